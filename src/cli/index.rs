@@ -79,10 +79,7 @@ pub(crate) fn run(args: &IndexArgs, log: &Log) -> Result<ExitCode> {
 /// Makes and publishes the index. Returns the number of postings.
 fn make(plan: IndexPlan, workers: usize, watch: &Arc<Watch>) -> Result<u64> {
     let (store, week) = (plan.store.clone(), plan.week.clone());
-    let runs = run_workers(workers, Peers::None, watch, {
-        let watch = watch.clone();
-        move |worker| index(worker, &plan, &watch)
-    })?;
+    let runs = run_workers(workers, Peers::None, watch, move |cx| index(cx, &plan))?;
     // All workers return the same list.
     store.keep_postings(&week, &store.unfinished(week.week), runs.first())?;
     Ok(runs.first().map_or(0, PostingRuns::count))

@@ -4,14 +4,12 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use anyhow::{Context, Result};
-use timely::worker::Worker;
 
 use super::errors::{exit_code, is_transient};
 use super::print::json_text;
 use crate::jobs;
 use crate::jobs::studies::{self, StudyPlan};
 use crate::launch::{EXIT_PANIC, Outcome, Peers, exit_on_panic, run_workers, serve};
-use crate::operators::InProcess;
 use crate::plan::Plan;
 use crate::summary::{StudySummary, Summary};
 use crate::watch::Watch;
@@ -59,22 +57,12 @@ pub(crate) fn worker() -> Result<ExitCode> {
 /// Makes a week with the workers of this process, alone or as one of several. Returns the summary in the process that has worker 0.
 pub(crate) fn cluster(plan: Plan, peers: Peers, watch: &Arc<Watch>) -> Result<Option<Summary>> {
     let (workers, plan) = (plan.workers, Arc::new(plan));
-    let in_process = Arc::<InProcess>::default();
-    let work = {
-        let watch = watch.clone();
-        move |worker: &mut Worker| jobs::cluster::cluster(worker, &plan, &in_process, &watch)
-    };
-    let summaries = run_workers(workers, peers, watch, work)?;
+    let summaries = run_workers(workers, peers, watch, move |cx| jobs::cluster::cluster(cx, &plan))?;
     Ok(summaries.into_iter().flatten().next())
 }
 
 /// Runs a study with the workers of this process, alone or as one of several. Returns the summary as [`cluster`] does.
 pub(crate) fn study(plan: StudyPlan, peers: Peers, watch: &Arc<Watch>) -> Result<Option<StudySummary>> {
-    let workers = plan.workers;
-    let in_process = Arc::<InProcess>::default();
-    let work = {
-        let watch = watch.clone();
-        move |worker: &mut Worker| studies::study(worker, &plan, &in_process, &watch)
-    };
-    Ok(run_workers(workers, peers, watch, work)?.into_iter().flatten().next())
+    let summaries = run_workers(plan.workers, peers, watch, move |cx| studies::study(cx, &plan))?;
+    Ok(summaries.into_iter().flatten().next())
 }

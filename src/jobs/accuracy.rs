@@ -15,7 +15,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
 use anyhow::Result;
-use timely::worker::Worker;
 
 use super::places::{Places, files_again, places};
 use super::week::IngestedWeek;
@@ -24,7 +23,7 @@ use crate::features::{Polynomials, equal_features};
 use crate::operators::accuracy::{
     NearProbe, NearRule, Probe, Sample, compare_pairs, near_probes, representatives, sample_hash,
 };
-use crate::operators::exchange::{all_gather, send_rows};
+use crate::operators::exchange::{Context, send_rows};
 use crate::operators::output::LevelClusters;
 use crate::operators::verify::{IfMissing, read_features};
 use crate::records::{DocId, FeatureBits};
@@ -156,17 +155,17 @@ fn ordered(a: DocId, b: DocId) -> (DocId, DocId) {
 /// # Errors
 /// If a table cannot be read or written, or a worker of this process failed.
 pub(crate) fn accuracy(
-    worker: &mut Worker,
+    cx: &mut Context,
     week: &IngestedWeek<'_>,
     similar: &LevelClusters,
     links: LinkSamples,
     polynomials: &Polynomials,
 ) -> Result<Option<AccuracySummary>> {
-    week.watch.enter(Stage::Accuracy);
+    cx.enter(Stage::Accuracy);
     let enough = enough(week);
-    let samples = samples(worker, week, similar, links, enough)?;
-    let similarities = similarities(worker, week, &samples.pairs(), polynomials)?;
-    if worker.index() > 0 {
+    let samples = samples(cx, week, similar, links, enough)?;
+    let similarities = similarities(cx, week, &samples.pairs(), polynomials)?;
+    if cx.index() > 0 {
         return Ok(None);
     }
     let found = Measured {
@@ -184,33 +183,33 @@ pub(crate) fn accuracy(
 
 /// Draws all samples.
 fn samples(
-    worker: &mut Worker,
+    cx: &mut Context,
     week: &IngestedWeek<'_>,
     similar: &LevelClusters,
     links: LinkSamples,
     enough: f64,
 ) -> Result<Samples> {
-    let (plan, watch) = (week.plan, week.watch);
+    let plan = week.plan;
     let mut exact = vec![ExactLinks::default(); BANDS.len()];
-    let of_workers = (0u64..).zip(links.exact).map(|(number, of_band)| (number, worker.index() as u64, of_band));
-    for (number, _, ExactLinks { links, good, millionths }) in all_gather(worker, of_workers.collect(), watch)? {
-        let sum = &mut exact[number as usize];
+    let of_workers = links.exact.into_iter().enumerate().collect();
+    for (number, ExactLinks { links, good, millionths }) in cx.concat(of_workers)? {
+        let sum = &mut exact[number];
         *sum = ExactLinks { links: sum.links + links, good: sum.good + good, millionths: sum.millionths + millionths };
     }
-    let links = Sample::gather(worker, links.bands, watch)?;
-    let clusters = sampled_clusters(worker, week, similar)?;
+    let links = Sample::gather(cx, links.bands)?;
+    let clusters = sampled_clusters(cx, week, similar)?;
     let features = plan.method.features as f64;
     // Pages whose estimate is four standard errors below are not similar enough.
     let least = features * (enough - 4.0 * (enough * (1.0 - enough) / features).sqrt());
     let rule = NearRule { least: least.floor().max(1.0) as u32, most: NEAR, seed: plan.method.seed };
-    let all = probes(worker, week, similar)?;
+    let all = probes(cx, week, similar)?;
     let (chosen, stands_for): (Vec<Probe>, Vec<f64>) = representatives(&all, rule.least, REPRESENTATIVES)
         .into_iter()
         .map(|(number, weight)| (all[number].clone(), weight))
         .unzip();
     let probes: Rc<[Probe]> = chosen.into();
     let root = |doc: DocId| similar.roots.of(doc);
-    let near = near_probes(worker, &probes, rule, root, week.vectors()(), watch)?;
+    let near = near_probes(cx, &probes, rule, root, week.vectors()())?;
     Ok(Samples {
         links: links.into_iter().map(|sample| (sample.population, sample.into_things())).collect(),
         exact,
@@ -255,12 +254,12 @@ impl Similarities {
 
 /// Compares pairs: their pages are read again where that is cheap.
 fn similarities(
-    worker: &mut Worker,
+    cx: &mut Context,
     week: &IngestedWeek<'_>,
     pairs: &BTreeSet<(DocId, DocId)>,
     polynomials: &Polynomials,
 ) -> Result<Similarities> {
-    let (plan, owned, watch) = (week.plan, week.owned, week.watch);
+    let (plan, owned) = (week.plan, week.owned);
     let own: BTreeSet<DocId> = pairs.iter().flat_map(|(a, b)| [*a, *b]).filter(|doc| owned.has(*doc)).collect();
     let own: Vec<DocId> = own.into_iter().collect();
     // All sets meet at worker 0, which owns the first shard.
@@ -273,13 +272,14 @@ fn similarities(
     )?;
     let places =
         places.into_iter().zip(words).filter(|(_, words)| *words <= MOST_WORDS).map(|(place, _)| place).collect();
-    let again = files_again(worker, week, polynomials, places, IfMissing::LeaveOut)?;
-    let exact = compare_pairs(worker, pairs, again, plan.worker_memory / 4, &week.unfinished.spill(), watch)?;
+    let again = files_again(cx, week, polynomials, places, IfMissing::LeaveOut)?;
+    let in_flight = &mut cx.with(plan.worker_memory / 4, &week.unfinished.spill());
+    let exact = compare_pairs(in_flight, pairs, again)?;
     let files = week.vector_files(plan.method.supershingles)?;
     let (docs, values) = read_features(&own, plan.method.features, &files, week.vectors())?;
     let values = values.chunks_exact(plan.method.features).map(<[FeatureBits]>::to_vec);
     let to_first = docs.into_iter().zip(values).map(|row| (0, row)).collect();
-    let features = send_rows(worker, to_first, watch)?.into_iter().collect();
+    let features = send_rows(cx, to_first)?.into_iter().collect();
     Ok(Similarities { exact, features })
 }
 
@@ -485,17 +485,12 @@ fn weighted(values: impl Iterator<Item = (f64, f64)>) -> Option<f64> {
 }
 
 /// The largest clusters, the largest first, with pairs of their members.
-fn sampled_clusters(
-    worker: &mut Worker,
-    week: &IngestedWeek<'_>,
-    similar: &LevelClusters,
-) -> Result<Vec<SampledCluster>> {
+fn sampled_clusters(cx: &mut Context, week: &IngestedWeek<'_>, similar: &LevelClusters) -> Result<Vec<SampledCluster>> {
     let mut own: Vec<(Reverse<u64>, DocId)> =
         similar.sizes.own_clusters().map(|(root, pages)| (Reverse(pages), root)).collect();
     own.sort_unstable();
     own.truncate(CLUSTERS);
-    let mut chosen =
-        all_gather(worker, own.iter().map(|(pages, root)| (u64::MAX - pages.0, *root)).collect(), week.watch)?;
+    let mut chosen = cx.sorted(own.iter().map(|(pages, root)| (u64::MAX - pages.0, *root)).collect())?;
     chosen.truncate(CLUSTERS);
     let numbers: BTreeMap<DocId, usize> = chosen.iter().map(|(_, root)| *root).zip(0..).collect();
     let mut members: Vec<Sample<DocId>> = vec![Sample::new(2 * PAIRS); chosen.len()];
@@ -504,7 +499,7 @@ fn sampled_clusters(
             members[*number].add(sample_hash(week.plan.method.seed, 2, doc), doc);
         }
     }
-    let members = Sample::gather(worker, members, week.watch)?;
+    let members = Sample::gather(cx, members)?;
     let cluster = |((pages, root), members): ((u64, DocId), Sample<DocId>)| {
         let members = members.into_things();
         let pairs = members.chunks_exact(2).map(|pair| (pair[0], pair[1])).collect();
@@ -514,12 +509,12 @@ fn sampled_clusters(
 }
 
 /// The sampled pages with their features, the same at every worker.
-fn probes(worker: &mut Worker, week: &IngestedWeek<'_>, similar: &LevelClusters) -> Result<Vec<Probe>> {
+fn probes(cx: &mut Context, week: &IngestedWeek<'_>, similar: &LevelClusters) -> Result<Vec<Probe>> {
     let (plan, owned) = (week.plan, week.owned);
     let files = week.vector_files(plan.method.supershingles)?;
     let mut sample = Sample::new(sample_size(week) as usize);
     files.docs(owned)?.into_iter().for_each(|doc| sample.add(sample_hash(plan.method.seed, 3, doc), doc));
-    let chosen = Sample::gather(worker, vec![sample], week.watch)?.remove(0).into_things();
+    let chosen = Sample::gather(cx, vec![sample])?.remove(0).into_things();
     let mut own: Vec<DocId> = chosen.into_iter().filter(|doc| owned.has(*doc)).collect();
     own.sort_unstable();
     let (docs, features) = read_features(&own, plan.method.features, &files, week.vectors())?;
@@ -529,5 +524,5 @@ fn probes(worker: &mut Worker, week: &IngestedWeek<'_>, similar: &LevelClusters)
         root: similar.roots.of(doc),
         features: features.to_vec(),
     };
-    all_gather(worker, docs.into_iter().zip(features).map(probe).collect(), week.watch)
+    cx.sorted(docs.into_iter().zip(features).map(probe).collect())
 }

@@ -18,9 +18,8 @@
 use std::rc::Rc;
 use std::sync::Arc;
 
-use anyhow::{Context, Result};
+use anyhow::{Context as _, Result};
 use timely::dataflow::operators::{Concat, Probe};
-use timely::worker::Worker;
 
 use super::accuracy::accuracy;
 use super::deletion::leave_out;
@@ -34,8 +33,7 @@ use super::verification::verify;
 use super::week::IngestedWeek;
 use crate::features::{Fingerprinter, Polynomials, VectorKeys, polynomials};
 use crate::kernels;
-use crate::operators::InProcess;
-use crate::operators::exchange::{all_gather, run_dataflow};
+use crate::operators::exchange::{Context, run_dataflow};
 use crate::operators::ingest::{
     Crawled, UnreadPieces, check_pages, check_rejects, commit, crawl, deal, failures, segments,
 };
@@ -45,7 +43,7 @@ use crate::records::{DocId, Level};
 use crate::state::{CommittedWeek, Journal, Unfinished, WholeWeek};
 use crate::structures::{DocMap, Ownership};
 use crate::summary::Summary;
-use crate::watch::{Stage, Watch};
+use crate::watch::Stage;
 
 /// Runs the job on one worker. Every worker of every process calls it with the same plan, after the week was begun
 /// ([`Store::begin`](crate::state::Store::begin)). Worker 0 commits the week and returns its summary; the others return `None`.
@@ -53,74 +51,67 @@ use crate::watch::{Stage, Watch};
 /// # Errors
 /// If a file cannot be read or written, a worker failed, or too many records are bad. What was committed stays, and the next run
 /// resumes from it.
-pub fn cluster(
-    worker: &mut Worker,
-    plan: &Arc<Plan>,
-    shared: &Arc<InProcess>,
-    watch: &Arc<Watch>,
-) -> Result<Option<Summary>> {
-    let polynomials = shared.polynomials.of(|| polynomials(plan.method.seed, plan.method.features));
+pub fn cluster(cx: &mut Context, plan: &Arc<Plan>) -> Result<Option<Summary>> {
+    let shared = &cx.shared().clone();
+    let polynomials = shared.of(|| polynomials(plan.method.seed, plan.method.features));
     let store = plan.open_store();
     let unfinished = store.unfinished(plan.week);
 
     // Segments: from the crawl, or from the week before the deletion.
     let journal = read_journal(&unfinished)?;
     if let Some(deletion) = &plan.deletion {
-        leave_out(worker, plan, deletion, &unfinished, watch)?;
+        leave_out(cx, plan, deletion, &unfinished)?;
     } else if journal.waves < plan.waves.len() {
-        watch.enter(Stage::Read);
-        read_crawl(worker, plan, &polynomials, shared, journal, watch)?;
+        cx.enter(Stage::Read);
+        read_crawl(cx, plan, &polynomials, journal)?;
     }
     if plan.deletion.is_none() {
-        keep_pages(worker, plan, &unfinished, read_journal(&unfinished)?, watch)?;
+        keep_pages(cx, plan, &unfinished, read_journal(&unfinished)?)?;
     }
     let journal = read_journal(&unfinished)?;
     check_rejects(plan, &journal, true)?;
     check_pages(plan, &journal)?;
 
     // Clusters.
-    let owned = Ownership::new(worker.index(), worker.peers(), &plan.urls(&journal));
-    let week = IngestedWeek { plan, journal: &journal, unfinished: &unfinished, owned: &owned, shared, watch };
+    let owned = Ownership::new(cx.index(), cx.peers(), &plan.urls(&journal));
+    let week = IngestedWeek { plan, journal: &journal, unfinished: &unfinished, owned: &owned };
     let base = week.base()?;
     let keys = Rc::new(VectorKeys::new(&plan.method, &polynomials));
-    let mut roots = roots(worker, &week, &keys, base.as_ref())?;
-    verify(worker, &week, base.as_ref(), &polynomials, &mut roots)?;
+    let mut roots = roots(cx, &week, &keys, base.as_ref())?;
+    verify(cx, &week, base.as_ref(), &polynomials, &mut roots)?;
 
     // Tables.
-    watch.enter(Stage::Tables);
-    let links_sampled = evidence(worker, &week, &roots, base.as_ref())?;
+    cx.enter(Stage::Tables);
+    let links_sampled = evidence(cx, &week, &roots, base.as_ref())?;
     split_off(&week, &roots)?;
     let WeekRoots { similar, identical, exact, neighbours, known, verified, choice, postings } = roots;
     drop((neighbours, known, verified));
-    let level = |level, roots: Vec<DocId>, worker: &mut Worker| -> Result<LevelClusters> {
+    let level = |level, roots: Vec<DocId>, cx: &mut Context| -> Result<LevelClusters> {
         let roots = DocMap::new(&owned, roots);
-        let sizes = cluster_sizes(worker, &owned, roots.iter().map(|(_, root)| root), watch)?;
+        let sizes = cluster_sizes(cx, &owned, roots.iter().map(|(_, root)| root))?;
         Ok(LevelClusters { level, roots, sizes })
     };
-    let levels = [
-        level(Level::Similar, similar, worker)?,
-        level(Level::Identical, identical, worker)?,
-        level(Level::Exact, exact, worker)?,
-    ];
+    let levels =
+        [level(Level::Similar, similar, cx)?, level(Level::Identical, identical, cx)?, level(Level::Exact, exact, cx)?];
     if plan.deletion.is_none() {
-        links(worker, plan, &journal, &owned, watch)?;
+        links(cx, plan, &journal, &owned)?;
     }
-    let accuracy = if plan.accuracy { accuracy(worker, &week, &levels[0], links_sampled, &polynomials)? } else { None };
-    watch.enter(Stage::Tables);
-    let ids = cluster_ids(worker, &week, &levels[0], base.as_ref())?;
-    let canonical = canonical(worker, &week, &levels[0])?;
-    cluster_map(&week, &levels, &ids.of_docs, &canonical)?;
+    let accuracy = if plan.accuracy { accuracy(cx, &week, &levels[0], links_sampled, &polynomials)? } else { None };
+    cx.enter(Stage::Tables);
+    let ids = cluster_ids(cx, &week, &levels[0], base.as_ref())?;
+    let canonical = canonical(cx, &week, &levels[0])?;
+    cluster_map(cx.watch(), &week, &levels, &ids.of_docs, &canonical)?;
     let missing = missing_urls(&week, &levels[0].roots)?;
-    failed_urls(worker, &week, &levels[0].roots)?;
-    let since = since(worker, &week, &ids, &choice, missing)?;
-    let summary = statistics(worker, &week, &levels, &ids.of_docs, since, accuracy)?;
+    failed_urls(cx, &week, &levels[0].roots)?;
+    let since = since(cx, &week, &ids, &choice, missing)?;
+    let summary = statistics(cx, &week, &levels, &ids.of_docs, since, accuracy)?;
 
     // Commit.
-    let new_ids = all_gather(worker, ids.new_ids, watch)?;
+    let new_ids = cx.sorted(ids.new_ids)?;
     // The files are gathered after every process has made its own durable.
-    watch.enter(Stage::Packing);
-    let files = pack_week(worker, &week)?;
-    if worker.index() > 0 {
+    cx.enter(Stage::Packing);
+    let files = pack_week(cx, &week)?;
+    if cx.index() > 0 {
         return Ok(None);
     }
     let committed = CommittedWeek {
@@ -153,19 +144,14 @@ fn read_journal(unfinished: &Unfinished) -> Result<Journal> {
 }
 
 /// Reads the waves of the crawl that are not committed yet, and commits each.
-fn read_crawl(
-    worker: &mut Worker,
-    plan: &Arc<Plan>,
-    polynomials: &Polynomials,
-    shared: &Arc<InProcess>,
-    journal: Journal,
-    watch: &Arc<Watch>,
-) -> Result<()> {
+fn read_crawl(cx: &mut Context, plan: &Arc<Plan>, polynomials: &Polynomials, journal: Journal) -> Result<()> {
+    let watch = &cx.watch().clone();
+    let shared = &cx.shared().clone();
     let fingerprinter = Fingerprinter::new(&plan.method, polynomials, plan.reading.max_links, kernels::chosen()?);
     let fingerprinter = fingerprinter.keeping_chunks(plan.keep.chunks);
     // Kept until all workers have read all: a worker that came later would find a list that no answer fills.
-    let unread = shared.unread.of(|| UnreadPieces::new(plan.workers, journal.waves..plan.waves.len()));
-    run_dataflow(worker, watch, |scope, probe| {
+    let unread = shared.of(|| UnreadPieces::new(plan.workers, journal.waves..plan.waves.len()));
+    run_dataflow(cx, |scope, probe| {
         deal(scope, plan, &unread, watch);
         let first_wave = journal.waves;
         let Crawled { captures, failed, notes } =

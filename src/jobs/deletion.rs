@@ -20,9 +20,8 @@ use std::sync::{Mutex, PoisonError};
 
 use anyhow::Result;
 use arrow_array::{Array as _, BooleanArray, Int64Array, RecordBatch, StringArray};
-use timely::worker::Worker;
 
-use crate::operators::exchange::{all_gather, barrier};
+use crate::operators::exchange::Context;
 use crate::operators::scan::own_segments;
 use crate::plan::{Deletion, Plan};
 use crate::records::{DocId, KeyHash};
@@ -33,7 +32,7 @@ use crate::tables::{
     RowGroups, Scan, Table, UrlRow, Writer, copy_rows, copy_rows_edited, field,
 };
 use crate::text::{UrlPatterns, canonical};
-use crate::watch::{Stage, Watch};
+use crate::watch::Stage;
 
 /// The ids of all URLs of `weeks` that match the patterns, ascending. `threads` threads search.
 ///
@@ -128,17 +127,11 @@ pub fn write_deleted(unfinished: &Unfinished, docs: &[DocId]) -> Result<()> {
 }
 
 /// Makes the segments of the week without the deleted documents; worker 0 writes the journal.
-pub(crate) fn leave_out(
-    worker: &mut Worker,
-    plan: &Plan,
-    deletion: &Deletion,
-    unfinished: &Unfinished,
-    watch: &Watch,
-) -> Result<()> {
-    watch.enter(Stage::LeaveOut);
+pub(crate) fn leave_out(cx: &mut Context, plan: &Plan, deletion: &Deletion, unfinished: &Unfinished) -> Result<()> {
+    cx.enter(Stage::LeaveOut);
     let store = plan.open_store();
     let (old, tables) = (store.whole(&deletion.of)?.journal, store.tables(&deletion.of)?);
-    let owned = Ownership::new(worker.index(), worker.peers(), &plan.urls(&old));
+    let owned = Ownership::new(cx.index(), cx.peers(), &plan.urls(&old));
     let week = FilteredWeek { tables: &tables, unfinished, deleted: read_deleted(unfinished, &owned)?, deletion };
     let (mut segments, mut deleted) = (Vec::new(), DeletedCounts::default());
     for segment in own_segments(&old, &owned) {
@@ -146,9 +139,9 @@ pub(crate) fn leave_out(
         segments.extend((remaining.documents > 0).then_some(remaining));
     }
     let mut journal = Journal::new(plan.key());
-    let segments = all_gather(worker, segments, watch)?;
-    let deleted = all_gather(worker, vec![deleted], watch)?;
-    if worker.index() == 0 {
+    let segments = cx.sorted(segments)?;
+    let deleted = cx.sorted(vec![deleted])?;
+    if cx.index() == 0 {
         journal.counts = old.counts;
         for deleted in deleted {
             journal.counts.documents -= deleted.documents;
@@ -166,7 +159,7 @@ pub(crate) fn leave_out(
         unfinished.write_journal(&journal)?;
     }
     // All workers wait until the journal is written, because they read it next.
-    barrier(worker, watch)
+    cx.barrier()
 }
 
 /// Copies a shard's `missing` without the deleted URLs, and calls `count` with the reason of each remaining row.

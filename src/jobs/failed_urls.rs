@@ -18,23 +18,21 @@ use std::collections::BTreeMap;
 
 use anyhow::Result;
 use arrow_array::{BooleanArray, StringArray};
-use timely::worker::Worker;
 
 use super::week::IngestedWeek;
-use crate::operators::exchange::send_rows;
+use crate::operators::exchange::{Context, send_rows};
 use crate::operators::ingest::FailedUrls;
 use crate::plan::Deletion;
 use crate::records::{DocId, KeyHash};
 use crate::state::UrlIndex;
 use crate::structures::DocMap;
 use crate::tables::{HostFailureRow, RedirectRow, Table, Writer, copy_rows, field};
-use crate::watch::Watch;
 
 /// The number of failed URLs by the shard of the host, the host and the reason.
 type HostCounts = BTreeMap<(u32, String, String), u64>;
 
 /// Writes `redirects` and `host-failures` for own shards. `roots` has a root for every own document of this week.
-pub(crate) fn failed_urls(worker: &mut Worker, week: &IngestedWeek<'_>, roots: &DocMap) -> Result<()> {
+pub(crate) fn failed_urls(cx: &mut Context, week: &IngestedWeek<'_>, roots: &DocMap) -> Result<()> {
     if let Some(deletion) = &week.plan.deletion {
         return without_deleted(week, deletion);
     }
@@ -63,7 +61,7 @@ pub(crate) fn failed_urls(worker: &mut Worker, week: &IngestedWeek<'_>, roots: &
         redirects.finish_if_any()?;
     }
     let mut writer: Option<(u32, Writer<HostFailureRow>)> = None;
-    for ((shard, host, reason), urls) in of_own_hosts(worker, counts, week.watch)? {
+    for ((shard, host, reason), urls) in of_own_hosts(cx, counts)? {
         if let Some((_, done)) = writer.take_if(|(of_writer, _)| *of_writer != shard) {
             done.finish()?;
         }
@@ -77,11 +75,11 @@ pub(crate) fn failed_urls(worker: &mut Worker, week: &IngestedWeek<'_>, roots: &
 }
 
 /// The sums of all workers' counts, at the owner of each host's shard.
-fn of_own_hosts(worker: &mut Worker, counts: HostCounts, watch: &Watch) -> Result<HostCounts> {
-    let peers = worker.peers();
+fn of_own_hosts(cx: &mut Context, counts: HostCounts) -> Result<HostCounts> {
+    let peers = cx.peers();
     let to_owners = counts.into_iter().map(|(of, count)| (of.0 as usize % peers, (of, count))).collect();
     let mut sums = HostCounts::new();
-    for (of, count) in send_rows(worker, to_owners, watch)? {
+    for (of, count) in send_rows(cx, to_owners)? {
         *sums.entry(of).or_default() += count;
     }
     Ok(sums)

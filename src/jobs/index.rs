@@ -1,17 +1,15 @@
 //! Makes the inverted index of the last week of a store, if a run has made none: with it `nigh find` and the next week look up supershingles
 //! instead of scanning all of them.
 
-use std::sync::Arc;
-
 use anyhow::Result;
-use timely::worker::Worker;
 
 use crate::operators::delta::{NextRun, post_all};
+use crate::operators::exchange::Context;
 use crate::operators::scan::VectorFiles;
 use crate::state::{CommittedWeek, Earlier, PostingRuns, Segment, Store, run_folder};
 use crate::structures::Ownership;
 use crate::tables::{FeatureRow, Table as _};
-use crate::watch::{Stage, Watch};
+use crate::watch::Stage;
 
 /// What is made, and how.
 #[derive(Clone, Debug)]
@@ -30,16 +28,16 @@ pub struct IndexPlan {
 ///
 /// # Errors
 /// If a table cannot be read, or the postings cannot be written.
-pub fn index(worker: &mut Worker, plan: &IndexPlan, watch: &Arc<Watch>) -> Result<PostingRuns> {
+pub fn index(cx: &mut Context, plan: &IndexPlan) -> Result<PostingRuns> {
     let IndexPlan { store, week, weeks, memory } = plan;
-    watch.enter(Stage::Postings);
+    cx.enter(Stage::Postings);
     let whole = store.whole(week)?;
     let rows = weeks.urls(whole.method.shards);
-    let owned = Ownership::new(worker.index(), worker.peers(), &rows);
+    let owned = Ownership::new(cx.index(), cx.peers(), &rows);
     let tables = whole.tables(store.root());
     let of_segment = |segment: &Segment| tables.rows(FeatureRow::NAME, &segment.file());
     let files = VectorFiles::of_week(&whole.journal, &owned, whole.method.supershingles, of_segment)?;
     let unfinished = store.unfinished(week.week);
     let next = NextRun { made: unfinished.postings(), name: run_folder(week.week, &whole.journal.key.hash) };
-    post_all(worker, &files, &rows, &next, *memory, &unfinished.spill(), watch)
+    post_all(cx, &files, &rows, &next, *memory, &unfinished.spill())
 }

@@ -20,11 +20,10 @@ use arrow_array::{
     Array as _, BooleanArray, Date32Array, Int64Array, RecordBatch, StringArray, TimestampMicrosecondArray,
 };
 use arrow_select::filter::filter_record_batch;
-use timely::worker::Worker;
 
 use super::revisited::Finding;
 use crate::config::Absent;
-use crate::operators::exchange::{all_gather, any, barrier};
+use crate::operators::exchange::Context;
 use crate::operators::ingest::{Revisited, SamePage, gone_documents, revisits};
 use crate::operators::scan::{docs_with_urls, own_segments};
 use crate::plan::Plan;
@@ -35,25 +34,19 @@ use crate::tables::{
     ChunkRow, DocumentRow, FeatureRow, FoundLinkRow, LinkRow, RowGroups, Scan, Table, Writer, copy_rows,
     copy_rows_edited, field,
 };
-use crate::watch::{Stage, Watch};
+use crate::watch::Stage;
 
 /// Adds the segments of pages that stay, and of those that a revisit names, to the journal of the week, which has all of its waves. A journal that has
 /// them stays as it is.
 ///
 /// # Errors
 /// If a file cannot be read or written (names it), or a worker of this process failed.
-pub(crate) fn keep_pages(
-    worker: &mut Worker,
-    plan: &Plan,
-    unfinished: &Unfinished,
-    mut journal: Journal,
-    watch: &Watch,
-) -> Result<()> {
+pub(crate) fn keep_pages(cx: &mut Context, plan: &Plan, unfinished: &Unfinished, mut journal: Journal) -> Result<()> {
     if journal.segments.iter().any(|segment| segment.wave >= journal.waves) {
         return Ok(());
     }
-    watch.enter(Stage::KeepPages);
-    let owned = Ownership::new(worker.index(), worker.peers(), &plan.urls(&journal));
+    cx.enter(Stage::KeepPages);
+    let owned = Ownership::new(cx.index(), cx.peers(), &plan.urls(&journal));
     let store = plan.open_store();
     let before = plan.earlier.last().map(|before| Ok::<_, anyhow::Error>((before.week, store.whole(before)?)));
     let before = before.transpose()?;
@@ -72,22 +65,22 @@ pub(crate) fn keep_pages(
             }
         }
     }
-    if any(worker, !revisits.is_empty(), watch)? {
-        let finding = Finding { plan, unfinished, journal: &journal, owned: &owned, watch };
-        let found = finding.find(worker, &revisits)?;
+    if cx.any(!revisits.is_empty())? {
+        let finding = Finding { plan, unfinished, journal: &journal, owned: &owned };
+        let found = finding.find(cx, &revisits)?;
         for segment in &found {
             kept_pages.add(unfinished.table(DocumentRow::NAME, &segment.file()).into(), |_| true)?;
         }
         segments.extend(found);
     }
-    let segments = all_gather(worker, segments, watch)?;
+    let segments = cx.sorted(segments)?;
     let KeptTotals { counts, inputs } = kept_pages;
-    let counts = all_gather(worker, vec![(worker.index(), counts)], watch)?;
-    let mut inputs = all_gather(worker, inputs.into_iter().collect(), watch)?;
+    let counts = cx.concat(vec![counts])?;
+    let mut inputs = cx.sorted(inputs.into_iter().collect())?;
     inputs.dedup();
-    if worker.index() == 0 && !segments.is_empty() {
+    if cx.index() == 0 && !segments.is_empty() {
         journal.segments.extend(segments);
-        for (_, kept) in counts {
+        for kept in counts {
             journal.counts.documents += kept.documents;
             journal.counts.empty += kept.empty;
             journal.counts.words += kept.words;
@@ -106,7 +99,7 @@ pub(crate) fn keep_pages(
         unfinished.write_journal(&journal)?;
     }
     // All workers wait until the journal is written, because they read it next.
-    barrier(worker, watch)
+    cx.barrier()
 }
 
 /// What becomes of own documents that the crawl has no page of.

@@ -13,11 +13,10 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result};
-use timely::worker::Worker;
+use anyhow::{Context as _, Result};
 
 use super::week::IngestedWeek;
-use crate::operators::exchange::all_gather;
+use crate::operators::exchange::Context;
 use crate::state::{Part, Piece, WeekFiles, sync_folder};
 use crate::tables::{Pack, RowGroups, WEEK_TABLES, parts};
 
@@ -29,13 +28,13 @@ type SmallFile = (usize, String, u64);
 ///
 /// # Errors
 /// If a file cannot be read or written (names it), or a worker of this process failed.
-pub(crate) fn pack_week(worker: &mut Worker, week: &IngestedWeek<'_>) -> Result<WeekFiles> {
-    let (index, peers) = (worker.index(), worker.peers());
+pub(crate) fn pack_week(cx: &mut Context, week: &IngestedWeek<'_>) -> Result<WeekFiles> {
+    let (index, peers) = (cx.index(), cx.peers());
     let store = week.plan.open_store();
     let mut of_tables: BTreeMap<usize, Vec<(String, u64)>> =
         (0..WEEK_TABLES.len()).map(|table| (table, vec![])).collect();
     // Also a barrier: all small files are complete.
-    for (table, name, bytes) in all_gather(worker, own_files(week, index)?, week.watch)? {
+    for (table, name, bytes) in cx.sorted(own_files(week, index)?)? {
         of_tables.entry(table).or_default().push((name, bytes));
     }
     // Own parts: the table, the number of the part in it, and its small files.
@@ -54,19 +53,19 @@ pub(crate) fn pack_week(worker: &mut Worker, week: &IngestedWeek<'_>) -> Result<
         }
     }
     // A step for each small file.
-    week.watch.expect_steps(own.iter().map(|(_, _, names)| names.len()).sum());
+    cx.watch().expect_steps(own.iter().map(|(_, _, names)| names.len()).sum());
     let mut packed = Vec::new();
     for (table, part, names) in own {
         let (kind, steps) = (&WEEK_TABLES[table], names.len());
         let folder = Path::new(kind.name).join(week.plan.week.folder());
         let path = store.staged_part(&folder, week.plan.commit, part);
         packed.push((table, pack_part(week, kind.name, kind.pack, names, &path)?));
-        week.watch.add_steps(steps);
+        cx.watch().add_steps(steps);
     }
     sync_folder(week.unfinished.folder())?;
     let mut files: WeekFiles = WEEK_TABLES.iter().map(|table| (table.name.to_owned(), vec![])).collect();
     // Sorted by table and by the name of the file, which has its number.
-    for (table, part) in all_gather(worker, packed, week.watch)? {
+    for (table, part) in cx.sorted(packed)? {
         files.entry(WEEK_TABLES[table].name.to_owned()).or_default().push(part);
     }
     Ok(files)

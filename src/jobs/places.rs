@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context as _, Result, bail};
 use arrow_array::{Array as _, FixedSizeBinaryArray, Int64Array, StringArray};
-use timely::worker::Worker;
 
 use super::week::IngestedWeek;
 use crate::features::{Fingerprinter, Polynomials};
 use crate::kernels;
+use crate::operators::exchange::Context;
 use crate::operators::ingest::kept_shingles;
 use crate::operators::verify::{FilesAgain, IfMissing, PagePlace, ReadAgain, read_again};
 use crate::readers::Input;
@@ -88,7 +88,7 @@ pub(crate) fn places(
 /// # Errors
 /// If a worker of this process failed.
 pub(crate) fn files_again(
-    worker: &mut Worker,
+    cx: &mut Context,
     week: &IngestedWeek<'_>,
     polynomials: &Polynomials,
     places: Vec<PagePlace>,
@@ -103,6 +103,7 @@ pub(crate) fn files_again(
         let pieces = if plan.keep.shingles { plan.pieces(&inputs[input]) } else { Vec::new() }.into_iter();
         pieces.map(|piece| kept_shingles(week.unfinished, wave, input, piece)).collect()
     };
+    let watch = &cx.watch().clone();
     let again = ReadAgain {
         documents: plan.method.documents,
         inputs: &inputs,
@@ -110,7 +111,7 @@ pub(crate) fn files_again(
         fingerprinter: Fingerprinter::new(&plan.method, polynomials, 0, kernels::chosen()?),
         kept: (0..inputs.len()).map(kept).collect(),
         if_missing,
-        watch: week.watch,
+        watch,
     };
-    read_again(worker, again, places)
+    read_again(cx, again, places)
 }

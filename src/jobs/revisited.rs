@@ -14,16 +14,15 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use anyhow::{Context, Result};
+use anyhow::{Context as _, Result};
 use arrow_array::{Array as _, ArrayRef, Int64Array, RecordBatch, StringArray, TimestampMicrosecondArray, UInt64Array};
 use arrow_ipc::reader::StreamReader;
 use arrow_ipc::writer::StreamWriter;
 use arrow_select::concat::concat_batches;
 use arrow_select::take::take_record_batch;
 use serde::{Deserialize, Serialize};
-use timely::worker::Worker;
 
-use crate::operators::exchange::{all_gather, send_rows};
+use crate::operators::exchange::{Context, send_rows};
 use crate::operators::ingest::{Revisited, SamePage};
 use crate::operators::scan::{docs_with_urls, own_segments};
 use crate::plan::Plan;
@@ -34,7 +33,6 @@ use crate::tables::{
     ChunkRow, DocumentRow, FeatureRow, FoundLinkRow, LinkRow, RowGroups, Scan, Table, UrlRow, Writer, field, maybe_text,
 };
 use crate::text::urls;
-use crate::watch::Watch;
 
 /// What the pages of revisits are found with.
 pub(crate) struct Finding<'a> {
@@ -43,7 +41,6 @@ pub(crate) struct Finding<'a> {
     /// The journal of the week, whose waves are all complete.
     pub journal: &'a Journal,
     pub owned: &'a Ownership,
-    pub watch: &'a Watch,
 }
 
 /// Which page is asked for, and for which revisit.
@@ -113,46 +110,46 @@ impl Finding<'_> {
     ///
     /// # Errors
     /// If a file cannot be read or written (names it), or a worker of this process failed.
-    pub(crate) fn find(&self, worker: &mut Worker, wanted: &[Revisited]) -> Result<Vec<Segment>> {
-        let (index, peers, shards) = (worker.index(), worker.peers(), self.plan.method.shards);
+    pub(crate) fn find(&self, cx: &mut Context, wanted: &[Revisited]) -> Result<Vec<Segment>> {
+        let (index, peers, shards) = (cx.index(), cx.peers(), self.plan.method.shards);
         let owner = |hash: KeyHash| hash.shard(shards) as usize % peers;
         let ask = |(number, revisit): (usize, &Revisited)| {
             let question =
                 Question { target: revisit.target, same: revisit.same, from: Asker { worker: index, number } };
             (owner(revisit.target), question)
         };
-        let mut questions = send_rows(worker, wanted.iter().enumerate().map(ask).collect(), self.watch)?;
+        let mut questions = send_rows(cx, wanted.iter().enumerate().map(ask).collect())?;
         questions.sort_unstable();
         let weeks = self.weeks()?;
         let mut search = Search { by_doc: self.targets(&questions)?, ..Search::default() };
         self.search(&weeks, &mut search)?;
         // The owner of a target answers; else the asker takes any page with the digest.
         let answers = search.found.keys().map(|from| (from.worker, from.number)).collect();
-        let answered: BTreeSet<usize> = send_rows(worker, answers, self.watch)?.into_iter().collect();
+        let answered: BTreeSet<usize> = send_rows(cx, answers)?.into_iter().collect();
         let others = wanted.iter().enumerate().filter(|(number, _)| !answered.contains(number));
         let digests: BTreeSet<u64> = others.filter_map(|(_, revisit)| revisit.same.digest).collect();
-        let digests = all_gather(worker, digests.into_iter().collect(), self.watch)?;
+        let digests = cx.sorted(digests.into_iter().collect())?;
         search.by_doc.clear();
         search.digests = digests.into_iter().collect();
         self.search(&weeks, &mut search)?;
         let same = search.same.iter().map(|(digest, place)| (*digest, *place, index)).collect();
         let mut by_digest: BTreeMap<u64, (Place, usize)> = BTreeMap::new();
-        for (digest, place, worker) in all_gather(worker, same, self.watch)? {
-            by_digest.entry(digest).or_insert((place, worker));
+        for (digest, place, cx) in cx.sorted(same)? {
+            by_digest.entry(digest).or_insert((place, cx));
         }
         let others = wanted.iter().enumerate().filter(|(number, _)| !answered.contains(number));
         let others = others.filter_map(|(number, revisit)| {
-            let (place, worker) = by_digest.get(&revisit.same.digest?)?;
-            Some((*worker, (*place, Asker { worker: index, number })))
+            let (place, cx) = by_digest.get(&revisit.same.digest?)?;
+            Some((*cx, (*place, Asker { worker: index, number })))
         });
         let mut to_send: BTreeMap<Place, Vec<Asker>> = BTreeMap::new();
         search.found.iter().for_each(|(from, place)| to_send.entry(*place).or_default().push(*from));
-        for (place, from) in send_rows(worker, others.collect(), self.watch)? {
+        for (place, from) in send_rows(cx, others.collect())? {
             to_send.entry(place).or_default().push(from);
         }
         to_send.values_mut().for_each(|askers| askers.sort_unstable());
         let rows = self.rows(&weeks, &to_send)?;
-        let received = send_rows(worker, rows, self.watch)?;
+        let received = send_rows(cx, rows)?;
         self.write(wanted, received)
     }
 

@@ -17,7 +17,6 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use anyhow::{Result, ensure};
-use timely::worker::Worker;
 
 use super::week::{BaseWeek, IngestedWeek};
 use crate::config::Mode;
@@ -25,7 +24,7 @@ use crate::features::VectorKeys;
 use crate::kernels::chosen;
 use crate::operators::clustering::{Clustering, Clusters, clusters, exact_copies};
 use crate::operators::delta::{Choice, Delta, DeltaStats, NextRun, PostingIndex, choose, delta, post_all};
-use crate::operators::exchange::all_gather;
+use crate::operators::exchange::Context;
 use crate::operators::output::Agreement;
 use crate::operators::scan::{VectorFiles, VectorRoots, pages, read_roots};
 use crate::operators::set_join::Nearest;
@@ -127,13 +126,13 @@ struct DeltaRoots {
 /// # Errors
 /// If a table cannot be read, or a worker of this process failed.
 pub(crate) fn roots(
-    worker: &mut Worker,
+    cx: &mut Context,
     week: &IngestedWeek<'_>,
     keys: &Rc<VectorKeys>,
     base: Option<&BaseWeek>,
 ) -> Result<WeekRoots> {
-    let (owned, watch) = (week.owned, week.watch);
-    let VectorClusters { roots, neighbours, known, choice, postings } = vector_clusters(worker, week, keys, base)?;
+    let owned = week.owned;
+    let VectorClusters { roots, neighbours, known, choice, postings } = vector_clusters(cx, week, keys, base)?;
     let VectorRoots { mut similar, mut identical } = roots;
     let (pages, checksums) = pages(week.unfinished, week.journal, owned)?;
     // A document without words has no vector: it is its own root. A URL without a document has no root.
@@ -147,7 +146,7 @@ pub(crate) fn roots(
     let mut exact = pages;
     let duplicates = exact.iter().zip(&identical).filter(|(doc, root)| doc != root);
     let duplicates: Rc<Vec<(DocId, DocId)>> = Rc::new(duplicates.map(|(doc, root)| (*doc, *root)).collect());
-    let exact_roots = exact_copies(worker, owned, &duplicates, &Rc::new(checksums), watch)?;
+    let exact_roots = exact_copies(cx, owned, &duplicates, &Rc::new(checksums))?;
     for ((doc, _), root) in duplicates.iter().zip(exact_roots) {
         exact[owned.index(*doc)] = root;
     }
@@ -156,63 +155,63 @@ pub(crate) fn roots(
 
 /// Chooses between full and delta, and finds the clusters of all own vectors.
 fn vector_clusters(
-    worker: &mut Worker,
+    cx: &mut Context,
     week: &IngestedWeek<'_>,
     keys: &Rc<VectorKeys>,
     base: Option<&BaseWeek>,
 ) -> Result<VectorClusters> {
-    let (plan, owned, watch) = (week.plan, week.owned, week.watch);
+    let (plan, owned) = (week.plan, week.owned);
     let width = plan.method.supershingles;
     let after = week.vector_files(width)?;
     // Of a week that was verified in another way no cluster can be kept.
     let comparable = base.filter(|base| base.method == plan.method);
     let mut choice = Choice::full(if base.is_some() && comparable.is_none() { Mode::Full } else { plan.mode });
     if let Some(base) = comparable {
-        watch.enter(Stage::Changes);
+        cx.enter(Stage::Changes);
         let before = base.vectors(owned, width)?;
         let index = match plan.mode {
             Mode::Full => None,
-            _ => PostingIndex::open(worker, &plan.open_store().postings_folder(), base.postings.clone(), watch)?,
+            _ => PostingIndex::open(cx, &plan.open_store().postings_folder(), base.postings.clone())?,
         };
         let (weeks, has_postings) = ((&before, &after), index.is_some());
-        choice = choose(worker, plan.mode, weeks, has_postings, owned, plan.worker_memory, watch)?;
+        choice = choose(cx, plan.mode, weeks, has_postings, owned, plan.worker_memory)?;
         if choice.way == Mode::Delta {
             let input = DeltaInput { base, before: &before, after: &after, slices: choice.slices, index };
-            let DeltaRoots { roots, neighbours, changed, postings } = delta_roots(worker, week, keys, input)?;
+            let DeltaRoots { roots, neighbours, changed, postings } = delta_roots(cx, week, keys, input)?;
             let known = KnownNeighbours::OfRoots(changed);
             return Ok(VectorClusters { roots, neighbours, known, choice, postings });
         }
     }
-    let (roots, neighbours) = full_roots(worker, week, keys, &after)?;
+    let (roots, neighbours) = full_roots(cx, week, keys, &after)?;
     Ok(VectorClusters { roots, neighbours, known: KnownNeighbours::All, choice, postings: None })
 }
 
 /// Clusters all vectors of `files`: returns the roots of own documents, and a neighbour of each, by number.
 fn full_roots(
-    worker: &mut Worker,
+    cx: &mut Context,
     week: &IngestedWeek<'_>,
     keys: &Rc<VectorKeys>,
     files: &VectorFiles,
 ) -> Result<(VectorRoots, Vec<DocId>)> {
     let (plan, owned) = (week.plan, week.owned);
     let docs = Arc::new(files.docs(owned)?);
-    let rows = rows_by_shard(worker, week, &docs)?;
+    let rows = rows_by_shard(cx, week, &docs)?;
+    let cx = &mut cx.with(
+        Clustering::in_flight(plan.worker_memory, &rows, plan.peers(), size_of::<DocId>() as u64)?,
+        &week.unfinished.spill(),
+    );
     let clustering = Clustering {
-        memory: Clustering::in_flight(plan.worker_memory, &rows, plan.peers(), size_of::<DocId>() as u64)?,
         files: files.clone(),
         numbering: Rc::new(Numbering::new(&rows)),
         keys: keys.clone(),
         agreements: plan.method.agreements,
-        scratch: week.unfinished.spill(),
-        shared: week.shared.clone(),
         threads: plan.workers,
-        watch: week.watch.clone(),
     };
     let id_of_vector = {
         let docs = docs.clone();
         move |vector: usize| docs[vector].to_table() as u64
     };
-    let Clusters { duplicates, survivors, .. } = clusters(worker, &clustering, id_of_vector)?;
+    let Clusters { duplicates, survivors, .. } = clusters(cx, &clustering, id_of_vector)?;
 
     let doc = |id: u64| DocId::from_table(id as i64);
     let mut similar = vec![DocId::NONE; owned.len()];
@@ -230,23 +229,23 @@ fn full_roots(
 }
 
 /// How many vectors each shard has, by shard, from the own `docs` of all workers.
-fn rows_by_shard(worker: &mut Worker, week: &IngestedWeek<'_>, docs: &[DocId]) -> Result<Vec<u64>> {
+fn rows_by_shard(cx: &mut Context, week: &IngestedWeek<'_>, docs: &[DocId]) -> Result<Vec<u64>> {
     let mut rows: BTreeMap<u32, u64> = (0..week.plan.method.shards).map(|shard| (shard, 0)).collect();
     let mut own_rows: BTreeMap<u32, u64> = BTreeMap::new();
     docs.iter().for_each(|doc| *own_rows.entry(doc.shard()).or_default() += 1);
-    rows.extend(all_gather(worker, own_rows.into_iter().collect(), week.watch)?);
+    rows.extend(cx.sorted(own_rows.into_iter().collect())?);
     Ok(rows.into_values().collect())
 }
 
 /// Updates the roots of the base week to this week, and clusters the changed clusters again.
 fn delta_roots(
-    worker: &mut Worker,
+    cx: &mut Context,
     week: &IngestedWeek<'_>,
     keys: &Rc<VectorKeys>,
     input: DeltaInput<'_>,
 ) -> Result<DeltaRoots> {
     let DeltaInput { base, before, after, slices, index } = input;
-    let (plan, owned, watch) = (week.plan, week.owned, week.watch);
+    let (plan, owned) = (week.plan, week.owned);
     // The clusters of candidates: where verification has split them, `split-off` has the roots from before.
     let clusters = base.rows(ClusterRow::NAME, owned)?.into_iter();
     let split_off = owned.shards().filter_map(|shard| Some((base.tables.of_shard(SplitOffRow::NAME, shard)?, shard)));
@@ -267,17 +266,14 @@ fn delta_roots(
         index: index.as_ref(),
         next_run: next_run.as_ref().filter(|_| index.as_ref().is_some_and(|index| index.takes_more(&rows))),
         threads: plan.workers,
-        filter: &week.shared.changed_keys,
-        union_find: &week.shared.union_find,
-        watch,
     };
-    let DeltaStats { changed_clusters: changed, mut postings, .. } = delta(worker, &stage, &mut roots)?;
+    let DeltaStats { changed_clusters: changed, mut postings, .. } = delta(cx, &stage, &mut roots)?;
     if let (Some(next), None) = (&next_run, &postings) {
-        watch.enter(Stage::Postings);
+        cx.enter(Stage::Postings);
         let memory = plan.worker_memory / 2;
-        postings = Some(post_all(worker, after, &rows, next, memory, &week.unfinished.spill(), watch)?);
+        postings = Some(post_all(cx, after, &rows, next, memory, &week.unfinished.spill())?);
     }
-    let neighbours = neighbours_in(worker, week, keys, after, &roots, &changed)?;
+    let neighbours = neighbours_in(cx, week, keys, after, &roots, &changed)?;
     Ok(DeltaRoots { roots, neighbours, changed, postings })
 }
 
@@ -287,7 +283,7 @@ fn delta_roots(
 /// # Errors
 /// If a root differs: that is a fault of this program.
 fn neighbours_in(
-    worker: &mut Worker,
+    cx: &mut Context,
     week: &IngestedWeek<'_>,
     keys: &Rc<VectorKeys>,
     after: &VectorFiles,
@@ -304,7 +300,7 @@ fn neighbours_in(
         move |doc| filter.may_have(doc) && members.binary_search(&doc).is_ok()
     };
     let files = after.only(is_member, members.len() as u64);
-    let (again, neighbours) = full_roots(worker, week, keys, &files)?;
+    let (again, neighbours) = full_roots(cx, week, keys, &files)?;
     for doc in members.iter() {
         let number = owned.index(*doc);
         ensure!(

@@ -8,16 +8,15 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context as _, Result, ensure};
 use arrow_array::{Float32Array, Int32Array, Int64Array, RecordBatch, StringArray};
-use timely::worker::Worker;
 
 use super::accuracy::LinkSamples;
 use super::roots::{KnownNeighbours, Verified, WeekRoots};
 use super::week::{BaseWeek, IngestedWeek};
 use crate::config::Verify;
 use crate::operators::delta::Choice;
-use crate::operators::exchange::all_gather;
+use crate::operators::exchange::Context;
 use crate::operators::output;
 use crate::operators::output::{Agreement, CanonicalStage, ClusterIds, IdSource, InputNumbers, LevelClusters};
 use crate::operators::scan::{PastClusters, own_segments, read_past};
@@ -30,6 +29,7 @@ use crate::tables::{
     ChangeRow, ClusterRow, DocumentRow, EvidenceRow, Found, LargestRow, RowGroups, Scan, SizeRow, SplitOffRow,
     SummaryRow, Table, Writer, field, maybe_text, pack,
 };
+use crate::watch::Watch;
 
 /// The number of clusters of each size, by level (its place in the list of levels) and size.
 type SizeCounts = BTreeMap<(usize, u64), u64>;
@@ -37,7 +37,7 @@ type SizeCounts = BTreeMap<(usize, u64), u64>;
 /// Writes `evidence`: for each document except roots, a neighbour in its very similar cluster and what the two share. Of
 /// unchanged clusters it is copied from the base week. Returns samples of the rows.
 pub(crate) fn evidence(
-    worker: &mut Worker,
+    cx: &mut Context,
     week: &IngestedWeek<'_>,
     roots: &WeekRoots,
     base: Option<&BaseWeek>,
@@ -62,7 +62,7 @@ pub(crate) fn evidence(
     });
     let compared: Vec<DocId> = compared.collect();
     let memory = week.plan.worker_memory / 2;
-    let mut agreements = output::evidence(worker, week.owned, compared, week.vectors(), memory, week.watch)?;
+    let mut agreements = output::evidence(cx, week.owned, compared, week.vectors(), memory)?;
     if let Some(Verified { agreements: Some(before), .. }) = &roots.verified {
         let with_agreement = (0..before.len()).filter(|number| has_agreement(*number));
         with_agreement.for_each(|number| agreements[number] = before[number]);
@@ -73,7 +73,7 @@ pub(crate) fn evidence(
     let mut samples = LinkSamples::new(week);
     // Own documents come shard by shard.
     let mut docs = week.owned.docs().enumerate().peekable();
-    week.watch.expect_steps(week.owned.shards().count());
+    cx.watch().expect_steps(week.owned.shards().count());
     for shard in week.owned.shards() {
         let mut writer: Writer<EvidenceRow> = Writer::create(&week.table(EvidenceRow::NAME, shard))?;
         let mut base_rows = match (known, base) {
@@ -111,7 +111,7 @@ pub(crate) fn evidence(
             writer.push(row)?;
         }
         writer.finish_if_any()?;
-        week.watch.add_steps(1);
+        cx.watch().add_steps(1);
     }
     Ok(samples)
 }
@@ -135,7 +135,7 @@ pub(crate) fn split_off(week: &IngestedWeek<'_>, roots: &WeekRoots) -> Result<()
 }
 
 /// Which own documents are canonical, by number.
-pub(crate) fn canonical(worker: &mut Worker, week: &IngestedWeek<'_>, similar: &LevelClusters) -> Result<Vec<bool>> {
+pub(crate) fn canonical(cx: &mut Context, week: &IngestedWeek<'_>, similar: &LevelClusters) -> Result<Vec<bool>> {
     let (mut inputs, mut number) = (InputNumbers::new(), 0);
     for (of, names) in week.journal.inputs(week.plan.week) {
         for name in names.keys() {
@@ -143,19 +143,15 @@ pub(crate) fn canonical(worker: &mut Worker, week: &IngestedWeek<'_>, similar: &
             number += 1;
         }
     }
-    let stage = CanonicalStage {
-        policy: week.plan.canonical,
-        inputs,
-        memory: week.plan.worker_memory / 4,
-        scratch: week.unfinished.spill(),
-        watch: week.watch.clone(),
-    };
-    output::canonical(worker, &stage, week.owned, similar, week.documents().collect())
+    let cx = &mut cx.with(week.plan.worker_memory / 4, &week.unfinished.spill());
+    let stage = CanonicalStage { policy: week.plan.canonical, inputs };
+    output::canonical(cx, &stage, week.owned, similar, week.documents().collect())
 }
 
 /// Writes `clusters`, the cluster map: a row for each document of the week. `cluster_ids` are those of own documents, by number, and `canonical`
 /// says which of them are.
 pub(crate) fn cluster_map(
+    watch: &Watch,
     week: &IngestedWeek<'_>,
     levels: &[LevelClusters; 3],
     cluster_ids: &SparseDocs,
@@ -163,7 +159,7 @@ pub(crate) fn cluster_map(
 ) -> Result<()> {
     let owned = week.owned;
     let segments = own_segments(week.journal, owned);
-    week.watch.expect_steps(segments.len());
+    watch.expect_steps(segments.len());
     for segment in segments {
         let path = week.unfinished.table(ClusterRow::NAME, &segment.file());
         let mut writer: Writer<ClusterRow> = Writer::create(&path)?;
@@ -192,34 +188,33 @@ pub(crate) fn cluster_map(
             Ok(())
         })?;
         writer.finish_if_any()?;
-        week.watch.add_steps(1);
+        watch.add_steps(1);
     }
     Ok(())
 }
 
 /// Assigns cluster ids, which continue those of the base week, and writes `changes` since the week before.
 pub(crate) fn cluster_ids(
-    worker: &mut Worker,
+    cx: &mut Context,
     week: &IngestedWeek<'_>,
     similar: &LevelClusters,
     base: Option<&BaseWeek>,
 ) -> Result<ClusterIds> {
-    let (owned, watch) = (week.owned, week.watch);
+    let owned = week.owned;
     let past_clusters = |past: Option<&BaseWeek>| match past {
         Some(past) => read_past(past.rows(ClusterRow::NAME, owned)?.into_iter(), owned),
         None => Ok(PastClusters { names: SparseDocs::new(owned.len(), std::iter::empty()), clusters: Vec::new() }),
     };
     let first_new_ids = week.plan.named();
     let source = IdSource::After(&first_new_ids);
-    let mut ids = output::cluster_ids(worker, owned, past_clusters(base)?, similar, source, watch)?;
+    let mut ids = output::cluster_ids(cx, owned, past_clusters(base)?, similar, source)?;
     match (&week.plan.deletion, week.week_before()?) {
         (None, None) => {}
         (None, Some(_)) => write_changes(week, &ids)?,
         (Some(_), Some(before)) => {
             // The ids continue those of the week before the deletion; the changes are those since the week before.
             let source = IdSource::As(&ids.of_docs);
-            let since_before =
-                output::cluster_ids(worker, owned, past_clusters(Some(&before))?, similar, source, watch)?;
+            let since_before = output::cluster_ids(cx, owned, past_clusters(Some(&before))?, similar, source)?;
             ids.changes = since_before.changes;
             write_changes(week, &ids)?;
         }
@@ -251,7 +246,7 @@ fn write_changes(week: &IngestedWeek<'_>, ids: &ClusterIds) -> Result<()> {
 /// Sums up the changes since the week before, for the summary. `missing` counts own rows of `missing` by reason. `None` for a
 /// store's first week.
 pub(crate) fn since(
-    worker: &mut Worker,
+    cx: &mut Context,
     week: &IngestedWeek<'_>,
     ids: &ClusterIds,
     choice: &Choice,
@@ -266,9 +261,9 @@ pub(crate) fn since(
     let Some(before) = before.or(former.as_ref().map(|since| since.week)) else {
         return Ok(None);
     };
-    let changes = sum_changes(worker, week, ids)?;
+    let changes = sum_changes(cx, ids)?;
     let new_urls = week.journal.urls(week.plan.method.shards).iter().sum::<u64>();
-    let missing = all_gather(worker, missing.into_iter().collect::<Vec<(String, u64)>>(), week.watch)?;
+    let missing = cx.sorted(missing.into_iter().collect::<Vec<(String, u64)>>())?;
     let not_downloaded = missing.iter().map(|(_, count)| count).sum();
     let missing = Since::most(missing);
     if let Some(former) = former {
@@ -278,7 +273,7 @@ pub(crate) fn since(
 }
 
 /// The number of events and of their documents, by event, of all workers.
-fn sum_changes(worker: &mut Worker, week: &IngestedWeek<'_>, ids: &ClusterIds) -> Result<BTreeMap<String, (u64, u64)>> {
+fn sum_changes(cx: &mut Context, ids: &ClusterIds) -> Result<BTreeMap<String, (u64, u64)>> {
     let mut own_counts: BTreeMap<&str, (u64, u64)> = BTreeMap::new();
     for row in ids.changes.values().flatten() {
         let (events, documents) = own_counts.entry(row.event.name()).or_default();
@@ -287,7 +282,7 @@ fn sum_changes(worker: &mut Worker, week: &IngestedWeek<'_>, ids: &ClusterIds) -
     }
     let own_counts = own_counts.into_iter().map(|(event, counts)| (event.to_owned(), counts)).collect();
     let mut sums: BTreeMap<String, (u64, u64)> = BTreeMap::new();
-    for (event, (events, documents)) in all_gather(worker, own_counts, week.watch)? {
+    for (event, (events, documents)) in cx.sorted(own_counts)? {
         let sum = sums.entry(event).or_default();
         sum.0 += events;
         sum.1 += documents;
@@ -298,15 +293,15 @@ fn sum_changes(worker: &mut Worker, week: &IngestedWeek<'_>, ids: &ClusterIds) -
 /// Counts cluster sizes, finds the largest clusters, and fits the power law. `cluster_ids` are those of own documents, by number. Worker 0
 /// writes the tables; every worker returns the summary.
 pub(crate) fn statistics(
-    worker: &mut Worker,
+    cx: &mut Context,
     week: &IngestedWeek<'_>,
     levels: &[LevelClusters; 3],
     cluster_ids: &SparseDocs,
     since: Option<Since>,
     mut accuracy: Option<AccuracySummary>,
 ) -> Result<Summary> {
-    let sizes = count_sizes(worker, week, levels)?;
-    let largest = output::largest(worker, week.owned, levels, cluster_ids, week.unfinished, week.journal, week.watch)?;
+    let sizes = count_sizes(cx, levels)?;
+    let largest = output::largest(cx, week.owned, levels, cluster_ids, week.unfinished, week.journal)?;
     let summary = |(level, clusters): (usize, &LevelClusters)| {
         let of_level = sizes.range((level, 0)..(level + 1, 0)).map(|((_, size), clusters)| (*size, *clusters));
         let shared: Vec<(u64, u64)> = of_level.filter(|(size, _)| *size > 1).collect();
@@ -320,7 +315,7 @@ pub(crate) fn statistics(
         let row = largest.iter().find(|row| row.level == Level::Similar.name() && row.doc == cluster.root);
         cluster.name = row.map_or_else(String::new, |row| row.name.clone());
     }
-    if worker.index() == 0 {
+    if cx.index() == 0 {
         write_statistics(week, &sizes, levels, &largest, &summaries)?;
     }
     let summary = Summary::new(week.plan.week, &week.plan.store, &week.plan.method, week.journal, since, summaries);
@@ -328,7 +323,7 @@ pub(crate) fn statistics(
 }
 
 /// The number of clusters of each size, of all workers.
-fn count_sizes(worker: &mut Worker, week: &IngestedWeek<'_>, levels: &[LevelClusters; 3]) -> Result<SizeCounts> {
+fn count_sizes(cx: &mut Context, levels: &[LevelClusters; 3]) -> Result<SizeCounts> {
     let mut own_counts = SizeCounts::new();
     for (level, clusters) in levels.iter().enumerate() {
         for (_, members) in clusters.sizes.of_own_roots() {
@@ -337,7 +332,7 @@ fn count_sizes(worker: &mut Worker, week: &IngestedWeek<'_>, levels: &[LevelClus
     }
     let own_counts: Vec<((usize, u64), u64)> = own_counts.into_iter().collect();
     let mut sums = SizeCounts::new();
-    for (size, clusters) in all_gather(worker, own_counts, week.watch)? {
+    for (size, clusters) in cx.sorted(own_counts)? {
         *sums.entry(size).or_default() += clusters;
     }
     Ok(sums)

@@ -7,16 +7,15 @@
 //! roots    their components; of other clusters, those of the base week
 //! ```
 
-use anyhow::{Context, Result};
+use anyhow::{Context as _, Result};
 use arrow_array::{FixedSizeBinaryArray, Int64Array};
-use timely::worker::Worker;
 
 use super::places::{Places, files_again, places};
 use super::roots::{KnownNeighbours, Verified, WeekRoots};
 use super::week::{BaseWeek, IngestedWeek};
 use crate::config::{Similarity, Verify};
 use crate::features::Polynomials;
-use crate::operators::exchange::all_gather;
+use crate::operators::exchange::Context;
 use crate::operators::output::{Agreement, cluster_sizes};
 use crate::operators::scan::{VectorRoots, pages, read_roots};
 use crate::operators::set_join::{Nearest, Requirement, SetJoinStage, Share};
@@ -38,7 +37,7 @@ const IF_MISSING: IfMissing =
 /// # Errors
 /// If a crawl file has changed since, a table cannot be read, or a worker of this process failed.
 pub(crate) fn verify(
-    worker: &mut Worker,
+    cx: &mut Context,
     week: &IngestedWeek<'_>,
     base: Option<&BaseWeek>,
     polynomials: &Polynomials,
@@ -46,15 +45,15 @@ pub(crate) fn verify(
 ) -> Result<()> {
     let method = &week.plan.method;
     let Some(similarity) = method.similarity.filter(|_| method.verify != Verify::None) else { return Ok(()) };
-    week.watch.enter(Stage::Verify);
+    cx.enter(Stage::Verify);
     let candidates = VectorRoots { similar: roots.similar.clone(), identical: roots.identical.clone() };
     let Checked { split, doubtful, nearest, agreements } = if method.verify == Verify::Exact {
         if let (KnownNeighbours::OfRoots(changed), Some(base)) = (&mut roots.known, base) {
-            *changed = with_new_bytes(worker, week, base, &candidates.similar, std::mem::take(changed))?;
+            *changed = with_new_bytes(cx, week, base, &candidates.similar, std::mem::take(changed))?;
         }
-        by_shingles(worker, week, similarity, polynomials, &candidates, roots)?
+        by_shingles(cx, week, similarity, polynomials, &candidates, roots)?
     } else {
-        by_features(worker, week, similarity, &candidates, roots)?
+        by_features(cx, week, similarity, &candidates, roots)?
     };
     let VectorRoots { mut similar, mut identical } = split;
     if let (KnownNeighbours::OfRoots(_), Some(base)) = (&roots.known, base) {
@@ -96,40 +95,40 @@ struct Checked {
 
 /// Checks the clusters of candidates that are known, by the shingles of their pages.
 fn by_shingles(
-    worker: &mut Worker,
+    cx: &mut Context,
     week: &IngestedWeek<'_>,
     similarity: Similarity,
     polynomials: &Polynomials,
     candidates: &VectorRoots,
     roots: &WeekRoots,
 ) -> Result<Checked> {
-    let (plan, owned, watch) = (week.plan, week.owned, week.watch);
+    let (plan, owned) = (week.plan, week.owned);
     let wanted = |root: DocId| roots.known.has(root);
-    let nodes = nodes(worker, owned, &candidates.similar, &roots.exact, wanted, watch)?;
+    let nodes = nodes(cx, owned, &candidates.similar, &roots.exact, wanted)?;
     let root = |doc| candidates.similar[owned.index(doc)];
     let Places { places, words } =
         places(week.documents(), (plan.method.documents, &plan.inputs_again()), &nodes, root, IF_MISSING)?;
-    let large = large_clusters(worker, places.iter().map(|place| place.root).zip(words), watch)?;
-    let files = files_again(worker, week, polynomials, places, IF_MISSING)?;
+    let large = large_clusters(cx, places.iter().map(|place| place.root).zip(words))?;
+    let files = files_again(cx, week, polynomials, places, IF_MISSING)?;
     let share = Share::of_millionths(similarity.millionths()).context("a similarity is above 0")?;
-    let (scratch, shared) = (week.unfinished.spill(), week.shared.clone());
-    let memory = plan.worker_memory / 4;
-    let stage = SetJoinStage::of_components(Requirement::Resemblance(share), memory, scratch, shared, watch.clone());
-    let chains = similar_pairs(worker, &stage, owned, files, large, nodes.len())?;
+    let cx = &mut cx.with(plan.worker_memory / 4, &week.unfinished.spill());
+    let stage = SetJoinStage::of_components(Requirement::Resemblance(share));
+    let chains = similar_pairs(cx, &stage, owned, files, large, nodes.len())?;
     let of_nodes = Candidates { roots: candidates, firsts: &roots.exact, nodes: &nodes };
-    let SplitClusters { roots: split, nearest } = split(worker, owned, of_nodes, wanted, chains, watch)?;
+    let SplitClusters { roots: split, nearest } = split(cx, owned, of_nodes, wanted, chains)?;
     Ok(Checked { split, doubtful: roots.known.clone(), nearest, agreements: None })
 }
 
 /// Checks the clusters of candidates that are known, by the features of their pages.
 fn by_features(
-    worker: &mut Worker,
+    cx: &mut Context,
     week: &IngestedWeek<'_>,
     similarity: Similarity,
     candidates: &VectorRoots,
     roots: &WeekRoots,
 ) -> Result<Checked> {
     let plan = week.plan;
+    let cx = &mut cx.with(plan.worker_memory, &week.unfinished.spill());
     let check = FeatureCheck {
         owned: week.owned,
         candidates,
@@ -137,12 +136,8 @@ fn by_features(
         features: plan.method.features,
         least: equal_features(similarity, plan.method.features),
         files: &week.vector_files(plan.method.supershingles)?,
-        memory: plan.worker_memory,
-        scratch: week.unfinished.spill(),
-        shared: week.shared,
-        watch: week.watch,
     };
-    let checked = check_by_features(worker, &check, |root| roots.known.has(root), week.vectors())?;
+    let checked = check_by_features(cx, &check, |root| roots.known.has(root), week.vectors())?;
     let CheckedFeatures { split: SplitClusters { roots: split, nearest }, doubtful, agreements } = checked;
     Ok(Checked { split, doubtful: KnownNeighbours::OfRoots(doubtful), nearest, agreements: Some(agreements) })
 }
@@ -154,7 +149,7 @@ fn equal_features(similarity: Similarity, features: usize) -> u32 {
 
 /// The roots of clusters to verify, ascending: `changed`, and those with a page whose bytes are other ones than in the base week.
 fn with_new_bytes(
-    worker: &mut Worker,
+    cx: &mut Context,
     week: &IngestedWeek<'_>,
     base: &BaseWeek,
     roots: &[DocId],
@@ -162,7 +157,7 @@ fn with_new_bytes(
 ) -> Result<Vec<DocId>> {
     let owned = week.owned;
     let (_, checksums) = pages(week.unfinished, week.journal, owned)?;
-    let sizes = cluster_sizes(worker, owned, roots.iter().copied(), week.watch)?;
+    let sizes = cluster_sizes(cx, owned, roots.iter().copied())?;
     let mut own: Vec<DocId> = Vec::new();
     for (rows, shard) in base.rows(DocumentRow::NAME, owned)? {
         let path = rows.path().to_owned();
@@ -183,7 +178,7 @@ fn with_new_bytes(
     }
     own.sort_unstable();
     own.dedup();
-    changed.extend(all_gather(worker, own, week.watch)?);
+    changed.extend(cx.sorted(own)?);
     changed.sort_unstable();
     changed.dedup();
     Ok(changed)

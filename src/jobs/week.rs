@@ -7,13 +7,11 @@ use std::sync::Arc;
 use anyhow::Result;
 
 use crate::config::Method;
-use crate::operators::InProcess;
 use crate::operators::scan::{VectorFiles, Vectors, own_segments};
 use crate::plan::Plan;
 use crate::state::{CommittedWeek, Journal, PostingRuns, Segment, Unfinished, WeekTables, shard_file};
 use crate::structures::Ownership;
 use crate::tables::{DocumentRow, FeatureRow, RowGroups, Table as _};
-use crate::watch::Watch;
 
 /// A week whose waves are all committed, as one worker sees it.
 pub(crate) struct IngestedWeek<'a> {
@@ -22,9 +20,6 @@ pub(crate) struct IngestedWeek<'a> {
     pub unfinished: &'a Unfinished,
     /// The documents of this week and of all earlier ones that the worker owns.
     pub owned: &'a Ownership,
-    /// What the workers of this process share.
-    pub shared: &'a Arc<InProcess>,
-    pub watch: &'a Arc<Watch>,
 }
 
 /// A committed week that the new one is computed from, or compared with.

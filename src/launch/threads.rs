@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use anyhow::{Context, Result, anyhow};
+use anyhow::{Context as _, Result, anyhow};
 use timely::communication::Hooks;
 use timely::communication::allocator::zero_copy::initialize::initialize_networking_from_sockets;
 use timely::communication::allocator::{AllocatorBuilder, ProcessBuilder};
@@ -10,6 +10,7 @@ use timely::worker::Worker;
 
 use super::exit_codes::EXIT_PEER_LOST;
 use crate::launch::wire::Link;
+use crate::operators::exchange::Context;
 use crate::text::{printable, printable_lines};
 use crate::watch::Watch;
 
@@ -35,7 +36,7 @@ pub enum Peers {
 /// use nigh::watch::Watch;
 ///
 /// let watch = Arc::new(Watch::default());
-/// let numbers = run_workers(2, Peers::None, &watch, |worker| Ok(worker.index()))?;
+/// let numbers = run_workers(2, Peers::None, &watch, |cx| Ok(cx.index()))?;
 /// assert_eq!(numbers, [0, 1]);
 /// # Ok::<(), anyhow::Error>(())
 /// ```
@@ -45,7 +46,7 @@ pub enum Peers {
 pub fn run_workers<T, F>(workers: usize, peers: Peers, watch: &Arc<Watch>, work: F) -> Result<Vec<T>>
 where
     T: Send + 'static,
-    F: Fn(&mut Worker) -> Result<T> + Send + Sync + 'static,
+    F: Fn(&mut Context) -> Result<T> + Send + Sync + 'static,
 {
     let hooks = Hooks::default();
     let local = ProcessBuilder::new_typed_vector(workers, hooks.refill.clone(), hooks.spill.clone());
@@ -58,9 +59,9 @@ where
         }
     };
     let run = {
-        let watch = watch.clone();
+        let (watch, shared) = (watch.clone(), Arc::default());
         move |worker: &mut Worker| {
-            let result = work(worker);
+            let result = work(&mut Context::new(worker, &watch, &shared));
             if result.is_err() {
                 // Unfinished dataflows would keep the thread of a failed worker running.
                 worker.installed_dataflows().into_iter().for_each(|dataflow| worker.drop_dataflow(dataflow));

@@ -3,19 +3,15 @@
 //! Hosts are distributed over the workers by a 128-bit hash of their names. A worker holds 48 bytes for each pair of one of its hosts and a
 //! cluster of several pages: up to twice that while they are counted, and 32 bytes more while they are exchanged.
 
-use std::sync::Arc;
-
 use anyhow::Result;
 use arrow_array::{Int64Array, StringArray};
 use bytemuck::{Pod, Zeroable};
-use timely::worker::Worker;
 
-use crate::operators::exchange::{Dealer, all_to_all};
+use crate::operators::exchange::{Context, all_to_all};
 use crate::records::checksum;
 use crate::state::History;
 use crate::structures::{Ownership, Sums};
 use crate::tables::{ClusterRow, Scan, Table, field};
-use crate::watch::Watch;
 
 /// The pages of one host in one cluster.
 #[derive(Clone, Copy, Pod, Zeroable)]
@@ -44,15 +40,9 @@ pub fn host_owner(host: u128, peers: usize) -> u64 {
 ///
 /// # Errors
 /// If a file cannot be read (names it), or a worker of this process failed.
-pub fn pages_by_host(
-    worker: &mut Worker,
-    history: &History,
-    number: usize,
-    owned: &Ownership,
-    watch: &Arc<Watch>,
-) -> Result<PagesByHost> {
+pub fn pages_by_host(cx: &mut Context, history: &History, number: usize, owned: &Ownership) -> Result<PagesByHost> {
     let pages = read_pages(history, number, owned)?;
-    add_over_workers(worker, pages, watch)
+    add_over_workers(cx, pages)
 }
 
 /// Counts the pages of this worker's shards by host and cluster.
@@ -77,15 +67,15 @@ fn read_pages(history: &History, number: usize, owned: &Ownership) -> Result<Pag
 }
 
 /// Adds the counts of all workers; each worker receives the counts of the hosts whose hashes it owns.
-fn add_over_workers(worker: &mut Worker, pages: PagesByHost, watch: &Arc<Watch>) -> Result<PagesByHost> {
-    let peers = worker.peers();
-    let mut dealer = Dealer::new(worker.index(), peers, watch);
+fn add_over_workers(cx: &mut Context, pages: PagesByHost) -> Result<PagesByHost> {
+    let peers = cx.peers();
+    let mut dealer = cx.dealer();
     for ((host, cluster), pages) in pages {
         let [high, low] = [(host >> 64) as u64, host as u64];
         dealer.deal(host_owner(host, peers), HostCluster { host: [high, low], cluster, pages });
     }
     let mut sums = Sums::default();
-    for block in all_to_all(worker, dealer, watch)? {
+    for block in all_to_all(cx, dealer)? {
         for HostCluster { host: [high, low], cluster, pages } in block.records() {
             sums.add((u128::from(*high) << 64 | u128::from(*low), *cluster), *pages);
         }

@@ -21,7 +21,6 @@
 //! - [`verify`]: clusters of candidates fall apart where their pages are not similar enough;
 //! - [`accuracy`]: samples of pairs, and how similar these are exactly.
 //!
-//! `host_pages` counts the pages of hosts by cluster, and `sighting` finds values that occur twice, for two of these each; `in_process` lists what the workers of one process share in memory.
 //!
 //! No table depends on the number of workers or processes: the result of a step is a function of its input alone. Only the
 //! number of redundant records that some inexact steps send may depend on how keys are cut into ranges.
@@ -36,7 +35,6 @@ pub mod evolution;
 pub mod exchange;
 pub mod genealogy;
 pub mod host_pages;
-mod in_process;
 pub mod ingest;
 pub mod mirrors;
 pub mod mirrors_by_url;
@@ -48,5 +46,3 @@ pub mod scan;
 pub mod set_join;
 mod sighting;
 pub mod verify;
-
-pub use self::in_process::InProcess;

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use differential_dataflow::algorithms::graphs::propagate::propagate;
 use differential_dataflow::input::Input;
 use nigh::operators::components::{Labels, components, edges as edges_to, resolve};
-use nigh::operators::exchange::run_to_end;
+use nigh::operators::exchange::{Context, install, run_to_end};
 use nigh::records::{DocId, Edge, mix};
 use nigh::structures::Ownership;
 use nigh::watch::Watch;
@@ -28,7 +28,8 @@ fn labelled(nodes: u64, edges: &[(u64, u64)], workers: usize) -> (Vec<(i64, i64)
     let rows: Vec<u64> = (0..SHARDS).map(|shard| (nodes + SHARDS - 1 - shard) / SHARDS).collect();
     let edges = edges.to_vec();
     let guards = timely::execute(timely::Config::process(workers), move |worker| {
-        let (index, peers) = (worker.index(), worker.peers());
+        let cx = &mut Context::alone(worker);
+        let (index, peers) = (cx.index(), cx.peers());
         let watch = Arc::new(Watch::default());
         let owned = Ownership::new(index, peers, &rows);
         let labels = Rc::new(RefCell::new(Labels::new(&owned)));
@@ -40,13 +41,13 @@ fn labelled(nodes: u64, edges: &[(u64, u64)], workers: usize) -> (Vec<(i64, i64)
             .map(|(a, b)| (doc(*a), doc(*b)))
             .map(|(a, b)| Edge { doc: a.max(b), root: a.min(b) })
             .collect();
-        worker.dataflow::<u64, _, _>(|scope| {
+        install(cx, |scope| {
             let stream = edges_to(scope, mine, &watch);
             components(scope, stream, &labels, &probe, &watch);
         });
-        run_to_end(worker, &probe, &watch).unwrap();
+        run_to_end(cx, &probe).unwrap();
         let labels = labels.replace(Labels::new(&Ownership::new(0, 1, &[])));
-        let roots = resolve(worker, &owned, labels.label, &watch).unwrap();
+        let roots = resolve(cx, &owned, labels.label).unwrap();
         let pairs: Vec<(i64, i64)> =
             owned.docs().zip(roots).map(|(doc, root)| (doc.to_table(), root.to_table())).collect();
         (pairs, labels.rounds)

@@ -3,12 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
 
-use nigh::operators::InProcess;
+use nigh::operators::exchange::{Context, Shared};
 use nigh::operators::set_join::{
     Element, Known, Requirement, SetJoin, SetJoinStage, SetSource, Sets, SetsPass, Share, TooManyPairs, set_join,
 };
 use nigh::records::mix;
-use nigh::watch::Watch;
 use proptest::prelude::*;
 
 /// A set: its distinct elements with their weights.
@@ -108,9 +107,11 @@ fn run(sets: &[Set], parameters: Parameters, workers: Workers) -> Joins {
     let sets = Arc::new(sets.to_vec());
     let folder = tempfile::tempdir().unwrap();
     let scratch = folder.path().to_owned();
-    let processes: Vec<Arc<InProcess>> = (0..workers.count).map(|_| Arc::default()).collect();
+    let processes: Vec<Arc<Shared>> = (0..workers.count).map(|_| Arc::default()).collect();
     let guards = timely::execute(timely::Config::process(workers.count), move |worker| {
-        let (index, peers) = (worker.index(), worker.peers());
+        let shared = &processes[worker.index() / workers.threads];
+        let cx = &mut Context::new(worker, &Arc::default(), shared).with(parameters.memory, &scratch);
+        let (index, peers) = (cx.index(), cx.peers());
         let mut own = Sets::default();
         for (number, set) in sets.iter().enumerate().skip(index).step_by(peers) {
             let elements: Vec<Element> =
@@ -124,10 +125,6 @@ fn run(sets: &[Set], parameters: Parameters, workers: Workers) -> Joins {
             has_known: parameters.has_known,
             thorough: false,
             max_pairs: parameters.max_pairs,
-            memory: parameters.memory,
-            scratch: scratch.clone(),
-            shared: processes[index / workers.threads].clone(),
-            watch: Arc::new(Watch::default()),
         };
         let listed = Arc::new(Mutex::new(Vec::new()));
         let each = {
@@ -138,7 +135,7 @@ fn run(sets: &[Set], parameters: Parameters, workers: Workers) -> Joins {
             }
         };
         let source = KnownSets { sets: Arc::new(own), parameters };
-        let joined = set_join(worker, &stage, &source, each);
+        let joined = set_join(cx, &stage, &source, each);
         let failed = |error: anyhow::Error| error.downcast::<TooManyPairs>().expect("no other failure");
         joined.map(|joined| (joined, std::mem::take(&mut *listed.lock().unwrap()))).map_err(failed)
     });

@@ -10,7 +10,6 @@ use std::time::Instant;
 use anyhow::{Result, bail};
 use clap::Args;
 use serde::{Deserialize, Serialize};
-use timely::worker::Worker;
 
 use super::harness::{Counted, Measure, Measured, Placement, Seconds, WorkerCounts, run};
 use super::setup::{OwnedVectors, VectorArgs, WorkerResources};
@@ -19,13 +18,12 @@ use crate::bench::single_thread;
 use crate::bench::synthetic::{Dataset, DatasetPlan, Noise, SHARDS, Synthetic, WIDTH, files, label_checksum};
 use crate::bench::temporary::Temporary;
 use crate::config::{Bytes, Method};
-use crate::operators::InProcess;
 use crate::operators::clustering::{Clusters, clusters};
-use crate::operators::exchange::barrier;
+use crate::operators::exchange::Context;
 use crate::report::grouped;
 use crate::state::sync_folder;
 use crate::structures::Numbering;
-use crate::watch::{Span, Stage, Watch};
+use crate::watch::{Span, Stage};
 
 /// Arguments of `nigh bench cluster`.
 #[derive(Args)]
@@ -220,34 +218,25 @@ impl Measure for ClustersTask {
         self.resources.threads
     }
 
-    fn measure(
-        &self,
-        worker: &mut Worker,
-        shared: &Arc<InProcess>,
-        watch: &Arc<Watch>,
-    ) -> Result<Counted<ClusterCounts>> {
-        measure_clusters(worker, self, shared, watch)
+    fn measure(&self, cx: &mut Context) -> Result<Counted<ClusterCounts>> {
+        measure_clusters(cx, self)
     }
 }
 
 /// The cluster stage at one worker, and the checksum of its labels.
-fn measure_clusters(
-    worker: &mut Worker,
-    task: &ClustersTask,
-    shared: &Arc<InProcess>,
-    watch: &Arc<Watch>,
-) -> Result<Counted<ClusterCounts>> {
+fn measure_clusters(cx: &mut Context, task: &ClustersTask) -> Result<Counted<ClusterCounts>> {
     let dataset = task.dataset();
-    let vectors = OwnedVectors::new(worker, &dataset);
-    let stage = vectors.stage(worker, vectors.files(&dataset), &task.resources, shared, watch)?;
+    let vectors = OwnedVectors::new(cx, &dataset);
+    let (mut cx, stage) = vectors.stage(cx, vectors.files(&dataset), &task.resources)?;
+    let cx = &mut cx;
     let document_of = Arc::new(document_numbers(&vectors, &stage.numbering));
-    barrier(worker, watch)?;
-    let Clusters { duplicates, survivors, stats } = clusters(worker, &stage, {
+    cx.barrier()?;
+    let Clusters { duplicates, survivors, stats } = clusters(cx, &stage, {
         let document_of = document_of.clone();
         move |vector| document_of(vector)
     })?;
-    barrier(worker, watch)?;
-    watch.enter(Stage::Tables);
+    cx.barrier()?;
+    cx.enter(Stage::Tables);
     let (mut duplicates, mut survivors) = (duplicates.iter().peekable(), survivors.iter().peekable());
     let labels = (0..vectors.owned.len() as u32).map(|vector| {
         let clustered =

@@ -8,24 +8,22 @@ use std::sync::Arc;
 use anyhow::{Result, ensure};
 use clap::Args;
 use serde::{Deserialize, Serialize};
-use timely::worker::Worker;
 
 use super::harness::{Counted, Measure, Measured, Placement, Seconds, WorkerCounts, run};
 use crate::bench::outcome::BenchOutcome;
 use crate::bench::synthetic::LinkedHosts;
 use crate::bench::temporary::Temporary;
 use crate::config::{Bytes, Config, Count, Merge};
-use crate::operators::InProcess;
 use crate::operators::collections::{
     ClusteredPages, CollectionStage, MergeCondition, collection_links, members, merged_clusters,
 };
-use crate::operators::exchange::barrier;
+use crate::operators::exchange::Context;
 use crate::operators::scan::{LinkSource, OwnLink};
 use crate::records::{DocId, fold, mix};
 use crate::report::grouped;
 use crate::structures::Ownership;
 use crate::tables::{Column, Table, Writer};
-use crate::watch::{Stage, Watch};
+use crate::watch::Stage;
 
 /// The fewest pages of a made-up web.
 const LEAST_DOCUMENTS: u64 = 10_000;
@@ -231,14 +229,9 @@ impl Measure for CollectionsTask {
         self.threads
     }
 
-    fn measure(
-        &self,
-        worker: &mut Worker,
-        shared: &Arc<InProcess>,
-        watch: &Arc<Watch>,
-    ) -> Result<Counted<CollectionCounts>> {
+    fn measure(&self, cx: &mut Context) -> Result<Counted<CollectionCounts>> {
         let web = LinkedHosts::new(self.documents, self.links);
-        let owned = Ownership::new(worker.index(), worker.peers(), &web.rows());
+        let owned = Ownership::new(cx.index(), cx.peers(), &web.rows());
         let (mut pages, mut links, mut targets) = (ClusteredPages::default(), Vec::new(), Vec::new());
         for (number, doc) in (0..).zip(owned.docs()) {
             let page = LinkedHosts::page(doc);
@@ -255,27 +248,24 @@ impl Measure for CollectionsTask {
             clustered: pages.roots.iter().filter(|root| **root != DocId::NONE).count() as u64,
             ..CollectionCounts::default()
         };
+        let cx = &mut cx.with(self.worker_memory / 4, &self.scratch);
         let stage = CollectionStage {
             condition: MergeCondition { merge: Merge::Share, share: 0.6 },
             same_host: true,
             least_size: 10,
             purity: 0.9,
-            memory: self.worker_memory / 4,
-            scratch: self.scratch.clone(),
-            shared: shared.clone(),
-            watch: watch.clone(),
         };
         let pages = Arc::new(pages);
-        barrier(worker, watch)?;
-        watch.enter(Stage::Join);
-        let found = collection_links(worker, &stage, &owned, &pages, &mut MadeLinks { links, read: 0 })?;
-        let merged = merged_clusters(worker, &stage, found.links)?;
+        cx.barrier()?;
+        cx.enter(Stage::Join);
+        let found = collection_links(cx, &stage, &owned, &pages, &mut MadeLinks { links, read: 0 })?;
+        let merged = merged_clusters(cx, &stage, found.links)?;
         (counts.pairs, counts.merged) = (merged.pairs, merged.edges.len() as u64);
-        barrier(worker, watch)?;
-        watch.enter(Stage::Components);
-        let members = members(worker, &stage, &owned, &pages, found.in_links, merged, Rc::new(|_| 0))?;
-        barrier(worker, watch)?;
-        watch.enter(Stage::Tables);
+        cx.barrier()?;
+        cx.enter(Stage::Components);
+        let members = members(cx, &owned, &pages, found.in_links, merged, Rc::new(|_| 0))?;
+        cx.barrier()?;
+        cx.enter(Stage::Tables);
         counts.pages = members.pages.len() as u64;
         let checksum = members.pages.iter().fold(0u64, |sum, page| {
             let ids = [page.doc, page.cluster, page.collection, page.principal].map(|id| id.to_table() as u64);

@@ -7,19 +7,17 @@ use std::time::Instant;
 use anyhow::Result;
 use clap::Args;
 use serde::{Deserialize, Serialize};
-use timely::worker::Worker;
 
 use super::harness::{Counted, Measure, Measured, Placement, Seconds, WorkerCounts, run};
 use crate::bench::outcome::BenchOutcome;
 use crate::bench::single_thread;
 use crate::bench::synthetic::{Graph, GraphShape};
 use crate::config::Count;
-use crate::operators::InProcess;
 use crate::operators::components::{JoinedForests, join_forests};
-use crate::operators::exchange::{Shared, barrier};
+use crate::operators::exchange::Context;
 use crate::report::grouped;
 use crate::structures::{Numbering, Ownership, UnionFind};
-use crate::watch::{Stage, Watch};
+use crate::watch::Stage;
 
 /// Shards of the nodes, as in a job.
 const SHARDS: u64 = 64;
@@ -142,41 +140,32 @@ impl Measure for ComponentsTask {
         self.threads
     }
 
-    fn measure(
-        &self,
-        worker: &mut Worker,
-        shared: &Arc<InProcess>,
-        watch: &Arc<Watch>,
-    ) -> Result<Counted<ComponentsCounts>> {
-        measure_components(worker, self, &shared.union_find, watch)
+    fn measure(&self, cx: &mut Context) -> Result<Counted<ComponentsCounts>> {
+        measure_components(cx, self)
     }
 }
 
 /// Connected components at one worker: its share of the edges, then the roots of the nodes that it owns.
-fn measure_components(
-    worker: &mut Worker,
-    task: &ComponentsTask,
-    shared: &Shared<UnionFind>,
-    watch: &Arc<Watch>,
-) -> Result<Counted<ComponentsCounts>> {
+fn measure_components(cx: &mut Context, task: &ComponentsTask) -> Result<Counted<ComponentsCounts>> {
     let graph = Graph::new(task.shape, task.nodes);
-    let (index, peers) = (worker.index() as u64, worker.peers() as u64);
+    let (index, peers) = (cx.index() as u64, cx.peers() as u64);
     let nodes = u64::from(task.nodes);
     let rows: Vec<u64> = (0..SHARDS).map(|shard| (shard + 1) * nodes / SHARDS - shard * nodes / SHARDS).collect();
-    let (numbering, owned) = (Numbering::new(&rows), Ownership::new(worker.index(), worker.peers(), &rows));
+    let (numbering, owned) = (Numbering::new(&rows), Ownership::new(cx.index(), cx.peers(), &rows));
     let edge_numbers = index * graph.edges() / peers..(index + 1) * graph.edges() / peers;
     let edges: Vec<(u32, u32)> = edge_numbers.map(|edge| graph.edge(edge)).collect();
-    let (of_worker, threads) = (Shared::<UnionFind>::default(), if task.apart { 1 } else { task.threads });
-    barrier(worker, watch)?;
-    watch.enter(Stage::Components);
-    let union_find = if task.apart { &of_worker } else { shared }.of(|| UnionFind::new(task.nodes as usize));
+    let threads = if task.apart { 1 } else { task.threads };
+    cx.barrier()?;
+    cx.enter(Stage::Components);
+    let make = || UnionFind::new(task.nodes as usize);
+    let union_find = if task.apart { Arc::new(make()) } else { cx.shared().of(make) };
     edges.chunks(BATCH).try_for_each(|batch| union_find.join(batch))?;
     // All workers must have added their edges before any of them looks up a root.
-    barrier(worker, watch)?;
+    cx.barrier()?;
     let JoinedForests { roots, rounds, proposals, edges: tree_edges, .. } =
-        join_forests(worker, &numbering, &owned, union_find, threads, watch)?;
-    barrier(worker, watch)?;
-    watch.enter(Stage::Tables);
+        join_forests(cx, &numbering, &owned, union_find, threads)?;
+    cx.barrier()?;
+    cx.enter(Stage::Tables);
     let labels = owned.docs().zip(roots).map(|(node, root)| (numbering.number(node), numbering.number(root)));
     let work = edges.len() as u64 + tree_edges + proposals;
     let counts = ComponentsCounts { work, max_work: work, rounds };

@@ -8,24 +8,21 @@
 use std::cell::Cell;
 use std::fmt;
 use std::rc::Rc;
-use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::{Context, Result};
+use anyhow::{Context as _, Result};
 use clap::Args;
 use serde::{Deserialize, Serialize};
 use timely::dataflow::operators::Probe;
-use timely::worker::Worker;
 
 use super::harness::{Counted, Measure, Measured, Placement, Seconds, WorkerCounts, run};
 use crate::bench::outcome::BenchOutcome;
 use crate::bench::temporary::Temporary;
 use crate::config::Count;
-use crate::operators::InProcess;
-use crate::operators::exchange::{self, BlockOf, Dealer, barrier, run_dataflow, source};
+use crate::operators::exchange::{self, BlockOf, Context, run_dataflow, source};
 use crate::records::mix;
 use crate::report::grouped;
-use crate::watch::{Stage, Watch};
+use crate::watch::Stage;
 
 /// A record, as large as an edge: its hash and its number.
 type ExchangedRecord = [u64; 2];
@@ -169,21 +166,21 @@ impl Measure for ExchangeTask {
         self.workers
     }
 
-    fn measure(&self, worker: &mut Worker, _: &Arc<InProcess>, watch: &Arc<Watch>) -> Result<Counted<ExchangeCounts>> {
-        measure_exchange(worker, self, watch)
+    fn measure(&self, cx: &mut Context) -> Result<Counted<ExchangeCounts>> {
+        measure_exchange(cx, self)
     }
 }
 
 /// Sends this worker's share of the records, and adds up the records that it receives.
-fn measure_exchange(worker: &mut Worker, task: &ExchangeTask, watch: &Arc<Watch>) -> Result<Counted<ExchangeCounts>> {
-    let (index, peers) = (worker.index(), worker.peers());
+fn measure_exchange(cx: &mut Context, task: &ExchangeTask) -> Result<Counted<ExchangeCounts>> {
+    let (index, peers) = (cx.index(), cx.peers());
     let numbers = index as u64 * task.records / peers as u64..(index as u64 + 1) * task.records / peers as u64;
     // The number of received records, and the wrapping sum of their hashes.
     let received = Rc::new(Cell::new((0u64, 0u64)));
-    barrier(worker, watch)?;
-    watch.enter(Stage::Pairs);
-    run_dataflow(worker, watch, |scope, probe| {
-        let mut dealer = Dealer::<ExchangedRecord>::new(index, peers, watch);
+    cx.barrier()?;
+    cx.enter(Stage::Pairs);
+    let mut dealer = cx.dealer::<ExchangedRecord>();
+    run_dataflow(cx, |scope, probe| {
         let records = source(scope, "Records", |capability, info| {
             let activator = scope.activator_for(info.address);
             let (mut capability, mut numbers, mut time) = (Some(capability), numbers, 0);
@@ -219,8 +216,8 @@ fn measure_exchange(worker: &mut Worker, task: &ExchangeTask, watch: &Arc<Watch>
         };
         exchange::received(records, add).probe_with(probe);
     })?;
-    barrier(worker, watch)?;
-    watch.enter(Stage::Tables);
+    cx.barrier()?;
+    cx.enter(Stage::Tables);
     let (received, checksum) = received.get();
     Ok(Counted { counts: ExchangeCounts { received }, checksum })
 }

@@ -6,17 +6,15 @@
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context as _, Result, bail};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use timely::ExchangeData;
-use timely::worker::Worker;
 
 use super::meter::Meter;
 use crate::config::Config;
 use crate::launch::{EventSink, Outcome, Peers, Pool, exit_on_panic, run_workers, supervise};
-use crate::operators::InProcess;
-use crate::operators::exchange::all_gather;
+use crate::operators::exchange::Context;
 use crate::watch::{Progress, Span, Watch};
 
 /// A benchmark of a dataflow, as each process receives it.
@@ -31,12 +29,7 @@ pub(crate) trait Measure: Clone + Send + Sync + 'static {
     ///
     /// # Errors
     /// If the work fails, or another worker of this process failed.
-    fn measure(
-        &self,
-        worker: &mut Worker,
-        shared: &Arc<InProcess>,
-        watch: &Arc<Watch>,
-    ) -> Result<Counted<Self::Counts>>;
+    fn measure(&self, cx: &mut Context) -> Result<Counted<Self::Counts>>;
 }
 
 /// The counts of one worker, which are merged into those of all workers.
@@ -144,20 +137,20 @@ pub(crate) fn measure<T: Measure>(task: &T, peers: Peers, watch: &Arc<Watch>) ->
     let meter = Mutex::new(Some(Meter::start()));
     let threads = task.threads();
     let work = {
-        let (shared, task, watch) = (Arc::<InProcess>::default(), task.clone(), watch.clone());
-        move |worker: &mut Worker| {
-            let counted = task.measure(worker, &shared, &watch)?;
+        let (task, watch) = (task.clone(), watch.clone());
+        move |cx: &mut Context| {
+            let counted = task.measure(cx)?;
             // The first worker of a process reports the figures of the whole process.
             let mut process = ProcessFigures::default();
-            if worker.index().is_multiple_of(threads) {
+            if cx.index().is_multiple_of(threads) {
                 let progress = watch.progress();
                 process.exchanged_bytes = progress.exchanged;
                 process.exchanged_records = progress.exchanged_records;
                 process.peak = meter.lock().ok().and_then(|mut meter| meter.take()).and_then(Meter::stop);
                 process.phases = watch.spans();
             }
-            let measured = add_up(worker, counted, process, &watch)?;
-            Ok((worker.index() == 0).then_some(measured))
+            let measured = add_up(cx, counted, process)?;
+            Ok((cx.index() == 0).then_some(measured))
         }
     };
     Ok(run_workers(threads, peers, watch, work)?.into_iter().flatten().next())
@@ -174,18 +167,13 @@ struct ProcessFigures {
 }
 
 /// Adds up the counts and figures of all workers. The wall-clock seconds are those of this worker's process.
-fn add_up<C: WorkerCounts>(
-    worker: &mut Worker,
-    counted: Counted<C>,
-    process: ProcessFigures,
-    watch: &Watch,
-) -> Result<Measured<C>> {
+fn add_up<C: WorkerCounts>(cx: &mut Context, counted: Counted<C>, process: ProcessFigures) -> Result<Measured<C>> {
     // Records that are gathered have an order, so seconds travel as whole microseconds.
     let micros = |seconds: f64| (seconds * 1e6) as u64;
     let cpu: Vec<_> = process.phases.iter().map(|span| (span.stage, micros(span.cpu_s))).collect();
     let exchanged = (process.exchanged_bytes, process.exchanged_records);
-    let of_worker = (worker.index(), counted.counts, counted.checksum, cpu, exchanged, process.peak);
-    let of_all = all_gather(worker, vec![of_worker], watch)?;
+    let of_worker = (cx.index(), counted.counts, counted.checksum, cpu, exchanged, process.peak);
+    let of_all = cx.sorted(vec![of_worker])?;
     let mut phases = process.phases;
     phases.iter_mut().for_each(|span| span.cpu_s = 0.0);
     let mut measured: Measured<C> = Measured { phases, ..Measured::default() };

@@ -2,27 +2,24 @@
 
 use std::fmt;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use anyhow::{Result, ensure};
 use clap::{Args, ValueEnum};
 use serde::{Deserialize, Serialize};
-use timely::worker::Worker;
 
 use super::harness::{Counted, Measure, Measured, Placement, Seconds, WorkerCounts, run};
 use crate::bench::outcome::BenchOutcome;
 use crate::bench::synthetic::HostClusters;
 use crate::bench::temporary::Temporary;
 use crate::config::{Bytes, Config, Count};
-use crate::operators::InProcess;
-use crate::operators::exchange::barrier;
+use crate::operators::exchange::Context;
 use crate::operators::host_pages::host_owner;
 use crate::operators::mirrors::{Counting, Hosts, MirrorStage, raw_pairs};
 use crate::records::{fold, mix};
 use crate::report::grouped;
 use crate::structures::Sums;
 use crate::tables::{Column, Table, Writer};
-use crate::watch::{Stage, Watch};
+use crate::watch::Stage;
 
 /// The fewest pages of a made-up web.
 const LEAST_DOCUMENTS: u64 = 100_000;
@@ -203,13 +200,8 @@ impl Measure for MirrorsTask {
         self.threads
     }
 
-    fn measure(
-        &self,
-        worker: &mut Worker,
-        shared: &Arc<InProcess>,
-        watch: &Arc<Watch>,
-    ) -> Result<Counted<MirrorCounts>> {
-        let (index, peers) = (worker.index(), worker.peers());
+    fn measure(&self, cx: &mut Context) -> Result<Counted<MirrorCounts>> {
+        let (index, peers) = (cx.index(), cx.peers());
         let mut sums = Sums::default();
         let mut counts = MirrorCounts::default();
         for (cluster, host) in HostClusters::new(self.documents, self.wide).pages {
@@ -223,24 +215,17 @@ impl Measure for MirrorsTask {
         let hosts = Hosts::new(&pages, &[])?;
         (counts.hosts, counts.entries) = (hosts.len() as u64, pages.len() as u64);
         drop(pages);
-        let stage = MirrorStage {
-            least: LEAST,
-            farm: 1000,
-            max_pairs: self.max_pairs,
-            memory: self.worker_memory,
-            scratch: self.scratch.clone(),
-            shared: shared.clone(),
-            watch: watch.clone(),
-        };
+        let cx = &mut cx.with(self.worker_memory, &self.scratch);
+        let stage = MirrorStage { least: LEAST, farm: 1000, max_pairs: self.max_pairs };
         let counting = match self.pairs {
             Pairs::All => Counting::All,
             Pairs::Root => Counting::First,
         };
-        barrier(worker, watch)?;
-        watch.enter(Stage::Join);
-        let raw = raw_pairs(worker, &stage, &hosts, counting)?;
-        barrier(worker, watch)?;
-        watch.enter(Stage::Tables);
+        cx.barrier()?;
+        cx.enter(Stage::Join);
+        let raw = raw_pairs(cx, &stage, &hosts, counting)?;
+        cx.barrier()?;
+        cx.enter(Stage::Tables);
         let mut checksum = 0u64;
         if index == 0 {
             (counts.pairs, counts.auto) = (raw.pairs.len() as u64, raw.auto.len() as u64);

@@ -2,27 +2,24 @@
 
 use std::fmt;
 use std::path::PathBuf;
-use std::sync::Arc;
 
 use anyhow::{Result, ensure};
 use clap::Args;
 use serde::{Deserialize, Serialize};
-use timely::worker::Worker;
 
 use super::harness::{Counted, Measure, Measured, Placement, Seconds, WorkerCounts, run};
 use crate::bench::outcome::BenchOutcome;
 use crate::bench::synthetic::UrlHosts;
 use crate::bench::temporary::Temporary;
 use crate::config::{Bytes, Config, Count, MirrorsByUrl};
-use crate::operators::InProcess;
-use crate::operators::exchange::barrier;
+use crate::operators::exchange::Context;
 use crate::operators::mirrors_by_url::{
     UrlCounts, UrlSource, UrlStage, UrlState, candidates, host_features, sampled_hosts,
 };
 use crate::readers::ListLines;
 use crate::records::{fold, mix};
 use crate::report::grouped;
-use crate::watch::{Stage, Watch};
+use crate::watch::Stage;
 
 /// The fewest URLs.
 const LEAST_URLS: u64 = 10_000;
@@ -122,11 +119,11 @@ struct MadeUrls {
 
 impl MadeUrls {
     /// Every URL is read `times` times, by any workers.
-    fn new(task: &MirrorsByUrlTask, worker: &Worker) -> MadeUrls {
+    fn new(task: &MirrorsByUrlTask, cx: &Context) -> MadeUrls {
         let (hosts, mut made) = (UrlHosts::new(task.urls), MadeUrls { text: String::new(), ends: Vec::new() });
         for number in 0..hosts.urls() {
             for time in 0..task.times {
-                if mix(fold(&[number, time])) % worker.peers() as u64 == worker.index() as u64 {
+                if mix(fold(&[number, time])) % cx.peers() as u64 == cx.index() as u64 {
                     hosts.url(number, &mut made.text);
                     made.ends.push(made.text.len());
                 }
@@ -154,24 +151,20 @@ impl Measure for MirrorsByUrlTask {
         self.threads
     }
 
-    fn measure(
-        &self,
-        worker: &mut Worker,
-        _: &Arc<InProcess>,
-        watch: &Arc<Watch>,
-    ) -> Result<Counted<MirrorsByUrlCounts>> {
-        let (urls, job) = (MadeUrls::new(self, worker), MirrorsByUrl::default());
-        let stage = UrlStage::new(&job, self.worker_memory / 4, self.scratch.clone(), watch);
-        barrier(worker, watch)?;
-        watch.enter(Stage::Join);
-        let (sample, counts) = sampled_hosts(worker, &stage, &urls)?;
-        let (features, _) = host_features(worker, &stage, &urls, &sample)?;
-        barrier(worker, watch)?;
-        watch.enter(Stage::Components);
-        let (listed, all) = candidates(worker, &stage, features)?;
-        barrier(worker, watch)?;
-        watch.enter(Stage::Tables);
-        let is_first = worker.index() == 0;
+    fn measure(&self, cx: &mut Context) -> Result<Counted<MirrorsByUrlCounts>> {
+        let (urls, job) = (MadeUrls::new(self, cx), MirrorsByUrl::default());
+        let cx = &mut cx.with(self.worker_memory / 4, &self.scratch);
+        let stage = UrlStage::new(&job);
+        cx.barrier()?;
+        cx.enter(Stage::Join);
+        let (sample, counts) = sampled_hosts(cx, &stage, &urls)?;
+        let (features, _) = host_features(cx, &stage, &urls, &sample)?;
+        cx.barrier()?;
+        cx.enter(Stage::Components);
+        let (listed, all) = candidates(cx, &stage, features)?;
+        cx.barrier()?;
+        cx.enter(Stage::Tables);
+        let is_first = cx.index() == 0;
         let counts = MirrorsByUrlCounts { urls: counts, candidates: if is_first { all } else { 0 } };
         let listed = listed.iter().filter(|_| is_first);
         let checksum = listed.fold(0u64, |sum, candidate| {

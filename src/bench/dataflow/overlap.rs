@@ -9,20 +9,18 @@ use std::sync::Arc;
 use anyhow::{Result, ensure};
 use clap::Args;
 use serde::{Deserialize, Serialize};
-use timely::worker::Worker;
 
 use super::harness::{Counted, Measure, Measured, Placement, Seconds, WorkerCounts, run};
 use crate::bench::outcome::BenchOutcome;
 use crate::bench::synthetic::ChunkSets;
 use crate::bench::temporary::Temporary;
 use crate::config::{Bytes, Config, Count};
-use crate::operators::InProcess;
-use crate::operators::exchange::{all_gather, barrier};
+use crate::operators::exchange::Context;
 use crate::operators::set_join::{Element, JoinedRow, Requirement, SetJoin, SetJoinStage, Sets, set_join};
 use crate::records::{fold, mix};
 use crate::report::grouped;
 use crate::tables::{Column, Table, Writer};
-use crate::watch::{Stage, Watch};
+use crate::watch::Stage;
 
 /// The fewest pages of a made-up web.
 const LEAST: u32 = 200;
@@ -204,16 +202,11 @@ impl Measure for OverlapTask {
         self.threads
     }
 
-    fn measure(
-        &self,
-        worker: &mut Worker,
-        shared: &Arc<InProcess>,
-        watch: &Arc<Watch>,
-    ) -> Result<Counted<OverlapCounts>> {
+    fn measure(&self, cx: &mut Context) -> Result<Counted<OverlapCounts>> {
         let web = ChunkSets::new(self.documents, self.ragged);
         let (mut sets, mut chunks, mut set) = (Sets::default(), Vec::new(), Vec::new());
         let mut counts = OverlapCounts::default();
-        for document in (worker.index() as u32..self.documents).step_by(worker.peers()) {
+        for document in (cx.index() as u32..self.documents).step_by(cx.peers()) {
             web.page(document, &mut chunks);
             set.clear();
             set.extend(chunks.iter().map(|chunk| Element { hash: *chunk, weight: 1 }));
@@ -222,6 +215,7 @@ impl Measure for OverlapTask {
         }
         drop(web);
         let sets = Arc::new(sets);
+        let cx = &mut cx.with(self.worker_memory, &self.scratch);
         let stage = SetJoinStage {
             requirement: Requirement::Shared(self.least),
             family: self.family,
@@ -229,13 +223,9 @@ impl Measure for OverlapTask {
             has_known: false,
             thorough: false,
             max_pairs: self.max_pairs,
-            memory: self.worker_memory,
-            scratch: self.scratch.clone(),
-            shared: shared.clone(),
-            watch: watch.clone(),
         };
-        barrier(worker, watch)?;
-        watch.enter(Stage::Join);
+        cx.barrier()?;
+        cx.enter(Stage::Join);
         let listed = Rc::new(RefCell::new((0u64, 0u64)));
         let each = {
             let listed = listed.clone();
@@ -247,11 +237,11 @@ impl Measure for OverlapTask {
                 Ok(())
             }
         };
-        let joined = set_join(worker, &stage, &sets, each)?;
-        barrier(worker, watch)?;
-        watch.enter(Stage::Tables);
+        let joined = set_join(cx, &stage, &sets, each)?;
+        cx.barrier()?;
+        cx.enter(Stage::Tables);
         let (pairs, checksum) = listed.take();
-        let of_families = pairs_of_families(worker, &joined, watch)?;
+        let of_families = pairs_of_families(cx, &joined)?;
         let of_row = |row: &JoinedRow| u64::from(row.members) * u64::from(row.members.saturating_sub(1)) / 2;
         let of_rows = joined.rows.iter().filter(|row| row.is_clique).map(of_row).sum();
         let stats = joined.stats;
@@ -268,7 +258,7 @@ impl Measure for OverlapTask {
 }
 
 /// The pairs of documents in two rows of one family; at worker 0, and none at the others.
-fn pairs_of_families(worker: &mut Worker, joined: &SetJoin, watch: &Watch) -> Result<u64> {
+fn pairs_of_families(cx: &mut Context, joined: &SetJoin) -> Result<u64> {
     let mut own = vec![(0u64, 0u64); joined.families.len()];
     for row in &joined.rows {
         if let Some(family) = row.family {
@@ -279,12 +269,12 @@ fn pairs_of_families(worker: &mut Worker, joined: &SetJoin, watch: &Watch) -> Re
     }
     let own: Vec<_> = (0u32..).zip(own).map(|(family, (members, squares))| (family, members, squares)).collect();
     let mut all = vec![(0u64, 0u64); joined.families.len()];
-    for (family, members, squares) in all_gather(worker, own, watch)? {
+    for (family, members, squares) in cx.sorted(own)? {
         let sum = &mut all[family as usize];
         *sum = (sum.0 + members, sum.1 + squares);
     }
     let pairs = all.iter().map(|(members, squares)| (members * members - squares) / 2).sum();
-    Ok(if worker.index() == 0 { pairs } else { 0 })
+    Ok(if cx.index() == 0 { pairs } else { 0 })
 }
 
 impl OverlapReport {

@@ -7,15 +7,13 @@ use std::sync::Arc;
 use anyhow::{Result, ensure};
 use clap::Args;
 use serde::{Deserialize, Serialize};
-use timely::worker::Worker;
 
 use super::harness::{Counted, Measure, Measured, Placement, Seconds, WorkerCounts, run};
 use crate::bench::outcome::BenchOutcome;
 use crate::bench::synthetic::{ChunkSets, LinkedHosts};
 use crate::bench::temporary::Temporary;
 use crate::config::{Bytes, Config, Count};
-use crate::operators::InProcess;
-use crate::operators::exchange::barrier;
+use crate::operators::exchange::Context;
 use crate::operators::genealogy::{LifetimeReader, Lifetimes, TwoWeeks, births, held_paragraphs, sets_of_pages};
 use crate::operators::paragraphs::{
     ParagraphStage, ParagraphsInMemory, Parts, boilerplate, duplicates, near_duplicates,
@@ -26,7 +24,7 @@ use crate::operators::set_join::Share;
 use crate::records::{DocId, fold, mix};
 use crate::report::grouped;
 use crate::structures::Ownership;
-use crate::watch::{Stage, Watch};
+use crate::watch::Stage;
 
 /// The fewest pages of a made-up web.
 const LEAST: u32 = 10_000;
@@ -143,32 +141,22 @@ impl Measure for ParagraphsTask {
         self.threads
     }
 
-    fn measure(
-        &self,
-        worker: &mut Worker,
-        shared: &Arc<InProcess>,
-        watch: &Arc<Watch>,
-    ) -> Result<Counted<ParagraphsCounts>> {
-        let stage = ParagraphStage {
-            max_pairs: 1_000_000_000,
-            memory: self.worker_memory / 2,
-            scratch: self.scratch.join(worker.index().to_string()),
-            shared: shared.clone(),
-            watch: watch.clone(),
-        };
+    fn measure(&self, cx: &mut Context) -> Result<Counted<ParagraphsCounts>> {
+        let cx = &mut cx.with(self.worker_memory / 2, &self.scratch.join(cx.index().to_string()));
+        let stage = ParagraphStage { max_pairs: 1_000_000_000 };
         match self.links {
-            None => self.paragraphs(worker, &stage),
-            Some(links) => self.links(worker, &stage, links),
+            None => self.paragraphs(cx, &stage),
+            Some(links) => self.links(cx, links),
         }
     }
 }
 
 impl ParagraphsTask {
     /// Finds duplicates, near-duplicates and repeated paragraphs.
-    fn paragraphs(&self, worker: &mut Worker, stage: &ParagraphStage) -> Result<Counted<ParagraphsCounts>> {
-        let (web, watch) = (ChunkSets::new(self.documents, self.ragged), &stage.watch);
+    fn paragraphs(&self, cx: &mut Context, stage: &ParagraphStage) -> Result<Counted<ParagraphsCounts>> {
+        let web = ChunkSets::new(self.documents, self.ragged);
         let rows: Vec<u64> = (0..64u64).map(|shard| (u64::from(self.documents) + 63 - shard) / 64).collect();
-        let owned = Ownership::new(worker.index(), worker.peers(), &rows);
+        let owned = Ownership::new(cx.index(), cx.peers(), &rows);
         let (mut pages, mut chunks, mut hosts) = (ParagraphsInMemory::default(), Vec::new(), Vec::new());
         // The week before lacks some pages.
         let (mut before, mut hosts_before) = (ParagraphsInMemory::default(), Vec::new());
@@ -188,31 +176,31 @@ impl ParagraphsTask {
         drop(web);
         let (pages, before) = (Arc::new(pages), Arc::new(before));
         let sets_before = sets_of_pages(&owned, &before)?;
-        barrier(worker, watch)?;
-        watch.enter(Stage::Collapse);
-        let found = duplicates(worker, stage, &owned, &pages, &Parts::Hash(50))?;
-        barrier(worker, watch)?;
-        watch.enter(Stage::Join);
+        cx.barrier()?;
+        cx.enter(Stage::Collapse);
+        let found = duplicates(cx, stage, &owned, &pages, &Parts::Hash(50))?;
+        cx.barrier()?;
+        cx.enter(Stage::Join);
         let shares: Vec<Share> = NEAR.into_iter().filter_map(Share::new).collect();
-        let near = near_duplicates(worker, stage, &owned, &pages, &found, &shares)?;
-        barrier(worker, watch)?;
-        watch.enter(Stage::Pairs);
-        let repeated = boilerplate(worker, stage, &owned, &pages, &hosts, (counts.read, 10))?;
-        barrier(worker, watch)?;
-        watch.enter(Stage::Changes);
+        let near = near_duplicates(cx, stage, &owned, &pages, &found, &shares)?;
+        cx.barrier()?;
+        cx.enter(Stage::Pairs);
+        let repeated = boilerplate(cx, &owned, &pages, &hosts, (counts.read, 10))?;
+        cx.barrier()?;
+        cx.enter(Stage::Changes);
         let sources = [&before, &pages];
         let two = TwoWeeks { sets: [&sets_before, &found.sets], hosts: Some([&hosts_before, &hosts]) };
-        let held = held_paragraphs(worker, stage, &owned, sources, two)?;
-        let mut lifetimes = Lifetimes::new(&stage.scratch.join("lifetimes"), 64, stage.memory / 4);
-        lifetimes.add(worker, stage, [0, 7], &held.events)?;
-        let (born, parents) = births(worker, stage, &owned, sources, two, held.held)?;
+        let held = held_paragraphs(cx, &owned, sources, two)?;
+        let mut lifetimes = Lifetimes::new(&cx.scratch().join("lifetimes"), 64, cx.memory() / 4);
+        lifetimes.add(cx, [0, 7], &held.events)?;
+        let (born, parents) = births(cx, &owned, sources, two, held.held)?;
         let mut checksum = 0u64;
         lifetimes.finish(LifetimeReader::default(), |_, lifetime| {
             checksum = checksum.wrapping_add(mix(lifetime.paragraph));
             Ok(())
         })?;
-        barrier(worker, watch)?;
-        watch.enter(Stage::Tables);
+        cx.barrier()?;
+        cx.enter(Stage::Tables);
         (counts.born, counts.parents) = (born.len() as u64, parents.len() as u64);
         for of in &parents {
             let ids = [of.doc.to_table() as u64, of.parent.to_table() as u64, of.shared.into()];
@@ -233,15 +221,15 @@ impl ParagraphsTask {
     }
 
     /// Finds the core, and what links lead to from it. Links are made as they are read.
-    fn links(&self, worker: &mut Worker, stage: &ParagraphStage, links: u64) -> Result<Counted<ParagraphsCounts>> {
-        let (web, watch) = (LinkedHosts::new(self.documents.into(), links), &stage.watch);
-        let owned = Ownership::new(worker.index(), worker.peers(), &web.rows());
+    fn links(&self, cx: &mut Context, links: u64) -> Result<Counted<ParagraphsCounts>> {
+        let web = LinkedHosts::new(self.documents.into(), links);
+        let owned = Ownership::new(cx.index(), cx.peers(), &web.rows());
         let hosts: Vec<u64> = owned.docs().map(|doc| LinkedHosts::host(LinkedHosts::page(doc))).collect();
         let docs: Vec<DocId> = owned.docs().collect();
         let open: &OpenLinks<'_> =
             &|| Ok(Box::new(MadeLinks { web: &web, docs: &docs, links, next: 0, targets: Vec::new() }));
-        barrier(worker, watch)?;
-        watch.enter(Stage::Read);
+        cx.barrier()?;
+        cx.enter(Stage::Read);
         let (mut source, mut counts) = (open()?, ParagraphsCounts::default());
         loop {
             let read = source.read(1 << 16)?.len() as u64;
@@ -250,11 +238,11 @@ impl ParagraphsTask {
                 break;
             }
         }
-        barrier(worker, watch)?;
-        watch.enter(Stage::Links);
-        let found = connected(worker, &stage.grouping(), &owned, &hosts, open, &[])?;
-        barrier(worker, watch)?;
-        watch.enter(Stage::Tables);
+        cx.barrier()?;
+        cx.enter(Stage::Links);
+        let found = connected(cx, &owned, &hosts, open, &[])?;
+        cx.barrier()?;
+        cx.enter(Stage::Tables);
         counts.connected = found.pages.iter().filter(|page| **page).count() as u64;
         counts.core = found.seeds.iter().find(|seed| seed.is_chosen).and_then(|seed| seed.core).unwrap_or(0);
         let reached = docs.iter().zip(&found.pages).filter(|(_, reached)| **reached);

@@ -3,23 +3,20 @@
 
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
-use std::sync::Arc;
 
 use anyhow::Result;
 use clap::Args;
 use indicatif::ProgressBar;
 use serde::{Deserialize, Serialize};
-use timely::worker::Worker;
 
 use crate::bench::synthetic::{Dataset, DatasetPlan, files};
 use crate::bench::temporary::Temporary;
 use crate::config::{Bytes, Config, Count, Method};
 use crate::features::{VectorKeys, polynomials};
-use crate::operators::InProcess;
 use crate::operators::clustering::Clustering;
+use crate::operators::exchange::Context;
 use crate::operators::scan::VectorFiles;
 use crate::structures::{Numbering, Ownership};
-use crate::watch::Watch;
 
 /// Arguments of benchmarks over made-up vectors.
 #[derive(Args)]
@@ -103,10 +100,10 @@ pub(crate) struct OwnedVectors {
 
 impl OwnedVectors {
     /// The part of a dataset that `worker` owns.
-    pub fn new(worker: &Worker, dataset: &Dataset) -> OwnedVectors {
+    pub fn new(cx: &Context, dataset: &Dataset) -> OwnedVectors {
         let method = Method::default();
         let rows = dataset.rows();
-        let owned = Ownership::new(worker.index(), worker.peers(), &rows);
+        let owned = Ownership::new(cx.index(), cx.peers(), &rows);
         let keys = Rc::new(VectorKeys::new(&method, &polynomials(method.seed, method.features)));
         OwnedVectors { method, rows, owned, keys }
     }
@@ -122,22 +119,18 @@ impl OwnedVectors {
     /// If the memory is too small; the message says what is needed.
     pub fn stage(
         &self,
-        worker: &Worker,
+        cx: &Context,
         files: VectorFiles,
         resources: &WorkerResources,
-        shared: &Arc<InProcess>,
-        watch: &Arc<Watch>,
-    ) -> Result<Clustering> {
-        Ok(Clustering {
+    ) -> Result<(Context, Clustering)> {
+        let memory = Clustering::in_flight(resources.worker_memory, &self.rows, cx.peers(), 0)?;
+        let stage = Clustering {
             files,
             numbering: Rc::new(Numbering::new(&self.rows)),
             keys: self.keys.clone(),
             agreements: self.method.agreements,
-            memory: Clustering::in_flight(resources.worker_memory, &self.rows, worker.peers(), 0)?,
-            scratch: resources.scratch.clone(),
-            shared: shared.clone(),
             threads: resources.threads,
-            watch: watch.clone(),
-        })
+        };
+        Ok((cx.with(memory, &resources.scratch), stage))
     }
 }

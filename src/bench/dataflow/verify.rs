@@ -12,7 +12,6 @@ use anyhow::Result;
 use arrow_array::FixedSizeBinaryArray;
 use clap::Args;
 use serde::{Deserialize, Serialize};
-use timely::worker::Worker;
 
 use super::harness::{Counted, Measure, Measured, Placement, Seconds, WorkerCounts, run};
 use super::setup::{OwnedVectors, VectorArgs, WorkerResources};
@@ -22,9 +21,8 @@ use crate::bench::synthetic::{Dataset, DatasetPlan, FEATURES, Noise, SHARDS, WID
 use crate::bench::temporary::Temporary;
 use crate::config::{Bytes, Count, Method, Share};
 use crate::features::equal_features;
-use crate::operators::InProcess;
 use crate::operators::clustering::{Clusters, clusters};
-use crate::operators::exchange::barrier;
+use crate::operators::exchange::Context;
 use crate::operators::output;
 use crate::operators::scan::{VectorRoots, Vectors};
 use crate::operators::verify::{CheckedFeatures, FeatureCheck, check_by_features};
@@ -32,7 +30,7 @@ use crate::records::{DocId, FeatureBits};
 use crate::report::grouped;
 use crate::state::sync_folder;
 use crate::tables::{Scan, field};
-use crate::watch::{Span, Stage, Watch};
+use crate::watch::{Span, Stage};
 
 /// Arguments of `nigh bench verify`.
 #[derive(Args)]
@@ -207,20 +205,16 @@ impl Measure for VerifyTask {
         self.resources.threads
     }
 
-    fn measure(
-        &self,
-        worker: &mut Worker,
-        shared: &Arc<InProcess>,
-        watch: &Arc<Watch>,
-    ) -> Result<Counted<VerifyCounts>> {
+    fn measure(&self, cx: &mut Context) -> Result<Counted<VerifyCounts>> {
         let dataset = self.dataset();
-        let vectors = OwnedVectors::new(worker, &dataset);
+        let vectors = OwnedVectors::new(cx, &dataset);
         let owned = &vectors.owned;
         let vector_files = vectors.files(&dataset);
-        let stage = vectors.stage(worker, vector_files.clone(), &self.resources, shared, watch)?;
+        let (mut cx, stage) = vectors.stage(cx, vector_files.clone(), &self.resources)?;
+        let cx = &mut cx;
         let docs: Arc<Vec<DocId>> = Arc::new(owned.docs().collect());
-        barrier(worker, watch)?;
-        let Clusters { duplicates, survivors, .. } = clusters(worker, &stage, {
+        cx.barrier()?;
+        let Clusters { duplicates, survivors, .. } = clusters(cx, &stage, {
             let docs = docs.clone();
             move |vector| docs[vector].to_table() as u64
         })?;
@@ -239,16 +233,17 @@ impl Measure for VerifyTask {
         };
 
         // What evidence takes in any case.
-        barrier(worker, watch)?;
-        watch.enter(Stage::Tables);
+        cx.barrier()?;
+        cx.enter(Stage::Tables);
         let compared = docs.iter().enumerate().map(|(number, doc)| {
             let is_settled = candidates.similar[number] == *doc || candidates.identical[number] != *doc;
             if is_settled { *doc } else { neighbours[number] }
         });
-        output::evidence(worker, owned, compared.collect(), open.clone(), self.resources.worker_memory / 2, watch)?;
+        output::evidence(cx, owned, compared.collect(), open.clone(), self.resources.worker_memory / 2)?;
 
-        barrier(worker, watch)?;
-        watch.enter(Stage::Verify);
+        cx.barrier()?;
+        cx.enter(Stage::Verify);
+        let cx = &mut cx.with(self.resources.worker_memory, &self.resources.scratch);
         let check = FeatureCheck {
             owned,
             candidates: &candidates,
@@ -256,14 +251,10 @@ impl Measure for VerifyTask {
             features: FEATURES,
             least: self.least,
             files: &vector_files,
-            memory: self.resources.worker_memory,
-            scratch: self.resources.scratch.clone(),
-            shared,
-            watch,
         };
-        let CheckedFeatures { split, doubtful, .. } = check_by_features(worker, &check, |_| true, open)?;
-        barrier(worker, watch)?;
-        watch.enter(Stage::Accuracy);
+        let CheckedFeatures { split, doubtful, .. } = check_by_features(cx, &check, |_| true, open)?;
+        cx.barrier()?;
+        cx.enter(Stage::Accuracy);
         let number = |doc: DocId| stage.numbering.first(doc.shard()) + doc.row();
         let labels = docs.iter().zip(&split.roots.similar).map(|(doc, root)| (number(*doc), number(*root)));
         let checksum = single_thread::checksum(labels);

@@ -14,10 +14,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 
-use anyhow::{Context, Result};
+use anyhow::{Context as _, Result};
 use clap::Args;
 use serde::{Deserialize, Serialize};
-use timely::worker::Worker;
 
 use super::harness::{Counted, Measure, Measured, Placement, Seconds, WorkerCounts, run};
 use super::setup::{OwnedVectors, VectorArgs, WorkerResources};
@@ -26,17 +25,16 @@ use crate::bench::single_thread;
 use crate::bench::synthetic::{Dataset, DatasetPlan, Noise, SHARDS};
 use crate::bench::temporary::Temporary;
 use crate::config::{Bytes, Count, Mode, Share};
-use crate::operators::InProcess;
 use crate::operators::clustering::{Clusters, clusters};
 use crate::operators::delta::{Delta, NextRun, PostingIndex, choose, delta, post_all};
-use crate::operators::exchange::barrier;
+use crate::operators::exchange::Context;
 use crate::operators::scan::{VectorFiles, VectorRoots, read_roots};
 use crate::records::DocId;
 use crate::report::grouped;
 use crate::state::{PostingRuns, replace, sync_folder};
 use crate::structures::Ownership;
 use crate::tables::{Column, Table, Writer};
-use crate::watch::{Span, Stage, Watch};
+use crate::watch::{Span, Stage};
 
 /// The methods that are compared, in the order of a turn.
 const METHODS: [Mode; 3] = [Mode::Delta, Mode::Full, Mode::Auto];
@@ -338,18 +336,13 @@ impl Measure for WeeksTask {
         self.resources.threads
     }
 
-    fn measure(
-        &self,
-        worker: &mut Worker,
-        shared: &Arc<InProcess>,
-        watch: &Arc<Watch>,
-    ) -> Result<Counted<WeeksCounts>> {
-        let weeks = WeeksWorker::new(worker, self, shared, watch);
-        barrier(worker, watch)?;
+    fn measure(&self, cx: &mut Context) -> Result<Counted<WeeksCounts>> {
+        let weeks = WeeksWorker::new(cx, self);
+        cx.barrier()?;
         match self.step {
-            WeeksStep::First => weeks.first_week(worker),
-            WeeksStep::Post => weeks.post(worker),
-            WeeksStep::Second(mode) => weeks.second_week(worker, mode),
+            WeeksStep::First => weeks.first_week(cx),
+            WeeksStep::Post => weeks.post(cx),
+            WeeksStep::Second(mode) => weeks.second_week(cx, mode),
         }
     }
 }
@@ -362,42 +355,33 @@ struct WeeksWorker<'a> {
     before: VectorFiles,
     /// The owned files of the second week.
     after: VectorFiles,
-    shared: &'a Arc<InProcess>,
-    watch: &'a Arc<Watch>,
 }
 
 impl<'a> WeeksWorker<'a> {
-    fn new(worker: &Worker, task: &'a WeeksTask, shared: &'a Arc<InProcess>, watch: &'a Arc<Watch>) -> WeeksWorker<'a> {
-        let vectors = OwnedVectors::new(worker, &task.second_week());
+    fn new(cx: &Context, task: &'a WeeksTask) -> WeeksWorker<'a> {
+        let vectors = OwnedVectors::new(cx, &task.second_week());
         let (before, after) = (vectors.files(&task.first_week()), vectors.files(&task.second_week()));
-        WeeksWorker { task, vectors, before, after, shared, watch }
+        WeeksWorker { task, vectors, before, after }
     }
 
     /// Computes and writes the roots of the first week.
-    fn first_week(&self, worker: &mut Worker) -> Result<Counted<WeeksCounts>> {
-        self.watch.enter(Stage::Changes);
-        let roots = self.full(worker, &self.before)?;
-        let checksum = self.checksum(worker, &roots)?;
+    fn first_week(&self, cx: &mut Context) -> Result<Counted<WeeksCounts>> {
+        cx.enter(Stage::Changes);
+        let roots = self.full(cx, &self.before)?;
+        let checksum = self.checksum(cx, &roots)?;
         write_roots(self.task, &self.vectors.owned, &roots)?;
         Ok(Counted { counts: WeeksCounts { method: Some(Mode::Full), ..WeeksCounts::default() }, checksum })
     }
 
     /// Writes the postings of the first week's vectors, and their list.
-    fn post(&self, worker: &mut Worker) -> Result<Counted<WeeksCounts>> {
+    fn post(&self, cx: &mut Context) -> Result<Counted<WeeksCounts>> {
         let begun = Instant::now();
-        self.watch.enter(Stage::Postings);
+        cx.enter(Stage::Postings);
         let resources = &self.task.resources;
         let next_run = NextRun { made: self.task.postings_folder().join("run"), name: "run".into() };
-        let runs = post_all(
-            worker,
-            &self.before,
-            &self.vectors.rows,
-            &next_run,
-            resources.worker_memory,
-            &resources.scratch,
-            self.watch,
-        )?;
-        if worker.index() == 0 {
+        let runs =
+            post_all(cx, &self.before, &self.vectors.rows, &next_run, resources.worker_memory, &resources.scratch)?;
+        if cx.index() == 0 {
             let postings = BenchPostings { seconds: begun.elapsed().as_secs_f64(), runs };
             let text = serde_json::to_vec(&postings).context("a list is plain data")?;
             replace(&self.task.postings_list(), &text)?;
@@ -406,28 +390,28 @@ impl<'a> WeeksWorker<'a> {
     }
 
     /// Computes the roots of the second week by the delta or the full stage, as `mode` says or `auto` chooses.
-    fn second_week(&self, worker: &mut Worker, mode: Mode) -> Result<Counted<WeeksCounts>> {
-        let (task, watch) = (self.task, self.watch);
-        watch.enter(Stage::Changes);
+    fn second_week(&self, cx: &mut Context, mode: Mode) -> Result<Counted<WeeksCounts>> {
+        let task = self.task;
+        cx.enter(Stage::Changes);
         let index = if task.postings {
             let runs = BenchPostings::read(&task.postings_list())?.runs;
-            PostingIndex::open(worker, &task.postings_folder(), Some(runs), watch)?
+            PostingIndex::open(cx, &task.postings_folder(), Some(runs))?
         } else {
             None
         };
         let (weeks, owned) = ((&self.before, &self.after), &self.vectors.owned);
-        let choice = choose(worker, mode, weeks, index.is_some(), owned, task.resources.worker_memory, watch)?;
+        let choice = choose(cx, mode, weeks, index.is_some(), owned, task.resources.worker_memory)?;
         let (counts, roots) = if choice.way == Mode::Delta {
-            self.delta(worker, index.as_ref())?
+            self.delta(cx, index.as_ref())?
         } else {
             let counts = WeeksCounts { method: Some(Mode::Full), ..WeeksCounts::default() };
-            (counts, self.full(worker, &self.after)?)
+            (counts, self.full(cx, &self.after)?)
         };
-        Ok(Counted { counts, checksum: self.checksum(worker, &roots)? })
+        Ok(Counted { counts, checksum: self.checksum(cx, &roots)? })
     }
 
     /// Updates the roots of the first week to those of the second.
-    fn delta(&self, worker: &mut Worker, index: Option<&PostingIndex>) -> Result<(WeeksCounts, VectorRoots)> {
+    fn delta(&self, cx: &mut Context, index: Option<&PostingIndex>) -> Result<(WeeksCounts, VectorRoots)> {
         let (task, owned) = (self.task, &self.vectors.owned);
         let files = owned.shards().map(|shard| (task.roots(shard).into(), shard));
         let mut roots = read_roots(files, owned)?;
@@ -442,11 +426,8 @@ impl<'a> WeeksWorker<'a> {
             index,
             next_run: index.is_some().then_some(&next_run),
             threads: task.resources.threads,
-            filter: &self.shared.changed_keys,
-            union_find: &self.shared.union_find,
-            watch: self.watch,
         };
-        let stats = delta(worker, &stage, &mut roots)?;
+        let stats = delta(cx, &stage, &mut roots)?;
         let counts = WeeksCounts {
             method: Some(Mode::Delta),
             changed: stats.changed,
@@ -461,10 +442,11 @@ impl<'a> WeeksWorker<'a> {
     }
 
     /// Computes roots from all vectors of a week.
-    fn full(&self, worker: &mut Worker, files: &VectorFiles) -> Result<VectorRoots> {
-        let stage = self.vectors.stage(worker, files.clone(), &self.task.resources, self.shared, self.watch)?;
+    fn full(&self, cx: &mut Context, files: &VectorFiles) -> Result<VectorRoots> {
+        let (mut cx, stage) = self.vectors.stage(cx, files.clone(), &self.task.resources)?;
+        let cx = &mut cx;
         let docs: Arc<Vec<DocId>> = Arc::new(self.vectors.owned.docs().collect());
-        let Clusters { duplicates, survivors, .. } = clusters(worker, &stage, {
+        let Clusters { duplicates, survivors, .. } = clusters(cx, &stage, {
             let docs = docs.clone();
             move |vector| docs[vector].to_table() as u64
         })?;
@@ -481,9 +463,9 @@ impl<'a> WeeksWorker<'a> {
     }
 
     /// The checksum of all roots of this worker: a document counts twice, once for each of its roots.
-    fn checksum(&self, worker: &mut Worker, roots: &VectorRoots) -> Result<u64> {
-        barrier(worker, self.watch)?;
-        self.watch.enter(Stage::Tables);
+    fn checksum(&self, cx: &mut Context, roots: &VectorRoots) -> Result<u64> {
+        cx.barrier()?;
+        cx.enter(Stage::Tables);
         let labels = self.vectors.owned.docs().zip(roots.similar.iter().zip(&roots.identical));
         Ok(single_thread::checksum(labels.flat_map(|(doc, (similar, identical))| {
             let word = |doc: DocId| doc.to_table() as u64;

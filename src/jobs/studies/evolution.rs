@@ -15,22 +15,20 @@
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
-use std::sync::Arc;
 
-use anyhow::{Context, Result};
+use anyhow::{Context as _, Result};
 use serde::{Deserialize, Serialize};
-use timely::worker::Worker;
 
 use super::plan::StudyPlan;
 use crate::operators::evolution::{births, change_amounts, cluster_map, deaths, host_clusters, retention};
-use crate::operators::exchange::all_gather;
+use crate::operators::exchange::Context;
 use crate::records::Week;
 use crate::state::History;
 use crate::stats::{BySize, Change, ChangeAmounts, RetentionSums, SizeClass, add_by_size, cluster_changes, ratio};
 use crate::structures::Ownership;
 use crate::summary::{ChangeCount, ClassRetention, EvolutionSummary, HostChanges, PUBLISHED_UNCHANGED, Turnover};
 use crate::tables::{AmountRow, BirthRow, ChangeClassRow, DeathRow, HostChangeRow, RetentionRow};
-use crate::watch::{Stage, Watch};
+use crate::watch::Stage;
 
 /// The counts of one week.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -52,13 +50,13 @@ struct EvolutionRows {
 ///
 /// # Errors
 /// If a file cannot be read or written, or a worker failed.
-pub fn evolution(worker: &mut Worker, plan: &StudyPlan, watch: &Arc<Watch>) -> Result<Option<EvolutionSummary>> {
-    let owned = plan.owned(worker);
-    let weeks = weeks(worker, plan, &owned, watch)?;
-    let hosts = hosts(worker, plan, &owned, watch)?;
-    let amounts = change_amounts(worker, &plan.history, &owned, plan.worker_memory / 2, watch)?;
-    watch.enter(Stage::Tables);
-    if worker.index() > 0 {
+pub fn evolution(cx: &mut Context, plan: &StudyPlan) -> Result<Option<EvolutionSummary>> {
+    let owned = plan.owned(cx);
+    let weeks = weeks(cx, plan, &owned)?;
+    let hosts = hosts(cx, plan, &owned)?;
+    let amounts = change_amounts(cx, &plan.history, &owned, plan.worker_memory / 2)?;
+    cx.enter(Stage::Tables);
+    if cx.index() > 0 {
         return Ok(None);
     }
     let rows = EvolutionRows { weeks, hosts, amounts };
@@ -67,26 +65,26 @@ pub fn evolution(worker: &mut Worker, plan: &StudyPlan, watch: &Arc<Watch>) -> R
 }
 
 /// The counts of each week, of all workers: retention since the first week, births and deaths since the week before.
-fn weeks(worker: &mut Worker, plan: &StudyPlan, owned: &Ownership, watch: &Arc<Watch>) -> Result<Vec<WeekCounts>> {
+fn weeks(cx: &mut Context, plan: &StudyPlan, owned: &Ownership) -> Result<Vec<WeekCounts>> {
     let history = &plan.history;
-    let first = Rc::new(cluster_map(worker, history, 0, owned, watch)?);
+    let first = Rc::new(cluster_map(cx, history, 0, owned)?);
     let mut before = first.clone();
     let mut own_counts: Vec<(usize, WeekCounts)> = Vec::new();
     for index in 0..history.weeks.len() {
         let mut counts = WeekCounts::default();
-        let map = if index == 0 { first.clone() } else { Rc::new(cluster_map(worker, history, index, owned, watch)?) };
+        let map = if index == 0 { first.clone() } else { Rc::new(cluster_map(cx, history, index, owned)?) };
         let weeks = || format!("comparing week {} with {}", history.weeks[index].week, history.first().week);
-        counts.retained = retention(worker, owned, &first, &map, watch).with_context(weeks)?;
+        counts.retained = retention(cx, owned, &first, &map).with_context(weeks)?;
         if index > 0 {
             let week_before = &history.weeks[index - 1];
-            counts.births = births(worker, owned, week_before, &map, watch).with_context(weeks)?;
+            counts.births = births(cx, owned, week_before, &map).with_context(weeks)?;
             counts.deaths = deaths(owned, &before, &map);
         }
         own_counts.push((index, counts));
         before = map;
     }
     let mut all = vec![WeekCounts::default(); history.weeks.len()];
-    for (index, counts) in all_gather(worker, own_counts, watch)? {
+    for (index, counts) in cx.sorted(own_counts)? {
         let sums = &mut all[index];
         sums.retained.iter_mut().zip(&counts.retained).for_each(|(sum, part)| sum.merge(part));
         add_by_size(&mut sums.births, &counts.births);
@@ -96,14 +94,14 @@ fn weeks(worker: &mut Worker, plan: &StudyPlan, owned: &Ownership, watch: &Arc<W
 }
 
 /// The number of hosts of all workers, by the change of their number of clusters from the first to the last week.
-fn hosts(worker: &mut Worker, plan: &StudyPlan, owned: &Ownership, watch: &Arc<Watch>) -> Result<BTreeMap<i64, u64>> {
+fn hosts(cx: &mut Context, plan: &StudyPlan, owned: &Ownership) -> Result<BTreeMap<i64, u64>> {
     let history = &plan.history;
-    let first = host_clusters(worker, history, 0, owned, watch)?;
-    let last = host_clusters(worker, history, history.weeks.len() - 1, owned, watch)?;
+    let first = host_clusters(cx, history, 0, owned)?;
+    let last = host_clusters(cx, history, history.weeks.len() - 1, owned)?;
     let count = |counts: &mut BTreeMap<i64, u64>, (change, hosts)| *counts.entry(change).or_default() += hosts;
     let (mut own_counts, mut all) = (BTreeMap::new(), BTreeMap::new());
     cluster_changes(&first, &last).into_iter().for_each(|change| count(&mut own_counts, (change, 1)));
-    let gathered = all_gather(worker, own_counts.into_iter().collect(), watch)?;
+    let gathered = cx.sorted(own_counts.into_iter().collect())?;
     gathered.into_iter().for_each(|hosts| count(&mut all, hosts));
     Ok(all)
 }

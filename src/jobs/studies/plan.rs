@@ -2,9 +2,9 @@
 
 use anyhow::{Result, bail};
 use serde::{Deserialize, Serialize};
-use timely::worker::Worker;
 
 use crate::config::{Method, Reading, Study};
+use crate::operators::exchange::Context;
 use crate::readers::{Input, UrlFile};
 use crate::state::{History, Results, Store};
 use crate::structures::Ownership;
@@ -54,8 +54,8 @@ impl StudyPlan {
     }
 
     /// The URLs of the last week that a worker owns; none without weeks.
-    pub(crate) fn owned(&self, worker: &Worker) -> Ownership {
-        Ownership::new(worker.index(), worker.peers(), self.history.rows_by_shard())
+    pub(crate) fn owned(&self, cx: &Context) -> Ownership {
+        Ownership::new(cx.index(), cx.peers(), self.history.rows_by_shard())
     }
 
     /// Writes a table into its file number `part`. Every table has a part 0, even without rows.

@@ -1,17 +1,14 @@
 //! The exact similarity of some pairs of pages, which are read again.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
 use std::rc::Rc;
-use std::sync::Arc;
 
 use anyhow::Result;
-use timely::worker::Worker;
 
+use crate::operators::exchange::Context;
 use crate::operators::verify::{CandidateSource, gather};
 use crate::records::DocId;
 use crate::structures::WordSet;
-use crate::watch::Watch;
 
 /// Reads the sets of pages from every worker's `source`, and compares them at worker 0: the similarity of each pair, by its documents. A pair
 /// with a page that was not read is left out; so are all pairs at other workers.
@@ -19,14 +16,11 @@ use crate::watch::Watch;
 /// # Errors
 /// If sets cannot be read, a file cannot be written, or a worker of this process failed.
 pub fn compare_pairs(
-    worker: &mut Worker,
+    cx: &mut Context,
     pairs: &BTreeSet<(DocId, DocId)>,
     source: impl CandidateSource + 'static,
-    memory: u64,
-    scratch: &Path,
-    watch: &Arc<Watch>,
 ) -> Result<BTreeMap<(DocId, DocId), f64>> {
-    let mut sets = gather(worker, source, &Rc::from([]), memory, scratch, watch)?.small;
+    let mut sets = gather(cx, source, &Rc::from([]))?.small;
     let mut elements: BTreeMap<DocId, Vec<u64>> = BTreeMap::new();
     while let Some(set) = sets.record()? {
         elements.insert(set.doc, set.elements);

@@ -8,16 +8,14 @@
 //! compared with every probe.
 
 use std::rc::Rc;
-use std::sync::Arc;
 
 use anyhow::Result;
-use timely::worker::Worker;
 
 use super::sample::{Sample, sample_hash};
+use crate::operators::exchange::Context;
 use crate::operators::scan::Vectors;
 use crate::records::{DocId, FeatureBits, mix};
 use crate::structures::ByKey;
-use crate::watch::Watch;
 
 /// Bits of the bitmap before the index.
 const BITS: u64 = 1 << 20;
@@ -58,12 +56,11 @@ pub struct NearRule {
 /// # Errors
 /// If a segment cannot be read, or a worker of this process failed.
 pub fn near_probes(
-    worker: &mut Worker,
+    cx: &mut Context,
     probes: &Rc<[Probe]>,
     rule: NearRule,
     root: impl Fn(DocId) -> DocId,
     own: Vectors,
-    watch: &Arc<Watch>,
 ) -> Result<Vec<Sample<NearProbe>>> {
     let NearRule { least, most, seed } = rule;
     let mut near: Vec<Sample<NearProbe>> = probes.iter().map(|_| Sample::new(most)).collect();
@@ -72,7 +69,7 @@ pub fn near_probes(
         let hash = sample_hash(mix(seed ^ probes[number].doc.to_table() as u64), 1, doc);
         near[number].add(hash, NearProbe { doc, root: root(doc) });
     })?;
-    Sample::gather(worker, near, watch)
+    Sample::gather(cx, near)
 }
 
 /// Finds the own pages that have at least `least` features in common with a probe: calls `each` with the number of the probe, the page, and how

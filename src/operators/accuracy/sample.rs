@@ -5,11 +5,9 @@ use std::collections::BTreeSet;
 use anyhow::Result;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use timely::worker::Worker;
 
-use crate::operators::exchange::all_gather;
+use crate::operators::exchange::Context;
 use crate::records::{DocId, mix};
-use crate::watch::Watch;
 
 /// The hash by which a document is sampled, for one of several samples of a seed.
 pub fn sample_hash(seed: u64, sample: u64, doc: DocId) -> u64 {
@@ -71,16 +69,16 @@ impl<T: Ord + Clone + Serialize + DeserializeOwned + Send + Sync + 'static> Samp
     ///
     /// # Errors
     /// If a worker of this process failed.
-    pub fn gather(worker: &mut Worker, own: Vec<Sample<T>>, watch: &Watch) -> Result<Vec<Sample<T>>> {
+    pub fn gather(cx: &mut Context, own: Vec<Sample<T>>) -> Result<Vec<Sample<T>>> {
         let mut all: Vec<Sample<T>> = own.iter().map(|sample| Sample::new(sample.most)).collect();
-        let populations = (0u64..).zip(&own).map(|(number, sample)| (number, worker.index() as u64, sample.population));
-        for (number, _, population) in all_gather(worker, populations.collect(), watch)? {
-            all[number as usize].population += population;
+        let populations = own.iter().map(|sample| sample.population).enumerate();
+        for (number, population) in cx.concat(populations.collect())? {
+            all[number].population += population;
         }
         let things = (0u64..)
             .zip(own)
             .flat_map(|(number, sample)| sample.chosen.into_iter().map(move |(hash, thing)| (number, hash, thing)));
-        for (number, hash, thing) in all_gather(worker, things.collect(), watch)? {
+        for (number, hash, thing) in cx.sorted(things.collect())? {
             all[number as usize].keep(hash, || thing);
         }
         Ok(all)

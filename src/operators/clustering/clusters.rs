@@ -20,7 +20,6 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use anyhow::{Result, bail};
-use timely::worker::Worker;
 
 use super::collapse::{Collapsed, collapse};
 use super::pairs::pairs;
@@ -29,7 +28,7 @@ use super::stage::{ClusterStats, Clustering};
 use super::survivors::Survivors;
 use crate::kernels::memory::{SIDE_BY_SIDE, advise_huge_pages};
 use crate::operators::components::{JoinedForests, join_forests};
-use crate::operators::exchange::{LocalAnswers, NodeAnswers, all_gather, barrier, lookup, release_spare, sort_spare};
+use crate::operators::exchange::{Context, LocalAnswers, NodeAnswers, lookup, release_spare, sort_spare};
 use crate::records::DocId;
 use crate::structures::{Numbering, Ownership, RankBitmap, UnionFind};
 use crate::watch::Stage;
@@ -73,39 +72,38 @@ impl NodeClusters {
 /// # Errors
 /// Where vectors cannot be read or are too many for a worker or a run, or a worker of this process failed.
 pub fn clusters(
-    worker: &mut Worker,
+    cx: &mut Context,
     stage: &Clustering,
     id: impl Fn(usize) -> u64 + Send + Sync + 'static,
 ) -> Result<Clusters> {
-    let watch = &stage.watch;
     if stage.files.len() > u64::from(u32::MAX) {
         bail!("one worker cannot cluster {} pages: use more workers", stage.files.len());
     }
-    watch.enter(Stage::Collapse);
-    let vectors = Ownership::new(worker.index(), worker.peers(), &stage.numbering.rows());
-    let Collapsed { marks, firsts } = collapse(worker, stage, &vectors)?;
+    cx.enter(Stage::Collapse);
+    let vectors = Ownership::new(cx.index(), cx.peers(), &stage.numbering.rows());
+    let Collapsed { marks, firsts } = collapse(cx, stage, &vectors)?;
     sort_spare();
-    watch.enter(Stage::Prune);
-    let stage = &stage.for_duplicates(worker, firsts.len() as u64, marks.len() as u64)?;
+    cx.enter(Stage::Prune);
+    let cx = &mut Clustering::for_duplicates(cx, firsts.len() as u64, marks.len() as u64)?;
     let representatives = (marks.len() - firsts.len()) as u64;
-    let survivors = prune(worker, stage, &vectors, marks, representatives)?;
-    watch.enter(Stage::Pairs);
-    let nodes = nodes(worker, stage, &survivors)?;
+    let survivors = prune(cx, stage, &vectors, marks, representatives)?;
+    cx.enter(Stage::Pairs);
+    let nodes = nodes(cx, stage, &survivors)?;
     // The union-find gets the memory pages that the blocks of the phase before had.
     release_spare(nodes.numbering.len() as usize / stage.threads * UnionFind::NODE_BYTES);
-    let union_find = stage.shared.union_find.of(|| UnionFind::new(nodes.numbering.len() as usize));
-    union_find.take_pages(worker.index() % stage.threads, stage.threads);
-    let (survivors, mut stats) = pairs(worker, stage, &vectors, &nodes.numbering, survivors, &union_find)?;
+    let union_find = cx.shared().of(|| UnionFind::new(nodes.numbering.len() as usize));
+    union_find.take_pages(cx.index() % stage.threads, stage.threads);
+    let (survivors, mut stats) = pairs(cx, stage, &vectors, &nodes.numbering, survivors, &union_find)?;
     // The next phases need memory for other things, and few blocks.
     release_spare(usize::MAX);
     let (survivors, duplicates) = survivors.into_lists();
     let duplicates = Duplicates::new(duplicates, firsts);
     (stats.duplicates, stats.survivors) = (duplicates.vectors.len() as u64, survivors.len() as u64);
-    watch.enter(Stage::Components);
-    let joined = join_forests(worker, &nodes.numbering, &nodes.owned, union_find, stage.threads, watch)?;
+    cx.enter(Stage::Components);
+    let joined = join_forests(cx, &nodes.numbering, &nodes.owned, union_find, stage.threads)?;
     (stats.forest_edges, stats.rounds) = (joined.edges, joined.rounds);
-    let survivors = survivors_with_ids(worker, stage, &nodes.owned, survivors, joined, &id)?;
-    let (duplicates, survivors) = duplicates_with_ids(worker, stage, &vectors, duplicates, survivors, id)?;
+    let survivors = survivors_with_ids(cx, &nodes.owned, survivors, joined, &id)?;
+    let (duplicates, survivors) = duplicates_with_ids(cx, stage, &vectors, duplicates, survivors, id)?;
     release_spare(usize::MAX);
     Ok(Clusters { duplicates, survivors, stats })
 }
@@ -118,18 +116,18 @@ struct Nodes {
 }
 
 /// Numbers the survivors of all workers, in the order of their vectors.
-fn nodes(worker: &mut Worker, stage: &Clustering, survivors: &Survivors) -> Result<Nodes> {
+fn nodes(cx: &mut Context, stage: &Clustering, survivors: &Survivors) -> Result<Nodes> {
     let counts = survivors.shard_counts.iter().enumerate().filter(|(_, count)| **count > 0);
     let counts: Vec<(u64, u64)> = counts.map(|(shard, count)| (shard as u64, *count)).collect();
     let mut rows = vec![0; stage.numbering.shards()];
-    for (shard, count) in all_gather(worker, counts, &stage.watch)? {
+    for (shard, count) in cx.sorted(counts)? {
         rows[shard as usize] = count;
     }
     let numbering = Numbering::new(&rows);
     if numbering.len() >= u64::from(u32::MAX) {
         bail!("{} pages to compare are too many for one run", numbering.len());
     }
-    Ok(Nodes { numbering, owned: Ownership::new(worker.index(), worker.peers(), &rows) })
+    Ok(Nodes { numbering, owned: Ownership::new(cx.index(), cx.peers(), &rows) })
 }
 
 /// The own duplicates, before the roots of their representatives are known.
@@ -156,24 +154,22 @@ impl Duplicates {
 /// Looks up the ids of the survivors' roots and neighbours. `vectors` are the survivors' own numbers, `nodes` the ownership of
 /// survivors as nodes.
 fn survivors_with_ids(
-    worker: &mut Worker,
-    stage: &Clustering,
+    cx: &mut Context,
     nodes: &Ownership,
     vectors: Vec<u32>,
     joined: JoinedForests,
     id: impl Fn(usize) -> u64,
 ) -> Result<NodeClusters> {
-    let watch = &stage.watch;
     let mut ids = Vec::with_capacity(vectors.len());
     advise_huge_pages(ids.spare_capacity_mut());
     ids.extend(vectors.iter().map(|vector| id(*vector as usize)));
-    let answers = LocalAnswers::of_process(worker, &stage.shared.survivor_ids, move |node| [ids[node]], watch)?;
+    let answers = LocalAnswers::of_process(cx, move |node| [ids[node]])?;
     // Ids replace the nodes that they belong to, in the same memory.
     let node_of = |word: u64| DocId::from_table(word as i64);
     let mut replace_all = |nodes_of_survivors: Vec<DocId>| -> Result<Vec<u64>> {
         let words = in_place(bytemuck::allocation::cast_vec(nodes_of_survivors));
         let questions = questions(&words, node_of);
-        lookup(worker, nodes, questions, &answers, watch, |position, [id]| words[position].set(id))?;
+        lookup(cx, nodes, questions, &answers, |position, [id]| words[position].set(id))?;
         Ok(out_of_place(words))
     };
     let (roots, neighbours) = (replace_all(joined.roots)?, replace_all(joined.neighbours)?);
@@ -183,28 +179,27 @@ fn survivors_with_ids(
 
 /// Looks up the ids of the duplicates' representatives, and of the roots of these. Returns the duplicates and the survivors.
 fn duplicates_with_ids(
-    worker: &mut Worker,
+    cx: &mut Context,
     stage: &Clustering,
     owned: &Ownership,
     duplicates: Duplicates,
     survivors: NodeClusters,
     id: impl Fn(usize) -> u64 + Send + Sync + 'static,
 ) -> Result<(NodeClusters, NodeClusters)> {
-    let watch = &stage.watch;
     let survivor_ranks = RankBitmap::new(owned.len(), survivors.vectors.iter().copied());
     let survivor_roots = Arc::new(survivors.roots);
     let root_ids = RootIds { survivor_ranks, survivor_roots: survivor_roots.clone(), id };
-    let answers = LocalAnswers::of_process(worker, &stage.shared.vector_ids, root_ids, watch)?;
+    let answers = LocalAnswers::of_process(cx, root_ids)?;
     let (firsts, mut roots) = (in_place(duplicates.firsts), duplicates.roots);
     let numbering = stage.numbering.clone();
     let questions = questions(&firsts, move |number| numbering.id(number));
-    lookup(worker, owned, questions, &answers, watch, |position, [id, root]| {
+    lookup(cx, owned, questions, &answers, |position, [id, root]| {
         firsts[position].set(id);
         roots[position] = root;
     })?;
     drop(answers);
     // After the barrier all workers have dropped their answers; timely drops its operators at the next step.
-    barrier(worker, watch)?;
+    cx.barrier()?;
     let survivor_roots = Arc::try_unwrap(survivor_roots).unwrap_or_else(|shared| shared.to_vec());
     let duplicates = NodeClusters { vectors: duplicates.vectors, roots, neighbours: out_of_place(firsts) };
     Ok((duplicates, NodeClusters { roots: survivor_roots, ..survivors }))
@@ -263,17 +258,18 @@ fn questions(
 
 #[cfg(test)]
 mod tests {
-    use crate::features::VectorKeys;
-    use crate::operators::InProcess;
-    use crate::operators::scan::VectorFiles;
     use std::collections::{BTreeMap, BTreeSet};
     use std::path::{Path, PathBuf};
 
+    use timely::worker::Worker;
+
     use super::*;
     use crate::config::Method;
-    use crate::features::polynomials;
+    use crate::features::{VectorKeys, polynomials};
     use crate::operators::clustering::stage::Clustering;
+    use crate::operators::exchange::Shared;
     use crate::operators::scan::VectorFile;
+    use crate::operators::scan::VectorFiles;
     use crate::records::mix;
     use crate::tables::{FeatureRow, Writer};
 
@@ -349,29 +345,30 @@ mod tests {
         workers: usize,
         memory: u64,
         scratch: PathBuf,
-        shared: Arc<InProcess>,
+        shared: Arc<Shared>,
     }
 
     impl StageRun {
         /// Runs the stage on one worker, and returns the labels of its own vectors by id.
-        fn labels_of_worker(&self, worker: &mut Worker) -> Result<BTreeMap<u64, [u64; 3]>, String> {
+        fn labels_of_worker(&self, worker: &Worker) -> Result<BTreeMap<u64, [u64; 3]>, String> {
+            let cx = &mut Context::new(worker, &Arc::default(), &self.shared).with(self.memory, &self.scratch);
             let first = |shard| first_of_shard(shard, self.vectors);
             let rows: Vec<u64> = (0..SHARDS).map(|shard| (first(shard + 1) - first(shard)) as u64).collect();
-            let (numbering, owned) = (Numbering::new(&rows), Ownership::new(worker.index(), worker.peers(), &rows));
-            let stage = self.stage(worker, &numbering);
+            let (numbering, owned) = (Numbering::new(&rows), Ownership::new(cx.index(), cx.peers(), &rows));
+            let stage = self.stage(cx, &numbering);
             let ids: Arc<Vec<u64>> = Arc::new(owned.docs().map(|doc| numbering.number(doc)).collect());
             let clusters = {
                 let ids = ids.clone();
-                clusters(worker, &stage, move |own| ids[own])
+                clusters(cx, &stage, move |own| ids[own])
             };
-            let failure = |_| stage.watch.take_failure().map_or_else(String::new, |error| error.to_string());
+            let failure = |_| cx.watch().take_failure().map_or_else(String::new, |error| error.to_string());
             Ok(labels_by_id(&clusters.map_err(failure)?, &ids))
         }
 
-        fn stage(&self, worker: &Worker, numbering: &Numbering) -> Clustering {
+        fn stage(&self, cx: &Context, numbering: &Numbering) -> Clustering {
             let (width, agreements) = (self.width, self.agreements);
             let method = Method { features: 84 / width * width, supershingles: width, agreements, ..Method::default() };
-            let is_own = |file: &&VectorFile| file.shard as usize % worker.peers() == worker.index();
+            let is_own = |file: &&VectorFile| file.shard as usize % cx.peers() == cx.index();
             let own_files: Vec<VectorFile> = self.files.iter().filter(is_own).cloned().collect();
             let several_files_of_shard = self.files.len() > SHARDS;
             Clustering {
@@ -383,11 +380,7 @@ mod tests {
                 numbering: Rc::new(numbering.clone()),
                 keys: Rc::new(VectorKeys::new(&method, &polynomials(1, method.features))),
                 agreements,
-                memory: self.memory,
-                scratch: self.scratch.clone(),
-                shared: self.shared.clone(),
                 threads: self.workers,
-                watch: Arc::default(),
             }
         }
     }

@@ -26,11 +26,10 @@ use std::rc::Rc;
 
 use anyhow::Result;
 use bytemuck::{Pod, Zeroable};
-use timely::worker::Worker;
 
 use super::stage::{Clustering, check_next};
 use crate::kernels::memory::{SIDE_BY_SIDE, advise_huge_pages, fetch_to_write, preload};
-use crate::operators::exchange::{BlockOf, Dealer, KeyRanges, Partition, RangeDealer, by_key};
+use crate::operators::exchange::{BlockOf, Context, Dealer, KeyRanges, Partition, RangeDealer, by_key};
 use crate::operators::scan::ChunkScan;
 use crate::records::{fold, spread};
 use crate::structures::{BitColumns, Counters, Numbering, OwnNumbers, Ownership, RankBitmap};
@@ -172,9 +171,9 @@ impl RecentVectors {
 ///
 /// # Errors
 /// Where vectors cannot be read, or a worker of this process failed.
-pub fn collapse(worker: &mut Worker, stage: &Clustering, owned: &Ownership) -> Result<Collapsed> {
+pub fn collapse(cx: &mut Context, stage: &Clustering, owned: &Ownership) -> Result<Collapsed> {
     let vectors = stage.numbering.len();
-    let cut = KeyRanges::new(vectors, MOST_RECORDS, size_of::<VectorRecord>(), 1, worker.peers(), stage.memory);
+    let cut = KeyRanges::new(vectors, MOST_RECORDS, size_of::<VectorRecord>(), 1, cx.peers(), cx.memory());
     let replies = Rc::new(RefCell::new(CollapseReplies {
         marks: BitColumns::new(owned.len(), stage.files.width),
         duplicates: Vec::new(),
@@ -187,7 +186,7 @@ pub fn collapse(worker: &mut Worker, stage: &Clustering, owned: &Ownership) -> R
             move |deal: &mut RangeDealer<'_, VectorRecord>| pass.next(deal)
         }
     };
-    let mut collapser = PartitionCollapser::new(OwnNumbers::new(&stage.numbering, worker.peers()));
+    let mut collapser = PartitionCollapser::new(OwnNumbers::new(&stage.numbering, cx.peers()));
     let collapse = move |partition: &Partition<'_, VectorRecord>, dealer: &mut Dealer<VectorNotice>| {
         collapser.collapse(partition, dealer)
     };
@@ -195,7 +194,7 @@ pub fn collapse(worker: &mut Worker, stage: &Clustering, owned: &Ownership) -> R
         let replies = replies.clone();
         move |block| replies.borrow_mut().receive(block)
     };
-    by_key(worker, "Collapse", cut, stage.spill_buffer(), &stage.watch, open, collapse, receive)?;
+    by_key(cx, "Collapse", cut, cx.spill_buffer(), open, collapse, receive)?;
     Ok(replies.take().collapsed(&stage.numbering, owned))
 }
 

@@ -8,16 +8,13 @@
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
-use std::sync::Arc;
 
 use anyhow::Result;
 use bytemuck::{Pod, Zeroable};
-use timely::worker::Worker;
 
-use crate::operators::exchange::{Dealer, LocalAnswers, all_to_all, blocks, lookup};
+use crate::operators::exchange::{Context, LocalAnswers, all_to_all, blocks, lookup};
 use crate::records::{DocId, Key};
 use crate::structures::{ByKey, Ownership};
-use crate::watch::Watch;
 
 /// A duplicate whose body differs from that of its representative.
 #[derive(Clone, Copy, Pod, Zeroable)]
@@ -44,16 +41,15 @@ struct CopyRoot {
 /// # Errors
 /// Where a worker of this process failed.
 pub fn exact_copies(
-    worker: &mut Worker,
+    cx: &mut Context,
     owned: &Ownership,
     duplicates: &Rc<Vec<(DocId, DocId)>>,
     checksums: &Rc<Vec<u128>>,
-    watch: &Arc<Watch>,
 ) -> Result<Vec<DocId>> {
     let mut roots: Vec<DocId> = duplicates.iter().map(|(doc, _)| *doc).collect();
     let mut candidates: Vec<CopyCandidate> = Vec::new();
     let mut positions: ByKey<DocId, usize> = ByKey::default();
-    compare_with_representatives(worker, owned, duplicates, checksums, watch, |position, key| match key {
+    compare_with_representatives(cx, owned, duplicates, checksums, |position, key| match key {
         None => roots[position] = duplicates[position].1,
         Some(key) => {
             let doc = duplicates[position].0;
@@ -61,7 +57,7 @@ pub fn exact_copies(
             positions.insert(doc, position);
         }
     })?;
-    for CopyRoot { doc, root } in roots_of_candidates(worker, candidates, watch)? {
+    for CopyRoot { doc, root } in roots_of_candidates(cx, candidates)? {
         roots[positions[&doc]] = root;
     }
     Ok(roots)
@@ -70,11 +66,10 @@ pub fn exact_copies(
 /// Compares every duplicate with its representative by checksum. Calls `each` with the duplicate's position in the list and
 /// `None` if they are equal, or else with the duplicate's key.
 fn compare_with_representatives(
-    worker: &mut Worker,
+    cx: &mut Context,
     owned: &Ownership,
     duplicates: &Rc<Vec<(DocId, DocId)>>,
     checksums: &Rc<Vec<u128>>,
-    watch: &Arc<Watch>,
     mut each: impl FnMut(usize, Option<Key>),
 ) -> Result<()> {
     let own_checksums = {
@@ -85,8 +80,8 @@ fn compare_with_representatives(
         let duplicates = duplicates.clone();
         (0..duplicates.len()).map(move |position| duplicates[position].1)
     };
-    let answers = LocalAnswers::own(worker, own_checksums);
-    lookup(worker, owned, representatives, &answers, watch, |position, checksum| {
+    let answers = LocalAnswers::own(cx, own_checksums);
+    lookup(cx, owned, representatives, &answers, |position, checksum| {
         let (doc, representative) = duplicates[position];
         let [high, low] = halves(checksums[owned.index(doc)]);
         let differs = checksum != [high, low];
@@ -96,28 +91,24 @@ fn compare_with_representatives(
 
 /// Returns the roots of this worker's candidates, in any order. Candidates of all workers with the same key meet at the key's
 /// owner, which sends the smallest of them to the owner of each.
-fn roots_of_candidates(
-    worker: &mut Worker,
-    candidates: Vec<CopyCandidate>,
-    watch: &Arc<Watch>,
-) -> Result<Vec<CopyRoot>> {
-    let (index, peers) = (worker.index(), worker.peers());
-    let mut dealer = Dealer::new(index, peers, watch);
+fn roots_of_candidates(cx: &mut Context, candidates: Vec<CopyCandidate>) -> Result<Vec<CopyRoot>> {
+    let peers = cx.peers();
+    let mut dealer = cx.dealer();
     for candidate in candidates {
         dealer.deal(candidate.key.partition_bits() % peers as u64, candidate);
     }
-    let received = all_to_all(worker, dealer, watch)?;
+    let received = all_to_all(cx, dealer)?;
     let candidates = || received.iter().flat_map(|block| block.records());
 
     let mut smallest: BTreeMap<Key, DocId> = BTreeMap::new();
     for CopyCandidate { key, doc } in candidates() {
         smallest.entry(*key).and_modify(|root| *root = (*doc).min(*root)).or_insert(*doc);
     }
-    let mut dealer = Dealer::new(index, peers, watch);
+    let mut dealer = cx.dealer();
     for CopyCandidate { key, doc } in candidates() {
         dealer.deal(doc.owner(peers) as u64, CopyRoot { doc: *doc, root: smallest[key] });
     }
-    Ok(blocks(all_to_all(worker, dealer, watch)?))
+    Ok(blocks(all_to_all(cx, dealer)?))
 }
 
 /// The high and the low word of a checksum.
@@ -141,13 +132,13 @@ mod tests {
         for workers in [1, 2, 4] {
             let all = docs.clone();
             let guards = timely::execute(timely::Config::process(workers), move |worker| {
-                let owned = Ownership::new(worker.index(), worker.peers(), &rows);
+                let cx = &mut Context::alone(worker);
+                let owned = Ownership::new(cx.index(), cx.peers(), &rows);
                 let representative = |doc| *all.iter().find(|other| vector(**other) == vector(doc)).unwrap();
                 let duplicates: Vec<(DocId, DocId)> =
                     owned.docs().map(|doc| (doc, representative(doc))).filter(|(doc, root)| doc != root).collect();
                 let checksums = Rc::new(owned.docs().map(checksum).collect());
-                let roots =
-                    exact_copies(worker, &owned, &Rc::new(duplicates.clone()), &checksums, &Arc::default()).unwrap();
+                let roots = exact_copies(cx, &owned, &Rc::new(duplicates.clone()), &checksums).unwrap();
                 duplicates.into_iter().map(|(doc, _)| doc).zip(roots).collect::<Vec<_>>()
             });
             for (doc, root) in guards.unwrap().join().into_iter().flat_map(Result::unwrap) {

@@ -9,19 +9,17 @@
 //! memory, or which supershingles were taken for shared by mistake.
 
 use std::cell::Cell;
+use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::Arc;
 
 use anyhow::Result;
 use bytemuck::{Pod, Zeroable};
-use timely::worker::Worker;
 
 use super::stage::{ClusterStats, Clustering};
 use super::survivors::{SurvivorRows, Survivors};
 use crate::kernels::memory::SIDE_BY_SIDE;
-use crate::operators::exchange::{
-    BlockOf, Dealer, KeyRanges, Partition, RangeDealer, SpillBuffer, all_gather, barrier, by_key,
-};
+use crate::operators::exchange::{BlockOf, Context, Dealer, KeyRanges, Partition, RangeDealer, SpillBuffer, by_key};
 use crate::records::{Key, spread};
 use crate::structures::{ByKey, Grouper, Numbering, OwnNumbers, Ownership, UnionFind};
 
@@ -78,36 +76,34 @@ const MOST_PER_SHARD: u32 = 1024;
 /// # Errors
 /// Where vectors cannot be read, records cannot be spilled, or a worker of this process failed.
 pub fn pairs(
-    worker: &mut Worker,
+    cx: &mut Context,
     stage: &Clustering,
     owned: &Ownership,
     nodes: &Numbering,
     survivors: Survivors,
     union_find: &Arc<UnionFind>,
 ) -> Result<(Survivors, ClusterStats)> {
-    let watch = &stage.watch;
-    let own_keys = vec![(worker.index(), survivors.keys)];
-    let all_keys = all_gather(worker, own_keys, watch)?.iter().map(|(_, keys)| keys).sum();
+    let all_keys = cx.sum(survivors.keys)?;
     // The rows of one shard are few: those that do not fit spill to a file.
-    let row_memory = stage.memory / 8;
-    let record_memory = stage.memory - row_memory;
-    let cut = KeyRanges::new(all_keys, MOST_RECORDS, size_of::<KeyedNode>(), 1, worker.peers(), record_memory);
+    let row_memory = cx.memory() / 8;
+    let record_memory = cx.memory() - row_memory;
+    let cut = KeyRanges::new(all_keys, MOST_RECORDS, size_of::<KeyedNode>(), 1, cx.peers(), record_memory);
 
     let survivors = Rc::new(survivors);
-    let numbers = Rc::new(OwnNumbers::new(nodes, worker.peers()));
+    let numbers = Rc::new(OwnNumbers::new(nodes, cx.peers()));
     let counts = Rc::new(PairCounts::default());
     let source = Rc::new(KeySource {
-        worker: worker.index(),
+        worker: cx.index(),
         stage: stage.clone(),
         owned: owned.clone(),
-        row_memory,
+        rows: (row_memory, cx.scratch().to_owned()),
         survivors: survivors.clone(),
         numbers: numbers.clone(),
         union_find: union_find.clone(),
         counts: counts.clone(),
     });
     let mut joiner = PartitionJoiner::new(numbers, union_find.clone());
-    let spill = SpillBuffer::new(&stage.scratch, record_memory);
+    let spill = SpillBuffer::new(cx.scratch(), record_memory);
     let open = move || {
         let mut pass = KeyPass::new(source.clone());
         move |deal: &mut RangeDealer<'_, KeyedNode>| pass.next(deal)
@@ -120,9 +116,9 @@ pub fn pairs(
         }
     };
     // The partitions join their edges themselves: no answers come back.
-    by_key(worker, "Pairs", cut, spill, watch, open, join, |_| {})?;
+    by_key(cx, "Pairs", cut, spill, open, join, |_| {})?;
     // Every worker of the process has joined its edges before any worker reads a root.
-    barrier(worker, watch)?;
+    cx.barrier()?;
     let stats = ClusterStats {
         pair_records: counts.sent.get(),
         edges: counts.joined.get() + counts.chained.get(),
@@ -153,8 +149,8 @@ struct KeySource {
     worker: usize,
     stage: Clustering,
     owned: Ownership,
-    /// Bytes for the rows of one shard.
-    row_memory: u64,
+    /// Bytes for the rows of one shard, and the folder to which they spill.
+    rows: (u64, PathBuf),
     survivors: Rc<Survivors>,
     numbers: Rc<OwnNumbers>,
     union_find: Arc<UnionFind>,
@@ -174,7 +170,10 @@ struct KeyPass {
 
 impl KeyPass {
     fn new(source: Rc<KeySource>) -> KeyPass {
-        let rows = SurvivorRows::new(&source.stage, &source.owned, &source.survivors, source.row_memory);
+        let rows = {
+            let (memory, scratch) = &source.rows;
+            SurvivorRows::new(&source.stage.files, &source.owned, &source.survivors, (*memory, scratch))
+        };
         KeyPass { source, rows, next: 0, common: CommonKeys::default(), chained: Vec::new() }
     }
 

@@ -11,11 +11,10 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use anyhow::Result;
-use timely::worker::Worker;
 
 use super::stage::{Clustering, check_next};
 use super::survivors::Survivors;
-use crate::operators::exchange::{BlockOf, Dealer, KeyRanges, Partition, RangeDealer, all_gather, barrier, by_key};
+use crate::operators::exchange::{BlockOf, Context, Dealer, KeyRanges, Partition, RangeDealer, by_key};
 use crate::operators::scan::ChunkScan;
 use crate::operators::sighting::{SharedFinder, Sighting};
 use crate::records::spread;
@@ -46,18 +45,17 @@ const RANGES: u64 = 3;
 /// # Errors
 /// Where vectors cannot be read, or a worker of this process failed.
 pub fn prune(
-    worker: &mut Worker,
+    cx: &mut Context,
     stage: &Clustering,
     owned: &Ownership,
     marks: BitColumns,
     representatives: u64,
 ) -> Result<Survivors> {
-    let (width, watch) = (stage.files.width, &stage.watch);
+    let width = stage.files.width;
     let (size, columns) = (size_of::<Sighting>(), (width - 1).max(1));
-    let counts = all_gather(worker, vec![(worker.index(), representatives)], watch)?;
-    let all = counts.iter().map(|(_, representatives)| representatives).sum();
-    let cut = KeyRanges::new(all, MOST_RECORDS, size, columns, worker.peers(), stage.memory)
-        .at_least(RANGES.min(columns as u64));
+    let all = cx.sum(representatives)?;
+    let cut =
+        KeyRanges::new(all, MOST_RECORDS, size, columns, cx.peers(), cx.memory()).at_least(RANGES.min(columns as u64));
     let marks = Rc::new(RefCell::new(marks));
     let open = {
         let (stage, owned, marks) = (Rc::new(stage.clone()), Rc::new(owned.clone()), marks.clone());
@@ -72,10 +70,10 @@ pub fn prune(
         let marks = marks.clone();
         move |block: BlockOf<u32>| marks.borrow_mut().share(column_of(&block), block.records().iter().copied())
     };
-    by_key(worker, "Prune", cut, stage.spill_buffer(), watch, open, find, mark)?;
+    by_key(cx, "Prune", cut, cx.spill_buffer(), open, find, mark)?;
     let survivors = Survivors::new(stage, owned, marks.take());
     // The next phase needs memory: no worker begins it before all workers have released that of this phase.
-    barrier(worker, watch)?;
+    cx.barrier()?;
     Ok(survivors)
 }
 

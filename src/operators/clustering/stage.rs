@@ -1,19 +1,13 @@
 //! The parameters, the memory and the statistics of the clustering stage.
 
-use std::path::PathBuf;
 use std::rc::Rc;
-use std::sync::Arc;
 
 use anyhow::{Result, ensure};
-use bytemuck::Pod;
-use timely::worker::Worker;
 
 use crate::features::VectorKeys;
-use crate::operators::exchange::{SpillBuffer, all_gather};
-use crate::operators::in_process::InProcess;
+use crate::operators::exchange::Context;
 use crate::operators::scan::{VectorChunk, VectorFiles};
 use crate::structures::{Numbering, Ownership};
-use crate::watch::Watch;
 
 /// The input and the parameters of the clustering stage, for one worker.
 #[derive(Clone)]
@@ -26,16 +20,8 @@ pub struct Clustering {
     pub keys: Rc<VectorKeys>,
     /// Supershingles in which two linked documents agree at least.
     pub agreements: usize,
-    /// Bytes for the records in flight.
-    pub memory: u64,
-    /// The folder to which blocks spill.
-    pub scratch: PathBuf,
-    /// What the workers of this process share.
-    pub shared: Arc<InProcess>,
     /// Worker threads of each process.
     pub threads: usize,
-    /// Counts what is exchanged, and keeps the first failure of the process.
-    pub watch: Arc<Watch>,
 }
 
 /// What one worker did. Over workers these are summed, except `rounds`.
@@ -116,26 +102,19 @@ impl Clustering {
         Ok(memory - retained)
     }
 
-    /// The same stage with less memory in flight, if so many vectors are duplicates that they take more than was set aside for them. The
-    /// result is the same at all workers: that of the worker for which it is least.
+    /// A context with less memory in flight, if so many vectors are duplicates that they take more than was set aside for them. The
+    /// memory is the same at all workers: that of the worker for which it is least.
     ///
     /// # Errors
     /// If a worker of this process failed.
-    pub(crate) fn for_duplicates(&self, worker: &mut Worker, duplicates: u64, vectors: u64) -> Result<Clustering> {
-        let left = self.left_beside(duplicates, vectors);
-        let of_workers = all_gather(worker, vec![(worker.index(), left)], &self.watch)?;
-        let memory = of_workers.into_iter().map(|(_, left)| left).min().unwrap_or(left);
-        Ok(Clustering { memory, ..self.clone() })
+    pub(crate) fn for_duplicates(cx: &mut Context, duplicates: u64, vectors: u64) -> Result<Context> {
+        let memory = cx.min(left_beside(cx.memory(), duplicates, vectors))?;
+        Ok(cx.with(memory, cx.scratch()))
     }
+}
 
-    /// The memory in flight that is left if so many of the own vectors are duplicates.
-    fn left_beside(&self, duplicates: u64, vectors: u64) -> u64 {
-        let beyond = (DUPLICATE_BYTES * duplicates).saturating_sub(FOR_DUPLICATES * vectors);
-        self.memory.saturating_sub(beyond).max(self.memory.min(LEAST_IN_FLIGHT * vectors))
-    }
-
-    /// An empty buffer for records in flight, which spills to disk where they take more memory than they may.
-    pub(crate) fn spill_buffer<R: Pod>(&self) -> SpillBuffer<R> {
-        SpillBuffer::new(&self.scratch, self.memory)
-    }
+/// The memory in flight that is left of `memory` if so many of the own vectors are duplicates.
+fn left_beside(memory: u64, duplicates: u64, vectors: u64) -> u64 {
+    let beyond = (DUPLICATE_BYTES * duplicates).saturating_sub(FOR_DUPLICATES * vectors);
+    memory.saturating_sub(beyond).max(memory.min(LEAST_IN_FLIGHT * vectors))
 }

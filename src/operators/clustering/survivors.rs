@@ -4,6 +4,7 @@
 //! again from the files when they are needed, a shard at a time: that costs less than to hold them all in newly allocated memory.
 
 use std::ops::Range;
+use std::path::Path;
 
 use anyhow::{Result, ensure};
 
@@ -84,15 +85,20 @@ impl SurvivorRows {
 
     /// Begins at the first own shard that has survivors. Of the rows of one shard about `memory` bytes are held in memory; the
     /// others spill to a file.
-    pub fn new(stage: &Clustering, owned: &Ownership, survivors: &Survivors, memory: u64) -> SurvivorRows {
+    pub fn new(
+        files: &VectorFiles,
+        owned: &Ownership,
+        survivors: &Survivors,
+        (memory, scratch): (u64, &Path),
+    ) -> SurvivorRows {
         let mut shards: Vec<u32> = owned.shards().filter(|shard| survivors.shard_counts[*shard as usize] > 0).collect();
         shards.reverse();
         SurvivorRows {
-            files: stage.files.clone(),
+            files: files.clone(),
             owned: owned.clone(),
             shards,
             reading: None,
-            spill: SpillBuffer::new(&stage.scratch, memory),
+            spill: SpillBuffer::new(scratch, memory),
             pending: Vec::with_capacity(SurvivorRows::WORDS),
             shard: 0,
             next_block: 0,

@@ -4,15 +4,13 @@ use std::collections::BTreeMap;
 
 use anyhow::Result;
 use serde::{Deserialize, Serialize};
-use timely::worker::Worker;
 
 use super::directories::directory_texts;
 use super::members::CollectionPage;
 use super::names::PageTexts;
 use super::prefixes::Prefixes;
-use crate::operators::exchange::all_gather;
+use crate::operators::exchange::Context;
 use crate::records::DocId;
-use crate::watch::Watch;
 
 /// A prefix to avoid.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -44,11 +42,10 @@ pub fn collection_prefix<'a>(url: &'a str, prefixes: &Prefixes, collection: DocI
 /// # Errors
 /// If a worker of this process failed.
 pub fn avoid_list(
-    worker: &mut Worker,
+    cx: &mut Context,
     members: &[CollectionPage],
     prefixes: &Prefixes,
     texts: &PageTexts,
-    watch: &Watch,
 ) -> Result<Vec<AvoidPrefix>> {
     let member = |doc: DocId| members.binary_search_by_key(&doc, |page| page.doc).ok().map(|at| &members[at]);
     let mut own = Vec::new();
@@ -65,7 +62,7 @@ pub fn avoid_list(
         };
         own.push((prefix, page.principal));
     }
-    let mut all = all_gather(worker, own, watch)?;
+    let mut all = cx.sorted(own)?;
     // A pure directory may lie in one that is not, and that in a pure one. Sorted, those within a prefix follow it.
     let mut outer: Option<String> = None;
     all.retain(|(next, _)| {
@@ -85,7 +82,7 @@ pub fn avoid_list(
         prefix => prefix.to_owned(),
     };
     let own = own.map(|principal| (principal, text(principal))).collect();
-    let texts: BTreeMap<DocId, String> = all_gather(worker, own, watch)?.into_iter().collect();
+    let texts: BTreeMap<DocId, String> = cx.sorted(own)?.into_iter().collect();
     let named = |(prefix, principal): (AvoidPrefix, DocId)| AvoidPrefix {
         principal: texts.get(&principal).cloned().unwrap_or_default(),
         ..prefix

@@ -13,11 +13,10 @@ use std::sync::Arc;
 
 use anyhow::{Result, ensure};
 use bytemuck::{Pod, Zeroable};
-use timely::worker::Worker;
 
 use super::pages::ClusteredPages;
 use super::stage::CollectionStage;
-use crate::operators::exchange::{Dealer, Kept, LocalAnswers, all_gather, all_to_all, lookup};
+use crate::operators::exchange::{Context, Kept, LocalAnswers, all_to_all, lookup};
 use crate::operators::scan::{LinkSource, OwnLink};
 use crate::records::DocId;
 use crate::structures::Ownership;
@@ -59,22 +58,21 @@ pub struct CollectionLinksFound {
 /// # Errors
 /// If links cannot be read, or kept links not written; or a worker of this process failed.
 pub fn collection_links(
-    worker: &mut Worker,
+    cx: &mut Context,
     stage: &CollectionStage,
     owned: &Ownership,
     pages: &Arc<ClusteredPages>,
     source: &mut impl LinkSource,
 ) -> Result<CollectionLinksFound> {
-    let watch = &stage.watch;
+    let watch = &cx.watch().clone();
     let answers = {
         let pages = pages.clone();
         move |page: usize| [pages.roots[page].to_table() as u64, pages.sizes[page].into(), pages.hosts[page]]
     };
-    let local = LocalAnswers::of_process(worker, &stage.shared.clustered_pages, answers, watch)?;
-    let at_once = (stage.memory / LINK_BYTES).clamp(ROUND[0], ROUND[1]);
-    let rounds = all_gather(worker, vec![(source.count().div_ceil(at_once), worker.index())], watch)?;
-    let rounds = rounds.last().map_or(0, |(rounds, _)| *rounds);
-    let mut found = CollectionLinksFound { links: stage.kept(), in_links: vec![0; owned.len()], read: 0 };
+    let local = LocalAnswers::of_process(cx, answers)?;
+    let at_once = (cx.memory() / LINK_BYTES).clamp(ROUND[0], ROUND[1]);
+    let rounds = cx.max(source.count().div_ceil(at_once))?;
+    let mut found = CollectionLinksFound { links: cx.kept(), in_links: vec![0; owned.len()], read: 0 };
     for _ in 0..rounds {
         let links: Rc<Vec<OwnLink>> = Rc::new(source.read(at_once as usize)?);
         found.read += links.len() as u64;
@@ -82,9 +80,9 @@ pub fn collection_links(
             let links = links.clone();
             (0..links.len()).map(move |at| links[at].target)
         };
-        let mut in_links = Dealer::new(worker.index(), worker.peers(), watch);
+        let mut in_links = cx.dealer();
         let kept = &mut found.links;
-        lookup(worker, owned, questions, &local, watch, |at, [root, size, host]| {
+        lookup(cx, owned, questions, &local, |at, [root, size, host]| {
             let (OwnLink { page, doc, target }, root) = (links[at], DocId::from_table(root as i64));
             if root == DocId::NONE {
                 return;
@@ -99,7 +97,7 @@ pub fn collection_links(
                 watch.check(kept.push(ClusterLink { from, to: root, page: doc, target, sizes }));
             }
         })?;
-        for block in all_to_all(worker, in_links, watch)? {
+        for block in all_to_all(cx, in_links)? {
             block.records().iter().for_each(|page| found.in_links[*page as usize] += 1);
         }
     }

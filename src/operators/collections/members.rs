@@ -15,15 +15,13 @@ use std::sync::Arc;
 
 use anyhow::Result;
 use bytemuck::{Pod, Zeroable};
-use timely::worker::Worker;
 
 use super::growth::{GrowingPage, grow};
 use super::pages::ClusteredPages;
-use super::stage::CollectionStage;
 use super::statistics::{MergedClusters, MergedLink};
 use crate::operators::components::component_roots;
 use crate::operators::exchange::{
-    BlockOf, Dealer, Kept, KeyRanges, LocalAnswers, Partition, RangeDealer, all_gather, by_key, lookup,
+    BlockOf, Context, Dealer, Kept, KeyRanges, LocalAnswers, Partition, RangeDealer, by_key, lookup,
 };
 use crate::operators::output::cluster_sizes;
 use crate::records::{DocId, Edge, mix};
@@ -105,8 +103,7 @@ pub struct Members {
 /// # Errors
 /// If a file cannot be read or written (names it), or a worker of this process failed.
 pub fn members(
-    worker: &mut Worker,
-    stage: &CollectionStage,
+    cx: &mut Context,
     owned: &Ownership,
     pages: &Arc<ClusteredPages>,
     in_links: Vec<u32>,
@@ -114,11 +111,10 @@ pub fn members(
     first_seen: FirstSeen,
 ) -> Result<Members> {
     let MergedClusters { edges, links, .. } = merged;
-    let clusters = Rc::new(similar_clusters(worker, stage, owned, pages, edges)?);
+    let clusters = Rc::new(similar_clusters(cx, owned, pages, edges)?);
     let own = clusters.iter().filter(|cluster| **cluster != DocId::NONE).count() + links.len();
-    let all = all_gather(worker, vec![(worker.index(), own as u64)], &stage.watch)?;
-    let all = all.iter().map(|(_, parts)| parts).sum();
-    let cut = KeyRanges::new(all, MOST_RECORDS, size_of::<Part>(), 1, worker.peers(), stage.memory);
+    let all = cx.sum(own as u64)?;
+    let cut = KeyRanges::new(all, MOST_RECORDS, size_of::<Part>(), 1, cx.peers(), cx.memory());
     let source = Rc::new(PartSource {
         shards: owned.shards().collect(),
         owned: owned.clone(),
@@ -134,7 +130,7 @@ pub fn members(
     };
     let ambiguous = Rc::new(RefCell::new(0));
     let find = {
-        let (ambiguous, peers) = (ambiguous.clone(), worker.peers());
+        let (ambiguous, peers) = (ambiguous.clone(), cx.peers());
         let mut parts: Vec<Part> = Vec::new();
         move |partition: &Partition<'_, Part>, dealer: &mut Dealer<CollectionPage>| {
             parts.clear();
@@ -152,7 +148,7 @@ pub fn members(
         let found = found.clone();
         move |block: BlockOf<CollectionPage>| found.borrow_mut().extend(block.records())
     };
-    by_key(worker, "Members", cut, stage.spill_buffer(), &stage.watch, open, find, take)?;
+    by_key(cx, "Members", cut, cx.spill_buffer(), open, find, take)?;
     let mut pages = found.take();
     pages.sort_unstable();
     let ambiguous = *ambiguous.borrow();
@@ -161,20 +157,19 @@ pub fn members(
 
 /// By own page: its similar cluster, if that has more than one trivial cluster, else [`DocId::NONE`].
 fn similar_clusters(
-    worker: &mut Worker,
-    stage: &CollectionStage,
+    cx: &mut Context,
     owned: &Ownership,
     pages: &ClusteredPages,
     edges: Vec<Edge>,
 ) -> Result<Vec<DocId>> {
-    let components = component_roots(worker, owned, edges, &stage.watch)?;
+    let components = component_roots(cx, owned, edges)?;
     // Nodes that are no roots of trivial clusters are alone.
-    let sizes = cluster_sizes(worker, owned, components.iter().copied(), &stage.watch)?;
+    let sizes = cluster_sizes(cx, owned, components.iter().copied())?;
     let of_root: Vec<u64> = components
         .iter()
         .map(|component| if sizes.members(*component) > 1 { *component } else { DocId::NONE }.to_table() as u64)
         .collect();
-    let local = LocalAnswers::own(worker, move |root: usize| [of_root[root]]);
+    let local = LocalAnswers::own(cx, move |root: usize| [of_root[root]]);
     let numbers: Vec<u32> =
         (0..).zip(&pages.roots).filter(|(_, root)| **root != DocId::NONE).map(|(at, _)| at).collect();
     let roots: Rc<Vec<DocId>> = Rc::new(numbers.iter().map(|page| pages.roots[*page as usize]).collect());
@@ -183,7 +178,7 @@ fn similar_clusters(
         (0..roots.len()).map(move |at| roots[at])
     };
     let mut clusters = vec![DocId::NONE; owned.len()];
-    lookup(worker, owned, questions, &local, &stage.watch, |at, [cluster]| {
+    lookup(cx, owned, questions, &local, |at, [cluster]| {
         clusters[numbers[at] as usize] = DocId::from_table(cluster as i64);
     })?;
     Ok(clusters)

@@ -1,18 +1,15 @@
 //! The pages of the week that have replicas.
 
-use std::sync::Arc;
-
 use anyhow::{Result, ensure};
 use arrow_array::{Int64Array, StringArray};
-use timely::worker::Worker;
 
 use crate::config::{Chunking, ReplicaLevel};
+use crate::operators::exchange::Context;
 use crate::operators::output::cluster_sizes;
 use crate::records::{DocId, checksum};
 use crate::state::{History, Results};
 use crate::structures::Ownership;
 use crate::tables::{ClusterRow, ComponentRow, Scan, Table, field};
-use crate::watch::Watch;
 
 /// The own pages of a week, by number: 20 bytes for every known URL of the worker's shards.
 #[derive(Clone, Debug, Default)]
@@ -55,12 +52,11 @@ impl TrivialClusters {
 /// # Errors
 /// If a file cannot be read or contradicts itself (names it), or a worker of this process failed.
 pub fn clustered_pages(
-    worker: &mut Worker,
+    cx: &mut Context,
     history: &History,
     number: usize,
     owned: &Ownership,
     clusters: &TrivialClusters,
-    watch: &Arc<Watch>,
 ) -> Result<ClusteredPages> {
     let count = owned.len();
     let mut pages = ClusteredPages { roots: vec![DocId::NONE; count], sizes: vec![0; count], hosts: vec![0; count] };
@@ -90,19 +86,18 @@ pub fn clustered_pages(
         }
     }
     if let TrivialClusters::Overlap(results, chunking) = clusters {
-        read_components(worker, results, *chunking, owned, &mut pages, watch)?;
+        read_components(cx, results, *chunking, owned, &mut pages)?;
     }
     Ok(pages)
 }
 
 /// Takes the components of an overlap job for the trivial clusters.
 fn read_components(
-    worker: &mut Worker,
+    cx: &mut Context,
     results: &Results,
     chunking: Chunking,
     owned: &Ownership,
     pages: &mut ClusteredPages,
-    watch: &Arc<Watch>,
 ) -> Result<()> {
     pages.roots.fill(DocId::NONE);
     pages.sizes.fill(0);
@@ -123,7 +118,7 @@ fn read_components(
             Ok(())
         })?;
     }
-    let sizes = cluster_sizes(worker, owned, pages.roots.iter().copied(), watch)?;
+    let sizes = cluster_sizes(cx, owned, pages.roots.iter().copied())?;
     let of_page = pages.roots.iter().map(|root| if *root == DocId::NONE { 0 } else { sizes.members(*root) as u32 });
     pages.sizes = of_page.collect();
     Ok(())

@@ -23,13 +23,12 @@ use std::sync::Arc;
 use anyhow::Result;
 use arrow_array::{Int64Array, StringArray};
 use bytemuck::{Pod, Zeroable};
-use timely::worker::Worker;
 
 use super::directories::directories;
 use super::members::CollectionPage;
 use super::pages::ClusteredPages;
 use super::stage::CollectionStage;
-use crate::operators::exchange::{BlockOf, Dealer, KeyRanges, Partition, RangeDealer, all_gather, all_to_all, by_key};
+use crate::operators::exchange::{BlockOf, Context, Dealer, KeyRanges, Partition, RangeDealer, all_to_all, by_key};
 use crate::records::{DocId, spread};
 use crate::state::History;
 use crate::structures::{ByKey, Ownership};
@@ -123,7 +122,7 @@ fn role(page: &CollectionPage, least_size: u32) -> u32 {
 /// # Errors
 /// If a file cannot be read or written (names it), or a worker of this process failed.
 pub fn prefixes(
-    worker: &mut Worker,
+    cx: &mut Context,
     stage: &CollectionStage,
     history: &History,
     number: usize,
@@ -131,16 +130,15 @@ pub fn prefixes(
     pages: &Arc<ClusteredPages>,
     members: &Rc<Vec<CollectionPage>>,
 ) -> Result<Prefixes> {
-    let (watch, peers) = (&stage.watch, worker.peers());
+    let peers = cx.peers();
     let copies = members.iter().filter(|page| role(page, stage.least_size) == COPY);
     let mut hosts: Vec<u64> = copies.map(|page| pages.hosts[owned.index(page.doc)]).collect();
     hosts.sort_unstable();
     hosts.dedup();
-    let hosts: HashSet<u64> = all_gather(worker, hosts, watch)?.into_iter().collect();
+    let hosts: HashSet<u64> = cx.sorted(hosts)?.into_iter().collect();
     let on_hosts = pages.hosts.iter().filter(|host| hosts.contains(host)).count() + members.len();
-    let all = all_gather(worker, vec![(worker.index(), on_hosts as u64)], watch)?;
-    let all = DIRECTORIES * all.iter().map(|(_, pages)| pages).sum::<u64>();
-    let cut = KeyRanges::new(all, MOST_RECORDS, size_of::<Below>(), 1, peers, stage.memory);
+    let all = DIRECTORIES * cx.sum(on_hosts as u64)?;
+    let cut = KeyRanges::new(all, MOST_RECORDS, size_of::<Below>(), 1, peers, cx.memory());
     let source = {
         let tables = history.tables(number);
         let mut files = Vec::new();
@@ -194,8 +192,8 @@ pub fn prefixes(
             }
         }
     };
-    by_key(worker, "Directories", cut, stage.spill_buffer(), watch, open, find, take)?;
-    let pure = outermost(worker, stage, pure.take())?;
+    by_key(cx, "Directories", cut, cx.spill_buffer(), open, find, take)?;
+    let pure = outermost(cx, pure.take())?;
     Ok(Prefixes { of_collections: of_collections.take(), pure })
 }
 
@@ -245,34 +243,34 @@ struct Nested {
 }
 
 /// Leaves out pure directories within pure ones, and hands each to the owner of its example.
-fn outermost(worker: &mut Worker, stage: &CollectionStage, mut pure: Vec<PureDirectory>) -> Result<Vec<PureDirectory>> {
-    let (watch, index, peers) = (&stage.watch, worker.index(), worker.peers());
+fn outermost(cx: &mut Context, mut pure: Vec<PureDirectory>) -> Result<Vec<PureDirectory>> {
+    let (index, peers) = (cx.index(), cx.peers());
     let owner = |directory: u64| spread(directory) % peers as u64;
     pure.sort_unstable();
-    let mut dealer = Dealer::new(index, peers, watch);
+    let mut dealer = cx.dealer();
     for (number, PureDirectory { directory, parent, .. }) in (1..).zip(&pure) {
         dealer.deal(owner(*directory), Nested { directory: *directory, asks: 0, from: 0 });
         if *parent > 0 {
             dealer.deal(owner(*parent), Nested { directory: *parent, asks: number, from: index as u64 });
         }
     }
-    let blocks = all_to_all(worker, dealer, watch)?;
+    let blocks = all_to_all(cx, dealer)?;
     let mut nested: Vec<Nested> = blocks.iter().flat_map(|block| block.records()).copied().collect();
     nested.sort_unstable();
-    let mut dealer: Dealer<u64> = Dealer::new(index, peers, watch);
+    let mut dealer: Dealer<u64> = cx.dealer();
     for of_directory in nested.chunk_by(|a, b| a.directory == b.directory).filter(|all| all[0].asks == 0) {
         let askers = of_directory.iter().filter(|asker| asker.asks > 0);
         askers.for_each(|asker| dealer.deal(asker.from, asker.asks - 1));
     }
     let mut is_within = vec![false; pure.len()];
-    for block in all_to_all(worker, dealer, watch)? {
+    for block in all_to_all(cx, dealer)? {
         block.records().iter().for_each(|number| is_within[*number as usize] = true);
     }
-    let mut dealer = Dealer::new(index, peers, watch);
+    let mut dealer = cx.dealer();
     for (directory, _) in pure.iter().zip(is_within).filter(|(_, is_within)| !is_within) {
         dealer.deal(directory.example.owner(peers) as u64, *directory);
     }
-    let blocks = all_to_all(worker, dealer, watch)?;
+    let blocks = all_to_all(cx, dealer)?;
     let mut pure: Vec<PureDirectory> = blocks.iter().flat_map(|block| block.records()).copied().collect();
     pure.sort_unstable_by_key(|directory| (directory.example, directory.length));
     Ok(pure)

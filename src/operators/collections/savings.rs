@@ -3,21 +3,18 @@
 //! A page is *lost* if it is below a prefix, and so are all pages of its cluster: the crawl would have nothing like it.
 
 use std::rc::Rc;
-use std::sync::Arc;
 
 use anyhow::Result;
 use arrow_array::{Int64Array, StringArray};
 use serde::{Deserialize, Serialize};
-use timely::worker::Worker;
 
 use super::directories::{directories, directory_hash};
 use super::pages::{ClusteredPages, TrivialClusters, clustered_pages};
-use crate::operators::exchange::{Dealer, LocalAnswers, all_gather, all_to_all, lookup};
+use crate::operators::exchange::{Context, LocalAnswers, all_to_all, lookup};
 use crate::records::DocId;
 use crate::state::History;
 use crate::structures::{ByKey, Ownership};
 use crate::tables::{DocumentRow, Scan, Table, field};
-use crate::watch::Watch;
 
 /// A crawl with and without the pages below the prefixes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -57,15 +54,14 @@ pub struct Judgement {
 /// # Errors
 /// If a file cannot be read or contradicts itself (names it), or a worker of this process failed.
 pub fn judge(
-    worker: &mut Worker,
+    cx: &mut Context,
     history: &History,
     number: usize,
     owned: &Ownership,
     clusters: &TrivialClusters,
     [prefixes, principals]: [&[&str]; 2],
-    watch: &Arc<Watch>,
 ) -> Result<Judgement> {
-    let pages = clustered_pages(worker, history, number, owned, clusters, watch)?;
+    let pages = clustered_pages(cx, history, number, owned, clusters)?;
     let mut own = Judgement {
         of_prefixes: vec![[0; 2]; prefixes.len()],
         of_principals: vec![0; principals.len()],
@@ -73,13 +69,13 @@ pub fn judge(
     };
     let skipped = skipped(history, number, owned, [prefixes, principals], &mut own)?;
     // Of each own root: the skipped pages of its cluster.
-    let mut dealer = Dealer::new(worker.index(), worker.peers(), watch);
+    let mut dealer = cx.dealer();
     let root = |page: u32| pages.roots[page as usize];
     for (page, _) in skipped.iter().filter(|(page, _)| root(*page) != DocId::NONE) {
         dealer.deal(owned.owner(root(*page)) as u64, owned.index(root(*page)) as u32);
     }
     let mut of_root = vec![0u32; owned.len()];
-    for block in all_to_all(worker, dealer, watch)? {
+    for block in all_to_all(cx, dealer)? {
         block.records().iter().for_each(|root| of_root[*root as usize] += 1);
     }
     own.all.count(owned, &pages, &of_root);
@@ -88,18 +84,18 @@ pub fn judge(
     alone.iter().for_each(|(_, prefix)| lose(*prefix));
     own.all.lost += alone.len() as u64;
     let is_lost: Vec<bool> = of_root.iter().zip(&pages.sizes).map(|(skipped, size)| skipped == size).collect();
-    let local = LocalAnswers::own(worker, move |root: usize| [is_lost[root].into()]);
+    let local = LocalAnswers::own(cx, move |root: usize| [is_lost[root].into()]);
     let roots: Rc<Vec<DocId>> = Rc::new(in_clusters.iter().map(|(page, _)| root(*page)).collect());
     let questions = || {
         let roots = roots.clone();
         (0..roots.len()).map(move |at| roots[at])
     };
-    lookup(worker, owned, questions, &local, watch, |at, [is_lost]| {
+    lookup(cx, owned, questions, &local, |at, [is_lost]| {
         if is_lost > 0 {
             lose(in_clusters[at].1);
         }
     })?;
-    own.gather(worker, watch)
+    own.gather(cx)
 }
 
 /// The own pages below prefixes, by number, each with the number of the prefix. Counts pages and bytes.
@@ -176,23 +172,22 @@ impl Judgement {
     }
 
     /// The sum of those of all workers.
-    fn gather(self, worker: &mut Worker, watch: &Watch) -> Result<Judgement> {
+    fn gather(self, cx: &mut Context) -> Result<Judgement> {
         let mut sum = Judgement {
             all: Savings::default(),
             of_prefixes: vec![[0; 2]; self.of_prefixes.len()],
             of_principals: vec![0; self.of_principals.len()],
         };
-        let all = all_gather(worker, vec![(worker.index(), self.all)], watch)?;
-        all.iter().for_each(|(_, of_worker)| sum.all.add(of_worker));
+        cx.concat(vec![self.all])?.iter().for_each(|of_worker| sum.all.add(of_worker));
         let own = self.of_prefixes.iter().enumerate().filter(|(_, counts)| counts[0] > 0);
-        let own = own.map(|(prefix, counts)| (prefix, worker.index(), *counts)).collect();
-        for (prefix, _, [pages, lost]) in all_gather(worker, own, watch)? {
+        let own = own.map(|(prefix, counts)| (prefix, *counts)).collect();
+        for (prefix, [pages, lost]) in cx.concat(own)? {
             sum.of_prefixes[prefix][0] += pages;
             sum.of_prefixes[prefix][1] += lost;
         }
         let own = self.of_principals.iter().enumerate().filter(|(_, pages)| **pages > 0);
-        let own = own.map(|(other, pages)| (other, worker.index(), *pages)).collect();
-        for (other, _, pages) in all_gather(worker, own, watch)? {
+        let own = own.map(|(other, pages)| (other, *pages)).collect();
+        for (other, pages) in cx.concat(own)? {
             sum.of_principals[other] += pages;
         }
         Ok(sum)

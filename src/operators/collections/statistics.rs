@@ -11,11 +11,10 @@ use std::rc::Rc;
 
 use anyhow::Result;
 use bytemuck::{Pod, Zeroable};
-use timely::worker::Worker;
 
 use super::links::ClusterLink;
 use super::stage::CollectionStage;
-use crate::operators::exchange::{BlockOf, Dealer, Kept, KeyRanges, Partition, RangeDealer, all_gather, by_key};
+use crate::operators::exchange::{BlockOf, Context, Dealer, Kept, KeyRanges, Partition, RangeDealer, by_key};
 use crate::records::{DocId, Edge, fold};
 
 /// Records of a partition, at most: their sorting stays in the second-level cache.
@@ -45,14 +44,9 @@ pub struct MergedClusters {
 ///
 /// # Errors
 /// If a file cannot be read or written (names it), or a worker of this process failed.
-pub fn merged_clusters(
-    worker: &mut Worker,
-    stage: &CollectionStage,
-    links: Kept<ClusterLink>,
-) -> Result<MergedClusters> {
-    let own = vec![(worker.index(), links.len() as u64)];
-    let all = all_gather(worker, own, &stage.watch)?.iter().map(|(_, links)| links).sum();
-    let cut = KeyRanges::new(all, MOST_RECORDS, size_of::<ClusterLink>(), 1, worker.peers(), stage.memory);
+pub fn merged_clusters(cx: &mut Context, stage: &CollectionStage, links: Kept<ClusterLink>) -> Result<MergedClusters> {
+    let all = cx.sum(links.len() as u64)?;
+    let cut = KeyRanges::new(all, MOST_RECORDS, size_of::<ClusterLink>(), 1, cx.peers(), cx.memory());
     let links = Rc::new(links);
     let open = move || {
         let (links, mut block) = (links.clone(), 0);
@@ -96,15 +90,15 @@ pub fn merged_clusters(
             Ok(())
         }
     };
-    let merged = Rc::new(RefCell::new(stage.kept()));
+    let merged = Rc::new(RefCell::new(cx.kept()));
     let take = {
-        let (merged, watch) = (merged.clone(), stage.watch.clone());
+        let (merged, watch) = (merged.clone(), cx.watch().clone());
         move |block: BlockOf<MergedLink>| {
             let mut merged = merged.borrow_mut();
             watch.check(block.records().iter().try_for_each(|link| merged.push(*link)));
         }
     };
-    by_key(worker, "Links", cut, stage.spill_buffer(), &stage.watch, open, find, take)?;
+    by_key(cx, "Links", cut, cx.spill_buffer(), open, find, take)?;
     let (edges, pairs) = found.take();
-    Ok(MergedClusters { edges, links: merged.replace(stage.kept()), pairs })
+    Ok(MergedClusters { edges, links: merged.replace(cx.kept()), pairs })
 }

@@ -4,9 +4,8 @@ use std::sync::Arc;
 
 use anyhow::Result;
 use timely::dataflow::Scope;
-use timely::worker::Worker;
 
-use crate::operators::exchange::{BlockStream, Dealer, all_to_all, source};
+use crate::operators::exchange::{BlockStream, Context, Dealer, all_to_all, source};
 use crate::records::Edge;
 use crate::watch::Watch;
 
@@ -34,11 +33,11 @@ pub fn edges<'scope>(scope: Scope<'scope, u64>, edges: Vec<Edge>, watch: &Arc<Wa
 ///
 /// # Errors
 /// Where a worker of this process failed.
-pub fn send_edges(worker: &mut Worker, edges: Vec<Edge>, watch: &Arc<Watch>, mut each: impl FnMut(Edge)) -> Result<()> {
-    let peers = worker.peers();
-    let mut dealer = Dealer::new(worker.index(), peers, watch);
+pub fn send_edges(cx: &mut Context, edges: Vec<Edge>, mut each: impl FnMut(Edge)) -> Result<()> {
+    let peers = cx.peers();
+    let mut dealer = cx.dealer();
     edges.into_iter().for_each(|edge| dealer.deal(edge.doc.owner(peers) as u64, edge));
-    let received = all_to_all(worker, dealer, watch)?;
+    let received = all_to_all(cx, dealer)?;
     received.iter().for_each(|block| block.records().iter().for_each(|edge| each(*edge)));
     Ok(())
 }

@@ -16,16 +16,14 @@ use std::sync::Arc;
 use anyhow::Result;
 use timely::dataflow::operators::probe::Handle;
 use timely::order::Product;
-use timely::worker::Worker;
 
 use super::edges::{edges, send_edges};
 use super::label_propagation::{Labels, components};
 use super::pointer_doubling::resolve;
 use super::verify::verify;
-use crate::operators::exchange::{install, run_to_end};
+use crate::operators::exchange::{Context, install, run_to_end};
 use crate::records::{DocId, Edge};
 use crate::structures::{Numbering, Ownership, UnionFind};
-use crate::watch::Watch;
 
 /// The roots of a worker's own nodes over all processes, and how much work it was to find them.
 pub struct JoinedForests {
@@ -50,15 +48,17 @@ pub struct JoinedForests {
 /// use std::sync::Arc;
 ///
 /// use nigh::operators::components::join_forests;
+/// use nigh::operators::exchange::Context;
 /// use nigh::records::DocId;
 /// use nigh::structures::{Numbering, Ownership, UnionFind};
 ///
 /// // One worker, and one shard of five documents: 3 is linked to 1, and 4 to 3.
 /// let roots = timely::execute_directly(|worker| {
+///     let cx = &mut Context::alone(worker);
 ///     let (numbering, owned) = (Numbering::new(&[5]), Ownership::new(0, 1, &[5]));
 ///     let union_find = Arc::new(UnionFind::new(5));
 ///     union_find.join(&[(3, 1), (4, 3)]).unwrap();
-///     join_forests(worker, &numbering, &owned, union_find, 1, &Arc::default()).unwrap().roots
+///     join_forests(cx, &numbering, &owned, union_find, 1).unwrap().roots
 /// });
 /// assert_eq!(roots, [0, 1, 2, 1, 1].map(|row| DocId::new(0, row)));
 /// ```
@@ -66,14 +66,14 @@ pub struct JoinedForests {
 /// # Errors
 /// Where the ends of an edge have different roots in the end, or a worker of this process failed.
 pub fn join_forests(
-    worker: &mut Worker,
+    cx: &mut Context,
     numbering: &Numbering,
     owned: &Ownership,
     union_find: Arc<UnionFind>,
     threads: usize,
-    watch: &Arc<Watch>,
 ) -> Result<JoinedForests> {
-    let (index, peers) = (worker.index(), worker.peers());
+    let watch = &cx.watch().clone();
+    let (index, peers) = (cx.index(), cx.peers());
     // This worker's share of the process' union-find: its own shards, and those of the workers with the same place in
     // other processes.
     let shards =
@@ -113,15 +113,15 @@ pub fn join_forests(
     }
     let labels = Rc::new(RefCell::new(labels));
     let probe: Handle<Product<u64, u32>> = Handle::new();
-    install(worker, |scope| components(scope, edges(scope, proposals, watch), &labels, &probe, watch));
-    run_to_end(worker, &probe, watch)?;
+    install(cx, |scope| components(scope, edges(scope, proposals, watch), &labels, &probe, watch));
+    run_to_end(cx, &probe)?;
     let Labels { label, rounds, proposals, .. } = labels.replace(Labels::new(&Ownership::new(0, 1, &[])));
     // A single process has every edge in its union-find: its roots are the roots already.
-    let roots = if threads == peers { label } else { resolve(worker, owned, label, watch)? };
+    let roots = if threads == peers { label } else { resolve(cx, owned, label)? };
     let non_roots = nodes().filter(|(_, number, root)| root != number);
     let tree_edges = non_roots.map(|(node, _, root)| Edge { doc: node, root: numbering.id(root.into()) });
-    verify(worker, owned, tree_edges, &roots, watch)?;
-    send_edges(worker, foreign_neighbours, watch, |edge| keep_smallest(&mut neighbours[owned.index(edge.doc)], edge))?;
+    verify(cx, owned, tree_edges, &roots)?;
+    send_edges(cx, foreign_neighbours, |edge| keep_smallest(&mut neighbours[owned.index(edge.doc)], edge))?;
     Ok(JoinedForests { roots, neighbours, edges: edge_count, rounds: rounds.into(), proposals })
 }
 

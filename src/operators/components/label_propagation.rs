@@ -95,7 +95,7 @@ impl Labels {
 /// use std::{cell::RefCell, rc::Rc, sync::Arc};
 ///
 /// use nigh::operators::components::{Labels, components, edges, resolve};
-/// use nigh::operators::exchange::run_to_end;
+/// use nigh::operators::exchange::{Context, install, run_to_end};
 /// use nigh::records::{DocId, Edge};
 /// use nigh::structures::Ownership;
 /// use timely::dataflow::operators::probe::Handle;
@@ -103,12 +103,13 @@ impl Labels {
 /// let doc = |row| DocId::new(0, row);
 /// let links = vec![Edge { doc: doc(3), root: doc(1) }, Edge { doc: doc(3), root: doc(2) }];
 /// let roots = timely::execute_directly(|worker| {
+///     let cx = &mut Context::alone(worker);
 ///     let (owned, watch) = (Ownership::new(0, 1, &[4]), Arc::default());
 ///     let (labels, probe) = (Rc::new(RefCell::new(Labels::new(&owned))), Handle::new());
-///     worker.dataflow(|scope| components(scope, edges(scope, links, &watch), &labels, &probe, &watch));
-///     run_to_end(worker, &probe, &watch).unwrap();
+///     install(cx, |scope| components(scope, edges(scope, links, &watch), &labels, &probe, &watch));
+///     run_to_end(cx, &probe).unwrap();
 ///     let label = labels.borrow().label.clone();
-///     resolve(worker, &owned, label, &watch).unwrap()
+///     resolve(cx, &owned, label).unwrap()
 /// });
 /// assert_eq!(roots, [0, 1, 1, 1].map(doc));
 /// ```

@@ -12,17 +12,14 @@
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::rc::Rc;
-use std::sync::Arc;
 
 use anyhow::Result;
 use bytemuck::{Pod, Zeroable};
 use timely::dataflow::operators::{Concat, ConnectLoop, Feedback, Probe};
-use timely::worker::Worker;
 
-use crate::operators::exchange::{Block, Dealer, run_dataflow, source, unary};
+use crate::operators::exchange::{Block, Context, Dealer, run_dataflow, source, unary};
 use crate::records::DocId;
 use crate::structures::{DocHasher, Ownership};
-use crate::watch::Watch;
 
 /// A question to the owner of `from`, or the answer to it.
 #[derive(Clone, Copy, Pod, Zeroable)]
@@ -115,12 +112,13 @@ impl Resolver {
 ///
 /// # Errors
 /// Where a worker of this process failed.
-pub fn resolve(worker: &mut Worker, owned: &Ownership, label: Vec<DocId>, watch: &Arc<Watch>) -> Result<Vec<DocId>> {
-    let (index, peers) = (worker.index() as u32, worker.peers());
+pub fn resolve(cx: &mut Context, owned: &Ownership, label: Vec<DocId>) -> Result<Vec<DocId>> {
+    let watch = &cx.watch().clone();
+    let (index, peers) = (cx.index() as u32, cx.peers());
     let mut resolver = Resolver { owned: owned.clone(), label, learned: HashMap::default(), worker: index, peers };
     resolver.shorten();
     let resolver = Rc::new(RefCell::new(resolver));
-    run_dataflow(worker, watch, |scope, probe| {
+    run_dataflow(cx, |scope, probe| {
         let (handle, cycle) = scope.feedback::<Block>(1);
         let asked = source(scope, "Ask", |capability, _| {
             let resolver = resolver.clone();

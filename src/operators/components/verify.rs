@@ -4,16 +4,13 @@
 //! processes' union-finds: after label propagation and pointer doubling, both ends have the same root. It is always on, and
 //! costs one or two records for each edge.
 
-use std::sync::Arc;
-
 use anyhow::{Result, bail};
-use timely::worker::Worker;
 
 use super::edges::send_edges;
 use crate::kernels::memory::SIDE_BY_SIDE;
+use crate::operators::exchange::Context;
 use crate::records::{DocId, Edge};
 use crate::structures::Ownership;
-use crate::watch::Watch;
 
 /// Checks that both ends of every edge have the same root. `roots` are those of own documents, by own number; the edges of a
 /// worker may have ends that other workers own.
@@ -21,13 +18,7 @@ use crate::watch::Watch;
 /// # Errors
 /// Names a document of an edge whose ends have different roots (a fault in this program, or in the machine). The worker that
 /// owns this document returns the error.
-pub fn verify(
-    worker: &mut Worker,
-    owned: &Ownership,
-    edges: impl Iterator<Item = Edge>,
-    roots: &[DocId],
-    watch: &Arc<Watch>,
-) -> Result<()> {
+pub fn verify(cx: &mut Context, owned: &Ownership, edges: impl Iterator<Item = Edge>, roots: &[DocId]) -> Result<()> {
     let mut mismatch = None;
     let root_of = |doc: DocId| roots[owned.index(doc)];
     // `expected.doc`, an own document, must have the root `expected.root`.
@@ -52,8 +43,8 @@ pub fn verify(
         }
         own_edges.drain(..).for_each(|(doc, root)| check(Edge { doc: root, root: root_of(doc) }));
     }
-    send_edges(worker, foreign, watch, |edge| expectations.push(Edge { doc: edge.root, root: root_of(edge.doc) }))?;
-    send_edges(worker, expectations, watch, check)?;
+    send_edges(cx, foreign, |edge| expectations.push(Edge { doc: edge.root, root: root_of(edge.doc) }))?;
+    send_edges(cx, expectations, check)?;
     if let Some((expected, root)) = mismatch {
         bail!(
             "document {} has the root {root}, but a document that is linked to it has the root {}: \
@@ -75,14 +66,15 @@ mod tests {
         for workers in [1, 2, 4] {
             for wrong in [None, Some(0), Some(5), Some(11), Some(600), Some(799)] {
                 let guards = timely::execute(timely::Config::process(workers), move |worker| {
-                    let owned = Ownership::new(worker.index(), worker.peers(), &[200; 4]);
+                    let cx = &mut Context::alone(worker);
+                    let owned = Ownership::new(cx.index(), cx.peers(), &[200; 4]);
                     // Two components: even and odd numbers. One document has the wrong root.
                     let root = |i: u64| if wrong == Some(i) { doc(3) } else { doc(i % 2) };
                     let number = |doc: DocId| doc.row() * 4 + u64::from(doc.shard());
                     let roots: Vec<DocId> = owned.docs().map(|doc| root(number(doc))).collect();
                     let edges = (2..800).map(|i| Edge { doc: doc(i), root: doc(i - 2) });
-                    let share = edges.skip(worker.index()).step_by(worker.peers());
-                    verify(worker, &owned, share, &roots, &Arc::default()).is_err()
+                    let share = edges.skip(cx.index()).step_by(cx.peers());
+                    verify(cx, &owned, share, &roots).is_err()
                 });
                 let reported = guards.unwrap().join().into_iter().any(|failed| failed.unwrap());
                 assert_eq!(reported, wrong.is_some(), "{workers} workers, {wrong:?}");

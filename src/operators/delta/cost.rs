@@ -6,15 +6,13 @@
 
 use anyhow::Result;
 use serde::{Deserialize, Serialize};
-use timely::worker::Worker;
 
 use crate::config::Mode;
 use crate::operators::delta::sharing::differences;
-use crate::operators::exchange::all_gather;
+use crate::operators::exchange::Context;
 use crate::operators::scan::VectorFiles;
 use crate::records::mix;
 use crate::structures::Ownership;
-use crate::watch::Watch;
 
 /// The predicted time of a delta, as a multiple of the time of full clustering.
 struct CostLine {
@@ -93,13 +91,12 @@ impl std::fmt::Display for Choice {
 /// # Errors
 /// If vectors cannot be read, or a worker of this process failed.
 pub fn choose(
-    worker: &mut Worker,
+    cx: &mut Context,
     asked: Mode,
     (before, after): (&VectorFiles, &VectorFiles),
     has_postings: bool,
     owned: &Ownership,
     memory: u64,
-    watch: &Watch,
 ) -> Result<Choice> {
     if asked == Mode::Full {
         return Ok(Choice::full(asked));
@@ -110,12 +107,9 @@ pub fn choose(
     let changed = differences(&sampled_before, &sampled_after, |_| true)?.len() as u64;
     let sampled = sampled_before.len().max(sampled_after.len());
     let vectors = before.len().max(after.len());
-    let of_workers = all_gather(worker, vec![(worker.index(), changed, sampled, vectors)], watch)?;
-    let changed: u64 = of_workers.iter().map(|(_, changed, ..)| changed).sum();
-    let sampled: u64 = of_workers.iter().map(|(_, _, sampled, _)| sampled).sum();
-    let vectors = of_workers.iter().map(|(.., vectors)| vectors).sum();
+    let [changed, sampled, vectors] = cx.sums([changed, sampled, vectors])?;
     let share = changed as f64 / sampled.max(1) as f64;
-    Ok(Choice::new(asked, share, vectors, has_postings, memory, worker.peers()))
+    Ok(Choice::new(asked, share, vectors, has_postings, memory, cx.peers()))
 }
 
 #[cfg(test)]

@@ -1,18 +1,15 @@
 //! The input of a delta, and one step of it: the changed documents of one slice of rows.
 
 use std::cmp::Ordering;
-use std::sync::Arc;
 
 use anyhow::Result;
 
 use crate::features::VectorKeys;
-use crate::operators::delta::sharing::{ChangedKeys, Changes, NextRun, PostingIndex};
+use crate::operators::delta::sharing::{Changes, NextRun, PostingIndex};
 use crate::operators::delta::splits::RemainingMembers;
-use crate::operators::exchange::Shared;
 use crate::operators::scan::VectorFiles;
 use crate::records::DocId;
-use crate::structures::{Ownership, UnionFind};
-use crate::watch::Watch;
+use crate::structures::Ownership;
 
 /// The input of a delta, as one worker sees it.
 pub struct Delta<'a> {
@@ -34,12 +31,6 @@ pub struct Delta<'a> {
     pub next_run: Option<&'a NextRun>,
     /// Worker threads of each process.
     pub threads: usize,
-    /// The filter of changed keys, shared by the workers of a process.
-    pub filter: &'a Shared<ChangedKeys>,
-    /// The union-find of split components, shared by the workers of a process.
-    pub union_find: &'a Shared<UnionFind>,
-    /// Counters, and failures.
-    pub watch: &'a Arc<Watch>,
 }
 
 /// A slice of the rows of every shard: the one with number `index` of `count`.

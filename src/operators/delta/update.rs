@@ -38,7 +38,6 @@ use std::rc::Rc;
 
 use anyhow::{Result, bail, ensure};
 use bytemuck::{Pod, Zeroable};
-use timely::worker::Worker;
 
 use super::step::{Delta, RowSlice, SliceStep};
 use crate::kernels::{Kernels, chosen};
@@ -51,7 +50,7 @@ use crate::operators::delta::splits::{
     Remaining, RemainingHolder, SplitMember, Uncertified, is_certified, label_leaves, remaining, split_components,
     take_leaves, wide_certificates,
 };
-use crate::operators::exchange::{BlockOf, Dealer, LocalAnswers, all_gather, all_to_all, blocks, lookup};
+use crate::operators::exchange::{BlockOf, Context, LocalAnswers, all_to_all, blocks, lookup};
 use crate::operators::scan::VectorRoots;
 use crate::records::DocId;
 use crate::state::PostingRuns;
@@ -100,7 +99,7 @@ impl DeltaStats {
 ///
 /// # Errors
 /// If vectors cannot be read or a table is damaged, or a worker of this process failed.
-pub fn delta(worker: &mut Worker, delta: &Delta<'_>, roots: &mut VectorRoots) -> Result<DeltaStats> {
+pub fn delta(cx: &mut Context, delta: &Delta<'_>, roots: &mut VectorRoots) -> Result<DeltaStats> {
     debug_assert!(delta.slices == 1 || delta.index.is_none(), "between slices some vectors are not in the postings");
     let mut stats = DeltaStats::default();
     for index in 0..delta.slices {
@@ -109,14 +108,14 @@ pub fn delta(worker: &mut Worker, delta: &Delta<'_>, roots: &mut VectorRoots) ->
         if let Some(doc) = changes.docs.iter().find(|doc| !delta.owned.knows(**doc)) {
             bail!("features has document {doc}, unknown to its shard: the table is damaged");
         }
-        stats.add(SliceStep { delta, slice, changes }.update_roots(worker, roots)?);
+        stats.add(SliceStep { delta, slice, changes }.update_roots(cx, roots)?);
     }
     // A later slice may have given a new root to a cluster that an earlier one reported. The reported document is still a
     // member, or its new cluster was reported again.
     let own = stats.changed_clusters.iter().filter(|root| delta.owned.has(**root));
     let new_roots =
         own.map(|root| roots.similar[delta.owned.index(*root)]).filter(|root| *root != DocId::NONE).collect();
-    stats.changed_clusters = all_gather(worker, new_roots, delta.watch)?;
+    stats.changed_clusters = cx.sorted(new_roots)?;
     stats.changed_clusters.dedup();
     Ok(stats)
 }
@@ -153,67 +152,65 @@ impl SliceStep<'_> {
     /// for each document d of a touched cluster:
     ///     root[d] = smallest document of all nodes with the label of d's node
     /// ```
-    fn update_roots(&self, worker: &mut Worker, roots: &mut VectorRoots) -> Result<DeltaStats> {
-        let (delta, watch) = (self.delta, self.delta.watch);
+    fn update_roots(&self, cx: &mut Context, roots: &mut VectorRoots) -> Result<DeltaStats> {
+        let delta = self.delta;
         let mut stats = DeltaStats { changed: self.changes.len() as u64, ..DeltaStats::default() };
 
         // Changes: how many there are, and their postings.
-        let of_workers = all_gather(worker, vec![(worker.index(), stats.changed)], watch)?;
-        let all_changed: u64 = of_workers.iter().map(|(_, changed)| changed).sum();
+        let all_changed: u64 = cx.sum(stats.changed)?;
         if let (Some(index), Some(next)) = (delta.index, delta.next_run) {
-            watch.enter(Stage::Postings);
-            stats.postings = Some(index.add(worker, &self.changes, next, watch)?);
+            cx.enter(Stage::Postings);
+            stats.postings = Some(index.add(cx, &self.changes, next)?);
         }
         if all_changed == 0 {
             return Ok(stats);
         }
 
         // Remaining members.
-        watch.enter(Stage::Holders);
+        cx.enter(Stage::Holders);
         let (width, kernels) = (delta.after.width, chosen()?);
-        let remaining = remaining(worker, &self.changes.docs, roots, delta.owned, kernels, watch)?;
+        let remaining = remaining(cx, &self.changes.docs, roots, delta.owned, kernels)?;
         let remainders = self.remainders(roots, &remaining);
         stats.retracted = remainders.iter().filter(|remainder| **remainder != Remainder::None).count() as u64;
 
         // Candidates.
-        let filter = delta.filter.of(|| ChangedKeys::new(2 * all_changed * width as u64, width, kernels));
-        self.insert_supershingles(worker, &filter, &remainders)?;
-        let candidates = self.find_candidates(worker, &filter, roots, &remaining, &remainders)?;
+        let filter = cx.shared().of(|| ChangedKeys::new(2 * all_changed * width as u64, width, kernels));
+        self.insert_supershingles(cx, &filter, &remainders)?;
+        let candidates = self.find_candidates(cx, &filter, roots, &remaining, &remainders)?;
         stats.candidates = candidates.docs.len() as u64;
 
         // Key holders.
-        let DealtHolders { by_key, by_vector, .. } =
-            self.deal_holders(worker, &filter, candidates, roots, &remainders)?;
-        let key_groups = KeyGroups::new(all_to_all(worker, by_key, watch)?);
-        let by_vector = all_to_all(worker, by_vector, watch)?;
+        let DealtHolders { by_key, by_vector, .. } = self.deal_holders(cx, &filter, candidates, roots, &remainders)?;
+        let key_groups = KeyGroups::new(all_to_all(cx, by_key)?);
+        let by_vector = all_to_all(cx, by_vector)?;
         drop(filter);
 
         // Certificates.
-        watch.enter(Stage::Certificates);
-        let uncertified = self.uncertified_clusters(worker, &key_groups, roots, &mut stats)?;
+        cx.enter(Stage::Certificates);
+        let uncertified = self.uncertified_clusters(cx, &key_groups, roots, &mut stats)?;
 
         // Split components.
-        let split_members = self.split_members(worker, &uncertified, roots, &remaining, &mut stats)?;
-        let reached = key_groups.reached_components(worker, delta.owned, &uncertified, &split_members, watch)?;
+        let split_members = self.split_members(cx, &uncertified, roots, &remaining, &mut stats)?;
+        let reached = key_groups.reached_components(cx, delta.owned, &uncertified, &split_members)?;
 
         // Leaves.
-        watch.enter(Stage::Relabel);
-        let (edges, leaves) = take_leaves(worker, key_groups.edges(&uncertified, reached), watch)?;
+        cx.enter(Stage::Relabel);
+        let (edges, leaves) = take_leaves(cx, key_groups.edges(&uncertified, reached))?;
         stats.edges = edges.len() as u64;
 
         // Relabel.
-        let (labels, differences) = incremental_labels(worker, edges, watch)?;
+        let (labels, differences) = incremental_labels(cx, edges)?;
         stats.differences = differences;
-        let labels = label_leaves(worker, labels, leaves, watch)?;
+        let labels = label_leaves(cx, labels, leaves)?;
 
         // New roots: a cluster that stays whole and lost its root has another smallest member.
         let Remaining { similar: mut smallest_remaining, identical: first_identical, .. } = remaining;
         smallest_remaining.retain(|root, smallest| root != smallest && !uncertified.contains(root));
         let new_roots = NewRoots::new(&labels, smallest_remaining);
         let changed = self.changed_clusters(roots, &remainders, &uncertified, &split_members, &labels, &new_roots);
-        stats.changed_clusters = all_gather(worker, changed, watch)?;
+        stats.changed_clusters = cx.sorted(changed)?;
         stats.changed_clusters.dedup();
-        let identical = self.identical_roots(worker, by_vector, first_identical)?;
+        let identical = self.identical_roots(cx, by_vector, first_identical)?;
 
         // Apply.
         self.apply(roots, &split_members, &new_roots, &identical, kernels);
@@ -225,13 +222,13 @@ impl SliceStep<'_> {
     /// Most documents are certified by their own keys. The few others are tried again, by all keys of the holders of these.
     fn uncertified_clusters(
         &self,
-        worker: &mut Worker,
+        cx: &mut Context,
         key_groups: &KeyGroups,
         roots: &VectorRoots,
         stats: &mut DeltaStats,
     ) -> Result<DocSet> {
-        let (delta, watch) = (self.delta, self.delta.watch);
-        let mut replies: Vec<HolderReply> = blocks(all_to_all(worker, key_groups.replies(worker, watch), watch)?);
+        let (delta, watch) = (self.delta, &cx.watch().clone());
+        let mut replies: Vec<HolderReply> = blocks(all_to_all(cx, key_groups.replies(cx, watch))?);
         replies.sort_unstable();
         let mut by_own_keys = Vec::new();
         for of_doc in replies.chunk_by(|a, b| a.retracted == b.retracted) {
@@ -244,13 +241,13 @@ impl SliceStep<'_> {
         let unchanged = |docs: &[DocId]| self.unchanged_vectors(docs);
         let before = |doc| self.changes.docs.binary_search(&doc).ok().and_then(|index| self.changes.before(index));
         let mut uncertified = DocSet::default();
-        for (doc, is_certified) in wide_certificates(worker, by_own_keys, unchanged, before, delta.keys, watch)? {
+        for (doc, is_certified) in wide_certificates(cx, by_own_keys, unchanged, before, delta.keys)? {
             if !is_certified {
                 stats.uncertified += 1;
                 uncertified.insert(roots.similar[delta.owned.index(doc)]);
             }
         }
-        Ok(all_gather(worker, uncertified.into_iter().collect(), watch)?.into_iter().collect())
+        Ok(cx.sorted(uncertified.into_iter().collect())?.into_iter().collect())
     }
 
     /// The own unchanged members of uncertified clusters, ascending, with their split components.
@@ -258,7 +255,7 @@ impl SliceStep<'_> {
     /// Of members with the identical vector only the first is examined; the others follow it.
     fn split_members(
         &self,
-        worker: &mut Worker,
+        cx: &mut Context,
         uncertified: &DocSet,
         roots: &VectorRoots,
         remaining: &Remaining,
@@ -267,7 +264,7 @@ impl SliceStep<'_> {
         if uncertified.is_empty() {
             return Ok(Vec::new());
         }
-        let (delta, watch) = (self.delta, self.delta.watch);
+        let delta = self.delta;
         let similar_root = |doc| roots.similar[delta.owned.index(doc)];
         let identical_root = |doc| roots.identical[delta.owned.index(doc)];
 
@@ -289,8 +286,7 @@ impl SliceStep<'_> {
         let vectors = self.unchanged_vectors(&own_firsts)?;
         ensure!(vectors.docs == own_firsts, "features lacks documents of last week's clusters: a table is damaged");
         stats.examined = own_firsts.len() as u64;
-        let components =
-            split_components(worker, vectors, delta.keys, delta.union_find, delta.threads, delta.owned, watch)?;
+        let components = split_components(cx, vectors, delta.keys, delta.threads, delta.owned)?;
 
         // The components of all members: a first one may have another owner.
         let index_of = |doc: &DocId| delta.owned.index(*doc) as u64;
@@ -299,14 +295,14 @@ impl SliceStep<'_> {
             let component = component_of.get(&(index as u64)).copied();
             [word_of(component.unwrap_or(DocId::NONE))]
         };
-        let local = LocalAnswers::own(worker, answer);
+        let local = LocalAnswers::own(cx, answer);
         let firsts: Rc<[DocId]> = firsts.into();
         let questions = || {
             let firsts = firsts.clone();
             (0..firsts.len()).map(move |member| firsts[member])
         };
         let mut split_members = Vec::with_capacity(members.len());
-        lookup(worker, delta.owned, questions, &local, watch, |member, [component]| {
+        lookup(cx, delta.owned, questions, &local, |member, [component]| {
             split_members.push(SplitMember { doc: members[member], component: doc_of(component) });
         })?;
         if let Some(SplitMember { doc, .. }) = split_members.iter().find(|member| member.component == DocId::NONE) {
@@ -354,12 +350,11 @@ impl SliceStep<'_> {
     /// ```
     fn identical_roots(
         &self,
-        worker: &mut Worker,
+        cx: &mut Context,
         by_vector: Vec<BlockOf<KeyHolder>>,
         first_identical: RootOf,
     ) -> Result<IdenticalRoots> {
-        let watch = self.delta.watch;
-        let mut dealer = Dealer::new(worker.index(), worker.peers(), watch);
+        let mut dealer = cx.dealer();
         let mut new_roots: Vec<(DocId, DocId)> = Vec::new();
         let by_vector = KeyGroups::new(by_vector);
         for group in by_vector.groups() {
@@ -369,14 +364,14 @@ impl SliceStep<'_> {
             let first = old_root.map(|root| first_identical.get(&root).copied().unwrap_or(root));
             let Some(root) = inserted().chain(first).min() else { continue };
             for doc in inserted() {
-                dealer.deal(doc.owner(worker.peers()) as u64, NewIdenticalRoot { doc, root });
+                dealer.deal(doc.owner(cx.peers()) as u64, NewIdenticalRoot { doc, root });
             }
             new_roots.extend(old_root.map(|old_root| (old_root, root)));
         }
-        let of_changed = blocks(all_to_all(worker, dealer, watch)?);
+        let of_changed = blocks(all_to_all(cx, dealer)?);
         let of_changed = of_changed.into_iter().map(|NewIdenticalRoot { doc, root }| (doc, root)).collect();
         let mut renamed = first_identical;
-        renamed.extend(all_gather(worker, new_roots, watch)?);
+        renamed.extend(cx.sorted(new_roots)?);
         renamed.retain(|old, new| old != new);
         Ok(IdenticalRoots { of_changed, renamed })
     }

@@ -5,18 +5,16 @@
 //! size 0. A *death* is a URL with a page in the week before and none in this week; it may come back.
 
 use std::rc::Rc;
-use std::sync::Arc;
 
-use anyhow::{Context, Result};
-use timely::worker::Worker;
+use anyhow::{Context as _, Result};
 
 use super::cluster_map::ClusterMap;
+use crate::operators::exchange::Context;
 use crate::operators::output::overlaps;
 use crate::records::DocId;
 use crate::state::PastWeek;
 use crate::stats::{BySize, SizeClass};
 use crate::structures::Ownership;
-use crate::watch::Watch;
 
 /// Counts the births of a week by size class of the cluster that they join: URLs that are not in the week `before` and have
 /// a page in the week of `map`, which follows it. Each worker returns a part of the counts; the total is their sum. A
@@ -24,20 +22,14 @@ use crate::watch::Watch;
 ///
 /// # Errors
 /// If a cluster has more births than pages, or a worker of this process failed.
-pub fn births(
-    worker: &mut Worker,
-    owned: &Ownership,
-    before: &PastWeek,
-    map: &Rc<ClusterMap>,
-    watch: &Arc<Watch>,
-) -> Result<BySize> {
+pub fn births(cx: &mut Context, owned: &Ownership, before: &PastWeek, map: &Rc<ClusterMap>) -> Result<BySize> {
     let mut births = BySize::default();
     let born =
         || owned.docs().enumerate().filter(|(_, doc)| !before.knows(*doc)).filter_map(|(number, _)| map.page(number));
     births[SizeClass::None as usize] += born().filter(|cluster| cluster.size == 1).count() as u64;
     let joining = born().filter(|cluster| cluster.size > 1).map(|cluster| (cluster.root, 0));
     // The births of a cluster are counted at the owner of its root (`a`), which has its size.
-    for cluster in overlaps(worker, joining, watch)? {
+    for cluster in overlaps(cx, joining)? {
         let root = DocId::from_table(cluster.a as i64);
         let members = map.page(owned.index(root)).map_or(0, |page| page.size);
         let others = members.checked_sub(cluster.count).with_context(|| {

@@ -5,13 +5,11 @@
 //! URL with a page in the first week this is the study's |C_1(u)|. The study has no C_1 for a URL that appears later.
 
 use anyhow::Result;
-use timely::worker::Worker;
 
-use crate::operators::exchange::all_gather;
+use crate::operators::exchange::Context;
 use crate::state::{Downloads, History};
 use crate::stats::{ChangeAmounts, SizeClass, change_amount};
 use crate::structures::Ownership;
-use crate::watch::Watch;
 
 /// Counts the pairs of successive downloads of all URLs, by amount of change and size class; every worker returns the same
 /// counts. A worker reads its shards one after the other and holds one batch of each file of a shard: `memory` bytes in
@@ -19,13 +17,7 @@ use crate::watch::Watch;
 ///
 /// # Errors
 /// If a file cannot be read (names it), or a worker of this process failed.
-pub fn change_amounts(
-    worker: &mut Worker,
-    history: &History,
-    owned: &Ownership,
-    memory: u64,
-    watch: &Watch,
-) -> Result<ChangeAmounts> {
+pub fn change_amounts(cx: &mut Context, history: &History, owned: &Ownership, memory: u64) -> Result<ChangeAmounts> {
     let features = history.features;
     let mut of_worker = ChangeAmounts::new(features);
     for shard in owned.shards() {
@@ -40,6 +32,6 @@ pub fn change_amounts(
         }
     }
     let mut all = ChangeAmounts::new(features);
-    all_gather(worker, vec![of_worker], watch)?.iter().for_each(|amounts| all.merge(amounts));
+    cx.sorted(vec![of_worker])?.iter().for_each(|amounts| all.merge(amounts));
     Ok(all)
 }

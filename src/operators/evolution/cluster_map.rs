@@ -5,14 +5,12 @@
 
 use anyhow::{Result, bail};
 use arrow_array::Int64Array;
-use timely::worker::Worker;
 
-use crate::operators::exchange::all_gather;
+use crate::operators::exchange::Context;
 use crate::records::DocId;
 use crate::state::History;
 use crate::structures::Ownership;
 use crate::tables::{ClusterRow, Scan, Table, field};
-use crate::watch::Watch;
 
 /// A cluster that a document belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,13 +59,7 @@ impl ClusterMap {
 ///
 /// # Errors
 /// If a file cannot be read or contradicts itself (names it), or a worker of this process failed.
-pub fn cluster_map(
-    worker: &mut Worker,
-    history: &History,
-    number: usize,
-    owned: &Ownership,
-    watch: &Watch,
-) -> Result<ClusterMap> {
+pub fn cluster_map(cx: &mut Context, history: &History, number: usize, owned: &Ownership) -> Result<ClusterMap> {
     let week = &history.weeks[number];
     let mut clusters = vec![NO_PAGE; owned.len()];
     let mut pages = 0;
@@ -97,6 +89,6 @@ pub fn cluster_map(
         }
     }
     let urls: u64 = owned.shards().map(|shard| week.rows[shard as usize]).sum();
-    let absent = all_gather(worker, vec![urls - pages], watch)?.into_iter().sum();
+    let absent = cx.sorted(vec![urls - pages])?.into_iter().sum();
     Ok(ClusterMap { clusters, absent })
 }

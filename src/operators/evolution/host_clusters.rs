@@ -3,15 +3,12 @@
 //! A cluster counts for every host with a page in it. A page without near-duplicates is a cluster, too, as in the study's
 //! cluster map; could-not-download has no pages and does not count.
 
-use std::sync::Arc;
-
 use anyhow::Result;
-use timely::worker::Worker;
 
+use crate::operators::exchange::Context;
 use crate::operators::host_pages::{SINGLETONS, pages_by_host};
 use crate::state::History;
 use crate::structures::Ownership;
-use crate::watch::Watch;
 
 /// Counts the clusters of each host in week number `number` of the history. Returns the hosts whose hashes this worker owns,
 /// in order, each once: the hash and the number of clusters. Costs what [`pages_by_host`] does.
@@ -19,13 +16,12 @@ use crate::watch::Watch;
 /// # Errors
 /// If a file cannot be read (names it), or a worker of this process failed.
 pub fn host_clusters(
-    worker: &mut Worker,
+    cx: &mut Context,
     history: &History,
     number: usize,
     owned: &Ownership,
-    watch: &Arc<Watch>,
 ) -> Result<Vec<(u128, u64)>> {
-    let pages = pages_by_host(worker, history, number, owned, watch)?;
+    let pages = pages_by_host(cx, history, number, owned)?;
     let mut hosts: Vec<(u128, u64)> = Vec::new();
     for of_host in pages.chunk_by(|((a, _), _), ((b, _), _)| a == b) {
         let clusters = of_host.iter().map(|((_, cluster), pages)| if *cluster == SINGLETONS { *pages } else { 1 });

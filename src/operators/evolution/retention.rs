@@ -9,18 +9,15 @@
 //! A worker holds two cluster maps (32 bytes a URL) and 24 to 72 bytes for each pair of larger clusters.
 
 use std::rc::Rc;
-use std::sync::Arc;
 
 use anyhow::{Result, bail};
-use timely::worker::Worker;
 
 use super::cluster_map::{COULD_NOT_DOWNLOAD, ClusterMap};
-use crate::operators::exchange::{LocalAnswers, lookup};
+use crate::operators::exchange::{Context, LocalAnswers, lookup};
 use crate::operators::output::overlaps;
 use crate::records::DocId;
 use crate::stats::{RetentionSums, SizeClass};
 use crate::structures::Ownership;
-use crate::watch::Watch;
 
 /// Sums the containment and similarity of each URL's two clusters, by size class of its cluster in the first week, in the
 /// order of [`SizeClass::ALL`]. Each worker returns a part of the sums.
@@ -28,11 +25,10 @@ use crate::watch::Watch;
 /// # Errors
 /// If two clusters have more URLs in common than one of them has, or a worker of this process failed.
 pub fn retention(
-    worker: &mut Worker,
+    cx: &mut Context,
     owned: &Ownership,
     first: &Rc<ClusterMap>,
     later: &Rc<ClusterMap>,
-    watch: &Arc<Watch>,
 ) -> Result<[RetentionSums; SizeClass::ALL.len()]> {
     let mut retained = [RetentionSums::default(); SizeClass::ALL.len()];
     let mut add = |common: u64, first: u64, later: u64| {
@@ -46,7 +42,7 @@ pub fn retention(
         add(1, before.size, after.size)?;
     }
     let larger = (0..owned.len()).filter_map(both).filter(|(a, b)| a.size > 1 && b.size > 1);
-    let pairs = Rc::new(overlaps(worker, larger.map(|(before, after)| (before.root, after.root)), watch)?);
+    let pairs = Rc::new(overlaps(cx, larger.map(|(before, after)| (before.root, after.root)))?);
 
     let doc = |root: u64| DocId::from_table(root as i64);
     // The owner of the second cluster's root has its size. Every worker has the size of could-not-download.
@@ -62,8 +58,8 @@ pub fn retention(
         move |number: usize| [later.page(number).map_or(0, |cluster| cluster.size)]
     };
     let mut sizes: Vec<u64> = Vec::with_capacity(pairs.len());
-    let local = LocalAnswers::own(worker, size_of);
-    lookup(worker, owned, roots, &local, watch, |_, [size]| sizes.push(size))?;
+    let local = LocalAnswers::own(cx, size_of);
+    lookup(cx, owned, roots, &local, |_, [size]| sizes.push(size))?;
     let mut sizes = sizes.into_iter();
     for pair in pairs.iter() {
         let before = first.page(owned.index(doc(pair.a))).map_or(0, |cluster| cluster.size);

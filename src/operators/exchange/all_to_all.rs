@@ -9,30 +9,26 @@ use std::rc::Rc;
 use anyhow::Result;
 use bytemuck::Pod;
 use timely::dataflow::operators::Probe;
-use timely::worker::Worker;
 
 use super::block::{Block, BlockOf};
+use super::context::Context;
 use super::dataflow::{run_dataflow, sink, source};
 use super::dealer::Dealer;
 use crate::kernels::memory::advise_huge_pages;
-use crate::watch::Watch;
 
 /// Sends all dealt records to the owners of their partitions, and returns the blocks of the worker's own partitions:
 /// partition `p` belongs to worker `p` modulo the number of workers. One sender's blocks keep their order, and
 /// senders are in the order of their indices. It is a barrier, too: it returns when every worker has called it.
 ///
 /// ```
-/// use std::sync::Arc;
-///
-/// use nigh::operators::exchange::{Dealer, all_to_all};
-/// use nigh::watch::Watch;
+/// use nigh::operators::exchange::{Context, all_to_all};
 ///
 /// let workers = timely::execute(timely::Config::process(2), |worker| {
-///     let watch = Arc::new(Watch::default());
-///     let mut dealer = Dealer::new(worker.index(), worker.peers(), &watch);
+///     let cx = &mut Context::alone(worker);
+///     let mut dealer = cx.dealer();
 ///     // Each worker sends its index to worker 1.
-///     dealer.deal(1, worker.index() as u64);
-///     let blocks = all_to_all(worker, dealer, &watch).unwrap();
+///     dealer.deal(1, cx.index() as u64);
+///     let blocks = all_to_all(cx, dealer).unwrap();
 ///     blocks.iter().map(|block| block.records().iter().sum::<u64>()).sum::<u64>()
 /// });
 /// let sums: Vec<u64> = workers.unwrap().join().into_iter().map(Result::unwrap).collect();
@@ -41,8 +37,8 @@ use crate::watch::Watch;
 ///
 /// # Errors
 /// Where a worker of this process failed.
-pub fn all_to_all<R: Pod>(worker: &mut Worker, mut dealer: Dealer<R>, watch: &Watch) -> Result<Vec<BlockOf<R>>> {
-    let received = exchange_blocks(worker, dealer.finish().collect(), watch)?;
+pub fn all_to_all<R: Pod>(cx: &mut Context, mut dealer: Dealer<R>) -> Result<Vec<BlockOf<R>>> {
+    let received = exchange_blocks(cx, dealer.finish().collect())?;
     Ok(received.into_iter().map(Block::open).collect())
 }
 
@@ -51,9 +47,9 @@ pub fn all_to_all<R: Pod>(worker: &mut Worker, mut dealer: Dealer<R>, watch: &Wa
 ///
 /// # Errors
 /// If a worker of this process failed.
-pub(crate) fn exchange_blocks(worker: &mut Worker, blocks: Vec<Block>, watch: &Watch) -> Result<Vec<Block>> {
+pub(crate) fn exchange_blocks(cx: &mut Context, blocks: Vec<Block>) -> Result<Vec<Block>> {
     let received = Rc::new(RefCell::new(Vec::new()));
-    run_dataflow(worker, watch, |scope, probe| {
+    run_dataflow(cx, |scope, probe| {
         let sent = source(scope, "Send", |capability, _| {
             let mut unsent = Some((blocks, capability));
             move |output| {

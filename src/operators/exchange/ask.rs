@@ -32,9 +32,9 @@ use bytemuck::Pod;
 use timely::dataflow::Scope;
 use timely::dataflow::operators::probe::Handle;
 use timely::dataflow::operators::{Capability, Probe};
-use timely::worker::Worker;
 
 use super::block::{Block, BlockOf};
+use super::context::Context;
 use super::dataflow::{BlockStream, run_dataflow, sink, source, unary_frontier};
 use super::dealer::{Dealer, OpenBlocks};
 use super::ranges::SLICE;
@@ -103,19 +103,17 @@ pub trait Answerer<Q: Pod, A: Pod> {
 /// # Errors
 /// Where a worker of this process failed.
 pub fn ask<Q: Pod, A: Pod>(
-    worker: &mut Worker,
+    cx: &mut Context,
     asker: &Rc<RefCell<impl Asker<Q, A> + 'static>>,
     answerer: impl Answerer<Q, A> + 'static,
-    watch: &Arc<Watch>,
 ) -> Result<()> {
-    let (index, peers) = (worker.index(), worker.peers());
     let parts = Exchange {
         asker: Rc::new(OfRecords::new(asker.clone())),
-        questions: Dealer::<Q>::new(index, peers, watch).into_blocks(),
+        questions: cx.dealer::<Q>().into_blocks(),
         answerer: Box::new(OfRecords::new(answerer)),
-        answers: Dealer::<A>::new(index, peers, watch).into_blocks(),
+        answers: cx.dealer::<A>().into_blocks(),
     };
-    parts.run(worker, watch)?;
+    parts.run(cx)?;
     asker.borrow_mut().end_round()
 }
 
@@ -177,8 +175,9 @@ struct Exchange {
 }
 
 impl Exchange {
-    fn run(self, worker: &mut Worker, watch: &Arc<Watch>) -> Result<()> {
-        run_dataflow(worker, watch, |scope, probe| {
+    fn run(self, cx: &mut Context) -> Result<()> {
+        let watch = &cx.watch().clone();
+        run_dataflow(cx, |scope, probe| {
             let asked = questions(scope, self.asker.clone(), self.questions, probe.clone(), watch);
             let answers = answers(asked, self.answerer, self.answers, watch);
             let asker = self.asker;
@@ -347,12 +346,13 @@ mod tests {
     fn every_round_of_questions_is_answered_before_the_next_begins() {
         for workers in [1, 2, 4, 7] {
             let guards = timely::execute(timely::Config::process(workers), move |worker| {
-                let (index, peers) = (worker.index() as u64, worker.peers() as u64);
+                let cx = &mut Context::alone(worker);
+                let (index, peers) = (cx.index() as u64, cx.peers() as u64);
                 // Workers have different numbers of rounds; the first one asks nothing.
                 let numbers = 0..index * (2 * ROUND + 1);
                 let asker = Squares { peers, numbers: numbers.clone(), round: Vec::new(), rounds: Vec::new() };
                 let asker = Rc::new(RefCell::new(asker));
-                ask(worker, &asker, Squaring::default(), &Arc::default()).unwrap();
+                ask(cx, &asker, Squaring::default()).unwrap();
                 let rounds = std::mem::take(&mut asker.borrow_mut().rounds);
                 assert_eq!(rounds.len() as u64, numbers.end.div_ceil(ROUND).max(1));
                 for (round, mut answers) in (0..).zip(rounds) {

@@ -1,23 +1,19 @@
 //! One exchange of records that are grouped by a key: all records of a key come to one worker, in their order.
 
-use std::path::PathBuf;
 use std::rc::Rc;
-use std::sync::Arc;
 
 use anyhow::Result;
 use bytemuck::Pod;
-use timely::worker::Worker;
 
-use super::all_gather::all_gather;
 use super::block::BlockOf;
 use super::by_key::by_key;
+use super::context::Context;
 use super::dealer::Dealer;
 use super::kept::Kept;
 use super::key_ranges::KeyRanges;
 use super::ranges::RangeDealer;
-use super::spill::{Partition, SpillBuffer};
+use super::spill::Partition;
 use crate::records::mix;
-use crate::watch::Watch;
 
 /// Records of a partition, about: their sorting stays in the second-level cache.
 const MOST_RECORDS: u64 = 1 << 13;
@@ -66,33 +62,20 @@ impl<R: Pod> Records<R> for Kept<R> {
     }
 }
 
-/// What an exchange of grouped records may use.
-#[derive(Clone)]
-pub struct GroupLimits {
-    /// Bytes for the records in flight.
-    pub memory: u64,
-    /// The folder to which they spill.
-    pub scratch: PathBuf,
-    /// Counts what is exchanged, and keeps the first failure of the process.
-    pub watch: Arc<Watch>,
-}
-
 /// Sends records to the owners of their keys, calls `each` with all records of each key, in their order, and `take` with the answers that
 /// `each` deals to the worker. The order of keys depends on the number of workers. All records of one key are in the memory of one worker.
 ///
 /// # Errors
 /// If a file cannot be read or written, or a worker of this process failed.
 pub fn by_group<R: Keyed, A: Pod + Send>(
-    worker: &mut Worker,
-    limits: &GroupLimits,
+    cx: &mut Context,
     name: &str,
     records: impl Records<R> + 'static,
     mut each: impl FnMut(&[R], &mut Dealer<A>) + 'static,
     take: impl FnMut(BlockOf<A>) + 'static,
 ) -> Result<()> {
-    let GroupLimits { memory, scratch, watch } = limits;
-    let counts = all_gather(worker, vec![records.count() as u64], watch)?;
-    let cut = KeyRanges::new(counts.iter().sum(), MOST_RECORDS, size_of::<R>(), 1, worker.peers(), *memory);
+    let counts = cx.sorted(vec![records.count() as u64])?;
+    let cut = KeyRanges::new(counts.iter().sum(), MOST_RECORDS, size_of::<R>(), 1, cx.peers(), cx.memory());
     let records = Rc::new(records);
     let open = move || {
         let (records, mut next) = (records.clone(), 0);
@@ -112,6 +95,6 @@ pub fn by_group<R: Keyed, A: Pod + Send>(
         sorted.chunk_by(|a, b| a.key() == b.key()).for_each(|of_key| each(of_key, answers));
         Ok(())
     };
-    let waiting = SpillBuffer::new(scratch, *memory);
-    by_key(worker, name, cut, waiting, watch, open, group, take)
+    let waiting = cx.spill_buffer();
+    by_key(cx, name, cut, waiting, open, group, take)
 }

@@ -1,20 +1,17 @@
 //! One exchange by key: records go to the owners of their keys, and answers come back to the senders.
 
-use std::sync::Arc;
-
 use anyhow::Result;
 use bytemuck::Pod;
 use timely::dataflow::operators::Probe;
-use timely::worker::Worker;
 
 use super::block::{Block, BlockOf};
+use super::context::Context;
 use super::dataflow::{run_dataflow, sink};
 use super::dealer::{Dealer, OpenBlocks};
 use super::key_ranges::KeyRanges;
 use super::partitions::{EachPartition, group_blocks};
 use super::ranges::{Open, RangeDealer, deal_ranges, opener};
 use super::spill::{Partition, SpillBuffer, WaitingBlocks};
-use crate::watch::Watch;
 
 /// Deals records by the hashes of their keys, groups one range of keys at a time, and hands the answers to the workers that they are
 /// dealt to.
@@ -36,11 +33,10 @@ use crate::watch::Watch;
 /// If the input cannot be read, or a worker of this process failed.
 #[allow(clippy::too_many_arguments, reason = "each is a part of the exchange, and callers name their own")]
 pub fn by_key<R, A, F>(
-    worker: &mut Worker,
+    cx: &mut Context,
     name: &str,
     cut: KeyRanges,
     waiting: SpillBuffer<R>,
-    watch: &Arc<Watch>,
     open: impl FnMut() -> F + 'static,
     mut each: impl FnMut(&Partition<'_, R>, &mut Dealer<A>) -> Result<()> + 'static,
     mut take: impl FnMut(BlockOf<A>) + 'static,
@@ -50,17 +46,18 @@ where
     A: Pod,
     F: FnMut(&mut RangeDealer<'_, R>) -> Result<bool> + 'static,
 {
-    let (index, peers) = (worker.index(), worker.peers());
+    let watch = &cx.watch().clone();
+    let index = cx.index();
     let exchange = KeyExchange {
         cut,
         records: Dealer::<R>::new(index, 0, watch).into_blocks(),
         open: opener(cut, open),
         waiting: waiting.into_waiting(),
-        answers: Dealer::<A>::new(index, peers, watch).into_blocks(),
+        answers: cx.dealer::<A>().into_blocks(),
         each: Box::new(move |partition, dealer| each(&Partition::of(partition), Dealer::of(dealer))),
         take: Box::new(move |block| take(block.open())),
     };
-    exchange.run(worker, name, watch)
+    exchange.run(cx, name)
 }
 
 /// An exchange by key of records and answers of any types.
@@ -75,9 +72,10 @@ struct KeyExchange {
 }
 
 impl KeyExchange {
-    fn run(self, worker: &mut Worker, name: &str, watch: &Arc<Watch>) -> Result<()> {
+    fn run(self, cx: &mut Context, name: &str) -> Result<()> {
+        let watch = &cx.watch().clone();
         let KeyExchange { cut, records, open, waiting, answers, each, take } = self;
-        run_dataflow(worker, watch, |scope, probe| {
+        run_dataflow(cx, |scope, probe| {
             let grouped = {
                 let probe = probe.clone();
                 move |range: u64| !probe.less_than(&(range + 1))

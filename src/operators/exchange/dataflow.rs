@@ -14,11 +14,10 @@ use timely::dataflow::{Scope, Stream};
 use timely::progress::Timestamp;
 use timely::progress::frontier::MutableAntichain;
 use timely::progress::operate::FrontierInterest;
-use timely::worker::Worker;
 
 use super::block::{Block, BlockBuilder, ByPart, by_part};
+use super::context::Context;
 use super::run::run_to_end;
-use crate::watch::Watch;
 
 /// A stream of blocks.
 pub type BlockStream<'scope, T = u64> = Stream<'scope, T, Block>;
@@ -39,25 +38,21 @@ type MakeUnary<'a, T> = Box<dyn FnOnce(Capability<T>, OperatorInfo) -> Box<Unary
 ///
 /// # Errors
 /// If a worker of this process failed.
-pub fn run_dataflow(
-    worker: &mut Worker,
-    watch: &Watch,
-    build: impl FnOnce(Scope<'_, u64>, &Handle<u64>),
-) -> Result<()> {
+pub fn run_dataflow(cx: &mut Context, build: impl FnOnce(Scope<'_, u64>, &Handle<u64>)) -> Result<()> {
     let probe = Handle::new();
     let handle = &probe;
-    install(worker, |scope| build(scope, handle));
-    run_to_end(worker, &probe, watch)
+    install(cx, |scope| build(scope, handle));
+    run_to_end(cx, &probe)
 }
 
 /// Builds a dataflow of the worker.
-pub fn install(worker: &mut Worker, build: impl FnOnce(Scope<'_, u64>)) {
+pub fn install(cx: &mut Context, build: impl FnOnce(Scope<'_, u64>)) {
     let mut build = Some(build);
-    install_once(worker, &mut |scope| build.take().expect("a dataflow is built once")(scope));
+    install_once(cx, &mut |scope| build.take().expect("a dataflow is built once")(scope));
 }
 
-fn install_once(worker: &mut Worker, build: &mut dyn FnMut(Scope<'_, u64>)) {
-    worker.dataflow::<u64, _, _>(|scope| build(scope));
+fn install_once(cx: &mut Context, build: &mut dyn FnMut(Scope<'_, u64>)) {
+    cx.worker().dataflow::<u64, _, _>(build);
 }
 
 /// Emits blocks at the time of a capability.

@@ -13,17 +13,14 @@ use std::rc::Rc;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use anyhow::{Result, ensure};
-use timely::worker::Worker;
 
-use super::all_gather::barrier;
 use super::ask::{Answerer, Asked, Asker, ask};
 use super::block::BlockOf;
+use super::context::Context;
 use super::dealer::Dealer;
-use super::shared::Shared;
 use crate::kernels::memory::SIDE_BY_SIDE;
 use crate::records::{DocId, mix};
 use crate::structures::Ownership;
-use crate::watch::Watch;
 
 /// Questions that are dealt at once, between two checks of the clock.
 const QUESTIONS: usize = 1 << 14;
@@ -73,33 +70,30 @@ pub struct LocalAnswers<const WORDS: usize> {
 
 impl<const WORDS: usize> LocalAnswers<WORDS> {
     /// The worker's own answers; all other workers must be asked.
-    pub fn own(worker: &Worker, answers: impl NodeAnswers<WORDS> + 'static) -> LocalAnswers<WORDS> {
-        let mut local = LocalAnswers { by_worker: vec![None; worker.peers()] };
-        local.by_worker[worker.index()] = Some(Rc::new(answers));
+    pub fn own(cx: &Context, answers: impl NodeAnswers<WORDS> + 'static) -> LocalAnswers<WORDS> {
+        let mut local = LocalAnswers { by_worker: vec![None; cx.peers()] };
+        local.by_worker[cx.index()] = Some(Rc::new(answers));
         local
     }
 
-    /// The answers of all workers of this process. Every worker of every process calls this; `shared` serves this call
-    /// alone.
+    /// The answers of all workers of this process. Every worker of every process calls this.
     ///
     /// # Errors
     /// Where a worker of this process failed.
     pub fn of_process(
-        worker: &mut Worker,
-        shared: &Shared<SharedAnswers<WORDS>>,
+        cx: &mut Context,
         answers: impl NodeAnswers<WORDS> + Send + Sync + 'static,
-        watch: &Arc<Watch>,
     ) -> Result<LocalAnswers<WORDS>> {
-        let shared = shared.of(SharedAnswers::default);
-        shared.lock().push((worker.index(), Arc::new(answers)));
+        let shared = cx.shared().of(SharedAnswers::<WORDS>::default);
+        shared.lock().push((cx.index(), Arc::new(answers)));
         // All workers have added their answers.
-        barrier(worker, watch)?;
-        let mut local = LocalAnswers { by_worker: vec![None; worker.peers()] };
+        cx.barrier()?;
+        let mut local = LocalAnswers { by_worker: vec![None; cx.peers()] };
         for (index, answers) in shared.lock().iter() {
             local.by_worker[*index] = Some(Rc::new(answers.clone()));
         }
         // All workers have read the list, before any of them drops it.
-        barrier(worker, watch)?;
+        cx.barrier()?;
         Ok(local)
     }
 }
@@ -131,18 +125,17 @@ impl<const WORDS: usize> SharedAnswers<WORDS> {
 /// # Errors
 /// Where a worker of this process failed.
 pub fn lookup<const WORDS: usize, Q: Iterator<Item = DocId> + 'static>(
-    worker: &mut Worker,
+    cx: &mut Context,
     owned: &Ownership,
     questions: impl Fn() -> Q,
     local: &LocalAnswers<WORDS>,
-    watch: &Arc<Watch>,
     each: impl FnMut(usize, [u64; WORDS]),
 ) -> Result<()> {
-    // Whether all answers are local is the same at every worker, so all of them skip the exchange or none does.
+    // Whether all answers are local is the same at every cx, so all of them skip the exchange or none does.
     let answers = if local.by_worker.iter().all(Option::is_some) {
         Vec::new()
     } else {
-        remote_answers(worker, owned, questions(), local, watch)?
+        remote_answers(cx, owned, questions(), local)?
     };
     each_answer(owned, questions(), local, answers, each);
     Ok(())
@@ -150,15 +143,14 @@ pub fn lookup<const WORDS: usize, Q: Iterator<Item = DocId> + 'static>(
 
 /// Returns, by worker, the words of its answers to the questions that were sent to it, in their order.
 fn remote_answers<const WORDS: usize, Q: Iterator<Item = DocId> + 'static>(
-    worker: &mut Worker,
+    cx: &mut Context,
     owned: &Ownership,
     questions: Q,
     local: &LocalAnswers<WORDS>,
-    watch: &Arc<Watch>,
 ) -> Result<Vec<VecDeque<u64>>> {
     ensure!(
         owned.len() <= u32::MAX as usize,
-        "{} documents are too many for one worker, at most {}: use more workers",
+        "{} documents are too many for one cx, at most {}: use more workers",
         owned.len(),
         u32::MAX
     );
@@ -167,11 +159,11 @@ fn remote_answers<const WORDS: usize, Q: Iterator<Item = DocId> + 'static>(
         owned: owned.clone(),
         is_local: local.by_worker.iter().map(Option::is_some).collect(),
         recent: RecentQuestions::new(),
-        answers: vec![VecDeque::new(); worker.peers()],
+        answers: vec![VecDeque::new(); cx.peers()],
     };
-    let own = local.by_worker[worker.index()].clone().expect("a worker's own answers are local");
+    let own = local.by_worker[cx.index()].clone().expect("a worker's own answers are local");
     let asker = Rc::new(RefCell::new(asker));
-    ask(worker, &asker, NodeAnswerer(own), watch)?;
+    ask(cx, &asker, NodeAnswerer(own))?;
     let answers = std::mem::take(&mut asker.borrow_mut().answers);
     Ok(answers)
 }
@@ -312,20 +304,22 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
+    use crate::operators::exchange::Shared;
 
     /// Four workers look up nodes; the answer about a node is some bits and its number. Groups of `together` workers share
     /// their answers, as if each group were a process.
     fn looked_up(together: usize) {
-        let shared: Arc<Vec<Shared<SharedAnswers<2>>>> = Arc::new((0..4).map(|_| Shared::default()).collect());
+        let shared: Vec<Arc<Shared>> = (0..4).map(|_| Arc::default()).collect();
         let guards = timely::execute(timely::Config::process(4), move |worker| {
+            let cx = &mut Context::new(worker, &Arc::default(), &shared[worker.index() / together]);
             let rows = [300, 0, 1000, 7, 2, 0, 500];
-            let owned = Ownership::new(worker.index(), worker.peers(), &rows);
+            let owned = Ownership::new(cx.index(), cx.peers(), &rows);
             let docs: Vec<DocId> = owned.docs().collect();
             let bits_and_number = move |node: usize| [mix(docs[node].to_table() as u64), node as u64];
-            let (index, watch) = (worker.index(), Arc::default());
+            let (index, watch) = (cx.index(), cx.watch().clone());
             let local = match together {
-                1 => LocalAnswers::own(worker, bits_and_number),
-                _ => LocalAnswers::of_process(worker, &shared[index / together], bits_and_number, &watch).unwrap(),
+                1 => LocalAnswers::own(cx, bits_and_number),
+                _ => LocalAnswers::of_process(cx, bits_and_number).unwrap(),
             };
             let all: Vec<DocId> = (0..rows.len() as u32)
                 .flat_map(|shard| (0..rows[shard as usize]).map(move |row| DocId::new(shard, row)))
@@ -337,7 +331,7 @@ mod tests {
                     .collect();
                 let questions = || asked.clone().into_iter();
                 let (mut answers, sent) = (Vec::new(), watch.progress().exchanged_records);
-                lookup(worker, &owned, questions, &local, &watch, |at, answer| answers.push((at, answer))).unwrap();
+                lookup(cx, &owned, questions, &local, |at, answer| answers.push((at, answer))).unwrap();
                 let wanted = asked.iter().map(|node| [mix(node.to_table() as u64), owned.index(*node) as u64]);
                 assert!(answers.into_iter().eq(wanted.enumerate()), "{count} questions, {together} together");
                 let sent = watch.progress().exchanged_records - sent;

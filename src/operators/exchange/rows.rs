@@ -6,15 +6,15 @@
 
 use std::sync::Arc;
 
-use anyhow::{Context, Result};
+use anyhow::{Context as _, Result};
 use bytemuck::{Pod, Zeroable};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use timely::worker::Worker;
 
 use super::all_to_all::exchange_blocks;
 use super::block::Block;
 use super::buffers::BLOCK_BYTES;
+use super::context::Context;
 use crate::watch::Watch;
 
 /// Eight bytes of a row, or its length.
@@ -153,14 +153,10 @@ pub fn rows_of<T: DeserializeOwned>(block: &Block) -> impl Iterator<Item = Resul
 ///
 /// # Errors
 /// If a worker of this process failed.
-pub fn send_rows<T: Serialize + DeserializeOwned>(
-    worker: &mut Worker,
-    rows: Vec<(usize, T)>,
-    watch: &Watch,
-) -> Result<Vec<T>> {
-    let mut dealer = RowDealer::new(worker.index(), worker.peers(), &Arc::default());
+pub fn send_rows<T: Serialize + DeserializeOwned>(cx: &mut Context, rows: Vec<(usize, T)>) -> Result<Vec<T>> {
+    let mut dealer = RowDealer::new(cx.index(), cx.peers(), &Arc::default());
     rows.into_iter().for_each(|(to, row)| dealer.deal(to, &row));
-    let blocks = exchange_blocks(worker, dealer.finish().collect(), watch)?;
+    let blocks = exchange_blocks(cx, dealer.finish().collect())?;
     blocks.iter().flat_map(rows_of).collect()
 }
 
@@ -204,10 +200,11 @@ mod tests {
     fn rows_reach_the_workers_that_they_are_for() {
         for workers in [1, 2, 4] {
             let guards = timely::execute(timely::Config::process(workers), move |worker| {
-                let index = worker.index();
+                let cx = &mut Context::alone(worker);
+                let index = cx.index();
                 let rows =
                     made(50).into_iter().enumerate().map(|(number, row)| (number % workers, (number, index, row)));
-                let received = send_rows(worker, rows.collect(), &Watch::default()).unwrap();
+                let received = send_rows(cx, rows.collect()).unwrap();
                 let wanted: Vec<(usize, usize, String)> = (0..workers)
                     .flat_map(|from| made(50).into_iter().enumerate().map(move |(number, row)| (number, from, row)))
                     .filter(|(number, ..)| number % workers == index)

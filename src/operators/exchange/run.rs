@@ -5,9 +5,8 @@ use std::time::Duration;
 use anyhow::{Result, anyhow};
 use timely::dataflow::operators::probe::Handle;
 use timely::progress::Timestamp;
-use timely::worker::Worker;
 
-use crate::watch::Watch;
+use super::context::Context;
 
 /// The longest sleep of a worker before it checks again whether another one failed.
 const PARK: Duration = Duration::from_millis(50);
@@ -21,13 +20,14 @@ const PARK: Duration = Duration::from_millis(50);
 ///
 /// # Errors
 /// If any worker of the process failed; the first error itself stays in the watch.
-pub fn run_to_end<T: Timestamp>(worker: &mut Worker, probe: &Handle<T>, watch: &Watch) -> Result<()> {
+pub fn run_to_end<T: Timestamp>(cx: &mut Context, probe: &Handle<T>) -> Result<()> {
+    let watch = &cx.watch().clone();
     while !probe.done() && !watch.failed() {
-        worker.step_or_park(Some(PARK));
+        cx.worker().step_or_park(Some(PARK));
     }
     if watch.failed() {
-        for dataflow in worker.installed_dataflows() {
-            worker.drop_dataflow(dataflow);
+        for dataflow in cx.worker().installed_dataflows() {
+            cx.worker().drop_dataflow(dataflow);
         }
         return Err(anyhow!("a worker of this process failed"));
     }

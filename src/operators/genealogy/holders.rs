@@ -15,12 +15,11 @@ use std::rc::Rc;
 use anyhow::Result;
 use bytemuck::{Pod, Zeroable};
 use serde::{Deserialize, Serialize};
-use timely::worker::Worker;
 
 use super::changes::{Change, TwoWeeks};
 use crate::kernels::BitSet;
-use crate::operators::exchange::{BlockOf, Dealer, Kept, Keyed, all_gather, any, by_group};
-use crate::operators::paragraphs::{PageSets, ParagraphSource, ParagraphStage};
+use crate::operators::exchange::{BlockOf, Context, Dealer, Kept, Keyed, by_group};
+use crate::operators::paragraphs::{PageSets, ParagraphSource};
 use crate::records::DocId;
 use crate::structures::Ownership;
 
@@ -89,14 +88,13 @@ pub struct Appearances {
 /// # Errors
 /// If pages or files cannot be read or written, or a worker of this process failed.
 pub fn held_paragraphs<S: ParagraphSource>(
-    worker: &mut Worker,
-    stage: &ParagraphStage,
+    cx: &mut Context,
     owned: &Ownership,
     sources: [&S; 2],
     weeks: TwoWeeks<'_>,
 ) -> Result<Appearances> {
-    let mut holders = Kept::new(&stage.scratch, stage.memory / 4);
-    let filter = changed_holders(worker, stage, owned, sources, weeks, &mut holders)?;
+    let mut holders = Kept::new(cx.scratch(), cx.memory() / 4);
+    let filter = changed_holders(cx, owned, sources, weeks, &mut holders)?;
     let mut distinct = PageSets::default();
     sources[1].each(|doc, paragraphs| {
         let mut pushed = Ok(());
@@ -110,9 +108,9 @@ pub fn held_paragraphs<S: ParagraphSource>(
         pushed
     })?;
     drop(filter);
-    let (events, held) = (Kept::new(&stage.scratch, stage.memory / 8), Kept::new(&stage.scratch, stage.memory / 8));
+    let (events, held) = (Kept::new(cx.scratch(), cx.memory() / 8), Kept::new(cx.scratch(), cx.memory() / 8));
     let (events, held) = (Rc::new(RefCell::new(events)), Rc::new(RefCell::new(held)));
-    let (peers, watch) = (worker.peers(), stage.watch.clone());
+    let (peers, watch) = (cx.peers(), cx.watch().clone());
     let group = {
         let (events, watch) = (events.clone(), watch.clone());
         move |holders: &[Holder], dealer: &mut Dealer<HeldParagraph>| {
@@ -148,17 +146,16 @@ pub fn held_paragraphs<S: ParagraphSource>(
             watch.check(block.records().iter().try_for_each(|record| held.push(*record)));
         }
     };
-    by_group(worker, &stage.grouping(), "Holders", holders, group, take)?;
+    by_group(cx, "Holders", holders, group, take)?;
     Ok(Appearances {
-        events: events.replace(Kept::new(&stage.scratch, 0)),
-        held: held.replace(Kept::new(&stage.scratch, 0)),
+        events: events.replace(Kept::new(cx.scratch(), 0)),
+        held: held.replace(Kept::new(cx.scratch(), 0)),
     })
 }
 
 /// Adds the paragraphs of changed pages, and returns a filter of them; `None` if they are too many for the memory.
 fn changed_holders<S: ParagraphSource>(
-    worker: &mut Worker,
-    stage: &ParagraphStage,
+    cx: &mut Context,
     owned: &Ownership,
     sources: [&S; 2],
     weeks: TwoWeeks<'_>,
@@ -166,7 +163,7 @@ fn changed_holders<S: ParagraphSource>(
 ) -> Result<Option<BitSet>> {
     let (mut distinct, mut own) = (PageSets::default(), Vec::new());
     // Paragraphs of all workers are in memory at once.
-    let most = stage.memory as usize / 8 / worker.peers();
+    let most = cx.memory() as usize / 8 / cx.peers();
     let mut is_too_many = false;
     for (source, kind) in sources.into_iter().zip([THEN, NOW]) {
         source.each(|doc, paragraphs| {
@@ -187,12 +184,12 @@ fn changed_holders<S: ParagraphSource>(
             pushed
         })?;
     }
-    if any(worker, is_too_many, &stage.watch)? {
+    if cx.any(is_too_many)? {
         return Ok(None);
     }
     own.sort_unstable();
     own.dedup();
-    let all = all_gather(worker, own, &stage.watch)?;
+    let all = cx.sorted(own)?;
     let mut filter = BitSet::new(vec![0; all.len().div_ceil(OF_WORD).next_power_of_two()], &[0]);
     all.into_iter().for_each(|paragraph| filter.put(paragraph));
     Ok(Some(filter))

@@ -18,11 +18,9 @@ use anyhow::Result;
 use arrow_array::{Array, Date32Array, Int64Array, RecordBatch};
 use bytemuck::{Pod, Zeroable};
 use serde::{Deserialize, Serialize};
-use timely::worker::Worker;
 
 use super::holders::ParagraphEvent;
-use crate::operators::exchange::{Dealer, Kept, all_gather, all_to_all};
-use crate::operators::paragraphs::ParagraphStage;
+use crate::operators::exchange::{Context, Kept, all_to_all};
 use crate::records::{DocId, mix};
 use crate::structures::{ExternalSort, Sortable, Sorted};
 use crate::tables::{LifetimeRow, RowGroups, Scan, field};
@@ -125,17 +123,11 @@ impl Lifetimes {
     ///
     /// # Errors
     /// If a file cannot be read or written, or a worker of this process failed.
-    pub fn add(
-        &mut self,
-        worker: &mut Worker,
-        stage: &ParagraphStage,
-        days: [i32; 2],
-        events: &Kept<ParagraphEvent>,
-    ) -> Result<()> {
-        let (index, peers, watch) = (worker.index(), worker.peers(), &stage.watch);
-        let rounds = all_gather(worker, vec![events.blocks().div_ceil(BLOCKS_AT_ONCE)], watch)?;
+    pub fn add(&mut self, cx: &mut Context, days: [i32; 2], events: &Kept<ParagraphEvent>) -> Result<()> {
+        let peers = cx.peers();
+        let rounds = cx.sorted(vec![events.blocks().div_ceil(BLOCKS_AT_ONCE)])?;
         for round in 0..rounds.last().copied().unwrap_or(0) {
-            let mut dealer = Dealer::new(index, peers, watch);
+            let mut dealer = cx.dealer();
             for block in (round * BLOCKS_AT_ONCE..events.blocks()).take(BLOCKS_AT_ONCE) {
                 events.block(block, |events| {
                     for ParagraphEvent { paragraph, appears, doc } in events.iter().copied() {
@@ -145,7 +137,7 @@ impl Lifetimes {
                     }
                 })?;
             }
-            for event in all_to_all(worker, dealer, watch)?.iter().flat_map(|block| block.records()) {
+            for event in all_to_all(cx, dealer)?.iter().flat_map(|block| block.records()) {
                 self.events.push(*event)?;
             }
         }

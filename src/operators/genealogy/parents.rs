@@ -19,12 +19,11 @@ use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 use std::rc::Rc;
 
 use anyhow::Result;
-use timely::worker::Worker;
 
 use super::changes::{Change, TwoWeeks};
 use super::holders::HeldParagraph;
-use crate::operators::exchange::{Kept, LocalAnswers, lookup};
-use crate::operators::paragraphs::{ComparedPair, PagePair, PageSets, ParagraphSource, ParagraphStage, compare_sets};
+use crate::operators::exchange::{Context, Kept, LocalAnswers, lookup};
+use crate::operators::paragraphs::{ComparedPair, PagePair, PageSets, ParagraphSource, compare_sets};
 use crate::records::DocId;
 use crate::structures::{ExternalSort, Ownership, Sortable};
 
@@ -77,8 +76,7 @@ impl Sortable for HeldParagraph {
 /// # Errors
 /// If pages or files cannot be read or written, or a worker of this process failed.
 pub fn births<S: ParagraphSource>(
-    worker: &mut Worker,
-    stage: &ParagraphStage,
+    cx: &mut Context,
     owned: &Ownership,
     sources: [&S; 2],
     weeks: TwoWeeks<'_>,
@@ -93,7 +91,7 @@ pub fn births<S: ParagraphSource>(
         }
         Ok(())
     })?;
-    let mut sort = ExternalSort::new(&stage.scratch.join("held"), stage.memory / 4);
+    let mut sort = ExternalSort::new(&cx.scratch().join("held"), cx.memory() / 4);
     for block in 0..held.blocks() {
         held.block(block, |records| records.iter().try_for_each(|record| sort.push(*record)))??;
     }
@@ -119,7 +117,7 @@ pub fn births<S: ParagraphSource>(
             others.iter().map(|other| PagePair { own: page.doc, other: *other }).collect()
         };
         let pairs: Vec<PagePair> = pages.iter().flat_map(asked).collect();
-        let mut compared = compare_sets(worker, stage, [sources[1], sources[0]], &pairs)?;
+        let mut compared = compare_sets(cx, [sources[1], sources[0]], &pairs)?;
         compared.sort_unstable();
         for page in &mut pages {
             page.explain(&compared, is_first);
@@ -133,27 +131,21 @@ pub fn births<S: ParagraphSource>(
         }
     }
     if let Some(hosts) = weeks.hosts {
-        find_hosts(worker, stage, owned, hosts, &mut parents)?;
+        find_hosts(cx, owned, hosts, &mut parents)?;
     }
     Ok((births.into_values().collect(), parents))
 }
 
 /// Finds which parents are on the host of the born page.
-fn find_hosts(
-    worker: &mut Worker,
-    stage: &ParagraphStage,
-    owned: &Ownership,
-    [before, now]: [&[u64]; 2],
-    parents: &mut [Parent],
-) -> Result<()> {
+fn find_hosts(cx: &mut Context, owned: &Ownership, [before, now]: [&[u64]; 2], parents: &mut [Parent]) -> Result<()> {
     let asked: Rc<Vec<DocId>> = Rc::new(parents.iter().map(|of| of.parent).collect());
     let before = before.to_vec();
-    let local = LocalAnswers::own(worker, move |page: usize| [before[page]]);
+    let local = LocalAnswers::own(cx, move |page: usize| [before[page]]);
     let questions = || {
         let asked = asked.clone();
         (0..asked.len()).map(move |place| asked[place])
     };
-    lookup(worker, owned, questions, &local, &stage.watch, |place, [host]| {
+    lookup(cx, owned, questions, &local, |place, [host]| {
         let of = &mut parents[place];
         of.is_same_host = now[owned.index(of.doc)] == host;
     })

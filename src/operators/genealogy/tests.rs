@@ -154,8 +154,8 @@ type Found = (Vec<Birth>, Vec<Parent>, Vec<(u32, Lifetime)>, Vec<WeekTurnover>);
 /// Runs all steps over some weeks; the lifetimes go on from those of a former run, which are given by shard.
 fn run(workers: usize, memory: u64, weeks: &[Week], from: usize, former: &[Vec<Lifetime>]) -> Vec<Found> {
     let (weeks, former) = (weeks.to_vec(), former.to_vec());
-    on_workers_of(&ROWS, workers, &Pages::new(), move |worker, stage, owned, _| {
-        let stage = crate::operators::paragraphs::ParagraphStage { memory, ..stage.clone() };
+    on_workers_of(&ROWS, workers, &Pages::new(), move |cx, _, owned, _| {
+        let cx = &mut cx.with(memory, cx.scratch());
         let sources: Vec<Arc<ParagraphsInMemory>> = weeks
             .iter()
             .map(|week| {
@@ -167,20 +167,20 @@ fn run(workers: usize, memory: u64, weeks: &[Week], from: usize, former: &[Vec<L
             .collect();
         let hosts =
             |week: &Week| -> Vec<u64> { owned.docs().map(|doc| week.hosts.get(&doc).copied().unwrap_or(0)).collect() };
-        let mut lifetimes = Lifetimes::new(&stage.scratch.join("events"), SHARDS, 500);
+        let mut lifetimes = Lifetimes::new(&cx.scratch().join("events"), SHARDS, 500);
         let mut last = (Vec::new(), Vec::new());
         for week in from + 1..weeks.len() {
             let [before, now] = [week - 1, week].map(|week| sets_of_pages(owned, &sources[week]).unwrap());
             let of_hosts = [week - 1, week].map(|week| hosts(&weeks[week]));
             let two = TwoWeeks { sets: [&before, &now], hosts: Some([&of_hosts[0], &of_hosts[1]]) };
             let sources = [&sources[week - 1], &sources[week]];
-            let found = held_paragraphs(worker, &stage, owned, sources, two)?;
-            lifetimes.add(worker, &stage, [week as i32 - 1, week as i32], &found.events)?;
-            last = births(worker, &stage, owned, sources, two, found.held)?;
+            let found = held_paragraphs(cx, owned, sources, two)?;
+            lifetimes.add(cx, [week as i32 - 1, week as i32], &found.events)?;
+            last = births(cx, owned, sources, two, found.held)?;
         }
         let folder = tempfile::tempdir()?;
         let mut files = Vec::new();
-        for (shard, of_shard) in (0..).zip(&former).skip(worker.index()).step_by(worker.peers()) {
+        for (shard, of_shard) in (0..).zip(&former).skip(cx.index()).step_by(cx.peers()) {
             let path = folder.path().join(format!("{shard}.parquet"));
             let mut writer: Writer<LifetimeRow> = Writer::create(&path)?;
             of_shard.iter().try_for_each(|lifetime| writer.push((*lifetime).into()))?;

@@ -149,7 +149,7 @@ enum CrawlRecord {
     /// A capture, for the owner of its shard.
     Answer(Box<Capture>),
     /// A download that failed, for the owner of its shard.
-    Failed(FailedDownload),
+    Failed(Box<FailedDownload>),
     /// A bad record, for the commit.
     Bad(BadRecord),
 }
@@ -160,7 +160,7 @@ pub struct Crawled<'scope> {
     pub captures: StreamVec<'scope, u64, Box<Capture>>,
     /// Rows: the downloads that failed, for the owners of their shards.
     pub failed: BlockStream<'scope>,
-    /// Rows: the [`WaveNote`]s of bad records and of the counts of each wave, for worker 0.
+    /// Rows: the `WaveNote`s of bad records and of the counts of each wave, for worker 0.
     pub notes: BlockStream<'scope>,
 }
 
@@ -350,17 +350,18 @@ impl WavePart {
                 Item::Failed(failure) => {
                     *self.counts.skipped.entry(failure_kind(input.format).into()).or_default() += 1;
                     self.watch.add_record(false, false);
-                    return Ok(failed(failure, file, ordinal)
-                        .map_or(ReadStep::OnlyCounted, |failed| ReadStep::Emit(CrawlRecord::Failed(failed))));
+                    return Ok(failed(failure, file, ordinal).map_or(ReadStep::OnlyCounted, |failed| {
+                        ReadStep::Emit(CrawlRecord::Failed(Box::new(failed)))
+                    }));
                 }
                 Item::Revisit(revisit) => {
                     self.counts.revisits += 1;
                     self.watch.add_record(false, false);
                     let is_by_url = self.plan.method.documents == DocumentKey::Url;
                     let revisit = is_by_url.then(|| revisited(*revisit, file, ordinal)).flatten();
-                    return Ok(
-                        revisit.map_or(ReadStep::OnlyCounted, |revisit| ReadStep::Emit(CrawlRecord::Failed(revisit)))
-                    );
+                    return Ok(revisit.map_or(ReadStep::OnlyCounted, |revisit| {
+                        ReadStep::Emit(CrawlRecord::Failed(Box::new(revisit)))
+                    }));
                 }
                 Item::Skip(skipped) => {
                     *self.counts.skipped.entry(skip_kind(skipped.why).into()).or_default() += 1;

@@ -145,6 +145,7 @@ impl WaveDealer {
 mod tests {
     use super::super::unread::NextPiece;
     use super::*;
+    use crate::operators::exchange::{Context, install};
     use crate::plan::tests::plan;
     use crate::readers::InputPiece;
 
@@ -181,13 +182,14 @@ mod tests {
         let of_processes: Vec<Arc<UnreadPieces>> =
             (0..plan.processes).map(|_| Arc::new(UnreadPieces::new(plan.workers, 0..plan.waves.len()))).collect();
         let workers = timely::execute(timely::Config::process(plan.peers()), move |worker| {
-            let unread = &of_processes[worker.index() / plan.workers];
-            worker.dataflow::<u64, _, _>(|scope| deal(scope, &plan, unread, &Arc::default()));
+            let cx = &mut Context::alone(worker);
+            let unread = &of_processes[cx.index() / plan.workers];
+            install(cx, |scope| deal(scope, &plan, unread, &Arc::default()));
             let (mut taken, mut wave) = (Vec::new(), 0);
             while wave < plan.waves.len() {
                 match unread.take(wave) {
                     NextPiece::Piece(piece) => taken.push((wave, piece)),
-                    NextPiece::NotYet => _ = worker.step_or_park(Some(LOOK)),
+                    NextPiece::NotYet => _ = cx.worker().step_or_park(Some(LOOK)),
                     NextPiece::End => wave += 1,
                 }
             }

@@ -53,7 +53,7 @@ pub struct WaveSegments {
     pub rejected: Vec<BadRecord>,
 }
 
-/// Writes the segments of every wave from `first_wave` on. Each worker emits one [`WaveSegments`] for every wave, once its
+/// Writes the segments of every wave from `first_wave` on. Each worker emits one `WaveSegments` for every wave, once its
 /// segments are durable.
 ///
 /// `done` are the segments of the waves before `first_wave`, which an earlier run committed.

@@ -9,13 +9,11 @@ use std::rc::Rc;
 use anyhow::{Result, ensure};
 use arrow_array::{Int64Array, StringArray};
 use bytemuck::{Pod, Zeroable};
-use timely::worker::Worker;
 
-use super::MirrorStage;
 use super::counts::sum_over_workers;
 use super::host_name::HostName;
 use super::pairs::PairTable;
-use crate::operators::exchange::{BlockOf, Dealer, Keyed, all_gather, by_group};
+use crate::operators::exchange::{BlockOf, Context, Dealer, Keyed, by_group};
 use crate::records::checksum;
 use crate::state::History;
 use crate::structures::Ownership;
@@ -42,13 +40,12 @@ impl Keyed for ClusterPage {
 
 /// Counts for each pair how many pages of its second host match a page of the first one in the same cluster: in the last arc of the path, in
 /// the last two, three and four (or in all, if there are fewer), and in the whole path. The query does not count. Returns the counts by
-/// number of the pair, and the text of the hosts' names by number, at every worker.
+/// number of the pair, and the text of the hosts' names by number, at every cx.
 ///
 /// # Errors
 /// If a file cannot be read or written, two hosts have the same [`HostName`], or a worker of this process failed.
 pub fn confirm(
-    worker: &mut Worker,
-    stage: &MirrorStage,
+    cx: &mut Context,
     history: &History,
     number: usize,
     owned: &Ownership,
@@ -92,10 +89,10 @@ pub fn confirm(
             });
         }
     };
-    by_group(worker, &stage.grouping(), "Confirm", pages, each, |_: BlockOf<u8>| {})?;
-    let matches = sum_over_workers(worker, stage, matches.take())?;
+    by_group(cx, "Confirm", pages, each, |_: BlockOf<u8>| {})?;
+    let matches = sum_over_workers(cx, matches.take())?;
     let mut texts = vec![String::new(); table.hosts.len()];
-    for (number, name) in all_gather(worker, names.into_iter().collect(), &stage.watch)? {
+    for (number, name) in cx.sorted(names.into_iter().collect())? {
         let text = &mut texts[number as usize];
         ensure!(
             text.is_empty() || *text == name,

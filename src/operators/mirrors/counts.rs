@@ -6,13 +6,12 @@ use std::rc::Rc;
 use anyhow::Result;
 use bytemuck::{Pod, Zeroable};
 use serde::{Deserialize, Serialize};
-use timely::worker::Worker;
 
 use super::MirrorStage;
 use super::entries::{Counting, Entry, entries};
 use super::hosts::Hosts;
 use super::pairs::PairTable;
-use crate::operators::exchange::{BlockOf, Dealer, all_gather, all_to_all, by_group};
+use crate::operators::exchange::{BlockOf, Context, Dealer, all_to_all, by_group};
 
 /// What the two hosts of a pair have in common.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Pod, Zeroable, Serialize, Deserialize)]
@@ -44,7 +43,7 @@ impl PairCounts {
 /// # Errors
 /// If a file cannot be read or written, or a worker of this process failed.
 pub fn count(
-    worker: &mut Worker,
+    cx: &mut Context,
     stage: &MirrorStage,
     hosts: &Hosts,
     counting: Counting,
@@ -68,8 +67,8 @@ pub fn count(
             });
         }
     };
-    by_group(worker, &stage.grouping(), "Count", entries(hosts, stage.least), each, |_: BlockOf<u8>| {})?;
-    sum_over_workers(worker, stage, counts.take())
+    by_group(cx, "Count", entries(hosts, stage.least), each, |_: BlockOf<u8>| {})?;
+    sum_over_workers(cx, counts.take())
 }
 
 /// The hosts of a cluster that are in pairs.
@@ -105,30 +104,26 @@ impl Present {
 ///
 /// # Errors
 /// If a worker of this process failed.
-pub(super) fn sum_over_workers<C: Pod + Default>(
-    worker: &mut Worker,
-    stage: &MirrorStage,
-    counts: Vec<C>,
-) -> Result<Vec<C>> {
-    let peers = worker.peers();
+pub(super) fn sum_over_workers<C: Pod + Default>(cx: &mut Context, counts: Vec<C>) -> Result<Vec<C>> {
+    let peers = cx.peers();
     let words: &[[u64; COUNTS]] = bytemuck::cast_slice(&counts);
-    let mut dealer = Dealer::new(worker.index(), peers, &stage.watch);
+    let mut dealer = cx.dealer();
     for (place, own) in words.iter().enumerate().filter(|(_, own)| **own != [0; COUNTS]) {
         dealer.deal((place % peers) as u64, PartOfSum { place: place as u64, counts: *own });
     }
     let mut own: Vec<[u64; COUNTS]> = vec![[0; COUNTS]; counts.len().div_ceil(peers)];
-    for block in all_to_all(worker, dealer, &stage.watch)? {
+    for block in all_to_all(cx, dealer)? {
         for part in block.records() {
             let sum = &mut own[part.place as usize / peers];
             sum.iter_mut().zip(part.counts).for_each(|(sum, count)| *sum += count);
         }
     }
-    let index = worker.index();
+    let index = cx.index();
     let sums = own.into_iter().enumerate().filter(|(_, sum)| *sum != [0; COUNTS]);
     let sums = sums.map(|(place, sum)| ((place * peers + index) as u64, sum)).collect();
     let mut all = vec![C::default(); counts.len()];
     let words: &mut [[u64; COUNTS]] = bytemuck::cast_slice_mut(&mut all);
-    all_gather(worker, sums, &stage.watch)?.into_iter().for_each(|(place, sum)| words[place as usize] = sum);
+    cx.sorted(sums)?.into_iter().for_each(|(place, sum)| words[place as usize] = sum);
     Ok(all)
 }
 

@@ -2,21 +2,18 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::sync::Arc;
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context as _, Result, bail, ensure};
 use arrow_array::{Array, StringArray};
 use bytemuck::{Pod, Zeroable};
-use timely::worker::Worker;
 
 use super::host_name::HostName;
-use crate::operators::exchange::{Dealer, all_to_all};
+use crate::operators::exchange::{Context, all_to_all};
 use crate::operators::host_pages::{PagesByHost, SINGLETONS, host_owner, pages_by_host};
 use crate::records::checksum;
 use crate::state::History;
 use crate::structures::{Ownership, Sums};
 use crate::tables::{DocumentRow, Scan, Table, field};
-use crate::watch::Watch;
 
 /// Some pages of a host in one cluster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -130,17 +127,16 @@ impl Hosts {
 /// # Errors
 /// If a file cannot be read (names it), or a worker of this process failed.
 pub fn own_hosts(
-    worker: &mut Worker,
+    cx: &mut Context,
     history: &History,
     number: usize,
     owned: &Ownership,
     list: Option<&AddressList>,
-    watch: &Arc<Watch>,
 ) -> Result<Hosts> {
-    let pages = pages_by_host(worker, history, number, owned, watch)?;
+    let pages = pages_by_host(cx, history, number, owned)?;
     let addresses = match list {
         Some(list) => list.0.clone(),
-        None => addresses_of_pages(worker, history, number, owned, watch)?,
+        None => addresses_of_pages(cx, history, number, owned)?,
     };
     Hosts::new(&pages, &addresses)
 }
@@ -155,11 +151,10 @@ struct AddressRecord {
 
 /// The addresses of the own hosts, from the pages of all workers.
 fn addresses_of_pages(
-    worker: &mut Worker,
+    cx: &mut Context,
     history: &History,
     number: usize,
     owned: &Ownership,
-    watch: &Arc<Watch>,
 ) -> Result<Vec<(u128, u64)>> {
     let mut read = Sums::default();
     let tables = history.tables(number);
@@ -175,13 +170,13 @@ fn addresses_of_pages(
             })?;
         }
     }
-    let peers = worker.peers();
-    let mut dealer = Dealer::new(worker.index(), peers, watch);
+    let peers = cx.peers();
+    let mut dealer = cx.dealer();
     for ((host, address), _) in read.finish() {
         dealer.deal(host_owner(host, peers), AddressRecord { host: [(host >> 64) as u64, host as u64], address });
     }
     let mut own: Vec<(u128, u64)> = Vec::new();
-    for block in all_to_all(worker, dealer, watch)? {
+    for block in all_to_all(cx, dealer)? {
         let host = |[high, low]: [u64; 2]| u128::from(high) << 64 | u128::from(low);
         own.extend(block.records().iter().map(|record| (host(record.host), record.address)));
     }

@@ -6,12 +6,10 @@ use std::rc::Rc;
 use anyhow::Result;
 use arrow_array::{Int64Array, StringArray};
 use bytemuck::{Pod, Zeroable};
-use timely::worker::Worker;
 
-use super::MirrorStage;
 use super::host_name::HostName;
 use super::pairs::PairTable;
-use crate::operators::exchange::{BlockOf, Dealer, Keyed, by_group};
+use crate::operators::exchange::{BlockOf, Context, Dealer, Keyed, by_group};
 use crate::records::DocId;
 use crate::state::History;
 use crate::structures::Ownership;
@@ -49,8 +47,7 @@ impl Keyed for PageOfMirror {
 /// # Errors
 /// If a file cannot be read or written, or a worker of this process failed.
 pub fn mirrored(
-    worker: &mut Worker,
-    stage: &MirrorStage,
+    cx: &mut Context,
     history: &History,
     number: usize,
     owned: &Ownership,
@@ -68,7 +65,7 @@ pub fn mirrored(
                 for row in (0..batch.num_rows()).filter(|row| sizes.value(*row) > 1) {
                     if let Some(host) = table.number(HostName::of(hosts.value(row))) {
                         let (cluster, number) = (roots.value(row) as u64, docs.len() as u64);
-                        pages.push(PageOfMirror { cluster, host: host.into(), number, worker: worker.index() as u64 });
+                        pages.push(PageOfMirror { cluster, host: host.into(), number, worker: cx.index() as u64 });
                         docs.push(DocId::from_table(ids.value(row)));
                     }
                 }
@@ -98,7 +95,7 @@ pub fn mirrored(
             found.borrow_mut().extend(block.records().iter().map(page));
         }
     };
-    by_group(worker, &stage.grouping(), "Mirrored", pages, each, take)?;
+    by_group(cx, "Mirrored", pages, each, take)?;
     let mut found = found.take();
     found.sort_unstable();
     Ok(found)

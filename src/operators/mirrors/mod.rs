@@ -29,9 +29,6 @@ mod raw;
 mod redirects;
 mod shared;
 
-use std::path::PathBuf;
-use std::sync::Arc;
-
 pub use self::confirm::{MATCHES, confirm};
 pub use self::counts::{PairCounts, count};
 pub use self::entries::Counting;
@@ -43,11 +40,8 @@ pub use self::paths::{Lag, PathCounts, paths};
 pub use self::raw::{RawPairs, raw_pairs};
 pub use self::redirects::{RedirectedHost, redirected_hosts};
 pub use self::shared::{PageOfPlace, SharedPages, shared_pages};
-use crate::operators::InProcess;
-use crate::operators::exchange::GroupLimits;
 use crate::operators::set_join::Requirement;
 use crate::operators::set_join::SetJoinStage;
-use crate::watch::Watch;
 
 /// The parameters of the steps, for one worker.
 #[derive(Clone)]
@@ -58,22 +52,9 @@ pub struct MirrorStage {
     pub farm: u64,
     /// The most pairs of hosts to look at.
     pub max_pairs: u64,
-    /// Bytes for the records in flight.
-    pub memory: u64,
-    /// The folder to which they spill.
-    pub scratch: PathBuf,
-    /// What the workers of this process share.
-    pub shared: Arc<InProcess>,
-    /// Counts what is exchanged, and keeps the first failure of the process.
-    pub watch: Arc<Watch>,
 }
 
 impl MirrorStage {
-    /// What the exchanges of grouped records may use.
-    fn grouping(&self) -> GroupLimits {
-        GroupLimits { memory: self.memory, scratch: self.scratch.clone(), watch: self.watch.clone() }
-    }
-
     /// The join of hosts over clusters.
     fn join(&self) -> SetJoinStage {
         SetJoinStage {
@@ -84,10 +65,6 @@ impl MirrorStage {
             has_known: false,
             thorough: false,
             max_pairs: self.max_pairs,
-            memory: self.memory / 2,
-            scratch: self.scratch.clone(),
-            shared: self.shared.clone(),
-            watch: self.watch.clone(),
         }
     }
 }

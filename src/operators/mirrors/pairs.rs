@@ -5,13 +5,11 @@ use std::collections::BTreeSet;
 
 use anyhow::Result;
 use serde::{Deserialize, Serialize};
-use timely::worker::Worker;
 
 use super::host_name::HostName;
 use super::hosts::Hosts;
-use crate::operators::exchange::all_gather;
+use crate::operators::exchange::Context;
 use crate::structures::ByKey;
-use crate::watch::Watch;
 
 /// A host that is in a pair.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -44,11 +42,10 @@ impl PairTable {
     /// # Errors
     /// If a worker of this process failed.
     pub fn new(
-        worker: &mut Worker,
+        cx: &mut Context,
         hosts: &Hosts,
         pairs: impl IntoIterator<Item = (HostName, HostName)>,
         singles: impl IntoIterator<Item = HostName>,
-        watch: &Watch,
     ) -> Result<PairTable> {
         let pairs: Vec<(HostName, HostName)> = pairs.into_iter().collect();
         let names: BTreeSet<HostName> = pairs.iter().flat_map(|(a, b)| [*a, *b]).chain(singles).collect();
@@ -59,7 +56,7 @@ impl PairTable {
             addresses: host.addresses.len() as u32,
         });
         let own = own.collect();
-        Ok(PairTable::of(all_gather(worker, own, watch)?, &pairs))
+        Ok(PairTable::of(cx.sorted(own)?, &pairs))
     }
 
     /// The table of hosts in order, and of pairs of them.

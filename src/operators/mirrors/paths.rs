@@ -7,13 +7,11 @@ use std::rc::Rc;
 use anyhow::Result;
 use arrow_array::{Int64Array, StringArray};
 use bytemuck::{Pod, Zeroable};
-use timely::worker::Worker;
 
-use super::MirrorStage;
 use super::confirm::path_and_query;
 use super::host_name::HostName;
 use super::pairs::PairTable;
-use crate::operators::exchange::{BlockOf, Dealer, Keyed, all_gather, by_group};
+use crate::operators::exchange::{BlockOf, Context, Dealer, Keyed, by_group};
 use crate::records::checksum;
 use crate::state::History;
 use crate::structures::{Ownership, Sums};
@@ -65,13 +63,7 @@ pub struct PathCounts {
 ///
 /// # Errors
 /// If a file cannot be read or written, or a worker of this process failed.
-pub fn paths(
-    worker: &mut Worker,
-    stage: &MirrorStage,
-    history: &History,
-    owned: &Ownership,
-    table: &Rc<PairTable>,
-) -> Result<PathCounts> {
+pub fn paths(cx: &mut Context, history: &History, owned: &Ownership, table: &Rc<PairTable>) -> Result<PathCounts> {
     let mut pages = Vec::new();
     for week in 0..history.weeks.len() {
         for shard in owned.shards() {
@@ -94,16 +86,16 @@ pub fn paths(
             });
         }
     };
-    by_group(worker, &stage.grouping(), "Paths", pages, each, |_: BlockOf<u8>| {})?;
+    by_group(cx, "Paths", pages, each, |_: BlockOf<u8>| {})?;
     let Counters { common, of_host, lags } = counters.take();
     let mut counts = PathCounts::default();
-    for (key, count) in all_gather(worker, common.finish(), &stage.watch)? {
+    for (key, count) in cx.sorted(common.finish())? {
         *counts.common.entry(key).or_default() += count;
     }
-    for (key, count) in all_gather(worker, of_host.finish(), &stage.watch)? {
+    for (key, count) in cx.sorted(of_host.finish())? {
         *counts.of_host.entry(key).or_default() += count;
     }
-    for ((pair, from_second, weeks), count) in all_gather(worker, lags.finish(), &stage.watch)? {
+    for ((pair, from_second, weeks), count) in cx.sorted(lags.finish())? {
         *counts.lags.entry(Lag { pair, from_second, weeks }).or_default() += count;
     }
     Ok(counts)

@@ -11,13 +11,12 @@ use std::sync::Arc;
 
 use anyhow::{Result, ensure};
 use bytemuck::{Pod, Zeroable};
-use timely::worker::Worker;
 
 use super::MirrorStage;
 use super::entries::{Counting, Entry, entries};
 use super::host_name::HostName;
 use super::hosts::Hosts;
-use crate::operators::exchange::{BlockOf, Dealer, all_gather, all_to_all, by_group};
+use crate::operators::exchange::{BlockOf, Context, Dealer, all_to_all, by_group};
 use crate::operators::set_join::{Element, SetJoin, Sets, TooManyPairs, set_join};
 use crate::records::mix;
 use crate::structures::Sums;
@@ -39,15 +38,15 @@ pub struct RawPairs {
 ///
 /// # Errors
 /// [`TooManyPairs`]; if a file cannot be read or written, or a worker of this process failed.
-pub fn raw_pairs(worker: &mut Worker, stage: &MirrorStage, hosts: &Hosts, counting: Counting) -> Result<RawPairs> {
+pub fn raw_pairs(cx: &mut Context, stage: &MirrorStage, hosts: &Hosts, counting: Counting) -> Result<RawPairs> {
     match counting {
-        Counting::All => all_pairs(worker, stage, hosts),
-        Counting::First => pairs_of_first(worker, stage, hosts),
+        Counting::All => all_pairs(cx, stage, hosts),
+        Counting::First => pairs_of_first(cx, stage, hosts),
     }
 }
 
 /// Pairs of the first host of each cluster with the others, by the pages of the others.
-fn pairs_of_first(worker: &mut Worker, stage: &MirrorStage, hosts: &Hosts) -> Result<RawPairs> {
+fn pairs_of_first(cx: &mut Context, stage: &MirrorStage, hosts: &Hosts) -> Result<RawPairs> {
     let sums: Rc<RefCell<Sums<(HostName, HostName)>>> = Rc::default();
     let each = {
         let sums = sums.clone();
@@ -62,26 +61,26 @@ fn pairs_of_first(worker: &mut Worker, stage: &MirrorStage, hosts: &Hosts) -> Re
             }
         }
     };
-    by_group(worker, &stage.grouping(), "Stars", entries(hosts, stage.least), each, |_: BlockOf<u8>| {})?;
-    let peers = worker.peers();
-    let mut dealer = Dealer::new(worker.index(), peers, &stage.watch);
+    by_group(cx, "Stars", entries(hosts, stage.least), each, |_: BlockOf<u8>| {})?;
+    let peers = cx.peers();
+    let mut dealer = cx.dealer();
     for ((first, other), pages) in sums.take().finish() {
         dealer.deal(mix(first.0 ^ other.0.rotate_left(32)) % peers as u64, Counted { first, other, pages });
     }
     let mut sums = Sums::default();
-    for block in all_to_all(worker, dealer, &stage.watch)? {
+    for block in all_to_all(cx, dealer)? {
         block.records().iter().for_each(|counted| sums.add((counted.first, counted.other), counted.pages));
     }
     let enough = sums.finish().into_iter().filter(|(_, pages)| *pages >= stage.least.into());
     let mut raw = RawPairs::default();
-    for ((first, other), pages) in all_gather(worker, enough.collect(), &stage.watch)? {
+    for ((first, other), pages) in cx.sorted(enough.collect())? {
         if first == other {
             raw.auto.push((first, pages));
         } else {
             raw.pairs.push((first, other));
         }
     }
-    raw.check(stage)
+    raw.check(cx, stage)
 }
 
 /// What a worker counted for a host and the first one of its clusters.
@@ -94,7 +93,7 @@ struct Counted {
 }
 
 /// All pairs, by the set join.
-fn all_pairs(worker: &mut Worker, stage: &MirrorStage, hosts: &Hosts) -> Result<RawPairs> {
+fn all_pairs(cx: &mut Context, stage: &MirrorStage, hosts: &Hosts) -> Result<RawPairs> {
     let mut sets = Sets::default();
     let mut names = Vec::new();
     let mut set = Vec::new();
@@ -112,16 +111,16 @@ fn all_pairs(worker: &mut Worker, stage: &MirrorStage, hosts: &Hosts) -> Result<
             Ok(())
         }
     };
-    let joined = set_join(worker, &stage.join(), &Arc::new(sets), each)?;
-    let rows = Rows::gather(worker, stage, &joined, &names, hosts)?;
-    let listed = all_gather(worker, listed.take(), &stage.watch)?;
-    let mut raw = rows.pairs(&listed, stage)?;
+    let joined = set_join(&mut cx.with(cx.memory() / 2, cx.scratch()), &stage.join(), &Arc::new(sets), each)?;
+    let rows = Rows::gather(cx, &joined, &names, hosts)?;
+    let listed = cx.sorted(listed.take())?;
+    let mut raw = rows.pairs(cx, &listed, stage)?;
     let auto = |host: super::hosts::Host<'_>| {
         let pages = host.clustered - host.entries.len() as u64;
         (pages >= stage.least.into()).then_some((host.name, pages))
     };
-    raw.auto = all_gather(worker, hosts.iter().filter_map(auto).collect(), &stage.watch)?;
-    raw.check(stage)
+    raw.auto = cx.sorted(hosts.iter().filter_map(auto).collect())?;
+    raw.check(cx, stage)
 }
 
 /// The rows of a join that stand for several hosts, or are in a family; at every worker.
@@ -145,21 +144,15 @@ struct Member {
 }
 
 impl Rows {
-    fn gather(
-        worker: &mut Worker,
-        stage: &MirrorStage,
-        joined: &SetJoin,
-        names: &[HostName],
-        hosts: &Hosts,
-    ) -> Result<Rows> {
-        let mut dealer = Dealer::new(worker.index(), worker.peers(), &stage.watch);
+    fn gather(cx: &mut Context, joined: &SetJoin, names: &[HostName], hosts: &Hosts) -> Result<Rows> {
+        let mut dealer = cx.dealer();
         for (set, row) in joined.sets.iter().zip(&joined.row_of) {
             let name = names[*set as usize];
             let clustered = hosts.find(name).map_or(0, |host| host.clustered);
             dealer.deal(row.worker.into(), Member { row: row.number.into(), rank: u64::MAX - clustered, name });
         }
         let (mut members, mut cliques, mut families) = (Vec::new(), Vec::new(), Vec::new());
-        for block in all_to_all(worker, dealer, &stage.watch)? {
+        for block in all_to_all(cx, dealer)? {
             for member in block.records() {
                 let row = &joined.rows[member.row as usize];
                 if row.members > 1 || row.family.is_some() {
@@ -173,11 +166,11 @@ impl Rows {
             }
             families.extend(row.family.map(|family| (family, HostName(row.name))));
         }
-        let mut rows = Rows { cliques: all_gather(worker, cliques, &stage.watch)?, ..Rows::default() };
-        for (row, member) in all_gather(worker, members, &stage.watch)? {
+        let mut rows = Rows { cliques: cx.sorted(cliques)?, ..Rows::default() };
+        for (row, member) in cx.sorted(members)? {
             rows.members.entry(row).or_default().push(member);
         }
-        for (family, row) in all_gather(worker, families, &stage.watch)? {
+        for (family, row) in cx.sorted(families)? {
             rows.families.entry(family).or_default().push(row);
         }
         Ok(rows)
@@ -191,7 +184,7 @@ impl Rows {
     /// All pairs of hosts, but of farms those with their first host only.
     ///
     /// Equal hosts that are more than a farm has are one, too.
-    fn pairs(&self, listed: &[(HostName, HostName)], stage: &MirrorStage) -> Result<RawPairs> {
+    fn pairs(&self, cx: &Context, listed: &[(HostName, HostName)], stage: &MirrorStage) -> Result<RawPairs> {
         let mut raw = RawPairs::default();
         let square = |count: u64| count * count.saturating_sub(1) / 2;
         let star = |raw: &mut RawPairs, hosts: &[HostName]| {
@@ -208,7 +201,7 @@ impl Rows {
             } else {
                 let others = |place: usize| hosts[place + 1..].iter().map(move |other| (place, *other));
                 raw.pairs.extend((0..hosts.len()).flat_map(others).map(|(place, other)| (hosts[place], other)));
-                raw.check_size(stage)?;
+                raw.check_size(cx, stage)?;
             }
         }
         for rows in self.families.values() {
@@ -226,7 +219,7 @@ impl Rows {
             let of_a = &hosts_a[..parts[0]];
             raw.pairs.extend(of_a.iter().flat_map(|a| hosts_b[..parts[1]].iter().map(move |b| (*a, *b))));
             raw.farm_pairs += (hosts_a.len() * hosts_b.len() - parts[0] * parts[1]) as u64;
-            raw.check_size(stage)?;
+            raw.check_size(cx, stage)?;
         }
         raw.farm.sort_unstable();
         raw.farm.dedup();
@@ -251,20 +244,20 @@ const LEAST_MEMORY: u64 = 1 << 30;
 
 impl RawPairs {
     /// Checks that all workers can hold the pairs.
-    fn check_size(&self, stage: &MirrorStage) -> Result<()> {
+    fn check_size(&self, cx: &Context, stage: &MirrorStage) -> Result<()> {
         let (pairs, most) = (self.pairs.len() as u64, stage.max_pairs);
         if pairs > most {
             return Err(TooManyPairs { pairs, most, columns: Vec::new() }.into());
         }
         ensure!(
-            pairs * PAIR_BYTES <= stage.memory.max(LEAST_MEMORY),
+            pairs * PAIR_BYTES <= cx.memory().max(LEAST_MEMORY),
             "{pairs} pairs of hosts and more do not fit into memory: every worker has all of them, {PAIR_BYTES} bytes each"
         );
         Ok(())
     }
 
-    fn check(mut self, stage: &MirrorStage) -> Result<RawPairs> {
-        self.check_size(stage)?;
+    fn check(mut self, cx: &Context, stage: &MirrorStage) -> Result<RawPairs> {
+        self.check_size(cx, stage)?;
         self.pairs.iter_mut().for_each(|(a, b)| (*a, *b) = ((*a).min(*b), (*a).max(*b)));
         self.pairs.sort_unstable();
         self.pairs.dedup();

@@ -6,12 +6,11 @@ use anyhow::Result;
 use arrow_array::StringArray;
 use bytemuck::{Pod, Zeroable};
 use serde::{Deserialize, Serialize};
-use timely::worker::Worker;
 
 use super::MirrorStage;
 use super::host_name::HostName;
 use super::hosts::Hosts;
-use crate::operators::exchange::{Dealer, all_gather, all_to_all};
+use crate::operators::exchange::{Context, all_to_all};
 use crate::operators::host_pages::host_owner;
 use crate::records::checksum;
 use crate::state::History;
@@ -47,24 +46,24 @@ struct RedirectRecord {
 /// # Errors
 /// If a file cannot be read (names it), or a worker of this process failed.
 pub fn redirected_hosts(
-    worker: &mut Worker,
+    cx: &mut Context,
     stage: &MirrorStage,
     history: &History,
     number: usize,
     hosts: &Hosts,
 ) -> Result<Vec<RedirectedHost>> {
-    let (index, peers) = (worker.index(), worker.peers());
+    let (index, peers) = (cx.index(), cx.peers());
     let mut read = Sums::default();
     each_redirect(history, number, index, peers, |host, target| {
         read.add((checksum(host.as_bytes()), checksum(target.as_bytes())), 1);
     })?;
-    let mut dealer = Dealer::new(index, peers, &stage.watch);
+    let mut dealer = cx.dealer();
     let halves = |hash: u128| [(hash >> 64) as u64, hash as u64];
     for ((host, target), urls) in read.finish() {
         dealer.deal(host_owner(host, peers), RedirectRecord { host: halves(host), target: halves(target), urls });
     }
     let mut sums = Sums::default();
-    for block in all_to_all(worker, dealer, &stage.watch)? {
+    for block in all_to_all(cx, dealer)? {
         block.records().iter().for_each(|record| sums.add((record.host, record.target), record.urls));
     }
     let mut found = Vec::new();
@@ -79,7 +78,7 @@ pub fn redirected_hosts(
                 .map(|((host, target), urls)| (*host, *target, *urls, pages)),
         );
     }
-    let found = all_gather(worker, found, &stage.watch)?;
+    let found = cx.sorted(found)?;
     // The names of these hosts, from the workers that read their redirects.
     let wanted: BTreeSet<[u64; 2]> = found.iter().flat_map(|(host, target, ..)| [*host, *target]).collect();
     let mut names = BTreeSet::new();
@@ -93,8 +92,7 @@ pub fn redirected_hosts(
             }
         })?;
     }
-    let names: BTreeMap<[u64; 2], String> =
-        all_gather(worker, names.into_iter().collect(), &stage.watch)?.into_iter().collect();
+    let names: BTreeMap<[u64; 2], String> = cx.sorted(names.into_iter().collect())?.into_iter().collect();
     let text = |hash: [u64; 2]| names.get(&hash).cloned().unwrap_or_default();
     let host = |(host, target, urls, pages)| RedirectedHost { host: text(host), target: text(target), urls, pages };
     let mut hosts: Vec<RedirectedHost> = found.into_iter().map(host).collect();

@@ -7,10 +7,9 @@ use std::rc::Rc;
 use anyhow::Result;
 use bytemuck::{Pod, Zeroable};
 use serde::{Deserialize, Serialize};
-use timely::worker::Worker;
 
 use super::pairs::PairTable;
-use crate::operators::exchange::{BlockOf, Dealer, GroupLimits, Keyed, all_gather, by_group};
+use crate::operators::exchange::{BlockOf, Context, Dealer, Keyed, by_group};
 use crate::records::DocId;
 
 /// A page of a place that is in a pair.
@@ -46,8 +45,7 @@ pub struct SharedPages {
 /// # Errors
 /// If a file cannot be read or written, or a worker of this process failed.
 pub fn shared_pages(
-    worker: &mut Worker,
-    limits: &GroupLimits,
+    cx: &mut Context,
     pages: Vec<PageOfPlace>,
     table: &Rc<PairTable>,
 ) -> Result<BTreeMap<usize, SharedPages>> {
@@ -64,10 +62,10 @@ pub fn shared_pages(
             });
         }
     };
-    by_group(worker, limits, "Shared", pages, each, |_: BlockOf<u8>| {})?;
+    by_group(cx, "Shared", pages, each, |_: BlockOf<u8>| {})?;
     let own = found.take().into_iter().collect();
     let mut all = FoundPairs::new();
-    for (pair, of_worker) in all_gather(worker, own, &limits.watch)? {
+    for (pair, of_worker) in cx.sorted(own)? {
         add(&mut all, pair, of_worker);
     }
     Ok(all.into_iter().map(|(pair, (_, shared))| (pair, shared)).collect())

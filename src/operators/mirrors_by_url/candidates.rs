@@ -15,12 +15,11 @@ use std::rc::Rc;
 use anyhow::Result;
 use bytemuck::{Pod, Zeroable};
 use serde::{Deserialize, Serialize};
-use timely::worker::Worker;
 
 use super::features::HostFeature;
 use super::stage::UrlStage;
 use super::terms::FeatureKind;
-use crate::operators::exchange::{BlockOf, Dealer, Kept, Keyed, all_gather, by_group};
+use crate::operators::exchange::{BlockOf, Context, Dealer, Kept, Keyed, by_group};
 use crate::records::fold;
 
 /// What a weight of 1 is as a whole number.
@@ -76,10 +75,10 @@ fn score(weight: u64, urls: [u64; 2]) -> f64 {
 ///
 /// # Errors
 /// If a file cannot be read or written, or a worker of this process failed.
-pub fn candidates(worker: &mut Worker, stage: &UrlStage, features: Kept<HostFeature>) -> Result<(Vec<Candidate>, u64)> {
-    let common = Rc::new(RefCell::new(stage.kept::<CommonFeature>()));
+pub fn candidates(cx: &mut Context, stage: &UrlStage, features: Kept<HostFeature>) -> Result<(Vec<Candidate>, u64)> {
+    let common = Rc::new(RefCell::new(cx.kept::<CommonFeature>()));
     let each = {
-        let (common, watch, most) = (common.clone(), stage.watch.clone(), stage.most_hosts);
+        let (common, watch, most) = (common.clone(), cx.watch().clone(), stage.most_hosts);
         move |hosts: &[HostFeature], _: &mut Dealer<u8>| {
             if !(2..=most).contains(&hosts.len()) {
                 return;
@@ -96,8 +95,8 @@ pub fn candidates(worker: &mut Worker, stage: &UrlStage, features: Kept<HostFeat
             }
         }
     };
-    by_group(worker, &stage.grouping(), "Pairs", features, each, |_: BlockOf<u8>| {})?;
-    let common = common.replace(stage.kept());
+    by_group(cx, "Pairs", features, each, |_: BlockOf<u8>| {})?;
+    let common = common.replace(cx.kept());
     let best = Rc::new(RefCell::new((Vec::new(), 0u64)));
     let each = {
         let (best, most) = (best.clone(), stage.most_candidates);
@@ -119,13 +118,12 @@ pub fn candidates(worker: &mut Worker, stage: &UrlStage, features: Kept<HostFeat
             }
         }
     };
-    by_group(worker, &stage.grouping(), "Candidates", common, each, |_: BlockOf<u8>| {})?;
+    by_group(cx, "Candidates", common, each, |_: BlockOf<u8>| {})?;
     let (mut own, all) = best.take();
     keep_best(&mut own, stage.most_candidates);
-    let mut candidates = all_gather(worker, own, &stage.watch)?;
+    let mut candidates = cx.sorted(own)?;
     candidates.truncate(stage.most_candidates);
-    let all = all_gather(worker, vec![(worker.index(), all)], &stage.watch)?;
-    Ok((candidates, all.iter().map(|(_, count)| count).sum()))
+    Ok((candidates, cx.sum(all)?))
 }
 
 /// Drops all candidates except the best ones; their order changes.

@@ -16,16 +16,14 @@ use std::rc::Rc;
 use anyhow::{Result, bail};
 use bytemuck::{Pod, Zeroable};
 use serde::{Deserialize, Serialize};
-use timely::worker::Worker;
 
 use super::listed::{ListedPair, ListedPairs};
 use super::outcomes::{MirrorLevel, Outcome, OutcomeCounts};
 use super::pages::{Known, TestPages};
-use super::stage::UrlStage;
 use super::urls::{UrlName, text_hash};
 use crate::config::Unfetched;
 use crate::features::equal_features;
-use crate::operators::exchange::{Answerer, Asked, Asker, BlockOf, Dealer, Keyed, all_gather, ask, by_group};
+use crate::operators::exchange::{Answerer, Asked, Asker, BlockOf, Context, Dealer, Keyed, ask, by_group};
 use crate::records::{FeatureBits, fold};
 
 /// How pairs are tested.
@@ -151,14 +149,8 @@ struct UrlAnswer {
 ///
 /// # Errors
 /// If a file cannot be read or written, or a worker of this process failed.
-pub fn compare(
-    worker: &mut Worker,
-    stage: &UrlStage,
-    listed: &ListedPairs,
-    pages: TestPages,
-    rules: TestRules,
-) -> Result<Vec<TestedPair>> {
-    let own: Vec<usize> = (worker.index()..listed.pairs.len()).step_by(worker.peers()).collect();
+pub fn compare(cx: &mut Context, listed: &ListedPairs, pages: TestPages, rules: TestRules) -> Result<Vec<TestedPair>> {
+    let own: Vec<usize> = (cx.index()..listed.pairs.len()).step_by(cx.peers()).collect();
     let mut asked = Vec::new();
     for number in &own {
         let [a, b] = listed.pairs[*number].hosts;
@@ -168,7 +160,7 @@ pub fn compare(
     }
     asked.sort_unstable();
     asked.dedup();
-    let answers = look_up(worker, stage, &pages, &asked)?;
+    let answers = look_up(cx, &pages, &asked)?;
     let known = KnownUrls { asked, answers };
     let (mut tested, mut undecided) = (Vec::new(), Vec::new());
     for number in own {
@@ -195,7 +187,7 @@ pub fn compare(
         tested.push(TestedPair { number, have_pages, tests, counts, level: MirrorLevel::Few });
     }
     let places = undecided.iter().map(|(.., pages)| *pages).collect();
-    for ((pair, test, _), equal) in undecided.iter().zip(equal_of_pairs(worker, stage, pages, places, rules)?) {
+    for ((pair, test, _), equal) in undecided.iter().zip(equal_of_pairs(cx, pages, places, rules)?) {
         let test: &mut PathTest = &mut tested[*pair].tests[*test];
         (test.outcome, test.equal) = (rules.outcome(equal), Some(equal));
     }
@@ -203,7 +195,7 @@ pub fn compare(
         pair.tests.iter().for_each(|test| pair.counts.add(test.outcome));
         pair.level = if pair.have_pages { MirrorLevel::of(&pair.counts) } else { MirrorLevel::Few };
     }
-    all_gather(worker, tested, &stage.watch)
+    cx.sorted(tested)
 }
 
 /// The outcome of a test, if it shows without the features; else the places of the pages.
@@ -257,13 +249,8 @@ impl KnownUrls {
 }
 
 /// What is known of some URLs, by any worker.
-fn look_up(
-    worker: &mut Worker,
-    stage: &UrlStage,
-    pages: &TestPages,
-    asked: &[UrlName],
-) -> Result<Vec<Option<UrlAnswer>>> {
-    let from = worker.index() as u64;
+fn look_up(cx: &mut Context, pages: &TestPages, asked: &[UrlName]) -> Result<Vec<Option<UrlAnswer>>> {
+    let from = cx.index() as u64;
     let empty = UrlFact { from, ..UrlFact::zeroed() };
     let of_name = |UrlName { host, path }: UrlName| UrlFact { key: fold(&[host, path]), host, path, ..empty };
     let known = pages.known.iter().map(|(name, known)| match known {
@@ -300,7 +287,7 @@ fn look_up(
             block.records().iter().for_each(|answer| answers[answer.question as usize] = Some(*answer));
         }
     };
-    by_group(worker, &stage.grouping(), "Tests", facts, each, take)?;
+    by_group(cx, "Tests", facts, each, take)?;
     Ok(answers.take())
 }
 
@@ -314,17 +301,16 @@ struct PagePlace {
 
 /// The number of equal features of each pair of pages.
 fn equal_of_pairs(
-    worker: &mut Worker,
-    stage: &UrlStage,
+    cx: &mut Context,
     pages: TestPages,
     pairs: Vec<[PagePlace; 2]>,
     rules: TestRules,
 ) -> Result<Vec<u32>> {
-    let at_once = (stage.memory / (4 * 4 * rules.features.max(1) as u64)).clamp(1 << 6, 1 << 14) as usize;
-    let (equal, index) = (Vec::with_capacity(pairs.len()), worker.index() as u64);
+    let at_once = (cx.memory() / (4 * 4 * rules.features.max(1) as u64)).clamp(1 << 6, 1 << 14) as usize;
+    let (equal, index) = (Vec::with_capacity(pairs.len()), cx.index() as u64);
     let asker = FeatureAsker { pairs, equal, at_once, features: rules.features, index, read: BTreeMap::new() };
     let asker = Rc::new(RefCell::new(asker));
-    ask(worker, &asker, FeatureAnswerer { pages, questions: Vec::new() }, &stage.watch)?;
+    ask(cx, &asker, FeatureAnswerer { pages, questions: Vec::new() })?;
     Ok(std::mem::take(&mut asker.borrow_mut().equal))
 }
 

@@ -11,13 +11,12 @@ use std::rc::Rc;
 
 use anyhow::{Result, bail};
 use bytemuck::{Pod, Zeroable};
-use timely::worker::Worker;
 
 use super::hosts::SampledPath;
 use super::stage::UrlStage;
 use super::terms::{FeatureKind, Terms, whole_path};
 use super::urls::{UrlSource, check_same_host, host_and_path, text_hash};
-use crate::operators::exchange::{BlockOf, Dealer, Kept, Keyed, by_group};
+use crate::operators::exchange::{BlockOf, Context, Dealer, Kept, Keyed, by_group};
 
 /// A feature of a path of a host, on its way to the worker that counts how often the host has it.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Pod, Zeroable)]
@@ -68,14 +67,14 @@ pub struct SampledTexts {
 /// # Errors
 /// If URLs cannot be read, or changed since they were read first; if two hosts have the same hash; or a worker of this process failed.
 pub fn host_features(
-    worker: &mut Worker,
+    cx: &mut Context,
     stage: &UrlStage,
     source: &impl UrlSource,
     sample: &[SampledPath],
 ) -> Result<(Kept<HostFeature>, SampledTexts)> {
     let mut texts = SampledTexts::default();
-    let features = Rc::new(RefCell::new(stage.kept::<HostFeature>()));
-    let mut of_paths = stage.kept::<PathFeature>();
+    let features = Rc::new(RefCell::new(cx.kept::<HostFeature>()));
+    let mut of_paths = cx.kept::<PathFeature>();
     let (mut terms, mut found) = (Terms::default(), Vec::new());
     let (mut place, mut rest) = (0, sample.iter().peekable());
     source.each(&mut |url, _| {
@@ -115,7 +114,7 @@ pub fn host_features(
         bail!("the URLs changed while they were read: there are fewer than before");
     }
     let each = {
-        let (features, watch) = (features.clone(), stage.watch.clone());
+        let (features, watch) = (features.clone(), cx.watch().clone());
         move |of_host: &[PathFeature], _: &mut Dealer<u8>| {
             let twice = of_host.chunk_by(|a, b| a.feature == b.feature).filter(|paths| paths.len() > 1);
             let mut features = features.borrow_mut();
@@ -124,7 +123,7 @@ pub fn host_features(
             }
         }
     };
-    by_group(worker, &stage.grouping(), "Features", of_paths, each, |_: BlockOf<u8>| {})?;
-    let features = features.replace(stage.kept());
+    by_group(cx, "Features", of_paths, each, |_: BlockOf<u8>| {})?;
+    let features = features.replace(cx.kept());
     Ok((features, texts))
 }

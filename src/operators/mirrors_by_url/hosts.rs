@@ -17,12 +17,11 @@ use std::rc::Rc;
 use anyhow::Result;
 use bytemuck::{Pod, Zeroable};
 use serde::{Deserialize, Serialize};
-use timely::worker::Worker;
 
 use super::stage::UrlStage;
 use super::urls::{Namer, UrlName, UrlSource, UrlState, is_plain};
 use crate::operators::exchange::{
-    BlockOf, Dealer, Kept, KeyRanges, Keyed, Partition, RangeDealer, SpillBuffer, all_gather, by_group, by_key,
+    BlockOf, Context, Dealer, Kept, KeyRanges, Keyed, Partition, RangeDealer, SpillBuffer, by_group, by_key,
 };
 use crate::records::fold;
 
@@ -127,12 +126,12 @@ impl UrlCounts {
 /// # Errors
 /// If URLs cannot be read, or records not written; or a worker of this process failed.
 pub fn sampled_hosts(
-    worker: &mut Worker,
+    cx: &mut Context,
     stage: &UrlStage,
     source: &impl UrlSource,
 ) -> Result<(Vec<SampledPath>, UrlCounts)> {
     let mut own = UrlCounts::default();
-    let mut records = stage.kept();
+    let mut records = cx.kept();
     let (mut namer, mut recent) = (Namer::default(), vec![None; RECENT]);
     let lines = source.each(&mut |url, state| {
         let UrlName { host, path } = namer.name(url);
@@ -154,9 +153,9 @@ pub fn sampled_hosts(
     })?;
     own.refused = lines.refused;
     drop(recent);
-    let counts = all_gather(worker, vec![records.len() as u64], &stage.watch)?;
+    let counts = cx.sorted(vec![records.len() as u64])?;
     let all: u64 = counts.iter().sum();
-    let cut = KeyRanges::new(all, MOST_RECORDS, size_of::<UrlRecord>(), 1, worker.peers(), stage.memory);
+    let cut = KeyRanges::new(all, MOST_RECORDS, size_of::<UrlRecord>(), 1, cx.peers(), cx.memory());
     let records = Rc::new(records);
     let open = move || {
         let (records, mut block) = (records.clone(), 0);
@@ -168,7 +167,7 @@ pub fn sampled_hosts(
             Ok(block < records.blocks())
         }
     };
-    let found = Rc::new(RefCell::new((stage.kept::<HostPart>(), 0, 0)));
+    let found = Rc::new(RefCell::new((cx.kept::<HostPart>(), 0, 0)));
     let each = {
         let (found, most) = (found.clone(), stage.sample_size(all) as usize);
         let mut sorted: Vec<(UrlRecord, u32)> = Vec::new();
@@ -193,11 +192,11 @@ pub fn sampled_hosts(
             Ok(())
         }
     };
-    let waiting = SpillBuffer::new(&stage.scratch, stage.memory);
-    by_key(worker, "Urls", cut, waiting, &stage.watch, open, each, |_: BlockOf<u8>| {})?;
-    let (parts, urls, gone) = found.replace((stage.kept(), 0, 0));
+    let waiting = SpillBuffer::new(cx.scratch(), cx.memory());
+    by_key(cx, "Urls", cut, waiting, open, each, |_: BlockOf<u8>| {})?;
+    let (parts, urls, gone) = found.replace((cx.kept(), 0, 0));
     (own.urls, own.gone) = (urls, gone);
-    sample(worker, stage, parts, own)
+    sample(cx, stage, parts, own)
 }
 
 /// All bits of the records of a URL.
@@ -213,7 +212,7 @@ fn is_gone(of_url: &[(UrlRecord, u32)]) -> bool {
 
 /// Adds the parts of each host, and samples those that have enough URLs.
 fn sample(
-    worker: &mut Worker,
+    cx: &mut Context,
     stage: &UrlStage,
     parts: Kept<HostPart>,
     mut own: UrlCounts,
@@ -242,7 +241,7 @@ fn sample(
         let paths = paths.clone();
         move |block: BlockOf<SampledPath>| paths.borrow_mut().extend_from_slice(block.records())
     };
-    by_group(worker, &stage.grouping(), "Hosts", parts, each, take)?;
+    by_group(cx, "Hosts", parts, each, take)?;
     let mut paths = paths.take();
     paths.sort_unstable();
     (own.hosts, own.sampled) = *counts.borrow();

@@ -3,14 +3,12 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use anyhow::{Context, Result};
-use timely::worker::Worker;
+use anyhow::{Context as _, Result};
 
 use super::candidates::Candidate;
 use super::features::SampledTexts;
-use super::stage::UrlStage;
 use super::urls::{UrlName, check_same_host, text_hash};
-use crate::operators::exchange::all_gather;
+use crate::operators::exchange::Context;
 
 /// A host of a listed candidate.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -50,17 +48,12 @@ impl ListedPairs {
     ///
     /// # Errors
     /// If two hosts have the same hash, or a worker of this process failed.
-    pub fn gather(
-        worker: &mut Worker,
-        stage: &UrlStage,
-        candidates: &[Candidate],
-        texts: SampledTexts,
-    ) -> Result<ListedPairs> {
+    pub fn gather(cx: &mut Context, candidates: &[Candidate], texts: SampledTexts) -> Result<ListedPairs> {
         let urls: BTreeMap<u64, u64> =
             candidates.iter().flat_map(|candidate| candidate.hosts.into_iter().zip(candidate.urls)).collect();
         let names = texts.names.into_iter().filter(|(host, _)| urls.contains_key(host)).collect();
         let paths = texts.paths.into_iter().filter(|(host, ..)| urls.contains_key(host)).collect();
-        let (names, paths) = (all_gather(worker, names, &stage.watch)?, all_gather(worker, paths, &stage.watch)?);
+        let (names, paths) = (cx.sorted(names)?, cx.sorted(paths)?);
         let mut named: BTreeMap<u64, (String, bool)> = BTreeMap::new();
         for (host, (name, has_plain)) in names {
             let (known, is_plain) = named.entry(host).or_insert_with(|| (name.clone(), false));

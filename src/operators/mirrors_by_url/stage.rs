@@ -1,13 +1,6 @@
 //! The parameters of the steps, for one worker.
 
-use std::path::PathBuf;
-use std::sync::Arc;
-
-use bytemuck::Pod;
-
 use crate::config::MirrorsByUrl;
-use crate::operators::exchange::{GroupLimits, Kept};
-use crate::watch::Watch;
 
 /// The parameters of the steps, for one worker.
 #[derive(Clone)]
@@ -22,37 +15,18 @@ pub struct UrlStage {
     pub whole_paths: bool,
     /// The candidates that are listed, at most.
     pub most_candidates: usize,
-    /// Bytes for the records in flight.
-    pub memory: u64,
-    /// The folder to which they spill.
-    pub scratch: PathBuf,
-    /// Counts what is exchanged, and keeps the first failure of the process.
-    pub watch: Arc<Watch>,
 }
 
 impl UrlStage {
-    /// The parameters of a job, with `memory` bytes for records in flight, which spill to the folder `scratch`.
-    pub fn new(job: &MirrorsByUrl, memory: u64, scratch: PathBuf, watch: &Arc<Watch>) -> UrlStage {
+    /// The parameters of a job.
+    pub fn new(job: &MirrorsByUrl) -> UrlStage {
         UrlStage {
             least_urls: job.least_urls.get().into(),
             paths: job.paths.get().into(),
             most_hosts: job.most_hosts as usize,
             whole_paths: job.whole_paths,
             most_candidates: job.most_candidates.get() as usize,
-            memory,
-            scratch,
-            watch: watch.clone(),
         }
-    }
-
-    /// What the exchanges of grouped records may use.
-    pub fn grouping(&self) -> GroupLimits {
-        GroupLimits { memory: self.memory, scratch: self.scratch.clone(), watch: self.watch.clone() }
-    }
-
-    /// No records yet, of those that wait for a later step.
-    pub(super) fn kept<R: Pod>(&self) -> Kept<R> {
-        Kept::new(&self.scratch, self.memory)
     }
 
     /// The number of paths that are sampled of a host with this number of URLs: `paths`, and one more each time that the host has twice as
@@ -71,7 +45,7 @@ mod tests {
 
     #[test]
     fn samples_grow_by_one_path_each_time_a_host_doubles() {
-        let stage = UrlStage::new(&MirrorsByUrl::default(), 0, PathBuf::new(), &Arc::default());
+        let stage = UrlStage::new(&MirrorsByUrl::default());
         let sizes: Vec<u64> = [1, 99, 100, 199, 200, 400, 102_400].map(|urls| stage.sample_size(urls)).into();
         assert_eq!(sizes, [20, 20, 20, 20, 21, 22, 30]);
     }

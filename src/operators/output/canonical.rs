@@ -9,23 +9,19 @@
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
-use std::path::PathBuf;
 use std::rc::Rc;
-use std::sync::Arc;
 
-use anyhow::{Context, Result};
+use anyhow::{Context as _, Result};
 use arrow_array::{Array, Date32Array, Int64Array, RecordBatch, StringArray, TimestampMicrosecondArray};
 use bytemuck::{Pod, Zeroable};
-use timely::worker::Worker;
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::cluster_sizes::LevelClusters;
 use crate::config::{Candidate, Policy};
-use crate::operators::exchange::{BlockOf, Dealer, KeyRanges, Partition, RangeDealer, SpillBuffer, all_gather, by_key};
+use crate::operators::exchange::{BlockOf, Context, Dealer, KeyRanges, Partition, RangeDealer, SpillBuffer, by_key};
 use crate::records::{DocId, mix};
 use crate::structures::{Ownership, SparseDocs};
 use crate::tables::{RowGroups, Scan, field};
-use crate::watch::Watch;
 
 /// Records of a partition, at most: their sorting stays in the second-level cache.
 const MOST_RECORDS: u64 = 1 << 14;
@@ -39,12 +35,6 @@ pub struct CanonicalStage {
     pub policy: Policy,
     /// The numbers of the inputs by week and name, in their order.
     pub inputs: InputNumbers,
-    /// Bytes for the records in flight.
-    pub memory: u64,
-    /// The folder to which records spill.
-    pub scratch: PathBuf,
-    /// Counts what is exchanged, and keeps the first failure of the process.
-    pub watch: Arc<Watch>,
 }
 
 /// A document of a cluster, on its way to the others.
@@ -64,7 +54,7 @@ struct Member {
 /// # Errors
 /// If a file cannot be read or written (names it), or a worker of this process failed.
 pub fn canonical(
-    worker: &mut Worker,
+    cx: &mut Context,
     stage: &CanonicalStage,
     owned: &Ownership,
     similar: &LevelClusters,
@@ -77,9 +67,8 @@ pub fn canonical(
     // Those that are not in clusters are alone, if they are there.
     let alone: Vec<bool> =
         similar.roots.iter().map(|(doc, root)| doc == root && similar.sizes.members(root) == 1).collect();
-    let all = all_gather(worker, vec![(worker.index(), roots.len() as u64)], &stage.watch)?;
-    let all = all.iter().map(|(_, records)| records).sum();
-    let cut = KeyRanges::new(all, MOST_RECORDS, size_of::<Member>(), 1, worker.peers(), stage.memory);
+    let all = cx.sum(roots.len() as u64)?;
+    let cut = KeyRanges::new(all, MOST_RECORDS, size_of::<Member>(), 1, cx.peers(), cx.memory());
     let source =
         Rc::new(MemberSource { policy: stage.policy, inputs: stage.inputs.clone(), owned: owned.clone(), roots, rows });
     let open = move || {
@@ -87,7 +76,7 @@ pub fn canonical(
         move |dealer: &mut RangeDealer<'_, Member>| source.deal(&mut place, dealer)
     };
     let each = {
-        let (peers, mut members) = (worker.peers(), Vec::new());
+        let (peers, mut members) = (cx.peers(), Vec::new());
         move |partition: &Partition<'_, Member>, dealer: &mut Dealer<DocId>| {
             members.clear();
             partition.blocks(|block| members.extend_from_slice(block.records()))?;
@@ -106,8 +95,8 @@ pub fn canonical(
             block.records().iter().for_each(|doc| canonical[owned.index(*doc)] = true);
         }
     };
-    let waiting = SpillBuffer::new(&stage.scratch, stage.memory);
-    by_key(worker, "Canonical", cut, waiting, &stage.watch, open, each, take)?;
+    let waiting = SpillBuffer::new(cx.scratch(), cx.memory());
+    by_key(cx, "Canonical", cut, waiting, open, each, take)?;
     Ok(canonical.take())
 }
 

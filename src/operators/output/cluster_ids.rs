@@ -11,20 +11,17 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::rc::Rc;
-use std::sync::Arc;
 
 use anyhow::{Result, ensure};
 use bytemuck::{Pod, Zeroable};
-use timely::worker::Worker;
 
 use super::cluster_sizes::{ClusterSizes, LevelClusters};
 use super::overlaps::{Overlap, overlaps};
-use crate::operators::exchange::{Dealer, LocalAnswers, all_to_all, blocks, lookup};
+use crate::operators::exchange::{Context, LocalAnswers, all_to_all, blocks, lookup};
 use crate::operators::scan::PastClusters;
 use crate::records::DocId;
 use crate::structures::{Ownership, SparseDocs};
 use crate::tables::{ChangeRow, Event};
-use crate::watch::Watch;
 
 /// The ids of this week's clusters.
 pub struct ClusterIds {
@@ -67,63 +64,61 @@ pub enum IdSource<'a> {
 /// # Errors
 /// Where last week's table contradicts itself, or a worker of this process failed.
 pub fn cluster_ids(
-    worker: &mut Worker,
+    cx: &mut Context,
     owned: &Ownership,
     past: PastClusters,
     clusters: &LevelClusters,
     source: IdSource<'_>,
-    watch: &Arc<Watch>,
 ) -> Result<ClusterIds> {
     let pairs = clusters.roots.iter().enumerate().filter(|(_, (_, root))| clusters.is_cluster(*root));
     let pairs = pairs.filter_map(|(number, (_, root))| Some((past.names.get(number)?, root)));
     let pairs = pairs.map(|(id, root)| (id.to_table() as u64, root.to_table() as u64));
-    let overlaps = overlaps(worker, pairs, watch)?;
+    let overlaps = overlaps(cx, pairs)?;
 
     // At the owners of last week's ids.
-    let before = past_sizes(worker, past.clusters, watch)?;
+    let before = past_sizes(cx, past.clusters)?;
     let roots_of_ids = match source {
         IdSource::After(_) => BTreeMap::new(),
-        IdSource::As(ids) => roots_of_ids(worker, owned, ids, &clusters.sizes, watch)?,
+        IdSource::As(ids) => roots_of_ids(cx, owned, ids, &clusters.sizes)?,
     };
     let mut changes: BTreeMap<u32, Vec<ChangeRow>> = BTreeMap::new();
-    let claims = claims(worker, &before, &overlaps, &roots_of_ids, &mut changes, watch)?;
+    let claims = claims(cx, &before, &overlaps, &roots_of_ids, &mut changes)?;
 
     // At the owners of roots.
     let (own_ids, new_ids) = assign_ids(owned, &clusters.sizes, &claims, source, &mut changes);
     changes.values_mut().for_each(|rows| rows.sort_unstable());
 
-    let of_docs = ids_of_docs(worker, owned, clusters, own_ids, watch)?;
+    let of_docs = ids_of_docs(cx, owned, clusters, own_ids)?;
     Ok(ClusterIds { of_docs, new_ids: new_ids.into_iter().collect(), changes })
 }
 
 /// Sends the id and size of last week's clusters to the owners of the ids, and returns those received, in order.
-fn past_sizes(worker: &mut Worker, clusters: Vec<(DocId, u64)>, watch: &Arc<Watch>) -> Result<Vec<(DocId, u64)>> {
-    let peers = worker.peers();
-    let mut dealer = Dealer::new(worker.index(), peers, watch);
+fn past_sizes(cx: &mut Context, clusters: Vec<(DocId, u64)>) -> Result<Vec<(DocId, u64)>> {
+    let peers = cx.peers();
+    let mut dealer = cx.dealer();
     for (id, before) in clusters {
         dealer.deal(id.owner(peers) as u64, IdClaim { root: DocId::NONE, id, before, shared: 0, succeeds: 0 });
     }
     let mut sizes: Vec<(DocId, u64)> =
-        blocks(all_to_all(worker, dealer, watch)?).into_iter().map(|claim| (claim.id, claim.before)).collect();
+        blocks(all_to_all(cx, dealer)?).into_iter().map(|claim| (claim.id, claim.before)).collect();
     sizes.sort_unstable();
     Ok(sizes)
 }
 
 /// The root of the cluster that has each id now, at the owner of the id.
 fn roots_of_ids(
-    worker: &mut Worker,
+    cx: &mut Context,
     owned: &Ownership,
     ids: &SparseDocs,
     sizes: &ClusterSizes,
-    watch: &Arc<Watch>,
 ) -> Result<BTreeMap<DocId, DocId>> {
-    let peers = worker.peers();
-    let mut dealer = Dealer::new(worker.index(), peers, watch);
+    let peers = cx.peers();
+    let mut dealer = cx.dealer();
     for (root, _) in sizes.own_clusters() {
         let id = ids.get(owned.index(root)).unwrap_or(DocId::NONE);
         dealer.deal(id.owner(peers) as u64, IdClaim { root, id, before: 0, shared: 0, succeeds: 0 });
     }
-    let received = all_to_all(worker, dealer, watch)?;
+    let received = all_to_all(cx, dealer)?;
     Ok(received.iter().flat_map(|block| block.records()).map(|claim| (claim.id, claim.root)).collect())
 }
 
@@ -132,15 +127,14 @@ fn roots_of_ids(
 ///
 /// `overlaps` and `before` (id and size) are in the order of the ids.
 fn claims(
-    worker: &mut Worker,
+    cx: &mut Context,
     before: &[(DocId, u64)],
     overlaps: &[Overlap],
     roots_of_ids: &BTreeMap<DocId, DocId>,
     changes: &mut BTreeMap<u32, Vec<ChangeRow>>,
-    watch: &Arc<Watch>,
 ) -> Result<Vec<IdClaim>> {
-    let peers = worker.peers();
-    let mut dealer = Dealer::new(worker.index(), peers, watch);
+    let peers = cx.peers();
+    let mut dealer = cx.dealer();
     let mut rest = overlaps;
     for &(id, before) in before {
         let of_id = take_while(&mut rest, |overlap| overlap.a == id.to_table() as u64);
@@ -162,7 +156,7 @@ fn claims(
         }
     }
     ensure!(rest.is_empty(), "the table `clusters` of the week before has a cluster id without a root");
-    let mut claims = blocks(all_to_all(worker, dealer, watch)?);
+    let mut claims = blocks(all_to_all(cx, dealer)?);
     claims.sort_unstable();
     Ok(claims)
 }
@@ -221,11 +215,10 @@ fn change(claim: &IdClaim, id: DocId, members: u64) -> Option<ChangeRow> {
 /// Looks up the id of every own document's cluster at the owner of its root. `own_ids` are the ids of clusters with own
 /// roots, by the number of the root.
 fn ids_of_docs(
-    worker: &mut Worker,
+    cx: &mut Context,
     owned: &Ownership,
     clusters: &LevelClusters,
     own_ids: SparseDocs,
-    watch: &Arc<Watch>,
 ) -> Result<SparseDocs> {
     let (is_clustered, roots) = clusters.clustered().into_parts();
     let mut ids = vec![DocId::NONE; roots.len()];
@@ -235,8 +228,8 @@ fn ids_of_docs(
         (0..roots.len()).map(move |question| roots[question])
     };
     let id_of = move |root: usize| own_ids.get(root).unwrap_or(DocId::NONE);
-    let local = LocalAnswers::own(worker, move |root: usize| [id_of(root).to_table() as u64]);
-    lookup(worker, owned, questions, &local, watch, |question, [id]| ids[question] = DocId::from_table(id as i64))?;
+    let local = LocalAnswers::own(cx, move |root: usize| [id_of(root).to_table() as u64]);
+    lookup(cx, owned, questions, &local, |question, [id]| ids[question] = DocId::from_table(id as i64))?;
     Ok(SparseDocs::of_set(is_clustered, ids))
 }
 

@@ -6,16 +6,13 @@
 
 use std::collections::HashMap;
 use std::hash::BuildHasherDefault;
-use std::sync::Arc;
 
 use anyhow::Result;
 use bytemuck::{Pod, Zeroable};
-use timely::worker::Worker;
 
-use crate::operators::exchange::{Dealer, all_to_all};
+use crate::operators::exchange::{Context, all_to_all};
 use crate::records::{DocId, Level};
 use crate::structures::{DocHasher, DocMap, Ownership, RankBitmap, SparseDocs};
-use crate::watch::Watch;
 
 /// The clusters of one level: the root of every own document, and the size of each cluster.
 pub struct LevelClusters {
@@ -99,13 +96,8 @@ impl ClusterSizes {
 ///
 /// # Errors
 /// Where a worker of this process failed.
-pub fn cluster_sizes(
-    worker: &mut Worker,
-    owned: &Ownership,
-    roots: impl Iterator<Item = DocId>,
-    watch: &Arc<Watch>,
-) -> Result<ClusterSizes> {
-    let (index, peers) = (worker.index(), worker.peers());
+pub fn cluster_sizes(cx: &mut Context, owned: &Ownership, roots: impl Iterator<Item = DocId>) -> Result<ClusterSizes> {
+    let peers = cx.peers();
     let mut of_own_roots = vec![0u64; owned.len()];
     let mut own_parts: ByDoc<u64> = HashMap::default();
     for root in roots.filter(|root| *root != DocId::NONE) {
@@ -117,23 +109,23 @@ pub fn cluster_sizes(
     }
 
     // To the owners of the roots.
-    let mut dealer = Dealer::new(index, peers, watch);
+    let mut dealer = cx.dealer();
     for (root, members) in own_parts {
         dealer.deal(root.owner(peers) as u64, RootCount { root, members });
     }
-    let parts = all_to_all(worker, dealer, watch)?;
+    let parts = all_to_all(cx, dealer)?;
     for RootCount { root, members } in parts.iter().flat_map(|block| block.records()) {
         of_own_roots[owned.index(*root)] += members;
     }
 
     // And back to the senders.
-    let mut dealer = Dealer::new(index, peers, watch);
+    let mut dealer = cx.dealer();
     for block in parts {
         for RootCount { root, .. } in block.records() {
             dealer.deal(block.from.into(), RootCount { root: *root, members: of_own_roots[owned.index(*root)] });
         }
     }
-    let totals = all_to_all(worker, dealer, watch)?;
+    let totals = all_to_all(cx, dealer)?;
     let totals = totals.iter().flat_map(|block| block.records()).map(|total| (total.root, total.members));
     let of_other_roots = totals.collect();
     let numbers = |least: u64| {
@@ -167,9 +159,10 @@ mod tests {
         for workers in [1, 2, 4, 7] {
             let (root_of, expected) = (root_of.clone(), twin.clone());
             let guards = timely::execute(timely::Config::process(workers), move |worker| {
-                let owned = Ownership::new(worker.index(), worker.peers(), &rows);
+                let cx = &mut Context::alone(worker);
+                let owned = Ownership::new(cx.index(), cx.peers(), &rows);
                 let roots: Vec<DocId> = owned.docs().map(&root_of).collect();
-                let sizes = cluster_sizes(worker, &owned, roots.iter().copied(), &Arc::default()).unwrap();
+                let sizes = cluster_sizes(cx, &owned, roots.iter().copied()).unwrap();
                 for root in roots.into_iter().filter(|root| *root != DocId::NONE) {
                     assert_eq!(sizes.members(root), expected[&root], "{root}, {workers} workers");
                 }

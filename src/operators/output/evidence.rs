@@ -16,16 +16,16 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context as _, Result, bail};
 use bytemuck::{Pod, Zeroable};
 use timely::dataflow::Scope;
 use timely::dataflow::operators::probe::Handle;
 use timely::dataflow::operators::{FrontierNotificator, Probe};
-use timely::worker::Worker;
 
 use crate::features::equal_features;
 use crate::operators::exchange::{
-    Block, BlockOf, BlockStream, Dealer, RowDealer, bytes_of_rows, received, run_dataflow, source, unary_frontier,
+    Block, BlockOf, BlockStream, Context, Dealer, RowDealer, bytes_of_rows, received, run_dataflow, source,
+    unary_frontier,
 };
 use crate::operators::scan::{VectorBatch, Vectors};
 use crate::records::{DocId, FeatureBits};
@@ -92,17 +92,17 @@ struct SketchAnswer {
 /// # Errors
 /// Where a neighbour has no features, a segment cannot be read, or a worker of this process failed.
 pub fn evidence(
-    worker: &mut Worker,
+    cx: &mut Context,
     owned: &Ownership,
     neighbours: Vec<DocId>,
     open: impl Fn() -> Vectors + Clone + 'static,
     memory: u64,
-    watch: &Arc<Watch>,
 ) -> Result<Vec<Agreement>> {
+    let watch = &cx.watch().clone();
     let agreements = Rc::new(RefCell::new(vec![Agreement::default(); owned.len()]));
     let left = owned.docs().zip(&neighbours).filter(|(doc, neighbour)| doc != *neighbour).count();
-    let own = OwnSketches { vectors: open(), owned: owned.clone(), neighbours, left, peers: worker.peers() };
-    run_dataflow(worker, watch, |scope, probe| {
+    let own = OwnSketches { vectors: open(), owned: owned.clone(), neighbours, left, peers: cx.peers() };
+    run_dataflow(cx, |scope, probe| {
         let questions = send_sketches(scope, own, memory, probe.clone(), watch);
         let answers = compare_sketches(questions, open, watch);
         let (agreements, owned) = (agreements.clone(), owned.clone());

@@ -8,16 +8,14 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use anyhow::Result;
 use arrow_array::{Array, Int64Array, StringArray};
 use serde::{Deserialize, Serialize};
-use timely::worker::Worker;
 
 use super::cluster_sizes::LevelClusters;
-use crate::operators::exchange::all_gather;
+use crate::operators::exchange::Context;
 use crate::operators::scan::own_segments;
 use crate::records::{DocId, Level};
 use crate::state::{Journal, Unfinished};
 use crate::structures::{Ownership, SparseDocs};
 use crate::tables::{DocumentRow, LargestRow, Names, Scan, Table, field};
-use crate::watch::Watch;
 
 /// Clusters of each level in the table.
 const SHOWN: usize = 20;
@@ -32,26 +30,24 @@ type RankedCluster = (usize, u64, i64);
 /// # Errors
 /// Where a segment cannot be read, or a worker of this process failed.
 pub fn largest(
-    worker: &mut Worker,
+    cx: &mut Context,
     owned: &Ownership,
     levels: &[LevelClusters],
     cluster_ids: &SparseDocs,
     unfinished: &Unfinished,
     journal: &Journal,
-    watch: &Watch,
 ) -> Result<Vec<LargestRow>> {
-    let chosen = choose(worker, levels, watch)?;
+    let chosen = choose(cx, levels)?;
     let mut own = read_details(owned, levels, &chosen, unfinished, journal)?;
     for RootPage { doc, cluster_id, .. } in &mut own.pages {
         *cluster_id = cluster_ids.get(owned.index(*doc));
     }
-    let details =
-        ClusterDetails { hosts: all_gather(worker, own.hosts, watch)?, pages: all_gather(worker, own.pages, watch)? };
+    let details = ClusterDetails { hosts: cx.sorted(own.hosts)?, pages: cx.sorted(own.pages)? };
     Ok(rows(levels, &chosen, details))
 }
 
 /// The largest clusters of each level, by level and then by size.
-fn choose(worker: &mut Worker, levels: &[LevelClusters], watch: &Watch) -> Result<Vec<RankedCluster>> {
+fn choose(cx: &mut Context, levels: &[LevelClusters]) -> Result<Vec<RankedCluster>> {
     let mut own: Vec<RankedCluster> = Vec::new();
     for (level, clusters) in levels.iter().enumerate() {
         let of_level = clusters.sizes.own_clusters();
@@ -60,7 +56,7 @@ fn choose(worker: &mut Worker, levels: &[LevelClusters], watch: &Watch) -> Resul
         of_level.sort_unstable();
         own.extend(of_level.into_iter().take(SHOWN));
     }
-    let all = all_gather(worker, own, watch)?;
+    let all = cx.sorted(own)?;
     Ok(all.chunk_by(|a, b| a.0 == b.0).flat_map(|of_level| of_level.iter().take(SHOWN)).copied().collect())
 }
 

@@ -12,16 +12,14 @@ use std::sync::Arc;
 use anyhow::Result;
 use arrow_array::{Array, ArrayRef, Int64Array, StringArray};
 use bytemuck::{Pod, Zeroable};
-use timely::worker::Worker;
 
-use crate::operators::exchange::{Answerer, Asked, Asker, BlockOf, Dealer, ask};
+use crate::operators::exchange::{Answerer, Asked, Asker, BlockOf, Context, Dealer, ask};
 use crate::operators::scan::own_segments;
 use crate::plan::Plan;
 use crate::records::{DocId, KeyHash};
 use crate::state::{Journal, Segment, Unfinished, UrlIndex};
 use crate::structures::Ownership;
 use crate::tables::{FoundLinkRow, LinkRow, RowGroups, Scan, Table, Writer, field};
-use crate::watch::Watch;
 
 /// Bytes of a link in a round: its URL, its target and its question.
 const LINK_BYTES: u64 = 150;
@@ -48,19 +46,13 @@ struct LinkAnswer {
 ///
 /// # Errors
 /// Where a table cannot be read or written, or a worker of this process failed.
-pub fn links(
-    worker: &mut Worker,
-    plan: &Arc<Plan>,
-    journal: &Journal,
-    owned: &Ownership,
-    watch: &Arc<Watch>,
-) -> Result<()> {
+pub fn links(cx: &mut Context, plan: &Arc<Plan>, journal: &Journal, owned: &Ownership) -> Result<()> {
     let unfinished = plan.open_store().unfinished(plan.week);
     let mut segments = own_segments(journal, owned);
     segments.retain(|segment| segment.links > 0 && segment.origin.is_none());
     let links = OwnLinks {
-        index: worker.index() as u64,
-        peers: worker.peers() as u64,
+        index: cx.index() as u64,
+        peers: cx.peers() as u64,
         shards: plan.method.shards,
         round_rows: (plan.worker_memory / 2 / LINK_BYTES).max(1) as usize,
         unfinished: unfinished.clone(),
@@ -78,7 +70,7 @@ pub fn links(
         questions: Vec::new(),
     };
     let links = Rc::new(RefCell::new(links));
-    ask(worker, &links, targets, watch)?;
+    ask(cx, &links, targets)?;
     let writing = links.borrow_mut().writing.take();
     if let Some((_, writer)) = writing {
         writer.finish()?;

@@ -10,18 +10,15 @@
 
 use std::cell::RefCell;
 use std::rc::Rc;
-use std::sync::Arc;
 use std::time::Instant;
 
 use anyhow::Result;
 use bytemuck::{Pod, Zeroable};
 use timely::dataflow::operators::Probe;
-use timely::worker::Worker;
 
-use crate::operators::exchange::{BlockOf, Dealer, SLICE, received, run_dataflow, source};
+use crate::operators::exchange::{BlockOf, Context, SLICE, received, run_dataflow, source};
 use crate::records::DocId;
 use crate::structures::Sums;
-use crate::watch::Watch;
 
 /// Records that are dealt between two checks of the clock.
 const RECORDS: usize = 1 << 12;
@@ -44,18 +41,14 @@ pub struct Overlap {
 ///
 /// # Errors
 /// Where a worker of this process failed.
-pub fn overlaps(
-    worker: &mut Worker,
-    pairs: impl Iterator<Item = (u64, u64)>,
-    watch: &Arc<Watch>,
-) -> Result<Vec<Overlap>> {
-    let (index, peers) = (worker.index(), worker.peers());
+pub fn overlaps(cx: &mut Context, pairs: impl Iterator<Item = (u64, u64)>) -> Result<Vec<Overlap>> {
+    let peers = cx.peers();
     let mut own_counts = Sums::default();
     pairs.for_each(|pair| own_counts.add(pair, 1));
     let mut own_counts = own_counts.finish().into_iter();
     let sums: Rc<RefCell<Sums<(u64, u64)>>> = Rc::default();
-    run_dataflow(worker, watch, |scope, probe| {
-        let mut dealer = Dealer::new(index, peers, watch);
+    let mut dealer = cx.dealer();
+    run_dataflow(cx, |scope, probe| {
         let overlaps = source(scope, "Pairs", |capability, info| {
             let activator = scope.activator_for(info.address);
             let mut capability = Some(capability);
@@ -110,9 +103,10 @@ mod tests {
             pairs(documents).into_iter().for_each(|pair| *twin.entry(pair).or_default() += 1);
             for workers in [1, 2, 4, 7] {
                 let guards = timely::execute(timely::Config::process(workers), move |worker| {
-                    let (index, peers) = (worker.index(), worker.peers());
+                    let cx = &mut Context::alone(worker);
+                    let (index, peers) = (cx.index(), cx.peers());
                     let own = pairs(documents).into_iter().skip(index).step_by(peers);
-                    let own_overlaps = overlaps(worker, own, &Arc::default()).unwrap();
+                    let own_overlaps = overlaps(cx, own).unwrap();
                     assert!(own_overlaps.is_sorted());
                     assert!(own_overlaps.iter().all(|o| DocId::from_table(o.a as i64).owner(peers) == index));
                     own_overlaps

@@ -7,17 +7,13 @@
 //!
 //! Most centres have the same text in both weeks, and are not exchanged. Memory: 17 bytes for every known URL.
 
-use std::sync::Arc;
-
 use anyhow::Result;
 use bytemuck::{Pod, Zeroable};
-use timely::worker::Worker;
 
 use super::copies::Copies;
-use crate::operators::exchange::{Dealer, all_gather, all_to_all};
+use crate::operators::exchange::{Context, all_to_all};
 use crate::records::{DocId, Key};
 use crate::structures::Ownership;
-use crate::watch::Watch;
 
 /// The texts of the own pages of a week, by page; and the centre of each.
 pub struct CentresOfWeek<'a> {
@@ -74,13 +70,12 @@ struct TextInBoth {
 /// # Errors
 /// If a worker of this process failed.
 pub fn text_changes(
-    worker: &mut Worker,
+    cx: &mut Context,
     owned: &Ownership,
     then: &CentresOfWeek<'_>,
     now: &CentresOfWeek<'_>,
-    watch: &Arc<Watch>,
 ) -> Result<TextChanges> {
-    let (index, peers) = (worker.index(), worker.peers());
+    let (index, peers) = (cx.index(), cx.peers());
     let mut changes = TextChanges {
         renamed: vec![DocId::NONE; owned.len()],
         is_old: vec![false; owned.len()],
@@ -101,7 +96,7 @@ pub fn text_changes(
             (changes.renamed[page], changes.is_old[page]) = (*doc, true);
         }
     }
-    let mut dealer = Dealer::new(index, peers, watch);
+    let mut dealer = cx.dealer();
     for (week, of_week) in [then, now].into_iter().enumerate() {
         for (text, doc) in of_week.texts {
             let page = owned.index(*doc);
@@ -112,11 +107,11 @@ pub fn text_changes(
             }
         }
     }
-    let blocks = all_to_all(worker, dealer, watch)?;
+    let blocks = all_to_all(cx, dealer)?;
     let mut records: Vec<CentreOfText> = blocks.iter().flat_map(|block| block.records()).copied().collect();
     drop(blocks);
     records.sort_unstable();
-    let mut dealer = Dealer::new(index, peers, watch);
+    let mut dealer = cx.dealer();
     let mut differing = 0;
     for of_text in records.chunk_by(|a, b| a.text == b.text) {
         let [then, now] = of_text else {
@@ -129,7 +124,7 @@ pub fn text_changes(
             dealer.deal(now.from.into(), both);
         }
     }
-    for TextInBoth { then, now } in all_to_all(worker, dealer, watch)?.iter().flat_map(|block| block.records()) {
+    for TextInBoth { then, now } in all_to_all(cx, dealer)?.iter().flat_map(|block| block.records()) {
         if owned.has(*then) {
             changes.renamed[owned.index(*then)] = *now;
         }
@@ -138,7 +133,7 @@ pub fn text_changes(
         }
     }
     let texts = now.copies.pages.iter().filter(|pages| **pages > 0).count() as u64;
-    for (_, of_worker) in all_gather(worker, vec![(index, [differing, texts])], watch)? {
+    for of_worker in cx.concat(vec![[differing, texts]])? {
         changes.differing += of_worker[0];
         changes.texts += of_worker[1];
     }

@@ -1,18 +1,14 @@
 //! Copies: pages with one text. The smallest of them is the centre, which alone goes on (Shivakumar and Garcia-Molina 1998, section 3).
 
 use std::cell::RefCell;
-use std::path::Path;
 use std::rc::Rc;
-use std::sync::Arc;
 
 use anyhow::Result;
 use bytemuck::{Pod, Zeroable};
-use timely::worker::Worker;
 
-use crate::operators::exchange::{BlockOf, Dealer, KeyRanges, Partition, RangeDealer, SpillBuffer, all_gather, by_key};
+use crate::operators::exchange::{BlockOf, Context, Dealer, KeyRanges, Partition, RangeDealer, by_key};
 use crate::records::{DocId, Key};
 use crate::structures::Ownership;
-use crate::watch::Watch;
 
 /// Records of a partition, at most: their sorting stays in the second-level cache.
 const MOST_RECORDS: u64 = 1 << 14;
@@ -53,17 +49,9 @@ struct CentreRecord {
 ///
 /// # Errors
 /// If a worker of this process failed, or a file cannot be written.
-pub fn copies(
-    worker: &mut Worker,
-    owned: &Ownership,
-    texts: Vec<(u128, DocId)>,
-    memory: u64,
-    scratch: &Path,
-    watch: &Arc<Watch>,
-) -> Result<Copies> {
-    let own = vec![(worker.index(), texts.len() as u64)];
-    let all = all_gather(worker, own, watch)?.iter().map(|(_, own)| own).sum();
-    let cut = KeyRanges::new(all, MOST_RECORDS, size_of::<TextRecord>(), 1, worker.peers(), memory);
+pub fn copies(cx: &mut Context, owned: &Ownership, texts: Vec<(u128, DocId)>) -> Result<Copies> {
+    let all = cx.sum(texts.len() as u64)?;
+    let cut = KeyRanges::new(all, MOST_RECORDS, size_of::<TextRecord>(), 1, cx.peers(), cx.memory());
     let mut copies = Copies { centre: vec![DocId::NONE; owned.len()], pages: vec![0; owned.len()] };
     for (_, doc) in &texts {
         (copies.centre[owned.index(*doc)], copies.pages[owned.index(*doc)]) = (*doc, 1);
@@ -108,6 +96,6 @@ pub fn copies(
             }
         }
     };
-    by_key(worker, "Copies", cut, SpillBuffer::new(scratch, memory), watch, open, find, take)?;
+    by_key(cx, "Copies", cut, cx.spill_buffer(), open, find, take)?;
     Ok(copies.replace(Copies { centre: Vec::new(), pages: Vec::new() }))
 }

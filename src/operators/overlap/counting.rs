@@ -18,12 +18,11 @@ use std::rc::Rc;
 
 use anyhow::{Result, bail};
 use bytemuck::{Pod, Zeroable};
-use timely::worker::Worker;
 
 use super::pairs::{PairTables, SharedPair};
 use super::prefix::Found;
 use crate::operators::components::OwnForest;
-use crate::operators::exchange::{BlockOf, Dealer, KeyRanges, Partition, RangeDealer, all_gather, any, by_key};
+use crate::operators::exchange::{BlockOf, Context, Dealer, KeyRanges, Partition, RangeDealer, by_key};
 use crate::operators::set_join::{FrequentColumn, SetJoinStage, SetPass, SetSource, TooManyPairs};
 use crate::records::{DocId, fold, mix, spread};
 use crate::structures::{ExternalSort, Ownership};
@@ -72,7 +71,7 @@ impl CommonChunk {
 /// [`TooManyPairs`], at every worker, before a pair is made; or if sets or files cannot be read or written, or a worker of this process
 /// failed.
 pub fn counted_pairs<S: SetSource + Clone + 'static>(
-    worker: &mut Worker,
+    cx: &mut Context,
     stage: &SetJoinStage,
     source: &S,
     least: u32,
@@ -80,11 +79,10 @@ pub fn counted_pairs<S: SetSource + Clone + 'static>(
     tables: &mut PairTables,
     owned: &Ownership,
 ) -> Result<Found> {
-    let watch = &stage.watch;
     let elements = note_sizes(source, tables, owned)?;
-    let all = all_gather(worker, vec![(worker.index(), elements)], watch)?.iter().map(|(_, own)| own).sum();
-    let cut = KeyRanges::new(all, MOST_RECORDS, size_of::<ChunkRecord>(), 1, worker.peers(), stage.memory);
-    refuse_too_many(worker, stage, source, cut)?;
+    let all = cx.sum(elements)?;
+    let cut = KeyRanges::new(all, MOST_RECORDS, size_of::<ChunkRecord>(), 1, cx.peers(), cx.memory());
+    refuse_too_many(cx, stage, source, cut)?;
     let heavy = match coarse {
         None => None,
         Some(Coarse { bytes }) => {
@@ -98,7 +96,7 @@ pub fn counted_pairs<S: SetSource + Clone + 'static>(
                     Ok(())
                 }
             };
-            each_common_chunk(worker, stage, source, cut, count)?;
+            each_common_chunk(cx, source, cut, count)?;
             let counters = counters.take();
             let mut bits = vec![0u64; counters.len().div_ceil(64)];
             for (slot, _) in counters.iter().enumerate().filter(|(_, count)| **count >= least) {
@@ -107,8 +105,8 @@ pub fn counted_pairs<S: SetSource + Clone + 'static>(
             Some((bits, counters.len()))
         }
     };
-    let prefix = stage.scratch.join(format!("common-{}", worker.index()));
-    let sort = Rc::new(RefCell::new(ExternalSort::new(&prefix, stage.memory / 4)));
+    let prefix = cx.scratch().join(format!("common-{}", cx.index()));
+    let sort = Rc::new(RefCell::new(ExternalSort::new(&prefix, cx.memory() / 4)));
     let push = {
         let sort = sort.clone();
         move |common: CommonChunk| {
@@ -120,10 +118,10 @@ pub fn counted_pairs<S: SetSource + Clone + 'static>(
             if is_heavy { sort.borrow_mut().push(pair) } else { Ok(()) }
         }
     };
-    each_common_chunk(worker, stage, source, cut, push)?;
+    each_common_chunk(cx, source, cut, push)?;
     let sort = sort.replace(ExternalSort::new(&prefix, 0));
     let (mut sorted, mut forest, mut current) = (sort.sorted()?, OwnForest::default(), None::<SharedPair>);
-    let most = (stage.memory / IN_FLIGHT).max(1) as usize;
+    let most = (cx.memory() / IN_FLIGHT).max(1) as usize;
     loop {
         let (mut pairs, mut is_more) = (Vec::new(), true);
         while pairs.len() < most && is_more {
@@ -139,8 +137,8 @@ pub fn counted_pairs<S: SetSource + Clone + 'static>(
                 }
             }
         }
-        tables.add(worker, pairs, watch)?;
-        if !any(worker, is_more, watch)? {
+        tables.add(cx, pairs)?;
+        if !cx.any(is_more)? {
             return Ok(Found { edges: forest.into_edges(), ..Found::default() });
         }
     }
@@ -207,7 +205,7 @@ fn each_chunk(
 
 /// Counts the pairs of all chunks, and refuses too many.
 fn refuse_too_many<S: SetSource + Clone + 'static>(
-    worker: &mut Worker,
+    cx: &mut Context,
     stage: &SetJoinStage,
     source: &S,
     cut: KeyRanges,
@@ -228,11 +226,10 @@ fn refuse_too_many<S: SetSource + Clone + 'static>(
             })
         }
     };
-    by_key(worker, "Chunks", cut, stage.spill_buffer(), &stage.watch, open(source), find, |_: BlockOf<u8>| ())?;
+    by_key(cx, "Chunks", cut, cx.spill_buffer(), open(source), find, |_: BlockOf<u8>| ())?;
     let (sum, most) = counted.take();
-    let sums = all_gather(worker, vec![(worker.index(), sum)], &stage.watch)?;
-    let mut most = all_gather(worker, most.into_keys().collect(), &stage.watch)?;
-    let pairs = sums.iter().fold(0u64, |sum, (_, own)| sum.saturating_add(*own));
+    let pairs = cx.sum(sum)?;
+    let mut most = cx.sorted(most.into_keys().collect())?;
     if pairs > stage.max_pairs {
         most.reverse();
         most.truncate(NAMED);
@@ -244,13 +241,12 @@ fn refuse_too_many<S: SetSource + Clone + 'static>(
 
 /// Calls `each` with all pairs of all chunks, at the worker that owns the pair.
 fn each_common_chunk<S: SetSource + Clone + 'static>(
-    worker: &mut Worker,
-    stage: &SetJoinStage,
+    cx: &mut Context,
     source: &S,
     cut: KeyRanges,
     mut each: impl FnMut(CommonChunk) -> Result<()> + 'static,
 ) -> Result<()> {
-    let (peers, mut records) = (worker.peers() as u64, Vec::new());
+    let (peers, mut records) = (cx.peers() as u64, Vec::new());
     let find = move |partition: &Partition<'_, ChunkRecord>, dealer: &mut Dealer<CommonChunk>| {
         each_chunk(partition, &mut records, |units| {
             for (number, a) in units.iter().enumerate() {
@@ -261,10 +257,10 @@ fn each_common_chunk<S: SetSource + Clone + 'static>(
             }
         })
     };
-    let watch = stage.watch.clone();
+    let watch = cx.watch().clone();
     let take = move |block: BlockOf<CommonChunk>| {
         let taken = block.records().iter().try_for_each(|common| each(*common));
         watch.check(taken);
     };
-    by_key(worker, "Common", cut, stage.spill_buffer(), &stage.watch, open(source), find, take)
+    by_key(cx, "Common", cut, cx.spill_buffer(), open(source), find, take)
 }

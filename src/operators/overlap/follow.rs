@@ -17,10 +17,8 @@
 //! all edges: that takes a fortieth of such a run, and to follow them by differential dataflow would take more (SPEED.md, section 6).
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 use anyhow::Result;
-use timely::worker::Worker;
 
 use super::former::{FamilyIndex, FormerTables};
 use super::pairs::{Collection, FamilyMember, PairTables};
@@ -28,11 +26,10 @@ use super::prefix::{Found, prefix_pairs};
 use super::source::UnitSource;
 use crate::config::Chunking;
 use crate::operators::components::{OwnForest, edge};
-use crate::operators::exchange::all_gather;
+use crate::operators::exchange::Context;
 use crate::operators::set_join::SetJoinStage;
 use crate::records::DocId;
 use crate::structures::ByKey;
-use crate::watch::Watch;
 
 /// What a former run says of one chunking.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,15 +49,15 @@ pub struct FormerCounts {
 /// # Errors
 /// As [`prefix_pairs`]; or if the former tables are damaged.
 pub fn followed_pairs(
-    worker: &mut Worker,
+    cx: &mut Context,
     stage: &SetJoinStage,
     source: UnitSource,
     former: &FormerTables<'_>,
     counts: FormerCounts,
     tables: &mut PairTables,
 ) -> Result<Found> {
-    let (owned, watch) = (former.owned, former.watch);
-    let mut families = former.families(worker, counts.chunking, counts.families)?;
+    let owned = former.owned;
+    let mut families = former.families(cx, counts.chunking, counts.families)?;
     let mut number_of: ByKey<u64, u32> = families.numbers();
     let (mut joined, mut index) = (Vec::new(), FamilyIndex::new(&families.collections));
     let source = source.with_known(former.changes, |doc, chunks| match chunks {
@@ -74,12 +71,12 @@ pub fn followed_pairs(
     drop(index);
     families.members.extend(joined);
     let stage = SetJoinStage { has_known: true, ..stage.clone() };
-    let mut found = prefix_pairs(worker, &stage, &source, None, tables, owned)?;
+    let mut found = prefix_pairs(cx, &stage, &source, None, tables, owned)?;
     drop(source);
     let mut forest = OwnForest::default();
-    former.add_pairs(worker, counts.chunking, counts.pairs, tables, &mut forest)?;
+    former.add_pairs(cx, counts.chunking, counts.pairs, tables, &mut forest)?;
     found.edges.extend(forest.into_edges());
-    let names = present_names(worker, &families.members, watch)?;
+    let names = present_names(cx, &families.members)?;
     for member in families.members {
         if let Some(family) = names.get(&member.family).copied() {
             let [unit, first] = [member.unit, family].map(|doc| doc.to_table() as u64);
@@ -97,14 +94,14 @@ pub fn followed_pairs(
 }
 
 /// The smallest member of each family of at least two, by its former name; the same at every worker.
-fn present_names(worker: &mut Worker, members: &[FamilyMember], watch: &Arc<Watch>) -> Result<BTreeMap<DocId, DocId>> {
+fn present_names(cx: &mut Context, members: &[FamilyMember]) -> Result<BTreeMap<DocId, DocId>> {
     let mut own: BTreeMap<DocId, (DocId, u64)> = BTreeMap::new();
     for FamilyMember { unit, family, .. } in members {
         let (first, count) = own.entry(*family).or_insert((*unit, 0));
         (*first, *count) = ((*first).min(*unit), *count + 1);
     }
     let own = own.into_iter().map(|(family, (first, count))| (family, first, count)).collect();
-    let all: Vec<(DocId, DocId, u64)> = all_gather(worker, own, watch)?;
+    let all: Vec<(DocId, DocId, u64)> = cx.sorted(own)?;
     let whole = |parts: &[(DocId, DocId, u64)]| {
         let members: u64 = parts.iter().map(|part| part.2).sum();
         // Parts of a family are in the order of their first members.

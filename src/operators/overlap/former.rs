@@ -2,23 +2,20 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
-use std::sync::Arc;
 
 use anyhow::{Result, ensure};
 use arrow_array::{Float64Array, Int32Array, Int64Array, RecordBatch, StringArray};
 use bytemuck::{Pod, Zeroable};
-use timely::worker::Worker;
 
 use super::changes::TextChanges;
 use super::pairs::{Collection, FamilyMember, PairTables, SharedPair};
 use crate::config::Chunking;
 use crate::operators::components::OwnForest;
-use crate::operators::exchange::{Dealer, all_gather, all_to_all, any};
+use crate::operators::exchange::{Context, all_to_all};
 use crate::records::DocId;
 use crate::state::Results;
 use crate::structures::{ByKey, Ownership};
 use crate::tables::{FamilyChunkRow, FamilyRow, OverlapRow, Scan, Table, field};
-use crate::watch::Watch;
 
 /// Pairs of a round.
 const PAIRS: usize = 1 << 18;
@@ -31,8 +28,6 @@ pub struct FormerTables<'a> {
     pub owned: &'a Ownership,
     /// What changed since.
     pub changes: &'a TextChanges,
-    /// Counters, and failures.
-    pub watch: &'a Arc<Watch>,
 }
 
 /// A kept pair whose larger page has not its present name yet.
@@ -85,18 +80,18 @@ impl FormerTables<'_> {
     /// If a file cannot be read or lacks pairs, or a worker of this process failed.
     pub(super) fn add_pairs(
         &self,
-        worker: &mut Worker,
+        cx: &mut Context,
         chunking: Chunking,
         pairs: u64,
         tables: &mut PairTables,
         forest: &mut OwnForest,
     ) -> Result<()> {
-        let FormerTables { owned, changes, watch, .. } = self;
+        let FormerTables { owned, changes, .. } = self;
         let columns = ["chunking", "doc_a", "doc_b", "shared", "containment_a", "containment_b"];
         let (mut files, mut scan, mut read) = (self.files::<OverlapRow>().into_iter(), None, 0);
         let mut is_more = true;
-        while any(worker, is_more, watch)? {
-            let mut dealer = Dealer::new(worker.index(), worker.peers(), watch);
+        while cx.any(is_more)? {
+            let mut dealer = cx.dealer();
             let mut dealt = 0;
             while is_more && dealt < PAIRS {
                 if scan.is_none() {
@@ -123,12 +118,12 @@ impl FormerTables<'_> {
                         // A containment is the shared chunks over all.
                         let sizes = parts.map(|part| (f64::from(shared) / part.value(row)).round() as u32);
                         let pair = HalfRenamed { a, b, shared, sizes, _pad: 0 };
-                        dealer.deal(b.owner(worker.peers()) as u64, pair);
+                        dealer.deal(b.owner(cx.peers()) as u64, pair);
                     }
                 }
             }
             let mut kept = Vec::new();
-            for pair in all_to_all(worker, dealer, watch)?.iter().flat_map(|block| block.records()) {
+            for pair in all_to_all(cx, dealer)?.iter().flat_map(|block| block.records()) {
                 let b = changes.renamed[owned.index(pair.b)];
                 if b != DocId::NONE {
                     let [size_a, size_b] = pair.sizes;
@@ -138,9 +133,9 @@ impl FormerTables<'_> {
                     kept.push(SharedPair { a, b, shared: pair.shared, sizes, _pad: 0 });
                 }
             }
-            tables.add(worker, kept, watch)?;
+            tables.add(cx, kept)?;
         }
-        let all: u64 = all_gather(worker, vec![(worker.index(), read)], watch)?.iter().map(|(_, read)| read).sum();
+        let all: u64 = cx.sum(read)?;
         ensure!(
             all == pairs,
             "{} has {all} pairs of {}, and its summary says {pairs}: the tables are damaged. With `mode = \"full\"` they are not needed",
@@ -154,13 +149,8 @@ impl FormerTables<'_> {
     ///
     /// # Errors
     /// If a file cannot be read or lacks families, or a worker of this process failed.
-    pub(super) fn families(
-        &self,
-        worker: &mut Worker,
-        chunking: Chunking,
-        counted: [u64; 2],
-    ) -> Result<FormerFamilies> {
-        let FormerTables { owned, changes, watch, .. } = self;
+    pub(super) fn families(&self, cx: &mut Context, chunking: Chunking, counted: [u64; 2]) -> Result<FormerFamilies> {
+        let FormerTables { owned, changes, .. } = self;
         let mut chunks: BTreeMap<DocId, Vec<u64>> = BTreeMap::new();
         self.each_batch::<FamilyChunkRow>(&["chunking", "family", "chunk"], chunking, |batch, rows| {
             let columns: [&Int64Array; 2] = [field(batch, "family")?, field(batch, "chunk")?];
@@ -174,8 +164,8 @@ impl FormerTables<'_> {
             chunks.sort_unstable();
             Collection { family, chunks }
         });
-        let collections = all_gather(worker, own.collect(), watch)?;
-        let mut dealer = Dealer::new(worker.index(), worker.peers(), watch);
+        let collections = cx.sorted(own.collect())?;
+        let mut dealer = cx.dealer();
         let mut members_of: BTreeMap<DocId, u64> = BTreeMap::new();
         let mut is_whole = true;
         self.each_batch::<FamilyRow>(&["chunking", "family", "doc", "weight", "of"], chunking, |batch, rows| {
@@ -192,16 +182,16 @@ impl FormerTables<'_> {
                 if unit != DocId::NONE {
                     let [weight, of] = [weights, of].map(|column| column.value(row) as u32);
                     let member = FamilyMember { unit, family, weight, of };
-                    dealer.deal(unit.owner(worker.peers()) as u64, member);
+                    dealer.deal(unit.owner(cx.peers()) as u64, member);
                 }
             }
             Ok(())
         })?;
         let members: Vec<FamilyMember> =
-            all_to_all(worker, dealer, watch)?.iter().flat_map(|block| block.records()).copied().collect();
-        let own = members_of.into_iter().map(|(family, members)| (family, worker.index(), members)).collect();
-        let parts: Vec<(DocId, usize, u64)> = all_gather(worker, own, watch)?;
-        let is_whole = all_gather(worker, vec![is_whole], watch)?.into_iter().all(|is_whole| is_whole);
+            all_to_all(cx, dealer)?.iter().flat_map(|block| block.records()).copied().collect();
+        let own = members_of.into_iter().map(|(family, members)| (family, cx.index(), members)).collect();
+        let parts: Vec<(DocId, usize, u64)> = cx.sorted(own)?;
+        let is_whole = cx.sorted(vec![is_whole])?.into_iter().all(|is_whole| is_whole);
         let (mut families, mut pairs) = (0u64, 0u64);
         for of_family in parts.chunk_by(|a, b| a.0 == b.0) {
             let members: u64 = of_family.iter().map(|part| part.2).sum();

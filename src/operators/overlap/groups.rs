@@ -2,17 +2,14 @@
 
 use std::collections::{BTreeSet, HashMap};
 use std::rc::Rc;
-use std::sync::Arc;
 
 use anyhow::Result;
-use timely::worker::Worker;
 
 use super::units::Units;
 use crate::operators::components::component_roots;
-use crate::operators::exchange::{LocalAnswers, all_gather, lookup};
+use crate::operators::exchange::{Context, LocalAnswers, lookup};
 use crate::operators::output::cluster_sizes;
 use crate::records::{DocId, Edge};
-use crate::watch::Watch;
 
 /// The number of groups that are described.
 pub const LARGEST: usize = 20;
@@ -53,11 +50,11 @@ pub struct Group {
 ///
 /// # Errors
 /// If a worker of this process failed.
-pub fn groups(worker: &mut Worker, units: &Units, edges: Vec<Edge>, watch: &Arc<Watch>) -> Result<Groups> {
+pub fn groups(cx: &mut Context, units: &Units, edges: Vec<Edge>) -> Result<Groups> {
     let owned = &units.owned;
-    let mut roots = component_roots(worker, owned, edges, watch)?;
+    let mut roots = component_roots(cx, owned, edges)?;
     roots.iter_mut().zip(&units.pages).filter(|(_, pages)| **pages == 0).for_each(|(root, _)| *root = DocId::NONE);
-    let sizes = cluster_sizes(worker, owned, roots.iter().copied(), watch)?;
+    let sizes = cluster_sizes(cx, owned, roots.iter().copied())?;
     let members = |unit: usize| sizes.members(roots[unit]);
     let mut candidates: Vec<(u64, DocId)> =
         sizes.own_clusters().map(|(root, members)| (u64::MAX - members, root)).collect();
@@ -70,8 +67,8 @@ pub fn groups(worker: &mut Worker, units: &Units, edges: Vec<Edge>, watch: &Arc<
         sizes: units.numbers().map(members).collect(),
         count: sizes.of_own_roots().count() as u64,
         saved_bytes: others(units, &roots).map(|unit| units.bytes[unit]).sum(),
-        reasons: reasons(worker, units, &roots, watch)?,
-        largest: largest(worker, units, &roots, candidates, watch)?,
+        reasons: reasons(cx, units, &roots)?,
+        largest: largest(cx, units, &roots, candidates)?,
     })
 }
 
@@ -84,18 +81,18 @@ fn others(units: &Units, roots: &[DocId]) -> impl Iterator<Item = usize> {
 }
 
 /// Why own units are in the group of a smaller one.
-fn reasons(worker: &mut Worker, units: &Units, roots: &[DocId], watch: &Arc<Watch>) -> Result<[u64; 3]> {
+fn reasons(cx: &mut Context, units: &Units, roots: &[DocId]) -> Result<[u64; 3]> {
     let asked: Vec<usize> = others(units, roots).collect();
     let of_roots: Rc<Vec<DocId>> = Rc::new(asked.iter().map(|unit| roots[*unit]).collect());
     let facts: Vec<[u64; 2]> =
         (0..units.pages.len()).map(|unit| [units.host[unit], units.machines_of(unit).next().unwrap_or(0)]).collect();
-    let local = LocalAnswers::own(worker, move |unit: usize| facts[unit]);
+    let local = LocalAnswers::own(cx, move |unit: usize| facts[unit]);
     let questions = || {
         let of_roots = of_roots.clone();
         (0..of_roots.len()).map(move |place| of_roots[place])
     };
     let mut reasons = [0; 3];
-    lookup(worker, &units.owned, questions, &local, watch, |place, [host, machine]| {
+    lookup(cx, &units.owned, questions, &local, |place, [host, machine]| {
         let unit = asked[place];
         let reason = if units.host[unit] == host {
             0
@@ -109,15 +106,9 @@ fn reasons(worker: &mut Worker, units: &Units, roots: &[DocId], watch: &Arc<Watc
     Ok(reasons)
 }
 
-/// Describes the largest groups, from the largest of each worker.
-fn largest(
-    worker: &mut Worker,
-    units: &Units,
-    roots: &[DocId],
-    candidates: Vec<(u64, DocId)>,
-    watch: &Arc<Watch>,
-) -> Result<Vec<Group>> {
-    let mut chosen = all_gather(worker, candidates, watch)?;
+/// Describes the largest groups, from the largest of each cx.
+fn largest(cx: &mut Context, units: &Units, roots: &[DocId], candidates: Vec<(u64, DocId)>) -> Result<Vec<Group>> {
+    let mut chosen = cx.sorted(candidates)?;
     chosen.truncate(LARGEST);
     let places: HashMap<DocId, usize> = chosen.iter().enumerate().map(|(place, (_, root))| (*root, place)).collect();
     let (mut hosts, mut machines) = (BTreeSet::new(), BTreeSet::new());
@@ -128,11 +119,11 @@ fn largest(
         machines.extend(units.machines_of(unit).map(|machine| (place, machine)));
         own[place] = (own[place].0 + u64::from(units.pages[unit]), own[place].1.min(units.first[unit]));
     }
-    let index = worker.index();
+    let index = cx.index();
     let own = own.into_iter().enumerate().map(|(place, (pages, first))| (place, index, pages, first)).collect();
-    let parts = all_gather(worker, own, watch)?;
-    let mut hosts = all_gather(worker, hosts.into_iter().collect(), watch)?;
-    let mut machines = all_gather(worker, machines.into_iter().collect(), watch)?;
+    let parts = cx.sorted(own)?;
+    let mut hosts = cx.sorted(hosts.into_iter().collect())?;
+    let mut machines = cx.sorted(machines.into_iter().collect())?;
     hosts.dedup();
     machines.dedup();
     let of = |place: usize, all: &[(usize, u64)]| all.iter().filter(|(of, _)| *of == place).count() as u64;

@@ -9,13 +9,11 @@ use std::collections::BTreeMap;
 
 use anyhow::Result;
 use serde::{Deserialize, Serialize};
-use timely::worker::Worker;
 
 use super::units::{Units, hash_of};
-use crate::operators::exchange::{all_gather, send_rows};
+use crate::operators::exchange::{Context, send_rows};
 use crate::records::{DocId, KeyHash};
 use crate::structures::Ownership;
-use crate::watch::Watch;
 
 /// The pages of one host at one worker.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -62,19 +60,18 @@ impl HostPages {
 /// # Errors
 /// If a worker of this process failed.
 pub(super) fn number_hosts(
-    worker: &mut Worker,
+    cx: &mut Context,
     pages_owned: &Ownership,
     shards: u32,
     of_host: HostPages,
-    watch: &Watch,
 ) -> Result<Units> {
-    let (index, peers) = (worker.index(), worker.peers());
+    let (index, peers) = (cx.index(), cx.peers());
     let HostPages { hosts, pages } = of_host;
     let shard_of = |name: &str| KeyHash::of(name).shard(shards);
     let sent =
         hosts.into_values().map(|host| (shard_of(&host.name) as usize % peers, PagesOfHost { from: index, ..host }));
-    let mut received = send_rows(worker, sent.collect(), watch)?;
-    // By shard and name; then by worker.
+    let mut received = send_rows(cx, sent.collect())?;
+    // By shard and name; then by cx.
     received.sort_unstable_by(|a, b| (shard_of(&a.name), a).cmp(&(shard_of(&b.name), b)));
     let mut own_rows: Vec<(u32, u64)> = Vec::new();
     for of_shard in received.chunk_by(|a, b| shard_of(&a.name) == shard_of(&b.name)) {
@@ -82,7 +79,7 @@ pub(super) fn number_hosts(
         own_rows.push((shard_of(&of_shard[0].name), names as u64));
     }
     let mut rows = vec![0; shards as usize];
-    all_gather(worker, own_rows, watch)?.into_iter().for_each(|(shard, hosts)| rows[shard as usize] = hosts);
+    cx.sorted(own_rows)?.into_iter().for_each(|(shard, hosts)| rows[shard as usize] = hosts);
     let owned = Ownership::new(index, peers, &rows);
     let mut units = Units::new(owned.clone());
     let ids: Vec<DocId> = owned.docs().collect();
@@ -100,7 +97,7 @@ pub(super) fn number_hosts(
         answers.extend(parts.iter().map(|part| (part.from, (host, ids[unit].to_table() as u64))));
         units.names.push(parts[0].name.clone());
     }
-    let host_ids: BTreeMap<u64, u64> = send_rows(worker, answers, watch)?.into_iter().collect();
+    let host_ids: BTreeMap<u64, u64> = send_rows(cx, answers)?.into_iter().collect();
     units.host_of = vec![DocId::NONE; pages_owned.len()];
     for (doc, host) in pages {
         units.host_of[pages_owned.index(doc)] = DocId::from_table(host_ids[&host] as i64);

@@ -5,17 +5,15 @@ use std::fmt::Write as _;
 
 use anyhow::{Error, Result, anyhow};
 use arrow_array::{Int64Array, StringArray};
-use timely::worker::Worker;
 
 use super::units::Units;
 use crate::config::Chunking;
-use crate::operators::exchange::all_gather;
+use crate::operators::exchange::Context;
 use crate::operators::set_join::TooManyPairs;
 use crate::records::DocId;
 use crate::state::History;
 use crate::structures::Ownership;
 use crate::tables::{DocumentRow, Names, Scan, Table, field};
-use crate::watch::Watch;
 
 /// The URL and the title of a page.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -31,11 +29,10 @@ pub struct PageName {
 /// # Errors
 /// If a file cannot be read, or a worker of this process failed.
 pub fn page_names(
-    worker: &mut Worker,
+    cx: &mut Context,
     history: &History,
     owned: &Ownership,
     wanted: &[DocId],
-    watch: &Watch,
 ) -> Result<BTreeMap<DocId, PageName>> {
     let number = history.weeks.len() - 1;
     let tables = history.tables(number);
@@ -56,7 +53,7 @@ pub fn page_names(
             })?;
         }
     }
-    let all = all_gather(worker, own, watch)?;
+    let all = cx.sorted(own)?;
     Ok(all.into_iter().map(|(doc, url, title)| (doc, PageName { url, title })).collect())
 }
 
@@ -65,13 +62,12 @@ pub fn page_names(
 /// # Errors
 /// If a file cannot be read, or a worker of this process failed.
 pub fn refusal(
-    worker: &mut Worker,
+    cx: &mut Context,
     error: Error,
     chunking: Chunking,
     units: &Units,
     history: &History,
     owned: &Ownership,
-    watch: &Watch,
 ) -> Result<Error> {
     let too_many = match error.downcast::<TooManyPairs>() {
         Ok(too_many) => too_many,
@@ -81,9 +77,9 @@ pub fn refusal(
     // The first page of a unit names it.
     let own = examples.iter().filter(|unit| units.owned.has(**unit));
     let own = own.map(|unit| (*unit, units.first[units.owned.index(*unit)])).collect();
-    let first_of: BTreeMap<DocId, DocId> = all_gather(worker, own, watch)?.into_iter().collect();
+    let first_of: BTreeMap<DocId, DocId> = cx.sorted(own)?.into_iter().collect();
     let wanted: Vec<DocId> = first_of.values().copied().collect();
-    let names = page_names(worker, history, owned, &wanted, watch)?;
+    let names = page_names(cx, history, owned, &wanted)?;
     let mut text = format!(
         "too many pairs for the chunks `{}`: up to {}, and `max-pairs` allows {}",
         chunking.name(),

@@ -8,18 +8,15 @@
 //! Pairs come in rounds, so that few are in flight, and are sorted on disk beyond the memory for them.
 
 use std::path::Path;
-use std::sync::Arc;
 
 use anyhow::Result;
 use bytemuck::{Pod, Zeroable};
 use serde::{Deserialize, Serialize};
-use timely::worker::Worker;
 
 use super::units::Units;
-use crate::operators::exchange::{Dealer, all_to_all, send_rows};
+use crate::operators::exchange::{Context, all_to_all, send_rows};
 use crate::records::DocId;
 use crate::structures::{ByKey, ExternalSort, Ownership, Sortable, Sorted};
-use crate::watch::Watch;
 
 /// A pair of units that share enough chunks, on its way; `a < b`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Pod, Zeroable, Serialize, Deserialize)]
@@ -175,12 +172,12 @@ impl PairTables {
     ///
     /// # Errors
     /// If a file cannot be written, or a worker of this process failed.
-    pub fn add(&mut self, worker: &mut Worker, pairs: Vec<SharedPair>, watch: &Arc<Watch>) -> Result<()> {
-        let (index, peers) = (worker.index(), worker.peers());
-        let mut dealer = Dealer::new(index, peers, watch);
+    pub fn add(&mut self, cx: &mut Context, pairs: Vec<SharedPair>) -> Result<()> {
+        let peers = cx.peers();
+        let mut dealer = cx.dealer();
         pairs.into_iter().for_each(|pair| dealer.deal(pair.b.owner(peers) as u64, pair));
-        let to_larger = all_to_all(worker, dealer, watch)?;
-        let mut dealer = Dealer::new(index, peers, watch);
+        let to_larger = all_to_all(cx, dealer)?;
+        let mut dealer = cx.dealer();
         for pair in to_larger.iter().flat_map(|block| block.records()) {
             let b = self.owned.index(pair.b);
             let size = if pair.sizes[1] > 0 { pair.sizes[1] } else { self.sizes[b] };
@@ -188,8 +185,8 @@ impl PairTables {
             dealer.deal(pair.a.owner(peers) as u64, half);
         }
         drop(to_larger);
-        let to_smaller = all_to_all(worker, dealer, watch)?;
-        let mut dealer = Dealer::new(index, peers, watch);
+        let to_smaller = all_to_all(cx, dealer)?;
+        let mut dealer = cx.dealer();
         for HalfPair { pair, size, pages } in to_smaller.iter().flat_map(|block| block.records()).copied() {
             let SharedPair { a, b, shared, sizes: [known, _], .. } = pair;
             let unit = self.owned.index(a);
@@ -203,7 +200,7 @@ impl PairTables {
             }
         }
         drop(to_smaller);
-        for block in all_to_all(worker, dealer, watch)? {
+        for block in all_to_all(cx, dealer)? {
             for Partner { unit, pages } in block.records() {
                 self.partners[self.owned.index(*unit)] += pages;
             }
@@ -215,21 +212,16 @@ impl PairTables {
     ///
     /// # Errors
     /// If a file cannot be read, or a worker of this process failed.
-    pub fn sorted(
-        self,
-        worker: &mut Worker,
-        units: &Units,
-        watch: &Watch,
-    ) -> Result<(Sorted<UnitPair>, ByKey<u64, String>)> {
+    pub fn sorted(self, cx: &mut Context, units: &Units) -> Result<(Sorted<UnitPair>, ByKey<u64, String>)> {
         let mut names = ByKey::default();
         // All units are hosts, or none; a worker may have no host.
-        let (index, peers) = (worker.index(), worker.peers());
+        let (index, peers) = (cx.index(), cx.peers());
         let asked = self.names.unwrap_or_default().into_keys();
         let questions = asked.map(|host| (DocId::from_table(host as i64).owner(peers), (index, host))).collect();
-        let received = send_rows::<(usize, u64)>(worker, questions, watch)?;
+        let received = send_rows::<(usize, u64)>(cx, questions)?;
         let name = |host: u64| units.names[units.owned.index(DocId::from_table(host as i64))].clone();
         let answers = received.into_iter().map(|(from, host)| (from, (host, name(host)))).collect();
-        names.extend(send_rows::<(u64, String)>(worker, answers, watch)?);
+        names.extend(send_rows::<(u64, String)>(cx, answers)?);
         Ok((self.pairs.sorted()?, names))
     }
 }

@@ -20,11 +20,10 @@ use std::rc::Rc;
 use anyhow::Result;
 use bytemuck::{Pod, Zeroable};
 use serde::{Deserialize, Serialize};
-use timely::worker::Worker;
 
 use super::pairs::{Collection, FamilyMember, PairTables, SharedPair};
 use crate::operators::components::{OwnForest, edge};
-use crate::operators::exchange::{Dealer, all_gather, all_to_all, any, send_rows};
+use crate::operators::exchange::{Context, Dealer, all_to_all, send_rows};
 use crate::operators::set_join::{FrequentColumn, RowPair, SetJoin, SetJoinStage, SetSource, TooManyPairs, set_join};
 use crate::records::{DocId, Edge};
 use crate::structures::{ExternalSort, Ownership, Sortable};
@@ -95,15 +94,15 @@ struct Visitor {
 /// [`TooManyPairs`], at every worker, before a pair is listed; or if sets or files cannot be read or written, or a worker of this process
 /// failed.
 pub fn prefix_pairs<S: SetSource + Clone + 'static>(
-    worker: &mut Worker,
+    cx: &mut Context,
     stage: &SetJoinStage,
     source: &S,
     family: Option<u64>,
     tables: &mut PairTables,
     owned: &Ownership,
 ) -> Result<Found> {
-    let watch = stage.watch.clone();
-    let listed = ExternalSort::new(&stage.scratch.join(format!("rows-{}", worker.index())), stage.memory / 4);
+    let watch = cx.watch().clone();
+    let listed = ExternalSort::new(&cx.scratch().join(format!("rows-{}", cx.index())), cx.memory() / 4);
     let listed = Rc::new(RefCell::new((listed, UnitPairs::default(), OwnForest::default())));
     let each = {
         let listed = listed.clone();
@@ -118,12 +117,12 @@ pub fn prefix_pairs<S: SetSource + Clone + 'static>(
     };
     let stage =
         SetJoinStage { family: family.unwrap_or(u64::MAX), with_collections: family.is_some(), ..stage.clone() };
-    let joined = set_join(worker, &stage, source, each)?;
-    let none = ExternalSort::new(&stage.scratch.join("none"), 0);
+    let joined = set_join(cx, &stage, source, each)?;
+    let none = ExternalSort::new(&cx.scratch().join("none"), 0);
     let (rows, mut count, forest) = listed.replace((none, UnitPairs::default(), OwnForest::default()));
     let mut found = Found { edges: forest.into_edges(), ..Found::default() };
-    let members = RowMembers::gather(worker, source, stage.has_known, &joined, tables, owned, &watch)?;
-    let families = families(worker, &joined, &members, stage.family, &mut found, &watch)?;
+    let members = RowMembers::gather(cx, source, stage.has_known, &joined, tables, owned)?;
+    let families = families(cx, &joined, &members, stage.family, &mut found)?;
     // Rows whose own pairs are listed.
     let listed_rows: Vec<usize> = (0..joined.rows.len())
         .filter(|row| joined.rows[*row].members > 1 && joined.rows[*row].is_clique)
@@ -132,18 +131,18 @@ pub fn prefix_pairs<S: SetSource + Clone + 'static>(
     for row in listed_rows.iter().map(|row| joined.rows[*row]) {
         count.add(pairs_of(row.members.into()) - pairs_of(row.old.into()), row.members.into(), row.name);
     }
-    count.refuse_more(worker, stage.max_pairs, &watch)?;
-    found.families = family_members(worker, &members, families, &watch)?;
-    let peers = worker.peers();
+    count.refuse_more(cx, stage.max_pairs)?;
+    found.families = family_members(cx, &members, families)?;
+    let peers = cx.peers();
     let collections = std::mem::take(&mut found.collections).into_iter();
     let collections = collections.map(|collection| (collection.family.owner(peers), collection)).collect();
-    found.collections = send_rows(worker, collections, &watch)?;
+    found.collections = send_rows(cx, collections)?;
     found.collections.sort_unstable();
-    let expansion = Expansion { members: &members, most: (stage.memory / IN_FLIGHT).max(1), watch: &watch };
+    let expansion = Expansion { members: &members, most: (cx.memory() / IN_FLIGHT).max(1), watch: &watch };
     let mut rows = rows.sorted()?;
-    expansion.of_two_rows(worker, tables, || rows.record())?;
+    expansion.of_two_rows(cx, tables, || rows.record())?;
     let mut next = listed_rows.into_iter();
-    expansion.of_rows(worker, tables, || next.next().map(|row| (row, joined.rows[row].weight)))?;
+    expansion.of_rows(cx, tables, || next.next().map(|row| (row, joined.rows[row].weight)))?;
     Ok(found)
 }
 
@@ -171,11 +170,10 @@ impl UnitPairs {
     }
 
     /// Refuses to list more pairs than allowed.
-    fn refuse_more(self, worker: &mut Worker, most: u64, watch: &Watch) -> Result<()> {
-        let all = all_gather(worker, vec![(worker.index(), self.sum)], watch)?;
-        let pairs = all.iter().fold(0u64, |sum, (_, own)| sum.saturating_add(*own));
+    fn refuse_more(self, cx: &mut Context, most: u64) -> Result<()> {
+        let pairs = cx.sum(self.sum)?;
         if pairs > most {
-            let mut largest = all_gather(worker, self.most.into_iter().collect(), watch)?;
+            let mut largest = cx.sorted(self.most.into_iter().collect())?;
             largest.reverse();
             largest.truncate(NAMED);
             let column = |(pairs, holders, example)| FrequentColumn { pairs, holders, example };
@@ -195,22 +193,21 @@ struct RowMembers {
 impl RowMembers {
     /// Sends every unit to the worker of its row, and notes the sizes of own units.
     fn gather<S: SetSource>(
-        worker: &mut Worker,
+        cx: &mut Context,
         source: &S,
         has_known: bool,
         joined: &SetJoin,
         tables: &mut PairTables,
         owned: &Ownership,
-        watch: &std::sync::Arc<Watch>,
     ) -> Result<RowMembers> {
-        let mut dealer = Dealer::new(worker.index(), worker.peers(), watch);
+        let mut dealer = cx.dealer();
         for ((set, size), place) in joined.sets.iter().zip(&joined.sizes).zip(&joined.row_of) {
             let unit = DocId::from_table(source.name(*set as usize) as i64);
             tables.sizes[owned.index(unit)] = *size;
             let is_old = has_known && source.known(*set as usize).is_old;
             dealer.deal(place.worker.into(), Member { row: place.number, is_old: is_old.into(), unit });
         }
-        let blocks = all_to_all(worker, dealer, watch)?;
+        let blocks = all_to_all(cx, dealer)?;
         let mut members: Vec<Member> = blocks.iter().flat_map(|block| block.records()).copied().collect();
         members.sort_unstable();
         let starts = (0..=joined.rows.len()).map(|row| members.partition_point(|member| (member.row as usize) < row));
@@ -227,12 +224,11 @@ impl RowMembers {
 /// The own rows in families: the smallest unit of the family, the weight of the row in it, and that of the collection. Adds the edges of
 /// families and rows.
 fn families(
-    worker: &mut Worker,
+    cx: &mut Context,
     joined: &SetJoin,
     members: &RowMembers,
     least: u64,
     found: &mut Found,
-    watch: &Watch,
 ) -> Result<BTreeMap<usize, (u64, u32, u32)>> {
     let rows = || joined.rows.iter().enumerate().filter(|(_, row)| row.members > 0);
     let mut smallest: BTreeMap<u32, u64> = BTreeMap::new();
@@ -243,7 +239,7 @@ fn families(
         }
     }
     let mut names = vec![u64::MAX; joined.families.len()];
-    for (number, name) in all_gather(worker, smallest.into_iter().collect(), watch)? {
+    for (number, name) in cx.sorted(smallest.into_iter().collect())? {
         names[number as usize] = name.min(names[number as usize]);
     }
     let mut families = BTreeMap::new();
@@ -270,20 +266,19 @@ fn families(
 
 /// Sends every unit of a family to its owner.
 fn family_members(
-    worker: &mut Worker,
+    cx: &mut Context,
     members: &RowMembers,
     families: BTreeMap<usize, (u64, u32, u32)>,
-    watch: &std::sync::Arc<Watch>,
 ) -> Result<Vec<FamilyMember>> {
-    let peers = worker.peers();
-    let mut dealer = Dealer::new(worker.index(), peers, watch);
+    let peers = cx.peers();
+    let mut dealer = cx.dealer();
     for (row, (family, weight, of)) in families {
         let family = DocId::from_table(family as i64);
         for Member { unit, .. } in members.of(row) {
             dealer.deal(unit.owner(peers) as u64, FamilyMember { unit: *unit, family, weight, of });
         }
     }
-    let blocks = all_to_all(worker, dealer, watch)?;
+    let blocks = all_to_all(cx, dealer)?;
     Ok(blocks.iter().flat_map(|block| block.records()).copied().collect())
 }
 
@@ -299,12 +294,12 @@ impl Expansion<'_> {
     /// The pairs of two rows.
     fn of_two_rows(
         &self,
-        worker: &mut Worker,
+        cx: &mut Context,
         tables: &mut PairTables,
         mut next: impl FnMut() -> Result<Option<ListedRows>>,
     ) -> Result<()> {
         loop {
-            let mut dealer = Dealer::new(worker.index(), worker.peers(), self.watch);
+            let mut dealer = Dealer::new(cx.index(), cx.peers(), self.watch);
             let (mut dealt, mut is_more) = (0, true);
             while dealt < self.most && is_more {
                 match next()? {
@@ -317,15 +312,15 @@ impl Expansion<'_> {
                     None => is_more = false,
                 }
             }
-            let blocks = all_to_all(worker, dealer, self.watch)?;
+            let blocks = all_to_all(cx, dealer)?;
             let mut pairs = Vec::new();
             for Visitor { row, is_old, unit, shared } in blocks.iter().flat_map(|block| block.records()) {
                 let others = self.members.of(*row as usize).iter().filter(|other| is_old & other.is_old == 0);
                 pairs.extend(others.map(|other| SharedPair::new(*unit, other.unit, *shared as u32)));
             }
             drop(blocks);
-            tables.add(worker, pairs, self.watch)?;
-            if !any(worker, is_more, self.watch)? {
+            tables.add(cx, pairs)?;
+            if !cx.any(is_more)? {
                 return Ok(());
             }
         }
@@ -334,7 +329,7 @@ impl Expansion<'_> {
     /// The pairs within rows.
     fn of_rows(
         &self,
-        worker: &mut Worker,
+        cx: &mut Context,
         tables: &mut PairTables,
         mut next: impl FnMut() -> Option<(usize, u64)>,
     ) -> Result<()> {
@@ -352,8 +347,8 @@ impl Expansion<'_> {
                     None => is_more = false,
                 }
             }
-            tables.add(worker, pairs, self.watch)?;
-            if !any(worker, is_more, self.watch)? {
+            tables.add(cx, pairs)?;
+            if !cx.any(is_more)? {
                 return Ok(());
             }
         }

@@ -2,16 +2,14 @@
 
 use anyhow::{Result, bail};
 use arrow_array::{Array, FixedSizeBinaryArray, Int64Array, StringArray};
-use timely::worker::Worker;
 
 use super::hosts::{HostPages, number_hosts};
 use super::units::{Units, hash_of};
-use crate::operators::exchange::barrier;
+use crate::operators::exchange::Context;
 use crate::records::DocId;
 use crate::state::History;
 use crate::structures::Ownership;
 use crate::tables::{ChunkRow, DocumentRow, Scan, Table, field};
-use crate::watch::Watch;
 
 /// The own pages of the last week as units, and the hash of the text of each.
 ///
@@ -37,7 +35,7 @@ pub fn pages(history: &History, owned: &Ownership) -> Result<(Units, Vec<(u128, 
 ///
 /// # Errors
 /// If a file cannot be read or contradicts itself (names it), or a worker of this process failed.
-pub fn hosts(worker: &mut Worker, history: &History, owned: &Ownership, watch: &Watch) -> Result<Units> {
+pub fn hosts(cx: &mut Context, history: &History, owned: &Ownership) -> Result<Units> {
     let (texts, mut has_chunks) = (texts(history, history.weeks.len() - 1, owned)?, vec![false; owned.len()]);
     texts.iter().for_each(|(_, doc)| has_chunks[owned.index(*doc)] = true);
     let mut of_host = HostPages::default();
@@ -48,8 +46,8 @@ pub fn hosts(worker: &mut Worker, history: &History, owned: &Ownership, watch: &
     })?;
     check(history, texts.iter().find(|(_, doc)| has_chunks[owned.index(*doc)]))?;
     // All workers have read their pages, or none goes on.
-    barrier(worker, watch)?;
-    number_hosts(worker, owned, history.last().rows.len() as u32, of_host, watch)
+    cx.barrier()?;
+    number_hosts(cx, owned, history.last().rows.len() as u32, of_host)
 }
 
 /// Refuses a page that has chunks and is not in the table `documents`.

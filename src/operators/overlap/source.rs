@@ -8,20 +8,18 @@ use std::sync::Arc;
 use anyhow::Result;
 use arrow_array::{BinaryArray, FixedSizeBinaryArray, Int64Array, RecordBatch};
 use bytemuck::{Pod, Zeroable};
-use timely::worker::Worker;
 
 use super::changes::TextChanges;
 use super::copies::Copies;
 use super::units::Units;
 use crate::config::{Chunking, Cut};
 use crate::features::chunk_set;
-use crate::operators::exchange::{Dealer, all_to_all};
+use crate::operators::exchange::{Context, all_to_all};
 use crate::operators::set_join::{Element, Known, SetPass, SetSource, Sets, SetsPass};
 use crate::records::DocId;
 use crate::state::History;
 use crate::structures::Ownership;
 use crate::tables::{ChunkRow, RowGroups, Scan, Table, field};
-use crate::watch::Watch;
 
 /// The sets of the own units of a worker.
 #[derive(Clone)]
@@ -114,13 +112,12 @@ impl UnitSource {
     /// # Errors
     /// If a file cannot be read, or a worker of this process failed.
     pub fn of_hosts(
-        worker: &mut Worker,
+        cx: &mut Context,
         history: &History,
         pages_owned: &Ownership,
         units: &Units,
         chunking: Chunking,
         cut: Cut,
-        watch: &Arc<Watch>,
     ) -> Result<UnitSource> {
         let (mut chunks, mut set) = (Vec::new(), Vec::new());
         for rows in files(history, pages_owned)? {
@@ -136,10 +133,10 @@ impl UnitSource {
         }
         chunks.sort_unstable();
         chunks.dedup();
-        let peers = worker.peers();
-        let mut dealer = Dealer::new(worker.index(), peers, watch);
+        let peers = cx.peers();
+        let mut dealer = cx.dealer();
         chunks.into_iter().for_each(|chunk| dealer.deal(chunk.host.owner(peers) as u64, chunk));
-        let blocks = all_to_all(worker, dealer, watch)?;
+        let blocks = all_to_all(cx, dealer)?;
         let mut chunks: Vec<HostChunk> = blocks.iter().flat_map(|block| block.records()).copied().collect();
         drop(blocks);
         chunks.sort_unstable();

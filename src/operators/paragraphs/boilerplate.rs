@@ -13,13 +13,11 @@ use std::rc::Rc;
 
 use anyhow::Result;
 use bytemuck::{Pod, Zeroable};
-use timely::worker::Worker;
 
 use super::page_records::PageRecords;
 use super::page_sets::PageSets;
 use super::source::ParagraphSource;
-use super::stage::ParagraphStage;
-use crate::operators::exchange::{BlockOf, Dealer, Keyed, by_group};
+use crate::operators::exchange::{BlockOf, Context, Dealer, Keyed, by_group};
 use crate::records::DocId;
 use crate::structures::Ownership;
 
@@ -81,8 +79,7 @@ struct Reply {
 /// # Errors
 /// If pages or files cannot be read or written, or a worker of this process failed.
 pub fn boilerplate<S: ParagraphSource>(
-    worker: &mut Worker,
-    stage: &ParagraphStage,
+    cx: &mut Context,
     owned: &Ownership,
     source: &S,
     hosts: &[u64],
@@ -111,7 +108,7 @@ pub fn boilerplate<S: ParagraphSource>(
             }
         }
     };
-    let peers = worker.peers();
+    let peers = cx.peers();
     let group = move |pages: &[Occurrence], dealer: &mut Dealer<Reply>| {
         if (pages.len() as u64) < least {
             return;
@@ -130,7 +127,7 @@ pub fn boilerplate<S: ParagraphSource>(
             dealer.deal(doc.owner(peers) as u64, reply);
         }
     };
-    by_group(worker, &stage.grouping(), "Boilerplate", records, group, take)?;
+    by_group(cx, "Boilerplate", records, group, take)?;
     let mut found = found.take();
     found.paragraphs.sort_unstable_by_key(|repeated| (repeated.doc, repeated.paragraph));
     find_places(source, &mut found.paragraphs)?;

@@ -4,15 +4,13 @@
 
 use std::collections::BTreeMap;
 
-use anyhow::{Context, Result};
+use anyhow::{Context as _, Result};
 use bytemuck::{Pod, Zeroable};
 use serde::{Deserialize, Serialize};
-use timely::worker::Worker;
 
 use super::page_sets::PageSets;
 use super::source::ParagraphSource;
-use super::stage::ParagraphStage;
-use crate::operators::exchange::{Dealer, all_gather, all_to_all, send_rows};
+use crate::operators::exchange::{Context, all_to_all, send_rows};
 use crate::records::DocId;
 
 /// Pairs of a round.
@@ -45,22 +43,21 @@ pub struct ComparedPair {
 /// # Errors
 /// If pages cannot be read, a page is not in its source, or a worker of this process failed.
 pub fn compare_sets(
-    worker: &mut Worker,
-    stage: &ParagraphStage,
+    cx: &mut Context,
     [own, others]: [&impl ParagraphSource; 2],
     pairs: &[PagePair],
 ) -> Result<Vec<ComparedPair>> {
-    let (index, peers, watch) = (worker.index(), worker.peers(), &stage.watch);
+    let (index, peers) = (cx.index(), cx.peers());
     let own_sets = sets(own, pairs.iter().map(|pair| pair.own).collect())?;
-    let mut dealer = Dealer::new(index, peers, watch);
+    let mut dealer = cx.dealer();
     let mut wanted: Vec<DocId> = pairs.iter().map(|pair| pair.other).collect();
     wanted.sort_unstable();
     wanted.dedup();
     wanted.into_iter().for_each(|other| dealer.deal(other.owner(peers) as u64, other));
-    let asked = all_to_all(worker, dealer, watch)?;
+    let asked = all_to_all(cx, dealer)?;
     let other_sets = sets(others, asked.iter().flat_map(|block| block.records()).copied().collect())?;
     drop(asked);
-    let rounds = all_gather(worker, vec![pairs.len().div_ceil(ROUND)], watch)?.last().copied().unwrap_or(0);
+    let rounds = cx.sorted(vec![pairs.len().div_ceil(ROUND)])?.last().copied().unwrap_or(0);
     let missing = |doc: DocId| format!("the page {doc} has no paragraphs");
     let mut compared = Vec::with_capacity(pairs.len());
     let mut rest = pairs.chunks(ROUND);
@@ -71,12 +68,12 @@ pub fn compare_sets(
             questions.push((pair.other.owner(peers), (index, *pair, set.clone())));
         }
         let mut answers = Vec::new();
-        for (from, pair, set) in send_rows::<(usize, PagePair, Vec<u64>)>(worker, questions, watch)? {
+        for (from, pair, set) in send_rows::<(usize, PagePair, Vec<u64>)>(cx, questions)? {
             let other = other_sets.get(&pair.other).with_context(|| missing(pair.other))?;
             let sizes = [set.len() as u32, other.len() as u32];
             answers.push((from, ComparedPair { pair, shared: shared(&set, other), sizes }));
         }
-        compared.extend(send_rows(worker, answers, watch)?);
+        compared.extend(send_rows(cx, answers)?);
     }
     Ok(compared)
 }

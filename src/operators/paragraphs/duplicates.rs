@@ -13,9 +13,8 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use anyhow::{Context, Result};
+use anyhow::{Context as _, Result};
 use bytemuck::{Pod, Zeroable};
-use timely::worker::Worker;
 
 use super::classes::{Class, FalseMatch};
 use super::false_matches::{Frequencies, false_matches};
@@ -26,7 +25,7 @@ use super::parts::Parts;
 use super::source::ParagraphSource;
 use super::stage::ParagraphStage;
 use crate::operators::components::component_roots;
-use crate::operators::exchange::{BlockOf, Dealer, Keyed, any, by_group};
+use crate::operators::exchange::{BlockOf, Context, Dealer, Keyed, by_group};
 use crate::records::{DocId, Edge};
 use crate::structures::Ownership;
 
@@ -100,13 +99,12 @@ struct PagesRead {
 /// # Errors
 /// If pages or files cannot be read or written, or a worker of this process failed.
 pub fn duplicates<S: ParagraphSource>(
-    worker: &mut Worker,
-    stage: &ParagraphStage,
+    cx: &mut Context,
+    _stage: &ParagraphStage,
     owned: &Ownership,
     source: &S,
     parts: &Parts,
 ) -> Result<Duplicates> {
-    let watch = &stage.watch;
     let found = Duplicates {
         paragraphs: vec![0; owned.len()],
         sets: vec![0; owned.len()],
@@ -155,7 +153,7 @@ pub fn duplicates<S: ParagraphSource>(
             }
         }
     };
-    let peers = worker.peers();
+    let peers = cx.peers();
     let group = move |records: &[PageRecord], dealer: &mut Dealer<PageReply>| {
         for of_set in records.chunk_by(|a, b| a.sums == b.sums).filter(|of_set| of_set.len() > 1) {
             let centre = of_set.iter().map(|page| page.doc).min().unwrap_or(DocId::NONE);
@@ -170,25 +168,24 @@ pub fn duplicates<S: ParagraphSource>(
             }
         }
     };
-    by_group(worker, &stage.grouping(), "Paragraphs", records, group, take)?;
+    by_group(cx, "Paragraphs", records, group, take)?;
     let PagesRead { mut found, classes, documents, frequencies, repeats } = replied.take();
-    if any(worker, repeats, watch)? {
+    if cx.any(repeats)? {
         let of_classes = (&found.paragraphs[..], &found.roots[..], &classes[..]);
-        found.false_matches = false_matches(worker, stage, owned, source, frequencies, of_classes)
+        found.false_matches = false_matches(cx, owned, source, frequencies, of_classes)
             .context("finding pages that repeat paragraphs of others")?;
     }
-    found.growth = growth(worker, owned, stage, &found, &classes, documents)?;
+    found.growth = growth(cx, owned, &found, &classes, documents)?;
     if !found.false_matches.is_empty() {
-        found.roots = chained(worker, owned, stage, &found)?;
+        found.roots = chained(cx, owned, &found)?;
     }
     Ok(found)
 }
 
 /// The growth of the clusters of all workers.
 fn growth(
-    worker: &mut Worker,
+    cx: &mut Context,
     owned: &Ownership,
-    stage: &ParagraphStage,
     found: &Duplicates,
     classes: &[Class],
     documents: Vec<u64>,
@@ -203,16 +200,16 @@ fn growth(
             *counts.entry((part, size.into())).or_default() += 1;
         }
     }
-    Growth::gather(worker, documents, counts, &found.false_matches, &stage.watch)
+    Growth::gather(cx, documents, counts, &found.false_matches)
 }
 
 /// The roots of the clusters that false matches join from classes.
-fn chained(worker: &mut Worker, owned: &Ownership, stage: &ParagraphStage, found: &Duplicates) -> Result<Vec<DocId>> {
+fn chained(cx: &mut Context, owned: &Ownership, found: &Duplicates) -> Result<Vec<DocId>> {
     let of_class = owned.docs().zip(&found.roots).filter(|(doc, class)| **class != DocId::NONE && doc != *class);
     let mut edges: Vec<Edge> = of_class.map(|(doc, class)| Edge { doc, root: *class }).collect();
     let own = found.false_matches.iter().map(|of| of.classes).filter(|[one, _]| owned.has(*one));
     edges.extend(own.map(|[one, other]| Edge { doc: one.max(other), root: one.min(other) }));
-    let mut roots = component_roots(worker, owned, edges, &stage.watch)?;
+    let mut roots = component_roots(cx, owned, edges)?;
     roots.iter_mut().zip(&found.roots).filter(|(_, class)| **class == DocId::NONE).for_each(|(root, _)| {
         *root = DocId::NONE;
     });

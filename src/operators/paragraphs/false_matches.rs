@@ -18,18 +18,15 @@ use std::rc::Rc;
 use anyhow::Result;
 use bytemuck::{Pod, Zeroable};
 use serde::{Deserialize, Serialize};
-use timely::worker::Worker;
 
 use super::classes::{Class, FalseMatch};
 use super::compare_sets::{PagePair, compare_sets};
 use super::page_sets::PageSets;
 use super::source::ParagraphSource;
-use super::stage::ParagraphStage;
 use crate::kernels::BitSet;
-use crate::operators::exchange::{BlockOf, Dealer, Kept, Keyed, all_gather, all_to_all, any, by_group};
+use crate::operators::exchange::{BlockOf, Context, Dealer, Kept, Keyed, all_to_all, by_group};
 use crate::records::{DocId, fold, mix};
 use crate::structures::Ownership;
-use crate::watch::Watch;
 
 /// Counters of frequencies.
 const COUNTERS: usize = 1 << 18;
@@ -56,12 +53,10 @@ impl Frequencies {
     }
 
     /// The sums over all workers.
-    fn of_all(self, worker: &mut Worker, watch: &Watch) -> Result<Frequencies> {
-        let index = worker.index() as u32;
+    fn of_all(self, cx: &mut Context) -> Result<Frequencies> {
         let own = self.0.into_iter().zip(0u32..).filter(|(count, _)| *count > 0);
-        let own = own.map(|(count, counter)| (counter, index, count)).collect();
         let mut all = Frequencies(vec![0; COUNTERS]);
-        for (counter, _, count) in all_gather(worker, own, watch)? {
+        for (count, counter) in cx.concat(own.collect())? {
             all.0[counter as usize] += count;
         }
         Ok(all)
@@ -107,16 +102,15 @@ struct Match {
 /// # Errors
 /// If pages or files cannot be read or written, or a worker of this process failed.
 pub(super) fn false_matches<S: ParagraphSource>(
-    worker: &mut Worker,
-    stage: &ParagraphStage,
+    cx: &mut Context,
     owned: &Ownership,
     source: &S,
     frequencies: Frequencies,
     (paragraphs_of, class_of, classes): (&[u32], &[DocId], &[Class]),
 ) -> Result<Vec<FalseMatch>> {
-    let (watch, peers) = (&stage.watch, worker.peers());
-    let frequencies = frequencies.of_all(worker, watch)?;
-    let (mut probes, mut distinct) = (Kept::new(&stage.scratch, stage.memory / 4), PageSets::default());
+    let peers = cx.peers();
+    let frequencies = frequencies.of_all(cx)?;
+    let (mut probes, mut distinct) = (Kept::new(cx.scratch(), cx.memory() / 4), PageSets::default());
     let is_first = |doc: DocId| class_of[owned.index(doc)] == doc;
     let probe = |key, asks, set: super::page_sets::SetOfPage, doc| Probe {
         key,
@@ -136,7 +130,7 @@ pub(super) fn false_matches<S: ParagraphSource>(
         }
         Ok(())
     })?;
-    let keys = all_gather(worker, keys, watch)?;
+    let keys = cx.sorted(keys)?;
     let mut filter = BitSet::new(vec![0; keys.len().div_ceil(KEYS_OF_WORD).next_power_of_two()], &[0]);
     keys.into_iter().for_each(|key| filter.put(key));
     source.each(|doc, paragraphs| {
@@ -167,14 +161,14 @@ pub(super) fn false_matches<S: ParagraphSource>(
             }
         }
     };
-    by_group(worker, &stage.grouping(), "FalseMatches", probes, group, take)?;
+    by_group(cx, "FalseMatches", probes, group, take)?;
     let candidates = candidates.take();
-    if !any(worker, !candidates.is_empty(), watch)? {
+    if !cx.any(!candidates.is_empty())? {
         return Ok(Vec::new());
     }
-    let compared = compare_sets(worker, stage, [source, source], &candidates)?;
+    let compared = compare_sets(cx, [source, source], &candidates)?;
     // Two pages of one key may differ in their numbers of paragraphs, if hashes collide: the owner of the second page knows.
-    let mut dealer = Dealer::new(worker.index(), peers, watch);
+    let mut dealer = cx.dealer();
     for compared in compared.iter().filter(|compared| compared.shared.len() == compared.sizes[0] as usize) {
         let PagePair { own, other } = compared.pair;
         let page = owned.index(own);
@@ -182,13 +176,13 @@ pub(super) fn false_matches<S: ParagraphSource>(
         dealer.deal(other.owner(peers) as u64, found);
     }
     let mut own = Vec::new();
-    for AskedMatch { docs, paragraphs, class } in all_to_all(worker, dealer, watch)?.iter().flat_map(BlockOf::records) {
+    for AskedMatch { docs, paragraphs, class } in all_to_all(cx, dealer)?.iter().flat_map(BlockOf::records) {
         let page = owned.index(docs[1]);
         if u64::from(paragraphs_of[page]) == *paragraphs {
             own.push(Match { docs: *docs, classes: [*class, classes[page]].map(|class| [class.size, class.part]) });
         }
     }
-    let all = all_gather(worker, own, watch)?;
+    let all = cx.sorted(own)?;
     let class = |[size, part]: [u32; 2]| Class { size, part };
     Ok(all.into_iter().map(|of| FalseMatch { classes: of.docs, of_classes: of.classes.map(class) }).collect())
 }

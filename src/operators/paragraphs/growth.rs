@@ -11,12 +11,10 @@
 use std::collections::BTreeMap;
 
 use anyhow::Result;
-use timely::worker::Worker;
 
 use super::classes::{Class, FalseMatch};
-use crate::operators::exchange::all_gather;
+use crate::operators::exchange::Context;
 use crate::records::DocId;
-use crate::watch::Watch;
 
 /// What each step adds.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -45,20 +43,16 @@ impl Growth {
     /// # Errors
     /// If a worker of this process failed.
     pub(super) fn gather(
-        worker: &mut Worker,
+        cx: &mut Context,
         documents: Vec<u64>,
         classes: BTreeMap<(u32, u64), u64>,
         false_matches: &[FalseMatch],
-        watch: &Watch,
     ) -> Result<Growth> {
-        let index = worker.index();
         let mut growth = Growth { steps: vec![Step::default(); documents.len()], ..Growth::default() };
-        let own = documents.into_iter().enumerate().map(|(step, documents)| (step, index, documents)).collect();
-        for (step, _, documents) in all_gather(worker, own, watch)? {
+        for (step, documents) in cx.concat(documents.into_iter().enumerate().collect())? {
             growth.steps[step].documents += documents;
         }
-        let own = classes.into_iter().map(|((part, size), count)| (part, size, index, count)).collect();
-        for (part, size, _, count) in all_gather(worker, own, watch)? {
+        for ((part, size), count) in cx.concat(classes.into_iter().collect())? {
             *growth.found.entry((part, size)).or_default() += count;
             let step = &mut growth.steps[part as usize];
             step.clusters += count as i64;

@@ -12,13 +12,13 @@
 use std::sync::Arc;
 
 use anyhow::Result;
-use timely::worker::Worker;
 
 use super::duplicates::Duplicates;
 use super::page_sets::PageSets;
 use super::source::{ParagraphPass, ParagraphSource};
 use super::stage::ParagraphStage;
 use crate::operators::components::component_roots;
+use crate::operators::exchange::Context;
 use crate::operators::set_join::{Element, Requirement, SetPass, SetSource, Share, chains};
 use crate::records::{DocId, Edge};
 use crate::structures::Ownership;
@@ -30,7 +30,7 @@ use crate::structures::Ownership;
 /// [`TooManyPairs`](crate::operators::set_join::TooManyPairs), at every worker; or if pages or files cannot be read or written, or a worker
 /// of this process failed.
 pub fn near_duplicates<S: ParagraphSource>(
-    worker: &mut Worker,
+    cx: &mut Context,
     stage: &ParagraphStage,
     owned: &Ownership,
     source: &S,
@@ -40,7 +40,7 @@ pub fn near_duplicates<S: ParagraphSource>(
     let sets = CentreSets::new(source.clone(), owned, duplicates);
     let requirements: Vec<Requirement> = thresholds.iter().map(|share| Requirement::Dice(*share)).collect();
     let Some(weakest) = requirements.last() else { return Ok(Vec::new()) };
-    let chains = chains(worker, &stage.join(*weakest), owned, &sets, &requirements, false)?;
+    let chains = chains(cx, &stage.join(*weakest), owned, &sets, &requirements, false)?;
     let mut all: Vec<Edge> = Vec::new();
     let pages = owned.docs().zip(&duplicates.roots).filter(|(doc, first)| **first != DocId::NONE && doc != *first);
     all.extend(pages.map(|(doc, first)| Edge { doc, root: *first }));
@@ -48,7 +48,7 @@ pub fn near_duplicates<S: ParagraphSource>(
     let mut roots = Vec::new();
     for of_level in chains.edges {
         all.extend(of_level);
-        let mut of_pages = component_roots(worker, owned, all.clone(), &stage.watch)?;
+        let mut of_pages = component_roots(cx, owned, all.clone())?;
         let pages = of_pages.iter_mut().zip(&duplicates.roots);
         pages.filter(|(_, root)| **root == DocId::NONE).for_each(|(root, _)| *root = DocId::NONE);
         roots.push(of_pages);

@@ -1,12 +1,10 @@
 //! The parts that a crawl is cut into, for the growth of duplicates (Pereira 2006): by the hashes of pages, or in the order of the crawl.
 
 use anyhow::Result;
-use timely::worker::Worker;
 
 use super::pages::WeekPages;
-use crate::operators::exchange::all_gather;
+use crate::operators::exchange::Context;
 use crate::records::{DocId, mix};
-use crate::watch::Watch;
 
 /// The part of each page.
 #[derive(Clone, Debug)]
@@ -28,20 +26,13 @@ impl Parts {
     ///
     /// # Errors
     /// If a worker of this process failed.
-    pub fn in_order(
-        worker: &mut Worker,
-        count: u32,
-        pages: &WeekPages,
-        watch: &Watch,
-    ) -> Result<Result<Parts, [u64; 2]>> {
+    pub fn in_order(cx: &mut Context, count: u32, pages: &WeekPages) -> Result<Result<Parts, [u64; 2]>> {
         let times = || pages.hosts.iter().zip(&pages.fetched).filter(|(host, _)| **host > 0).map(|(_, time)| *time);
         let mut own: Vec<i64> = times().flatten().map(|time| time.div_euclid(SECOND)).collect();
         own.sort_unstable();
-        let (index, known) = (worker.index(), own.len());
-        let seconds = own.chunk_by(|a, b| a == b).map(|same| (same[0], index, same.len() as u64)).collect();
-        let all = all_gather(worker, seconds, watch)?;
-        let known_and_all = all_gather(worker, vec![(index, known as u64, times().count() as u64)], watch)?;
-        let (known, pages_of_all) = known_and_all.iter().fold((0, 0), |sum, of| (sum.0 + of.1, sum.1 + of.2));
+        let seconds = own.chunk_by(|a, b| a == b).map(|same| (same[0], same.len() as u64)).collect();
+        let all = cx.sorted(seconds)?;
+        let [known, pages_of_all] = cx.sums([own.len() as u64, times().count() as u64])?;
         if known < pages_of_all {
             return Ok(Err([pages_of_all - known, pages_of_all]));
         }
@@ -49,7 +40,7 @@ impl Parts {
         let (mut parts, mut before) = (Vec::new(), 0u64);
         for same in all.chunk_by(|a, b| a.0 == b.0) {
             parts.push((same[0].0, (u128::from(before) * u128::from(count) / u128::from(known)) as u32));
-            before += same.iter().map(|(_, _, pages)| pages).sum::<u64>();
+            before += same.iter().map(|(_, pages)| pages).sum::<u64>();
         }
         let part = |time: i64| parts.binary_search_by_key(&time.div_euclid(SECOND), |(second, _)| *second);
         let of_page = |time: &Option<i64>| time.and_then(|time| part(time).ok()).map_or(0, |at| parts[at].1);

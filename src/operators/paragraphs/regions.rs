@@ -5,10 +5,8 @@
 use std::collections::BTreeMap;
 
 use anyhow::Result;
-use timely::worker::Worker;
 
-use super::stage::ParagraphStage;
-use crate::operators::exchange::all_gather;
+use crate::operators::exchange::Context;
 use crate::operators::output::{ClusterSizes, cluster_sizes};
 use crate::records::DocId;
 use crate::structures::Ownership;
@@ -46,24 +44,20 @@ impl RegionCounts {
 /// # Errors
 /// If a worker of this process failed.
 pub fn region_counts(
-    worker: &mut Worker,
-    stage: &ParagraphStage,
+    cx: &mut Context,
     owned: &Ownership,
     roots: &[DocId],
     connected: &[bool],
 ) -> Result<(RegionCounts, ClusterSizes)> {
-    let watch = &stage.watch;
-    let all = cluster_sizes(worker, owned, roots.iter().copied(), watch)?;
+    let all = cluster_sizes(cx, owned, roots.iter().copied())?;
     let there = roots.iter().zip(connected).map(|(root, connected)| if *connected { *root } else { DocId::NONE });
-    let there = cluster_sizes(worker, owned, there, watch)?;
+    let there = cluster_sizes(cx, owned, there)?;
     let mut own: BTreeMap<[u64; 2], u64> = BTreeMap::new();
     for (root, size) in all.of_own_roots() {
         *own.entry([size, there.members(root)]).or_default() += 1;
     }
-    let index = worker.index();
-    let own = own.into_iter().map(|(sizes, clusters)| (sizes, index, clusters)).collect();
     let mut counts = RegionCounts::default();
-    for ([size, there], _, clusters) in all_gather(worker, own, watch)? {
+    for ([size, there], clusters) in cx.concat(own.into_iter().collect())? {
         for (region, pages) in [size, there, size - there].into_iter().enumerate().filter(|(_, pages)| *pages > 0) {
             *counts.sizes[region].entry(pages).or_default() += clusters;
             let count = if size > 1 { &mut counts.with_page } else { &mut counts.unique };

@@ -4,10 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use anyhow::Result;
-use timely::worker::Worker;
 
 use super::*;
-use crate::operators::InProcess;
+use crate::operators::exchange::Context;
 use crate::operators::set_join::Share;
 use crate::records::{DocId, mix};
 use crate::structures::Ownership;
@@ -22,7 +21,7 @@ pub(in crate::operators) type Pages = BTreeMap<DocId, Vec<u64>>;
 fn on_workers<T: Send + 'static>(
     workers: usize,
     pages: &Pages,
-    run: impl Fn(&mut Worker, &ParagraphStage, &Ownership, &Arc<ParagraphsInMemory>) -> Result<T> + Send + Sync + 'static,
+    run: impl Fn(&mut Context, &ParagraphStage, &Ownership, &Arc<ParagraphsInMemory>) -> Result<T> + Send + Sync + 'static,
 ) -> Vec<T> {
     on_workers_of(&ROWS, workers, pages, run)
 }
@@ -32,23 +31,19 @@ pub(in crate::operators) fn on_workers_of<T: Send + 'static>(
     rows: &'static [u64],
     workers: usize,
     pages: &Pages,
-    run: impl Fn(&mut Worker, &ParagraphStage, &Ownership, &Arc<ParagraphsInMemory>) -> Result<T> + Send + Sync + 'static,
+    run: impl Fn(&mut Context, &ParagraphStage, &Ownership, &Arc<ParagraphsInMemory>) -> Result<T> + Send + Sync + 'static,
 ) -> Vec<T> {
-    let (pages, shared) = (pages.clone(), Arc::new(InProcess::default()));
+    let (pages, shared) = (pages.clone(), Arc::default());
     let folder = tempfile::tempdir().unwrap();
     let scratch = folder.path().to_owned();
     let guards = timely::execute(timely::Config::process(workers), move |worker| {
-        let owned = Ownership::new(worker.index(), worker.peers(), rows);
+        let scratch = scratch.join(worker.index().to_string());
+        let cx = &mut Context::new(worker, &Arc::default(), &shared).with(4 << 10, &scratch);
+        let owned = Ownership::new(cx.index(), cx.peers(), rows);
         let mut own = ParagraphsInMemory::default();
         pages.iter().filter(|(doc, _)| owned.has(**doc)).for_each(|(doc, paragraphs)| own.push(*doc, paragraphs));
-        let stage = ParagraphStage {
-            max_pairs: 1 << 40,
-            memory: 4 << 10,
-            scratch: scratch.join(worker.index().to_string()),
-            shared: shared.clone(),
-            watch: Arc::default(),
-        };
-        run(worker, &stage, &owned, &Arc::new(own)).unwrap()
+        let stage = ParagraphStage { max_pairs: 1 << 40 };
+        run(cx, &stage, &owned, &Arc::new(own)).unwrap()
     });
     guards.unwrap().join().into_iter().map(|end| end.unwrap()).collect()
 }
@@ -134,8 +129,8 @@ fn duplicates_and_their_growth_are_those_of_the_literal_algorithm() {
             .count() as u64;
         with_false_matches += u64::from(false_pairs > 0);
         for workers in [1, 2, 4] {
-            let found = on_workers(workers, &pages, move |worker, stage, owned, source| {
-                let found = duplicates(worker, stage, owned, source, &Parts::Hash(parts))?;
+            let found = on_workers(workers, &pages, move |cx, stage, owned, source| {
+                let found = duplicates(cx, stage, owned, source, &Parts::Hash(parts))?;
                 let docs: Vec<DocId> = owned.docs().collect();
                 Ok((docs, found))
             });
@@ -175,8 +170,8 @@ fn the_example_of_the_study() {
     pages.insert(doc(3), vec![a, c, c, d]);
     // Two of the four are not enough.
     pages.insert(doc(7), vec![a, mix(99), c, mix(98)]);
-    let found = on_workers(2, &pages, |worker, stage, owned, source| {
-        let found = duplicates(worker, stage, owned, source, &Parts::Hash(15))?;
+    let found = on_workers(2, &pages, |cx, stage, owned, source| {
+        let found = duplicates(cx, stage, owned, source, &Parts::Hash(15))?;
         let pages = owned.docs().zip(found.roots).filter(|(doc, root)| *root != DocId::NONE && doc != root);
         let matches = found.false_matches.iter().map(|of| of.classes).collect::<Vec<_>>();
         Ok((pages.collect::<Vec<_>>(), matches, found.growth.steps.iter().map(|step| step.duplicates).sum::<u64>()))
@@ -203,10 +198,10 @@ fn near_duplicates_are_those_of_all_pairs() {
             *count += twin.iter().filter(|(doc, root)| doc != root).count();
         }
         for workers in [1, 2, 4] {
-            let found = on_workers(workers, &pages, move |worker, stage, owned, source| {
-                let found = duplicates(worker, stage, owned, source, &Parts::Hash(3))?;
+            let found = on_workers(workers, &pages, move |cx, stage, owned, source| {
+                let found = duplicates(cx, stage, owned, source, &Parts::Hash(3))?;
                 let shares = thresholds.map(|share| Share::new(share).unwrap());
-                let near = near_duplicates(worker, stage, owned, source, &found, &shares)?;
+                let near = near_duplicates(cx, stage, owned, source, &found, &shares)?;
                 Ok((owned.docs().collect::<Vec<_>>(), near))
             });
             for (docs, near) in &found {
@@ -243,9 +238,9 @@ fn repeated_paragraphs_are_those_of_a_map() {
             })
             .collect();
         for workers in [1, 2, 4] {
-            let found = on_workers(workers, &pages, move |worker, stage, owned, source| {
+            let found = on_workers(workers, &pages, move |cx, _, owned, source| {
                 let hosts: Vec<u64> = owned.docs().map(host).collect();
-                let found = boilerplate(worker, stage, owned, source, &hosts, (300, least))?;
+                let found = boilerplate(cx, owned, source, &hosts, (300, least))?;
                 Ok((owned.docs().zip(found.of_pages).collect::<Vec<_>>(), found.paragraphs))
             });
             assert!(found.iter().all(|(_, paragraphs)| paragraphs.is_sorted()));

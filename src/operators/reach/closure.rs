@@ -14,7 +14,6 @@
 use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::rc::Rc;
-use std::sync::Arc;
 use std::time::Instant;
 
 use anyhow::Result;
@@ -22,15 +21,13 @@ use bytemuck::{Pod, Zeroable};
 use timely::dataflow::operators::probe::Handle;
 use timely::dataflow::operators::{Capability, Concat, ConnectLoop, Enter, LoopVariable, Probe};
 use timely::order::Product;
-use timely::worker::Worker;
 
 use super::marks::Marks;
 use super::out_links::{LinkArrays, OutLinks};
 use crate::kernels::memory::{SIDE_BY_SIDE, preload};
-use crate::operators::exchange::{Block, Dealer, SLICE, all_to_all, any, install, run_to_end, source, unary};
+use crate::operators::exchange::{Block, Context, Dealer, SLICE, all_to_all, install, run_to_end, source, unary};
 use crate::records::DocId;
 use crate::structures::Ownership;
-use crate::watch::Watch;
 
 /// Pages whose links are followed between two checks of the clock.
 const PAGES_AT_ONCE: usize = 1 << 10;
@@ -123,12 +120,11 @@ impl Spread {
 /// # Errors
 /// If links cannot be read, or a worker of this process failed.
 pub(super) fn closure(
-    worker: &mut Worker,
+    cx: &mut Context,
     owned: &Ownership,
     hosts: &[u64],
     links: &OutLinks<'_>,
     seeds: &[(DocId, u32)],
-    watch: &Arc<Watch>,
 ) -> Result<Marks> {
     let bits = seeds.iter().map(|(_, seed)| *seed as usize + 1).max().unwrap_or(1);
     let mut spread = Spread::new(owned, hosts, bits);
@@ -136,17 +132,18 @@ pub(super) fn closure(
         spread.add(&[MarkedPage { page: owned.index(*doc) as u32, bits: 1 << seed }]);
     }
     match links {
-        OutLinks::Arrays(arrays) => in_memory(worker, spread, arrays.clone(), watch),
-        _ => by_passes(worker, spread, links, watch),
+        OutLinks::Arrays(arrays) => in_memory(cx, spread, arrays.clone()),
+        _ => by_passes(cx, spread, links),
     }
 }
 
 /// Follows links in memory.
-fn in_memory(worker: &mut Worker, spread: Spread, links: Rc<LinkArrays>, watch: &Arc<Watch>) -> Result<Marks> {
+fn in_memory(cx: &mut Context, spread: Spread, links: Rc<LinkArrays>) -> Result<Marks> {
+    let watch = &cx.watch().clone();
     let none = Spread::new(&Ownership::new(0, 1, &[]), &[], 1);
     let spread = Rc::new(RefCell::new(spread));
     let probe: Handle<Product<u64, u32>> = Handle::new();
-    install(worker, |scope| {
+    install(cx, |scope| {
         let mut dealer = Dealer::new(scope.index(), scope.peers(), watch);
         // One record without bits wakes a worker whose seeds are pending.
         let index = scope.index();
@@ -196,22 +193,22 @@ fn in_memory(worker: &mut Worker, spread: Spread, links: Rc<LinkArrays>, watch: 
             .connect_loop(handle);
         });
     });
-    run_to_end(worker, &probe, watch)?;
+    run_to_end(cx, &probe)?;
     Ok(spread.replace(none).marks)
 }
 
 /// Follows links that do not fit into memory: each round is a pass over all of them, in parts, so that few marks are in flight.
-fn by_passes(worker: &mut Worker, mut spread: Spread, links: &OutLinks<'_>, watch: &Arc<Watch>) -> Result<Marks> {
+fn by_passes(cx: &mut Context, mut spread: Spread, links: &OutLinks<'_>) -> Result<Marks> {
     loop {
         // Pages that are marked in this round are followed in the next one.
         let current = spread.marks.take_all_pending();
         let is_pending = !std::mem::take(&mut spread.queue).is_empty();
-        if !any(worker, is_pending, watch)? {
+        if !cx.any(is_pending)? {
             return Ok(spread.marks);
         }
         let mut pass = if is_pending { links.pass()? } else { None };
         loop {
-            let mut dealer = Dealer::new(worker.index(), worker.peers(), watch);
+            let mut dealer = cx.dealer();
             let mut sent = 0;
             while let Some(reading) = &mut pass
                 && sent < SENT_AT_ONCE
@@ -228,8 +225,8 @@ fn by_passes(worker: &mut Worker, mut spread: Spread, links: &OutLinks<'_>, watc
                     pass = None;
                 }
             }
-            all_to_all(worker, dealer, watch)?.iter().for_each(|block| spread.add(block.records()));
-            if !any(worker, pass.is_some(), watch)? {
+            all_to_all(cx, dealer)?.iter().for_each(|block| spread.add(block.records()));
+            if !cx.any(pass.is_some())? {
                 break;
             }
         }

@@ -15,13 +15,12 @@ use std::cmp::Reverse;
 use std::rc::Rc;
 
 use anyhow::Result;
-use timely::worker::Worker;
 
 use super::closure::closure;
 use super::marks::Marks;
 use super::out_links::{LinkArrays, OpenLinks, OutLinks, PageLink};
 use crate::kernels::memory::{SIDE_BY_SIDE, preload};
-use crate::operators::exchange::{Dealer, GroupLimits, Kept, all_gather, all_to_all, any};
+use crate::operators::exchange::{Context, Kept, all_to_all};
 use crate::records::DocId;
 use crate::structures::Ownership;
 
@@ -50,7 +49,7 @@ pub struct Seed {
 pub struct Connected {
     /// By own number: whether the page is in it.
     pub pages: Vec<bool>,
-    /// The given seeds; or the candidates for a page of the core, by their links. The same at every worker.
+    /// The given seeds; or the candidates for a page of the core, by their links. The same at every cx.
     pub seeds: Vec<Seed>,
 }
 
@@ -60,48 +59,47 @@ pub struct Connected {
 /// # Errors
 /// If links cannot be read or kept, or a worker of this process failed.
 pub fn connected<'a>(
-    worker: &mut Worker,
-    limits: &GroupLimits,
+    cx: &mut Context,
     owned: &Ownership,
     hosts: &[u64],
     open: &'a OpenLinks<'a>,
     seeds: &[DocId],
 ) -> Result<Connected> {
-    let (watch, pages, memory) = (&limits.watch, owned.len(), limits.memory);
+    let (pages, memory) = (owned.len(), cx.memory());
     if !seeds.is_empty() {
-        let links = OutLinks::of_table(worker, open, pages, memory, watch)?;
+        let links = OutLinks::of_table(cx, open, pages, memory)?;
         let marked: Vec<(DocId, u32)> = seeds.iter().map(|doc| (*doc, 0)).collect();
-        let marks = closure(worker, owned, hosts, &links, &marked, watch)?;
+        let marks = closure(cx, owned, hosts, &links, &marked)?;
         let reached = pages_with(&marks, hosts, 0);
-        let own = vec![(worker.index(), reached.iter().filter(|page| **page).count() as u64)];
-        let all = all_gather(worker, own, watch)?.iter().map(|(_, pages)| pages).sum();
+
+        let all = cx.sum(reached.iter().filter(|page| **page).count() as u64)?;
         let seed = |doc: &DocId| Seed { doc: *doc, in_links: None, reached: all, core: None, is_chosen: true };
         return Ok(Connected { pages: reached, seeds: seeds.iter().map(seed).collect() });
     }
-    let (turned, forward_links) = TurnedLinks::read(worker, limits, owned, hosts, open)?;
-    let mut candidates = turned.candidates(worker, limits, owned)?;
+    let (turned, forward_links) = TurnedLinks::read(cx, owned, hosts, open)?;
+    let mut candidates = turned.candidates(cx, owned)?;
     let Some(first) = candidates.first().map(|seed| seed.doc) else {
         return Ok(Connected { pages: vec![false; pages], seeds: Vec::new() });
     };
-    let search = Search { limits, owned, hosts };
-    let forward = search.closure(worker, &forward_links, &[first])?;
+    let search = Search { owned, hosts };
+    let forward = search.closure(cx, &forward_links, &[first])?;
     drop(forward_links);
-    let backward_links = OutLinks::of_kept(worker, turned.links, turned.counts, memory, watch)?;
-    let backward = search.closure(worker, &backward_links, &[first])?;
-    let counts = search.count(worker, 1, &forward, &backward)?[0];
+    let backward_links = OutLinks::of_kept(cx, turned.links, turned.counts, memory)?;
+    let backward = search.closure(cx, &backward_links, &[first])?;
+    let counts = search.count(cx, 1, &forward, &backward)?[0];
     // Candidates in the core of the first one have the same core, and reach the same pages.
     let in_core =
         |doc: &&DocId| owned.has(**doc) && forward.of(owned.index(**doc)) & backward.of(owned.index(**doc)) > 0;
     let docs: Vec<DocId> = candidates.iter().map(|seed| seed.doc).collect();
-    let in_core = all_gather(worker, docs.iter().filter(in_core).copied().collect(), watch)?;
+    let in_core = cx.sorted(docs.iter().filter(in_core).copied().collect())?;
     let rest: Vec<DocId> = docs.into_iter().filter(|doc| in_core.binary_search(doc).is_err()).collect();
     let (mut rest_forward, mut rest_counts) = (None, Vec::new());
     if !rest.is_empty() {
-        let backward = search.closure(worker, &backward_links, &rest)?;
+        let backward = search.closure(cx, &backward_links, &rest)?;
         drop(backward_links);
-        let links = OutLinks::of_table(worker, open, pages, memory, watch)?;
-        let forward = search.closure(worker, &links, &rest)?;
-        rest_counts = search.count(worker, rest.len(), &forward, &backward)?;
+        let links = OutLinks::of_table(cx, open, pages, memory)?;
+        let forward = search.closure(cx, &links, &rest)?;
+        rest_counts = search.count(cx, rest.len(), &forward, &backward)?;
         rest_forward = Some(forward);
     }
     for seed in &mut candidates {
@@ -128,20 +126,19 @@ fn pages_with(marks: &Marks, hosts: &[u64], mark: usize) -> Vec<bool> {
 
 /// What all closures of a web share.
 struct Search<'a> {
-    limits: &'a GroupLimits,
     owned: &'a Ownership,
     hosts: &'a [u64],
 }
 
 impl Search<'_> {
     /// The closures of some pages: mark `n` for the page with the number `n`.
-    fn closure(&self, worker: &mut Worker, links: &OutLinks<'_>, seeds: &[DocId]) -> Result<Marks> {
+    fn closure(&self, cx: &mut Context, links: &OutLinks<'_>, seeds: &[DocId]) -> Result<Marks> {
         let marked: Vec<(DocId, u32)> = seeds.iter().copied().zip(0..).collect();
-        closure(worker, self.owned, self.hosts, links, &marked, &self.limits.watch)
+        closure(cx, self.owned, self.hosts, links, &marked)
     }
 
     /// For each of so many seeds the pages that it leads to, and those of them that lead to it.
-    fn count(&self, worker: &mut Worker, seeds: usize, forward: &Marks, backward: &Marks) -> Result<Vec<[u64; 2]>> {
+    fn count(&self, cx: &mut Context, seeds: usize, forward: &Marks, backward: &Marks) -> Result<Vec<[u64; 2]>> {
         let mut own = vec![[0u64; 2]; seeds];
         for (page, _) in self.hosts.iter().enumerate().filter(|(_, host)| **host > 0) {
             let (forward, backward) = (forward.of(page), backward.of(page));
@@ -153,10 +150,8 @@ impl Search<'_> {
                 }
             }
         }
-        let index = worker.index();
-        let own = own.into_iter().enumerate().map(|(seed, counts)| (seed, index, counts)).collect();
         let mut all = vec![[0u64; 2]; seeds];
-        for (seed, _, counts) in all_gather(worker, own, &self.limits.watch)? {
+        for (seed, counts) in cx.concat(own.into_iter().enumerate().collect())? {
             all[seed].iter_mut().zip(counts).for_each(|(sum, count)| *sum += count);
         }
         Ok(all)
@@ -174,31 +169,30 @@ struct TurnedLinks {
 impl TurnedLinks {
     /// Reads all links once: turned round, and as they are, in memory if they fit.
     fn read<'a>(
-        worker: &mut Worker,
-        limits: &GroupLimits,
+        cx: &mut Context,
         owned: &Ownership,
         hosts: &[u64],
         open: &'a OpenLinks<'a>,
     ) -> Result<(TurnedLinks, OutLinks<'a>)> {
-        let watch = &limits.watch;
         let [counts, from_others] = [(); 2].map(|()| vec![0; owned.len()]);
-        let links = Kept::new(&limits.scratch, limits.memory / 2);
+        let links = Kept::new(cx.scratch(), cx.memory() / 2);
         let mut turned = TurnedLinks { links, counts, from_others };
         let mut source = open()?;
-        let mut arrays = LinkArrays::if_fits(worker, owned.len(), source.count(), limits.memory, watch)?;
+        let memory = cx.memory();
+        let mut arrays = LinkArrays::if_fits(cx, owned.len(), source.count(), memory)?;
         loop {
             let links = source.read(LINKS_AT_ONCE)?;
             if let Some(arrays) = &mut arrays {
                 arrays.extend(&links);
             }
-            let mut dealer = Dealer::new(worker.index(), worker.peers(), watch);
+            let mut dealer = cx.dealer();
             for link in &links {
                 let (page, host) = (owned.index(link.target) as u32, hosts[link.page as usize] as u32);
                 dealer.deal(owned.owner(link.target) as u64, PageLink { page, host, other: link.doc });
             }
             let is_more = !links.is_empty();
             drop(links);
-            for block in all_to_all(worker, dealer, watch)? {
+            for block in all_to_all(cx, dealer)? {
                 for links in block.records().chunks(SIDE_BY_SIDE) {
                     preload(links.iter().map(|link| hosts[link.page as usize]));
                     preload(links.iter().map(|link| u64::from(turned.counts[link.page as usize])));
@@ -213,7 +207,7 @@ impl TurnedLinks {
                     }
                 }
             }
-            if !any(worker, is_more, watch)? {
+            if !cx.any(is_more)? {
                 let links = arrays.map_or(OutLinks::Table(open), |arrays| OutLinks::Arrays(Rc::new(arrays)));
                 return Ok((turned, links));
             }
@@ -221,7 +215,7 @@ impl TurnedLinks {
     }
 
     /// The pages to which most links lead: from other hosts, then from any, then the smallest.
-    fn candidates(&self, worker: &mut Worker, limits: &GroupLimits, owned: &Ownership) -> Result<Vec<Seed>> {
+    fn candidates(&self, cx: &mut Context, owned: &Ownership) -> Result<Vec<Seed>> {
         let counts = self.from_others.iter().zip(&self.counts).zip(owned.docs());
         let linked = counts.filter(|((_, all), _)| **all > 0);
         let mut own: Vec<_> = linked.map(|((others, all), doc)| (Reverse(*others), Reverse(*all), doc)).collect();
@@ -230,7 +224,7 @@ impl TurnedLinks {
             own.truncate(CANDIDATES);
         }
         let own = own.into_iter().map(|(others, all, doc)| (others.0, all.0, doc)).collect();
-        let mut all = all_gather(worker, own, &limits.watch)?;
+        let mut all = cx.sorted(own)?;
         all.sort_unstable_by_key(|(others, all, doc)| (Reverse(*others), Reverse(*all), *doc));
         all.truncate(CANDIDATES);
         let seed = |(others, all, doc): (u32, u32, DocId)| Seed {

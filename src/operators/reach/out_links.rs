@@ -4,13 +4,11 @@ use std::rc::Rc;
 
 use anyhow::Result;
 use bytemuck::{Pod, Zeroable};
-use timely::worker::Worker;
 
 use crate::kernels::memory::{SIDE_BY_SIDE, advise_huge_pages, preload};
-use crate::operators::exchange::{Kept, any};
+use crate::operators::exchange::{Context, Kept};
 use crate::operators::scan::{LinkSource, OwnLink};
 use crate::records::DocId;
-use crate::watch::Watch;
 
 /// A link of an own page, in the direction in which it is followed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
@@ -68,15 +66,9 @@ impl LinkArrays {
     ///
     /// # Errors
     /// If a worker of this process failed.
-    pub fn if_fits(
-        worker: &mut Worker,
-        pages: usize,
-        links: u64,
-        memory: u64,
-        watch: &Watch,
-    ) -> Result<Option<LinkArrays>> {
+    pub fn if_fits(cx: &mut Context, pages: usize, links: u64, memory: u64) -> Result<Option<LinkArrays>> {
         let fits = 16 * pages as u64 + 8 * links <= memory;
-        Ok(if any(worker, !fits, watch)? { None } else { Some(LinkArrays::new(pages, links)) })
+        Ok(if cx.any(!fits)? { None } else { Some(LinkArrays::new(pages, links)) })
     }
 
     /// The pages that a page links to.
@@ -100,15 +92,9 @@ const AT_ONCE: usize = 1 << 16;
 
 impl<'a> OutLinks<'a> {
     /// The links of the table of the week, in memory if all workers have room for theirs in `memory` bytes.
-    pub fn of_table(
-        worker: &mut Worker,
-        open: &'a OpenLinks<'a>,
-        pages: usize,
-        memory: u64,
-        watch: &Watch,
-    ) -> Result<OutLinks<'a>> {
+    pub fn of_table(cx: &mut Context, open: &'a OpenLinks<'a>, pages: usize, memory: u64) -> Result<OutLinks<'a>> {
         let mut source = open()?;
-        let Some(mut arrays) = LinkArrays::if_fits(worker, pages, source.count(), memory, watch)? else {
+        let Some(mut arrays) = LinkArrays::if_fits(cx, pages, source.count(), memory)? else {
             return Ok(OutLinks::Table(open));
         };
         loop {
@@ -121,14 +107,8 @@ impl<'a> OutLinks<'a> {
     }
 
     /// Links in any order, of which each own page has some number.
-    pub fn of_kept(
-        worker: &mut Worker,
-        links: Kept<PageLink>,
-        counts: Vec<u32>,
-        memory: u64,
-        watch: &Watch,
-    ) -> Result<OutLinks<'a>> {
-        let Some(mut arrays) = LinkArrays::if_fits(worker, counts.len(), links.len() as u64, memory, watch)? else {
+    pub fn of_kept(cx: &mut Context, links: Kept<PageLink>, counts: Vec<u32>, memory: u64) -> Result<OutLinks<'a>> {
+        let Some(mut arrays) = LinkArrays::if_fits(cx, counts.len(), links.len() as u64, memory)? else {
             return Ok(OutLinks::Kept(links));
         };
         let mut start = 0u64;

@@ -5,7 +5,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use anyhow::Result;
 
 use super::*;
-use crate::operators::exchange::GroupLimits;
 use crate::operators::paragraphs::tests::{Pages, on_workers_of};
 use crate::operators::scan::{LinkSource, OwnLink};
 use crate::records::{DocId, mix};
@@ -54,15 +53,15 @@ impl Web {
     /// What `connected` finds on some workers with some bytes of memory: the pages, and the seeds.
     fn connected(&self, workers: usize, memory: u64, seeds: &[DocId]) -> (BTreeSet<DocId>, Vec<Seed>) {
         let (hosts, links, seeds) = (self.hosts.clone(), self.links.clone(), seeds.to_vec());
-        let found = on_workers_of(&ROWS, workers, &Pages::new(), move |worker, stage, owned, _| {
+        let found = on_workers_of(&ROWS, workers, &Pages::new(), move |cx, _, owned, _| {
             let of_pages: Vec<u64> = owned.docs().map(|doc| hosts.get(&doc).copied().unwrap_or(0)).collect();
             let own = links.iter().filter(|(from, _)| owned.has(*from));
             let own: Vec<OwnLink> = own
                 .map(|(doc, target)| OwnLink { page: owned.index(*doc) as u32, doc: *doc, target: *target })
                 .collect();
             let open: &OpenLinks<'_> = &|| Ok(Box::new(MadeLinks(own.clone())));
-            let limits = GroupLimits { memory, ..stage.grouping() };
-            let found = connected(worker, &limits, owned, &of_pages, open, &seeds)?;
+            let cx = &mut cx.with(memory, cx.scratch());
+            let found = connected(cx, owned, &of_pages, open, &seeds)?;
             let pages: Vec<DocId> = owned.docs().zip(&found.pages).filter(|(_, is)| **is).map(|(doc, _)| doc).collect();
             Ok((pages, found.seeds))
         });

@@ -5,13 +5,12 @@ use std::rc::Rc;
 
 use anyhow::Result;
 use bytemuck::{Pod, Zeroable};
-use timely::worker::Worker;
 
 use super::held::{Kept, has_bit, set_bit};
 use super::requirement::Requirement;
 use super::sets::Sets;
 use super::stage::SetJoinStage;
-use crate::operators::exchange::{BlockOf, Dealer, KeyRanges, Partition, RangeDealer, all_gather, by_key};
+use crate::operators::exchange::{BlockOf, Context, Dealer, KeyRanges, Partition, RangeDealer, by_key};
 use crate::records::spread;
 
 /// Records of a partition, at most: their sorting stays in the second-level cache.
@@ -39,17 +38,16 @@ struct ElementAt {
 ///
 /// # Errors
 /// If a worker of this process failed.
-pub(super) fn drop_alone(worker: &mut Worker, stage: &SetJoinStage, mut kept: Kept) -> Result<Kept> {
+pub(super) fn drop_alone(cx: &mut Context, stage: &SetJoinStage, mut kept: Kept) -> Result<Kept> {
     loop {
         let before = kept.sets.count() as u64;
-        let alone = alone(worker, stage, &mut kept.sets)?;
+        let alone = alone(cx, &mut kept.sets)?;
         let mut numbers = Vec::new();
         let is_heavy = is_heavy(stage.requirement);
         kept.sets = kept.sets.without(|place| has_bit(&alone, place), is_heavy, |set| numbers.push(kept.numbers[set]));
         kept.numbers = numbers;
         let fell = before - kept.sets.count() as u64;
-        let counts = all_gather(worker, vec![(worker.index(), before, fell)], &stage.watch)?;
-        let (before, fell) = counts.iter().fold((0, 0), |sum, (_, before, fell)| (sum.0 + before, sum.1 + fell));
+        let [before, fell] = cx.sums([before, fell])?;
         if fell == 0 || !stage.thorough && fell * FEW <= before {
             return Ok(kept);
         }
@@ -62,10 +60,10 @@ pub(super) fn is_heavy(requirement: Requirement) -> impl Fn(u32, u64) -> bool + 
 }
 
 /// Marks the places of the elements that no other set has.
-fn alone(worker: &mut Worker, stage: &SetJoinStage, sets: &mut Sets) -> Result<Vec<u64>> {
+fn alone(cx: &mut Context, sets: &mut Sets) -> Result<Vec<u64>> {
     let own = sets.elements() as u64;
-    let all = all_gather(worker, vec![(worker.index(), own)], &stage.watch)?.iter().map(|(_, own)| own).sum();
-    let cut = KeyRanges::new(all, MOST_RECORDS, size_of::<ElementAt>(), 1, worker.peers(), stage.memory);
+    let all = cx.sum(own)?;
+    let cut = KeyRanges::new(all, MOST_RECORDS, size_of::<ElementAt>(), 1, cx.peers(), cx.memory());
     let alone = Rc::new(RefCell::new(vec![0u64; sets.elements().div_ceil(64)]));
     // The operators share the sets for as long as they run.
     let shared = Rc::new(std::mem::take(sets));
@@ -107,14 +105,14 @@ fn alone(worker: &mut Worker, stage: &SetJoinStage, sets: &mut Sets) -> Result<V
             block.records().iter().for_each(|place| set_bit(&mut alone, *place as usize));
         }
     };
-    by_key(worker, "Alone", cut, stage.spill_buffer(), &stage.watch, open, find, mark)?;
-    *sets = unshared(worker, shared);
+    by_key(cx, "Alone", cut, cx.spill_buffer(), open, find, mark)?;
+    *sets = unshared(cx, shared);
     Ok(alone.take())
 }
 
 /// Takes a value back that operators have shared: after a step of the worker they are gone.
-pub(super) fn unshared<T: Clone>(worker: &mut Worker, shared: Rc<T>) -> T {
-    worker.step();
+pub(super) fn unshared<T: Clone>(cx: &mut Context, shared: Rc<T>) -> T {
+    cx.worker().step();
     debug_assert_eq!(Rc::strong_count(&shared), 1, "a step drops the operators of a dataflow that has ended");
     Rc::try_unwrap(shared).unwrap_or_else(|shared| (*shared).clone())
 }

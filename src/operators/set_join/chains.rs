@@ -18,7 +18,6 @@ use std::rc::Rc;
 
 use anyhow::{Result, ensure};
 use bytemuck::{Pod, Zeroable};
-use timely::worker::Worker;
 
 use super::compare::RowPair;
 use super::joined::JoinedRow;
@@ -28,7 +27,7 @@ use super::rows::Place;
 use super::sets::SetSource;
 use super::stage::SetJoinStage;
 use crate::operators::components::{OwnForest, component_roots, edge};
-use crate::operators::exchange::{Dealer, LocalAnswers, all_gather, all_to_all, blocks, lookup};
+use crate::operators::exchange::{Context, LocalAnswers, all_to_all, blocks, lookup};
 use crate::operators::output::cluster_sizes;
 use crate::records::{DocId, Edge};
 use crate::structures::{ByKey, Ownership};
@@ -37,7 +36,7 @@ use crate::structures::{ByKey, Ownership};
 #[derive(Debug, Default)]
 pub struct Chains {
     /// Edges, by requirement: pairs that meet it and no stronger one. The components of those of one requirement and of all stronger ones are
-    /// the clusters at that requirement. Each edge is at one worker, which need not own its documents.
+    /// the clusters at that requirement. Each edge is at one cx, which need not own its documents.
     pub edges: Vec<Vec<Edge>>,
     /// If they are wanted: for each own set of a cluster, the most similar set of which it is known; of equals, that with the smallest name.
     /// Ascending.
@@ -76,7 +75,7 @@ impl Nearest {
 /// # Errors
 /// [`TooManyPairs`](super::TooManyPairs), at every worker; or if sets or files cannot be read or written, or a worker of this process failed.
 pub fn chains<S: SetSource + Clone + 'static>(
-    worker: &mut Worker,
+    cx: &mut Context,
     stage: &SetJoinStage,
     owned: &Ownership,
     source: &S,
@@ -85,7 +84,7 @@ pub fn chains<S: SetSource + Clone + 'static>(
 ) -> Result<Chains> {
     let Some(weakest) = requirements.last() else { return Ok(Chains::default()) };
     let stage_of = |requirement: Requirement| SetJoinStage { requirement, thorough: with_nearest, ..stage.clone() };
-    let prepared = PreparedSets::prepare(worker, &stage_of(*weakest), source)?;
+    let prepared = PreparedSets::prepare(cx, &stage_of(*weakest), source)?;
     let best_of_row = prepared.joined.rows.iter().map(|row| {
         // Two sets of one row: they are compared with the row's own name, which the smallest of them has.
         let name = DocId::from_table(row.name as i64);
@@ -98,12 +97,12 @@ pub fn chains<S: SetSource + Clone + 'static>(
         best_of_row: best_of_row.collect(),
         with_nearest,
     };
-    links.join(worker, &stage_of(*weakest), &prepared, Wanted::Stars)?;
+    links.join(cx, &stage_of(*weakest), &prepared, Wanted::Stars)?;
     for (level, requirement) in requirements.iter().enumerate() {
-        let components = links.components(worker, stage, owned, &prepared, level)?;
-        links.join(worker, &stage_of(*requirement), &prepared, Wanted::OtherComponents(&components))?;
+        let components = links.components(cx, owned, &prepared, level)?;
+        links.join(cx, &stage_of(*requirement), &prepared, Wanted::OtherComponents(&components))?;
     }
-    let nearest = links.add_members(worker, stage, source, &prepared)?;
+    let nearest = links.add_members(cx, source, &prepared)?;
     Ok(Chains { edges: links.edges, nearest })
 }
 
@@ -160,12 +159,12 @@ impl Links {
     /// Joins rows, and notes each pair at the strongest requirement that it meets.
     fn join(
         &mut self,
-        worker: &mut Worker,
+        cx: &mut Context,
         stage: &SetJoinStage,
         prepared: &PreparedSets,
         wanted: Wanted<'_>,
     ) -> Result<()> {
-        let index = worker.index() as u32;
+        let index = cx.index() as u32;
         let forests = self.edges.iter().map(|_| OwnForest::default()).collect();
         let listed = Rc::new(RefCell::new(Listed { forests, best: ByKey::default() }));
         let each = {
@@ -187,16 +186,16 @@ impl Links {
                 Ok(())
             }
         };
-        prepared.join(worker, stage, wanted, each)?;
+        prepared.join(cx, stage, wanted, each)?;
         let Listed { forests, best } = listed.take();
         for (edges, forest) in self.edges.iter_mut().zip(forests) {
             edges.extend(forest.into_edges());
         }
-        let mut dealer = Dealer::new(worker.index(), worker.peers(), &stage.watch);
+        let mut dealer = cx.dealer();
         for (place, best) in best {
             dealer.deal(place >> 32, PairedRow { row: u64::from(place as u32), best });
         }
-        let paired = all_to_all(worker, dealer, &stage.watch)?;
+        let paired = all_to_all(cx, dealer)?;
         for PairedRow { row, best } in paired.iter().flat_map(|block| block.records()) {
             let of_row = &mut self.best_of_row[*row as usize];
             if of_row.is_none_or(|known| best.is_nearer_than(&known)) {
@@ -209,15 +208,14 @@ impl Links {
     /// The components of rows at requirement number `level`, as far as edges are known: numbers from 1 by own row, 0 for a row that is alone.
     fn components(
         &self,
-        worker: &mut Worker,
-        stage: &SetJoinStage,
+        cx: &mut Context,
         owned: &Ownership,
         prepared: &PreparedSets,
         level: usize,
     ) -> Result<Vec<u32>> {
-        let (rows, watch) = (&prepared.joined.rows, &stage.watch);
+        let rows = &prepared.joined.rows;
         let edges = self.edges[..=level].concat();
-        let roots = component_roots(worker, owned, edges, watch)?;
+        let roots = component_roots(cx, owned, edges)?;
         // A row is at the owner of its smallest document.
         let with_roots = |(number, row): (u32, &JoinedRow)| {
             (row.members > 0).then(|| (number, owned.index(DocId::from_table(row.name as i64))))
@@ -225,22 +223,22 @@ impl Links {
         let docs_of_rows: Vec<(u32, usize)> = (0..).zip(rows).filter_map(with_roots).collect();
         let mut by_doc = vec![DocId::NONE; owned.len()];
         docs_of_rows.iter().for_each(|(_, doc)| by_doc[*doc] = roots[*doc]);
-        let sizes = cluster_sizes(worker, owned, by_doc.into_iter(), watch)?;
+        let sizes = cluster_sizes(cx, owned, by_doc.into_iter())?;
         let several: Vec<DocId> = sizes.own_clusters().map(|(root, _)| root).collect();
-        let counts = all_gather(worker, vec![(worker.index(), several.len() as u64)], watch)?;
-        let before: u64 = counts[..worker.index()].iter().map(|(_, count)| count).sum();
+        let counts = cx.concat(vec![several.len() as u64])?;
+        let before: u64 = counts[..cx.index()].iter().sum();
         let mut numbers = vec![0u64; owned.len()];
         several.iter().zip(before + 1..).for_each(|(root, number)| numbers[owned.index(*root)] = number);
         let asked =
             docs_of_rows.iter().map(|(row, doc)| (*row, roots[*doc])).filter(|(_, root)| sizes.members(*root) > 1);
         let asked: Rc<Vec<(u32, DocId)>> = Rc::new(asked.collect());
-        let local = LocalAnswers::own(worker, move |doc: usize| [numbers[doc]]);
+        let local = LocalAnswers::own(cx, move |doc: usize| [numbers[doc]]);
         let questions = || {
             let asked = asked.clone();
             (0..asked.len()).map(move |place| asked[place].1)
         };
         let mut components = vec![0; rows.len()];
-        lookup(worker, owned, questions, &local, watch, |place, [number]| {
+        lookup(cx, owned, questions, &local, |place, [number]| {
             // Refused later, if it does not fit.
             components[asked[place].0 as usize] = u32::try_from(number).unwrap_or(u32::MAX);
         })?;
@@ -250,19 +248,18 @@ impl Links {
     /// Adds the edges between the sets of each row, and returns the nearest of each own set, if they are wanted.
     fn add_members<S: SetSource>(
         &mut self,
-        worker: &mut Worker,
-        stage: &SetJoinStage,
+        cx: &mut Context,
         source: &S,
         prepared: &PreparedSets,
     ) -> Result<Vec<Nearest>> {
         let joined = &prepared.joined;
-        let mut dealer = Dealer::new(worker.index(), worker.peers(), &stage.watch);
+        let mut dealer = cx.dealer();
         for (set, place) in joined.sets.iter().zip(&joined.row_of) {
             let doc = DocId::from_table(source.name(*set as usize) as i64);
             dealer.deal(place.worker.into(), RowMember { row: place.number.into(), doc });
         }
-        let members = all_to_all(worker, dealer, &stage.watch)?;
-        let mut nearest = Dealer::new(worker.index(), worker.peers(), &stage.watch);
+        let members = all_to_all(cx, dealer)?;
+        let mut nearest = cx.dealer();
         // A row's smallest set, whose name the row has, is near the next one.
         let mut seconds: ByKey<u64, DocId> = ByKey::default();
         let records = || members.iter().flat_map(|block| block.records());
@@ -284,10 +281,10 @@ impl Links {
                 if best.neighbour == *doc {
                     best.neighbour = seconds.get(row).copied().unwrap_or(best.neighbour);
                 }
-                nearest.deal(doc.owner(worker.peers()) as u64, Nearest { doc: *doc, ..best });
+                nearest.deal(doc.owner(cx.peers()) as u64, Nearest { doc: *doc, ..best });
             }
         }
-        let mut nearest: Vec<Nearest> = blocks(all_to_all(worker, nearest, &stage.watch)?);
+        let mut nearest: Vec<Nearest> = blocks(all_to_all(cx, nearest)?);
         nearest.sort_unstable_by_key(|nearest| nearest.doc);
         Ok(nearest)
     }

@@ -14,13 +14,12 @@ use std::rc::Rc;
 
 use anyhow::Result;
 use bytemuck::{Pod, Zeroable};
-use timely::worker::Worker;
 
 use super::alone::{ELEMENTS, is_heavy, unshared};
 use super::rows::RowSets;
 use super::sets::Sets;
 use super::stage::SetJoinStage;
-use crate::operators::exchange::{BlockOf, Dealer, KeyRanges, Partition, RangeDealer, all_gather, by_key};
+use crate::operators::exchange::{BlockOf, Context, Dealer, KeyRanges, Partition, RangeDealer, by_key};
 use crate::records::{mix, spread};
 
 /// Records of a partition, at most: their sorting stays in the second-level cache.
@@ -132,10 +131,10 @@ impl RowElements {
 ///
 /// # Errors
 /// If a worker of this process failed.
-pub(super) fn columns(worker: &mut Worker, stage: &SetJoinStage, rows: &mut RowSets) -> Result<(Rows, RowElements)> {
+pub(super) fn columns(cx: &mut Context, stage: &SetJoinStage, rows: &mut RowSets) -> Result<(Rows, RowElements)> {
     let own = rows.sets.elements();
-    let all = all_gather(worker, vec![(worker.index(), own as u64)], &stage.watch)?.iter().map(|(_, own)| own).sum();
-    let cut = KeyRanges::new(all, MOST_RECORDS, size_of::<ElementRecord>(), 1, worker.peers(), stage.memory);
+    let all = cx.sum(own as u64)?;
+    let cut = KeyRanges::new(all, MOST_RECORDS, size_of::<ElementRecord>(), 1, cx.peers(), cx.memory());
     let sets = Rc::new(std::mem::take(&mut rows.sets));
     let open = {
         let sets = sets.clone();
@@ -189,8 +188,8 @@ pub(super) fn columns(worker: &mut Worker, stage: &SetJoinStage, rows: &mut RowS
             block.records().iter().for_each(|record| found[record.place as usize] = (record.column, record.rows));
         }
     };
-    by_key(worker, "Columns", cut, stage.spill_buffer(), &stage.watch, open, find, take)?;
-    let (sets, found) = (unshared(worker, sets), found.take());
+    by_key(cx, "Columns", cut, cx.spill_buffer(), open, find, take)?;
+    let (sets, found) = (unshared(cx, sets), found.take());
     let is_heavy = is_heavy(stage.requirement);
     let mut left = Rows {
         starts: vec![0],

@@ -10,7 +10,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::{Context as _, Result};
 use bytemuck::{Pod, Zeroable};
-use timely::worker::Worker;
 
 use super::columns::{Column, Rows};
 use super::marks::Marks;
@@ -18,7 +17,7 @@ use super::meet::Candidate;
 use super::requirement::Requirement;
 use super::rows::Place;
 use super::stage::SetJoinStage;
-use crate::operators::exchange::{Answerer, Asked, Asker, BlockOf, Dealer, ask, barrier};
+use crate::operators::exchange::{Answerer, Asked, Asker, BlockOf, Context, Dealer, ask};
 use crate::structures::Sorted;
 
 /// Of the memory for records in flight, the part that the rows of other processes take in a round.
@@ -72,13 +71,13 @@ struct Piece([u32; 4]);
 /// # Errors
 /// If a file cannot be read, `each` fails, or a worker of this process failed.
 pub(super) fn compare(
-    worker: &mut Worker,
+    cx: &mut Context,
     stage: &SetJoinStage,
     rows: &Arc<Rows>,
     candidates: Sorted<Candidate>,
     each: impl FnMut(RowPair) -> Result<()> + 'static,
 ) -> Result<(u64, u64)> {
-    let local = share_rows(worker, stage, rows)?;
+    let local = share_rows(cx, rows)?;
     let comparer = Comparer {
         requirement: stage.requirement,
         local,
@@ -87,11 +86,11 @@ pub(super) fn compare(
         round: Vec::new(),
         asked: None,
         columns: 0,
-        most: (stage.memory / PART) as usize / size_of::<Column>(),
+        most: (cx.memory() / PART) as usize / size_of::<Column>(),
         last: None,
         next: None,
         foreign: BTreeMap::new(),
-        arriving: vec![Vec::new(); worker.peers()],
+        arriving: vec![Vec::new(); cx.peers()],
         marked: None,
         marks: Marks::default(),
         each,
@@ -99,23 +98,23 @@ pub(super) fn compare(
         pairs: 0,
     };
     let comparer = Rc::new(RefCell::new(comparer));
-    ask(worker, &comparer, RowAnswerer(rows.clone()), &stage.watch)?;
+    ask(cx, &comparer, RowAnswerer(rows.clone()))?;
     let comparer = comparer.borrow();
     Ok((comparer.compared, comparer.pairs))
 }
 
 /// The rows of all workers of this process, by worker; `None` for those of other processes.
-fn share_rows(worker: &mut Worker, stage: &SetJoinStage, rows: &Arc<Rows>) -> Result<Vec<Option<Arc<Rows>>>> {
-    let shared = stage.shared.set_rows.of(RowsInProcess::default);
-    shared.0.lock().unwrap_or_else(PoisonError::into_inner).push((worker.index(), rows.clone()));
+fn share_rows(cx: &mut Context, rows: &Arc<Rows>) -> Result<Vec<Option<Arc<Rows>>>> {
+    let shared = cx.shared().of(RowsInProcess::default);
+    shared.0.lock().unwrap_or_else(PoisonError::into_inner).push((cx.index(), rows.clone()));
     // All workers have added their rows.
-    barrier(worker, &stage.watch)?;
-    let mut local = vec![None; worker.peers()];
+    cx.barrier()?;
+    let mut local = vec![None; cx.peers()];
     for (index, rows) in shared.0.lock().unwrap_or_else(PoisonError::into_inner).iter() {
         local[*index] = Some(rows.clone());
     }
     // All workers have read the list, before any of them drops it.
-    barrier(worker, &stage.watch)?;
+    cx.barrier()?;
     Ok(local)
 }
 

@@ -9,12 +9,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::Result;
-use timely::worker::Worker;
 
 use super::columns::{Column, Rows};
 use super::requirement::Requirement;
 use super::stage::SetJoinStage;
-use crate::operators::exchange::all_gather;
+use crate::operators::exchange::Context;
 use crate::records::mix;
 use crate::structures::ByKey;
 
@@ -53,18 +52,18 @@ type Seed = (u64, u64, u32, Vec<(u64, u32)>);
 ///
 /// # Errors
 /// If a worker of this process failed.
-pub(super) fn families(worker: &mut Worker, stage: &SetJoinStage, rows: &Rows) -> Result<Families> {
+pub(super) fn families(cx: &mut Context, stage: &SetJoinStage, rows: &Rows) -> Result<Families> {
     let collections = match stage.requirement {
         _ if stage.has_known => Members::default(),
-        Requirement::Both(least) => by_one_column(worker, stage, rows, least)?,
-        _ => by_seeds(worker, stage, rows)?,
+        Requirement::Both(least) => by_one_column(cx, stage, rows, least)?,
+        _ => by_seeds(cx, stage, rows)?,
     };
     let mut found = Families { all: collections.1, of_row: vec![0; rows.len()], weights: vec![0; rows.len()] };
     for (row, family, weight) in collections.0 {
         found.of_row[row] = family + 1;
         found.weights[row] = weight;
     }
-    found.dissolve(worker, stage)?;
+    found.dissolve(cx, stage)?;
     let found_families = found.all.len() as u32;
     for (family, known) in found.of_row.iter_mut().zip(&rows.known_family).filter(|(_, known)| **known > 0) {
         *family = found_families + known;
@@ -82,7 +81,7 @@ fn frequent(rows: &Rows, row: usize, family: u64) -> &[Column] {
 }
 
 /// Families by the collections of seeds: a row belongs to the first seed of whose collection it has enough.
-fn by_seeds(worker: &mut Worker, stage: &SetJoinStage, rows: &Rows) -> Result<Members> {
+fn by_seeds(cx: &mut Context, stage: &SetJoinStage, rows: &Rows) -> Result<Members> {
     let requirement = stage.requirement;
     let mut seeds: Vec<(u64, usize)> = Vec::new();
     for row in rows.living() {
@@ -94,14 +93,14 @@ fn by_seeds(worker: &mut Worker, stage: &SetJoinStage, rows: &Rows) -> Result<Me
     seeds.sort_unstable_by_key(|(hash, row)| (*hash, rows.names[*row]));
     seeds.truncate(SEEDS);
     // First the hashes alone: collections are large, and few of them are chosen.
-    let mut hashes = all_gather(worker, seeds.iter().map(|(hash, _)| *hash).collect(), &stage.watch)?;
+    let mut hashes = cx.sorted(seeds.iter().map(|(hash, _)| *hash).collect())?;
     hashes.truncate(SEEDS);
     let last = hashes.last().copied().unwrap_or_default();
     let collection =
         |row: usize| frequent(rows, row, stage.family).iter().map(|column| (column.id, column.weight)).collect();
     let seed = |(hash, row): (u64, usize)| (hash, rows.names[row], rows.sizes[row], collection(row));
     let own: Vec<Seed> = seeds.into_iter().filter(|(hash, _)| *hash <= last).map(seed).collect();
-    let mut seeds = all_gather(worker, own, &stage.watch)?;
+    let mut seeds = cx.sorted(own)?;
     seeds.truncate(SEEDS);
     let index = SeedIndex::new(requirement, seeds);
     let mut counts = vec![0; index.seeds.len()];
@@ -168,7 +167,7 @@ impl SeedIndex {
 }
 
 /// Families by one column: of those in which a row weighs enough by itself, the one that most rows have.
-fn by_one_column(worker: &mut Worker, stage: &SetJoinStage, rows: &Rows, least: u32) -> Result<Members> {
+fn by_one_column(cx: &mut Context, stage: &SetJoinStage, rows: &Rows, least: u32) -> Result<Members> {
     let mut chosen: Vec<(usize, Column)> = Vec::new();
     let mut own: BTreeSet<u64> = BTreeSet::new();
     for row in rows.living() {
@@ -178,7 +177,7 @@ fn by_one_column(worker: &mut Worker, stage: &SetJoinStage, rows: &Rows, least: 
             own.insert(column.id);
         }
     }
-    let all: BTreeSet<u64> = all_gather(worker, own.into_iter().collect(), &stage.watch)?.into_iter().collect();
+    let all: BTreeSet<u64> = cx.sorted(own.into_iter().collect())?.into_iter().collect();
     let numbers: BTreeMap<u64, u32> = all.into_iter().zip(0..).collect();
     let members = chosen.into_iter().filter_map(|(row, column)| Some((row, *numbers.get(&column.id)?, column.weight)));
     let families = numbers.keys().map(|id| Family { name: *id, of: 0, rows: 0 }).collect();
@@ -187,10 +186,10 @@ fn by_one_column(worker: &mut Worker, stage: &SetJoinStage, rows: &Rows, least: 
 
 impl Families {
     /// Counts the rows of the families, and dissolves those that have too few.
-    fn dissolve(&mut self, worker: &mut Worker, stage: &SetJoinStage) -> Result<()> {
+    fn dissolve(&mut self, cx: &mut Context, stage: &SetJoinStage) -> Result<()> {
         let mut own: BTreeMap<u32, u64> = BTreeMap::new();
         self.of_row.iter().filter(|family| **family > 0).for_each(|family| *own.entry(*family).or_default() += 1);
-        for (family, count) in all_gather(worker, own.into_iter().collect(), &stage.watch)? {
+        for (family, count) in cx.sorted(own.into_iter().collect())? {
             self.all[family as usize - 1].rows += count;
         }
         let mut numbers = vec![0u32];

@@ -15,12 +15,11 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use anyhow::{Result, ensure};
-use timely::worker::Worker;
 
 use super::requirement::Requirement;
 use super::sets::{Element, SetPass, SetSource, Sets, weight_in_all};
 use super::stage::SetJoinStage;
-use crate::operators::exchange::{BlockOf, Dealer, KeyRanges, Partition, RangeDealer, all_gather, by_key};
+use crate::operators::exchange::{BlockOf, Context, Dealer, KeyRanges, Partition, RangeDealer, by_key};
 use crate::operators::sighting::{SharedFinder, Sighting};
 use crate::records::spread;
 
@@ -55,21 +54,13 @@ pub(super) struct Kept {
 ///
 /// # Errors
 /// If the sets cannot be read, a worker has 2^32 elements or more, or a worker of this process failed.
-pub(super) fn held<S: SetSource + Clone + 'static>(
-    worker: &mut Worker,
-    stage: &SetJoinStage,
-    source: &S,
-) -> Result<Kept> {
+pub(super) fn held<S: SetSource + Clone + 'static>(cx: &mut Context, stage: &SetJoinStage, source: &S) -> Result<Kept> {
     let requirement = stage.requirement;
     ensure!(source.len() <= u32::MAX as usize, "{} sets are too many for one worker: use more workers", source.len());
     let own = own_elements(source, requirement)?;
-    ensure!(
-        own <= u32::MAX.into(),
-        "{own} elements are too many for one worker, at most {}: use more workers",
-        u32::MAX
-    );
-    let all: u64 = all_gather(worker, vec![(worker.index(), own)], &stage.watch)?.iter().map(|(_, own)| own).sum();
-    let cut = KeyRanges::new(all, MOST_RECORDS, size_of::<Sighting>(), 1, worker.peers(), stage.memory);
+    ensure!(own <= u32::MAX.into(), "{own} elements are too many for one cx, at most {}: use more workers", u32::MAX);
+    let all: u64 = cx.sum(own)?;
+    let cut = KeyRanges::new(all, MOST_RECORDS, size_of::<Sighting>(), 1, cx.peers(), cx.memory());
     // A hash gives its partition, and then its slot there.
     let of_partition = cut.partitions.trailing_zeros();
     let bits =
@@ -93,7 +84,7 @@ pub(super) fn held<S: SetSource + Clone + 'static>(
             block.records().iter().for_each(|place| set_bit(&mut marks, *place as usize));
         }
     };
-    by_key(worker, "Held", cut, stage.spill_buffer(), &stage.watch, open, find, mark)?;
+    by_key(cx, "Held", cut, cx.spill_buffer(), open, find, mark)?;
     keep(source, requirement, &marks.take())
 }
 

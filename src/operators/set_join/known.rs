@@ -6,13 +6,12 @@
 //! Memory: at every worker 8 bytes for each element of the new sets of all workers, and 2 to 4 for the filter.
 
 use anyhow::{Result, ensure};
-use timely::worker::Worker;
 
 use super::held::{Kept, can_pair};
 use super::sets::{SetPass, SetSource, Sets, weight_in_all};
 use super::stage::SetJoinStage;
 use crate::kernels::BitSet;
-use crate::operators::exchange::all_gather;
+use crate::operators::exchange::Context;
 
 /// Elements for each word of the filter: about one in twenty other elements passes, and falls later.
 const ELEMENTS_OF_WORD: usize = 4;
@@ -27,7 +26,7 @@ const ELEMENTS_OF_WORD: usize = 4;
 ///
 /// # Errors
 /// If the sets cannot be read, a worker has 2^32 sets or more, or a worker of this process failed.
-pub(super) fn probed<S: SetSource>(worker: &mut Worker, stage: &SetJoinStage, source: &S) -> Result<Kept> {
+pub(super) fn probed<S: SetSource>(cx: &mut Context, stage: &SetJoinStage, source: &S) -> Result<Kept> {
     let requirement = stage.requirement;
     ensure!(source.len() <= u32::MAX as usize, "{} sets are too many for one worker: use more workers", source.len());
     let (mut pass, mut set, mut own) = (source.pass()?, Vec::new(), Vec::new());
@@ -38,7 +37,7 @@ pub(super) fn probed<S: SetSource>(worker: &mut Worker, stage: &SetJoinStage, so
             own.extend(set.iter().map(|element| element.hash));
         }
     }
-    let mut new = all_gather(worker, own, &stage.watch)?;
+    let mut new = cx.sorted(own)?;
     new.dedup();
     let mut filter = BitSet::new(vec![0; new.len().div_ceil(ELEMENTS_OF_WORD).next_power_of_two()], &[0]);
     new.into_iter().for_each(|hash| filter.put(hash));

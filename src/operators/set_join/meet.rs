@@ -13,7 +13,6 @@ use std::sync::Arc;
 use anyhow::Result;
 use bytemuck::{Pod, Zeroable};
 use serde::{Deserialize, Serialize};
-use timely::worker::Worker;
 
 use super::columns::Rows;
 use super::families::Families;
@@ -21,7 +20,7 @@ use super::prefixes::{Proposed, ROWS, prefix};
 use super::requirement::Requirement;
 use super::rows::Place;
 use super::stage::SetJoinStage;
-use crate::operators::exchange::{BlockOf, Dealer, KeyRanges, Partition, RangeDealer, all_gather, by_key};
+use crate::operators::exchange::{BlockOf, Context, Dealer, KeyRanges, Partition, RangeDealer, by_key};
 use crate::records::{fold, mix, spread};
 use crate::structures::{ExternalSort, Sortable, Sorted};
 
@@ -102,22 +101,22 @@ impl Sortable for Candidate {
 /// # Errors
 /// If a file cannot be written, or a worker of this process failed.
 pub(super) fn candidates(
-    worker: &mut Worker,
+    cx: &mut Context,
     stage: &SetJoinStage,
     rows: &Arc<Rows>,
     families: &Rc<Families>,
     proposed: Proposed,
     meeting: Meeting,
 ) -> Result<Sorted<Candidate>> {
-    let (requirement, index) = (stage.requirement, worker.index() as u32);
+    let (requirement, index) = (stage.requirement, cx.index() as u32);
     // Each holder of a column of `n` blocks goes to `n` cells.
     let copies: u64 = proposed.blocks.values().map(|blocks| u64::from(*blocks) - 1).sum();
     let own = proposed.own as u64 + copies;
-    let all = all_gather(worker, vec![(index, own)], &stage.watch)?.iter().map(|(_, own)| own).sum();
+    let all = cx.sum(own)?;
     // A range is bounded by its holders and by what they propose.
-    let bytes = proposed.pairs.saturating_mul(CANDIDATE as u64) / worker.peers() as u64;
-    let cut = KeyRanges::new(all, MOST_RECORDS, size_of::<Holder>(), 1, worker.peers(), stage.memory);
-    let cut = cut.at_least(bytes.div_ceil(stage.memory.max(1)));
+    let bytes = proposed.pairs.saturating_mul(CANDIDATE as u64) / cx.peers() as u64;
+    let cut = KeyRanges::new(all, MOST_RECORDS, size_of::<Holder>(), 1, cx.peers(), cx.memory());
+    let cut = cut.at_least(bytes.div_ceil(cx.memory().max(1)));
     let blocks = Rc::new(proposed.blocks);
     let open = {
         let (rows, families, blocks) = (rows.clone(), families.clone(), blocks.clone());
@@ -164,16 +163,16 @@ pub(super) fn candidates(
         }
         Ok(())
     };
-    let (folder, memory) = (stage.scratch.join(format!("candidates-{index}")), stage.memory);
+    let (folder, memory) = (cx.scratch().join(format!("candidates-{index}")), cx.memory());
     let sort = Rc::new(RefCell::new(sort_in(&folder, memory)));
     let take = {
-        let (sort, watch) = (sort.clone(), stage.watch.clone());
+        let (sort, watch) = (sort.clone(), cx.watch().clone());
         move |block: BlockOf<Candidate>| {
             let mut sort = sort.borrow_mut();
             watch.check(block.records().iter().try_for_each(|candidate| sort.push(*candidate)));
         }
     };
-    by_key(worker, "Meet", cut, stage.spill_buffer(), &stage.watch, open, find, take)?;
+    by_key(cx, "Meet", cut, cx.spill_buffer(), open, find, take)?;
     sort.replace(sort_in(&folder, memory)).sorted()
 }
 

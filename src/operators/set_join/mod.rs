@@ -51,10 +51,10 @@ mod rows;
 mod sets;
 mod stage;
 
+use crate::operators::exchange::Context;
 use std::rc::Rc;
 
 use anyhow::Result;
-use timely::worker::Worker;
 
 pub use self::chains::{Chains, Nearest, chains};
 pub use self::compare::{RowPair, RowsInProcess};
@@ -77,13 +77,13 @@ use self::prepared::{PreparedSets, prepare};
 /// # Errors
 /// [`TooManyPairs`], at every worker; or if sets or files cannot be read, `each` fails, or a worker of this process failed.
 pub fn set_join<S: SetSource + Clone + 'static>(
-    worker: &mut Worker,
+    cx: &mut Context,
     stage: &SetJoinStage,
     source: &S,
     each: impl FnMut(RowPair) -> Result<()> + 'static,
 ) -> Result<SetJoin> {
-    let (PreparedSets { mut joined, rows }, elements) = prepare(worker, stage, source)?;
-    let families = Rc::new(families::families(worker, stage, &rows)?);
+    let (PreparedSets { mut joined, rows }, elements) = prepare(cx, stage, source)?;
+    let families = Rc::new(families::families(cx, stage, &rows)?);
     let found = 1..=families.all.len() as u32;
     for (row, family) in families.of_row.iter().enumerate().filter(|(_, family)| found.contains(family)) {
         joined.rows[row].family = Some(family - 1);
@@ -95,11 +95,11 @@ pub fn set_join<S: SetSource + Clone + 'static>(
         joined.collections = joined.own_collections(stage, &elements);
     }
     drop(elements);
-    let proposed = proposed(worker, stage, &rows, &families)?;
+    let proposed = proposed(cx, stage, &rows, &families)?;
     joined.stats.rows = rows.living().count() as u64;
     joined.stats.columns = rows.column_count() as u64;
     joined.stats.prefix_columns = proposed.own as u64;
-    let candidates = candidates(worker, stage, &rows, &families, proposed.allowed(stage)?, Meeting::All)?;
-    (joined.stats.candidates, joined.stats.pairs) = compare(worker, stage, &rows, candidates, each)?;
+    let candidates = candidates(cx, stage, &rows, &families, proposed.allowed(stage)?, Meeting::All)?;
+    (joined.stats.candidates, joined.stats.pairs) = compare(cx, stage, &rows, candidates, each)?;
     Ok(joined)
 }

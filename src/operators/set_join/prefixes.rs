@@ -12,13 +12,12 @@ use std::sync::Arc;
 
 use anyhow::{Result, bail};
 use bytemuck::{Pod, Zeroable};
-use timely::worker::Worker;
 
 use super::columns::Rows;
 use super::families::Families;
 use super::requirement::Requirement;
 use super::stage::SetJoinStage;
-use crate::operators::exchange::{BlockOf, Dealer, KeyRanges, Partition, RangeDealer, all_gather, by_key};
+use crate::operators::exchange::{BlockOf, Context, Dealer, KeyRanges, Partition, RangeDealer, by_key};
 use crate::records::spread;
 
 /// Records of a partition, at most: their sorting stays in the second-level cache.
@@ -103,10 +102,9 @@ impl Proposed {
     ///
     /// # Errors
     /// If a worker of this process failed.
-    pub fn stars(worker: &mut Worker, stage: &SetJoinStage, rows: &Rows) -> Result<Proposed> {
+    pub fn stars(cx: &mut Context, stage: &SetJoinStage, rows: &Rows) -> Result<Proposed> {
         let own: usize = rows.living().map(|row| prefix(stage.requirement, rows, row)).sum();
-        let all = all_gather(worker, vec![(worker.index(), own as u64)], &stage.watch)?;
-        let pairs = all.iter().map(|(_, own)| own).sum();
+        let pairs = cx.sum(own as u64)?;
         Ok(Proposed { pairs, own, ..Proposed::default() })
     }
 
@@ -139,15 +137,15 @@ pub(super) fn prefix(requirement: Requirement, rows: &Rows, row: usize) -> usize
 /// # Errors
 /// If a worker of this process failed.
 pub(super) fn proposed(
-    worker: &mut Worker,
+    cx: &mut Context,
     stage: &SetJoinStage,
     rows: &Arc<Rows>,
     families: &Rc<Families>,
 ) -> Result<Proposed> {
     let requirement = stage.requirement;
     let own: usize = rows.living().map(|row| prefix(requirement, rows, row)).sum();
-    let all = all_gather(worker, vec![(worker.index(), own as u64)], &stage.watch)?.iter().map(|(_, own)| own).sum();
-    let cut = KeyRanges::new(all, MOST_RECORDS, size_of::<HolderRecord>(), 1, worker.peers(), stage.memory);
+    let all = cx.sum(own as u64)?;
+    let cut = KeyRanges::new(all, MOST_RECORDS, size_of::<HolderRecord>(), 1, cx.peers(), cx.memory());
     let open = {
         let (rows, families) = (rows.clone(), families.clone());
         move || {
@@ -217,14 +215,12 @@ pub(super) fn proposed(
             blocks.borrow_mut().extend(of_block);
         }
     };
-    by_key(worker, "Holders", cut, stage.spill_buffer(), &stage.watch, open, find, take)?;
+    by_key(cx, "Holders", cut, cx.spill_buffer(), open, find, take)?;
     let (sum, most) = counted.take();
-    let counts = all_gather(worker, vec![(worker.index(), sum)], &stage.watch)?;
-    let mut most =
-        all_gather(worker, most.iter().map(|most| (most.pairs, most.holders, most.example)).collect(), &stage.watch)?;
+    let pairs = cx.sum(sum)?;
+    let mut most = cx.sorted(most.iter().map(|most| (most.pairs, most.holders, most.example)).collect())?;
     most.reverse();
     most.truncate(NAMED);
     let most = most.into_iter().map(|(pairs, holders, example)| FrequentColumn { pairs, holders, example });
-    let pairs = counts.iter().fold(0u64, |sum, (_, own)| sum.saturating_add(*own));
     Ok(Proposed { pairs, most: most.collect(), own, blocks: blocks.take() })
 }

@@ -4,7 +4,6 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use anyhow::{Result, ensure};
-use timely::worker::Worker;
 
 use super::alone::drop_alone;
 use super::columns::{RowElements, Rows, columns};
@@ -18,6 +17,7 @@ use super::prefixes::{Proposed, proposed};
 use super::rows::rows;
 use super::sets::SetSource;
 use super::stage::{SetJoinStage, SetJoinStats};
+use crate::operators::exchange::Context;
 
 /// Sets that are ready to be joined: rows with their columns. If components alone are wanted, they can be joined several times, with
 /// requirements that are at least as strong as that which they were prepared for.
@@ -43,11 +43,11 @@ impl PreparedSets {
     /// # Errors
     /// If sets or files cannot be read, or a worker of this process failed.
     pub fn prepare<S: SetSource + Clone + 'static>(
-        worker: &mut Worker,
+        cx: &mut Context,
         stage: &SetJoinStage,
         source: &S,
     ) -> Result<PreparedSets> {
-        Ok(prepare(worker, stage, source)?.0)
+        Ok(prepare(cx, stage, source)?.0)
     }
 
     /// Calls `each` with the wanted pairs of rows that meet the requirement of `stage`, as [`set_join`] does.
@@ -56,7 +56,7 @@ impl PreparedSets {
     /// As [`set_join`]; or if there are 2^31 components or more.
     pub fn join(
         &self,
-        worker: &mut Worker,
+        cx: &mut Context,
         stage: &SetJoinStage,
         wanted: Wanted<'_>,
         each: impl FnMut(RowPair) -> Result<()> + 'static,
@@ -69,24 +69,22 @@ impl PreparedSets {
         // No pair of one family is looked at: so components are families here.
         let families = Rc::new(Families { of_row, ..Families::default() });
         let (proposed, meeting) = match wanted {
-            Wanted::Stars => (Proposed::stars(worker, stage, &self.rows)?, Meeting::Stars),
-            Wanted::OtherComponents(_) => {
-                (proposed(worker, stage, &self.rows, &families)?.allowed(stage)?, Meeting::All)
-            }
+            Wanted::Stars => (Proposed::stars(cx, stage, &self.rows)?, Meeting::Stars),
+            Wanted::OtherComponents(_) => (proposed(cx, stage, &self.rows, &families)?.allowed(stage)?, Meeting::All),
         };
-        let candidates = candidates(worker, stage, &self.rows, &families, proposed, meeting)?;
-        compare(worker, stage, &self.rows, candidates, each).map(drop)
+        let candidates = candidates(cx, stage, &self.rows, &families, proposed, meeting)?;
+        compare(cx, stage, &self.rows, candidates, each).map(drop)
     }
 }
 
 /// Makes rows and columns of the sets: those that can be in pairs.
 pub(super) fn prepare<S: SetSource + Clone + 'static>(
-    worker: &mut Worker,
+    cx: &mut Context,
     stage: &SetJoinStage,
     source: &S,
 ) -> Result<(PreparedSets, RowElements)> {
-    let mut kept = if stage.has_known { probed(worker, stage, source)? } else { held(worker, stage, source)? };
-    kept = drop_alone(worker, stage, kept)?;
+    let mut kept = if stage.has_known { probed(cx, stage, source)? } else { held(cx, stage, source)? };
+    kept = drop_alone(cx, stage, kept)?;
     let stats = SetJoinStats {
         sets: source.len() as u64,
         kept: kept.sets.count() as u64,
@@ -94,7 +92,7 @@ pub(super) fn prepare<S: SetSource + Clone + 'static>(
         ..SetJoinStats::default()
     };
     let sizes = (0..kept.sets.count()).map(|set| kept.sets.size(set)).collect();
-    let mut row_sets = rows(worker, stage, source, &mut kept)?;
+    let mut row_sets = rows(cx, stage, source, &mut kept)?;
     let joined = SetJoin {
         sizes,
         sets: kept.numbers,
@@ -103,6 +101,6 @@ pub(super) fn prepare<S: SetSource + Clone + 'static>(
         stats,
         ..SetJoin::default()
     };
-    let (rows, elements) = columns(worker, stage, &mut row_sets)?;
+    let (rows, elements) = columns(cx, stage, &mut row_sets)?;
     Ok((PreparedSets { joined, rows: Arc::new(rows) }, elements))
 }

@@ -5,13 +5,12 @@ use std::rc::Rc;
 
 use anyhow::Result;
 use bytemuck::{Pod, Zeroable};
-use timely::worker::Worker;
 
 use super::alone::unshared;
 use super::held::Kept;
 use super::sets::{Known, SetSource, Sets};
 use super::stage::SetJoinStage;
-use crate::operators::exchange::{BlockOf, Dealer, KeyRanges, Partition, RangeDealer, all_gather, by_key};
+use crate::operators::exchange::{BlockOf, Context, Dealer, KeyRanges, Partition, RangeDealer, by_key};
 use crate::records::{Key, fold};
 
 /// Records of a partition, at most: their sorting stays in the second-level cache.
@@ -76,14 +75,14 @@ pub(super) struct RowSets {
 /// # Errors
 /// If a worker of this process failed.
 pub(super) fn rows<S: SetSource>(
-    worker: &mut Worker,
+    cx: &mut Context,
     stage: &SetJoinStage,
     source: &S,
     kept: &mut Kept,
 ) -> Result<RowSets> {
     let own = kept.sets.count();
-    let all = all_gather(worker, vec![(worker.index(), own as u64)], &stage.watch)?.iter().map(|(_, own)| own).sum();
-    let cut = KeyRanges::new(all, MOST_RECORDS, size_of::<SetRecord>(), 1, worker.peers(), stage.memory);
+    let all = cx.sum(own as u64)?;
+    let cut = KeyRanges::new(all, MOST_RECORDS, size_of::<SetRecord>(), 1, cx.peers(), cx.memory());
     let with_sizes = stage.requirement.depends_on_sizes();
     let sets = Rc::new(std::mem::take(&mut kept.sets));
     let known = |set: &u32| if stage.has_known { source.known(*set as usize) } else { Known::default() };
@@ -137,10 +136,10 @@ pub(super) fn rows<S: SetSource>(
                 .for_each(|record| found[record.number as usize] = (record.row, [record.members, record.old]));
         }
     };
-    by_key(worker, "Rows", cut, stage.spill_buffer(), &stage.watch, open, find, take)?;
-    let sets = unshared(worker, sets);
+    by_key(cx, "Rows", cut, cx.spill_buffer(), open, find, take)?;
+    let sets = unshared(cx, sets);
     let known_family = known.iter().map(|known| known.family).collect();
-    Ok(RowSets::new(worker.index() as u32, sets, known_family, found.take()))
+    Ok(RowSets::new(cx.index() as u32, sets, known_family, found.take()))
 }
 
 impl RowSets {

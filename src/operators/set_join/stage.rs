@@ -1,14 +1,6 @@
 //! The parameters of a join and what it counts.
 
-use std::path::PathBuf;
-use std::sync::Arc;
-
-use bytemuck::Pod;
-
 use super::requirement::Requirement;
-use crate::operators::InProcess;
-use crate::operators::exchange::SpillBuffer;
-use crate::watch::Watch;
 
 /// The parameters of a join, for one worker.
 #[derive(Clone)]
@@ -26,14 +18,6 @@ pub struct SetJoinStage {
     pub thorough: bool,
     /// The most pairs of rows to look at, each counted for every column that proposes it: a join of more is refused before it looks at any.
     pub max_pairs: u64,
-    /// Bytes for the records in flight, and as many again for candidates.
-    pub memory: u64,
-    /// The folder to which blocks spill.
-    pub scratch: PathBuf,
-    /// What the workers of this process share.
-    pub shared: Arc<InProcess>,
-    /// Counts what is exchanged, and keeps the first failure of the process.
-    pub watch: Arc<Watch>,
 }
 
 /// The most pairs that a join for components looks at, if nothing else is said: more are a cluster that no join can finish.
@@ -41,13 +25,7 @@ const MOST_PAIRS: u64 = 100_000_000_000;
 
 impl SetJoinStage {
     /// A join that is asked for components alone: it needs no families.
-    pub fn of_components(
-        requirement: Requirement,
-        memory: u64,
-        scratch: PathBuf,
-        shared: Arc<InProcess>,
-        watch: Arc<Watch>,
-    ) -> SetJoinStage {
+    pub fn of_components(requirement: Requirement) -> SetJoinStage {
         SetJoinStage {
             requirement,
             family: u64::MAX,
@@ -55,16 +33,7 @@ impl SetJoinStage {
             has_known: false,
             thorough: false,
             max_pairs: MOST_PAIRS,
-            memory,
-            scratch,
-            shared,
-            watch,
         }
-    }
-
-    /// An empty buffer for records in flight, which spills to disk if they take more memory than they may.
-    pub(in crate::operators) fn spill_buffer<R: Pod>(&self) -> SpillBuffer<R> {
-        SpillBuffer::new(&self.scratch, self.memory)
     }
 }
 

@@ -8,25 +8,19 @@
 //!
 //! Cost: one comparison for each vector of a cluster, which the table `evidence` needs in any case; and the clusters in doubt.
 
-use std::path::PathBuf;
-use std::sync::Arc;
-
 use anyhow::Result;
-use timely::worker::Worker;
 
 use super::candidate_sets::FeatureSource;
 use super::nodes::nodes;
 use super::pairs::{large_clusters, similar_pairs};
 use super::split::{Candidates, SplitClusters, split};
-use crate::operators::InProcess;
-use crate::operators::exchange::all_gather;
+use crate::operators::exchange::Context;
 use crate::operators::output;
 use crate::operators::output::Agreement;
 use crate::operators::scan::{VectorFiles, VectorRoots, Vectors};
 use crate::operators::set_join::{Requirement, SetJoinStage};
 use crate::records::DocId;
 use crate::structures::Ownership;
-use crate::watch::Watch;
 
 /// What is checked, and with what.
 pub struct FeatureCheck<'a> {
@@ -42,14 +36,6 @@ pub struct FeatureCheck<'a> {
     pub least: u32,
     /// The files of own vectors.
     pub files: &'a VectorFiles,
-    /// Bytes of memory for what is in flight.
-    pub memory: u64,
-    /// The folder for what does not fit.
-    pub scratch: PathBuf,
-    /// What the workers of this process share.
-    pub shared: &'a Arc<InProcess>,
-    /// Counters, and failures.
-    pub watch: &'a Arc<Watch>,
 }
 
 /// What a check finds.
@@ -67,19 +53,20 @@ pub struct CheckedFeatures {
 /// # Errors
 /// If a segment cannot be read, a file cannot be written, or a worker of this process failed.
 pub fn check_by_features(
-    worker: &mut Worker,
+    cx: &mut Context,
     check: &FeatureCheck<'_>,
     known: impl Fn(DocId) -> bool,
     open: impl Fn() -> Vectors + Clone + 'static,
 ) -> Result<CheckedFeatures> {
-    let FeatureCheck { owned, candidates, neighbours, features, least, files, memory, watch, .. } = *check;
+    let FeatureCheck { owned, candidates, neighbours, features, least, files } = *check;
+    let memory = cx.memory();
     let VectorRoots { similar, identical } = candidates;
     let compared = owned.docs().enumerate().map(|(number, doc)| {
         let is_compared = similar[number] != doc && identical[number] == doc && known(similar[number]);
         if is_compared { neighbours[number] } else { doc }
     });
     let compared: Vec<DocId> = compared.collect();
-    let agreements = output::evidence(worker, owned, compared.clone(), open.clone(), memory / 2, watch)?;
+    let agreements = output::evidence(cx, owned, compared.clone(), open.clone(), memory / 2)?;
     let is_doubtful = |(number, doc): &(usize, DocId)| {
         let neighbour = compared[*number];
         neighbour != *doc && (neighbour > *doc || agreements[*number].equal < least)
@@ -88,22 +75,16 @@ pub fn check_by_features(
     let mut own: Vec<DocId> = own.collect();
     own.sort_unstable();
     own.dedup();
-    let mut doubtful = all_gather(worker, own, watch)?;
+    let mut doubtful = cx.sorted(own)?;
     doubtful.dedup();
     let wanted = |root: DocId| doubtful.binary_search(&root).is_ok();
-    let nodes = nodes(worker, owned, similar, identical, wanted, watch)?;
+    let nodes = nodes(cx, owned, similar, identical, wanted)?;
     let sizes = nodes.iter().map(|node| (similar[owned.index(*node)], features as u64));
-    let large = large_clusters(worker, sizes, watch)?;
+    let large = large_clusters(cx, sizes)?;
     let sets = FeatureSource::read(owned, &nodes, similar, features, files, open)?;
-    let stage = SetJoinStage::of_components(
-        Requirement::Shared(least),
-        memory / 4,
-        check.scratch.clone(),
-        check.shared.clone(),
-        watch.clone(),
-    );
-    let chains = similar_pairs(worker, &stage, owned, sets, large, nodes.len())?;
+    let stage = SetJoinStage::of_components(Requirement::Shared(least));
+    let chains = similar_pairs(&mut cx.with(memory / 4, cx.scratch()), &stage, owned, sets, large, nodes.len())?;
     let of_nodes = Candidates { roots: candidates, firsts: identical, nodes: &nodes };
-    let split = split(worker, owned, of_nodes, wanted, chains, watch)?;
+    let split = split(cx, owned, of_nodes, wanted, chains)?;
     Ok(CheckedFeatures { split, doubtful, agreements })
 }

@@ -2,21 +2,17 @@
 //! a large one at the owners of their documents.
 
 use std::cell::RefCell;
-use std::path::Path;
 use std::rc::Rc;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail};
 use timely::dataflow::operators::Probe;
-use timely::worker::Worker;
 
 use super::candidate_sets::{CandidateSet, CandidateSource, Step};
 use super::element_sets::{ElementSets, ElementSetsWriter};
-use crate::operators::exchange::{RowDealer, bytes_of_rows, run_dataflow, sink, source};
+use crate::operators::exchange::{Context, RowDealer, bytes_of_rows, run_dataflow, sink, source};
 use crate::records::DocId;
 use crate::structures::{ExternalSort, Sorted};
-use crate::watch::Watch;
 
 /// How long the source works before it yields to others.
 const TIME_SLICE: Duration = Duration::from_millis(5);
@@ -41,14 +37,13 @@ struct Arrived {
 /// # Errors
 /// If sets cannot be read, a file cannot be written, or a worker of this process failed.
 pub fn gather(
-    worker: &mut Worker,
+    cx: &mut Context,
     mut source_of_sets: impl CandidateSource + 'static,
     large: &Rc<[DocId]>,
-    memory: u64,
-    scratch: &Path,
-    watch: &Arc<Watch>,
 ) -> Result<Gathered> {
-    let (index, peers) = (worker.index(), worker.peers());
+    let watch = &cx.watch().clone();
+    let (index, peers) = (cx.index(), cx.peers());
+    let (memory, scratch) = (cx.memory(), cx.scratch());
     let arrived = Arrived {
         small: ExternalSort::new(&scratch.join(format!("candidates-worker{index}")), memory / 2),
         large: ElementSetsWriter::new(scratch.join(format!("elements-worker{index}")), memory / 2),
@@ -61,7 +56,7 @@ pub fn gather(
             by.owner(peers)
         }
     };
-    run_dataflow(worker, watch, |scope, probe| {
+    run_dataflow(cx, |scope, probe| {
         let sets = source(scope, "Candidates", |capability, info| {
             let activator = scope.activator_for(info.address);
             let mut capability = Some(capability);
@@ -107,7 +102,7 @@ pub fn gather(
         .probe_with(probe);
     })?;
     // The operators that share what arrived are dropped at the next step.
-    worker.step();
+    cx.worker().step();
     let Ok(arrived) = Rc::try_unwrap(arrived) else { bail!("a dataflow that has ended still writes") };
     let Arrived { small, large } = arrived.into_inner();
     Ok(Gathered { small: small.sorted()?, large: large.finish()? })

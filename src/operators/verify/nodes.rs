@@ -2,15 +2,12 @@
 //! verification.
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
 
 use anyhow::Result;
-use timely::worker::Worker;
 
-use crate::operators::exchange::{Dealer, all_to_all};
+use crate::operators::exchange::{Context, all_to_all};
 use crate::records::DocId;
 use crate::structures::Ownership;
-use crate::watch::Watch;
 
 /// The own nodes, ascending: documents that are the first of their equals, in clusters with several of these. Only clusters with a `wanted`
 /// root have nodes.
@@ -21,12 +18,11 @@ use crate::watch::Watch;
 /// # Errors
 /// If a worker of this process failed.
 pub fn nodes(
-    worker: &mut Worker,
+    cx: &mut Context,
     owned: &Ownership,
     roots: &[DocId],
     firsts: &[DocId],
     wanted: impl Fn(DocId) -> bool,
-    watch: &Arc<Watch>,
 ) -> Result<Vec<DocId>> {
     let mut nodes: Vec<DocId> = Vec::new();
     let mut roots_of_nodes: BTreeSet<DocId> = BTreeSet::new();
@@ -37,12 +33,12 @@ pub fn nodes(
         }
     }
     // The root of a cluster learns from the others that it is a node, too.
-    let mut dealer = Dealer::new(worker.index(), worker.peers(), watch);
+    let mut dealer = cx.dealer();
     for root in roots_of_nodes {
-        dealer.deal(root.owner(worker.peers()) as u64, root);
+        dealer.deal(root.owner(cx.peers()) as u64, root);
     }
     let mut own_roots: Vec<DocId> = Vec::new();
-    all_to_all(worker, dealer, watch)?.iter().for_each(|block| own_roots.extend_from_slice(block.records()));
+    all_to_all(cx, dealer)?.iter().for_each(|block| own_roots.extend_from_slice(block.records()));
     nodes.append(&mut own_roots);
     nodes.sort_unstable();
     nodes.dedup();
@@ -61,12 +57,13 @@ mod tests {
         let firsts = [0, 0, 2, 2, 4, 4, 4, 7].map(doc);
         for workers in [1, 2, 3] {
             let found = timely::execute(timely::Config::process(workers), move |worker| {
-                let owned = Ownership::new(worker.index(), worker.peers(), &[3, 3, 3]);
+                let cx = &mut Context::alone(worker);
+                let owned = Ownership::new(cx.index(), cx.peers(), &[3, 3, 3]);
                 let row = |doc: DocId| (doc.row() * 3 + u64::from(doc.shard())) as usize;
                 let own = |all: &[DocId; 8]| -> Vec<DocId> {
                     owned.docs().map(|doc| all.get(row(doc)).copied().unwrap_or(DocId::NONE)).collect()
                 };
-                nodes(worker, &owned, &own(&roots), &own(&firsts), |_| true, &Arc::default()).unwrap()
+                nodes(cx, &owned, &own(&roots), &own(&firsts), |_| true).unwrap()
             });
             let mut found: Vec<DocId> = found.unwrap().join().into_iter().flat_map(Result::unwrap).collect();
             found.sort_unstable();

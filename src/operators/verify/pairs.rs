@@ -11,16 +11,14 @@
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use anyhow::{Context, Result, ensure};
-use timely::worker::Worker;
+use anyhow::{Context as _, Result, ensure};
 
 use super::candidate_sets::{CandidateSet, CandidateSource};
 use super::gather::{Gathered, gather};
-use crate::operators::exchange::{Dealer, all_gather, all_to_all, blocks};
+use crate::operators::exchange::{Context, all_to_all, blocks};
 use crate::operators::set_join::{Chains, Nearest, Requirement, SetJoinStage, SetSource, chains};
 use crate::records::{DocId, Edge};
 use crate::structures::{Ownership, WordSet};
-use crate::watch::Watch;
 
 /// Documents of a small cluster, at most: pairs are looked at one by one.
 const MOST_NODES: u64 = 64;
@@ -32,28 +30,24 @@ const MOST_ELEMENTS: u64 = 1 << 22;
 ///
 /// # Errors
 /// If a worker of this process failed.
-pub fn large_clusters(
-    worker: &mut Worker,
-    nodes: impl Iterator<Item = (DocId, u64)>,
-    watch: &std::sync::Arc<Watch>,
-) -> Result<Vec<DocId>> {
+pub fn large_clusters(cx: &mut Context, nodes: impl Iterator<Item = (DocId, u64)>) -> Result<Vec<DocId>> {
     let mut own: BTreeMap<DocId, [u64; 2]> = BTreeMap::new();
     for (root, elements) in nodes {
         let of_root = own.entry(root).or_default();
         *of_root = [of_root[0] + 1, of_root[1] + elements];
     }
-    let mut dealer = Dealer::new(worker.index(), worker.peers(), watch);
+    let mut dealer = cx.dealer();
     for (root, [nodes, elements]) in own {
-        dealer.deal(root.owner(worker.peers()) as u64, [root.to_table() as u64, nodes, elements]);
+        dealer.deal(root.owner(cx.peers()) as u64, [root.to_table() as u64, nodes, elements]);
     }
     let mut sums: BTreeMap<u64, [u64; 2]> = BTreeMap::new();
-    for [root, nodes, elements] in all_to_all(worker, dealer, watch)?.iter().flat_map(|block| block.records()) {
+    for [root, nodes, elements] in all_to_all(cx, dealer)?.iter().flat_map(|block| block.records()) {
         let sum = sums.entry(*root).or_default();
         *sum = [sum[0] + nodes, sum[1] + elements];
     }
     sums.retain(|_, [nodes, elements]| *nodes > MOST_NODES || *elements > MOST_ELEMENTS);
     let large = sums.into_keys().map(|root| DocId::from_table(root as i64)).collect();
-    all_gather(worker, large, watch)
+    cx.sorted(large)
 }
 
 /// Finds the pairs of candidates of one cluster that meet the requirement of `stage`, as far as the components depend on them. `large` are the
@@ -63,7 +57,7 @@ pub fn large_clusters(
 /// [`TooManyPairs`](crate::operators::set_join::TooManyPairs), at every worker; or if sets or files cannot be read or written, a candidate has no
 /// set, or a worker of this process failed.
 pub fn similar_pairs(
-    worker: &mut Worker,
+    cx: &mut Context,
     stage: &SetJoinStage,
     owned: &Ownership,
     source: impl CandidateSource + 'static,
@@ -71,12 +65,11 @@ pub fn similar_pairs(
     nodes: usize,
 ) -> Result<Chains> {
     let large: Rc<[DocId]> = large.into();
-    let Gathered { small, large: of_large } =
-        gather(worker, source, &large, stage.memory, &stage.scratch, &stage.watch)?;
+    let Gathered { small, large: of_large } = gather(cx, source, &large)?;
     let mut found = if large.is_empty() {
         Chains { edges: vec![Vec::new()], nearest: Vec::new() }
     } else {
-        chains(worker, stage, owned, &of_large, &[stage.requirement], true).context(
+        chains(cx, stage, owned, &of_large, &[stage.requirement], true).context(
             "a cluster of candidates is too large to compare its pages: a method with more agreements, or a higher similarity, makes smaller ones",
         )?
     };
@@ -93,14 +86,13 @@ pub fn similar_pairs(
         sets += 1;
     }
     compared.compare(&cluster);
-    let counts = all_gather(worker, vec![(worker.index(), nodes as u64, sets)], &stage.watch)?;
-    let (nodes, sets) = counts.iter().fold((0, 0), |sum, (_, nodes, sets)| (sum.0 + nodes, sum.1 + sets));
+    let [nodes, sets] = cx.sums([nodes as u64, sets])?;
     ensure!(nodes == sets, "of {nodes} candidates only {sets} have a set: a table is damaged");
     let SmallClusters { edges, nearest, .. } = compared;
     found.edges[0].extend(edges);
-    let mut dealer = Dealer::new(worker.index(), worker.peers(), &stage.watch);
-    nearest.into_iter().for_each(|nearest| dealer.deal(nearest.doc.owner(worker.peers()) as u64, nearest));
-    found.nearest.extend(blocks(all_to_all(worker, dealer, &stage.watch)?));
+    let mut dealer = cx.dealer();
+    nearest.into_iter().for_each(|nearest| dealer.deal(nearest.doc.owner(cx.peers()) as u64, nearest));
+    found.nearest.extend(blocks(all_to_all(cx, dealer)?));
     found.nearest.sort_unstable_by_key(|nearest| nearest.doc);
     Ok(found)
 }

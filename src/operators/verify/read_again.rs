@@ -5,12 +5,11 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::Result;
-use timely::worker::Worker;
 
 use super::files_again::{FilesAgain, IfMissing, PagePlace};
 use crate::config::Reading;
 use crate::features::Fingerprinter;
-use crate::operators::exchange::{Dealer, all_to_all};
+use crate::operators::exchange::{Context, all_to_all};
 use crate::readers::Input;
 use crate::records::DocumentKey;
 use crate::watch::Watch;
@@ -37,16 +36,16 @@ pub struct ReadAgain<'a> {
 ///
 /// # Errors
 /// If a worker of this process failed.
-pub fn read_again(worker: &mut Worker, again: ReadAgain<'_>, places: Vec<PagePlace>) -> Result<FilesAgain> {
-    let ReadAgain { documents, inputs, reading, fingerprinter, kept, if_missing, watch } = again;
-    let peers = worker.peers();
+pub fn read_again(cx: &mut Context, again: ReadAgain<'_>, places: Vec<PagePlace>) -> Result<FilesAgain> {
+    let ReadAgain { documents, inputs, reading, fingerprinter, kept, if_missing, watch: _ } = again;
+    let peers = cx.peers();
     let reader_of = readers_of(inputs, peers);
-    let mut dealer = Dealer::new(worker.index(), peers, watch);
+    let mut dealer = cx.dealer();
     for place in places {
         dealer.deal(reader_of[place.file as usize] as u64, place);
     }
     let mut wanted: Vec<PagePlace> = Vec::new();
-    all_to_all(worker, dealer, watch)?.iter().for_each(|block| wanted.extend_from_slice(block.records()));
+    all_to_all(cx, dealer)?.iter().for_each(|block| wanted.extend_from_slice(block.records()));
     wanted.sort_unstable();
     Ok(FilesAgain::new(documents, inputs.to_vec(), reading.clone(), fingerprinter, wanted, kept, if_missing))
 }

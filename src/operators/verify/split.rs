@@ -7,19 +7,16 @@
 //! ```
 
 use std::rc::Rc;
-use std::sync::Arc;
 
 use anyhow::Result;
 use bytemuck::{Pod, Zeroable};
-use timely::worker::Worker;
 
 use crate::operators::components::component_roots;
-use crate::operators::exchange::{Dealer, LocalAnswers, all_to_all, lookup};
+use crate::operators::exchange::{Context, LocalAnswers, all_to_all, lookup};
 use crate::operators::scan::VectorRoots;
 use crate::operators::set_join::{Chains, Nearest};
 use crate::records::DocId;
 use crate::structures::Ownership;
-use crate::watch::Watch;
 
 /// The clusters after verification, of own documents by number.
 #[derive(Debug, Default)]
@@ -55,15 +52,14 @@ struct Parted {
 /// # Errors
 /// If a worker of this process failed.
 pub fn split(
-    worker: &mut Worker,
+    cx: &mut Context,
     owned: &Ownership,
     candidates: Candidates<'_>,
     wanted: impl Fn(DocId) -> bool,
     chains: Chains,
-    watch: &Arc<Watch>,
 ) -> Result<SplitClusters> {
     let Candidates { roots: candidates, firsts, nodes } = candidates;
-    let components = component_roots(worker, owned, chains.edges.concat(), watch)?;
+    let components = component_roots(cx, owned, chains.edges.concat())?;
     let mut roots = candidates.clone();
     for node in nodes {
         roots.similar[owned.index(*node)] = components[owned.index(*node)];
@@ -81,8 +77,8 @@ pub fn split(
     // Fresh memory for all documents costs more than what is asked: the answers share the roots.
     let shared = Rc::new(roots);
     let own = shared.clone();
-    let answers = LocalAnswers::own(worker, move |number: usize| [own.similar[number].to_table() as u64]);
-    lookup(worker, owned, questions, &answers, watch, |place, [root_of_first]| {
+    let answers = LocalAnswers::own(cx, move |number: usize| [own.similar[number].to_table() as u64]);
+    lookup(cx, owned, questions, &answers, |place, [root_of_first]| {
         let (doc, first) = same_vector[place];
         let root = components[owned.index(doc)];
         if root.to_table() as u64 != root_of_first {
@@ -91,7 +87,7 @@ pub fn split(
     })?;
     drop(answers);
     let mut roots = Rc::unwrap_or_clone(shared);
-    for Parted { root, doc, .. } in first_of_parted(worker, parted, watch)? {
+    for Parted { root, doc, .. } in first_of_parted(cx, parted)? {
         roots.identical[owned.index(doc)] = root;
     }
 
@@ -108,10 +104,10 @@ pub fn split(
     let shared = Rc::new(roots);
     let own = shared.clone();
     let mut of_copies: Vec<(usize, [DocId; 2])> = Vec::with_capacity(copies.len());
-    let answers = LocalAnswers::own(worker, move |number: usize| {
+    let answers = LocalAnswers::own(cx, move |number: usize| {
         [own.similar[number], own.identical[number]].map(|root| root.to_table() as u64)
     });
-    lookup(worker, owned, questions, &answers, watch, |place, of_first| {
+    lookup(cx, owned, questions, &answers, |place, of_first| {
         of_copies.push((owned.index(copies[place].0), of_first.map(|root| DocId::from_table(root as i64))));
     })?;
     drop(answers);
@@ -123,22 +119,22 @@ pub fn split(
 }
 
 /// Returns for each own parted node, as `root`, the smallest node of its new cluster with its vector.
-fn first_of_parted(worker: &mut Worker, parted: Vec<Parted>, watch: &Arc<Watch>) -> Result<Vec<Parted>> {
-    let (index, peers) = (worker.index(), worker.peers());
-    let mut dealer = Dealer::new(index, peers, watch);
+fn first_of_parted(cx: &mut Context, parted: Vec<Parted>) -> Result<Vec<Parted>> {
+    let peers = cx.peers();
+    let mut dealer = cx.dealer();
     for node in parted {
         dealer.deal(node.first.owner(peers) as u64, node);
     }
     let mut received: Vec<Parted> = Vec::new();
-    all_to_all(worker, dealer, watch)?.iter().for_each(|block| received.extend_from_slice(block.records()));
+    all_to_all(cx, dealer)?.iter().for_each(|block| received.extend_from_slice(block.records()));
     received.sort_unstable();
-    let mut dealer = Dealer::new(index, peers, watch);
+    let mut dealer = cx.dealer();
     for of_cluster in received.chunk_by(|a, b| (a.first, a.root) == (b.first, b.root)) {
         for node in of_cluster {
             dealer.deal(node.doc.owner(peers) as u64, Parted { root: of_cluster[0].doc, ..*node });
         }
     }
     let mut answers: Vec<Parted> = Vec::new();
-    all_to_all(worker, dealer, watch)?.iter().for_each(|block| answers.extend_from_slice(block.records()));
+    all_to_all(cx, dealer)?.iter().for_each(|block| answers.extend_from_slice(block.records()));
     Ok(answers)
 }

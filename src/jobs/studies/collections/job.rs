@@ -16,24 +16,23 @@
 use std::rc::Rc;
 use std::sync::Arc;
 
-use anyhow::{Context, Result, bail, ensure};
-use timely::worker::Worker;
+use anyhow::{Context as _, Result, bail, ensure};
 
 use super::judge::Judge;
 use super::tables::{CollectionWriter, Counts};
 use crate::config::{CollectionLinks, Collections, ReplicaLevel, Unit};
 use crate::jobs::studies::plan::StudyPlan;
-use crate::operators::InProcess;
 use crate::operators::collections::{
     ClusteredPages, CollectionPage, CollectionStage, MergeCondition, PageTexts, Prefixes, TrivialClusters, avoid_list,
     clustered_pages, collection_links, members, merged_clusters, prefixes,
 };
+use crate::operators::exchange::Context;
 use crate::operators::scan::LinkReader;
 use crate::records::{DocId, Week};
 use crate::state::{History, Results, Store};
 use crate::structures::Ownership;
 use crate::summary::{CollectionsSummary, StudySummary};
-use crate::watch::{Stage, Watch};
+use crate::watch::Stage;
 
 /// The week of a job. Checks that it is in the history, and that the overlap job ran for it, if the job takes its components.
 ///
@@ -102,42 +101,33 @@ struct CollectionsJob<'a> {
 ///
 /// # Errors
 /// If a file cannot be read or written, or a worker failed.
-pub fn collections(
-    worker: &mut Worker,
-    plan: &StudyPlan,
-    job: &Collections,
-    in_process: &Arc<InProcess>,
-    watch: &Arc<Watch>,
-) -> Result<Option<CollectionsSummary>> {
+pub fn collections(cx: &mut Context, plan: &StudyPlan, job: &Collections) -> Result<Option<CollectionsSummary>> {
+    let cx = &mut cx.with(plan.worker_memory / 4, &plan.results().scratch().join(format!("worker{:05}", cx.index())));
     let parts = CollectionsJob {
         plan,
         job,
         number: week_number(&plan.history, job)?,
-        owned: plan.owned(worker),
+        owned: plan.owned(cx),
         stage: CollectionStage {
             condition: MergeCondition { merge: job.merge, share: job.share.0 },
             same_host: job.links == CollectionLinks::SameHost,
             least_size: job.least_size,
             purity: job.purity.0,
-            memory: plan.worker_memory / 4,
-            scratch: plan.results().scratch().join(format!("worker{:05}", worker.index())),
-            shared: in_process.clone(),
-            watch: watch.clone(),
         },
     };
     let (history, owned) = (&plan.history, &parts.owned);
     let clusters = parts.clusters()?;
-    let pages = Arc::new(clustered_pages(worker, history, parts.number, owned, &clusters, watch)?);
-    watch.enter(Stage::Join);
-    let (members, mut counts) = parts.members(worker, &pages)?;
+    let pages = Arc::new(clustered_pages(cx, history, parts.number, owned, &clusters)?);
+    cx.enter(Stage::Join);
+    let (members, mut counts) = parts.members(cx, &pages)?;
     let members = Rc::new(members);
-    let found = prefixes(worker, &parts.stage, history, parts.number, owned, &pages, &members)?;
+    let found = prefixes(cx, &parts.stage, history, parts.number, owned, &pages, &members)?;
     let texts = parts.texts(&members, &found)?;
-    let now = avoid_list(worker, &members, &found, &texts, watch)?;
-    watch.enter(Stage::Weeks);
-    let judge = Judge { plan, job, number: parts.number, owned, clusters: &clusters, watch };
-    let judged = judge.lists(worker, now)?;
-    watch.enter(Stage::Tables);
+    let now = avoid_list(cx, &members, &found, &texts)?;
+    cx.enter(Stage::Weeks);
+    let judge = Judge { plan, job, number: parts.number, owned, clusters: &clusters };
+    let judged = judge.lists(cx, now)?;
+    cx.enter(Stage::Tables);
     counts.count_pages(&pages, owned);
     let overlap = match &clusters {
         TrivialClusters::Overlap(results, _) => Some(results.commit_number()),
@@ -145,7 +135,7 @@ pub fn collections(
     };
     let writer = CollectionWriter { plan, job, number: parts.number, owned, overlap, texts: &texts, prefixes: &found };
     writer.write_members(&members, &pages)?;
-    writer.write(worker, &members, counts, &judged, watch)
+    writer.write(cx, &members, counts, &judged)
 }
 
 impl CollectionsJob<'_> {
@@ -159,16 +149,16 @@ impl CollectionsJob<'_> {
     }
 
     /// The own pages of collections.
-    fn members(&self, worker: &mut Worker, pages: &Arc<ClusteredPages>) -> Result<(Vec<CollectionPage>, Counts)> {
+    fn members(&self, cx: &mut Context, pages: &Arc<ClusteredPages>) -> Result<(Vec<CollectionPage>, Counts)> {
         let (history, owned, stage) = (&self.plan.history, &self.owned, &self.stage);
         let mut links = LinkReader::open(history, self.number, owned)?;
-        let found = collection_links(worker, stage, owned, pages, &mut links)?;
-        let merged = merged_clusters(worker, stage, found.links)?;
+        let found = collection_links(cx, stage, owned, pages, &mut links)?;
+        let merged = merged_clusters(cx, stage, found.links)?;
         let mut counts = Counts { links: found.read, pairs: merged.pairs, ..Counts::default() };
         counts.merged = merged.edges.len() as u64;
         let weeks: Vec<Vec<u64>> = history.weeks.iter().map(|week| week.rows.clone()).collect();
         let first_seen = move |doc: DocId| weeks.partition_point(|rows| rows[doc.shard() as usize] <= doc.row()) as u32;
-        let members = members(worker, stage, owned, pages, found.in_links, merged, Rc::new(first_seen))?;
+        let members = members(cx, owned, pages, found.in_links, merged, Rc::new(first_seen))?;
         counts.ambiguous = members.ambiguous;
         Ok((members.pages, counts))
     }

@@ -1,19 +1,17 @@
 //! Judging: the list of the run before by this week, and this week's list by itself and later weeks.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 
 use anyhow::Result;
-use timely::worker::Worker;
 
 use super::former::{FormerList, Listed, Verdict, joined};
 use crate::config::{Collections, ReplicaLevel};
 use crate::jobs::studies::plan::StudyPlan;
 use crate::operators::collections::{AvoidPrefix, Judgement, Savings, TrivialClusters, judge};
+use crate::operators::exchange::Context;
 use crate::records::Week;
 use crate::state::{Results, Store};
 use crate::structures::Ownership;
-use crate::watch::Watch;
 
 /// The avoid list, and what is said of it and of the one before.
 pub(super) struct JudgedLists {
@@ -37,7 +35,6 @@ pub(super) struct Judge<'a> {
     pub owned: &'a Ownership,
     /// The trivial clusters of the job's week.
     pub clusters: &'a TrivialClusters,
-    pub watch: &'a Arc<Watch>,
 }
 
 impl Judge<'_> {
@@ -45,7 +42,7 @@ impl Judge<'_> {
     ///
     /// # Errors
     /// If a file cannot be read, or a worker failed.
-    pub fn lists(&self, worker: &mut Worker, now: Vec<AvoidPrefix>) -> Result<JudgedLists> {
+    pub fn lists(&self, cx: &mut Context, now: Vec<AvoidPrefix>) -> Result<JudgedLists> {
         let week = self.plan.history.weeks[self.number].week;
         let former = match self.plan.former {
             Some(commit) => {
@@ -58,14 +55,14 @@ impl Judge<'_> {
         let count = former.prefixes.len();
         let (mut judgement, mut verdicts) = (Judgement::unknown(count), vec![Verdict::NotJudged; count]);
         if let (Some(listed), true) = (former.week, self.job.judge) {
-            judgement = self.by_week(worker, self.number, &former.prefixes)?;
+            judgement = self.by_week(cx, self.number, &former.prefixes)?;
             verdicts = former.verdicts(&judgement, self.job.purity.0);
             savings.push((listed, count as u64, week, judgement.all));
         }
         let list = joined(now, week, &former, &verdicts);
         if self.job.judge {
             for number in self.number..self.plan.history.weeks.len() {
-                let all = self.by_week(worker, number, &list)?.all;
+                let all = self.by_week(cx, number, &list)?.all;
                 savings.push((week, list.len() as u64, self.plan.history.weeks[number].week, all));
             }
         }
@@ -73,7 +70,7 @@ impl Judge<'_> {
     }
 
     /// Judges a list by the week with this number.
-    fn by_week(&self, worker: &mut Worker, number: usize, list: &[Listed]) -> Result<Judgement> {
+    fn by_week(&self, cx: &mut Context, number: usize, list: &[Listed]) -> Result<Judgement> {
         // Components of overlap are those of one week: other weeks are judged by very similar pages.
         let clusters = match self.job.level {
             ReplicaLevel::Overlap if number != self.number => {
@@ -83,12 +80,12 @@ impl Judge<'_> {
         };
         let prefixes: Vec<&str> = list.iter().map(|listed| listed.of.prefix.as_str()).collect();
         let principals: Vec<&str> = list.iter().map(|listed| listed.of.principal.as_str()).collect();
-        let (history, watch) = (&self.plan.history, self.watch);
+        let history = &self.plan.history;
         // Many prefixes have one principal copy.
         let distinct: BTreeSet<&str> = principals.iter().copied().collect();
         let distinct: BTreeMap<&str, usize> = distinct.into_iter().zip(0..).collect();
         let of_principals: Vec<&str> = distinct.keys().copied().collect();
-        let mut judgement = judge(worker, history, number, self.owned, &clusters, [&prefixes, &of_principals], watch)?;
+        let mut judgement = judge(cx, history, number, self.owned, &clusters, [&prefixes, &of_principals])?;
         judgement.of_principals =
             principals.iter().map(|principal| judgement.of_principals[distinct[principal]]).collect();
         Ok(judgement)

@@ -6,14 +6,13 @@
 use std::collections::BTreeMap;
 
 use anyhow::Result;
-use timely::worker::Worker;
 
 use super::judge::JudgedLists;
 use crate::config::{Collections, Merge, ReplicaLevel};
 use crate::jobs::studies::plan::StudyPlan;
 use crate::jobs::studies::shards::ShardFiles;
 use crate::operators::collections::{ClusteredPages, CollectionPage, PageTexts, Prefixes, collection_prefix};
-use crate::operators::exchange::all_gather;
+use crate::operators::exchange::Context;
 use crate::records::DocId;
 use crate::state::replace;
 use crate::stats::ratio;
@@ -26,7 +25,6 @@ use crate::tables::{
     AvoidRow, CollectionClusterRow, CollectionPageRow, CollectionReplicaRow, CollectionRow, CollectionSavingRow,
     CollectionSizeRow, JudgedRow,
 };
-use crate::watch::Watch;
 
 /// The number of similar clusters that the summary describes.
 const LARGEST: usize = 20;
@@ -138,11 +136,10 @@ impl CollectionWriter<'_> {
     /// Writes the small tables and the list, and makes the summary, at worker 0.
     pub fn write(
         &self,
-        worker: &mut Worker,
+        cx: &mut Context,
         members: &[CollectionPage],
         mut counts: Counts,
         judged: &JudgedLists,
-        watch: &Watch,
     ) -> Result<Option<CollectionsSummary>> {
         let mut sizes: BTreeMap<(u32, u32), u64> = BTreeMap::new();
         let mut largest = Vec::new();
@@ -163,12 +160,12 @@ impl CollectionWriter<'_> {
             let text = self.texts.of(entry);
             (rank, entry, text.url.clone(), text.title.clone())
         });
-        let largest = all_gather(worker, own.collect(), watch)?;
-        let index = worker.index();
+        let largest = cx.sorted(own.collect())?;
+        let index = cx.index();
         let own = sizes.into_iter().map(|(of, clusters)| (of, index, clusters)).collect();
-        let sizes = all_gather(worker, own, watch)?;
+        let sizes = cx.sorted(own)?;
         let mut sum = Counts::default();
-        all_gather(worker, vec![(index, counts)], watch)?.iter().for_each(|(_, own)| sum.add(own));
+        cx.concat(vec![counts])?.iter().for_each(|own| sum.add(own));
         if index > 0 {
             return Ok(None);
         }

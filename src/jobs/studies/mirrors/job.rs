@@ -13,17 +13,14 @@
 //! processes. Worker 0 writes the tables. Every worker has all pairs of a week in memory, and the mirrors of all weeks.
 
 use std::rc::Rc;
-use std::sync::Arc;
 
-use anyhow::{Context, Result, bail};
-use timely::worker::Worker;
+use anyhow::{Context as _, Result, bail};
 
 use super::pairs::{Class, FoundPair, MirrorPaths, WeekOfPairs, redirects};
 use super::tables::MirrorWriter;
 use crate::config::{HostPairs, Mirrors, Unresolved};
 use crate::jobs::studies::plan::StudyPlan;
-use crate::operators::InProcess;
-use crate::operators::exchange::all_gather;
+use crate::operators::exchange::Context;
 use crate::operators::mirrors::{
     AddressList, Counting, MATCHES, MirrorStage, MirroredPage, PairCounts, PairTable, RawPairs, RedirectedHost,
     confirm, count, mirrored, own_hosts, raw_pairs, redirected_hosts,
@@ -33,43 +30,30 @@ use crate::state::Downloads;
 use crate::stats::{ChangeAmounts, SizeClass, change_amount};
 use crate::structures::Ownership;
 use crate::summary::MirrorsSummary;
-use crate::watch::{Stage, Watch};
+use crate::watch::Stage;
 
 /// Finds mirrors on one worker, as [`study`](crate::jobs::studies::study) calls it. Worker 0 writes the tables and returns the summary.
 ///
 /// # Errors
 /// If there are too many pairs to look at, a file cannot be read or written, or a worker failed.
-pub fn mirrors(
-    worker: &mut Worker,
-    plan: &StudyPlan,
-    job: &Mirrors,
-    in_process: &Arc<InProcess>,
-    watch: &Arc<Watch>,
-) -> Result<Option<MirrorsSummary>> {
-    let stage = MirrorStage {
-        least: job.least_pages.get(),
-        farm: u64::from(job.farm.get()),
-        max_pairs: job.max_pairs,
-        memory: plan.worker_memory / 2,
-        scratch: plan.results().scratch(),
-        shared: in_process.clone(),
-        watch: watch.clone(),
-    };
-    let list = job.addresses.as_ref().map(|path| AddressList::read(path, worker.index(), worker.peers()));
-    let finder = Finder { plan, job, stage: &stage, list: list.transpose()?, owned: plan.owned(worker) };
+pub fn mirrors(cx: &mut Context, plan: &StudyPlan, job: &Mirrors) -> Result<Option<MirrorsSummary>> {
+    let cx = &mut cx.with(plan.worker_memory / 2, &plan.results().scratch());
+    let stage = MirrorStage { least: job.least_pages.get(), farm: u64::from(job.farm.get()), max_pairs: job.max_pairs };
+    let list = job.addresses.as_ref().map(|path| AddressList::read(path, cx.index(), cx.peers()));
+    let finder = Finder { plan, job, stage: &stage, list: list.transpose()?, owned: plan.owned(cx) };
     let (mut weeks, mut first_pages) = (Vec::new(), Vec::new());
     for number in 0..plan.history.weeks.len() {
         let week = plan.history.weeks[number].week;
-        let (pairs, pages) = finder.week(worker, number).with_context(|| format!("finding mirrors of week {week}"))?;
+        let (pairs, pages) = finder.week(cx, number).with_context(|| format!("finding mirrors of week {week}"))?;
         if number == 0 {
             first_pages = pages;
         }
         weeks.push(pairs);
     }
-    let changes = finder.changes(worker, &first_pages)?;
-    let of_paths = MirrorPaths::find(worker, &stage, &plan.history, &finder.owned, &weeks)?;
-    watch.enter(Stage::Tables);
-    if worker.index() > 0 {
+    let changes = finder.changes(cx, &first_pages)?;
+    let of_paths = MirrorPaths::find(cx, &plan.history, &finder.owned, &weeks)?;
+    cx.enter(Stage::Tables);
+    if cx.index() > 0 {
         return Ok(None);
     }
     let writer = MirrorWriter { plan, stage: &stage, weeks: &weeks, of_paths: &of_paths };
@@ -87,15 +71,15 @@ struct Finder<'a> {
 
 impl Finder<'_> {
     /// Finds the pairs of a week, and the own pages that mirrors have in common.
-    fn week(&self, worker: &mut Worker, number: usize) -> Result<(WeekOfPairs, Vec<MirroredPage>)> {
+    fn week(&self, cx: &mut Context, number: usize) -> Result<(WeekOfPairs, Vec<MirroredPage>)> {
         let (stage, history) = (self.stage, &self.plan.history);
-        let hosts = own_hosts(worker, history, number, &self.owned, self.list.as_ref(), &stage.watch)?;
-        let has_addresses = all_gather(worker, vec![hosts.have_addresses()], &stage.watch)?.contains(&true);
+        let hosts = own_hosts(cx, history, number, &self.owned, self.list.as_ref())?;
+        let has_addresses = cx.sorted(vec![hosts.have_addresses()])?.contains(&true);
         let counting = match self.job.pairs {
             HostPairs::All => Counting::All,
             HostPairs::Root => Counting::First,
         };
-        let raw = match raw_pairs(worker, stage, &hosts, counting) {
+        let raw = match raw_pairs(cx, stage, &hosts, counting) {
             Ok(raw) => raw,
             Err(error) => match error.downcast_ref::<TooManyPairs>() {
                 Some(TooManyPairs { pairs, most, .. }) => bail!(
@@ -104,12 +88,12 @@ impl Finder<'_> {
                 None => return Err(error),
             },
         };
-        let redirected = redirected_hosts(worker, stage, history, number, &hosts)?;
+        let redirected = redirected_hosts(cx, stage, history, number, &hosts)?;
         let autos = raw.auto.iter().map(|(name, _)| *name);
-        let table = PairTable::new(worker, &hosts, raw.pairs.iter().copied(), autos, &stage.watch)?;
+        let table = PairTable::new(cx, &hosts, raw.pairs.iter().copied(), autos)?;
         let table = Rc::new(table);
-        let counts = count(worker, stage, &hosts, counting, &table)?;
-        let (matches, names) = confirm(worker, stage, history, number, &self.owned, &table)?;
+        let counts = count(cx, stage, &hosts, counting, &table)?;
+        let (matches, names) = confirm(cx, history, number, &self.owned, &table)?;
         let mut found = Vec::new();
         for ((pair, counts), matches) in table.pairs.iter().zip(counts).zip(matches) {
             found.push(self.pair(&table, *pair, counts, matches, &raw, &names, &redirected, has_addresses));
@@ -122,12 +106,9 @@ impl Finder<'_> {
                 ((name(a), name(b)), found.size)
             })
             .unzip();
-        let table = Rc::new(PairTable::new(worker, &hosts, mirror_pairs, [], &stage.watch)?);
-        let pages = mirrored(worker, stage, history, number, &self.owned, &table, sizes)?;
-        week.mirrored = all_gather(worker, vec![(worker.index(), pages.len() as u64)], &stage.watch)?
-            .iter()
-            .map(|(_, pages)| pages)
-            .sum();
+        let table = Rc::new(PairTable::new(cx, &hosts, mirror_pairs, [])?);
+        let pages = mirrored(cx, history, number, &self.owned, &table, sizes)?;
+        week.mirrored = cx.sum(pages.len() as u64)?;
         Ok((week, pages))
     }
 
@@ -167,12 +148,12 @@ impl Finder<'_> {
     }
 
     /// How much the pages change that mirrors of the first week have in common, by the size of the mirror.
-    fn changes(&self, worker: &mut Worker, pages: &[MirroredPage]) -> Result<ChangeAmounts> {
+    fn changes(&self, cx: &mut Context, pages: &[MirroredPage]) -> Result<ChangeAmounts> {
         let history = &self.plan.history;
         let features = history.features;
         let mut own = ChangeAmounts::new(features);
         for of_shard in pages.chunk_by(|a, b| a.doc.shard() == b.doc.shard()) {
-            let mut downloads = Downloads::open(history, of_shard[0].doc.shard(), self.stage.memory)?;
+            let mut downloads = Downloads::open(history, of_shard[0].doc.shard(), cx.memory())?;
             while let Some((doc, of_url)) = downloads.document()? {
                 let Ok(place) = of_shard.binary_search_by_key(&doc, |page| page.doc) else { continue };
                 let class = SizeClass::of(of_shard[place].size);
@@ -184,7 +165,7 @@ impl Finder<'_> {
             }
         }
         let mut all = ChangeAmounts::new(features);
-        all_gather(worker, vec![own], &self.stage.watch)?.iter().for_each(|amounts| all.merge(amounts));
+        cx.sorted(vec![own])?.iter().for_each(|amounts| all.merge(amounts));
         Ok(all)
     }
 }

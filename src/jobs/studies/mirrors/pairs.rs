@@ -5,10 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
 use anyhow::Result;
-use timely::worker::Worker;
 
+use crate::operators::exchange::Context;
 use crate::operators::mirrors::{
-    HostName, ListedHost, MATCHES, MirrorStage, PairCounts, PairTable, PathCounts, RawPairs, RedirectedHost, paths,
+    HostName, ListedHost, MATCHES, PairCounts, PairTable, PathCounts, RawPairs, RedirectedHost, paths,
 };
 use crate::state::History;
 use crate::stats::ratio;
@@ -91,8 +91,7 @@ pub(super) struct MirrorPaths {
 impl MirrorPaths {
     /// Compares the paths of all pairs of mirrors of these weeks.
     pub(super) fn find(
-        worker: &mut Worker,
-        stage: &MirrorStage,
+        cx: &mut Context,
         history: &History,
         owned: &Ownership,
         weeks: &[WeekOfPairs],
@@ -108,7 +107,7 @@ impl MirrorPaths {
         let host = |name: &HostName| ListedHost { clustered: Reverse(0), name: *name, pages: 0, addresses: 0 };
         let pairs: Vec<(HostName, HostName)> = pairs.into_iter().collect();
         let table = Rc::new(PairTable::of(names.keys().map(host).collect(), &pairs));
-        let counts = paths(worker, stage, history, owned, &table)?;
+        let counts = paths(cx, history, owned, &table)?;
         Ok(MirrorPaths { table, names, counts })
     }
 

@@ -13,12 +13,11 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context as _, Result, bail};
 use arrow_array::{BooleanArray, Date32Array, Int64Array, StringArray};
-use timely::worker::Worker;
 
 use crate::jobs::studies::plan::StudyPlan;
-use crate::operators::exchange::{GroupLimits, all_gather};
+use crate::operators::exchange::Context;
 use crate::operators::mirrors::{HostName, ListedHost, PageOfPlace, PairTable, SharedPages, shared_pages};
 use crate::operators::mirrors_by_url::{ListedPairs, TestedPair};
 use crate::records::DocId;
@@ -43,7 +42,6 @@ pub(super) struct Comparison<'a> {
     pub owned: &'a Ownership,
     pub listed: &'a ListedPairs,
     pub tested: &'a [TestedPair],
-    pub limits: GroupLimits,
 }
 
 /// The rows of the table, and whether there were tables of the other jobs for the week.
@@ -85,7 +83,7 @@ impl Comparison<'_> {
     ///
     /// # Errors
     /// If a file cannot be read or written, or a worker of this process failed.
-    pub fn rows(&self, worker: &mut Worker) -> Result<Compared> {
+    pub fn rows(&self, cx: &mut Context) -> Result<Compared> {
         let Some(week) = self.plan.history.weeks.last() else {
             return Ok(Compared { rows: Vec::new(), has_mirrors: false, has_collections: false });
         };
@@ -93,9 +91,9 @@ impl Comparison<'_> {
         let by_content = by_content(&store, week)?;
         let collections = collections_of(&store, week)?;
         let by_url = self.by_url();
-        let mut rows = self.hosts(worker, &by_url, by_content.as_ref())?;
+        let mut rows = self.hosts(cx, &by_url, by_content.as_ref())?;
         if let Some((results, least_size)) = &collections {
-            rows.extend(self.directories(worker, results, *least_size, &by_url)?);
+            rows.extend(self.directories(cx, results, *least_size, &by_url)?);
         }
         Ok(Compared { rows, has_mirrors: by_content.is_some(), has_collections: collections.is_some() })
     }
@@ -112,7 +110,7 @@ impl Comparison<'_> {
     /// The rows of hosts that either way finds.
     fn hosts(
         &self,
-        worker: &mut Worker,
+        cx: &mut Context,
         by_url: &BTreeMap<Pair, (usize, bool)>,
         by_content: Option<&BTreeMap<Pair, ByContent>>,
     ) -> Result<Vec<ComparedRow>> {
@@ -125,8 +123,8 @@ impl Comparison<'_> {
             pairs.iter().map(|pair| pair.each_ref().map(|name| HostName::of(name))),
         );
         let pages = self.pages_of_hosts(&table)?;
-        let shared = shared_pages(worker, &self.limits, pages, &table)?;
-        let texts = self.texts(worker, shared.values())?;
+        let shared = shared_pages(cx, pages, &table)?;
+        let texts = self.texts(cx, shared.values())?;
         let row = |pair: &Pair| -> Result<ComparedRow> {
             let listed = by_url.get(pair);
             let content = by_content.map(|all| all.get(pair));
@@ -176,13 +174,13 @@ impl Comparison<'_> {
     /// The rows of directories: a principal collection with each other one of its similar cluster, if neither is noise.
     fn directories(
         &self,
-        worker: &mut Worker,
+        cx: &mut Context,
         results: &Results,
         least_size: i64,
         by_url: &BTreeMap<Pair, (usize, bool)>,
     ) -> Result<Vec<ComparedRow>> {
         let directories = self.own_directories(results, least_size)?;
-        let directories: Vec<DirectoryOfCluster> = all_gather(worker, directories, &self.limits.watch)?;
+        let directories: Vec<DirectoryOfCluster> = cx.sorted(directories)?;
         let copies = directories.chunk_by(|a, b| a.0 == b.0).filter(|of_cluster| of_cluster[0].1.0);
         let pairs: Vec<[&DirectoryOfCluster; 2]> =
             copies.flat_map(|of_cluster| of_cluster[1..].iter().map(|copy| [&of_cluster[0], copy])).collect();
@@ -202,8 +200,8 @@ impl Comparison<'_> {
                 Ok(())
             })?;
         }
-        let shared = shared_pages(worker, &self.limits, pages, &table)?;
-        let texts = self.texts(worker, shared.values())?;
+        let shared = shared_pages(cx, pages, &table)?;
+        let texts = self.texts(cx, shared.values())?;
         let mut rows = Vec::new();
         for pair in pairs {
             let shared = found(&table, &shared, pair.map(name));
@@ -253,7 +251,7 @@ impl Comparison<'_> {
     /// The URLs of examples, at every worker.
     fn texts<'a>(
         &self,
-        worker: &mut Worker,
+        cx: &mut Context,
         shared: impl Iterator<Item = &'a SharedPages>,
     ) -> Result<BTreeMap<DocId, String>> {
         let wanted: BTreeSet<DocId> = shared.flat_map(|shared| shared.example).collect();
@@ -271,7 +269,7 @@ impl Comparison<'_> {
                 })?;
             }
         }
-        Ok(all_gather(worker, own, &self.limits.watch)?.into_iter().collect())
+        Ok(cx.sorted(own)?.into_iter().collect())
     }
 }
 

@@ -11,17 +11,14 @@
 //! Samples and features are hashes, and scores are sums of whole numbers, so no table depends on the number of workers or processes. Worker 0
 //! writes the tables. Memory: see `operators::mirrors_by_url`.
 
-use std::sync::Arc;
-
-use anyhow::{Context, Result};
-use timely::worker::Worker;
+use anyhow::{Context as _, Result};
 
 use super::compared::Comparison;
 use super::tables::UrlMirrorWriter;
 use crate::config::MirrorsByUrl;
 use crate::features::Fingerprinter;
 use crate::jobs::studies::plan::StudyPlan;
-use crate::operators::exchange::all_gather;
+use crate::operators::exchange::Context;
 use crate::operators::mirrors_by_url::{
     ListedPairs, TestPages, TestRules, UrlCounts, UrlStage, WantedUrls, WeekUrls, candidates, compare, host_features,
     sampled_hosts,
@@ -35,26 +32,23 @@ use crate::watch::{Stage, Watch};
 ///
 /// # Errors
 /// If a file cannot be read or written, two hosts have the same hash, or a worker failed.
-pub fn mirrors_by_url(
-    worker: &mut Worker,
-    plan: &StudyPlan,
-    job: &MirrorsByUrl,
-    watch: &Arc<Watch>,
-) -> Result<Option<MirrorsByUrlSummary>> {
-    let owned = plan.owned(worker);
-    let scratch = plan.results().scratch().join(format!("worker{:05}", worker.index()));
-    let stage = UrlStage::new(job, plan.worker_memory / 4, scratch, watch);
-    watch.enter(Stage::Read);
-    let lists = plan.files.lists.iter().skip(worker.index()).step_by(worker.peers()).collect();
+pub fn mirrors_by_url(cx: &mut Context, plan: &StudyPlan, job: &MirrorsByUrl) -> Result<Option<MirrorsByUrlSummary>> {
+    let watch = &cx.watch().clone();
+    let owned = plan.owned(cx);
+    let scratch = plan.results().scratch().join(format!("worker{:05}", cx.index()));
+    let cx = &mut cx.with(plan.worker_memory / 4, &scratch);
+    let stage = UrlStage::new(job);
+    cx.enter(Stage::Read);
+    let lists = plan.files.lists.iter().skip(cx.index()).step_by(cx.peers()).collect();
     let urls = WeekUrls { history: &plan.history, owned: &owned, choice: job.urls, lists };
-    let (sample, counts) = sampled_hosts(worker, &stage, &urls).context("sampling the paths of hosts")?;
-    let (features, texts) = host_features(worker, &stage, &urls, &sample).context("making features of hosts")?;
+    let (sample, counts) = sampled_hosts(cx, &stage, &urls).context("sampling the paths of hosts")?;
+    let (features, texts) = host_features(cx, &stage, &urls, &sample).context("making features of hosts")?;
     drop(sample);
-    watch.enter(Stage::Join);
-    let (candidates, all) = candidates(worker, &stage, features).context("pairing hosts")?;
-    let listed = ListedPairs::gather(worker, &stage, &candidates, texts)?;
-    watch.enter(Stage::Weeks);
-    let pages = pages(worker, plan, &owned, &listed, watch).context("reading pages for tests")?;
+    cx.enter(Stage::Join);
+    let (candidates, all) = candidates(cx, &stage, features).context("pairing hosts")?;
+    let listed = ListedPairs::gather(cx, &candidates, texts)?;
+    cx.enter(Stage::Weeks);
+    let pages = pages(cx, plan, &owned, &listed, watch).context("reading pages for tests")?;
     let passed_over = pages.passed_over;
     let rules = TestRules {
         tests: job.tests.get() as usize,
@@ -62,17 +56,16 @@ pub fn mirrors_by_url(
         unfetched: job.unfetched,
         features: plan.history.features,
     };
-    let tested = compare(worker, &stage, &listed, pages, rules).context("testing pairs of hosts")?;
+    let tested = compare(cx, &listed, pages, rules).context("testing pairs of hosts")?;
     let mut sums = (UrlCounts::default(), 0);
-    for (_, counts, passed_over) in all_gather(worker, vec![(worker.index(), counts, passed_over)], watch)? {
+    for (counts, passed_over) in cx.concat(vec![(counts, passed_over)])? {
         sums.0.add(&counts);
         sums.1 += passed_over;
     }
-    let limits = stage.grouping();
-    let compared = Comparison { plan, owned: &owned, listed: &listed, tested: &tested, limits }.rows(worker);
+    let compared = Comparison { plan, owned: &owned, listed: &listed, tested: &tested }.rows(cx);
     let compared = compared.context("comparing with mirrors by content")?;
-    watch.enter(Stage::Tables);
-    if worker.index() > 0 {
+    cx.enter(Stage::Tables);
+    if cx.index() > 0 {
         return Ok(None);
     }
     let (counts, passed_over) = sums;
@@ -82,20 +75,14 @@ pub fn mirrors_by_url(
 }
 
 /// What this worker knows of the pages that tests ask for.
-fn pages(
-    worker: &Worker,
-    plan: &StudyPlan,
-    owned: &Ownership,
-    listed: &ListedPairs,
-    watch: &Watch,
-) -> Result<TestPages> {
+fn pages(cx: &Context, plan: &StudyPlan, owned: &Ownership, listed: &ListedPairs, watch: &Watch) -> Result<TestPages> {
     let (files, wanted) = (&plan.files, WantedUrls::of(listed));
     let mut pages = TestPages::of_week(&plan.history, owned, &wanted)?;
-    let own_lists = files.lists.iter().skip(worker.index()).step_by(worker.peers());
+    let own_lists = files.lists.iter().skip(cx.index()).step_by(cx.peers());
     own_lists.into_iter().try_for_each(|list| pages.add_list(list, &wanted))?;
     if !files.crawl.is_empty() {
         let mut fingerprinter = Fingerprinter::of_method(&files.method)?;
-        for (number, input) in files.crawl.iter().enumerate().skip(worker.index()).step_by(worker.peers()) {
+        for (number, input) in files.crawl.iter().enumerate().skip(cx.index()).step_by(cx.peers()) {
             pages.add_file(input, number, &files.reading, &mut fingerprinter, &wanted, watch)?;
         }
     }

@@ -1,12 +1,11 @@
 //! The former run of the job that a run for a later week follows, instead of comparing all pages of its week.
 
 use anyhow::{Result, bail};
-use timely::worker::Worker;
 
 use crate::config::{Chunking, Mode, Overlap, OverlapMethod, Study, Unit};
 use crate::jobs::studies::plan::StudyPlan;
+use crate::operators::exchange::Context;
 use crate::operators::overlap::{CentresOfWeek, Copies, FormerCounts, TextChanges, copies, text_changes, texts};
-use crate::operators::set_join::SetJoinStage;
 use crate::records::{DocId, Week};
 use crate::state::{Results, Store};
 use crate::structures::Ownership;
@@ -71,26 +70,24 @@ fn find(store: &Store, job: &Overlap) -> Result<Result<(Week, u64), String>> {
 impl Followed {
     /// Reads the former run of the plan, and what changed since; `None` if the plan has none, or so much changed that a whole run is faster.
     pub(super) fn read(
-        worker: &mut Worker,
+        cx: &mut Context,
         plan: &StudyPlan,
         mode: Mode,
         owned: &Ownership,
-        stage: &SetJoinStage,
         (texts_now, copies_now): (&[(u128, DocId)], &Copies),
     ) -> Result<Option<Followed>> {
         let Some(commit) = plan.former else { return Ok(None) };
-        let watch = &stage.watch;
-        watch.enter(Stage::Weeks);
+        cx.enter(Stage::Weeks);
         let store = Store::at(&plan.history.store);
         let results = Results::of(&store, "overlap", commit);
         let StudySummary::Overlap(summary) = StudySummary::read(&results.committed_file("summary.json"))? else {
             bail!("{} is damaged: it is no summary of overlap", results.committed_file("summary.json").display());
         };
         let texts_then = texts(&plan.history, 0, owned)?;
-        let copies_then = copies(worker, owned, texts_then.clone(), stage.memory, &stage.scratch, watch)?;
+        let copies_then = copies(cx, owned, texts_then.clone())?;
         let then = CentresOfWeek { texts: &texts_then, copies: &copies_then };
         let now = CentresOfWeek { texts: texts_now, copies: copies_now };
-        let changes = text_changes(worker, owned, &then, &now, watch)?;
+        let changes = text_changes(cx, owned, &then, &now)?;
         let is_followed = mode == Mode::Delta || changes.share() <= MOST_CHANGED;
         Ok(is_followed.then_some(Followed { results, summary, changes }))
     }

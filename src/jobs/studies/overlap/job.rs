@@ -13,19 +13,14 @@
 //! Memory: see `operators::overlap`; records in flight and pairs go to disk beyond their parts of `memory`. The members of families are in
 //! memory, 32 bytes each.
 
-use std::path::PathBuf;
-use std::sync::Arc;
-
 use anyhow::{Error, Result};
-use timely::worker::Worker;
 
 use super::counts::{Counts, chunking_summary};
 use super::former::Followed;
 use super::tables::{OverlapWriter, write_small};
 use crate::config::{Chunking, Mode, Overlap, OverlapMethod, Unit};
 use crate::jobs::studies::plan::StudyPlan;
-use crate::operators::InProcess;
-use crate::operators::exchange::all_gather;
+use crate::operators::exchange::Context;
 use crate::operators::overlap::{
     Coarse, Collection, Copies, FamilyMember, FormerTables, Found, Group, PairTables, UnitSource, Units, copies,
     counted_pairs, followed_pairs, groups, hosts, page_names, pages, prefix_pairs, refusal,
@@ -34,7 +29,7 @@ use crate::operators::set_join::{Requirement, SetJoinStage, TooManyPairs};
 use crate::records::{DocId, Edge};
 use crate::structures::{ByKey, Ownership, Sums};
 use crate::summary::{ChunkingSummary, LargestGroup, OverlapSummary, replica_class};
-use crate::watch::{Stage, Watch};
+use crate::watch::Stage;
 
 /// The parts of the job that all chunkings share, on one worker.
 struct OverlapJob<'a> {
@@ -54,32 +49,29 @@ struct OverlapJob<'a> {
 ///
 /// # Errors
 /// If there are more pairs than allowed, a file cannot be read or written, or a worker failed.
-pub fn overlap(
-    worker: &mut Worker,
-    plan: &StudyPlan,
-    job: &Overlap,
-    in_process: &Arc<InProcess>,
-    watch: &Arc<Watch>,
-) -> Result<Option<OverlapSummary>> {
-    let parts = OverlapJob::read(worker, plan, job, in_process, watch)?;
-    watch.enter(Stage::Join);
+pub fn overlap(cx: &mut Context, plan: &StudyPlan, job: &Overlap) -> Result<Option<OverlapSummary>> {
+    // Workers may spill at the same time.
+    let scratch = plan.results().scratch().join(format!("worker{:05}", cx.index()));
+    let cx = &mut cx.with(plan.worker_memory / 4, &scratch);
+    let parts = OverlapJob::read(cx, plan, job)?;
+    cx.enter(Stage::Join);
     let pages = match &parts.copies {
         Some(copies) => copies.pages.clone(),
         None => parts.units.pages.iter().map(|pages| u32::from(*pages > 0)).collect(),
     };
-    let mut tables = PairTables::new(&parts.units, pages, &parts.stage.scratch, plan.worker_memory / 8);
+    let mut tables = PairTables::new(&parts.units, pages, cx.scratch(), plan.worker_memory / 8);
     let (mut families, mut collections, mut components) = (Vec::new(), Vec::new(), Vec::new());
     let mut found = Vec::new();
     for (number, (chunking, least)) in job.parts().enumerate() {
         tables.turn_to(number as u8);
-        let of_chunking = parts.chunking(worker, chunking, least, &mut tables)?;
+        let of_chunking = parts.chunking(cx, chunking, least, &mut tables)?;
         families.extend(of_chunking.families.into_iter().map(|member| (number, member)));
         collections.extend(of_chunking.collections.into_iter().map(|collection| (number, collection)));
         components.extend(of_chunking.components.into_iter().map(|(unit, first)| (number, unit, first)));
         found.push((of_chunking.counts, of_chunking.largest));
     }
-    watch.enter(Stage::Tables);
-    let (pairs, names) = tables.sorted(worker, &parts.units, watch)?;
+    cx.enter(Stage::Tables);
+    let (pairs, names) = tables.sorted(cx, &parts.units)?;
     let writer = OverlapWriter { plan, job, owned: &parts.owned, units: &parts.units };
     writer.write_pairs(pairs, &names)?;
     writer.write_families(families)?;
@@ -88,7 +80,7 @@ pub fn overlap(
     let mut first: Vec<DocId> = found.iter().flat_map(|(_, largest)| largest.iter().map(|group| group.first)).collect();
     first.sort_unstable();
     first.dedup();
-    let names = page_names(worker, &plan.history, &parts.owned, &first, watch)?;
+    let names = page_names(cx, &plan.history, &parts.owned, &first)?;
     let summary = |((chunking, threshold), (counts, largest)): ((Chunking, u32), &(Counts, Vec<Group>))| {
         let most = |group: &Group| {
             let name = names.get(&group.first).cloned().unwrap_or_default();
@@ -104,7 +96,7 @@ pub fn overlap(
         chunking_summary(job.unit, chunking, threshold, counts, largest.iter().map(most).collect())
     };
     let chunkings: Vec<ChunkingSummary> = job.parts().zip(&found).map(summary).collect();
-    if worker.index() > 0 {
+    if cx.index() > 0 {
         return Ok(None);
     }
     write_small(plan, &chunkings, found.first().map_or(0, |(counts, _)| counts.units))?;
@@ -140,23 +132,14 @@ struct OfChunking {
 
 impl<'a> OverlapJob<'a> {
     /// Reads the units of the week, and finds copies.
-    fn read(
-        worker: &mut Worker,
-        plan: &'a StudyPlan,
-        job: &'a Overlap,
-        in_process: &Arc<InProcess>,
-        watch: &Arc<Watch>,
-    ) -> Result<OverlapJob<'a>> {
-        let owned = plan.owned(worker);
-        // Workers may spill at the same time.
-        let scratch: PathBuf = plan.results().scratch().join(format!("worker{:05}", worker.index()));
-        let memory = plan.worker_memory / 4;
+    fn read(cx: &mut Context, plan: &'a StudyPlan, job: &'a Overlap) -> Result<OverlapJob<'a>> {
+        let owned = plan.owned(cx);
         let (units, texts) = match job.unit {
             Unit::Document => {
                 let (units, texts) = pages(&plan.history, &owned)?;
                 (units, Some(texts))
             }
-            Unit::Host => (hosts(worker, &plan.history, &owned, watch)?, None),
+            Unit::Host => (hosts(cx, &plan.history, &owned)?, None),
         };
         let stage = SetJoinStage {
             requirement: Requirement::Shared(1),
@@ -165,15 +148,11 @@ impl<'a> OverlapJob<'a> {
             has_known: false,
             thorough: false,
             max_pairs: job.max_pairs,
-            memory,
-            scratch,
-            shared: in_process.clone(),
-            watch: watch.clone(),
         };
         let mut parts = OverlapJob { plan, job, owned, units, copies: None, followed: None, stage };
         if let Some(texts) = texts {
-            let copies = copies(worker, &parts.owned, texts.clone(), memory, &parts.stage.scratch, watch)?;
-            parts.followed = Followed::read(worker, plan, job.mode, &parts.owned, &parts.stage, (&texts, &copies))?;
+            let copies = copies(cx, &parts.owned, texts.clone())?;
+            parts.followed = Followed::read(cx, plan, job.mode, &parts.owned, (&texts, &copies))?;
             parts.copies = Some(copies);
         }
         Ok(parts)
@@ -182,12 +161,12 @@ impl<'a> OverlapJob<'a> {
     /// Finds the pairs of one chunking, and counts.
     fn chunking(
         &self,
-        worker: &mut Worker,
+        cx: &mut Context,
         chunking: Chunking,
         least: u32,
         tables: &mut PairTables,
     ) -> Result<OfChunking> {
-        let (units, watch) = (&self.units, &self.stage.watch);
+        let units = &self.units;
         let mut counts = Counts { units: units.numbers().count() as u64, ..Counts::default() };
         let Found { families, collections, mut edges } = match &self.copies {
             // Every pair is of two copies.
@@ -197,14 +176,14 @@ impl<'a> OverlapJob<'a> {
                 Found { families: self.copied(copies), ..Found::default() }
             }
             _ => {
-                let found = match self.pairs(worker, chunking, least, tables) {
+                let found = match self.pairs(cx, chunking, least, tables) {
                     Ok(found) => found,
                     Err(error) => {
                         let history = &self.plan.history;
-                        return Err(refusal(worker, error, chunking, units, history, &self.owned, watch)?);
+                        return Err(refusal(cx, error, chunking, units, history, &self.owned)?);
                     }
                 };
-                self.count_families(worker, &found.families, tables, &mut counts)?;
+                self.count_families(cx, &found.families, tables, &mut counts)?;
                 found
             }
         };
@@ -218,11 +197,11 @@ impl<'a> OverlapJob<'a> {
             let copied = pages.filter(|(doc, centre)| doc != *centre && **centre != DocId::NONE);
             edges.extend(copied.map(|(doc, centre)| Edge { doc, root: *centre }));
         }
-        let groups = groups(worker, units, edges, watch)?;
+        let groups = groups(cx, units, edges)?;
         groups.sizes.iter().for_each(|size| counts.by_cluster[replica_class(size - 1)] += 1);
         (counts.components, counts.saved_bytes, counts.reasons) = (groups.count, groups.saved_bytes, groups.reasons);
         let mut all = Counts::default();
-        all_gather(worker, vec![(worker.index(), counts)], watch)?.iter().for_each(|(_, own)| all.merge(own));
+        cx.concat(vec![counts])?.iter().for_each(|own| all.merge(own));
         let (components, largest) = (groups.members, groups.largest);
         Ok(OfChunking { families, collections, components, counts: all, largest })
     }
@@ -235,24 +214,21 @@ impl<'a> OverlapJob<'a> {
     }
 
     /// Finds the pairs of one chunking, by the method of the job.
-    fn pairs(&self, worker: &mut Worker, chunking: Chunking, least: u32, tables: &mut PairTables) -> Result<Found> {
+    fn pairs(&self, cx: &mut Context, chunking: Chunking, least: u32, tables: &mut PairTables) -> Result<Found> {
         let (job, history, owned) = (self.job, &self.plan.history, &self.units.owned);
         let source = match &self.copies {
             Some(copies) => UnitSource::of_pages(history, owned, copies, chunking, job.cut)?,
-            None => {
-                let watch = &self.stage.watch;
-                UnitSource::of_hosts(worker, history, &self.owned, &self.units, chunking, job.cut, watch)?
-            }
+            None => UnitSource::of_hosts(cx, history, &self.owned, &self.units, chunking, job.cut)?,
         };
         let stage = SetJoinStage { requirement: Requirement::Shared(least), ..self.stage.clone() };
-        let coarse = Coarse { bytes: job.counters.0 / worker.peers() as u64 };
+        let coarse = Coarse { bytes: job.counters.0 / cx.peers() as u64 };
         match job.method {
             OverlapMethod::Prefix => {
                 let followed = self.followed.as_ref();
                 if let Some((followed, counts)) = followed.and_then(|it| Some((it, it.counts(chunking, least)?))) {
                     let Followed { results, changes, .. } = followed;
-                    let former = FormerTables { results, owned, changes, watch: &stage.watch };
-                    let found = followed_pairs(worker, &stage, source.clone(), &former, counts, tables);
+                    let former = FormerTables { results, owned, changes };
+                    let found = followed_pairs(cx, &stage, source.clone(), &former, counts, tables);
                     // A whole run finds families, and so lists fewer pairs.
                     let is_refused = |error: &Error| error.is::<TooManyPairs>() && job.mode == Mode::Auto;
                     if !found.as_ref().is_err_and(is_refused) {
@@ -260,17 +236,17 @@ impl<'a> OverlapJob<'a> {
                     }
                 }
                 let family = job.has_families().then_some(job.family);
-                prefix_pairs(worker, &stage, &source, family, tables, owned)
+                prefix_pairs(cx, &stage, &source, family, tables, owned)
             }
-            OverlapMethod::Sort => counted_pairs(worker, &stage, &source, least, None, tables, owned),
-            OverlapMethod::Coarse => counted_pairs(worker, &stage, &source, least, Some(coarse), tables, owned),
+            OverlapMethod::Sort => counted_pairs(cx, &stage, &source, least, None, tables, owned),
+            OverlapMethod::Coarse => counted_pairs(cx, &stage, &source, least, Some(coarse), tables, owned),
         }
     }
 
     /// Counts families and their pairs, at worker 0, and the partners of own units in families.
     fn count_families(
         &self,
-        worker: &mut Worker,
+        cx: &mut Context,
         families: &[FamilyMember],
         tables: &mut PairTables,
         counts: &mut Counts,
@@ -281,13 +257,13 @@ impl<'a> OverlapJob<'a> {
             pages.add(*family, tables.pages()[self.units.owned.index(*unit)].into());
         }
         let own = members.finish().into_iter().zip(pages.finish());
-        let own = own.map(|((family, members), (_, pages))| (family, worker.index(), members, pages)).collect();
-        let all = all_gather(worker, own, &self.stage.watch)?;
+        let own = own.map(|((family, members), (_, pages))| (family, cx.index(), members, pages)).collect();
+        let all = cx.sorted(own)?;
         let mut pages_of: ByKey<u64, u64> = ByKey::default();
         for parts in all.chunk_by(|a, b| a.0 == b.0) {
             let (members, pages) = parts.iter().fold((0, 0), |sum, part| (sum.0 + part.2, sum.1 + part.3));
             pages_of.insert(parts[0].0.to_table() as u64, pages);
-            if worker.index() == 0 {
+            if cx.index() == 0 {
                 counts.add_family(members);
             }
         }

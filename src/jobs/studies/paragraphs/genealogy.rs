@@ -1,17 +1,16 @@
 //! Genealogy: the births of the week, and the lifetimes of paragraphs since the first week.
 
-use anyhow::{Context, Result, ensure};
-use timely::worker::Worker;
+use anyhow::{Context as _, Result, ensure};
 
 use super::former::former_summary;
 use super::tables::ParagraphsWriter;
 use crate::config::Mode;
 use crate::jobs::studies::plan::StudyPlan;
-use crate::operators::exchange::all_gather;
+use crate::operators::exchange::Context;
 use crate::operators::genealogy::{
     Birth, LifetimeReader, Lifetimes, Parent, TwoWeeks, WeekTurnover, births, held_paragraphs, sets_of_pages,
 };
-use crate::operators::paragraphs::{ParagraphFiles, ParagraphStage};
+use crate::operators::paragraphs::ParagraphFiles;
 use crate::records::Week;
 use crate::state::{PastWeek, Results, Store};
 use crate::structures::Ownership;
@@ -45,7 +44,6 @@ pub(super) struct PagesOfWeek<'a> {
 pub(super) struct GenealogyJob<'a> {
     pub plan: &'a StudyPlan,
     pub owned: &'a Ownership,
-    pub stage: &'a ParagraphStage,
     pub least_characters: u64,
     pub writer: &'a ParagraphsWriter<'a>,
 }
@@ -53,8 +51,8 @@ pub(super) struct GenealogyJob<'a> {
 impl GenealogyJob<'_> {
     /// Finds the births of the last week, and the lifetimes of paragraphs; writes the tables of both, of own shards. `now` is the last week,
     /// and `before` the one before.
-    pub fn run(&self, worker: &mut Worker, before: Option<PagesOfWeek<'_>>, now: PagesOfWeek<'_>) -> Result<Genealogy> {
-        let GenealogyJob { plan, owned, stage, .. } = *self;
+    pub fn run(&self, cx: &mut Context, before: Option<PagesOfWeek<'_>>, now: PagesOfWeek<'_>) -> Result<Genealogy> {
+        let GenealogyJob { plan, owned, .. } = *self;
         let (weeks, store) = (&plan.history.weeks, Store::at(&plan.history.store));
         let last = weeks.len() - 1;
         let former = plan.former.map(|commit| Results::of(&store, "paragraphs", commit));
@@ -67,8 +65,8 @@ impl GenealogyJob<'_> {
             }
             None => 0,
         };
-        let prefix = stage.scratch.join("lifetimes");
-        let mut lifetimes = Lifetimes::new(&prefix, plan.history.rows_by_shard().len() as u64, stage.memory / 4);
+        let prefix = cx.scratch().join("lifetimes");
+        let mut lifetimes = Lifetimes::new(&prefix, plan.history.rows_by_shard().len() as u64, cx.memory() / 4);
         let mut of_before = None;
         for (number, week) in weeks.iter().enumerate().take(last).skip(from + 1) {
             let context = || format!("comparing week {} with the week before", week.week);
@@ -80,8 +78,8 @@ impl GenealogyJob<'_> {
             };
             let sets_now = sets_of_pages(owned, &now).with_context(context)?;
             let two = TwoWeeks { sets: [&sets_then, &sets_now], hosts: None };
-            let found = held_paragraphs(worker, stage, owned, [&then, &now], two).with_context(context)?;
-            lifetimes.add(worker, stage, self.days(number), &found.events)?;
+            let found = held_paragraphs(cx, owned, [&then, &now], two).with_context(context)?;
+            lifetimes.add(cx, self.days(number), &found.events)?;
             of_before = Some(sets_now);
         }
         drop(of_before);
@@ -90,14 +88,14 @@ impl GenealogyJob<'_> {
             let two = TwoWeeks { sets: [before.sets, now.sets], hosts: Some([before.hosts, now.hosts]) };
             let sources = [before.source, now.source];
             let context = || format!("comparing week {} with the week before", weeks[last].week);
-            let found = held_paragraphs(worker, stage, owned, sources, two).with_context(context)?;
+            let found = held_paragraphs(cx, owned, sources, two).with_context(context)?;
             if from < last {
-                lifetimes.add(worker, stage, self.days(last), &found.events)?;
+                lifetimes.add(cx, self.days(last), &found.events)?;
             }
             let (found, parents) =
-                births(worker, stage, owned, sources, two, found.held).context("choosing the parents of new pages")?;
+                births(cx, owned, sources, two, found.held).context("choosing the parents of new pages")?;
             self.writer.write_births(&found, &parents)?;
-            births_of_week = Some(self.count(worker, &found, &parents)?);
+            births_of_week = Some(self.count(cx, &found, &parents)?);
         } else {
             self.writer.write_births(&[], &[])?;
         }
@@ -107,12 +105,8 @@ impl GenealogyJob<'_> {
         };
         let own = self.writer.write_lifetimes(|each| lifetimes.finish(reader, each))?;
         let changes: Vec<Week> = weeks[from + 1..].iter().map(|week| week.week).collect();
-        let counts = vec![(worker.index(), own.former, own.rows)];
-        let (mut of_former, mut rows) = (0, 0);
-        for (_, former, own) in all_gather(worker, counts, &stage.watch)? {
-            (of_former, rows) = (of_former + former, rows + own);
-        }
-        let turnover = self.turnover(worker, &changes, own.turnover)?;
+        let [of_former, rows] = cx.sums([own.former, own.rows])?;
+        let turnover = self.turnover(cx, &changes, own.turnover)?;
         let followed = |weeks: &[PastWeek]| -> Vec<FollowedWeek> {
             weeks.iter().map(|week| FollowedWeek { week: week.week, commit: week.commit }).collect()
         };
@@ -157,13 +151,12 @@ impl GenealogyJob<'_> {
     }
 
     /// What each week brought, of all workers.
-    fn turnover(&self, worker: &mut Worker, weeks: &[Week], own: Vec<WeekTurnover>) -> Result<Vec<ParagraphTurnover>> {
-        let index = worker.index();
+    fn turnover(&self, cx: &mut Context, weeks: &[Week], own: Vec<WeekTurnover>) -> Result<Vec<ParagraphTurnover>> {
         let own = own.into_iter().enumerate();
-        let own = own.map(|(at, of)| (at, index, [of.first_seen, of.returned, of.left])).collect();
+        let own = own.map(|(at, of)| (at, [of.first_seen, of.returned, of.left])).collect();
         let none = |week: &Week| ParagraphTurnover { week: *week, first_seen: 0, returned: 0, gone: 0 };
         let mut turnover: Vec<ParagraphTurnover> = weeks.iter().map(none).collect();
-        for (at, _, [first_seen, returned, left]) in all_gather(worker, own, &self.stage.watch)? {
+        for (at, [first_seen, returned, left]) in cx.concat(own)? {
             let sum = &mut turnover[at];
             sum.first_seen += first_seen;
             sum.returned += returned;
@@ -173,7 +166,7 @@ impl GenealogyJob<'_> {
     }
 
     /// Counts the births of all workers.
-    fn count(&self, worker: &mut Worker, births: &[Birth], parents: &[Parent]) -> Result<BirthsSummary> {
+    fn count(&self, cx: &mut Context, births: &[Birth], parents: &[Parent]) -> Result<BirthsSummary> {
         let count = |is: fn(&Birth) -> bool| births.iter().filter(|birth| is(birth)).count() as u64;
         let sum = |of: fn(&Birth) -> u32| births.iter().map(|birth| u64::from(of(birth))).sum::<u64>();
         let own = [
@@ -186,7 +179,7 @@ impl GenealogyJob<'_> {
             sum(|birth| birth.inherited),
         ];
         let mut all = [0u64; 7];
-        for (_, own) in all_gather(worker, vec![(worker.index(), own)], &self.stage.watch)? {
+        for own in cx.concat(vec![own])? {
             all.iter_mut().zip(own).for_each(|(sum, count)| *sum += count);
         }
         let [born, original, copies, assembled, from_other_hosts, paragraphs, inherited] = all;

@@ -2,28 +2,25 @@
 
 use std::collections::BTreeMap;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context as _, Result, ensure};
 use arrow_array::{Int64Array, StringArray};
-use timely::worker::Worker;
 
-use crate::operators::exchange::all_gather;
+use crate::operators::exchange::Context;
 use crate::records::{DocId, KeyHash};
 use crate::state::History;
 use crate::structures::Ownership;
 use crate::tables::{DocumentRow, Scan, Table, field};
 use crate::text::canonical;
-use crate::watch::Watch;
 
 /// The pages of the last week with these URLs, in the order of the URLs, each once; the same at every worker.
 ///
 /// # Errors
 /// If a text is not a URL, or the week has no such page: names it. If a file cannot be read, or a worker of this process failed.
 pub(super) fn seed_pages(
-    worker: &mut Worker,
+    cx: &mut Context,
     history: &History,
     owned: &Ownership,
     seeds: &[String],
-    watch: &Watch,
 ) -> Result<Vec<DocId>> {
     let shards = history.last().rows.len() as u32;
     let mut wanted: BTreeMap<String, usize> = BTreeMap::new();
@@ -45,7 +42,7 @@ pub(super) fn seed_pages(
             })?;
         }
     }
-    let found: BTreeMap<usize, DocId> = all_gather(worker, own, watch)?.into_iter().collect();
+    let found: BTreeMap<usize, DocId> = cx.sorted(own)?.into_iter().collect();
     for (url, place) in &wanted {
         let week = history.last().week;
         ensure!(found.contains_key(place), "seeds: week {week} has no page with the URL {url}");

@@ -19,7 +19,6 @@ use std::sync::Arc;
 
 use anyhow::{Result, ensure};
 use arrow_array::Int64Array;
-use timely::worker::Worker;
 
 use super::errors::{Band, bands};
 use super::measure::{Comparison, MeasuredPair, samplers as samplers_of};
@@ -29,7 +28,7 @@ use crate::features::{Fingerprinter, Sampler, polynomials};
 use crate::jobs::places::{Places, places};
 use crate::jobs::studies::plan::StudyPlan;
 use crate::kernels;
-use crate::operators::exchange::{all_gather, send_rows};
+use crate::operators::exchange::{Context, send_rows};
 use crate::operators::scan::{Vectors, read_roots};
 use crate::operators::verify::{IfMissing, ReadAgain, gather, read_again};
 use crate::records::DocId;
@@ -52,23 +51,19 @@ struct SampledWeek<'a> {
     watch: &'a Arc<Watch>,
 }
 
-/// Compares samplers on one worker, as [`study`](crate::jobs::studies::study) calls it. Worker 0 writes the tables and returns the summary.
+/// Compares samplers on one cx, as [`study`](crate::jobs::studies::study) calls it. Worker 0 writes the tables and returns the summary.
 ///
 /// # Errors
 /// If a file cannot be read or written, a crawl file has changed, or a worker failed.
-pub fn samplers(
-    worker: &mut Worker,
-    plan: &StudyPlan,
-    job: &Samplers,
-    watch: &Arc<Watch>,
-) -> Result<Option<SamplersSummary>> {
-    let week = SampledWeek { plan, job, owned: plan.owned(worker), watch };
-    let pairs = week.pairs(worker)?;
-    watch.enter(Stage::Read);
-    let measured = week.measure(worker, &pairs)?;
-    watch.enter(Stage::Tables);
-    let words = week.words(worker)?;
-    if worker.index() > 0 {
+pub fn samplers(cx: &mut Context, plan: &StudyPlan, job: &Samplers) -> Result<Option<SamplersSummary>> {
+    let watch = &cx.watch().clone();
+    let week = SampledWeek { plan, job, owned: plan.owned(cx), watch };
+    let pairs = week.pairs(cx)?;
+    cx.enter(Stage::Read);
+    let measured = week.measure(cx, &pairs)?;
+    cx.enter(Stage::Tables);
+    let words = week.words(cx)?;
+    if cx.index() > 0 {
         return Ok(None);
     }
     week.write(&measured, words).map(Some)
@@ -101,17 +96,17 @@ impl SampledWeek<'_> {
     }
 
     /// The pairs that are compared.
-    fn pairs(&self, worker: &mut Worker) -> Result<Vec<[DocId; 2]>> {
+    fn pairs(&self, cx: &mut Context) -> Result<Vec<[DocId; 2]>> {
         let roots = read_roots(self.rows(ClusterRow::NAME)?.into_iter(), &self.owned)?.similar;
         let features: Vec<RowGroups> = self.rows(FeatureRow::NAME)?.into_iter().map(|(rows, _)| rows).collect();
         let method = &self.plan.files.method;
         let rule = PairRule { features: method.features, most: self.job.pairs.get() as usize, seed: method.seed };
         let root = |doc: DocId| roots[self.owned.index(doc)];
-        chosen_pairs(worker, &rule, || Vectors::of_rows(features.iter().cloned()), root, self.watch)
+        chosen_pairs(cx, &rule, || Vectors::of_rows(features.iter().cloned()), root)
     }
 
     /// Reads the pages of pairs again, and compares them. All results are at worker 0, in the order of the pairs.
-    fn measure(&self, worker: &mut Worker, pairs: &[[DocId; 2]]) -> Result<Vec<MeasuredPair>> {
+    fn measure(&self, cx: &mut Context, pairs: &[[DocId; 2]]) -> Result<Vec<MeasuredPair>> {
         let (plan, files) = (self.plan, &self.plan.files);
         let roots = gathering_roots(pairs)?;
         let mut by_root: BTreeMap<DocId, Vec<(usize, [DocId; 2])>> = BTreeMap::new();
@@ -132,18 +127,18 @@ impl SampledWeek<'_> {
             if_missing: IF_MISSING,
             watch: self.watch,
         };
-        let again = read_again(worker, again, places)?;
+        let again = read_again(cx, again, places)?;
         let scratch = plan.results().scratch();
-        let sets = gather(worker, again, &Rc::from([]), plan.worker_memory / 2, &scratch, self.watch)?.small;
+        let sets = gather(&mut cx.with(plan.worker_memory / 2, &scratch), again, &Rc::from([]))?.small;
         let measured = Comparison::new(self.job, files.method.seed, self.shape())?.own_pairs(&by_root, sets)?;
         let to_first = measured.into_iter().map(|pair| (0, pair)).collect();
-        let mut all = send_rows(worker, to_first, self.watch)?;
+        let mut all = send_rows(cx, to_first)?;
         all.sort_unstable_by_key(|pair| pair.number);
         Ok(all)
     }
 
-    /// Counts the pages of the week with words, and those without a sample; the same at every worker.
-    fn words(&self, worker: &mut Worker) -> Result<Words> {
+    /// Counts the pages of the week with words, and those without a sample; the same at every cx.
+    fn words(&self, cx: &mut Context) -> Result<Words> {
         let samplers = samplers_of(self.job);
         let mut own: Vec<(u64, u64)> = vec![(0, 0); samplers.len()];
         for (rows, _) in self.rows(DocumentRow::NAME)? {
@@ -158,10 +153,9 @@ impl SampledWeek<'_> {
                 Ok(())
             })?;
         }
-        let of_workers = (0u64..).zip(own).map(|(number, counts)| (number, worker.index() as u64, counts));
         let mut all = vec![(0, 0); samplers.len()];
-        for (number, _, (pages, empty)) in all_gather(worker, of_workers.collect(), self.watch)? {
-            let (all_pages, all_empty) = &mut all[number as usize];
+        for (number, (pages, empty)) in cx.concat(own.into_iter().enumerate().collect())? {
+            let (all_pages, all_empty) = &mut all[number];
             (*all_pages, *all_empty) = (*all_pages + pages, *all_empty + empty);
         }
         let pages = all.first().map_or(0, |(pages, _)| *pages);

@@ -1,17 +1,14 @@
 //! Which pairs of pages are compared: some of each band of resemblance, as far as the features of the week say it.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 
 use anyhow::Result;
-use timely::worker::Worker;
 
 use crate::operators::accuracy::{Probe, Sample, own_near_pages, representatives, sample_hash};
-use crate::operators::exchange::all_gather;
+use crate::operators::exchange::Context;
 use crate::operators::scan::Vectors;
 use crate::records::{DocId, mix};
 use crate::stats::{BANDS, band};
-use crate::watch::Watch;
 
 /// The most pages of which all similar pages are found.
 const PROBES: usize = 4096;
@@ -35,7 +32,7 @@ pub(super) struct PairRule {
 /// A pair that may be chosen, as it is ordered.
 type Candidate = (u64, [DocId; 2], [DocId; 2]);
 
-/// Chooses pairs, each with its smaller document first, by band and in the order of a hash; the same at every worker. `vectors` opens a scan of
+/// Chooses pairs, each with its smaller document first, by band and in the order of a hash; the same at every cx. `vectors` opens a scan of
 /// own features, and `root` is the root of the cluster of an own document.
 ///
 /// Pages of one cluster are alike, so that a sampler errs in the same way for all of their pairs: of one cluster a band has one pair at most.
@@ -43,14 +40,13 @@ type Candidate = (u64, [DocId; 2], [DocId; 2]);
 /// # Errors
 /// If a segment cannot be read, or a worker of this process failed.
 pub(super) fn chosen_pairs(
-    worker: &mut Worker,
+    cx: &mut Context,
     rule: &PairRule,
     vectors: impl Fn() -> Vectors,
     root: impl Fn(DocId) -> DocId,
-    watch: &Arc<Watch>,
 ) -> Result<Vec<[DocId; 2]>> {
     let least = (BANDS[FIRST_BAND] * rule.features as f64).ceil() as u32;
-    let probes = probes(worker, rule, &vectors, &root, least, watch)?;
+    let probes = probes(cx, rule, &vectors, &root, least)?;
     let mut own: BTreeMap<(usize, DocId), Candidate> = BTreeMap::new();
     own_near_pages(&probes, least, vectors(), |number, doc, equal| {
         let probe = &probes[number];
@@ -64,7 +60,7 @@ pub(super) fn chosen_pairs(
         own.entry(place).and_modify(|known| *known = candidate.min(*known)).or_insert(candidate);
     })?;
     let own = own.into_iter().map(|((band, _), candidate)| (band, candidate)).collect();
-    let all: Vec<(usize, Candidate)> = all_gather(worker, own, watch)?;
+    let all: Vec<(usize, Candidate)> = cx.sorted(own)?;
     let mut chosen: BTreeSet<(usize, u64, [DocId; 2])> = BTreeSet::new();
     for of_band in all.chunk_by(|a, b| a.0 == b.0) {
         let (mut used, mut seen, mut count) = (BTreeSet::new(), BTreeSet::new(), 0);
@@ -81,14 +77,13 @@ pub(super) fn chosen_pairs(
     Ok(chosen.into_iter().map(|(_, _, pair)| pair).collect())
 }
 
-/// Sampled pages with their features, the same at every worker.
+/// Sampled pages with their features, the same at every cx.
 fn probes(
-    worker: &mut Worker,
+    cx: &mut Context,
     rule: &PairRule,
     vectors: &impl Fn() -> Vectors,
     root: &impl Fn(DocId) -> DocId,
     least: u32,
-    watch: &Arc<Watch>,
 ) -> Result<Vec<Probe>> {
     let (mut sample, mut own) = (Sample::new(PROBES), vectors());
     while let Some(batch) = own.batch()? {
@@ -97,7 +92,7 @@ fn probes(
             sample.add_with(sample_hash(rule.seed, 4, *doc), probe);
         }
     }
-    let mut all = Sample::gather(worker, vec![sample], watch)?.remove(0).into_things();
+    let mut all = Sample::gather(cx, vec![sample])?.remove(0).into_things();
     all.sort_unstable_by_key(|probe| probe.doc);
     let chosen = representatives(&all, least, REPRESENTATIVES);
     Ok(chosen.into_iter().map(|(number, _)| all[number].clone()).collect())

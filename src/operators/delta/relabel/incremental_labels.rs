@@ -11,10 +11,8 @@ use anyhow::Result;
 use differential_dataflow::algorithms::graphs::propagate::propagate;
 use differential_dataflow::input::Input;
 use timely::dataflow::operators::probe::Handle;
-use timely::worker::Worker;
 
-use crate::operators::exchange::run_to_end;
-use crate::watch::Watch;
+use crate::operators::exchange::{Context, run_to_end};
 
 /// A difference of an edge between two nodes: at time 0 an edge that was there, at time 1 a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -40,27 +38,23 @@ pub struct EdgeDifference {
 ///
 /// ```
 /// use nigh::operators::delta::{EdgeDifference, incremental_labels};
-/// use nigh::watch::Watch;
+/// use nigh::operators::exchange::Context;
 ///
 /// // 1 - 2 - 3 before the change, which removes the edge from 2 to 3 and adds one from 3 to 4.
 /// let edge = |a, b, time, difference| EdgeDifference { a, b, time, difference };
 /// let edges = vec![edge(1, 2, 0, 1), edge(2, 3, 0, 1), edge(2, 3, 1, -1), edge(3, 4, 1, 1)];
-/// let (labels, _) = timely::execute_directly(|worker| incremental_labels(worker, edges, &Watch::default()))?;
+/// let (labels, _) = timely::execute_directly(|worker| incremental_labels(&mut Context::alone(worker), edges))?;
 /// assert_eq!(labels, [(1, 1), (2, 1), (3, 3), (4, 3)]);
 /// # anyhow::Ok(())
 /// ```
 ///
 /// # Errors
 /// If a worker of this process failed.
-pub fn incremental_labels(
-    worker: &mut Worker,
-    mut edges: Vec<EdgeDifference>,
-    watch: &Watch,
-) -> Result<(Vec<(u64, u64)>, u64)> {
+pub fn incremental_labels(cx: &mut Context, mut edges: Vec<EdgeDifference>) -> Result<(Vec<(u64, u64)>, u64)> {
     let probe = Handle::new();
     let labels: Rc<RefCell<BTreeMap<(u64, u64), i32>>> = Rc::default();
     let differences = Rc::new(Cell::new(0));
-    let mut input = worker.dataflow::<u32, _, _>(|scope| {
+    let mut input = cx.worker().dataflow::<u32, _, _>(|scope| {
         let (input, edges) = scope.new_collection::<(u64, u64), i32>();
         let both_ways = edges.clone().map(|(a, b)| (b, a)).concat(edges);
         let nodes = both_ways.clone().map(|(a, _)| (a, a));
@@ -88,6 +82,6 @@ pub fn incremental_labels(
     input.advance_to(2);
     input.flush();
     drop(input);
-    run_to_end(worker, &probe, watch)?;
+    run_to_end(cx, &probe)?;
     Ok((labels.take().into_keys().collect(), differences.get()))
 }

@@ -12,14 +12,13 @@
 use std::sync::Arc;
 
 use anyhow::{Result, bail};
-use timely::worker::Worker;
 
 use super::filter::{ChangedKeys, KeyFilter};
 use super::key_groups::{KeyHolder, KeyRole};
 use super::send_limit::SendLimit;
 use crate::operators::delta::splits::{Remaining, RemainingMembers};
 use crate::operators::delta::step::SliceStep;
-use crate::operators::exchange::{Dealer, all_gather, all_to_all, barrier, blocks};
+use crate::operators::exchange::{Context, Dealer, all_to_all, blocks};
 use crate::operators::scan::{VectorFiles, VectorRoots};
 use crate::records::{DocId, Key};
 use crate::state::Coding;
@@ -81,9 +80,9 @@ pub(crate) struct DealtHolders {
 }
 
 impl DealtHolders {
-    fn new(worker: &Worker, watch: &Arc<Watch>) -> DealtHolders {
-        let partitions = PARTITIONS * worker.peers() as u64;
-        let dealer = || Dealer::new(worker.index(), partitions as usize, watch);
+    fn new(cx: &Context, watch: &Arc<Watch>) -> DealtHolders {
+        let partitions = PARTITIONS * cx.peers() as u64;
+        let dealer = || Dealer::new(cx.index(), partitions as usize, watch);
         DealtHolders { by_key: dealer(), by_vector: dealer(), partitions }
     }
 
@@ -116,11 +115,11 @@ impl SliceStep<'_> {
     /// identical vector remains, it has all keys that the document keeps; if none remains, no unchanged document has one.
     pub(crate) fn insert_supershingles(
         &self,
-        worker: &mut Worker,
+        cx: &mut Context,
         filter: &ChangedKeys,
         remainders: &[Remainder],
     ) -> Result<()> {
-        let is_one_process = self.is_one_process(worker);
+        let is_one_process = self.is_one_process(cx);
         let (mut places, mut required) = (Vec::new(), Vec::new());
         let (mut all_places, mut all_required) = (Vec::new(), Vec::new());
         for (index, remainder) in remainders.iter().enumerate() {
@@ -143,8 +142,8 @@ impl SliceStep<'_> {
                 required.clear();
             }
         }
-        self.send_places(worker, all_places, |place| filter.insert(&[place]))?;
-        self.send_places(worker, all_required, |place| filter.require(&[place]))
+        self.send_places(cx, all_places, |place| filter.insert(&[place]))?;
+        self.send_places(cx, all_required, |place| filter.require(&[place]))
     }
 
     /// The supershingles of a changed document to look for in others, each once, with its column: those of its new vector,
@@ -161,13 +160,13 @@ impl SliceStep<'_> {
     /// filter of every process.
     pub(crate) fn find_candidates(
         &self,
-        worker: &mut Worker,
+        cx: &mut Context,
         filter: &ChangedKeys,
         roots: &VectorRoots,
         remaining: &Remaining,
         remainders: &[Remainder],
     ) -> Result<Candidates> {
-        let is_one_process = self.is_one_process(worker);
+        let is_one_process = self.is_one_process(cx);
         let (mut candidates, mut newly_shared) = (Candidates::default(), Vec::new());
         // Of unchanged documents with identical vectors, the first has all keys that the others have.
         let is_first = |doc| {
@@ -194,7 +193,7 @@ impl SliceStep<'_> {
                 let supershingles =
                     remainders.iter().enumerate().flat_map(|(index, remainder)| self.supershingles(index, *remainder));
                 let hashes = supershingles.map(|(column, word)| Coding::hash(column, *word));
-                let mut docs = index.docs_with(worker, hashes, delta.agreements, delta.owned, delta.watch)?;
+                let mut docs = index.docs_with(cx, hashes, delta.agreements, delta.owned)?;
                 docs.retain(|doc| is_first(*doc) && self.changes.docs.binary_search(doc).is_err());
                 let RemainingMembers { docs, words } = self.unchanged_vectors(&docs)?;
                 filter.each_candidate(&words, delta.agreements as u32, &mut Vec::new(), |at, mask| {
@@ -202,7 +201,7 @@ impl SliceStep<'_> {
                 });
             }
         }
-        self.send_places(worker, newly_shared, |place| _ = filter.mark_shared(place))?;
+        self.send_places(cx, newly_shared, |place| _ = filter.mark_shared(place))?;
         Ok(candidates)
     }
 
@@ -247,7 +246,7 @@ impl SliceStep<'_> {
     /// Deals out the documents that have a key of a changed document, and those that have the vector of one.
     pub(crate) fn deal_holders(
         &self,
-        worker: &mut Worker,
+        cx: &mut Context,
         filter: &ChangedKeys,
         candidates: Candidates,
         roots: &VectorRoots,
@@ -257,11 +256,11 @@ impl SliceStep<'_> {
         let columns = self.shared_columns(filter, remainders);
         let keys_of = |shared: &SharedColumns| delta.keys.within(shared.old) + 1 + delta.keys.within(shared.new) + 1;
         let keys: u64 = columns.iter().map(keys_of).sum();
-        let keys = all_gather(worker, vec![(worker.index(), keys)], delta.watch)?.iter().map(|(_, keys)| keys).sum();
+        let keys = cx.sum(keys)?;
         let filter = filter.keys(keys);
-        self.insert_keys(worker, filter, remainders, &columns)?;
-        let mut dealt = DealtHolders::new(worker, delta.watch);
-        self.deal_candidates(worker, filter, candidates, roots, &mut dealt)?;
+        self.insert_keys(cx, filter, remainders, &columns)?;
+        let mut dealt = DealtHolders::new(cx, cx.watch());
+        self.deal_candidates(cx, filter, candidates, roots, &mut dealt)?;
         self.deal_changed(filter, roots, remainders, &columns, &mut dealt);
         Ok(dealt)
     }
@@ -279,12 +278,12 @@ impl SliceStep<'_> {
     /// Inserts the keys of changed documents that consist of shared supershingles into the filter of every process.
     fn insert_keys(
         &self,
-        worker: &mut Worker,
+        cx: &mut Context,
         filter: &KeyFilter,
         remainders: &[Remainder],
         columns: &[SharedColumns],
     ) -> Result<()> {
-        let is_one_process = self.is_one_process(worker);
+        let is_one_process = self.is_one_process(cx);
         let (mut places, mut all_places) = (Vec::new(), Vec::new());
         for (index, (remainder, shared)) in remainders.iter().zip(columns).enumerate() {
             let old = self.delta.keys.megashingles(self.changes.before(index).unwrap_or_default(), shared.old);
@@ -301,21 +300,21 @@ impl SliceStep<'_> {
                 places.clear();
             }
         }
-        self.send_places(worker, all_places, |place| filter.insert(&[place]))
+        self.send_places(cx, all_places, |place| filter.insert(&[place]))
     }
 
     /// Deals out the candidates that have keys of changed documents, and marks these keys as shared in the filter of every
     /// process.
     fn deal_candidates(
         &self,
-        worker: &mut Worker,
+        cx: &mut Context,
         filter: &KeyFilter,
         candidates: Candidates,
         roots: &VectorRoots,
         dealt: &mut DealtHolders,
     ) -> Result<()> {
         let delta = self.delta;
-        let is_one_process = self.is_one_process(worker);
+        let is_one_process = self.is_one_process(cx);
         let mut limit = SendLimit::new(candidates.docs.len() as u64 * delta.keys.count() as u64);
         let mut newly_shared = Vec::new();
         for ((doc, mask), vector) in candidates.docs.iter().zip(candidates.words.chunks_exact(delta.after.width)) {
@@ -337,7 +336,7 @@ impl SliceStep<'_> {
             }
         }
         drop((limit, candidates));
-        self.send_places(worker, newly_shared, |place| _ = filter.mark_shared(place))
+        self.send_places(cx, newly_shared, |place| _ = filter.mark_shared(place))
     }
 
     /// Deals out the changed documents by those of their old and new keys that another document may have.
@@ -414,19 +413,19 @@ impl SliceStep<'_> {
 
     /// Sends places to the first worker of every other process, and calls `receive` for those that arrive. Returns when all
     /// workers have called it.
-    fn send_places(&self, worker: &mut Worker, places: Vec<u64>, receive: impl Fn(u64)) -> Result<()> {
-        let (index, peers, threads) = (worker.index(), worker.peers(), self.delta.threads);
-        let mut dealer = Dealer::new(index, peers, self.delta.watch);
+    fn send_places(&self, cx: &mut Context, places: Vec<u64>, receive: impl Fn(u64)) -> Result<()> {
+        let (index, peers, threads) = (cx.index(), cx.peers(), self.delta.threads);
+        let mut dealer = cx.dealer();
         let other_processes = (0..peers / threads).filter(|process| *process != index / threads);
         for process in other_processes {
             places.iter().for_each(|place| dealer.deal((process * threads) as u64, *place));
         }
-        blocks(all_to_all(worker, dealer, self.delta.watch)?).into_iter().for_each(receive);
+        blocks(all_to_all(cx, dealer)?).into_iter().for_each(receive);
         // All received places are in the filters before any worker looks one up.
-        barrier(worker, self.delta.watch)
+        cx.barrier()
     }
 
-    fn is_one_process(&self, worker: &Worker) -> bool {
-        worker.peers() == self.delta.threads
+    fn is_one_process(&self, cx: &Context) -> bool {
+        cx.peers() == self.delta.threads
     }
 }

@@ -10,12 +10,11 @@ use std::sync::Arc;
 
 use anyhow::Result;
 use bytemuck::{Pod, Zeroable};
-use timely::worker::Worker;
 
 use crate::kernels::memory::advise_huge_pages;
 use crate::operators::delta::relabel::EdgeDifference;
 use crate::operators::delta::splits::SplitMember;
-use crate::operators::exchange::{BlockOf, Dealer, LocalAnswers, lookup};
+use crate::operators::exchange::{BlockOf, Context, Dealer, LocalAnswers, lookup};
 use crate::records::{DocId, Key};
 use crate::structures::{ByKey, DocHasher, Ownership};
 use crate::watch::Watch;
@@ -138,9 +137,9 @@ impl KeyGroups {
     }
 
     /// Deals out, to the owners of retracted documents, some unchanged holders of each of their keys that others have.
-    pub(crate) fn replies(&self, worker: &Worker, watch: &Arc<Watch>) -> Dealer<HolderReply> {
-        let peers = worker.peers();
-        let mut dealer = Dealer::new(worker.index(), peers, watch);
+    pub(crate) fn replies(&self, cx: &Context, watch: &Arc<Watch>) -> Dealer<HolderReply> {
+        let peers = cx.peers();
+        let mut dealer = Dealer::new(cx.index(), peers, watch);
         for group in self.groups() {
             let retracted = group.iter().take_while(|holder| holder.role() == KeyRole::Old).count();
             let unchanged = group.iter().filter(|holder| holder.is_unchanged()).take(MOST_HOLDERS);
@@ -165,11 +164,10 @@ impl KeyGroups {
     /// unchanged member of an uncertified cluster has. All unchanged holders of a key are in one split component.
     pub(crate) fn reached_components(
         &self,
-        worker: &mut Worker,
+        cx: &mut Context,
         owned: &Ownership,
         uncertified: &DocSet,
         split_members: &[SplitMember],
-        watch: &Arc<Watch>,
     ) -> Result<Vec<DocId>> {
         let members: Rc<[DocId]> = self
             .changed_groups()
@@ -185,8 +183,8 @@ impl KeyGroups {
             let members = members.clone();
             (0..members.len()).map(move |index| members[index])
         };
-        let local = LocalAnswers::own(worker, answer);
-        lookup(worker, owned, questions, &local, watch, |at, [component]| reached[at] = doc_of(component))?;
+        let local = LocalAnswers::own(cx, answer);
+        lookup(cx, owned, questions, &local, |at, [component]| reached[at] = doc_of(component))?;
         Ok(reached)
     }
 

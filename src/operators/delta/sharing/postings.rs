@@ -14,20 +14,17 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
-use std::sync::Arc;
 
 use anyhow::{Result, bail};
-use timely::worker::Worker;
 
 use super::changes::Changes;
 use crate::operators::exchange::{
-    BlockOf, Dealer, KeyRanges, Partition, RangeDealer, SpillBuffer, all_gather, all_to_all, blocks, by_key,
+    BlockOf, Context, Dealer, KeyRanges, Partition, RangeDealer, SpillBuffer, all_to_all, blocks, by_key,
 };
 use crate::operators::scan::VectorFiles;
 use crate::records::DocId;
 use crate::state::{Coding, PostingFile, PostingRuns, write_postings};
 use crate::structures::Ownership;
-use crate::watch::Watch;
 
 /// The postings of last week's vectors, as one worker sees them.
 pub struct PostingIndex {
@@ -51,20 +48,15 @@ impl PostingIndex {
     ///
     /// # Errors
     /// If a worker of this process failed.
-    pub fn open(
-        worker: &mut Worker,
-        folder: &Path,
-        runs: Option<PostingRuns>,
-        watch: &Watch,
-    ) -> Result<Option<PostingIndex>> {
+    pub fn open(cx: &mut Context, folder: &Path, runs: Option<PostingRuns>) -> Result<Option<PostingIndex>> {
         let digest = runs.as_ref().map(PostingRuns::digest);
         let open = |runs: PostingRuns| -> Result<PostingIndex> {
-            let own = (worker.index()..runs.coding.partitions()).step_by(worker.peers());
+            let own = (cx.index()..runs.coding.partitions()).step_by(cx.peers());
             let files = own.map(|partition| Ok((partition as u64, runs.files(folder, partition)?)));
             Ok(PostingIndex { files: files.collect::<Result<_>>()?, runs })
         };
         let index = runs.and_then(|runs| open(runs).ok());
-        let of_workers = all_gather(worker, vec![(index.is_some(), digest)], watch)?;
+        let of_workers = cx.sorted(vec![(index.is_some(), digest)])?;
         let all_agree = of_workers.iter().all(|(is_open, digest)| *is_open && *digest == of_workers[0].1);
         Ok(index.filter(|_| all_agree))
     }
@@ -76,17 +68,17 @@ impl PostingIndex {
     /// Names the file that cannot be read, or is damaged.
     pub fn docs_with(
         &self,
-        worker: &mut Worker,
+        cx: &mut Context,
         hashes: impl Iterator<Item = u64>,
         least: usize,
         owned: &Ownership,
-        watch: &Arc<Watch>,
     ) -> Result<Vec<DocId>> {
-        let (coding, peers) = (self.runs.coding, worker.peers());
-        let mut dealer = Dealer::new(worker.index(), coding.partitions(), watch);
+        let watch = &cx.watch().clone();
+        let (coding, peers) = (self.runs.coding, cx.peers());
+        let mut dealer = Dealer::new(cx.index(), coding.partitions(), watch);
         hashes.for_each(|hash| dealer.deal(coding.partition(hash), coding.first(hash)));
-        let lookups = by_partition(all_to_all(worker, dealer, watch)?);
-        let mut postings: Dealer<DocId> = Dealer::new(worker.index(), peers, watch);
+        let lookups = by_partition(all_to_all(cx, dealer)?);
+        let mut postings: Dealer<DocId> = cx.dealer();
         let mut unknown = None;
         for (partition, mut firsts) in lookups {
             firsts.sort_unstable();
@@ -105,7 +97,7 @@ impl PostingIndex {
         if let Some(doc) = unknown {
             bail!("the postings have document {doc}, unknown to its shard: remove the store's _nigh/postings");
         }
-        let mut docs = blocks(all_to_all(worker, postings, watch)?);
+        let mut docs = blocks(all_to_all(cx, postings)?);
         docs.sort_unstable();
         let frequent = docs.chunk_by(|a, b| a == b).filter(|of_doc| of_doc.len() >= least);
         Ok(frequent.map(|of_doc| of_doc[0]).collect())
@@ -116,15 +108,10 @@ impl PostingIndex {
     ///
     /// # Errors
     /// Names the file that cannot be written.
-    pub(crate) fn add(
-        &self,
-        worker: &mut Worker,
-        changes: &Changes,
-        next: &NextRun,
-        watch: &Arc<Watch>,
-    ) -> Result<PostingRuns> {
+    pub(crate) fn add(&self, cx: &mut Context, changes: &Changes, next: &NextRun) -> Result<PostingRuns> {
+        let watch = &cx.watch().clone();
         let coding = self.runs.coding;
-        let mut dealer = Dealer::new(worker.index(), coding.partitions(), watch);
+        let mut dealer = Dealer::new(cx.index(), coding.partitions(), watch);
         let mut dealt = 0;
         for (index, doc) in changes.docs.iter().enumerate() {
             let (old, new) = (changes.before(index).unwrap_or_default(), changes.after(index).unwrap_or_default());
@@ -134,9 +121,9 @@ impl PostingIndex {
                 dealt += 1;
             }
         }
-        let all_dealt = all_gather(worker, vec![(worker.index(), dealt)], watch)?.iter().map(|(_, dealt)| dealt).sum();
+        let all_dealt = cx.sum(dealt)?;
         let merged = self.runs.to_merge(all_dealt);
-        let mut added = by_partition(all_to_all(worker, dealer, watch)?);
+        let mut added = by_partition(all_to_all(cx, dealer)?);
         let mut counts = Vec::new();
         for (partition, files) in &self.files {
             let mut postings = added.remove(partition).unwrap_or_default();
@@ -145,7 +132,7 @@ impl PostingIndex {
             }
             counts.push(write(&next.made, *partition, &mut postings)?);
         }
-        Ok(self.runs.and(next.name.clone(), gather_counts(worker, coding, counts, watch)?, merged))
+        Ok(self.runs.and(next.name.clone(), gather_counts(cx, coding, counts)?, merged))
     }
 
     /// Whether another run may be added, for shards with these numbers of rows; if not, all postings must be made again.
@@ -162,18 +149,17 @@ impl PostingIndex {
 /// # Errors
 /// Names the file that cannot be read or written.
 pub fn post_all(
-    worker: &mut Worker,
+    cx: &mut Context,
     files: &VectorFiles,
     rows: &[u64],
     next: &NextRun,
     memory: u64,
     scratch: &Path,
-    watch: &Arc<Watch>,
 ) -> Result<PostingRuns> {
     let (coding, width) = (Coding::new(rows), files.width);
-    let own = vec![(worker.index(), files.len() * width as u64)];
-    let all = all_gather(worker, own, watch)?.iter().map(|(_, postings)| postings).sum();
-    let cut = KeyRanges::into_partitions(coding.partitions() as u64, all, size_of::<u64>(), 1, worker.peers(), memory);
+
+    let all = cx.sum(files.len() * width as u64)?;
+    let cut = KeyRanges::into_partitions(coding.partitions() as u64, all, size_of::<u64>(), 1, cx.peers(), memory);
     let deal_chunks = {
         let files = files.clone();
         move || {
@@ -202,9 +188,9 @@ pub fn post_all(
         }
     };
     let spill = SpillBuffer::new(scratch, memory);
-    by_key(worker, "Postings", cut, spill, watch, deal_chunks, write_partition, |_| {})?;
+    by_key(cx, "Postings", cut, spill, deal_chunks, write_partition, |_| {})?;
     let counts = counts.take();
-    Ok(PostingRuns::first(coding, next.name.clone(), gather_counts(worker, coding, counts, watch)?))
+    Ok(PostingRuns::first(coding, next.name.clone(), gather_counts(cx, coding, counts)?))
 }
 
 /// Sorts and writes the postings of a partition. Returns the partition and how many postings it has.
@@ -216,9 +202,9 @@ fn write(run: &Path, partition: u64, postings: &mut [u64]) -> Result<(u64, u64)>
 }
 
 /// The number of postings of each partition, from the (partition, count) pairs of all workers.
-fn gather_counts(worker: &mut Worker, coding: Coding, counts: Vec<(u64, u64)>, watch: &Watch) -> Result<Vec<u64>> {
+fn gather_counts(cx: &mut Context, coding: Coding, counts: Vec<(u64, u64)>) -> Result<Vec<u64>> {
     let mut postings = vec![0; coding.partitions()];
-    all_gather(worker, counts, watch)?.into_iter().for_each(|(partition, count)| postings[partition as usize] = count);
+    cx.sorted(counts)?.into_iter().for_each(|(partition, count)| postings[partition as usize] = count);
     Ok(postings)
 }
 

@@ -2,17 +2,14 @@
 //! never sees their edges. Most edited documents stay in their cluster, and most new ones join one.
 
 use std::collections::HashMap;
-use std::sync::Arc;
 
 use anyhow::Result;
 use bytemuck::{Pod, Zeroable};
-use timely::worker::Worker;
 
 use crate::operators::delta::relabel::EdgeDifference;
 use crate::operators::delta::sharing::{CLUSTER, doc_of};
-use crate::operators::exchange::{Dealer, all_gather, all_to_all, blocks};
+use crate::operators::exchange::{Context, all_to_all, blocks};
 use crate::structures::ByKey;
-use crate::watch::Watch;
 
 /// A difference of an edge, at the owner of one of its nodes, which is a document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Pod, Zeroable)]
@@ -40,19 +37,15 @@ pub(crate) type Leaf = (u64, u64);
 ///
 /// # Errors
 /// If a worker of this process failed.
-pub(crate) fn take_leaves(
-    worker: &mut Worker,
-    edges: Vec<EdgeDifference>,
-    watch: &Arc<Watch>,
-) -> Result<(Vec<EdgeDifference>, Vec<Leaf>)> {
-    let peers = worker.peers();
-    let mut dealer = Dealer::new(worker.index(), peers, watch);
+pub(crate) fn take_leaves(cx: &mut Context, edges: Vec<EdgeDifference>) -> Result<(Vec<EdgeDifference>, Vec<Leaf>)> {
+    let peers = cx.peers();
+    let mut dealer = cx.dealer();
     for EdgeDifference { a, b, time, difference } in edges {
         for (node, other) in [(a, b), (b, a)].into_iter().filter(|(node, _)| node & CLUSTER == 0) {
             dealer.deal(doc_of(node).owner(peers) as u64, IncidentEdge { node, other, time, difference });
         }
     }
-    let mut incident: Vec<IncidentEdge> = blocks(all_to_all(worker, dealer, watch)?);
+    let mut incident: Vec<IncidentEdge> = blocks(all_to_all(cx, dealer)?);
     incident.sort_unstable();
     let (mut edges, mut leaves) = (Vec::new(), Vec::new());
     for of_node in incident.chunk_by(|a, b| a.node == b.node) {
@@ -76,14 +69,9 @@ pub(crate) fn take_leaves(
 ///
 /// # Errors
 /// If a worker of this process failed.
-pub(crate) fn label_leaves(
-    worker: &mut Worker,
-    labels: Vec<(u64, u64)>,
-    leaves: Vec<Leaf>,
-    watch: &Watch,
-) -> Result<Vec<(u64, u64)>> {
-    let mut labels = all_gather(worker, labels, watch)?;
-    let leaves = all_gather(worker, leaves, watch)?;
+pub(crate) fn label_leaves(cx: &mut Context, labels: Vec<(u64, u64)>, leaves: Vec<Leaf>) -> Result<Vec<(u64, u64)>> {
+    let mut labels = cx.sorted(labels)?;
+    let leaves = cx.sorted(leaves)?;
     let mut label_of: ByKey<u64, u64> = HashMap::default();
     label_of.extend(labels.iter().copied().filter(|(node, _)| node & CLUSTER != 0));
     for (node, cluster) in leaves {
@@ -143,16 +131,17 @@ mod tests {
             let differences = random_edges(seed);
             let expected = components(&differences);
             let guards = timely::execute(timely::Config::process(workers), move |worker| {
-                let own = differences.iter().skip(worker.index()).step_by(worker.peers()).copied().collect();
-                let (edges, leaves) = take_leaves(worker, own, &Arc::default()).unwrap();
+                let cx = &mut Context::alone(worker);
+                let own = differences.iter().skip(cx.index()).step_by(cx.peers()).copied().collect();
+                let (edges, leaves) = take_leaves(cx, own).unwrap();
                 // The first worker labels what all workers kept, in the place of differential dataflow.
                 let kept = edges.iter().map(|edge| (edge.a, edge.b, edge.time, edge.difference)).collect();
-                let kept = all_gather(worker, kept, &Watch::default()).unwrap().into_iter();
+                let kept = cx.sorted(kept).unwrap().into_iter();
                 let kept: Vec<_> =
                     kept.map(|(a, b, time, difference)| EdgeDifference { a, b, time, difference }).collect();
-                let labels = if worker.index() == 0 { components(&kept).into_iter().collect() } else { Vec::new() };
+                let labels = if cx.index() == 0 { components(&kept).into_iter().collect() } else { Vec::new() };
                 let count = leaves.len();
-                (edges.len(), count, label_leaves(worker, labels, leaves, &Watch::default()).unwrap())
+                (edges.len(), count, label_leaves(cx, labels, leaves).unwrap())
             });
             for result in guards.unwrap().join() {
                 let (edges, leaves, labels) = result.unwrap();

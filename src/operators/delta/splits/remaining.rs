@@ -5,15 +5,13 @@
 //! of own documents, behind a filter that few of them pass.
 
 use anyhow::Result;
-use timely::worker::Worker;
 
 use crate::kernels::Kernels;
 use crate::operators::delta::sharing::RootOf;
-use crate::operators::exchange::all_gather;
+use crate::operators::exchange::Context;
 use crate::operators::scan::VectorRoots;
 use crate::records::DocId;
 use crate::structures::{DocFilter, Ownership};
-use crate::watch::Watch;
 
 /// The unchanged members of touched clusters: those that changed documents had. A cluster without an unchanged member is in
 /// neither map.
@@ -32,12 +30,11 @@ pub(crate) struct Remaining {
 /// # Errors
 /// If a worker of this process failed.
 pub(crate) fn remaining(
-    worker: &mut Worker,
+    cx: &mut Context,
     changed: &[DocId],
     roots: &VectorRoots,
     owned: &Ownership,
     kernels: &'static Kernels,
-    watch: &Watch,
 ) -> Result<Remaining> {
     // The roots that changed documents had: (whether of identical ones, root).
     let mut touched: Vec<(bool, DocId)> = Vec::new();
@@ -46,7 +43,7 @@ pub(crate) fn remaining(
     }
     touched.sort_unstable();
     touched.dedup();
-    let touched = all_gather(worker, touched, watch)?;
+    let touched = cx.sorted(touched)?;
     let (of_similar, of_identical) = touched.split_at(touched.partition_point(|(is_identical, _)| !is_identical));
     let [mut similar, mut identical] = [of_similar, of_identical]
         .map(|touched| touched.iter().map(|(_, root)| (*root, DocId::NONE)).collect::<RootOf>());
@@ -80,7 +77,7 @@ pub(crate) fn remaining(
         smallest.extend(present.map(|(root, doc)| (is_identical, *root, *doc)));
     }
     let mut remaining = Remaining { members, ..Remaining::default() };
-    for (is_identical, root, doc) in all_gather(worker, smallest, watch)? {
+    for (is_identical, root, doc) in cx.sorted(smallest)? {
         let smallest_of = if is_identical { &mut remaining.identical } else { &mut remaining.similar };
         // They come sorted: the smallest first.
         smallest_of.entry(root).or_insert(doc);
@@ -91,7 +88,6 @@ pub(crate) fn remaining(
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeMap;
-    use std::sync::Arc;
 
     use super::*;
     use crate::kernels::chosen;
@@ -136,14 +132,14 @@ mod tests {
 
             let changed: Vec<DocId> = docs.iter().filter(changes).copied().collect();
             let guards = timely::execute(timely::Config::process(workers), move |worker| {
-                let owned = Ownership::new(worker.index(), worker.peers(), &rows);
+                let cx = &mut Context::alone(worker);
+                let owned = Ownership::new(cx.index(), cx.peers(), &rows);
                 let changed: Vec<DocId> = changed.iter().copied().filter(|doc| owned.has(*doc)).collect();
                 let own_roots = VectorRoots {
                     similar: owned.docs().map(|doc| roots[&doc].0).collect(),
                     identical: owned.docs().map(|doc| roots[&doc].1).collect(),
                 };
-                let found =
-                    remaining(worker, &changed, &own_roots, &owned, chosen().unwrap(), &Arc::default()).unwrap();
+                let found = remaining(cx, &changed, &own_roots, &owned, chosen().unwrap()).unwrap();
                 let is_member = |doc: &DocId| !changed.contains(doc) && found.similar.contains_key(&roots[doc].0);
                 assert!(found.members.iter().copied().eq(owned.docs().filter(is_member)), "seed {seed}");
                 found

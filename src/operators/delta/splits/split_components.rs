@@ -12,11 +12,10 @@ use std::sync::Arc;
 
 use anyhow::{Result, ensure};
 use bytemuck::{Pod, Zeroable};
-use timely::worker::Worker;
 
 use crate::features::VectorKeys;
 use crate::operators::components::join_forests;
-use crate::operators::exchange::{BlockOf, Dealer, LocalAnswers, Shared, all_gather, all_to_all, barrier, lookup};
+use crate::operators::exchange::{BlockOf, Context, Dealer, LocalAnswers, all_to_all, lookup};
 use crate::records::{DocId, fold};
 use crate::structures::{DocHasher, Grouper, Numbering, Ownership, UnionFind};
 use crate::watch::Watch;
@@ -85,19 +84,18 @@ impl RemainingMembers {
 /// # Errors
 /// If there are more members than one run can join, or a worker of this process failed.
 pub fn split_components(
-    worker: &mut Worker,
+    cx: &mut Context,
     members: RemainingMembers,
     keys: &VectorKeys,
-    union_find: &Shared<UnionFind>,
     threads: usize,
     owned: &Ownership,
-    watch: &Arc<Watch>,
 ) -> Result<Vec<DocId>> {
+    let watch = &cx.watch().clone();
     // Number the members.
     let RemainingMembers { docs, words } = members;
     let mut counts: BTreeMap<u32, u64> = owned.shards().map(|shard| (shard, 0)).collect();
     docs.iter().for_each(|doc| *counts.entry(doc.shard()).or_default() += 1);
-    let counts = all_gather(worker, counts.into_iter().collect(), watch)?;
+    let counts = cx.sorted(counts.into_iter().collect())?;
     let rows: Vec<u64> = counts.into_iter().map(|(_, count)| count).collect();
     let numbering = Numbering::new(&rows);
     if numbering.is_empty() {
@@ -109,25 +107,25 @@ pub fn split_components(
         numbering.len(),
         u32::MAX - 1
     );
-    let dense = Ownership::new(worker.index(), worker.peers(), &rows);
-    let union_find = union_find.of(|| UnionFind::new(numbering.len() as usize));
+    let dense = Ownership::new(cx.index(), cx.peers(), &rows);
+    let union_find = cx.shared().of(|| UnionFind::new(numbering.len() as usize));
     // All workers of the process have it before any of them drops it.
-    barrier(worker, watch)?;
+    cx.barrier()?;
 
     // Group them by key.
     let width = words.len().checked_div(docs.len()).unwrap_or(0);
     let numbered = NumberedMembers { words, width, numbering: &numbering, dense: &dense };
-    let member_keys = numbered.deal_keys(worker, keys, &union_find, watch)?;
+    let member_keys = numbered.deal_keys(cx, keys, &union_find, watch)?;
     drop(numbered);
-    join_members_of_keys(all_to_all(worker, member_keys, watch)?, &union_find)?;
-    barrier(worker, watch)?;
+    join_members_of_keys(all_to_all(cx, member_keys)?, &union_find)?;
+    cx.barrier()?;
 
     // Their roots, as documents.
-    let roots = join_forests(worker, &numbering, &dense, union_find, threads, watch)?.roots;
+    let roots = join_forests(cx, &numbering, &dense, union_find, threads)?.roots;
     let mut components = vec![DocId::NONE; docs.len()];
-    let local = LocalAnswers::own(worker, move |member: usize| [docs[member].to_table() as u64]);
+    let local = LocalAnswers::own(cx, move |member: usize| [docs[member].to_table() as u64]);
     let questions = move || roots.clone().into_iter();
-    lookup(worker, &dense, questions, &local, watch, |member, [root]| {
+    lookup(cx, &dense, questions, &local, |member, [root]| {
         components[member] = DocId::from_table(root as i64);
     })?;
     Ok(components)
@@ -151,13 +149,13 @@ impl NumberedMembers<'_> {
     /// Deals out the keys of own members, for the first of each identical vector; joins the others with it.
     fn deal_keys(
         &self,
-        worker: &Worker,
+        cx: &Context,
         keys: &VectorKeys,
         union_find: &UnionFind,
         watch: &Arc<Watch>,
     ) -> Result<Dealer<MemberKey>> {
-        let partitions = PARTITIONS * worker.peers() as u64;
-        let mut dealer = Dealer::new(worker.index(), partitions as usize, watch);
+        let partitions = PARTITIONS * cx.peers() as u64;
+        let mut dealer = Dealer::new(cx.index(), partitions as usize, watch);
         let mut first_of: HashMap<u64, u32, BuildHasherDefault<DocHasher>> = HashMap::default();
         for (node, vector) in self.dense.docs().zip(self.words.chunks_exact(self.width.max(1))) {
             let number = self.numbering.number(node) as u32;

@@ -5,19 +5,16 @@
 //! all-to-alls, one of which carries the vector of each holder.
 
 use std::collections::HashMap;
-use std::sync::Arc;
 
 use anyhow::Result;
 use bytemuck::{Pod, Zeroable};
-use timely::worker::Worker;
 
 use super::certificate::{RemainingHolder, is_certified};
 use super::split_components::RemainingMembers;
 use crate::features::VectorKeys;
-use crate::operators::exchange::{Dealer, all_gather, all_to_all, blocks};
+use crate::operators::exchange::{Context, all_to_all, blocks};
 use crate::records::{DocId, Key};
 use crate::structures::ByKey;
-use crate::watch::Watch;
 
 /// A retracted document that has no certificate by its own keys, and the unchanged holders of these keys.
 pub(crate) struct Uncertified {
@@ -62,17 +59,16 @@ struct VectorWord {
 /// # Errors
 /// If vectors cannot be read, or a worker of this process failed.
 pub(crate) fn wide_certificates<'a>(
-    worker: &mut Worker,
+    cx: &mut Context,
     mut uncertified: Vec<Uncertified>,
     unchanged: impl Fn(&[DocId]) -> Result<RemainingMembers>,
     before: impl Fn(DocId) -> Option<&'a [u64]>,
     keys: &VectorKeys,
-    watch: &Arc<Watch>,
 ) -> Result<Vec<(DocId, bool)>> {
-    if all_gather(worker, vec![u8::from(!uncertified.is_empty())], watch)?.iter().all(|any| *any == 0) {
+    if cx.sorted(vec![u8::from(!uncertified.is_empty())])?.iter().all(|any| *any == 0) {
         return Ok(Vec::new());
     }
-    let words = holder_vectors(worker, &uncertified, unchanged, watch)?;
+    let words = holder_vectors(cx, &uncertified, unchanged)?;
     let mut words = words.chunk_by(|a, b| a.retracted == b.retracted).peekable();
     uncertified.sort_unstable_by_key(|uncertified| uncertified.doc);
     let own_slots = keys.count() as u32;
@@ -96,27 +92,26 @@ pub(crate) fn wide_certificates<'a>(
 
 /// The vectors of all holders of the keys of own uncertified documents, in the order of these, then of the holders.
 fn holder_vectors(
-    worker: &mut Worker,
+    cx: &mut Context,
     uncertified: &[Uncertified],
     unchanged: impl Fn(&[DocId]) -> Result<RemainingMembers>,
-    watch: &Arc<Watch>,
 ) -> Result<Vec<VectorWord>> {
-    let peers = worker.peers();
-    let mut dealer = Dealer::new(worker.index(), peers, watch);
+    let peers = cx.peers();
+    let mut dealer = cx.dealer();
     for Uncertified { doc, holders } in uncertified {
         let of_holders = holders.chunk_by(|a, b| a.doc == b.doc).map(|of_holder| of_holder[0].doc);
         for holder in of_holders.filter(|holder| *holder != DocId::NONE) {
             dealer.deal(holder.owner(peers) as u64, VectorQuestion { holder, retracted: *doc });
         }
     }
-    let mut questions: Vec<VectorQuestion> = blocks(all_to_all(worker, dealer, watch)?);
+    let mut questions: Vec<VectorQuestion> = blocks(all_to_all(cx, dealer)?);
     questions.sort_unstable();
     let mut docs: Vec<DocId> = questions.iter().map(|question| question.holder).collect();
     docs.dedup();
     let RemainingMembers { docs, words } = unchanged(&docs)?;
     let width = words.len().checked_div(docs.len()).unwrap_or(0);
     let mut vectors = docs.iter().zip(words.chunks_exact(width.max(1))).peekable();
-    let mut dealer = Dealer::new(worker.index(), peers, watch);
+    let mut dealer = cx.dealer();
     for VectorQuestion { holder, retracted } in questions {
         while vectors.next_if(|(doc, _)| **doc < holder).is_some() {}
         let Some((_, vector)) = vectors.peek().filter(|(doc, _)| **doc == holder) else { continue };
@@ -124,7 +119,7 @@ fn holder_vectors(
             dealer.deal(retracted.owner(peers) as u64, VectorWord { retracted, holder, column, word: *word });
         }
     }
-    let mut words: Vec<VectorWord> = blocks(all_to_all(worker, dealer, watch)?);
+    let mut words: Vec<VectorWord> = blocks(all_to_all(cx, dealer)?);
     words.sort_unstable();
     Ok(words)
 }

@@ -9,7 +9,6 @@ use crate::config::Method;
 use crate::features::{VectorKeys, polynomials};
 use crate::operators::delta::sharing::post_all;
 use crate::operators::delta::{NextRun, PostingIndex};
-use crate::operators::exchange::{Shared, barrier};
 use crate::operators::scan::{VectorFile, VectorFiles};
 use crate::records::mix;
 use crate::state::Coding;
@@ -97,11 +96,12 @@ fn by_delta(
 ) -> (Roots, Vec<DeltaStats>) {
     let files = [write_week(folders[0], weeks[0], 1), write_week(folders[1], weeks[1], setup.waves)];
     let (roots, rows) = (roots.clone(), rows.to_vec());
-    let (filter, union_find) = (Arc::new(Shared::default()), Arc::new(Shared::default()));
+    let shared = Arc::default();
     let postings = postings.map(|PostingFolder { folder, runs }| (folder.to_owned(), runs));
     let Setup { workers, slices, .. } = setup;
     let guards = timely::execute(timely::Config::process(workers), move |worker| {
-        let owned = Ownership::new(worker.index(), worker.peers(), &rows);
+        let cx = &mut Context::new(worker, &Arc::default(), &shared);
+        let owned = Ownership::new(cx.index(), cx.peers(), &rows);
         let method = Method::default();
         let keys = VectorKeys::new(&method, &polynomials(1, method.features));
         let own_vectors = |files: &[VectorFile]| {
@@ -109,22 +109,22 @@ fn by_delta(
             let own = files.iter().filter(is_own).cloned().collect();
             if files.len() > SHARDS as usize { VectorFiles::merged(own, WIDTH) } else { VectorFiles::new(own, WIDTH) }
         };
-        let (before, after, watch) = (own_vectors(&files[0]), own_vectors(&files[1]), Arc::default());
+        let (before, after) = (own_vectors(&files[0]), own_vectors(&files[1]));
 
         // The postings of the first week.
         let run = |folder: &Path, name: &str| NextRun { made: folder.join(name), name: name.into() };
         let index = postings.as_ref().and_then(|(folder, runs)| {
             let make_all = || {
                 let (first, scratch) = (run(folder, "first"), folder.join("scratch"));
-                post_all(worker, &before, &rows, &first, 1 << 16, &scratch, &watch).unwrap()
+                post_all(cx, &before, &rows, &first, 1 << 16, &scratch).unwrap()
             };
             let runs = runs.clone().unwrap_or_else(make_all);
-            PostingIndex::open(worker, folder, Some(runs), &watch).unwrap()
+            PostingIndex::open(cx, folder, Some(runs)).unwrap()
         });
         assert_eq!(index.is_some(), postings.is_some());
         let number = postings.iter().flat_map(|(folder, _)| folder.read_dir().unwrap()).count();
         // All workers have counted the runs before any of them adds one.
-        barrier(worker, &watch).unwrap();
+        cx.barrier().unwrap();
         let next_run = postings.as_ref().map(|(folder, _)| run(folder, &format!("run-{number}")));
 
         let input = Delta {
@@ -137,16 +137,13 @@ fn by_delta(
             index: index.as_ref(),
             next_run: next_run.as_ref().filter(|_| index.as_ref().is_some_and(|index| index.takes_more(&rows))),
             threads: workers,
-            filter: &filter,
-            union_find: &union_find,
-            watch: &watch,
         };
         let root = |doc: DocId| roots.get(&doc).copied().unwrap_or((DocId::NONE, DocId::NONE));
         let mut roots = VectorRoots {
             similar: owned.docs().map(|doc| root(doc).0).collect(),
             identical: owned.docs().map(|doc| root(doc).1).collect(),
         };
-        let stats = delta(worker, &input, &mut roots).unwrap();
+        let stats = delta(cx, &input, &mut roots).unwrap();
         let own_roots: Vec<(DocId, (DocId, DocId))> =
             owned.docs().zip(roots.similar.into_iter().zip(roots.identical)).collect();
         (own_roots, stats)
