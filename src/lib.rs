@@ -88,6 +88,7 @@ pub mod records;
 pub mod tables;
 pub mod text;
 
+#[cfg(feature = "bench")]
 #[doc(hidden)]
 pub mod bench;
 #[doc(hidden)]

@@ -15,7 +15,7 @@
 //! - [`nigh::progress`], [`nigh::watch`], [`nigh::log`], [`nigh::metrics`]: what a run reports while it works;
 //! - [`nigh::kernels`]: the inner loops, by instruction set;
 //! - [`nigh::records`]: the types that everything shares: documents, URLs, weeks;
-//! - [`nigh::bench`]: the benchmarks.
+//! - `nigh::bench`: the benchmarks, with the feature `bench`.
 
 use std::process::ExitCode;
 

@@ -47,3 +47,22 @@ pub(crate) fn man(args: &ManArgs) -> Result<ExitCode> {
     std::io::stdout().flush().context("cannot write to standard output")?;
     Ok(ExitCode::SUCCESS)
 }
+
+/// `nigh bench` of a program that is built without its benchmarks.
+#[cfg(not(feature = "bench"))]
+#[derive(clap::Args)]
+pub(crate) struct AbsentBench {
+    /// What would be measured.
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true, hide = true)]
+    _of: Vec<String>,
+}
+
+#[cfg(not(feature = "bench"))]
+impl AbsentBench {
+    /// Says how to build the program with them.
+    pub(crate) fn refuse(&self) -> Result<ExitCode> {
+        anyhow::bail!(
+            "this nigh is built without its benchmarks: `cargo build --release --features bench` makes one that has them"
+        )
+    }
+}

@@ -16,7 +16,7 @@
 //! - `nigh verify`: `verify.rs` checks the clusters of the last week. `remake.rs` computes that week again, for both.
 //! - `nigh vacuum`: `vacuum.rs` removes old weeks.
 //! - `nigh catalog`: `catalog.rs` keeps a description of the tables for Delta Lake.
-//! - `nigh bench` measures speed: see [`crate::bench`].
+//! - `nigh bench` measures speed: see `crate::bench`, which is compiled with the feature `bench`.
 //! - `nigh pool`: `pool.rs` makes keys, `check.rs` checks the hosts; only with the feature `pool`.
 //! - `nigh worker` (`worker.rs`) and `nigh probe` are hidden: other processes of `nigh` start them.
 //!
@@ -61,10 +61,12 @@ use args::RunArgs;
 use clap::{Parser, Subcommand};
 use errors::exit_code;
 use run::run;
+#[cfg(feature = "bench")]
 use session::check_kernels;
 use signals::leave_to_handler;
-use worker::{ProcessWork, worker};
+use worker::worker;
 
+#[cfg(feature = "bench")]
 use crate::bench;
 use crate::log::{Display, Log};
 
@@ -110,7 +112,11 @@ enum Command {
     /// Keep the tables of a store as Delta Lake tables, too: metadata only, over the same files.
     Catalog(catalog::CatalogArgs),
     /// Measure how fast this machine reads, fingerprints and clusters.
+    #[cfg(feature = "bench")]
     Bench(bench::BenchArgs),
+    /// Measure how fast this machine reads, fingerprints and clusters: not in this program.
+    #[cfg(not(feature = "bench"))]
+    Bench(help::AbsentBench),
     /// Make TLS keys for a pool of machines, or check that the machines are ready.
     #[cfg(feature = "pool")]
     Pool(pool::PoolArgs),
@@ -160,8 +166,11 @@ pub fn main() -> ExitCode {
         Command::Verify(args) => verify::run(&args, &log),
         Command::Vacuum(args) => vacuum::run(&args, &log),
         Command::Catalog(args) => catalog::run(&args, &log),
+        #[cfg(not(feature = "bench"))]
+        Command::Bench(args) => args.refuse(),
+        #[cfg(feature = "bench")]
         Command::Bench(args) => {
-            check_kernels().and_then(|()| bench::bench(&args, |task| ProcessWork::Bench(task).json_text()))
+            check_kernels().and_then(|()| bench::bench(&args, |task| worker::ProcessWork::Bench(task).json_text()))
         }
         #[cfg(feature = "pool")]
         Command::Pool(args) => pool::pool(&args),

@@ -23,6 +23,7 @@ pub(crate) enum ProcessWork {
     /// A study.
     Study(Box<StudyPlan>),
     /// A benchmark.
+    #[cfg(feature = "bench")]
     Bench(crate::bench::BenchTask),
 }
 
@@ -46,6 +47,7 @@ pub(crate) fn worker() -> Result<ExitCode> {
             match serde_json::from_str(plan).context("the supervisor is another version of nigh")? {
                 ProcessWork::Run(plan) => cluster(*plan, peers, &watch)?.as_ref().map(json_text).transpose(),
                 ProcessWork::Study(plan) => study(*plan, peers, &watch)?.as_ref().map(json_text).transpose(),
+                #[cfg(feature = "bench")]
                 ProcessWork::Bench(task) => crate::bench::serve_task(&task, peers, &watch),
             }
         };

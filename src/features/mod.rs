@@ -31,6 +31,7 @@ mod sketch;
 
 pub use chunk_sets::chunk_set;
 pub use chunks::PageChunks;
+#[cfg(feature = "bench")]
 pub(crate) use fast::FastFeatures;
 pub(crate) use page::distinct;
 pub use page::{Fingerprinter, PageFacts, WordsAndShingles};
