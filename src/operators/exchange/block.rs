@@ -1,23 +1,26 @@
 //! Blocks: fixed-size records of one partition, exchanged as a whole.
 //!
-//! Timely routes a block by its partition number and does not look at its records: to exchange record by record costs two to
-//! three times the CPU (`Exchange` on `Vec`, measured on this engine).
+//! Timely routes a block by its partition number and does not look at its records: to exchange
+//! record by record costs two to three times the CPU (`Exchange` on `Vec`, measured on this
+//! engine).
 //!
-//! A [`Block`] is bytes and the width of a record: one concrete type, so that timely, its channels and this folder are compiled once
-//! and not once for each type of record. A sender and a receiver know the type: a [`Dealer`](super::Dealer) writes records of a type,
-//! and [`Block::open`] checks that the records of a block are of that type.
+//! A [`Block`] is bytes and the width of a record: one concrete type, so that timely, its channels
+//! and this folder are compiled once and not once for each type of record. A sender and a receiver
+//! know the type: a [`Dealer`](super::Dealer) writes records of a type, and [`Block::open`] checks
+//! that the records of a block are of that type.
 //!
-//! Between processes a block is written by [`Abomonation::entomb`] and read by [`Abomonation::exhume`], which is [`Block::read`]. The
-//! trait is implemented by hand:
+//! Between processes a block is written by [`Abomonation::entomb`] and read by
+//! [`Abomonation::exhume`], which is [`Block::read`]. The trait is implemented by hand:
 //!
 //! ```text
 //! part: u64 | common: u64 | from: u32 | width of a record: u32 | tag of their type: u64 | records: u64 | the records' bytes
 //! ```
 //!
-//! All numbers are little-endian. Records are [`Pod`], so every byte is initialised and any bytes are a record. `read`
-//! checks every length before it reads, copies the records out, and returns `None` for a truncated or hostile block. The
-//! crate's `encode` and `decode` are never called: they are unsound (RUSTSEC-2021-0120). The trait declares `entomb` and
-//! `exhume` unsafe; their bodies here are safe code.
+//! All numbers are little-endian. Records are [`Pod`], so every byte is initialised and any bytes
+//! are a record. `read` checks every length before it reads, copies the records out, and returns
+//! `None` for a truncated or hostile block. The crate's `encode` and `decode` are never called:
+//! they are unsound (RUSTSEC-2021-0120). The trait declares `entomb` and `exhume` unsafe; their
+//! bodies here are safe code.
 
 use std::cell::RefCell;
 use std::io::Write;
@@ -43,7 +46,8 @@ const HEAD: usize = 40;
 pub(crate) const HALF: usize = BLOCK_BYTES / 2;
 
 thread_local! {
-    /// The bytes of the block that this thread is reading: `exhume` wants bytes that may change, timely's may not.
+    /// The bytes of the block that this thread is reading: `exhume` wants bytes that may change,
+    /// timely's may not.
     static RECEIVED: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
 }
 
@@ -132,7 +136,8 @@ fn tag(name: &str) -> u64 {
 pub struct Block {
     /// The partition: `part` modulo the number of workers is the receiver.
     pub part: u64,
-    /// A number that all records of the block have in common; its meaning is the sender's and the receiver's agreement.
+    /// A number that all records of the block have in common; its meaning is the sender's and the
+    /// receiver's agreement.
     pub common: u64,
     /// The worker that dealt the records.
     pub from: u32,
@@ -167,8 +172,9 @@ impl Block {
     /// Opens the block as records of the type `T`.
     ///
     /// # Panics
-    /// If the records are of another width or, in debug builds and tests, of another type. Peers are authenticated before a byte of
-    /// theirs is read (launch/handshake/join.rs), so that is a fault in this program.
+    /// If the records are of another width or, in debug builds and tests, of another type. Peers
+    /// are authenticated before a byte of theirs is read (launch/handshake/join.rs), so that is a
+    /// fault in this program.
     pub fn open<T: Pod>(self) -> BlockOf<T> {
         self.check::<T>();
         BlockOf::wrap(self)
@@ -194,7 +200,8 @@ impl Block {
         );
     }
 
-    /// Copies records that are given as bytes into a block; `None` if the bytes are not a whole number of records.
+    /// Copies records that are given as bytes into a block; `None` if the bytes are not a whole
+    /// number of records.
     pub(crate) fn of_bytes(part: u64, common: u64, from: u32, record: RecordType, bytes: &[u8]) -> Option<Block> {
         let count = match record.width as usize {
             0 => return bytes.is_empty().then(|| Block { part, common, from, ..Block::default() }),
@@ -204,8 +211,8 @@ impl Block {
         Some(Block { part, common, from, count, record, memory: Memory::copy_of(bytes) })
     }
 
-    /// Reads the block that begins these bytes, as [`Abomonation::entomb`] wrote it. Returns it and its length in bytes; `None` if it is
-    /// truncated or has lengths that cannot be.
+    /// Reads the block that begins these bytes, as [`Abomonation::entomb`] wrote it. Returns it and
+    /// its length in bytes; `None` if it is truncated or has lengths that cannot be.
     pub fn read(bytes: &[u8]) -> Option<(Block, usize)> {
         let (head, rest) = bytes.split_at_checked(HEAD)?;
         let word = |at: usize| Some(u64::from_le_bytes(head.get(at..at + 8)?.try_into().ok()?));
@@ -224,7 +231,8 @@ impl Block {
     }
 }
 
-/// A block whose records are of the type `T`: what [`Block::open`] returns. It has the fields of its block.
+/// A block whose records are of the type `T`: what [`Block::open`] returns. It has the fields of
+/// its block.
 #[derive(TransparentWrapper)]
 #[transparent(Block)]
 #[repr(transparent)]
@@ -286,8 +294,8 @@ impl ContainerBytes for Block {
             // SAFETY: `exhume` of a block is safe code; it refuses bytes that are not a block.
             unsafe { block.exhume(received) }.is_some()
         });
-        // Peers are authenticated before a byte of theirs is read (launch/handshake/join.rs), so this is a fault in this
-        // program or in the machine; timely's signature has no error.
+        // Peers are authenticated before a byte of theirs is read (launch/handshake/join.rs), so
+        // this is a fault in this program or in the machine; timely's signature has no error.
         assert!(is_whole, "a block from a peer process is truncated or damaged");
         block
     }

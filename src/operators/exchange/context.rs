@@ -12,8 +12,9 @@ use super::shared::Shared;
 use super::spill::SpillBuffer;
 use crate::watch::{Stage, Watch};
 
-/// A worker, the counters of its process, what the workers of the process share, and the memory and the folder that a step may use. Every worker of every process must call the
-/// functions that take a `&mut Context`, in the same order.
+/// A worker, the counters of its process, what the workers of the process share, and the memory and
+/// the folder that a step may use. Every worker of every process must call the functions that take
+/// a `&mut Context`, in the same order.
 ///
 /// ```
 /// use nigh::operators::exchange::Context;
@@ -31,7 +32,8 @@ pub struct Context {
     worker: Worker,
     watch: Arc<Watch>,
     shared: Arc<Shared>,
-    /// Bytes for records in flight, and the folder to which they spill; `None` before a job says so.
+    /// Bytes for records in flight, and the folder to which they spill; `None` before a job says
+    /// so.
     limits: Option<(u64, PathBuf)>,
 }
 
@@ -41,13 +43,14 @@ impl Context {
         Context { worker: worker.clone(), watch: watch.clone(), shared: shared.clone(), limits: None }
     }
 
-    /// The same context for a step that may have `memory` bytes for records in flight, which spill to the folder `scratch`.
+    /// The same context for a step that may have `memory` bytes for records in flight, which spill
+    /// to the folder `scratch`.
     pub fn with(&self, memory: u64, scratch: &Path) -> Context {
         let limits = Some((memory, scratch.to_owned()));
         Context { limits, ..Context::new(&self.worker, &self.watch, &self.shared) }
     }
 
-    /// The context of a worker that shares nothing with others, and whose counts nobody reads: for tests and examples.
+    /// The context of a worker that shares nothing with other workers: for tests and examples.
     pub fn alone(worker: &Worker) -> Context {
         Context::new(worker, &Arc::default(), &Arc::default())
     }
@@ -72,7 +75,8 @@ impl Context {
         self.watch.enter(stage);
     }
 
-    /// A dealer to the workers: the partition of a record is the index of the worker that receives it.
+    /// A dealer to the workers: the partition of a record is the index of the worker that receives
+    /// it.
     pub fn dealer<T: Pod>(&self) -> Dealer<T> {
         Dealer::new(self.index(), self.peers(), &self.watch)
     }

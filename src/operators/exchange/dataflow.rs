@@ -1,8 +1,10 @@
 //! Dataflows of blocks: sources, operators and sinks whose logic is behind a pointer.
 //!
-//! Timely's own `source` and `unary` are compiled once for each closure that they are given, with all of the operator around it. The
-//! functions here have timely's names and take such closures, too, but give them to timely as trait objects, so that timely is compiled
-//! once. They call a closure once for each time that the operator is scheduled: that does not show beside the blocks that it works on.
+//! Timely's own `source` and `unary` are compiled once for each closure that they are given, with
+//! all of the operator around it. The functions here have timely's names and take such closures,
+//! too, but give them to timely as trait objects, so that timely is compiled once. They call a
+//! closure once for each time that the operator is scheduled: that does not show beside the blocks
+//! that it works on.
 
 use anyhow::Result;
 use timely::dataflow::channels::pact::{DistributorPact, ParallelizationContract};
@@ -34,7 +36,8 @@ type MakeSource<'a> = Box<dyn FnOnce(Capability<u64>, OperatorInfo) -> Box<Sourc
 type UnaryLogic<T> = dyn FnMut(&mut BlockInput<T>, &MutableAntichain<T>, &mut BlockOutput<'_, T>);
 type MakeUnary<'a, T> = Box<dyn FnOnce(Capability<T>, OperatorInfo) -> Box<UnaryLogic<T>> + 'a>;
 
-/// Builds a dataflow and runs it to its end. `build` probes what must end with the handle that it is given.
+/// Builds a dataflow and runs it to its end. `build` probes what must end with the handle that it
+/// is given.
 ///
 /// # Errors
 /// If a worker of this process failed.
@@ -65,7 +68,8 @@ pub fn emit<T: Timestamp>(
     blocks.for_each(|mut block| session.give_container(&mut block));
 }
 
-/// A source of blocks. `make` receives its capability and returns its logic, which is called whenever the source is scheduled.
+/// A source of blocks. `make` receives its capability and returns its logic, which is called
+/// whenever the source is scheduled.
 pub fn source<'scope, L: FnMut(&mut BlockOutput<'_>) + 'static>(
     scope: Scope<'scope, u64>,
     name: &str,
@@ -78,7 +82,8 @@ fn boxed_source<'scope>(scope: Scope<'scope, u64>, name: &str, make: MakeSource<
     generic::operator::source::<_, BlockBuilder, _, _>(scope, name, make)
 }
 
-/// Exchanges blocks to the owners of their partitions, where `logic` is called whenever some have arrived.
+/// Exchanges blocks to the owners of their partitions, where `logic` is called whenever some have
+/// arrived.
 pub fn unary<'scope, T: Timestamp, L: FnMut(&mut BlockInput<T>, &mut BlockOutput<'_, T>) + 'static>(
     blocks: BlockStream<'scope, T>,
     name: &str,
@@ -91,8 +96,9 @@ pub fn unary<'scope, T: Timestamp, L: FnMut(&mut BlockInput<T>, &mut BlockOutput
     boxed_unary(blocks, name, FrontierInterest::Never, Box::new(make))
 }
 
-/// Exchanges blocks to the owners of their partitions, where the logic is called whenever some have arrived, or the frontier has moved.
-/// `make` receives the operator's capability and returns the logic.
+/// Exchanges blocks to the owners of their partitions, where the logic is called whenever some have
+/// arrived, or the frontier has moved. `make` receives the operator's capability and returns the
+/// logic.
 pub fn unary_frontier<'scope, L>(
     blocks: BlockStream<'scope>,
     name: &str,
@@ -125,8 +131,8 @@ fn boxed_unary<'scope, T: Timestamp>(
     stream
 }
 
-/// Exchanges blocks to the owners of their partitions, and calls `take` with each block there. The stream has no blocks: it ends when
-/// all are taken.
+/// Exchanges blocks to the owners of their partitions, and calls `take` with each block there. The
+/// stream has no blocks: it ends when all are taken.
 pub fn sink<'scope>(
     blocks: BlockStream<'scope>,
     name: &str,

@@ -1,7 +1,9 @@
-//! All-gather, reductions and barrier: every worker receives what all workers have, or only waits for the other workers.
+//! All-gather, reductions and barrier: every worker receives what all workers have, or only waits
+//! for the other workers.
 //!
-//! They are methods of a [`Context`]. Every worker of every process must call them, in the same order. An all-gather sends every item to
-//! every worker, so it is for small results: counts, extremes, lists of a few rows. Records that have one owner go by
+//! They are methods of a [`Context`]. Every worker of every process must call them, in the same
+//! order. An all-gather sends every item to every worker, so it is for small results: counts,
+//! extremes, lists of a few rows. Records that have one owner go by
 //! [`all_to_all`](super::all_to_all()).
 
 use std::sync::Arc;
@@ -16,8 +18,8 @@ use super::context::Context;
 use super::rows::{RowDealer, rows_of};
 
 impl Context {
-    /// Returns the items of all workers, in the order of the workers, at every worker of every process. It returns when every worker has
-    /// called it.
+    /// Returns the items of all workers, in the order of the workers, at every worker of every
+    /// process. It returns when every worker has called it.
     ///
     /// ```
     /// use nigh::operators::exchange::Context;
@@ -112,7 +114,8 @@ impl Context {
         self.sum(0).map(drop)
     }
 
-    /// Sends blocks to all other workers, and returns those that they sent, in the order of the workers.
+    /// Sends blocks to all other workers, and returns those that they sent, in the order of the
+    /// workers.
     fn broadcast(&mut self, blocks: Vec<Block>) -> Result<Vec<Block>> {
         let (index, peers) = (self.index(), self.peers());
         if peers == 1 {

@@ -1,7 +1,8 @@
 //! Rows of any size, in blocks: what is not a record of fixed size, such as texts, lists and notes.
 //!
-//! A row is bytes. A block of rows has, for each row, its length in 8 bytes, the row, and zeros up to a multiple of 8, so that a row
-//! begins at such a multiple, too. Rows are [`serde`] values ([`RowDealer::deal`]), or bytes that the sender and the receiver agree on
+//! A row is bytes. A block of rows has, for each row, its length in 8 bytes, the row, and zeros up
+//! to a multiple of 8, so that a row begins at such a multiple, too. Rows are [`serde`] values
+//! ([`RowDealer::deal`]), or bytes that the sender and the receiver agree on
 //! ([`RowDealer::deal_bytes`]).
 
 use std::sync::Arc;
@@ -119,7 +120,8 @@ pub fn bytes_of_rows(block: &Block) -> impl Iterator<Item = Result<&[u8]>> {
 }
 
 impl Block {
-    /// A block whose words are whatever some bytes are: for tests of [`bytes_of_rows`]. Bytes after the last whole word are left out.
+    /// A block whose words are whatever some bytes are: for tests of [`bytes_of_rows`]. Bytes after
+    /// the last whole word are left out.
     pub fn of_row_bytes(bytes: &[u8]) -> Block {
         let words: Vec<RowWord> = bytes.as_chunks().0.iter().map(|word| RowWord(u64::from_le_bytes(*word))).collect();
         Block::of_records(0, 0, 0, &words)
@@ -147,9 +149,9 @@ pub fn rows_of<T: DeserializeOwned>(block: &Block) -> impl Iterator<Item = Resul
     bytes_of_rows(block).map(|bytes| postcard::from_bytes(bytes?).context("a row from another worker cannot be read"))
 }
 
-/// Sends rows to the workers that they are for, and returns the received ones: those of one sender in their order, and the senders by
-/// their index. All rows are in memory at once, at the sender and at the receiver. Records of a fixed size travel by
-/// [`all_to_all`](super::all_to_all()).
+/// Sends rows to the workers that they are for, and returns the received ones: those of one sender
+/// in their order, and the senders by their index. All rows are in memory at once, at the sender
+/// and at the receiver. Records of a fixed size travel by [`all_to_all`](super::all_to_all()).
 ///
 /// # Errors
 /// If a worker of this process failed.

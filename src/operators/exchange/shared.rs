@@ -1,11 +1,13 @@
-//! What the workers of one process share in memory: one value of each type, for as long as one of them holds it.
+//! What the workers of one process share in memory: one value of each type, for as long as one of
+//! them holds it.
 
 use std::any::{Any, TypeId};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
-/// The values that the workers of a process share. A process makes one of these for all of its workers. The first worker that asks for a
-/// value of a type makes it, and it is dropped with the last handle, so no value stays from one step to the next.
+/// The values that the workers of a process share. A process makes one of these for all of its
+/// workers. The first worker that asks for a value of a type makes it, and it is dropped with the
+/// last handle, so no value stays from one step to the next.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -22,7 +24,8 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 pub struct Shared(Mutex<HashMap<TypeId, Weak<dyn Any + Send + Sync>>>);
 
 impl Shared {
-    /// Returns the value of this type that workers of the process hold now; if none holds one, `make` makes it.
+    /// Returns the value of this type that workers of the process hold now; if none holds one,
+    /// `make` makes it.
     pub fn of<T: Any + Send + Sync>(&self, make: impl FnOnce() -> T) -> Arc<T> {
         let mut values = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let held = values.get(&TypeId::of::<T>()).and_then(Weak::upgrade);
