@@ -8,11 +8,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use anyhow::{Result, bail, ensure};
-use serde::{Deserialize, Serialize};
 use timely::dataflow::operators::FrontierNotificator;
 
-use super::crawl::{BadRecord, MOST_LISTED};
-use super::segments::WaveSegments;
+use super::crawl::MOST_LISTED;
+use super::notes::{BadRecord, WaveNote};
 use crate::config::Bytes;
 use crate::operators::exchange::{BlockStream, rows_of, unary_frontier};
 use crate::plan::Plan;
@@ -38,19 +37,6 @@ impl std::fmt::Display for TooManyRejects {
 }
 
 impl std::error::Error for TooManyRejects {}
-
-/// A report on a wave, from the worker that did a part of it.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub enum WaveNote {
-    /// A bad record.
-    Bad(BadRecord),
-    /// The counts of the files that a worker read.
-    Counted(Box<Counts>),
-    /// The segments that a worker wrote.
-    Made(Box<WaveSegments>),
-    /// A worker has written its failed downloads.
-    Failures,
-}
 
 /// Commits every wave when all reports on it have arrived, in order. The probe of the returned stream, which carries no
 /// records, passes a wave when the wave is committed.

@@ -15,10 +15,10 @@ use timely::dataflow::operators::generic::builder_rc::OperatorBuilder;
 use timely::dataflow::operators::probe::Handle;
 use timely::dataflow::{Scope, StreamVec};
 
-use super::commit::WaveNote;
 use super::failures::{FailedDownload, REVISIT, Redirect, RevisitOf};
 use super::kept_shingles::{KeptPage, ShingleWriter, kept_shingles};
 use super::keys::PageKey;
+use super::notes::{BadRecord, WaveNote};
 use super::unread::{NextPiece, UnreadPieces};
 use crate::features::{Fingerprinter, PageChunks, PageFacts, Sketch, WordsAndShingles};
 use crate::operators::exchange::{BlockBuilder, BlockStream, RowDealer, emit};
@@ -112,35 +112,6 @@ impl Sortable for Capture {
             + size_of_val(&self.sketch.features[..])
             + self.chunks.as_ref().map_or(0, |chunks| chunks.lines.len() + chunks.paragraphs.len())
             + self.links.weight()
-    }
-}
-
-/// A bad record with its reason and place: a row of `rejects`.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub struct BadRecord {
-    /// The input's number in the plan.
-    pub file: u32,
-    /// The record's number in the input.
-    pub ordinal: u64,
-    /// The position of the record in the input, in bytes.
-    pub offset: u64,
-    /// The URL of the record, if it could be read.
-    pub url: Option<String>,
-    /// The reason.
-    pub reason: String,
-    /// Whether it is bad because another record has its URL or id.
-    pub is_duplicate: bool,
-}
-
-impl Sortable for BadRecord {
-    type Key = (u32, u64);
-
-    fn key(&self) -> Self::Key {
-        (self.file, self.ordinal)
-    }
-
-    fn weight(&self) -> usize {
-        size_of::<BadRecord>() + self.url.as_ref().map_or(0, |url| url.len()) + self.reason.len()
     }
 }
 

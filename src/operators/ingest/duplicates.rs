@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use super::crawl::{BadRecord, Capture};
+use super::crawl::Capture;
+use super::notes::BadRecord;
 use crate::config::SameId;
 use crate::plan::Plan;
 use crate::records::DocumentKey;

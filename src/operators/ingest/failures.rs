@@ -18,7 +18,7 @@ use arrow_array::{Array, FixedSizeBinaryArray, Int32Array, Int64Array, StringArr
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::commit::WaveNote;
+use super::notes::WaveNote;
 use crate::operators::exchange::{BlockStream, RowDealer, emit, rows_of, unary_frontier};
 use crate::plan::Plan;
 use crate::records::{DocId, KeyHash};

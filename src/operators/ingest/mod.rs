@@ -10,6 +10,7 @@
 //! - `duplicates`: the captures whose URL or id another one had before;
 //! - `kept_shingles`: the shingles of pages, if a later step wants them again;
 //! - `failures`: the failed downloads of a wave become rows, too;
+//! - `notes`: what workers report on a wave;
 //! - `commit`: worker 0 makes the waves durable, one by one.
 //!
 //! A wave is a timestamp of the dataflow. At most two waves are in progress at a time. If the run is interrupted, the next
@@ -22,11 +23,12 @@ mod duplicates;
 mod failures;
 mod kept_shingles;
 mod keys;
+mod notes;
 mod segments;
 mod unread;
 
 pub use self::commit::{TooManyRejects, check_pages, check_rejects, commit};
-pub use self::crawl::{BadRecord, Capture, Crawled, crawl, page_facts, page_shingles, page_words};
+pub use self::crawl::{Capture, Crawled, crawl, page_facts, page_shingles, page_words};
 pub use self::deal::deal;
 pub use self::failures::{
     FailedDownload, FailedUrl, FailedUrls, FailureReasons, Redirect, RevisitOf, Revisited, SamePage, failures,
@@ -34,5 +36,6 @@ pub use self::failures::{
 };
 pub use self::kept_shingles::{KeptPage, ShingleReader, ShingleWriter, kept_shingles};
 pub use self::keys::PageKey;
+pub use self::notes::BadRecord;
 pub use self::segments::segments;
 pub use self::unread::UnreadPieces;

@@ -27,9 +27,9 @@ use timely::dataflow::StreamVec;
 use timely::dataflow::channels::pact::Exchange;
 use timely::dataflow::operators::generic::Operator;
 
-use super::commit::WaveNote;
-use super::crawl::{BadRecord, Capture};
+use super::crawl::Capture;
 use super::duplicates::Duplicates;
+use super::notes::{WaveNote, WaveSegments};
 use crate::features::PageChunks;
 use crate::operators::exchange::{BlockBuilder, BlockStream, RowDealer, emit};
 use crate::plan::Plan;
@@ -41,17 +41,6 @@ use crate::tables::{
 };
 use crate::text::urls;
 use crate::watch::Watch;
-
-/// The segments of a wave that one worker wrote.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct WaveSegments {
-    /// The segments, by shard.
-    pub segments: Vec<Segment>,
-    /// The counts of their documents, and of duplicates.
-    pub counts: Counts,
-    /// The records with a URL or id of another one, if the job says that these are bad.
-    pub rejected: Vec<BadRecord>,
-}
 
 /// Writes the segments of every wave from `first_wave` on. Each worker emits one `WaveSegments` for every wave, once its
 /// segments are durable.
