@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Runs the tests of kernels and features for aarch64, on a machine of any kind: the cross compiler builds them, qemu's
+# Runs the tests of the packages nigh-kernels and nigh-text for aarch64, on a machine of any kind: the cross compiler builds them, qemu's
 # user mode runs them, and the level `pmull` must be among those found.
 #
 # Needs aarch64-linux-gnu-gcc and qemu-aarch64 (Debian: gcc-aarch64-linux-gnu, libc6-dev-arm64-cross, qemu-user), and
@@ -34,6 +34,6 @@ export NIGH_EXPECT_KERNELS=pmull
 
 # Minutes of emulation each, and nothing of theirs depends on the processor: the statistics of samplers draw 200 sets of
 # polynomials, and the words of other alphabets are cut by no kernel.
-cargo test --lib --no-default-features --target "$target" "$@" -- kernels:: features:: \
+cargo test --package nigh-kernels --package nigh-text --lib --target "$target" "$@" -- \
     --skip samplers_are_unbiased --skip form::tests::words_are_those_of_the_definition
-echo "passed: kernels and features on $target, with $NIGH_EXPECT_KERNELS"
+echo "passed: nigh-kernels and nigh-text on $target, with $NIGH_EXPECT_KERNELS"

@@ -71,22 +71,24 @@
 //! operators                  the dataflows: timely appears from here up
 //! summary  plan  mirror      mirror: a local copy of a store in a bucket
 //! state                      the store of all weeks
-//! tables  readers  features
-//! text  objects  stats  structures     objects: the client of object stores
-//! kernels                    the unsafe code, except one trait of the exchange
+//! tables  readers
+//! objects  stats             objects: the client of object stores
 //! config
-//! records  watch
+//! watch
+//! nigh-text                  the package in crates/text: features, method, text
+//! nigh-kernels               the package in crates/kernels: structures, kernels, records
 //! ```
 //!
 //! To read the source, begin with `jobs/cluster.rs`: it is the program from top to bottom.
 
 pub mod config;
-pub mod features;
-pub mod kernels;
 pub mod readers;
-pub mod records;
 pub mod tables;
-pub mod text;
+
+#[doc(hidden)]
+pub use nigh_kernels::structures;
+pub use nigh_kernels::{kernels, records};
+pub use nigh_text::{features, text};
 
 #[cfg(feature = "bench")]
 #[doc(hidden)]
@@ -122,8 +124,6 @@ pub mod roll_up;
 pub mod state;
 #[doc(hidden)]
 pub mod stats;
-#[doc(hidden)]
-pub mod structures;
 #[doc(hidden)]
 pub mod summary;
 #[doc(hidden)]

@@ -2,9 +2,9 @@
 
 use std::path::PathBuf;
 
+use nigh_text::method::Chunking;
 use serde::{Deserialize, Serialize};
 
-use super::overlap::Chunking;
 use super::units::Share;
 use crate::records::Week;
 

@@ -4,10 +4,10 @@ use std::num::NonZeroU32;
 use std::path::PathBuf;
 
 use anyhow::Result;
+use nigh_text::method::Method;
 use serde::{Deserialize, Serialize};
 
 use super::collections::{Collections, checked_collections};
-use super::method::Method;
 use super::mirrors_by_url::{MirrorsByUrl, checked_mirrors_by_url};
 use super::mode::{Absent, Mode};
 use super::overlap::{Overlap, checked_overlap};

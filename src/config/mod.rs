@@ -53,37 +53,33 @@
 
 mod built_in;
 mod collections;
-mod form;
 mod job;
 mod memory;
-mod method;
 mod mirrors_by_url;
 mod mode;
 mod overlap;
 mod paragraphs;
 mod policy;
 mod pool;
-mod preset;
-mod s_curve;
 mod samplers;
 mod tasks;
 mod units;
 
+pub use nigh_text::method::{
+    CURVE, Chunking, Cut, Method, RECALL, STUDY, Shape, Similarity, SketchKind, Spaceless, TextForm, Unicode, Verify,
+};
+
 pub use self::built_in::{built_in_job, built_in_jobs};
 pub use self::collections::{CollectionLinks, Collections, Merge, ReplicaLevel};
-pub use self::form::{Spaceless, TextForm, Unicode};
 pub use self::job::{
     Chunks, Cluster, Columns, Evolution, HostPairs, Job, Keep, Mirrors, Reading, SameId, Study, Unresolved,
 };
-pub use self::method::{Method, Similarity, SketchKind, Verify};
 pub use self::mirrors_by_url::{MirrorsByUrl, Unfetched, UrlChoice};
 pub use self::mode::{Absent, Mode};
-pub use self::overlap::{Chunking, Cut, Overlap, OverlapMethod, Unit};
+pub use self::overlap::{Overlap, OverlapMethod, Unit};
 pub use self::paragraphs::{Paragraphs, PartOrder};
 pub use self::policy::{Candidate, Policy};
 pub use self::pool::{Destination, HostTable, Ports, Variables};
-pub use self::preset::{RECALL, STUDY};
-pub use self::s_curve::{CURVE, Shape};
 pub use self::samplers::Samplers;
 pub use self::tasks::{Scheduler, Tasks};
 pub use self::units::{Bytes, Count, Share, age};

@@ -3,9 +3,9 @@
 use std::num::NonZeroU32;
 use std::path::PathBuf;
 
+use nigh_text::method::MAX_FEATURES;
 use serde::{Deserialize, Serialize};
 
-use super::preset::MAX_FEATURES;
 use crate::records::Week;
 
 /// The `[samplers]` table: compares samplers with the exact resemblance of pairs of pages, which are read again from the crawl files.

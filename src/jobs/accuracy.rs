@@ -19,7 +19,8 @@ use anyhow::Result;
 use super::places::{Places, files_again, places};
 use super::week::IngestedWeek;
 use crate::config::{Shape, Verify};
-use crate::features::{Polynomials, equal_features};
+use crate::features::equal_features;
+use crate::kernels::Polynomials;
 use crate::operators::accuracy::{
     NearProbe, NearRule, Probe, Sample, compare_pairs, near_probes, representatives, sample_hash,
 };

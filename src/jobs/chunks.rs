@@ -24,8 +24,9 @@ use arrow_array::{FixedSizeBinaryArray, Int64Array};
 use serde::{Deserialize, Serialize};
 
 use crate::config::Reading;
-use crate::features::{Fingerprinter, PageChunks, polynomials};
+use crate::features::{Fingerprinter, PageChunks};
 use crate::kernels;
+use crate::kernels::polynomials;
 use crate::operators::ingest::{PageKey, page_facts};
 use crate::readers::{Input, Item};
 use crate::records::{DocId, KeyHash, Week, checksum};

@@ -31,8 +31,9 @@ use super::roots::{WeekRoots, roots};
 use super::tables::{canonical, cluster_ids, cluster_map, evidence, since, split_off, statistics};
 use super::verification::verify;
 use super::week::IngestedWeek;
-use crate::features::{Fingerprinter, Polynomials, VectorKeys, polynomials};
+use crate::features::{Fingerprinter, VectorKeys};
 use crate::kernels;
+use crate::kernels::{Polynomials, polynomials};
 use crate::operators::exchange::{Context, run_dataflow};
 use crate::operators::ingest::{
     Crawled, UnreadPieces, check_pages, check_rejects, commit, crawl, deal, failures, segments,

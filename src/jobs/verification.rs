@@ -14,7 +14,7 @@ use super::places::{Places, files_again, places};
 use super::roots::{KnownNeighbours, Verified, WeekRoots};
 use super::week::{BaseWeek, IngestedWeek};
 use crate::config::{Similarity, Verify};
-use crate::features::Polynomials;
+use crate::kernels::Polynomials;
 use crate::operators::exchange::Context;
 use crate::operators::output::{Agreement, cluster_sizes};
 use crate::operators::scan::{VectorRoots, pages, read_roots};

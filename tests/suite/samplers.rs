@@ -5,8 +5,8 @@ use std::path::Path;
 
 use arrow_array::Float64Array;
 use nigh::config::Method;
-use nigh::features::{Fingerprinter, polynomials};
-use nigh::kernels::Polynomial;
+use nigh::features::Fingerprinter;
+use nigh::kernels::{Polynomial, polynomials};
 use nigh::operators::accuracy::sample_hash;
 use nigh::operators::ingest::page_shingles;
 use nigh::readers::Body;

@@ -10,7 +10,8 @@ use std::path::{Path, PathBuf};
 
 use arrow_array::{Array, Float64Array, StringArray};
 use nigh::config::{Method, Reading, SketchKind};
-use nigh::features::{Fingerprinter, Shingler, Sketch, Sketcher, polynomials};
+use nigh::features::{Fingerprinter, Shingler, Sketch, Sketcher};
+use nigh::kernels::polynomials;
 use nigh::readers;
 use nigh::readers::{Body, Item, Page};
 use nigh::tables::{Scan, field};

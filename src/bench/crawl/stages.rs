@@ -8,8 +8,8 @@ use super::rows::{StageReport, StageRow, WorkDone, clock_rate, cpu_seconds, thre
 use super::setting::Setting;
 use super::texts::{documents, each_page, made_up, pages};
 use crate::config::Method;
-use crate::features::{FastFeatures, Fingerprinter, Polynomials, Shingler, Sketch, Sketcher, VectorKeys, polynomials};
-use crate::kernels::{FeatureRuns, Functions, Kernels, Shingles};
+use crate::features::{FastFeatures, Fingerprinter, Shingler, Sketch, Sketcher, VectorKeys};
+use crate::kernels::{FeatureRuns, Functions, Kernels, Polynomials, Shingles, polynomials};
 use crate::readers::{Body, Page};
 use crate::text::{charset, html, urls};
 

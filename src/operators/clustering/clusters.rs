@@ -265,7 +265,8 @@ mod tests {
 
     use super::*;
     use crate::config::Method;
-    use crate::features::{VectorKeys, polynomials};
+    use crate::features::VectorKeys;
+    use crate::kernels::polynomials;
     use crate::operators::clustering::stage::Clustering;
     use crate::operators::exchange::Shared;
     use crate::operators::scan::VectorFile;

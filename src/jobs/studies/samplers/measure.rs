@@ -6,8 +6,9 @@ use anyhow::Result;
 use serde::{Deserialize, Serialize};
 
 use crate::config::{Samplers, Shape};
-use crate::features::{ExactPair, SampleMaker, Sampler, polynomials};
+use crate::features::{ExactPair, SampleMaker, Sampler};
 use crate::kernels;
+use crate::kernels::polynomials;
 use crate::operators::accuracy::shared_elements;
 use crate::operators::verify::CandidateSet;
 use crate::records::{DocId, mix};

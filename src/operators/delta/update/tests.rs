@@ -6,7 +6,8 @@ use std::sync::Arc;
 
 use super::*;
 use crate::config::Method;
-use crate::features::{VectorKeys, polynomials};
+use crate::features::VectorKeys;
+use crate::kernels::polynomials;
 use crate::operators::delta::sharing::post_all;
 use crate::operators::delta::{NextRun, PostingIndex};
 use crate::operators::scan::{VectorFile, VectorFiles};

@@ -1,0 +1,14 @@
+//! What `nigh` is built on: the inner loops, the records that its workers exchange, and data structures over them.
+//!
+//! Nothing here knows of crawls, of timely or of files, but for the runs of [`structures::external_sort`].
+//! The package is compiled with optimization in every profile, tests included: nearly all time of a run is spent in it.
+//!
+//! ```text
+//! structures                 data structures over records
+//! kernels                    the unsafe code, except one trait of the exchange
+//! records                    ids, hashes, weeks, levels
+//! ```
+
+pub mod kernels;
+pub mod records;
+pub mod structures;

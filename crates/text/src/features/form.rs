@@ -1,0 +1,416 @@
+//! The form in which words are compared: a text becomes another one, which is then cut into words.
+//!
+//! ```text
+//! text ─▶ normal form of Unicode ─▶ without diacritics, without case ─▶ a blank beside each letter of a script without blanks
+//! ```
+//!
+//! A step that changes nothing costs one look at the bytes, and copies nothing. Case and diacritics go character by character, by a table for
+//! those of two bytes, so that they do not depend on neighbours.
+
+use std::borrow::Cow;
+use std::ops::RangeInclusive;
+
+use icu_normalizer::{ComposingNormalizerBorrowed, DecomposingNormalizerBorrowed};
+use icu_properties::CodePointMapData;
+use icu_properties::props::GeneralCategory;
+
+use crate::method::{Spaceless, TextForm, Unicode};
+
+/// The blocks of scripts that are written without blanks between words: Thai, Lao; Myanmar; Khmer; the iteration mark and zero of Han;
+/// Hiragana and Katakana; Katakana extensions; Han A; Han; Myanmar extensions B and A; compatibility Han; Katakana of half width; Kana
+/// supplements; Han B to I and its supplement.
+const SPACELESS: [RangeInclusive<u32>; 15] = [
+    0xE00..=0xEFF,
+    0x1000..=0x109F,
+    0x1780..=0x17FF,
+    0x3005..=0x3007,
+    0x3040..=0x30FF,
+    0x31F0..=0x31FF,
+    0x3400..=0x4DBF,
+    0x4E00..=0x9FFF,
+    0xA9E0..=0xA9FF,
+    0xAA60..=0xAA7F,
+    0xF900..=0xFAFF,
+    0xFF66..=0xFF9F,
+    0x1_AFF0..=0x1_AFFF,
+    0x1_B000..=0x1_B16F,
+    0x2_0000..=0x3_FFFF,
+];
+
+/// The characters of two bytes.
+const TWO_BYTES: usize = 0x800;
+
+/// Whether a character is of a script that is written without blanks.
+#[inline]
+fn is_spaceless(c: u32) -> bool {
+    match c {
+        0x4E00..=0x9FFF | 0x3040..=0x30FF | 0xE00..=0xEFF => true,
+        _ => SPACELESS.iter().any(|block| block.contains(&c)),
+    }
+}
+
+/// Brings texts into a form; its buffers are reused from text to text.
+pub(super) struct Former {
+    form: TextForm,
+    /// What case and diacritics make of characters; `None` if they are kept.
+    mapping: Option<Box<Mapping>>,
+    mapped: Vec<u8>,
+    spaced: Vec<u8>,
+    /// The blanks put into the last text.
+    blanks: u64,
+}
+
+impl Former {
+    pub(super) fn new(form: TextForm) -> Former {
+        let mapping = (form.fold_case || form.strip_diacritics).then(|| Box::new(Mapping::new(form)));
+        Former { form, mapping, mapped: Vec::new(), spaced: Vec::new(), blanks: 0 }
+    }
+
+    /// A text in the form. Bytes that are not UTF-8 may become U+FFFD, which is no part of a word either.
+    pub(super) fn form<'a>(&'a mut self, text: &'a [u8]) -> &'a [u8] {
+        let Former { form, mapping, mapped, spaced, blanks } = self;
+        *blanks = 0;
+        let composed = match form.unicode {
+            Unicode::AsIs => Cow::Borrowed(text),
+            Unicode::Nfc => composed(text),
+        };
+        let is_mapped = match mapping {
+            Some(mapping) => {
+                mapping.map(&composed, mapped);
+                true
+            }
+            None => match composed {
+                Cow::Borrowed(_) => false,
+                Cow::Owned(composed) => {
+                    *mapped = composed;
+                    true
+                }
+            },
+        };
+        let text = if is_mapped { &mapped[..] } else { text };
+        match form.spaceless {
+            Spaceless::Letters if put_blanks(text, spaced, blanks) => &spaced[..],
+            Spaceless::Letters | Spaceless::Runs => text,
+        }
+    }
+
+    /// The blanks that the last text got, each between two characters that are no white space.
+    pub(super) fn blanks(&self) -> u64 {
+        self.blanks
+    }
+}
+
+/// A text in form C.
+fn composed(text: &[u8]) -> Cow<'_, [u8]> {
+    if text.is_ascii() {
+        return Cow::Borrowed(text);
+    }
+    let normalizer = ComposingNormalizerBorrowed::new_nfc();
+    let composed = |text: &str| match normalizer.normalize(text) {
+        Cow::Borrowed(_) => None,
+        Cow::Owned(composed) => Some(composed.into_bytes()),
+    };
+    match String::from_utf8_lossy(text) {
+        Cow::Borrowed(valid) => composed(valid).map_or(Cow::Borrowed(text), Cow::Owned),
+        Cow::Owned(replaced) => Cow::Owned(composed(&replaced).unwrap_or_else(|| replaced.into_bytes())),
+    }
+}
+
+/// Puts a blank on both sides of each character of a script without blanks, where there is no white space. Returns `false`, and leaves
+/// `spaced` alone, if there is no such character.
+fn put_blanks(text: &[u8], spaced: &mut Vec<u8>, blanks: &mut u64) -> bool {
+    // What is copied so far.
+    let mut copied = 0;
+    let mut at = 0;
+    while let Some(next) = next_candidate(text, at) {
+        at = next;
+        let Some((c, length)) = character(&text[at..]) else {
+            at += 1;
+            continue;
+        };
+        if !is_spaceless(c) {
+            at += length;
+            continue;
+        }
+        if copied == 0 {
+            spaced.clear();
+            spaced.reserve(text.len() + text.len() / 3 + 64);
+        }
+        spaced.extend_from_slice(&text[copied..at]);
+        let is_after_word = spaced.last().is_some_and(|last| *last > b' ');
+        if is_after_word {
+            spaced.push(b' ');
+        }
+        spaced.extend_from_slice(&text[at..at + length]);
+        at += length;
+        copied = at;
+        let is_before_word = text.get(at).is_some_and(|next| *next > b' ');
+        if is_before_word {
+            spaced.push(b' ');
+        }
+        *blanks += u64::from(is_after_word) + u64::from(is_before_word);
+    }
+    if copied > 0 {
+        spaced.extend_from_slice(&text[copied..]);
+    }
+    copied > 0
+}
+
+/// The place, from `at` on, of the next byte that may begin a character of a script without blanks.
+#[inline]
+fn next_candidate(text: &[u8], mut at: usize) -> Option<usize> {
+    // U+2000 to U+2FFF, with the punctuation of all scripts, begins with E2.
+    let is_candidate = |byte: u8| byte >= 0xE0 && byte != 0xE2;
+    if is_candidate(*text.get(at)?) {
+        return Some(at);
+    }
+    while let Some(block) = text[at..].first_chunk::<64>() {
+        // Without branches within the block, so that it becomes vectors.
+        if block.iter().fold(false, |any, byte| any | is_candidate(*byte)) {
+            break;
+        }
+        at += 64;
+    }
+    text[at..].iter().position(|byte| is_candidate(*byte)).map(|place| at + place)
+}
+
+/// The character with which some bytes begin, and its length; `None` if they are no UTF-8.
+#[inline]
+fn character(bytes: &[u8]) -> Option<(u32, usize)> {
+    // Of three bytes, and no surrogate: nearly all that come here.
+    if let [lead @ (0xE1..=0xEC | 0xEE..=0xEF), a @ 0x80..=0xBF, b @ 0x80..=0xBF, ..] = *bytes {
+        return Some((u32::from(lead & 0x0F) << 12 | u32::from(a & 0x3F) << 6 | u32::from(b & 0x3F), 3));
+    }
+    let length = match bytes.first()? {
+        0x00..=0x7F => 1,
+        0xC2..=0xDF => 2,
+        0xE0..=0xEF => 3,
+        0xF0..=0xF4 => 4,
+        _ => return None,
+    };
+    let c = std::str::from_utf8(bytes.get(..length)?).ok()?.chars().next()?;
+    Some((c.into(), length))
+}
+
+/// What case and diacritics make of characters.
+struct Mapping {
+    form: TextForm,
+    /// Of each character below [`TWO_BYTES`]: its bytes, and their number. Characters that become longer are not in it: their number is
+    /// [`OTHER`].
+    small: [([u8; 3], u8); TWO_BYTES],
+    /// Of each character of the first plane, as bits: whether it becomes another one.
+    changes: Box<[u64; 1024]>,
+}
+
+/// The length of what is not in the table.
+const OTHER: u8 = 4;
+
+impl Mapping {
+    fn new(form: TextForm) -> Mapping {
+        let mut mapping = Mapping { form, small: [([0; 3], OTHER); TWO_BYTES], changes: Box::new([0; 1024]) };
+        for c in (0..=0xFFFF).filter_map(char::from_u32) {
+            let mapped = mapping.character(c);
+            let bytes = mapped.as_bytes();
+            let (number, mut one) = (c as usize, [0; 4]);
+            if bytes != c.encode_utf8(&mut one).as_bytes() {
+                mapping.changes[number / 64] |= 1 << (number % 64);
+            }
+            if number < TWO_BYTES && bytes.len() <= 3 {
+                let mut entry = [0; 3];
+                entry[..bytes.len()].copy_from_slice(bytes);
+                mapping.small[number] = (entry, bytes.len() as u8);
+            }
+        }
+        mapping
+    }
+
+    /// What becomes of a character: nothing, of a mark that is stripped.
+    fn character(&self, c: char) -> String {
+        let mut text = String::from(c);
+        if self.form.strip_diacritics {
+            let categories = CodePointMapData::<GeneralCategory>::new();
+            let decomposed = DecomposingNormalizerBorrowed::new_nfd().normalize(&text).into_owned();
+            let kept = decomposed.chars().filter(|c| categories.get(*c) != GeneralCategory::NonspacingMark);
+            let kept: String = kept.collect();
+            // Only diacritics are taken apart: syllables of Hangul stay.
+            if kept.len() < decomposed.len() {
+                text = kept;
+            }
+        }
+        if self.form.fold_case {
+            text = text.chars().flat_map(char::to_lowercase).collect();
+        }
+        text
+    }
+
+    /// Maps a text; bytes that are not UTF-8 stay.
+    fn map(&self, text: &[u8], mapped: &mut Vec<u8>) {
+        mapped.clear();
+        mapped.reserve(text.len() + text.len() / 8 + 64);
+        let mut at = 0;
+        while at < text.len() {
+            if let Some(eight) = text[at..].first_chunk::<8>() {
+                let word = u64::from_le_bytes(*eight);
+                if word & HIGH == 0 {
+                    let word = if self.form.fold_case { lower(word) } else { word };
+                    mapped.extend_from_slice(&word.to_le_bytes());
+                    at += 8;
+                    continue;
+                }
+            }
+            at += self.map_one(&text[at..], mapped);
+        }
+    }
+
+    /// Maps the character with which some bytes begin; returns its length.
+    #[inline]
+    fn map_one(&self, bytes: &[u8], mapped: &mut Vec<u8>) -> usize {
+        let (number, length) = match *bytes {
+            [byte @ 0..0x80, ..] => (usize::from(byte), 1),
+            [lead @ 0xC2..=0xDF, next @ 0x80..=0xBF, ..] => {
+                (usize::from(lead & 0x1F) << 6 | usize::from(next & 0x3F), 2)
+            }
+            _ => match character(bytes) {
+                Some((c, length)) => (c as usize, length),
+                None => {
+                    mapped.push(bytes[0]);
+                    return 1;
+                }
+            },
+        };
+        if let Some((entry, count @ 0..OTHER)) = self.small.get(number) {
+            mapped.extend_from_slice(&entry[..usize::from(*count)]);
+            return length;
+        }
+        let is_same = number < 0x1_0000 && self.changes[number / 64] >> (number % 64) & 1 == 0;
+        match char::from_u32(number as u32) {
+            Some(c) if !is_same => mapped.extend_from_slice(self.character(c).as_bytes()),
+            _ => mapped.extend_from_slice(&bytes[..length]),
+        }
+        length
+    }
+}
+
+/// The highest bit of each byte.
+const HIGH: u64 = 0x8080_8080_8080_8080;
+
+/// Eight characters of ASCII, with their letters in lower case.
+#[inline]
+fn lower(word: u64) -> u64 {
+    const ONES: u64 = HIGH >> 7;
+    // The highest bit of a byte, once the distance to it is added: of bytes from `A` on, and of bytes beyond `Z`.
+    let from_a = word + ONES * u64::from(0x80 - b'A');
+    let beyond_z = word + ONES * u64::from(0x7F - b'Z');
+    word | (from_a & !beyond_z & HIGH) >> 2
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn formed(form: TextForm, text: &str) -> String {
+        String::from_utf8(Former::new(form).form(text.as_bytes()).to_vec()).unwrap()
+    }
+
+    /// The words of a text by the definition: character by character, from the text in form C.
+    fn naive(form: TextForm, text: &str) -> Vec<String> {
+        let composed = match form.unicode {
+            Unicode::AsIs => text.to_owned(),
+            Unicode::Nfc => ComposingNormalizerBorrowed::new_nfc().normalize(text).into_owned(),
+        };
+        let categories = CodePointMapData::<GeneralCategory>::new();
+        let (mut words, mut word) = (Vec::new(), String::new());
+        for c in composed.chars() {
+            let mut one = vec![c];
+            if form.strip_diacritics {
+                let decomposed: Vec<char> =
+                    DecomposingNormalizerBorrowed::new_nfd().normalize(&String::from(c)).chars().collect();
+                let is_mark = |c: &char| categories.get(*c) == GeneralCategory::NonspacingMark;
+                if decomposed.iter().any(is_mark) {
+                    one = decomposed.into_iter().filter(|c| !is_mark(c)).collect();
+                }
+            }
+            if form.fold_case {
+                one = one.into_iter().flat_map(char::to_lowercase).collect();
+            }
+            for c in one {
+                let is_word =
+                    form.spaceless == Spaceless::Letters && SPACELESS.iter().any(|block| block.contains(&(c as u32)));
+                if is_word || !c.is_alphanumeric() {
+                    words.push(std::mem::take(&mut word));
+                }
+                if c.is_alphanumeric() {
+                    word.push(c);
+                }
+                if is_word {
+                    words.push(std::mem::take(&mut word));
+                }
+            }
+        }
+        words.push(word);
+        words.retain(|word| !word.is_empty());
+        words
+    }
+
+    #[test]
+    fn letters_of_scripts_without_blanks_are_words() {
+        let form = TextForm::default();
+        assert_eq!(formed(form, "私は東京へ行く。New York時間"), "私 は 東 京 へ 行 く 。New York 時 間");
+        assert_eq!(formed(form, "ราคา 20 บาท"), "ร า ค า 20 บ า ท");
+        assert_eq!(formed(form, "人々\u{20000}x"), "人 々 \u{20000} x");
+        for same in ["한국어 텍스트", "हिन्दी", "plain \u{201c}quoted\u{201d}", "", "é", "😀 x"] {
+            assert_eq!(formed(form, same), same);
+        }
+        assert_eq!(formed(TextForm { spaceless: Spaceless::Runs, ..form }, "東京"), "東京");
+    }
+
+    #[test]
+    fn blanks_are_counted_where_they_stand_between_other_characters() {
+        let mut former = Former::new(TextForm::default());
+        for (text, blanks) in [("東京", 1), (" 東 京 ", 0), ("a東b", 2), ("東", 0), ("ab", 0), ("東,\n京", 1)] {
+            former.form(text.as_bytes());
+            assert_eq!(former.blanks(), blanks, "{text}");
+        }
+    }
+
+    #[test]
+    fn case_and_diacritics_go_character_by_character() {
+        let fold = TextForm { fold_case: true, ..TextForm::default() };
+        let strip = TextForm { strip_diacritics: true, ..TextForm::default() };
+        let both = TextForm { strip_diacritics: true, ..fold };
+        assert_eq!(formed(fold, "ÀÉÎ Straße ΣΑΣ ТЕКСТ İ Ⱥ K 𐐀@[`{AZ"), "àéî straße σασ текст i\u{307} ⱥ k 𐐨@[`{az");
+        assert_eq!(formed(strip, "ÀÉÎ e\u{301} Ṩ й 한 ﬁ"), "AEI e S и 한 ﬁ");
+        assert_eq!(formed(both, "İSTANBUL Ünï"), "istanbul uni");
+        let nfc = TextForm { unicode: Unicode::Nfc, ..TextForm::default() };
+        assert_eq!(formed(nfc, "e\u{301}A\u{30a}"), "éÅ");
+    }
+
+    #[test]
+    fn bytes_that_are_not_utf8_stay_or_are_no_part_of_a_word() {
+        let bytes = b"A\xff\xe6\x9dB\xe6\x9d\xb1C\xf0\x9f";
+        let mut former = Former::new(TextForm { fold_case: true, ..TextForm::default() });
+        assert_eq!(former.form(bytes), b"a\xff\xe6\x9db \xe6\x9d\xb1 c\xf0\x9f");
+        let mut former = Former::new(TextForm { unicode: Unicode::Nfc, ..TextForm::default() });
+        assert_eq!(former.form(b"e\xcc\x81\xff"), "é\u{fffd}".as_bytes());
+    }
+
+    proptest! {
+        #[test]
+        fn words_are_those_of_the_definition(
+            text in "([a-zA-Z ]{0,12}|[à-ÿĀ-ſİΑ-ω]|[ก-๛]|[ぁ-ヿ一-龥、。]|[가-힣]|\\u{301}|\\u{308}|[\\u{20000}😀ﬁ]|\\PC){0,30}",
+            (fold_case, strip_diacritics, nfc, runs) in any::<(bool, bool, bool, bool)>(),
+        ) {
+            let form = TextForm {
+                fold_case,
+                strip_diacritics,
+                unicode: if nfc { Unicode::Nfc } else { Unicode::AsIs },
+                spaceless: if runs { Spaceless::Runs } else { Spaceless::Letters },
+            };
+            let found = formed(form, &text);
+            let found: Vec<&str> = crate::text::words(&found).collect();
+            prop_assert_eq!(found, naive(form, &text));
+        }
+    }
+}
