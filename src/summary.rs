@@ -20,6 +20,7 @@ use crate::config::{CURVE, Method};
 use crate::records::{Level, Week};
 use crate::state::{Counts, Journal};
 use crate::stats::Fit;
+use crate::structures::CompactSort;
 use crate::tables::{LargestRow, SummaryRow};
 
 pub use accuracy::{AccuracySummary, LoosestCluster, SharePair};
@@ -123,7 +124,7 @@ impl Since {
         }
         let mut rest = sums.remove(OTHER_REASONS).unwrap_or(0);
         let mut sums: Vec<(String, u64)> = sums.into_iter().collect();
-        sums.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+        sums.sort_items_by_key(|(_, count)| std::cmp::Reverse(*count));
         rest += sums.drain(REASONS.min(sums.len())..).map(|(_, count)| count).sum::<u64>();
         sums.extend((rest > 0).then(|| (OTHER_REASONS.to_owned(), rest)));
         sums.into_iter().collect()

@@ -29,6 +29,7 @@ use crate::operators::output::LevelClusters;
 use crate::operators::verify::{IfMissing, read_features};
 use crate::records::{DocId, FeatureBits};
 use crate::stats::{BANDS, SampledShare, band};
+use crate::structures::CompactSort;
 use crate::summary::{AccuracySummary, LoosestCluster, SharePair};
 use crate::tables::{AccuracyKind, AccuracyRow, EvidenceRow, Found, Table, Writer};
 use crate::watch::Stage;
@@ -489,7 +490,7 @@ fn weighted(values: impl Iterator<Item = (f64, f64)>) -> Option<f64> {
 fn sampled_clusters(cx: &mut Context, week: &IngestedWeek<'_>, similar: &LevelClusters) -> Result<Vec<SampledCluster>> {
     let mut own: Vec<(Reverse<u64>, DocId)> =
         similar.sizes.own_clusters().map(|(root, pages)| (Reverse(pages), root)).collect();
-    own.sort_unstable();
+    own.sort_rows();
     own.truncate(CLUSTERS);
     let mut chosen = cx.sorted(own.iter().map(|(pages, root)| (u64::MAX - pages.0, *root)).collect())?;
     chosen.truncate(CLUSTERS);
@@ -517,7 +518,7 @@ fn probes(cx: &mut Context, week: &IngestedWeek<'_>, similar: &LevelClusters) ->
     files.docs(owned)?.into_iter().for_each(|doc| sample.add(sample_hash(plan.method.seed, 3, doc), doc));
     let chosen = Sample::gather(cx, vec![sample])?.remove(0).into_things();
     let mut own: Vec<DocId> = chosen.into_iter().filter(|doc| owned.has(*doc)).collect();
-    own.sort_unstable();
+    own.sort_rows();
     let (docs, features) = read_features(&own, plan.method.features, &files, week.vectors())?;
     let features = features.chunks_exact(plan.method.features);
     let probe = |(doc, features): (DocId, &[FeatureBits])| Probe {

@@ -31,7 +31,7 @@ use crate::operators::ingest::{PageKey, page_facts};
 use crate::readers::{Input, Item};
 use crate::records::{DocId, KeyHash, Week, checksum};
 use crate::state::{CommittedWeek, Earlier, Part, Piece, Segment, Store, UrlIndex, WeekTables, WholeWeek};
-use crate::structures::{ExternalSort, Sortable, Sorted};
+use crate::structures::{CompactSort, ExternalSort, Sortable, Sorted};
 use crate::tables::{ChunkRow, DocumentRow, Names, RowGroups, Scan, Table, Writer, field, pack_labelled, parts};
 use crate::watch::{Stage, Watch};
 
@@ -295,7 +295,7 @@ impl Shard<'_> {
                 Ok(())
             })?;
         }
-        known.sort_unstable_by_key(|page| page.doc);
+        known.sort_items_by_key(|page| page.doc);
         Ok(known)
     }
 }

@@ -26,7 +26,7 @@ use crate::operators::scan::own_segments;
 use crate::plan::{Deletion, Plan};
 use crate::records::{DocId, KeyHash};
 use crate::state::{CommittedWeek, Earlier, Journal, Segment, Store, Unfinished, WeekTables, sync_folder};
-use crate::structures::Ownership;
+use crate::structures::{CompactSort, Ownership};
 use crate::tables::{
     ChunkRow, DeletedRow, DocumentRow, FeatureRow, HostFailureRow, LinkRow, MissingRow, RedirectRow, RejectRow,
     RowGroups, Scan, Table, UrlRow, Writer, copy_rows, copy_rows_edited, field,
@@ -71,7 +71,7 @@ pub fn matching_docs(
         threads.into_iter().try_for_each(|thread| thread.join().expect("the search does not panic"))
     })?;
     let mut matching = matching.into_inner().unwrap_or_else(PoisonError::into_inner);
-    matching.sort_unstable();
+    matching.sort_rows();
     Ok(matching)
 }
 

@@ -24,6 +24,7 @@ use crate::operators::verify::{
     similar_pairs, split,
 };
 use crate::records::DocId;
+use crate::structures::CompactSort;
 use crate::tables::{ClusterRow, DocumentRow, Scan, Table, field};
 use crate::watch::Stage;
 
@@ -176,10 +177,10 @@ fn with_new_bytes(
             Ok(())
         })?;
     }
-    own.sort_unstable();
+    own.sort_rows();
     own.dedup();
     changed.extend(cx.sorted(own)?);
-    changed.sort_unstable();
+    changed.sort_rows();
     changed.dedup();
     Ok(changed)
 }

@@ -9,6 +9,8 @@
 
 use std::collections::{HashMap, VecDeque};
 
+use crate::structures::CompactSort;
+
 /// Pages by number, each with `width` values: supershingles or features.
 pub(super) struct Values<'a> {
     pub(super) values: &'a [u64],
@@ -33,7 +35,7 @@ impl Values<'_> {
             return Some(vec![from, to]);
         }
         let mut nodes: Vec<usize> = firsts.into_values().collect();
-        nodes.sort_unstable();
+        nodes.sort_rows();
         let mut holders: HashMap<(usize, u64), Vec<usize>> = HashMap::new();
         for node in &nodes {
             self.of(*node)
@@ -53,7 +55,7 @@ impl Values<'_> {
             }
             let mut next: Vec<usize> =
                 common.iter().filter(|(_, count)| **count >= least).map(|(node, _)| *node).collect();
-            next.sort_unstable();
+            next.sort_rows();
             for node in next {
                 before[node] = Some(page);
                 if node == to {

@@ -10,6 +10,7 @@ use serde::Serialize;
 
 use super::week::{LookedPage, LookedWeek, Pages, page_of};
 use crate::records::{DocId, Level, mix};
+use crate::structures::CompactSort;
 use crate::tables::{EvidenceRow, MissingRow, Scan, Table as _, field};
 
 /// A cluster.
@@ -289,7 +290,7 @@ fn named(pages: &Pages, neighbour: DocId, evidence: LookedEvidence) -> LookedEvi
 /// The neighbours of some documents and what they have in common, as far as the table of evidence has them. The neighbours have no names yet.
 fn evidence(week: &LookedWeek<'_>, docs: &[DocId]) -> Result<BTreeMap<DocId, (DocId, LookedEvidence)>> {
     let mut docs: Vec<DocId> = docs.to_vec();
-    docs.sort_unstable();
+    docs.sort_rows();
     let mut found = BTreeMap::new();
     for of_shard in docs.chunk_by(|a, b| a.shard() == b.shard()) {
         let Some(rows) = week.of_shard(EvidenceRow::NAME, of_shard[0].shard()) else { continue };

@@ -19,6 +19,7 @@ use super::week::{LookedPage, LookedWeek, page_of};
 use crate::features::{Fingerprinter, PageFacts, Sketch, equal_features};
 use crate::records::DocId;
 use crate::state::Coding;
+use crate::structures::CompactSort;
 
 /// Candidates whose sketches are in memory at a time.
 const AT_ONCE: usize = 1 << 16;
@@ -123,7 +124,7 @@ fn ranked(
     top: usize,
     of_all: bool,
 ) -> Result<Vec<(DocId, SketchComparison)>> {
-    docs.sort_unstable();
+    docs.sort_rows();
     let own = (query.sketch.supershingles.as_slice(), query.sketch.features.as_slice());
     let mut best: Vec<(DocId, SketchComparison)> = Vec::new();
     for some in docs.chunks(AT_ONCE) {
@@ -132,7 +133,7 @@ fn ranked(
         best.extend(sketches.docs.iter().enumerate().map(compare));
         // A posting can be of an earlier vector of the document.
         best.retain(|(_, sketch)| of_all || sketch.agreements > 0);
-        best.sort_by_key(|(doc, sketch)| (Reverse((sketch.features, sketch.agreements)), *doc));
+        best.sort_items_by_key(|(doc, sketch)| (Reverse((sketch.features, sketch.agreements)), *doc));
         best.truncate(top);
     }
     Ok(best)

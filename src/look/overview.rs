@@ -14,6 +14,7 @@ use crate::config::Reading;
 use crate::readers::Input;
 use crate::records::{DocId, Level};
 use crate::state::Results;
+use crate::structures::CompactSort;
 use crate::summary::{CurvePoint, StudySummary, Summary};
 use crate::tables::{AccuracyRow, AmountRow, ChangeRow, RetentionRow, RowGroups, Scan, SizeRow, Table as _, field};
 
@@ -284,7 +285,7 @@ fn grown(week: &LookedWeek<'_>) -> Result<Vec<WantedCluster>> {
         let (ids, before, after) = (ids?, before?, after?);
         let of_growth = (0..batch.num_rows()).filter(|row| events.value(*row) == "grow");
         grown.extend(of_growth.map(|row| (before.value(row) - after.value(row), ids.value(row), before.value(row))));
-        grown.sort_unstable();
+        grown.sort_rows();
         grown.truncate(SHOWN);
         Ok(())
     })?;
@@ -316,7 +317,7 @@ fn accuracy(week: &LookedWeek<'_>) -> Result<(Vec<RecallBand>, Vec<WantedCluster
         }
         Ok(())
     })?;
-    clusters.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
+    clusters.sort_items_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
     clusters.truncate(SHOWN);
     let pages = week.pages(clusters.iter().map(|(_, root)| *root))?;
     let of_id = |(similarity, root): (f64, DocId)| Some((pages.get(&root)?.cluster_id?, Why::Loosest(similarity)));

@@ -13,7 +13,7 @@ use crate::operators::scan::{VectorFiles, Vectors};
 use crate::operators::verify::read_features;
 use crate::records::{DocId, DocumentKey, KeyHash, Level, Week};
 use crate::state::{CommittedWeek, Earlier, Manifest, PostingRuns, Segment, Store, UrlLookup, WeekTables, WholeWeek};
-use crate::structures::Ownership;
+use crate::structures::{CompactSort, Ownership};
 use crate::tables::{ClusterRow, DocumentRow, FeatureRow, RowGroups, Scan, Table as _, field, maybe_text};
 use crate::text::canonical;
 
@@ -225,7 +225,7 @@ impl<'a> LookedWeek<'a> {
             members.extend(of_root.map(|(doc, _)| DocId::from_table(*doc)));
             Ok(())
         })?;
-        members.sort_unstable();
+        members.sort_rows();
         Ok(members)
     }
 

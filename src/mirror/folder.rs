@@ -22,6 +22,7 @@ use serde::{Deserialize, Serialize};
 use super::catalog::{FileContent, FileList};
 use crate::objects::Digest;
 use crate::state::{LOCK, MANIFEST, OWN as STORE_OWN, Store, replace};
+use crate::structures::CompactSort;
 
 /// The beginnings of the names of what a store's own folder has for this machine only: unfinished work and postings.
 const PRIVATE: [&str; 2] = ["work", "postings"];
@@ -223,7 +224,7 @@ impl MirrorFolder {
                 }
             }
         }
-        paths.sort_unstable();
+        paths.sort_items();
         Ok(paths)
     }
 }

@@ -36,6 +36,7 @@ use super::item::{Item, Reader, Reject, Unread};
 use super::rows::{PageFields, PageRow};
 use super::streams::{MemberStep, Members, Stored};
 use crate::config::{Columns, Reading};
+use crate::structures::CompactSort;
 
 /// The first bytes of a file; two zeros follow.
 pub const SIGNATURE: &[u8] = b"ARROW1";
@@ -88,7 +89,7 @@ impl ArrowReader {
         let Ok(Some(schema)) = schema else { return Ok(None) };
         let columns = columns(&schema, name, &reading.columns)?;
         let mut wanted: Vec<usize> = columns.all().filter_map(|path| schema.index_of(&path[0]).ok()).collect();
-        wanted.sort_unstable();
+        wanted.sort_rows();
         wanted.dedup();
         Ok(Some(ArrowReader {
             bytes,

@@ -10,6 +10,7 @@ use serde::Serialize;
 use super::{Column, Grid, Sheet, grouped, plural};
 use crate::records::Week;
 use crate::state::WeekTables;
+use crate::structures::CompactSort;
 use crate::summary::{OTHER_REASONS, Since};
 use crate::tables::{ChangeRow, ClusterRow, Scan, Table, field, maybe_text};
 use crate::text::printable;
@@ -101,7 +102,7 @@ pub fn changes(week: Week, tables: &WeekTables, last: &WeekTables, since: Since)
 fn keep_largest(rows: &mut Vec<Change>) {
     let key =
         |row: &Change| (std::cmp::Reverse(row.documents), row.cluster_id, row.event.clone(), row.other_cluster_id);
-    rows.sort_by_key(key);
+    rows.sort_items_by_key(key);
     rows.truncate(LISTED);
 }
 
@@ -132,7 +133,7 @@ pub(super) fn since(since: &Since, sheet: &mut Sheet) {
 fn reasons(missing: &BTreeMap<String, u64>) -> String {
     let mut named: Vec<(&String, u64)> = missing.iter().map(|(reason, count)| (reason, *count)).collect();
     // The counts may have a rest already; it stands last and is part of the new rest.
-    named.sort_by_key(|(reason, count)| (*reason == OTHER_REASONS, Reverse(*count)));
+    named.sort_items_by_key(|(reason, count)| (*reason == OTHER_REASONS, Reverse(*count)));
     let rest = named.split_off(named.iter().take(REASONS).take_while(|(reason, _)| *reason != OTHER_REASONS).count());
     let mut parts: Vec<String> =
         named.into_iter().map(|(reason, count)| format!("{} {}", grouped(count), printable(reason))).collect();

@@ -15,7 +15,7 @@ use super::sample::{Sample, sample_hash};
 use crate::operators::exchange::Context;
 use crate::operators::scan::Vectors;
 use crate::records::{DocId, FeatureBits, mix};
-use crate::structures::ByKey;
+use crate::structures::{ByKey, CompactSort};
 
 /// Bits of the bitmap before the index.
 const BITS: u64 = 1 << 20;
@@ -128,7 +128,7 @@ pub fn representatives(probes: &[Probe], least: u32, most: usize) -> Vec<(usize,
         family.into_iter().take(most).map(move |number| (number, weight))
     };
     let mut chosen: Vec<(usize, f64)> = families.into_iter().flat_map(of_family).collect();
-    chosen.sort_unstable_by_key(|(number, _)| *number);
+    chosen.sort_rows_by_key(|(number, _)| *number);
     chosen
 }
 

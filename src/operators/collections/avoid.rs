@@ -11,6 +11,7 @@ use super::names::PageTexts;
 use super::prefixes::Prefixes;
 use crate::operators::exchange::Context;
 use crate::records::DocId;
+use crate::structures::CompactSort;
 
 /// A prefix to avoid.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -73,7 +74,7 @@ pub fn avoid_list(
         !is_within
     });
     let mut principals: Vec<DocId> = all.iter().map(|(_, principal)| *principal).collect();
-    principals.sort_unstable();
+    principals.sort_rows();
     principals.dedup();
     let own = principals.into_iter().filter(|principal| member(*principal).is_some());
     let text = |principal| match collection_prefix(&texts.of(principal).url, prefixes, principal) {

@@ -25,7 +25,7 @@ use crate::operators::exchange::{
 };
 use crate::operators::output::cluster_sizes;
 use crate::records::{DocId, Edge, mix};
-use crate::structures::Ownership;
+use crate::structures::{CompactSort, Ownership};
 
 /// Records of a partition, at most: their sorting stays in the second-level cache.
 const MOST_RECORDS: u64 = 1 << 14;
@@ -135,7 +135,7 @@ pub fn members(
         move |partition: &Partition<'_, Part>, dealer: &mut Dealer<CollectionPage>| {
             parts.clear();
             partition.blocks(|block| parts.extend(block.records()))?;
-            parts.sort_unstable();
+            parts.sort_rows();
             for cluster in parts.chunk_by(|a, b| a.cluster == b.cluster) {
                 *ambiguous.borrow_mut() +=
                     grow_cluster(cluster, |page| dealer.deal(page.doc.owner(peers) as u64, page));
@@ -150,7 +150,7 @@ pub fn members(
     };
     by_key(cx, "Members", cut, cx.spill_buffer(), open, find, take)?;
     let mut pages = found.take();
-    pages.sort_unstable();
+    pages.sort_rows();
     let ambiguous = *ambiguous.borrow();
     Ok(Members { pages, ambiguous })
 }

@@ -5,7 +5,7 @@ use arrow_array::{Int64Array, StringArray};
 
 use crate::records::DocId;
 use crate::state::History;
-use crate::structures::{ByKey, Ownership};
+use crate::structures::{ByKey, CompactSort, Ownership};
 use crate::tables::{DocumentRow, Scan, Table, field};
 
 /// The texts of a page.
@@ -29,7 +29,7 @@ impl PageTexts {
     /// # Errors
     /// If a file cannot be read (names it), or the week lacks one of the pages.
     pub fn read(history: &History, number: usize, owned: &Ownership, mut wanted: Vec<DocId>) -> Result<PageTexts> {
-        wanted.sort_unstable();
+        wanted.sort_rows();
         wanted.dedup();
         let tables = history.tables(number);
         let mut texts: ByKey<u64, PageText> = ByKey::default();

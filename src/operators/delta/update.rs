@@ -54,7 +54,7 @@ use crate::operators::exchange::{BlockOf, Context, LocalAnswers, all_to_all, blo
 use crate::operators::scan::VectorRoots;
 use crate::records::DocId;
 use crate::state::PostingRuns;
-use crate::structures::{ByKey, DocFilter};
+use crate::structures::{ByKey, CompactSort, DocFilter};
 use crate::watch::Stage;
 
 /// What a delta did at one worker.
@@ -229,7 +229,7 @@ impl SliceStep<'_> {
     ) -> Result<DocSet> {
         let (delta, watch) = (self.delta, &cx.watch().clone());
         let mut replies: Vec<HolderReply> = blocks(all_to_all(cx, key_groups.replies(cx, watch))?);
-        replies.sort_unstable();
+        replies.sort_rows();
         let mut by_own_keys = Vec::new();
         for of_doc in replies.chunk_by(|a, b| a.retracted == b.retracted) {
             let holder = |reply: &HolderReply| RemainingHolder { doc: reply.holder, slot: reply.slot as u32 };

@@ -16,6 +16,7 @@ use super::all_to_all::exchange_blocks;
 use super::block::Block;
 use super::context::Context;
 use super::rows::{RowDealer, rows_of};
+use crate::structures::CompactSort;
 
 impl Context {
     /// Returns the items of all workers, in the order of the workers, at every worker of every
@@ -59,7 +60,7 @@ impl Context {
     /// If a worker of this process failed.
     pub fn sorted<T: Serialize + DeserializeOwned + Ord>(&mut self, items: Vec<T>) -> Result<Vec<T>> {
         let mut gathered = self.concat(items)?;
-        gathered.sort_unstable();
+        gathered.sort_items();
         Ok(gathered)
     }
 

@@ -21,7 +21,7 @@ use crate::kernels::BitSet;
 use crate::operators::exchange::{BlockOf, Context, Dealer, Kept, Keyed, by_group};
 use crate::operators::paragraphs::{PageSets, ParagraphSource};
 use crate::records::DocId;
-use crate::structures::Ownership;
+use crate::structures::{CompactSort, Ownership};
 
 /// Paragraphs for each word of their filter: about one in twenty others passes, and has no changed page in its group.
 const OF_WORD: usize = 4;
@@ -187,7 +187,7 @@ fn changed_holders<S: ParagraphSource>(
     if cx.any(is_too_many)? {
         return Ok(None);
     }
-    own.sort_unstable();
+    own.sort_rows();
     own.dedup();
     let all = cx.sorted(own)?;
     let mut filter = BitSet::new(vec![0; all.len().div_ceil(OF_WORD).next_power_of_two()], &[0]);

@@ -16,7 +16,7 @@ use crate::config::Bytes;
 use crate::operators::exchange::{BlockStream, rows_of, unary_frontier};
 use crate::plan::Plan;
 use crate::state::{Counts, Journal, Segment, sync_folder};
-use crate::structures::ExternalSort;
+use crate::structures::{CompactSort, ExternalSort};
 use crate::tables::{RejectRow, Table, Writer};
 use crate::watch::Watch;
 
@@ -114,7 +114,7 @@ fn commit_wave(plan: &Plan, journal: &mut Journal, wave: usize, pending: Pending
     ensure!(written == plan.peers(), "wave {wave} is incomplete: {written} of {} workers wrote it", plan.peers());
     journal.counts.add(&pending.counts);
     journal.segments.extend(pending.segments);
-    journal.segments.sort_unstable();
+    journal.segments.sort_rows();
     journal.waves = wave + 1;
     let mut writer: Writer<RejectRow> = Writer::create(&unfinished.table(RejectRow::NAME, &RejectRow::file(wave)))?;
     let mut rejects = pending.rejects.sorted()?;
@@ -152,7 +152,7 @@ pub fn check_rejects(plan: &Plan, journal: &Journal, end: bool) -> Result<()> {
         return check_unread(plan, journal);
     }
     let mut reasons: Vec<(&String, &u64)> = counts.rejects.iter().collect();
-    reasons.sort_by_key(|(_, count)| std::cmp::Reverse(**count));
+    reasons.sort_items_by_key(|(_, count)| std::cmp::Reverse(**count));
     let reasons: Vec<String> =
         reasons.iter().take(MOST_NAMED).map(|(reason, count)| format!("{count} x {reason}")).collect();
     let missing = [": no id", ": no url", ": no text"];

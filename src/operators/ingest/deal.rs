@@ -20,6 +20,7 @@ use timely::dataflow::Scope;
 use super::unread::UnreadPieces;
 use crate::operators::exchange::{BlockStream, RowDealer, rows_of, sink, source, unary};
 use crate::plan::{PieceOfInput, Plan};
+use crate::structures::CompactSort;
 use crate::watch::Watch;
 
 /// The time between two looks at what a process has left.
@@ -119,7 +120,7 @@ impl WaveDealer {
         // An empty file costs something, too.
         pieces.iter_mut().for_each(|(bytes, _)| *bytes = (*bytes).max(1));
         // The largest first; of equal ones, in the order of the plan.
-        pieces.sort_by_key(|(bytes, piece)| (*bytes, Reverse(*piece)));
+        pieces.sort_items_by_key(|(bytes, piece)| (*bytes, Reverse(*piece)));
         let bytes = pieces.iter().map(|(bytes, _)| bytes).sum();
         WaveDealer { pieces, bytes }
     }

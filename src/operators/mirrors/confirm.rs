@@ -16,7 +16,7 @@ use super::pairs::PairTable;
 use crate::operators::exchange::{BlockOf, Context, Dealer, Keyed, by_group};
 use crate::records::checksum;
 use crate::state::History;
-use crate::structures::Ownership;
+use crate::structures::{CompactSort, Ownership};
 use crate::tables::{ClusterRow, Scan, Table, field};
 
 /// What is compared of two paths: their last 1, 2, 3 and 4 arcs, and the whole path.
@@ -107,7 +107,7 @@ pub fn confirm(
 fn sorted_ends(pages: &[ClusterPage]) -> [Vec<u64>; MATCHES] {
     std::array::from_fn(|place| {
         let mut ends: Vec<u64> = pages.iter().map(|page| page.ends[place]).collect();
-        ends.sort_unstable();
+        ends.sort_rows();
         ends.dedup();
         ends
     })

@@ -12,7 +12,7 @@ use crate::operators::exchange::{Context, all_to_all};
 use crate::operators::host_pages::{PagesByHost, SINGLETONS, host_owner, pages_by_host};
 use crate::records::checksum;
 use crate::state::History;
-use crate::structures::{Ownership, Sums};
+use crate::structures::{CompactSort, Ownership, Sums};
 use crate::tables::{DocumentRow, Scan, Table, field};
 
 /// Some pages of a host in one cluster.
@@ -180,7 +180,7 @@ fn addresses_of_pages(
         let host = |[high, low]: [u64; 2]| u128::from(high) << 64 | u128::from(low);
         own.extend(block.records().iter().map(|record| (host(record.host), record.address)));
     }
-    own.sort_unstable();
+    own.sort_rows();
     own.dedup();
     Ok(own)
 }
@@ -217,7 +217,7 @@ impl AddressList {
         let pairs =
             of_host.into_iter().flat_map(|(host, addresses)| addresses.into_iter().map(move |address| (host, address)));
         let mut pairs: Vec<(u128, u64)> = pairs.collect();
-        pairs.sort_unstable();
+        pairs.sort_rows();
         pairs.dedup();
         Ok(AddressList(pairs))
     }

@@ -12,7 +12,7 @@ use super::pairs::PairTable;
 use crate::operators::exchange::{BlockOf, Context, Dealer, Keyed, by_group};
 use crate::records::DocId;
 use crate::state::History;
-use crate::structures::Ownership;
+use crate::structures::{CompactSort, Ownership};
 use crate::tables::{ClusterRow, Scan, Table, field};
 
 /// A page that its host has in common with a mirror of the host.
@@ -97,6 +97,6 @@ pub fn mirrored(
     };
     by_group(cx, "Mirrored", pages, each, take)?;
     let mut found = found.take();
-    found.sort_unstable();
+    found.sort_rows();
     Ok(found)
 }

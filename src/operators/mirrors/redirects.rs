@@ -14,7 +14,7 @@ use crate::operators::exchange::{Context, all_to_all};
 use crate::operators::host_pages::host_owner;
 use crate::records::checksum;
 use crate::state::History;
-use crate::structures::Sums;
+use crate::structures::{CompactSort, Sums};
 use crate::tables::{RedirectRow, Scan, Table, field};
 use crate::text::canonical;
 
@@ -96,7 +96,7 @@ pub fn redirected_hosts(
     let text = |hash: [u64; 2]| names.get(&hash).cloned().unwrap_or_default();
     let host = |(host, target, urls, pages)| RedirectedHost { host: text(host), target: text(target), urls, pages };
     let mut hosts: Vec<RedirectedHost> = found.into_iter().map(host).collect();
-    hosts.sort_unstable();
+    hosts.sort_items();
     Ok(hosts)
 }
 

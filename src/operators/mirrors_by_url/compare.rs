@@ -25,6 +25,7 @@ use crate::config::Unfetched;
 use crate::features::equal_features;
 use crate::operators::exchange::{Answerer, Asked, Asker, BlockOf, Context, Dealer, Keyed, ask, by_group};
 use crate::records::{FeatureBits, fold};
+use crate::structures::CompactSort;
 
 /// How pairs are tested.
 #[derive(Clone, Copy, Debug)]
@@ -158,7 +159,7 @@ pub fn compare(cx: &mut Context, listed: &ListedPairs, pages: TestPages, rules: 
         let paths = paths.chain([text_hash("/")]);
         asked.extend(paths.flat_map(|path| [a, b].map(|host| UrlName { host: listed.hosts[host].hash, path })));
     }
-    asked.sort_unstable();
+    asked.sort_rows();
     asked.dedup();
     let answers = look_up(cx, &pages, &asked)?;
     let known = KnownUrls { asked, answers };
@@ -241,7 +242,7 @@ impl KnownUrls {
             let is_new = |path: &u64| tests.iter().all(|(_, tested)| tested != path);
             let mut paths: Vec<u64> = host.sample.iter().map(|(path, _)| *path).filter(is_new).collect();
             let has_page = |path: u64| self.of(UrlName { host: host.hash, path }).is_some_and(|of| of.kind == PAGE);
-            paths.sort_by_key(|path| !has_page(*path));
+            paths.sort_items_by_key(|path| !has_page(*path));
             tests.extend(paths.into_iter().take(most).map(|path| (from_second, path)));
         }
         tests

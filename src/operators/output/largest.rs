@@ -14,7 +14,7 @@ use crate::operators::exchange::Context;
 use crate::operators::scan::own_segments;
 use crate::records::{DocId, Level};
 use crate::state::{Journal, Unfinished};
-use crate::structures::{Ownership, SparseDocs};
+use crate::structures::{CompactSort, Ownership, SparseDocs};
 use crate::tables::{DocumentRow, LargestRow, Names, Scan, Table, field};
 
 /// Clusters of each level in the table.
@@ -53,7 +53,7 @@ fn choose(cx: &mut Context, levels: &[LevelClusters]) -> Result<Vec<RankedCluste
         let of_level = clusters.sizes.own_clusters();
         let mut of_level: Vec<RankedCluster> =
             of_level.map(|(root, members)| (level, u64::MAX - members, root.to_table())).collect();
-        of_level.sort_unstable();
+        of_level.sort_rows();
         own.extend(of_level.into_iter().take(SHOWN));
     }
     let all = cx.sorted(own)?;

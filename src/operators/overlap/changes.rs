@@ -13,7 +13,7 @@ use bytemuck::{Pod, Zeroable};
 use super::copies::Copies;
 use crate::operators::exchange::{Context, all_to_all};
 use crate::records::{DocId, Key};
-use crate::structures::Ownership;
+use crate::structures::{CompactSort, Ownership};
 
 /// The texts of the own pages of a week, by page; and the centre of each.
 pub struct CentresOfWeek<'a> {
@@ -110,7 +110,7 @@ pub fn text_changes(
     let blocks = all_to_all(cx, dealer)?;
     let mut records: Vec<CentreOfText> = blocks.iter().flat_map(|block| block.records()).copied().collect();
     drop(blocks);
-    records.sort_unstable();
+    records.sort_rows();
     let mut dealer = cx.dealer();
     let mut differing = 0;
     for of_text in records.chunk_by(|a, b| a.text == b.text) {

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use super::units::{Units, hash_of};
 use crate::operators::exchange::{Context, send_rows};
 use crate::records::{DocId, KeyHash};
-use crate::structures::Ownership;
+use crate::structures::{CompactSort, Ownership};
 
 /// The pages of one host at one worker.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -72,7 +72,7 @@ pub(super) fn number_hosts(
         hosts.into_values().map(|host| (shard_of(&host.name) as usize % peers, PagesOfHost { from: index, ..host }));
     let mut received = send_rows(cx, sent.collect())?;
     // By shard and name; then by cx.
-    received.sort_unstable_by(|a, b| (shard_of(&a.name), a).cmp(&(shard_of(&b.name), b)));
+    received.sort_items_by(|a, b| (shard_of(&a.name), a).cmp(&(shard_of(&b.name), b)));
     let mut own_rows: Vec<(u32, u64)> = Vec::new();
     for of_shard in received.chunk_by(|a, b| shard_of(&a.name) == shard_of(&b.name)) {
         let names = of_shard.chunk_by(|a, b| a.name == b.name).count();
@@ -87,7 +87,7 @@ pub(super) fn number_hosts(
     for (unit, parts) in received.chunk_by(|a, b| a.name == b.name).enumerate() {
         let host = hash_of(&parts[0].name);
         let mut machines: Vec<u64> = parts.iter().flat_map(|part| part.machines.iter().copied()).collect();
-        machines.sort_unstable();
+        machines.sort_rows();
         machines.dedup();
         units.pages[unit] = parts.iter().map(|part| part.docs).sum();
         units.first[unit] = DocId::from_table(parts.iter().map(|part| part.first).min().unwrap_or_default() as i64);

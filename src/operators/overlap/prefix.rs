@@ -26,7 +26,7 @@ use crate::operators::components::{OwnForest, edge};
 use crate::operators::exchange::{Context, Dealer, all_to_all, send_rows};
 use crate::operators::set_join::{FrequentColumn, RowPair, SetJoin, SetJoinStage, SetSource, TooManyPairs, set_join};
 use crate::records::{DocId, Edge};
-use crate::structures::{ExternalSort, Ownership, Sortable};
+use crate::structures::{CompactSort, ExternalSort, Ownership, Sortable};
 use crate::watch::Watch;
 
 /// Bytes of a pair in flight, in all of its forms.
@@ -137,7 +137,7 @@ pub fn prefix_pairs<S: SetSource + Clone + 'static>(
     let collections = std::mem::take(&mut found.collections).into_iter();
     let collections = collections.map(|collection| (collection.family.owner(peers), collection)).collect();
     found.collections = send_rows(cx, collections)?;
-    found.collections.sort_unstable();
+    found.collections.sort_items();
     let expansion = Expansion { members: &members, most: (cx.memory() / IN_FLIGHT).max(1), watch: &watch };
     let mut rows = rows.sorted()?;
     expansion.of_two_rows(cx, tables, || rows.record())?;
@@ -209,7 +209,7 @@ impl RowMembers {
         }
         let blocks = all_to_all(cx, dealer)?;
         let mut members: Vec<Member> = blocks.iter().flat_map(|block| block.records()).copied().collect();
-        members.sort_unstable();
+        members.sort_rows();
         let starts = (0..=joined.rows.len()).map(|row| members.partition_point(|member| (member.row as usize) < row));
         let starts = starts.collect();
         Ok(RowMembers { starts, members })

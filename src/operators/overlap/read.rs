@@ -8,7 +8,7 @@ use super::units::{Units, hash_of};
 use crate::operators::exchange::Context;
 use crate::records::DocId;
 use crate::state::History;
-use crate::structures::Ownership;
+use crate::structures::{CompactSort, Ownership};
 use crate::tables::{ChunkRow, DocumentRow, Scan, Table, field};
 
 /// The own pages of the last week as units, and the hash of the text of each.
@@ -26,7 +26,7 @@ pub fn pages(history: &History, owned: &Ownership) -> Result<(Units, Vec<(u128, 
             units.machines.extend(ip.map(|ip| (unit as u32, hash_of(ip))));
         }
     })?;
-    units.machines.sort_unstable();
+    units.machines.sort_rows();
     check(history, texts.iter().find(|(_, doc)| units.first[owned.index(*doc)] == DocId::NONE))?;
     Ok((units, texts))
 }

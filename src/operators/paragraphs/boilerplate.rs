@@ -19,7 +19,7 @@ use super::page_sets::PageSets;
 use super::source::ParagraphSource;
 use crate::operators::exchange::{BlockOf, Context, Dealer, Keyed, by_group};
 use crate::records::DocId;
-use crate::structures::Ownership;
+use crate::structures::{CompactSort, Ownership};
 
 /// A paragraph of enough pages, at the owner of its example.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -129,9 +129,9 @@ pub fn boilerplate<S: ParagraphSource>(
     };
     by_group(cx, "Boilerplate", records, group, take)?;
     let mut found = found.take();
-    found.paragraphs.sort_unstable_by_key(|repeated| (repeated.doc, repeated.paragraph));
+    found.paragraphs.sort_rows_by_key(|repeated| (repeated.doc, repeated.paragraph));
     find_places(source, &mut found.paragraphs)?;
-    found.paragraphs.sort_unstable();
+    found.paragraphs.sort_rows();
     Ok(found)
 }
 

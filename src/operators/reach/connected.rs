@@ -22,7 +22,7 @@ use super::out_links::{LinkArrays, OpenLinks, OutLinks, PageLink};
 use crate::kernels::memory::{SIDE_BY_SIDE, preload};
 use crate::operators::exchange::{Context, Kept, all_to_all};
 use crate::records::DocId;
-use crate::structures::Ownership;
+use crate::structures::{CompactSort, Ownership};
 
 /// The pages of which one is taken for a page of the core.
 const CANDIDATES: usize = 20;
@@ -225,7 +225,7 @@ impl TurnedLinks {
         }
         let own = own.into_iter().map(|(others, all, doc)| (others.0, all.0, doc)).collect();
         let mut all = cx.sorted(own)?;
-        all.sort_unstable_by_key(|(others, all, doc)| (Reverse(*others), Reverse(*all), *doc));
+        all.sort_rows_by_key(|(others, all, doc)| (Reverse(*others), Reverse(*all), *doc));
         all.truncate(CANDIDATES);
         let seed = |(others, all, doc): (u32, u32, DocId)| Seed {
             doc,

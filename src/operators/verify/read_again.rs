@@ -12,6 +12,7 @@ use crate::features::Fingerprinter;
 use crate::operators::exchange::{Context, all_to_all};
 use crate::readers::Input;
 use crate::records::DocumentKey;
+use crate::structures::CompactSort;
 use crate::watch::Watch;
 
 /// What is read again, and how.
@@ -46,14 +47,14 @@ pub fn read_again(cx: &mut Context, again: ReadAgain<'_>, places: Vec<PagePlace>
     }
     let mut wanted: Vec<PagePlace> = Vec::new();
     all_to_all(cx, dealer)?.iter().for_each(|block| wanted.extend_from_slice(block.records()));
-    wanted.sort_unstable();
+    wanted.sort_rows();
     Ok(FilesAgain::new(documents, inputs.to_vec(), reading.clone(), fingerprinter, wanted, kept, if_missing))
 }
 
 /// Which worker reads each input: the largest first, each by the worker with the fewest bytes so far.
 fn readers_of(inputs: &[Input], peers: usize) -> Vec<usize> {
     let mut by_size: Vec<usize> = (0..inputs.len()).collect();
-    by_size.sort_by_key(|number| (Reverse(inputs[*number].bytes), *number));
+    by_size.sort_items_by_key(|number| (Reverse(inputs[*number].bytes), *number));
     let (mut loads, mut readers) = (vec![0u64; peers], vec![0; inputs.len()]);
     for number in by_size {
         let least = (0..peers).min_by_key(|peer| loads[*peer]).unwrap_or(0);

@@ -16,7 +16,7 @@ use crate::operators::exchange::{Context, LocalAnswers, all_to_all, lookup};
 use crate::operators::scan::VectorRoots;
 use crate::operators::set_join::{Chains, Nearest};
 use crate::records::DocId;
-use crate::structures::Ownership;
+use crate::structures::{CompactSort, Ownership};
 
 /// The clusters after verification, of own documents by number.
 #[derive(Debug, Default)]
@@ -127,7 +127,7 @@ fn first_of_parted(cx: &mut Context, parted: Vec<Parted>) -> Result<Vec<Parted>>
     }
     let mut received: Vec<Parted> = Vec::new();
     all_to_all(cx, dealer)?.iter().for_each(|block| received.extend_from_slice(block.records()));
-    received.sort_unstable();
+    received.sort_rows();
     let mut dealer = cx.dealer();
     for of_cluster in received.chunk_by(|a, b| (a.first, a.root) == (b.first, b.root)) {
         for node in of_cluster {

@@ -26,6 +26,7 @@ use crate::readers::input::{Format, Input, Location};
 use crate::readers::streams::{MemberStep, Members, Stored};
 use crate::readers::url_list::UrlFile;
 use crate::readers::{failed, jsonl, sniff, wacz};
+use crate::structures::CompactSort;
 
 /// Stored bytes of a file that are read to recognise its format.
 const FIRST: u64 = 1 << 20;
@@ -109,7 +110,7 @@ pub fn list_with_pipes(items: &[String], reading: &Reading, pipes: Pipes<'_>) ->
         left_out.add(kind, &input.name);
     }
     inputs.extend(of_folders.into_iter().map(|(input, _)| input));
-    inputs.sort_by(|a, b| a.name.cmp(&b.name));
+    inputs.sort_items_by(|a, b| a.name.cmp(&b.name));
     let mut seen = HashSet::new();
     inputs.retain(|input| seen.insert(unique_place(&input.place)));
     let is_not_utf8 = |input: &&Input| match &input.place {
@@ -138,7 +139,7 @@ pub fn url_files(items: &[String]) -> anyhow::Result<Vec<UrlFile>> {
     let files = search.files.into_iter().filter(is_list);
     let mut files: Vec<UrlFile> =
         files.map(|FoundInput { name, bytes, place, .. }| UrlFile { name, bytes, place }).collect();
-    files.sort_by(|a, b| a.name.cmp(&b.name));
+    files.sort_items_by(|a, b| a.name.cmp(&b.name));
     let mut seen = HashSet::new();
     files.retain(|file| seen.insert(unique_place(&file.place)));
     Ok(files)

@@ -4,6 +4,8 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::fmt;
 
+use crate::structures::CompactSort;
+
 /// Kinds that are named.
 const NAMED: usize = 6;
 
@@ -47,7 +49,7 @@ impl LeftOut {
 impl fmt::Display for LeftOut {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut kinds: Vec<(&String, &CountedKind)> = self.0.iter().collect();
-        kinds.sort_by_key(|(_, counted)| Reverse(counted.count));
+        kinds.sort_items_by_key(|(_, counted)| Reverse(counted.count));
         for (place, (kind, CountedKind { count, first })) in kinds.iter().take(NAMED).enumerate() {
             let separator = if place == 0 { "" } else { ", " };
             let others = if *count == 1 { "" } else { " and others" };

@@ -13,6 +13,7 @@ use std::os::unix::fs::FileExt as _;
 
 use super::packing;
 use crate::readers::input::Packing;
+use crate::structures::CompactSort;
 
 /// An entry of a zip file.
 #[derive(Debug, PartialEq)]
@@ -84,7 +85,7 @@ pub fn read(file: &File) -> io::Result<Result<Vec<Entry>, &'static str>> {
         entry.start += (LOCAL + usize::from(u16_at(&header, 26)) + usize::from(u16_at(&header, 28))) as u64;
     }
     let mut ranges: Vec<(u64, u64)> = entries.iter().map(|entry| (entry.start, entry.packed)).collect();
-    ranges.sort_unstable();
+    ranges.sort_rows();
     let overlap = |pair: &[(u64, u64)]| pair[0].0.checked_add(pair[0].1).is_none_or(|end| end > pair[1].0);
     if ranges.windows(2).any(overlap) {
         return Ok(Err("zip: entries overlap"));

@@ -14,6 +14,7 @@ use anyhow::{Context, Result, ensure};
 use crate::config::Method;
 use crate::state::store::{Store, commit_of};
 use crate::state::weeks::Manifest;
+use crate::structures::CompactSort;
 
 /// The results of one name, while they are made.
 #[derive(Clone, Debug)]
@@ -79,7 +80,7 @@ impl Results {
         }
         let name = folder.display();
         ensure!(!files.is_empty(), "{name} was replaced by another run meanwhile: give the command again");
-        files.sort();
+        files.sort_items();
         Ok(files)
     }
 

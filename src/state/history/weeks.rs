@@ -11,6 +11,7 @@ use crate::config::Method;
 use crate::records::{DocId, Week};
 use crate::state::store::Store;
 use crate::state::weeks::{CommittedWeek, Earlier, KeptFiles, Manifest, Segment, WeekFiles, WeekTables};
+use crate::structures::CompactSort;
 use crate::tables::RowGroups;
 
 /// Committed weeks of a store, in order and without a gap. Most jobs need at least one of them.
@@ -199,7 +200,7 @@ fn segments(
         "the week.json in {} is damaged: it lists a shard that the store does not have",
         store.records(committed).display()
     );
-    segments.sort_unstable();
+    segments.sort_rows();
     Ok((segments, whole.files, whole.kept))
 }
 

@@ -15,6 +15,7 @@ use crate::state::indexes::UrlRunRow;
 use crate::state::weeks::{
     CommittedWeek, Earlier, Manifest, RemovedWeeks, Unfinished, WeekTables, WholeWeek, shard_file,
 };
+use crate::structures::CompactSort;
 use crate::tables::{RowGroups, Table, UrlRow};
 
 /// How long the processes of a run may take to end after their supervisor was killed.
@@ -63,7 +64,7 @@ impl Store {
             let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
             entries.map(|entry| entry.path()).any(|path| path.join(JOURNAL).exists() || path.join(MANIFEST).exists())
         };
-        folders.sort_by_key(|folder| (!has_work(folder), *folder != self.work));
+        folders.sort_items_by_key(|folder| (!has_work(folder), *folder != self.work));
         for folder in folders.iter().skip(1) {
             std::fs::remove_dir_all(folder).with_context(|| format!("cannot remove {}", folder.display()))?;
         }

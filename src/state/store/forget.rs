@@ -14,6 +14,7 @@ use super::folders::{Store, WEEK, part_file, removed_folder};
 use crate::records::DocId;
 use crate::state::indexes::UrlRunRow;
 use crate::state::weeks::{CommittedWeek, Manifest, Part, Piece, Unfinished, shard_file};
+use crate::structures::CompactSort;
 use crate::tables::{RowGroups, Scan, Table, UrlRow, Writer, copy_rows, field, name_pages, pack};
 
 /// The ids of deleted documents, by shard, ascending.
@@ -37,7 +38,7 @@ impl Store {
             docs.for_each(|doc| deleted.entry(doc.shard()).or_default().push(doc));
             Ok(())
         })?;
-        deleted.values_mut().for_each(|docs| docs.sort_unstable());
+        deleted.values_mut().for_each(|docs| docs.sort_rows());
         let commit = manifest.commits;
         for week in &mut manifest.weeks {
             if self.unfinished(week.week).folder != unfinished.folder {

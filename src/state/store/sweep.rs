@@ -11,6 +11,7 @@ use anyhow::{Context, Result};
 use super::folders::{SCRATCH, Store, commit_of, records_folder, removed_folder};
 use crate::records::Week;
 use crate::state::weeks::{Manifest, week_of};
+use crate::structures::CompactSort;
 use crate::tables::{LOG_FOLDER, RESULTS, WEEK_TABLES, result_tables};
 
 impl Store {
@@ -31,7 +32,7 @@ impl Store {
             self.list(&own_name.join(removed_folder(removed)), &mut files)?;
         }
         // Later weeks have rows in the files of earlier ones.
-        files.sort_unstable();
+        files.sort_items();
         files.dedup();
         for (results, commit) in &manifest.results {
             self.list(&own_name.join(results).join(format!("{commit:05}")), &mut files)?;
@@ -173,6 +174,6 @@ pub(super) fn folders(path: &Path) -> Result<Vec<PathBuf>> {
             folders.push(entry.path());
         }
     }
-    folders.sort_unstable();
+    folders.sort_items();
     Ok(folders)
 }

@@ -20,6 +20,7 @@ use super::folders::{SCRATCH, Store, removed_folder};
 use crate::records::Week;
 use crate::state::indexes::{UrlLookup, UrlRunRow};
 use crate::state::weeks::{Earlier, Manifest, RemovedWeeks, shard_file, week_of};
+use crate::structures::CompactSort;
 use crate::tables::{RowGroups, Scan, Table, UrlRow, Writer, name_pages, result_tables};
 
 /// What [`Store::vacuum`] removed from a store, or would remove.
@@ -112,7 +113,7 @@ impl Store {
                 }
             }
         }
-        abandoned.sort_unstable();
+        abandoned.sort_items();
         Ok(abandoned)
     }
 

@@ -13,6 +13,7 @@ use anyhow::{Context, Result};
 use super::folders::{Store, commit_of};
 use crate::state::durable::replace;
 use crate::state::weeks::Manifest;
+use crate::structures::CompactSort;
 use crate::tables::{WEEK_TABLES, result_tables};
 
 /// The name of the file.
@@ -62,7 +63,7 @@ impl Store {
                     let pattern = |commit| format!("{table}/{}/nigh-{commit:05}-*.parquet", week.folder());
                     patterns.extend(commits.into_iter().map(pattern));
                 }
-                patterns.sort_unstable();
+                patterns.sort_items();
                 patterns.dedup();
             }
         }

@@ -24,6 +24,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::records::Week;
 use crate::state::durable::replace;
+use crate::structures::CompactSort;
 
 /// The content of `journal.json`, and once the week is committed the field `journal` of `week.json`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -198,7 +199,7 @@ impl Counts {
         let of = |name: &String| self.unread.get(name).copied().unwrap_or(0);
         let mut files: Vec<(&str, u64, bool)> =
             names.into_iter().map(|name| (name.as_str(), of(name), self.ends_early.contains(name))).collect();
-        files.sort_by_key(|(_, bytes, _)| std::cmp::Reverse(*bytes));
+        files.sort_items_by_key(|(_, bytes, _)| std::cmp::Reverse(*bytes));
         files
     }
 

@@ -34,6 +34,7 @@ use super::tables::{KEPT_TABLES, KeptFiles, Part, Piece, WeekFiles, WeekTables};
 use crate::config::Method;
 use crate::records::{Week, short_hash};
 use crate::state::durable::replace;
+use crate::structures::CompactSort;
 
 /// The version of the layout of a store, and of the meaning of its columns.
 pub const FORMAT: u32 = 9;
@@ -225,7 +226,7 @@ impl Manifest {
     pub fn put(&mut self, week: CommittedWeek) {
         self.weeks.retain(|other| other.week != week.week);
         self.weeks.push(week);
-        self.weeks.sort_by_key(|week| week.week);
+        self.weeks.sort_items_by_key(|week| week.week);
     }
 
     /// The identity of the last week; empty if there is none.

@@ -7,12 +7,12 @@
 //!
 //! This folder holds the only `unsafe` code of the crate: calls of functions compiled for instructions that not every
 //! machine has, loads, stores and gathers of vectors, memory that is written before it is read, calls of libdeflate
-//! (`inflate`), and advice to the system about memory (`memory`). **Holding a table is the proof that this machine has its
+//! (`inflate`), advice to the system about memory (`memory`), and rows that are moved as bytes (`width`). **Holding a table is the proof that this machine has its
 //! instructions**: tables are private, and [`available`] returns only those that were detected.
 //!
 //! In reading order: `gf2` (polynomials and the constants of kernels), `rabin` (the polynomials of a method), `scalar` (the definition), `alphabet` (which
 //! characters make words), `avx512`, then `narrow` with its instruction sets `avx2` and `pmull`, `markup`, `joined`,
-//! `places` (the bit set), `inflate`, `memory`; `twin` tests every level against scalar.
+//! `places` (the bit set), `inflate`, `memory`, `width` (sorts); `twin` tests every level against scalar.
 //!
 //! ```
 //! use nigh_kernels::kernels::chosen;
@@ -44,6 +44,7 @@ mod rabin;
 mod scalar;
 #[cfg(test)]
 mod twin;
+pub(crate) mod width;
 
 use std::sync::OnceLock;
 

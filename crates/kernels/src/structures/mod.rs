@@ -15,6 +15,7 @@
 //! - [`doc_filter`]: a Bloom-style filter for documents;
 //! - [`word_set`]: a set of hashes that is filled and asked many times;
 //! - [`text_list`]: many short texts in one buffer;
+//! - [`order`]: sorts with little code;
 //! - [`external_sort`]: records in order, in bounded memory.
 
 pub mod bit_columns;
@@ -25,6 +26,7 @@ pub mod group_by_key;
 pub mod hashing;
 pub mod key_counts;
 pub mod numbering;
+pub mod order;
 pub mod ownership;
 pub mod rank_bitmap;
 pub mod seen_twice;
@@ -41,6 +43,7 @@ pub use self::hashing::ByKey;
 pub use self::hashing::DocHasher;
 pub use self::key_counts::Sums;
 pub use self::numbering::{Numbering, OwnNumbers};
+pub use self::order::CompactSort;
 pub use self::ownership::Ownership;
 pub use self::rank_bitmap::RankBitmap;
 pub use self::seen_twice::Counters;

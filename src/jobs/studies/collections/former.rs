@@ -13,6 +13,7 @@ use crate::config::{Collections, Study};
 use crate::operators::collections::{AvoidPrefix, Judgement, directory_texts};
 use crate::records::Week;
 use crate::state::{Results, Store};
+use crate::structures::CompactSort;
 use crate::summary::{CollectionsSummary, StudySummary};
 use crate::tables::{AvoidRow, JudgedRow, Scan, Table, field};
 
@@ -165,7 +166,7 @@ pub(super) fn joined(mut now: Vec<AvoidPrefix>, week: Week, former: &FormerList,
     // With the directories around them.
     let dropped: HashSet<&str> = dropped.flat_map(|(listed, _)| directory_texts(&listed.of.prefix)).collect();
     now.retain(|of| !dropped.contains(of.prefix.as_str()));
-    now.sort_by(|a, b| (Reverse(a.copies), &a.prefix).cmp(&(Reverse(b.copies), &b.prefix)));
+    now.sort_items_by(|a, b| (Reverse(a.copies), &a.prefix).cmp(&(Reverse(b.copies), &b.prefix)));
     for of in now {
         let is_avoided = directory_texts(&of.principal).any(|directory| all.contains_key(directory));
         if is_avoided || principals.contains(&of.prefix) {

@@ -16,7 +16,7 @@ use crate::operators::exchange::Context;
 use crate::records::DocId;
 use crate::state::replace;
 use crate::stats::ratio;
-use crate::structures::Ownership;
+use crate::structures::{CompactSort, Ownership};
 use crate::summary::{
     CollectionsSummary, CrawlSavings, LargestCollections, PUBLISHED_LARGEST, PUBLISHED_SAVINGS, REPLICAS, SimilarCount,
     replica_class,
@@ -154,7 +154,7 @@ impl CollectionWriter<'_> {
                 largest.push((rank, page.doc));
             }
         }
-        largest.sort_unstable();
+        largest.sort_rows();
         largest.truncate(LARGEST);
         let own = largest.into_iter().map(|(rank, entry)| {
             let text = self.texts.of(entry);

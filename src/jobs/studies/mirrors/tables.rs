@@ -10,6 +10,7 @@ use crate::jobs::studies::plan::StudyPlan;
 use crate::operators::mirrors::{HostName, MirrorStage, RedirectedHost};
 use crate::records::Week;
 use crate::stats::{ChangeAmounts, ratio};
+use crate::structures::CompactSort;
 use crate::summary::{MirrorCounts, MirrorsSummary, PUBLISHED_MIRRORED, PUBLISHED_MIRRORS, WeekOfMirrors};
 use crate::tables::{
     MirrorChangeRow, MirrorClassRow, MirrorGroupRow, MirrorLagRow, MirrorPairRow, MirrorSizeRow, MirrorSpanRow,
@@ -34,7 +35,7 @@ impl MirrorWriter<'_> {
         let (mut pair_rows, mut groups) = (Vec::new(), Vec::new());
         for (number, (week, pairs)) in self.dated().enumerate() {
             let mut rows = self.pair_rows(week, number as u64, pairs);
-            rows.sort_by(|a, b| (&a.host_a, &a.host_b).cmp(&(&b.host_a, &b.host_b)));
+            rows.sort_items_by(|a, b| (&a.host_a, &a.host_b).cmp(&(&b.host_a, &b.host_b)));
             pair_rows.push(rows);
             groups.push(group_rows(week, pairs));
         }
@@ -123,7 +124,7 @@ impl MirrorWriter<'_> {
                 changes: *changes as i64,
             });
         }
-        rows.sort_by(|a, b| {
+        rows.sort_items_by(|a, b| {
             (&a.host, &a.copy, a.weeks.is_none(), a.weeks).cmp(&(&b.host, &b.copy, b.weeks.is_none(), b.weeks))
         });
         rows
@@ -302,7 +303,7 @@ fn group_rows(week: Week, pairs: &WeekOfPairs) -> Vec<MirrorGroupRow> {
             Some((pairs.name(*preferred), hosts))
         })
         .collect();
-    groups.sort();
+    groups.sort_items();
     let mut rows = Vec::new();
     for (number, (preferred, hosts)) in groups.into_iter().enumerate() {
         let from = rows.len();
@@ -314,7 +315,7 @@ fn group_rows(week: Week, pairs: &WeekOfPairs) -> Vec<MirrorGroupRow> {
             preferred: pairs.name(*host) == preferred,
             addresses: listed(*host).addresses.into(),
         }));
-        rows[from..].sort_by(|a, b| a.host.cmp(&b.host));
+        rows[from..].sort_items_by(|a, b| a.host.cmp(&b.host));
     }
     rows
 }

@@ -22,7 +22,7 @@ use crate::operators::mirrors::{HostName, ListedHost, PageOfPlace, PairTable, Sh
 use crate::operators::mirrors_by_url::{ListedPairs, TestedPair};
 use crate::records::DocId;
 use crate::state::{PastWeek, Results, Store};
-use crate::structures::Ownership;
+use crate::structures::{CompactSort, Ownership};
 use crate::summary::{MirrorWays, StudySummary};
 use crate::tables::{ClusterRow, CollectionPageRow, CollectionRow, ComparedRow, MirrorPairRow, Scan, Table, field};
 
@@ -221,7 +221,7 @@ impl Comparison<'_> {
                 examples: examples(shared, &texts)?,
             });
         }
-        rows.sort_by(|a, b| (&a.prefixes, &a.hosts).cmp(&(&b.prefixes, &b.hosts)));
+        rows.sort_items_by(|a, b| (&a.prefixes, &a.hosts).cmp(&(&b.prefixes, &b.hosts)));
         Ok(rows)
     }
 
@@ -284,7 +284,7 @@ fn examples(shared: Option<SharedPages>, texts: &BTreeMap<DocId, String>) -> Res
 
 /// Two names in their order.
 fn sorted(mut pair: Pair) -> Pair {
-    pair.sort();
+    pair.sort_items();
     pair
 }
 

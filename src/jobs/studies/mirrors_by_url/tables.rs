@@ -11,7 +11,7 @@ use crate::operators::mirrors_by_url::{
     ListedHost, ListedPair, ListedPairs, MirrorLevel, Outcome, PathTest, TestRules, TestedPair, UrlCounts, UrlStage,
 };
 use crate::stats::ratio;
-use crate::structures::UnionFind;
+use crate::structures::{CompactSort, UnionFind};
 use crate::summary::{MirrorsByUrlSummary, PUBLISHED_URLS, UrlLevelCount};
 use crate::tables::{CandidateRow, PathTestRow, ProbeRow, RankingRow, UrlDomainRow, UrlGroupRow, UrlLevelRow};
 use crate::text::domain;
@@ -181,7 +181,7 @@ impl UrlMirrorWriter<'_> {
                 _ => continue,
             };
             let mut domains = self.names(pair).map(top_level);
-            domains.sort_unstable();
+            domains.sort_rows();
             if domains[0] != domains[1] {
                 *counts.entry((group, domains)).or_default() += 1;
             }
@@ -189,7 +189,7 @@ impl UrlMirrorWriter<'_> {
         let mut sums: BTreeMap<&str, u64> = BTreeMap::new();
         counts.iter().for_each(|((group, _), pairs)| *sums.entry(group).or_default() += pairs);
         let mut rows: Vec<((&str, [&str; 2]), u64)> = counts.into_iter().collect();
-        rows.sort_by_key(|((group, domains), pairs)| (*group, Reverse(*pairs), *domains));
+        rows.sort_items_by_key(|((group, domains), pairs)| (*group, Reverse(*pairs), *domains));
         let row = |((group, domains), pairs): ((&'static str, [&str; 2]), u64)| UrlDomainRow {
             group,
             domains: domains.map(str::to_owned),
@@ -217,10 +217,10 @@ impl UrlMirrorWriter<'_> {
                 Some((preferred, group))
             })
             .collect();
-        groups.sort_by_key(|(preferred, _)| name(*preferred));
+        groups.sort_items_by_key(|(preferred, _)| name(*preferred));
         let mut rows = Vec::new();
         for (number, (preferred, mut group)) in groups.into_iter().enumerate() {
-            group.sort_by_key(|host| name(*host));
+            group.sort_items_by_key(|host| name(*host));
             rows.extend(group.into_iter().map(|host| UrlGroupRow {
                 group: number as i64 + 1,
                 host: name(host).to_owned(),

@@ -27,7 +27,7 @@ use crate::operators::overlap::{
 };
 use crate::operators::set_join::{Requirement, SetJoinStage, TooManyPairs};
 use crate::records::{DocId, Edge};
-use crate::structures::{ByKey, Ownership, Sums};
+use crate::structures::{ByKey, CompactSort, Ownership, Sums};
 use crate::summary::{ChunkingSummary, LargestGroup, OverlapSummary, replica_class};
 use crate::watch::Stage;
 
@@ -78,7 +78,7 @@ pub fn overlap(cx: &mut Context, plan: &StudyPlan, job: &Overlap) -> Result<Opti
     writer.write_collections(collections)?;
     writer.write_components(components)?;
     let mut first: Vec<DocId> = found.iter().flat_map(|(_, largest)| largest.iter().map(|group| group.first)).collect();
-    first.sort_unstable();
+    first.sort_rows();
     first.dedup();
     let names = page_names(cx, &plan.history, &parts.owned, &first)?;
     let summary = |((chunking, threshold), (counts, largest)): ((Chunking, u32), &(Counts, Vec<Group>))| {

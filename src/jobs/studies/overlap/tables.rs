@@ -10,7 +10,7 @@ use crate::jobs::studies::plan::StudyPlan;
 use crate::jobs::studies::shards::ShardFiles;
 use crate::operators::overlap::{Collection, FamilyMember, UnitPair, Units};
 use crate::records::DocId;
-use crate::structures::{ByKey, Ownership, Sorted};
+use crate::structures::{ByKey, CompactSort, Ownership, Sorted};
 use crate::summary::{ChunkingSummary, OVERLAP_REASONS, REPLICAS, ReasonCount};
 use crate::tables::{
     ComponentRow, FamilyChunkRow, FamilyRow, HostOverlapRow, MostRow, OverlapRow, ReasonRow, ReplicaRow, SavingRow,
@@ -58,7 +58,7 @@ impl OverlapWriter<'_> {
                     HostOverlapRow { chunking: chunking(&pair), host_a, host_b, shared, containment_a, containment_b };
                 rows.push((pair.a.shard(), pair.chunking, row));
             }
-            rows.sort_unstable_by(|(a_shard, a_chunking, a), (b_shard, b_chunking, b)| {
+            rows.sort_items_by(|(a_shard, a_chunking, a), (b_shard, b_chunking, b)| {
                 (a_shard, a_chunking, &a.host_a, &a.host_b).cmp(&(b_shard, b_chunking, &b.host_a, &b.host_b))
             });
             rows.into_iter().try_for_each(|(shard, _, row)| of_hosts.push(shard, row))?;
@@ -69,7 +69,7 @@ impl OverlapWriter<'_> {
 
     /// Writes the families of own shards.
     pub(super) fn write_families(&self, mut families: Vec<(usize, FamilyMember)>) -> Result<()> {
-        families.sort_unstable_by_key(|(number, member)| (member.unit.shard(), *number, member.family, member.unit));
+        families.sort_rows_by_key(|(number, member)| (member.unit.shard(), *number, member.family, member.unit));
         let mut files = self.shard_files();
         for (number, FamilyMember { unit, family, weight, of }) in families {
             let host = self.units.names.get(self.units.owned.index(unit)).cloned();
@@ -88,8 +88,7 @@ impl OverlapWriter<'_> {
 
     /// Writes the collections of families. Each is at the owner of its family.
     pub(super) fn write_collections(&self, mut collections: Vec<(usize, Collection)>) -> Result<()> {
-        collections
-            .sort_unstable_by_key(|(number, collection)| (collection.family.shard(), *number, collection.family));
+        collections.sort_items_by_key(|(number, collection)| (collection.family.shard(), *number, collection.family));
         let mut files = self.shard_files();
         for (number, Collection { family, chunks }) in collections {
             for chunk in chunks {
@@ -105,7 +104,7 @@ impl OverlapWriter<'_> {
 
     /// Writes the members of components, of own shards.
     pub(super) fn write_components(&self, mut members: Vec<(usize, DocId, DocId)>) -> Result<()> {
-        members.sort_unstable_by_key(|(number, unit, _)| (unit.shard(), *number, *unit));
+        members.sort_rows_by_key(|(number, unit, _)| (unit.shard(), *number, *unit));
         let mut files = self.shard_files();
         for (number, unit, component) in members {
             let row = ComponentRow {

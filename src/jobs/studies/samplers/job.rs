@@ -33,7 +33,7 @@ use crate::operators::exchange::{Context, send_rows};
 use crate::operators::scan::{Vectors, read_roots};
 use crate::operators::verify::{IfMissing, ReadAgain, gather, read_again};
 use crate::records::DocId;
-use crate::structures::{Ownership, UnionFind};
+use crate::structures::{CompactSort, Ownership, UnionFind};
 use crate::summary::{SamplerSummary, SamplersSummary};
 use crate::tables::{ClusterRow, DocumentRow, FeatureRow, RowGroups, SamplerErrorRow, SamplerRow, Scan, Table, field};
 use crate::watch::{Stage, Watch};
@@ -134,7 +134,7 @@ impl SampledWeek<'_> {
         let measured = Comparison::new(self.job, files.method.seed, self.shape())?.own_pairs(&by_root, sets)?;
         let to_first = measured.into_iter().map(|pair| (0, pair)).collect();
         let mut all = send_rows(cx, to_first)?;
-        all.sort_unstable_by_key(|pair| pair.number);
+        all.sort_items_by_key(|pair| pair.number);
         Ok(all)
     }
 
@@ -202,7 +202,7 @@ impl SampledWeek<'_> {
 /// For each page of the pairs the root under which its set is gathered: the same for both pages of a pair.
 fn gathering_roots(pairs: &[[DocId; 2]]) -> Result<BTreeMap<DocId, DocId>> {
     let mut docs: Vec<DocId> = pairs.iter().flatten().copied().collect();
-    docs.sort_unstable();
+    docs.sort_rows();
     docs.dedup();
     ensure!(u32::try_from(docs.len()).is_ok(), "too many pairs");
     let number = |doc: &DocId| docs.partition_point(|other| other < doc) as u32;

@@ -9,6 +9,7 @@ use crate::operators::exchange::Context;
 use crate::operators::scan::Vectors;
 use crate::records::{DocId, mix};
 use crate::stats::{BANDS, band};
+use crate::structures::CompactSort;
 
 /// The most pages of which all similar pages are found.
 const PROBES: usize = 4096;
@@ -93,7 +94,7 @@ fn probes(
         }
     }
     let mut all = Sample::gather(cx, vec![sample])?.remove(0).into_things();
-    all.sort_unstable_by_key(|probe| probe.doc);
+    all.sort_items_by_key(|probe| probe.doc);
     let chosen = representatives(&all, least, REPRESENTATIVES);
     Ok(chosen.into_iter().map(|(number, _)| all[number].clone()).collect())
 }

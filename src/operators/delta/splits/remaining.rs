@@ -11,7 +11,7 @@ use crate::operators::delta::sharing::RootOf;
 use crate::operators::exchange::Context;
 use crate::operators::scan::VectorRoots;
 use crate::records::DocId;
-use crate::structures::{DocFilter, Ownership};
+use crate::structures::{CompactSort, DocFilter, Ownership};
 
 /// The unchanged members of touched clusters: those that changed documents had. A cluster without an unchanged member is in
 /// neither map.
@@ -41,7 +41,7 @@ pub(crate) fn remaining(
     for index in changed.iter().map(|doc| owned.index(*doc)).filter(|index| roots.similar[*index] != DocId::NONE) {
         touched.extend([(false, roots.similar[index]), (true, roots.identical[index])]);
     }
-    touched.sort_unstable();
+    touched.sort_rows();
     touched.dedup();
     let touched = cx.sorted(touched)?;
     let (of_similar, of_identical) = touched.split_at(touched.partition_point(|(is_identical, _)| !is_identical));
