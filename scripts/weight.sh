@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Counts how often the program has the engine compiled into it: each type of container that crosses workers, and each closure that is given
-# to timely as a type, has timely, its channels and its queues compiled once more (src/operators/exchange/mod.rs). Fails if there are more
+# to timely as a type, has timely, its channels and its queues compiled once more (crates/exchange/src/lib.rs). Fails if there are more
 # than the limits below.
 #
 #     scripts/weight.sh [PROGRAM]        a program with its symbols: target/debug/nigh if none is named
@@ -24,6 +24,6 @@ if [ "$operators" = 0 ] || [ "$channels" = 0 ]; then
     exit 1
 fi
 if [ "$operators" -gt $MOST_OPERATORS ] || [ "$channels" -gt $MOST_CHANNELS ]; then
-    echo "the engine is compiled too often: send blocks (src/operators/exchange), not containers of another type" >&2
+    echo "the engine is compiled too often: send blocks (crates/exchange), not containers of another type" >&2
     exit 1
 fi

@@ -74,7 +74,7 @@
 //! tables  readers
 //! objects  stats             objects: the client of object stores
 //! config
-//! watch
+//! nigh-exchange              the package in crates/exchange: how workers exchange records; watch
 //! nigh-text                  the package in crates/text: features, method, text
 //! nigh-kernels               the package in crates/kernels: structures, kernels, records
 //! ```
@@ -85,6 +85,8 @@ pub mod config;
 pub mod readers;
 pub mod tables;
 
+#[doc(hidden)]
+pub use nigh_exchange::watch;
 #[doc(hidden)]
 pub use nigh_kernels::structures;
 pub use nigh_kernels::{kernels, records};
@@ -126,5 +128,3 @@ pub mod state;
 pub mod stats;
 #[doc(hidden)]
 pub mod summary;
-#[doc(hidden)]
-pub mod watch;

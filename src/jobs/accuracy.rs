@@ -15,6 +15,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
 use anyhow::Result;
+use nigh_exchange::{Context, send_rows};
 
 use super::places::{Places, files_again, places};
 use super::week::IngestedWeek;
@@ -24,7 +25,6 @@ use crate::kernels::Polynomials;
 use crate::operators::accuracy::{
     NearProbe, NearRule, Probe, Sample, compare_pairs, near_probes, representatives, sample_hash,
 };
-use crate::operators::exchange::{Context, send_rows};
 use crate::operators::output::LevelClusters;
 use crate::operators::verify::{IfMissing, read_features};
 use crate::records::{DocId, FeatureBits};

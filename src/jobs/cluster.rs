@@ -19,6 +19,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use anyhow::{Context as _, Result};
+use nigh_exchange::{Context, run_dataflow};
 use timely::dataflow::operators::{Concat, Probe};
 
 use super::accuracy::accuracy;
@@ -34,7 +35,6 @@ use super::week::IngestedWeek;
 use crate::features::{Fingerprinter, VectorKeys};
 use crate::kernels;
 use crate::kernels::{Polynomials, polynomials};
-use crate::operators::exchange::{Context, run_dataflow};
 use crate::operators::ingest::{
     Crawled, UnreadPieces, check_pages, check_rejects, commit, crawl, deal, failures, segments,
 };

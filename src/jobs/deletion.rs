@@ -20,8 +20,8 @@ use std::sync::{Mutex, PoisonError};
 
 use anyhow::Result;
 use arrow_array::{Array as _, BooleanArray, Int64Array, RecordBatch, StringArray};
+use nigh_exchange::Context;
 
-use crate::operators::exchange::Context;
 use crate::operators::scan::own_segments;
 use crate::plan::{Deletion, Plan};
 use crate::records::{DocId, KeyHash};

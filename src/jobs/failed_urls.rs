@@ -18,9 +18,9 @@ use std::collections::BTreeMap;
 
 use anyhow::Result;
 use arrow_array::{BooleanArray, StringArray};
+use nigh_exchange::{Context, send_rows};
 
 use super::week::IngestedWeek;
-use crate::operators::exchange::{Context, send_rows};
 use crate::operators::ingest::FailedUrls;
 use crate::plan::Deletion;
 use crate::records::{DocId, KeyHash};

@@ -2,9 +2,9 @@
 //! instead of scanning all of them.
 
 use anyhow::Result;
+use nigh_exchange::Context;
 
 use crate::operators::delta::{NextRun, post_all};
-use crate::operators::exchange::Context;
 use crate::operators::scan::VectorFiles;
 use crate::state::{CommittedWeek, Earlier, PostingRuns, Segment, Store, run_folder};
 use crate::structures::Ownership;

@@ -20,10 +20,10 @@ use arrow_array::{
     Array as _, BooleanArray, Date32Array, Int64Array, RecordBatch, StringArray, TimestampMicrosecondArray,
 };
 use arrow_select::filter::filter_record_batch;
+use nigh_exchange::Context;
 
 use super::revisited::Finding;
 use crate::config::Absent;
-use crate::operators::exchange::Context;
 use crate::operators::ingest::{Revisited, SamePage, gone_documents, revisits};
 use crate::operators::scan::{docs_with_urls, own_segments};
 use crate::plan::Plan;

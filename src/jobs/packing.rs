@@ -14,9 +14,9 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result};
+use nigh_exchange::Context;
 
 use super::week::IngestedWeek;
-use crate::operators::exchange::Context;
 use crate::state::{Part, Piece, WeekFiles, sync_folder};
 use crate::tables::{Pack, RowGroups, WEEK_TABLES, parts};
 

@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 
 use anyhow::{Context as _, Result, bail};
 use arrow_array::{Array as _, FixedSizeBinaryArray, Int64Array, StringArray};
+use nigh_exchange::Context;
 
 use super::week::IngestedWeek;
 use crate::features::Fingerprinter;
 use crate::kernels;
 use crate::kernels::Polynomials;
-use crate::operators::exchange::Context;
 use crate::operators::ingest::kept_shingles;
 use crate::operators::verify::{FilesAgain, IfMissing, PagePlace, ReadAgain, read_again};
 use crate::readers::Input;

@@ -20,9 +20,9 @@ use arrow_ipc::reader::StreamReader;
 use arrow_ipc::writer::StreamWriter;
 use arrow_select::concat::concat_batches;
 use arrow_select::take::take_record_batch;
+use nigh_exchange::{Context, send_rows};
 use serde::{Deserialize, Serialize};
 
-use crate::operators::exchange::{Context, send_rows};
 use crate::operators::ingest::{Revisited, SamePage};
 use crate::operators::scan::{docs_with_urls, own_segments};
 use crate::plan::Plan;

@@ -17,6 +17,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use anyhow::{Result, ensure};
+use nigh_exchange::Context;
 
 use super::week::{BaseWeek, IngestedWeek};
 use crate::config::Mode;
@@ -24,7 +25,6 @@ use crate::features::VectorKeys;
 use crate::kernels::chosen;
 use crate::operators::clustering::{Clustering, Clusters, clusters, exact_copies};
 use crate::operators::delta::{Choice, Delta, DeltaStats, NextRun, PostingIndex, choose, delta, post_all};
-use crate::operators::exchange::Context;
 use crate::operators::output::Agreement;
 use crate::operators::scan::{VectorFiles, VectorRoots, pages, read_roots};
 use crate::operators::set_join::Nearest;

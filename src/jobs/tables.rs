@@ -10,13 +10,13 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, ensure};
 use arrow_array::{Float32Array, Int32Array, Int64Array, RecordBatch, StringArray};
+use nigh_exchange::Context;
 
 use super::accuracy::LinkSamples;
 use super::roots::{KnownNeighbours, Verified, WeekRoots};
 use super::week::{BaseWeek, IngestedWeek};
 use crate::config::Verify;
 use crate::operators::delta::Choice;
-use crate::operators::exchange::Context;
 use crate::operators::output;
 use crate::operators::output::{Agreement, CanonicalStage, ClusterIds, IdSource, InputNumbers, LevelClusters};
 use crate::operators::scan::{PastClusters, own_segments, read_past};

@@ -9,13 +9,13 @@
 
 use anyhow::{Context as _, Result};
 use arrow_array::{FixedSizeBinaryArray, Int64Array};
+use nigh_exchange::Context;
 
 use super::places::{Places, files_again, places};
 use super::roots::{KnownNeighbours, Verified, WeekRoots};
 use super::week::{BaseWeek, IngestedWeek};
 use crate::config::{Similarity, Verify};
 use crate::kernels::Polynomials;
-use crate::operators::exchange::Context;
 use crate::operators::output::{Agreement, cluster_sizes};
 use crate::operators::scan::{VectorRoots, pages, read_roots};
 use crate::operators::set_join::{Nearest, Requirement, SetJoinStage, Share};

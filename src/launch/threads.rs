@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use anyhow::{Context as _, Result, anyhow};
+use nigh_exchange::Context;
 use timely::communication::Hooks;
 use timely::communication::allocator::zero_copy::initialize::initialize_networking_from_sockets;
 use timely::communication::allocator::{AllocatorBuilder, ProcessBuilder};
@@ -10,7 +11,6 @@ use timely::worker::Worker;
 
 use super::exit_codes::EXIT_PEER_LOST;
 use crate::launch::wire::Link;
-use crate::operators::exchange::Context;
 use crate::text::{printable, printable_lines};
 use crate::watch::Watch;
 

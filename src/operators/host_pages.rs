@@ -6,8 +6,8 @@
 use anyhow::Result;
 use arrow_array::{Int64Array, StringArray};
 use bytemuck::{Pod, Zeroable};
+use nigh_exchange::{Context, all_to_all};
 
-use crate::operators::exchange::{Context, all_to_all};
 use crate::records::checksum;
 use crate::state::History;
 use crate::structures::{Ownership, Sums};

@@ -1,8 +1,8 @@
 //! The steps of the pipeline, as dataflows on timely: from crawl files to tables. Timely appears from here up.
 //!
-//! In reading order, each a folder:
+//! In reading order, each a folder, but for the first, a package:
 //!
-//! - [`exchange`]: how records reach the worker that owns them, and how a dataflow runs to its end;
+//! - [`nigh_exchange`]: how records reach the worker that owns them, and how a dataflow runs to its end;
 //! - [`ingest`]: from crawl files to durable waves of documents;
 //! - [`scan`]: reads the tables of a week at the workers that own their shards;
 //! - [`clustering`]: from supershingles to edges between near-duplicates;
@@ -32,7 +32,6 @@ pub mod collections;
 pub mod components;
 pub mod delta;
 pub mod evolution;
-pub mod exchange;
 pub mod genealogy;
 pub mod host_pages;
 pub mod ingest;

@@ -10,8 +10,8 @@
 
 use anyhow::Result;
 use bytemuck::{Pod, Zeroable};
+use nigh_exchange::{Dealer, Partition};
 
-use super::exchange::{Dealer, Partition};
 use crate::structures::Counters;
 
 /// A value at one holder: 24 bits of its hash, other than those that chose the partition, and the holder's number at its sender minus that

@@ -7,10 +7,10 @@ use std::sync::Arc;
 use differential_dataflow::algorithms::graphs::propagate::propagate;
 use differential_dataflow::input::Input;
 use nigh::operators::components::{Labels, components, edges as edges_to, resolve};
-use nigh::operators::exchange::{Context, install, run_to_end};
 use nigh::records::{DocId, Edge, mix};
 use nigh::structures::Ownership;
 use nigh::watch::Watch;
+use nigh_exchange::{Context, install, run_to_end};
 use timely::dataflow::operators::probe::Handle;
 use timely::order::Product;
 

@@ -3,11 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
 
-use nigh::operators::exchange::{Context, Shared};
 use nigh::operators::set_join::{
     Element, Known, Requirement, SetJoin, SetJoinStage, SetSource, Sets, SetsPass, Share, TooManyPairs, set_join,
 };
 use nigh::records::mix;
+use nigh_exchange::{Context, Shared};
 use proptest::prelude::*;
 
 /// A set: its distinct elements with their weights.

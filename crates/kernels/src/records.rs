@@ -1,7 +1,7 @@
 //! Ids and records: document ids, weeks, levels, hashes, and the fixed-size records that workers exchange.
 //!
 //! All types here are small, `Copy` and ordered. Records that processes exchange are `repr(C)` without padding
-//! ([`bytemuck::Pod`]), so the bytes of a block of them are sent as they are (`operators/exchange/block.rs`). Hashing is explicit and the
+//! ([`bytemuck::Pod`]), so the bytes of a block of them are sent as they are (`crates/exchange`). Hashing is explicit and the
 //! same on every machine: XXH3 with its published constants, never a randomly seeded hasher.
 
 use std::fmt;

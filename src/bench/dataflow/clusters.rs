@@ -9,6 +9,7 @@ use std::time::Instant;
 
 use anyhow::{Result, bail};
 use clap::Args;
+use nigh_exchange::Context;
 use serde::{Deserialize, Serialize};
 
 use super::harness::{Counted, Measure, Measured, Placement, Seconds, WorkerCounts, run};
@@ -19,7 +20,6 @@ use crate::bench::synthetic::{Dataset, DatasetPlan, Noise, SHARDS, Synthetic, WI
 use crate::bench::temporary::Temporary;
 use crate::config::{Bytes, Method};
 use crate::operators::clustering::{Clusters, clusters};
-use crate::operators::exchange::Context;
 use crate::report::grouped;
 use crate::state::sync_folder;
 use crate::structures::Numbering;

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use anyhow::{Result, ensure};
 use clap::Args;
+use nigh_exchange::Context;
 use serde::{Deserialize, Serialize};
 
 use super::harness::{Counted, Measure, Measured, Placement, Seconds, WorkerCounts, run};
@@ -17,7 +18,6 @@ use crate::config::{Bytes, Config, Count, Merge};
 use crate::operators::collections::{
     ClusteredPages, CollectionStage, MergeCondition, collection_links, members, merged_clusters,
 };
-use crate::operators::exchange::Context;
 use crate::operators::scan::{LinkSource, OwnLink};
 use crate::records::{DocId, fold, mix};
 use crate::report::grouped;

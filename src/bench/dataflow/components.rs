@@ -6,6 +6,7 @@ use std::time::Instant;
 
 use anyhow::Result;
 use clap::Args;
+use nigh_exchange::Context;
 use serde::{Deserialize, Serialize};
 
 use super::harness::{Counted, Measure, Measured, Placement, Seconds, WorkerCounts, run};
@@ -14,7 +15,6 @@ use crate::bench::single_thread;
 use crate::bench::synthetic::{Graph, GraphShape};
 use crate::config::Count;
 use crate::operators::components::{JoinedForests, join_forests};
-use crate::operators::exchange::Context;
 use crate::report::grouped;
 use crate::structures::{Numbering, Ownership, UnionFind};
 use crate::watch::Stage;

@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result};
 use clap::Args;
+use nigh_exchange::{BlockOf, Context, run_dataflow, source};
 use serde::{Deserialize, Serialize};
 use timely::dataflow::operators::Probe;
 
@@ -19,7 +20,6 @@ use super::harness::{Counted, Measure, Measured, Placement, Seconds, WorkerCount
 use crate::bench::outcome::BenchOutcome;
 use crate::bench::temporary::Temporary;
 use crate::config::Count;
-use crate::operators::exchange::{self, BlockOf, Context, run_dataflow, source};
 use crate::records::mix;
 use crate::report::grouped;
 use crate::watch::Stage;
@@ -214,7 +214,7 @@ fn measure_exchange(cx: &mut Context, task: &ExchangeTask) -> Result<Counted<Exc
             let sum = block.records().iter().fold(sum, |sum, [hash, _]| sum.wrapping_add(*hash));
             received.set((count + block.records().len() as u64, sum));
         };
-        exchange::received(records, add).probe_with(probe);
+        nigh_exchange::received(records, add).probe_with(probe);
     })?;
     cx.barrier()?;
     cx.enter(Stage::Tables);

@@ -7,6 +7,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 
 use anyhow::{Context as _, Result, bail};
+use nigh_exchange::Context;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use timely::ExchangeData;
@@ -14,7 +15,6 @@ use timely::ExchangeData;
 use super::meter::Meter;
 use crate::config::Config;
 use crate::launch::{EventSink, Outcome, Peers, Pool, exit_on_panic, run_workers, supervise};
-use crate::operators::exchange::Context;
 use crate::watch::{Progress, Span, Watch};
 
 /// A benchmark of a dataflow, as each process receives it.

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Result, ensure};
 use clap::{Args, ValueEnum};
+use nigh_exchange::Context;
 use serde::{Deserialize, Serialize};
 
 use super::harness::{Counted, Measure, Measured, Placement, Seconds, WorkerCounts, run};
@@ -12,7 +13,6 @@ use crate::bench::outcome::BenchOutcome;
 use crate::bench::synthetic::HostClusters;
 use crate::bench::temporary::Temporary;
 use crate::config::{Bytes, Config, Count};
-use crate::operators::exchange::Context;
 use crate::operators::host_pages::host_owner;
 use crate::operators::mirrors::{Counting, Hosts, MirrorStage, raw_pairs};
 use crate::records::{fold, mix};

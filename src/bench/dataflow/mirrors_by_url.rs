@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use anyhow::{Result, ensure};
 use clap::Args;
+use nigh_exchange::Context;
 use serde::{Deserialize, Serialize};
 
 use super::harness::{Counted, Measure, Measured, Placement, Seconds, WorkerCounts, run};
@@ -12,7 +13,6 @@ use crate::bench::outcome::BenchOutcome;
 use crate::bench::synthetic::UrlHosts;
 use crate::bench::temporary::Temporary;
 use crate::config::{Bytes, Config, Count, MirrorsByUrl};
-use crate::operators::exchange::Context;
 use crate::operators::mirrors_by_url::{
     UrlCounts, UrlSource, UrlStage, UrlState, candidates, host_features, sampled_hosts,
 };

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use anyhow::{Result, ensure};
 use clap::Args;
+use nigh_exchange::Context;
 use serde::{Deserialize, Serialize};
 
 use super::harness::{Counted, Measure, Measured, Placement, Seconds, WorkerCounts, run};
@@ -15,7 +16,6 @@ use crate::bench::outcome::BenchOutcome;
 use crate::bench::synthetic::ChunkSets;
 use crate::bench::temporary::Temporary;
 use crate::config::{Bytes, Config, Count};
-use crate::operators::exchange::Context;
 use crate::operators::set_join::{Element, JoinedRow, Requirement, SetJoin, SetJoinStage, Sets, set_join};
 use crate::records::{fold, mix};
 use crate::report::grouped;

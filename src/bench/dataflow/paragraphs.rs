@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use anyhow::{Result, ensure};
 use clap::Args;
+use nigh_exchange::Context;
 use serde::{Deserialize, Serialize};
 
 use super::harness::{Counted, Measure, Measured, Placement, Seconds, WorkerCounts, run};
@@ -13,7 +14,6 @@ use crate::bench::outcome::BenchOutcome;
 use crate::bench::synthetic::{ChunkSets, LinkedHosts};
 use crate::bench::temporary::Temporary;
 use crate::config::{Bytes, Config, Count};
-use crate::operators::exchange::Context;
 use crate::operators::genealogy::{LifetimeReader, Lifetimes, TwoWeeks, births, held_paragraphs, sets_of_pages};
 use crate::operators::paragraphs::{
     ParagraphStage, ParagraphsInMemory, Parts, boilerplate, duplicates, near_duplicates,

@@ -7,6 +7,7 @@ use std::rc::Rc;
 use anyhow::Result;
 use clap::Args;
 use indicatif::ProgressBar;
+use nigh_exchange::Context;
 use serde::{Deserialize, Serialize};
 
 use crate::bench::synthetic::{Dataset, DatasetPlan, files};
@@ -15,7 +16,6 @@ use crate::config::{Bytes, Config, Count, Method};
 use crate::features::VectorKeys;
 use crate::kernels::polynomials;
 use crate::operators::clustering::Clustering;
-use crate::operators::exchange::Context;
 use crate::operators::scan::VectorFiles;
 use crate::structures::{Numbering, Ownership};
 

@@ -11,6 +11,7 @@ use std::sync::Arc;
 use anyhow::Result;
 use arrow_array::FixedSizeBinaryArray;
 use clap::Args;
+use nigh_exchange::Context;
 use serde::{Deserialize, Serialize};
 
 use super::harness::{Counted, Measure, Measured, Placement, Seconds, WorkerCounts, run};
@@ -22,7 +23,6 @@ use crate::bench::temporary::Temporary;
 use crate::config::{Bytes, Count, Method, Share};
 use crate::features::equal_features;
 use crate::operators::clustering::{Clusters, clusters};
-use crate::operators::exchange::Context;
 use crate::operators::output;
 use crate::operators::scan::{VectorRoots, Vectors};
 use crate::operators::verify::{CheckedFeatures, FeatureCheck, check_by_features};

@@ -16,6 +16,7 @@ use std::time::Instant;
 
 use anyhow::{Context as _, Result};
 use clap::Args;
+use nigh_exchange::Context;
 use serde::{Deserialize, Serialize};
 
 use super::harness::{Counted, Measure, Measured, Placement, Seconds, WorkerCounts, run};
@@ -27,7 +28,6 @@ use crate::bench::temporary::Temporary;
 use crate::config::{Bytes, Count, Mode, Share};
 use crate::operators::clustering::{Clusters, clusters};
 use crate::operators::delta::{Delta, NextRun, PostingIndex, choose, delta, post_all};
-use crate::operators::exchange::Context;
 use crate::operators::scan::{VectorFiles, VectorRoots, read_roots};
 use crate::records::DocId;
 use crate::report::grouped;

@@ -17,11 +17,11 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use anyhow::{Context as _, Result};
+use nigh_exchange::Context;
 use serde::{Deserialize, Serialize};
 
 use super::plan::StudyPlan;
 use crate::operators::evolution::{births, change_amounts, cluster_map, deaths, host_clusters, retention};
-use crate::operators::exchange::Context;
 use crate::records::Week;
 use crate::state::History;
 use crate::stats::{BySize, Change, ChangeAmounts, RetentionSums, SizeClass, add_by_size, cluster_changes, ratio};

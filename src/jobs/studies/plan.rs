@@ -1,10 +1,10 @@
 //! The plan of a study, and how it writes its tables.
 
 use anyhow::{Result, bail};
+use nigh_exchange::Context;
 use serde::{Deserialize, Serialize};
 
 use crate::config::{Method, Reading, Study};
-use crate::operators::exchange::Context;
 use crate::readers::{Input, UrlFile};
 use crate::state::{History, Results, Store};
 use crate::structures::Ownership;

@@ -1,6 +1,7 @@
 //! Studies: jobs that read committed weeks of a store, and write tables about them into one folder, which they replace as a whole.
 
 use anyhow::{Context as _, Result};
+use nigh_exchange::Context;
 
 use super::collections::collections;
 use super::evolution::evolution;
@@ -11,7 +12,6 @@ use super::paragraphs::paragraphs;
 use super::plan::StudyPlan;
 use super::samplers::samplers;
 use crate::config::Study;
-use crate::operators::exchange::Context;
 use crate::state::replace;
 use crate::summary::StudySummary;
 use crate::watch::Stage;

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
 use anyhow::Result;
+use nigh_exchange::Context;
 
-use crate::operators::exchange::Context;
 use crate::operators::verify::{CandidateSource, gather};
 use crate::records::DocId;
 use crate::structures::WordSet;

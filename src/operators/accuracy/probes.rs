@@ -10,9 +10,9 @@
 use std::rc::Rc;
 
 use anyhow::Result;
+use nigh_exchange::Context;
 
 use super::sample::{Sample, sample_hash};
-use crate::operators::exchange::Context;
 use crate::operators::scan::Vectors;
 use crate::records::{DocId, FeatureBits, mix};
 use crate::structures::{ByKey, CompactSort};

@@ -3,10 +3,10 @@
 use std::collections::BTreeSet;
 
 use anyhow::Result;
+use nigh_exchange::Context;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::operators::exchange::Context;
 use crate::records::{DocId, mix};
 
 /// The hash by which a document is sampled, for one of several samples of a seed.

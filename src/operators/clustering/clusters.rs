@@ -20,6 +20,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use anyhow::{Result, bail};
+use nigh_exchange::{Context, LocalAnswers, NodeAnswers, lookup, release_spare, sort_spare};
 
 use super::collapse::{Collapsed, collapse};
 use super::pairs::pairs;
@@ -28,7 +29,6 @@ use super::stage::{ClusterStats, Clustering};
 use super::survivors::Survivors;
 use crate::kernels::memory::{SIDE_BY_SIDE, advise_huge_pages};
 use crate::operators::components::{JoinedForests, join_forests};
-use crate::operators::exchange::{Context, LocalAnswers, NodeAnswers, lookup, release_spare, sort_spare};
 use crate::records::DocId;
 use crate::structures::{Numbering, Ownership, RankBitmap, UnionFind};
 use crate::watch::Stage;
@@ -261,6 +261,7 @@ mod tests {
     use std::collections::{BTreeMap, BTreeSet};
     use std::path::{Path, PathBuf};
 
+    use nigh_exchange::Shared;
     use timely::worker::Worker;
 
     use super::*;
@@ -268,7 +269,6 @@ mod tests {
     use crate::features::VectorKeys;
     use crate::kernels::polynomials;
     use crate::operators::clustering::stage::Clustering;
-    use crate::operators::exchange::Shared;
     use crate::operators::scan::VectorFile;
     use crate::operators::scan::VectorFiles;
     use crate::records::mix;

@@ -26,10 +26,10 @@ use std::rc::Rc;
 
 use anyhow::Result;
 use bytemuck::{Pod, Zeroable};
+use nigh_exchange::{BlockOf, Context, Dealer, KeyRanges, Partition, RangeDealer, by_key};
 
 use super::stage::{Clustering, check_next};
 use crate::kernels::memory::{SIDE_BY_SIDE, advise_huge_pages, fetch_to_write, preload};
-use crate::operators::exchange::{BlockOf, Context, Dealer, KeyRanges, Partition, RangeDealer, by_key};
 use crate::operators::scan::ChunkScan;
 use crate::records::{fold, spread};
 use crate::structures::{BitColumns, Counters, Numbering, OwnNumbers, Ownership, RankBitmap};

@@ -11,8 +11,8 @@ use std::rc::Rc;
 
 use anyhow::Result;
 use bytemuck::{Pod, Zeroable};
+use nigh_exchange::{Context, LocalAnswers, all_to_all, blocks, lookup};
 
-use crate::operators::exchange::{Context, LocalAnswers, all_to_all, blocks, lookup};
 use crate::records::{DocId, Key};
 use crate::structures::{ByKey, Ownership};
 

@@ -15,11 +15,11 @@ use std::sync::Arc;
 
 use anyhow::Result;
 use bytemuck::{Pod, Zeroable};
+use nigh_exchange::{BlockOf, Context, Dealer, KeyRanges, Partition, RangeDealer, SpillBuffer, by_key};
 
 use super::stage::{ClusterStats, Clustering};
 use super::survivors::{SurvivorRows, Survivors};
 use crate::kernels::memory::SIDE_BY_SIDE;
-use crate::operators::exchange::{BlockOf, Context, Dealer, KeyRanges, Partition, RangeDealer, SpillBuffer, by_key};
 use crate::records::{Key, spread};
 use crate::structures::{ByKey, Grouper, Numbering, OwnNumbers, Ownership, UnionFind};
 

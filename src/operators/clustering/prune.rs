@@ -11,10 +11,10 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use anyhow::Result;
+use nigh_exchange::{BlockOf, Context, Dealer, KeyRanges, Partition, RangeDealer, by_key};
 
 use super::stage::{Clustering, check_next};
 use super::survivors::Survivors;
-use crate::operators::exchange::{BlockOf, Context, Dealer, KeyRanges, Partition, RangeDealer, by_key};
 use crate::operators::scan::ChunkScan;
 use crate::operators::sighting::{SharedFinder, Sighting};
 use crate::records::spread;

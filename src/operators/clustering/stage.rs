@@ -3,9 +3,9 @@
 use std::rc::Rc;
 
 use anyhow::{Result, ensure};
+use nigh_exchange::Context;
 
 use crate::features::VectorKeys;
-use crate::operators::exchange::Context;
 use crate::operators::scan::{VectorChunk, VectorFiles};
 use crate::structures::{Numbering, Ownership};
 

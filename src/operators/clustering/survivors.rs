@@ -7,10 +7,10 @@ use std::ops::Range;
 use std::path::Path;
 
 use anyhow::{Result, ensure};
+use nigh_exchange::{BLOCK_BYTES, Block, Partition, SpillBuffer, release_spare};
 
 use super::stage::{Clustering, VECTORS_CHANGED};
 use crate::kernels::memory::advise_huge_pages;
-use crate::operators::exchange::{BLOCK_BYTES, Block, Partition, SpillBuffer, release_spare};
 use crate::operators::scan::{ChunkScan, VectorFiles};
 use crate::structures::{BitColumns, Ownership};
 
@@ -133,7 +133,7 @@ impl SurvivorRows {
                 ensure!(left.is_empty(), VECTORS_CHANGED);
                 self.flush()?;
             }
-        } else if let Some(rows) = self.spill.first(0).filter(|rows| self.next_block < rows.len()) {
+        } else if let Some(rows) = self.spill.first(0).filter(|rows| self.next_block < rows.block_count()) {
             each(&rows, self.next_block)?;
             self.next_block += 1;
         } else {

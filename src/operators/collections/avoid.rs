@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 
 use anyhow::Result;
+use nigh_exchange::Context;
 use serde::{Deserialize, Serialize};
 
 use super::directories::directory_texts;
 use super::members::CollectionPage;
 use super::names::PageTexts;
 use super::prefixes::Prefixes;
-use crate::operators::exchange::Context;
 use crate::records::DocId;
 use crate::structures::CompactSort;
 

@@ -13,10 +13,10 @@ use std::sync::Arc;
 
 use anyhow::{Result, ensure};
 use bytemuck::{Pod, Zeroable};
+use nigh_exchange::{Context, Kept, LocalAnswers, all_to_all, lookup};
 
 use super::pages::ClusteredPages;
 use super::stage::CollectionStage;
-use crate::operators::exchange::{Context, Kept, LocalAnswers, all_to_all, lookup};
 use crate::operators::scan::{LinkSource, OwnLink};
 use crate::records::DocId;
 use crate::structures::Ownership;

@@ -15,14 +15,12 @@ use std::sync::Arc;
 
 use anyhow::Result;
 use bytemuck::{Pod, Zeroable};
+use nigh_exchange::{BlockOf, Context, Dealer, Kept, KeyRanges, LocalAnswers, Partition, RangeDealer, by_key, lookup};
 
 use super::growth::{GrowingPage, grow};
 use super::pages::ClusteredPages;
 use super::statistics::{MergedClusters, MergedLink};
 use crate::operators::components::component_roots;
-use crate::operators::exchange::{
-    BlockOf, Context, Dealer, Kept, KeyRanges, LocalAnswers, Partition, RangeDealer, by_key, lookup,
-};
 use crate::operators::output::cluster_sizes;
 use crate::records::{DocId, Edge, mix};
 use crate::structures::{CompactSort, Ownership};

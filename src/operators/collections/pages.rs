@@ -2,9 +2,9 @@
 
 use anyhow::{Result, ensure};
 use arrow_array::{Int64Array, StringArray};
+use nigh_exchange::Context;
 
 use crate::config::{Chunking, ReplicaLevel};
-use crate::operators::exchange::Context;
 use crate::operators::output::cluster_sizes;
 use crate::records::{DocId, checksum};
 use crate::state::{History, Results};

@@ -23,12 +23,12 @@ use std::sync::Arc;
 use anyhow::Result;
 use arrow_array::{Int64Array, StringArray};
 use bytemuck::{Pod, Zeroable};
+use nigh_exchange::{BlockOf, Context, Dealer, KeyRanges, Partition, RangeDealer, all_to_all, by_key};
 
 use super::directories::directories;
 use super::members::CollectionPage;
 use super::pages::ClusteredPages;
 use super::stage::CollectionStage;
-use crate::operators::exchange::{BlockOf, Context, Dealer, KeyRanges, Partition, RangeDealer, all_to_all, by_key};
 use crate::records::{DocId, spread};
 use crate::state::History;
 use crate::structures::{ByKey, Ownership};

@@ -6,11 +6,11 @@ use std::rc::Rc;
 
 use anyhow::Result;
 use arrow_array::{Int64Array, StringArray};
+use nigh_exchange::{Context, LocalAnswers, all_to_all, lookup};
 use serde::{Deserialize, Serialize};
 
 use super::directories::{directories, directory_hash};
 use super::pages::{ClusteredPages, TrivialClusters, clustered_pages};
-use crate::operators::exchange::{Context, LocalAnswers, all_to_all, lookup};
 use crate::records::DocId;
 use crate::state::History;
 use crate::structures::{ByKey, Ownership};

@@ -11,10 +11,10 @@ use std::rc::Rc;
 
 use anyhow::Result;
 use bytemuck::{Pod, Zeroable};
+use nigh_exchange::{BlockOf, Context, Dealer, Kept, KeyRanges, Partition, RangeDealer, by_key};
 
 use super::links::ClusterLink;
 use super::stage::CollectionStage;
-use crate::operators::exchange::{BlockOf, Context, Dealer, Kept, KeyRanges, Partition, RangeDealer, by_key};
 use crate::records::{DocId, Edge, fold};
 
 /// Records of a partition, at most: their sorting stays in the second-level cache.

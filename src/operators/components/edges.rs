@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use anyhow::Result;
+use nigh_exchange::{BlockStream, Context, Dealer, all_to_all, source};
 use timely::dataflow::Scope;
 
-use crate::operators::exchange::{BlockStream, Context, Dealer, all_to_all, source};
 use crate::records::Edge;
 use crate::watch::Watch;
 

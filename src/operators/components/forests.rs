@@ -14,6 +14,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use anyhow::Result;
+use nigh_exchange::{Context, install, run_to_end};
 use timely::dataflow::operators::probe::Handle;
 use timely::order::Product;
 
@@ -21,7 +22,6 @@ use super::edges::{edges, send_edges};
 use super::label_propagation::{Labels, components};
 use super::pointer_doubling::resolve;
 use super::verify::verify;
-use crate::operators::exchange::{Context, install, run_to_end};
 use crate::records::{DocId, Edge};
 use crate::structures::{Numbering, Ownership, UnionFind};
 
@@ -48,7 +48,7 @@ pub struct JoinedForests {
 /// use std::sync::Arc;
 ///
 /// use nigh::operators::components::join_forests;
-/// use nigh::operators::exchange::Context;
+/// use nigh_exchange::Context;
 /// use nigh::records::DocId;
 /// use nigh::structures::{Numbering, Ownership, UnionFind};
 ///

@@ -30,13 +30,13 @@ use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
 
+use nigh_exchange::{Block, BlockOf, BlockStream, Dealer, unary};
 use timely::dataflow::Scope;
 use timely::dataflow::operators::probe::Handle;
 use timely::dataflow::operators::{Concat, ConnectLoop, Enter, LoopVariable, Probe};
 use timely::order::Product;
 
 use crate::kernels::memory::advise_huge_pages;
-use crate::operators::exchange::{Block, BlockOf, BlockStream, Dealer, unary};
 use crate::records::{DocId, Edge};
 use crate::structures::Ownership;
 use crate::watch::Watch;
@@ -95,7 +95,7 @@ impl Labels {
 /// use std::{cell::RefCell, rc::Rc, sync::Arc};
 ///
 /// use nigh::operators::components::{Labels, components, edges, resolve};
-/// use nigh::operators::exchange::{Context, install, run_to_end};
+/// use nigh_exchange::{Context, install, run_to_end};
 /// use nigh::records::{DocId, Edge};
 /// use nigh::structures::Ownership;
 /// use timely::dataflow::operators::probe::Handle;

@@ -15,9 +15,9 @@ use std::rc::Rc;
 
 use anyhow::Result;
 use bytemuck::{Pod, Zeroable};
+use nigh_exchange::{Block, Context, Dealer, run_dataflow, source, unary};
 use timely::dataflow::operators::{Concat, ConnectLoop, Feedback, Probe};
 
-use crate::operators::exchange::{Block, Context, Dealer, run_dataflow, source, unary};
 use crate::records::DocId;
 use crate::structures::{DocHasher, Ownership};
 

@@ -4,6 +4,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use anyhow::Result;
+use nigh_exchange::{Context, install, run_to_end};
 use timely::dataflow::operators::probe::Handle;
 use timely::order::Product;
 
@@ -11,7 +12,6 @@ use super::edges::edges;
 use super::label_propagation::{Labels, components};
 use super::pointer_doubling::resolve;
 use super::verify::verify;
-use crate::operators::exchange::{Context, install, run_to_end};
 use crate::records::{DocId, Edge};
 use crate::structures::Ownership;
 

@@ -5,10 +5,10 @@
 //! costs one or two records for each edge.
 
 use anyhow::{Result, bail};
+use nigh_exchange::Context;
 
 use super::edges::send_edges;
 use crate::kernels::memory::SIDE_BY_SIDE;
-use crate::operators::exchange::Context;
 use crate::records::{DocId, Edge};
 use crate::structures::Ownership;
 

@@ -5,11 +5,11 @@
 //! again in clusters that changed.
 
 use anyhow::Result;
+use nigh_exchange::Context;
 use serde::{Deserialize, Serialize};
 
 use crate::config::Mode;
 use crate::operators::delta::sharing::differences;
-use crate::operators::exchange::Context;
 use crate::operators::scan::VectorFiles;
 use crate::records::mix;
 use crate::structures::Ownership;

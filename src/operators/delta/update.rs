@@ -38,6 +38,7 @@ use std::rc::Rc;
 
 use anyhow::{Result, bail, ensure};
 use bytemuck::{Pod, Zeroable};
+use nigh_exchange::{BlockOf, Context, LocalAnswers, all_to_all, blocks, lookup};
 
 use super::step::{Delta, RowSlice, SliceStep};
 use crate::kernels::{Kernels, chosen};
@@ -50,7 +51,6 @@ use crate::operators::delta::splits::{
     Remaining, RemainingHolder, SplitMember, Uncertified, is_certified, label_leaves, remaining, split_components,
     take_leaves, wide_certificates,
 };
-use crate::operators::exchange::{BlockOf, Context, LocalAnswers, all_to_all, blocks, lookup};
 use crate::operators::scan::VectorRoots;
 use crate::records::DocId;
 use crate::state::PostingRuns;

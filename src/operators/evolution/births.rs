@@ -7,9 +7,9 @@
 use std::rc::Rc;
 
 use anyhow::{Context as _, Result};
+use nigh_exchange::Context;
 
 use super::cluster_map::ClusterMap;
-use crate::operators::exchange::Context;
 use crate::operators::output::overlaps;
 use crate::records::DocId;
 use crate::state::PastWeek;

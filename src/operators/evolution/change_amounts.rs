@@ -5,8 +5,8 @@
 //! URL with a page in the first week this is the study's |C_1(u)|. The study has no C_1 for a URL that appears later.
 
 use anyhow::Result;
+use nigh_exchange::Context;
 
-use crate::operators::exchange::Context;
 use crate::state::{Downloads, History};
 use crate::stats::{ChangeAmounts, SizeClass, change_amount};
 use crate::structures::Ownership;

@@ -5,8 +5,8 @@
 
 use anyhow::{Result, bail};
 use arrow_array::Int64Array;
+use nigh_exchange::Context;
 
-use crate::operators::exchange::Context;
 use crate::records::DocId;
 use crate::state::History;
 use crate::structures::Ownership;

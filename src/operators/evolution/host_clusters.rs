@@ -4,8 +4,8 @@
 //! cluster map; could-not-download has no pages and does not count.
 
 use anyhow::Result;
+use nigh_exchange::Context;
 
-use crate::operators::exchange::Context;
 use crate::operators::host_pages::{SINGLETONS, pages_by_host};
 use crate::state::History;
 use crate::structures::Ownership;

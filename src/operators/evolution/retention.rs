@@ -11,9 +11,9 @@
 use std::rc::Rc;
 
 use anyhow::{Result, bail};
+use nigh_exchange::{Context, LocalAnswers, lookup};
 
 use super::cluster_map::{COULD_NOT_DOWNLOAD, ClusterMap};
-use crate::operators::exchange::{Context, LocalAnswers, lookup};
 use crate::operators::output::overlaps;
 use crate::records::DocId;
 use crate::stats::{RetentionSums, SizeClass};

@@ -14,11 +14,11 @@ use std::rc::Rc;
 
 use anyhow::Result;
 use bytemuck::{Pod, Zeroable};
+use nigh_exchange::{BlockOf, Context, Dealer, Kept, Keyed, by_group};
 use serde::{Deserialize, Serialize};
 
 use super::changes::{Change, TwoWeeks};
 use crate::kernels::BitSet;
-use crate::operators::exchange::{BlockOf, Context, Dealer, Kept, Keyed, by_group};
 use crate::operators::paragraphs::{PageSets, ParagraphSource};
 use crate::records::DocId;
 use crate::structures::{CompactSort, Ownership};

@@ -17,10 +17,10 @@ use std::path::Path;
 use anyhow::Result;
 use arrow_array::{Array, Date32Array, Int64Array, RecordBatch};
 use bytemuck::{Pod, Zeroable};
+use nigh_exchange::{Context, Kept, all_to_all};
 use serde::{Deserialize, Serialize};
 
 use super::holders::ParagraphEvent;
-use crate::operators::exchange::{Context, Kept, all_to_all};
 use crate::records::{DocId, mix};
 use crate::structures::{ExternalSort, Sortable, Sorted};
 use crate::tables::{LifetimeRow, RowGroups, Scan, field};

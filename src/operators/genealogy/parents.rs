@@ -19,10 +19,10 @@ use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 use std::rc::Rc;
 
 use anyhow::Result;
+use nigh_exchange::{Context, Kept, LocalAnswers, lookup};
 
 use super::changes::{Change, TwoWeeks};
 use super::holders::HeldParagraph;
-use crate::operators::exchange::{Context, Kept, LocalAnswers, lookup};
 use crate::operators::paragraphs::{ComparedPair, PagePair, PageSets, ParagraphSource, compare_sets};
 use crate::records::DocId;
 use crate::structures::{ExternalSort, Ownership, Sortable};

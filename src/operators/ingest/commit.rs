@@ -8,12 +8,12 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use anyhow::{Result, bail, ensure};
+use nigh_exchange::{BlockStream, rows_of, unary_frontier};
 use timely::dataflow::operators::FrontierNotificator;
 
 use super::crawl::MOST_LISTED;
 use super::notes::{BadRecord, WaveNote};
 use crate::config::Bytes;
-use crate::operators::exchange::{BlockStream, rows_of, unary_frontier};
 use crate::plan::Plan;
 use crate::state::{Counts, Journal, Segment, sync_folder};
 use crate::structures::{CompactSort, ExternalSort};

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
+use nigh_exchange::{BlockBuilder, BlockStream, RowDealer, emit};
 use serde::{Deserialize, Serialize};
 use timely::container::CapacityContainerBuilder;
 use timely::dataflow::operators::generic::OutputBuilder;
@@ -21,7 +22,6 @@ use super::keys::PageKey;
 use super::notes::{BadRecord, WaveNote};
 use super::unread::{NextPiece, UnreadPieces};
 use crate::features::{Fingerprinter, PageChunks, PageFacts, Sketch, WordsAndShingles};
-use crate::operators::exchange::{BlockBuilder, BlockStream, RowDealer, emit};
 use crate::plan::Plan;
 use crate::readers::{
     ArchiveEntry, Body, Failure, Format, Input, InputPiece, Item, Page, Reader, RedirectAnswer, Reject, Revisit, Skip,

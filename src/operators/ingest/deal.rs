@@ -14,11 +14,11 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use nigh_exchange::{BlockStream, RowDealer, rows_of, sink, source, unary};
 use serde::{Deserialize, Serialize};
 use timely::dataflow::Scope;
 
 use super::unread::UnreadPieces;
-use crate::operators::exchange::{BlockStream, RowDealer, rows_of, sink, source, unary};
 use crate::plan::{PieceOfInput, Plan};
 use crate::structures::CompactSort;
 use crate::watch::Watch;
@@ -146,9 +146,9 @@ impl WaveDealer {
 mod tests {
     use super::super::unread::NextPiece;
     use super::*;
-    use crate::operators::exchange::{Context, install};
     use crate::plan::tests::plan;
     use crate::readers::InputPiece;
+    use nigh_exchange::{Context, install};
 
     fn dealer(bytes: &[u64]) -> WaveDealer {
         WaveDealer::of(bytes.iter().enumerate().map(|(file, bytes)| (*bytes, (file, InputPiece::WHOLE))).collect())

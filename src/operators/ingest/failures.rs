@@ -15,11 +15,11 @@ use std::sync::Arc;
 
 use anyhow::{Context as _, Result};
 use arrow_array::{Array, FixedSizeBinaryArray, Int32Array, Int64Array, StringArray};
+use nigh_exchange::{BlockStream, RowDealer, emit, rows_of, unary_frontier};
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::notes::WaveNote;
-use crate::operators::exchange::{BlockStream, RowDealer, emit, rows_of, unary_frontier};
 use crate::plan::Plan;
 use crate::records::{DocId, KeyHash};
 use crate::state::{Unfinished, UrlIndex, sync_folder};

@@ -22,6 +22,7 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result};
 use arrow_array::Int64Array;
+use nigh_exchange::{BlockBuilder, BlockStream, RowDealer, emit};
 use serde::{Deserialize, Serialize};
 use timely::dataflow::StreamVec;
 use timely::dataflow::channels::pact::Exchange;
@@ -31,7 +32,6 @@ use super::crawl::Capture;
 use super::duplicates::Duplicates;
 use super::notes::{WaveNote, WaveSegments};
 use crate::features::PageChunks;
-use crate::operators::exchange::{BlockBuilder, BlockStream, RowDealer, emit};
 use crate::plan::Plan;
 use crate::records::{DocId, DocumentKey};
 use crate::state::{Counts, Segment, Unfinished, UrlIndex, sync_folder};

@@ -9,11 +9,11 @@ use std::rc::Rc;
 use anyhow::{Result, ensure};
 use arrow_array::{Int64Array, StringArray};
 use bytemuck::{Pod, Zeroable};
+use nigh_exchange::{BlockOf, Context, Dealer, Keyed, by_group};
 
 use super::counts::sum_over_workers;
 use super::host_name::HostName;
 use super::pairs::PairTable;
-use crate::operators::exchange::{BlockOf, Context, Dealer, Keyed, by_group};
 use crate::records::checksum;
 use crate::state::History;
 use crate::structures::{CompactSort, Ownership};

@@ -5,13 +5,13 @@ use std::rc::Rc;
 
 use anyhow::Result;
 use bytemuck::{Pod, Zeroable};
+use nigh_exchange::{BlockOf, Context, Dealer, all_to_all, by_group};
 use serde::{Deserialize, Serialize};
 
 use super::MirrorStage;
 use super::entries::{Counting, Entry, entries};
 use super::hosts::Hosts;
 use super::pairs::PairTable;
-use crate::operators::exchange::{BlockOf, Context, Dealer, all_to_all, by_group};
 
 /// What the two hosts of a pair have in common.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Pod, Zeroable, Serialize, Deserialize)]

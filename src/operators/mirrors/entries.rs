@@ -1,10 +1,10 @@
 //! The pages of candidates in clusters, as they are sent to the owners of clusters.
 
 use bytemuck::{Pod, Zeroable};
+use nigh_exchange::Keyed;
 
 use super::host_name::HostName;
 use super::hosts::Hosts;
-use crate::operators::exchange::Keyed;
 
 /// Which pairs of a cluster are counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

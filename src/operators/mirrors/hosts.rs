@@ -6,9 +6,9 @@ use std::path::Path;
 use anyhow::{Context as _, Result, bail, ensure};
 use arrow_array::{Array, StringArray};
 use bytemuck::{Pod, Zeroable};
+use nigh_exchange::{Context, all_to_all};
 
 use super::host_name::HostName;
-use crate::operators::exchange::{Context, all_to_all};
 use crate::operators::host_pages::{PagesByHost, SINGLETONS, host_owner, pages_by_host};
 use crate::records::checksum;
 use crate::state::History;

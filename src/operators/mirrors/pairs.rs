@@ -4,11 +4,11 @@ use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
 use anyhow::Result;
+use nigh_exchange::Context;
 use serde::{Deserialize, Serialize};
 
 use super::host_name::HostName;
 use super::hosts::Hosts;
-use crate::operators::exchange::Context;
 use crate::structures::ByKey;
 
 /// A host that is in a pair.

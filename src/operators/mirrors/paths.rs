@@ -7,11 +7,11 @@ use std::rc::Rc;
 use anyhow::Result;
 use arrow_array::{Int64Array, StringArray};
 use bytemuck::{Pod, Zeroable};
+use nigh_exchange::{BlockOf, Context, Dealer, Keyed, by_group};
 
 use super::confirm::path_and_query;
 use super::host_name::HostName;
 use super::pairs::PairTable;
-use crate::operators::exchange::{BlockOf, Context, Dealer, Keyed, by_group};
 use crate::records::checksum;
 use crate::state::History;
 use crate::structures::{Ownership, Sums};

@@ -11,12 +11,12 @@ use std::sync::Arc;
 
 use anyhow::{Result, ensure};
 use bytemuck::{Pod, Zeroable};
+use nigh_exchange::{BlockOf, Context, Dealer, all_to_all, by_group};
 
 use super::MirrorStage;
 use super::entries::{Counting, Entry, entries};
 use super::host_name::HostName;
 use super::hosts::Hosts;
-use crate::operators::exchange::{BlockOf, Context, Dealer, all_to_all, by_group};
 use crate::operators::set_join::{Element, SetJoin, Sets, TooManyPairs, set_join};
 use crate::records::mix;
 use crate::structures::Sums;

@@ -5,12 +5,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use anyhow::Result;
 use arrow_array::StringArray;
 use bytemuck::{Pod, Zeroable};
+use nigh_exchange::{Context, all_to_all};
 use serde::{Deserialize, Serialize};
 
 use super::MirrorStage;
 use super::host_name::HostName;
 use super::hosts::Hosts;
-use crate::operators::exchange::{Context, all_to_all};
 use crate::operators::host_pages::host_owner;
 use crate::records::checksum;
 use crate::state::History;

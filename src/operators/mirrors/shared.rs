@@ -6,10 +6,10 @@ use std::rc::Rc;
 
 use anyhow::Result;
 use bytemuck::{Pod, Zeroable};
+use nigh_exchange::{BlockOf, Context, Dealer, Keyed, by_group};
 use serde::{Deserialize, Serialize};
 
 use super::pairs::PairTable;
-use crate::operators::exchange::{BlockOf, Context, Dealer, Keyed, by_group};
 use crate::records::DocId;
 
 /// A page of a place that is in a pair.

@@ -14,12 +14,12 @@ use std::rc::Rc;
 
 use anyhow::Result;
 use bytemuck::{Pod, Zeroable};
+use nigh_exchange::{BlockOf, Context, Dealer, Kept, Keyed, by_group};
 use serde::{Deserialize, Serialize};
 
 use super::features::HostFeature;
 use super::stage::UrlStage;
 use super::terms::FeatureKind;
-use crate::operators::exchange::{BlockOf, Context, Dealer, Kept, Keyed, by_group};
 use crate::records::fold;
 
 /// What a weight of 1 is as a whole number.

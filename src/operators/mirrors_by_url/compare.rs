@@ -15,6 +15,7 @@ use std::rc::Rc;
 
 use anyhow::{Result, bail};
 use bytemuck::{Pod, Zeroable};
+use nigh_exchange::{Answerer, Asked, Asker, BlockOf, Context, Dealer, Keyed, ask, by_group};
 use serde::{Deserialize, Serialize};
 
 use super::listed::{ListedPair, ListedPairs};
@@ -23,7 +24,6 @@ use super::pages::{Known, TestPages};
 use super::urls::{UrlName, text_hash};
 use crate::config::Unfetched;
 use crate::features::equal_features;
-use crate::operators::exchange::{Answerer, Asked, Asker, BlockOf, Context, Dealer, Keyed, ask, by_group};
 use crate::records::{FeatureBits, fold};
 use crate::structures::CompactSort;
 

@@ -11,12 +11,12 @@ use std::rc::Rc;
 
 use anyhow::{Result, bail};
 use bytemuck::{Pod, Zeroable};
+use nigh_exchange::{BlockOf, Context, Dealer, Kept, Keyed, by_group};
 
 use super::hosts::SampledPath;
 use super::stage::UrlStage;
 use super::terms::{FeatureKind, Terms, whole_path};
 use super::urls::{UrlSource, check_same_host, host_and_path, text_hash};
-use crate::operators::exchange::{BlockOf, Context, Dealer, Kept, Keyed, by_group};
 
 /// A feature of a path of a host, on its way to the worker that counts how often the host has it.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Pod, Zeroable)]

@@ -16,13 +16,13 @@ use std::rc::Rc;
 
 use anyhow::Result;
 use bytemuck::{Pod, Zeroable};
+use nigh_exchange::{
+    BlockOf, Context, Dealer, Kept, KeyRanges, Keyed, Partition, RangeDealer, SpillBuffer, by_group, by_key,
+};
 use serde::{Deserialize, Serialize};
 
 use super::stage::UrlStage;
 use super::urls::{Namer, UrlName, UrlSource, UrlState, is_plain};
-use crate::operators::exchange::{
-    BlockOf, Context, Dealer, Kept, KeyRanges, Keyed, Partition, RangeDealer, SpillBuffer, by_group, by_key,
-};
 use crate::records::fold;
 
 /// Records of a partition, at most: their sorting stays in the second-level cache.

@@ -4,11 +4,11 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use anyhow::{Context as _, Result};
+use nigh_exchange::Context;
 
 use super::candidates::Candidate;
 use super::features::SampledTexts;
 use super::urls::{UrlName, check_same_host, text_hash};
-use crate::operators::exchange::Context;
 
 /// A host of a listed candidate.
 #[derive(Clone, Debug, PartialEq, Eq)]

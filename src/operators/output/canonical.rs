@@ -14,11 +14,11 @@ use std::rc::Rc;
 use anyhow::{Context as _, Result};
 use arrow_array::{Array, Date32Array, Int64Array, RecordBatch, StringArray, TimestampMicrosecondArray};
 use bytemuck::{Pod, Zeroable};
+use nigh_exchange::{BlockOf, Context, Dealer, KeyRanges, Partition, RangeDealer, SpillBuffer, by_key};
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::cluster_sizes::LevelClusters;
 use crate::config::{Candidate, Policy};
-use crate::operators::exchange::{BlockOf, Context, Dealer, KeyRanges, Partition, RangeDealer, SpillBuffer, by_key};
 use crate::records::{DocId, mix};
 use crate::structures::{Ownership, SparseDocs};
 use crate::tables::{RowGroups, Scan, field};

@@ -14,10 +14,10 @@ use std::rc::Rc;
 
 use anyhow::{Result, ensure};
 use bytemuck::{Pod, Zeroable};
+use nigh_exchange::{Context, LocalAnswers, all_to_all, blocks, lookup};
 
 use super::cluster_sizes::{ClusterSizes, LevelClusters};
 use super::overlaps::{Overlap, overlaps};
-use crate::operators::exchange::{Context, LocalAnswers, all_to_all, blocks, lookup};
 use crate::operators::scan::PastClusters;
 use crate::records::DocId;
 use crate::structures::{Ownership, SparseDocs};

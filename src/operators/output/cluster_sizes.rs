@@ -9,8 +9,8 @@ use std::hash::BuildHasherDefault;
 
 use anyhow::Result;
 use bytemuck::{Pod, Zeroable};
+use nigh_exchange::{Context, all_to_all};
 
-use crate::operators::exchange::{Context, all_to_all};
 use crate::records::{DocId, Level};
 use crate::structures::{DocHasher, DocMap, Ownership, RankBitmap, SparseDocs};
 

@@ -7,7 +7,7 @@
 //! Documents with identical vectors are not compared here: all of their supershingles agree, and so do all of their features,
 //! unless two fingerprints collide (once in 2^64).
 //!
-//! The dataflow is that of [`ask`](crate::operators::exchange::ask()), written by hand because the width of a sketch is known
+//! The dataflow is that of [`ask`](nigh_exchange::ask()), written by hand because the width of a sketch is known
 //! only at run time, so it is not a fixed-size record.
 
 use std::cell::RefCell;
@@ -18,15 +18,15 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail};
 use bytemuck::{Pod, Zeroable};
+use nigh_exchange::{
+    Block, BlockOf, BlockStream, Context, Dealer, RowDealer, bytes_of_rows, received, run_dataflow, source,
+    unary_frontier,
+};
 use timely::dataflow::Scope;
 use timely::dataflow::operators::probe::Handle;
 use timely::dataflow::operators::{FrontierNotificator, Probe};
 
 use crate::features::equal_features;
-use crate::operators::exchange::{
-    Block, BlockOf, BlockStream, Context, Dealer, RowDealer, bytes_of_rows, received, run_dataflow, source,
-    unary_frontier,
-};
 use crate::operators::scan::{VectorBatch, Vectors};
 use crate::records::{DocId, FeatureBits};
 use crate::structures::Ownership;

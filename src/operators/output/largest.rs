@@ -7,10 +7,10 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use anyhow::Result;
 use arrow_array::{Array, Int64Array, StringArray};
+use nigh_exchange::Context;
 use serde::{Deserialize, Serialize};
 
 use super::cluster_sizes::LevelClusters;
-use crate::operators::exchange::Context;
 use crate::operators::scan::own_segments;
 use crate::records::{DocId, Level};
 use crate::state::{Journal, Unfinished};

@@ -12,8 +12,8 @@ use std::sync::Arc;
 use anyhow::Result;
 use arrow_array::{Array, ArrayRef, Int64Array, StringArray};
 use bytemuck::{Pod, Zeroable};
+use nigh_exchange::{Answerer, Asked, Asker, BlockOf, Context, Dealer, ask};
 
-use crate::operators::exchange::{Answerer, Asked, Asker, BlockOf, Context, Dealer, ask};
 use crate::operators::scan::own_segments;
 use crate::plan::Plan;
 use crate::records::{DocId, KeyHash};

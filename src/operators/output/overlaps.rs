@@ -14,9 +14,9 @@ use std::time::Instant;
 
 use anyhow::Result;
 use bytemuck::{Pod, Zeroable};
+use nigh_exchange::{BlockOf, Context, SLICE, received, run_dataflow, source};
 use timely::dataflow::operators::Probe;
 
-use crate::operators::exchange::{BlockOf, Context, SLICE, received, run_dataflow, source};
 use crate::records::DocId;
 use crate::structures::Sums;
 

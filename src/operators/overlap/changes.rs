@@ -9,9 +9,9 @@
 
 use anyhow::Result;
 use bytemuck::{Pod, Zeroable};
+use nigh_exchange::{Context, all_to_all};
 
 use super::copies::Copies;
-use crate::operators::exchange::{Context, all_to_all};
 use crate::records::{DocId, Key};
 use crate::structures::{CompactSort, Ownership};
 

@@ -18,11 +18,11 @@ use std::rc::Rc;
 
 use anyhow::{Result, bail};
 use bytemuck::{Pod, Zeroable};
+use nigh_exchange::{BlockOf, Context, Dealer, KeyRanges, Partition, RangeDealer, by_key};
 
 use super::pairs::{PairTables, SharedPair};
 use super::prefix::Found;
 use crate::operators::components::OwnForest;
-use crate::operators::exchange::{BlockOf, Context, Dealer, KeyRanges, Partition, RangeDealer, by_key};
 use crate::operators::set_join::{FrequentColumn, SetJoinStage, SetPass, SetSource, TooManyPairs};
 use crate::records::{DocId, fold, mix, spread};
 use crate::structures::{ExternalSort, Ownership};

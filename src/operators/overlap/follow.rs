@@ -19,6 +19,7 @@
 use std::collections::BTreeMap;
 
 use anyhow::Result;
+use nigh_exchange::Context;
 
 use super::former::{FamilyIndex, FormerTables};
 use super::pairs::{Collection, FamilyMember, PairTables};
@@ -26,7 +27,6 @@ use super::prefix::{Found, prefix_pairs};
 use super::source::UnitSource;
 use crate::config::Chunking;
 use crate::operators::components::{OwnForest, edge};
-use crate::operators::exchange::Context;
 use crate::operators::set_join::SetJoinStage;
 use crate::records::DocId;
 use crate::structures::ByKey;

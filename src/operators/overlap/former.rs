@@ -6,12 +6,12 @@ use std::path::PathBuf;
 use anyhow::{Result, ensure};
 use arrow_array::{Float64Array, Int32Array, Int64Array, RecordBatch, StringArray};
 use bytemuck::{Pod, Zeroable};
+use nigh_exchange::{Context, all_to_all};
 
 use super::changes::TextChanges;
 use super::pairs::{Collection, FamilyMember, PairTables, SharedPair};
 use crate::config::Chunking;
 use crate::operators::components::OwnForest;
-use crate::operators::exchange::{Context, all_to_all};
 use crate::records::DocId;
 use crate::state::Results;
 use crate::structures::{ByKey, Ownership};

@@ -4,10 +4,10 @@ use std::collections::{BTreeSet, HashMap};
 use std::rc::Rc;
 
 use anyhow::Result;
+use nigh_exchange::{Context, LocalAnswers, lookup};
 
 use super::units::Units;
 use crate::operators::components::component_roots;
-use crate::operators::exchange::{Context, LocalAnswers, lookup};
 use crate::operators::output::cluster_sizes;
 use crate::records::{DocId, Edge};
 

@@ -8,10 +8,10 @@
 use std::collections::BTreeMap;
 
 use anyhow::Result;
+use nigh_exchange::{Context, send_rows};
 use serde::{Deserialize, Serialize};
 
 use super::units::{Units, hash_of};
-use crate::operators::exchange::{Context, send_rows};
 use crate::records::{DocId, KeyHash};
 use crate::structures::{CompactSort, Ownership};
 

@@ -5,10 +5,10 @@ use std::fmt::Write as _;
 
 use anyhow::{Error, Result, anyhow};
 use arrow_array::{Int64Array, StringArray};
+use nigh_exchange::Context;
 
 use super::units::Units;
 use crate::config::Chunking;
-use crate::operators::exchange::Context;
 use crate::operators::set_join::TooManyPairs;
 use crate::records::DocId;
 use crate::state::History;

@@ -11,10 +11,10 @@ use std::path::Path;
 
 use anyhow::Result;
 use bytemuck::{Pod, Zeroable};
+use nigh_exchange::{Context, all_to_all, send_rows};
 use serde::{Deserialize, Serialize};
 
 use super::units::Units;
-use crate::operators::exchange::{Context, all_to_all, send_rows};
 use crate::records::DocId;
 use crate::structures::{ByKey, ExternalSort, Ownership, Sortable, Sorted};
 

@@ -19,11 +19,11 @@ use std::rc::Rc;
 
 use anyhow::Result;
 use bytemuck::{Pod, Zeroable};
+use nigh_exchange::{Context, Dealer, all_to_all, send_rows};
 use serde::{Deserialize, Serialize};
 
 use super::pairs::{Collection, FamilyMember, PairTables, SharedPair};
 use crate::operators::components::{OwnForest, edge};
-use crate::operators::exchange::{Context, Dealer, all_to_all, send_rows};
 use crate::operators::set_join::{FrequentColumn, RowPair, SetJoin, SetJoinStage, SetSource, TooManyPairs, set_join};
 use crate::records::{DocId, Edge};
 use crate::structures::{CompactSort, ExternalSort, Ownership, Sortable};

@@ -2,10 +2,10 @@
 
 use anyhow::{Result, bail};
 use arrow_array::{Array, FixedSizeBinaryArray, Int64Array, StringArray};
+use nigh_exchange::Context;
 
 use super::hosts::{HostPages, number_hosts};
 use super::units::{Units, hash_of};
-use crate::operators::exchange::Context;
 use crate::records::DocId;
 use crate::state::History;
 use crate::structures::{CompactSort, Ownership};

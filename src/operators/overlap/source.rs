@@ -8,13 +8,13 @@ use std::sync::Arc;
 use anyhow::Result;
 use arrow_array::{BinaryArray, FixedSizeBinaryArray, Int64Array, RecordBatch};
 use bytemuck::{Pod, Zeroable};
+use nigh_exchange::{Context, all_to_all};
 
 use super::changes::TextChanges;
 use super::copies::Copies;
 use super::units::Units;
 use crate::config::{Chunking, Cut};
 use crate::features::chunk_set;
-use crate::operators::exchange::{Context, all_to_all};
 use crate::operators::set_join::{Element, Known, SetPass, SetSource, Sets, SetsPass};
 use crate::records::DocId;
 use crate::state::History;

@@ -13,11 +13,11 @@ use std::rc::Rc;
 
 use anyhow::Result;
 use bytemuck::{Pod, Zeroable};
+use nigh_exchange::{BlockOf, Context, Dealer, Keyed, by_group};
 
 use super::page_records::PageRecords;
 use super::page_sets::PageSets;
 use super::source::ParagraphSource;
-use crate::operators::exchange::{BlockOf, Context, Dealer, Keyed, by_group};
 use crate::records::DocId;
 use crate::structures::{CompactSort, Ownership};
 

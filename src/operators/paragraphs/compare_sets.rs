@@ -6,11 +6,11 @@ use std::collections::BTreeMap;
 
 use anyhow::{Context as _, Result};
 use bytemuck::{Pod, Zeroable};
+use nigh_exchange::{Context, all_to_all, send_rows};
 use serde::{Deserialize, Serialize};
 
 use super::page_sets::PageSets;
 use super::source::ParagraphSource;
-use crate::operators::exchange::{Context, all_to_all, send_rows};
 use crate::records::DocId;
 
 /// Pairs of a round.

@@ -15,6 +15,7 @@ use std::rc::Rc;
 
 use anyhow::{Context as _, Result};
 use bytemuck::{Pod, Zeroable};
+use nigh_exchange::{BlockOf, Context, Dealer, Keyed, by_group};
 
 use super::classes::{Class, FalseMatch};
 use super::false_matches::{Frequencies, false_matches};
@@ -25,7 +26,6 @@ use super::parts::Parts;
 use super::source::ParagraphSource;
 use super::stage::ParagraphStage;
 use crate::operators::components::component_roots;
-use crate::operators::exchange::{BlockOf, Context, Dealer, Keyed, by_group};
 use crate::records::{DocId, Edge};
 use crate::structures::Ownership;
 

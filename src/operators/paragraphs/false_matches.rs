@@ -17,6 +17,7 @@ use std::rc::Rc;
 
 use anyhow::Result;
 use bytemuck::{Pod, Zeroable};
+use nigh_exchange::{BlockOf, Context, Dealer, Kept, Keyed, all_to_all, by_group};
 use serde::{Deserialize, Serialize};
 
 use super::classes::{Class, FalseMatch};
@@ -24,7 +25,6 @@ use super::compare_sets::{PagePair, compare_sets};
 use super::page_sets::PageSets;
 use super::source::ParagraphSource;
 use crate::kernels::BitSet;
-use crate::operators::exchange::{BlockOf, Context, Dealer, Kept, Keyed, all_to_all, by_group};
 use crate::records::{DocId, fold, mix};
 use crate::structures::Ownership;
 

@@ -11,9 +11,9 @@
 use std::collections::BTreeMap;
 
 use anyhow::Result;
+use nigh_exchange::Context;
 
 use super::classes::{Class, FalseMatch};
-use crate::operators::exchange::Context;
 use crate::records::DocId;
 
 /// What each step adds.

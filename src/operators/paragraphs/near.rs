@@ -12,13 +12,13 @@
 use std::sync::Arc;
 
 use anyhow::Result;
+use nigh_exchange::Context;
 
 use super::duplicates::Duplicates;
 use super::page_sets::PageSets;
 use super::source::{ParagraphPass, ParagraphSource};
 use super::stage::ParagraphStage;
 use crate::operators::components::component_roots;
-use crate::operators::exchange::Context;
 use crate::operators::set_join::{Element, Requirement, SetPass, SetSource, Share, chains};
 use crate::records::{DocId, Edge};
 use crate::structures::Ownership;

@@ -3,9 +3,9 @@
 use std::cell::RefCell;
 
 use anyhow::{Context, Result};
+use nigh_exchange::Records;
 
 use super::source::{ParagraphPass, ParagraphSource};
-use crate::operators::exchange::Records;
 use crate::records::DocId;
 
 /// Records of a block, about.

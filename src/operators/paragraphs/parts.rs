@@ -1,9 +1,9 @@
 //! The parts that a crawl is cut into, for the growth of duplicates (Pereira 2006): by the hashes of pages, or in the order of the crawl.
 
 use anyhow::Result;
+use nigh_exchange::Context;
 
 use super::pages::WeekPages;
-use crate::operators::exchange::Context;
 use crate::records::{DocId, mix};
 
 /// The part of each page.

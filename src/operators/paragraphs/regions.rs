@@ -5,8 +5,8 @@
 use std::collections::BTreeMap;
 
 use anyhow::Result;
+use nigh_exchange::Context;
 
-use crate::operators::exchange::Context;
 use crate::operators::output::{ClusterSizes, cluster_sizes};
 use crate::records::DocId;
 use crate::structures::Ownership;

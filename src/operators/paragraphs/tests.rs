@@ -4,9 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use anyhow::Result;
+use nigh_exchange::Context;
 
 use super::*;
-use crate::operators::exchange::Context;
 use crate::operators::set_join::Share;
 use crate::records::{DocId, mix};
 use crate::structures::Ownership;

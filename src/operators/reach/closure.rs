@@ -18,6 +18,7 @@ use std::time::Instant;
 
 use anyhow::Result;
 use bytemuck::{Pod, Zeroable};
+use nigh_exchange::{Block, Context, Dealer, SLICE, all_to_all, install, run_to_end, source, unary};
 use timely::dataflow::operators::probe::Handle;
 use timely::dataflow::operators::{Capability, Concat, ConnectLoop, Enter, LoopVariable, Probe};
 use timely::order::Product;
@@ -25,7 +26,6 @@ use timely::order::Product;
 use super::marks::Marks;
 use super::out_links::{LinkArrays, OutLinks};
 use crate::kernels::memory::{SIDE_BY_SIDE, preload};
-use crate::operators::exchange::{Block, Context, Dealer, SLICE, all_to_all, install, run_to_end, source, unary};
 use crate::records::DocId;
 use crate::structures::Ownership;
 

@@ -15,12 +15,12 @@ use std::cmp::Reverse;
 use std::rc::Rc;
 
 use anyhow::Result;
+use nigh_exchange::{Context, Kept, all_to_all};
 
 use super::closure::closure;
 use super::marks::Marks;
 use super::out_links::{LinkArrays, OpenLinks, OutLinks, PageLink};
 use crate::kernels::memory::{SIDE_BY_SIDE, preload};
-use crate::operators::exchange::{Context, Kept, all_to_all};
 use crate::records::DocId;
 use crate::structures::{CompactSort, Ownership};
 

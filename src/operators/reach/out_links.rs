@@ -4,9 +4,9 @@ use std::rc::Rc;
 
 use anyhow::Result;
 use bytemuck::{Pod, Zeroable};
+use nigh_exchange::{Context, Kept};
 
 use crate::kernels::memory::{SIDE_BY_SIDE, advise_huge_pages, preload};
-use crate::operators::exchange::{Context, Kept};
 use crate::operators::scan::{LinkSource, OwnLink};
 use crate::records::DocId;
 

@@ -5,12 +5,12 @@ use std::rc::Rc;
 
 use anyhow::Result;
 use bytemuck::{Pod, Zeroable};
+use nigh_exchange::{BlockOf, Context, Dealer, KeyRanges, Partition, RangeDealer, by_key};
 
 use super::held::{Kept, has_bit, set_bit};
 use super::requirement::Requirement;
 use super::sets::Sets;
 use super::stage::SetJoinStage;
-use crate::operators::exchange::{BlockOf, Context, Dealer, KeyRanges, Partition, RangeDealer, by_key};
 use crate::records::spread;
 
 /// Records of a partition, at most: their sorting stays in the second-level cache.

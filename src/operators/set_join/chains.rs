@@ -18,6 +18,7 @@ use std::rc::Rc;
 
 use anyhow::{Result, ensure};
 use bytemuck::{Pod, Zeroable};
+use nigh_exchange::{Context, LocalAnswers, all_to_all, blocks, lookup};
 
 use super::compare::RowPair;
 use super::joined::JoinedRow;
@@ -27,7 +28,6 @@ use super::rows::Place;
 use super::sets::SetSource;
 use super::stage::SetJoinStage;
 use crate::operators::components::{OwnForest, component_roots, edge};
-use crate::operators::exchange::{Context, LocalAnswers, all_to_all, blocks, lookup};
 use crate::operators::output::cluster_sizes;
 use crate::records::{DocId, Edge};
 use crate::structures::{ByKey, Ownership};

@@ -14,12 +14,12 @@ use std::rc::Rc;
 
 use anyhow::Result;
 use bytemuck::{Pod, Zeroable};
+use nigh_exchange::{BlockOf, Context, Dealer, KeyRanges, Partition, RangeDealer, by_key};
 
 use super::alone::{ELEMENTS, is_heavy, unshared};
 use super::rows::RowSets;
 use super::sets::Sets;
 use super::stage::SetJoinStage;
-use crate::operators::exchange::{BlockOf, Context, Dealer, KeyRanges, Partition, RangeDealer, by_key};
 use crate::records::{mix, spread};
 
 /// Records of a partition, at most: their sorting stays in the second-level cache.

@@ -10,6 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::{Context as _, Result};
 use bytemuck::{Pod, Zeroable};
+use nigh_exchange::{Answerer, Asked, Asker, BlockOf, Context, Dealer, ask};
 
 use super::columns::{Column, Rows};
 use super::marks::Marks;
@@ -17,7 +18,6 @@ use super::meet::Candidate;
 use super::requirement::Requirement;
 use super::rows::Place;
 use super::stage::SetJoinStage;
-use crate::operators::exchange::{Answerer, Asked, Asker, BlockOf, Context, Dealer, ask};
 use crate::structures::Sorted;
 
 /// Of the memory for records in flight, the part that the rows of other processes take in a round.

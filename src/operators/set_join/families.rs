@@ -9,11 +9,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::Result;
+use nigh_exchange::Context;
 
 use super::columns::{Column, Rows};
 use super::requirement::Requirement;
 use super::stage::SetJoinStage;
-use crate::operators::exchange::Context;
 use crate::records::mix;
 use crate::structures::ByKey;
 

@@ -15,11 +15,11 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use anyhow::{Result, ensure};
+use nigh_exchange::{BlockOf, Context, Dealer, KeyRanges, Partition, RangeDealer, by_key};
 
 use super::requirement::Requirement;
 use super::sets::{Element, SetPass, SetSource, Sets, weight_in_all};
 use super::stage::SetJoinStage;
-use crate::operators::exchange::{BlockOf, Context, Dealer, KeyRanges, Partition, RangeDealer, by_key};
 use crate::operators::sighting::{SharedFinder, Sighting};
 use crate::records::spread;
 

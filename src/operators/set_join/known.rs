@@ -6,12 +6,12 @@
 //! Memory: at every worker 8 bytes for each element of the new sets of all workers, and 2 to 4 for the filter.
 
 use anyhow::{Result, ensure};
+use nigh_exchange::Context;
 
 use super::held::{Kept, can_pair};
 use super::sets::{SetPass, SetSource, Sets, weight_in_all};
 use super::stage::SetJoinStage;
 use crate::kernels::BitSet;
-use crate::operators::exchange::Context;
 
 /// Elements for each word of the filter: about one in twenty other elements passes, and falls later.
 const ELEMENTS_OF_WORD: usize = 4;

@@ -12,6 +12,7 @@ use std::sync::Arc;
 
 use anyhow::Result;
 use bytemuck::{Pod, Zeroable};
+use nigh_exchange::{BlockOf, Context, Dealer, KeyRanges, Partition, RangeDealer, by_key};
 use serde::{Deserialize, Serialize};
 
 use super::columns::Rows;
@@ -20,7 +21,6 @@ use super::prefixes::{Proposed, ROWS, prefix};
 use super::requirement::Requirement;
 use super::rows::Place;
 use super::stage::SetJoinStage;
-use crate::operators::exchange::{BlockOf, Context, Dealer, KeyRanges, Partition, RangeDealer, by_key};
 use crate::records::{fold, mix, spread};
 use crate::structures::{ExternalSort, Sortable, Sorted};
 

@@ -51,7 +51,7 @@ mod rows;
 mod sets;
 mod stage;
 
-use crate::operators::exchange::Context;
+use nigh_exchange::Context;
 use std::rc::Rc;
 
 use anyhow::Result;

@@ -12,12 +12,12 @@ use std::sync::Arc;
 
 use anyhow::{Result, bail};
 use bytemuck::{Pod, Zeroable};
+use nigh_exchange::{BlockOf, Context, Dealer, KeyRanges, Partition, RangeDealer, by_key};
 
 use super::columns::Rows;
 use super::families::Families;
 use super::requirement::Requirement;
 use super::stage::SetJoinStage;
-use crate::operators::exchange::{BlockOf, Context, Dealer, KeyRanges, Partition, RangeDealer, by_key};
 use crate::records::spread;
 
 /// Records of a partition, at most: their sorting stays in the second-level cache.

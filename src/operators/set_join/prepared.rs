@@ -4,6 +4,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use anyhow::{Result, ensure};
+use nigh_exchange::Context;
 
 use super::alone::drop_alone;
 use super::columns::{RowElements, Rows, columns};
@@ -17,7 +18,6 @@ use super::prefixes::{Proposed, proposed};
 use super::rows::rows;
 use super::sets::SetSource;
 use super::stage::{SetJoinStage, SetJoinStats};
-use crate::operators::exchange::Context;
 
 /// Sets that are ready to be joined: rows with their columns. If components alone are wanted, they can be joined several times, with
 /// requirements that are at least as strong as that which they were prepared for.

@@ -9,12 +9,12 @@
 //! Cost: one comparison for each vector of a cluster, which the table `evidence` needs in any case; and the clusters in doubt.
 
 use anyhow::Result;
+use nigh_exchange::Context;
 
 use super::candidate_sets::FeatureSource;
 use super::nodes::nodes;
 use super::pairs::{large_clusters, similar_pairs};
 use super::split::{Candidates, SplitClusters, split};
-use crate::operators::exchange::Context;
 use crate::operators::output;
 use crate::operators::output::Agreement;
 use crate::operators::scan::{VectorFiles, VectorRoots, Vectors};

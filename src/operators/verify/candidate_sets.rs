@@ -1,9 +1,9 @@
 //! The sets of candidates, as they travel from where they are read to where they are compared.
 
 use anyhow::{Result, bail};
+use nigh_exchange::RowDealer;
 use serde::{Deserialize, Serialize};
 
-use crate::operators::exchange::RowDealer;
 use crate::operators::scan::{VectorFiles, Vectors};
 use crate::records::{DocId, FeatureBits};
 use crate::structures::{Ownership, Sortable};

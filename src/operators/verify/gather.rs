@@ -6,11 +6,11 @@ use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail};
+use nigh_exchange::{Context, RowDealer, bytes_of_rows, run_dataflow, sink, source};
 use timely::dataflow::operators::Probe;
 
 use super::candidate_sets::{CandidateSet, CandidateSource, Step};
 use super::element_sets::{ElementSets, ElementSetsWriter};
-use crate::operators::exchange::{Context, RowDealer, bytes_of_rows, run_dataflow, sink, source};
 use crate::records::DocId;
 use crate::structures::{ExternalSort, Sorted};
 

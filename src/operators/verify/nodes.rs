@@ -4,8 +4,8 @@
 use std::collections::BTreeSet;
 
 use anyhow::Result;
+use nigh_exchange::{Context, all_to_all};
 
-use crate::operators::exchange::{Context, all_to_all};
 use crate::records::DocId;
 use crate::structures::Ownership;
 

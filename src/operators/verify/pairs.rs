@@ -12,10 +12,10 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use anyhow::{Context as _, Result, ensure};
+use nigh_exchange::{Context, all_to_all, blocks};
 
 use super::candidate_sets::{CandidateSet, CandidateSource};
 use super::gather::{Gathered, gather};
-use crate::operators::exchange::{Context, all_to_all, blocks};
 use crate::operators::set_join::{Chains, Nearest, Requirement, SetJoinStage, SetSource, chains};
 use crate::records::{DocId, Edge};
 use crate::structures::{Ownership, WordSet};

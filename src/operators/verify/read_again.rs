@@ -5,11 +5,11 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::Result;
+use nigh_exchange::{Context, all_to_all};
 
 use super::files_again::{FilesAgain, IfMissing, PagePlace};
 use crate::config::Reading;
 use crate::features::Fingerprinter;
-use crate::operators::exchange::{Context, all_to_all};
 use crate::readers::Input;
 use crate::records::DocumentKey;
 use crate::structures::CompactSort;

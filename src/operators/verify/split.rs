@@ -10,9 +10,9 @@ use std::rc::Rc;
 
 use anyhow::Result;
 use bytemuck::{Pod, Zeroable};
+use nigh_exchange::{Context, LocalAnswers, all_to_all, lookup};
 
 use crate::operators::components::component_roots;
-use crate::operators::exchange::{Context, LocalAnswers, all_to_all, lookup};
 use crate::operators::scan::VectorRoots;
 use crate::operators::set_join::{Chains, Nearest};
 use crate::records::DocId;

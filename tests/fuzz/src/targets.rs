@@ -12,10 +12,10 @@ use nigh::config::{Bytes, Method, Reading, read_config, read_job};
 use nigh::features::Fingerprinter;
 use nigh::kernels::available;
 use nigh::launch::wire::Frames;
-use nigh::operators::exchange::{Block, bytes_of_rows};
 use nigh::readers::{Format, Input, InputPiece, Item, Location, list, open, open_piece};
 use nigh::state::Manifest;
 use nigh::text::{Extract, canonical, charset, decode, out_links, scan};
+use nigh_exchange::{Block, bytes_of_rows};
 use rustix::fs::{MemfdFlags, memfd_create};
 
 /// A target.

@@ -17,6 +17,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use anyhow::{Context as _, Result, bail, ensure};
+use nigh_exchange::Context;
 
 use super::judge::Judge;
 use super::tables::{CollectionWriter, Counts};
@@ -26,7 +27,6 @@ use crate::operators::collections::{
     ClusteredPages, CollectionPage, CollectionStage, MergeCondition, PageTexts, Prefixes, TrivialClusters, avoid_list,
     clustered_pages, collection_links, members, merged_clusters, prefixes,
 };
-use crate::operators::exchange::Context;
 use crate::operators::scan::LinkReader;
 use crate::records::{DocId, Week};
 use crate::state::{History, Results, Store};

@@ -3,12 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::Result;
+use nigh_exchange::Context;
 
 use super::former::{FormerList, Listed, Verdict, joined};
 use crate::config::{Collections, ReplicaLevel};
 use crate::jobs::studies::plan::StudyPlan;
 use crate::operators::collections::{AvoidPrefix, Judgement, Savings, TrivialClusters, judge};
-use crate::operators::exchange::Context;
 use crate::records::Week;
 use crate::state::{Results, Store};
 use crate::structures::Ownership;

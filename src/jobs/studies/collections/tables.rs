@@ -6,13 +6,13 @@
 use std::collections::BTreeMap;
 
 use anyhow::Result;
+use nigh_exchange::Context;
 
 use super::judge::JudgedLists;
 use crate::config::{Collections, Merge, ReplicaLevel};
 use crate::jobs::studies::plan::StudyPlan;
 use crate::jobs::studies::shards::ShardFiles;
 use crate::operators::collections::{ClusteredPages, CollectionPage, PageTexts, Prefixes, collection_prefix};
-use crate::operators::exchange::Context;
 use crate::records::DocId;
 use crate::state::replace;
 use crate::stats::ratio;

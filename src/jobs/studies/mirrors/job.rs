@@ -15,12 +15,12 @@
 use std::rc::Rc;
 
 use anyhow::{Context as _, Result, bail};
+use nigh_exchange::Context;
 
 use super::pairs::{Class, FoundPair, MirrorPaths, WeekOfPairs, redirects};
 use super::tables::MirrorWriter;
 use crate::config::{HostPairs, Mirrors, Unresolved};
 use crate::jobs::studies::plan::StudyPlan;
-use crate::operators::exchange::Context;
 use crate::operators::mirrors::{
     AddressList, Counting, MATCHES, MirrorStage, MirroredPage, PairCounts, PairTable, RawPairs, RedirectedHost,
     confirm, count, mirrored, own_hosts, raw_pairs, redirected_hosts,

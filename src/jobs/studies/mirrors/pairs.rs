@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
 use anyhow::Result;
+use nigh_exchange::Context;
 
-use crate::operators::exchange::Context;
 use crate::operators::mirrors::{
     HostName, ListedHost, MATCHES, PairCounts, PairTable, PathCounts, RawPairs, RedirectedHost, paths,
 };

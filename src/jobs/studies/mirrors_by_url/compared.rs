@@ -15,9 +15,9 @@ use std::rc::Rc;
 
 use anyhow::{Context as _, Result, bail};
 use arrow_array::{BooleanArray, Date32Array, Int64Array, StringArray};
+use nigh_exchange::Context;
 
 use crate::jobs::studies::plan::StudyPlan;
-use crate::operators::exchange::Context;
 use crate::operators::mirrors::{HostName, ListedHost, PageOfPlace, PairTable, SharedPages, shared_pages};
 use crate::operators::mirrors_by_url::{ListedPairs, TestedPair};
 use crate::records::DocId;

@@ -12,13 +12,13 @@
 //! writes the tables. Memory: see `operators::mirrors_by_url`.
 
 use anyhow::{Context as _, Result};
+use nigh_exchange::Context;
 
 use super::compared::Comparison;
 use super::tables::UrlMirrorWriter;
 use crate::config::MirrorsByUrl;
 use crate::features::Fingerprinter;
 use crate::jobs::studies::plan::StudyPlan;
-use crate::operators::exchange::Context;
 use crate::operators::mirrors_by_url::{
     ListedPairs, TestPages, TestRules, UrlCounts, UrlStage, WantedUrls, WeekUrls, candidates, compare, host_features,
     sampled_hosts,

@@ -1,10 +1,10 @@
 //! The former run of the job that a run for a later week follows, instead of comparing all pages of its week.
 
 use anyhow::{Result, bail};
+use nigh_exchange::Context;
 
 use crate::config::{Chunking, Mode, Overlap, OverlapMethod, Study, Unit};
 use crate::jobs::studies::plan::StudyPlan;
-use crate::operators::exchange::Context;
 use crate::operators::overlap::{CentresOfWeek, Copies, FormerCounts, TextChanges, copies, text_changes, texts};
 use crate::records::{DocId, Week};
 use crate::state::{Results, Store};

@@ -14,13 +14,13 @@
 //! memory, 32 bytes each.
 
 use anyhow::{Error, Result};
+use nigh_exchange::Context;
 
 use super::counts::{Counts, chunking_summary};
 use super::former::Followed;
 use super::tables::{OverlapWriter, write_small};
 use crate::config::{Chunking, Mode, Overlap, OverlapMethod, Unit};
 use crate::jobs::studies::plan::StudyPlan;
-use crate::operators::exchange::Context;
 use crate::operators::overlap::{
     Coarse, Collection, Copies, FamilyMember, FormerTables, Found, Group, PairTables, UnitSource, Units, copies,
     counted_pairs, followed_pairs, groups, hosts, page_names, pages, prefix_pairs, refusal,

@@ -1,12 +1,12 @@
 //! Genealogy: the births of the week, and the lifetimes of paragraphs since the first week.
 
 use anyhow::{Context as _, Result, ensure};
+use nigh_exchange::Context;
 
 use super::former::former_summary;
 use super::tables::ParagraphsWriter;
 use crate::config::Mode;
 use crate::jobs::studies::plan::StudyPlan;
-use crate::operators::exchange::Context;
 use crate::operators::genealogy::{
     Birth, LifetimeReader, Lifetimes, Parent, TwoWeeks, WeekTurnover, births, held_paragraphs, sets_of_pages,
 };

@@ -13,6 +13,7 @@
 //! All counts are whole numbers, so no table depends on the number of workers or processes. Memory: see `operators::paragraphs`.
 
 use anyhow::{Context as _, Error, Result, anyhow, bail};
+use nigh_exchange::Context;
 
 use super::genealogy::{Genealogy, GenealogyJob, PagesOfWeek};
 use super::seeds::seed_pages;
@@ -21,7 +22,6 @@ use super::summary::ParagraphsFound;
 use super::tables::ParagraphsWriter;
 use crate::config::{Mode, Paragraphs, PartOrder};
 use crate::jobs::studies::plan::StudyPlan;
-use crate::operators::exchange::Context;
 use crate::operators::overlap::page_names;
 use crate::operators::paragraphs::{
     Duplicates, ParagraphFiles, ParagraphStage, Parts, WeekPages, boilerplate, duplicates, near_duplicates,

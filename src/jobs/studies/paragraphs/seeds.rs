@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use anyhow::{Context as _, Result, ensure};
 use arrow_array::{Int64Array, StringArray};
+use nigh_exchange::Context;
 
-use crate::operators::exchange::Context;
 use crate::records::{DocId, KeyHash};
 use crate::state::History;
 use crate::structures::Ownership;

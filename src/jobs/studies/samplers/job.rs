@@ -19,6 +19,7 @@ use std::sync::Arc;
 
 use anyhow::{Result, ensure};
 use arrow_array::Int64Array;
+use nigh_exchange::{Context, send_rows};
 
 use super::errors::{Band, bands};
 use super::measure::{Comparison, MeasuredPair, samplers as samplers_of};
@@ -29,7 +30,6 @@ use crate::jobs::places::{Places, places};
 use crate::jobs::studies::plan::StudyPlan;
 use crate::kernels;
 use crate::kernels::polynomials;
-use crate::operators::exchange::{Context, send_rows};
 use crate::operators::scan::{Vectors, read_roots};
 use crate::operators::verify::{IfMissing, ReadAgain, gather, read_again};
 use crate::records::DocId;

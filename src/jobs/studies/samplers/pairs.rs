@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::Result;
+use nigh_exchange::Context;
 
 use crate::operators::accuracy::{Probe, Sample, own_near_pages, representatives, sample_hash};
-use crate::operators::exchange::Context;
 use crate::operators::scan::Vectors;
 use crate::records::{DocId, mix};
 use crate::stats::{BANDS, band};

@@ -10,9 +10,8 @@ use std::rc::Rc;
 use anyhow::Result;
 use differential_dataflow::algorithms::graphs::propagate::propagate;
 use differential_dataflow::input::Input;
+use nigh_exchange::{Context, run_to_end};
 use timely::dataflow::operators::probe::Handle;
-
-use crate::operators::exchange::{Context, run_to_end};
 
 /// A difference of an edge between two nodes: at time 0 an edge that was there, at time 1 a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -38,7 +37,7 @@ pub struct EdgeDifference {
 ///
 /// ```
 /// use nigh::operators::delta::{EdgeDifference, incremental_labels};
-/// use nigh::operators::exchange::Context;
+/// use nigh_exchange::Context;
 ///
 /// // 1 - 2 - 3 before the change, which removes the edge from 2 to 3 and adds one from 3 to 4.
 /// let edge = |a, b, time, difference| EdgeDifference { a, b, time, difference };

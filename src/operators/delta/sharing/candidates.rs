@@ -12,13 +12,13 @@
 use std::sync::Arc;
 
 use anyhow::{Result, bail};
+use nigh_exchange::{Context, Dealer, all_to_all, blocks};
 
 use super::filter::{ChangedKeys, KeyFilter};
 use super::key_groups::{KeyHolder, KeyRole};
 use super::send_limit::SendLimit;
 use crate::operators::delta::splits::{Remaining, RemainingMembers};
 use crate::operators::delta::step::SliceStep;
-use crate::operators::exchange::{Context, Dealer, all_to_all, blocks};
 use crate::operators::scan::{VectorFiles, VectorRoots};
 use crate::records::{DocId, Key};
 use crate::state::Coding;

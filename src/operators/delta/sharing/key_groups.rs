@@ -10,11 +10,11 @@ use std::sync::Arc;
 
 use anyhow::Result;
 use bytemuck::{Pod, Zeroable};
+use nigh_exchange::{BlockOf, Context, Dealer, LocalAnswers, lookup};
 
 use crate::kernels::memory::advise_huge_pages;
 use crate::operators::delta::relabel::EdgeDifference;
 use crate::operators::delta::splits::SplitMember;
-use crate::operators::exchange::{BlockOf, Context, Dealer, LocalAnswers, lookup};
 use crate::records::{DocId, Key};
 use crate::structures::{ByKey, DocHasher, Ownership};
 use crate::watch::Watch;

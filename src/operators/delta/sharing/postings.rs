@@ -16,11 +16,11 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use anyhow::{Result, bail};
-
-use super::changes::Changes;
-use crate::operators::exchange::{
+use nigh_exchange::{
     BlockOf, Context, Dealer, KeyRanges, Partition, RangeDealer, SpillBuffer, all_to_all, blocks, by_key,
 };
+
+use super::changes::Changes;
 use crate::operators::scan::VectorFiles;
 use crate::records::DocId;
 use crate::state::{Coding, PostingFile, PostingRuns, write_postings};

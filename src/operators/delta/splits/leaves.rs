@@ -5,10 +5,10 @@ use std::collections::HashMap;
 
 use anyhow::Result;
 use bytemuck::{Pod, Zeroable};
+use nigh_exchange::{Context, all_to_all, blocks};
 
 use crate::operators::delta::relabel::EdgeDifference;
 use crate::operators::delta::sharing::{CLUSTER, doc_of};
-use crate::operators::exchange::{Context, all_to_all, blocks};
 use crate::structures::ByKey;
 
 /// A difference of an edge, at the owner of one of its nodes, which is a document.

@@ -5,10 +5,10 @@
 //! of own documents, behind a filter that few of them pass.
 
 use anyhow::Result;
+use nigh_exchange::Context;
 
 use crate::kernels::Kernels;
 use crate::operators::delta::sharing::RootOf;
-use crate::operators::exchange::Context;
 use crate::operators::scan::VectorRoots;
 use crate::records::DocId;
 use crate::structures::{CompactSort, DocFilter, Ownership};

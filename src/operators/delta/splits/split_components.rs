@@ -12,10 +12,10 @@ use std::sync::Arc;
 
 use anyhow::{Result, ensure};
 use bytemuck::{Pod, Zeroable};
+use nigh_exchange::{BlockOf, Context, Dealer, LocalAnswers, all_to_all, lookup};
 
 use crate::features::VectorKeys;
 use crate::operators::components::join_forests;
-use crate::operators::exchange::{BlockOf, Context, Dealer, LocalAnswers, all_to_all, lookup};
 use crate::records::{DocId, fold};
 use crate::structures::{DocHasher, Grouper, Numbering, Ownership, UnionFind};
 use crate::watch::Watch;

@@ -8,11 +8,11 @@ use std::collections::HashMap;
 
 use anyhow::Result;
 use bytemuck::{Pod, Zeroable};
+use nigh_exchange::{Context, all_to_all, blocks};
 
 use super::certificate::{RemainingHolder, is_certified};
 use super::split_components::RemainingMembers;
 use crate::features::VectorKeys;
-use crate::operators::exchange::{Context, all_to_all, blocks};
 use crate::records::{DocId, Key};
 use crate::structures::ByKey;
 

@@ -28,7 +28,7 @@ const WORD: usize = size_of::<RowWord>();
 /// Collects rows into blocks: one open block for each partition.
 ///
 /// ```
-/// use nigh::operators::exchange::{RowDealer, rows_of};
+/// use nigh_exchange::{RowDealer, rows_of};
 ///
 /// let mut dealer = RowDealer::new(0, 2, &Default::default());
 /// dealer.deal(1, &("a page", 3u32));

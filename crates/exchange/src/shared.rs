@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 /// ```
 /// use std::sync::Arc;
 ///
-/// use nigh::operators::exchange::Shared;
+/// use nigh_exchange::Shared;
 ///
 /// let shared = Shared::default();
 /// let first: Arc<Vec<u32>> = shared.of(|| vec![1]);

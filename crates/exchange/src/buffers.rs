@@ -6,7 +6,7 @@
 use std::cell::RefCell;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use crate::kernels::memory::{advise_huge_pages, return_pages};
+use nigh_kernels::kernels::memory::{advise_huge_pages, return_pages};
 
 /// Bytes of the records of a full block. Between 24 and 64 KiB the exchange costs the same; larger blocks only take more
 /// memory, since every sender has one for each partition.
@@ -140,7 +140,7 @@ pub(crate) fn take_buffer() -> BlockMemory {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::records::mix;
+    use nigh_kernels::records::mix;
 
     #[test]
     fn a_thread_that_releases_has_nothing_at_hand() {

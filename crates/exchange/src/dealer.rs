@@ -7,10 +7,10 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 
 use bytemuck::{Pod, TransparentWrapper};
+use nigh_kernels::kernels::memory::fetch_to_write;
 
 use super::block::{Block, HALF, Memory, RecordType};
 use super::buffers::{BLOCK_BYTES, BlockMemory, LINE, take_buffer};
-use crate::kernels::memory::fetch_to_write;
 use crate::watch::Watch;
 
 /// Collects records into blocks: one open block for each partition.

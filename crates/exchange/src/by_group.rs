@@ -4,6 +4,7 @@ use std::rc::Rc;
 
 use anyhow::Result;
 use bytemuck::Pod;
+use nigh_kernels::records::mix;
 
 use super::block::BlockOf;
 use super::by_key::by_key;
@@ -13,7 +14,6 @@ use super::kept::Kept;
 use super::key_ranges::KeyRanges;
 use super::ranges::RangeDealer;
 use super::spill::Partition;
-use crate::records::mix;
 
 /// Records of a partition, about: their sorting stays in the second-level cache.
 const MOST_RECORDS: u64 = 1 << 13;

@@ -13,14 +13,14 @@ use std::rc::Rc;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use anyhow::{Result, ensure};
+use nigh_kernels::kernels::memory::SIDE_BY_SIDE;
+use nigh_kernels::records::{DocId, mix};
+use nigh_kernels::structures::Ownership;
 
 use super::ask::{Answerer, Asked, Asker, ask};
 use super::block::BlockOf;
 use super::context::Context;
 use super::dealer::Dealer;
-use crate::kernels::memory::SIDE_BY_SIDE;
-use crate::records::{DocId, mix};
-use crate::structures::Ownership;
 
 /// Questions that are dealt at once, between two checks of the clock.
 const QUESTIONS: usize = 1 << 14;
@@ -304,7 +304,7 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::operators::exchange::Shared;
+    use crate::Shared;
 
     /// Four workers look up nodes; the answer about a node is some bits and its number. Groups of `together` workers share
     /// their answers, as if each group were a process.

@@ -176,7 +176,7 @@ impl Progress {
     /// The sum over two processes, with the earlier of their stages.
     ///
     /// ```
-    /// use nigh::watch::{Progress, Stage};
+    /// use nigh_exchange::watch::{Progress, Stage};
     /// let first = Progress { stage: Stage::Pairs, records: 40, ..Progress::default() };
     /// let second = Progress { stage: Stage::Tables, records: 2, ..Progress::default() };
     /// let sum = first.sum(second);
@@ -341,7 +341,8 @@ mod tests {
     #[test]
     fn cpu_time_of_other_threads_counts() {
         let before = process_cpu();
-        let worked = std::thread::spawn(|| (0..1_000_000u64).fold(0, |sum, word| sum ^ crate::records::mix(word)));
+        let worked =
+            std::thread::spawn(|| (0..1_000_000u64).fold(0, |sum, word| sum ^ nigh_kernels::records::mix(word)));
         std::hint::black_box(worked.join().unwrap());
         assert!(process_cpu() > before);
     }

@@ -14,7 +14,7 @@ pub(crate) const MAX_PARTITIONS: u64 = 1 << 13;
 /// How one or more key spaces are cut.
 ///
 /// ```
-/// use nigh::operators::exchange::KeyRanges;
+/// use nigh_exchange::KeyRanges;
 ///
 /// // A million records of 16 bytes on one worker with 4 MiB: five ranges of 16 partitions.
 /// let cut = KeyRanges::new(1 << 20, 1 << 16, 16, 1, 1, 4 << 20);

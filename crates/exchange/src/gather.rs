@@ -9,6 +9,7 @@
 use std::sync::Arc;
 
 use anyhow::{Result, ensure};
+use nigh_kernels::structures::CompactSort;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -16,14 +17,13 @@ use super::all_to_all::exchange_blocks;
 use super::block::Block;
 use super::context::Context;
 use super::rows::{RowDealer, rows_of};
-use crate::structures::CompactSort;
 
 impl Context {
     /// Returns the items of all workers, in the order of the workers, at every worker of every
     /// process. It returns when every worker has called it.
     ///
     /// ```
-    /// use nigh::operators::exchange::Context;
+    /// use nigh_exchange::Context;
     ///
     /// let workers = timely::execute(timely::Config::process(2), |worker| {
     ///     let mut cx = Context::alone(worker);

@@ -14,7 +14,7 @@ const BLOCK: usize = 1 << 10;
 /// Records of one worker, which can be read several times.
 ///
 /// ```
-/// use nigh::operators::exchange::Kept;
+/// use nigh_exchange::Kept;
 ///
 /// # let folder = tempfile::tempdir()?;
 /// // A budget of 100 bytes: the rest goes to a file.

@@ -17,7 +17,7 @@ use crate::watch::{Stage, Watch};
 /// a `&mut Context`, in the same order.
 ///
 /// ```
-/// use nigh::operators::exchange::Context;
+/// use nigh_exchange::Context;
 ///
 /// let workers = timely::execute(timely::Config::process(2), |worker| {
 ///     let mut cx = Context::alone(worker);

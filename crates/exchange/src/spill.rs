@@ -217,7 +217,7 @@ impl<'a, R: Pod> Partition<'a, R> {
     }
 
     /// The number of blocks.
-    pub(crate) fn len(&self) -> usize {
+    pub fn block_count(&self) -> usize {
         self.waiting.blocks.len()
     }
 
@@ -227,7 +227,7 @@ impl<'a, R: Pod> Partition<'a, R> {
     /// # Errors
     /// Names the file that cannot be read.
     pub fn blocks(&self, mut each: impl FnMut(&BlockOf<R>)) -> Result<()> {
-        (0..self.len()).try_for_each(|number| self.block(number, &mut each))
+        (0..self.block_count()).try_for_each(|number| self.block(number, &mut each))
     }
 
     /// Calls `take` with one block, by its number from 0.

@@ -174,7 +174,7 @@ pub(super) fn deal_ranges<'scope>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::operators::exchange::key_ranges::{KeyRanges, MAX_PARTITIONS};
+    use crate::key_ranges::{KeyRanges, MAX_PARTITIONS};
 
     #[test]
     fn a_small_memory_cuts_more_ranges() {

@@ -340,13 +340,13 @@ pub fn by_part() -> DistributorPact<fn(usize) -> ByPart> {
 mod tests {
     use std::sync::Arc;
 
+    use nigh_kernels::records::{DocId, Edge};
     use proptest::prelude::*;
     use timely::bytes::arc::BytesMut;
 
     use super::*;
-    use crate::operators::exchange::buffers::release_spare;
-    use crate::operators::exchange::dealer::Dealer;
-    use crate::records::{DocId, Edge};
+    use crate::buffers::release_spare;
+    use crate::dealer::Dealer;
 
     fn block(count: u64) -> BlockOf<Edge> {
         let edges: Vec<Edge> = (0..count).map(|i| Edge { doc: DocId::new(1, i), root: DocId::new(0, i) }).collect();

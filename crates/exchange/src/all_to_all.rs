@@ -8,20 +8,20 @@ use std::rc::Rc;
 
 use anyhow::Result;
 use bytemuck::Pod;
+use nigh_kernels::kernels::memory::advise_huge_pages;
 use timely::dataflow::operators::Probe;
 
 use super::block::{Block, BlockOf};
 use super::context::Context;
 use super::dataflow::{run_dataflow, sink, source};
 use super::dealer::Dealer;
-use crate::kernels::memory::advise_huge_pages;
 
 /// Sends all dealt records to the owners of their partitions, and returns the blocks of the worker's own partitions:
 /// partition `p` belongs to worker `p` modulo the number of workers. One sender's blocks keep their order, and
 /// senders are in the order of their indices. It is a barrier, too: it returns when every worker has called it.
 ///
 /// ```
-/// use nigh::operators::exchange::{Context, all_to_all};
+/// use nigh_exchange::{Context, all_to_all};
 ///
 /// let workers = timely::execute(timely::Config::process(2), |worker| {
 ///     let cx = &mut Context::alone(worker);
@@ -67,7 +67,7 @@ pub(crate) fn exchange_blocks(cx: &mut Context, blocks: Vec<Block>) -> Result<Ve
 }
 
 /// Returns all records of some blocks, in the order of the blocks.
-pub(crate) fn blocks<R: Pod>(blocks: Vec<BlockOf<R>>) -> Vec<R> {
+pub fn blocks<R: Pod>(blocks: Vec<BlockOf<R>>) -> Vec<R> {
     let mut records = Vec::with_capacity(blocks.iter().map(|block| block.records().len()).sum());
     advise_huge_pages(records.spare_capacity_mut());
     blocks.into_iter().for_each(|block| records.extend_from_slice(block.records()));

@@ -12,14 +12,15 @@
 //! - `key_ranges`, `ranges` and `partitions`: keyed records, one range of keys at a time, with bounded memory; `by_key` is all of it with
 //!   answers to the senders, and `by_group` is that for records that are sorted by key;
 //! - `spill`: blocks that wait, in memory or on disk; `kept`: records that their maker deals later;
-//! - `shared`: values for all workers of a process.
+//! - `shared`: values for all workers of a process;
+//! - [`watch`]: the counters of a process, to which workers add.
 //!
 //! Records travel in blocks: one by one they take two to three times the CPU (see `block`). Every worker of every process must
 //! call the functions that take a `&mut Context`, in the same order.
 //!
 //! What crosses workers is one concrete type, [`Block`], and the logic of an operator is behind a pointer: a container or a closure that
 //! timely is given as a type parameter is compiled again with all of timely, its channels and its queues around it. Only captures of
-//! pages ([`ingest`](super::ingest)) and what differential dataflow arranges have containers of their own. `scripts/weight.sh` counts what
+//! pages (`operators/ingest`) and what differential dataflow arranges have containers of their own. `scripts/weight.sh` counts what
 //! the program has of both, and fails in CI if there is more than that.
 
 mod all_to_all;
@@ -41,9 +42,9 @@ mod rows;
 mod run;
 mod shared;
 mod spill;
+pub mod watch;
 
-pub use self::all_to_all::all_to_all;
-pub(crate) use self::all_to_all::blocks;
+pub use self::all_to_all::{all_to_all, blocks};
 pub use self::ask::{Answerer, Asked, Asker, ask};
 pub use self::block::{Block, BlockBuilder, BlockOf};
 pub use self::buffers::{BLOCK_BYTES, release_spare, sort_spare};
