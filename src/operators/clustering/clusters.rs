@@ -84,8 +84,8 @@ pub fn clusters(
     let Collapsed { marks, firsts } = collapse(cx, stage, &vectors)?;
     sort_spare();
     cx.enter(Stage::Prune);
-    let cx = &mut Clustering::for_duplicates(cx, firsts.len() as u64, marks.len() as u64)?;
-    let representatives = (marks.len() - firsts.len()) as u64;
+    let cx = &mut Clustering::for_duplicates(cx, firsts.len() as u64, marks.vectors() as u64)?;
+    let representatives = (marks.vectors() - firsts.len()) as u64;
     let survivors = prune(cx, stage, &vectors, marks, representatives)?;
     cx.enter(Stage::Pairs);
     let nodes = nodes(cx, stage, &survivors)?;

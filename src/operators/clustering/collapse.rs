@@ -267,7 +267,7 @@ impl CollapseReplies {
         let CollapseReplies { mut marks, duplicates, unsent } = self;
         marks.set_duplicates(unsent.iter().map(|notice| notice.own));
         let ranks = RankBitmap::of_bits(marks.duplicate_bits());
-        let mut firsts = vec![0; ranks.len()];
+        let mut firsts = vec![0; ranks.count()];
         advise_huge_pages(&mut firsts);
         for block in duplicates {
             for notices in block.records().chunks(SIDE_BY_SIDE) {

@@ -133,7 +133,7 @@ pub fn cluster_sizes(cx: &mut Context, owned: &Ownership, roots: impl Iterator<I
         RankBitmap::new(owned.len(), members.map(|(number, _)| number))
     };
     let (own_roots, own_clusters) = (numbers(1), numbers(2));
-    let mut of_own_clusters = Vec::with_capacity(own_clusters.len());
+    let mut of_own_clusters = Vec::with_capacity(own_clusters.count());
     of_own_clusters.extend(of_own_roots.iter().copied().filter(|members| *members > 1));
     Ok(ClusterSizes { owned: owned.clone(), own_roots, own_clusters, of_own_clusters, of_other_roots })
 }

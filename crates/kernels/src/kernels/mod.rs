@@ -83,7 +83,7 @@ impl Kernels {
 
     /// Writes the start and the end of each word of a text, as positions in bytes, in order.
     ///
-    /// A word is a maximal run of alphanumeric characters (as [`text::words`](crate::text::words())). Bytes that are not
+    /// A word is a maximal run of alphanumeric characters (as `nigh_text::text::words`). Bytes that are not
     /// UTF-8 are not part of a word.
     ///
     /// # Panics

@@ -40,7 +40,7 @@ impl BitColumns {
     }
 
     /// The number of vectors.
-    pub fn len(&self) -> usize {
+    pub fn vectors(&self) -> usize {
         self.vectors
     }
 
@@ -153,7 +153,7 @@ mod tests {
                 marks.share(column, (0..VECTORS as u32).filter(|vector| shared(*vector as usize) >> column & 1 == 1));
             }
             marks.set_duplicates((0..VECTORS as u32).filter(|vector| is_duplicate(*vector as usize)));
-            assert_eq!(marks.len(), VECTORS);
+            assert_eq!(marks.vectors(), VECTORS);
             assert!((0..VECTORS).all(|vector| marks.shared(vector) == shared(vector)), "{width} wide");
             let duplicates = marks.duplicates().into_iter().map(|vector| vector as usize);
             assert!((0..VECTORS).filter(|vector| is_duplicate(*vector)).eq(duplicates), "{width} wide");

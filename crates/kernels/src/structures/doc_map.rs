@@ -26,7 +26,7 @@ impl SparseDocs {
     /// The documents of some of the numbers below `numbers`, which ascend.
     pub fn new(numbers: usize, docs: impl Iterator<Item = (usize, DocId)> + Clone) -> SparseDocs {
         let has = RankBitmap::new(numbers, docs.clone().map(|(number, _)| number as u32));
-        let mut of_numbers = Vec::with_capacity(has.len());
+        let mut of_numbers = Vec::with_capacity(has.count());
         of_numbers.extend(docs.map(|(_, doc)| doc));
         SparseDocs { has, docs: of_numbers }
     }
@@ -36,7 +36,7 @@ impl SparseDocs {
     /// # Panics
     /// If there are not as many as numbers.
     pub fn of_set(has: RankBitmap, docs: Vec<DocId>) -> SparseDocs {
-        assert_eq!(has.len(), docs.len(), "each number of the set has a document");
+        assert_eq!(has.count(), docs.len(), "each number of the set has a document");
         SparseDocs { has, docs }
     }
 

@@ -269,7 +269,7 @@ mod tests {
         Capture {
             url: format!("http://h/{}", mix(i) % 500),
             ordinal: i,
-            title: (i % 2 == 0).then(|| format!("Page {i}")),
+            title: i.is_multiple_of(2).then(|| format!("Page {i}")),
             features: vec![i as u16; 84],
             links: std::iter::repeat_n("http://h/".to_owned(), (i % 5) as usize).collect(),
         }

@@ -47,7 +47,7 @@ impl RankBitmap {
     }
 
     /// How many numbers are in the set.
-    pub fn len(&self) -> usize {
+    pub fn count(&self) -> usize {
         self.words.last().map_or(0, |(word, before)| *before as usize + word.count_ones() as usize)
     }
 
@@ -79,7 +79,7 @@ mod tests {
             let mut bits = [0; 500usize.div_ceil(64)];
             members.iter().for_each(|number| bits[*number as usize / 64] |= 1 << (number % 64));
             let of_bits = RankBitmap::of_bits(&bits);
-            assert_eq!((ranks.len(), of_bits.len()), (members.len(), members.len()));
+            assert_eq!((ranks.count(), of_bits.count()), (members.len(), members.len()));
             assert!((0..500).all(|number| of_bits.get(number) == ranks.get(number)), "every {step}");
             let mut all = vec![(false, 0); 500];
             ranks.get_all(0..500, &mut all);
