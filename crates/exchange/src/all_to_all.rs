@@ -11,10 +11,10 @@ use bytemuck::Pod;
 use nigh_kernels::kernels::memory::advise_huge_pages;
 use timely::dataflow::operators::Probe;
 
-use super::block::{Block, BlockOf};
 use super::context::Context;
 use super::dataflow::{run_dataflow, sink, source};
-use super::dealer::Dealer;
+use crate::blocks::block::{Block, BlockOf};
+use crate::blocks::dealer::Dealer;
 
 /// Sends all dealt records to the owners of their partitions, and returns the blocks of the worker's own partitions:
 /// partition `p` belongs to worker `p` modulo the number of workers. One sender's blocks keep their order, and

@@ -6,10 +6,10 @@ use std::sync::Arc;
 use bytemuck::Pod;
 use timely::worker::Worker;
 
-use super::dealer::Dealer;
-use super::kept::Kept;
 use super::shared::Shared;
-use super::spill::SpillBuffer;
+use crate::blocks::dealer::Dealer;
+use crate::keyed::kept::Kept;
+use crate::keyed::spill::SpillBuffer;
 use crate::watch::{Stage, Watch};
 
 /// A worker, the counters of its process, what the workers of the process share, and the memory and

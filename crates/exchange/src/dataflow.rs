@@ -17,9 +17,9 @@ use timely::progress::Timestamp;
 use timely::progress::frontier::MutableAntichain;
 use timely::progress::operate::FrontierInterest;
 
-use super::block::{Block, BlockBuilder, ByPart, by_part};
 use super::context::Context;
 use super::run::run_to_end;
+use crate::blocks::block::{Block, BlockBuilder, ByPart, by_part};
 
 /// A stream of blocks.
 pub type BlockStream<'scope, T = u64> = Stream<'scope, T, Block>;

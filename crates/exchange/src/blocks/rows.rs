@@ -12,10 +12,10 @@ use bytemuck::{Pod, Zeroable};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::all_to_all::exchange_blocks;
 use super::block::Block;
 use super::buffers::BLOCK_BYTES;
-use super::context::Context;
+use crate::all_to_all::exchange_blocks;
+use crate::context::Context;
 use crate::watch::Watch;
 
 /// Eight bytes of a row, or its length.
@@ -151,7 +151,7 @@ pub fn rows_of<T: DeserializeOwned>(block: &Block) -> impl Iterator<Item = Resul
 
 /// Sends rows to the workers that they are for, and returns the received ones: those of one sender
 /// in their order, and the senders by their index. All rows are in memory at once, at the sender
-/// and at the receiver. Records of a fixed size travel by [`all_to_all`](super::all_to_all()).
+/// and at the receiver. Records of a fixed size travel by [`all_to_all`](crate::all_to_all()).
 ///
 /// # Errors
 /// If a worker of this process failed.

@@ -6,14 +6,14 @@ use anyhow::Result;
 use bytemuck::Pod;
 use nigh_kernels::records::mix;
 
-use super::block::BlockOf;
 use super::by_key::by_key;
-use super::context::Context;
-use super::dealer::Dealer;
 use super::kept::Kept;
 use super::key_ranges::KeyRanges;
 use super::ranges::RangeDealer;
 use super::spill::Partition;
+use crate::blocks::block::BlockOf;
+use crate::blocks::dealer::Dealer;
+use crate::context::Context;
 
 /// Records of a partition, about: their sorting stays in the second-level cache.
 const MOST_RECORDS: u64 = 1 << 13;

@@ -33,11 +33,11 @@ use timely::dataflow::Scope;
 use timely::dataflow::operators::probe::Handle;
 use timely::dataflow::operators::{Capability, Probe};
 
-use super::block::{Block, BlockOf};
-use super::context::Context;
-use super::dataflow::{BlockStream, run_dataflow, sink, source, unary_frontier};
-use super::dealer::{Dealer, OpenBlocks};
-use super::ranges::SLICE;
+use crate::blocks::block::{Block, BlockOf};
+use crate::blocks::dealer::{Dealer, OpenBlocks};
+use crate::context::Context;
+use crate::dataflow::{BlockStream, run_dataflow, sink, source, unary_frontier};
+use crate::keyed::ranges::SLICE;
 use crate::watch::Watch;
 
 /// How often a source whose round is not answered yet checks again.

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 use bytemuck::Pod;
 
-use super::block::{Block, BlockOf, RecordType};
+use crate::blocks::block::{Block, BlockOf, RecordType};
 
 /// Blocks by time and partition, whose records are of the type `R`.
 pub struct SpillBuffer<R> {

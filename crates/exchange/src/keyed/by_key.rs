@@ -4,14 +4,14 @@ use anyhow::Result;
 use bytemuck::Pod;
 use timely::dataflow::operators::Probe;
 
-use super::block::{Block, BlockOf};
-use super::context::Context;
-use super::dataflow::{run_dataflow, sink};
-use super::dealer::{Dealer, OpenBlocks};
 use super::key_ranges::KeyRanges;
 use super::partitions::{EachPartition, group_blocks};
 use super::ranges::{Open, RangeDealer, deal_ranges, opener};
 use super::spill::{Partition, SpillBuffer, WaitingBlocks};
+use crate::blocks::block::{Block, BlockOf};
+use crate::blocks::dealer::{Dealer, OpenBlocks};
+use crate::context::Context;
+use crate::dataflow::{run_dataflow, sink};
 
 /// Deals records by the hashes of their keys, groups one range of keys at a time, and hands the answers to the workers that they are
 /// dealt to.

@@ -18,9 +18,9 @@ use nigh_kernels::records::{DocId, mix};
 use nigh_kernels::structures::Ownership;
 
 use super::ask::{Answerer, Asked, Asker, ask};
-use super::block::BlockOf;
-use super::context::Context;
-use super::dealer::Dealer;
+use crate::blocks::block::BlockOf;
+use crate::blocks::dealer::Dealer;
+use crate::context::Context;
 
 /// Questions that are dealt at once, between two checks of the clock.
 const QUESTIONS: usize = 1 << 14;

@@ -13,9 +13,9 @@ use anyhow::Result;
 use bytemuck::Pod;
 use timely::dataflow::Scope;
 
-use super::dataflow::{BlockStream, source};
-use super::dealer::{Dealer, OpenBlocks};
 use super::key_ranges::KeyRanges;
+use crate::blocks::dealer::{Dealer, OpenBlocks};
+use crate::dataflow::{BlockStream, source};
 use crate::watch::Watch;
 
 /// How long an operator works before other operators get their turn.
@@ -174,7 +174,7 @@ pub(super) fn deal_ranges<'scope>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::key_ranges::{KeyRanges, MAX_PARTITIONS};
+    use crate::keyed::key_ranges::{KeyRanges, MAX_PARTITIONS};
 
     #[test]
     fn a_small_memory_cuts_more_ranges() {

@@ -11,11 +11,11 @@ use anyhow::Result;
 use bytemuck::Pod;
 use timely::dataflow::operators::FrontierNotificator;
 
-use super::block::BlockOf;
-use super::dataflow::{BlockStream, sink, unary_frontier};
-use super::dealer::{Dealer, OpenBlocks};
 use super::ranges::SLICE;
 use super::spill::{Partition, SpillBuffer, WaitingBlocks, WaitingPartition};
+use crate::blocks::block::BlockOf;
+use crate::blocks::dealer::{Dealer, OpenBlocks};
+use crate::dataflow::{BlockStream, sink, unary_frontier};
 use crate::watch::Watch;
 
 /// Exchanges blocks to the owners of their partitions. When all blocks of a time have arrived, calls `each` with every

@@ -345,8 +345,8 @@ mod tests {
     use timely::bytes::arc::BytesMut;
 
     use super::*;
-    use crate::buffers::release_spare;
-    use crate::dealer::Dealer;
+    use crate::blocks::buffers::release_spare;
+    use crate::blocks::dealer::Dealer;
 
     fn block(count: u64) -> BlockOf<Edge> {
         let edges: Vec<Edge> = (0..count).map(|i| Edge { doc: DocId::new(1, i), root: DocId::new(0, i) }).collect();

@@ -5,8 +5,8 @@ use std::path::Path;
 use anyhow::Result;
 use bytemuck::Pod;
 
-use super::block::Block;
 use super::spill::SpillBuffer;
+use crate::blocks::block::Block;
 
 /// Records of a block.
 const BLOCK: usize = 1 << 10;

@@ -6,7 +6,7 @@
 
 use std::ops::Range;
 
-use super::buffers::BLOCK_BYTES;
+use crate::blocks::buffers::BLOCK_BYTES;
 
 /// The most partitions of a space: each sender holds an open block of 24 KiB for each partition.
 pub(crate) const MAX_PARTITIONS: u64 = 1 << 13;
