@@ -1,6 +1,6 @@
 //! The steps of the pipeline, as dataflows on timely: from crawl files to tables. Timely appears from here up.
 //!
-//! In reading order, each a folder, but for the first, a package:
+//! In reading order; the first is a package of its own, the others are folders:
 //!
 //! - [`nigh_exchange`]: how records reach the worker that owns them, and how a dataflow runs to its end;
 //! - [`ingest`]: from crawl files to durable waves of documents;

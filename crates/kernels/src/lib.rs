@@ -1,6 +1,6 @@
 //! What `nigh` is built on: the inner loops, the records that its workers exchange, and data structures over them.
 //!
-//! Nothing here knows of crawls, of timely or of files, but for the runs of [`structures::external_sort`].
+//! It imports neither timely nor readers; only [`structures::external_sort`] writes files.
 //! The package is compiled with optimization in every profile, tests included: nearly all time of a run is spent in it.
 //!
 //! ```text
