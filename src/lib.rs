@@ -71,9 +71,9 @@
 //! operators                  the dataflows: timely appears from here up
 //! summary  plan  mirror      mirror: a local copy of a store in a bucket
 //! state                      the store of all weeks
-//! tables  readers
-//! objects  stats             objects: the client of object stores
+//! tables  stats
 //! config
+//! nigh-readers               the package in crates/readers: readers, objects (the client of object stores), reading, units
 //! nigh-exchange              the package in crates/exchange: how workers exchange records; watch
 //! nigh-text                  the package in crates/text: features, method, text
 //! nigh-kernels               the package in crates/kernels: structures, kernels, records
@@ -82,7 +82,6 @@
 //! To read the source, begin with `jobs/cluster.rs`: it is the program from top to bottom.
 
 pub mod config;
-pub mod readers;
 pub mod tables;
 
 #[doc(hidden)]
@@ -90,6 +89,9 @@ pub use nigh_exchange::watch;
 #[doc(hidden)]
 pub use nigh_kernels::structures;
 pub use nigh_kernels::{kernels, records};
+#[doc(hidden)]
+pub use nigh_readers::objects;
+pub use nigh_readers::readers;
 pub use nigh_text::{features, text};
 
 #[cfg(feature = "bench")]
@@ -111,8 +113,6 @@ pub mod look;
 pub mod metrics;
 #[doc(hidden)]
 pub mod mirror;
-#[doc(hidden)]
-pub mod objects;
 #[doc(hidden)]
 pub mod operators;
 #[doc(hidden)]

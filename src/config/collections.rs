@@ -2,10 +2,10 @@
 
 use std::path::PathBuf;
 
+use nigh_readers::units::Share;
 use nigh_text::method::Chunking;
 use serde::{Deserialize, Serialize};
 
-use super::units::Share;
 use crate::records::Week;
 
 /// The `[collections]` table: finds replicated collections, and the prefixes of URLs that a crawler need not fetch.

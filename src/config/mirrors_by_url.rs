@@ -3,9 +3,9 @@
 use std::num::NonZeroU32;
 use std::path::PathBuf;
 
+use nigh_readers::units::Share;
 use serde::{Deserialize, Serialize};
 
-use super::units::Share;
 use crate::records::Week;
 
 /// The `[mirrors-by-url]` table: ranks pairs of hosts by what their URLs have in common, and tests the best ones.

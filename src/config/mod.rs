@@ -49,7 +49,7 @@
 //!
 //! In reading order: `job` (the kinds of jobs), `overlap`, `collections`, `mirrors_by_url`, `paragraphs` and `samplers` (five of them), `method` (the
 //! numbers of the study), `form` (what is done to a text before it is cut into words), `s_curve` (what they find), `preset` (numbers by name, and those for a similarity), `built_in` (the job files that come with nigh), `pool` (the machines of a config),
-//! `tasks` (processes that a scheduler starts), `units` (sizes, shares and counts), `memory` (that of this machine).
+//! `tasks` (processes that a scheduler starts), `memory` (that of this machine).
 
 mod built_in;
 mod collections;
@@ -63,17 +63,16 @@ mod policy;
 mod pool;
 mod samplers;
 mod tasks;
-mod units;
 
+pub use nigh_readers::reading::{Columns, Reading, SameId};
+pub use nigh_readers::units::{Bytes, Count, Share, age};
 pub use nigh_text::method::{
     CURVE, Chunking, Cut, Method, RECALL, STUDY, Shape, Similarity, SketchKind, Spaceless, TextForm, Unicode, Verify,
 };
 
 pub use self::built_in::{built_in_job, built_in_jobs};
 pub use self::collections::{CollectionLinks, Collections, Merge, ReplicaLevel};
-pub use self::job::{
-    Chunks, Cluster, Columns, Evolution, HostPairs, Job, Keep, Mirrors, Reading, SameId, Study, Unresolved,
-};
+pub use self::job::{Chunks, Cluster, Evolution, HostPairs, Job, Keep, Mirrors, Study, Unresolved};
 pub use self::mirrors_by_url::{MirrorsByUrl, Unfetched, UrlChoice};
 pub use self::mode::{Absent, Mode};
 pub use self::overlap::{Overlap, OverlapMethod, Unit};
@@ -82,7 +81,6 @@ pub use self::policy::{Candidate, Policy};
 pub use self::pool::{Destination, HostTable, Ports, Variables};
 pub use self::samplers::Samplers;
 pub use self::tasks::{Scheduler, Tasks};
-pub use self::units::{Bytes, Count, Share, age};
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};

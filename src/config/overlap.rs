@@ -2,11 +2,11 @@
 
 use std::path::PathBuf;
 
+use nigh_readers::units::Bytes;
 use nigh_text::method::{Chunking, Cut};
 use serde::{Deserialize, Serialize};
 
 use super::mode::Mode;
-use super::units::Bytes;
 use crate::records::Week;
 
 /// The `[overlap]` table: finds all pairs of pages, or of hosts, that share enough chunks of text.

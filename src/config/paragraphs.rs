@@ -3,10 +3,10 @@
 use std::num::NonZeroU32;
 use std::path::PathBuf;
 
+use nigh_readers::units::Share;
 use serde::{Deserialize, Serialize};
 
 use super::mode::Mode;
-use super::units::Share;
 use crate::records::Week;
 
 /// The `[paragraphs]` table: finds pages that have the same paragraphs, or most of them, and where in the web they are.

@@ -1,0 +1,632 @@
+//! Reads files of Arrow record batches (Arrow Columnar Format, *Serialization and Interprocess Communication*): streams, and files, which are streams
+//! between a signature and a table of contents. Hugging Face `datasets` and Feather (version 2) write them.
+//!
+//! ```text
+//! message: FFFFFFFF, length of the head, head, body          the first one has the schema
+//! batch:   only the columns that the job names are decoded, each row is a page
+//! ```
+//!
+//! Lengths are claims: a head is believed up to a limit, a body is read as it comes, and a compressed buffer must not claim more than a batch may
+//! have. The decoder of `arrow-ipc` checks offsets and UTF-8. A damaged batch is a reject, and so is what follows it.
+//!
+//! Memory: one batch, and the dictionaries.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::io;
+use std::io::Read;
+use std::sync::Arc;
+
+use anyhow::{Context as _, bail};
+use arrow_array::cast::AsArray as _;
+use arrow_array::types::{
+    Date32Type, Date64Type, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type,
+    TimestampMicrosecondType, TimestampMillisecondType, TimestampNanosecondType, TimestampSecondType, UInt8Type,
+    UInt16Type, UInt32Type, UInt64Type,
+};
+use arrow_array::{Array, ArrayRef, RecordBatch};
+use arrow_buffer::Buffer;
+use arrow_ipc::reader::{read_dictionary, read_record_batch};
+use arrow_ipc::{MessageHeader, root_as_message};
+use arrow_schema::{DataType, Schema, SchemaRef, TimeUnit};
+use nigh_kernels::structures::CompactSort;
+
+use super::contained::contained;
+use super::fields::{self, Date};
+use super::item::{Item, Reader, Reject, Unread};
+use super::rows::{PageFields, PageRow};
+use super::streams::{MemberStep, Members, Stored};
+use crate::reading::{Columns, Reading};
+
+/// The first bytes of a file; two zeros follow.
+pub const SIGNATURE: &[u8] = b"ARROW1";
+/// The longest head of a message, in bytes.
+const HEAD: usize = 64 << 20;
+/// The most bytes of a batch or dictionary as stored, and those that one of its compressed buffers may claim.
+const BODY: u64 = 1 << 31;
+/// Microseconds of a day.
+const DAY: i64 = 86_400_000_000;
+
+/// Reads the pages of one file of record batches, plain or compressed as a whole.
+pub struct ArrowReader {
+    bytes: Bytes,
+    schema: SchemaRef,
+    columns: PageFields<ColumnPath>,
+    /// The fields of the schema that are decoded, ascending.
+    wanted: Vec<usize>,
+    dictionaries: HashMap<i64, ArrayRef>,
+    /// The batch that is being read, and its next row.
+    batch: Option<(PageFields<ArrowColumn>, usize, usize)>,
+    /// The number, in the file, of the next row.
+    row: u64,
+    ended: bool,
+    reading: Reading,
+    name: String,
+}
+
+/// The names that lead to a column: of a field, and of fields within structures.
+type ColumnPath = Vec<String>;
+
+impl ArrowReader {
+    /// Makes the reader of `source`, named `name` in errors; `None` if it is damaged before its schema ends.
+    ///
+    /// # Errors
+    /// If it cannot be read, or lacks a column of the job; the message names those that it has.
+    pub fn new(source: Box<dyn Read + Send>, name: &str, reading: &Reading) -> anyhow::Result<Option<ArrowReader>> {
+        let failed = || format!("cannot read {name}");
+        let mut bytes = Bytes::new(source).with_context(failed)?;
+        let first = bytes.take(SIGNATURE.len() + 2).with_context(failed)?;
+        // Some programs fill up more than the eight bytes of the signature.
+        if first.is_some_and(|first| first.starts_with(SIGNATURE)) {
+            while bytes.take(4).with_context(failed)?.is_some_and(|zeros| zeros == [0; 4]) {}
+        }
+        bytes.go_back();
+        let Some(message) = bytes.message().with_context(failed)? else { return Ok(None) };
+        let schema = contained(|| {
+            let head = root_as_message(&message.head).ok()?;
+            arrow_ipc::convert::try_fb_to_schema(head.header_as_schema()?).ok()
+        });
+        let Ok(Some(schema)) = schema else { return Ok(None) };
+        let columns = columns(&schema, name, &reading.columns)?;
+        let mut wanted: Vec<usize> = columns.all().filter_map(|path| schema.index_of(&path[0]).ok()).collect();
+        wanted.sort_rows();
+        wanted.dedup();
+        Ok(Some(ArrowReader {
+            bytes,
+            schema: Arc::new(schema),
+            columns,
+            wanted,
+            dictionaries: HashMap::new(),
+            batch: None,
+            row: 0,
+            ended: false,
+            reading: reading.clone(),
+            name: name.to_owned(),
+        }))
+    }
+
+    /// Whether the file has the column of the URLs.
+    pub fn has_url(&self) -> bool {
+        self.columns.url.is_some()
+    }
+
+    fn item(&mut self) -> io::Result<Option<Item>> {
+        loop {
+            if let Some((columns, row, rows)) = &mut self.batch
+                && row < rows
+            {
+                let item = contained(|| page(columns, *row, self.row, &self.reading));
+                *row += 1;
+                self.row += 1;
+                return Ok(Some(
+                    item.unwrap_or_else(|cause| reject(self.row - 1, format!("arrow: damaged batch: {cause}"))),
+                ));
+            }
+            self.batch = None;
+            if self.ended {
+                return Ok(None);
+            }
+            let Some(message) = self.bytes.message()? else {
+                self.ended = true;
+                return Ok(self.bytes.damage.take().map(|reason| reject(self.row, reason.to_owned())));
+            };
+            match contained(|| self.decode(&message)) {
+                Ok(Ok(())) => {}
+                // The places of later rows are not known.
+                Ok(Err(reason)) => {
+                    self.ended = true;
+                    return Ok(Some(reject(self.row, reason.to_owned())));
+                }
+                Err(cause) => {
+                    self.ended = true;
+                    return Ok(Some(reject(self.row, format!("arrow: damaged batch: {cause}"))));
+                }
+            }
+        }
+    }
+
+    /// Decodes a message: a batch, or a dictionary. The reason of a reject if it is damaged.
+    fn decode(&mut self, message: &Message) -> Result<(), &'static str> {
+        const DAMAGED: &str = "arrow: damaged batch";
+        let head = root_as_message(&message.head).map_err(|_| DAMAGED)?;
+        match head.header_type() {
+            MessageHeader::RecordBatch => {
+                let batch = head.header_as_record_batch().ok_or(DAMAGED)?;
+                check_claims(&batch, &message.body)?;
+                let decoded = read_record_batch(
+                    &message.body,
+                    batch,
+                    self.schema.clone(),
+                    &self.dictionaries,
+                    Some(&self.wanted),
+                    &head.version(),
+                );
+                let decoded = decoded.map_err(|_| DAMAGED)?;
+                let rows = decoded.num_rows();
+                let columns = self.columns.map(|path| ArrowColumn::new(&decoded, path)).map_err(|()| DAMAGED)?;
+                self.batch = Some((columns, 0, rows));
+            }
+            MessageHeader::DictionaryBatch => {
+                let batch = head.header_as_dictionary_batch().ok_or(DAMAGED)?;
+                check_claims(&batch.data().ok_or(DAMAGED)?, &message.body)?;
+                read_dictionary(&message.body, batch, &self.schema, &mut self.dictionaries, &head.version())
+                    .map_err(|_| DAMAGED)?;
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+}
+
+/// Checks what the compressed buffers of a batch claim to become.
+fn check_claims(batch: &arrow_ipc::RecordBatch<'_>, body: &Buffer) -> Result<(), &'static str> {
+    if batch.compression().is_none() {
+        return Ok(());
+    }
+    for buffer in batch.buffers().into_iter().flatten().filter(|buffer| buffer.length() > 0) {
+        let start = usize::try_from(buffer.offset()).ok();
+        let claim =
+            start.and_then(|start| body.get(start..)?.first_chunk::<8>()).map(|claim| i64::from_le_bytes(*claim));
+        // -1 stands for a buffer that is stored as it is.
+        if !claim.is_some_and(|claim| claim == -1 || (0..=BODY as i64).contains(&claim)) {
+            return Err("arrow: a compressed buffer claims too many bytes");
+        }
+    }
+    Ok(())
+}
+
+/// Finds the columns of the job in a schema.
+fn columns(schema: &Schema, name: &str, columns: &Columns) -> anyhow::Result<PageFields<ColumnPath>> {
+    if columns.text.is_none() && columns.html.is_none() {
+        bail!("cannot read pages from {name}: set `text` or `html` in [cluster.read.columns]");
+    }
+    let find = |path: &String| {
+        let Some((found, kind)) = find_column(schema, path) else {
+            let names: Vec<&str> = schema.fields().iter().map(|field| field.name().as_str()).collect();
+            bail!(
+                "{name} has no column `{path}` (its columns: {}); set the names in [cluster.read.columns]",
+                names.join(", ")
+            );
+        };
+        if !is_read(kind) {
+            bail!("the column `{path}` of {name} is {kind}: name a column with one value in each row");
+        }
+        Ok(found)
+    };
+    let Columns { id, url, text, html, ip, date } = columns.clone();
+    let url = url.or_else(|| find_column(schema, columns.url()).map(|_| columns.url().to_owned()));
+    PageFields { id, url, text, html, ip, date }.map(find)
+}
+
+/// The names that lead to the column of a path such as `meta.url`, and its type.
+fn find_column<'a>(schema: &'a Schema, path: &str) -> Option<(ColumnPath, &'a DataType)> {
+    if let Ok(field) = schema.field_with_name(path) {
+        return Some((vec![path.to_owned()], field.data_type()));
+    }
+    let names: ColumnPath = path.split('.').map(str::to_owned).collect();
+    let mut kind = schema.field_with_name(&names[0]).ok()?.data_type();
+    for name in &names[1..] {
+        let DataType::Struct(fields) = kind else { return None };
+        kind = fields.find(name)?.1.data_type();
+    }
+    Some((names, kind))
+}
+
+/// Whether a column of this type has one value in each row, which takes bytes of the file.
+fn is_read(kind: &DataType) -> bool {
+    match kind {
+        DataType::Dictionary(_, values) => is_bytes(values),
+        kind => {
+            is_bytes(kind)
+                || kind.is_integer()
+                || kind.is_temporal()
+                || matches!(kind, DataType::Float32 | DataType::Float64)
+        }
+    }
+}
+
+fn is_bytes(kind: &DataType) -> bool {
+    use DataType::{Binary, BinaryView, LargeBinary, LargeUtf8, Utf8, Utf8View};
+    matches!(kind, Utf8 | LargeUtf8 | Utf8View | Binary | LargeBinary | BinaryView)
+}
+
+/// A column of a batch.
+struct ArrowColumn {
+    /// The structures around it, whose nulls are its own.
+    around: Vec<ArrayRef>,
+    values: ArrayRef,
+    /// Of a dictionary, the place of the value of each row among its values, which then are `values`.
+    keys: Option<(ArrayRef, Vec<usize>)>,
+}
+
+impl ArrowColumn {
+    fn new(batch: &RecordBatch, path: &ColumnPath) -> Result<ArrowColumn, ()> {
+        let mut values = batch.column_by_name(&path[0]).ok_or(())?.clone();
+        let mut around = Vec::new();
+        for name in &path[1..] {
+            let field = values.as_struct_opt().and_then(|fields| fields.column_by_name(name)).ok_or(())?.clone();
+            around.push(std::mem::replace(&mut values, field));
+        }
+        let keys = values.as_any_dictionary_opt().map(|dictionary| {
+            let keys = if dictionary.values().is_empty() { Vec::new() } else { dictionary.normalized_keys() };
+            (dictionary.values().clone(), keys)
+        });
+        let keys = keys.map(|(of_dictionary, keys)| (std::mem::replace(&mut values, of_dictionary), keys));
+        Ok(ArrowColumn { around, values, keys })
+    }
+
+    /// The place of the value of a row among the values; `None` if it is null.
+    fn place(&self, row: usize) -> Option<usize> {
+        if self.around.iter().any(|fields| fields.is_null(row)) {
+            return None;
+        }
+        let place = match &self.keys {
+            Some((rows, _)) if rows.is_null(row) => return None,
+            Some((_, keys)) => *keys.get(row)?,
+            None => row,
+        };
+        self.values.is_valid(place).then_some(place)
+    }
+
+    fn is_text(&self) -> bool {
+        matches!(self.values.data_type(), DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View)
+    }
+
+    /// The value of a row, if it is bytes or text.
+    fn bytes(&self, row: usize) -> Option<&[u8]> {
+        let (place, values) = (self.place(row)?, &self.values);
+        Some(match values.data_type() {
+            DataType::Utf8 => values.as_string::<i32>().value(place).as_bytes(),
+            DataType::LargeUtf8 => values.as_string::<i64>().value(place).as_bytes(),
+            DataType::Utf8View => values.as_string_view().value(place).as_bytes(),
+            DataType::Binary => values.as_binary::<i32>().value(place),
+            DataType::LargeBinary => values.as_binary::<i64>().value(place),
+            DataType::BinaryView => values.as_binary_view().value(place),
+            _ => return None,
+        })
+    }
+
+    /// The value of a row as text, with invalid bytes as U+FFFD.
+    fn text(&self, row: usize) -> Option<Cow<'_, str>> {
+        self.bytes(row).map(fields::utf8)
+    }
+
+    /// The value of a row, if it is an integer; `None` of a larger one than 64 bits with a sign have.
+    fn integer(&self, row: usize) -> Option<i64> {
+        let (place, values) = (self.place(row)?, &self.values);
+        Some(match values.data_type() {
+            DataType::Int8 => values.as_primitive::<Int8Type>().value(place).into(),
+            DataType::Int16 => values.as_primitive::<Int16Type>().value(place).into(),
+            DataType::Int32 => values.as_primitive::<Int32Type>().value(place).into(),
+            DataType::Int64 => values.as_primitive::<Int64Type>().value(place),
+            DataType::UInt8 => values.as_primitive::<UInt8Type>().value(place).into(),
+            DataType::UInt16 => values.as_primitive::<UInt16Type>().value(place).into(),
+            DataType::UInt32 => values.as_primitive::<UInt32Type>().value(place).into(),
+            DataType::UInt64 => values.as_primitive::<UInt64Type>().value(place).try_into().ok()?,
+            _ => return None,
+        })
+    }
+
+    /// The value of a row as an id: text, or an integer.
+    fn id(&self, row: usize) -> Option<Cow<'_, str>> {
+        if *self.values.data_type() == DataType::UInt64 {
+            return Some(self.values.as_primitive::<UInt64Type>().value(self.place(row)?).to_string().into());
+        }
+        self.integer(row).map(|id| id.to_string().into()).or_else(|| self.text(row))
+    }
+
+    /// The value of a row as a time.
+    fn date(&self, row: usize) -> Date {
+        let Some(place) = self.place(row) else { return Date::None };
+        let values = &self.values;
+        let at = |microseconds: Option<i64>| microseconds.map_or(Date::Unreadable, Date::At);
+        match values.data_type() {
+            DataType::Timestamp(TimeUnit::Second, _) => {
+                at(values.as_primitive::<TimestampSecondType>().value(place).checked_mul(1_000_000))
+            }
+            DataType::Timestamp(TimeUnit::Millisecond, _) => {
+                at(values.as_primitive::<TimestampMillisecondType>().value(place).checked_mul(1000))
+            }
+            DataType::Timestamp(TimeUnit::Microsecond, _) => {
+                at(Some(values.as_primitive::<TimestampMicrosecondType>().value(place)))
+            }
+            DataType::Timestamp(TimeUnit::Nanosecond, _) => {
+                at(Some(values.as_primitive::<TimestampNanosecondType>().value(place).div_euclid(1000)))
+            }
+            DataType::Date32 => at(i64::from(values.as_primitive::<Date32Type>().value(place)).checked_mul(DAY)),
+            DataType::Date64 => at(values.as_primitive::<Date64Type>().value(place).checked_mul(1000)),
+            DataType::Float32 => fields::epoch(values.as_primitive::<Float32Type>().value(place).into()),
+            DataType::Float64 => fields::epoch(values.as_primitive::<Float64Type>().value(place)),
+            kind if kind.is_integer() => {
+                self.integer(row).map_or(Date::Unreadable, |value| fields::epoch(value as f64))
+            }
+            _ => match self.bytes(row) {
+                Some(bytes) => std::str::from_utf8(bytes).map_or(Date::Unreadable, fields::date),
+                None => Date::Unreadable,
+            },
+        }
+    }
+}
+
+/// Makes the page of a row, or a reject.
+fn page(columns: &PageFields<ArrowColumn>, row: usize, offset: u64, reading: &Reading) -> Item {
+    let html = columns.html.as_ref().and_then(|column| column.bytes(row)).map(Cow::Borrowed);
+    let page = PageRow {
+        id: columns.id.as_ref().and_then(|column| column.id(row)),
+        url: columns.url.as_ref().and_then(|column| column.text(row)),
+        // Read only if needed: it would be searched for invalid UTF-8.
+        text: columns.text.as_ref().filter(|_| html.is_none()).and_then(|column| column.text(row)),
+        html,
+        // A string column is UTF-8, whatever charset the page declares.
+        html_is_text: columns.html.as_ref().is_some_and(ArrowColumn::is_text),
+        ip: columns.ip.as_ref().and_then(|column| column.text(row)),
+        fetched: columns.date.as_ref().map_or(Date::None, |column| column.date(row)),
+    };
+    page.item(offset, reading.page_limit(), "arrow")
+}
+
+fn reject(offset: u64, reason: String) -> Item {
+    Item::Reject(Reject { offset, url: None, reason })
+}
+
+impl Reader for ArrowReader {
+    fn next(&mut self) -> anyhow::Result<Option<Item>> {
+        self.item().with_context(|| format!("cannot read {}", self.name))
+    }
+
+    fn position(&self) -> u64 {
+        self.bytes.members.position()
+    }
+
+    fn unread(&self) -> Unread {
+        self.bytes.members.unread()
+    }
+}
+
+/// A message: its head, a flatbuffer, and its body.
+struct Message {
+    head: Vec<u8>,
+    body: Buffer,
+}
+
+/// The decoded bytes of a file, cut into messages.
+struct Bytes {
+    members: Members,
+    buffer: Vec<u8>,
+    next: usize,
+    ended: bool,
+    /// Why the messages end before the file does.
+    damage: Option<&'static str>,
+}
+
+impl Bytes {
+    fn new(source: Box<dyn Read + Send>) -> io::Result<Bytes> {
+        let members = Members::new(Stored::new(source), |bytes| !bytes.is_empty())?;
+        Ok(Bytes { members, buffer: Vec::new(), next: 0, ended: false, damage: None })
+    }
+
+    /// Takes some bytes; `None` if there are fewer.
+    fn take(&mut self, count: usize) -> io::Result<Option<&[u8]>> {
+        // A body is kept as it comes, so that a claimed length reserves nothing.
+        self.buffer.drain(..self.next);
+        self.next = 0;
+        while self.buffer.len() < count && !self.ended {
+            match self.members.step(&mut self.buffer)? {
+                MemberStep::Bytes | MemberStep::Start(_) => {}
+                MemberStep::Damage { reason, .. } => {
+                    self.damage = Some(reason);
+                    self.ended = true;
+                }
+                MemberStep::End => self.ended = true,
+            }
+        }
+        if self.buffer.len() < count {
+            return Ok(None);
+        }
+        self.next = count;
+        Ok(Some(&self.buffer[..count]))
+    }
+
+    /// Gives back the bytes that were taken last.
+    fn go_back(&mut self) {
+        self.next = 0;
+    }
+
+    /// The next message; `None` at the end of the stream, or of what can be read.
+    fn message(&mut self) -> io::Result<Option<Message>> {
+        let damaged = |bytes: &mut Bytes, reason| {
+            bytes.damage.get_or_insert(reason);
+            Ok(None)
+        };
+        let Some(marker) = self.take(4)? else { return Ok(None) };
+        let mut length = u32::from_le_bytes(marker.try_into().unwrap_or_default());
+        // Before version 0.15 the marker was missing.
+        if length == u32::MAX {
+            let Some(bytes) = self.take(4)? else { return damaged(self, "arrow: the file ends inside a message") };
+            length = u32::from_le_bytes(bytes.try_into().unwrap_or_default());
+        }
+        if length == 0 {
+            return Ok(None);
+        }
+        if length as usize > HEAD {
+            return damaged(self, "arrow: no message where one should begin");
+        }
+        let Some(head) = self.take(length as usize)?.map(<[u8]>::to_vec) else {
+            return damaged(self, "arrow: the file ends inside a message");
+        };
+        let claim = contained(|| root_as_message(&head).ok().map(|message| message.bodyLength()));
+        let body = match claim.ok().flatten() {
+            Some(length) if (0..=BODY as i64).contains(&length) => length as usize,
+            Some(_) => return damaged(self, "arrow: a batch claims too many bytes"),
+            None => return damaged(self, "arrow: no message where one should begin"),
+        };
+        match self.take(body)? {
+            Some(body) => Ok(Some(Message { body: Buffer::from(body), head })),
+            None => damaged(self, "arrow: the file ends inside a message"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use arrow_array::{
+        ArrayRef, BinaryArray, DictionaryArray, Int32Array, Int64Array, LargeStringArray, StringArray, StringViewArray,
+        StructArray, TimestampMillisecondArray, UInt64Array,
+    };
+    use arrow_ipc::CompressionType;
+    use arrow_ipc::writer::{FileWriter, IpcWriteOptions, StreamWriter};
+    use parquet::arrow::ArrowWriter;
+
+    use super::*;
+
+    /// A batch with columns of many types, some of them null.
+    fn batch(rows: i32) -> RecordBatch {
+        let some = |row: i32, of: i32| (row % of > 0).then_some(row);
+        let texts = || (0..rows).map(|row| some(row, 5).map(|row| format!("text {row} of the batch")));
+        let urls: ArrayRef = Arc::new(StringArray::from_iter_values((0..rows).map(|row| format!("http://a/{row}"))));
+        let meta =
+            StructArray::from(vec![(Arc::new(arrow_schema::Field::new("url", DataType::Utf8, true)), urls.clone())]);
+        let keys = Int32Array::from_iter((0..rows).map(|row| some(row, 7).map(|row| row % 3)));
+        let values: ArrayRef = Arc::new(StringArray::from(vec!["zero", "one", "two"]));
+        let columns: Vec<(&str, ArrayRef)> = vec![
+            ("url", urls),
+            ("meta", Arc::new(meta)),
+            ("text", Arc::new(StringArray::from_iter(texts()))),
+            ("large", Arc::new(LargeStringArray::from_iter(texts()))),
+            ("view", Arc::new(StringViewArray::from_iter(texts()))),
+            ("binary", Arc::new(BinaryArray::from_iter(texts().map(|text| text.map(String::into_bytes))))),
+            ("dictionary", Arc::new(DictionaryArray::new(keys, values))),
+            ("number", Arc::new(Int64Array::from_iter((0..rows).map(|row| some(row, 4).map(i64::from))))),
+            ("unsigned", Arc::new(UInt64Array::from_iter_values((0..rows).map(|row| u64::MAX - row as u64)))),
+            (
+                "time",
+                Arc::new(TimestampMillisecondArray::from_iter(
+                    (0..rows).map(|row| some(row, 3).map(|row| i64::from(row) * 86_400_000)),
+                )),
+            ),
+        ];
+        RecordBatch::try_from_iter_with_nullable(columns.into_iter().map(|(name, array)| (name, array, true))).unwrap()
+    }
+
+    fn stream(batches: &[RecordBatch], compression: Option<CompressionType>) -> Vec<u8> {
+        let options = IpcWriteOptions::default().try_with_compression(compression).unwrap();
+        let mut writer = StreamWriter::try_new_with_options(Vec::new(), &batches[0].schema(), options).unwrap();
+        batches.iter().for_each(|batch| writer.write(batch).unwrap());
+        writer.finish().unwrap();
+        writer.into_inner().unwrap()
+    }
+
+    fn file(batches: &[RecordBatch], compression: Option<CompressionType>) -> Vec<u8> {
+        let options = IpcWriteOptions::default().try_with_compression(compression).unwrap();
+        let mut writer = FileWriter::try_new_with_options(Vec::new(), &batches[0].schema(), options).unwrap();
+        batches.iter().for_each(|batch| writer.write(batch).unwrap());
+        writer.finish().unwrap();
+        writer.into_inner().unwrap()
+    }
+
+    fn reading(text: &str) -> Reading {
+        toml::from_str(&format!("[columns]\n{text}")).unwrap()
+    }
+
+    fn read(bytes: &[u8], reading: &Reading) -> Option<Vec<Item>> {
+        let source = Box::new(io::Cursor::new(bytes.to_vec()));
+        let mut reader = ArrowReader::new(source, "test.arrow", reading).unwrap()?;
+        Some(std::iter::from_fn(|| reader.next().unwrap()).collect())
+    }
+
+    #[test]
+    fn rows_are_those_of_parquet() {
+        let batches = [batch(100), batch(30)];
+        let parquet = tempfile::tempfile().unwrap();
+        let mut writer = ArrowWriter::try_new(parquet.try_clone().unwrap(), batches[0].schema(), None).unwrap();
+        batches.iter().for_each(|batch| writer.write(batch).unwrap());
+        writer.close().unwrap();
+        for columns in [
+            "",
+            "url = \"meta.url\"\ntext = \"large\"\nid = \"number\"",
+            "text = \"view\"\nid = \"unsigned\"\ndate = \"time\"",
+            "text = \"dictionary\"\nhtml = \"binary\"\ndate = \"number\"",
+            "text = \"text\"\nhtml = \"text\"\nid = \"dictionary\"",
+        ] {
+            let reading = reading(columns);
+            let mut reader =
+                crate::readers::parquet::open(parquet.try_clone().unwrap(), "test.parquet", &reading).unwrap();
+            let wanted: Vec<Item> = std::iter::from_fn(|| reader.next().unwrap())
+                .map(|item| match item {
+                    Item::Reject(reject) => {
+                        Item::Reject(Reject { reason: reject.reason.replace("parquet", "arrow"), ..reject })
+                    }
+                    item => item,
+                })
+                .collect();
+            assert_eq!(wanted.len(), 130);
+            for compression in [None, Some(CompressionType::LZ4_FRAME), Some(CompressionType::ZSTD)] {
+                assert_eq!(read(&file(&batches, compression), &reading).unwrap(), wanted, "{columns}");
+                assert_eq!(read(&stream(&batches, compression), &reading).unwrap(), wanted, "{columns}");
+            }
+            let packed = zstd::bulk::compress(&stream(&batches, None), 1).unwrap();
+            assert_eq!(read(&packed, &reading).unwrap(), wanted);
+        }
+    }
+
+    #[test]
+    fn a_column_that_is_not_there_is_named_with_those_that_are() {
+        let bytes = stream(&[batch(1)], None);
+        let error = |columns: &str| {
+            let source = Box::new(io::Cursor::new(bytes.clone()));
+            ArrowReader::new(source, "test.arrow", &reading(columns)).err().unwrap().to_string()
+        };
+        assert!(error("text = \"content\"").contains("has no column `content` (its columns: url, meta, text,"));
+        assert!(error("text = \"meta\"").contains("the column `meta` of test.arrow is"));
+    }
+
+    #[test]
+    fn damage_ends_the_rows_with_a_reject() {
+        let (batches, reading) = ([batch(20), batch(20)], Reading::default());
+        let bytes = stream(&batches, None);
+        let cut = read(&bytes[..bytes.len() - 500], &reading).unwrap();
+        assert_eq!(cut.len(), 21);
+        assert!(matches!(&cut[20], Item::Reject(reject) if reject.reason == "arrow: the file ends inside a message"));
+        assert_eq!(read(b"ARROW1", &reading), None);
+        assert_eq!(read(b"", &reading), None);
+    }
+
+    #[test]
+    fn hostile_bytes_are_rejects() {
+        let reading = reading("text = \"dictionary\"\nid = \"view\"");
+        for compression in [None, Some(CompressionType::LZ4_FRAME), Some(CompressionType::ZSTD)] {
+            let bytes = stream(&[batch(3), batch(3)], compression);
+            for at in 0..bytes.len() {
+                for change in [0x01, 0x80, 0xFF] {
+                    let mut bytes = bytes.clone();
+                    bytes[at] ^= change;
+                    let source = Box::new(io::Cursor::new(bytes));
+                    // Another schema can lack the columns of the job.
+                    let Ok(Some(mut reader)) = ArrowReader::new(source, "test.arrow", &reading) else { continue };
+                    let items = std::iter::from_fn(|| reader.next().unwrap()).take(20).count();
+                    assert!(items < 20, "{at}: {items} items");
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,391 @@
+//! Reads CSV and TSV files: each record is a page, in the columns that the job names.
+//!
+//! The first record has the names of the columns. Fields are quoted by `"`, which is doubled inside them, so a field can have line breaks
+//! (RFC 4180; a TSV file is the same with tabs). The crate `csv-core` finds the fields; it is the parser of `csv` without the buffers, of
+//! which this reader bounds its own: one quote that is not closed must not take a whole file into memory.
+
+use std::borrow::Cow;
+use std::io;
+use std::io::Read;
+
+use anyhow::{Context as _, bail};
+use csv_core::{ReadRecordResult, ReaderBuilder};
+
+use super::fields::{self, Date};
+use super::item::{Item, Reader, Reject, Unread};
+use super::rows::PageRow;
+use crate::readers::streams::{MemberStep, Members, Stored};
+use crate::reading::{Columns, Reading};
+
+/// Bytes that a record may have besides the page.
+const SLACK: usize = 1 << 20;
+/// The most fields of a record.
+const MOST_FIELDS: usize = 1 << 16;
+
+/// Reads the pages of one CSV or TSV file, plain or compressed.
+pub struct CsvReader {
+    records: Records,
+    columns: CsvColumns,
+    reading: Reading,
+    format: &'static str,
+    name: String,
+}
+
+impl CsvReader {
+    /// Makes the reader of `source`, named `name` in errors; `delimiter` is a comma or a tab.
+    ///
+    /// # Errors
+    /// If the first record cannot be read, or lacks a column of the job; the message names those that it has.
+    pub fn new(source: Box<dyn Read + Send>, delimiter: u8, name: &str, reading: &Reading) -> anyhow::Result<Self> {
+        let failed = || format!("cannot read {name}");
+        // Every byte of a field can be a doubled quote.
+        let longest = reading.page_limit().saturating_add(SLACK);
+        let mut records = Records::new(source, delimiter, longest).with_context(failed)?;
+        let columns = match records.advance().with_context(failed)? {
+            Some(RecordStep::Record(_)) => CsvColumns::find(&records, name, &reading.columns)?,
+            // Nothing can be told of the others.
+            _ => CsvColumns::default(),
+        };
+        let format = if delimiter == b'\t' { "tsv" } else { "csv" };
+        Ok(CsvReader { records, columns, reading: reading.clone(), format, name: name.to_owned() })
+    }
+
+    /// Whether the file has the column of the URLs; `None` if it has no record besides the names.
+    ///
+    /// # Errors
+    /// If the file cannot be read.
+    pub fn has_url(mut self) -> anyhow::Result<Option<bool>> {
+        let first = self.records.advance().with_context(|| format!("cannot read {}", self.name))?;
+        Ok(first.map(|_| self.columns.url.is_some()))
+    }
+
+    fn item(&mut self) -> io::Result<Option<Item>> {
+        let reject = |offset, reason: String| Some(Item::Reject(Reject { offset, url: None, reason }));
+        Ok(match self.records.advance()? {
+            None => None,
+            Some(RecordStep::Record(offset)) if self.records.fields() != self.columns.count => {
+                reject(offset, format!("{}: another number of fields than names", self.format))
+            }
+            Some(RecordStep::Record(offset)) => Some(self.page(offset)),
+            Some(RecordStep::TooLong(offset)) => reject(offset, format!("{}: record too long", self.format)),
+            Some(RecordStep::Damage(offset, reason)) => reject(offset, reason.to_owned()),
+        })
+    }
+
+    /// Makes the page of the record that was read last.
+    fn page(&self, offset: u64) -> Item {
+        let CsvColumns { id, url, text, html, ip, date, .. } = self.columns;
+        let field = |column: Option<usize>| column.map(|column| self.records.field(column));
+        let text_of = |column| field(column).map(fields::utf8);
+        let html = field(html).filter(|html| !html.is_empty());
+        let row = PageRow {
+            id: text_of(id),
+            url: text_of(url),
+            html: html.map(Cow::Borrowed),
+            html_is_text: true,
+            // Read only if needed: it would be searched for invalid UTF-8.
+            text: if html.is_some() { None } else { text_of(text) },
+            ip: text_of(ip),
+            fetched: text_of(date).map_or(Date::None, |date| fields::date(&date)),
+        };
+        row.item(offset, self.reading.page_limit(), self.format)
+    }
+}
+
+impl Reader for CsvReader {
+    fn next(&mut self) -> anyhow::Result<Option<Item>> {
+        self.item().with_context(|| format!("cannot read {}", self.name))
+    }
+
+    fn position(&self) -> u64 {
+        self.records.members.position()
+    }
+
+    fn unread(&self) -> Unread {
+        self.records.members.unread()
+    }
+}
+
+/// The numbers of the columns that the job names, from 0.
+#[derive(Clone, Copy, Debug, Default)]
+struct CsvColumns {
+    /// All columns of the file.
+    count: usize,
+    id: Option<usize>,
+    url: Option<usize>,
+    text: Option<usize>,
+    html: Option<usize>,
+    ip: Option<usize>,
+    date: Option<usize>,
+}
+
+impl CsvColumns {
+    /// Finds the columns by their names, which are the record that was read last.
+    fn find(names: &Records, file: &str, columns: &Columns) -> anyhow::Result<CsvColumns> {
+        let all: Vec<Cow<'_, str>> = (0..names.fields()).map(|number| fields::utf8(names.field(number))).collect();
+        let position = |name: &str| all.iter().position(|other| other == name);
+        let wanted = |name: &Option<String>| -> anyhow::Result<Option<usize>> {
+            let Some(name) = name else { return Ok(None) };
+            match position(name) {
+                Some(number) => Ok(Some(number)),
+                None => bail!(
+                    "{file} has no column `{name}` (its columns: {}); set the names in [cluster.read.columns]",
+                    all.join(", ")
+                ),
+            }
+        };
+        if columns.text.is_none() && columns.html.is_none() {
+            bail!("cannot read pages from {file}: set `text` or `html` in [cluster.read.columns]");
+        }
+        Ok(CsvColumns {
+            count: all.len(),
+            id: wanted(&columns.id)?,
+            url: if columns.url.is_some() { wanted(&columns.url)? } else { position(columns.url()) },
+            text: wanted(&columns.text)?,
+            html: wanted(&columns.html)?,
+            ip: wanted(&columns.ip)?,
+            date: wanted(&columns.date)?,
+        })
+    }
+}
+
+/// The records of one file.
+struct Records {
+    members: Members,
+    parser: csv_core::Reader,
+    /// The longest record that is returned, in bytes.
+    longest: usize,
+    /// Decoded bytes; those before `next` are parsed.
+    buffer: Vec<u8>,
+    next: usize,
+    /// Offset in the uncompressed stream of `buffer[0]`.
+    base: u64,
+    /// The fields of the record, one after the other, and the end of each.
+    text: Vec<u8>,
+    ends: Vec<usize>,
+    /// The fields of the record that was read last.
+    fields: usize,
+    ended: bool,
+}
+
+/// The next record of a file, or why it is missing, with its offset.
+#[derive(Debug, PartialEq)]
+enum RecordStep {
+    /// A record.
+    Record(u64),
+    /// A record that is too long, or has too many fields.
+    TooLong(u64),
+    /// A damaged record, with the reason of its reject.
+    Damage(u64, &'static str),
+}
+
+impl Records {
+    fn new(source: Box<dyn Read + Send>, delimiter: u8, longest: usize) -> io::Result<Records> {
+        let mut records = Records {
+            members: Members::new(Stored::new(source), |bytes| !bytes.is_empty())?,
+            parser: ReaderBuilder::new().delimiter(delimiter).build(),
+            longest,
+            buffer: Vec::new(),
+            next: 0,
+            base: 0,
+            text: vec![0; 1 << 12],
+            ends: vec![0; 1 << 6],
+            fields: 0,
+            ended: false,
+        };
+        // A byte order mark is no part of the first name.
+        while records.buffer.len() < 3 && !records.ended {
+            if let Some(reason) = records.fill()? {
+                return Err(io::Error::new(io::ErrorKind::InvalidData, reason));
+            }
+        }
+        if records.buffer.starts_with(b"\xef\xbb\xbf") {
+            records.next = 3;
+        }
+        Ok(records)
+    }
+
+    /// Reads more bytes. Returns the reason, if there is damage before them.
+    fn fill(&mut self) -> io::Result<Option<&'static str>> {
+        self.base += self.next as u64;
+        self.buffer.drain(..self.next);
+        self.next = 0;
+        match self.members.step(&mut self.buffer)? {
+            MemberStep::Bytes | MemberStep::Start(_) => Ok(None),
+            MemberStep::Damage { reason, .. } => Ok(Some(reason)),
+            MemberStep::End => {
+                self.ended = true;
+                Ok(None)
+            }
+        }
+    }
+
+    /// Advances to the next record; returns `None` at the end.
+    fn advance(&mut self) -> io::Result<Option<RecordStep>> {
+        let (mut length, mut fields, mut too_long) = (0, 0, false);
+        // Line breaks before a record are no part of it.
+        loop {
+            let blank = self.buffer[self.next..].iter().take_while(|byte| matches!(byte, b'\r' | b'\n')).count();
+            self.next += blank;
+            if self.next < self.buffer.len() || self.ended {
+                break;
+            }
+            if let Some(reason) = self.fill()? {
+                return Ok(Some(RecordStep::Damage(self.base + self.next as u64, reason)));
+            }
+        }
+        let offset = self.base + self.next as u64;
+        loop {
+            let input = &self.buffer[self.next..];
+            if input.is_empty() && !self.ended {
+                if let Some(reason) = self.fill()? {
+                    self.parser.reset();
+                    return Ok(Some(RecordStep::Damage(offset, reason)));
+                }
+                continue;
+            }
+            let (step, read, written, ended) =
+                self.parser.read_record(input, &mut self.text[length..], &mut self.ends[fields..]);
+            self.next += read;
+            length += written;
+            fields += ended;
+            match step {
+                ReadRecordResult::InputEmpty => {}
+                ReadRecordResult::OutputFull if self.text.len() <= self.longest => {
+                    self.text.resize(2 * self.text.len(), 0);
+                }
+                ReadRecordResult::OutputFull => (length, too_long) = (0, true),
+                ReadRecordResult::OutputEndsFull if self.ends.len() < MOST_FIELDS => {
+                    self.ends.resize(2 * self.ends.len(), 0);
+                }
+                ReadRecordResult::OutputEndsFull => (fields, too_long) = (0, true),
+                ReadRecordResult::Record if too_long => return Ok(Some(RecordStep::TooLong(offset))),
+                ReadRecordResult::Record => {
+                    self.fields = fields;
+                    return Ok(Some(RecordStep::Record(offset)));
+                }
+                ReadRecordResult::End => return Ok(None),
+            }
+        }
+    }
+
+    /// The number of fields of the record that was read last.
+    fn fields(&self) -> usize {
+        self.fields
+    }
+
+    /// A field of the record that was read last.
+    fn field(&self, number: usize) -> &[u8] {
+        let start = number.checked_sub(1).map_or(0, |before| self.ends[before]);
+        &self.text[start..self.ends[number]]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write as _;
+
+    use flate2::Compression;
+    use flate2::write::GzEncoder;
+
+    use super::*;
+    use crate::readers::item::{Body, Page};
+    use crate::units::Bytes;
+
+    fn reader(bytes: &[u8], delimiter: u8, reading: &Reading) -> anyhow::Result<CsvReader> {
+        CsvReader::new(Box::new(io::Cursor::new(bytes.to_vec())), delimiter, "x.csv", reading)
+    }
+
+    /// Reads all items, each as one line.
+    fn read(bytes: &[u8], delimiter: u8, reading: &Reading) -> Vec<String> {
+        let mut reader = reader(bytes, delimiter, reading).unwrap();
+        let line = |item: Item| match item {
+            Item::Page(Page { id, url, body: Body::Text(text), offset, .. }) => {
+                format!("{offset} {id:?} {url:?} {text}")
+            }
+            Item::Reject(reject) => format!("{} {}", reject.offset, reject.reason),
+            other => format!("{other:?}"),
+        };
+        std::iter::from_fn(|| reader.next().unwrap()).map(line).collect()
+    }
+
+    fn by_id() -> Reading {
+        Reading { columns: Columns { id: Some("id".into()), ..Columns::default() }, ..Reading::default() }
+    }
+
+    #[test]
+    fn a_record_is_a_page_or_a_reject_with_its_place() {
+        let records = "\u{feff}id,more,text\r\n1,x,\"one, \"\"two\"\"\nthree\"\r\n\r\n2,x\r\n3,,last \"word";
+        let expected = [
+            "17 Some(\"1\") None one, \"two\"\nthree",
+            "45 csv: another number of fields than names",
+            "50 Some(\"3\") None last \"word",
+        ];
+        assert_eq!(read(records.as_bytes(), b',', &by_id()), expected);
+        let mut gzip = GzEncoder::new(Vec::new(), Compression::default());
+        gzip.write_all(records.as_bytes()).unwrap();
+        assert_eq!(read(&gzip.finish().unwrap(), b',', &by_id()), expected);
+        let tabs = read(b"url\ttext\nhttp://a/\tone, two\n\t\n", b'\t', &Reading::default());
+        assert_eq!(tabs, ["9 None Some(\"http://a/\") one, two", "28 None None "]);
+    }
+
+    #[test]
+    fn a_slow_twin_finds_the_same_records_wherever_the_bytes_are_cut() {
+        // A source that gives a few bytes at a time.
+        struct Few(Vec<u8>, usize);
+        impl Read for Few {
+            fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+                let count = out.len().min(self.1).min(self.0.len());
+                out[..count].copy_from_slice(&self.0[..count]);
+                self.0.drain(..count);
+                Ok(count)
+            }
+        }
+        let rows: Vec<[String; 2]> = (0..200)
+            .map(|n| [format!("{n}"), ["a", "\"", "\n", ",", "\r\n", "\u{e4}"].map(|part| part.repeat(n % 4)).concat()])
+            .collect();
+        let quoted = |field: &String| format!("\"{}\"", field.replace('"', "\"\""));
+        let mut file = "id,text\n".to_owned();
+        let mut offsets = Vec::new();
+        for row in &rows {
+            offsets.push(file.len() as u64);
+            file.push_str(&row.iter().map(quoted).collect::<Vec<_>>().join(","));
+            file.push('\n');
+        }
+        for few in [1, 2, 3, 7, 1000] {
+            let source = Box::new(Few(file.clone().into_bytes(), few));
+            let mut reader = CsvReader::new(source, b',', "x.csv", &by_id()).unwrap();
+            for (row, offset) in rows.iter().zip(&offsets) {
+                let Some(Item::Page(page)) = reader.next().unwrap() else { panic!("no page") };
+                assert_eq!((page.id.as_ref(), &page.body), (Some(&row[0]), &Body::Text(row[1].clone())));
+                assert_eq!(page.offset, *offset);
+            }
+            assert_eq!(reader.next().unwrap(), None);
+        }
+    }
+
+    #[test]
+    fn a_quote_that_is_not_closed_takes_bounded_memory() {
+        let reading = Reading { max_page_bytes: Bytes(16), ..by_id() };
+        let mut file = b"id,text\n1,\"".to_vec();
+        file.resize(8 << 20, b'x');
+        file.extend_from_slice(b"\"\n2,short\n");
+        let mut reader = reader(&file, b',', &reading).unwrap();
+        let Some(Item::Reject(reject)) = reader.next().unwrap() else { panic!("no reject") };
+        assert_eq!((reject.offset, reject.reason.as_str()), (8, "csv: record too long"));
+        assert!(reader.records.text.len() <= 4 << 20, "{}", reader.records.text.len());
+        let Some(Item::Page(page)) = reader.next().unwrap() else { panic!("no page") };
+        assert_eq!((page.id.as_deref(), page.body), (Some("2"), Body::Text("short".into())));
+    }
+
+    #[test]
+    fn a_missing_column_is_an_error_that_names_the_columns_of_the_file() {
+        let error = reader(b"id,content\n1,x\n", b',', &Reading::default()).err().unwrap().to_string();
+        let named = "x.csv has no column `text` (its columns: id, content); set the names in [cluster.read.columns]";
+        assert_eq!(error, named);
+        let has_url = |bytes: &[u8]| reader(bytes, b',', &Reading::default()).unwrap().has_url().unwrap();
+        assert_eq!(has_url(b"url,text\nhttp://a/,x\n"), Some(true));
+        assert_eq!(has_url(b"id,text\n1,x\n"), Some(false));
+        assert_eq!((has_url(b""), has_url(b"id,text\n")), (None, None));
+    }
+}

@@ -1,0 +1,477 @@
+//! Turns the rows of a Parquet file into items: pages and rejects.
+
+use std::borrow::Cow;
+use std::fs::File;
+use std::sync::Arc;
+
+use ::parquet::errors::{ParquetError, Result as ParquetResult};
+use ::parquet::file::metadata::{ParquetMetaData, ParquetMetaDataReader};
+use anyhow::{Context as _, bail};
+
+use super::column::Column;
+use super::file::ChunkedFile;
+use crate::readers::contained::contained;
+use crate::readers::fields::Date;
+use crate::readers::item::{Item, Nothing, Reader, Reject, RejectedFile};
+use crate::readers::piece::{InputPiece, cut};
+use crate::readers::rows::{PageFields, PageRow};
+use crate::reading::{Columns, Reading};
+
+/// Reads the pages of one Parquet file.
+pub struct ParquetReader {
+    file: Arc<ChunkedFile>,
+    metadata: ParquetMetaData,
+    columns: PageFields<usize>,
+    reading: Reading,
+    name: String,
+    bytes: u64,
+    /// The row group to open next, and the one after the last.
+    next_group: usize,
+    end: usize,
+    /// The number, in the file, of the first row to read.
+    first_row: u64,
+    /// The number, in the file, of the first row of that group.
+    next_group_row: u64,
+    /// The columns of the open row group.
+    group: Option<Box<PageFields<Column>>>,
+    /// The number, in the file, of the next row.
+    row: u64,
+    damage: Option<GroupDamage>,
+}
+
+/// A damaged row group, of which rows are still to be rejected.
+struct GroupDamage {
+    reason: String,
+    rows: u64,
+}
+
+/// Makes the reader of a local file, named `name` in errors. A file that is not a whole Parquet file is one reject.
+///
+/// # Errors
+/// If the file cannot be read, or lacks a column of the job.
+pub fn open(file: File, name: &str, reading: &Reading) -> anyhow::Result<Box<dyn Reader>> {
+    open_piece(file, name, reading, InputPiece::WHOLE)
+}
+
+/// As [`open`], for some of the row groups. The reject of a file that is not whole is in its first piece.
+///
+/// # Errors
+/// As [`open`].
+pub fn open_piece(file: File, name: &str, reading: &Reading, piece: InputPiece) -> anyhow::Result<Box<dyn Reader>> {
+    Ok(match open_columns(file, name, reading)? {
+        Ok(reader) => Box::new(reader.of_piece(piece)),
+        Err(damaged) if piece.number == 0 => Box::new(damaged),
+        Err(_) => Box::new(Nothing),
+    })
+}
+
+/// Checks that a file can be read, and has the columns of the job. Returns whether it has that of the URLs; `None` if it is not a whole Parquet
+/// file.
+///
+/// # Errors
+/// As [`open`].
+pub fn check(file: File, name: &str, reading: &Reading) -> anyhow::Result<Option<bool>> {
+    Ok(open_columns(file, name, reading)?.ok().map(|reader| reader.columns.url.is_some()))
+}
+
+fn open_columns(file: File, name: &str, reading: &Reading) -> anyhow::Result<Result<ParquetReader, RejectedFile>> {
+    let failed = || format!("cannot read {name}");
+    let file = Arc::new(ChunkedFile::new(file).with_context(failed)?);
+    let metadata = contained(|| ParquetMetaDataReader::new().parse_and_finish(&*file));
+    if let Some(error) = file.take_failure() {
+        return Err(error).with_context(failed);
+    }
+    let reason = match metadata {
+        Ok(Ok(metadata)) => return Ok(Ok(ParquetReader::new(file, metadata, name, reading)?)),
+        Ok(Err(_)) => "parquet: not a whole file".to_owned(),
+        Err(cause) => format!("parquet: not a whole file: {cause}"),
+    };
+    Ok(Err(RejectedFile::new(reason, file.bytes())))
+}
+
+impl ParquetReader {
+    fn new(file: Arc<ChunkedFile>, metadata: ParquetMetaData, name: &str, reading: &Reading) -> anyhow::Result<Self> {
+        let names = &reading.columns;
+        if names.text.is_none() && names.html.is_none() {
+            bail!("cannot read pages from {name}: set `text` or `html` in [cluster.read.columns]");
+        }
+        let schema = metadata.file_metadata().schema_descr();
+        let find = |column: &String| {
+            let paths = || schema.columns().iter().map(|column| column.path().string());
+            let Some(leaf) = paths().position(|path| path == *column) else {
+                bail!(
+                    "{name} has no column `{column}` (its columns: {}); set the names in [cluster.read.columns]",
+                    paths().collect::<Vec<_>>().join(", ")
+                );
+            };
+            if schema.column(leaf).max_rep_level() > 0 {
+                bail!("the column `{column}` of {name} is a list: name a column with one value in each row");
+            }
+            Ok(leaf)
+        };
+        let Columns { id, url, text, html, ip, date } = names.clone();
+        let has_url = || schema.columns().iter().any(|column| column.path().string() == names.url());
+        let url = url.or_else(|| has_url().then(|| names.url().to_owned()));
+        let columns = PageFields { id, url, text, html, ip, date }.map(find)?;
+        Ok(ParquetReader {
+            bytes: file.bytes(),
+            file,
+            metadata,
+            columns,
+            reading: reading.clone(),
+            name: name.to_owned(),
+            next_group: 0,
+            end: 0,
+            first_row: 0,
+            next_group_row: 0,
+            group: None,
+            row: 0,
+            damage: None,
+        })
+    }
+
+    /// The reader of the row groups of a piece.
+    fn of_piece(self, piece: InputPiece) -> Self {
+        let groups = self.metadata.num_row_groups() as u64;
+        let cut = |number: u64| cut(groups, number, piece.of) as usize;
+        let (next_group, end) = (cut(piece.number), cut(piece.number + 1));
+        let rows = |group: usize| self.metadata.row_group(group).num_rows().max(0) as u64;
+        let first_row = (0..next_group).map(rows).fold(0, u64::saturating_add);
+        ParquetReader { next_group, end, first_row, next_group_row: first_row, row: first_row, ..self }
+    }
+
+    /// Opens the next row group; returns `false` after the last.
+    fn open_group(&mut self) -> anyhow::Result<bool> {
+        if self.next_group == self.end {
+            return Ok(false);
+        }
+        let group = self.metadata.row_group(self.next_group);
+        let rows = group.num_rows().max(0) as u64;
+        self.next_group += 1;
+        self.row = self.next_group_row;
+        self.next_group_row = self.next_group_row.saturating_add(rows);
+        let open = |leaf: usize| match group.columns().get(leaf) {
+            Some(column) => Column::new(&self.file, column, rows),
+            None => Err(ParquetError::General("a row group without a column of the schema".to_owned())),
+        };
+        let columns = &self.columns;
+        let opened = contained(|| columns.map(|leaf| open(*leaf)).map(Box::new));
+        self.group = self.unless_damaged(opened)?;
+        Ok(true)
+    }
+
+    /// Returns what was decoded; `None` if the row group is damaged, whose rows are then to be rejected.
+    fn unless_damaged<T>(&mut self, decoded: Result<ParquetResult<T>, String>) -> anyhow::Result<Option<T>> {
+        if let Some(error) = self.file.take_failure() {
+            return Err(error).with_context(|| format!("cannot read {}", self.name));
+        }
+        let reason = match decoded {
+            Ok(Ok(decoded)) => return Ok(Some(decoded)),
+            Ok(Err(_)) => "parquet: damaged row group".to_owned(),
+            Err(cause) => format!("parquet: damaged row group: {cause}"),
+        };
+        // A damaged number of rows must not give more rejects than the file can have rows.
+        let rows = self.next_group_row.saturating_sub(self.row).clamp(1, self.bytes.max(1));
+        self.damage = Some(GroupDamage { reason, rows });
+        Ok(None)
+    }
+
+    /// Rejects the next row of the damaged row group.
+    fn reject(&mut self) -> Option<Item> {
+        let damage = self.damage.as_mut().filter(|damage| damage.rows > 0)?;
+        damage.rows -= 1;
+        let reject = Reject { offset: self.row, url: None, reason: damage.reason.clone() };
+        self.row += 1;
+        Some(Item::Reject(reject))
+    }
+}
+
+impl Reader for ParquetReader {
+    fn next(&mut self) -> anyhow::Result<Option<Item>> {
+        loop {
+            if let Some(item) = self.reject() {
+                return Ok(Some(item));
+            }
+            let Some(mut group) = self.group.take().filter(|_| self.row < self.next_group_row) else {
+                if !self.open_group()? {
+                    return Ok(None);
+                }
+                continue;
+            };
+            // After a panic the columns are dropped.
+            let advanced = contained(|| {
+                group.all_mut().try_for_each(Column::advance)?;
+                Ok((page(&group, self.row, &self.reading), group))
+            });
+            if let Some((item, group)) = self.unless_damaged(advanced)? {
+                self.group = Some(group);
+                self.row += 1;
+                return Ok(Some(item));
+            }
+        }
+    }
+
+    fn position(&self) -> u64 {
+        let rows = self.metadata.file_metadata().num_rows().max(1) as u64;
+        let until = |row: u64| cut(self.bytes, row.min(rows), rows);
+        until(self.row) - until(self.first_row.min(self.row))
+    }
+}
+
+/// Makes the page of a row, or a reject.
+fn page(group: &PageFields<Column>, offset: u64, reading: &Reading) -> Item {
+    let html = group.html.as_ref().and_then(Column::bytes).map(Cow::Borrowed);
+    let row = PageRow {
+        id: group.id.as_ref().and_then(Column::id),
+        url: group.url.as_ref().and_then(Column::text),
+        // Read only if needed: it would be searched for invalid UTF-8.
+        text: group.text.as_ref().filter(|_| html.is_none()).and_then(Column::text),
+        html,
+        // A string column is UTF-8, whatever charset the page declares.
+        html_is_text: group.html.as_ref().is_some_and(Column::is_text),
+        ip: group.ip.as_ref().and_then(Column::text),
+        fetched: group.date.as_ref().map_or(Date::None, Column::date),
+    };
+    row.item(offset, reading.page_limit(), "parquet")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use ::parquet::arrow::ArrowWriter;
+    use ::parquet::file::properties::WriterProperties;
+    use arrow_array::{
+        ArrayRef, BinaryArray, DictionaryArray, Int32Array, Int64Array, LargeStringArray, RecordBatch, StringArray,
+        StructArray, TimestampMillisecondArray, UInt64Array,
+    };
+
+    use super::*;
+    use crate::readers::item::Body;
+
+    /// Writes a file with `group` rows in each row group.
+    fn written(columns: Vec<(&str, ArrayRef)>, group: usize) -> File {
+        let batch =
+            RecordBatch::try_from_iter_with_nullable(columns.into_iter().map(|(name, array)| (name, array, true)))
+                .unwrap();
+        let file = tempfile::tempfile().unwrap();
+        let properties = WriterProperties::builder().set_max_row_group_row_count(Some(group)).build();
+        let mut writer = ArrowWriter::try_new(file.try_clone().unwrap(), batch.schema(), Some(properties)).unwrap();
+        writer.write(&batch).unwrap();
+        writer.close().unwrap();
+        file
+    }
+
+    fn read(file: File, reading: &Reading) -> Vec<Item> {
+        let mut reader = open(file, "test.parquet", reading).unwrap();
+        std::iter::from_fn(|| reader.next().unwrap()).collect()
+    }
+
+    fn text(array: &[Option<&str>]) -> ArrayRef {
+        Arc::new(array.iter().copied().collect::<StringArray>())
+    }
+
+    #[test]
+    fn rows_are_pages_over_all_row_groups() {
+        let urls: Vec<String> = (0..1000).map(|row| format!("http://a/{row}")).collect();
+        let url = Arc::new(LargeStringArray::from(urls.clone()));
+        let body = Arc::new(BinaryArray::from_iter_values(urls.iter().map(|url| url.as_bytes())));
+        let items =
+            read(written(vec![("url", url), ("other", body.clone()), ("text", body)], 300), &Reading::default());
+        assert_eq!(items.len(), 1000);
+        for (row, item) in items.iter().enumerate() {
+            let Item::Page(page) = item else { panic!("{item:?}") };
+            assert_eq!(
+                (page.offset, page.url.as_ref(), &page.body),
+                (row as u64, Some(&urls[row]), &Body::Text(urls[row].clone()))
+            );
+        }
+    }
+
+    #[test]
+    fn a_long_dictionary_value_in_many_rows_is_cut_in_each() {
+        let urls: Vec<String> = (0..1000).map(|row| format!("http://a/{row}")).collect();
+        let long = "w ".repeat(3 << 20);
+        let keys = Int32Array::from_iter_values((0..1000).map(|row| i32::from(row % 3 > 0)));
+        let values = Arc::new(StringArray::from(vec!["short", long.as_str()]));
+        let columns: Vec<(&str, ArrayRef)> = vec![
+            ("url", Arc::new(StringArray::from(urls.clone()))),
+            ("text", Arc::new(DictionaryArray::new(keys, values))),
+        ];
+        let reading = Reading { max_page_bytes: crate::units::Bytes(1 << 20), ..Reading::default() };
+        // As Arrow strings, a batch of these rows would be 2 GiB or more.
+        let mut reader = open(written(columns, 1000), "test.parquet", &reading).unwrap();
+        for (row, url) in urls.iter().enumerate() {
+            let Some(Item::Page(page)) = reader.next().unwrap() else { panic!("no page at {row}") };
+            assert_eq!((page.url.as_ref(), page.cut), (Some(url), row % 3 > 0));
+            assert_eq!(page.body.bytes(), if row % 3 > 0 { 1 << 20 } else { 5 });
+        }
+        assert_eq!(reader.next().unwrap(), None);
+    }
+
+    #[test]
+    fn values_far_above_the_mean_are_read() {
+        let url: Vec<String> = (0..2000).map(|row| format!("http://a/{row}")).collect();
+        let body: Vec<String> =
+            (0..2000_usize).map(|row| format!("{row} ").repeat(if row % 500 == 7 { 500_000 } else { 3 })).collect();
+        let columns: Vec<(&str, ArrayRef)> =
+            vec![("url", Arc::new(StringArray::from(url))), ("text", Arc::new(StringArray::from(body.clone())))];
+        let items = read(written(columns, 1500), &Reading::default());
+        assert_eq!(items.len(), 2000);
+        for (row, item) in items.iter().enumerate() {
+            let Item::Page(page) = item else { panic!("{item:?}") };
+            assert!(page.offset == row as u64 && page.body == Body::Text(body[row].clone()), "{row}");
+        }
+    }
+
+    #[test]
+    fn damage_in_a_column_that_the_job_names_is_rejects() {
+        // The Arrow readers of the crate panicked on these.
+        for (file, rows) in [("bounds", 50), ("divide", 5)] {
+            let open = || File::open(format!("../../tests/data/dirty/parquet-{file}.parquet")).unwrap();
+            let pages = read(open(), &Reading::default());
+            // Some rows of the files have no text.
+            let is_whole = |item: &Item| match item {
+                Item::Reject(reject) => reject.reason == "parquet: no text",
+                item => matches!(item, Item::Page(_)),
+            };
+            assert!(pages.len() == rows && pages.iter().all(is_whole), "{pages:?}");
+            let columns = Columns { ip: Some("ip".into()), ..Columns::default() };
+            let items = read(open(), &Reading { columns, ..Reading::default() });
+            let is_reject = |item: &Item| matches!(item, Item::Reject(reject) if reject.reason.starts_with("parquet: damaged row group"));
+            assert!(items.len() == rows && items.iter().all(is_reject), "{items:?}");
+        }
+    }
+
+    #[test]
+    fn no_changed_byte_ends_the_program_and_a_panic_is_a_reason() {
+        use std::os::unix::fs::FileExt as _;
+        let url = text(&[Some("http://a/"), Some("http://b/"), Some("http://c/")]);
+        let mut whole = Vec::new();
+        let file = written(vec![("url", url.clone()), ("text", url)], 2);
+        whole.resize(file.metadata().unwrap().len() as usize, 0);
+        file.read_exact_at(&mut whole, 0).unwrap();
+        let file = tempfile::tempfile().unwrap();
+        let mut reasons = std::collections::BTreeSet::new();
+        for (place, byte) in whole.iter().enumerate() {
+            for change in [1, 0x80] {
+                file.write_all_at(&whole, 0).unwrap();
+                file.write_all_at(&[byte ^ change], place as u64).unwrap();
+                let Ok(mut reader) = open(file.try_clone().unwrap(), "test.parquet", &Reading::default()) else {
+                    continue;
+                };
+                while let Some(item) = reader.next().unwrap() {
+                    if let Item::Reject(reject) = item {
+                        reasons.insert(reject.reason);
+                    }
+                }
+            }
+        }
+        // The lowest bit of a number is its sign.
+        let negative = "parquet: damaged row group: column start and length should not be negative";
+        assert!(reasons.contains(negative), "{reasons:#?}");
+        assert!(reasons.contains("parquet: not a whole file") && reasons.contains("parquet: damaged row group"));
+        assert!(reasons.len() < 20, "{reasons:#?}");
+    }
+
+    #[test]
+    fn invalid_utf8_is_replaced_and_pages_are_cut_at_the_end_of_a_character() {
+        let url = text(&[Some("http://a/"), Some("http://b/"), Some("http://c/")]);
+        let body = Arc::new(BinaryArray::from_iter_values([&b"a\xffb"[..], "\u{e4}\u{e4}\u{e4}".as_bytes(), b"words"]));
+        let reading = Reading { max_page_bytes: crate::units::Bytes(5), ..Reading::default() };
+        let items = read(written(vec![("url", url), ("text", body)], 100), &reading);
+        let texts: Vec<(Body, bool)> = items
+            .into_iter()
+            .map(|item| match item {
+                Item::Page(page) => (page.body, page.cut),
+                other => panic!("{other:?}"),
+            })
+            .collect();
+        let expected = [("a\u{fffd}b", false), ("\u{e4}\u{e4}", true), ("words", false)];
+        assert_eq!(texts, expected.map(|(text, cut)| (Body::Text(text.to_owned()), cut)));
+    }
+
+    #[test]
+    fn rows_without_a_body_in_the_columns_of_the_job_are_rejects() {
+        let times = TimestampMillisecondArray::from(vec![Some(1500), None, None]).with_timezone("UTC");
+        let inside =
+            RecordBatch::try_from_iter(vec![("url", text(&[Some("http://a/"), Some("http://b/"), None]))]).unwrap();
+        let columns = vec![
+            ("meta", Arc::new(StructArray::from(inside)) as ArrayRef),
+            ("raw", text(&[Some("<p>"), None, Some("x")])),
+            ("ip", text(&[Some("192.0.2.7"), None, None])),
+            ("date", Arc::new(times) as ArrayRef),
+        ];
+        let reading = Reading {
+            columns: Columns {
+                id: None,
+                url: Some("meta.url".into()),
+                text: None,
+                html: Some("raw".into()),
+                ip: Some("ip".into()),
+                date: Some("date".into()),
+            },
+            ..Reading::default()
+        };
+        let items = read(written(columns, 100), &reading);
+        let [Item::Page(page), Item::Reject(no_text), Item::Page(no_url)] = &items[..] else { panic!("{items:?}") };
+        assert_eq!((page.body.clone(), page.charset.as_deref()), (Body::Html(b"<p>".to_vec()), Some("utf-8")));
+        assert_eq!((page.fetched, page.ip), (Some(1_500_000), Some("192.0.2.7".parse().unwrap())));
+        assert_eq!((no_text.reason.as_str(), no_text.url.as_deref()), ("parquet: no text", Some("http://b/")));
+        assert_eq!((no_url.url.as_deref(), no_url.offset), (None, 2));
+    }
+
+    #[test]
+    fn a_missing_column_is_an_error_that_names_the_columns_of_the_file() {
+        let file = written(vec![("url", text(&[Some("http://a/")])), ("content", text(&[Some("x")]))], 100);
+        let error = open(file, "test.parquet", &Reading::default()).err().unwrap().to_string();
+        assert_eq!(
+            error,
+            "test.parquet has no column `text` (its columns: url, content); set the names in [cluster.read.columns]"
+        );
+    }
+
+    #[test]
+    fn ids_are_integers_or_text_and_urls_may_be_missing() {
+        let ids = Int64Array::from(vec![Some(i64::MAX), None, Some(-3)]);
+        let unsigned = UInt64Array::from(vec![u64::MAX, 1, 2]);
+        let names = text(&[Some("a"), Some(""), Some("c")]);
+        let body = text(&[Some("x"), Some("y"), Some("z")]);
+        let columns: Vec<(&str, ArrayRef)> =
+            vec![("n", Arc::new(ids)), ("u", Arc::new(unsigned)), ("s", names), ("text", body)];
+        for (id, expected) in [
+            ("n", [Some("9223372036854775807"), None, Some("-3")]),
+            ("u", [Some("18446744073709551615"), Some("1"), Some("2")]),
+            ("s", [Some("a"), None, Some("c")]),
+        ] {
+            let columns_of_job = Columns { id: Some(id.into()), ..Columns::default() };
+            let reading = Reading { columns: columns_of_job, ..Reading::default() };
+            let items = read(written(columns.clone(), 100), &reading);
+            let found: Vec<_> = items
+                .iter()
+                .map(|item| match item {
+                    Item::Page(page) => (page.id.as_deref(), page.url.as_deref()),
+                    other => panic!("{other:?}"),
+                })
+                .collect();
+            assert_eq!(found, expected.map(|id| (id, None)), "{id}");
+            assert_eq!(check(written(columns.clone(), 100), "test.parquet", &reading).unwrap(), Some(false));
+        }
+    }
+
+    #[test]
+    fn every_row_of_a_damaged_row_group_is_a_reject() {
+        use std::io::{Seek as _, SeekFrom, Write as _};
+        let urls: Vec<String> = (0..20_000).map(|row| format!("http://a/{}", row * 7919 % 99_991)).collect();
+        let column: ArrayRef = Arc::new(StringArray::from(urls));
+        let mut file = written(vec![("url", column.clone()), ("text", column)], 5000);
+        let length = file.metadata().unwrap().len();
+        file.seek(SeekFrom::Start(length * 3 / 8)).unwrap();
+        file.write_all(&[0xff; 3000]).unwrap();
+        let items = read(file, &Reading::default());
+        let rejects: Vec<_> = items.iter().filter(|item| matches!(item, Item::Reject(_))).collect();
+        // Rows of a group that were read before the damage are pages; up to 5,000 remain.
+        assert!((1..=5000).contains(&rejects.len()), "{}", rejects.len());
+        assert!(items.len() == 20_000 && matches!(items.last(), Some(Item::Page(page)) if page.offset == 19_999));
+    }
+}

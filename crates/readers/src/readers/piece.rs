@@ -1,0 +1,680 @@
+//! Pieces of an input: parts of a large file that several workers read side by side.
+//!
+//! ```text
+//! JSON Lines, not compressed   the lines that begin in an n-th of the bytes
+//! WARC, not compressed         the records from the first that begins in an n-th of the bytes on
+//! WARC and ARC in gzip         the members, likewise
+//! WARC in zstd                 the frames, likewise
+//! Parquet                      an n-th of the row groups
+//! everything else              one piece
+//! ```
+//!
+//! How many pieces an input has depends on its format, name and size alone, and the pieces together have the items of the whole, in its
+//! order and with its offsets. So which worker reads which piece changes no result.
+
+use std::fs::File;
+use std::io;
+use std::io::{Read as _, Seek as _, SeekFrom};
+use std::ops::Range;
+use std::os::unix::fs::FileExt as _;
+
+use anyhow::{Context as _, ensure};
+use memchr::memchr;
+use serde::{Deserialize, Serialize};
+
+use super::input::{Format, Input, Location, cannot};
+use super::item::{CountedIn, Item, Nothing, Reader, Unread};
+use super::open::{FromOffset, open};
+use super::streams::{Packing, member_start, read_at};
+use super::warc::{Dialect, WarcReader, record_start};
+use crate::reading::Reading;
+
+/// Bytes of a piece, about. A file of less than two of them is one piece.
+const PIECE: u64 = 64 << 20;
+/// Pieces of a Parquet file, at most.
+const FOOTERS: u64 = 32;
+/// Bytes that are read at once to find the end of a line.
+const LOOK: usize = 64 << 10;
+/// The first bytes of a file that say what it has.
+const FIRST: usize = 64;
+/// What to do about a file whose records cannot be found from its middle on.
+const NOT_SPLIT: &str = "split-files = false in the config lets one worker read each file";
+
+/// A part of an input.
+///
+/// ```
+/// use nigh_readers::readers::InputPiece;
+/// assert_eq!(InputPiece::WHOLE.ordinal(7), 7);
+/// assert!(InputPiece { number: 1, of: 3 }.ordinal(0) > InputPiece { number: 0, of: 3 }.ordinal(1 << 39));
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct InputPiece {
+    /// Its number, from 0.
+    pub number: u64,
+    /// The number of pieces of the input.
+    pub of: u64,
+}
+
+impl InputPiece {
+    /// All of an input.
+    pub const WHOLE: InputPiece = InputPiece { number: 0, of: 1 };
+
+    /// A number that orders the items of all pieces as they are in the input, for the item with this number in the piece.
+    pub fn ordinal(self, number: u64) -> u64 {
+        self.number << 40 | number
+    }
+}
+
+/// The pieces of an input.
+pub fn pieces(input: &Input) -> impl Iterator<Item = InputPiece> {
+    let name = input.name.to_ascii_lowercase();
+    let is_packed = || [".gz", ".zst", ".zstd", ".bz2", ".xz", ".lz4"].iter().any(|ending| name.ends_with(ending));
+    let is_cut = matches!(input.place, Location::File(_))
+        && match input.format {
+            Format::Jsonl => !is_packed(),
+            Format::Warc => !is_packed() || [".gz", ".zst", ".zstd"].iter().any(|ending| name.ends_with(ending)),
+            Format::Arc => name.ends_with(".gz"),
+            Format::Parquet => true,
+            _ => false,
+        };
+    // Each piece of a Parquet file reads its footer.
+    let most = if input.format == Format::Parquet { FOOTERS } else { u64::MAX };
+    let of = if is_cut { (input.bytes / PIECE).clamp(1, most) } else { 1 };
+    (0..of).map(move |number| InputPiece { number, of })
+}
+
+/// Opens one piece of an input. Its position counts the bytes of the piece.
+///
+/// # Errors
+/// As [`open`], and if the file is not as long as it was.
+pub fn open_piece(input: &Input, reading: &Reading, piece: InputPiece) -> anyhow::Result<Box<dyn Reader>> {
+    let Location::File(path) = &input.place else { return whole_or_nothing(input, reading, piece) };
+    if piece.of == 1 {
+        return open(input, reading);
+    }
+    let Input { name, bytes, .. } = input;
+    let file = File::open(path).with_context(|| cannot("open", name))?;
+    let found = file.metadata().with_context(|| cannot("read", name))?.len();
+    // The other pieces were cut by this length, maybe on another machine.
+    ensure!(
+        found == *bytes,
+        "{name} has {found} bytes, and had {bytes} when the run began: it must not change while it is read. Run again when it is \
+         complete, or copy it"
+    );
+    if input.format == Format::Parquet {
+        return super::parquet::open_piece(file, name, reading, piece);
+    }
+    let Some(packing) = Packing::of(&file).with_context(|| cannot("read", name))? else {
+        return whole_or_nothing(input, reading, piece);
+    };
+    let cuts = Cuts { file, packing, bytes: *bytes, piece };
+    let opened = match input.format {
+        Format::Jsonl => lines_of(cuts, name, reading),
+        Format::Warc => members_of(cuts, Dialect::Warc, name, reading),
+        Format::Arc => members_of(cuts, Dialect::Arc, name, reading),
+        _ => Ok(None),
+    };
+    match opened.with_context(|| cannot("read", name))? {
+        Some(reader) => Ok(reader),
+        None => whole_or_nothing(input, reading, piece),
+    }
+}
+
+/// An input that cannot be cut, whatever its name says: all of it belongs to the first piece.
+fn whole_or_nothing(input: &Input, reading: &Reading, piece: InputPiece) -> anyhow::Result<Box<dyn Reader>> {
+    if piece.number == 0 { open(input, reading) } else { Ok(Box::new(Nothing)) }
+}
+
+/// An open file, and which piece of it is to be read.
+struct Cuts {
+    file: File,
+    packing: Packing,
+    bytes: u64,
+    piece: InputPiece,
+}
+
+impl Cuts {
+    /// Where the bytes begin in which the piece with this number begins.
+    fn cut(&self, number: u64) -> u64 {
+        cut(self.bytes, number, self.piece.of)
+    }
+
+    /// Where a piece begins: the first place in its part of the bytes that `search` finds. `None` if there is none; then the piece
+    /// before goes on, and this one is empty.
+    fn begin(&self, number: u64, search: Search) -> io::Result<Option<u64>> {
+        if number == 0 { Ok(Some(0)) } else { search(self, self.cut(number)..self.cut(number + 1)) }
+    }
+
+    /// Where the next piece that is not empty begins, from this number on; `None` if there is none.
+    fn next(&self, number: u64, search: Search) -> io::Result<Option<u64>> {
+        for number in number..self.piece.of {
+            if let Some(begin) = self.begin(number, search)? {
+                return Ok(Some(begin));
+            }
+        }
+        Ok(None)
+    }
+}
+
+/// Finds the first place in a part of a file where a piece can begin.
+type Search = fn(&Cuts, Range<u64>) -> io::Result<Option<u64>>;
+
+/// Where an n-th of some units begins.
+pub(super) fn cut(units: u64, number: u64, of: u64) -> u64 {
+    (u128::from(units) * u128::from(number) / u128::from(of)) as u64
+}
+
+/// The lines of a piece; `None` if the file is compressed.
+fn lines_of(mut cuts: Cuts, name: &str, reading: &Reading) -> io::Result<Option<Box<dyn Reader>>> {
+    if !matches!(cuts.packing, Packing::Plain) {
+        return Ok(None);
+    }
+    let number = cuts.piece.number;
+    let Some(start) = cuts.begin(number, line_start)? else { return Ok(Some(Box::new(Nothing))) };
+    let end = cuts.next(number + 1, line_start)?.unwrap_or(cuts.bytes);
+    cuts.file.seek(SeekFrom::Start(start))?;
+    // A line in the middle of the file can begin with any bytes: it is no compressed file.
+    let source = Box::new(cuts.file.take(end - start));
+    let lines = super::jsonl::JsonlReader::of_plain_lines(source, name, reading);
+    Ok(Some(Box::new(FromOffset::new(Box::new(lines), start))))
+}
+
+/// The members of a piece, or the records of one of a plain file; `None` if the file begins with something else.
+///
+/// The records of a piece are read up to the first that begins where the next piece does, not up to there: what follows a record decides whether
+/// it is good.
+fn members_of(cuts: Cuts, dialect: Dialect, name: &str, reading: &Reading) -> io::Result<Option<Box<dyn Reader>>> {
+    let search: Search = match (dialect, &cuts.packing) {
+        (Dialect::Warc, Packing::Plain) if dialect.acceptable()(&first_bytes(&cuts.file)?) => {
+            |cuts, range| record_start(&cuts.file, cuts.bytes, range)
+        }
+        (_, Packing::Plain) => return Ok(None),
+        (Dialect::Warc, _) => |cuts, range| packed_start(cuts, range, Dialect::Warc),
+        (Dialect::Arc, _) => |cuts, range| packed_start(cuts, range, Dialect::Arc),
+    };
+    let number = cuts.piece.number;
+    let Some(start) = cuts.begin(number, search)? else { return Ok(Some(Box::new(Nothing))) };
+    let mut source = cuts.file.try_clone()?;
+    source.seek(SeekFrom::Start(start))?;
+    // What is appended meanwhile is in no piece.
+    let source = source.take(cuts.bytes - start);
+    let reader = if number == 0 {
+        WarcReader::new(Box::new(source), dialect, cuts.bytes, name, reading)?
+    } else {
+        WarcReader::from_member(Box::new(source), &cuts.packing, dialect, cuts.bytes - start, name, reading)?
+    };
+    let inner = FromOffset::new(Box::new(reader), start);
+    let next = number + 1;
+    Ok(Some(Box::new(UpToNext {
+        cuts,
+        search,
+        inner,
+        start,
+        next,
+        end: None,
+        unread: Unread::default(),
+        ended: false,
+    })))
+}
+
+/// The first place of a range where a member begins with a record.
+fn packed_start(cuts: &Cuts, range: Range<u64>, dialect: Dialect) -> io::Result<Option<u64>> {
+    member_start(&cuts.file, &cuts.packing, cuts.bytes, range, dialect.acceptable())
+}
+
+/// A reader of the records before the next piece, whose beginning is searched when records come from beyond this one's part of the bytes.
+struct UpToNext {
+    cuts: Cuts,
+    search: Search,
+    inner: FromOffset,
+    start: u64,
+    /// The number of the piece from which on the next one is searched.
+    next: u64,
+    /// Where the next piece begins, once that is known.
+    end: Option<u64>,
+    /// What could not be read before the end.
+    unread: Unread,
+    ended: bool,
+}
+
+impl UpToNext {
+    /// Whether a place is before the next piece.
+    fn is_before_next(&mut self, place: u64) -> anyhow::Result<bool> {
+        while self.end.is_none() && self.next < self.cuts.piece.of && place >= self.cuts.cut(self.next) {
+            self.end = self.cuts.begin(self.next, self.search)?;
+            self.next += 1;
+        }
+        let Some(end) = self.end else { return Ok(true) };
+        // Another worker began there, and rightly only if a record does.
+        ensure!(
+            place <= end,
+            "what is at byte {end} looks like the beginning of a record, and reading from the records before does not come to it: {NOT_SPLIT}"
+        );
+        Ok(place < end)
+    }
+
+    /// The next item of this piece.
+    fn advance(&mut self) -> anyhow::Result<Option<Item>> {
+        let item = self.inner.next()?;
+        // A first member of many records has places in its decoded bytes, which say nothing about the file's.
+        let is_stored = self.inner.counted_in() != CountedIn::Decoded;
+        let place = match &item {
+            Some(item) if is_stored => item.offset(),
+            Some(_) => return Ok(item),
+            None => self.cuts.bytes,
+        };
+        Ok(if self.is_before_next(place)? { item } else { None })
+    }
+}
+
+impl Reader for UpToNext {
+    fn next(&mut self) -> anyhow::Result<Option<Item>> {
+        if self.ended {
+            return Ok(None);
+        }
+        let item = self.advance()?;
+        self.ended = item.is_none();
+        if item.is_some() || self.end.is_none() {
+            self.unread = self.inner.unread();
+        }
+        Ok(item)
+    }
+
+    fn position(&self) -> u64 {
+        // The next record is read, to see where it begins.
+        let end = self.end.unwrap_or_else(|| self.cuts.cut(self.next.min(self.cuts.piece.of)));
+        self.inner.position().min(end - self.start)
+    }
+
+    fn counted_in(&self) -> CountedIn {
+        self.inner.counted_in()
+    }
+
+    fn unread(&self) -> Unread {
+        self.unread
+    }
+}
+
+/// The first bytes of a file.
+fn first_bytes(file: &File) -> io::Result<Vec<u8>> {
+    let mut first = vec![0; FIRST];
+    let count = read_at(file, &mut first, 0)?;
+    first.truncate(count);
+    Ok(first)
+}
+
+/// The first place of a range where a line begins.
+fn line_start(cuts: &Cuts, Range { start: from, end: to }: Range<u64>) -> io::Result<Option<u64>> {
+    let mut at = from.saturating_sub(1);
+    let mut buffer = vec![0; LOOK];
+    while at + 1 < to {
+        let count = cuts.file.read_at(&mut buffer, at)?;
+        if count == 0 {
+            break;
+        }
+        if let Some(newline) = memchr(b'\n', &buffer[..count]) {
+            let start = at + newline as u64 + 1;
+            return Ok((start < to).then_some(start));
+        }
+        at += count as u64;
+    }
+    Ok(None)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use nigh_kernels::records::mix;
+
+    use super::*;
+    use crate::readers::list;
+
+    /// Checks that the pieces of a file, whatever their number, have the items of the whole. Returns how many pieces have items, at most.
+    fn assert_is_cut_well(path: &Path) -> u64 {
+        let reading = Reading { max_page_bytes: crate::units::Bytes(1 << 16), ..Reading::default() };
+        let mut most = 0;
+        for input in list(&[path.display().to_string()], &reading).unwrap() {
+            if !matches!(input.place, Location::File(_)) {
+                continue;
+            }
+            let mut reader = open(&input, &reading).unwrap();
+            let whole: Vec<Item> = std::iter::from_fn(|| reader.next().unwrap()).collect();
+            let of_whole = reader.unread();
+            for of in [1, 2, 3, 7, 50] {
+                let mut all = Vec::new();
+                let (mut bytes, mut unread, mut with_items) = (0, Unread::default(), 0);
+                for number in 0..of {
+                    let mut reader = open_piece(&input, &reading, InputPiece { number, of }).unwrap();
+                    let before = all.len();
+                    let mut position = 0;
+                    while let Some(item) = reader.next().unwrap() {
+                        all.push(item);
+                        assert!(reader.position() >= position, "the position goes on");
+                        position = reader.position();
+                    }
+                    with_items += u64::from(all.len() > before);
+                    assert!(reader.position() >= position);
+                    bytes += reader.position();
+                    unread.bytes += reader.unread().bytes;
+                    unread.ends_early |= reader.unread().ends_early;
+                }
+                assert_eq!(unread, of_whole, "{} in {of} pieces", input.name);
+                assert!(all == whole, "{} in {of} pieces: {} of {} items", input.name, all.len(), whole.len());
+                assert!(whole.is_empty() || bytes == reader.position(), "{}: {bytes}", input.name);
+                most = most.max(with_items);
+            }
+        }
+        most
+    }
+
+    #[test]
+    fn the_pieces_of_lines_have_all_lines() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut cut = 0;
+        for seed in 0..60 {
+            let path = folder.path().join("lines.jsonl");
+            let mut text = Vec::new();
+            for line in 0..mix(seed) % 40 {
+                let random = mix(seed << 8 | line);
+                let words = "word ".repeat(random as usize >> 8 & 63);
+                text.extend(match random % 9 {
+                    0 => b"\r".to_vec(),
+                    1 => b"no object".to_vec(),
+                    2 => vec![b'x'; 1 << 17],
+                    3 => vec![0x1f, 0x8b, 8, 0, 0xff],
+                    4 => vec![0x28, 0xb5, 0x2f, 0xfd, 0],
+                    _ => format!("{{\"url\":\"http://a.example/{line}\",\"text\":\"{words}\"}}").into_bytes(),
+                });
+                text.push(b'\n');
+            }
+            text.truncate(text.len().saturating_sub(seed as usize % 2));
+            std::fs::write(&path, &text).unwrap();
+            cut += u32::from(assert_is_cut_well(&path) > 1);
+        }
+        assert!(cut > 40, "{cut} of 60 files were cut");
+    }
+
+    #[test]
+    fn the_pieces_of_row_groups_have_all_rows() {
+        use arrow_array::{RecordBatch, StringArray};
+        use parquet::arrow::ArrowWriter;
+        use parquet::file::properties::WriterProperties;
+
+        let folder = tempfile::tempdir().unwrap();
+        for (rows, group) in [(0, 3), (1, 3), (100, 7), (100, 100), (64, 1)] {
+            let urls: Vec<String> = (0..rows).map(|row| format!("http://a.example/{row}")).collect();
+            let text: std::sync::Arc<dyn arrow_array::Array> = std::sync::Arc::new(StringArray::from(urls));
+            let batch = RecordBatch::try_from_iter([("url", text.clone()), ("text", text)]).unwrap();
+            let path = folder.path().join(format!("{rows}-{group}.parquet"));
+            let properties = WriterProperties::builder().set_max_row_group_row_count(Some(group)).build();
+            let mut writer =
+                ArrowWriter::try_new(File::create(&path).unwrap(), batch.schema(), Some(properties)).unwrap();
+            writer.write(&batch).unwrap();
+            writer.close().unwrap();
+            assert_eq!(assert_is_cut_well(&path), (rows as u64).div_ceil(group as u64).min(50));
+        }
+        // Damaged files, and what is no Parquet file.
+        for entry in std::fs::read_dir("../../tests/data/dirty").unwrap() {
+            let path = entry.unwrap().path();
+            if path.extension().is_some_and(|ending| ending == "parquet" || ending == "jsonl") {
+                assert_is_cut_well(&path);
+            }
+        }
+    }
+
+    #[test]
+    fn the_pieces_of_members_have_all_records() {
+        for folder in ["../../tests/data/week-2024-01-08", "../../tests/data/dirty"] {
+            for entry in std::fs::read_dir(folder).unwrap() {
+                let path = entry.unwrap().path();
+                if path.extension().is_some_and(|ending| ending == "gz") {
+                    assert_is_cut_well(&path);
+                }
+            }
+        }
+    }
+
+    /// The members of a file; where it is damaged, some bytes that are none.
+    fn members(path: &Path) -> Vec<Vec<u8>> {
+        use crate::readers::streams::{MemberStep, Members, Stored};
+        let stored = Stored::new(Box::new(File::open(path).unwrap()));
+        let mut reader = Members::new(stored, Dialect::Warc.acceptable()).unwrap();
+        let (mut members, mut bytes) = (Vec::new(), Vec::new());
+        loop {
+            let step = reader.step(&mut bytes).unwrap();
+            if step == MemberStep::Bytes {
+                continue;
+            }
+            members.push(std::mem::take(&mut bytes));
+            match step {
+                MemberStep::Damage { .. } => members.push(b"no record".to_vec()),
+                MemberStep::End => return members,
+                MemberStep::Start(_) | MemberStep::Bytes => {}
+            }
+        }
+    }
+
+    #[test]
+    fn the_pieces_of_plain_files_and_of_frames_have_all_records() {
+        let folder = tempfile::tempdir().unwrap();
+        let (plain, zst) = (folder.path().join("a.warc"), folder.path().join("a.warc.zst"));
+        let dictionary = b"WARC/1.0\r\nWARC-Type: response\r\nContent-Type: application/http; msgtype=response\r\n";
+        let mut with_dictionary = zstd::bulk::Compressor::with_dictionary(3, dictionary).unwrap();
+        let skippable = |magic: u32, content: &[u8]| {
+            [&magic.to_le_bytes()[..], &(content.len() as u32).to_le_bytes(), content].concat()
+        };
+        let mut most = [0; 3];
+        for of in ["../../tests/data/week-2024-01-08", "../../tests/data/dirty"] {
+            for entry in std::fs::read_dir(of).unwrap() {
+                let path = entry.unwrap().path();
+                if !path.to_string_lossy().contains(".warc") {
+                    continue;
+                }
+                let members = members(&path);
+                std::fs::write(&plain, members.concat()).unwrap();
+                most[0] = assert_is_cut_well(&plain).max(most[0]);
+                let frames = members.iter().map(|member| match &member[..] {
+                    b"no record" => member.clone(),
+                    _ => [zstd::bulk::compress(member, 3).unwrap(), skippable(0x184D_2A50, b"skipped")].concat(),
+                });
+                std::fs::write(&zst, frames.collect::<Vec<_>>().concat()).unwrap();
+                most[1] = assert_is_cut_well(&zst).max(most[1]);
+                let frames = members.iter().map(|member| with_dictionary.compress(member).unwrap());
+                let frames: Vec<u8> = frames.collect::<Vec<_>>().concat();
+                for stored in [dictionary.to_vec(), zstd::bulk::compress(dictionary, 3).unwrap()] {
+                    std::fs::write(&zst, [skippable(0x184D_2A5D, &stored), frames.clone()].concat()).unwrap();
+                    most[2] = assert_is_cut_well(&zst).max(most[2]);
+                }
+            }
+        }
+        assert!(most.iter().all(|pieces| *pieces >= 3), "{most:?} pieces have records");
+    }
+
+    #[test]
+    fn a_record_inside_a_page_of_a_plain_file_is_an_error_or_no_beginning() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.warc");
+        let inner: Vec<u8> = (0..40).flat_map(|n| record(n, 3000)).collect();
+        let head = format!(
+            "WARC/1.1\r\nWARC-Type: resource\r\nWARC-Target-URI: http://a.example/\r\nContent-Type: text/plain\r\n\
+             Content-Length: {}\r\n\r\n",
+            inner.len()
+        );
+        let outer = [head.as_bytes(), &inner, b"\r\n\r\n"].concat();
+        std::fs::write(&path, [outer.clone(), record(50, 3000), outer].concat()).unwrap();
+        let reading = Reading::default();
+        let input = list(&[path.display().to_string()], &reading).unwrap().remove(0);
+        let mut reader = open_piece(&input, &reading, InputPiece { number: 0, of: 4 }).unwrap();
+        let failed = loop {
+            match reader.next() {
+                Ok(Some(_)) => {}
+                Ok(None) => break None,
+                Err(error) => break Some(error.to_string()),
+            }
+        };
+        assert!(failed.is_some_and(|error| error.contains("split-files = false")));
+    }
+
+    #[test]
+    fn plain_files_full_of_versions_are_cut_well() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.warc");
+        for line in [
+            "WARC/1.0\n",
+            "WARC/1.0\nContent-Length: 9999999\n\n",
+            "\nWARC/1.0\r\nWARC-Type: response\r\nContent-Length: 1\r\n\r\n",
+        ] {
+            let lines = line.repeat((1 << 20) / line.len());
+            std::fs::write(&path, [record(1, 100), lines.into_bytes(), record(2, 100)].concat()).unwrap();
+            assert_is_cut_well(&path);
+        }
+    }
+
+    fn noise(seed: u64, bytes: usize) -> Vec<u8> {
+        (0..bytes as u64).map(|place| b'a' + (mix(seed << 32 | place) % 26) as u8).collect()
+    }
+
+    fn record(seed: u64, bytes: usize) -> Vec<u8> {
+        let body = noise(seed, bytes);
+        let http = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n";
+        let head = format!(
+            "WARC/1.1\r\nWARC-Type: response\r\nWARC-Target-URI: http://a.example/{seed}\r\nContent-Type: application/http\r\n\
+             Content-Length: {}\r\n\r\n",
+            http.len() + body.len()
+        );
+        [head.as_bytes(), http, &body, b"\r\n\r\n"].concat()
+    }
+
+    fn gzip(bytes: &[u8]) -> Vec<u8> {
+        use std::io::Write as _;
+        let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        encoder.write_all(bytes).unwrap();
+        encoder.finish().unwrap()
+    }
+
+    #[test]
+    fn members_of_many_records_keep_all_of_them() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.warc.gz");
+        let many =
+            |from: u64, count: u64| gzip(&(from..from + count).flat_map(|n| record(n, 3000)).collect::<Vec<u8>>());
+        for sizes in [&[300, 300][..], &[1, 200, 1, 1, 300], &[500], &[300, 1, 1, 1]] {
+            let mut from = 0;
+            let mut file = Vec::new();
+            for count in sizes {
+                file.extend(many(from, *count));
+                from += count;
+            }
+            std::fs::write(&path, &file).unwrap();
+            // The last members are short, but nothing follows them: that proves them, too.
+            assert_eq!(assert_is_cut_well(&path) > 1, sizes.len() > 1, "{sizes:?}");
+            // Bytes that are no record after the last one, and a file that ends early.
+            std::fs::write(&path, [&file[..], b"no record"].concat()).unwrap();
+            assert_is_cut_well(&path);
+            std::fs::write(&path, &file[..file.len() - 100]).unwrap();
+            assert_is_cut_well(&path);
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_read_of_a_large_damaged_member_is_the_same() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.warc.gz");
+        let stored = |bytes: &[u8]| {
+            use std::io::Write as _;
+            let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::none());
+            encoder.write_all(bytes).unwrap();
+            encoder.finish().unwrap()
+        };
+        for (seed, shift) in [(1, 100 << 10), (2, 200 << 10), (3, 1 << 20)] {
+            let small: Vec<u8> = (0..100).flat_map(|n| gzip(&record(n, shift / 100))).collect();
+            let mut large = stored(&record(seed, 3 << 20));
+            let place = large.len() - 1000 * seed as usize;
+            large[place] ^= 1;
+            let file = [&small[..], &gzip(&record(200, 200 << 10)), &large, &small, &large, &small].concat();
+            std::fs::write(&path, file).unwrap();
+            assert!(assert_is_cut_well(&path) > 1);
+        }
+    }
+
+    #[test]
+    fn files_that_are_full_of_false_beginnings_are_read_in_time() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.warc.gz");
+        let good = gzip(&record(1, 3000));
+        let unfinished = &good[..40];
+        for false_beginning in [&[0x1f, 0x8b, 8, 0][..], &[0x1f, 0x8b, 8, 0xff], unfinished] {
+            // Not one more good member: a reader of the whole passes over some places of so many, and might miss it, which is an error.
+            let file = [&good[..], &false_beginning.repeat((4 << 20) / false_beginning.len())].concat();
+            std::fs::write(&path, &file).unwrap();
+            assert_is_cut_well(&path);
+        }
+        let path = folder.path().join("a.jsonl");
+        std::fs::write(&path, noise(1, 4 << 20)).unwrap();
+        assert_is_cut_well(&path);
+    }
+
+    #[test]
+    fn a_beginning_inside_a_record_is_an_error() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.warc.gz");
+        std::fs::write(&path, (0..40).flat_map(|n| gzip(&record(n, 3000))).collect::<Vec<u8>>()).unwrap();
+        let reading = Reading::default();
+        let input = list(&[path.display().to_string()], &reading).unwrap().remove(0);
+        let read = |search: Search| -> anyhow::Result<usize> {
+            let file = File::open(&path).unwrap();
+            let piece = InputPiece { number: 0, of: 2 };
+            let cuts = Cuts { file: file.try_clone()?, packing: Packing::Gzip, bytes: input.bytes, piece };
+            let inner = WarcReader::new(Box::new(file), Dialect::Warc, input.bytes, &input.name, &reading)?;
+            let inner = FromOffset::new(Box::new(inner), 0);
+            let unread = Unread::default();
+            let mut reader = UpToNext { cuts, search, inner, start: 0, next: 1, end: None, unread, ended: false };
+            let mut items = 0;
+            while reader.next()?.is_some() {
+                items += 1;
+            }
+            Ok(items)
+        };
+        let found = read(|cuts, range| packed_start(cuts, range, Dialect::Warc));
+        assert!((15..25).contains(&found.unwrap()));
+        for search in [
+            |_: &Cuts, range: Range<u64>| Ok(Some(range.start + 1)),
+            |_: &Cuts, range: Range<u64>| Ok(Some(range.end - 1)),
+        ] {
+            let error = read(search).unwrap_err().to_string();
+            assert!(error.contains("split-files = false"), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_file_that_has_changed_is_an_error() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.jsonl");
+        std::fs::write(&path, "{}\n".repeat(100)).unwrap();
+        let reading = Reading::default();
+        let input = list(&[path.display().to_string()], &reading).unwrap().remove(0);
+        std::fs::write(&path, "{}\n".repeat(101)).unwrap();
+        let error = open_piece(&input, &reading, InputPiece { number: 1, of: 2 }).err().unwrap().to_string();
+        assert!(error.contains("has 303 bytes, and had 300"), "{error}");
+    }
+
+    #[test]
+    fn only_large_files_that_can_be_cut_are() {
+        let count = |name: &str, format, bytes| {
+            let place = Location::File(name.into());
+            let (name, stamp) = (name.to_owned(), String::new());
+            pieces(&Input { name, bytes, format, place, page_url: None, stamp }).count()
+        };
+        assert_eq!(count("a.jsonl", Format::Jsonl, 2 * PIECE - 1), 1);
+        assert_eq!(count("a.jsonl", Format::Jsonl, 2 * PIECE), 2);
+        assert_eq!(count("a.jsonl.GZ", Format::Jsonl, 20 * PIECE), 1);
+        assert_eq!(count("a.parquet", Format::Parquet, 20 * PIECE), 20);
+        assert_eq!(count("a.warc.gz", Format::Warc, 20 * PIECE), 20);
+        assert_eq!(count("a.warc", Format::Warc, 20 * PIECE), 20);
+        assert_eq!(count("a.warc.zst", Format::Warc, 20 * PIECE), 20);
+        assert_eq!(count("a.warc.xz", Format::Warc, 20 * PIECE), 1);
+        assert_eq!(count("a.arc", Format::Arc, 20 * PIECE), 1);
+        assert_eq!(count("a.jsonl", Format::Jsonl, 0), 1);
+    }
+}
