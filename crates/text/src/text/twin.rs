@@ -40,14 +40,14 @@ pub(crate) fn by_html5gum(html: &str) -> (String, String, Vec<String>) {
             Token::StartTag(tag) => {
                 let state = match &tag.name[..] {
                     b"script" => Some(State::ScriptData),
-                    b"style" | b"xmp" | b"iframe" | b"noembed" | b"noframes" => Some(State::RawText),
+                    b"style" | b"xmp" => Some(State::RawText),
                     b"title" | b"textarea" => Some(State::RcData),
                     b"plaintext" => Some(State::PlainText),
                     _ => None,
                 };
                 if let Some(state) = state {
                     tokens.set_state(state);
-                    dropped = matches!(state, State::ScriptData | State::RawText);
+                    dropped = matches!(&tag.name[..], b"script" | b"style");
                 }
                 in_title = &tag.name[..] == b"title";
                 titles += usize::from(in_title);
