@@ -19,18 +19,25 @@ pub struct Reading {
     pub listing_anywhere: bool,
     /// How many links of a page are kept, in order of appearance. Default: 10,000.
     pub max_links: usize,
-    /// What becomes of two records with one URL or id. Default: the first is the document.
+    /// What becomes of two records with one URL or id. Default: the first is the document, if records of one id have the same text.
     pub same_id: SameId,
     /// The columns of JSONL and Parquet input files.
     pub columns: Columns,
+    /// The most bytes that a page of a column of Parquet may become when it is decoded, and a quarter of those of a batch of Arrow. Not a
+    /// field of a job: see [`Reading::within`].
+    #[serde(skip, default = "max_decoded_bytes")]
+    pub max_decoded_bytes: u64,
 }
 
 /// What becomes of two records with one URL or id.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum SameId {
-    /// The first one is the document; the others are counted.
+    /// The first one is the document; the others are counted. Of one URL they may differ, as of a page that was fetched twice; of one id
+    /// another text is an error, for ids that are numbered in each file anew would lose texts.
     #[default]
+    Equal,
+    /// The first one is the document; the others are counted.
     First,
     /// The first one is the document; the others are bad records.
     Reject,
@@ -58,10 +65,16 @@ impl Default for Reading {
             base_url: None,
             listing_anywhere: false,
             max_links: 10_000,
-            same_id: SameId::First,
+            same_id: SameId::Equal,
             columns: Columns::default(),
+            max_decoded_bytes: max_decoded_bytes(),
         }
     }
+}
+
+/// What is decoded at once, if nothing bounds the memory: 1 GiB.
+fn max_decoded_bytes() -> u64 {
+    1 << 30
 }
 
 impl Columns {
@@ -72,6 +85,14 @@ impl Columns {
 }
 
 impl Reading {
+    /// The same, for a reader that may take `memory` bytes: what a file claims to become is believed up to a quarter of it. The writers'
+    /// usual size is a few MiB, so up to 64 MiB are always believed.
+    #[must_use]
+    pub fn within(mut self, memory: u64) -> Reading {
+        self.max_decoded_bytes = (memory / 4).clamp(64 << 20, max_decoded_bytes());
+        self
+    }
+
     /// `max-page-bytes` as a length in memory.
     pub fn page_limit(&self) -> usize {
         usize::try_from(self.max_page_bytes.0).unwrap_or(usize::MAX)

@@ -275,7 +275,8 @@ impl WavePart {
                     NextPiece::End => return Ok(ReadStep::End),
                 };
                 let input = &self.plan.inputs[file];
-                let reader = open_piece(input, &self.plan.reading, piece)?;
+                let reading = self.plan.reading.clone().within(self.plan.worker_memory);
+                let reader = open_piece(input, &reading, piece)?;
                 let unfinished = self.plan.open_store().unfinished(self.plan.week);
                 let kept = || ShingleWriter::create(kept_shingles(&unfinished, self.wave, file, piece));
                 let kept = self.plan.keep.shingles.then(kept).transpose()?;

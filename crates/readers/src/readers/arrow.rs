@@ -34,7 +34,7 @@ use nigh_kernels::structures::CompactSort;
 use super::contained::contained;
 use super::fields::{self, Date};
 use super::item::{Item, Reader, Reject, Unread};
-use super::rows::{PageFields, PageRow};
+use super::rows::{PageFields, PageRow, RowId};
 use super::streams::{MemberStep, Members, Stored};
 use crate::reading::{Columns, Reading};
 
@@ -42,7 +42,7 @@ use crate::reading::{Columns, Reading};
 pub const SIGNATURE: &[u8] = b"ARROW1";
 /// The longest head of a message, in bytes.
 const HEAD: usize = 64 << 20;
-/// The most bytes of a batch or dictionary as stored, and those that one of its compressed buffers may claim.
+/// The most bytes of a batch or dictionary as stored, and those that its compressed buffers may claim, if the memory allows so many.
 const BODY: u64 = 1 << 31;
 /// Microseconds of a day.
 const DAY: i64 = 86_400_000_000;
@@ -74,7 +74,7 @@ impl ArrowReader {
     /// If it cannot be read, or lacks a column of the job; the message names those that it has.
     pub fn new(source: Box<dyn Read + Send>, name: &str, reading: &Reading) -> anyhow::Result<Option<ArrowReader>> {
         let failed = || format!("cannot read {name}");
-        let mut bytes = Bytes::new(source).with_context(failed)?;
+        let mut bytes = Bytes::new(source, reading).with_context(failed)?;
         let first = bytes.take(SIGNATURE.len() + 2).with_context(failed)?;
         // Some programs fill up more than the eight bytes of the signature.
         if first.is_some_and(|first| first.starts_with(SIGNATURE)) {
@@ -83,10 +83,16 @@ impl ArrowReader {
         bytes.go_back();
         let Some(message) = bytes.message().with_context(failed)? else { return Ok(None) };
         let schema = contained(|| {
-            let head = root_as_message(&message.head).ok()?;
-            arrow_ipc::convert::try_fb_to_schema(head.header_as_schema()?).ok()
+            let head = root_as_message(&message.head).ok()?.header_as_schema()?;
+            let is_big_endian = head.endianness() == arrow_ipc::Endianness::Big;
+            Some((is_big_endian, arrow_ipc::convert::try_fb_to_schema(head).ok()?))
         });
-        let Ok(Some(schema)) = schema else { return Ok(None) };
+        let Ok(Some((is_big_endian, schema))) = schema else { return Ok(None) };
+        if is_big_endian {
+            bail!(
+                "{name} has numbers with the highest byte first (big-endian), which are not read: write it again with pyarrow"
+            );
+        }
         let columns = columns(&schema, name, &reading.columns)?;
         let mut wanted: Vec<usize> = columns.all().filter_map(|path| schema.index_of(&path[0]).ok()).collect();
         wanted.sort_rows();
@@ -152,7 +158,7 @@ impl ArrowReader {
         match head.header_type() {
             MessageHeader::RecordBatch => {
                 let batch = head.header_as_record_batch().ok_or(DAMAGED)?;
-                check_claims(&batch, &message.body)?;
+                check_claims(&batch, &message.body, self.bytes.longest)?;
                 let decoded = read_record_batch(
                     &message.body,
                     batch,
@@ -168,7 +174,7 @@ impl ArrowReader {
             }
             MessageHeader::DictionaryBatch => {
                 let batch = head.header_as_dictionary_batch().ok_or(DAMAGED)?;
-                check_claims(&batch.data().ok_or(DAMAGED)?, &message.body)?;
+                check_claims(&batch.data().ok_or(DAMAGED)?, &message.body, self.bytes.longest)?;
                 read_dictionary(&message.body, batch, &self.schema, &mut self.dictionaries, &head.version())
                     .map_err(|_| DAMAGED)?;
             }
@@ -179,18 +185,20 @@ impl ArrowReader {
 }
 
 /// Checks what the compressed buffers of a batch claim to become.
-fn check_claims(batch: &arrow_ipc::RecordBatch<'_>, body: &Buffer) -> Result<(), &'static str> {
+fn check_claims(batch: &arrow_ipc::RecordBatch<'_>, body: &Buffer, longest: u64) -> Result<(), &'static str> {
     if batch.compression().is_none() {
         return Ok(());
     }
+    let mut left = longest;
     for buffer in batch.buffers().into_iter().flatten().filter(|buffer| buffer.length() > 0) {
         let start = usize::try_from(buffer.offset()).ok();
         let claim =
             start.and_then(|start| body.get(start..)?.first_chunk::<8>()).map(|claim| i64::from_le_bytes(*claim));
         // -1 stands for a buffer that is stored as it is.
-        if !claim.is_some_and(|claim| claim == -1 || (0..=BODY as i64).contains(&claim)) {
-            return Err("arrow: a compressed buffer claims too many bytes");
-        }
+        let claim = if claim == Some(-1) { Some(0) } else { claim.and_then(|claim| u64::try_from(claim).ok()) };
+        left = claim
+            .and_then(|claim| left.checked_sub(claim))
+            .ok_or("arrow: compressed buffers claim more bytes than the memory allows")?;
     }
     Ok(())
 }
@@ -328,11 +336,13 @@ impl ArrowColumn {
     }
 
     /// The value of a row as an id: text, or an integer.
-    fn id(&self, row: usize) -> Option<Cow<'_, str>> {
-        if *self.values.data_type() == DataType::UInt64 {
-            return Some(self.values.as_primitive::<UInt64Type>().value(self.place(row)?).to_string().into());
+    fn id(&self, row: usize) -> RowId<'_> {
+        let Some(place) = self.place(row) else { return RowId::None };
+        match self.values.data_type() {
+            DataType::UInt64 => self.values.as_primitive::<UInt64Type>().value(place).into(),
+            kind if kind.is_integer() => self.integer(row).map_or(RowId::Unusable, RowId::from),
+            _ => self.bytes(row).map_or(RowId::Unusable, RowId::of_bytes),
         }
-        self.integer(row).map(|id| id.to_string().into()).or_else(|| self.text(row))
     }
 
     /// The value of a row as a time.
@@ -372,7 +382,7 @@ impl ArrowColumn {
 fn page(columns: &PageFields<ArrowColumn>, row: usize, offset: u64, reading: &Reading) -> Item {
     let html = columns.html.as_ref().and_then(|column| column.bytes(row)).map(Cow::Borrowed);
     let page = PageRow {
-        id: columns.id.as_ref().and_then(|column| column.id(row)),
+        id: columns.id.as_ref().map(|column| column.id(row)).unwrap_or_default(),
         url: columns.url.as_ref().and_then(|column| column.text(row)),
         // Read only if needed: it would be searched for invalid UTF-8.
         text: columns.text.as_ref().filter(|_| html.is_none()).and_then(|column| column.text(row)),
@@ -415,14 +425,17 @@ struct Bytes {
     buffer: Vec<u8>,
     next: usize,
     ended: bool,
+    /// The most bytes of a batch, as stored and as decoded.
+    longest: u64,
     /// Why the messages end before the file does.
     damage: Option<&'static str>,
 }
 
 impl Bytes {
-    fn new(source: Box<dyn Read + Send>) -> io::Result<Bytes> {
+    fn new(source: Box<dyn Read + Send>, reading: &Reading) -> io::Result<Bytes> {
         let members = Members::new(Stored::new(source), |bytes| !bytes.is_empty())?;
-        Ok(Bytes { members, buffer: Vec::new(), next: 0, ended: false, damage: None })
+        let longest = reading.max_decoded_bytes.saturating_mul(4).min(BODY);
+        Ok(Bytes { members, buffer: Vec::new(), next: 0, ended: false, longest, damage: None })
     }
 
     /// Takes some bytes; `None` if there are fewer.
@@ -476,8 +489,8 @@ impl Bytes {
         };
         let claim = contained(|| root_as_message(&head).ok().map(|message| message.bodyLength()));
         let body = match claim.ok().flatten() {
-            Some(length) if (0..=BODY as i64).contains(&length) => length as usize,
-            Some(_) => return damaged(self, "arrow: a batch claims too many bytes"),
+            Some(length) if (0..=self.longest as i64).contains(&length) => length as usize,
+            Some(_) => return damaged(self, "arrow: a batch claims more bytes than the memory allows"),
             None => return damaged(self, "arrow: no message where one should begin"),
         };
         match self.take(body)? {

@@ -13,7 +13,7 @@ use csv_core::{ReadRecordResult, ReaderBuilder};
 
 use super::fields::{self, Date};
 use super::item::{Item, Reader, Reject, Unread};
-use super::rows::PageRow;
+use super::rows::{PageRow, RowId};
 use crate::readers::streams::{MemberStep, Members, Stored};
 use crate::reading::{Columns, Reading};
 
@@ -67,6 +67,9 @@ impl CsvReader {
                 reject(offset, format!("{}: another number of fields than names", self.format))
             }
             Some(RecordStep::Record(offset)) => Some(self.page(offset)),
+            Some(RecordStep::OpenQuote(offset)) => {
+                reject(offset, format!("{}: a quote that is not closed", self.format))
+            }
             Some(RecordStep::TooLong(offset)) => reject(offset, format!("{}: record too long", self.format)),
             Some(RecordStep::Damage(offset, reason)) => reject(offset, reason.to_owned()),
         })
@@ -79,7 +82,7 @@ impl CsvReader {
         let text_of = |column| field(column).map(fields::utf8);
         let html = field(html).filter(|html| !html.is_empty());
         let row = PageRow {
-            id: text_of(id),
+            id: text_of(id).map_or(RowId::None, RowId::Text),
             url: text_of(url),
             html: html.map(Cow::Borrowed),
             html_is_text: true,
@@ -160,6 +163,8 @@ struct Records {
     next: usize,
     /// Offset in the uncompressed stream of `buffer[0]`.
     base: u64,
+    /// Where in the buffer the record begins that is being read, while all of it is there.
+    start: Option<usize>,
     /// The fields of the record, one after the other, and the end of each.
     text: Vec<u8>,
     ends: Vec<usize>,
@@ -175,6 +180,8 @@ enum RecordStep {
     Record(u64),
     /// A record that is too long, or has too many fields.
     TooLong(u64),
+    /// A record with a quote that the rest of the file does not close: the next one is that of the next line.
+    OpenQuote(u64),
     /// A damaged record, with the reason of its reject.
     Damage(u64, &'static str),
 }
@@ -188,6 +195,7 @@ impl Records {
             buffer: Vec::new(),
             next: 0,
             base: 0,
+            start: None,
             text: vec![0; 1 << 12],
             ends: vec![0; 1 << 6],
             fields: 0,
@@ -207,9 +215,13 @@ impl Records {
 
     /// Reads more bytes. Returns the reason, if there is damage before them.
     fn fill(&mut self) -> io::Result<Option<&'static str>> {
-        self.base += self.next as u64;
-        self.buffer.drain(..self.next);
-        self.next = 0;
+        // What was read of a record is kept as long as it may be one.
+        self.start = self.start.filter(|start| self.next - start <= self.longest);
+        let done = self.start.unwrap_or(self.next);
+        self.base += done as u64;
+        self.buffer.drain(..done);
+        self.next -= done;
+        self.start = self.start.map(|_| 0);
         match self.members.step(&mut self.buffer)? {
             MemberStep::Bytes | MemberStep::Start(_) => Ok(None),
             MemberStep::Damage { reason, .. } => Ok(Some(reason)),
@@ -235,21 +247,38 @@ impl Records {
             }
         }
         let offset = self.base + self.next as u64;
+        self.start = Some(self.next);
         loop {
             let input = &self.buffer[self.next..];
             if input.is_empty() && !self.ended {
                 if let Some(reason) = self.fill()? {
                     self.parser.reset();
+                    self.start = None;
                     return Ok(Some(RecordStep::Damage(offset, reason)));
                 }
                 continue;
             }
+            // A last line break ends the last record, if it is not within a quote.
+            let is_end = input.is_empty();
+            let input = if is_end { b"\n" } else { input };
             let (step, read, written, ended) =
                 self.parser.read_record(input, &mut self.text[length..], &mut self.ends[fields..]);
-            self.next += read;
+            self.next += if is_end { 0 } else { read };
             length += written;
             fields += ended;
             match step {
+                ReadRecordResult::InputEmpty if is_end => {
+                    self.parser.reset();
+                    if self.base + self.next as u64 == offset {
+                        return Ok(None);
+                    }
+                    // If the record is too long to be kept, the rest of the file is lost with it.
+                    if let Some(start) = self.start.take() {
+                        let line = self.buffer[start..].iter().position(|byte| matches!(byte, b'\r' | b'\n'));
+                        self.next = line.map_or(self.buffer.len(), |end| start + end);
+                    }
+                    return Ok(Some(RecordStep::OpenQuote(offset)));
+                }
                 ReadRecordResult::InputEmpty => {}
                 ReadRecordResult::OutputFull if self.text.len() <= self.longest => {
                     self.text.resize(2 * self.text.len(), 0);
@@ -259,10 +288,10 @@ impl Records {
                     self.ends.resize(2 * self.ends.len(), 0);
                 }
                 ReadRecordResult::OutputEndsFull => (fields, too_long) = (0, true),
-                ReadRecordResult::Record if too_long => return Ok(Some(RecordStep::TooLong(offset))),
                 ReadRecordResult::Record => {
-                    self.fields = fields;
-                    return Ok(Some(RecordStep::Record(offset)));
+                    (self.fields, self.start) = (fields, None);
+                    let step = if too_long { RecordStep::TooLong(offset) } else { RecordStep::Record(offset) };
+                    return Ok(Some(step));
                 }
                 ReadRecordResult::End => return Ok(None),
             }
@@ -311,6 +340,26 @@ mod tests {
 
     fn by_id() -> Reading {
         Reading { columns: Columns { id: Some("id".into()), ..Columns::default() }, ..Reading::default() }
+    }
+
+    #[test]
+    fn a_quote_that_is_not_closed_loses_one_record() {
+        let csv = "id,text\n1,first row\n2,\"second row\n3,third row\n\n4,\"fourth\nrow\"\n5,\"fifth";
+        for lines in [csv.to_owned(), csv.replace('\n', "\r\n")] {
+            let last = lines.len() - "5,\"fifth".len();
+            // All quotes of the rest are paired but the last one.
+            let found = read(lines.as_bytes(), b',', &by_id());
+            assert_eq!(found.last().unwrap(), &format!("{last} csv: a quote that is not closed"), "{found:?}");
+        }
+        let csv = "id,text\n1,first row\n2,\"second row\n3,third row\n4,fourth row\n";
+        let found = read(csv.as_bytes(), b',', &by_id());
+        let wanted = [
+            "8 Some(\"1\") None first row",
+            "20 csv: a quote that is not closed",
+            "34 Some(\"3\") None third row",
+            "46 Some(\"4\") None fourth row",
+        ];
+        assert_eq!(found, wanted);
     }
 
     #[test]

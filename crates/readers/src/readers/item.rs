@@ -213,6 +213,19 @@ pub enum CountedIn {
     Shared,
 }
 
+/// What the head of a WARC record says of it, and of the records that it belongs to.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RecordNames {
+    /// WARC-Type, lower case.
+    pub kind: String,
+    /// WARC-Record-ID, without angle brackets.
+    pub id: Option<String>,
+    /// WARC-Target-URI, without angle brackets.
+    pub url: Option<String>,
+    /// The ids of other records that it names: WARC-Concurrent-To and WARC-Refers-To, without angle brackets.
+    pub named: Vec<String>,
+}
+
 /// Reads one input from beginning to end.
 pub trait Reader: Send {
     /// Returns the next item in file order, or `None` at the end.
@@ -233,6 +246,11 @@ pub trait Reader: Send {
     /// Returns what the place of the last item is counted in.
     fn counted_in(&self) -> CountedIn {
         CountedIn::Decoded
+    }
+
+    /// Returns what the head of the last item's record says, if it is a WARC record.
+    fn record_names(&self) -> Option<RecordNames> {
+        None
     }
 }
 

@@ -10,10 +10,11 @@ use std::{fmt, io};
 
 use anyhow::{Context as _, bail};
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde_json::value::RawValue;
 
 use super::fields::Date;
 use super::item::{Item, Reader, Reject, Unread};
-use super::rows::PageRow;
+use super::rows::{PageRow, RowId};
 use crate::readers::streams::{LineStep, Lines};
 use crate::reading::{Columns, Reading};
 
@@ -167,10 +168,7 @@ fn page(line: &[u8], offset: u64, reading: &Reading) -> Option<Item> {
         return Some(Item::Reject(Reject { offset, url, reason: "jsonl: no JSON object".to_owned() }));
     }
     let row = PageRow {
-        id: match fields.id {
-            JsonScalar::Integer(id) => Some(Cow::Owned(id.to_string())),
-            other => other.text(),
-        },
+        id: fields.id,
         url: fields.url.text(),
         html: fields.html.text().map(|html| match html {
             Cow::Borrowed(html) => Cow::Borrowed(html.as_bytes()),
@@ -202,7 +200,7 @@ fn read_fields<'a, R: serde_json::de::Read<'a>>(
 /// The fields of a line that the job names as columns.
 #[derive(Default)]
 struct JsonFields<'a> {
-    id: JsonScalar<'a>,
+    id: RowId<'a>,
     url: JsonScalar<'a>,
     text: JsonScalar<'a>,
     html: JsonScalar<'a>,
@@ -216,8 +214,6 @@ impl<'a> JsonFields<'a> {
         let is = |column: &Option<String>| column.as_deref() == Some(name);
         if columns.url() == name {
             Some(&mut self.url)
-        } else if is(&columns.id) {
-            Some(&mut self.id)
         } else if is(&columns.text) {
             Some(&mut self.text)
         } else if is(&columns.html) {
@@ -282,7 +278,9 @@ impl<'a> Visitor<'a> for JsonObject<'_, 'a> {
         while let Some(key) = map.next_key_seed(JsonValue)? {
             let key = key.text().unwrap_or_default();
             let name = if prefix.is_empty() { key } else { Cow::Owned(format!("{prefix}{key}")) };
-            if let Some(slot) = fields.slot(&name, columns) {
+            if columns.id.as_deref() == Some(&*name) && columns.url() != name {
+                fields.id = id_of(map.next_value()?);
+            } else if let Some(slot) = fields.slot(&name, columns) {
                 *slot = map.next_value_seed(JsonValue)?;
             } else if prefix.is_empty() && holds_column(&name, columns) {
                 let prefix = format!("{name}.");
@@ -292,6 +290,21 @@ impl<'a> Visitor<'a> for JsonObject<'_, 'a> {
             }
         }
         Ok(())
+    }
+}
+
+/// The id that a value is: a string, or the digits of a whole number, however many these are.
+fn id_of(value: &RawValue) -> RowId<'_> {
+    let value = value.get();
+    match value.as_bytes() {
+        b"null" => RowId::None,
+        b"-0" => RowId::Text(Cow::Borrowed("0")),
+        [b'"', text @ .., b'"'] if memchr::memchr(b'\\', text).is_none() => RowId::of_bytes(text),
+        [b'"', ..] => serde_json::from_str(value).map_or(RowId::Unusable, |text| RowId::Text(Cow::Owned(text))),
+        [b'-', digits @ ..] | digits if !digits.is_empty() && digits.iter().all(u8::is_ascii_digit) => {
+            RowId::Text(Cow::Borrowed(value))
+        }
+        _ => RowId::Unusable,
     }
 }
 
@@ -408,6 +421,38 @@ mod tests {
         gzip.write_all(LINES.as_bytes()).unwrap();
         assert_eq!(short(&read(&gzip.finish().unwrap(), &Reading::default())), expected);
         assert_eq!(short(&read(&zstd::bulk::compress(LINES.as_bytes(), 1).unwrap(), &Reading::default())), expected);
+    }
+
+    #[test]
+    fn ids_have_all_their_digits_or_are_rejects() {
+        let columns = Columns { id: Some("id".into()), ..Columns::default() };
+        let reading = Reading { columns, ..Reading::default() };
+        let reject = "jsonl: an id that is neither text nor a whole number";
+        for (id, wanted) in [
+            ("18446744073709551615", Some("18446744073709551615")),
+            ("123456789012345678901234567890", Some("123456789012345678901234567890")),
+            ("-7", Some("-7")),
+            ("-0", Some("0")),
+            ("\"007\"", Some("007")),
+            ("\" 7\"", Some(" 7")),
+            ("\"\\u00e9\\n\"", Some("\u{e9}\n")),
+            ("\"\"", None),
+            ("null", None),
+            ("1e3", Some(reject)),
+            ("1.0", Some(reject)),
+            ("true", Some(reject)),
+            ("[1]", Some(reject)),
+            ("007", Some("jsonl: no JSON object")),
+            ("NaN", Some("jsonl: no JSON object")),
+        ] {
+            let items = read(format!("{{\"text\":\"x\",\"id\":{id}}}").as_bytes(), &reading);
+            let found = match &items[..] {
+                [Item::Page(page)] => page.id.as_deref(),
+                [Item::Reject(reject)] => Some(reject.reason.as_str()),
+                other => panic!("{other:?}"),
+            };
+            assert_eq!(found, wanted, "{id}");
+        }
     }
 
     #[test]

@@ -220,6 +220,11 @@ pub fn check(input: &Input, reading: &Reading) -> anyhow::Result<KeysOfInput> {
     if let Some(advice) = super::sniff::no_input(&first[..filled]) {
         bail!("{} {advice}", input.name);
     }
+    if matches!(input.format, Format::Jsonl | Format::Csv | Format::Tsv)
+        && let Some(advice) = super::sniff::no_lines(&first[..filled])
+    {
+        bail!("{} {advice}", input.name);
+    }
     match (input.format, &input.place) {
         (Format::Parquet, Location::File(path)) => {
             let file = File::open(path).with_context(|| cannot("open", &input.name))?;
@@ -247,20 +252,23 @@ pub fn check(input: &Input, reading: &Reading) -> anyhow::Result<KeysOfInput> {
     }
 }
 
-/// Returns why an input cannot be read from its beginning, for a dry run: the reason of its first item, if that is a reject. Only local
-/// Parquet and WACZ files are opened: they are damaged as a whole if their ends are, and not from some record on.
+/// Returns why an input cannot be read from its beginning, for a dry run. Only local Parquet and WACZ files are opened: they are damaged as
+/// a whole if their ends are, and not from some record on. Of Parquet one page is decoded for each column and compression.
 ///
 /// # Errors
 /// As [`open`].
 pub fn damage(input: &Input, reading: &Reading) -> anyhow::Result<Option<String>> {
-    let is_local = matches!(input.place, Location::File(_));
-    if !is_local || !matches!(input.format, Format::Parquet | Format::Wacz) {
+    let Location::File(path) = &input.place else { return Ok(None) };
+    if !matches!(input.format, Format::Parquet | Format::Wacz) {
         return Ok(None);
     }
-    Ok(match open(input, reading)?.next()? {
-        Some(Item::Reject(reject)) => Some(reject.reason),
-        _ => None,
-    })
+    if let Some(Item::Reject(reject)) = open(input, reading)?.next()? {
+        return Ok(Some(reject.reason));
+    }
+    if input.format == Format::Wacz {
+        return Ok(None);
+    }
+    super::parquet::damage(File::open(path).with_context(|| cannot("open", &input.name))?, &input.name, reading)
 }
 
 /// Opens the first `bytes` stored bytes of an input. A local file may return more.

@@ -47,10 +47,35 @@ impl<T> PageFields<T> {
     }
 }
 
+/// The id of a row.
+#[derive(Debug, Default, PartialEq)]
+pub enum RowId<'a> {
+    /// There is none.
+    #[default]
+    None,
+    /// Text, or all digits of a whole number.
+    Text(Cow<'a, str>),
+    /// A value that two rows could share although it is not the same in both: a fraction, bytes that are no text.
+    Unusable,
+}
+
+impl<'a> RowId<'a> {
+    /// The id that some bytes are.
+    pub fn of_bytes(bytes: &'a [u8]) -> RowId<'a> {
+        std::str::from_utf8(bytes).map_or(RowId::Unusable, |text| RowId::Text(Cow::Borrowed(text)))
+    }
+}
+
+impl<T: ToString> From<T> for RowId<'_> {
+    fn from(number: T) -> Self {
+        RowId::Text(Cow::Owned(number.to_string()))
+    }
+}
+
 /// The values of a row in the columns that the job names.
 pub struct PageRow<'a> {
-    /// The id as written.
-    pub id: Option<Cow<'a, str>>,
+    /// The id.
+    pub id: RowId<'a>,
     /// The URL as written.
     pub url: Option<Cow<'a, str>>,
     /// HTML; used instead of the text.
@@ -72,6 +97,11 @@ impl PageRow<'_> {
             Item::Reject(Reject { offset, url: url.map(Cow::into_owned), reason: format!("{format}: {missing}") })
         };
         let url = self.url.filter(|url| !url.is_empty());
+        let id = match self.id {
+            RowId::None => None,
+            RowId::Text(id) => Some(id.into_owned()).filter(|id| !id.is_empty()),
+            RowId::Unusable => return reject(url, "an id that is neither text nor a whole number"),
+        };
         let (body, charset, cut) = match (self.html, self.text) {
             (Some(html), _) => {
                 let cut = html.len() > limit;
@@ -91,7 +121,7 @@ impl PageRow<'_> {
             (None, None) => return reject(url, "no text"),
         };
         Item::Page(Page {
-            id: self.id.filter(|id| !id.is_empty()).map(Cow::into_owned),
+            id,
             url: url.map(Cow::into_owned),
             ip: self.ip.and_then(|ip| ip.parse::<IpAddr>().ok()),
             fetched: self.fetched.microseconds(),

@@ -59,6 +59,12 @@ pub fn no_input(first: &[u8]) -> Option<&'static str> {
     }
 }
 
+/// What to do about a file of lines that begins with the mark of UTF-16; `None` if it does not.
+pub fn no_lines(first: &[u8]) -> Option<&'static str> {
+    let is_wide = first.starts_with(b"\xff\xfe") || first.starts_with(b"\xfe\xff");
+    is_wide.then_some("is UTF-16, and lines are read as UTF-8: `iconv -f UTF-16 -t UTF-8` writes them again")
+}
+
 /// Whether at most 1 % of the first 1,024 bytes are control characters: then they are text in some charset, not compressed bytes.
 pub fn has_few_controls(bytes: &[u8]) -> bool {
     let start = &bytes[..bytes.len().min(1024)];

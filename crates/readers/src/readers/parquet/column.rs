@@ -13,6 +13,7 @@ use ::parquet::file::metadata::ColumnChunkMetaData;
 
 use super::file::{ChunkedFile, ColumnPages};
 use crate::readers::fields::{self, Date};
+use crate::readers::rows::RowId;
 
 /// Microseconds of a day.
 const DAY: i64 = 86_400_000_000;
@@ -25,6 +26,7 @@ pub struct Column {
     is_text: bool,
     /// Whether integers are without a sign.
     is_unsigned: bool,
+    id: IdKind,
     unit: Unit,
 }
 
@@ -46,6 +48,18 @@ struct ValueReader<T: DataType> {
     value: Vec<T::T>,
 }
 
+/// How the values of a column are ids.
+#[derive(Clone, Copy)]
+enum IdKind {
+    /// As they are: text, integers.
+    Plain,
+    /// Whole numbers, also as bytes.
+    Decimal,
+    Uuid,
+    /// They have fractions.
+    Unusable,
+}
+
 /// The unit of the integers of a column, if they are times.
 #[derive(Clone, Copy)]
 enum Unit {
@@ -58,11 +72,11 @@ enum Unit {
 }
 
 impl Column {
-    /// Makes the column of a row group of `rows` rows, before its first row.
+    /// Makes the column of a row group of `rows` rows, before its first row. A page that becomes more than `longest` bytes is an error.
     ///
     /// # Errors
     /// If its pages cannot be read. It panics on some damaged files.
-    pub fn new(file: &Arc<ChunkedFile>, metadata: &ColumnChunkMetaData, rows: u64) -> Result<Self> {
+    pub fn new(file: &Arc<ChunkedFile>, metadata: &ColumnChunkMetaData, rows: u64, longest: u64) -> Result<Self> {
         let descriptor = metadata.column_descr_ptr();
         let (logical, converted) = (descriptor.logical_type_ref().cloned(), descriptor.converted_type());
         let is_text = matches!(logical, Some(LogicalType::String | LogicalType::Json))
@@ -72,6 +86,13 @@ impl Column {
                 converted,
                 ConvertedType::UINT_8 | ConvertedType::UINT_16 | ConvertedType::UINT_32 | ConvertedType::UINT_64
             );
+        let is_decimal = matches!(logical, Some(LogicalType::Decimal(_))) || converted == ConvertedType::DECIMAL;
+        let id = match &logical {
+            _ if is_decimal && descriptor.type_scale() != 0 => IdKind::Unusable,
+            _ if is_decimal => IdKind::Decimal,
+            Some(LogicalType::Uuid) => IdKind::Uuid,
+            _ => IdKind::Plain,
+        };
         let unit = match (logical, converted) {
             (Some(LogicalType::Date), _) | (None, ConvertedType::DATE) => Unit::Days,
             (Some(LogicalType::Timestamp(timestamp)), _) => match timestamp.unit {
@@ -83,7 +104,7 @@ impl Column {
             (None, ConvertedType::TIMESTAMP_MICROS) => Unit::Microseconds,
             _ => Unit::Unknown,
         };
-        let pages = Box::new(ColumnPages::new(file, metadata, rows)?);
+        let pages = Box::new(ColumnPages::new(file, metadata, rows, longest)?);
         let values = match get_column_reader(descriptor, pages) {
             ColumnReader::ByteArrayColumnReader(reader) => Values::Bytes(ValueReader::new(reader)),
             ColumnReader::FixedLenByteArrayColumnReader(reader) => Values::FixedBytes(ValueReader::new(reader)),
@@ -94,7 +115,7 @@ impl Column {
             ColumnReader::DoubleColumnReader(reader) => Values::Double(ValueReader::new(reader)),
             ColumnReader::BoolColumnReader(_) => Values::Other,
         };
-        Ok(Column { values, levels: Vec::new(), is_text, is_unsigned, unit })
+        Ok(Column { values, levels: Vec::new(), is_text, is_unsigned, id, unit })
     }
 
     /// Advances to the next row.
@@ -133,19 +154,29 @@ impl Column {
         self.bytes().map(fields::utf8)
     }
 
-    /// Returns the value of the row as an id: text, or an integer.
-    pub fn id(&self) -> Option<Cow<'_, str>> {
-        match &self.values {
-            Values::Int32(values) => values.value.first().map(|value| match self.is_unsigned {
-                true => value.cast_unsigned().to_string().into(),
-                false => value.to_string().into(),
+    /// Returns the value of the row as an id.
+    pub fn id(&self) -> RowId<'_> {
+        let whole = |value: i64| match self.id {
+            IdKind::Unusable => RowId::Unusable,
+            _ => value.into(),
+        };
+        let id = match &self.values {
+            Values::Int32(values) if self.is_unsigned => values.value.first().map(|value| value.cast_unsigned().into()),
+            Values::Int64(values) if self.is_unsigned => values.value.first().map(|value| value.cast_unsigned().into()),
+            Values::Int32(values) => values.value.first().map(|value| whole((*value).into())),
+            Values::Int64(values) => values.value.first().map(|value| whole(*value)),
+            Values::Bytes(_) | Values::FixedBytes(_) => self.bytes().map(|bytes| match self.id {
+                IdKind::Plain => RowId::of_bytes(bytes),
+                IdKind::Decimal => decimal(bytes),
+                IdKind::Uuid => uuid(bytes),
+                IdKind::Unusable => RowId::Unusable,
             }),
-            Values::Int64(values) => values.value.first().map(|value| match self.is_unsigned {
-                true => value.cast_unsigned().to_string().into(),
-                false => value.to_string().into(),
-            }),
-            _ => self.text(),
-        }
+            Values::Int96(values) => values.value.first().map(|_| RowId::Unusable),
+            Values::Float(values) => values.value.first().map(|_| RowId::Unusable),
+            Values::Double(values) => values.value.first().map(|_| RowId::Unusable),
+            Values::Other => Some(RowId::Unusable),
+        };
+        id.unwrap_or_default()
     }
 
     /// Returns the value of the row as a time.
@@ -176,6 +207,28 @@ impl Column {
             Unit::Unknown => return fields::epoch(value as f64),
         };
         microseconds.map_or(Date::Unreadable, Date::At)
+    }
+}
+
+/// The whole number that some bytes are, the highest first, in the complement of two.
+fn decimal(bytes: &[u8]) -> RowId<'_> {
+    let sign = if bytes.first().is_some_and(|first| first & 0x80 != 0) { 0xff } else { 0 };
+    let (above, low) = bytes.split_at(bytes.len().saturating_sub(16));
+    let mut all = [sign; 16];
+    all[16 - low.len()..].copy_from_slice(low);
+    let number = i128::from_be_bytes(all);
+    let is_all_of_it = above.iter().all(|byte| *byte == sign) && (above.is_empty() || (number < 0) == (sign != 0));
+    if is_all_of_it && !bytes.is_empty() { number.into() } else { RowId::Unusable }
+}
+
+/// The text of a UUID.
+fn uuid(bytes: &[u8]) -> RowId<'_> {
+    let hex = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
+    match bytes.len() {
+        16 => RowId::Text(Cow::Owned(
+            [&bytes[..4], &bytes[4..6], &bytes[6..8], &bytes[8..10], &bytes[10..]].map(hex).join("-"),
+        )),
+        _ => RowId::Unusable,
     }
 }
 

@@ -13,8 +13,6 @@ use ::parquet::file::reader::{ChunkReader, Length};
 use ::parquet::file::serialized_reader::SerializedPageReader;
 use bytes::Bytes;
 
-/// The longest page that is decoded, in bytes as uncompressed.
-pub const PAGE: u64 = 1 << 30;
 /// Bytes that are read ahead for the head of a page.
 const AHEAD: usize = 8 << 10;
 
@@ -47,6 +45,13 @@ impl ChunkedFile {
     /// Returns the size of the file.
     pub fn bytes(&self) -> u64 {
         self.bytes
+    }
+
+    /// Whether the file ends as one whose columns and their description are encrypted.
+    pub fn is_encrypted(&self) -> bool {
+        let mut end = [0; 4];
+        let at = self.bytes.checked_sub(end.len() as u64);
+        at.is_some_and(|at| self.file.read_exact_at(&mut end, at).is_ok()) && end == *b"PARE"
     }
 
     /// Returns the failure of the disk, if there was one.
@@ -100,16 +105,23 @@ impl Read for FileFrom {
 pub struct ColumnPages(SerializedPageReader<PagedFile>);
 
 /// A file in which each read begins with the head of a page.
-struct PagedFile(Arc<ChunkedFile>);
+struct PagedFile {
+    file: Arc<ChunkedFile>,
+    /// The longest page that is decoded, in bytes as uncompressed.
+    longest: u64,
+}
+
+/// The error of a page that is longer.
+pub const TOO_LONG: &str = "a page that claims to be longer than the memory allows";
 
 impl ColumnPages {
-    /// Makes the pages of a column, in a row group of `rows` rows.
+    /// Makes the pages of a column, in a row group of `rows` rows. A page that becomes more than `longest` bytes is an error.
     ///
     /// # Errors
     /// If the compression is not known. It panics on some damaged files.
-    pub fn new(file: &Arc<ChunkedFile>, column: &ColumnChunkMetaData, rows: u64) -> Result<Self> {
-        let rows = usize::try_from(rows)?;
-        SerializedPageReader::new(Arc::new(PagedFile(file.clone())), column, rows, None).map(ColumnPages)
+    pub fn new(file: &Arc<ChunkedFile>, column: &ColumnChunkMetaData, rows: u64, longest: u64) -> Result<Self> {
+        let (rows, file) = (usize::try_from(rows)?, PagedFile { file: file.clone(), longest });
+        SerializedPageReader::new(Arc::new(file), column, rows, None).map(ColumnPages)
     }
 }
 
@@ -144,7 +156,7 @@ impl PageReader for ColumnPages {
 
 impl Length for PagedFile {
     fn len(&self) -> u64 {
-        self.0.len()
+        self.file.len()
     }
 }
 
@@ -152,17 +164,17 @@ impl ChunkReader for PagedFile {
     type T = BufReader<FileFrom>;
 
     fn get_read(&self, start: u64) -> Result<Self::T> {
-        let mut read = self.0.get_read(start)?;
-        let head = read.fill_buf().map_err(|error| self.0.failed(error))?;
+        let mut read = self.file.get_read(start)?;
+        let head = read.fill_buf().map_err(|error| self.file.failed(error))?;
         match uncompressed_size(head) {
-            Some(size) if size <= PAGE => Ok(read),
-            Some(_) => Err(ParquetError::General("a page of more than 1 GiB".to_owned())),
+            Some(size) if size <= self.longest => Ok(read),
+            Some(_) => Err(ParquetError::General(TOO_LONG.to_owned())),
             None => Err(ParquetError::General("no page begins here".to_owned())),
         }
     }
 
     fn get_bytes(&self, start: u64, length: usize) -> Result<Bytes> {
-        self.0.get_bytes(start, length)
+        self.file.get_bytes(start, length)
     }
 }
 
@@ -217,7 +229,7 @@ mod tests {
         let path = ::parquet::schema::types::ColumnPath::from("text");
         let column = ::parquet::schema::types::ColumnDescriptor::new(Arc::new(schema.build().unwrap()), 0, 0, path);
         let column = ColumnChunkMetaData::builder(Arc::new(column)).set_num_values(1).set_total_compressed_size(11);
-        let mut pages = ColumnPages::new(&file, &column.build().unwrap(), 1).unwrap();
+        let mut pages = ColumnPages::new(&file, &column.build().unwrap(), 1, 1 << 30).unwrap();
         assert!(pages.next().unwrap().is_err());
     }
 }

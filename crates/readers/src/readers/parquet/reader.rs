@@ -9,7 +9,7 @@ use ::parquet::file::metadata::{ParquetMetaData, ParquetMetaDataReader};
 use anyhow::{Context as _, bail};
 
 use super::column::Column;
-use super::file::ChunkedFile;
+use super::file::{ChunkedFile, ColumnPages, TOO_LONG};
 use crate::readers::contained::contained;
 use crate::readers::fields::Date;
 use crate::readers::item::{Item, Nothing, Reader, Reject, RejectedFile};
@@ -74,6 +74,52 @@ pub fn check(file: File, name: &str, reading: &Reading) -> anyhow::Result<Option
     Ok(open_columns(file, name, reading)?.ok().map(|reader| reader.columns.url.is_some()))
 }
 
+/// Why a file cannot be read: the first page of each column of the job that is not decoded, for each compression that the column has.
+///
+/// # Errors
+/// As [`open`].
+pub fn damage(file: File, name: &str, reading: &Reading) -> anyhow::Result<Option<String>> {
+    let reader = match open_columns(file, name, reading)? {
+        Ok(reader) => reader,
+        Err(mut damaged) => {
+            return Ok(damaged.next()?.and_then(|item| match item {
+                Item::Reject(reject) => Some(reject.reason),
+                _ => None,
+            }));
+        }
+    };
+    let leaves: Vec<usize> = reader.columns.all().copied().collect();
+    let mut seen = Vec::new();
+    for group in reader.metadata.row_groups() {
+        for leaf in &leaves {
+            let Some(column) = group.columns().get(*leaf) else { continue };
+            let kind = (*leaf, column.compression());
+            if group.num_rows() == 0 || seen.contains(&kind) {
+                continue;
+            }
+            seen.push(kind);
+            let rows = group.num_rows().max(0) as u64;
+            let decoded = contained(|| {
+                ColumnPages::new(&reader.file, column, rows, reading.max_decoded_bytes)?.next().transpose().map(drop)
+            });
+            if let Some(error) = reader.file.take_failure() {
+                return Err(error).with_context(|| format!("cannot read {name}"));
+            }
+            let reason = match decoded {
+                Ok(Ok(())) => continue,
+                Ok(Err(error)) => cause(&error),
+                Err(cause) => format!("parquet: damaged row group: {cause}"),
+            };
+            return Ok(Some(format!(
+                "{reason} (column `{}`, {})",
+                column.column_path().string(),
+                column.compression()
+            )));
+        }
+    }
+    Ok(None)
+}
+
 fn open_columns(file: File, name: &str, reading: &Reading) -> anyhow::Result<Result<ParquetReader, RejectedFile>> {
     let failed = || format!("cannot read {name}");
     let file = Arc::new(ChunkedFile::new(file).with_context(failed)?);
@@ -83,6 +129,7 @@ fn open_columns(file: File, name: &str, reading: &Reading) -> anyhow::Result<Res
     }
     let reason = match metadata {
         Ok(Ok(metadata)) => return Ok(Ok(ParquetReader::new(file, metadata, name, reading)?)),
+        Ok(Err(_)) if file.is_encrypted() => "parquet: an encrypted file".to_owned(),
         Ok(Err(_)) => "parquet: not a whole file".to_owned(),
         Err(cause) => format!("parquet: not a whole file: {cause}"),
     };
@@ -151,7 +198,7 @@ impl ParquetReader {
         self.row = self.next_group_row;
         self.next_group_row = self.next_group_row.saturating_add(rows);
         let open = |leaf: usize| match group.columns().get(leaf) {
-            Some(column) => Column::new(&self.file, column, rows),
+            Some(column) => Column::new(&self.file, column, rows, self.reading.max_decoded_bytes),
             None => Err(ParquetError::General("a row group without a column of the schema".to_owned())),
         };
         let columns = &self.columns;
@@ -167,7 +214,7 @@ impl ParquetReader {
         }
         let reason = match decoded {
             Ok(Ok(decoded)) => return Ok(Some(decoded)),
-            Ok(Err(_)) => "parquet: damaged row group".to_owned(),
+            Ok(Err(error)) => cause(&error),
             Err(cause) => format!("parquet: damaged row group: {cause}"),
         };
         // A damaged number of rows must not give more rejects than the file can have rows.
@@ -218,11 +265,23 @@ impl Reader for ParquetReader {
     }
 }
 
+/// The reason of the rejects of a row group that does not decode.
+fn cause(error: &ParquetError) -> String {
+    let known = match error {
+        // The only compression of the format that is not read: no program writes it any more.
+        ParquetError::NYI(_) => "compressed as LZO, which is not read",
+        ParquetError::General(text) if text == TOO_LONG => TOO_LONG,
+        ParquetError::General(text) if text.contains("CRC") => "the checksum of a page is another",
+        _ => return "parquet: damaged row group".to_owned(),
+    };
+    format!("parquet: damaged row group: {known}")
+}
+
 /// Makes the page of a row, or a reject.
 fn page(group: &PageFields<Column>, offset: u64, reading: &Reading) -> Item {
     let html = group.html.as_ref().and_then(Column::bytes).map(Cow::Borrowed);
     let row = PageRow {
-        id: group.id.as_ref().and_then(Column::id),
+        id: group.id.as_ref().map(Column::id).unwrap_or_default(),
         url: group.url.as_ref().and_then(Column::text),
         // Read only if needed: it would be searched for invalid UTF-8.
         text: group.text.as_ref().filter(|_| html.is_none()).and_then(Column::text),
@@ -422,6 +481,71 @@ mod tests {
     }
 
     #[test]
+    fn every_codec_is_read_and_a_checksum_is_verified() {
+        use std::os::unix::fs::FileExt as _;
+
+        use ::parquet::basic::{BrotliLevel, Compression, GzipLevel, ZstdLevel};
+
+        let urls: Vec<String> = (0..300).map(|row| format!("http://a/{row}")).collect();
+        let column: ArrayRef = Arc::new(StringArray::from(urls));
+        let batch = RecordBatch::try_from_iter([("url", column.clone()), ("text", column)]).unwrap();
+        let written = |properties: WriterProperties| {
+            let file = tempfile::tempfile().unwrap();
+            let mut writer = ArrowWriter::try_new(file.try_clone().unwrap(), batch.schema(), Some(properties)).unwrap();
+            writer.write(&batch).unwrap();
+            writer.close().unwrap();
+            file
+        };
+        let reading = Reading::default();
+        for codec in [
+            Compression::UNCOMPRESSED,
+            Compression::SNAPPY,
+            Compression::GZIP(GzipLevel::default()),
+            Compression::BROTLI(BrotliLevel::default()),
+            Compression::LZ4,
+            Compression::LZ4_RAW,
+            Compression::ZSTD(ZstdLevel::default()),
+        ] {
+            let file = written(WriterProperties::builder().set_compression(codec).build());
+            assert_eq!(damage(file.try_clone().unwrap(), "x", &reading).unwrap(), None, "{codec}");
+            let items = read(file, &reading);
+            assert!(items.len() == 300 && items.iter().all(|item| matches!(item, Item::Page(_))), "{codec}");
+        }
+        // One byte of a value, which would otherwise be another value, in a file of a program that writes checksums.
+        let bytes = std::fs::read("../../tests/data/checksums.parquet").unwrap();
+        let changed = |place: usize, new: &[u8]| {
+            let file = tempfile::tempfile().unwrap();
+            file.write_all_at(&bytes, 0).unwrap();
+            file.write_all_at(new, place as u64).unwrap();
+            file
+        };
+        let place = bytes.windows(12).position(|window| window == b"http://a/210").unwrap();
+        let file = changed(place, b"j");
+        let reason = "parquet: damaged row group: the checksum of a page is another";
+        let items = read(file.try_clone().unwrap(), &reading);
+        assert!(
+            items.iter().all(|item| matches!(item, Item::Reject(reject) if reject.reason == reason)),
+            "{:?}",
+            items[0]
+        );
+        let found = damage(file, "x", &reading).unwrap().unwrap();
+        assert_eq!(found, format!("{reason} (column `url`, UNCOMPRESSED)"));
+        // A page that becomes more than there is memory for.
+        let file = written(WriterProperties::builder().set_dictionary_enabled(false).build());
+        let small = Reading { max_decoded_bytes: 1000, ..Reading::default() };
+        let items = read(file, &small);
+        assert!(
+            matches!(&items[0], Item::Reject(reject) if reject.reason.contains("than the memory allows")),
+            "{:?}",
+            items[0]
+        );
+        let file = changed(bytes.len() - 4, b"PARE");
+        assert!(
+            matches!(&read(file, &reading)[..], [Item::Reject(reject)] if reject.reason == "parquet: an encrypted file")
+        );
+    }
+
+    #[test]
     fn a_missing_column_is_an_error_that_names_the_columns_of_the_file() {
         let file = written(vec![("url", text(&[Some("http://a/")])), ("content", text(&[Some("x")]))], 100);
         let error = open(file, "test.parquet", &Reading::default()).err().unwrap().to_string();
@@ -457,6 +581,43 @@ mod tests {
             assert_eq!(found, expected.map(|id| (id, None)), "{id}");
             assert_eq!(check(written(columns.clone(), 100), "test.parquet", &reading).unwrap(), Some(false));
         }
+    }
+
+    #[test]
+    fn ids_are_whole_in_every_type_or_a_reject() {
+        use arrow_array::{BooleanArray, Decimal128Array, FixedSizeBinaryArray, Float64Array};
+
+        let decimal = |scale| {
+            let values = Decimal128Array::from(vec![Some(18_446_744_073_709_551_616), None, Some(-5)]);
+            Arc::new(values.with_precision_and_scale(38, scale).unwrap()) as ArrayRef
+        };
+        let bytes = Arc::new(BinaryArray::from(vec![Some(&b"a\xff"[..]), None, Some(b"b")])) as ArrayRef;
+        let uuid = FixedSizeBinaryArray::try_from_iter([[0x12; 16], [0; 16], [0xff; 16]].iter()).unwrap();
+        let no_id = "parquet: an id that is neither text nor a whole number";
+        let cases: [(ArrayRef, [Option<&str>; 3]); 5] = [
+            (decimal(0), [Some("18446744073709551616"), None, Some("-5")]),
+            (decimal(2), [Some(no_id), None, Some(no_id)]),
+            (bytes, [Some(no_id), None, Some("b")]),
+            (Arc::new(Float64Array::from(vec![Some(1.0), None, Some(f64::NAN)])), [Some(no_id), None, Some(no_id)]),
+            (Arc::new(BooleanArray::from(vec![true, false, true])), [Some(no_id); 3]),
+        ];
+        let reading =
+            Reading { columns: Columns { id: Some("id".into()), ..Columns::default() }, ..Reading::default() };
+        for (ids, wanted) in cases {
+            let items = read(written(vec![("id", ids.clone()), ("text", text(&[Some("x"); 3]))], 100), &reading);
+            let found: Vec<Option<&str>> = items
+                .iter()
+                .map(|item| match item {
+                    Item::Page(page) => page.id.as_deref(),
+                    Item::Reject(reject) => Some(reject.reason.as_str()),
+                    other => panic!("{other:?}"),
+                })
+                .collect();
+            assert_eq!(found, wanted, "{}", ids.data_type());
+        }
+        // Without the type, the bytes of UUIDs are no text.
+        let items = read(written(vec![("id", Arc::new(uuid)), ("text", text(&[Some("x"); 3]))], 100), &reading);
+        assert!(matches!(&items[2], Item::Reject(reject) if reject.reason == no_id), "{items:?}");
     }
 
     #[test]

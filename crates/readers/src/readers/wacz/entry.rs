@@ -14,7 +14,7 @@ use flate2::Crc;
 use flate2::read::DeflateDecoder;
 
 use crate::readers::input::Packing;
-use crate::readers::item::{CountedIn, Item, Reader, Reject};
+use crate::readers::item::{CountedIn, Item, Reader, RecordNames, Reject};
 
 /// The bytes of an entry.
 struct EntryBytes {
@@ -152,5 +152,9 @@ impl Reader for EntryReader {
 
     fn counted_in(&self) -> CountedIn {
         self.warc.counted_in()
+    }
+
+    fn record_names(&self) -> Option<RecordNames> {
+        self.warc.record_names()
     }
 }

@@ -83,7 +83,8 @@ pub struct Records {
     plain_size: Option<u64>,
     /// Block bytes kept of a record that may be a page.
     cap: u64,
-    block: RecordBlock,
+    head: RecordBytes,
+    block: RecordBytes,
     /// What the place of the last record or reject is counted in.
     counted_in: CountedIn,
     /// Whether the file was entered at a member other than the first.
@@ -92,8 +93,8 @@ pub struct Records {
     not_framed: Unread,
 }
 
-/// The block of the record returned last.
-enum RecordBlock {
+/// A part of the record returned last.
+enum RecordBytes {
     /// At these positions of the decoded stream.
     Buffered(Range<u64>),
     /// Copied, because the block is longer than the cap.
@@ -110,7 +111,8 @@ impl Records {
             stream,
             plain_size,
             cap,
-            block: RecordBlock::Copied(Vec::new()),
+            head: RecordBytes::Copied(Vec::new()),
+            block: RecordBytes::Copied(Vec::new()),
             counted_in: CountedIn::Stored,
             is_part,
             not_framed: Unread::default(),
@@ -134,11 +136,20 @@ impl Records {
         self.counted_in
     }
 
+    /// Returns the head of the record that [`Records::advance`] returned last; empty after a reject.
+    pub fn head_bytes(&self) -> &[u8] {
+        self.bytes(&self.head)
+    }
+
     /// Returns the block of the record that [`Records::advance`] returned last.
     pub fn block(&self) -> &[u8] {
-        match &self.block {
-            RecordBlock::Buffered(range) => self.stream.bytes(range.clone()),
-            RecordBlock::Copied(bytes) => bytes,
+        self.bytes(&self.block)
+    }
+
+    fn bytes<'a>(&'a self, part: &'a RecordBytes) -> &'a [u8] {
+        match part {
+            RecordBytes::Buffered(range) => self.stream.bytes(range.clone()),
+            RecordBytes::Copied(bytes) => bytes,
         }
     }
 
@@ -147,7 +158,8 @@ impl Records {
     /// # Errors
     /// If the file cannot be read.
     pub fn advance(&mut self) -> io::Result<Option<FramedRecord>> {
-        self.block = RecordBlock::Copied(Vec::new());
+        self.head = RecordBytes::Copied(Vec::new());
+        self.block = RecordBytes::Copied(Vec::new());
         loop {
             match self.stream.boundary_at(self.stream.cursor) {
                 Some(BoundaryKind::Damage(offset, reason)) => {
@@ -203,6 +215,7 @@ impl Records {
             Ok(head_and_block) => head_and_block,
             Err(reject) => return Ok(FramedRecord::Reject(reject)),
         };
+        self.head = RecordBytes::Buffered(begin..block.start);
         Ok(match self.take_block(&mut head, block)? {
             Ok(()) => {
                 head.entry.length = self.stored_end().and_then(|end| end.checked_sub(offset));
@@ -322,11 +335,12 @@ impl Records {
         let is_cut = kept.end < block.end && matches!(reach, Reach::There);
         if is_cut {
             head.cut = true;
-            self.block = RecordBlock::Copied(self.stream.bytes(kept.clone()).to_vec());
+            self.head = RecordBytes::Copied(self.head_bytes().to_vec());
+            self.block = RecordBytes::Copied(self.stream.bytes(kept.clone()).to_vec());
             self.stream.cursor = kept.end;
             reach = self.stream.skip_to(block.end)?;
         } else {
-            self.block = RecordBlock::Buffered(kept);
+            self.block = RecordBytes::Buffered(kept);
         }
         match reach {
             Reach::There => {}

@@ -12,7 +12,9 @@ use super::http::{HttpContent, NoPage};
 use super::record::{RecordHead, RecordType};
 use crate::readers::fields;
 use crate::readers::fields::Date;
-use crate::readers::item::{Body, CountedIn, Failure, Item, Page, Reader, Reject, Revisit, Skip, Skipped, Unread};
+use crate::readers::item::{
+    Body, CountedIn, Failure, Item, Page, Reader, RecordNames, Reject, Revisit, Skip, Skipped, Unread,
+};
 use crate::readers::streams::{Members, Packing, Stored};
 use crate::reading::Reading;
 
@@ -162,6 +164,10 @@ impl Reader for WarcReader {
 
     fn counted_in(&self) -> CountedIn {
         self.records.counted_in()
+    }
+
+    fn record_names(&self) -> Option<RecordNames> {
+        (self.dialect == Dialect::Warc).then(|| super::record::names(self.records.head_bytes()))
     }
 }
 

@@ -1,6 +1,6 @@
 //! Parses the head of a WARC record. Its fields are claims: `framing` checks the length.
 
-use crate::readers::item::ArchiveEntry;
+use crate::readers::item::{ArchiveEntry, RecordNames};
 
 /// The type of a record (`WARC-Type`).
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -103,6 +103,21 @@ pub fn parse(head: &[u8], offset: u64) -> Result<RecordHead, (Option<String>, &'
         }
     }
     Ok(record)
+}
+
+/// What a head says of its record and of others.
+pub fn names(head: &[u8]) -> RecordNames {
+    let mut names = RecordNames::default();
+    for (name, value) in super::header::split(head).1 {
+        match name.to_ascii_lowercase().as_slice() {
+            b"warc-type" => names.kind = String::from_utf8_lossy(&value).to_ascii_lowercase(),
+            b"warc-record-id" => names.id = name_of(&value),
+            b"warc-target-uri" => names.url = name_of(&value),
+            b"warc-concurrent-to" | b"warc-refers-to" => names.named.extend(name_of(&value)),
+            _ => {}
+        }
+    }
+    names
 }
 
 /// A value without angle brackets, if it is not empty.
