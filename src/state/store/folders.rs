@@ -184,8 +184,7 @@ impl Store {
         let mut rows: BTreeMap<u32, Vec<RowGroups>> = BTreeMap::new();
         if let Some(removed) = &weeks.removed {
             let folder = self.own().join(removed_folder(removed)).join(table);
-            let with_urls = (0..).zip(&removed.urls).filter(|(_, urls)| **urls > 0);
-            rows.extend(with_urls.map(|(shard, _)| (shard, vec![folder.join(shard_file(shard)).into()])));
+            rows.extend(removed.shards().map(|shard| (shard, vec![folder.join(shard_file(shard)).into()])));
         }
         for week in &weeks.weeks {
             let whole = self.whole(week)?;

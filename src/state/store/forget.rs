@@ -49,7 +49,7 @@ impl Store {
             let from = self.own().join(removed_folder(removed));
             removed.commit = commit;
             let to = self.staged_own(&removed_folder(removed));
-            for shard in (0..).zip(&removed.urls).filter(|(_, urls)| **urls > 0).map(|(shard, _)| shard) {
+            for shard in removed.shards() {
                 let docs = deleted.get(&shard).map_or(&[][..], |docs| docs);
                 let file = |folder: &Path, table: &str| folder.join(table).join(shard_file(shard));
                 // The URLs of removed weeks are stored twice: by id in `urls`, by hash in `url-runs`.

@@ -151,14 +151,16 @@ impl Store {
     fn stage_urls(&self, weeks: &Earlier, removed: &RemovedWeeks, threads: usize) -> Result<()> {
         let folder = self.staged_own(&removed_folder(removed));
         let (files, indexes) = (self.url_files(weeks)?, self.url_indexes(weeks)?);
-        let shards: Vec<(u32, &Vec<RowGroups>, &Vec<RowGroups>)> =
-            files.iter().zip(indexes.values()).map(|((shard, files), indexes)| (*shard, files, indexes)).collect();
+        // Of a shard of which every URL was deleted, no week has rows.
+        let of = |all: &BTreeMap<u32, Vec<RowGroups>>, shard| all.get(&shard).cloned().unwrap_or_default();
+        let shards: Vec<(u32, Vec<RowGroups>, Vec<RowGroups>)> =
+            removed.shards().map(|shard| (shard, of(&files, shard), of(&indexes, shard))).collect();
         let next = AtomicUsize::new(0);
         let merge = || -> Result<()> {
             while let Some((shard, files, indexes)) = shards.get(next.fetch_add(1, Ordering::Relaxed)) {
                 let path = folder.join(UrlRow::NAME).join(shard_file(*shard));
                 let mut writer: Writer<UrlRow> = Writer::create(&path)?;
-                for rows in *files {
+                for rows in files {
                     Scan::open(rows, &["doc", "hash", "url", "id"])?.for_each(|batch| writer.push_rows(batch))?;
                 }
                 writer.finish()?;

@@ -86,6 +86,13 @@ pub struct RemovedWeeks {
     pub named: Vec<u64>,
 }
 
+impl RemovedWeeks {
+    /// The shards that have files of URLs: those that gave an id. A file has no rows if all of its URLs were deleted.
+    pub fn shards(&self) -> impl Iterator<Item = u32> {
+        (0..).zip(&self.urls).filter(|(_, urls)| **urls > 0).map(|(shard, _)| shard)
+    }
+}
+
 /// A committed week.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CommittedWeek {
