@@ -1,7 +1,7 @@
 //! `nigh run` of a job that makes a week from a crawl: the first week of a store, or a later one.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Result, bail, ensure};
@@ -18,12 +18,13 @@ use crate::launch::{Peers, Pool};
 use crate::log::Log;
 use crate::mirror::WriteGuard;
 use crate::objects::refuse_secrets;
+use crate::operators::ingest::ANOTHER_TEXT;
 use crate::plan::{Plan, cut_waves, job_text, stamp_of};
 use crate::readers::{Format, FoundInputs, Input, KeysOfInput, Location, Pipes, Spool, list_with_pipes};
 use crate::records::{DocumentKey, Week};
 use crate::report;
-use crate::report::{Disk, print};
-use crate::state::{Begun, Earlier, InputKey, Journal, Manifest, Store};
+use crate::report::{Disk, grouped, print};
+use crate::state::{Begun, CommittedWeek, Earlier, InputKey, Journal, Manifest, Store};
 use crate::summary::Summary;
 use crate::text::printable_lines;
 
@@ -65,11 +66,20 @@ pub(crate) fn run(job: Cluster, config: &Config, pool: Pool, args: &RunArgs, log
     let mut summary = match request.week_state(&store)? {
         WeekState::Made(plan) => {
             let root = request.store.display();
+            check_job(&store, &plan, &request.store, log)?;
             log.notice(&format!("week {} is in {root} already, from the same input: nothing to do", plan.week));
             read_summary(&store, plan.week)?
         }
         WeekState::ToMake(plan) => make(*plan, &request, &store, &mut guard, args, log)?,
     };
+    let different = summary.counts.skipped.get(ANOTHER_TEXT).copied().unwrap_or_default();
+    if different > 0 {
+        log.notice(&format!(
+            "{:.1}% of the records ({}) have an id that another record has with another text, and are no documents: only the first of each id is",
+            100.0 * different as f64 / summary.counts.records.max(1) as f64,
+            grouped(different)
+        ));
+    }
     if location.is_in_bucket() {
         // The name of the bucket, not that of the mirror.
         summary.store = request.store.clone();
@@ -151,6 +161,42 @@ fn make(
     let summary = session.compute(work, |watch| cluster(plan, Peers::None, watch))?;
     guard.publish(false, &notify(log))?;
     summary.map_or_else(|| read_summary(store, week), Ok)
+}
+
+/// Fields of a job that say when a run ends, and in how many steps: not what its tables have.
+const OF_THE_RUN: [&str; 4] = ["allow-empty", "max-reject-share", "mode", "wave-bytes"];
+
+/// Fields of a job, with values.
+type Fields = Vec<(String, String)>;
+
+/// The fields of the plan's job that are others than those of the committed week: those that its tables depend on, and those of the run.
+fn changed_fields(store: &Store, committed: &CommittedWeek, plan: &Plan) -> Result<(Fields, Fields)> {
+    let before = super::chunks::job_of_week(store, committed)?;
+    let Ok(Job::Cluster(now)) = toml::from_str(&plan.job) else { bail!("the job of the plan cannot be read again") };
+    Ok(before.fields_unlike(&now).into_iter().partition(|(name, _)| !OF_THE_RUN.contains(&name.as_str())))
+}
+
+fn listed(fields: &Fields) -> String {
+    fields.iter().map(|(name, value)| format!("{name} = {value}")).collect::<Vec<_>>().join(", ")
+}
+
+/// Checks that a committed week was made by the job of the plan.
+///
+/// # Errors
+/// If a field that decides what the tables have has another value now; the message names it.
+fn check_job(store: &Store, plan: &Plan, root: &Path, log: &Log) -> Result<()> {
+    let (of_tables, of_run) = changed_fields(store, &store.committed(plan.week)?, plan)?;
+    ensure!(
+        of_tables.is_empty(),
+        "week {} is in {} already, from the same input, but by another job. The job has now {}: --replace computes the week again",
+        plan.week,
+        root.display(),
+        listed(&of_tables)
+    );
+    if !of_run.is_empty() {
+        log.notice(&format!("the week is not made again for {}, which its tables do not depend on", listed(&of_run)));
+    }
+    Ok(())
 }
 
 /// The summary that is kept with a committed week.
@@ -432,6 +478,14 @@ impl WeekRequest {
                 let before = if is_same { None } else { store.whole(existing).ok() };
                 if let Some(changed) = before.and_then(|before| changed_files(&plan, &before.journal.key)) {
                     bail!("week {week} is in {root} already, and {changed}: --replace computes the week again");
+                }
+                // A mirror may lack the job, too.
+                let by_job = if is_same { None } else { changed_fields(store, existing, &plan).ok() };
+                if let Some((of_tables, _)) = by_job.filter(|(of_tables, _)| !of_tables.is_empty()) {
+                    bail!(
+                        "week {week} is in {root} already, by another job. The job has now {}: --replace computes the week again",
+                        listed(&of_tables)
+                    );
                 }
                 ensure!(
                     is_same,

@@ -1,5 +1,6 @@
 //! Job files: what to compute. The outer table of a job file is its kind; all of its keys are here, with their defaults.
 
+use std::collections::BTreeMap;
 use std::num::NonZeroU32;
 use std::path::PathBuf;
 
@@ -16,6 +17,7 @@ use super::paragraphs::{Paragraphs, checked_paragraphs};
 use super::policy::Policy;
 use super::samplers::{Samplers, checked_samplers};
 use crate::records::Week;
+use crate::structures::CompactSort as _;
 
 /// A job file: what to compute. Its outer table is its kind.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -199,6 +201,36 @@ impl Default for Cluster {
             keep: Keep::default(),
             method: None,
         }
+    }
+}
+
+impl Cluster {
+    /// The fields that have other values in another job, with these: `canonical = "longest"`, in the order of their names. The week, the
+    /// store and the input are not compared.
+    pub fn fields_unlike(&self, other: &Cluster) -> Vec<(String, String)> {
+        fn add(prefix: &str, table: toml::Table, fields: &mut BTreeMap<String, String>) {
+            for (name, value) in table {
+                match value {
+                    toml::Value::Table(inner) => add(&format!("{prefix}{name}."), inner, fields),
+                    value => drop(fields.insert(format!("{prefix}{name}"), value.to_string())),
+                }
+            }
+        }
+        let fields = |job: &Cluster| {
+            let mut fields = BTreeMap::new();
+            add("", toml::Table::try_from(job).unwrap_or_default(), &mut fields);
+            fields.retain(|name, _| !["week", "store", "input"].contains(&name.as_str()));
+            fields
+        };
+        let (own, mut others) = (fields(self), fields(other));
+        let is_unlike = |(name, value): (String, String)| {
+            let other = others.remove(&name);
+            (other.as_ref() != Some(&value)).then(|| (name, other.unwrap_or_else(|| "none".to_owned())))
+        };
+        let mut unlike: Vec<_> = own.into_iter().filter_map(is_unlike).collect();
+        unlike.extend(others);
+        unlike.sort_items();
+        unlike
     }
 }
 

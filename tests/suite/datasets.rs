@@ -7,7 +7,7 @@ use std::sync::Arc;
 use arrow_array::{ArrayRef, Int64Array, RecordBatch, StringArray};
 use parquet::arrow::ArrowWriter;
 
-use crate::program::{Ran, job, longs, roots, run, run_well, tables, texts, week};
+use crate::program::{Ran, has_week, job, longs, roots, run, run_well, tables, texts, week};
 
 const DATE: &str = "2024-01-08";
 
@@ -146,6 +146,45 @@ fn clusters_by_offset(week: &Path) -> Vec<usize> {
 }
 
 #[test]
+fn ids_of_equal_texts_are_one_document_in_any_wave_and_of_others_an_error() {
+    let folder = tempfile::tempdir().unwrap();
+    let inputs: Vec<PathBuf> = (0..3).map(|shard| folder.path().join(format!("s{shard}.jsonl"))).collect();
+    for (shifted, waves) in [(false, false), (false, true), (true, false), (true, true)] {
+        for (shard, input) in inputs.iter().enumerate() {
+            let of_shard: Vec<String> =
+                (0..10).map(|number| text(number + if shifted { 10 * shard } else { 0 }, 30)).collect();
+            std::fs::write(input, lines(&of_shard, |number| format!("\"id\": {number}, "))).unwrap();
+        }
+        let wave = if waves { "wave-bytes = \"1B\"" } else { "" };
+        let job = format!("[cluster]\n{wave}\n[cluster.read.columns]\nid = \"id\"\n");
+        let name = format!("{shifted}-{waves}");
+        let inputs: Vec<&Path> = inputs.iter().map(PathBuf::as_path).collect();
+        let path = crate::program::job(folder.path(), &job);
+        let store = folder.path().join(&name);
+        let mut arguments = vec![
+            "run",
+            path.to_str().unwrap(),
+            "--week",
+            DATE,
+            "--store",
+            store.to_str().unwrap(),
+            "--json",
+            "--input",
+        ];
+        arguments.extend(inputs.iter().map(|input| input.to_str().unwrap()));
+        let ran = crate::program::run(&arguments);
+        if shifted {
+            assert!(ran.code == Some(1) && ran.stderr.contains("with another text"), "{name}: {}", ran.stderr);
+            continue;
+        }
+        assert_eq!(ran.code, Some(0), "{name}: {}", ran.stderr);
+        let summary: serde_json::Value = serde_json::from_str(&ran.stdout).unwrap();
+        assert_eq!(summary["counts"]["skipped"]["duplicate of an id"], 20, "{summary}");
+        assert_eq!(longs(&week(&store, DATE), "documents", "doc").len(), 10);
+    }
+}
+
+#[test]
 fn two_records_with_one_id_are_one_document_or_a_bad_one_or_two() {
     let folder = tempfile::tempdir().unwrap();
     let texts_of: Vec<String> = (0..12).map(|number| text(number, 12)).collect();
@@ -157,7 +196,19 @@ fn two_records_with_one_id_are_one_document_or_a_bad_one_or_two() {
         let input = folder.path().join(format!("{key}.jsonl"));
         std::fs::write(&input, lines(&texts_of, named)).unwrap();
         let columns = format!("columns = {{ {key} = \"{key}\" }}");
-        for (same, documents, rejects) in [("first", 9, 0), ("reject", 9, 3), ("row", 12, 0)] {
+        // Ids of different texts are an error by default; a URL may have several pages.
+        if key == "id" {
+            let (ran, store) = made(folder.path(), "by-default", &columns, &[&input], &[]);
+            assert!(
+                ran.code == Some(1) && ran.stderr.contains("3 of 12 records") && ran.stderr.contains("same-id"),
+                "{}",
+                ran.stderr
+            );
+            assert!(!has_week(&week(&store, DATE)));
+        }
+        let of_urls = if key == "url" { Some(("equal", 9, 0)) } else { None };
+        for (same, documents, rejects) in [("first", 9, 0), ("reject", 9, 3), ("row", 12, 0)].into_iter().chain(of_urls)
+        {
             let name = format!("{key}-{same}");
             let (ran, store) =
                 made(folder.path(), &name, &format!("same-id = \"{same}\"\n{columns}"), &[&input], &["--json"]);
@@ -168,8 +219,11 @@ fn two_records_with_one_id_are_one_document_or_a_bad_one_or_two() {
             let duplicate = if key == "id" { "duplicate of an id" } else { "duplicate of a URL" };
             assert_eq!((longs(&week, "documents", "doc").len(), reasons.len()), (documents, rejects), "{name}");
             assert!(reasons.iter().all(|reason| reason == duplicate), "{reasons:?}");
-            let passed_over = summary["counts"]["skipped"][duplicate].as_u64().unwrap_or(0);
-            assert_eq!(passed_over, if same == "first" { 3 } else { 0 }, "{name}");
+            let is_passed_over = matches!(same, "first" | "equal");
+            let of_first = if key == "id" { "duplicate of an id, with another text" } else { duplicate };
+            let passed_over = summary["counts"]["skipped"][of_first].as_u64().unwrap_or(0);
+            assert_eq!(passed_over, if is_passed_over { 3 } else { 0 }, "{name}");
+            assert_eq!(ran.stderr.contains("25.0% of the records"), key == "id" && same == "first", "{}", ran.stderr);
             // The first record is the document: its text is in the tables.
             let mut offsets = longs(&week, "documents", "offset");
             offsets.sort_unstable();
@@ -239,7 +293,7 @@ fn what_does_not_fit_together_is_refused_with_what_to_do() {
             2,
             "page.html has no ids: leave",
         ),
-        ("same-id = \"last\"", vec![&urls], 2, "expected one of `first`, `reject`, `row`"),
+        ("same-id = \"last\"", vec![&urls], 2, "expected one of `equal`, `first`, `reject`, `row`"),
     ] {
         let inputs: Vec<&Path> = inputs.into_iter().map(PathBuf::as_path).collect();
         let (ran, store) = made(folder.path(), "refused", read, &inputs, &[]);

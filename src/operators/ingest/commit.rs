@@ -12,8 +12,9 @@ use nigh_exchange::{BlockStream, rows_of, unary_frontier};
 use timely::dataflow::operators::FrontierNotificator;
 
 use super::crawl::MOST_LISTED;
+use super::duplicates::ANOTHER_TEXT;
 use super::notes::{BadRecord, WaveNote};
-use crate::config::Bytes;
+use crate::config::{Bytes, SameId};
 use crate::plan::Plan;
 use crate::state::{Counts, Journal, Segment, sync_folder};
 use crate::structures::{CompactSort, ExternalSort};
@@ -144,6 +145,13 @@ fn commit_wave(plan: &Plan, journal: &mut Journal, wave: usize, pending: Pending
 /// If one of the shares is larger than the job accepts: [`TooManyRejects`] with the five most frequent reasons, or the files.
 pub fn check_rejects(plan: &Plan, journal: &Journal, end: bool) -> Result<()> {
     let counts = &journal.counts;
+    let different = counts.skipped.get(ANOTHER_TEXT).copied().unwrap_or_default();
+    ensure!(
+        different == 0 || plan.reading.same_id != SameId::Equal,
+        "{different} of {} records have an id that another record has with another text, and would be lost. If ids are numbered in each file \
+         anew, set same-id = \"row\" in [cluster.read]: each record is then a document of its own. \"first\" takes the first record of each id",
+        counts.records
+    );
     if !end && counts.records < FEW_RECORDS {
         return Ok(());
     }

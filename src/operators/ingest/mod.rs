@@ -30,6 +30,7 @@ mod unread;
 pub use self::commit::{TooManyRejects, check_pages, check_rejects, commit};
 pub use self::crawl::{Capture, Crawled, crawl, page_facts, page_shingles, page_words};
 pub use self::deal::deal;
+pub use self::duplicates::ANOTHER_TEXT;
 pub use self::failures::{
     FailedDownload, FailedUrl, FailedUrls, FailureReasons, Redirect, RevisitOf, Revisited, SamePage, failures,
     gone_documents, is_gone, revisits,

@@ -21,7 +21,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use anyhow::{Context, Result};
-use arrow_array::Int64Array;
+use arrow_array::{FixedSizeBinaryArray, Int64Array};
 use nigh_exchange::{BlockBuilder, BlockStream, RowDealer, emit};
 use serde::{Deserialize, Serialize};
 use timely::dataflow::StreamVec;
@@ -29,7 +29,7 @@ use timely::dataflow::channels::pact::Exchange;
 use timely::dataflow::operators::generic::Operator;
 
 use super::crawl::Capture;
-use super::duplicates::Duplicates;
+use super::duplicates::{Duplicates, Same};
 use super::notes::{WaveNote, WaveSegments};
 use crate::features::PageChunks;
 use crate::plan::Plan;
@@ -191,26 +191,44 @@ impl ShardWriter {
         let prefix = self.unfinished.spill().join(format!("shard{shard}-wave{wave}"));
         let mut by_doc = ExternalSort::new(&prefix, self.plan.worker_memory / 8);
         let mut duplicates = Duplicates::new(&self.plan);
+        let (unfinished, before) = (&self.unfinished, segments.clone());
+        let checksums = |each: &mut dyn FnMut(DocId, u128)| -> Result<()> {
+            for segment in before.iter().filter(|segment| segment.documents > 0) {
+                let path = unfinished.table(DocumentRow::NAME, &segment.file());
+                Scan::open(&path, &["doc", "checksum"])?.for_each(|batch| {
+                    let docs: &Int64Array = field(batch, "doc")?;
+                    let sums: &FixedSizeBinaryArray = field(batch, "checksum")?;
+                    for (row, doc) in docs.values().iter().enumerate() {
+                        let bytes = sums.value(row).try_into().context("a checksum has 16 bytes")?;
+                        each(DocId::from_table(*doc), u128::from_be_bytes(bytes));
+                    }
+                    Ok(())
+                })?;
+            }
+            Ok(())
+        };
         let mut next = Some(first);
         while let Some(page) = next.take_if(|capture| capture.hash.shard(shards) == shard) {
             // The captures of one URL follow each other, in the order of (file, ordinal).
             let hash = page.hash;
-            let doc = match urls.find(hash)? {
-                Some(doc) if doc.row() < earlier && captured.add(doc.row()) => Some(doc),
-                Some(_) => None,
+            let (doc, same) = match urls.find(hash)? {
+                Some(doc) if doc.row() < earlier && captured.add(doc.row()) => (Some(doc), None),
+                Some(doc) => (None, Some(doc)),
                 None => {
                     row += 1;
-                    Some(DocId::new(shard, row - 1))
+                    (Some(DocId::new(shard, row - 1)), None)
                 }
             };
+            let checksum = page.checksum;
+            let same = || same.map_or(Same::Here(checksum), Same::Earlier);
             match doc {
-                None => duplicates.add(*page),
+                None => duplicates.add(*page, same(), &checksums)?,
                 Some(doc) if earlier == 0 => writer.push(doc, page, &mut written.counts)?,
                 Some(doc) => by_doc.push(NumberedPage { doc, page })?,
             }
             next = sorted.record()?;
             while let Some(again) = next.take_if(|capture| capture.hash == hash) {
-                duplicates.add(*again);
+                duplicates.add(*again, same(), &checksums)?;
                 next = sorted.record()?;
             }
         }
@@ -219,12 +237,12 @@ impl ShardWriter {
             writer.push(doc, page, &mut written.counts)?;
         }
         let segment = writer.finish()?;
+        written.rejected.append(&mut duplicates.count(&mut written.counts, &checksums)?);
         self.captured.insert(shard, captured);
         if segment.documents > 0 {
             segments.push(segment);
             written.segments.push(segment);
         }
-        written.rejected.append(&mut duplicates.count(&mut written.counts));
         Ok(next)
     }
 
