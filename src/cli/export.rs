@@ -13,13 +13,14 @@ use super::print::print_json;
 use super::session::{check_not_inside, read_manifest};
 use crate::config::{Bytes, Count, Policy, Reading};
 use crate::export::{
-    Deciding, ExportFolder, ExportFormat, ExportKey, Exported, Finding, JsonColumns, ParagraphRules, What, Writing,
-    write_dataset, write_list,
+    Deciding, ExportFolder, ExportFormat, ExportKey, Exported, Finding, JsonColumns, ListFile, ParagraphRules, What,
+    Writing, write_dataset,
 };
 use crate::log::Log;
 use crate::mirror::ReadStore;
 use crate::objects::refuse_secrets;
-use crate::readers::{Input, list};
+use crate::plan::stamp_of;
+use crate::readers::{Format, Input, list};
 use crate::records::{Level, Week, short_hash};
 use crate::report::{grouped, print};
 use crate::state::{CommittedWeek, Journal};
@@ -58,6 +59,9 @@ pub(crate) struct ExportArgs {
     /// The input files of the week, under the names that they had [default: those of its job].
     #[arg(long, num_args = 1.., value_name = "PATH_OR_GLOB_OR_URL")]
     input: Vec<String>,
+    /// Read inputs whose time of change is another, because they were copied; their ids, URLs and texts are compared all the same.
+    #[arg(long)]
+    touched: bool,
     /// Which record of a cluster stays [default: what the job of the week has as `canonical`].
     #[arg(long, value_enum)]
     keep: Option<Policy>,
@@ -79,6 +83,10 @@ pub(crate) struct ExportArgs {
     /// Replace WARC records that go by revisit records, which refer to the ones that stay. For --level exact.
     #[arg(long)]
     revisits: bool,
+    /// Keep records of WARC and ARC that are no pages, too: other media types, failed downloads, revisits, metadata of their own. A deletion does
+    /// not know of them.
+    #[arg(long)]
+    others: bool,
     /// Files that are written at a time [default: one for each core].
     #[arg(long, value_name = "N")]
     workers: Option<Count>,
@@ -137,6 +145,9 @@ pub(crate) fn run(args: &ExportArgs, log: &Log) -> Result<ExitCode> {
     if args.revisits && !matches!(args.format, ExportFormat::Same | ExportFormat::Warc) {
         bail!(WrongUse("--revisits writes WARC: leave out --format, or give --format warc".into()));
     }
+    if args.others && (args.what() != What::Kept || args.list.is_some()) {
+        bail!(WrongUse("--others keeps records of WARC that are no pages: it goes with --what kept and --out".into()));
+    }
     if args.list.is_some() && args.format != ExportFormat::Same {
         bail!(WrongUse("--format is for --out; a list is Parquet if its name ends in .parquet, else text".into()));
     }
@@ -180,11 +191,8 @@ pub(crate) fn run(args: &ExportArgs, log: &Log) -> Result<ExitCode> {
             grouped(counts.emptied)
         ));
     }
-    if counts.no_document > 0 {
-        text.push_str(&format!(
-            "        {} records are no documents of the week (bad, or with an id or URL that another had before), and are not written\n",
-            grouped(counts.no_document)
-        ));
+    for (count, what) in counts.left_out.reasons().into_iter().filter(|(count, _)| *count > 0) {
+        text.push_str(&format!("        left out: {} {what}\n", grouped(count)));
     }
     print(&text)?;
     Ok(ExitCode::SUCCESS)
@@ -208,36 +216,10 @@ fn export_week(args: &ExportArgs, read_store: &ReadStore, log: &Log) -> Result<E
     let whole = store.whole(week)?;
     let job = super::chunks::job_of_week(store, week)?;
     let (keep, reading) = (args.keep.unwrap_or(job.canonical), job.read);
-    let names =
-        whole.journal.inputs(week.week).flat_map(|(week, names)| names.keys().map(move |name| (week, name.clone())));
-    let names: Vec<(Week, String)> = names.collect();
-    let scratch = Scratch(match (&args.out, &args.list) {
-        (Some(out), _) => out.join("_nigh-scratch"),
-        (None, list) => list.clone().unwrap_or_default().with_added_extension("scratch"),
-    });
-    let deciding = Deciding {
-        tables: &store.tables(week)?,
-        segments: &whole.journal.segments,
-        inputs: &names,
-        since: args.since,
-        level: args.level.of_documents(),
-        policy: keep,
-        names: args.list.is_some() || args.revisits,
-        scratch: &scratch.0,
-        memory: MEMORY,
-    };
-    let wanted = names.iter().filter(|(week, _)| args.since.is_none_or(|since| *week >= since));
-    let Some(out) = &args.out else {
-        let listed: Vec<String> = wanted.map(|(_, name)| name.clone()).collect();
-        let list = args.list.as_ref().context("there is a folder or a list")?;
-        let (documents, written) = write_list(list, &listed, &mut deciding.verdicts()?, args.what())?;
-        let counts = Exported { documents, written, ..Exported::default() };
-        return Ok(ExportSummary { week: week.week, files: 1, counts });
-    };
-    let mut inputs = earlier_inputs(wanted.filter(|(of, _)| *of != week.week), &reading)?;
-    if args.since.is_none_or(|since| week.week >= since) {
-        inputs.extend(own_inputs(args, &job.input, &reading, week, &whole.journal)?);
-    }
+    let stamped = whole.journal.inputs(week.week);
+    let stamped = stamped.flat_map(|(week, names)| names.iter().map(move |(name, stamp)| (week, name.clone(), stamp)));
+    let stamped: Vec<(Week, String, &String)> = stamped.collect();
+    let names: Vec<(Week, String)> = stamped.iter().map(|(week, name, _)| (*week, name.clone())).collect();
     let rules = ParagraphRules { least_count: args.min_count, least_characters: args.min_length };
     let paragraphs = (args.level == ExportLevel::Paragraph).then_some(rules);
     let key = ExportKey {
@@ -247,14 +229,42 @@ fn export_week(args: &ExportArgs, read_store: &ReadStore, log: &Log) -> Result<E
         level: args.level.of_documents(),
         what: args.what(),
         revisits: args.revisits,
+        others: args.others,
         paragraphs,
         since: args.since,
         format: args.format,
     };
+    let tables = store.tables(week)?;
+    let deciding = |scratch: PathBuf| Deciding {
+        tables: &tables,
+        segments: &whole.journal.segments,
+        inputs: &names,
+        since: args.since,
+        level: args.level.of_documents(),
+        policy: keep,
+        names: args.list.is_some() || args.revisits || args.touched,
+        scratch,
+        memory: MEMORY,
+    };
+    let wanted = stamped.iter().filter(|(week, ..)| args.since.is_none_or(|since| *week >= since));
+    let Some(out) = &args.out else {
+        let listed: Vec<String> = wanted.map(|(_, name, _)| name.clone()).collect();
+        let list = ListFile::open(args.list.as_ref().context("there is a folder or a list")?, &key);
+        let list = list.map_err(WrongUse::from_error)?;
+        let mut verdicts = deciding(list.scratch()).verdicts()?;
+        let (documents, written) = list.write(&listed, &mut verdicts, args.what())?;
+        let counts = Exported { documents, written, ..Exported::default() };
+        return Ok(ExportSummary { week: week.week, files: 1, counts });
+    };
+    let mut inputs = earlier_inputs(wanted.filter(|(of, ..)| *of != week.week), &reading, args.touched)?;
+    if args.since.is_none_or(|since| week.week >= since) {
+        inputs.extend(own_inputs(args, &job.input, &reading, week, &whole.journal)?);
+    }
     let folder = ExportFolder::open(out, &key).map_err(WrongUse::from_error)?;
-    let columns = (args.format == ExportFormat::Parquet).then(|| JsonColumns::of(&inputs)).transpose()?;
-    let (what, revisits, format) = (args.what(), args.revisits, args.format);
-    let writing = Writing { reading: &reading, what, revisits, format, columns };
+    let has_lines = inputs.iter().any(|input| input.format == Format::Jsonl);
+    let columns = (args.format == ExportFormat::Parquet && has_lines).then(|| JsonColumns::of(&inputs)).transpose()?;
+    let (what, revisits, others, format) = (args.what(), args.revisits, args.others, args.format);
+    let writing = Writing { reading: &reading, what, revisits, others, format, columns };
     let threads =
         args.workers.map_or_else(|| std::thread::available_parallelism().map_or(1, usize::from), |count| count.0);
     let done = |files: usize, all: usize| {
@@ -264,30 +274,20 @@ fn export_week(args: &ExportArgs, read_store: &ReadStore, log: &Log) -> Result<E
     };
     let verdicts = match paragraphs {
         Some(rules) => {
-            let finding =
-                Finding { inputs: &inputs, reading: &reading, rules, scratch: &scratch.0, memory: MEMORY, threads };
-            finding.verdicts(&deciding)?
+            let scratch = folder.scratch();
+            let finding = Finding { inputs: &inputs, reading: &reading, rules, scratch, memory: MEMORY, threads };
+            finding.verdicts(&deciding(folder.scratch()))?
         }
-        None => deciding.verdicts()?,
+        None => deciding(folder.scratch()).verdicts()?,
     };
     let (files, counts) = write_dataset(&inputs, verdicts, &writing, folder, threads, &done)?;
     Ok(ExportSummary { week: week.week, files, counts })
 }
 
-/// A folder for runs of sorts, which is removed with all that is in it.
-struct Scratch(PathBuf);
-
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        // Without runs there is no folder.
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
-}
-
 /// The inputs of the week as they are now, in the order that they had.
 ///
 /// # Errors
-/// If they cannot be found, or have another size than those that the week was made from.
+/// If they cannot be found, or have changed since the week was made from them.
 fn own_inputs(
     args: &ExportArgs,
     of_job: &[String],
@@ -316,30 +316,42 @@ fn own_inputs(
     if let Some(new) = inputs.iter().find(|input| !known(input)) {
         bail!("{} was no input of week {}: take it away, or give the inputs with --input", new.name, week.week);
     }
-    let (bytes, before) = (inputs.iter().map(|input| input.bytes).sum::<u64>(), journal.key.bytes);
-    ensure!(
-        bytes == before,
-        "the inputs have changed since week {} was made: they have {} bytes, and had {}",
-        week.week,
-        grouped(bytes),
-        grouped(before)
-    );
+    for input in &inputs {
+        let stamp = journal.key.stamps.get(&input.name).map_or("", |stamp| stamp);
+        check_stamp(input, stamp, week.week, args.touched)?;
+    }
     Ok(inputs)
+}
+
+/// Checks that an input has the size and the time of change that it had.
+fn check_stamp(input: &Input, stamp: &str, week: Week, touched: bool) -> Result<()> {
+    ensure!(
+        touched || stamp_of(input).1 == stamp,
+        "{} has changed since week {week} was made: its size or its time of change is another. Restore the file, or make the week again; if it \
+         is a copy with the same content, give --touched",
+        input.name
+    );
+    Ok(())
 }
 
 /// The inputs of earlier weeks whose documents stay.
 ///
 /// # Errors
-/// If one is not there under the name that it had.
-fn earlier_inputs<'a>(names: impl Iterator<Item = &'a (Week, String)>, reading: &Reading) -> Result<Vec<Input>> {
+/// If one is not there under the name that it had, or has changed.
+fn earlier_inputs<'a>(
+    names: impl Iterator<Item = &'a (Week, String, &'a String)>,
+    reading: &Reading,
+    touched: bool,
+) -> Result<Vec<Input>> {
     let mut inputs = Vec::new();
-    for (week, name) in names {
+    for (week, name, stamp) in names {
         // A WARC file of a WACZ is found with the others of it.
         let item = name.split_once(".wacz/").map_or_else(|| name.clone(), |(archive, _)| format!("{archive}.wacz"));
         let found = list(&[item], reading).ok().into_iter().flatten().find(|input| input.name == *name);
         let input = found.with_context(|| {
             format!("documents of week {week} are in {name}, which is not there: put it back under this name")
         })?;
+        check_stamp(&input, stamp, *week, touched)?;
         inputs.push(input);
     }
     Ok(inputs)

@@ -1,12 +1,13 @@
 //! A file of the compression that its name says.
 
-use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::Path;
 
 use anyhow::{Result, bail};
 use flate2::Compression;
 use flate2::write::GzEncoder;
+
+use super::output::Output;
 
 /// The level of zstd, which is its default.
 const ZSTD_LEVEL: i32 = 3;
@@ -30,16 +31,16 @@ enum Kind {
 /// The member that is being written.
 enum Member {
     /// None is begun, or the file is plain.
-    None(BufWriter<File>),
-    Gzip(Box<GzEncoder<BufWriter<File>>>),
-    Zstd(Box<zstd::Encoder<'static, BufWriter<File>>>),
+    None(BufWriter<Output>),
+    Gzip(Box<GzEncoder<BufWriter<Output>>>),
+    Zstd(Box<zstd::Encoder<'static, BufWriter<Output>>>),
     /// An error came in between.
     Lost,
 }
 
 impl Compressed {
     /// Begins a file whose bytes are stored as they come.
-    pub(super) fn stored(file: File) -> Compressed {
+    pub(super) fn stored(file: Output) -> Compressed {
         Compressed { member: Member::None(BufWriter::with_capacity(1 << 20, file)), kind: Kind::Plain, is_empty: true }
     }
 
@@ -47,7 +48,7 @@ impl Compressed {
     ///
     /// # Errors
     /// If the name says a compression that is not written.
-    pub(super) fn named(file: File, path: &Path) -> Result<Compressed> {
+    pub(super) fn named(file: Output, path: &Path) -> Result<Compressed> {
         let name = path.to_string_lossy().to_ascii_lowercase();
         let kind = match name.rsplit('.').next() {
             Some("gz") => Kind::Gzip,
@@ -78,7 +79,7 @@ impl Compressed {
     ///
     /// # Errors
     /// If the file cannot be written.
-    pub(super) fn finish(mut self) -> std::io::Result<File> {
+    pub(super) fn finish(mut self) -> std::io::Result<Output> {
         // A file without records is a member without bytes.
         if self.is_empty {
             self.member()?;

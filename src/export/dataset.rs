@@ -1,5 +1,6 @@
 //! All inputs, written again by several threads.
 
+use std::path::Path;
 use std::sync::mpsc::sync_channel;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -7,7 +8,7 @@ use anyhow::Result;
 
 use super::exported::Exported;
 use super::file::Writing;
-use super::folder::{ExportFolder, output_paths};
+use super::folder::{ExportFolder, WrittenFile, output_paths};
 use super::verdicts::{Verdict, Verdicts};
 use crate::readers::{Format, Input};
 
@@ -32,12 +33,15 @@ pub fn write_dataset(
     let all = inputs.iter().filter(|input| has_documents(input)).count();
     let write = |number: usize, verdicts: &[Verdict]| -> Result<()> {
         let path = &paths[number];
-        let whole = locked(&state).folder.whole(path);
-        let counts = match whole {
-            Some(counts) => counts,
-            None => {
-                let counts = writing.write(&inputs[number], verdicts, &root.join(path))?;
-                locked(&state).folder.add(path, counts)?;
+        let (listed, unfinished) = {
+            let folder = &locked(&state).folder;
+            (folder.listed(path), folder.unfinished(number))
+        };
+        let counts = match listed {
+            Some(file) if file.is_in(&root)? => file.counts,
+            _ => {
+                let (counts, written) = writing.write(&inputs[number], verdicts, Path::new(path), &unfinished)?;
+                locked(&state).folder.add(&unfinished, WrittenFile::new(path.clone(), written, counts))?;
                 counts
             }
         };

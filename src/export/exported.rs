@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::verdicts::Verdict;
-use crate::readers::Input;
+use crate::readers::{Input, Item, Skip, Skipped};
 
 /// Which records are written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
@@ -36,10 +36,11 @@ pub struct Exported {
     pub documents: u64,
     /// Those that were written.
     pub written: u64,
-    /// Records that are no documents, and were not written: bad ones, and those with an id that another one had before.
-    pub no_document: u64,
     /// Records of WARC and ARC files that are no documents, and were written.
     pub others: u64,
+    /// Records that are no documents of the week, and were not written.
+    #[serde(default)]
+    pub left_out: LeftOut,
     /// Paragraphs that went from documents that stay.
     #[serde(default)]
     pub paragraphs: u64,
@@ -72,11 +73,66 @@ impl Exported {
     pub fn merge(&mut self, other: Exported) {
         self.documents += other.documents;
         self.written += other.written;
-        self.no_document += other.no_document;
         self.others += other.others;
+        self.left_out.merge(other.left_out);
         self.paragraphs += other.paragraphs;
         self.paragraph_bytes += other.paragraph_bytes;
         self.emptied += other.emptied;
+    }
+}
+
+/// Records that are no documents of the week, and were not written, by the reason.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LeftOut {
+    /// Pages that are not of the week: they were deleted, or a later capture replaced them, or another one had their id or URL before.
+    pub not_of_week: u64,
+    /// Downloads that returned no page, such as answers of another status than 200.
+    pub failed: u64,
+    /// Answers that say that a page is what it was before.
+    pub revisits: u64,
+    /// Pages of media types that are not compared.
+    pub media_types: u64,
+    /// Requests and metadata of what is left out, and WARC records that belong to no page.
+    pub attached: u64,
+    /// Bad ones.
+    pub bad: u64,
+}
+
+impl LeftOut {
+    /// Counts an item that is no document of the week.
+    pub(super) fn add(&mut self, item: &Item) {
+        *match item {
+            Item::Page(_) => &mut self.not_of_week,
+            Item::Failed(_) => &mut self.failed,
+            Item::Revisit(_) => &mut self.revisits,
+            Item::Skip(Skipped { why: Skip::MediaType, .. }) => &mut self.media_types,
+            Item::Skip(Skipped { why: Skip::RecordType, .. }) => &mut self.attached,
+            Item::Reject(_) => &mut self.bad,
+        } += 1;
+    }
+
+    /// The counts, and what they are counts of.
+    pub fn reasons(&self) -> [(u64, &'static str); 6] {
+        [
+            (
+                self.not_of_week,
+                "pages that are not of the week (deleted, replaced, or with an id or URL that another had before)",
+            ),
+            (self.failed, "downloads that returned no page"),
+            (self.revisits, "answers that a page is what it was before"),
+            (self.media_types, "pages of media types that are not compared"),
+            (self.attached, "requests and metadata of what is left out"),
+            (self.bad, "bad records"),
+        ]
+    }
+
+    fn merge(&mut self, other: LeftOut) {
+        self.not_of_week += other.not_of_week;
+        self.failed += other.failed;
+        self.revisits += other.revisits;
+        self.media_types += other.media_types;
+        self.attached += other.attached;
+        self.bad += other.bad;
     }
 }
 

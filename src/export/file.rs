@@ -1,13 +1,14 @@
 //! One input file, and the file that is written for it.
 
-use std::fs::File;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 
-use super::converted::{JsonColumns, convert};
+use super::columns::JsonColumns;
+use super::converted::convert;
 use super::exported::{Exported, What};
-use super::format::{ExportFormat, RowFormat, source_of};
+use super::format::{ExportFormat, RowFormat};
+use super::output::{Output, Written};
 use super::spans::Spans;
 use super::verdicts::Verdict;
 use crate::config::Reading;
@@ -21,6 +22,8 @@ pub struct Writing<'a> {
     pub what: What,
     /// Whether WARC records that go are replaced by revisit records, which refer to the ones that stay.
     pub revisits: bool,
+    /// Whether records of WARC and ARC that are no pages are written, whatever they are.
+    pub others: bool,
     /// The format of what is written.
     pub format: ExportFormat,
     /// The columns of all inputs that are lines, if these are written as Parquet.
@@ -28,28 +31,33 @@ pub struct Writing<'a> {
 }
 
 impl Writing<'_> {
-    /// Writes the file for an input, which gets its name when it is whole. A file that is one document, and goes, is not written.
+    /// Writes the file for an input, which will have the name `name`, to `unfinished`. `None` if nothing of the input is written: it is one
+    /// document, and goes.
     ///
     /// # Errors
     /// If the input cannot be read or has changed, or has a format that is not written; or the file cannot be written.
-    pub fn write(&self, input: &Input, verdicts: &[Verdict], to: &Path) -> Result<Exported> {
-        let Writing { reading, what, revisits, .. } = *self;
-        let failed = || format!("cannot write {}", to.display());
-        let folder = to.parent().context("a file is in a folder")?;
-        std::fs::create_dir_all(folder).with_context(failed)?;
-        let unfinished = unfinished(to);
-        let file = File::create(&unfinished).with_context(failed)?;
-        let spans = Spans { input, reading, what, revisits, verdicts };
+    pub(super) fn write(
+        &self,
+        input: &Input,
+        verdicts: &[Verdict],
+        name: &Path,
+        unfinished: &Path,
+    ) -> Result<(Exported, Option<Written>)> {
+        let Writing { reading, what, revisits, others, .. } = *self;
+        let failed = || format!("cannot write {}", name.display());
+        let file = Output::create(unfinished).with_context(failed)?;
+        let spans = Spans { input, reading, what, revisits, others, verdicts };
         let (exported, file) = match (input.format, self.format.of(input)?) {
             (Format::Failed | Format::Wacz, _) => bail!("{} has no documents", input.name),
             (Format::Parquet | Format::Arrow, format) => {
                 super::rows::export(input, reading, verdicts, what, format.unwrap_or(RowFormat::Parquet), file)
             }
-            (_, None) => spans.export(file, to),
+            (_, None) => spans.export(file, name),
             (Format::Jsonl | Format::Csv | Format::Tsv, Some(format)) => {
-                let source = source_of(to, input);
-                let (exported, _) =
-                    spans.export(File::create(&source).with_context(failed)?, &source).with_context(failed)?;
+                let source = unfinished.with_added_extension("source");
+                // It is not compressed, whatever the name of the file says.
+                let plain = Output::create(&source).with_context(failed)?;
+                let (exported, _) = spans.export(plain, Path::new("source")).with_context(failed)?;
                 let file = convert(&source, input, what, self.columns.as_ref(), format, file).with_context(failed)?;
                 std::fs::remove_file(&source).with_context(failed)?;
                 Ok((exported, file))
@@ -57,19 +65,8 @@ impl Writing<'_> {
             (_, Some(format)) => super::pages::export(input, reading, verdicts, what, format, file),
         }
         .with_context(failed)?;
-        if matches!(input.format, Format::Html | Format::Text) && exported.written == 0 {
-            std::fs::remove_file(&unfinished).with_context(failed)?;
-            return Ok(exported);
-        }
-        file.sync_all().with_context(failed)?;
-        std::fs::rename(&unfinished, to).with_context(failed)?;
-        Ok(exported)
+        let written = file.finish().with_context(failed)?;
+        let is_nothing = matches!(input.format, Format::Html | Format::Text) && exported.written == 0;
+        Ok((exported, Some(written).filter(|_| !is_nothing)))
     }
-}
-
-/// The name of a file while it is written.
-fn unfinished(path: &Path) -> PathBuf {
-    let mut name = path.as_os_str().to_owned();
-    name.push(".unfinished");
-    name.into()
 }

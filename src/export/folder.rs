@@ -1,4 +1,8 @@
 //! The folder of an export: its files, and a list of those that are whole.
+//!
+//! A file is written in the work folder, then added to the list with its size and checksum, then put in its place. So whatever a kill
+//! leaves, a file in the folder that is not on the list was not written by nigh, and is not replaced; and one that is not as the list says
+//! is written again.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
@@ -10,13 +14,21 @@ use serde::{Deserialize, Serialize};
 
 use super::exported::{Exported, What};
 use super::format::ExportFormat;
+use super::output::{Written, sync_parent};
 use super::paragraphs::ParagraphRules;
+use super::workplace::{Workplace, check_own};
 use crate::config::Policy;
 use crate::readers::{Format, Input};
 use crate::records::{Level, Week};
 
-/// The list of whole files, in the folder of the export.
+/// The list of what was written, in the folder of the export.
 const LIST: &str = "_nigh-export.jsonl";
+
+/// The folder that the export works in, which goes when it ends.
+const WORK: &str = "_nigh-export-work";
+
+/// The beginning of names that no file of an export has.
+const RESERVED: &str = "_nigh-export";
 
 /// What the files of an export have in common: a folder has the files of one export.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -33,6 +45,9 @@ pub struct ExportKey {
     pub what: What,
     /// Whether WARC records that go are replaced by revisit records.
     pub revisits: bool,
+    /// Whether records of WARC and ARC that are no pages are written, whatever they are.
+    #[serde(default)]
+    pub others: bool,
     /// Which paragraphs go from documents that stay, if any.
     #[serde(default)]
     pub paragraphs: Option<ParagraphRules>,
@@ -44,53 +59,117 @@ pub struct ExportKey {
     pub format: ExportFormat,
 }
 
-/// A whole file of an export.
+/// A file that an export has written, or is about to put in its place.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-struct WholeFile {
+pub(super) struct WrittenFile {
     file: String,
-    counts: Exported,
+    /// None, if nothing of the input is written.
+    written: Option<Written>,
+    pub(super) counts: Exported,
+}
+
+/// The list of an export: its key, and what it has written.
+pub(super) struct WrittenFiles {
+    pub(super) key: ExportKey,
+    pub(super) files: Vec<WrittenFile>,
+}
+
+impl WrittenFiles {
+    /// Reads a list; `None` if there is none.
+    ///
+    /// # Errors
+    /// If it is no list of nigh, or cannot be read.
+    pub(super) fn read(path: &Path) -> Result<Option<WrittenFiles>> {
+        let text = match std::fs::read_to_string(path) {
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+            text => text.with_context(|| format!("cannot read {}", path.display()))?,
+        };
+        let mut lines = text.lines();
+        let key = lines.next().and_then(|line| serde_json::from_str(line).ok());
+        let key = key.with_context(|| format!("{} is not a list that nigh wrote: write elsewhere", path.display()))?;
+        // A last line that is cut is of a file that is not in its place yet.
+        let files = lines.filter_map(|line| serde_json::from_str(line).ok()).collect();
+        Ok(Some(WrittenFiles { key, files }))
+    }
+
+    /// Whether one of the files is the one at `path`.
+    ///
+    /// # Errors
+    /// If that cannot be read.
+    pub(super) fn has(&self, path: &Path) -> Result<bool> {
+        for WrittenFile { written, .. } in &self.files {
+            if let Some(written) = written
+                && written.is_at(path).with_context(|| format!("cannot read {}", path.display()))?
+            {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Puts the list at `path`.
+    ///
+    /// # Errors
+    /// If it cannot be written.
+    pub(super) fn write(&self, work: &Workplace, path: &Path) -> Result<()> {
+        let mut text = serde_json::to_string(&self.key)? + "\n";
+        for file in &self.files {
+            text += &serde_json::to_string(file)?;
+            text += "\n";
+        }
+        work.replace(path, text.as_bytes())
+    }
+}
+
+impl WrittenFile {
+    pub(super) fn new(file: String, written: Option<Written>, counts: Exported) -> WrittenFile {
+        WrittenFile { file, written, counts }
+    }
+
+    /// Whether it is in its place in this folder, as it was written.
+    ///
+    /// # Errors
+    /// If what is there cannot be read.
+    pub(super) fn is_in(&self, folder: &Path) -> Result<bool> {
+        let path = folder.join(&self.file);
+        match &self.written {
+            Some(written) => written.is_at(&path).with_context(|| format!("cannot read {}", path.display())),
+            None => Ok(std::fs::symlink_metadata(&path).is_err()),
+        }
+    }
 }
 
 /// The folder of an export.
 pub struct ExportFolder {
     path: PathBuf,
     key: ExportKey,
-    /// What whole files have.
-    whole: BTreeMap<String, Exported>,
+    files: BTreeMap<String, WrittenFile>,
     list: File,
+    work: Workplace,
 }
 
 impl ExportFolder {
-    /// Makes the folder, or goes on with what an interrupted export of the same kind left.
+    /// Makes the folder, or goes on with what an export of the same kind left there. One export at a time has the folder.
     ///
     /// # Errors
-    /// If the folder has other files, or the files of another export; or cannot be written.
+    /// If the folder has other files, or the files of another export, or another export writes to it; or cannot be written.
     pub fn open(path: &Path, key: &ExportKey) -> Result<ExportFolder> {
         let failed = || format!("cannot write {}", path.display());
+        let work = path.join(WORK);
+        // Nothing is made or removed before it is clear that the folder is free.
+        if path.try_exists().with_context(failed)? {
+            check_own(&work)?;
+            check_list(path, key)?;
+        }
         std::fs::create_dir_all(path).with_context(failed)?;
+        let work = Workplace::take(work, path)?;
+        // Another export may have come and gone in between.
+        let files = check_list(path, key)?;
+        let files: BTreeMap<_, _> = files.into_iter().map(|file| (file.file.clone(), file)).collect();
         let list = path.join(LIST);
-        let text = match std::fs::read_to_string(&list) {
-            Ok(text) => text,
-            Err(error) if error.kind() == ErrorKind::NotFound => {
-                let is_empty = std::fs::read_dir(path).with_context(failed)?.next().is_none();
-                ensure!(is_empty, "{} is not empty: give another --out", path.display());
-                String::new()
-            }
-            Err(error) => return Err(error).with_context(|| format!("cannot read {}", list.display())),
-        };
-        let mut lines = text.lines();
-        let before: Option<ExportKey> = lines.next().and_then(|line| serde_json::from_str(line).ok());
-        ensure!(
-            before.as_ref().is_none_or(|before| before == key),
-            "{} has files of another export ({LIST} says which): give another --out",
-            path.display()
-        );
-        // The last line may be cut: its file is written again.
-        let lines = lines.filter_map(|line| serde_json::from_str::<WholeFile>(line).ok());
-        let whole: BTreeMap<String, Exported> = lines.map(|whole| (whole.file, whole.counts)).collect();
-        write_list(path, key, &whole)?;
+        WrittenFiles { key: key.clone(), files: files.values().cloned().collect() }.write(&work, &list)?;
         let list = File::options().append(true).open(&list).with_context(failed)?;
-        Ok(ExportFolder { path: path.to_owned(), key: key.clone(), whole, list })
+        Ok(ExportFolder { path: path.to_owned(), key: key.clone(), files, list, work })
     }
 
     /// Its path.
@@ -98,43 +177,105 @@ impl ExportFolder {
         &self.path
     }
 
-    /// What a file has, if it is whole.
-    pub fn whole(&self, file: &str) -> Option<Exported> {
-        self.whole.get(file).copied()
+    /// A folder for runs of sorts, which goes when the export ends.
+    pub fn scratch(&self) -> PathBuf {
+        self.work.scratch()
+    }
+
+    /// The path of the file with this number while it is written.
+    pub(super) fn unfinished(&self, number: usize) -> PathBuf {
+        self.work.unfinished(number)
+    }
+
+    /// What was written for a file, as the list has it: the file may be gone since.
+    pub(super) fn listed(&self, file: &str) -> Option<WrittenFile> {
+        self.files.get(file).cloned()
+    }
+
+    /// Adds a whole file to the list, and puts it in its place.
+    ///
+    /// # Errors
+    /// If something else is there; or the list or the file cannot be written.
+    pub(super) fn add(&mut self, unfinished: &Path, file: WrittenFile) -> Result<()> {
+        let target = self.path.join(&file.file);
+        let failed = || format!("cannot write {}", target.display());
+        let before = std::fs::symlink_metadata(&target).ok();
+        let is_own = self.files.contains_key(&file.file);
+        if before.as_ref().is_some_and(|before| !before.is_file() || !is_own) {
+            bail!("{} was not written by this export: take it away, or give another --out", target.display());
+        }
+        // What is on the list may be replaced: so it is there before the file is.
+        let line = serde_json::to_string(&file)? + "\n";
+        let written = self.list.write_all(line.as_bytes()).and_then(|()| self.list.sync_data());
+        written.with_context(|| format!("cannot write {}", self.path.join(LIST).display()))?;
+        if file.written.is_some() {
+            self.make_folders(&file.file)?;
+            std::fs::rename(unfinished, &target).and_then(|()| sync_parent(&target)).with_context(failed)?;
+        } else {
+            std::fs::remove_file(unfinished).with_context(failed)?;
+            if before.is_some() {
+                std::fs::remove_file(&target).with_context(failed)?;
+            }
+        }
+        self.files.insert(file.file.clone(), file);
+        Ok(())
+    }
+
+    /// Makes the folders of a file. A link is not followed: it leads elsewhere.
+    fn make_folders(&self, file: &str) -> Result<()> {
+        let mut folder = self.path.clone();
+        for name in Path::new(file).parent().into_iter().flat_map(Path::components) {
+            folder.push(name);
+            let made = match std::fs::create_dir(&folder) {
+                Err(error) if error.kind() == ErrorKind::AlreadyExists => {
+                    std::fs::symlink_metadata(&folder).and_then(|found| match found.is_dir() {
+                        true => Ok(()),
+                        false => Err(ErrorKind::NotADirectory.into()),
+                    })
+                }
+                made => made,
+            };
+            made.with_context(|| format!("cannot write {}", folder.display()))?;
+        }
+        Ok(())
     }
 
     /// Puts the list in the order of the files, once all are whole: it is the same for any number of threads.
     ///
     /// # Errors
     /// If the list cannot be written.
-    pub fn finish(self) -> Result<()> {
-        let ExportFolder { path, key, whole, .. } = self;
-        write_list(&path, &key, &whole)
-    }
-
-    /// Adds a whole file to the list.
-    ///
-    /// # Errors
-    /// If the list cannot be written.
-    pub fn add(&mut self, file: &str, counts: Exported) -> Result<()> {
-        let line = serde_json::to_string(&WholeFile { file: file.to_owned(), counts })? + "\n";
-        let written = self.list.write_all(line.as_bytes()).and_then(|()| self.list.sync_data());
-        written.with_context(|| format!("cannot write {}", self.path.join(LIST).display()))?;
-        self.whole.insert(file.to_owned(), counts);
-        Ok(())
+    pub(super) fn finish(self) -> Result<()> {
+        let files = self.files.values().cloned().collect();
+        WrittenFiles { key: self.key.clone(), files }.write(&self.work, &self.path.join(LIST))
     }
 }
 
-/// Writes the list of whole files, in one step.
-fn write_list(folder: &Path, key: &ExportKey, whole: &BTreeMap<String, Exported>) -> Result<()> {
-    let mut text = serde_json::to_string(key)? + "\n";
-    for (file, counts) in whole {
-        text += &serde_json::to_string(&WholeFile { file: file.clone(), counts: *counts })?;
-        text += "\n";
+impl Drop for ExportFolder {
+    fn drop(&mut self) {
+        // An export without a file, which failed before its first one or had no input, leaves no list.
+        if self.files.is_empty() {
+            let _ = std::fs::remove_file(self.path.join(LIST));
+        }
     }
-    let (list, new) = (folder.join(LIST), folder.join(format!("{LIST}.unfinished")));
-    let written = std::fs::write(&new, text).and_then(|()| std::fs::rename(&new, &list));
-    written.with_context(|| format!("cannot write {}", list.display()))
+}
+
+/// Checks that a folder is empty but for the work of an export, or has the files of an export of this kind, and returns these.
+fn check_list(path: &Path, key: &ExportKey) -> Result<Vec<WrittenFile>> {
+    let failed = || format!("cannot read {}", path.display());
+    let Some(list) = WrittenFiles::read(&path.join(LIST))? else {
+        for entry in std::fs::read_dir(path).with_context(failed)? {
+            let is_own = entry.with_context(failed)?.file_name() == WORK;
+            ensure!(is_own, "{} is not empty: give another --out", path.display());
+        }
+        return Ok(Vec::new());
+    };
+    // An export that ended before its first file leaves nothing to be kept.
+    ensure!(
+        list.key == *key || list.files.is_empty(),
+        "{} has files of another export ({LIST} says which): give another --out",
+        path.display()
+    );
+    Ok(list.files)
 }
 
 /// The path of each file below the folder of the export: that of the input, below the folder that all inputs have in common.
@@ -157,6 +298,9 @@ pub fn output_paths(inputs: &[Input], format: ExportFormat) -> Result<Vec<String
         _ => format.path(input, &parts[common..].join("/")),
     });
     let paths: Vec<String> = paths.collect::<Result<_>>()?;
+    if let Some(reserved) = paths.iter().find(|path| path.starts_with(RESERVED)) {
+        bail!("an input would be written to {reserved}, which is a name of nigh's own: give it another name");
+    }
     let mut seen = BTreeSet::new();
     if let Some(twice) = paths.iter().find(|path| !seen.insert(*path)) {
         bail!("two inputs would be written to {twice}: export a store of one of them");

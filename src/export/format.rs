@@ -1,8 +1,6 @@
 //! The formats that records are written in.
 
-use std::fs::File;
 use std::io::BufWriter;
-use std::path::Path;
 
 use anyhow::{Result, bail};
 use arrow_array::RecordBatch;
@@ -14,6 +12,7 @@ use parquet::basic::{Compression, ZstdLevel};
 use parquet::file::properties::WriterProperties;
 use serde::{Deserialize, Serialize};
 
+use super::output::Output;
 use crate::readers::{Format, Input};
 
 /// The format that records are written in.
@@ -91,8 +90,8 @@ const ROW_GROUP: usize = 1 << 16;
 
 /// Writes rows to a file.
 pub(super) enum RowWriter {
-    Jsonl(LineDelimitedWriter<BufWriter<File>>),
-    Parquet(Box<ArrowWriter<File>>),
+    Jsonl(LineDelimitedWriter<BufWriter<Output>>),
+    Parquet(Box<ArrowWriter<Output>>),
 }
 
 impl RowWriter {
@@ -100,7 +99,7 @@ impl RowWriter {
     ///
     /// # Errors
     /// If the format has no such columns, or the file cannot be written.
-    pub(super) fn new(format: RowFormat, out: File, schema: SchemaRef, group: Option<usize>) -> Result<RowWriter> {
+    pub(super) fn new(format: RowFormat, out: Output, schema: SchemaRef, group: Option<usize>) -> Result<RowWriter> {
         Ok(match format {
             RowFormat::Jsonl => {
                 let out = BufWriter::with_capacity(1 << 20, out);
@@ -133,7 +132,7 @@ impl RowWriter {
     ///
     /// # Errors
     /// If the file cannot be written.
-    pub(super) fn finish(self) -> Result<File> {
+    pub(super) fn finish(self) -> Result<Output> {
         Ok(match self {
             RowWriter::Jsonl(mut writer) => {
                 writer.finish()?;
@@ -142,15 +141,6 @@ impl RowWriter {
             RowWriter::Parquet(writer) => writer.into_inner()?,
         })
     }
-}
-
-/// The name of a file while something is made of it: not compressed.
-pub(super) fn source_of(path: &Path, input: &Input) -> std::path::PathBuf {
-    path.with_added_extension("source").with_added_extension(match input.format {
-        Format::Csv => "csv",
-        Format::Tsv => "tsv",
-        _ => "jsonl",
-    })
 }
 
 #[cfg(test)]

@@ -1,11 +1,11 @@
 //! A list of records instead of their contents: what to remove from a dataset that stays where it is.
 
-use std::fs::File;
+use std::ffi::OsString;
 use std::io::{BufWriter, Write as _};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use arrow_array::builder::{BooleanBuilder, Int64Builder, StringBuilder};
 use arrow_array::{ArrayRef, RecordBatch};
 use arrow_schema::{DataType, Field, Schema};
@@ -13,48 +13,107 @@ use parquet::arrow::ArrowWriter;
 use parquet::basic::{Compression, ZstdLevel};
 use parquet::file::properties::WriterProperties;
 
-use super::exported::What;
+use super::exported::{Exported, What};
+use super::folder::{ExportKey, WrittenFile, WrittenFiles};
+use super::output::{Output, sync_parent};
 use super::verdicts::{Names, Verdict, Verdicts};
+use super::workplace::Workplace;
 
 /// Rows of a batch.
 const BATCH: usize = 8192;
 
-/// Writes the list of the records that are wanted, in the order of the inputs, whose names are `inputs`: rows of Parquet if the name of the file ends
-/// in `.parquet`, and otherwise lines of text, each with the id of a record, or its URL, or its file and place with a tab between. Returns the
-/// number of records, and of those in the list.
-///
-/// The file gets its name when it is whole.
-///
-/// # Errors
-/// If the verdicts cannot be read, or the file not be written.
-pub fn write_list(path: &Path, inputs: &[String], verdicts: &mut Verdicts, what: What) -> Result<(u64, u64)> {
-    let failed = || format!("cannot write {}", path.display());
-    let mut unfinished = path.as_os_str().to_owned();
-    unfinished.push(".unfinished");
-    let file = File::create(&unfinished).with_context(failed)?;
-    let (mut all, mut listed) = (0, 0);
-    let mut next = || -> Result<Option<Verdict>> {
-        loop {
-            let Some(verdict) = verdicts.record()? else { return Ok(None) };
-            all += 1;
-            if what.wants(&verdict) {
-                listed += 1;
-                return Ok(Some(verdict));
+/// The file of a list, and what nigh needs beside it: a hidden file that says what the list was when it was written, and a hidden folder to
+/// work in, which goes when the list is whole.
+pub struct ListFile {
+    path: PathBuf,
+    written: PathBuf,
+    key: ExportKey,
+    before: Vec<WrittenFile>,
+    work: Workplace,
+}
+
+impl ListFile {
+    /// Checks that there is no such file, or that it is a list as nigh wrote it: then it will be replaced.
+    ///
+    /// # Errors
+    /// If something else is there, or another export writes the file; or its folder cannot be written.
+    pub fn open(path: &Path, key: &ExportKey) -> Result<ListFile> {
+        let name = path.file_name().with_context(|| format!("--list {} has no name of a file", path.display()))?;
+        let hidden = |end: &str| {
+            let mut hidden = OsString::from(".");
+            hidden.push(name);
+            hidden.push(end);
+            path.with_file_name(hidden)
+        };
+        let written = hidden(".nigh-export.jsonl");
+        let check = || -> Result<Vec<WrittenFile>> {
+            let Ok(found) = std::fs::symlink_metadata(path) else { return Ok(Vec::new()) };
+            ensure!(
+                found.is_file(),
+                "{} is no file, but a link, folder or device: give another --list",
+                path.display()
+            );
+            let before = WrittenFiles::read(&written)?;
+            ensure!(
+                before.as_ref().map_or(Ok(false), |before| before.has(path))?,
+                "{} was not written by nigh, or has changed since: give another --list, or remove it",
+                path.display()
+            );
+            Ok(before.map_or_else(Vec::new, |before| before.files))
+        };
+        check()?;
+        let work = Workplace::take(hidden(".nigh-export-work"), path)?;
+        // Another export may have come and gone in between.
+        let before = check()?;
+        Ok(ListFile { path: path.to_owned(), written, key: key.clone(), before, work })
+    }
+
+    /// A folder for runs of sorts, which goes when the list is whole.
+    pub fn scratch(&self) -> PathBuf {
+        self.work.scratch()
+    }
+
+    /// Writes the list of the records that are wanted, in the order of the inputs, whose names are `inputs`: rows of Parquet if the name of
+    /// the file ends in `.parquet`, and otherwise lines of text, each with the id of a record, or its URL, or its file and place with a tab
+    /// between. Returns the number of records, and of those in the list.
+    ///
+    /// # Errors
+    /// If the verdicts cannot be read, or the file not be written.
+    pub fn write(self, inputs: &[String], verdicts: &mut Verdicts, what: What) -> Result<(u64, u64)> {
+        let ListFile { path, written, key, before, work } = self;
+        let failed = || format!("cannot write {}", path.display());
+        let unfinished = work.unfinished(0);
+        let file = Output::create(&unfinished).with_context(failed)?;
+        let (mut all, mut listed) = (0, 0);
+        let mut next = || -> Result<Option<Verdict>> {
+            loop {
+                let Some(verdict) = verdicts.record()? else { return Ok(None) };
+                all += 1;
+                if what.wants(&verdict) {
+                    listed += 1;
+                    return Ok(Some(verdict));
+                }
             }
-        }
-    };
-    let is_parquet = path.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("parquet"));
-    let file =
-        if is_parquet { rows(file, inputs, &mut next) } else { lines(file, inputs, &mut next) }.with_context(failed)?;
-    file.sync_all().with_context(failed)?;
-    std::fs::rename(&unfinished, path).with_context(failed)?;
-    Ok((all, listed))
+        };
+        let is_parquet = path.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("parquet"));
+        let file = if is_parquet { rows(file, inputs, &mut next) } else { lines(file, inputs, &mut next) };
+        let of_list = file.with_context(failed)?.finish().with_context(failed)?;
+        let counts = Exported { documents: all, written: listed, ..Exported::default() };
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        // Until the list is in its place, the one before it is known, too.
+        let new = WrittenFile::new(name, Some(of_list), counts);
+        let files = before.into_iter().chain([new.clone()]).collect();
+        WrittenFiles { key: key.clone(), files }.write(&work, &written)?;
+        std::fs::rename(&unfinished, &path).and_then(|()| sync_parent(&path)).with_context(failed)?;
+        WrittenFiles { key, files: vec![new] }.write(&work, &written)?;
+        Ok((all, listed))
+    }
 }
 
 /// The next record of a list.
 type Next<'a> = &'a mut dyn FnMut() -> Result<Option<Verdict>>;
 
-fn lines(file: File, inputs: &[String], next: Next<'_>) -> Result<File> {
+fn lines(file: Output, inputs: &[String], next: Next<'_>) -> Result<Output> {
     let mut out = BufWriter::with_capacity(1 << 20, file);
     while let Some(Verdict { file, offset, names, .. }) = next()? {
         let Names { id, url } = names.map_or_else(Names::default, |names| *names);
@@ -66,7 +125,7 @@ fn lines(file: File, inputs: &[String], next: Next<'_>) -> Result<File> {
     Ok(out.into_inner().map_err(std::io::IntoInnerError::into_error)?)
 }
 
-fn rows(file: File, inputs: &[String], next: Next<'_>) -> Result<File> {
+fn rows(file: Output, inputs: &[String], next: Next<'_>) -> Result<Output> {
     let field = |name: &str, kind, is_nullable| Field::new(name, kind, is_nullable);
     let schema = Arc::new(Schema::new(vec![
         field("file", DataType::Utf8, false),

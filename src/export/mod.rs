@@ -16,6 +16,8 @@
 //! (documents of WARC, HTML and text as rows), `converted` (lines and CSV as rows), `repeated` (paragraphs that go from documents that
 //! stay), `list`; and what they share: `exported` (which records are written, and counts), `paragraphs` (lines of texts).
 
+mod attached;
+mod columns;
 mod compressed;
 mod converted;
 mod dataset;
@@ -23,22 +25,28 @@ mod exported;
 mod file;
 mod folder;
 mod format;
+mod int96;
+mod lines;
 mod list;
+mod output;
 mod pages;
 mod paragraphs;
+mod parquet_copy;
 mod repeated;
 mod revisit;
 mod rows;
 mod spans;
+mod types;
 mod verdicts;
+mod workplace;
 
-pub use self::converted::JsonColumns;
+pub use self::columns::JsonColumns;
 pub use self::dataset::write_dataset;
-pub use self::exported::{Exported, What};
+pub use self::exported::{Exported, LeftOut, What};
 pub use self::file::Writing;
 pub use self::folder::{ExportFolder, ExportKey};
 pub use self::format::ExportFormat;
-pub use self::list::write_list;
+pub use self::list::ListFile;
 pub use self::paragraphs::ParagraphRules;
 pub use self::repeated::Finding;
 pub use self::verdicts::{Deciding, Verdict};

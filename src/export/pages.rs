@@ -1,6 +1,5 @@
 //! Writes the documents of files whose records have no fields, WARC, HTML and text, as rows: how they are known, and their text.
 
-use std::fs::File;
 use std::sync::Arc;
 
 use anyhow::Result;
@@ -9,13 +8,13 @@ use arrow_schema::{DataType, Field, Schema, SchemaRef, TimeUnit};
 
 use super::exported::{Exported, What, changed};
 use super::format::{RowFormat, RowWriter};
+use super::output::Output;
 use super::paragraphs::{text_of, without};
 use super::rows::annotated;
 use super::verdicts::Verdict;
 use crate::config::Reading;
 use crate::kernels::chosen;
 use crate::readers::{Body, Input, Item, Page, open};
-use crate::records::checksum;
 use crate::text::{Extract, charset, html, scan};
 
 /// Rows of a batch.
@@ -31,8 +30,8 @@ pub(super) fn export(
     verdicts: &[Verdict],
     what: What,
     format: RowFormat,
-    out: File,
-) -> Result<(Exported, File)> {
+    out: Output,
+) -> Result<(Exported, Output)> {
     let schema = schema();
     let of_file = if what == What::Annotated { annotated(&schema, input)? } else { schema.clone() };
     let mut rows =
@@ -45,11 +44,11 @@ pub(super) fn export(
         let offset = item.offset();
         let is_document = |verdict: &&Verdict| verdict.offset == offset && matches!(item, Item::Page(_));
         let Some(verdict) = verdicts.next_if(is_document) else {
-            exported.no_document += u64::from(matches!(item, Item::Page(_) | Item::Reject(_)));
+            exported.left_out.add(&item);
             continue;
         };
         let page = match item {
-            Item::Page(page) if checksum(page.body.as_bytes()) == verdict.checksum => page,
+            Item::Page(page) if verdict.is_of(&page, input.format) => page,
             _ => return Err(changed(input, offset)),
         };
         exported.add(verdict, what);

@@ -58,5 +58,9 @@ pub(super) fn without(text: &str, lines: &[u32]) -> Option<String> {
             kept.push_str(line);
         }
     }
+    // The last line that is left may have been followed by another one.
+    if !text.ends_with('\n') && kept.ends_with('\n') {
+        kept.pop();
+    }
     (!kept.trim().is_empty()).then_some(kept)
 }

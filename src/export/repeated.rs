@@ -8,7 +8,7 @@
 //! Two paragraphs are equal if their 128-bit hashes are: of 10^12 different ones, two have the same hash with a probability below 10^-14. Both
 //! sorts are external.
 
-use std::path::Path;
+use std::path::PathBuf;
 
 use anyhow::{Result, bail, ensure};
 use serde::{Deserialize, Serialize};
@@ -20,7 +20,6 @@ use super::paragraphs::{ParagraphPlace, ParagraphRules, paragraphs, text_of};
 use super::verdicts::{Deciding, Verdict, Verdicts};
 use crate::config::Reading;
 use crate::readers::{Format, Input, Item, open};
-use crate::records::checksum;
 use crate::structures::{ExternalSort, Sortable, Sorted};
 
 /// A paragraph of a document.
@@ -51,7 +50,7 @@ pub struct Finding<'a> {
     /// Which paragraphs go.
     pub rules: ParagraphRules,
     /// A folder for runs of the sorts.
-    pub scratch: &'a Path,
+    pub scratch: PathBuf,
     /// Memory for both sorts, in bytes.
     pub memory: u64,
     /// Threads that read.
@@ -125,7 +124,7 @@ impl Finding<'_> {
         while let Some(item) = reader.next()? {
             let Item::Page(page) = item else { continue };
             let Some(verdict) = verdicts.next_if(|verdict| verdict.offset == page.offset) else { continue };
-            if checksum(page.body.as_bytes()) != verdict.checksum {
+            if !verdict.is_of(&page, input.format) {
                 return Err(changed(input, page.offset));
             }
             // Of a text that was cut the rest is not known.

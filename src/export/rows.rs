@@ -15,16 +15,19 @@ use arrow_array::{
 use arrow_ipc::reader::{FileReader, StreamReader};
 use arrow_schema::{ArrowError, DataType, Field, FieldRef, Schema, SchemaRef};
 use arrow_select::filter::filter_record_batch;
-use parquet::arrow::arrow_reader::{ParquetRecordBatchReaderBuilder, RowSelection};
+use parquet::arrow::arrow_reader::{
+    ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReaderBuilder, RowSelection,
+};
 
 use super::exported::{Exported, What, changed};
 use super::format::{RowFormat, RowWriter};
+use super::output::Output;
 use super::paragraphs::without;
-use super::spans::FIELDS;
+use super::spans::{FIELDS, annotated_before};
+use super::types::{cast_to, schema_in};
 use super::verdicts::Verdict;
 use crate::config::Reading;
 use crate::readers::{Format, Input, Item, Location, SIGNATURE, contained, open};
-use crate::records::checksum;
 
 /// Rows of a batch.
 const BATCH: usize = 1024;
@@ -39,15 +42,21 @@ pub(super) fn export(
     verdicts: &[Verdict],
     what: What,
     format: RowFormat,
-    out: File,
-) -> Result<(Exported, File)> {
+    out: Output,
+) -> Result<(Exported, Output)> {
     let mut exported = check(input, reading, verdicts, what)?;
     let wanted: Vec<&Verdict> = verdicts.iter().filter(|verdict| what.wants(verdict)).collect();
+    if input.format == Format::Parquet && format == RowFormat::Parquet {
+        let file = super::parquet_copy::copy(input, reading, &wanted, what, &mut exported, out)?;
+        return Ok((exported, file));
+    }
     let Rows { schema, group, mut batches } = match input.format {
         Format::Arrow => arrow_rows(input, &wanted)?,
         _ => parquet_rows(input, &wanted)?,
     };
     let of_file = if what == What::Annotated { annotated(&schema, input)? } else { schema };
+    let of_rows = of_file.clone();
+    let of_file = schema_in(format, &of_file);
     let mut writer = RowWriter::new(format, out, of_file.clone(), group)?;
     let mut next = 0;
     while let Some(batch) = batches().with_context(|| format!("cannot read {}", input.name))? {
@@ -61,10 +70,10 @@ pub(super) fn export(
             What::Annotated => {
                 let mut columns = batch.columns().to_vec();
                 columns.extend(annotations(of_batch));
-                RecordBatch::try_new(of_file.clone(), columns)?
+                RecordBatch::try_new(of_rows.clone(), columns)?
             }
         };
-        writer.write(&batch)?;
+        writer.write(&cast_to(&of_file, batch).with_context(|| format!("a value of {} does not fit", input.name))?)?;
     }
     Ok((exported, writer.finish()?))
 }
@@ -78,7 +87,11 @@ struct Rows {
     batches: Box<dyn FnMut() -> Result<Option<RecordBatch>>>,
 }
 
-fn local_file(input: &Input) -> Result<File> {
+/// The file of an input.
+///
+/// # Errors
+/// If it is elsewhere, or cannot be opened.
+pub(super) fn local_file(input: &Input) -> Result<File> {
     let Location::File(path) = &input.place else {
         bail!("{} is not on a local disk: copy it there first", input.name);
     };
@@ -88,7 +101,13 @@ fn local_file(input: &Input) -> Result<File> {
 /// The rows with these verdicts, of Parquet.
 fn parquet_rows(input: &Input, wanted: &[&Verdict]) -> Result<Rows> {
     let failed = || format!("cannot read {}", input.name);
-    let builder = ParquetRecordBatchReaderBuilder::try_new(local_file(input)?).with_context(failed)?;
+    let file = local_file(input)?;
+    let metadata = ArrowReaderMetadata::load(&file, ArrowReaderOptions::new()).with_context(failed)?;
+    let metadata = match super::int96::schema(&metadata, &file).with_context(failed)? {
+        Some(schema) => ArrowReaderMetadata::load(&file, ArrowReaderOptions::new().with_schema(schema)),
+        None => Ok(metadata),
+    };
+    let builder = ParquetRecordBatchReaderBuilder::new_with_metadata(file, metadata.with_context(failed)?);
     let metadata = builder.metadata().clone();
     let rows = metadata.file_metadata().num_rows().max(0) as usize;
     let ranges = wanted.iter().map(|verdict| verdict.offset as usize..verdict.offset as usize + 1);
@@ -148,11 +167,20 @@ pub(super) fn annotated(schema: &Schema, input: &Input) -> Result<SchemaRef> {
     let kinds = [DataType::Int64, DataType::Int64, DataType::Int64, DataType::Boolean];
     let more: Vec<FieldRef> =
         FIELDS.into_iter().zip(kinds).map(|(name, kind)| Arc::new(Field::new(name, kind, false))).collect();
-    if let Some(field) = more.iter().find(|field| schema.field_with_name(field.name()).is_ok()) {
-        bail!("{} has a column {} already: it was annotated before", input.name, field.name());
-    }
+    check_unannotated(schema.fields().iter().map(|field| field.name().as_str()), input)?;
     let fields: Vec<FieldRef> = schema.fields().iter().cloned().chain(more).collect();
     Ok(Arc::new(Schema::new_with_metadata(fields, schema.metadata().clone())))
+}
+
+/// Checks that rows have none of the fields of annotated ones.
+///
+/// # Errors
+/// If they have one.
+pub(super) fn check_unannotated<'a>(mut names: impl Iterator<Item = &'a str>, input: &Input) -> Result<()> {
+    match names.find(|name| FIELDS.contains(name)) {
+        Some(field) => Err(annotated_before(input, field)),
+        None => Ok(()),
+    }
 }
 
 /// The values of these fields.
@@ -176,11 +204,11 @@ fn check(input: &Input, reading: &Reading, verdicts: &[Verdict], what: What) -> 
     while let Some(item) = reader.next()? {
         let offset = item.offset();
         let Some(verdict) = verdicts.next_if(|verdict| verdict.offset == offset) else {
-            exported.no_document += 1;
+            exported.left_out.add(&item);
             continue;
         };
         match item {
-            Item::Page(page) if checksum(page.body.as_bytes()) == verdict.checksum => exported.add(verdict, what),
+            Item::Page(page) if verdict.is_of(&page, input.format) => exported.add(verdict, what),
             _ => return Err(changed(input, offset)),
         }
     }

@@ -6,7 +6,6 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
-use std::fs::File;
 use std::io::Write as _;
 use std::iter::Peekable;
 use std::ops::Range;
@@ -16,14 +15,15 @@ use std::slice::Iter;
 use anyhow::{Context, Result, bail, ensure};
 use serde_json::value::RawValue;
 
+use super::attached::Attached;
 use super::compressed::Compressed;
 use super::exported::{Exported, What, changed};
+use super::output::Output;
 use super::paragraphs::{text_of, without};
 use super::revisit::revisit;
 use super::verdicts::Verdict;
 use crate::config::Reading;
-use crate::readers::{CountedIn, Format, Input, Item, RawBytes, decoded, open};
-use crate::records::checksum;
+use crate::readers::{CountedIn, Format, Input, Item, RawBytes, RecordNames, Skip, Skipped, decoded, open};
 
 /// The fields that a record gets.
 pub(super) const FIELDS: [&str; 4] = ["nigh_cluster", "nigh_size", "nigh_rank", "nigh_stays"];
@@ -40,6 +40,14 @@ enum Fate<'a> {
     Annotated(&'a Verdict),
     /// They are replaced by a record that refers to the one that stays.
     Revisit(&'a Verdict),
+    /// They wait for the page that the record belongs to.
+    Waits(RecordNames),
+}
+
+impl Fate<'_> {
+    fn is_written(&self) -> bool {
+        !matches!(self, Fate::Left | Fate::Waits(_))
+    }
 }
 
 /// An input that is written again.
@@ -49,6 +57,8 @@ pub(super) struct Spans<'a> {
     pub what: What,
     /// Whether WARC records that go are replaced by revisit records.
     pub revisits: bool,
+    /// Whether records of WARC and ARC that are no pages are written, whatever they are.
+    pub others: bool,
     /// The verdicts on its documents, in the order of their places.
     pub verdicts: &'a [Verdict],
 }
@@ -58,29 +68,32 @@ impl Spans<'_> {
     ///
     /// # Errors
     /// If the input cannot be read, or has changed since the week was made; or the output cannot be written.
-    pub(super) fn export(&self, out: File, to: &Path) -> Result<(Exported, File)> {
+    pub(super) fn export(&self, out: Output, to: &Path) -> Result<(Exported, Output)> {
         let Input { name, format, .. } = self.input;
         ensure!(
             self.what != What::Annotated || matches!(format, Format::Jsonl | Format::Csv | Format::Tsv),
             "{name} is {format}, whose records have no fields to write to: --list has what is known of them"
         );
         let mut reader = open(self.input, self.reading)?;
-        let mut item = || -> Result<_> { Ok(reader.next()?.map(|item| (item, reader.counted_in()))) };
+        let mut item = || -> Result<Option<Found>> {
+            let Some(item) = reader.next()? else { return Ok(None) };
+            Ok(Some(Found { item, counted_in: reader.counted_in(), names: reader.record_names() }))
+        };
         // The first record of a compressed WARC begins a member, whether or not others are in it.
         let (first, second) = (item()?, item()?);
         let counted_in = match (format, second.as_ref().or(first.as_ref())) {
             (Format::Html | Format::Text, _) | (_, None) => CountedIn::Stored,
-            (_, Some((_, counted_in))) => *counted_in,
+            (_, Some(found)) => found.counted_in,
         };
         let raw = RawBytes::open(self.input, counted_in)?;
         let out = if counted_in == CountedIn::Stored { Compressed::stored(out) } else { Compressed::named(out, to)? };
-        let mut copy = Copy { spans: self, counted_in, raw, out, span: Vec::new() };
-        let mut exported = Exported::default();
+        let (attached, span) = (Attached::default(), Vec::new());
+        let mut copy = Copy { spans: self, counted_in, raw, out, span, attached, exported: Exported::default() };
         let mut verdicts = self.verdicts.iter().peekable();
         let items = [first, second].into_iter().flatten().map(Ok).chain(std::iter::from_fn(|| item().transpose()));
         let mut fate = None;
         for item in items {
-            let (item, counted) = item?;
+            let Found { item, counted_in: counted, names } = item?;
             let offset = item.offset();
             match &fate {
                 None => copy.head(offset)?,
@@ -89,15 +102,23 @@ impl Spans<'_> {
                 ),
                 Some(fate) => copy.record(fate, offset)?,
             }
-            fate = Some(self.fate(item, &mut verdicts, &mut exported)?);
+            fate = Some(match (names, &item) {
+                (Some(record), Item::Skip(Skipped { why: Skip::RecordType, .. })) => copy.beside(record),
+                (capture, _) => {
+                    let fate = self.fate(item, &mut verdicts, &mut copy.exported)?;
+                    copy.next_capture(capture.map(|capture| (capture, fate.is_written())))?;
+                    fate
+                }
+            });
         }
         match &fate {
             None => copy.head(u64::MAX)?,
             Some(fate) => copy.record(fate, u64::MAX)?,
         }
+        copy.next_capture(None)?;
         match verdicts.next() {
             Some(verdict) => Err(changed(self.input, verdict.offset)),
-            None => Ok((exported, copy.out.finish()?)),
+            None => Ok((copy.exported, copy.out.finish()?)),
         }
     }
 
@@ -112,18 +133,20 @@ impl Spans<'_> {
         // Another record can be in the member of a page. If it was a page before, its verdict is left over.
         let is_document = |verdict: &&Verdict| verdict.offset == offset && matches!(item, Item::Page(_));
         let Some(verdict) = verdicts.next_if(is_document) else {
-            // A crawl is more than its documents: what was not judged stays, as a second capture of a URL.
-            let is_of_crawl =
-                matches!(self.input.format, Format::Warc | Format::Arc) && !matches!(item, Item::Reject(_));
-            if is_of_crawl && self.what == What::Kept {
+            // A page that is not of the week was deleted, or replaced by a later capture.
+            let is_page = matches!(item, Item::Page(_) | Item::Reject(_));
+            // The first record of an ARC file describes it.
+            let is_head = matches!(item, Item::Skip(Skipped { why: Skip::RecordType, .. }));
+            let is_archive = matches!(self.input.format, Format::Warc | Format::Arc);
+            if is_archive && self.what == What::Kept && !is_page && (self.others || is_head) {
                 exported.others += 1;
                 return Ok(Fate::Copied);
             }
-            exported.no_document += 1;
+            exported.left_out.add(&item);
             return Ok(Fate::Left);
         };
         let body = match item {
-            Item::Page(page) if checksum(page.body.as_bytes()) == verdict.checksum => page.body,
+            Item::Page(page) if verdict.is_of(&page, self.input.format) => page.body,
             _ => return Err(changed(self.input, offset)),
         };
         exported.add(verdict, self.what);
@@ -142,6 +165,14 @@ impl Spans<'_> {
     }
 }
 
+/// An item of an input.
+struct Found {
+    item: Item,
+    counted_in: CountedIn,
+    /// What its record says, if it is of WARC.
+    names: Option<RecordNames>,
+}
+
 /// The copying of one input.
 struct Copy<'a> {
     spans: &'a Spans<'a>,
@@ -150,6 +181,8 @@ struct Copy<'a> {
     out: Compressed,
     /// The bytes of a record that are not only copied.
     span: Vec<u8>,
+    attached: Attached,
+    exported: Exported,
 }
 
 impl Copy<'_> {
@@ -160,10 +193,44 @@ impl Copy<'_> {
             (Format::Csv | Format::Tsv, What::Annotated) => {
                 self.take(end)?;
                 let names = std::mem::take(&mut self.span);
+                let delimiter = if input.format == Format::Csv { b',' } else { b'\t' };
+                let own = |name: &[u8]| {
+                    let name = name.trim_ascii();
+                    let name = name.strip_prefix(b"\"").and_then(|name| name.strip_suffix(b"\"")).unwrap_or(name);
+                    FIELDS.into_iter().find(|field| name == field.as_bytes())
+                };
+                if let Some(field) = names.split(|byte| *byte == delimiter).find_map(own) {
+                    bail!(annotated_before(input, field));
+                }
                 self.with_fields(&names, &FIELDS.map(str::to_owned))
             }
             _ => self.copied(end),
         }
+    }
+
+    /// What becomes of a WARC record that is no capture.
+    fn beside(&mut self, record: RecordNames) -> Fate<'static> {
+        let Spans { what, others, .. } = *self.spans;
+        let is_written = match what {
+            What::Kept if others || record.kind == "warcinfo" => Some(true),
+            What::Kept => self.attached.is_written(&record),
+            _ => Some(false),
+        };
+        match is_written {
+            Some(true) => self.exported.others += 1,
+            Some(false) => self.exported.left_out.attached += 1,
+            None => return Fate::Waits(record),
+        }
+        if is_written == Some(true) { Fate::Copied } else { Fate::Left }
+    }
+
+    /// Writes the records that waited for this capture; the others that waited are left out.
+    fn next_capture(&mut self, capture: Option<(RecordNames, bool)>) -> Result<()> {
+        for bytes in self.attached.next_capture(capture, &mut self.exported) {
+            self.out.write_all(&bytes)?;
+            self.out.end_member()?;
+        }
+        Ok(())
     }
 
     /// Writes the record whose bytes are those up to `end`.
@@ -187,6 +254,11 @@ impl Copy<'_> {
                     }
                 }
                 self.span = record;
+            }
+            Fate::Waits(record) => {
+                self.take(end)?;
+                let bytes = std::mem::take(&mut self.span);
+                self.attached.wait(record.clone(), bytes, &mut self.exported);
             }
             Fate::Left => while !self.raw.before(end).with_context(|| failed(input))?.is_empty() {},
             Fate::Annotated(verdict) => {
@@ -264,6 +336,9 @@ impl Copy<'_> {
     fn annotated_line(&mut self, record: &[u8], verdict: &Verdict) -> Result<()> {
         // Blank lines can follow.
         let line = record.split(|byte| *byte == b'\n').next().unwrap_or_default().trim_ascii_end();
+        if let Some(field) = own_field(line) {
+            bail!(annotated_before(self.spans.input, field));
+        }
         let object = line.strip_suffix(b"}").unwrap_or(line).trim_ascii_end();
         let comma = if object.ends_with(b"{") { "" } else { "," };
         let Verdict { cluster, size, rank, stays, .. } = verdict;
@@ -289,6 +364,22 @@ impl Copy<'_> {
         self.out.write_all(line_end)?;
         Ok(())
     }
+}
+
+/// The field of an annotation that a line has already.
+fn own_field(line: &[u8]) -> Option<&'static str> {
+    memchr::memmem::find(line, b"nigh_")?;
+    let fields: BTreeMap<Cow<'_, str>, &RawValue> = serde_json::from_slice(line).ok()?;
+    FIELDS.into_iter().find(|field| fields.contains_key(*field))
+}
+
+/// The error of an input that was annotated.
+pub(super) fn annotated_before(input: &Input, field: &str) -> anyhow::Error {
+    anyhow::anyhow!(
+        "{} has `{field}` already: annotate the files that it was made from, or take its columns {} away",
+        input.name,
+        FIELDS.join(", ")
+    )
 }
 
 /// Where in a line the value of a field is, whose name may lead through objects (`meta.text`).

@@ -8,7 +8,7 @@
 //! Both sorts are external: memory does not depend on the number of documents.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::PathBuf;
 
 use anyhow::{Context, Result, ensure};
 use arrow_array::{Array, Date32Array, FixedSizeBinaryArray, Int64Array, StringArray, TimestampMicrosecondArray};
@@ -17,10 +17,12 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use super::paragraphs::ParagraphPlace;
 use crate::config::{Candidate, Policy};
-use crate::records::{Level, Week};
+use crate::readers::{Format, Page};
+use crate::records::{Level, Week, checksum};
 use crate::state::{Segment, WeekTables};
 use crate::structures::{ExternalSort, Sortable, Sorted};
 use crate::tables::{ClusterRow, DocumentRow, Scan, Table, field, maybe_text};
+use crate::text::canonical;
 
 /// What becomes of a record.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -53,6 +55,20 @@ impl Verdict {
     /// Whether another document's page is that of the same record.
     fn is_of_same_record(&self, other: &Verdict) -> bool {
         (self.file, self.offset, self.checksum) == (other.file, other.offset, other.checksum)
+    }
+
+    /// Whether a page of an input of this format is the document: by its text and, where the verdict has names, its id or else its URL. In
+    /// archives a page can be the document of another URL, whose revisit names it.
+    pub(super) fn is_of(&self, page: &Page, format: Format) -> bool {
+        let url = |url: &Option<String>| {
+            url.as_deref().map(|url| canonical(url).map_or_else(|| url.to_owned(), |url| url.as_str().to_owned()))
+        };
+        let has_names = self.names.as_deref().is_none_or(|names| match (&names.id, &page.id) {
+            (None, None) if matches!(format, Format::Warc | Format::Arc) => true,
+            (None, None) => url(&names.url) == url(&page.url),
+            (known, found) => known == found,
+        });
+        has_names && checksum(page.body.as_bytes()) == self.checksum
     }
 }
 
@@ -180,7 +196,7 @@ pub struct Deciding<'a> {
     /// Whether verdicts have names.
     pub names: bool,
     /// A folder for runs of the sorts.
-    pub scratch: &'a Path,
+    pub scratch: PathBuf,
     /// Memory for both sorts, in bytes.
     pub memory: u64,
 }

@@ -28,12 +28,12 @@ fn names(rows: &RecordBatch) -> Vec<String> {
     rows.schema().fields().iter().map(|field| field.name().clone()).collect()
 }
 
-fn values(path: &Path) -> Vec<Value> {
+pub fn values(path: &Path) -> Vec<Value> {
     std::fs::read_to_string(path).unwrap().lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
 /// Exports a store to a new folder beside it.
-fn export(store: &Path, out: &str, flags: &[&str]) -> std::path::PathBuf {
+pub fn export(store: &Path, out: &str, flags: &[&str]) -> std::path::PathBuf {
     let folder = store.with_file_name(out);
     let arguments = ["export", store.to_str().unwrap(), "--out", folder.to_str().unwrap()];
     run_well(&[&arguments[..], flags].concat());
@@ -84,7 +84,7 @@ fn lines_become_parquet_and_parquet_becomes_lines_with_the_same_values() {
     }
     // Annotated rows have fields that cannot be added again.
     let refused = run(&["export", store.to_str().unwrap(), "--out", "x", "--what", "annotated", "--format", "jsonl"]);
-    assert!(refused.code == Some(1) && refused.stderr.contains("nigh_cluster already"), "{}", refused.stderr);
+    assert!(refused.code == Some(1) && refused.stderr.contains("has `nigh_cluster` already"), "{}", refused.stderr);
     std::fs::remove_dir_all("x").unwrap();
 }
 
@@ -123,14 +123,15 @@ fn columns_are_those_of_all_lines() {
     let more = |table: usize| tables[table].column_by_name("more").unwrap().as_primitive::<Float64Type>().clone();
     assert!(more(0).is_null(0) && more(1).value(0) == 1.5);
 
-    // An object here and a number there have no column in common.
+    // An object here and a number there have no type in common.
     let both = format!("{{\"id\": 1, \"text\": \"{}\", \"deep\": 3}}\n", text(3));
     std::fs::write(shards.join("3.jsonl"), both).unwrap();
     cluster();
     let out = folder.path().join("other");
     let arguments = ["export", store.to_str().unwrap(), "--out", out.to_str().unwrap(), "--format", "parquet"];
     let refused = run(&arguments);
-    assert!(refused.code == Some(1) && refused.stderr.contains("give --format same"), "{}", refused.stderr);
+    assert!(refused.code == Some(1) && refused.stderr.contains("--format same"), "{}", refused.stderr);
+    assert!(refused.stderr.contains("3.jsonl, line 1: the field `deep`") && !out.join("_nigh-export.jsonl").exists());
 }
 
 #[test]
@@ -258,4 +259,105 @@ fn arrow_files_become_parquet_or_lines() {
     );
     let refused = run(&["export", store.to_str().unwrap(), "--list", "x", "--format", "jsonl"]);
     assert!(refused.code == Some(2) && refused.stderr.contains("--format is for --out"), "{}", refused.stderr);
+}
+
+/// A value of JSON in one way: numbers by their digits, without fields that are null and lists and objects without anything.
+fn normal(json: &serde_json::value::RawValue) -> Option<String> {
+    use serde_json::value::RawValue;
+    let text = json.get();
+    Some(match text.as_bytes()[0] {
+        b'n' => return None,
+        b'{' => {
+            let fields: BTreeMap<String, Box<RawValue>> = serde_json::from_str(text).unwrap();
+            let fields: Vec<String> =
+                fields.iter().filter_map(|(name, value)| Some(format!("{name}:{}", normal(value)?))).collect();
+            if fields.is_empty() {
+                return None;
+            }
+            format!("{{{}}}", fields.join(","))
+        }
+        b'[' => {
+            let items: Vec<Box<RawValue>> = serde_json::from_str(text).unwrap();
+            format!("[{}]", items.iter().map(|item| normal(item).unwrap_or_default()).collect::<Vec<_>>().join(","))
+        }
+        b'-' | b'0'..=b'9' => {
+            let (mantissa, exponent) = text.split_once(['e', 'E']).unwrap_or((text, "0"));
+            let (sign, mantissa) = mantissa.strip_prefix('-').map_or(("", mantissa), |rest| ("-", rest));
+            let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
+            let digits = format!("{whole}{fraction}");
+            let digits = digits.trim_start_matches('0');
+            let zeros = digits.len() - digits.trim_end_matches('0').len();
+            let exponent = exponent.parse::<i64>().unwrap() - fraction.len() as i64 + zeros as i64;
+            match digits.trim_end_matches('0') {
+                "" => "0".to_owned(),
+                digits => format!("{sign}{digits}e{exponent}"),
+            }
+        }
+        b'"' => format!("{:?}", serde_json::from_str::<String>(text).unwrap()),
+        _ => text.to_owned(),
+    })
+}
+
+#[test]
+fn lines_are_the_same_values_after_they_were_parquet() {
+    let mut numbers = crate::partial::Numbers(11);
+    let edges: [&[&str]; 4] = [
+        &["0", "-1", "9007199254740993", "-9007199254740993", "9223372036854775807", "-9223372036854775808"],
+        &["0", "9223372036854775808", "18446744073709551615", "7"],
+        &["-1", "18446744073709551616", "99999999999999999999999999999999999999", "0"],
+        &["0.1", "-0.0", "1e300", "5e-324", "1.5", "9007199254740992", "1E2"],
+    ];
+    let decimals = ["9007199254740993.25", "0.10000000000000000555", "-3"];
+    for _ in 0..6 {
+        let folder = tempfile::tempdir().unwrap();
+        let (input, store) = (folder.path().join("in.jsonl"), folder.path().join("store"));
+        let mut pick = |of: &[&str]| of[numbers.below(of.len())].to_owned();
+        let mut lines = String::new();
+        for row in 0..40 {
+            let [a, b, c, d] = edges.map(&mut pick);
+            let decimal = pick(&decimals);
+            let list = pick(&["[]", "null", "[null,[1,null]]", "[[2],[]]", "[[3,4],null]"]);
+            let object = pick(&[
+                r#"{"x":null,"y":true}"#,
+                r#"{"y":false,"z":{"deep":[{"q":1.5},{}]}}"#,
+                "null",
+                r#"{"x":"t","x":"u"}"#,
+                r#"{"x":"\u00e9\n\"","w":"2024-01-01T00:00:00Z"}"#,
+            ]);
+            let absent = pick(&["", r#","sometimes":"s""#, r#","sometimes":null"#]);
+            let text = record(row)["text"].as_str().unwrap().to_owned();
+            lines += &format!(
+                "{{\"id\":{row},\"text\":\"{text}\",\"a\":{a},\"b\":{b},\"c\":{c},\"d\":{d},\"e\":{decimal},\"in\":{{\"b\":[{b},{b}]}},\"list\":{list},\"object\":{object}{absent}}}\n"
+            );
+        }
+        std::fs::write(&input, &lines).unwrap();
+        let job = job(folder.path(), "[cluster.read.columns]\nid = \"id\"\n");
+        let make = |input: &Path, store: &Path| {
+            let arguments = [
+                "run",
+                job.to_str().unwrap(),
+                "-q",
+                "--no-accuracy",
+                "--week",
+                DATE,
+                "--store",
+                store.to_str().unwrap(),
+            ];
+            run_well(&[&arguments[..], &["--input", input.to_str().unwrap()]].concat());
+        };
+        make(&input, &store);
+        let flags = |format| ["--what", "kept", "--level", "exact", "--format", format];
+        let parquet = export(&store, "parquet", &flags("parquet"));
+        let again = folder.path().join("again");
+        make(&parquet.join("in.parquet"), &again);
+        let back = export(&again, "back", &flags("jsonl"));
+        let all = |text: &str| -> Vec<Option<String>> {
+            text.lines().map(|line| normal(serde_json::from_str(line).unwrap())).collect()
+        };
+        let (found, wanted) = (all(&std::fs::read_to_string(back.join("in.jsonl")).unwrap()), all(&lines));
+        assert_eq!(found.len(), 40);
+        for (found, wanted) in found.iter().zip(&wanted) {
+            assert_eq!(found, wanted);
+        }
+    }
 }

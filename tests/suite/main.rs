@@ -23,6 +23,8 @@ mod benchmarks;
 /// The logs of Delta Lake list just the files of a store.
 #[cfg(feature = "cloud")]
 mod catalog;
+/// Jobs whose fields changed since their week was made.
+mod changed_jobs;
 /// Clusters against brute force and sequential union-find.
 mod clusters;
 /// Replicated collections against sets and maps over pages and links.
@@ -53,6 +55,8 @@ mod formats;
 mod fuzzed;
 /// The tables as they were reviewed: golden text and digests.
 mod golden;
+/// Histories of small stores, with deletions and removed weeks.
+mod histories;
 /// Pipes, files that are cut short or changed, and folders with more than inputs.
 mod inputs;
 /// Unauthenticated peers are refused; processes work over TLS.
@@ -60,6 +64,8 @@ mod inputs;
 mod intruders;
 /// What a week keeps besides clusters: chunks of pages, redirects, failed downloads by host.
 mod kept;
+/// What exports of archives leave out.
+mod left_out;
 /// Clusters, pages and the nearest documents, as they are looked up, against the tables.
 mod look;
 /// Mirrors by content against pairs of hosts, one by one.
@@ -76,6 +82,8 @@ mod overlap;
 /// The page that `nigh report` writes.
 mod page;
 mod paragraphs;
+/// Parquet of other programs keeps what it is.
+mod parquet_kept;
 /// Crawls of a part of the pages.
 mod partial;
 /// A pool of three hosts with a real sshd each.
@@ -96,6 +104,8 @@ mod survival;
 /// Tasks that a scheduler starts, SLURM or Kubernetes.
 #[cfg(feature = "pool")]
 mod tasks;
+/// Exports are whole, and touch nothing of others.
+mod transactions;
 /// Recall, estimates and chains against the exact similarity of real pages.
 mod truth;
 /// Clusters whose pages are checked, against brute force over pairs.

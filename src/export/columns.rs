@@ -1,0 +1,393 @@
+//! The columns of Parquet for lines of JSON: types that hold every value of all lines, digit by digit.
+//!
+//! A number is exact in the type of its column: whole numbers are 64 bits with or without a sign, or decimals of 38 digits; fractions are
+//! floats if each of them is the shortest text of its float, else decimals; what no type holds is text.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::Arc;
+
+use anyhow::{Result, bail};
+use arrow_schema::{DataType, Field, Fields, Schema, SchemaRef};
+use serde::Deserializer as _;
+use serde::de::{MapAccess, SeqAccess, Visitor};
+use serde_json::value::RawValue;
+
+use super::lines::Lines;
+use crate::readers::{Format, Input};
+
+/// The digits of a decimal.
+const DIGITS: i64 = 38;
+
+/// The columns of lines of JSON.
+#[derive(Clone, Debug)]
+pub struct JsonColumns(pub(super) SchemaRef);
+
+impl JsonColumns {
+    /// The columns that the lines of all these inputs have, in the order of their first lines. A field whose values are of several simple types
+    /// is text; one that is null or empty everywhere is left out, for programs differ in how they read it.
+    ///
+    /// Cost: all lines are parsed once.
+    ///
+    /// # Errors
+    /// If an input cannot be read; or a field has objects or lists in one line and other values in another: the message names the field, the
+    /// file and the line.
+    pub fn of(inputs: &[Input]) -> Result<JsonColumns> {
+        let mut all = FieldShapes::default();
+        for input in inputs.iter().filter(|input| input.format == Format::Jsonl) {
+            let mut lines = Lines::open(input)?;
+            while let Some((line, number)) = lines.next()? {
+                // What is no object is no document either.
+                let Ok(line) = std::str::from_utf8(line) else { continue };
+                if !line.trim_start().starts_with('{') || serde_json::from_str::<&RawValue>(line).is_err() {
+                    continue;
+                }
+                if let Err(Mixed { path, before, now }) = all.add(line) {
+                    bail!(
+                        "{}, line {number}: the field `{}` has {now}, and {before} before: Parquet has one type for a column. Give --format \
+                         same, or write these values in one way",
+                        input.name,
+                        path.join(".")
+                    );
+                }
+            }
+        }
+        let fields = all.fields();
+        if fields.is_empty() {
+            bail!("no line has a field with a value, and Parquet needs a column: give --format same");
+        }
+        Ok(JsonColumns(Arc::new(Schema::new(fields))))
+    }
+}
+
+/// What the values of a field are.
+#[derive(Debug, Default)]
+enum Shape {
+    /// Null everywhere so far.
+    #[default]
+    Null,
+    Bool,
+    Text,
+    Number(NumberShape),
+    List(Box<Shape>),
+    Object(FieldShapes),
+}
+
+/// The fields of objects, in the order in which they came.
+#[derive(Debug, Default)]
+struct FieldShapes {
+    shapes: Vec<(String, Shape)>,
+    numbers: HashMap<String, usize>,
+}
+
+/// A field has values of kinds that no column holds together.
+struct Mixed {
+    /// The names that lead to the field.
+    path: Vec<String>,
+    before: &'static str,
+    now: &'static str,
+}
+
+impl Shape {
+    /// Adds a value, which is valid JSON.
+    fn add(&mut self, value: &str) -> Result<(), Mixed> {
+        let value = value.trim_ascii();
+        let found = match value.as_bytes().first() {
+            None | Some(b'n') => return Ok(()),
+            Some(b'"') => Shape::Text,
+            Some(b't' | b'f') => Shape::Bool,
+            Some(b'[') => {
+                self.become_kind(Shape::List(Box::default()))?;
+                let Shape::List(items) = self else { return Ok(()) };
+                return each_item(value, &mut |item| items.add(item));
+            }
+            Some(b'{') => {
+                self.become_kind(Shape::Object(FieldShapes::default()))?;
+                let Shape::Object(fields) = self else { return Ok(()) };
+                return fields.add(value);
+            }
+            Some(_) => {
+                let number = NumberShape::of(value);
+                match self {
+                    Shape::Number(before) => before.merge(number),
+                    _ => self.become_kind(Shape::Number(number))?,
+                }
+                return Ok(());
+            }
+        };
+        self.become_kind(found)
+    }
+
+    /// Makes this the shape that holds a value of another one, too.
+    fn become_kind(&mut self, found: Shape) -> Result<(), Mixed> {
+        use Shape::{Bool, List, Null, Number, Object, Text};
+        match (&*self, &found) {
+            (Null, _) => *self = found,
+            (Bool, Bool) | (Text, Text) | (Number(_), Number(_)) | (List(_), List(_)) | (Object(_), Object(_)) => {}
+            (Bool | Text | Number(_), Bool | Text | Number(_)) => *self = Text,
+            (before, now) => return Err(Mixed { path: Vec::new(), before: before.words(), now: now.words() }),
+        }
+        Ok(())
+    }
+
+    fn words(&self) -> &'static str {
+        match self {
+            Shape::Null => "nothing",
+            Shape::Bool | Shape::Text | Shape::Number(_) => "a simple value",
+            Shape::List(_) => "a list",
+            Shape::Object(_) => "an object",
+        }
+    }
+
+    /// The type of a column; `None` if it never has a value.
+    fn kind(&self) -> Option<DataType> {
+        Some(match self {
+            Shape::Null => return None,
+            Shape::Bool => DataType::Boolean,
+            Shape::Text => DataType::Utf8,
+            Shape::Number(number) => number.kind(),
+            Shape::List(items) => DataType::List(Arc::new(Field::new("item", items.kind()?, true))),
+            Shape::Object(fields) => {
+                let fields = fields.fields();
+                if fields.is_empty() {
+                    return None;
+                }
+                DataType::Struct(fields)
+            }
+        })
+    }
+}
+
+impl FieldShapes {
+    /// Adds an object, which is valid JSON. Of a name that it has twice the last value counts.
+    fn add(&mut self, object: &str) -> Result<(), Mixed> {
+        let mut values: Vec<(usize, &RawValue)> = Vec::new();
+        each_field(object, &mut |name, value| {
+            let place = values.len();
+            let number = match self.shapes.get(place) {
+                // Most objects have their fields in the same order.
+                Some((expected, _)) if *expected == name => place,
+                _ => self.number(name),
+            };
+            match values.iter_mut().find(|(before, _)| *before == number) {
+                Some(twice) => twice.1 = value,
+                None => values.push((number, value)),
+            }
+        });
+        for (number, value) in values {
+            let (name, shape) = &mut self.shapes[number];
+            shape.add(value.get()).map_err(|mut mixed| {
+                mixed.path.insert(0, name.clone());
+                mixed
+            })?;
+        }
+        Ok(())
+    }
+
+    fn number(&mut self, name: Cow<'_, str>) -> usize {
+        if let Some(number) = self.numbers.get(&*name) {
+            return *number;
+        }
+        self.numbers.insert(name.clone().into_owned(), self.shapes.len());
+        self.shapes.push((name.into_owned(), Shape::Null));
+        self.shapes.len() - 1
+    }
+
+    fn fields(&self) -> Fields {
+        let field = |(name, shape): &(String, Shape)| Some(Field::new(name, shape.kind()?, true));
+        self.shapes.iter().filter_map(field).collect()
+    }
+}
+
+/// What holds the numbers of a field.
+#[derive(Clone, Copy, Debug)]
+struct NumberShape {
+    /// Whether all are written without a fraction or an exponent.
+    is_whole: bool,
+    is_signed: bool,
+    is_unsigned: bool,
+    is_float: bool,
+    /// The most digits before and after the point.
+    before: i64,
+    after: i64,
+}
+
+impl NumberShape {
+    fn of(text: &str) -> NumberShape {
+        if text.len() < 16 && text.bytes().all(|byte| byte.is_ascii_digit()) {
+            let before = text.len() as i64;
+            return NumberShape {
+                is_whole: true,
+                is_signed: true,
+                is_unsigned: true,
+                is_float: true,
+                before,
+                after: 0,
+            };
+        }
+        let Decimal { digits, exponent, .. } = decimal(text);
+        let float = text.parse::<f64>().ok().filter(|float| float.is_finite());
+        let is_float = float.is_some_and(|float| decimal(&format!("{float:e}")) == decimal(text));
+        NumberShape {
+            is_whole: text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'-'),
+            is_signed: text.parse::<i64>().is_ok(),
+            is_unsigned: text.parse::<u64>().is_ok(),
+            is_float,
+            before: digits.len() as i64 + exponent,
+            after: -exponent,
+        }
+    }
+
+    fn merge(&mut self, other: NumberShape) {
+        self.is_whole &= other.is_whole;
+        self.is_signed &= other.is_signed;
+        self.is_unsigned &= other.is_unsigned;
+        self.is_float &= other.is_float;
+        self.before = self.before.max(other.before);
+        self.after = self.after.max(other.after);
+    }
+
+    fn kind(&self) -> DataType {
+        let (before, after) = (self.before.max(1), self.after.max(0));
+        match self {
+            NumberShape { is_whole: true, is_signed: true, .. } => DataType::Int64,
+            NumberShape { is_whole: true, is_unsigned: true, .. } => DataType::UInt64,
+            NumberShape { is_whole: false, is_float: true, .. } => DataType::Float64,
+            _ if before + after <= DIGITS => DataType::Decimal128(DIGITS as u8, after as i8),
+            _ => DataType::Utf8,
+        }
+    }
+}
+
+/// A number as its digits, without zeros around them, and the power of ten of the last one.
+#[derive(Debug, PartialEq)]
+struct Decimal {
+    is_negative: bool,
+    digits: String,
+    exponent: i64,
+}
+
+/// The value of a number of JSON.
+fn decimal(text: &str) -> Decimal {
+    let (mantissa, exponent) = text.split_once(['e', 'E']).unwrap_or((text, "0"));
+    // An exponent of more digits than 64 bits have is as good as infinite.
+    let exponent = exponent.trim_start_matches('+').parse::<i64>().unwrap_or(i64::MAX / 4).clamp(-(1 << 40), 1 << 40);
+    let (is_negative, mantissa) = mantissa.strip_prefix('-').map_or((false, mantissa), |rest| (true, rest));
+    let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
+    let all = [whole, fraction].concat();
+    let digits = all.trim_start_matches('0').trim_end_matches('0');
+    let zeros = all.len() - all.trim_end_matches('0').len();
+    let exponent = exponent - fraction.len() as i64 + zeros as i64;
+    let is_zero = digits.is_empty();
+    Decimal { is_negative, digits: digits.to_owned(), exponent: if is_zero { 0 } else { exponent } }
+}
+
+/// Calls `each` with the fields of an object, which is valid JSON.
+fn each_field<'a>(object: &'a str, each: &mut dyn FnMut(Cow<'a, str>, &'a RawValue)) {
+    struct Each<'e, 'a>(&'e mut dyn FnMut(Cow<'a, str>, &'a RawValue));
+    impl<'a> Visitor<'a> for Each<'_, 'a> {
+        type Value = ();
+
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("an object")
+        }
+
+        fn visit_map<A: MapAccess<'a>>(self, mut map: A) -> Result<(), A::Error> {
+            while let Some((Name(name), value)) = map.next_entry::<Name<'a>, &'a RawValue>()? {
+                (self.0)(name, value);
+            }
+            Ok(())
+        }
+    }
+    // It was parsed as a whole before.
+    let _ = serde_json::Deserializer::from_str(object).deserialize_map(Each(each));
+}
+
+/// The name of a field.
+#[derive(serde::Deserialize)]
+struct Name<'a>(#[serde(borrow)] Cow<'a, str>);
+
+/// Calls `each` with the items of a list, which is valid JSON, up to the first error.
+fn each_item<'a>(list: &'a str, each: &mut dyn FnMut(&'a str) -> Result<(), Mixed>) -> Result<(), Mixed> {
+    struct Each<'e, 'a>(&'e mut dyn FnMut(&'a str) -> Result<(), Mixed>, &'e mut Result<(), Mixed>);
+    impl<'a> Visitor<'a> for Each<'_, 'a> {
+        type Value = ();
+
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("a list")
+        }
+
+        fn visit_seq<A: SeqAccess<'a>>(self, mut list: A) -> Result<(), A::Error> {
+            while let Some(item) = list.next_element::<&'a RawValue>()? {
+                if self.1.is_ok() {
+                    *self.1 = (self.0)(item.get());
+                }
+            }
+            Ok(())
+        }
+    }
+    let mut result = Ok(());
+    let _ = serde_json::Deserializer::from_str(list).deserialize_seq(Each(each, &mut result));
+    result
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn kind(values: &[&str]) -> String {
+        let mut shape = Shape::Null;
+        for value in values {
+            if let Err(Mixed { before, now, .. }) = shape.add(value) {
+                return format!("{now} after {before}");
+            }
+        }
+        shape.kind().map_or("none".to_owned(), |kind| kind.to_string())
+    }
+
+    #[test]
+    fn every_digit_has_a_place_in_the_type() {
+        for (values, wanted) in [
+            (&["1", "-9223372036854775808", "9223372036854775807"][..], "Int64"),
+            (&["0", "18446744073709551615"], "UInt64"),
+            (&["-0", "18446744073709551615"], "Decimal128(38, 0)"),
+            (&["-1", "18446744073709551615"], "Decimal128(38, 0)"),
+            (&["18446744073709551616"], "Decimal128(38, 0)"),
+            (&["99999999999999999999999999999999999999"], "Decimal128(38, 0)"),
+            (&["999999999999999999999999999999999999999"], "Utf8"),
+            (&["0.1", "2", "-0.0", "1e300", "5e-324"], "Float64"),
+            (&["9007199254740993", "0.5"], "Decimal128(38, 1)"),
+            (&["9007199254740992", "0.5"], "Float64"),
+            (&["0.10000000000000000555"], "Decimal128(38, 20)"),
+            (&["1e400"], "Utf8"),
+            (&["1e400", "1"], "Utf8"),
+            (&["123456789.123456789012345678901234567891"], "Utf8"),
+            (&["1e2", "3"], "Float64"),
+            (&["1", "true"], "Utf8"),
+            (&["null"], "none"),
+            (&["[]", "[{}]"], "none"),
+        ] {
+            assert_eq!(kind(values), wanted, "{values:?}");
+        }
+        assert_eq!(kind(&["[1]", "3"]), "a simple value after a list");
+        assert_eq!(kind(&["\"x\"", "{\"a\":1}"]), "an object after a simple value");
+    }
+
+    #[test]
+    fn lists_and_objects_have_the_types_of_all_their_values() {
+        for values in [&["[null,[1]]", "[[3]]"][..], &["[[1],null]", "[[3]]"], &["null", "[[null],[],[2]]"]] {
+            let list = |kind| DataType::List(Arc::new(Field::new("item", kind, true)));
+            assert_eq!(kind(values), list(list(DataType::Int64)).to_string(), "{values:?}");
+        }
+        let mut shape = Shape::Null;
+        for value in [r#"{"b":1,"a":null}"#, r#"{"a":[{"c":true}],"a":{"c":"x","b":null}}"#, r#"{"a":{"d":0.5}}"#] {
+            assert!(shape.add(value).is_ok());
+        }
+        let fields = |fields: Vec<(&str, DataType)>| {
+            DataType::Struct(fields.into_iter().map(|(name, kind)| Field::new(name, kind, true)).collect())
+        };
+        let inner = fields(vec![("c", DataType::Utf8), ("d", DataType::Float64)]);
+        assert_eq!(shape.kind(), Some(fields(vec![("b", DataType::Int64), ("a", inner)])));
+    }
+}

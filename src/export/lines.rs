@@ -1,0 +1,59 @@
+//! The lines of an input, as text.
+
+use anyhow::{Context, Result};
+
+use crate::readers::{CountedIn, Input, RawBytes};
+
+/// What some programs write at the beginning of a text.
+pub(super) const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
+
+/// The lines of an input.
+pub(super) struct Lines {
+    name: String,
+    raw: RawBytes,
+    /// What was read; the next line begins at `at`.
+    bytes: Vec<u8>,
+    at: usize,
+    ended: bool,
+    /// The number of the last line, from 1.
+    number: u64,
+}
+
+impl Lines {
+    /// Opens an input.
+    ///
+    /// # Errors
+    /// If it cannot be read.
+    pub(super) fn open(input: &Input) -> Result<Lines> {
+        let raw = RawBytes::open(input, CountedIn::Decoded)?;
+        Ok(Lines { name: input.name.clone(), raw, bytes: Vec::new(), at: 0, ended: false, number: 0 })
+    }
+
+    /// The next line, and its number, from 1.
+    ///
+    /// # Errors
+    /// If the input cannot be read.
+    pub(super) fn next(&mut self) -> Result<Option<(&[u8], u64)>> {
+        let mut searched = self.at;
+        let end = loop {
+            if let Some(end) = memchr::memchr(b'\n', &self.bytes[searched..]) {
+                break searched + end + 1;
+            }
+            searched = self.bytes.len();
+            if self.ended {
+                break searched;
+            }
+            searched -= self.at;
+            self.bytes.drain(..self.at);
+            self.at = 0;
+            let more = self.raw.before(u64::MAX).with_context(|| format!("cannot read {}", self.name))?;
+            self.ended = more.is_empty();
+            self.bytes.extend_from_slice(more);
+        };
+        let start = std::mem::replace(&mut self.at, end);
+        let line = &self.bytes[start..end];
+        let line = if self.number == 0 { line.strip_prefix(BYTE_ORDER_MARK).unwrap_or(line) } else { line };
+        self.number += 1;
+        Ok((start < end).then_some((line, self.number)))
+    }
+}

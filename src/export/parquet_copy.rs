@@ -1,0 +1,314 @@
+//! Parquet written again as Parquet: values go from column to column, with the levels of nulls and lists, and no type between could change
+//! them. The schema and the metadata of the file stay as they are.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::sync::Arc;
+
+use anyhow::{Context, Result, bail, ensure};
+use arrow_schema::{DataType, Field, Schema};
+use parquet::arrow::{ARROW_SCHEMA_META_KEY, add_encoded_arrow_schema_to_metadata, parquet_to_arrow_schema};
+use parquet::basic::{Compression, Repetition, Type as PhysicalType, ZstdLevel};
+use parquet::column::reader::{ColumnReader, ColumnReaderImpl};
+use parquet::column::writer::ColumnWriterImpl;
+use parquet::data_type::{BoolType, ByteArray, ByteArrayType, DataType as ParquetType, Int64Type};
+use parquet::file::properties::WriterProperties;
+use parquet::file::reader::{FileReader as _, SerializedFileReader};
+use parquet::file::writer::{SerializedColumnWriter, SerializedFileWriter};
+use parquet::schema::types::Type;
+
+use super::exported::{Exported, What};
+use super::output::Output;
+use super::paragraphs::without;
+use super::rows::{check_unannotated, local_file};
+use super::spans::FIELDS;
+use super::verdicts::Verdict;
+use crate::config::Reading;
+use crate::readers::{Input, contained};
+
+/// Rows that are read at once.
+const BATCH: usize = 1024;
+
+/// Writes the rows that are wanted, given by the verdicts on them, in order. A row group has the rows of one or more groups of the input.
+///
+/// # Errors
+/// If the input cannot be read, or the file not be written.
+pub(super) fn copy(
+    input: &Input,
+    reading: &Reading,
+    wanted: &[&Verdict],
+    what: What,
+    exported: &mut Exported,
+    out: Output,
+) -> Result<Output> {
+    let failed = || format!("cannot read {}", input.name);
+    let copied = contained(|| -> Result<Output> {
+        let file = SerializedFileReader::new(local_file(input)?).with_context(failed)?;
+        let mut copy = Copying::begin(file, input, what, out)?;
+        let column = reading.columns.text.as_deref().unwrap_or_default();
+        for groups in copy.groups(wanted) {
+            copy.write(groups, wanted, what, column, input, exported)?;
+        }
+        Ok(copy.writer.into_inner()?)
+    });
+    copied.map_err(anyhow::Error::msg).with_context(failed)?
+}
+
+/// The rows of a file, and those that are written.
+struct Copying {
+    file: SerializedFileReader<std::fs::File>,
+    writer: SerializedFileWriter<Output>,
+}
+
+/// The rows of one row group that are written: the number of the group, its first row, and the places of these in the list of all.
+struct GroupRows {
+    group: usize,
+    first: u64,
+    wanted: Range<usize>,
+}
+
+impl Copying {
+    fn begin(file: SerializedFileReader<std::fs::File>, input: &Input, what: What, out: Output) -> Result<Copying> {
+        let metadata = file.metadata().file_metadata();
+        let pairs = metadata.key_value_metadata().cloned();
+        let has_hint = pairs.iter().flatten().any(|pair| pair.key == ARROW_SCHEMA_META_KEY);
+        let mut schema = metadata.schema_descr().root_schema_ptr();
+        let mut properties = WriterProperties::builder()
+            .set_compression(Compression::ZSTD(ZstdLevel::try_new(3)?))
+            .set_created_by(format!("nigh {}", env!("CARGO_PKG_VERSION")))
+            .set_key_value_metadata(pairs)
+            .build();
+        if what == What::Annotated {
+            let kinds = [PhysicalType::INT64, PhysicalType::INT64, PhysicalType::INT64, PhysicalType::BOOLEAN];
+            check_unannotated(schema.get_fields().iter().map(|field| field.name()), input)?;
+            let mut fields = schema.get_fields().to_vec();
+            for (name, kind) in FIELDS.into_iter().zip(kinds) {
+                let field = Type::primitive_type_builder(name, kind).with_repetition(Repetition::REQUIRED);
+                fields.push(Arc::new(field.build()?));
+            }
+            if has_hint {
+                // What readers of Arrow take the types from has the new columns, too.
+                let before = parquet_to_arrow_schema(metadata.schema_descr(), metadata.key_value_metadata())?;
+                let kinds = [DataType::Int64, DataType::Int64, DataType::Int64, DataType::Boolean];
+                let more = FIELDS.into_iter().zip(kinds).map(|(name, kind)| Arc::new(Field::new(name, kind, false)));
+                let all: Vec<_> = before.fields().iter().cloned().chain(more).collect();
+                let after = Schema::new_with_metadata(all, before.metadata().clone());
+                add_encoded_arrow_schema_to_metadata(&after, &mut properties);
+            }
+            schema = Arc::new(Type::group_type_builder(schema.name()).with_fields(fields).build()?);
+        }
+        let writer = SerializedFileWriter::new(out, schema, Arc::new(properties))?;
+        Ok(Copying { file, writer })
+    }
+
+    /// The groups that are written together: as many as have no more rows than the largest group of the input.
+    fn groups(&self, wanted: &[&Verdict]) -> Vec<Vec<GroupRows>> {
+        let rows = |group: usize| self.file.metadata().row_group(group).num_rows().max(0) as u64;
+        let count = self.file.num_row_groups();
+        let most = (0..count).map(rows).max().unwrap_or(0) as usize;
+        let mut all: Vec<Vec<GroupRows>> = Vec::new();
+        let (mut first, mut next, mut of_last) = (0, 0, 0);
+        for group in 0..count {
+            let end = first + rows(group);
+            let after = next + wanted[next..].partition_point(|verdict| verdict.offset < end);
+            if after > next {
+                let rows = GroupRows { group, first, wanted: next..after };
+                match all.last_mut() {
+                    Some(last) if of_last + rows.wanted.len() <= most => last.push(rows),
+                    _ => {
+                        of_last = 0;
+                        all.push(vec![rows]);
+                    }
+                }
+                of_last += after - next;
+            }
+            (first, next) = (end, after);
+        }
+        all
+    }
+
+    fn write(
+        &mut self,
+        groups: Vec<GroupRows>,
+        all: &[&Verdict],
+        what: What,
+        column: &str,
+        input: &Input,
+        exported: &mut Exported,
+    ) -> Result<()> {
+        let Copying { file, writer } = self;
+        let descriptor = file.metadata().file_metadata().schema_descr_ptr();
+        let leaf = descriptor.columns().iter().position(|leaf| leaf.path().string() == column);
+        // The texts that lack paragraphs, and of each group the rows that are left.
+        let (mut texts, mut left) = (BTreeMap::new(), Vec::new());
+        for GroupRows { group, first, wanted } in groups {
+            let verdicts = &all[wanted];
+            let rows: Vec<usize> = verdicts.iter().map(|verdict| (verdict.offset - first) as usize).collect();
+            let mut gone = BTreeMap::new();
+            if what == What::Kept && verdicts.iter().any(|verdict| !verdict.gone.is_empty()) {
+                let leaf = leaf.context("the column of the texts is there")?;
+                let reader = file.get_row_group(group)?.get_column_reader(leaf)?;
+                gone = without_paragraphs(reader, &rows, verdicts, column, input, exported)?;
+            }
+            let is_left = |place: &usize| gone.get(place).is_none_or(|text: &Option<String>| text.is_some());
+            let places: Vec<usize> = (0..rows.len()).filter(is_left).collect();
+            let at = left.iter().map(|(_, rows, _): &(usize, Vec<usize>, Vec<&Verdict>)| rows.len()).sum::<usize>();
+            texts.extend(places.iter().enumerate().filter_map(|(number, place)| {
+                gone.get_mut(place).and_then(Option::take).map(|text| (at + number, text))
+            }));
+            left.push((
+                group,
+                places.iter().map(|place| rows[*place]).collect(),
+                places.iter().map(|place| verdicts[*place]).collect(),
+            ));
+        }
+        if left.iter().all(|(_, rows, _)| rows.is_empty()) {
+            return Ok(());
+        }
+        let mut of_group = writer.next_row_group()?;
+        for number in 0..descriptor.num_columns() {
+            let mut to = of_group.next_column()?.context("the writer has the columns of the reader")?;
+            let none = BTreeMap::new();
+            let texts = if leaf == Some(number) { &texts } else { &none };
+            let mut at = 0;
+            for (group, rows, _) in &left {
+                let from = file.get_row_group(*group)?.get_column_reader(number)?;
+                copy_column(from, &mut to, rows, at, texts)?;
+                at += rows.len();
+            }
+            to.close()?;
+        }
+        if what == What::Annotated {
+            let verdicts: Vec<&Verdict> = left.into_iter().flat_map(|(_, _, verdicts)| verdicts).collect();
+            let numbers: [fn(&Verdict) -> i64; 3] =
+                [|verdict| verdict.cluster, |verdict| verdict.size as i64, |verdict| verdict.rank as i64];
+            for of in numbers {
+                let values: Vec<i64> = verdicts.iter().map(|verdict| of(verdict)).collect();
+                let mut to = of_group.next_column()?.context("the writer has four columns more")?;
+                to.typed::<Int64Type>().write_batch(&values, None, None)?;
+                to.close()?;
+            }
+            let values: Vec<bool> = verdicts.iter().map(|verdict| verdict.stays).collect();
+            let mut to = of_group.next_column()?.context("the writer has four columns more")?;
+            to.typed::<BoolType>().write_batch(&values, None, None)?;
+            to.close()?;
+        }
+        of_group.close()?;
+        Ok(())
+    }
+}
+
+/// Copies the values of some rows of a column, given by their places in the row group, ascending. Those that `texts` has by their number,
+/// which begins at `at`, are replaced.
+fn copy_column(
+    from: ColumnReader,
+    to: &mut SerializedColumnWriter<'_>,
+    rows: &[usize],
+    at: usize,
+    texts: &BTreeMap<usize, String>,
+) -> Result<()> {
+    fn plain<T: ParquetType>(
+        mut from: ColumnReaderImpl<T>,
+        to: &mut SerializedColumnWriter<'_>,
+        rows: &[usize],
+    ) -> Result<()> {
+        let to = to.typed::<T>();
+        each_batch(&mut from, rows, &mut |_, values, definitions, repetitions| {
+            write(to, values, definitions, repetitions)
+        })
+    }
+    match from {
+        ColumnReader::BoolColumnReader(from) => plain(from, to, rows),
+        ColumnReader::Int32ColumnReader(from) => plain(from, to, rows),
+        ColumnReader::Int64ColumnReader(from) => plain(from, to, rows),
+        ColumnReader::Int96ColumnReader(from) => plain(from, to, rows),
+        ColumnReader::FloatColumnReader(from) => plain(from, to, rows),
+        ColumnReader::DoubleColumnReader(from) => plain(from, to, rows),
+        ColumnReader::FixedLenByteArrayColumnReader(from) => plain(from, to, rows),
+        ColumnReader::ByteArrayColumnReader(from) if texts.is_empty() => plain(from, to, rows),
+        ColumnReader::ByteArrayColumnReader(mut from) => {
+            let to = to.typed::<ByteArrayType>();
+            each_batch(&mut from, rows, &mut |first, values, definitions, repetitions| {
+                // A column of texts has one value in each row, or none.
+                let most = to.get_descriptor().max_def_level();
+                let has_value = |row: &usize| definitions.get(row - first).is_none_or(|level| *level == most);
+                for (value, row) in values.iter_mut().zip((first..).filter(has_value)) {
+                    if let Some(text) = texts.get(&(at + row)) {
+                        *value = ByteArray::from(text.as_str());
+                    }
+                }
+                write(to, values, definitions, repetitions)
+            })
+        }
+    }
+}
+
+/// Writes values with their levels, which a column without nulls and lists does not have.
+fn write<T: ParquetType>(
+    to: &mut ColumnWriterImpl<'_, T>,
+    values: &[T::T],
+    definitions: &[i16],
+    repetitions: &[i16],
+) -> Result<()> {
+    let (most_defined, most_repeated) = (to.get_descriptor().max_def_level(), to.get_descriptor().max_rep_level());
+    let levels = |most: i16, levels| Some(levels).filter(|_| most > 0);
+    to.write_batch(values, levels(most_defined, definitions), levels(most_repeated, repetitions))?;
+    Ok(())
+}
+
+/// What is done with some rows: the number of the first among those that are read, the values, and the levels of definition and repetition.
+type EachBatch<'a, T> = &'a mut dyn FnMut(usize, &mut Vec<T>, &[i16], &[i16]) -> Result<()>;
+
+/// Reads the rows at some places, ascending.
+fn each_batch<T: ParquetType>(from: &mut ColumnReaderImpl<T>, rows: &[usize], each: EachBatch<'_, T::T>) -> Result<()> {
+    let (mut values, mut definitions, mut repetitions) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut at, mut next) = (0, 0);
+    while next < rows.len() {
+        let first = rows[next];
+        let follow =
+            rows[next..].iter().zip(first..).take(BATCH).take_while(|(row, expected)| **row == *expected).count();
+        let skipped = from.skip_records(first - at)?;
+        ensure!(skipped == first - at, "a column ends before its row group");
+        values.clear();
+        definitions.clear();
+        repetitions.clear();
+        let (mut records, end) = (0, follow);
+        while records < end {
+            let (more, ..) =
+                from.read_records(end - records, Some(&mut definitions), Some(&mut repetitions), &mut values)?;
+            ensure!(more > 0, "a column ends before its row group");
+            records += more;
+        }
+        each(next, &mut values, &definitions, &repetitions)?;
+        (at, next) = (first + follow, next + follow);
+    }
+    Ok(())
+}
+
+/// The texts of rows that lack paragraphs, by the number of the row among these; none if nothing is left of one.
+fn without_paragraphs(
+    reader: ColumnReader,
+    rows: &[usize],
+    verdicts: &[&Verdict],
+    column: &str,
+    input: &Input,
+    exported: &mut Exported,
+) -> Result<BTreeMap<usize, Option<String>>> {
+    let ColumnReader::ByteArrayColumnReader(mut reader) = reader else {
+        bail!("paragraphs are taken out of columns of text, and `{column}` of {} is none", input.name);
+    };
+    let with_gone: Vec<usize> = (0..rows.len()).filter(|number| !verdicts[*number].gone.is_empty()).collect();
+    let places: Vec<usize> = with_gone.iter().map(|number| rows[*number]).collect();
+    let mut found = BTreeMap::new();
+    each_batch(&mut reader, &places, &mut |first, values, _, _| {
+        // A row without a text has no paragraphs.
+        for (value, number) in values.iter().zip(&with_gone[first..]) {
+            let before = std::str::from_utf8(value.data()).context("a text is UTF-8")?;
+            let after = without(before, &verdicts[*number].gone);
+            exported.add_gone(verdicts[*number], before, after.as_deref());
+            found.insert(*number, after);
+        }
+        Ok(())
+    })?;
+    Ok(found)
+}

@@ -1,0 +1,134 @@
+//! What an export of archives leaves out: pages that the store does not have now, and what belongs to them.
+
+use std::path::Path;
+
+use crate::program::{run, run_well};
+
+/// How a file is stored, and where the requests of its captures are.
+const FORMS: [(&str, bool); 3] = [("plain.warc", true), ("members.warc.gz", false), ("frames.warc.zst", true)];
+
+fn record(kind: &str, id: &str, url: &str, more: &str, block: &str) -> String {
+    format!(
+        "WARC/1.1\r\nWARC-Type: {kind}\r\nWARC-Record-ID: <urn:x:{id}>\r\nWARC-Date: 2024-01-01T00:00:00Z\r\nWARC-Target-URI: {url}\r\n{more}\
+         Content-Type: application/http\r\nContent-Length: {}\r\n\r\n{block}\r\n\r\n",
+        block.len()
+    )
+}
+
+fn answer(status: &str, kind: &str, body: &str) -> String {
+    format!("HTTP/1.1 {status}\r\nContent-Type: {kind}\r\n\r\n{body}")
+}
+
+/// A capture of a page: its request, the response, and metadata. The request names the response, or is named by it.
+fn capture(url: &str, version: usize, request_first: bool) -> Vec<String> {
+    let id = |kind: &str| format!("{kind}-{version}-{}", url.len());
+    let words: Vec<String> = (0..50).map(|place| format!("v{version}x{place}")).collect();
+    let block = answer("200 OK", "text/html", &format!("<p>{url} {}", words.join(" ")));
+    let metadata = record(
+        "metadata",
+        &id("metadata"),
+        url,
+        &format!("WARC-Concurrent-To: <urn:x:{}>\r\n", id("response")),
+        "seed: true",
+    );
+    if request_first {
+        let request = record("request", &id("request"), url, "", "GET / HTTP/1.1\r\n\r\n");
+        let named = format!("WARC-Concurrent-To: <urn:x:{}>\r\n", id("request"));
+        vec![request, record("response", &id("response"), url, &named, &block), metadata]
+    } else {
+        let named = format!("WARC-Concurrent-To: <urn:x:{}>\r\n", id("response"));
+        let request = record("request", &id("request"), url, &named, "GET / HTTP/1.1\r\n\r\n");
+        vec![record("response", &id("response"), url, "", &block), request, metadata]
+    }
+}
+
+fn stored(records: &[String], form: &str) -> Vec<u8> {
+    let gzip = |bytes: &[u8]| {
+        let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
+        std::io::Write::write_all(&mut gzip, bytes).unwrap();
+        gzip.finish().unwrap()
+    };
+    let record = |record: &String| match form {
+        "plain.warc" => record.clone().into_bytes(),
+        "members.warc.gz" => gzip(record.as_bytes()),
+        _ => zstd::bulk::compress(record.as_bytes(), 1).unwrap(),
+    };
+    records.iter().flat_map(record).collect()
+}
+
+fn text(path: &Path) -> String {
+    let bytes = std::fs::read(path).unwrap();
+    let bytes = match path.extension().unwrap().to_str().unwrap() {
+        "gz" => {
+            let mut text = Vec::new();
+            std::io::Read::read_to_end(&mut flate2::read::MultiGzDecoder::new(&bytes[..]), &mut text).unwrap();
+            text
+        }
+        "zst" => zstd::stream::decode_all(&bytes[..]).unwrap(),
+        _ => bytes,
+    };
+    String::from_utf8(bytes).unwrap()
+}
+
+#[test]
+fn deleted_and_replaced_pages_are_in_no_export_nor_what_belongs_to_them() {
+    let url = |page: usize| format!("http://h.example/{}", "p".repeat(page + 1));
+    for (form, request_first) in FORMS {
+        let folder = tempfile::tempdir().unwrap();
+        let store = folder.path().join("store");
+        let store = store.to_str().unwrap();
+        let input = |batch: usize| folder.path().join(format!("batch-{batch}")).join(form);
+        let capture = |page, version| capture(&url(page), version, request_first);
+        let info = record("warcinfo", "info", "", "", "software: test");
+        let image = record("response", "image", "http://h.example/i.png", "", &answer("200 OK", "image/png", "\u{1}"));
+        let missing =
+            record("response", "missing", "http://h.example/m", "", &answer("404 Not Found", "text/html", "x"));
+        let own = record("metadata", "own", "metadata://crawl.log", "", "the log");
+        // Page 1 is there twice, page 2 is replaced by the second batch, page 3 deleted.
+        let first = [
+            vec![info.clone()],
+            capture(0, 0),
+            capture(1, 0),
+            capture(1, 1),
+            capture(2, 0),
+            vec![image, missing, own],
+            capture(3, 0),
+        ];
+        let second = [vec![info], capture(2, 5), capture(4, 0)];
+        for (batch, records) in [first.concat(), second.concat()].iter().enumerate() {
+            std::fs::create_dir_all(input(batch).parent().unwrap()).unwrap();
+            std::fs::write(input(batch), stored(records, form)).unwrap();
+            let week = ["2024-01-08", "2024-01-15"][batch];
+            run_well(&["add", store, "-q", "--no-accuracy", "--week", week, "--input", input(batch).to_str().unwrap()]);
+        }
+        run_well(&["delete", "-q", "--store", store, "--url", &url(3)]);
+        let export = |name: &str, flags: &[&str]| {
+            let out = folder.path().join(name);
+            let ran = run_well(&[&["export", store, "--out", out.to_str().unwrap(), "--json"][..], flags].concat());
+            let summary: serde_json::Value = serde_json::from_str(&ran.stdout).unwrap();
+            ([0, 1].map(|batch| text(&out.join(format!("batch-{batch}")).join(form))), summary)
+        };
+        let kept = |pages: &[(usize, usize)]| {
+            pages.iter().flat_map(|(page, version)| capture(*page, *version)).collect::<String>()
+        };
+        let info = record("warcinfo", "info", "", "", "software: test");
+        let (found, summary) = export("kept", &[]);
+        assert_eq!(
+            found,
+            [format!("{info}{}", kept(&[(0, 0), (1, 0)])), format!("{info}{}", kept(&[(2, 5), (4, 0)]))],
+            "{form}"
+        );
+        assert_eq!((&summary["documents"], &summary["others"]), (&4.into(), &10.into()), "{summary}");
+        let left = &summary["left_out"];
+        let counts = ["not_of_week", "failed", "media_types", "attached"].map(|name| left[name].as_u64().unwrap());
+        assert_eq!(counts, [3, 1, 1, 7], "{summary}");
+        // Asked for, the others are there, but still no page that the store does not have.
+        let (found, _) = export("others", &["--others"]);
+        assert!(found[0].contains("image/png") && found[0].contains("404 Not Found") && found[0].contains("the log"));
+        for (page, version) in [(1, 1), (2, 0), (3, 0)] {
+            assert!(!found[0].contains(&format!("<p>{} v{version}x0 ", url(page))), "{form}, {page}");
+        }
+        let refused = run(&["export", store, "--out", "x", "--others", "--what", "removed"]);
+        assert!(refused.code == Some(2) && refused.stderr.contains("--what kept"), "{}", refused.stderr);
+    }
+}
