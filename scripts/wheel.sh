@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Builds the wheel, installs it in a fresh virtual environment, and runs the main job and the tests of the Python module with it.
+# Builds the wheel, installs it in a fresh virtual environment, and runs the main job and the tests of the Python module with it;
+# checks the types of the module.
 #
 #   scripts/wheel.sh                      as a release
 #   scripts/wheel.sh --profile dev        quicker to build; further arguments go to `maturin build`
@@ -13,6 +14,9 @@ profile=(--release)
 python3 -m venv "$folder/build"
 "$folder/build/bin/python" -m pip install --quiet --disable-pip-version-check 'maturin>=1.9,<2'
 "$folder/build/bin/maturin" build --quiet "${profile[@]}" --out "$folder/wheels"
+
+"$folder/build/bin/python" -m pip install --quiet --disable-pip-version-check mypy
+"$folder/build/bin/mypy" --strict --ignore-missing-imports python/nigh
 
 python3 -m venv "$folder/fresh"
 wheel=("$folder"/wheels/nigh-*.whl)

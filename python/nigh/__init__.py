@@ -104,19 +104,20 @@ def cluster(
 
     with tempfile.TemporaryDirectory(prefix="nigh-") as folder:
         scratch = Path(folder)
-        is_table = isinstance(data, pyarrow.Table)
-        if is_table:
+        table: Any = data if isinstance(data, pyarrow.Table) else None
+        if table is not None:
             # Only the columns that are read. Of one that is not there the program says so.
-            wanted = [name for name in (text, id, url) if name in data.column_names]
-            pyarrow.parquet.write_table(data.select(wanted), scratch / "table.parquet", compression="zstd", compression_level=1)
+            wanted = [name for name in (text, id, url) if name in table.column_names]
+            pyarrow.parquet.write_table(table.select(wanted), scratch / "table.parquet", compression="zstd", compression_level=1)
             inputs = [str(scratch / "table.parquet")]
         elif isinstance(data, (str, os.PathLike)):
             inputs = [os.fspath(data)]
         else:
-            inputs = [os.fspath(path) for path in data]
+            paths: Any = data
+            inputs = [os.fspath(path) for path in paths]
         job = scratch / "job.toml"
         # Rows of a table without a text are in the result, as nulls.
-        accepted = 1.0 if is_table else None
+        accepted = None if table is None else 1.0
         columns = {"text": text, "id": id, "url": url}
         job.write_text(_job(columns, {"similarity": similarity, "verify": verify}, keep, accepted), encoding="utf-8")
         root = scratch / "store" if store is None else Path(store)
@@ -126,7 +127,7 @@ def cluster(
         # The job of the week names the inputs relative to this folder, as they are given here.
         run("export", root, "--week", _WEEK, "--list", listed, "--what", "annotated", "--level", level)
         rows = pyarrow.parquet.read_table(listed)
-    return _every_row(rows, data.num_rows) if is_table else rows
+    return rows if table is None else _every_row(rows, table.num_rows)
 
 
 def _job(columns: dict[str, Any], method: dict[str, Any], keep: str, accepted: float | None) -> str:
@@ -152,8 +153,13 @@ def _every_row(rows: pyarrow.Table, count: int) -> pyarrow.Table:
     return every.add_column(0, "offset", pyarrow.array(range(count), pyarrow.int64()))
 
 
+def _is_table(folder: Path) -> bool:
+    """Whether a folder of a store has the files of one table, in folders of weeks or beside each other."""
+    return folder.is_dir() and any(folder.glob("week=*")) or any(folder.glob("nigh-*.parquet"))
+
+
 class Store:
-    """The tables of a store. They are attributes too: ``nigh.open("corpus").clusters`` is ``table("clusters")``."""
+    """The tables of a store. Those of weeks are attributes too: ``nigh.open("corpus").clusters`` is ``table("clusters")``."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
@@ -168,11 +174,19 @@ class Store:
 
     @property
     def tables(self) -> list[str]:
-        """The names of its tables."""
-        return sorted(folder.name for folder in self.path.iterdir() if folder.is_dir() and not folder.name.startswith("_"))
+        """The names of its tables: ``clusters``, and of a study with the name of it before, ``overlap/families``."""
+        names = []
+        for folder in self.path.iterdir():
+            if folder.name.startswith("_") or not folder.is_dir():
+                continue
+            if _is_table(folder):
+                names.append(folder.name)
+            else:
+                names += [f"{folder.name}/{inner.name}" for inner in folder.iterdir() if _is_table(inner)]
+        return sorted(names)
 
     def table(self, name: str, week: str | None = None) -> pyarrow.dataset.Dataset:
-        """A table of all weeks, with the column ``week``; or of one.
+        """A table of all weeks, with the column ``week``; or of one. A table of a study, which is made of several weeks, has no such column.
 
         Raises ``KeyError`` if the store has no such table or week.
         """
@@ -191,11 +205,13 @@ class Store:
     def summary(self, week: str | None = None) -> dict[str, Any]:
         """The summary of a week, by default of the last one, as ``nigh show --json`` prints it."""
         flags = [] if week is None else ["--week", week]
-        return json.loads(run("show", self.path, "--json", *flags))
+        summary: dict[str, Any] = json.loads(run("show", self.path, "--json", *flags))
+        return summary
 
     def export(self, out: str | os.PathLike[str], *flags: str) -> dict[str, Any]:
         """Writes the inputs again without duplicates: ``nigh export`` with further flags. Returns what was written."""
-        return json.loads(run("export", self.path, "--out", out, "--json", *flags))
+        written: dict[str, Any] = json.loads(run("export", self.path, "--out", out, "--json", *flags))
+        return written
 
     def __getattr__(self, name: str) -> pyarrow.dataset.Dataset:
         if name.startswith("_"):
@@ -206,7 +222,7 @@ class Store:
             raise AttributeError(str(error)) from None
 
     def __dir__(self) -> Sequence[str]:
-        return [*super().__dir__(), *(name.replace("-", "_") for name in self.tables)]
+        return [*super().__dir__(), *(name.replace("-", "_") for name in self.tables if "/" not in name)]
 
     def __repr__(self) -> str:
         return f"nigh.open({str(self.path)!r})"

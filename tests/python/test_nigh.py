@@ -27,6 +27,26 @@ class Module(unittest.TestCase):
         self.addCleanup(folder.cleanup)
         self.folder = Path(folder.name)
 
+    def test_tables_of_studies_have_the_name_of_the_study_before(self) -> None:
+        store = self.folder / "store"
+        nigh.run("run", "jobs/example.toml", "--quiet", "--store", store)
+        nigh.run("run", "jobs/overlap.toml", "--quiet", "--store", store)
+        opened = nigh.open(store)
+        self.assertIn("overlap/families", opened.tables)
+        self.assertNotIn("overlap", opened.tables)
+        families = opened.table("overlap/families")
+        self.assertEqual(families.schema, pq.read_schema(next((store / "overlap" / "families").glob("*.parquet"))))
+        for name in ("overlap", "overlap/", "overlap/families/x", "../store/clusters", "_nigh"):
+            with self.assertRaises(KeyError):
+                opened.table(name)
+        with self.assertRaises(AttributeError):
+            opened.overlap
+
+    def test_ids_of_different_texts_are_an_error(self) -> None:
+        table = pa.table({"key": [number % 6 for number in range(12)], "text": texts()[:12]})
+        with self.assertRaisesRegex(nigh.Failed, "same-id"):
+            nigh.cluster(table, id="key")
+
     def test_a_table_gives_a_row_for_each_of_its_rows(self) -> None:
         table = pa.table({"key": [f"k{number}" for number in range(13)], "body": texts(), "unread": range(13)})
         found = nigh.cluster(table, text="body", id="key", similarity=0.8, workers=1)
