@@ -7,6 +7,7 @@ use std::sync::{Arc, OnceLock};
 use serde_json::{Map, Value};
 
 use crate::launch::ProcessEvent;
+use crate::objects::hide_passwords;
 use crate::text::{printable_json, printable_lines};
 use crate::watch::Span;
 
@@ -154,6 +155,8 @@ impl Log {
     }
 
     fn message(&self, kind: &str, text: &str, epoch: u64, process: Option<usize>) {
+        // A client of a service may quote its endpoint.
+        let text = &*hide_passwords(text);
         let fields = || Map::from_iter([("message".to_owned(), text.into())]);
         self.write(kind, epoch, process, || text.to_owned(), fields);
     }

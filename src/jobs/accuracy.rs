@@ -173,7 +173,7 @@ pub(crate) fn accuracy(
     let found = Measured {
         links: link_rows(&samples, &similarities, enough),
         clusters: cluster_rows(&samples, &similarities, enough),
-        recall: Recall::new(&samples, &similarities, week.plan.method.shape(), enough),
+        recall: Recall::new(&samples, &similarities, week.plan.method.shape(), (enough, week.plan.method.features)),
     };
     let mut writer: Writer<AccuracyRow> = Writer::create(&week.unfinished.table(AccuracyRow::NAME, "all.parquet"))?;
     let recall_rows = found.recall.rows(&samples, enough);
@@ -242,6 +242,13 @@ impl Compared {
     fn is_enough(&self, enough: f64) -> bool {
         self.similarity as f32 >= enough as f32
     }
+
+    /// Whether the pair is certainly similar enough. There are more pairs below than above most limits, so of those that an estimate puts
+    /// above many are below, and rightly apart: an estimate counts from two standard errors above on.
+    fn is_surely_enough(&self, enough: f64, features: usize) -> bool {
+        let error = (enough * (1.0 - enough) / features.max(1) as f64).sqrt();
+        self.is_enough(if self.is_exact { enough } else { enough + 2.0 * error })
+    }
 }
 
 impl Similarities {
@@ -297,11 +304,13 @@ impl Measured {
         let share_of = |row: &AccuracyRow| SampledShare { share: row.share, low: row.share_low, high: row.share_high };
         let strata: Vec<(f64, SampledShare)> =
             self.links.iter().map(|row| (row.population as f64, share_of(row))).collect();
-        let pair = |share: SampledShare, sampled: i64| {
+        let pair = |share: SampledShare, sampled: i64, exact: i64| {
             let SampledShare { share, low, high } = share;
-            SharePair { share, low, high, sampled: sampled as u64 }
+            SharePair { share, low, high, sampled: sampled as u64, estimated: (sampled - exact) as u64 }
         };
         let sampled_links = self.links.iter().map(|row| row.sampled).sum();
+        let exact_links = self.links.iter().map(|row| row.exact).sum();
+        let exact_pairs = self.recall.pairs.iter().filter(|pair| pair.compared.is_exact).count() as i64;
         let cluster = |row: &AccuracyRow| LoosestCluster {
             root: row.cluster.unwrap_or_default(),
             name: String::new(),
@@ -314,9 +323,9 @@ impl Measured {
         let largest = samples.clusters.first().map_or(0, |cluster| cluster.pages);
         AccuracySummary {
             similarity: enough,
-            links: SampledShare::of_strata(&strata).map(|share| pair(share, sampled_links)),
+            links: SampledShare::of_strata(&strata).map(|share| pair(share, sampled_links, exact_links)),
             recall: share_together(&self.recall.pairs.iter().collect::<Vec<_>>())
-                .map(|share| pair(share, self.recall.pairs.len() as i64)),
+                .map(|share| pair(share, self.recall.pairs.len() as i64, exact_pairs)),
             expected: self.recall.expected(),
             loosest: loosest.map(cluster),
             loose: self.clusters.iter().map(cluster).filter(AccuracySummary::is_loose).collect(),
@@ -421,13 +430,13 @@ struct Recall {
 }
 
 impl Recall {
-    fn new(samples: &Samples, similarities: &Similarities, shape: Shape, enough: f64) -> Recall {
+    fn new(samples: &Samples, similarities: &Similarities, shape: Shape, (enough, features): (f64, usize)) -> Recall {
         let mut pairs = Vec::new();
         for (number, (probe, (population, near))) in samples.probes.iter().zip(&samples.near).enumerate() {
             let weight = samples.stands_for[number] * *population as f64 / near.len().max(1) as f64;
             for near in near {
                 let Some(compared) = similarities.of(probe.doc, near.doc) else { continue };
-                if compared.is_enough(enough) {
+                if compared.is_surely_enough(enough, features) {
                     let (is_together, chance) = (near.root == probe.root, shape.chance(compared.similarity));
                     pairs.push(RecallPair { probe: number, weight, compared, is_together, chance });
                 }

@@ -41,6 +41,9 @@ pub struct SharePair {
     pub high: f64,
     /// The pairs that were compared.
     pub sampled: u64,
+    /// Those of them of which only features were compared.
+    #[serde(default)]
+    pub estimated: u64,
 }
 
 /// A cluster whose members are not very similar.

@@ -231,19 +231,47 @@ fn loose_clusters_are_an_alarm_that_verification_ends() {
 }
 
 #[test]
-fn pages_that_cannot_be_read_at_their_places_are_compared_by_features() {
+fn pages_are_read_again_from_every_format_that_allows_it() {
     use std::io::Write as _;
+    use std::sync::Arc;
+
+    use arrow_array::{ArrayRef, RecordBatch, StringArray};
+
     let folder = tempfile::tempdir().unwrap();
-    let (plain, packed) = (folder.path().join("crawl.jsonl"), folder.path().join("crawl.jsonl.gz"));
-    write(&plain, &pages(500, 3000));
+    let [plain, packed, rows_of] =
+        ["crawl.jsonl", "crawl.jsonl.gz", "crawl.parquet"].map(|name| folder.path().join(name));
+    let all = pages(500, 3000);
+    write(&plain, &all);
+    let text = std::fs::read_to_string(&plain).unwrap();
     let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
-    gzip.write_all(&std::fs::read(&plain).unwrap()).unwrap();
+    gzip.write_all(text.as_bytes()).unwrap();
     std::fs::write(&packed, gzip.finish().unwrap()).unwrap();
+    let lines: Vec<serde_json::Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let column =
+        |name: &str| Arc::new(StringArray::from_iter(lines.iter().map(|line| line[name].as_str()))) as ArrayRef;
+    let batch = RecordBatch::try_from_iter([("url", column("url")), ("text", column("text"))]).unwrap();
+    let properties =
+        parquet::file::properties::WriterProperties::builder().set_max_row_group_row_count(Some(130)).build();
+    let file = std::fs::File::create(&rows_of).unwrap();
+    let mut writer = parquet::arrow::ArrowWriter::try_new(file, batch.schema(), Some(properties)).unwrap();
+    writer.write(&batch).unwrap();
+    writer.close().unwrap();
     let job = job(folder.path(), "[cluster]\nweek = \"2024-01-08\"\n[cluster.method]\nshards = 4\n");
-    let made = Made::with_job(&job, &["--input", packed.to_str().unwrap()]);
-    let rows = rows(&made.week());
-    assert!(
-        !rows.is_empty() && rows.iter().all(|(_, _, [_, sampled, exact, _])| *sampled > 0 && *exact == 0),
-        "{rows:?}"
-    );
+    let exact = |input: &Path| rows(&Made::with_job(&job, &["--input", input.to_str().unwrap()]).week());
+    let wanted = exact(&plain);
+    assert!(wanted.iter().all(|(_, _, [_, sampled, exact, _])| *sampled > 0 && exact == sampled), "{wanted:?}");
+    // Small inputs are read from their beginning.
+    assert_eq!(exact(&packed), wanted);
+    assert_eq!(exact(&rows_of), wanted);
+    // Without their files, pages are compared by their features, and the line says so.
+    let made = Made::with_job(&job, &["--input", plain.to_str().unwrap()]);
+    let store = made.store();
+    std::fs::remove_file(&plain).unwrap();
+    let verified =
+        crate::program::run_well(&["delete", "--store", store.to_str().unwrap(), "--url", all.keys().next().unwrap()]);
+    assert!(!verified.stdout.is_empty());
+    let estimated = rows(&made.week());
+    assert!(estimated.iter().all(|(_, _, [_, sampled, exact, _])| *sampled > 0 && *exact == 0), "{estimated:?}");
+    let shown = crate::program::run_well(&["show", store.to_str().unwrap()]).stdout;
+    assert!(shown.contains("by estimates of their features"), "{shown}");
 }

@@ -7,8 +7,8 @@
 //!     if it is not there either: the file has changed
 //! ```
 //!
-//! Some files cannot be read at an offset: those that are compressed as a whole, Parquet files, and objects. These are read from their
-//! beginning. If the shingles of the file were kept, they are read instead; pages that are not among them are looked for in the file.
+//! Some files cannot be read at an offset: those that are compressed as a whole, tables, and objects. These are read from their
+//! beginning; rows of Parquet that are not wanted are passed over. If the shingles of the file were kept, they are read instead; pages that are not among them are looked for in the file.
 
 use std::ops::Range;
 use std::path::PathBuf;
@@ -20,10 +20,12 @@ use super::candidate_sets::{CandidateSet, CandidateSource, Step};
 use crate::config::Reading;
 use crate::features::{Fingerprinter, distinct};
 use crate::operators::ingest::{PageKey, ShingleReader, page_shingles};
-use crate::readers::{self, Input, Item, Page, Reader};
+use crate::readers::{self, Format, Input, Item, Location, Page, Reader};
 use crate::records::{DocId, DocumentKey, checksum};
 use crate::structures::WordSet;
 
+/// Inputs that have no more bytes together are read from their beginning even for a sample.
+const SMALL: u64 = 64 << 20;
 /// Up to so many bytes to the next wanted page are read rather than left out: to begin at another place costs as much.
 const GAP: u64 = 128 << 10;
 
@@ -59,7 +61,7 @@ pub enum IfMissing {
         /// What the user can do instead of putting the file back: the end of the message.
         otherwise: &'static str,
     },
-    /// They are left out; and so are those of files that can be read from their beginning only: for samples, which must be cheap.
+    /// They are left out; and so are those of large files that can be read from their beginning only: for samples, which must be cheap.
     LeaveOut,
 }
 
@@ -144,7 +146,14 @@ impl FilesAgain {
     /// Begins to read the crawl file from its beginning.
     fn whole(&self, file: u64) -> Result<Way> {
         let input = &self.inputs[file as usize];
-        ensure!(self.if_missing != IfMissing::LeaveOut, "{} is not read from its beginning for a sample", input.name);
+        // Rows of Parquet are passed over.
+        let is_cheap = input.format == Format::Parquet && matches!(input.place, Location::File(_))
+            || self.inputs.iter().map(|input| input.bytes).sum::<u64>() <= SMALL;
+        ensure!(
+            is_cheap || self.if_missing != IfMissing::LeaveOut,
+            "{} is not read from its beginning for a sample",
+            input.name
+        );
         Ok(Way::Whole(readers::open(input, &self.reading)?))
     }
 
@@ -205,7 +214,9 @@ impl FilesAgain {
             open.way = self.begin_at(file, target)?;
         }
         let (Way::AtOffsets(reader, _) | Way::Whole(reader)) = &mut open.way else { return Ok(Step::Passed) };
-        let item = reader.next().with_context(|| format!("cannot read {name}"))?;
+        let failed = || format!("cannot read {name}");
+        reader.skip_to(target).with_context(failed)?;
+        let item = reader.next().with_context(failed)?;
         let offset = match &item {
             None => None,
             Some(Item::Page(page)) => Some(page.offset),

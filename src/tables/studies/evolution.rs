@@ -89,7 +89,7 @@ impl Table for HostChangeRow {
 pub struct AmountRow {
     /// The change amount: the number of equal features, 0 to 84 for the study's 84; one more (85) if the bytes are equal.
     pub amount: i32,
-    /// The class of the URL's cluster at the first download.
+    /// The class of the URL's cluster at its first download in the weeks of the job.
     pub class: &'static str,
     /// Pairs of downloads with this amount and class.
     pub pairs: i64,
@@ -112,7 +112,11 @@ impl Table for AmountRow {
                 "equal features of two successive downloads; one more than all, 85 by default, if the bytes are equal",
                 ints(rows.iter().map(|r| r.amount)),
             ),
-            required("class", "size class at the first of the two downloads", texts(rows.iter().map(|r| r.class))),
+            required(
+                "class",
+                "size class of the URL's cluster at its first download in the weeks of the job",
+                texts(rows.iter().map(|r| r.class)),
+            ),
             required("pairs", "pairs of successive downloads", longs(rows.iter().map(|r| r.pairs))),
             nullable(
                 "share",
@@ -131,7 +135,7 @@ impl Table for AmountRow {
 /// `change-classes`: how much pages change, by size class (Fig. 10): one row for every class and change.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ChangeClassRow {
-    /// The class of the URL's cluster at the first download.
+    /// The class of the URL's cluster at its first download in the weeks of the job.
     pub class: &'static str,
     /// The kind of change: `complete`, `large`, `medium`, `small`, `no-text-change` or `no-change`; see
     /// [`Change`](crate::stats::Change) for the amounts of each.
@@ -148,7 +152,11 @@ impl Table for ChangeClassRow {
 
     fn columns(rows: &[Self]) -> Vec<Column> {
         vec![
-            required("class", "size class at the first of the two downloads", texts(rows.iter().map(|r| r.class))),
+            required(
+                "class",
+                "size class of the URL's cluster at its first download in the weeks of the job",
+                texts(rows.iter().map(|r| r.class)),
+            ),
             required(
                 "change",
                 "`complete`, `large`, `medium`, `small`, `no-text-change` or `no-change`",

@@ -29,7 +29,7 @@ pub use client::{Store, explained, store, wait};
 pub use digest::{Digest, Digester};
 #[cfg(feature = "cloud")]
 pub use read::{RANGE, read};
-pub use secrets::{refuse_secrets, without_secrets};
+pub use secrets::{hide_passwords, refuse_secrets, without_secrets};
 
 /// The timeout of one request for a small object, such as a lock or a manifest.
 pub const PATIENCE: Duration = Duration::from_secs(30);

@@ -112,9 +112,52 @@ pub fn without_secrets(url: &str) -> Cow<'_, str> {
     Cow::Owned(format!("{}://{user}{}{query}", parts.scheme, parts.rest))
 }
 
+/// A text in which URLs have no user and no password, such as the message of a client that quotes the endpoint of a service.
+///
+/// ```
+/// use nigh_readers::objects::hide_passwords;
+///
+/// let message = "error sending request for url (http://key:s3cret@127.0.0.1:9000/bucket?list-type=2): refused";
+/// assert_eq!(hide_passwords(message), "error sending request for url (http://***@127.0.0.1:9000/bucket?list-type=2): refused");
+/// ```
+pub fn hide_passwords(text: &str) -> Cow<'_, str> {
+    let mut hidden = String::new();
+    let mut rest = text;
+    while let Some(scheme) = rest.find("://") {
+        let (before, after) = rest.split_at(scheme + 3);
+        let is_end =
+            |c: char| c.is_whitespace() || matches!(c, '/' | '?' | '#' | '"' | '\'' | '`' | '(' | ')' | '<' | '>');
+        let host = after.find(is_end).unwrap_or(after.len());
+        let user = after[..host].rfind('@').filter(|at| after[..*at].contains(':'));
+        hidden.push_str(before);
+        rest = match user {
+            Some(at) => {
+                hidden.push_str("***");
+                &after[at..]
+            }
+            None => after,
+        };
+    }
+    hidden.push_str(rest);
+    if hidden == text { Cow::Borrowed(text) } else { Cow::Owned(hidden) }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn passwords_are_hidden_wherever_they_are_in_a_text() {
+        for (text, wanted) in [
+            ("no URL: a@b", "no URL: a@b"),
+            ("http://host:80/a@b:c x", "http://host:80/a@b:c x"),
+            ("az://container@account/x", "az://container@account/x"),
+            ("http://u:p@h", "http://***@h"),
+            ("(s3://k:p@w@h/x) and `https://u:@h?q`: http://", "(s3://***@h/x) and `https://***@h?q`: http://"),
+        ] {
+            assert_eq!(hide_passwords(text), wanted);
+        }
+    }
 
     #[test]
     fn passwords_and_signatures_are_refused_and_not_shown() {

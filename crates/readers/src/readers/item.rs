@@ -248,6 +248,14 @@ pub trait Reader: Send {
         CountedIn::Decoded
     }
 
+    /// Passes over the items before a place, if the format can do that without decoding them. Nothing happens if that place was read.
+    ///
+    /// # Errors
+    /// As [`next`](Reader::next).
+    fn skip_to(&mut self, _place: u64) -> anyhow::Result<()> {
+        Ok(())
+    }
+
     /// Returns what the head of the last item's record says, if it is a WARC record.
     fn record_names(&self) -> Option<RecordNames> {
         None

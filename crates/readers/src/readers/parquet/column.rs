@@ -135,6 +135,23 @@ impl Column {
         }
     }
 
+    /// Passes over rows without decoding their pages: those of pages that have other rows are decoded.
+    ///
+    /// # Errors
+    /// If the column is damaged or has fewer rows. It panics on some damaged files.
+    pub fn skip(&mut self, rows: usize) -> Result<()> {
+        match &mut self.values {
+            Values::Bytes(values) => values.skip(rows),
+            Values::FixedBytes(values) => values.skip(rows),
+            Values::Int32(values) => values.skip(rows),
+            Values::Int64(values) => values.skip(rows),
+            Values::Int96(values) => values.skip(rows),
+            Values::Float(values) => values.skip(rows),
+            Values::Double(values) => values.skip(rows),
+            Values::Other => Ok(()),
+        }
+    }
+
     /// Whether the schema says that the values are text in UTF-8.
     pub fn is_text(&self) -> bool {
         self.is_text
@@ -235,6 +252,14 @@ fn uuid(bytes: &[u8]) -> RowId<'_> {
 impl<T: DataType> ValueReader<T> {
     fn new(reader: ColumnReaderImpl<T>) -> Self {
         ValueReader { reader, value: Vec::new() }
+    }
+
+    fn skip(&mut self, rows: usize) -> Result<()> {
+        self.value.clear();
+        match self.reader.skip_records(rows)? == rows {
+            true => Ok(()),
+            false => Err(ParquetError::EOF("the column ends before the row group".to_owned())),
+        }
     }
 
     fn advance(&mut self, levels: &mut Vec<i16>) -> Result<()> {

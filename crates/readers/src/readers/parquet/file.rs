@@ -4,6 +4,7 @@ use std::fs::File;
 use std::io;
 use std::io::{BufRead as _, BufReader, Read};
 use std::os::unix::fs::FileExt as _;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use ::parquet::column::page::{Page, PageMetadata, PageReader};
@@ -102,13 +103,18 @@ impl Read for FileFrom {
 }
 
 /// The pages of one column in a row group.
-pub struct ColumnPages(SerializedPageReader<PagedFile>);
+pub struct ColumnPages {
+    pages: SerializedPageReader<PagedFile>,
+    file: Arc<PagedFile>,
+}
 
 /// A file in which each read begins with the head of a page.
 struct PagedFile {
     file: Arc<ChunkedFile>,
     /// The longest page that is decoded, in bytes as uncompressed.
     longest: u64,
+    /// Whether the next read begins after the head of a page, which was looked at before.
+    is_after_head: AtomicBool,
 }
 
 /// The error of a page that is longer.
@@ -120,8 +126,9 @@ impl ColumnPages {
     /// # Errors
     /// If the compression is not known. It panics on some damaged files.
     pub fn new(file: &Arc<ChunkedFile>, column: &ColumnChunkMetaData, rows: u64, longest: u64) -> Result<Self> {
-        let (rows, file) = (usize::try_from(rows)?, PagedFile { file: file.clone(), longest });
-        SerializedPageReader::new(Arc::new(file), column, rows, None).map(ColumnPages)
+        let file = Arc::new(PagedFile { file: file.clone(), longest, is_after_head: AtomicBool::new(false) });
+        let pages = SerializedPageReader::new(file.clone(), column, usize::try_from(rows)?, None)?;
+        Ok(ColumnPages { pages, file })
     }
 }
 
@@ -135,7 +142,8 @@ impl Iterator for ColumnPages {
 
 impl PageReader for ColumnPages {
     fn get_next_page(&mut self) -> Result<Option<Page>> {
-        let page = self.0.get_next_page()?;
+        let page = self.pages.get_next_page()?;
+        self.file.is_after_head.store(false, Ordering::Relaxed);
         if let Some(Page::DictionaryPage { buf, num_values, .. }) = &page
             && *num_values as usize > buf.len()
         {
@@ -146,11 +154,14 @@ impl PageReader for ColumnPages {
     }
 
     fn peek_next_page(&mut self) -> Result<Option<PageMetadata>> {
-        self.0.peek_next_page()
+        let page = self.pages.peek_next_page()?;
+        self.file.is_after_head.store(page.is_some(), Ordering::Relaxed);
+        Ok(page)
     }
 
     fn skip_next_page(&mut self) -> Result<()> {
-        self.0.skip_next_page()
+        self.file.is_after_head.store(false, Ordering::Relaxed);
+        self.pages.skip_next_page()
     }
 }
 
@@ -165,6 +176,10 @@ impl ChunkReader for PagedFile {
 
     fn get_read(&self, start: u64) -> Result<Self::T> {
         let mut read = self.file.get_read(start)?;
+        // What the head claims was checked when it was looked at.
+        if self.is_after_head.load(Ordering::Relaxed) {
+            return Ok(read);
+        }
         let head = read.fill_buf().map_err(|error| self.file.failed(error))?;
         match uncompressed_size(head) {
             Some(size) if size <= self.longest => Ok(read),

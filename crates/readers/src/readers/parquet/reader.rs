@@ -258,6 +258,39 @@ impl Reader for ParquetReader {
         }
     }
 
+    fn skip_to(&mut self, place: u64) -> anyhow::Result<()> {
+        // Rows of a damaged group are rejects, each.
+        if place <= self.row || self.damage.as_ref().is_some_and(|damage| damage.rows > 0) {
+            return Ok(());
+        }
+        if place >= self.next_group_row {
+            self.group = None;
+            while self.next_group < self.end {
+                let rows = self.metadata.row_group(self.next_group).num_rows().max(0) as u64;
+                if place < self.next_group_row.saturating_add(rows) {
+                    break;
+                }
+                self.next_group += 1;
+                self.next_group_row = self.next_group_row.saturating_add(rows);
+            }
+            self.row = self.next_group_row;
+            if !self.open_group()? {
+                return Ok(());
+            }
+        }
+        let Some(mut group) = self.group.take() else { return Ok(()) };
+        let rows = place.min(self.next_group_row).saturating_sub(self.row);
+        let skipped = contained(|| {
+            group.all_mut().try_for_each(|column| column.skip(rows as usize))?;
+            Ok(group)
+        });
+        self.group = self.unless_damaged(skipped)?;
+        if self.group.is_some() {
+            self.row += rows;
+        }
+        Ok(())
+    }
+
     fn position(&self) -> u64 {
         let rows = self.metadata.file_metadata().num_rows().max(1) as u64;
         let until = |row: u64| cut(self.bytes, row.min(rows), rows);
@@ -543,6 +576,28 @@ mod tests {
         assert!(
             matches!(&read(file, &reading)[..], [Item::Reject(reject)] if reject.reason == "parquet: an encrypted file")
         );
+    }
+
+    #[test]
+    fn rows_that_are_passed_over_leave_the_others_as_they_are() {
+        let urls: Vec<String> = (0..5000).map(|row| format!("http://a/{}", row * 7919 % 997)).collect();
+        let bodies: Vec<Option<String>> =
+            (0..5000).map(|row| (row % 7 > 0).then(|| format!("{row} ").repeat(row % 50))).collect();
+        let columns: Vec<(&str, ArrayRef)> =
+            vec![("url", Arc::new(StringArray::from(urls))), ("text", Arc::new(StringArray::from(bodies)))];
+        let file = written(columns, 700);
+        let all = read(file.try_clone().unwrap(), &Reading::default());
+        for step in [1, 3, 11, 698, 701, 2500] {
+            let mut reader = open(file.try_clone().unwrap(), "test.parquet", &Reading::default()).unwrap();
+            for place in (0..5000).step_by(step) {
+                reader.skip_to(place as u64).unwrap();
+                assert_eq!(reader.next().unwrap().as_ref(), Some(&all[place]), "{step}");
+                // A place that was read changes nothing.
+                reader.skip_to(place as u64 / 2).unwrap();
+            }
+            reader.skip_to(1 << 40).unwrap();
+            assert_eq!(reader.next().unwrap(), None);
+        }
     }
 
     #[test]
