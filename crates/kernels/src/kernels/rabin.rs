@@ -8,22 +8,54 @@
 //! one for megashingles. Seed and rule are part of the format of a store. A test proves with independent code that each
 //! polynomial is irreducible and primitive.
 
-use super::product;
-
 /// The prime factors of 2^64 - 1, the order of the multiplicative group of GF(2^64).
 const ORDER_FACTORS: [u64; 7] = [3, 5, 17, 257, 641, 65_537, 6_700_417];
 
-/// `t^exponent` modulo `t^64 + p`.
-fn power_of_t(p: u64, mut exponent: u64) -> u64 {
-    let (mut result, mut base) = (1, 2); // 2 is the polynomial t
-    while exponent > 0 {
-        if exponent & 1 == 1 {
-            result = product(p, result, base);
+/// Squares modulo one polynomial: every process of a run finds its polynomials before it does anything else.
+struct Squares {
+    p: u64,
+    /// A byte, as a polynomial, times `t^64`.
+    table: [u64; 256],
+}
+
+impl Squares {
+    fn new(p: u64) -> Squares {
+        let mut squares = Squares { p, table: [0; 256] };
+        let mut power = p;
+        for bit in 0..8 {
+            for byte in 1 << bit..2 << bit {
+                squares.table[byte] = squares.table[byte ^ 1 << bit] ^ power;
+            }
+            power = squares.times_t(power);
         }
-        base = product(p, base, base);
-        exponent >>= 1;
+        squares
     }
-    result
+
+    fn times_t(&self, a: u64) -> u64 {
+        a << 1 ^ if a >> 63 == 1 { self.p } else { 0 }
+    }
+
+    fn square(&self, a: u64) -> u64 {
+        // The square of a sum is the sum of the squares: each coefficient goes to twice its place.
+        let spread = |half: u64| {
+            let half = (half | half << 16) & 0x0000_FFFF_0000_FFFF;
+            let half = (half | half << 8) & 0x00FF_00FF_00FF_00FF;
+            let half = (half | half << 4) & 0x0F0F_0F0F_0F0F_0F0F;
+            let half = (half | half << 2) & 0x3333_3333_3333_3333;
+            (half | half << 1) & 0x5555_5555_5555_5555
+        };
+        let low = spread(a & 0xFFFF_FFFF).to_be_bytes();
+        low.iter()
+            .fold(spread(a >> 32), |rest, byte| (rest << 8 | u64::from(*byte)) ^ self.table[(rest >> 56) as usize])
+    }
+
+    /// `t^exponent`.
+    fn power_of_t(&self, exponent: u64) -> u64 {
+        (0..64).rev().fold(1, |power, bit| {
+            let square = self.square(power);
+            if exponent >> bit & 1 == 1 { self.times_t(square) } else { square }
+        })
+    }
 }
 
 /// The greatest common divisor of two polynomials of degree below 128.
@@ -49,14 +81,18 @@ pub fn irreducible(p: u64) -> bool {
     if p & 1 == 0 || p.count_ones() % 2 == 1 {
         return false;
     }
-    let frobenius = |x: u64, times: u32| (0..times).fold(x, |x, _| product(p, x, x));
-    let half = frobenius(2, 32);
+    let squares = Squares::new(p);
+    let frobenius = |x: u64, times: u32| (0..times).fold(x, |x, _| squares.square(x));
+    let half = frobenius(2, 32); // 2 is the polynomial t
     frobenius(half, 32) == 2 && greatest_common_divisor(1 << 64 | p as u128, (half ^ 2) as u128) == 1
 }
 
 /// Whether `t^64 + p` is primitive: it is irreducible, and the powers of `t` are all elements of GF(2^64) except zero.
 pub fn primitive(p: u64) -> bool {
-    irreducible(p) && ORDER_FACTORS.iter().all(|factor| power_of_t(p, u64::MAX / factor) != 1)
+    irreducible(p) && {
+        let squares = Squares::new(p);
+        ORDER_FACTORS.iter().all(|factor| squares.power_of_t(u64::MAX / factor) != 1)
+    }
 }
 
 /// The polynomials of a method.
@@ -110,6 +146,19 @@ mod tests {
     fn all() -> Vec<u64> {
         let all = polynomials(SEED, 84);
         [all.features.clone(), vec![all.shingles, all.supershingles, all.megashingles]].concat()
+    }
+
+    #[test]
+    fn squares_are_products() {
+        let mut a = SEED;
+        for p in [0b11011, 1, u64::MAX, 0x8000_0000_0000_0001].into_iter().chain(all()) {
+            let squares = Squares::new(p);
+            for _ in 0..50 {
+                a = crate::records::mix(a);
+                assert_eq!(squares.square(a), crate::kernels::product(p, a, a), "{p:x} {a:x}");
+            }
+            assert_eq!(squares.power_of_t(64), p);
+        }
     }
 
     /// Whether `t^exponent` is 1 modulo `t^64 + p`. It multiplies by shifts from the other end: a second implementation,
