@@ -18,7 +18,7 @@ use crate::readers::{Format, Input};
 /// Memory: the verdicts of one file for each thread, and of one more.
 ///
 /// # Errors
-/// As [`Writing::write`]; the files that are whole then stay.
+/// If an input cannot be read, has changed, or has a format that is not written; or a file cannot be written. Files that are whole stay.
 pub fn write_dataset(
     inputs: &[Input],
     verdicts: Verdicts,
