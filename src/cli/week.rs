@@ -483,7 +483,8 @@ impl WeekRequest {
                 let by_job = if is_same { None } else { changed_fields(store, existing, &plan).ok() };
                 if let Some((of_tables, _)) = by_job.filter(|(of_tables, _)| !of_tables.is_empty()) {
                     bail!(
-                        "week {week} is in {root} already, by another job. The job has now {}: --replace computes the week again",
+                        "week {week} is in {root} already, by another job, or with pages deleted or clusters verified since. The job has now {}: \
+                         --replace computes the week again, as if nothing had been deleted",
                         listed(&of_tables)
                     );
                 }

@@ -14,8 +14,9 @@ use crate::readers::RecordNames;
 const WAITING_BYTES: usize = 64 << 20;
 
 /// The records of one file.
-#[derive(Default)]
 pub(super) struct Attached {
+    /// Whether those that belong to no capture are written.
+    others: bool,
     /// The last capture, and whether it is written.
     capture: Option<(RecordNames, bool)>,
     /// Records after it that do not belong to it, and their bytes.
@@ -24,8 +25,17 @@ pub(super) struct Attached {
 }
 
 impl Attached {
+    /// Before the first record.
+    pub(super) fn new(others: bool) -> Attached {
+        Attached { others, capture: None, waiting: VecDeque::new(), bytes: 0 }
+    }
+
     /// Whether a record is written because it and the capture before it name each other; `None` if it has to wait for the next one.
     pub(super) fn is_written(&self, record: &RecordNames) -> Option<bool> {
+        // Records stay in their order.
+        if !self.waiting.is_empty() {
+            return None;
+        }
         self.capture.as_ref().filter(|(capture, _)| name_each_other(record, capture)).map(|(_, is_written)| *is_written)
     }
 
@@ -49,12 +59,12 @@ impl Attached {
     ) -> Vec<Vec<u8>> {
         let mut written = Vec::new();
         for (record, bytes) in self.waiting.drain(..) {
-            let beside = || [&self.capture, &capture].into_iter().flatten();
-            let is_written = match &capture {
-                Some((next, is_written)) if name_each_other(&record, next) => *is_written,
-                _ => {
-                    let mut of_url = beside().filter(|(capture, _)| has_url_of(&record, capture)).peekable();
-                    of_url.peek().is_some() && of_url.all(|(_, is_written)| *is_written)
+            let beside = || [&capture, &self.capture].into_iter().flatten();
+            let is_written = match beside().find(|(capture, _)| name_each_other(&record, capture)) {
+                Some((_, is_written)) => *is_written,
+                None => {
+                    let of_url = beside().filter(|(capture, _)| has_url_of(&record, capture));
+                    of_url.map(|(_, is_written)| *is_written).reduce(|a, b| a && b).unwrap_or(self.others)
                 }
             };
             if is_written {

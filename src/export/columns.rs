@@ -17,6 +17,8 @@ use serde_json::value::RawValue;
 use super::lines::Lines;
 use crate::readers::{Format, Input};
 
+/// The most lists and objects within each other.
+const DEEPEST: usize = 100;
 /// The digits of a decimal.
 const DIGITS: i64 = 38;
 
@@ -43,7 +45,7 @@ impl JsonColumns {
                 if !line.trim_start().starts_with('{') || serde_json::from_str::<&RawValue>(line).is_err() {
                     continue;
                 }
-                if let Err(Mixed { path, before, now }) = all.add(line) {
+                if let Err(Mixed { path, before, now }) = all.add(line, 0) {
                     bail!(
                         "{}, line {number}: the field `{}` has {now}, and {before} before: Parquet has one type for a column. Give --format \
                          same, or write these values in one way",
@@ -77,8 +79,19 @@ enum Shape {
 /// The fields of objects, in the order in which they came.
 #[derive(Debug, Default)]
 struct FieldShapes {
-    shapes: Vec<(String, Shape)>,
+    shapes: Vec<FieldShape>,
     numbers: HashMap<String, usize>,
+    /// The number of the last object.
+    object: u64,
+}
+
+/// A field of objects.
+#[derive(Debug)]
+struct FieldShape {
+    name: String,
+    shape: Shape,
+    /// The last object that has it, and its place there.
+    last: (u64, usize),
 }
 
 /// A field has values of kinds that no column holds together.
@@ -90,9 +103,12 @@ struct Mixed {
 }
 
 impl Shape {
-    /// Adds a value, which is valid JSON.
-    fn add(&mut self, value: &str) -> Result<(), Mixed> {
+    /// Adds a value, which is valid JSON, within so many lists and objects.
+    fn add(&mut self, value: &str, depth: usize) -> Result<(), Mixed> {
         let value = value.trim_ascii();
+        if depth > DEEPEST {
+            return Err(Mixed { path: Vec::new(), before: "what is around it", now: "more than 100 levels" });
+        }
         let found = match value.as_bytes().first() {
             None | Some(b'n') => return Ok(()),
             Some(b'"') => Shape::Text,
@@ -100,12 +116,12 @@ impl Shape {
             Some(b'[') => {
                 self.become_kind(Shape::List(Box::default()))?;
                 let Shape::List(items) = self else { return Ok(()) };
-                return each_item(value, &mut |item| items.add(item));
+                return each_item(value, &mut |item| items.add(item, depth + 1));
             }
             Some(b'{') => {
                 self.become_kind(Shape::Object(FieldShapes::default()))?;
                 let Shape::Object(fields) = self else { return Ok(()) };
-                return fields.add(value);
+                return fields.add(value, depth + 1);
             }
             Some(_) => {
                 let number = NumberShape::of(value);
@@ -161,23 +177,28 @@ impl Shape {
 
 impl FieldShapes {
     /// Adds an object, which is valid JSON. Of a name that it has twice the last value counts.
-    fn add(&mut self, object: &str) -> Result<(), Mixed> {
+    fn add(&mut self, object: &str, depth: usize) -> Result<(), Mixed> {
         let mut values: Vec<(usize, &RawValue)> = Vec::new();
+        self.object += 1;
         each_field(object, &mut |name, value| {
             let place = values.len();
             let number = match self.shapes.get(place) {
                 // Most objects have their fields in the same order.
-                Some((expected, _)) if *expected == name => place,
+                Some(expected) if expected.name == name => place,
                 _ => self.number(name),
             };
-            match values.iter_mut().find(|(before, _)| *before == number) {
-                Some(twice) => twice.1 = value,
-                None => values.push((number, value)),
+            let last = &mut self.shapes[number].last;
+            match last.0 == self.object {
+                true => values[last.1].1 = value,
+                false => {
+                    *last = (self.object, place);
+                    values.push((number, value));
+                }
             }
         });
         for (number, value) in values {
-            let (name, shape) = &mut self.shapes[number];
-            shape.add(value.get()).map_err(|mut mixed| {
+            let FieldShape { name, shape, .. } = &mut self.shapes[number];
+            shape.add(value.get(), depth).map_err(|mut mixed| {
                 mixed.path.insert(0, name.clone());
                 mixed
             })?;
@@ -189,13 +210,14 @@ impl FieldShapes {
         if let Some(number) = self.numbers.get(&*name) {
             return *number;
         }
-        self.numbers.insert(name.clone().into_owned(), self.shapes.len());
-        self.shapes.push((name.into_owned(), Shape::Null));
+        let name = name.into_owned();
+        self.numbers.insert(name.clone(), self.shapes.len());
+        self.shapes.push(FieldShape { name, shape: Shape::Null, last: (0, 0) });
         self.shapes.len() - 1
     }
 
     fn fields(&self) -> Fields {
-        let field = |(name, shape): &(String, Shape)| Some(Field::new(name, shape.kind()?, true));
+        let field = |FieldShape { name, shape, .. }: &FieldShape| Some(Field::new(name, shape.kind()?, true));
         self.shapes.iter().filter_map(field).collect()
     }
 }
@@ -339,7 +361,7 @@ mod tests {
     fn kind(values: &[&str]) -> String {
         let mut shape = Shape::Null;
         for value in values {
-            if let Err(Mixed { before, now, .. }) = shape.add(value) {
+            if let Err(Mixed { before, now, .. }) = shape.add(value, 0) {
                 return format!("{now} after {before}");
             }
         }
@@ -375,6 +397,15 @@ mod tests {
     }
 
     #[test]
+    fn nothing_is_too_deep_or_too_wide() {
+        let deep = "[".repeat(100_000) + &"]".repeat(100_000);
+        assert_eq!(kind(&[&deep]), "more than 100 levels after what is around it");
+        let wide: Vec<String> = (0..50_000).map(|field| format!("\"f{field}\":{field}")).collect();
+        let wide = format!("{{{}}}", wide.join(","));
+        assert!(kind(&[&wide, &wide]).starts_with("Struct"));
+    }
+
+    #[test]
     fn lists_and_objects_have_the_types_of_all_their_values() {
         for values in [&["[null,[1]]", "[[3]]"][..], &["[[1],null]", "[[3]]"], &["null", "[[null],[],[2]]"]] {
             let list = |kind| DataType::List(Arc::new(Field::new("item", kind, true)));
@@ -382,7 +413,7 @@ mod tests {
         }
         let mut shape = Shape::Null;
         for value in [r#"{"b":1,"a":null}"#, r#"{"a":[{"c":true}],"a":{"c":"x","b":null}}"#, r#"{"a":{"d":0.5}}"#] {
-            assert!(shape.add(value).is_ok());
+            assert!(shape.add(value, 0).is_ok());
         }
         let fields = |fields: Vec<(&str, DataType)>| {
             DataType::Struct(fields.into_iter().map(|(name, kind)| Field::new(name, kind, true)).collect())

@@ -4,13 +4,13 @@ use std::path::Path;
 use std::sync::mpsc::sync_channel;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 
 use super::exported::Exported;
 use super::file::Writing;
 use super::folder::{ExportFolder, WrittenFile, output_paths};
 use super::verdicts::{Verdict, Verdicts};
-use crate::readers::{Format, Input};
+use crate::readers::{Format, Input, contained};
 
 /// Writes the file of each input that has documents. `done` is called after each file, with the number of whole files and of all. Returns the
 /// number of files, and what they have.
@@ -73,10 +73,11 @@ pub(super) fn each_file(
     // After a failure what was sent is taken and not worked on, so that the sender does not wait.
     let take = || {
         while let Ok((number, verdicts)) = { locked(&receiver).recv() } {
-            if locked(&failure).is_none()
-                && let Err(error) = work(number, &verdicts)
-            {
-                locked(&failure).get_or_insert(error);
+            if locked(&failure).is_none() {
+                let done = contained(|| work(number, &verdicts));
+                if let Err(error) = done.unwrap_or_else(|cause| bail!("a fault of nigh: {cause}")) {
+                    locked(&failure).get_or_insert(error.context(format!("cannot write {}", inputs[number].name)));
+                }
             }
         }
     };

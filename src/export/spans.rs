@@ -87,7 +87,7 @@ impl Spans<'_> {
         };
         let raw = RawBytes::open(self.input, counted_in)?;
         let out = if counted_in == CountedIn::Stored { Compressed::stored(out) } else { Compressed::named(out, to)? };
-        let (attached, span) = (Attached::default(), Vec::new());
+        let (attached, span) = (Attached::new(self.others), Vec::new());
         let mut copy = Copy { spans: self, counted_in, raw, out, span, attached, exported: Exported::default() };
         let mut verdicts = self.verdicts.iter().peekable();
         let items = [first, second].into_iter().flatten().map(Ok).chain(std::iter::from_fn(|| item().transpose()));
@@ -136,7 +136,8 @@ impl Spans<'_> {
             // A page that is not of the week was deleted, or replaced by a later capture.
             let is_page = matches!(item, Item::Page(_) | Item::Reject(_));
             // The first record of an ARC file describes it.
-            let is_head = matches!(item, Item::Skip(Skipped { why: Skip::RecordType, .. }));
+            let is_head = self.input.format == Format::Arc
+                && matches!(item, Item::Skip(Skipped { offset: 0, why: Skip::RecordType }));
             let is_archive = matches!(self.input.format, Format::Warc | Format::Arc);
             if is_archive && self.what == What::Kept && !is_page && (self.others || is_head) {
                 exported.others += 1;
@@ -210,18 +211,22 @@ impl Copy<'_> {
 
     /// What becomes of a WARC record that is no capture.
     fn beside(&mut self, record: RecordNames) -> Fate<'static> {
-        let Spans { what, others, .. } = *self.spans;
-        let is_written = match what {
-            What::Kept if others || record.kind == "warcinfo" => Some(true),
-            What::Kept => self.attached.is_written(&record),
-            _ => Some(false),
+        let is_written = if record.kind == "warcinfo" {
+            Some(self.spans.what != What::Annotated)
+        } else {
+            self.attached.is_written(&record)
         };
         match is_written {
-            Some(true) => self.exported.others += 1,
-            Some(false) => self.exported.left_out.attached += 1,
-            None => return Fate::Waits(record),
+            Some(true) => {
+                self.exported.others += 1;
+                Fate::Copied
+            }
+            Some(false) => {
+                self.exported.left_out.attached += 1;
+                Fate::Left
+            }
+            None => Fate::Waits(record),
         }
-        if is_written == Some(true) { Fate::Copied } else { Fate::Left }
     }
 
     /// Writes the records that waited for this capture; the others that waited are left out.

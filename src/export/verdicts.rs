@@ -66,7 +66,7 @@ impl Verdict {
         let has_names = self.names.as_deref().is_none_or(|names| match (&names.id, &page.id) {
             (None, None) if matches!(format, Format::Warc | Format::Arc) => true,
             (None, None) => url(&names.url) == url(&page.url),
-            (known, found) => known == found,
+            (known, found) => known == found && (names.url.is_none() || url(&names.url) == url(&page.url)),
         });
         has_names && checksum(page.body.as_bytes()) == self.checksum
     }

@@ -57,17 +57,7 @@ impl Workplace {
             lock.set_len(0)
                 .and_then(|()| writeln!(lock, "{MARK}process {}", std::process::id()))
                 .with_context(failed)?;
-            for entry in std::fs::read_dir(&folder).with_context(failed)? {
-                let entry = entry.with_context(failed)?;
-                if entry.file_name() != LOCK {
-                    let is_folder = entry.file_type().with_context(failed)?.is_dir();
-                    let remove = |path: PathBuf| match is_folder {
-                        true => std::fs::remove_dir_all(path),
-                        false => std::fs::remove_file(path),
-                    };
-                    remove(entry.path()).with_context(failed)?;
-                }
-            }
+            clear(&folder).with_context(failed)?;
             return Ok(Workplace { folder, _lock: lock });
         }
     }
@@ -101,9 +91,26 @@ impl Workplace {
 
 impl Drop for Workplace {
     fn drop(&mut self) {
-        // What cannot be removed, the next export takes over.
-        let _ = std::fs::remove_dir_all(&self.folder);
+        // The lock goes last: a folder without it is nobody's. What cannot be removed, the next export takes over.
+        let _ = clear(&self.folder)
+            .and_then(|()| std::fs::remove_file(self.folder.join(LOCK)))
+            .and_then(|()| std::fs::remove_dir(&self.folder));
     }
+}
+
+/// Removes all but the lock from a folder.
+fn clear(folder: &Path) -> std::io::Result<()> {
+    for entry in std::fs::read_dir(folder)? {
+        let entry = entry?;
+        if entry.file_name() == LOCK {
+            continue;
+        }
+        match entry.file_type()?.is_dir() {
+            true => std::fs::remove_dir_all(entry.path())?,
+            false => std::fs::remove_file(entry.path())?,
+        }
+    }
+    Ok(())
 }
 
 /// Checks that a folder is one that an export made. An empty one is, too: a kill came before its lock.

@@ -180,7 +180,7 @@ pub(crate) fn accuracy(
     found.links.iter().chain(&found.clusters).chain(&recall_rows).try_for_each(|row| writer.push(row.clone()))?;
     writer.finish()?;
     let verified = week.plan.method.verify != Verify::None;
-    Ok(Some(found.summary(&samples, week.journal.counts.documents, enough, verified)))
+    Ok(Some(found.summary(&samples, week.journal.counts.documents, (enough, week.plan.method.features), verified)))
 }
 
 /// Draws all samples.
@@ -246,9 +246,13 @@ impl Compared {
     /// Whether the pair is certainly similar enough. There are more pairs below than above most limits, so of those that an estimate puts
     /// above many are below, and rightly apart: an estimate counts from two standard errors above on.
     fn is_surely_enough(&self, enough: f64, features: usize) -> bool {
-        let error = (enough * (1.0 - enough) / features.max(1) as f64).sqrt();
-        self.is_enough(if self.is_exact { enough } else { enough + 2.0 * error })
+        self.is_enough(if self.is_exact { enough } else { surely_enough(enough, features) })
     }
+}
+
+/// The least estimate of a pair that is certainly similar enough.
+fn surely_enough(enough: f64, features: usize) -> f64 {
+    enough + 2.0 * (enough * (1.0 - enough) / features.max(1) as f64).sqrt()
 }
 
 impl Similarities {
@@ -300,7 +304,13 @@ struct Measured {
 }
 
 impl Measured {
-    fn summary(&self, samples: &Samples, documents: u64, enough: f64, verified: bool) -> AccuracySummary {
+    fn summary(
+        &self,
+        samples: &Samples,
+        documents: u64,
+        (enough, features): (f64, usize),
+        verified: bool,
+    ) -> AccuracySummary {
         let share_of = |row: &AccuracyRow| SampledShare { share: row.share, low: row.share_low, high: row.share_high };
         let strata: Vec<(f64, SampledShare)> =
             self.links.iter().map(|row| (row.population as f64, share_of(row))).collect();
@@ -323,6 +333,7 @@ impl Measured {
         let largest = samples.clusters.first().map_or(0, |cluster| cluster.pages);
         AccuracySummary {
             similarity: enough,
+            estimates_from: surely_enough(enough, features),
             links: SampledShare::of_strata(&strata).map(|share| pair(share, sampled_links, exact_links)),
             recall: share_together(&self.recall.pairs.iter().collect::<Vec<_>>())
                 .map(|share| pair(share, self.recall.pairs.len() as i64, exact_pairs)),

@@ -42,9 +42,14 @@ pub(super) fn accuracy(accuracy: &AccuracySummary, sheet: &mut Sheet) {
                 grouped(recall.sampled)
             ),
             _ => format!(
-                "{} of the pairs at least {enough} similar are in one cluster, from {}{expected}",
+                "{} of the pairs at least {enough} similar are in one cluster, from {}{}{expected}",
                 of(recall),
-                from(recall)
+                from(recall),
+                if recall.estimated > 0 {
+                    format!(" of at least {:.2}", accuracy.estimates_from)
+                } else {
+                    String::new()
+                }
             ),
         });
     }

@@ -12,6 +12,9 @@ const LARGE_SHARE: f64 = 0.01;
 pub struct AccuracySummary {
     /// The similarity that counts as enough.
     pub similarity: f64,
+    /// The estimate from which on a pair of which only features were compared counts for `recall`.
+    #[serde(default)]
+    pub estimates_from: f64,
     /// The share of links that are similar enough.
     pub links: Option<SharePair>,
     /// The share of similar pairs that are in one cluster.

@@ -132,3 +132,31 @@ fn deleted_and_replaced_pages_are_in_no_export_nor_what_belongs_to_them() {
         assert!(refused.code == Some(2) && refused.stderr.contains("--what kept"), "{}", refused.stderr);
     }
 }
+
+#[test]
+fn a_bad_record_is_left_out_and_the_others_are_written() {
+    let folder = tempfile::tempdir().unwrap();
+    let job = crate::program::job(folder.path(), "[cluster]\nmax-reject-share = 1.0\n");
+    for (form, request_first) in FORMS {
+        for size in [200, 300_000] {
+            let (input, store) = (folder.path().join(form), folder.path().join(format!("store-{size}-{form}")));
+            let capture = |page: &str| capture(page, 0, request_first);
+            let body = "word ".repeat(size / 5);
+            let bad = record("response", "bad", "http://h.example/bad", "", &answer("200 OK", "text/html", &body));
+            let bad = bad.replace(
+                &format!("Content-Length: {}", bad.len() - bad.find("\r\n\r\n").unwrap() - 8),
+                "Content-Length: 50",
+            );
+            assert!(bad.contains("Content-Length: 50\r\n"));
+            let [first, last] = [capture("http://h.example/1"), capture("http://h.example/22")];
+            std::fs::write(&input, stored(&[first.clone(), vec![bad], last.clone()].concat(), form)).unwrap();
+            let [job, store, input] = [&job, &store, &input].map(|path| path.to_str().unwrap());
+            run_well(&["run", job, "-q", "--no-accuracy", "--week", "2024-01-08", "--store", store, "--input", input]);
+            let out = folder.path().join(format!("out-{size}-{form}"));
+            run_well(&["export", store, "--out", out.to_str().unwrap(), "--workers", "1"]);
+            let found = text(&out.join(form));
+            assert!(found.starts_with(&first.concat()) && found.contains(&last.concat()), "{form}, {size}: {found}");
+            assert!(!found.contains("http://h.example/bad"), "{form}, {size}");
+        }
+    }
+}

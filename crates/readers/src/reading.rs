@@ -23,8 +23,8 @@ pub struct Reading {
     pub same_id: SameId,
     /// The columns of JSONL and Parquet input files.
     pub columns: Columns,
-    /// The most bytes that a page of a column of Parquet may become when it is decoded, and a quarter of those of a batch of Arrow. Not a
-    /// field of a job: see [`Reading::within`].
+    /// The most bytes that a page of a column of Parquet may become when it is decoded, and a quarter of those of a batch of Arrow: more is an
+    /// error. Not a field of a job: see [`Reading::within`].
     #[serde(skip, default = "max_decoded_bytes")]
     pub max_decoded_bytes: u64,
 }

@@ -42,8 +42,10 @@ use crate::reading::{Columns, Reading};
 pub const SIGNATURE: &[u8] = b"ARROW1";
 /// The longest head of a message, in bytes.
 const HEAD: usize = 64 << 20;
-/// The most bytes of a batch or dictionary as stored, and those that its compressed buffers may claim, if the memory allows so many.
+/// The most bytes of a batch or dictionary as stored, and those that one of its compressed buffers may claim.
 const BODY: u64 = 1 << 31;
+/// The error of a batch that is longer than the memory allows. Not a reject: which rows there are does not depend on the memory.
+const NO_MEMORY: &str = "a batch is larger than the memory of a worker allows: raise `memory`, or run fewer workers";
 /// Microseconds of a day.
 const DAY: i64 = 86_400_000_000;
 
@@ -138,6 +140,7 @@ impl ArrowReader {
             };
             match contained(|| self.decode(&message)) {
                 Ok(Ok(())) => {}
+                Ok(Err(NO_MEMORY)) => return Err(io::Error::other(NO_MEMORY)),
                 // The places of later rows are not known.
                 Ok(Err(reason)) => {
                     self.ended = true;
@@ -158,7 +161,7 @@ impl ArrowReader {
         match head.header_type() {
             MessageHeader::RecordBatch => {
                 let batch = head.header_as_record_batch().ok_or(DAMAGED)?;
-                check_claims(&batch, &message.body, self.bytes.longest)?;
+                self.check_claims(&batch, &message.body)?;
                 let decoded = read_record_batch(
                     &message.body,
                     batch,
@@ -174,7 +177,7 @@ impl ArrowReader {
             }
             MessageHeader::DictionaryBatch => {
                 let batch = head.header_as_dictionary_batch().ok_or(DAMAGED)?;
-                check_claims(&batch.data().ok_or(DAMAGED)?, &message.body, self.bytes.longest)?;
+                self.check_claims(&batch.data().ok_or(DAMAGED)?, &message.body)?;
                 read_dictionary(&message.body, batch, &self.schema, &mut self.dictionaries, &head.version())
                     .map_err(|_| DAMAGED)?;
             }
@@ -182,25 +185,26 @@ impl ArrowReader {
         }
         Ok(())
     }
-}
 
-/// Checks what the compressed buffers of a batch claim to become.
-fn check_claims(batch: &arrow_ipc::RecordBatch<'_>, body: &Buffer, longest: u64) -> Result<(), &'static str> {
-    if batch.compression().is_none() {
-        return Ok(());
+    /// Checks what the compressed buffers of a batch claim to become.
+    fn check_claims(&self, batch: &arrow_ipc::RecordBatch<'_>, body: &Buffer) -> Result<(), &'static str> {
+        if batch.compression().is_none() {
+            return Ok(());
+        }
+        let mut sum = 0_u64;
+        for buffer in batch.buffers().into_iter().flatten().filter(|buffer| buffer.length() > 0) {
+            let start = usize::try_from(buffer.offset()).ok();
+            let claim =
+                start.and_then(|start| body.get(start..)?.first_chunk::<8>()).map(|claim| i64::from_le_bytes(*claim));
+            match claim {
+                // The buffer is stored as it is.
+                Some(-1) => {}
+                Some(claim) if (0..=BODY as i64).contains(&claim) => sum += claim as u64,
+                _ => return Err("arrow: a compressed buffer claims too many bytes"),
+            }
+        }
+        if sum > self.bytes.longest { Err(NO_MEMORY) } else { Ok(()) }
     }
-    let mut left = longest;
-    for buffer in batch.buffers().into_iter().flatten().filter(|buffer| buffer.length() > 0) {
-        let start = usize::try_from(buffer.offset()).ok();
-        let claim =
-            start.and_then(|start| body.get(start..)?.first_chunk::<8>()).map(|claim| i64::from_le_bytes(*claim));
-        // -1 stands for a buffer that is stored as it is.
-        let claim = if claim == Some(-1) { Some(0) } else { claim.and_then(|claim| u64::try_from(claim).ok()) };
-        left = claim
-            .and_then(|claim| left.checked_sub(claim))
-            .ok_or("arrow: compressed buffers claim more bytes than the memory allows")?;
-    }
-    Ok(())
 }
 
 /// Finds the columns of the job in a schema.
@@ -434,7 +438,7 @@ struct Bytes {
 impl Bytes {
     fn new(source: Box<dyn Read + Send>, reading: &Reading) -> io::Result<Bytes> {
         let members = Members::new(Stored::new(source), |bytes| !bytes.is_empty())?;
-        let longest = reading.max_decoded_bytes.saturating_mul(4).min(BODY);
+        let longest = reading.max_decoded_bytes.saturating_mul(4);
         Ok(Bytes { members, buffer: Vec::new(), next: 0, ended: false, longest, damage: None })
     }
 
@@ -489,8 +493,11 @@ impl Bytes {
         };
         let claim = contained(|| root_as_message(&head).ok().map(|message| message.bodyLength()));
         let body = match claim.ok().flatten() {
-            Some(length) if (0..=self.longest as i64).contains(&length) => length as usize,
-            Some(_) => return damaged(self, "arrow: a batch claims more bytes than the memory allows"),
+            Some(length) if !(0..=BODY as i64).contains(&length) => {
+                return damaged(self, "arrow: a batch claims too many bytes");
+            }
+            Some(length) if length as u64 > self.longest => return Err(io::Error::other(NO_MEMORY)),
+            Some(length) => length as usize,
             None => return damaged(self, "arrow: no message where one should begin"),
         };
         match self.take(body)? {

@@ -22,6 +22,9 @@ const SLACK: usize = 1 << 20;
 /// The most fields of a record.
 const MOST_FIELDS: usize = 1 << 16;
 
+/// The quotes that are not closed of a file, at most: for each one the file is read to its end.
+const MOST_OPEN_QUOTES: u32 = 64;
+
 /// Reads the pages of one CSV or TSV file, plain or compressed.
 pub struct CsvReader {
     records: Records,
@@ -105,7 +108,9 @@ impl Reader for CsvReader {
     }
 
     fn unread(&self) -> Unread {
-        self.records.members.unread()
+        let unread = self.records.members.unread();
+        // Lost bytes are counted as decoded: of a compressed file they are more than are stored.
+        Unread { bytes: unread.bytes + self.records.lost.min(self.position()), ..unread }
     }
 }
 
@@ -165,6 +170,9 @@ struct Records {
     base: u64,
     /// Where in the buffer the record begins that is being read, while all of it is there.
     start: Option<usize>,
+    /// How often the file was read to its end for a quote that is not closed, and the bytes that were lost so.
+    open_quotes: u32,
+    lost: u64,
     /// The fields of the record, one after the other, and the end of each.
     text: Vec<u8>,
     ends: Vec<usize>,
@@ -196,6 +204,8 @@ impl Records {
             next: 0,
             base: 0,
             start: None,
+            open_quotes: 0,
+            lost: 0,
             text: vec![0; 1 << 12],
             ends: vec![0; 1 << 6],
             fields: 0,
@@ -272,10 +282,14 @@ impl Records {
                     if self.base + self.next as u64 == offset {
                         return Ok(None);
                     }
-                    // If the record is too long to be kept, the rest of the file is lost with it.
-                    if let Some(start) = self.start.take() {
-                        let line = self.buffer[start..].iter().position(|byte| matches!(byte, b'\r' | b'\n'));
-                        self.next = line.map_or(self.buffer.len(), |end| start + end);
+                    self.open_quotes += 1;
+                    match self.start.take().filter(|_| self.open_quotes <= MOST_OPEN_QUOTES) {
+                        Some(start) => {
+                            let line = self.buffer[start..].iter().position(|byte| matches!(byte, b'\r' | b'\n'));
+                            self.next = line.map_or(self.buffer.len(), |end| start + end);
+                        }
+                        // If the record is too long to be kept, the rest of the file is lost with it.
+                        None => self.lost += self.base + self.next as u64 - offset,
                     }
                     return Ok(Some(RecordStep::OpenQuote(offset)));
                 }

@@ -224,7 +224,7 @@ impl Pipes<'_> {
 
 /// Whether the path of a file means another file in another process: a file descriptor.
 pub fn is_own_descriptor(path: &Path) -> bool {
-    path.starts_with("/dev") || path.starts_with("/proc")
+    path.starts_with("/dev") && !path.starts_with("/dev/shm") || path.starts_with("/proc")
 }
 
 /// The path without links of a file, if it leads to the file with this metadata.

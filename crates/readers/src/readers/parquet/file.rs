@@ -117,8 +117,10 @@ struct PagedFile {
     is_after_head: AtomicBool,
 }
 
+/// The longest page that is decoded in any memory, in bytes as uncompressed.
+const PAGE: u64 = 1 << 30;
 /// The error of a page that is longer.
-pub const TOO_LONG: &str = "a page that claims to be longer than the memory allows";
+pub const TOO_LONG: &str = "a page of more than 1 GiB";
 
 impl ColumnPages {
     /// Makes the pages of a column, in a row group of `rows` rows. A page that becomes more than `longest` bytes is an error.
@@ -183,6 +185,10 @@ impl ChunkReader for PagedFile {
         let head = read.fill_buf().map_err(|error| self.file.failed(error))?;
         match uncompressed_size(head) {
             Some(size) if size <= self.longest => Ok(read),
+            // Not a reject: which rows there are does not depend on the memory.
+            Some(size) if size <= PAGE => Err(self.file.failed(io::Error::other(format!(
+                "a page of {size} bytes is more than the memory of a worker allows: raise `memory`, or run fewer workers"
+            )))),
             Some(_) => Err(ParquetError::General(TOO_LONG.to_owned())),
             None => Err(ParquetError::General("no page begins here".to_owned())),
         }

@@ -9,7 +9,8 @@
 //! The decoders can panic on damaged files; such a panic is damage, too.
 //!
 //! Memory: of each column its dictionary and one page, compressed and uncompressed, while the next page is decoded a second one. The
-//! writers' usual size of a page is 1 MiB; a page that claims to be longer than the memory of the job allows is damage. The number of
+//! writers' usual size of a page is 1 MiB; a page that claims to be longer than 1 GiB is damage, and one that is longer than
+//! the memory of the job allows is an error. The number of
 //! rows, of values and of bytes that a file claims reserves no memory.
 //!
 //! In reading order: `reader` (rows to pages), `column` (the values of a column), `file` (the bytes of a file, and its pages).

@@ -221,7 +221,11 @@ impl Records {
                 head.entry.length = self.stored_end().and_then(|end| end.checked_sub(offset));
                 FramedRecord::Record(head)
             }
-            Err(reason) => FramedRecord::Reject(Reject { offset, url: head.url, reason: reason.to_owned() }),
+            Err(reason) => {
+                // Its bytes may be gone.
+                self.head = RecordBytes::Copied(Vec::new());
+                FramedRecord::Reject(Reject { offset, url: head.url, reason: reason.to_owned() })
+            }
         })
     }
 
