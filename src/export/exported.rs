@@ -1,9 +1,15 @@
 //! Which records an export has, and what was written of an input.
 
+use std::fs::File;
+
+use anyhow::{Context as _, Result, bail};
 use serde::{Deserialize, Serialize};
 
 use super::verdicts::Verdict;
-use crate::readers::{Input, Item, Skip, Skipped};
+use crate::readers::{Input, Item, Location, Skip, Skipped};
+
+/// The fields that a record gets.
+pub(super) const FIELDS: [&str; 4] = ["nigh_cluster", "nigh_size", "nigh_rank", "nigh_stays"];
 
 /// Which records are written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
@@ -142,4 +148,35 @@ pub(super) fn changed(input: &Input, offset: u64) -> anyhow::Error {
         "{} has changed since the week was made: it does not have the record of the week at {offset}. Restore the file, or make the week again",
         input.name
     )
+}
+
+/// The error of an input that was annotated.
+pub(super) fn annotated_before(input: &Input, field: &str) -> anyhow::Error {
+    anyhow::anyhow!(
+        "{} has `{field}` already: annotate the files that it was made from, or take its columns {} away",
+        input.name,
+        FIELDS.join(", ")
+    )
+}
+
+/// Checks that rows have none of the fields of annotated ones.
+///
+/// # Errors
+/// If they have one.
+pub(super) fn check_unannotated<'a>(mut names: impl Iterator<Item = &'a str>, input: &Input) -> Result<()> {
+    match names.find(|name| FIELDS.contains(name)) {
+        Some(field) => Err(annotated_before(input, field)),
+        None => Ok(()),
+    }
+}
+
+/// The file of an input.
+///
+/// # Errors
+/// If it is elsewhere, or cannot be opened.
+pub(super) fn local_file(input: &Input) -> Result<File> {
+    let Location::File(path) = &input.place else {
+        bail!("{} is not on a local disk: copy it there first", input.name);
+    };
+    File::open(path).with_context(|| format!("cannot read {}", input.name))
 }

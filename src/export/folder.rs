@@ -259,7 +259,7 @@ impl Drop for ExportFolder {
     }
 }
 
-/// Checks that a folder is empty but for the work of an export, or has the files of an export of this kind, and returns these.
+/// Checks that a folder has nothing besides the work of an export, or has the files of an export of this kind, and returns these.
 fn check_list(path: &Path, key: &ExportKey) -> Result<Vec<WrittenFile>> {
     let failed = || format!("cannot read {}", path.display());
     let Some(list) = WrittenFiles::read(&path.join(LIST))? else {

@@ -48,11 +48,7 @@ impl ListFile {
         let written = hidden(".nigh-export.jsonl");
         let check = || -> Result<Vec<WrittenFile>> {
             let Ok(found) = std::fs::symlink_metadata(path) else { return Ok(Vec::new()) };
-            ensure!(
-                found.is_file(),
-                "{} is no file, but a link, folder or device: give another --list",
-                path.display()
-            );
+            ensure!(found.is_file(), "{} is a link, folder or device: give another --list", path.display());
             let before = WrittenFiles::read(&written)?;
             ensure!(
                 before.as_ref().map_or(Ok(false), |before| before.has(path))?,

@@ -14,7 +14,9 @@
 //! it), `format` (what it can be written as), `spans` (formats in which a record is a span of bytes: lines, CSV, WARC, text), `compressed`
 //! (files of the compression that their names say), `revisit` (WARC records that refer to another one), `rows` (Parquet, Arrow), `pages`
 //! (documents of WARC, HTML and text as rows), `converted` (lines and CSV as rows), `repeated` (paragraphs that go from documents that
-//! stay), `list`; and what they share: `exported` (which records are written, and counts), `paragraphs` (lines of texts).
+//! stay), `list`; what they use: `parquet_copy` (Parquet as Parquet), `columns` (types for lines), `attached` (requests and metadata), `int96` and
+//! `types` (values that a format has no type for), `lines`; and what they share: `exported` (which records are written, and counts),
+//! `paragraphs` (lines of texts), `workplace` and `output` (files that are not whole yet).
 
 mod attached;
 mod columns;

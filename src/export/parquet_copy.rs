@@ -17,11 +17,9 @@ use parquet::file::reader::{FileReader as _, SerializedFileReader};
 use parquet::file::writer::{SerializedColumnWriter, SerializedFileWriter};
 use parquet::schema::types::Type;
 
-use super::exported::{Exported, What};
+use super::exported::{Exported, FIELDS, What, check_unannotated, local_file};
 use super::output::Output;
 use super::paragraphs::without;
-use super::rows::{check_unannotated, local_file};
-use super::spans::FIELDS;
 use super::verdicts::Verdict;
 use crate::config::Reading;
 use crate::readers::{Input, contained};

@@ -2,7 +2,6 @@
 
 use std::borrow::Cow;
 use std::collections::VecDeque;
-use std::fs::File;
 use std::io::{BufReader, Read as _, Seek as _};
 use std::sync::Arc;
 
@@ -19,15 +18,14 @@ use parquet::arrow::arrow_reader::{
     ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReaderBuilder, RowSelection,
 };
 
-use super::exported::{Exported, What, changed};
+use super::exported::{Exported, FIELDS, What, changed, check_unannotated, local_file};
 use super::format::{RowFormat, RowWriter};
 use super::output::Output;
 use super::paragraphs::without;
-use super::spans::{FIELDS, annotated_before};
 use super::types::{cast_to, schema_in};
 use super::verdicts::Verdict;
 use crate::config::Reading;
-use crate::readers::{Format, Input, Item, Location, SIGNATURE, contained, open};
+use crate::readers::{Format, Input, Item, SIGNATURE, contained, open};
 
 /// Rows of a batch.
 const BATCH: usize = 1024;
@@ -85,17 +83,6 @@ struct Rows {
     group: Option<usize>,
     /// Returns the next batch.
     batches: Box<dyn FnMut() -> Result<Option<RecordBatch>>>,
-}
-
-/// The file of an input.
-///
-/// # Errors
-/// If it is elsewhere, or cannot be opened.
-pub(super) fn local_file(input: &Input) -> Result<File> {
-    let Location::File(path) = &input.place else {
-        bail!("{} is not on a local disk: copy it there first", input.name);
-    };
-    File::open(path).with_context(|| format!("cannot read {}", input.name))
 }
 
 /// The rows with these verdicts, of Parquet.
@@ -170,17 +157,6 @@ pub(super) fn annotated(schema: &Schema, input: &Input) -> Result<SchemaRef> {
     check_unannotated(schema.fields().iter().map(|field| field.name().as_str()), input)?;
     let fields: Vec<FieldRef> = schema.fields().iter().cloned().chain(more).collect();
     Ok(Arc::new(Schema::new_with_metadata(fields, schema.metadata().clone())))
-}
-
-/// Checks that rows have none of the fields of annotated ones.
-///
-/// # Errors
-/// If they have one.
-pub(super) fn check_unannotated<'a>(mut names: impl Iterator<Item = &'a str>, input: &Input) -> Result<()> {
-    match names.find(|name| FIELDS.contains(name)) {
-        Some(field) => Err(annotated_before(input, field)),
-        None => Ok(()),
-    }
 }
 
 /// The values of these fields.

@@ -17,16 +17,13 @@ use serde_json::value::RawValue;
 
 use super::attached::Attached;
 use super::compressed::Compressed;
-use super::exported::{Exported, What, changed};
+use super::exported::{Exported, FIELDS, What, annotated_before, changed};
 use super::output::Output;
 use super::paragraphs::{text_of, without};
 use super::revisit::revisit;
 use super::verdicts::Verdict;
 use crate::config::Reading;
 use crate::readers::{CountedIn, Format, Input, Item, RawBytes, RecordNames, Skip, Skipped, decoded, open};
-
-/// The fields that a record gets.
-pub(super) const FIELDS: [&str; 4] = ["nigh_cluster", "nigh_size", "nigh_rank", "nigh_stays"];
 
 /// What becomes of the bytes of a record.
 enum Fate<'a> {
@@ -376,15 +373,6 @@ fn own_field(line: &[u8]) -> Option<&'static str> {
     memchr::memmem::find(line, b"nigh_")?;
     let fields: BTreeMap<Cow<'_, str>, &RawValue> = serde_json::from_slice(line).ok()?;
     FIELDS.into_iter().find(|field| fields.contains_key(*field))
-}
-
-/// The error of an input that was annotated.
-pub(super) fn annotated_before(input: &Input, field: &str) -> anyhow::Error {
-    anyhow::anyhow!(
-        "{} has `{field}` already: annotate the files that it was made from, or take its columns {} away",
-        input.name,
-        FIELDS.join(", ")
-    )
 }
 
 /// Where in a line the value of a field is, whose name may lead through objects (`meta.text`).

@@ -25,7 +25,7 @@ impl Workplace {
     /// Makes and locks the folder, or takes over what a killed export left. `target` is what the export writes, for messages.
     ///
     /// # Errors
-    /// If another export has it; or the folder is somebody else's; or it cannot be made.
+    /// If another export has it; or the folder was not made by nigh; or it cannot be made.
     pub(super) fn take(folder: PathBuf, target: &Path) -> Result<Workplace> {
         let failed = || format!("cannot write {}", folder.display());
         loop {
@@ -91,7 +91,7 @@ impl Workplace {
 
 impl Drop for Workplace {
     fn drop(&mut self) {
-        // The lock goes last: a folder without it is nobody's. What cannot be removed, the next export takes over.
+        // The lock goes last: a folder without it is not taken over. What cannot be removed, the next export takes over.
         let _ = clear(&self.folder)
             .and_then(|()| std::fs::remove_file(self.folder.join(LOCK)))
             .and_then(|()| std::fs::remove_dir(&self.folder));

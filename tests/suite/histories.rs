@@ -45,7 +45,7 @@ impl Pair {
         self.both(&[&["run", job, "--week", date, "--input", input], flags].concat());
     }
 
-    /// Checks that both have the same tables of a week, but for `changes`: those since a week that is removed are not made again.
+    /// Checks that both have the same tables of a week, without `changes`: those since a week that is removed are not made again.
     fn check(&self, date: &str, what: &str) {
         let of = |name: &str| {
             let mut tables = tables(&week(Path::new(&self.store(name)), date));

@@ -34,7 +34,7 @@ pub struct Reading {
 #[serde(rename_all = "kebab-case")]
 pub enum SameId {
     /// The first one is the document; the others are counted. Of one URL they may differ, as of a page that was fetched twice; of one id
-    /// another text is an error, for ids that are numbered in each file anew would lose texts.
+    /// another text is an error, for ids that begin again in each file would lose texts.
     #[default]
     Equal,
     /// The first one is the document; the others are counted.

@@ -148,8 +148,8 @@ pub fn check_rejects(plan: &Plan, journal: &Journal, end: bool) -> Result<()> {
     let different = counts.skipped.get(ANOTHER_TEXT).copied().unwrap_or_default();
     ensure!(
         different == 0 || plan.reading.same_id != SameId::Equal,
-        "{different} of {} records have an id that another record has with another text, and would be lost. If ids are numbered in each file \
-         anew, set same-id = \"row\" in [cluster.read]: each record is then a document of its own. \"first\" takes the first record of each id",
+        "{different} of {} records have an id that another record has with another text, and would be lost. If ids begin again in each \
+         file, set same-id = \"row\" in [cluster.read]: each record is then a document of its own. \"first\" takes the first record of each id",
         counts.records
     );
     if !end && counts.records < FEW_RECORDS {
