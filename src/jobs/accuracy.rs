@@ -152,20 +152,20 @@ fn ordered(a: DocId, b: DocId) -> (DocId, DocId) {
     (a.min(b), a.max(b))
 }
 
-/// Measures the accuracy of the clusters; worker 0 writes the table `accuracy` and returns the summary.
+/// Measures the accuracy of the clusters of documents with words, given those without, ascending; worker 0 writes the table `accuracy` and returns the summary.
 ///
 /// # Errors
 /// If a table cannot be read or written, or a worker of this process failed.
 pub(crate) fn accuracy(
     cx: &mut Context,
     week: &IngestedWeek<'_>,
-    similar: &LevelClusters,
+    (similar, wordless): (&LevelClusters, &[(DocId, u128)]),
     links: LinkSamples,
     polynomials: &Polynomials,
 ) -> Result<Option<AccuracySummary>> {
     cx.enter(Stage::Accuracy);
     let enough = enough(week);
-    let samples = samples(cx, week, similar, links, enough)?;
+    let samples = samples(cx, week, (similar, wordless), links, enough)?;
     let similarities = similarities(cx, week, &samples.pairs(), polynomials)?;
     if cx.index() > 0 {
         return Ok(None);
@@ -187,7 +187,7 @@ pub(crate) fn accuracy(
 fn samples(
     cx: &mut Context,
     week: &IngestedWeek<'_>,
-    similar: &LevelClusters,
+    (similar, wordless): (&LevelClusters, &[(DocId, u128)]),
     links: LinkSamples,
     enough: f64,
 ) -> Result<Samples> {
@@ -199,7 +199,7 @@ fn samples(
         *sum = ExactLinks { links: sum.links + links, good: sum.good + good, millionths: sum.millionths + millionths };
     }
     let links = Sample::gather(cx, links.bands)?;
-    let clusters = sampled_clusters(cx, week, similar)?;
+    let clusters = sampled_clusters(cx, week, similar, wordless)?;
     let features = plan.method.features as f64;
     // Pages whose estimate is four standard errors below are not similar enough.
     let least = features * (enough - 4.0 * (enough * (1.0 - enough) / features).sqrt());
@@ -507,9 +507,16 @@ fn weighted(values: impl Iterator<Item = (f64, f64)>) -> Option<f64> {
 }
 
 /// The largest clusters, the largest first, with pairs of their members.
-fn sampled_clusters(cx: &mut Context, week: &IngestedWeek<'_>, similar: &LevelClusters) -> Result<Vec<SampledCluster>> {
-    let mut own: Vec<(Reverse<u64>, DocId)> =
-        similar.sizes.own_clusters().map(|(root, pages)| (Reverse(pages), root)).collect();
+fn sampled_clusters(
+    cx: &mut Context,
+    week: &IngestedWeek<'_>,
+    similar: &LevelClusters,
+    wordless: &[(DocId, u128)],
+) -> Result<Vec<SampledCluster>> {
+    // Pages without words have no shingles to compare.
+    let has_words = |root: &DocId| wordless.binary_search_by_key(root, |(doc, _)| *doc).is_err();
+    let own = similar.sizes.own_clusters().filter(|(root, _)| has_words(root));
+    let mut own: Vec<(Reverse<u64>, DocId)> = own.map(|(root, pages)| (Reverse(pages), root)).collect();
     own.sort_rows();
     own.truncate(CLUSTERS);
     let mut chosen = cx.sorted(own.iter().map(|(pages, root)| (u64::MAX - pages.0, *root)).collect())?;

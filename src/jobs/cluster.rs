@@ -80,12 +80,13 @@ pub fn cluster(cx: &mut Context, plan: &Arc<Plan>) -> Result<Option<Summary>> {
     let keys = Rc::new(VectorKeys::new(&plan.method, &polynomials));
     let mut roots = roots(cx, &week, &keys, base.as_ref())?;
     verify(cx, &week, base.as_ref(), &polynomials, &mut roots)?;
+    roots.join_wordless(cx, &owned)?;
 
     // Tables.
     cx.enter(Stage::Tables);
     let links_sampled = evidence(cx, &week, &roots, base.as_ref())?;
     split_off(&week, &roots)?;
-    let WeekRoots { similar, identical, exact, neighbours, known, verified, choice, postings } = roots;
+    let WeekRoots { similar, identical, exact, neighbours, known, verified, wordless, choice, postings } = roots;
     drop((neighbours, known, verified));
     let level = |level, roots: Vec<DocId>, cx: &mut Context| -> Result<LevelClusters> {
         let roots = DocMap::new(&owned, roots);
@@ -97,7 +98,8 @@ pub fn cluster(cx: &mut Context, plan: &Arc<Plan>) -> Result<Option<Summary>> {
     if plan.deletion.is_none() {
         links(cx, plan, &journal, &owned)?;
     }
-    let accuracy = if plan.accuracy { accuracy(cx, &week, &levels[0], links_sampled, &polynomials)? } else { None };
+    let accuracy =
+        if plan.accuracy { accuracy(cx, &week, (&levels[0], &wordless), links_sampled, &polynomials)? } else { None };
     cx.enter(Stage::Tables);
     let ids = cluster_ids(cx, &week, &levels[0], base.as_ref())?;
     let canonical = canonical(cx, &week, &levels[0])?;

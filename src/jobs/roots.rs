@@ -5,9 +5,12 @@
 //! roots(base) =
 //!     if base and delta is predicted to be faster:  similar, identical = update(base)       changed documents
 //!     else:                                         similar, identical = cluster(all)       all documents
-//!     a document without words is its own root
 //!     exact = of documents with the same feature vector, the smallest with the same bytes
+//!     without words: at all levels the smallest document without words that has the same bytes
 //! ```
+//!
+//! Verification takes documents without words as alone, for they have no shingles: their copies are joined after it
+//! ([`WeekRoots::join_wordless`]).
 //!
 //! A delta also clusters the documents of all changed clusters again. That gives their neighbours, and checks the delta: both ways
 //! must find the same roots.
@@ -23,14 +26,14 @@ use super::week::{BaseWeek, IngestedWeek};
 use crate::config::Mode;
 use crate::features::VectorKeys;
 use crate::kernels::chosen;
-use crate::operators::clustering::{Clustering, Clusters, clusters, exact_copies};
+use crate::operators::clustering::{Clustering, Clusters, clusters, exact_copies, wordless_copies};
 use crate::operators::delta::{Choice, Delta, DeltaStats, NextRun, PostingIndex, choose, delta, post_all};
 use crate::operators::output::Agreement;
 use crate::operators::scan::{VectorFiles, VectorRoots, pages, read_roots};
 use crate::operators::set_join::Nearest;
 use crate::records::DocId;
 use crate::state::{PostingRuns, run_folder};
-use crate::structures::{DocFilter, Numbering};
+use crate::structures::{DocFilter, Numbering, Ownership};
 use crate::tables::{ClusterRow, SplitOffRow, Table};
 use crate::watch::Stage;
 
@@ -45,6 +48,8 @@ pub(crate) struct WeekRoots {
     pub known: KnownNeighbours,
     /// What verification found, if the method asks for it: then `similar` and `identical` are its clusters, and `known` those of candidates.
     pub verified: Option<Verified>,
+    /// The own documents without words, ascending, each with its checksum.
+    pub wordless: Vec<(DocId, u128)>,
     pub choice: Choice,
     /// The inverted index of the week's supershingles, if a delta made one.
     pub postings: Option<PostingRuns>,
@@ -67,6 +72,24 @@ impl WeekRoots {
     pub(crate) fn knows(&self, number: usize) -> bool {
         let root = self.verified.as_ref().map_or(&self.similar, |verified| &verified.candidates.similar)[number];
         self.known.has(root)
+    }
+
+    /// Makes one cluster, at all levels, of documents without words that have the same bytes.
+    ///
+    /// # Errors
+    /// If a worker of this process failed.
+    pub(crate) fn join_wordless(&mut self, cx: &mut Context, owned: &Ownership) -> Result<()> {
+        let roots = wordless_copies(cx, &self.wordless)?;
+        let candidates = self.verified.as_mut().map(|verified| &mut verified.candidates);
+        let [mut of_candidates, mut of_identical] =
+            candidates.map_or([None, None], |roots| [Some(&mut roots.similar), Some(&mut roots.identical)]);
+        for ((doc, _), root) in self.wordless.iter().zip(roots) {
+            let number = owned.index(*doc);
+            let levels = [&mut self.similar, &mut self.identical, &mut self.exact, &mut self.neighbours];
+            let all = levels.into_iter().chain(of_candidates.as_deref_mut()).chain(of_identical.as_deref_mut());
+            all.for_each(|roots| roots[number] = root);
+        }
+        Ok(())
     }
 }
 
@@ -135,7 +158,10 @@ pub(crate) fn roots(
     let VectorClusters { roots, neighbours, known, choice, postings } = vector_clusters(cx, week, keys, base)?;
     let VectorRoots { mut similar, mut identical } = roots;
     let (pages, checksums) = pages(week.unfinished, week.journal, owned)?;
-    // A document without words has no vector: it is its own root. A URL without a document has no root.
+    // A document without words has no vector: it is its own root here. A URL without a document has no root.
+    let is_wordless = |number: usize| pages[number] != DocId::NONE && similar[number] == DocId::NONE;
+    let wordless = (0..pages.len()).filter(|number| is_wordless(*number));
+    let wordless = wordless.map(|number| (pages[number], checksums[number])).collect();
     for roots in [&mut similar, &mut identical] {
         for (root, page) in roots.iter_mut().zip(&pages) {
             if *root == DocId::NONE || *page == DocId::NONE {
@@ -150,7 +176,7 @@ pub(crate) fn roots(
     for ((doc, _), root) in duplicates.iter().zip(exact_roots) {
         exact[owned.index(*doc)] = root;
     }
-    Ok(WeekRoots { similar, identical, exact, neighbours, known, verified: None, choice, postings })
+    Ok(WeekRoots { similar, identical, exact, neighbours, known, verified: None, wordless, choice, postings })
 }
 
 /// Chooses between full and delta, and finds the clusters of all own vectors.
@@ -250,6 +276,7 @@ fn delta_roots(
     let clusters = base.rows(ClusterRow::NAME, owned)?.into_iter();
     let split_off = owned.shards().filter_map(|shard| Some((base.tables.of_shard(SplitOffRow::NAME, shard)?, shard)));
     let mut roots = read_roots(clusters.chain(split_off), owned)?;
+    forget_wordless(&mut roots, before, owned)?;
     // With several slices, some vectors in doubt are already this week's, which the index does not have.
     let index = index.filter(|_| slices == 1);
     let rows = plan.urls(week.journal);
@@ -275,6 +302,23 @@ fn delta_roots(
     }
     let neighbours = neighbours_in(cx, week, keys, after, &roots, &changed)?;
     Ok(DeltaRoots { roots, neighbours, changed, postings })
+}
+
+/// Takes away the roots of the documents of the base week that have no vector: they have no words, and are joined by their bytes.
+///
+/// # Errors
+/// If a file of `vectors` cannot be read.
+fn forget_wordless(roots: &mut VectorRoots, vectors: &VectorFiles, owned: &Ownership) -> Result<()> {
+    let documents = roots.similar.iter().filter(|root| **root != DocId::NONE).count() as u64;
+    if documents == vectors.len() {
+        return Ok(());
+    }
+    let mut has_vector = vec![false; owned.len()];
+    vectors.docs(owned)?.into_iter().for_each(|doc| has_vector[owned.index(doc)] = true);
+    for number in (0..has_vector.len()).filter(|number| !has_vector[*number]) {
+        (roots.similar[number], roots.identical[number]) = (DocId::NONE, DocId::NONE);
+    }
+    Ok(())
 }
 
 /// Clusters the documents of the changed clusters again: returns their neighbours, by number, and checks that their roots are those

@@ -69,6 +69,7 @@ pub(crate) fn evidence(
     }
     let nearest = roots.verified.as_ref().map_or(&[][..], |verified| &verified.nearest);
     let mut nearest = nearest.iter().peekable();
+    let mut wordless = roots.wordless.iter().peekable();
 
     let mut samples = LinkSamples::new(week);
     // Own documents come shard by shard.
@@ -83,7 +84,15 @@ pub(crate) fn evidence(
             _ => BaseEvidence::default(),
         };
         while let Some((number, doc)) = docs.next_if(|(_, doc)| doc.shard() == shard) {
+            let is_wordless = wordless.next_if(|(wordless, _)| *wordless == doc).is_some();
             if [doc, DocId::NONE].contains(&similar[number]) {
+                continue;
+            }
+            if is_wordless {
+                let (doc, neighbour) = (doc.to_table(), neighbours[number].to_table());
+                let row = EvidenceRow { doc, neighbour, agreements: 0, similarity: 1.0, found: Found::Bytes };
+                samples.add(&row);
+                writer.push(row)?;
                 continue;
             }
             if !roots.knows(number) {

@@ -107,7 +107,7 @@ fn chain_of(sketches: &Sketches, method: &Method, from: usize, to: usize) -> Opt
 /// The shortest chain of links between two pages of a cluster.
 fn chain(week: &LookedWeek<'_>, pages: &[LookedPage; 2]) -> Result<Vec<ChainLink>> {
     let members = week.members(pages[0].clusters[0].0)?;
-    // Pages without words are alone.
+    // Pages without words are in no cluster with these.
     let sketches = week.sketches(&members)?;
     let place = |page: &LookedPage| members.binary_search(&page.doc).ok();
     let (Some(from), Some(to)) = (place(&pages[0]), place(&pages[1])) else { return Ok(Vec::new()) };

@@ -921,7 +921,7 @@ impl Table for EvidenceRow {
             required("doc", "the page", longs(rows.iter().map(|r| r.doc))),
             required(
                 "neighbour",
-                "document id of a page of the same cluster: one with which it shares supershingles, or after verification the most similar one that was found",
+                "document id of a page of the same cluster: one with which it shares supershingles, or after verification the most similar one that was found; of pages without words the first with the same bytes",
                 longs(rows.iter().map(|r| r.neighbour)),
             ),
             required("agreements", "how many supershingles they share", ints(rows.iter().map(|r| r.agreements))),

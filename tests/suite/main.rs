@@ -116,3 +116,4 @@ mod web;
 mod weekly;
 /// Why two pages are in one cluster, against tables and texts.
 mod why;
+mod wordless;

@@ -6,8 +6,8 @@ use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 use arrow_array::{
-    Array, BinaryArray, BooleanArray, Date32Array, FixedSizeBinaryArray, Float64Array, Int32Array, Int64Array,
-    StringArray,
+    Array, BinaryArray, BooleanArray, Date32Array, FixedSizeBinaryArray, Float32Array, Float64Array, Int32Array,
+    Int64Array, StringArray,
 };
 use nigh::records::Week;
 use nigh::state::{CommittedWeek, Store};
@@ -402,6 +402,8 @@ pub fn value_text(column: &dyn Array, at: usize) -> String {
         dates.value_as_date(at).unwrap().to_string()
     } else if let Some(truths) = any.downcast_ref::<BooleanArray>() {
         truths.value(at).to_string()
+    } else if let Some(floats) = any.downcast_ref::<Float32Array>() {
+        floats.value(at).to_string()
     } else if let Some(bytes) = any.downcast_ref::<FixedSizeBinaryArray>() {
         format!("{:?}", bytes.value(at))
     } else if let Some(bytes) = any.downcast_ref::<BinaryArray>() {

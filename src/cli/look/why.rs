@@ -71,6 +71,7 @@ fn of_comparison(comparison: &Comparison) -> Sheet {
     sheet.fact("sketches", of_sketches);
     let of_texts = match texts {
         None => "not read: the crawl files are not at hand, or have changed (give them with --input)".to_owned(),
+        Some(TextComparison { either: 0, .. }) => "without words: they are compared by their bytes".to_owned(),
         Some(TextComparison { shared, either, similarity, .. }) => {
             let [shared, either] = [*shared, *either].map(|count| grouped(count as u64));
             format!("{similarity:.3} similar: {shared} of {either} shingles are in both")

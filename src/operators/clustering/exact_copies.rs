@@ -5,6 +5,9 @@
 //!
 //! Nearly every duplicate has the bytes of its representative, which one lookup shows. Only the other duplicates are
 //! sent on: in one all-to-all to the owner of the key made of representative and checksum, and in a second one their roots back.
+//!
+//! Documents without words have no vector. Those with the same bytes are exact copies, too: each worker sends one document for each
+//! checksum, so that a million empty texts do not meet at one worker.
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -61,6 +64,23 @@ pub fn exact_copies(
         roots[positions[&doc]] = root;
     }
     Ok(roots)
+}
+
+/// Returns, for each of the own documents `wordless`, the smallest document without words that has the same bytes, itself if it is alone.
+/// Each comes with its checksum.
+///
+/// # Errors
+/// Where a worker of this process failed.
+pub fn wordless_copies(cx: &mut Context, wordless: &[(DocId, u128)]) -> Result<Vec<DocId>> {
+    let mut smallest: BTreeMap<u128, DocId> = BTreeMap::new();
+    for (doc, checksum) in wordless {
+        smallest.entry(*checksum).and_modify(|root| *root = (*doc).min(*root)).or_insert(*doc);
+    }
+    let candidate = |(checksum, doc): (&u128, &DocId)| CopyCandidate { key: Key::of(0, &halves(*checksum)), doc: *doc };
+    let candidates = smallest.iter().map(candidate).collect();
+    let roots: ByKey<DocId, DocId> =
+        roots_of_candidates(cx, candidates)?.into_iter().map(|CopyRoot { doc, root }| (doc, root)).collect();
+    Ok(wordless.iter().map(|(_, checksum)| roots[&smallest[checksum]]).collect())
 }
 
 /// Compares every duplicate with its representative by checksum. Calls `each` with the duplicate's position in the list and
@@ -144,6 +164,27 @@ mod tests {
             for (doc, root) in guards.unwrap().join().into_iter().flat_map(Result::unwrap) {
                 let is_copy = |other: &&DocId| vector(**other) == vector(doc) && checksum(**other) == checksum(doc);
                 assert_eq!(root, *docs.iter().find(is_copy).unwrap(), "{doc}, {workers} workers");
+            }
+        }
+    }
+
+    #[test]
+    fn documents_without_words_have_the_smallest_one_with_the_same_bytes() {
+        let rows = [50; 4];
+        let docs: Vec<DocId> = (0..4).flat_map(|shard| (0..50).map(move |row| DocId::new(shard, row))).collect();
+        let checksum = |doc: DocId| u128::from(mix(doc.to_table() as u64) % 70);
+        for workers in [1, 2, 4] {
+            let guards = timely::execute(timely::Config::process(workers), move |worker| {
+                let cx = &mut Context::alone(worker);
+                let owned = Ownership::new(cx.index(), cx.peers(), &rows);
+                let own: Vec<(DocId, u128)> = owned.docs().map(|doc| (doc, checksum(doc))).collect();
+                let roots = wordless_copies(cx, &own).unwrap();
+                own.into_iter().map(|(doc, _)| doc).zip(roots).collect::<Vec<_>>()
+            });
+            let found: BTreeMap<DocId, DocId> = guards.unwrap().join().into_iter().flat_map(Result::unwrap).collect();
+            assert_eq!(found.len(), docs.len());
+            for (doc, root) in found {
+                assert_eq!(root, *docs.iter().find(|other| checksum(**other) == checksum(doc)).unwrap(), "{doc}");
             }
         }
     }

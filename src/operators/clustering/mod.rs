@@ -16,5 +16,5 @@ mod stage;
 mod survivors;
 
 pub use self::clusters::{Clusters, clusters};
-pub use self::exact_copies::exact_copies;
+pub use self::exact_copies::{exact_copies, wordless_copies};
 pub use self::stage::{ClusterStats, Clustering};

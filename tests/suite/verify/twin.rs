@@ -74,6 +74,16 @@ pub fn assert_verified(week: &Path, pages: &Texts, agreements: usize, similarity
             }
         }
     }
+    let mut same_vector = UnionFind::default();
+    pairs().filter(|(a, b)| agree(*a, *b) == vectors[a].len()).for_each(|(a, b)| same_vector.union(a, b));
+    // Documents without words: equal bytes join them at all levels.
+    let wordless: Vec<i64> = docs.iter().copied().filter(|doc| !vectors.contains_key(doc)).collect();
+    for (i, a) in wordless.iter().enumerate() {
+        for b in wordless[..i].iter().filter(|b| checksums[b] == checksums[a]) {
+            let all = [&mut candidates, &mut similar, &mut identical, &mut exact, &mut same_vector];
+            all.into_iter().for_each(|level| level.union(*a, *b));
+        }
+    }
     let found = ["similar", "identical", "exact"].map(|level| roots(week, level));
     for doc in &docs {
         assert_eq!(found[0][doc], similar.find(*doc), "the similar root of {}", urls[doc]);
@@ -82,8 +92,6 @@ pub fn assert_verified(week: &Path, pages: &Texts, agreements: usize, similarity
     }
 
     // What was split off.
-    let mut same_vector = UnionFind::default();
-    pairs().filter(|(a, b)| agree(*a, *b) == vectors[a].len()).for_each(|(a, b)| same_vector.union(a, b));
     let column = |name: &str| longs(week, "split-off", name);
     let rows: Vec<[i64; 3]> = column("doc")
         .into_iter()
@@ -104,6 +112,11 @@ pub fn assert_verified(week: &Path, pages: &Texts, agreements: usize, similarity
     for (at, (doc, neighbour)) in explained.iter().zip(longs(week, "evidence", "neighbour")).enumerate() {
         let (doc, url) = (*doc, &urls[doc]);
         assert!(doc != neighbour && found[0][&doc] == found[0][&neighbour], "{url}");
+        if !vectors.contains_key(&doc) {
+            assert_eq!((neighbour, agreements[at], similarities[at]), (found[0][&doc], 0, 1.0), "{url}");
+            assert_eq!(how[at], "bytes", "{url}");
+            continue;
+        }
         assert_eq!(agreements[at] as usize, agree(doc, neighbour), "{url}");
         let (shared, of) = in_common(doc, neighbour);
         assert_eq!(similarities[at], shared as f32 / of as f32, "{url}");
