@@ -80,6 +80,7 @@ def cluster(
     text: str = "text",
     id: str | None = None,  # noqa: A002
     url: str | None = None,
+    same_id: Literal["equal", "first", "reject", "row"] | None = None,
     similarity: float | None = None,
     verify: Literal["none", "estimate", "exact"] | None = None,
     level: Level = "similar",
@@ -90,6 +91,7 @@ def cluster(
     """Clusters records, and returns a row for each document: where it is, its cluster, and whether it stays.
 
     ``data`` is a table, or paths, folders and globs of files as ``nigh run --input`` takes them. ``text``, ``id`` and ``url`` name columns.
+    ``same_id`` says what becomes of records with one id and different texts; they are an error without it.
     ``similarity``, ``verify`` and the level are those of the program; without ``similarity`` it has the numbers of Fetterly's study.
     The tables are kept if ``store`` names a folder for them.
 
@@ -118,8 +120,12 @@ def cluster(
         job = scratch / "job.toml"
         # Rows of a table without a text are in the result, as nulls.
         accepted = None if table is None else 1.0
-        columns = {"text": text, "id": id, "url": url}
-        job.write_text(_job(columns, {"similarity": similarity, "verify": verify}, keep, accepted), encoding="utf-8")
+        fields = {
+            "read": {"same-id": same_id},
+            "read.columns": {"text": text, "id": id, "url": url},
+            "method": {"similarity": similarity, "verify": verify},
+        }
+        job.write_text(_job(fields, keep, accepted), encoding="utf-8")
         root = scratch / "store" if store is None else Path(store)
         flags: list[str] = [] if workers is None else ["--workers", str(workers)]
         run("run", job, "--quiet", "--store", root, "--week", _WEEK, *flags, "--input", *inputs)
@@ -130,11 +136,11 @@ def cluster(
     return rows if table is None else _every_row(rows, table.num_rows)
 
 
-def _job(columns: dict[str, Any], method: dict[str, Any], keep: str, accepted: float | None) -> str:
-    """The job of a call, as TOML."""
+def _job(tables: dict[str, dict[str, Any]], keep: str, accepted: float | None) -> str:
+    """The job of a call, as TOML: the tables of the job with their fields."""
     lines = ["[cluster]", f"canonical = {json.dumps(keep)}"]
     lines += [] if accepted is None else [f"max-reject-share = {accepted}"]
-    for table, fields in (("read.columns", columns), ("method", method)):
+    for table, fields in tables.items():
         lines.append(f"[cluster.{table}]")
         lines += [f"{name} = {json.dumps(value)}" for name, value in fields.items() if value is not None]
     return "\n".join(lines) + "\n"

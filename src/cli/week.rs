@@ -55,6 +55,12 @@ pub(crate) fn run(job: Cluster, config: &Config, pool: Pool, args: &RunArgs, log
         warn_above_cores(plan.workers, &request.pool, log);
     }
     if args.dry_run {
+        // A mirror may lack the job of the week.
+        if let WeekState::Made(plan) = &state
+            && !location.is_in_bucket()
+        {
+            check_job(&store, plan, &request.store, log)?;
+        }
         let (WeekState::Made(plan) | WeekState::ToMake(plan)) = state;
         return print_dry_run(&plan, &request.damaged_inputs()?, args.json);
     }

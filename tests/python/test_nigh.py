@@ -46,6 +46,8 @@ class Module(unittest.TestCase):
         table = pa.table({"key": [number % 6 for number in range(12)], "text": texts()[:12]})
         with self.assertRaisesRegex(nigh.Failed, "same-id"):
             nigh.cluster(table, id="key")
+        self.assertEqual(nigh.cluster(table, id="key", same_id="first")["doc"].null_count, 6)
+        self.assertEqual(nigh.cluster(table, id="key", same_id="row")["doc"].null_count, 0)
 
     def test_a_table_gives_a_row_for_each_of_its_rows(self) -> None:
         table = pa.table({"key": [f"k{number}" for number in range(13)], "body": texts(), "unread": range(13)})

@@ -62,6 +62,9 @@ fn every_field_that_changed_is_named() {
         let is_of_run =
             ["max-reject-share", "allow-empty", "mode", "wave-bytes"].iter().any(|name| field.starts_with(name));
         assert_eq!(ran.code != Some(0), !is_of_run, "{field}: {}", ran.stderr);
+        let dry = run_job(field, &["--dry-run"]);
+        assert_eq!(dry.code, ran.code, "{field}: {}", dry.stderr);
+        assert!(dry.stderr.contains(said), "{field}: {}", dry.stderr);
     }
     // With --replace it counts.
     let replaced = run_job("canonical = \"longest\"", &["--replace"]);

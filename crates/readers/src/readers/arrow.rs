@@ -20,9 +20,9 @@ use std::sync::Arc;
 use anyhow::{Context as _, bail};
 use arrow_array::cast::AsArray as _;
 use arrow_array::types::{
-    Date32Type, Date64Type, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type,
-    TimestampMicrosecondType, TimestampMillisecondType, TimestampNanosecondType, TimestampSecondType, UInt8Type,
-    UInt16Type, UInt32Type, UInt64Type,
+    Date32Type, Date64Type, Decimal32Type, Decimal64Type, Decimal128Type, Decimal256Type, Float32Type, Float64Type,
+    Int8Type, Int16Type, Int32Type, Int64Type, TimestampMicrosecondType, TimestampMillisecondType,
+    TimestampNanosecondType, TimestampSecondType, UInt8Type, UInt16Type, UInt32Type, UInt64Type,
 };
 use arrow_array::{Array, ArrayRef, RecordBatch};
 use arrow_buffer::Buffer;
@@ -252,6 +252,7 @@ fn is_read(kind: &DataType) -> bool {
             is_bytes(kind)
                 || kind.is_integer()
                 || kind.is_temporal()
+                || kind.is_decimal()
                 || matches!(kind, DataType::Float32 | DataType::Float64)
         }
     }
@@ -339,12 +340,16 @@ impl ArrowColumn {
         })
     }
 
-    /// The value of a row as an id: text, or an integer.
+    /// The value of a row as an id: text, or a whole number.
     fn id(&self, row: usize) -> RowId<'_> {
         let Some(place) = self.place(row) else { return RowId::None };
         match self.values.data_type() {
             DataType::UInt64 => self.values.as_primitive::<UInt64Type>().value(place).into(),
             kind if kind.is_integer() => self.integer(row).map_or(RowId::Unusable, RowId::from),
+            DataType::Decimal32(_, 0) => self.values.as_primitive::<Decimal32Type>().value(place).into(),
+            DataType::Decimal64(_, 0) => self.values.as_primitive::<Decimal64Type>().value(place).into(),
+            DataType::Decimal128(_, 0) => self.values.as_primitive::<Decimal128Type>().value(place).into(),
+            DataType::Decimal256(_, 0) => self.values.as_primitive::<Decimal256Type>().value(place).into(),
             _ => self.bytes(row).map_or(RowId::Unusable, RowId::of_bytes),
         }
     }
@@ -510,8 +515,8 @@ impl Bytes {
 #[cfg(test)]
 mod tests {
     use arrow_array::{
-        ArrayRef, BinaryArray, DictionaryArray, Int32Array, Int64Array, LargeStringArray, StringArray, StringViewArray,
-        StructArray, TimestampMillisecondArray, UInt64Array,
+        ArrayRef, BinaryArray, Decimal128Array, DictionaryArray, Int32Array, Int64Array, LargeStringArray, StringArray,
+        StringViewArray, StructArray, TimestampMillisecondArray, UInt64Array,
     };
     use arrow_ipc::CompressionType;
     use arrow_ipc::writer::{FileWriter, IpcWriteOptions, StreamWriter};
@@ -528,6 +533,11 @@ mod tests {
             StructArray::from(vec![(Arc::new(arrow_schema::Field::new("url", DataType::Utf8, true)), urls.clone())]);
         let keys = Int32Array::from_iter((0..rows).map(|row| some(row, 7).map(|row| row % 3)));
         let values: ArrayRef = Arc::new(StringArray::from(vec!["zero", "one", "two"]));
+        let decimal = |scale| {
+            let values =
+                (0..rows).map(|row| some(row, 6).map(|row| i128::from(row - 9) * 1_000_000_000_000_000_000_000));
+            Decimal128Array::from_iter(values).with_precision_and_scale(38, scale).unwrap()
+        };
         let columns: Vec<(&str, ArrayRef)> = vec![
             ("url", urls),
             ("meta", Arc::new(meta)),
@@ -538,6 +548,8 @@ mod tests {
             ("dictionary", Arc::new(DictionaryArray::new(keys, values))),
             ("number", Arc::new(Int64Array::from_iter((0..rows).map(|row| some(row, 4).map(i64::from))))),
             ("unsigned", Arc::new(UInt64Array::from_iter_values((0..rows).map(|row| u64::MAX - row as u64)))),
+            ("decimal", Arc::new(decimal(0))),
+            ("scaled", Arc::new(decimal(2))),
             (
                 "time",
                 Arc::new(TimestampMillisecondArray::from_iter(
@@ -587,6 +599,8 @@ mod tests {
             "text = \"view\"\nid = \"unsigned\"\ndate = \"time\"",
             "text = \"dictionary\"\nhtml = \"binary\"\ndate = \"number\"",
             "text = \"text\"\nhtml = \"text\"\nid = \"dictionary\"",
+            "id = \"decimal\"",
+            "id = \"scaled\"",
         ] {
             let reading = reading(columns);
             let mut reader =

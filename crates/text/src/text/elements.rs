@@ -46,69 +46,73 @@ impl Element {
     }
 }
 
-/// Whether a tag whose name begins with these two bytes may be of an element other than [`Element::Other`]; of end tags,
-/// only those of [`Element::Foreign`] count. A quick test to skip most tags: `true` may be wrong (`strong`), `false` never
-/// is. `first` is a letter; after a name of one letter, `second` is the byte that ends it.
-pub(super) fn may_matter(is_end: bool, first: u8, second: u8) -> bool {
-    /// For start tags and for end tags: a word for the last five bits of the first byte, a bit for those of the second.
-    static PAIRS: [[u32; 32]; 2] = {
+/// Whether a start tag whose name begins with these two bytes may be of an element other than [`Element::Other`]. A quick test to
+/// skip most tags: `true` may be wrong (`strong`), `false` never is. `first` is a letter; after a name of one letter, `second` is
+/// the byte that ends it.
+pub(super) fn may_matter(first: u8, second: u8) -> bool {
+    /// A word for the last five bits of the first byte, a bit for those of the second.
+    static PAIRS: [u32; 32] = {
         let starts = [
             b"a ", b"a\t", b"a\n", b"a\r", b"a\x0c", b"a/", b"a>", b"ar", b"ba", b"ma", b"pl", b"sc", b"st", b"sv",
             b"ti", b"te", b"xm",
         ];
-        let ends = [b"sv", b"ma"];
-        let mut pairs = [[0; 32]; 2];
+        let mut pairs = [0; 32];
         let mut i = 0;
         while i < starts.len() {
-            pairs[0][(starts[i][0] & 31) as usize] |= 1 << (starts[i][1] & 31);
-            i += 1;
-        }
-        i = 0;
-        while i < ends.len() {
-            pairs[1][(ends[i][0] & 31) as usize] |= 1 << (ends[i][1] & 31);
+            pairs[(starts[i][0] & 31) as usize] |= 1 << (starts[i][1] & 31);
             i += 1;
         }
         pairs
     };
-    PAIRS[usize::from(is_end)][usize::from(first & 31)] >> (second & 31) & 1 == 1
+    PAIRS[usize::from(first & 31)] >> (second & 31) & 1 == 1
 }
 
+/// The class of bytes that end a name.
+const END: u8 = 27;
+/// The classes of bytes in a name: 1 to 26 for letters in either case, [`END`], those after it for the digits of `h1` to `h6`, 0 for others.
+static CLASSES: [u8; 256] = {
+    let mut classes = [0; 256];
+    let mut letter = 1;
+    while letter <= 26 {
+        (classes[64 + letter], classes[96 + letter]) = (letter as u8, letter as u8);
+        letter += 1;
+    }
+    let mut digit = 1;
+    while digit <= 6 {
+        classes[b'0' as usize + digit] = END + digit as u8;
+        digit += 1;
+    }
+    let ends = b" \t\n\r\x0c/>";
+    let mut end = 0;
+    while end < ends.len() {
+        classes[ends[end] as usize] = END;
+        end += 1;
+    }
+    classes
+};
+
 /// Whether a tag whose name begins with these three bytes ends a line: the start or the end of a block. `first` is a letter;
-/// after a name of one or two letters, the byte that ends it follows. Only the beginning of a name counts, so
-/// `thead` and `optgroup` end lines like `th` and `option`; no inline element begins like a block.
+/// after a name of one or two letters, the byte that ends it follows. Of longer names only three letters count, so
+/// `optgroup` and `head` end lines like `option` and `header`; no inline element of HTML begins like a block.
 pub(super) fn ends_line([first, second, third]: [u8; 3]) -> bool {
-    /// For the last five bits of the first byte, and those of the second and whether it is a letter, a bit for the
-    /// last five of the third.
-    static NAMES: [[u32; 64]; 32] = {
-        /// The last five bits of the bytes that end a name: ` `, `\t`, `\n`, `\r`, `\f`, `/`, `>`.
-        const ENDS: u32 = 1 | 1 << 9 | 1 << 10 | 1 << 13 | 1 << 12 | 1 << 15 | 1 << 30;
-        let mut names = [[0; 64]; 32];
+    /// For the first byte and the class of the second, a bit for the class of the third.
+    static NAMES: [[u64; 34]; 32] = {
+        let mut names = [[0; 34]; 32];
         let mut i = 0;
         while i < BLOCKS.len() {
             let name = BLOCKS[i].as_bytes();
             let row = &mut names[(name[0] & 31) as usize];
             match name.len() {
-                1 => {
-                    let mut end = 0;
-                    while end < 32 {
-                        if ENDS >> end & 1 == 1 {
-                            row[end] = u32::MAX;
-                        }
-                        end += 1;
-                    }
-                }
-                2 => row[place(name[1])] |= ENDS,
-                _ => row[place(name[1])] |= 1 << (name[2] & 31),
+                1 => row[END as usize] = u64::MAX,
+                2 => row[CLASSES[name[1] as usize] as usize] |= 1 << END,
+                _ => row[CLASSES[name[1] as usize] as usize] |= 1 << CLASSES[name[2] as usize],
             }
             i += 1;
         }
         names
     };
-    /// Letters come after other bytes.
-    const fn place(second: u8) -> usize {
-        (second & 31 | second >> 1 & 32) as usize
-    }
-    NAMES[usize::from(first & 31)][place(second)] >> (third & 31) & 1 == 1
+    let [second, third] = [second, third].map(|byte| CLASSES[usize::from(byte)]);
+    NAMES[usize::from(first & 31)][usize::from(second)] >> third & 1 == 1
 }
 
 /// The elements whose tags end lines.
@@ -158,7 +162,9 @@ mod tests {
             "code", "data", "del", "dfn", "em", "embed", "font", "i", "iframe", "img", "input", "ins", "kbd", "label",
             "link", "map", "mark", "meta", "noscript", "object", "param", "q", "s", "samp", "script", "select",
             "small", "span", "strike", "strong", "style", "sub", "sup", "svg", "textarea", "time", "track", "tt", "u",
-            "var", "wbr",
+            "var", "wbr", // and those of others
+            "p-button", "p*", "p\0", "li-icon", "li,", "td-x", "td)", "h1-x", "h1i", "h7", "br-x", "limit", "dlo",
+            "pj", "thead", "tbody", "dx", "ulm",
         ];
         for (name, expected) in BLOCKS.map(|name| (name, true)).into_iter().chain(inline.map(|name| (name, false))) {
             for name in [name.to_owned(), name.to_uppercase()] {
@@ -188,14 +194,13 @@ mod tests {
             for name in [name.to_owned(), name.to_uppercase()] {
                 for end in [" ", "\t", "\n", "\r", "\x0c", "/", ">"] {
                     let [first, second] = *[&name, end].concat().as_bytes().first_chunk().unwrap();
-                    assert!(may_matter(false, first, second), "{name}");
-                    assert_eq!(may_matter(true, first, second), element == Element::Foreign, "{name}");
+                    assert!(may_matter(first, second), "{name}");
                 }
             }
         }
         for tag in ["p>", "td", "br", "b>", "i>", "em", "tr"] {
             let [first, second] = *tag.as_bytes().first_chunk().unwrap();
-            assert!(!may_matter(false, first, second), "{tag}");
+            assert!(!may_matter(first, second), "{tag}");
         }
     }
 }

@@ -10,10 +10,9 @@
 //! The cost is linear in any input: no part is searched twice, except a tag of unusual form. Nothing recurses. A missing
 //! end (of a quote, a comment, a script) ends the page, as in html5. NUL characters are kept; they are not part of a word.
 //!
-//! Limitations against a tree builder. `svg` and `math` are counted by their tags, so a page that never closes one stays
-//! inside it; there `<![CDATA[` is markup, `title` is a tag like any other, and an element may close itself. The content
-//! of a `style` or `script` inside them is dropped as elsewhere, though html5 reads markup in it. `</>` is a space like
-//! other markup, though html5 drops it without a token.
+//! Limitations against a tree builder. The rules of `svg` and `math` follow their tags (`foreign.rs`); the content of a `style` or
+//! `script` inside them is dropped, though html5 has it as text. `</>` is a space like other markup, though html5 drops it without a token.
+//! Pages of XHTML are read by the same rules, as by a browser that takes them for HTML: there `<title/>` is open.
 //!
 //! The corpus' ground truth was made with regular expressions. It differs in one kind of page, where html5 is right:
 //! there `<!--` opens a comment even within an attribute's value (1 page of each week: a server-side include that was
@@ -24,6 +23,7 @@ use nigh_kernels::kernels::{Kernels, Marks};
 
 use super::attributes::{Attributes, TagEnd, ends_name, is_blank};
 use super::elements::{self, Element};
+use super::foreign::{self, Foreign};
 use super::hrefs::{Hrefs, append_resolved};
 use super::references::{self, ReferenceIn};
 use super::sections;
@@ -83,7 +83,7 @@ pub fn scan(html: &[u8], max_links: usize, kernels: &Kernels, out: &mut Extract)
     out.clear();
     let mut marks = std::mem::take(&mut out.marks);
     kernels.marks(html, &mut marks);
-    let mut scanner = Scanner { bytes: html, marks: &marks, max_links, foreign: 0, out };
+    let mut scanner = Scanner { bytes: html, marks: &marks, max_links, foreign: Foreign::default(), out };
     let mut at = 0;
     loop {
         let end = marks.text_end(at);
@@ -119,8 +119,7 @@ struct Scanner<'a, 'b> {
     bytes: &'a [u8],
     marks: &'a Marks,
     max_links: usize,
-    /// How many `svg` and `math` elements are open.
-    foreign: usize,
+    foreign: Foreign,
     out: &'b mut Extract,
 }
 
@@ -144,8 +143,8 @@ impl<'a> Scanner<'a, '_> {
             let name = at + 1 + usize::from(is_end);
             // By a shift: half of all tags are end tags, so a branch would often be mispredicted.
             let [first, second, third, ..] = (u64::from_le_bytes(start) >> (8 + 8 * u32::from(is_end))).to_le_bytes();
-            if first.is_ascii_alphabetic() {
-                if !elements::may_matter(is_end, first, second) {
+            if first.is_ascii_alphabetic() && self.foreign.is_empty() {
+                if is_end | !elements::may_matter(first, second) {
                     self.out.text.push(SEPARATORS[usize::from(elements::ends_line([first, second, third]))]);
                     return self.tag_end(at, name);
                 }
@@ -165,7 +164,7 @@ impl<'a> Scanner<'a, '_> {
             [b'a'..=b'z' | b'A'..=b'Z', ..] => self.start_tag(at + 1),
             [b'/', b'a'..=b'z' | b'A'..=b'Z', ..] => self.end_tag(at + 2),
             [b'!', b'-', b'-', ..] => sections::comment_end(self.bytes, at + 4),
-            [b'!', ..] if self.foreign > 0 && rest.starts_with(b"![CDATA[") => self.cdata(at + 9),
+            [b'!', ..] if !self.foreign.is_empty() && rest.starts_with(b"![CDATA[") => self.cdata(at + 9),
             [b'!' | b'?', ..] | [b'/', _, ..] => sections::bogus_comment_end(self.bytes, at + 2),
             _ => {
                 self.out.text.push(b'<');
@@ -295,8 +294,8 @@ impl<'a> Scanner<'a, '_> {
     /// Reads the end tag whose name begins at `at`.
     fn end_tag(&mut self, at: usize) -> usize {
         let name_end = self.name_end(at);
-        if Element::new(&self.bytes[at..name_end]) == Element::Foreign {
-            self.foreign = self.foreign.saturating_sub(1);
+        if !self.foreign.is_empty() {
+            self.foreign.end(&self.bytes[at..name_end]);
         }
         self.attributes_end(name_end).unwrap_or(self.bytes.len())
     }
@@ -306,26 +305,41 @@ impl<'a> Scanner<'a, '_> {
         let name_end = self.name_end(at);
         let name = &self.bytes[at..name_end];
         let element = Element::new(name);
+        let mut was_inside = self.foreign.is_inside();
+        if was_inside && foreign::is_html(name) {
+            self.foreign.leave();
+            was_inside = false;
+        }
         match element {
-            Element::Other => return self.attributes_end(name_end).unwrap_or(self.bytes.len()),
             Element::Link => return self.link(name_end),
+            Element::Other if !was_inside => return self.attributes_end(name_end).unwrap_or(self.bytes.len()),
             _ => {}
         }
         let mut attributes = Attributes::new(self.bytes, name_end);
         let href = if element == Element::Base { href(&mut attributes) } else { None };
+        let has_attribute = |attributes: &mut Attributes<'_>, of: &[u8], is: fn(&[u8], &[u8]) -> bool| {
+            name.eq_ignore_ascii_case(of) && attributes.any(|(name, value)| is(name, value))
+        };
+        if was_inside && has_attribute(&mut attributes, b"font", foreign::is_html_font) {
+            self.foreign.leave();
+        }
+        let has_html = was_inside && has_attribute(&mut attributes, b"annotation-xml", foreign::is_html_annotation);
         let Some(TagEnd { position: end, self_closing }) = attributes.end() else {
             return self.bytes.len();
         };
-        match (element, self.foreign) {
+        if !self_closing && (was_inside || element == Element::Foreign) {
+            self.foreign.start(name, has_html);
+        }
+        match (element, was_inside) {
             (Element::Base, _) if self.out.base.is_none() => self.out.base = href.map(resolved),
-            (Element::Foreign, _) if !self_closing => self.foreign += 1,
-            (Element::Script | Element::Style, 1..) if self_closing => {}
-            (Element::Script, _) => return sections::script_end(self.bytes, end),
-            (Element::Style, _) => return sections::raw_text_end(self.bytes, end, name),
-            (Element::Xmp, 0) => return self.literal(end, sections::raw_text_end(self.bytes, end, name)),
-            (Element::Title, 0) => return self.title(end, name),
-            (Element::Textarea, 0) => return self.text_without_tags(end, name, b' '),
-            (Element::Plaintext, 0) => return self.literal(end, self.bytes.len()),
+            (Element::Script | Element::Style, true) if self_closing => {}
+            (Element::Script | Element::Style, true) => return sections::foreign_end(self.bytes, end, name),
+            (Element::Script, false) => return sections::script_end(self.bytes, end),
+            (Element::Style, false) => return sections::raw_text_end(self.bytes, end, name),
+            (Element::Xmp, false) => return self.literal(end, sections::raw_text_end(self.bytes, end, name)),
+            (Element::Title, false) => return self.title(end, name),
+            (Element::Textarea, false) => return self.text_without_tags(end, name, b' '),
+            (Element::Plaintext, false) => return self.literal(end, self.bytes.len()),
             _ => {}
         }
         end
@@ -511,6 +525,36 @@ mod tests {
         assert_eq!(text("<svg><![CDATA[a > <b> &lt;]]>c</svg>d"), "a b lt c d");
         assert_eq!(text("<![CDATA[a > b]]>c<svg/><![CDATA[d > e]]></svg>"), "b c e");
         assert_eq!(text("<math><![CDATA[a"), "a");
+    }
+
+    #[test]
+    fn a_style_or_script_of_foreign_content_ends_with_it() {
+        assert_eq!(text("<svg><style>a{}</svg>b<style>c{}</style>d"), "b d");
+        assert_eq!(text("<math><script>a</math>b"), "b");
+        assert_eq!(text("<svg><style>a{}<p>b<i>c"), "b c");
+        assert_eq!(text("<svg><style>a{}<path>b</styles></style>c</svg>d"), "c d");
+        assert_eq!(text("<style>a{}<p>b</svg>c"), "");
+    }
+
+    #[test]
+    fn html_stands_in_foreign_content_where_html5_says() {
+        // An element of HTML ends the svg, a font by its attributes.
+        assert_eq!(text("<svg><p>a<title>b<i>c"), "a b i c");
+        assert_eq!(text("<svg><font>a<title>b<i>c"), "a b c");
+        assert_eq!(text("<svg><font size=1>a<title>b<i>c"), "a b i c");
+        assert_eq!(text("<math></p><title>a<i>b"), "a i b");
+        assert_eq!(text("<div><svg><path></div><title>a<i>b"), "a i b");
+        // HTML inside of svg and math, up to its end.
+        assert_eq!(text("<svg><desc><textarea>a<i>b</textarea></desc><textarea>c<i>d"), "a i b c d");
+        assert_eq!(text("<svg><foreignObject><script>'<p>a'</script>b</foreignObject></svg>c"), "b c");
+        assert_eq!(text("<math><mtext><xmp>a<i></xmp></mtext><xmp>b<i>"), "a i b");
+        assert_eq!(text("<math><annotation-xml encoding='TEXT/html'><title>a<i></title>"), "a i");
+        assert_eq!(text("<math><annotation-xml><title>a<i></title>"), "a");
+        assert_eq!(text("<math><annotation-xml><svg><desc><xmp>a<i>"), "a i");
+        // Only an end tag of an element that is open counts.
+        assert_eq!(text("<svg></math><title>a<i>b"), "a b");
+        assert_eq!(text("<math><svg></math><title>a<i>b"), "a i b");
+        assert_eq!(text("<svg/><title>a<i>b"), "a i b");
     }
 
     #[test]

@@ -9,8 +9,8 @@
 //!   declared as UTF-8 is used as it is: bytes that are not UTF-8 are neither markup nor part of a word
 //! - [`html`]: markup to white space and line ends; finds the title and the raw links in the same pass. A bitmap of
 //!   the page from [`kernels`](nigh_kernels::kernels) shows where markup may be. It uses `elements` (the tags that matter),
-//!   `attributes` (the inside of a tag), `sections` (the end of a comment, a script or raw text), `hrefs` and
-//!   [`references`] (`&eacute;` to `é`)
+//!   `foreign` (where `svg` and `math` are), `attributes` (the inside of a tag), `sections` (the end of a comment, a script or raw
+//!   text), `hrefs` and [`references`] (`&eacute;` to `é`)
 //! - [`words`](words()): the words of a text
 //! - [`urls`]: the canonical form of a URL, the links of a page, the registered domain of a host; `plain` resolves the
 //!   usual forms of links faster
@@ -22,6 +22,7 @@
 mod attributes;
 pub mod charset;
 mod elements;
+mod foreign;
 mod hrefs;
 pub mod html;
 mod patterns;

@@ -4,6 +4,7 @@
 //! input. The scanner continues from there, so no byte is searched twice and the whole scan is linear.
 
 use super::attributes::ends_name;
+use super::foreign;
 use memchr::{memchr, memchr_iter, memchr2};
 
 /// The position after a comment whose `<!--` ends at `at`: after `-->` or `--!>`, or at once for `<!-->` and `<!--->`.
@@ -67,6 +68,16 @@ pub(super) fn script_end(bytes: &[u8], mut at: usize) -> usize {
         }
         at += 1;
     }
+}
+
+/// The position of the tag that ends the element `name`, a `style` or `script` in `svg` or `math`: its end tag, that of the `svg` or
+/// `math`, or a start tag that ends these.
+pub(super) fn foreign_end(bytes: &[u8], at: usize, name: &[u8]) -> usize {
+    let ends = |rest: &[u8]| {
+        let length = rest.iter().position(|&b| ends_name(b)).unwrap_or_default();
+        [name, b"svg", b"math"].iter().any(|name| is_tag(rest, b"/", name)) || foreign::is_html(&rest[..length])
+    };
+    memchr_iter(b'<', &bytes[at..]).map(|n| at + n).find(|&n| ends(&bytes[n + 1..])).unwrap_or(bytes.len())
 }
 
 /// Whether `rest`, the bytes after a `<`, begins with `slash` (which may be empty), the name in upper or lower case, and a
