@@ -250,7 +250,7 @@ fn export_week(args: &ExportArgs, read_store: &ReadStore, log: &Log) -> Result<E
     let Some(out) = &args.out else {
         let listed: Vec<String> = wanted.map(|(_, name, _)| name.clone()).collect();
         let list = ListFile::open(args.list.as_ref().context("there is a folder or a list")?, &key);
-        let list = list.map_err(WrongUse::from_error)?;
+        let list = list.map_err(not_free)?;
         let mut verdicts = deciding(list.scratch()).verdicts()?;
         let (documents, written) = list.write(&listed, &mut verdicts, args.what())?;
         let counts = Exported { documents, written, ..Exported::default() };
@@ -260,7 +260,7 @@ fn export_week(args: &ExportArgs, read_store: &ReadStore, log: &Log) -> Result<E
     if args.since.is_none_or(|since| week.week >= since) {
         inputs.extend(own_inputs(args, &job.input, &reading, week, &whole.journal)?);
     }
-    let folder = ExportFolder::open(out, &key).map_err(WrongUse::from_error)?;
+    let folder = ExportFolder::open(out, &key).map_err(not_free)?;
     let has_lines = inputs.iter().any(|input| input.format == Format::Jsonl);
     let columns = (args.format == ExportFormat::Parquet && has_lines).then(|| JsonColumns::of(&inputs)).transpose()?;
     let (what, revisits, others, format) = (args.what(), args.revisits, args.others, args.format);
@@ -282,6 +282,11 @@ fn export_week(args: &ExportArgs, read_store: &ReadStore, log: &Log) -> Result<E
     };
     let (files, counts) = write_dataset(&inputs, verdicts, &writing, folder, threads, &done)?;
     Ok(ExportSummary { week: week.week, files, counts })
+}
+
+/// The error of a place that is not free: one of wrong use, unless the disk or the system refused.
+fn not_free(error: anyhow::Error) -> anyhow::Error {
+    if error.chain().any(|cause| cause.is::<std::io::Error>()) { error } else { WrongUse::from_error(error).into() }
 }
 
 /// The inputs of the week as they are now, in the order that they had.

@@ -42,7 +42,7 @@ impl JsonColumns {
             while let Some((line, number)) = lines.next()? {
                 // What is no object is no document either.
                 let Ok(line) = std::str::from_utf8(line) else { continue };
-                if !line.trim_start().starts_with('{') || serde_json::from_str::<&RawValue>(line).is_err() {
+                if !line.trim_start().starts_with('{') {
                     continue;
                 }
                 if let Err(Mixed { path, before, now }) = all.add(line, 0) {
@@ -176,11 +176,11 @@ impl Shape {
 }
 
 impl FieldShapes {
-    /// Adds an object, which is valid JSON. Of a name that it has twice the last value counts.
+    /// Adds an object; nothing of one that is not valid JSON. Of a name that it has twice the last value counts.
     fn add(&mut self, object: &str, depth: usize) -> Result<(), Mixed> {
         let mut values: Vec<(usize, &RawValue)> = Vec::new();
         self.object += 1;
-        each_field(object, &mut |name, value| {
+        let is_valid = each_field(object, &mut |name, value| {
             let place = values.len();
             let number = match self.shapes.get(place) {
                 // Most objects have their fields in the same order.
@@ -196,7 +196,7 @@ impl FieldShapes {
                 }
             }
         });
-        for (number, value) in values {
+        for (number, value) in values.into_iter().filter(|_| is_valid) {
             let FieldShape { name, shape, .. } = &mut self.shapes[number];
             shape.add(value.get(), depth).map_err(|mut mixed| {
                 mixed.path.insert(0, name.clone());
@@ -305,8 +305,8 @@ fn decimal(text: &str) -> Decimal {
     Decimal { is_negative, digits: digits.to_owned(), exponent: if is_zero { 0 } else { exponent } }
 }
 
-/// Calls `each` with the fields of an object, which is valid JSON.
-fn each_field<'a>(object: &'a str, each: &mut dyn FnMut(Cow<'a, str>, &'a RawValue)) {
+/// Calls `each` with the fields of an object. Returns whether it is valid JSON to its end.
+fn each_field<'a>(object: &'a str, each: &mut dyn FnMut(Cow<'a, str>, &'a RawValue)) -> bool {
     struct Each<'e, 'a>(&'e mut dyn FnMut(Cow<'a, str>, &'a RawValue));
     impl<'a> Visitor<'a> for Each<'_, 'a> {
         type Value = ();
@@ -322,8 +322,8 @@ fn each_field<'a>(object: &'a str, each: &mut dyn FnMut(Cow<'a, str>, &'a RawVal
             Ok(())
         }
     }
-    // It was parsed as a whole before.
-    let _ = serde_json::Deserializer::from_str(object).deserialize_map(Each(each));
+    let mut object = serde_json::Deserializer::from_str(object);
+    (&mut object).deserialize_map(Each(each)).and_then(|()| object.end()).is_ok()
 }
 
 /// The name of a field.

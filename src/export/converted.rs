@@ -51,9 +51,11 @@ pub(super) fn convert(
             let mut writer = RowWriter::new(format, out, schema.clone(), None)?;
             let reader = ReaderBuilder::new(schema).with_coerce_primitive(true).with_batch_size(BATCH).build(file)?;
             for batch in reader {
-                writer.write(
-                    &batch.with_context(|| format!("{} has a value that does not fit its column", input.name))?,
-                )?;
+                let batch = batch.with_context(|| match bad_line(source) {
+                    Some(line) => format!("{} has a line that Parquet cannot have: {line}", input.name),
+                    None => format!("{} has a value that does not fit its column", input.name),
+                });
+                writer.write(&batch?)?;
             }
             writer.finish()
         }
@@ -84,6 +86,21 @@ pub(super) fn convert(
         }
         format => bail!("{} is {format}, which is not converted from a file", input.name),
     }
+}
+
+/// The first line that is not JSON in UTF-8, as it begins: readers that take some of its fields can read it.
+fn bad_line(source: &Path) -> Option<String> {
+    let mut lines = BufReader::with_capacity(1 << 20, File::open(source).ok()?).split(b'\n');
+    lines.by_ref().map_while(Result::ok).find_map(|line| {
+        let why = match std::str::from_utf8(&line) {
+            Err(error) => format!("its byte {} is not UTF-8", error.valid_up_to() + 1),
+            Ok(text) => {
+                serde_json::from_str::<serde_json::Value>(text.trim_start_matches('\u{feff}')).err()?.to_string()
+            }
+        };
+        let start: String = String::from_utf8_lossy(&line).chars().take(60).collect();
+        Some(format!("{start:?}... ({why}). Give --format same, or mend it"))
+    })
 }
 
 /// The records of a CSV file.

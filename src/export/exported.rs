@@ -3,6 +3,7 @@
 use std::fs::File;
 
 use anyhow::{Context as _, Result, bail};
+use parquet::file::metadata::{ParquetMetaData, RowGroupMetaData};
 use serde::{Deserialize, Serialize};
 
 use super::verdicts::Verdict;
@@ -166,6 +167,22 @@ pub(super) fn annotated_before(input: &Input, field: &str) -> anyhow::Error {
 pub(super) fn check_unannotated<'a>(mut names: impl Iterator<Item = &'a str>, input: &Input) -> Result<()> {
     match names.find(|name| FIELDS.contains(name)) {
         Some(field) => Err(annotated_before(input, field)),
+        None => Ok(()),
+    }
+}
+
+/// Checks that no column of a Parquet file is encrypted.
+///
+/// # Errors
+/// If one is; the message names it.
+pub(super) fn check_plain(metadata: &ParquetMetaData, input: &Input) -> Result<()> {
+    let columns = metadata.row_groups().iter().flat_map(RowGroupMetaData::columns);
+    match columns.into_iter().find(|column| column.crypto_metadata().is_some()) {
+        Some(column) => bail!(
+            "the column `{}` of {} is encrypted, and is not written without its key: --list has what is to be removed",
+            column.column_path().string(),
+            input.name
+        ),
         None => Ok(()),
     }
 }

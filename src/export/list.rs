@@ -47,9 +47,10 @@ impl ListFile {
         };
         let written = hidden(".nigh-export.jsonl");
         let check = || -> Result<Vec<WrittenFile>> {
+            // Also without a list: it is replaced.
+            let before = WrittenFiles::read(&written)?;
             let Ok(found) = std::fs::symlink_metadata(path) else { return Ok(Vec::new()) };
             ensure!(found.is_file(), "{} is a link, folder or device: give another --list", path.display());
-            let before = WrittenFiles::read(&written)?;
             ensure!(
                 before.as_ref().map_or(Ok(false), |before| before.has(path))?,
                 "{} was not written by nigh, or has changed since: give another --list, or remove it",
@@ -112,7 +113,7 @@ type Next<'a> = &'a mut dyn FnMut() -> Result<Option<Verdict>>;
 fn lines(file: Output, inputs: &[String], next: Next<'_>) -> Result<Output> {
     let mut out = BufWriter::with_capacity(1 << 20, file);
     while let Some(Verdict { file, offset, names, .. }) = next()? {
-        let Names { id, url } = names.map_or_else(Names::default, |names| *names);
+        let Names { id, url, .. } = names.map_or_else(Names::default, |names| *names);
         match id.or(url) {
             Some(name) => writeln!(out, "{name}")?,
             None => writeln!(out, "{}\t{offset}", inputs[file as usize])?,
@@ -148,7 +149,7 @@ fn rows(file: Output, inputs: &[String], next: Next<'_>) -> Result<Output> {
             && let Some(verdict) = next()?
         {
             count += 1;
-            let Names { id, url } = verdict.names.map_or_else(Names::default, |names| *names);
+            let Names { id, url, .. } = verdict.names.map_or_else(Names::default, |names| *names);
             texts[0].append_value(&inputs[verdict.file as usize]);
             texts[1].append_option(id);
             texts[2].append_option(url);

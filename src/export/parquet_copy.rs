@@ -6,8 +6,12 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use anyhow::{Context, Result, bail, ensure};
+use arrow_ipc::convert::try_fb_to_schema;
+use arrow_ipc::root_as_message;
 use arrow_schema::{DataType, Field, Schema};
-use parquet::arrow::{ARROW_SCHEMA_META_KEY, add_encoded_arrow_schema_to_metadata, parquet_to_arrow_schema};
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
+use parquet::arrow::{ARROW_SCHEMA_META_KEY, add_encoded_arrow_schema_to_metadata};
 use parquet::basic::{Compression, Repetition, Type as PhysicalType, ZstdLevel};
 use parquet::column::reader::{ColumnReader, ColumnReaderImpl};
 use parquet::column::writer::ColumnWriterImpl;
@@ -17,7 +21,7 @@ use parquet::file::reader::{FileReader as _, SerializedFileReader};
 use parquet::file::writer::{SerializedColumnWriter, SerializedFileWriter};
 use parquet::schema::types::Type;
 
-use super::exported::{Exported, FIELDS, What, check_unannotated, local_file};
+use super::exported::{Exported, FIELDS, What, check_plain, check_unannotated, local_file};
 use super::output::Output;
 use super::paragraphs::without;
 use super::verdicts::Verdict;
@@ -42,6 +46,7 @@ pub(super) fn copy(
     let failed = || format!("cannot read {}", input.name);
     let copied = contained(|| -> Result<Output> {
         let file = SerializedFileReader::new(local_file(input)?).with_context(failed)?;
+        check_plain(file.metadata(), input)?;
         let mut copy = Copying::begin(file, input, what, out)?;
         let column = reading.columns.text.as_deref().unwrap_or_default();
         for groups in copy.groups(wanted) {
@@ -69,7 +74,8 @@ impl Copying {
     fn begin(file: SerializedFileReader<std::fs::File>, input: &Input, what: What, out: Output) -> Result<Copying> {
         let metadata = file.metadata().file_metadata();
         let pairs = metadata.key_value_metadata().cloned();
-        let has_hint = pairs.iter().flatten().any(|pair| pair.key == ARROW_SCHEMA_META_KEY);
+        let hint = pairs.iter().flatten().find(|pair| pair.key == ARROW_SCHEMA_META_KEY);
+        let hint = hint.and_then(|pair| pair.value.as_deref()).and_then(arrow_schema_of);
         let mut schema = metadata.schema_descr().root_schema_ptr();
         let mut properties = WriterProperties::builder()
             .set_compression(Compression::ZSTD(ZstdLevel::try_new(3)?))
@@ -84,9 +90,8 @@ impl Copying {
                 let field = Type::primitive_type_builder(name, kind).with_repetition(Repetition::REQUIRED);
                 fields.push(Arc::new(field.build()?));
             }
-            if has_hint {
+            if let Some(before) = hint {
                 // What readers of Arrow take the types from has the new columns, too.
-                let before = parquet_to_arrow_schema(metadata.schema_descr(), metadata.key_value_metadata())?;
                 let kinds = [DataType::Int64, DataType::Int64, DataType::Int64, DataType::Boolean];
                 let more = FIELDS.into_iter().zip(kinds).map(|(name, kind)| Arc::new(Field::new(name, kind, false)));
                 let all: Vec<_> = before.fields().iter().cloned().chain(more).collect();
@@ -194,6 +199,14 @@ impl Copying {
         of_group.close()?;
         Ok(())
     }
+}
+
+/// The schema of Arrow that the metadata of a file has; `None` if it cannot be read.
+fn arrow_schema_of(encoded: &str) -> Option<Schema> {
+    let bytes = BASE64_STANDARD.decode(encoded).ok()?;
+    // Since Arrow 0.15 a mark and the length are before the message.
+    let message = if bytes.starts_with(&[0xFF; 4]) { bytes.get(8..)? } else { &bytes };
+    try_fb_to_schema(root_as_message(message).ok()?.header_as_schema()?).ok()
 }
 
 /// Copies the values of some rows of a column, given by their places in the row group, ascending. Those that `texts` has by their number,

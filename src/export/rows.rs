@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 use std::collections::VecDeque;
-use std::io::{BufReader, Read as _, Seek as _};
+use std::io::{BufRead as _, BufReader, Read as _, Seek as _};
 use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
@@ -11,18 +11,18 @@ use arrow_array::{
     Array as _, ArrayRef, BooleanArray, Int64Array, LargeStringArray, RecordBatch, RecordBatchReader as _, StringArray,
     StringViewArray,
 };
-use arrow_ipc::reader::{FileReader, StreamReader};
-use arrow_schema::{ArrowError, DataType, Field, FieldRef, Schema, SchemaRef};
+use arrow_ipc::reader::StreamReader;
+use arrow_schema::{DataType, Field, FieldRef, Schema, SchemaRef};
 use arrow_select::filter::filter_record_batch;
 use parquet::arrow::arrow_reader::{
     ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReaderBuilder, RowSelection,
 };
 
-use super::exported::{Exported, FIELDS, What, changed, check_unannotated, local_file};
+use super::exported::{Exported, FIELDS, What, changed, check_plain, check_unannotated, local_file};
 use super::format::{RowFormat, RowWriter};
 use super::output::Output;
 use super::paragraphs::without;
-use super::types::{cast_to, schema_in};
+use super::types::{cast_to, schema_in, without_dictionaries};
 use super::verdicts::Verdict;
 use crate::config::Reading;
 use crate::readers::{Format, Input, Item, SIGNATURE, contained, open};
@@ -90,9 +90,14 @@ fn parquet_rows(input: &Input, wanted: &[&Verdict]) -> Result<Rows> {
     let failed = || format!("cannot read {}", input.name);
     let file = local_file(input)?;
     let metadata = ArrowReaderMetadata::load(&file, ArrowReaderOptions::new()).with_context(failed)?;
-    let metadata = match super::int96::schema(&metadata, &file).with_context(failed)? {
-        Some(schema) => ArrowReaderMetadata::load(&file, ArrowReaderOptions::new().with_schema(schema)),
-        None => Ok(metadata),
+    check_plain(metadata.metadata(), input)?;
+    // Dictionaries are read as their values: those of several row groups may have more than their keys can count.
+    let in_file = metadata.schema().clone();
+    let schema = super::int96::schema(&metadata, &file).with_context(failed)?;
+    let schema = without_dictionaries(schema.as_ref().unwrap_or(&in_file));
+    let metadata = match schema == in_file {
+        true => Ok(metadata),
+        false => ArrowReaderMetadata::load(&file, ArrowReaderOptions::new().with_schema(schema)),
     };
     let builder = ParquetRecordBatchReaderBuilder::new_with_metadata(file, metadata.with_context(failed)?);
     let metadata = builder.metadata().clone();
@@ -113,17 +118,18 @@ fn arrow_rows(input: &Input, wanted: &[&Verdict]) -> Result<Rows> {
     let mut first = [0; 6];
     let is_file = file.read_exact(&mut first).is_ok() && first == *SIGNATURE;
     file.rewind().with_context(failed)?;
-    let file = BufReader::with_capacity(1 << 20, file);
-    let (schema, mut batches): (_, Box<dyn Iterator<Item = Result<RecordBatch, ArrowError>>>) = if is_file {
-        let reader = contained(|| FileReader::try_new(file, None)).map_err(anyhow::Error::msg).with_context(failed)?;
-        let reader = reader.with_context(failed)?;
-        (reader.schema(), Box::new(reader))
-    } else {
-        let reader =
-            contained(|| StreamReader::try_new(file, None)).map_err(anyhow::Error::msg).with_context(failed)?;
-        let reader = reader.with_context(failed)?;
-        (reader.schema(), Box::new(reader))
-    };
+    // After its signature a file is a stream; its table of contents, at the end, is not needed.
+    let mut file = BufReader::with_capacity(1 << 20, file);
+    if is_file {
+        file.seek_relative(SIGNATURE.len() as i64 + 2).with_context(failed)?;
+        // Zeros may follow, in groups of eight.
+        while file.fill_buf().with_context(failed)?.starts_with(&[0; 8]) {
+            file.consume(8);
+        }
+    }
+    let batches = contained(|| StreamReader::try_new(file, None)).map_err(anyhow::Error::msg).with_context(failed)?;
+    let mut batches = batches.with_context(failed)?;
+    let schema = batches.schema();
     let mut rows: VecDeque<u64> = wanted.iter().map(|verdict| verdict.offset).collect();
     let mut before = 0;
     let batches = move || loop {

@@ -101,9 +101,16 @@ impl Spans<'_> {
             }
             fate = Some(match (names, &item) {
                 (Some(record), Item::Skip(Skipped { why: Skip::RecordType, .. })) => copy.beside(record),
-                (capture, _) => {
+                (names, _) => {
+                    let is_damaged = matches!(item, Item::Reject(_));
                     let fate = self.fate(item, &mut verdicts, &mut copy.exported)?;
-                    copy.next_capture(capture.map(|capture| (capture, fate.is_written())))?;
+                    let written = match names {
+                        // The names may be those of the record before.
+                        _ if is_damaged => copy.attached.damage(&mut copy.exported),
+                        Some(names) => copy.attached.next_capture(names, fate.is_written(), &mut copy.exported),
+                        None => Vec::new(),
+                    };
+                    copy.beside_capture(written)?;
                     fate
                 }
             });
@@ -112,7 +119,8 @@ impl Spans<'_> {
             None => copy.head(u64::MAX)?,
             Some(fate) => copy.record(fate, u64::MAX)?,
         }
-        copy.next_capture(None)?;
+        let written = copy.attached.end(&mut copy.exported);
+        copy.beside_capture(written)?;
         match verdicts.next() {
             Some(verdict) => Err(changed(self.input, verdict.offset)),
             None => Ok((copy.exported, copy.out.finish()?)),
@@ -226,9 +234,9 @@ impl Copy<'_> {
         }
     }
 
-    /// Writes the records that waited for this capture; the others that waited are left out.
-    fn next_capture(&mut self, capture: Option<(RecordNames, bool)>) -> Result<()> {
-        for bytes in self.attached.next_capture(capture, &mut self.exported) {
+    /// Writes records that waited.
+    fn beside_capture(&mut self, records: Vec<Vec<u8>>) -> Result<()> {
+        for bytes in records {
             self.out.write_all(&bytes)?;
             self.out.end_member()?;
         }

@@ -2,14 +2,20 @@
 
 use std::sync::Arc;
 
-use anyhow::Result;
-use arrow_array::{ArrayRef, RecordBatch};
+use anyhow::{Result, bail, ensure};
+use arrow_array::cast::AsArray as _;
+use arrow_array::temporal_conversions::as_datetime;
+use arrow_array::types::{
+    ArrowTemporalType, Date32Type, Date64Type, TimestampMicrosecondType, TimestampMillisecondType, TimestampSecondType,
+};
+use arrow_array::{Array, ArrayRef, RecordBatch};
 use arrow_cast::{CastOptions, cast_with_options};
 use arrow_schema::{DataType, Field, FieldRef, Schema, SchemaRef, TimeUnit};
 
 use super::format::RowFormat;
 
-/// The schema of the rows in a format. Parquet has no seconds, and of dates only days; JSON has no dictionaries.
+/// The schema of the rows in a format. Parquet has no seconds, and of dates only days; JSON has no dictionaries, and times with a zone are in UTC
+/// there: the offsets of a zone can have seconds.
 pub(super) fn schema_in(format: RowFormat, schema: &SchemaRef) -> SchemaRef {
     let fields: Vec<FieldRef> = schema.fields().iter().map(|field| field_in(format, field)).collect();
     Arc::new(Schema::new_with_metadata(fields, schema.metadata().clone()))
@@ -29,19 +35,127 @@ pub(super) fn cast_to(schema: &SchemaRef, batch: RecordBatch) -> Result<RecordBa
     Ok(RecordBatch::try_new(schema.clone(), columns.collect::<Result<Vec<ArrayRef>, _>>()?)?)
 }
 
+/// The schema without dictionaries, as a reader of Parquet can give the values of a file.
+pub(super) fn without_dictionaries(schema: &SchemaRef) -> SchemaRef {
+    fn plain(field: &FieldRef) -> FieldRef {
+        let kind = match field.data_type() {
+            DataType::Dictionary(_, values) => DataType::clone(values),
+            kind => with_inner(kind, plain),
+        };
+        Arc::new(Field::clone(field).with_data_type(kind))
+    }
+    Arc::new(Schema::new_with_metadata(
+        schema.fields().iter().map(plain).collect::<Vec<_>>(),
+        schema.metadata().clone(),
+    ))
+}
+
+/// Checks that a format has a place for columns.
+///
+/// # Errors
+/// If it has none for one of them; the message names it.
+pub(super) fn check(format: RowFormat, schema: &Schema) -> Result<()> {
+    fn is_held(format: RowFormat, kind: &DataType) -> bool {
+        match (format, kind) {
+            (_, DataType::Union(..)) | (RowFormat::Parquet, DataType::FixedSizeBinary(0)) => false,
+            (
+                _,
+                DataType::List(item)
+                | DataType::LargeList(item)
+                | DataType::FixedSizeList(item, _)
+                | DataType::Map(item, _),
+            ) => is_held(format, item.data_type()),
+            (_, DataType::Struct(fields)) => fields.iter().all(|field| is_held(format, field.data_type())),
+            _ => true,
+        }
+    }
+    match schema.fields().iter().find(|field| !is_held(format, field.data_type())) {
+        Some(field) => bail!("the column `{}` is {}, which {format} has no place for", field.name(), field.data_type()),
+        None => Ok(()),
+    }
+}
+
+/// Checks that all times of a column have a date to write.
+///
+/// # Errors
+/// If one is too far away.
+pub(super) fn check_times(column: &dyn Array, name: &str) -> Result<()> {
+    fn each<T: ArrowTemporalType>(column: &dyn Array, name: &str) -> Result<()>
+    where
+        i64: From<T::Native>,
+    {
+        let far =
+            column.as_primitive::<T>().iter().flatten().find(|value| as_datetime::<T>(i64::from(*value)).is_none());
+        ensure!(
+            far.is_none(),
+            "the column `{name}` has a time that no date of JSON Lines holds: {}",
+            far.map_or(0, i64::from)
+        );
+        Ok(())
+    }
+    match column.data_type() {
+        DataType::Date32 => each::<Date32Type>(column, name),
+        DataType::Date64 => each::<Date64Type>(column, name),
+        DataType::Timestamp(TimeUnit::Second, _) => each::<TimestampSecondType>(column, name),
+        DataType::Timestamp(TimeUnit::Millisecond, _) => each::<TimestampMillisecondType>(column, name),
+        DataType::Timestamp(TimeUnit::Microsecond, _) => each::<TimestampMicrosecondType>(column, name),
+        DataType::Duration(unit) => {
+            // They are written by way of nanoseconds or milliseconds.
+            let most = match unit {
+                TimeUnit::Second => i64::MAX / 1000,
+                TimeUnit::Millisecond | TimeUnit::Microsecond | TimeUnit::Nanosecond => i64::MAX,
+            };
+            let values = column.to_data();
+            let values = values.buffer::<i64>(0);
+            let is_far =
+                |row: &usize| column.is_valid(*row) && values[*row].checked_abs().is_none_or(|value| value > most);
+            let far = (0..column.len()).find(is_far);
+            ensure!(far.is_none(), "the column `{name}` has a duration that JSON Lines has no text for");
+            Ok(())
+        }
+        DataType::List(_) => check_times(column.as_list::<i32>().values(), name),
+        DataType::LargeList(_) => check_times(column.as_list::<i64>().values(), name),
+        DataType::FixedSizeList(..) => check_times(column.as_fixed_size_list().values(), name),
+        DataType::Map(..) => check_times(column.as_map().entries(), name),
+        DataType::Struct(_) => column.as_struct().columns().iter().try_for_each(|column| check_times(column, name)),
+        _ => Ok(()),
+    }
+}
+
 fn field_in(format: RowFormat, field: &FieldRef) -> FieldRef {
     let kind = kind_in(format, field.data_type());
-    // The values of a dictionary may be null where its keys are not.
-    let is_nullable = field.is_nullable() || kind != *field.data_type();
     if kind == *field.data_type() {
-        field.clone()
-    } else {
-        Arc::new(Field::clone(field).with_data_type(kind).with_nullable(is_nullable))
+        return field.clone();
+    }
+    // The values of a dictionary may be null where its keys are not.
+    let was_dictionary = format == RowFormat::Jsonl && matches!(field.data_type(), DataType::Dictionary(..));
+    Arc::new(Field::clone(field).with_data_type(kind).with_nullable(field.is_nullable() || was_dictionary))
+}
+
+/// The entries of a map: its keys are never null.
+fn entries_in(format: RowFormat, entries: &FieldRef) -> FieldRef {
+    let DataType::Struct(fields) = entries.data_type() else { return entries.clone() };
+    let in_format = |(number, field): (usize, &FieldRef)| {
+        let new = field_in(format, field);
+        if number == 0 { Arc::new(Field::clone(&new).with_nullable(field.is_nullable())) } else { new }
+    };
+    let fields = fields.iter().enumerate().map(in_format).collect();
+    Arc::new(Field::clone(entries).with_data_type(DataType::Struct(fields)))
+}
+
+/// A type with other fields inside.
+fn with_inner(kind: &DataType, inner: impl Fn(&FieldRef) -> FieldRef) -> DataType {
+    match kind {
+        DataType::List(item) => DataType::List(inner(item)),
+        DataType::LargeList(item) => DataType::LargeList(inner(item)),
+        DataType::FixedSizeList(item, size) => DataType::FixedSizeList(inner(item), *size),
+        DataType::Map(entries, sorted) => DataType::Map(inner(entries), *sorted),
+        DataType::Struct(fields) => DataType::Struct(fields.iter().map(inner).collect()),
+        kind => kind.clone(),
     }
 }
 
 fn kind_in(format: RowFormat, kind: &DataType) -> DataType {
-    let inner = |field: &FieldRef| field_in(format, field);
     match (format, kind) {
         (RowFormat::Parquet, DataType::Timestamp(TimeUnit::Second, zone)) => {
             DataType::Timestamp(TimeUnit::Millisecond, zone.clone())
@@ -52,11 +166,8 @@ fn kind_in(format: RowFormat, kind: &DataType) -> DataType {
             DataType::Dictionary(keys.clone(), Box::new(kind_in(format, values)))
         }
         (RowFormat::Jsonl, DataType::Dictionary(_, values)) => kind_in(format, values),
-        (_, DataType::List(item)) => DataType::List(inner(item)),
-        (_, DataType::LargeList(item)) => DataType::LargeList(inner(item)),
-        (_, DataType::FixedSizeList(item, size)) => DataType::FixedSizeList(inner(item), *size),
-        (_, DataType::Map(entries, sorted)) => DataType::Map(inner(entries), *sorted),
-        (_, DataType::Struct(fields)) => DataType::Struct(fields.iter().map(inner).collect()),
-        (_, kind) => kind.clone(),
+        (RowFormat::Jsonl, DataType::Timestamp(unit, Some(_))) => DataType::Timestamp(*unit, Some("UTC".into())),
+        (_, DataType::Map(entries, sorted)) => DataType::Map(entries_in(format, entries), *sorted),
+        (_, kind) => with_inner(kind, |field| field_in(format, field)),
     }
 }

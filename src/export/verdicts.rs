@@ -57,8 +57,8 @@ impl Verdict {
         (self.file, self.offset, self.checksum) == (other.file, other.offset, other.checksum)
     }
 
-    /// Whether a page of an input of this format is the document: by its text and, where the verdict has names, its id or else its URL. In
-    /// archives a page can be the document of another URL, whose revisit names it.
+    /// Whether a page is that of the verdict: by its text and, where the verdict has names, its id or else its URL. In archives only the
+    /// text counts.
     pub(super) fn is_of(&self, page: &Page, format: Format) -> bool {
         let url = |url: &Option<String>| {
             url.as_deref().map(|url| canonical(url).map_or_else(|| url.to_owned(), |url| url.as_str().to_owned()))
@@ -116,8 +116,10 @@ impl Verdicts {
 pub struct Names {
     /// Its id.
     pub id: Option<String>,
-    /// Its URL as the input has it.
+    /// Its URL: as the input has it, or in canonical form where it is not that of the document, whose revisit names the record.
     pub url: Option<String>,
+    /// Whether it is not that of the document.
+    pub is_of_another: bool,
 }
 
 /// A record that another one refers to.
@@ -243,7 +245,10 @@ impl Deciding<'_> {
             match stay.get(&group) {
                 Some(original) => verdict.original = original.clone(),
                 None => {
-                    let url = verdict.names.as_ref().and_then(|names| names.url.clone());
+                    let names = verdict.names.as_deref();
+                    // Of a record of another URL the document has the time of the revisit.
+                    let fetched = fetched.filter(|_| names.is_some_and(|names| !names.is_of_another));
+                    let url = names.and_then(|names| names.url.clone());
                     stay.insert(group, url.map(|url| Box::new(Original { url, fetched })));
                     verdict.stays = true;
                 }
@@ -289,6 +294,7 @@ impl Deciding<'_> {
             "host",
             "id",
             "given_url",
+            "record_url",
         ];
         let columns = if self.names { &columns[..] } else { &columns[..10] };
         Scan::open(self.tables.rows(DocumentRow::NAME, file)?, columns)?.for_each(|batch| {
@@ -296,7 +302,7 @@ impl Deciding<'_> {
             let (docs, offsets, words, bytes) = (longs("doc")?, longs("offset")?, longs("words")?, longs("bytes")?);
             let texts = |name| field::<StringArray>(batch, name);
             let (names, urls, hosts) = (texts("file")?, texts("url")?, texts("host")?);
-            let ids = if self.names { Some((texts("id")?, texts("given_url")?)) } else { None };
+            let ids = if self.names { Some((texts("id")?, texts("given_url")?, texts("record_url")?)) } else { None };
             let checksums: &FixedSizeBinaryArray = field(batch, "checksum")?;
             let times: &TimestampMicrosecondArray = field(batch, "fetched")?;
             let weeks: &Date32Array = field(batch, "crawled")?;
@@ -314,10 +320,12 @@ impl Deciding<'_> {
                 let (offset, size) = (offsets.value(row) as u64, size as u64);
                 let checksum = u128::from_be_bytes(checksums.value(row).try_into().context("a checksum has 16 bytes")?);
                 let doc = docs.value(row);
-                let names = ids.map(|(ids, given)| {
+                let names = ids.map(|(ids, given, of_record)| {
+                    let of_another = maybe_text(of_record, row);
+                    let is_of_another = of_another.is_some();
                     // A null says that the URL was given in canonical form.
-                    let url = maybe_text(given, row).or_else(|| maybe_text(urls, row));
-                    Box::new(Names { id: maybe_text(ids, row), url })
+                    let url = of_another.or_else(|| maybe_text(given, row)).or_else(|| maybe_text(urls, row));
+                    Box::new(Names { id: maybe_text(ids, row), url, is_of_another })
                 });
                 let is_alone = size < 2;
                 let verdict = Verdict {

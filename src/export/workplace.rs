@@ -18,7 +18,7 @@ const MARK: &str = "nigh export\n";
 /// A folder that is removed with all that is in it when the export ends.
 pub(super) struct Workplace {
     folder: PathBuf,
-    _lock: File,
+    lock: File,
 }
 
 impl Workplace {
@@ -35,7 +35,7 @@ impl Workplace {
             }
             let path = folder.join(LOCK);
             let opened = File::options().read(true).write(true).create(true).truncate(false).open(&path);
-            let mut lock = match opened {
+            let lock = match opened {
                 // Another export has ended and removed the folder.
                 Err(error) if error.kind() == ErrorKind::NotFound => continue,
                 opened => opened.with_context(failed)?,
@@ -54,12 +54,18 @@ impl Workplace {
             if !std::fs::metadata(&path).is_ok_and(|now| (now.dev(), now.ino()) == (of_lock.dev(), of_lock.ino())) {
                 continue;
             }
-            lock.set_len(0)
-                .and_then(|()| writeln!(lock, "{MARK}process {}", std::process::id()))
-                .with_context(failed)?;
-            clear(&folder).with_context(failed)?;
-            return Ok(Workplace { folder, _lock: lock });
+            // From here on the folder goes with the export, also if that fails.
+            let mut work = Workplace { folder: folder.clone(), lock };
+            work.begin().with_context(failed)?;
+            return Ok(work);
         }
+    }
+
+    /// Says in the lock whose it is, and removes what a killed export left.
+    fn begin(&mut self) -> std::io::Result<()> {
+        self.lock.set_len(0)?;
+        writeln!(self.lock, "{MARK}process {}", std::process::id())?;
+        clear(&self.folder)
     }
 
     /// The path of a file while it is written.
@@ -113,7 +119,7 @@ fn clear(folder: &Path) -> std::io::Result<()> {
     Ok(())
 }
 
-/// Checks that a folder is one that an export made. An empty one is, too: a kill came before its lock.
+/// Checks that a folder is one that an export made. An empty one is, too, and one with nothing but an empty lock: a kill came before.
 pub(super) fn check_own(folder: &Path) -> Result<()> {
     let failed = || format!("cannot read {}", folder.display());
     let is_folder = match std::fs::symlink_metadata(folder) {
@@ -123,7 +129,8 @@ pub(super) fn check_own(folder: &Path) -> Result<()> {
     };
     let is_own = is_folder
         && match std::fs::read(folder.join(LOCK)) {
-            Ok(text) => text.is_empty() || text.starts_with(MARK.as_bytes()),
+            Ok(text) if text.is_empty() => std::fs::read_dir(folder).with_context(failed)?.count() == 1,
+            Ok(text) => text.starts_with(MARK.as_bytes()),
             Err(_) => std::fs::read_dir(folder).with_context(failed)?.next().is_none(),
         };
     if !is_own {

@@ -8,7 +8,7 @@
 //!
 //! All samples are those with the smallest hashes, so they do not depend on workers, nor on how the clusters were found.
 //!
-//! Cost: a scan of the features, and about one page in fifty is read again.
+//! Cost: a scan of the features, and about one page in thirty is read again; of a crawl of more than 200,000 pages fewer.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -19,7 +19,7 @@ use nigh_exchange::{Context, send_rows};
 
 use super::places::{Places, files_again, places};
 use super::week::IngestedWeek;
-use crate::config::{Shape, Verify};
+use crate::config::{Method, Shape, Verify};
 use crate::features::equal_features;
 use crate::kernels::Polynomials;
 use crate::operators::accuracy::{
@@ -28,7 +28,7 @@ use crate::operators::accuracy::{
 use crate::operators::output::LevelClusters;
 use crate::operators::verify::{IfMissing, read_features};
 use crate::records::{DocId, FeatureBits};
-use crate::stats::{BANDS, SampledShare, band};
+use crate::stats::{BANDS, Expectation, ExpectedPairs, SampledShare, band, binomial_tail};
 use crate::structures::CompactSort;
 use crate::summary::{AccuracySummary, LoosestCluster, SharePair};
 use crate::tables::{AccuracyKind, AccuracyRow, EvidenceRow, Found, Table, Writer};
@@ -36,10 +36,12 @@ use crate::watch::Stage;
 
 /// The similarity that counts as enough, if the method has none.
 const ENOUGH: f64 = 0.8;
-/// Of so many documents one is in the sample of links, and one in that of pages.
-const ONE_IN: u64 = 400;
-/// The least and the most things in these samples.
-const SAMPLED: [u64; 2] = [50, 1000];
+/// For so many documents there is one in the samples of links; and the least and the most links of each band.
+const LINKS_ONE_IN: u64 = 400;
+const LINKS_OF_BAND: [u64; 2] = [10, 100];
+/// Of so many documents one is in the sample of pages; and the least and the most pages in it.
+const PAGES_ONE_IN: u64 = 200;
+const PAGES: [u64; 2] = [100, 1000];
 /// The most clusters that are looked at, and the pairs of each.
 const CLUSTERS: usize = 20;
 const PAIRS: usize = 5;
@@ -80,11 +82,12 @@ struct ExactLinks {
 impl LinkSamples {
     /// Empty samples of a week.
     pub(crate) fn new(week: &IngestedWeek<'_>) -> LinkSamples {
-        let most = sample_size(week).div_ceil(BANDS.len() as u64) as usize;
+        let most = (week.journal.counts.documents / LINKS_ONE_IN).div_ceil(BANDS.len() as u64);
+        let most = most.clamp(LINKS_OF_BAND[0], LINKS_OF_BAND[1]);
         LinkSamples {
             seed: week.plan.method.seed,
             enough: enough(week),
-            bands: vec![Sample::new(most); BANDS.len()],
+            bands: vec![Sample::new(most as usize); BANDS.len()],
             exact: vec![ExactLinks::default(); BANDS.len()],
         }
     }
@@ -108,11 +111,6 @@ fn enough(week: &IngestedWeek<'_>) -> f64 {
     week.plan.method.similarity.map_or(ENOUGH, f64::from)
 }
 
-/// How many links, and how many pages, are sampled.
-fn sample_size(week: &IngestedWeek<'_>) -> u64 {
-    (week.journal.counts.documents / ONE_IN).clamp(SAMPLED[0], SAMPLED[1])
-}
-
 /// A cluster whose members are sampled.
 struct SampledCluster {
     root: DocId,
@@ -128,6 +126,12 @@ struct Samples {
     /// By band: the links whose similarity is exact.
     exact: Vec<ExactLinks>,
     clusters: Vec<SampledCluster>,
+    /// The pages with words, and how many of them are sampled.
+    population: u64,
+    sampled: u64,
+    /// As how many independent pages the sampled ones are expected to count, by the sizes of clusters; `None` without clusters.
+    draws: Option<f64>,
+    /// The sampled pages, or some for all that are near each other.
     probes: Rc<[Probe]>,
     /// By probe: how many sampled pages it stands for.
     stands_for: Vec<f64>,
@@ -173,7 +177,12 @@ pub(crate) fn accuracy(
     let found = Measured {
         links: link_rows(&samples, &similarities, enough),
         clusters: cluster_rows(&samples, &similarities, enough),
-        recall: Recall::new(&samples, &similarities, week.plan.method.shape(), (enough, week.plan.method.features)),
+        recall: Recall::new(
+            &samples,
+            &similarities,
+            Chances::new(&week.plan.method),
+            (enough, week.plan.method.features),
+        ),
     };
     let mut writer: Writer<AccuracyRow> = Writer::create(&week.unfinished.table(AccuracyRow::NAME, "all.parquet"))?;
     let recall_rows = found.recall.rows(&samples, enough);
@@ -204,7 +213,9 @@ fn samples(
     // Pages whose estimate is four standard errors below are not similar enough.
     let least = features * (enough - 4.0 * (enough * (1.0 - enough) / features).sqrt());
     let rule = NearRule { least: least.floor().max(1.0) as u32, most: NEAR, seed: plan.method.seed };
-    let all = probes(cx, week, similar)?;
+    let (all, population) = probes(cx, week, similar)?;
+    let sampled = all.len() as u64;
+    let draws = expected_draws(pair_sums(cx, similar, wordless)?, (sampled, population));
     let (chosen, stands_for): (Vec<Probe>, Vec<f64>) = representatives(&all, rule.least, REPRESENTATIVES)
         .into_iter()
         .map(|(number, weight)| (all[number].clone(), weight))
@@ -216,6 +227,9 @@ fn samples(
         links: links.into_iter().map(|sample| (sample.population, sample.into_things())).collect(),
         exact,
         clusters,
+        population,
+        sampled,
+        draws,
         probes,
         stands_for,
         near: near.into_iter().map(|sample| (sample.population, sample.into_things())).collect(),
@@ -244,9 +258,14 @@ impl Compared {
     }
 
     /// Whether the pair is certainly similar enough. There are more pairs below than above most limits, so of those that an estimate puts
-    /// above many are below, and rightly apart: an estimate counts from two standard errors above on.
+    /// above many are below, and rightly apart: an estimate counts from two standard errors above on. It never counts if that is so high
+    /// that all features must be equal: such pairs always are in one cluster.
     fn is_surely_enough(&self, enough: f64, features: usize) -> bool {
-        self.is_enough(if self.is_exact { enough } else { surely_enough(enough, features) })
+        if self.is_exact {
+            return self.is_enough(enough);
+        }
+        let from = surely_enough(enough, features);
+        from < 1.0 - 0.5 / features.max(1) as f64 && self.is_enough(from)
     }
 }
 
@@ -331,13 +350,19 @@ impl Measured {
         };
         let loosest = self.clusters.iter().min_by(|a, b| a.similarity.total_cmp(&b.similarity));
         let largest = samples.clusters.first().map_or(0, |cluster| cluster.pages);
+        let expected = Expectation::of(&self.recall.expected, samples.sampled, samples.population);
         AccuracySummary {
             similarity: enough,
             estimates_from: surely_enough(enough, features),
             links: SampledShare::of_strata(&strata).map(|share| pair(share, sampled_links, exact_links)),
             recall: share_together(&self.recall.pairs.iter().collect::<Vec<_>>())
                 .map(|share| pair(share, self.recall.pairs.len() as i64, exact_pairs)),
-            expected: self.recall.expected(),
+            expected: expected.map(|expected| expected.share),
+            expected_low: expected.map(|expected| expected.low),
+            expected_most: expected.map(|expected| expected.most),
+            expected_high: expected.map(|expected| expected.high),
+            draws: samples.draws,
+            unread: self.recall.is_unread(),
             loosest: loosest.map(cluster),
             loose: self.clusters.iter().map(cluster).filter(AccuracySummary::is_loose).collect(),
             verified,
@@ -404,7 +429,14 @@ fn upper_end(band: usize) -> f64 {
 /// The row of some pairs that were compared; `None` if there are none.
 fn counted(kind: AccuracyKind, population: u64, compared: &[Compared], enough: f64) -> Option<AccuracyRow> {
     let good = compared.iter().filter(|pair| pair.is_enough(enough)).count();
-    let share = SampledShare::of_counts(good as f64, compared.len() as f64)?;
+    let share = match kind {
+        AccuracyKind::Links => SampledShare::of_counts(good as u64, compared.len() as u64)?,
+        _ if compared.is_empty() => return None,
+        // By Clopper and Pearson even none in five would not be surely less than one half: no cluster would give an alarm.
+        AccuracyKind::Clusters | AccuracyKind::Recall => {
+            SampledShare::of_draws(good as f64 / compared.len() as f64, compared.len() as f64)
+        }
+    };
     Some(AccuracyRow {
         kind,
         low: None,
@@ -435,30 +467,92 @@ struct RecallPair {
     chance: f64,
 }
 
+/// How likely pairs of a similarity are linked.
+struct Chances {
+    shape: Shape,
+    /// If candidates are checked by their features: how many must be equal, and how many there are.
+    check: Option<(u64, u64)>,
+}
+
+impl Chances {
+    fn new(method: &Method) -> Chances {
+        let features = method.features as u64;
+        let limit = method.similarity.filter(|_| method.verify == Verify::Estimate);
+        let least = limit.map(|limit| (u64::from(limit.millionths()) * features).div_ceil(1_000_000));
+        Chances { shape: method.shape(), check: least.map(|least| (least, features)) }
+    }
+
+    /// The chance that a pair becomes a candidate.
+    fn candidate(&self, similarity: f64) -> f64 {
+        self.shape.chance(similarity)
+    }
+
+    /// The chance that a candidate stays one: 1 if there is no check by features. Pairs that are similar enough pass an exact check.
+    fn passes(&self, similarity: f64) -> f64 {
+        self.check.map_or(1.0, |(least, features)| binomial_tail(least, features, similarity))
+    }
+}
+
 /// The similar pairs of sampled pages.
 struct Recall {
     pairs: Vec<RecallPair>,
+    /// What is expected of the pairs of each sampled page that has some.
+    expected: Vec<ExpectedPairs>,
+    /// The near pages that were compared exactly, and those that were compared by features.
+    exact: u64,
+    estimated: u64,
 }
 
 impl Recall {
-    fn new(samples: &Samples, similarities: &Similarities, shape: Shape, (enough, features): (f64, usize)) -> Recall {
-        let mut pairs = Vec::new();
+    fn new(
+        samples: &Samples,
+        similarities: &Similarities,
+        chances: Chances,
+        (enough, features): (f64, usize),
+    ) -> Recall {
+        let mut recall = Recall { pairs: Vec::new(), expected: Vec::new(), exact: 0, estimated: 0 };
         for (number, (probe, (population, near))) in samples.probes.iter().zip(&samples.near).enumerate() {
-            let weight = samples.stands_for[number] * *population as f64 / near.len().max(1) as f64;
+            let stands_for = samples.stands_for[number];
+            // How many near pages each compared one stands for.
+            let each = *population as f64 / near.len().max(1) as f64;
+            let first = recall.pairs.len();
+            // The sums over compared pages, also over those that are not similar enough: a third page may be one.
+            let (mut candidates, mut passing) = (0.0, 0.0);
             for near in near {
                 let Some(compared) = similarities.of(probe.doc, near.doc) else { continue };
+                let Compared { similarity, is_exact } = compared;
+                *(if is_exact { &mut recall.exact } else { &mut recall.estimated }) += 1;
+                let (candidate, passes) = (chances.candidate(similarity), chances.passes(similarity));
+                candidates += candidate;
+                passing += passes;
                 if compared.is_surely_enough(enough, features) {
-                    let (is_together, chance) = (near.root == probe.root, shape.chance(compared.similarity));
-                    pairs.push(RecallPair { probe: number, weight, compared, is_together, chance });
+                    let (is_together, chance) = (near.root == probe.root, candidate * passes);
+                    recall.pairs.push(RecallPair {
+                        probe: number,
+                        weight: stands_for * each,
+                        compared,
+                        is_together,
+                        chance,
+                    });
                 }
             }
+            let similar = &recall.pairs[first..];
+            if !similar.is_empty() {
+                let direct = similar.iter().map(|pair| pair.chance).sum::<f64>() / similar.len() as f64;
+                // The page is in a cluster only if it is a candidate with one near page, and passes the check with one. With only one near
+                // page there is no third one.
+                let any = (each * candidates).min(each * passing).min(1.0);
+                let most = if *population == 1 { direct } else { any.max(direct) };
+                let similar = each * similar.len() as f64;
+                recall.expected.push(ExpectedPairs { stands_for, similar, direct, most });
+            }
         }
-        Recall { pairs }
+        recall
     }
 
-    /// The share of pairs that are linked directly, by the S-curve.
-    fn expected(&self) -> Option<f64> {
-        weighted(self.pairs.iter().map(|pair| (pair.weight, pair.chance)))
+    /// Whether near pages were compared by their features only, and no pair of them counts.
+    fn is_unread(&self) -> bool {
+        self.pairs.is_empty() && self.estimated > 0 && self.exact == 0
     }
 
     /// The rows, by band.
@@ -506,6 +600,33 @@ fn weighted(values: impl Iterator<Item = (f64, f64)>) -> Option<f64> {
     (weights > 0.0).then(|| sum / weights)
 }
 
+/// The root and size of every cluster of several pages with words whose root is an own document.
+fn clusters_with_words(similar: &LevelClusters, wordless: &[(DocId, u128)]) -> impl Iterator<Item = (DocId, u64)> {
+    // Pages without words have no shingles to compare.
+    let has_words = move |root: &DocId| wordless.binary_search_by_key(root, |(doc, _)| *doc).is_err();
+    similar.sizes.own_clusters().filter(move |(root, _)| has_words(root))
+}
+
+/// Over all clusters of k pages with words: the sum of k (k - 1), and that of k (k - 1)².
+fn pair_sums(cx: &mut Context, similar: &LevelClusters, wordless: &[(DocId, u128)]) -> Result<[u128; 2]> {
+    let add = |[pairs, squares]: [u128; 2], [more_pairs, more_squares]: [u128; 2]| {
+        [pairs.saturating_add(more_pairs), squares.saturating_add(more_squares)]
+    };
+    let of_clusters = clusters_with_words(similar, wordless).map(|(_, pages)| {
+        let (pages, others) = (u128::from(pages), u128::from(pages.saturating_sub(1)));
+        [pages * others, (pages * others).saturating_mul(others)]
+    });
+    let own = of_clusters.fold([0; 2], add);
+    Ok(cx.concat(vec![own])?.into_iter().fold([0; 2], add))
+}
+
+/// As how many independent pages a sample of pages is expected to count (Kish 1965), for a page weighs as much as it has others in its
+/// cluster. Given are the sums over clusters, and the numbers of sampled pages and of all. `None` without clusters.
+fn expected_draws([pairs, squares]: [u128; 2], (sampled, population): (u64, u64)) -> Option<f64> {
+    let part = sampled as f64 / population.max(1) as f64;
+    (squares > 0).then(|| part * (pairs as f64).powi(2) / squares as f64)
+}
+
 /// The largest clusters, the largest first, with pairs of their members.
 fn sampled_clusters(
     cx: &mut Context,
@@ -513,9 +634,7 @@ fn sampled_clusters(
     similar: &LevelClusters,
     wordless: &[(DocId, u128)],
 ) -> Result<Vec<SampledCluster>> {
-    // Pages without words have no shingles to compare.
-    let has_words = |root: &DocId| wordless.binary_search_by_key(root, |(doc, _)| *doc).is_err();
-    let own = similar.sizes.own_clusters().filter(|(root, _)| has_words(root));
+    let own = clusters_with_words(similar, wordless);
     let mut own: Vec<(Reverse<u64>, DocId)> = own.map(|(root, pages)| (Reverse(pages), root)).collect();
     own.sort_rows();
     own.truncate(CLUSTERS);
@@ -537,13 +656,17 @@ fn sampled_clusters(
     Ok(chosen.into_iter().zip(members).map(cluster).collect())
 }
 
-/// The sampled pages with their features, the same at every worker.
-fn probes(cx: &mut Context, week: &IngestedWeek<'_>, similar: &LevelClusters) -> Result<Vec<Probe>> {
+/// The sampled pages with their features, in the order of the hash by which they are sampled, and the number of all pages with words; the same
+/// at every worker.
+fn probes(cx: &mut Context, week: &IngestedWeek<'_>, similar: &LevelClusters) -> Result<(Vec<Probe>, u64)> {
     let (plan, owned) = (week.plan, week.owned);
     let files = week.vector_files(plan.method.supershingles)?;
-    let mut sample = Sample::new(sample_size(week) as usize);
-    files.docs(owned)?.into_iter().for_each(|doc| sample.add(sample_hash(plan.method.seed, 3, doc), doc));
-    let chosen = Sample::gather(cx, vec![sample])?.remove(0).into_things();
+    let most = (week.journal.counts.documents / PAGES_ONE_IN).clamp(PAGES[0], PAGES[1]);
+    let hash = |doc: DocId| sample_hash(plan.method.seed, 3, doc);
+    let mut sample = Sample::new(most as usize);
+    files.docs(owned)?.into_iter().for_each(|doc| sample.add(hash(doc), doc));
+    let sample = Sample::gather(cx, vec![sample])?.remove(0);
+    let (population, chosen) = (sample.population, sample.into_things());
     let mut own: Vec<DocId> = chosen.into_iter().filter(|doc| owned.has(*doc)).collect();
     own.sort_rows();
     let (docs, features) = read_features(&own, plan.method.features, &files, week.vectors())?;
@@ -553,5 +676,45 @@ fn probes(cx: &mut Context, week: &IngestedWeek<'_>, similar: &LevelClusters) ->
         root: similar.roots.of(doc),
         features: features.to_vec(),
     };
-    cx.sorted(docs.into_iter().zip(features).map(probe).collect())
+    let mut all = cx.sorted(docs.into_iter().zip(features).map(probe).collect())?;
+    all.sort_items_by_key(|probe: &Probe| (hash(probe.doc), probe.doc));
+    Ok((all, population))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn draws_are_expected_by_the_sizes_of_clusters() {
+        let sums = |sizes: &[u128]| {
+            let pairs: u128 = sizes.iter().map(|k| k * (k - 1)).sum();
+            let squares: u128 = sizes.iter().map(|k| k * (k - 1) * (k - 1)).sum();
+            [pairs, squares]
+        };
+        // Of 100 sampled pages of 1,000, those of 200 pairs are 40; and those of one cluster of 60 are 6, however many pairs it has.
+        assert!((expected_draws(sums(&[2; 200]), (100, 1000)).unwrap() - 40.0).abs() < 1e-9);
+        assert!((expected_draws(sums(&[60]), (100, 1000)).unwrap() - 6.0).abs() < 1e-9);
+        assert!(expected_draws(sums(&[60, 2, 2, 2]), (100, 1000)).unwrap() < 6.1);
+        assert_eq!(expected_draws(sums(&[]), (100, 1000)), None);
+    }
+
+    #[test]
+    fn estimates_that_need_all_features_do_not_count() {
+        let all = |is_exact| Compared { similarity: 1.0, is_exact };
+        for (enough, counts) in [(0.8, true), (0.9, true), (0.95, false), (0.97, false)] {
+            assert_eq!(all(false).is_surely_enough(enough, 84), counts, "{enough}");
+            assert!(all(true).is_surely_enough(enough, 84));
+        }
+    }
+
+    #[test]
+    fn a_check_by_features_lets_some_pairs_pass() {
+        let method = |text: &str| toml::from_str::<Method>(text).unwrap();
+        let checked = Chances::new(&method("similarity = 0.8\nverify = \"estimate\""));
+        assert!((0.4..0.7).contains(&checked.passes(0.8)), "{}", checked.passes(0.8));
+        assert!(checked.passes(0.6) < 0.01 && checked.passes(0.95) > 0.99);
+        let unchecked = Chances::new(&method("similarity = 0.8\nverify = \"exact\""));
+        assert!(unchecked.passes(0.8) == 1.0 && unchecked.candidate(0.8) > 0.98);
+    }
 }

@@ -2,7 +2,7 @@
 //!
 //! The functions take rows of tables and return numbers. They use no timely, no files and no threads. In reading order:
 //!
-//! - `accuracy`: shares from samples, with confidence intervals;
+//! - `accuracy`: shares from samples, with confidence intervals, and what probabilities of links say of them;
 //! - `powerlaw`: the exponent of the distribution of cluster sizes (Fetterly 2004, Fig. 1);
 //! - `evolution`: retention, changes of hosts, change amounts (Fetterly 2004, section 3).
 
@@ -10,7 +10,7 @@ mod accuracy;
 mod evolution;
 mod powerlaw;
 
-pub use accuracy::{BANDS, SampledShare, band};
+pub use accuracy::{BANDS, Expectation, ExpectedPairs, SampledShare, band, binomial_tail};
 pub use evolution::{
     AmountShare, BySize, Change, ChangeAmounts, ChangeShare, RetentionSums, SizeClass, add_by_size, change_amount,
     cluster_changes, ratio,

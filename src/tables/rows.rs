@@ -767,7 +767,7 @@ pub struct AccuracyRow {
     pub share_low: f64,
     /// Its upper end.
     pub share_high: f64,
-    /// For `recall`: the share that the S-curve predicts to be linked directly.
+    /// For `recall`: the share that the S-curve predicts to be linked directly, and to pass a check by features.
     pub expected: Option<f64>,
     /// The mean exact similarity of the pairs.
     pub similarity: f64,
@@ -824,7 +824,7 @@ impl Table for AccuracyRow {
             ),
             nullable(
                 "expected",
-                "for `recall`: mean probability that such a pair is linked directly",
+                "for `recall`: mean probability that such a pair is linked directly; if estimates verify the clusters, that it also passes the check",
                 maybe_doubles(rows.iter().map(|r| r.expected)),
             ),
             required("similarity", "mean exact similarity of the pairs", doubles(rows.iter().map(|r| r.similarity))),

@@ -102,7 +102,8 @@ fn twin(week: &Path, pages: &BTreeMap<String, String>) -> Vec<Row> {
         docs.iter().copied().zip(texts(week, "documents", "url").iter().map(|url| &pages[url])).collect();
     let exact = |a: i64, b: i64| resemblance(text[&a], text[&b]);
     let hash = |sample: u64, doc: i64| sample_hash(SEED, sample, DocId::from_table(doc));
-    let size = (docs.len() / 400).clamp(50, 1000);
+    let of_band = (docs.len() / 400).div_ceil(BANDS.len()).clamp(10, 100);
+    let size = (docs.len() / 200).clamp(100, 1000);
     let mut found: Vec<Row> = Vec::new();
 
     let mut similarities = Vec::new();
@@ -110,9 +111,9 @@ fn twin(week: &Path, pages: &BTreeMap<String, String>) -> Vec<Row> {
     let links: Vec<(i64, i64)> =
         longs(week, "evidence", "doc").into_iter().zip(longs(week, "evidence", "neighbour")).collect();
     for (number, low) in BANDS.iter().enumerate() {
-        let of_band = (0..links.len()).filter(|at| band(similarities[*at].into()) == number);
-        let population = of_band.clone().count() as i64;
-        let sampled = smallest(of_band.map(|at| (hash(0, links[at].0), links[at])), size.div_ceil(BANDS.len()));
+        let all = (0..links.len()).filter(|at| band(similarities[*at].into()) == number);
+        let population = all.clone().count() as i64;
+        let sampled = smallest(all.map(|at| (hash(0, links[at].0), links[at])), of_band);
         let good = sampled.iter().filter(|(a, b)| exact(*a, *b) >= 0.8).count() as i64;
         let count = sampled.len() as i64;
         if count > 0 {
@@ -138,8 +139,7 @@ fn twin(week: &Path, pages: &BTreeMap<String, String>) -> Vec<Row> {
 
     let features = features(week);
     let least = (84.0 * (0.8 - 4.0 * (0.8f64 * 0.2 / 84.0).sqrt())).floor() as usize;
-    let mut sampled = smallest(features.keys().map(|doc| (hash(3, *doc), *doc)), size);
-    sampled.sort_unstable();
+    let sampled = smallest(features.keys().map(|doc| (hash(3, *doc), *doc)), size);
     let probes = representatives(&features, &sampled, least, 4);
     let mut bands: BTreeMap<usize, [i64; 2]> = BTreeMap::new();
     for probe in &probes {
@@ -274,4 +274,22 @@ fn pages_are_read_again_from_every_format_that_allows_it() {
     assert!(estimated.iter().all(|(_, _, [_, sampled, exact, _])| *sampled > 0 && *exact == 0), "{estimated:?}");
     let shown = crate::program::run_well(&["show", store.to_str().unwrap()]).stdout;
     assert!(shown.contains("by estimates of their features"), "{shown}");
+}
+
+#[test]
+fn a_summary_says_that_pages_were_not_read_again_if_no_estimate_can_count() {
+    let folder = tempfile::tempdir().unwrap();
+    let (all, crawl) = (pages(500, 3000), folder.path().join("crawl.jsonl"));
+    write(&crawl, &all);
+    // An estimate counts from 0.998 on: only if all 84 features are equal.
+    let shape = "features = 84\nsupershingles = 6\nagreements = 2\n";
+    let method = format!("[cluster.method]\nshards = 4\nsimilarity = 0.95\n{shape}");
+    let job = job(folder.path(), &format!("[cluster]\nweek = \"2024-01-08\"\n{method}"));
+    let made = Made::with_job(&job, &["--input", crawl.to_str().unwrap()]);
+    let store = made.store();
+    std::fs::remove_file(&crawl).unwrap();
+    crate::program::run_well(&["delete", "--store", store.to_str().unwrap(), "--url", all.keys().next().unwrap()]);
+    let shown = crate::program::run_well(&["show", store.to_str().unwrap()]).stdout;
+    assert!(shown.contains("are in one cluster: pages were not read again"), "{shown}");
+    assert!(rows(&made.week()).iter().all(|row| row.0 != "recall"));
 }

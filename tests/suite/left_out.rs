@@ -160,3 +160,85 @@ fn a_bad_record_is_left_out_and_the_others_are_written() {
         }
     }
 }
+
+#[test]
+fn a_request_is_written_with_its_page_wherever_it_is() {
+    let folder = tempfile::tempdir().unwrap();
+    let job = crate::program::job(folder.path(), "[cluster]\nmax-reject-share = 1.0\n");
+    let url = |page: usize| format!("http://h.example/{page}");
+    let words = |page: usize| (0..50).map(|place| format!("p{page}x{place}")).collect::<Vec<_>>().join(" ");
+    let response = |page: usize| {
+        record("response", &format!("r{page}"), &url(page), "", &answer("200 OK", "text/html", &words(page)))
+    };
+    let request = |page: usize| {
+        let named = format!("WARC-Concurrent-To: <urn:x:r{page}>\r\n");
+        record("request", &format!("q{page}"), &url(page), &named, "GET / HTTP/1.1\r\n\r\n")
+    };
+    let image = record("response", "i", "http://h.example/i.png", "", &answer("200 OK", "image/png", "\u{1}"));
+    let bad = image.replace("Content-Length: ", "Content-Length: x");
+    // All requests first; after images and bad records; each beside its page.
+    let orders: [Vec<String>; 3] = [
+        vec![request(0), request(1), request(2), response(0), response(1), response(2)],
+        vec![response(0), image, request(0), response(1), response(2), bad, request(2), request(1)],
+        vec![response(0), request(0), request(1), response(1), response(2), request(2)],
+    ];
+    for (number, records) in orders.iter().enumerate() {
+        for form in ["plain.warc", "members.warc.gz"] {
+            let [input, store, out] =
+                [form, "store", "out"].map(|name| folder.path().join(format!("{number}-{name}-{form}")));
+            std::fs::write(&input, stored(records, form)).unwrap();
+            let [job, store, input, to] = [&job, &store, &input, &out].map(|path| path.to_str().unwrap());
+            run_well(&["run", job, "-q", "--no-accuracy", "--week", "2024-01-08", "--store", store, "--input", input]);
+            run_well(&["delete", "-q", "--store", store, "--url", &url(1)]);
+            run_well(&["export", store, "--out", to, "--workers", "1"]);
+            let found = text(&out.join(Path::new(input).file_name().unwrap()));
+            for page in [0, 2] {
+                assert!(found.contains(&response(page)) && found.contains(&request(page)), "{number}, {form}: {found}");
+            }
+            assert!(!found.contains(&url(1)), "{number}, {form}: {found}");
+        }
+    }
+}
+
+#[test]
+fn a_record_that_is_the_page_of_several_urls_is_known_by_its_own() {
+    let folder = tempfile::tempdir().unwrap();
+    let page = answer("200 OK", "text/html", "<p>one two three four five six seven");
+    let revisit = |url: &str, of: &str| {
+        let more = format!(
+            "WARC-Profile: http://netpreserve.org/warc/1.1/revisit/identical-payload-digest\r\nWARC-Refers-To-Target-URI: {of}\r\n"
+        );
+        record("revisit", url, url, &more, "")
+    };
+    let urls: Vec<String> = ["z", "y", "x", "w", "v"].iter().map(|host| format!("http://{host}.example/")).collect();
+    let (a, c) = ("http://a.example/", "http://c.example/");
+    let line = "{\"url\":\"http://a.example/\",\"text\":\"one two three four five six seven\"}\n";
+    let first_lines = folder.path().join("a.jsonl");
+    std::fs::write(&first_lines, line).unwrap();
+    for (number, first) in [None, Some([a, c]), Some([c, a])].into_iter().enumerate() {
+        let mut records: Vec<String> =
+            first.iter().flatten().map(|url| record("response", url, url, "", &page)).collect();
+        // Of rows, too, revisits of other URLs can be the pages.
+        records.extend(first.is_none().then(|| record("response", "s", "http://s.example/", "", &page)));
+        records.extend(urls.iter().map(|url| revisit(url, a)));
+        let [input, store, list, out] =
+            ["1.warc", "store", "list.txt", "out"].map(|name| folder.path().join(format!("{number}-{name}")));
+        std::fs::write(&input, records.concat()).unwrap();
+        let [input, store, list, to] = [&input, &store, &list, &out].map(|path| path.to_str().unwrap());
+        let mut inputs = vec!["add", store, "-q", "--no-accuracy", "--week", "2024-01-08", "--input", input];
+        inputs.extend(first.is_none().then(|| first_lines.to_str().unwrap()));
+        run_well(&inputs);
+        let flags: &[&str] = if first.is_none() { &["--touched"] } else { &[] };
+        run_well(&[&["export", store, "--out", to, "--level", "exact", "--revisits"][..], flags].concat());
+        let found = std::fs::read_to_string(out.join(Path::new(input).file_name().unwrap())).unwrap();
+        if let Some([kept, dropped]) = first {
+            assert!(found.contains(&record("response", kept, kept, "", &page)), "{number}: {found}");
+            assert!(found.contains(&format!("WARC-Refers-To-Target-URI: {kept}\r\n")), "{number}: {found}");
+            run_well(&["export", store, "--list", list]);
+            assert_eq!(std::fs::read_to_string(list).unwrap(), format!("{dropped}\n"), "{number}");
+        } else {
+            let kept = std::fs::read_to_string(out.join("a.jsonl")).unwrap();
+            assert!(kept == line || found.contains("s.example"), "{kept} {found}");
+        }
+    }
+}

@@ -77,9 +77,10 @@ mod missing;
 /// A store in a bucket of a real server.
 #[cfg(feature = "cloud")]
 mod objects;
+/// The page that `nigh report` writes.
+mod other_types;
 /// Pages and hosts that share chunks, against brute force over all pairs.
 mod overlap;
-/// The page that `nigh report` writes.
 mod page;
 mod paragraphs;
 /// Parquet of other programs keeps what it is.

@@ -124,12 +124,34 @@ fn nothing_of_others_is_replaced_or_removed() {
     std::fs::create_dir(small.path("o.txt")).unwrap();
     precious("target");
     symlink(small.path("target"), small.path("p.txt")).unwrap();
-    for (name, wanted) in [("l.txt", 0), ("m.txt", 2), ("n.txt", 2), ("o.txt", 2), ("p.txt", 2), ("u.jsonl", 2)] {
+    // What a list has beside it.
+    precious(".q.txt.nigh-export.jsonl");
+    precious(".r.txt.nigh-export-work/thesis");
+    std::fs::write(small.path(".r.txt.nigh-export-work/lock"), "").unwrap();
+    for (name, wanted) in [
+        ("l.txt", 0),
+        ("m.txt", 2),
+        ("n.txt", 2),
+        ("o.txt", 2),
+        ("p.txt", 2),
+        ("q.txt", 2),
+        ("r.txt", 2),
+        ("u.jsonl", 2),
+    ] {
         let (code, said) = small.list(name);
         assert_eq!(code, wanted, "{name}: {said}");
     }
     assert!(
-        ["l.txt.scratch/thesis", ".m.txt.nigh-export-work/thesis", "n.txt", "target"].iter().all(|name| is_there(name))
+        [
+            "l.txt.scratch/thesis",
+            ".m.txt.nigh-export-work/thesis",
+            "n.txt",
+            "target",
+            ".q.txt.nigh-export.jsonl",
+            ".r.txt.nigh-export-work/thesis"
+        ]
+        .iter()
+        .all(|name| is_there(name))
     );
     assert!(small.path("p.txt").is_symlink() && small.path("u.jsonl").metadata().unwrap().len() > 100);
     // Its own list is replaced, until it was changed.

@@ -100,8 +100,9 @@ pub fn own_near_pages(
     Ok(())
 }
 
-/// Of probes that have at least `least` features in common with the first of them, at most `most`: the numbers of these, ascending, each with
-/// the number of probes that it stands for.
+/// Of probes that have at least `least` features in common with the first of them, the first ones, at most `most`: the numbers of these,
+/// ascending, each with the number of probes that it stands for. The order of `probes` decides: by document, these are the oldest pages of their
+/// cluster, and often its centre; by [`sample_hash`], they are a sample.
 ///
 /// ```
 /// use nigh::operators::accuracy::{Probe, representatives};

@@ -5,7 +5,7 @@ use std::fs::File;
 use std::sync::Arc;
 
 use ::parquet::errors::{ParquetError, Result as ParquetResult};
-use ::parquet::file::metadata::{ParquetMetaData, ParquetMetaDataReader};
+use ::parquet::file::metadata::{ColumnChunkMetaData, ParquetMetaData, ParquetMetaDataReader};
 use anyhow::{Context as _, bail};
 
 use super::column::Column;
@@ -93,6 +93,9 @@ pub fn damage(file: File, name: &str, reading: &Reading) -> anyhow::Result<Optio
     for group in reader.metadata.row_groups() {
         for leaf in &leaves {
             let Some(column) = group.columns().get(*leaf) else { continue };
+            if column.crypto_metadata().is_some() {
+                return Ok(Some(encrypted(column)));
+            }
             let kind = (*leaf, column.compression());
             if group.num_rows() == 0 || seen.contains(&kind) {
                 continue;
@@ -198,6 +201,7 @@ impl ParquetReader {
         self.row = self.next_group_row;
         self.next_group_row = self.next_group_row.saturating_add(rows);
         let open = |leaf: usize| match group.columns().get(leaf) {
+            Some(column) if column.crypto_metadata().is_some() => Err(ParquetError::General(encrypted(column))),
             Some(column) => Column::new(&self.file, column, rows, self.reading.max_decoded_bytes),
             None => Err(ParquetError::General("a row group without a column of the schema".to_owned())),
         };
@@ -298,12 +302,21 @@ impl Reader for ParquetReader {
     }
 }
 
+/// The end of that reason.
+const ENCRYPTED: &str = " is encrypted";
+
+/// The reason of the rejects of a row group with an encrypted column.
+fn encrypted(column: &ColumnChunkMetaData) -> String {
+    format!("parquet: the column `{}`{ENCRYPTED}", column.column_path().string())
+}
+
 /// The reason of the rejects of a row group that does not decode.
 fn cause(error: &ParquetError) -> String {
     let known = match error {
         // The only compression of the format that is not read: no program writes it any more.
         ParquetError::NYI(_) => "compressed as LZO, which is not read",
         ParquetError::General(text) if text == TOO_LONG => TOO_LONG,
+        ParquetError::General(text) if text.ends_with(ENCRYPTED) => return text.clone(),
         ParquetError::General(text) if text.contains("CRC") => "the checksum of a page is another",
         _ => return "parquet: damaged row group".to_owned(),
     };
