@@ -8,7 +8,7 @@ use anyhow::{Result, bail};
 
 use super::exported::Exported;
 use super::file::Writing;
-use super::folder::{ExportFolder, WrittenFile, output_paths};
+use super::place::{ExportFolder, WrittenFile, output_paths};
 use super::verdicts::{Verdict, Verdicts};
 use crate::readers::{Format, Input, contained};
 

@@ -4,12 +4,12 @@ use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 
-use super::columns::JsonColumns;
-use super::converted::convert;
+use super::copied::Spans;
 use super::exported::{Exported, What};
-use super::format::{ExportFormat, RowFormat};
-use super::output::{Output, Written};
-use super::spans::Spans;
+use super::place::{Output, Written};
+use super::rows::JsonColumns;
+use super::rows::convert;
+use super::rows::{ExportFormat, RowFormat};
 use super::verdicts::Verdict;
 use crate::config::Reading;
 use crate::readers::{Format, Input};
@@ -49,9 +49,14 @@ impl Writing<'_> {
         let spans = Spans { input, reading, what, revisits, others, verdicts };
         let (exported, file) = match (input.format, self.format.of(input)?) {
             (Format::Failed | Format::Wacz, _) => bail!("{} has no documents", input.name),
-            (Format::Parquet | Format::Arrow, format) => {
-                super::rows::export(input, reading, verdicts, what, format.unwrap_or(RowFormat::Parquet), file)
-            }
+            (Format::Parquet | Format::Arrow, format) => super::rows::columnar::export(
+                input,
+                reading,
+                verdicts,
+                what,
+                format.unwrap_or(RowFormat::Parquet),
+                file,
+            ),
             (_, None) => spans.export(file, name),
             (Format::Jsonl | Format::Csv | Format::Tsv, Some(format)) => {
                 let source = unfinished.with_added_extension("source");
@@ -62,7 +67,7 @@ impl Writing<'_> {
                 std::fs::remove_file(&source).with_context(failed)?;
                 Ok((exported, file))
             }
-            (_, Some(format)) => super::pages::export(input, reading, verdicts, what, format, file),
+            (_, Some(format)) => super::rows::pages::export(input, reading, verdicts, what, format, file),
         }
         .with_context(failed)?;
         let written = file.finish().with_context(failed)?;

@@ -24,7 +24,7 @@ const DIGITS: i64 = 38;
 
 /// The columns of lines of JSON.
 #[derive(Clone, Debug)]
-pub struct JsonColumns(pub(super) SchemaRef);
+pub struct JsonColumns(pub(crate) SchemaRef);
 
 impl JsonColumns {
     /// The columns that the lines of all these inputs have, in the order of their first lines. A field whose values are of several simple types

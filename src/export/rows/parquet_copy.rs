@@ -21,11 +21,11 @@ use parquet::file::reader::{FileReader as _, SerializedFileReader};
 use parquet::file::writer::{SerializedColumnWriter, SerializedFileWriter};
 use parquet::schema::types::Type;
 
-use super::exported::{Exported, FIELDS, What, check_plain, check_unannotated, local_file};
-use super::output::Output;
-use super::paragraphs::without;
-use super::verdicts::Verdict;
 use crate::config::Reading;
+use crate::export::exported::{Exported, FIELDS, What, check_plain, check_unannotated, local_file};
+use crate::export::paragraphs::without;
+use crate::export::place::Output;
+use crate::export::verdicts::Verdict;
 use crate::readers::{Input, contained};
 
 /// Rows that are read at once.
@@ -35,7 +35,7 @@ const BATCH: usize = 1024;
 ///
 /// # Errors
 /// If the input cannot be read, or the file not be written.
-pub(super) fn copy(
+pub(crate) fn copy(
     input: &Input,
     reading: &Reading,
     wanted: &[&Verdict],

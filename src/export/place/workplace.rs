@@ -16,7 +16,7 @@ const LOCK: &str = "lock";
 const MARK: &str = "nigh export\n";
 
 /// A folder that is removed with all that is in it when the export ends.
-pub(super) struct Workplace {
+pub(crate) struct Workplace {
     folder: PathBuf,
     lock: File,
 }
@@ -26,7 +26,7 @@ impl Workplace {
     ///
     /// # Errors
     /// If another export has it; or the folder was not made by nigh; or it cannot be made.
-    pub(super) fn take(folder: PathBuf, target: &Path) -> Result<Workplace> {
+    pub(crate) fn take(folder: PathBuf, target: &Path) -> Result<Workplace> {
         let failed = || format!("cannot write {}", folder.display());
         loop {
             match std::fs::create_dir(&folder) {
@@ -69,12 +69,12 @@ impl Workplace {
     }
 
     /// The path of a file while it is written.
-    pub(super) fn unfinished(&self, number: usize) -> PathBuf {
+    pub(crate) fn unfinished(&self, number: usize) -> PathBuf {
         self.folder.join(format!("{number:05}"))
     }
 
     /// A folder for runs of sorts.
-    pub(super) fn scratch(&self) -> PathBuf {
+    pub(crate) fn scratch(&self) -> PathBuf {
         self.folder.join("scratch")
     }
 
@@ -82,7 +82,7 @@ impl Workplace {
     ///
     /// # Errors
     /// If it cannot be written.
-    pub(super) fn replace(&self, path: &Path, bytes: &[u8]) -> Result<()> {
+    pub(crate) fn replace(&self, path: &Path, bytes: &[u8]) -> Result<()> {
         let unfinished = self.folder.join("small");
         let write = || -> std::io::Result<()> {
             let mut file = File::create(&unfinished)?;
@@ -120,7 +120,7 @@ fn clear(folder: &Path) -> std::io::Result<()> {
 }
 
 /// Checks that a folder is one that an export made. An empty one is, too, and one with nothing but an empty lock: a kill came before.
-pub(super) fn check_own(folder: &Path) -> Result<()> {
+pub(crate) fn check_own(folder: &Path) -> Result<()> {
     let failed = || format!("cannot read {}", folder.display());
     let is_folder = match std::fs::symlink_metadata(folder) {
         // It was removed since.

@@ -16,7 +16,7 @@ use super::format::RowFormat;
 
 /// The schema of the rows in a format. Parquet has no seconds, and of dates only days; JSON has no dictionaries, and times with a zone are in UTC
 /// there: the offsets of a zone can have seconds.
-pub(super) fn schema_in(format: RowFormat, schema: &SchemaRef) -> SchemaRef {
+pub(crate) fn schema_in(format: RowFormat, schema: &SchemaRef) -> SchemaRef {
     let fields: Vec<FieldRef> = schema.fields().iter().map(|field| field_in(format, field)).collect();
     Arc::new(Schema::new_with_metadata(fields, schema.metadata().clone()))
 }
@@ -25,7 +25,7 @@ pub(super) fn schema_in(format: RowFormat, schema: &SchemaRef) -> SchemaRef {
 ///
 /// # Errors
 /// If a value does not fit.
-pub(super) fn cast_to(schema: &SchemaRef, batch: RecordBatch) -> Result<RecordBatch> {
+pub(crate) fn cast_to(schema: &SchemaRef, batch: RecordBatch) -> Result<RecordBatch> {
     if batch.schema_ref() == schema {
         return Ok(batch);
     }
@@ -36,7 +36,7 @@ pub(super) fn cast_to(schema: &SchemaRef, batch: RecordBatch) -> Result<RecordBa
 }
 
 /// The schema without dictionaries, as a reader of Parquet can give the values of a file.
-pub(super) fn without_dictionaries(schema: &SchemaRef) -> SchemaRef {
+pub(crate) fn without_dictionaries(schema: &SchemaRef) -> SchemaRef {
     fn plain(field: &FieldRef) -> FieldRef {
         let kind = match field.data_type() {
             DataType::Dictionary(_, values) => DataType::clone(values),
@@ -54,7 +54,7 @@ pub(super) fn without_dictionaries(schema: &SchemaRef) -> SchemaRef {
 ///
 /// # Errors
 /// If it has none for one of them; the message names it.
-pub(super) fn check(format: RowFormat, schema: &Schema) -> Result<()> {
+pub(crate) fn check(format: RowFormat, schema: &Schema) -> Result<()> {
     fn is_held(format: RowFormat, kind: &DataType) -> bool {
         match (format, kind) {
             (_, DataType::Union(..)) | (RowFormat::Parquet, DataType::FixedSizeBinary(0)) => false,
@@ -79,7 +79,7 @@ pub(super) fn check(format: RowFormat, schema: &Schema) -> Result<()> {
 ///
 /// # Errors
 /// If one is too far away.
-pub(super) fn check_times(column: &dyn Array, name: &str) -> Result<()> {
+pub(crate) fn check_times(column: &dyn Array, name: &str) -> Result<()> {
     fn each<T: ArrowTemporalType>(column: &dyn Array, name: &str) -> Result<()>
     where
         i64: From<T::Native>,

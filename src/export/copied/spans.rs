@@ -17,12 +17,12 @@ use serde_json::value::RawValue;
 
 use super::attached::Attached;
 use super::compressed::Compressed;
-use super::exported::{Exported, FIELDS, What, annotated_before, changed};
-use super::output::Output;
-use super::paragraphs::{text_of, without};
 use super::revisit::revisit;
-use super::verdicts::Verdict;
 use crate::config::Reading;
+use crate::export::exported::{Exported, FIELDS, What, annotated_before, changed};
+use crate::export::paragraphs::{text_of, without};
+use crate::export::place::Output;
+use crate::export::verdicts::Verdict;
 use crate::readers::{CountedIn, Format, Input, Item, RawBytes, RecordNames, Skip, Skipped, decoded, open};
 
 /// What becomes of the bytes of a record.
@@ -48,7 +48,7 @@ impl Fate<'_> {
 }
 
 /// An input that is written again.
-pub(super) struct Spans<'a> {
+pub(crate) struct Spans<'a> {
     pub input: &'a Input,
     pub reading: &'a Reading,
     pub what: What,
@@ -65,7 +65,7 @@ impl Spans<'_> {
     ///
     /// # Errors
     /// If the input cannot be read, or has changed since the week was made; or the output cannot be written.
-    pub(super) fn export(&self, out: Output, to: &Path) -> Result<(Exported, Output)> {
+    pub(crate) fn export(&self, out: Output, to: &Path) -> Result<(Exported, Output)> {
         let Input { name, format, .. } = self.input;
         ensure!(
             self.what != What::Annotated || matches!(format, Format::Jsonl | Format::Csv | Format::Tsv),

@@ -6,13 +6,13 @@ use anyhow::Result;
 use arrow_array::{ArrayRef, Int32Array, RecordBatch, StringArray, TimestampMicrosecondArray};
 use arrow_schema::{DataType, Field, Schema, SchemaRef, TimeUnit};
 
-use super::exported::{Exported, What, changed};
+use super::columnar::annotated;
 use super::format::{RowFormat, RowWriter};
-use super::output::Output;
-use super::paragraphs::{text_of, without};
-use super::rows::annotated;
-use super::verdicts::Verdict;
 use crate::config::Reading;
+use crate::export::exported::{Exported, What, changed};
+use crate::export::paragraphs::{text_of, without};
+use crate::export::place::Output;
+use crate::export::verdicts::Verdict;
 use crate::kernels::chosen;
 use crate::readers::{Body, Input, Item, Page, open};
 use crate::text::{Extract, charset, html, scan};
@@ -23,8 +23,8 @@ const BATCH: usize = 256;
 /// Writes the documents of an input that are wanted, in order.
 ///
 /// # Errors
-/// As [`Writing::write`](super::Writing::write).
-pub(super) fn export(
+/// As [`Writing::write`](crate::export::Writing::write).
+pub(crate) fn export(
     input: &Input,
     reading: &Reading,
     verdicts: &[Verdict],
@@ -115,7 +115,7 @@ impl Rows<'_> {
             Arc::new(texts.iter().map(Some).collect::<StringArray>()),
         ];
         if self.what == What::Annotated {
-            columns.extend(super::rows::annotations(&verdicts));
+            columns.extend(super::columnar::annotations(&verdicts));
         }
         Ok(RecordBatch::try_new(self.schema.clone(), columns)?)
     }

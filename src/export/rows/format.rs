@@ -14,8 +14,8 @@ use parquet::file::metadata::KeyValue;
 use parquet::file::properties::WriterProperties;
 use serde::{Deserialize, Serialize};
 
-use super::output::Output;
 use super::types;
+use crate::export::place::Output;
 use crate::readers::{Format, Input};
 
 /// The format that records are written in.
@@ -35,7 +35,7 @@ pub enum ExportFormat {
 
 /// A format of rows that have fields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum RowFormat {
+pub(crate) enum RowFormat {
     Jsonl,
     Parquet,
 }
@@ -45,7 +45,7 @@ impl ExportFormat {
     ///
     /// # Errors
     /// If this input is not written so.
-    pub(super) fn of(self, input: &Input) -> Result<Option<RowFormat>> {
+    pub(crate) fn of(self, input: &Input) -> Result<Option<RowFormat>> {
         Ok(match (self, input.format) {
             (ExportFormat::Same, Format::Arrow) => bail!(
                 "{} is arrow, which is not written: give --format parquet or jsonl, or --list for what is to be removed",
@@ -65,7 +65,7 @@ impl ExportFormat {
     }
 
     /// The path of the file for an input, given that in the same format.
-    pub(super) fn path(self, input: &Input, same: &str) -> Result<String> {
+    pub(crate) fn path(self, input: &Input, same: &str) -> Result<String> {
         let Some(to) = self.of(input)? else { return Ok(same.to_owned()) };
         let (folder, name) = same.rsplit_once('/').map_or(("", same), |(folder, name)| (folder, name));
         let mut stem = name;
@@ -101,7 +101,7 @@ impl RowFormat {
 const ROW_GROUP: usize = 1 << 16;
 
 /// Writes rows to a file.
-pub(super) enum RowWriter {
+pub(crate) enum RowWriter {
     Jsonl(LineDelimitedWriter<BufWriter<Output>>),
     Parquet(Box<ArrowWriter<Output>>),
 }
@@ -111,7 +111,7 @@ impl RowWriter {
     ///
     /// # Errors
     /// If the format has no such columns, or the file cannot be written.
-    pub(super) fn new(format: RowFormat, out: Output, schema: SchemaRef, group: Option<usize>) -> Result<RowWriter> {
+    pub(crate) fn new(format: RowFormat, out: Output, schema: SchemaRef, group: Option<usize>) -> Result<RowWriter> {
         types::check(format, &schema)?;
         Ok(match format {
             RowFormat::Jsonl => {
@@ -139,7 +139,7 @@ impl RowWriter {
     ///
     /// # Errors
     /// If the file cannot be written.
-    pub(super) fn write(&mut self, batch: &RecordBatch) -> Result<()> {
+    pub(crate) fn write(&mut self, batch: &RecordBatch) -> Result<()> {
         match self {
             RowWriter::Jsonl(writer) => {
                 let columns = batch.columns().iter().zip(batch.schema_ref().fields());
@@ -155,7 +155,7 @@ impl RowWriter {
     ///
     /// # Errors
     /// If the file cannot be written.
-    pub(super) fn finish(self) -> Result<Output> {
+    pub(crate) fn finish(self) -> Result<Output> {
         Ok(match self {
             RowWriter::Jsonl(mut writer) => {
                 writer.finish()?;

@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 
-use super::verdicts::Verdict;
+use crate::export::verdicts::Verdict;
 /// The profile of a revisit record whose payload is the same as the other one's (WARC 1.1, section 6.7.2).
 const PROFILE: &str = "http://netpreserve.org/warc/1.1/revisit/identical-payload-digest";
 
@@ -12,7 +12,7 @@ const NOT_KEPT: [&str; 6] =
 
 /// The revisit record for a response, whose bytes begin with its head: the same record id, date and payload digest, and as block the head of
 /// the HTTP response. `None` if the bytes are no WARC record.
-pub(super) fn revisit(record: &[u8], verdict: &Verdict) -> Option<Vec<u8>> {
+pub(crate) fn revisit(record: &[u8], verdict: &Verdict) -> Option<Vec<u8>> {
     let original = verdict.original.as_ref()?;
     let head_end = memchr::memmem::find(record, b"\r\n\r\n")?;
     let head = std::str::from_utf8(&record[..head_end]).ok()?;

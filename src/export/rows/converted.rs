@@ -16,12 +16,12 @@ use arrow_json::ReaderBuilder;
 use arrow_schema::{DataType, Field, Schema};
 use csv_core::{ReadRecordResult, Reader};
 
+use super::columnar::annotated;
 use super::columns::JsonColumns;
-use super::exported::What;
 use super::format::{RowFormat, RowWriter};
 use super::lines::BYTE_ORDER_MARK;
-use super::output::Output;
-use super::rows::annotated;
+use crate::export::exported::What;
+use crate::export::place::Output;
 use crate::readers::{Format, Input};
 
 /// Rows of a batch.
@@ -31,7 +31,7 @@ const BATCH: usize = 1024;
 ///
 /// # Errors
 /// If a value does not fit the columns, or a file cannot be read or written.
-pub(super) fn convert(
+pub(crate) fn convert(
     source: &Path,
     input: &Input,
     what: What,

@@ -13,11 +13,11 @@ use parquet::arrow::ArrowWriter;
 use parquet::basic::{Compression, ZstdLevel};
 use parquet::file::properties::WriterProperties;
 
-use super::exported::{Exported, What};
 use super::folder::{ExportKey, WrittenFile, WrittenFiles};
 use super::output::{Output, sync_parent};
-use super::verdicts::{Names, Verdict, Verdicts};
 use super::workplace::Workplace;
+use crate::export::exported::{Exported, What};
+use crate::export::verdicts::{Names, Verdict, Verdicts};
 
 /// Rows of a batch.
 const BATCH: usize = 8192;

@@ -23,7 +23,7 @@ const EPOCH: i128 = 2_440_588;
 ///
 /// # Errors
 /// If the file cannot be read, or has a column with times that neither unit holds.
-pub(super) fn schema(metadata: &ArrowReaderMetadata, file: &File) -> Result<Option<SchemaRef>> {
+pub(crate) fn schema(metadata: &ArrowReaderMetadata, file: &File) -> Result<Option<SchemaRef>> {
     let descriptor = metadata.parquet_schema();
     let is_old: Vec<bool> = descriptor.columns().iter().map(|column| column.physical_type() == Type::INT96).collect();
     if !is_old.contains(&true) {

@@ -5,10 +5,10 @@ use anyhow::{Context, Result};
 use crate::readers::{CountedIn, Input, RawBytes};
 
 /// What some programs write at the beginning of a text.
-pub(super) const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
+pub(crate) const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
 
 /// The lines of an input.
-pub(super) struct Lines {
+pub(crate) struct Lines {
     name: String,
     raw: RawBytes,
     /// What was read; the next line begins at `at`.
@@ -24,7 +24,7 @@ impl Lines {
     ///
     /// # Errors
     /// If it cannot be read.
-    pub(super) fn open(input: &Input) -> Result<Lines> {
+    pub(crate) fn open(input: &Input) -> Result<Lines> {
         let raw = RawBytes::open(input, CountedIn::Decoded)?;
         Ok(Lines { name: input.name.clone(), raw, bytes: Vec::new(), at: 0, ended: false, number: 0 })
     }
@@ -33,7 +33,7 @@ impl Lines {
     ///
     /// # Errors
     /// If the input cannot be read.
-    pub(super) fn next(&mut self) -> Result<Option<(&[u8], u64)>> {
+    pub(crate) fn next(&mut self) -> Result<Option<(&[u8], u64)>> {
         let mut searched = self.at;
         let end = loop {
             if let Some(end) = memchr::memchr(b'\n', &self.bytes[searched..]) {

@@ -18,13 +18,13 @@ use parquet::arrow::arrow_reader::{
     ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReaderBuilder, RowSelection,
 };
 
-use super::exported::{Exported, FIELDS, What, changed, check_plain, check_unannotated, local_file};
 use super::format::{RowFormat, RowWriter};
-use super::output::Output;
-use super::paragraphs::without;
 use super::types::{cast_to, schema_in, without_dictionaries};
-use super::verdicts::Verdict;
 use crate::config::Reading;
+use crate::export::exported::{Exported, FIELDS, What, changed, check_plain, check_unannotated, local_file};
+use crate::export::paragraphs::without;
+use crate::export::place::Output;
+use crate::export::verdicts::Verdict;
 use crate::readers::{Format, Input, Item, SIGNATURE, contained, open};
 
 /// Rows of a batch.
@@ -33,8 +33,8 @@ const BATCH: usize = 1024;
 /// Writes the rows of an input that are wanted; Parquet in row groups of the same size. `verdicts` are those on its documents, in order.
 ///
 /// # Errors
-/// As [`Writing::write`](super::Writing::write).
-pub(super) fn export(
+/// As [`Writing::write`](crate::export::Writing::write).
+pub(crate) fn export(
     input: &Input,
     reading: &Reading,
     verdicts: &[Verdict],
@@ -156,7 +156,7 @@ fn arrow_rows(input: &Input, wanted: &[&Verdict]) -> Result<Rows> {
 ///
 /// # Errors
 /// If the rows have one of them already.
-pub(super) fn annotated(schema: &Schema, input: &Input) -> Result<SchemaRef> {
+pub(crate) fn annotated(schema: &Schema, input: &Input) -> Result<SchemaRef> {
     let kinds = [DataType::Int64, DataType::Int64, DataType::Int64, DataType::Boolean];
     let more: Vec<FieldRef> =
         FIELDS.into_iter().zip(kinds).map(|(name, kind)| Arc::new(Field::new(name, kind, false))).collect();
@@ -166,7 +166,7 @@ pub(super) fn annotated(schema: &Schema, input: &Input) -> Result<SchemaRef> {
 }
 
 /// The values of these fields.
-pub(super) fn annotations(verdicts: &[&Verdict]) -> [ArrayRef; 4] {
+pub(crate) fn annotations(verdicts: &[&Verdict]) -> [ArrayRef; 4] {
     let longs = |of: fn(&Verdict) -> i64| -> ArrayRef {
         Arc::new(Int64Array::from_iter_values(verdicts.iter().map(|verdict| of(verdict))))
     };

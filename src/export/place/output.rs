@@ -11,14 +11,14 @@ use xxhash_rust::xxh3::Xxh3Default;
 const CHUNK: usize = 1 << 18;
 
 /// A new file, and the checksum of what was written to it.
-pub(super) struct Output {
+pub(crate) struct Output {
     file: File,
     written: Checksum,
 }
 
 /// The size and the checksum of a file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Written {
+pub(crate) struct Written {
     bytes: u64,
     /// XXH3 of 128 bits, hexadecimal.
     xxh3: String,
@@ -49,7 +49,7 @@ impl Output {
     ///
     /// # Errors
     /// If it cannot be written.
-    pub(super) fn create(path: &Path) -> std::io::Result<Output> {
+    pub(crate) fn create(path: &Path) -> std::io::Result<Output> {
         Ok(Output { file: File::create(path)?, written: Checksum::new() })
     }
 
@@ -57,7 +57,7 @@ impl Output {
     ///
     /// # Errors
     /// If it cannot be written.
-    pub(super) fn finish(self) -> std::io::Result<Written> {
+    pub(crate) fn finish(self) -> std::io::Result<Written> {
         self.file.sync_all()?;
         Ok(self.written.finish())
     }
@@ -80,7 +80,7 @@ impl Written {
     ///
     /// # Errors
     /// If it is there and cannot be read.
-    pub(super) fn is_at(&self, path: &Path) -> std::io::Result<bool> {
+    pub(crate) fn is_at(&self, path: &Path) -> std::io::Result<bool> {
         match std::fs::symlink_metadata(path) {
             Ok(metadata) if !metadata.is_file() || metadata.len() != self.bytes => return Ok(false),
             Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => return Ok(false),
@@ -97,7 +97,7 @@ impl Written {
 }
 
 /// Makes a new name of a file durable.
-pub(super) fn sync_parent(path: &Path) -> std::io::Result<()> {
+pub(crate) fn sync_parent(path: &Path) -> std::io::Result<()> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     File::open(folder)?.sync_all()
 }

@@ -10,14 +10,14 @@ use std::collections::HashMap;
 
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::exported::Exported;
+use crate::export::exported::Exported;
 use crate::readers::RecordNames;
 
 /// Bytes of records that wait, at most: no writer puts so much before a capture, and what is more is left out.
 const WAITING_BYTES: usize = 64 << 20;
 
 /// The records of one file.
-pub(super) struct Attached {
+pub(crate) struct Attached {
     /// Whether those that belong to no capture are written.
     others: bool,
     /// Whether captures are written, by the hashes of their ids and of the ids that they name.
@@ -32,20 +32,20 @@ pub(super) struct Attached {
 
 impl Attached {
     /// Before the first record.
-    pub(super) fn new(others: bool) -> Attached {
+    pub(crate) fn new(others: bool) -> Attached {
         let (captures, named) = (HashMap::new(), HashMap::new());
         Attached { others, captures, named, beside: None, waiting: Vec::new(), bytes: 0 }
     }
 
     /// Whether a record is written because a capture before it and it name each other; `None` if it has to wait.
-    pub(super) fn is_written(&self, record: &RecordNames) -> Option<bool> {
+    pub(crate) fn is_written(&self, record: &RecordNames) -> Option<bool> {
         let by_own = record.named.iter().find_map(|id| self.captures.get(&hash(id)));
         let by_capture = || record.id.as_ref().and_then(|id| self.named.get(&hash(id)));
         by_own.or_else(by_capture).copied()
     }
 
     /// Keeps a record until its capture, or the end of the file.
-    pub(super) fn wait(&mut self, record: RecordNames, bytes: Vec<u8>, exported: &mut Exported) {
+    pub(crate) fn wait(&mut self, record: RecordNames, bytes: Vec<u8>, exported: &mut Exported) {
         self.bytes += bytes.len();
         self.waiting.push((record, bytes));
         if self.bytes > WAITING_BYTES {
@@ -56,7 +56,7 @@ impl Attached {
     }
 
     /// Takes the next capture, and returns the bytes of the records that are written before it.
-    pub(super) fn next_capture(
+    pub(crate) fn next_capture(
         &mut self,
         capture: RecordNames,
         is_written: bool,
@@ -68,12 +68,12 @@ impl Attached {
     }
 
     /// Takes a record that cannot be read: it may be a capture.
-    pub(super) fn damage(&mut self, exported: &mut Exported) -> Vec<Vec<u8>> {
+    pub(crate) fn damage(&mut self, exported: &mut Exported) -> Vec<Vec<u8>> {
         self.next(None, exported)
     }
 
     /// At the end of the file: returns the bytes of the last records that are written.
-    pub(super) fn end(&mut self, exported: &mut Exported) -> Vec<Vec<u8>> {
+    pub(crate) fn end(&mut self, exported: &mut Exported) -> Vec<Vec<u8>> {
         let mut written = self.next(None, exported);
         for (_, bytes) in self.waiting.drain(..) {
             count(self.others, bytes, &mut written, exported);

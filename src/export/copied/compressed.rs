@@ -7,13 +7,13 @@ use anyhow::{Result, bail};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 
-use super::output::Output;
+use crate::export::place::Output;
 
 /// The level of zstd, which is its default.
 const ZSTD_LEVEL: i32 = 3;
 
 /// A file that is written, in members of the compression that its name says.
-pub(super) struct Compressed {
+pub(crate) struct Compressed {
     member: Member,
     kind: Kind,
     /// Whether nothing was written.
@@ -40,7 +40,7 @@ enum Member {
 
 impl Compressed {
     /// Begins a file whose bytes are stored as they come.
-    pub(super) fn stored(file: Output) -> Compressed {
+    pub(crate) fn stored(file: Output) -> Compressed {
         Compressed { member: Member::None(BufWriter::with_capacity(1 << 20, file)), kind: Kind::Plain, is_empty: true }
     }
 
@@ -48,7 +48,7 @@ impl Compressed {
     ///
     /// # Errors
     /// If the name says a compression that is not written.
-    pub(super) fn named(file: Output, path: &Path) -> Result<Compressed> {
+    pub(crate) fn named(file: Output, path: &Path) -> Result<Compressed> {
         let name = path.to_string_lossy().to_ascii_lowercase();
         let kind = match name.rsplit('.').next() {
             Some("gz") => Kind::Gzip,
@@ -65,7 +65,7 @@ impl Compressed {
     ///
     /// # Errors
     /// If the file cannot be written.
-    pub(super) fn end_member(&mut self) -> std::io::Result<()> {
+    pub(crate) fn end_member(&mut self) -> std::io::Result<()> {
         self.member = Member::None(match std::mem::replace(&mut self.member, Member::Lost) {
             Member::None(file) => file,
             Member::Gzip(encoder) => encoder.finish()?,
@@ -79,7 +79,7 @@ impl Compressed {
     ///
     /// # Errors
     /// If the file cannot be written.
-    pub(super) fn finish(mut self) -> std::io::Result<Output> {
+    pub(crate) fn finish(mut self) -> std::io::Result<Output> {
         // A file without records is a member without bytes.
         if self.is_empty {
             self.member()?;

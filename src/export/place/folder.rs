@@ -12,12 +12,12 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail, ensure};
 use serde::{Deserialize, Serialize};
 
-use super::exported::{Exported, What};
-use super::format::ExportFormat;
 use super::output::{Written, sync_parent};
-use super::paragraphs::ParagraphRules;
 use super::workplace::{Workplace, check_own};
 use crate::config::Policy;
+use crate::export::exported::{Exported, What};
+use crate::export::paragraphs::ParagraphRules;
+use crate::export::rows::ExportFormat;
 use crate::readers::{Format, Input};
 use crate::records::{Level, Week};
 
@@ -61,17 +61,17 @@ pub struct ExportKey {
 
 /// A file that an export has written, or is about to put in its place.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(super) struct WrittenFile {
+pub(crate) struct WrittenFile {
     file: String,
     /// None, if nothing of the input is written.
     written: Option<Written>,
-    pub(super) counts: Exported,
+    pub(crate) counts: Exported,
 }
 
 /// The list of an export: its key, and what it has written.
-pub(super) struct WrittenFiles {
-    pub(super) key: ExportKey,
-    pub(super) files: Vec<WrittenFile>,
+pub(crate) struct WrittenFiles {
+    pub(crate) key: ExportKey,
+    pub(crate) files: Vec<WrittenFile>,
 }
 
 impl WrittenFiles {
@@ -79,7 +79,7 @@ impl WrittenFiles {
     ///
     /// # Errors
     /// If it is no list of nigh, or cannot be read.
-    pub(super) fn read(path: &Path) -> Result<Option<WrittenFiles>> {
+    pub(crate) fn read(path: &Path) -> Result<Option<WrittenFiles>> {
         let text = match std::fs::read_to_string(path) {
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
             text => text.with_context(|| format!("cannot read {}", path.display()))?,
@@ -96,7 +96,7 @@ impl WrittenFiles {
     ///
     /// # Errors
     /// If that cannot be read.
-    pub(super) fn has(&self, path: &Path) -> Result<bool> {
+    pub(crate) fn has(&self, path: &Path) -> Result<bool> {
         for WrittenFile { written, .. } in &self.files {
             if let Some(written) = written
                 && written.is_at(path).with_context(|| format!("cannot read {}", path.display()))?
@@ -111,7 +111,7 @@ impl WrittenFiles {
     ///
     /// # Errors
     /// If it cannot be written.
-    pub(super) fn write(&self, work: &Workplace, path: &Path) -> Result<()> {
+    pub(crate) fn write(&self, work: &Workplace, path: &Path) -> Result<()> {
         let mut text = serde_json::to_string(&self.key)? + "\n";
         for file in &self.files {
             text += &serde_json::to_string(file)?;
@@ -122,7 +122,7 @@ impl WrittenFiles {
 }
 
 impl WrittenFile {
-    pub(super) fn new(file: String, written: Option<Written>, counts: Exported) -> WrittenFile {
+    pub(crate) fn new(file: String, written: Option<Written>, counts: Exported) -> WrittenFile {
         WrittenFile { file, written, counts }
     }
 
@@ -130,7 +130,7 @@ impl WrittenFile {
     ///
     /// # Errors
     /// If what is there cannot be read.
-    pub(super) fn is_in(&self, folder: &Path) -> Result<bool> {
+    pub(crate) fn is_in(&self, folder: &Path) -> Result<bool> {
         let path = folder.join(&self.file);
         match &self.written {
             Some(written) => written.is_at(&path).with_context(|| format!("cannot read {}", path.display())),
@@ -183,12 +183,12 @@ impl ExportFolder {
     }
 
     /// The path of the file with this number while it is written.
-    pub(super) fn unfinished(&self, number: usize) -> PathBuf {
+    pub(crate) fn unfinished(&self, number: usize) -> PathBuf {
         self.work.unfinished(number)
     }
 
     /// What was written for a file, as the list has it: the file may be gone since.
-    pub(super) fn listed(&self, file: &str) -> Option<WrittenFile> {
+    pub(crate) fn listed(&self, file: &str) -> Option<WrittenFile> {
         self.files.get(file).cloned()
     }
 
@@ -196,7 +196,7 @@ impl ExportFolder {
     ///
     /// # Errors
     /// If something else is there; or the list or the file cannot be written.
-    pub(super) fn add(&mut self, unfinished: &Path, file: WrittenFile) -> Result<()> {
+    pub(crate) fn add(&mut self, unfinished: &Path, file: WrittenFile) -> Result<()> {
         let target = self.path.join(&file.file);
         let failed = || format!("cannot write {}", target.display());
         let before = std::fs::symlink_metadata(&target).ok();
@@ -244,7 +244,7 @@ impl ExportFolder {
     ///
     /// # Errors
     /// If the list cannot be written.
-    pub(super) fn finish(self) -> Result<()> {
+    pub(crate) fn finish(self) -> Result<()> {
         let files = self.files.values().cloned().collect();
         WrittenFiles { key: self.key.clone(), files }.write(&self.work, &self.path.join(LIST))
     }
