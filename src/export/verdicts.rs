@@ -100,6 +100,8 @@ impl Verdicts {
         self.next = self.verdicts.record()?;
         while let Some(other) = self.next.take_if(|other| verdict.is_of_same_record(other)) {
             verdict.stays |= other.stays;
+            // That of the record itself has its URL as it is written there.
+            verdict.names = other.names.filter(|names| !names.is_of_another).or(verdict.names);
             self.next = self.verdicts.record()?;
         }
         while let Some(gone) = self.next_gone.take_if(|gone| (gone.file, gone.offset) == (verdict.file, verdict.offset))

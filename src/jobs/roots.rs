@@ -10,7 +10,7 @@
 //! ```
 //!
 //! Verification takes documents without words as alone, for they have no shingles: their copies are joined after it
-//! ([`WeekRoots::join_wordless`]).
+//! (`WeekRoots::join_wordless`).
 //!
 //! A delta also clusters the documents of all changed clusters again. That gives their neighbours, and checks the delta: both ways
 //! must find the same roots.
