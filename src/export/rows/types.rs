@@ -8,7 +8,7 @@ use arrow_array::temporal_conversions::as_datetime;
 use arrow_array::types::{
     ArrowTemporalType, Date32Type, Date64Type, TimestampMicrosecondType, TimestampMillisecondType, TimestampSecondType,
 };
-use arrow_array::{Array, ArrayRef, RecordBatch};
+use arrow_array::{Array, ArrayRef, OffsetSizeTrait, RecordBatch};
 use arrow_cast::{CastOptions, cast_with_options};
 use arrow_schema::{DataType, Field, FieldRef, Schema, SchemaRef, TimeUnit};
 
@@ -113,13 +113,28 @@ pub(crate) fn check_times(column: &dyn Array, name: &str) -> Result<()> {
             ensure!(far.is_none(), "the column `{name}` has a duration that JSON Lines has no text for");
             Ok(())
         }
-        DataType::List(_) => check_times(column.as_list::<i32>().values(), name),
-        DataType::LargeList(_) => check_times(column.as_list::<i64>().values(), name),
+        DataType::List(_) => {
+            let lists = column.as_list::<i32>();
+            check_times(&within(lists.values(), lists.value_offsets()), name)
+        }
+        DataType::LargeList(_) => {
+            let lists = column.as_list::<i64>();
+            check_times(&within(lists.values(), lists.value_offsets()), name)
+        }
         DataType::FixedSizeList(..) => check_times(column.as_fixed_size_list().values(), name),
-        DataType::Map(..) => check_times(column.as_map().entries(), name),
+        DataType::Map(..) => {
+            let maps = column.as_map();
+            check_times(&within(maps.entries(), maps.value_offsets()), name)
+        }
         DataType::Struct(_) => column.as_struct().columns().iter().try_for_each(|column| check_times(column, name)),
         _ => Ok(()),
     }
+}
+
+/// The values between the first and the last offset: a list can be a part of a longer one.
+fn within<O: OffsetSizeTrait>(values: &dyn Array, offsets: &[O]) -> ArrayRef {
+    let [first, last] = [offsets.first(), offsets.last()].map(|offset| offset.map_or(0, |offset| offset.as_usize()));
+    values.slice(first, last - first)
 }
 
 fn field_in(format: RowFormat, field: &FieldRef) -> FieldRef {
