@@ -211,9 +211,9 @@ impl Expectation {
     /// + (1 - part) sampled / (sampled - 1) (sum of f (d (c - mean))²) / (sum of f d)²     other pages might have been sampled
     /// ```
     ///
-    /// where part = sampled / population. Each end is Wilson's, of as many draws as have this variance, and wider by Student's quantile: the
-    /// variance itself is known from as many pages as Kish (1965) counts. A variance of 0 says nothing of pairs that were not sampled: then
-    /// these pages are the draws.
+    /// where part = sampled / population. Each end is that of a prediction for as many draws as have this variance, and wider by Student's
+    /// quantile: the variance itself is known from as many pages as Kish (1965) counts. A variance of 0 says nothing of pairs that were not
+    /// sampled: then these pages are the draws.
     ///
     /// ```
     /// use nigh::stats::{Expectation, ExpectedPairs};
@@ -239,13 +239,37 @@ impl Expectation {
             let variance = (part * of_clusters + (1.0 - part) * corrected * of_pages) / (pairs * pairs);
             let spread = mean * (1.0 - mean);
             let is_known = spread.min(variance) > LEAST_VARIANCE;
-            SampledShare::of_draws(mean, narrower * if is_known { spread / variance } else { draws })
+            predicted(mean, narrower * if is_known { spread / variance } else { draws })
         };
         (pairs > 0.0).then(|| {
             let (direct, most) = (of_chances(|page| page.direct), of_chances(|page| page.most));
             Expectation { share: direct.share, most: most.share, low: direct.low, high: most.high }
         })
     }
+}
+
+/// The most draws of a prediction.
+const MOST_DRAWS: f64 = 1e5;
+
+/// The interval that the share of good ones among so many draws is in, given the expected one: Wilson's, and as much of that of the binomial
+/// distribution as is outside of it. Near 1 all may be good though Wilson's ends below 1.
+fn predicted(share: f64, draws: f64) -> SampledShare {
+    let of = draws.round().clamp(1.0, MOST_DRAWS) as u64;
+    // How many are exceeded with no more than this probability.
+    let most = |probability: f64| {
+        let (mut low, mut high) = (0, of);
+        while low < high {
+            let middle = low.midpoint(high);
+            if binomial_tail(middle + 1, of, share) <= probability {
+                high = middle;
+            } else {
+                low = middle + 1;
+            }
+        }
+        low as f64 / of as f64
+    };
+    let wilson = SampledShare::of_draws(share, draws);
+    SampledShare { share, low: wilson.low.min(most(1.0 - SIDE)), high: wilson.high.max(most(SIDE)) }
 }
 
 /// The sum of a number over pages, in their order.
@@ -275,6 +299,17 @@ mod tests {
             }
             assert!(exact_hold > 1880, "{share} of {draws}: {exact_hold}");
             assert!((1840..1980).contains(&wilson_hold), "{share} of {draws}: {wilson_hold}");
+        }
+    }
+
+    #[test]
+    fn predictions_hold_the_share_of_draws() {
+        for (share, draws) in [(0.9991, 1400_u64), (0.997, 1400), (0.6, 50), (0.02, 60)] {
+            let SampledShare { low, high, .. } = predicted(share, draws as f64);
+            let of_draws =
+                |round: u64| (0..draws).filter(|number| draw(round, *number) < share).count() as f64 / draws as f64;
+            let held = (0..1000).filter(|round| (low..=high).contains(&of_draws(*round))).count();
+            assert!(held > 940, "{share} of {draws}: {held}, {low} to {high}");
         }
     }
 
