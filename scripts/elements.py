@@ -185,6 +185,8 @@ class Parser(html5lib.HTMLParser):
                 if any(map(self.is_foreign, self.tree.openElements[-1:])):
                     self.limits |= name in BREAKOUTS or bool(namesake) and not self.is_foreign(namesake)
                 self.limits |= name in HOLDERS and bool(namesake) and not self.is_foreign(namesake)
+                inside = itertools.takewhile(lambda node: node is not namesake, reversed(self.tree.openElements))
+                self.limits |= bool(namesake) and any(node.name.lower() in HOLDERS for node in inside)
                 if self.drops not in DROPPED or name in FOREIGN | {self.drops}:
                     self.drops = ""
                 # Within an element of HTML no foreign one is closed; html5lib would.
@@ -198,7 +200,7 @@ class Parser(html5lib.HTMLParser):
         elif kind in (TYPES["Comment"], TYPES["Doctype"]):
             self.text.append(" ")
             if kind == TYPES["Comment"] and (data is None or data.startswith("[CDATA[")):
-                self.limits |= data is not None and any(self.is_foreign(node) for node in self.tree.openElements)
+                self.limits |= data is not None  # lexbor reads some as sections
         elif data == "expected-closing-tag-but-got-right-bracket":
             self.text.append(" ")
 

@@ -90,9 +90,8 @@ pub(crate) fn evidence(
             }
             if is_wordless {
                 let (doc, neighbour) = (doc.to_table(), neighbours[number].to_table());
-                let row = EvidenceRow { doc, neighbour, agreements: 0, similarity: 1.0, found: Found::Bytes };
-                samples.add(&row);
-                writer.push(row)?;
+                // Accuracy is that of pages with words: a million empty ones would say nothing of others.
+                writer.push(EvidenceRow { doc, neighbour, agreements: 0, similarity: 1.0, found: Found::Bytes })?;
                 continue;
             }
             if !roots.knows(number) {
@@ -386,7 +385,8 @@ impl BaseEvidence {
     /// Opens the rows of a shard; a shard without clusters has none.
     fn open(rows: Option<RowGroups>, verify: Verify) -> Result<BaseEvidence> {
         let path = rows.as_ref().map_or_else(PathBuf::new, |rows| rows.path().to_owned());
-        // Without exact verification all similarities are found from features, and weeks of an older version lack the column.
+        // Without exact verification all similarities that are read here are found from features (rows of pages without words are made in each
+        // week), and weeks of an older version lack the column.
         let has_found = verify == Verify::Exact;
         let columns = ["doc", "neighbour", "agreements", "similarity", "found"];
         let open = |rows| Scan::open(rows, &columns[..if has_found { 5 } else { 4 }]);

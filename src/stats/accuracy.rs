@@ -162,7 +162,9 @@ pub fn binomial_tail(least: u64, draws: u64, chance: f64) -> f64 {
 /// three on.
 fn students_quantile(degrees: f64) -> f64 {
     let z = NORMAL_QUANTILE;
-    let (z3, z5, z7, z9) = (z.powi(3), z.powi(5), z.powi(7), z.powi(9));
+    let z2 = z * z;
+    let (z3, z5) = (z2 * z, z2 * z2 * z);
+    let (z7, z9) = (z5 * z2, z5 * z2 * z2);
     let terms = [
         (z3 + z) / 4.0,
         (5.0 * z5 + 16.0 * z3 + 3.0 * z) / 96.0,

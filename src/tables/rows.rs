@@ -797,7 +797,7 @@ impl Table for AccuracyRow {
             ),
             required(
                 "population",
-                "links of the week in the band; pages of the cluster; or, for `recall`, pages whose similar pages were looked for",
+                "links of pages with words in the band; pages of the cluster; or, for `recall`, pages whose similar pages were looked for",
                 longs(rows.iter().map(|r| r.population)),
             ),
             required("sampled", "pairs that were compared", longs(rows.iter().map(|r| r.sampled))),

@@ -242,3 +242,74 @@ fn a_record_that_is_the_page_of_several_urls_is_known_by_its_own() {
         }
     }
 }
+
+#[test]
+fn a_record_of_a_deleted_page_is_left_out_though_it_is_one_of_another_page_too() {
+    let folder = tempfile::tempdir().unwrap();
+    let url = |page: &str| format!("http://{page}.example/");
+    let response = |page: &str, named: &str| {
+        let words: Vec<String> = (0..50).map(|place| format!("{page}x{place}")).collect();
+        record("response", page, &url(page), named, &answer("200 OK", "text/html", &words.join(" ")))
+    };
+    let beside = |kind: &str, id: &str, named: &[&str]| {
+        let named: String = named.iter().map(|id| format!("WARC-Concurrent-To: <urn:x:{id}>\r\n")).collect();
+        record(kind, id, "http://other.example/", &named, "secret")
+    };
+    let names = |id: &str| format!("WARC-Concurrent-To: <urn:x:{id}>\r\n");
+    let orders: [Vec<String>; 4] = [
+        // Metadata of both pages; a request that both pages name; metadata of the request of the deleted page.
+        vec![response("kept", ""), beside("metadata", "m", &["kept", "gone"]), response("gone", "")],
+        vec![beside("request", "q", &[]), response("gone", &names("q")), response("kept", &names("q"))],
+        vec![
+            response("kept", ""),
+            beside("request", "q", &["gone"]),
+            beside("metadata", "m", &["q"]),
+            response("gone", ""),
+        ],
+        vec![
+            beside("metadata", "m", &["q"]),
+            response("gone", ""),
+            beside("request", "q", &["gone"]),
+            response("kept", ""),
+        ],
+    ];
+    for (number, records) in orders.iter().enumerate() {
+        let [input, store, out] = ["1.warc", "store", "out"].map(|name| folder.path().join(format!("{number}-{name}")));
+        std::fs::write(&input, records.concat()).unwrap();
+        let [from, store, to] = [&input, &store, &out].map(|path| path.to_str().unwrap());
+        run_well(&["add", store, "-q", "--no-accuracy", "--week", "2024-01-08", "--input", from]);
+        run_well(&["delete", "-q", "--store", store, "--url", &url("gone")]);
+        for others in [&[][..], &["--others"]] {
+            let to = format!("{to}{}", others.len());
+            run_well(&[&["export", store, "--out", &to][..], others].concat());
+            let found = std::fs::read_to_string(Path::new(&to).join(input.file_name().unwrap())).unwrap();
+            assert!(found.contains(&response("kept", "")) || number == 1, "{number}: {found}");
+            assert!(!found.contains("secret") && found.contains("keptx1 "), "{number}, {others:?}: {found}");
+        }
+    }
+}
+
+#[test]
+fn records_that_belong_to_nothing_are_written_if_they_are_asked_for() {
+    let folder = tempfile::tempdir().unwrap();
+    let [input, store, out] = ["1.warc", "store", "out"].map(|name| folder.path().join(name));
+    let words = |page: usize| (0..50).map(|place| format!("p{page}x{place}")).collect::<Vec<_>>().join(" ");
+    // More bytes than wait.
+    let mut file = std::io::BufWriter::new(std::fs::File::create(&input).unwrap());
+    for page in 0..3 {
+        let url = format!("http://h.example/{page}");
+        let long = "x".repeat(30 << 20);
+        let lost = record("metadata", &format!("m{page}"), &url, "WARC-Concurrent-To: <urn:x:nothing>\r\n", &long);
+        std::io::Write::write_all(&mut file, lost.as_bytes()).unwrap();
+        let page = record("response", &url, &url, "", &answer("200 OK", "text/html", &words(page)));
+        std::io::Write::write_all(&mut file, page.as_bytes()).unwrap();
+    }
+    drop(file);
+    let [from, store, to] = [&input, &store, &out].map(|path| path.to_str().unwrap());
+    run_well(&["add", store, "-q", "--no-accuracy", "--week", "2024-01-08", "--input", from]);
+    let ran = run_well(&["export", store, "--out", to, "--others", "--json"]);
+    let summary: serde_json::Value = serde_json::from_str(&ran.stdout).unwrap();
+    assert_eq!((&summary["others"], &summary["left_out"]["attached"]), (&3.into(), &0.into()), "{summary}");
+    let sizes = [&input, &out.join("1.warc")].map(|path| std::fs::metadata(path).unwrap().len());
+    assert_eq!(sizes[0], sizes[1]);
+}

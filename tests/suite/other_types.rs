@@ -6,9 +6,10 @@ use std::sync::Arc;
 use arrow_array::builder::{MapBuilder, StringBuilder, TimestampSecondBuilder};
 use arrow_array::types::{Int8Type, Int32Type};
 use arrow_array::{
-    Array, ArrayRef, Date32Array, DictionaryArray, DurationSecondArray, FixedSizeBinaryArray, Int32Array, RecordBatch,
-    StringArray, TimestampSecondArray,
+    Array, ArrayRef, Date32Array, DictionaryArray, DurationSecondArray, FixedSizeBinaryArray, FixedSizeListArray,
+    Int32Array, RecordBatch, StringArray, StructArray, Time32SecondArray, TimestampSecondArray,
 };
+use arrow_buffer::NullBuffer;
 use arrow_schema::{DataType, Field, Schema, TimeUnit};
 use parquet::arrow::ArrowWriter;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
@@ -109,7 +110,8 @@ fn times_are_those_of_the_input_or_refused() {
         let wanted = ["0001-01-01T00:00:00Z", "1906-08-16T20:26:40Z", "1970-01-01T00:00:00Z", "1970-01-01T00:00:01Z"];
         assert_eq!(lines.iter().map(|time| time.replace(".000", "")).collect::<Vec<_>>(), wanted, "{file}");
     }
-    let far: [ArrayRef; 3] = [
+    let far: [ArrayRef; 4] = [
+        Arc::new(Time32SecondArray::from(vec![0, 90_000, 1, 2])),
         Arc::new(Date32Array::from(vec![0, i32::MAX, i32::MIN, 1])),
         Arc::new(TimestampSecondArray::from(vec![0, i64::MAX, 1, 2])),
         Arc::new(DurationSecondArray::from(vec![0, i64::MAX, 1, 2])),
@@ -123,6 +125,20 @@ fn times_are_those_of_the_input_or_refused() {
             x.data_type(),
             ran.stderr
         );
+    }
+}
+
+#[test]
+fn what_stands_under_a_null_is_no_value() {
+    let far: ArrayRef = Arc::new(TimestampSecondArray::from(vec![1, i64::MAX, 3, 4]));
+    let field = Arc::new(Field::new("t", far.data_type().clone(), true));
+    let nulls = || Some(NullBuffer::from(vec![true, false, true, true]));
+    let of_struct = StructArray::new(vec![field.clone()].into(), vec![far.clone()], nulls());
+    let of_lists = FixedSizeListArray::new(field, 1, far, nulls());
+    for x in [Arc::new(of_struct) as ArrayRef, Arc::new(of_lists)] {
+        let one = OneFile::new("a.arrow", &[rows_from(0, x, true)]);
+        let lines = one.lines();
+        assert!(lines[1]["x"].is_null() && !lines[2]["x"].is_null(), "{lines:?}");
     }
 }
 

@@ -268,7 +268,8 @@ impl Copy<'_> {
             Fate::Waits(record) => {
                 self.take(end)?;
                 let bytes = std::mem::take(&mut self.span);
-                self.attached.wait(record.clone(), bytes, &mut self.exported);
+                let older = self.attached.wait(record.clone(), bytes, &mut self.exported);
+                self.beside_capture(older)?;
             }
             Fate::Left => while !self.raw.before(end).with_context(|| failed(input))?.is_empty() {},
             Fate::Annotated(verdict) => {

@@ -58,7 +58,7 @@ pub(crate) fn export(
     let mut writer = RowWriter::new(format, out, of_file.clone(), group)?;
     let mut next = 0;
     while let Some(batch) = batches().with_context(|| format!("cannot read {}", input.name))? {
-        let of_batch = &wanted[next..next + batch.num_rows()];
+        let Some(of_batch) = wanted.get(next..next + batch.num_rows()) else { return Err(changed(input, 0)) };
         next += batch.num_rows();
         let batch = match what {
             What::Kept if of_batch.iter().any(|verdict| !verdict.gone.is_empty()) => {
@@ -72,6 +72,9 @@ pub(crate) fn export(
             }
         };
         writer.write(&cast_to(&of_file, batch).with_context(|| format!("a value of {} does not fit", input.name))?)?;
+    }
+    if let Some(verdict) = wanted.get(next) {
+        return Err(changed(input, verdict.offset));
     }
     Ok((exported, writer.finish()?))
 }
@@ -122,9 +125,9 @@ fn arrow_rows(input: &Input, wanted: &[&Verdict]) -> Result<Rows> {
     let mut file = BufReader::with_capacity(1 << 20, file);
     if is_file {
         file.seek_relative(SIGNATURE.len() as i64 + 2).with_context(failed)?;
-        // Zeros may follow, in groups of eight.
-        while file.fill_buf().with_context(failed)?.starts_with(&[0; 8]) {
-            file.consume(8);
+        // Zeros may follow, in groups of four.
+        while file.fill_buf().with_context(failed)?.starts_with(&[0; 4]) {
+            file.consume(4);
         }
     }
     let batches = contained(|| StreamReader::try_new(file, None)).map_err(anyhow::Error::msg).with_context(failed)?;

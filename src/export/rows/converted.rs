@@ -90,16 +90,17 @@ pub(crate) fn convert(
 
 /// The first line that is not JSON in UTF-8, as it begins: readers that take some of its fields can read it.
 fn bad_line(source: &Path) -> Option<String> {
-    let mut lines = BufReader::with_capacity(1 << 20, File::open(source).ok()?).split(b'\n');
-    lines.by_ref().map_while(Result::ok).find_map(|line| {
+    let lines = BufReader::with_capacity(1 << 20, File::open(source).ok()?).split(b'\n');
+    lines.map_while(Result::ok).find_map(|line| {
         let why = match std::str::from_utf8(&line) {
-            Err(error) => format!("its byte {} is not UTF-8", error.valid_up_to() + 1),
+            Ok(text) if text.trim().is_empty() => return None,
             Ok(text) => {
                 serde_json::from_str::<serde_json::Value>(text.trim_start_matches('\u{feff}')).err()?.to_string()
             }
+            Err(error) => format!("not UTF-8 at column {}", error.valid_up_to() + 1),
         };
         let start: String = String::from_utf8_lossy(&line).chars().take(60).collect();
-        Some(format!("{start:?}... ({why}). Give --format same, or mend it"))
+        Some(format!("{start:?}... ({}). Give --format same, or mend it", why.replace(" at line 1", "")))
     })
 }
 

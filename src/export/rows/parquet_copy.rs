@@ -73,9 +73,13 @@ struct GroupRows {
 impl Copying {
     fn begin(file: SerializedFileReader<std::fs::File>, input: &Input, what: What, out: Output) -> Result<Copying> {
         let metadata = file.metadata().file_metadata();
-        let pairs = metadata.key_value_metadata().cloned();
+        let mut pairs = metadata.key_value_metadata().cloned();
         let hint = pairs.iter().flatten().find(|pair| pair.key == ARROW_SCHEMA_META_KEY);
         let hint = hint.and_then(|pair| pair.value.as_deref()).and_then(arrow_schema_of);
+        if hint.is_none() && what == What::Annotated {
+            // One that cannot be read would not have the new columns.
+            pairs.iter_mut().for_each(|pairs| pairs.retain(|pair| pair.key != ARROW_SCHEMA_META_KEY));
+        }
         let mut schema = metadata.schema_descr().root_schema_ptr();
         let mut properties = WriterProperties::builder()
             .set_compression(Compression::ZSTD(ZstdLevel::try_new(3)?))

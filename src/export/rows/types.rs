@@ -4,11 +4,13 @@ use std::sync::Arc;
 
 use anyhow::{Result, bail, ensure};
 use arrow_array::cast::AsArray as _;
-use arrow_array::temporal_conversions::as_datetime;
+use arrow_array::temporal_conversions::{as_datetime, as_time};
 use arrow_array::types::{
-    ArrowTemporalType, Date32Type, Date64Type, TimestampMicrosecondType, TimestampMillisecondType, TimestampSecondType,
+    ArrowTemporalType, Date32Type, Date64Type, Time32MillisecondType, Time32SecondType, Time64MicrosecondType,
+    Time64NanosecondType, TimestampMicrosecondType, TimestampMillisecondType, TimestampSecondType,
 };
-use arrow_array::{Array, ArrayRef, OffsetSizeTrait, RecordBatch};
+use arrow_array::{Array, ArrayRef, OffsetSizeTrait, RecordBatch, make_array};
+use arrow_buffer::NullBuffer;
 use arrow_cast::{CastOptions, cast_with_options};
 use arrow_schema::{DataType, Field, FieldRef, Schema, SchemaRef, TimeUnit};
 
@@ -75,43 +77,56 @@ pub(crate) fn check(format: RowFormat, schema: &Schema) -> Result<()> {
     }
 }
 
-/// Checks that all times of a column have a date to write.
+/// Checks that JSON Lines have a text for all times of a column.
 ///
 /// # Errors
-/// If one is too far away.
-pub(crate) fn check_times(column: &dyn Array, name: &str) -> Result<()> {
+/// If one is too far away, or is of no day.
+pub(super) fn check_times(column: &dyn Array, name: &str) -> Result<()> {
     fn each<T: ArrowTemporalType>(column: &dyn Array, name: &str) -> Result<()>
     where
         i64: From<T::Native>,
     {
-        let far =
-            column.as_primitive::<T>().iter().flatten().find(|value| as_datetime::<T>(i64::from(*value)).is_none());
-        ensure!(
-            far.is_none(),
-            "the column `{name}` has a time that no date of JSON Lines holds: {}",
-            far.map_or(0, i64::from)
-        );
-        Ok(())
+        let mut values = column.as_primitive::<T>().iter().flatten().map(i64::from);
+        let has_text = |value: &i64| match T::DATA_TYPE {
+            DataType::Time32(_) | DataType::Time64(_) => as_time::<T>(*value).is_some(),
+            _ => as_datetime::<T>(*value).is_some(),
+        };
+        match values.find(|value| !has_text(value)) {
+            Some(value) => bail!("the column `{name}` has a time that JSON Lines has no text for: {value}"),
+            None => Ok(()),
+        }
     }
+    let child = |number: usize| make_array(column.to_data().child_data()[number].clone());
     match column.data_type() {
         DataType::Date32 => each::<Date32Type>(column, name),
         DataType::Date64 => each::<Date64Type>(column, name),
+        DataType::Time32(TimeUnit::Second) => each::<Time32SecondType>(column, name),
+        DataType::Time32(_) => each::<Time32MillisecondType>(column, name),
+        DataType::Time64(TimeUnit::Nanosecond) => each::<Time64NanosecondType>(column, name),
+        DataType::Time64(_) => each::<Time64MicrosecondType>(column, name),
         DataType::Timestamp(TimeUnit::Second, _) => each::<TimestampSecondType>(column, name),
         DataType::Timestamp(TimeUnit::Millisecond, _) => each::<TimestampMillisecondType>(column, name),
         DataType::Timestamp(TimeUnit::Microsecond, _) => each::<TimestampMicrosecondType>(column, name),
         DataType::Duration(unit) => {
-            // They are written by way of nanoseconds or milliseconds.
-            let most = match unit {
-                TimeUnit::Second => i64::MAX / 1000,
-                TimeUnit::Millisecond | TimeUnit::Microsecond | TimeUnit::Nanosecond => i64::MAX,
-            };
-            let values = column.to_data();
-            let values = values.buffer::<i64>(0);
+            // They are written by way of milliseconds.
+            let most = if *unit == TimeUnit::Second { i64::MAX / 1000 } else { i64::MAX };
+            let data = column.to_data();
+            let values = &data.buffer::<i64>(0)[..column.len()];
             let is_far =
-                |row: &usize| column.is_valid(*row) && values[*row].checked_abs().is_none_or(|value| value > most);
-            let far = (0..column.len()).find(is_far);
-            ensure!(far.is_none(), "the column `{name}` has a duration that JSON Lines has no text for");
+                |row: usize| column.is_valid(row) && values[row].checked_abs().is_none_or(|value| value > most);
+            ensure!(
+                !(0..column.len()).any(is_far),
+                "the column `{name}` has a duration that JSON Lines has no text for"
+            );
             Ok(())
+        }
+        kind if !kind.is_nested() => Ok(()),
+        // What a null has in it are no values.
+        DataType::List(_) | DataType::LargeList(_) | DataType::FixedSizeList(..) | DataType::Map(..)
+            if column.null_count() > 0 =>
+        {
+            let valid = |row: &usize| column.is_valid(*row);
+            (0..column.len()).filter(valid).try_for_each(|row| check_times(&*value(column, row), name))
         }
         DataType::List(_) => {
             let lists = column.as_list::<i32>();
@@ -126,8 +141,24 @@ pub(crate) fn check_times(column: &dyn Array, name: &str) -> Result<()> {
             let maps = column.as_map();
             check_times(&within(maps.entries(), maps.value_offsets()), name)
         }
-        DataType::Struct(_) => column.as_struct().columns().iter().try_for_each(|column| check_times(column, name)),
+        DataType::Struct(_) => column.as_struct().columns().iter().try_for_each(|of_struct| {
+            let nulls = NullBuffer::union(column.nulls(), of_struct.nulls());
+            let valid = of_struct.to_data().into_builder().nulls(nulls).build()?;
+            check_times(&*make_array(valid), name)
+        }),
+        DataType::ListView(_) | DataType::LargeListView(_) => check_times(&*child(0), name),
+        DataType::RunEndEncoded(..) => check_times(&*child(1), name),
         _ => Ok(()),
+    }
+}
+
+/// The list, or the entries of the map, of a row.
+fn value(column: &dyn Array, row: usize) -> ArrayRef {
+    match column.data_type() {
+        DataType::List(_) => column.as_list::<i32>().value(row),
+        DataType::LargeList(_) => column.as_list::<i64>().value(row),
+        DataType::FixedSizeList(..) => column.as_fixed_size_list().value(row),
+        _ => Arc::new(column.as_map().value(row)),
     }
 }
 

@@ -68,7 +68,7 @@ pub(super) fn may_matter(first: u8, second: u8) -> bool {
 }
 
 /// The class of bytes that end a name.
-const END: u8 = 27;
+pub(super) const END: u8 = 27;
 /// The classes of bytes in a name: 1 to 26 for letters in either case, [`END`], those after it for the digits of `h1` to `h6`, 0 for others.
 static CLASSES: [u8; 256] = {
     let mut classes = [0; 256];
@@ -90,6 +90,11 @@ static CLASSES: [u8; 256] = {
     }
     classes
 };
+
+/// The class of a byte in a name: the same for a letter in upper and lower case.
+pub(super) const fn class(byte: u8) -> u8 {
+    CLASSES[byte as usize]
+}
 
 /// Whether a tag whose name begins with these three bytes ends a line: the start or the end of a block. `first` is a letter;
 /// after a name of one or two letters, the byte that ends it follows. Of longer names only three letters count, so

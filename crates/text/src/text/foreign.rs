@@ -3,8 +3,83 @@
 //! html5 decides by the elements of its tree. Here only those are known that change the rules. Limitations: an end tag such as `</desc>` always
 //! counts, though html5 ignores it where an element of HTML is still open; and one such as `</div>` ends an `svg` even if no `div` is open.
 
+use super::elements;
+
 /// The most elements that are remembered: pages with more are made to hurt.
 const DEPTH: usize = 64;
+
+/// The letters of the longest name of an element that ends `svg` and `math`: `blockquote`.
+pub(super) const LONGEST: usize = 10;
+
+/// The names of these.
+const HTML: [&str; 44] = [
+    "b",
+    "big",
+    "blockquote",
+    "body",
+    "br",
+    "center",
+    "code",
+    "dd",
+    "div",
+    "dl",
+    "dt",
+    "em",
+    "embed",
+    "h1",
+    "h2",
+    "h3",
+    "h4",
+    "h5",
+    "h6",
+    "head",
+    "hr",
+    "i",
+    "img",
+    "li",
+    "listing",
+    "menu",
+    "meta",
+    "nobr",
+    "ol",
+    "p",
+    "pre",
+    "ruby",
+    "s",
+    "small",
+    "span",
+    "strong",
+    "strike",
+    "sub",
+    "sup",
+    "table",
+    "tt",
+    "u",
+    "ul",
+    "var",
+];
+
+/// The names of other elements that matter in `svg` and `math`.
+const OTHERS: [&str; 18] = [
+    "a",
+    "annotation-xml",
+    "area",
+    "base",
+    "desc",
+    "font",
+    "foreignobject",
+    "math",
+    "mi",
+    "mn",
+    "mo",
+    "ms",
+    "mtext",
+    "script",
+    "style",
+    "svg",
+    "title",
+    "plaintext",
+];
 
 /// The rules for the content of an element.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -87,53 +162,25 @@ impl Foreign {
 
 /// Whether a tag of this name ends the `svg` and `math` elements around it. That of `font` does by its attributes.
 pub(super) fn is_html(name: &[u8]) -> bool {
-    const NAMES: [&str; 44] = [
-        "b",
-        "big",
-        "blockquote",
-        "body",
-        "br",
-        "center",
-        "code",
-        "dd",
-        "div",
-        "dl",
-        "dt",
-        "em",
-        "embed",
-        "h1",
-        "h2",
-        "h3",
-        "h4",
-        "h5",
-        "h6",
-        "head",
-        "hr",
-        "i",
-        "img",
-        "li",
-        "listing",
-        "menu",
-        "meta",
-        "nobr",
-        "ol",
-        "p",
-        "pre",
-        "ruby",
-        "s",
-        "small",
-        "span",
-        "strong",
-        "strike",
-        "sub",
-        "sup",
-        "table",
-        "tt",
-        "u",
-        "ul",
-        "var",
-    ];
-    NAMES.iter().any(|html| name.eq_ignore_ascii_case(html.as_bytes()))
+    HTML.iter().any(|html| name.eq_ignore_ascii_case(html.as_bytes()))
+}
+
+/// Whether a tag in `svg` or `math` whose name begins with these bytes may be of an element that matters. `true` may be wrong (`defs`), `false`
+/// never is. `first` is a letter; after a name of one letter, `second` is the byte that ends it.
+pub(super) fn may_matter(first: u8, second: u8) -> bool {
+    /// For the first byte, a bit for the class of the second.
+    static PAIRS: [u64; 32] = {
+        let mut pairs = [0; 32];
+        let mut i = 0;
+        while i < HTML.len() + OTHERS.len() {
+            let name = if i < HTML.len() { HTML[i] } else { OTHERS[i - HTML.len()] }.as_bytes();
+            let second = if name.len() == 1 { elements::END } else { elements::class(name[1]) };
+            pairs[(name[0] & 31) as usize] |= 1 << second;
+            i += 1;
+        }
+        pairs
+    };
+    PAIRS[usize::from(first & 31)] >> elements::class(second) & 1 == 1
 }
 
 /// Whether a `font` with this attribute ends the `svg` and `math` elements around it.

@@ -143,7 +143,13 @@ impl<'a> Scanner<'a, '_> {
             let name = at + 1 + usize::from(is_end);
             // By a shift: half of all tags are end tags, so a branch would often be mispredicted.
             let [first, second, third, ..] = (u64::from_le_bytes(start) >> (8 + 8 * u32::from(is_end))).to_le_bytes();
-            if first.is_ascii_alphabetic() && self.foreign.is_empty() {
+            if first.is_ascii_alphabetic() && !self.foreign.is_empty() {
+                // Of `svg` and `math`, or of HTML inside them.
+                if !foreign::may_matter(first, second) && !elements::may_matter(first, second) {
+                    self.out.text.push(SEPARATORS[usize::from(elements::ends_line([first, second, third]))]);
+                    return self.tag_end(at, name);
+                }
+            } else if first.is_ascii_alphabetic() {
                 if is_end | !elements::may_matter(first, second) {
                     self.out.text.push(SEPARATORS[usize::from(elements::ends_line([first, second, third]))]);
                     return self.tag_end(at, name);
@@ -533,6 +539,10 @@ mod tests {
         assert_eq!(text("<math><script>a</math>b"), "b");
         assert_eq!(text("<svg><style>a{}<p>b<i>c"), "b c");
         assert_eq!(text("<svg><style>a{}<path>b</styles></style>c</svg>d"), "c d");
+        assert_eq!(text("<div><svg><style>a{}<path></div>b"), "b");
+        assert_eq!(text("<svg><script><![CDATA[ a('<p>b</svg>') ]]></script></svg>c"), "c");
+        assert_eq!(text("<svg><style><!-- </style><p> --></style></svg>c"), "c");
+        assert_eq!(text("<svg><style><![CDATA[ a </style>"), "");
         assert_eq!(text("<style>a{}<p>b</svg>c"), "");
     }
 

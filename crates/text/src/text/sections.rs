@@ -5,7 +5,7 @@
 
 use super::attributes::ends_name;
 use super::foreign;
-use memchr::{memchr, memchr_iter, memchr2};
+use memchr::{memchr, memchr_iter, memchr2, memmem};
 
 /// The position after a comment whose `<!--` ends at `at`: after `-->` or `--!>`, or at once for `<!-->` and `<!--->`.
 pub(super) fn comment_end(bytes: &[u8], at: usize) -> usize {
@@ -71,13 +71,28 @@ pub(super) fn script_end(bytes: &[u8], mut at: usize) -> usize {
 }
 
 /// The position of the tag that ends the element `name`, a `style` or `script` in `svg` or `math`: its end tag, that of the `svg` or
-/// `math`, or a start tag that ends these.
-pub(super) fn foreign_end(bytes: &[u8], at: usize, name: &[u8]) -> usize {
-    let ends = |rest: &[u8]| {
-        let length = rest.iter().position(|&b| ends_name(b)).unwrap_or_default();
-        [name, b"svg", b"math"].iter().any(|name| is_tag(rest, b"/", name)) || foreign::is_html(&rest[..length])
-    };
-    memchr_iter(b'<', &bytes[at..]).map(|n| at + n).find(|&n| ends(&bytes[n + 1..])).unwrap_or(bytes.len())
+/// `math`, or a tag that ends these. What is in a comment or a CDATA section is not a tag.
+pub(super) fn foreign_end(bytes: &[u8], mut at: usize, name: &[u8]) -> usize {
+    while let Some(n) = memchr(b'<', &bytes[at..]) {
+        let start = at + n;
+        let rest = &bytes[start + 1..];
+        at = if rest.starts_with(b"!--") {
+            comment_end(bytes, start + 4)
+        } else if rest.starts_with(b"![CDATA[") {
+            memmem::find(&bytes[start + 9..], b"]]>").map_or(bytes.len(), |n| start + 9 + n + 3)
+        } else {
+            let (is_end, tag) = rest.strip_prefix(b"/").map_or((false, rest), |tag| (true, tag));
+            // Looks no further than the longest name, so that no byte is searched many times.
+            let length = tag.iter().take(foreign::LONGEST + 1).position(|&b| ends_name(b)).unwrap_or_default();
+            let of_tag = &tag[..length];
+            let is_own = || [name, b"svg", b"math"].iter().any(|name| of_tag.eq_ignore_ascii_case(name));
+            if foreign::is_html(of_tag) || is_end && is_own() {
+                return start;
+            }
+            start + 1
+        };
+    }
+    bytes.len()
 }
 
 /// Whether `rest`, the bytes after a `<`, begins with `slash` (which may be empty), the name in upper or lower case, and a

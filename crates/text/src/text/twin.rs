@@ -233,6 +233,8 @@ fn hostile_pages_are_read_to_their_end() {
         "</script",
         "<style></",
         "<title></titl",
+        "<svg><style><",
+        "<svg><style><aaaaaaaaaaaaaaaaaaaa",
         "<title> </title>",
         "&",
         "&#",
@@ -262,7 +264,7 @@ fn hostile_pages_are_read_to_their_end() {
         "<é",
     ];
     for form in forms {
-        for start in ["", "<a ", "<!--", "<script><!--", "<svg><![CDATA[", "<title>", "<xmp>"] {
+        for start in ["", "<a ", "<!--", "<script><!--", "<svg><![CDATA[", "<svg><style>", "<title>", "<xmp>"] {
             let html = format!("{start}{}", form.repeat(n));
             scan(&html, 100, &mut page);
             assert!(page.text.len() <= 2 * html.len(), "{start} {form}");
