@@ -170,7 +170,7 @@ class Parser(html5lib.HTMLParser):
     def seen(self, token):
         kind, data = token["type"], token.get("data")
         if self.drops in DROPPED:  # in foreign content, where html5 reads markup
-            self.limits |= kind in (TYPES["StartTag"], TYPES["EndTag"]) and token["name"] != self.drops or "<" in (data or "")
+            self.limits |= kind == TYPES["StartTag"] or kind == TYPES["EndTag"] and token["name"] != self.drops or "<" in (data or "")
             self.limits |= kind == TYPES["ParseError"] and "eof" in data
         if kind in (TYPES["Characters"], TYPES["SpaceCharacters"]):
             if not self.drops:
