@@ -120,7 +120,7 @@ def cluster(
         job = scratch / "job.toml"
         # Rows of a table without a text are in the result, as nulls.
         accepted = None if table is None else 1.0
-        fields = {
+        fields: dict[str, dict[str, Any]] = {
             "read": {"same-id": same_id},
             "read.columns": {"text": text, "id": id, "url": url},
             "method": {"similarity": similarity, "verify": verify},
