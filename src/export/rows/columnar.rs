@@ -18,8 +18,9 @@ use parquet::arrow::arrow_reader::{
     ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReaderBuilder, RowSelection,
 };
 
-use super::format::{RowFormat, RowWriter};
+use super::format::RowFormat;
 use super::types::{cast_to, schema_in, without_dictionaries};
+use super::writer::RowWriter;
 use crate::config::Reading;
 use crate::export::exported::{Exported, FIELDS, What, changed, check_plain, check_unannotated, local_file};
 use crate::export::paragraphs::without;

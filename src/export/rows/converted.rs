@@ -18,8 +18,9 @@ use csv_core::{ReadRecordResult, Reader};
 
 use super::columnar::annotated;
 use super::columns::JsonColumns;
-use super::format::{RowFormat, RowWriter};
+use super::format::RowFormat;
 use super::lines::BYTE_ORDER_MARK;
+use super::writer::RowWriter;
 use crate::export::exported::What;
 use crate::export::place::Output;
 use crate::readers::{Format, Input};

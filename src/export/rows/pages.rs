@@ -7,7 +7,8 @@ use arrow_array::{ArrayRef, Int32Array, RecordBatch, StringArray, TimestampMicro
 use arrow_schema::{DataType, Field, Schema, SchemaRef, TimeUnit};
 
 use super::columnar::annotated;
-use super::format::{RowFormat, RowWriter};
+use super::format::RowFormat;
+use super::writer::RowWriter;
 use crate::config::Reading;
 use crate::export::exported::{Exported, What, changed};
 use crate::export::paragraphs::{text_of, without};
