@@ -31,7 +31,7 @@ use crate::records::{DocId, FeatureBits};
 use crate::stats::{BANDS, Expectation, ExpectedPairs, SampledShare, band, binomial_tail};
 use crate::structures::CompactSort;
 use crate::summary::{AccuracySummary, LoosestCluster, SharePair};
-use crate::tables::{AccuracyKind, AccuracyRow, EvidenceRow, Found, Table, Writer};
+use crate::tables::{AccuracyKind, AccuracyRow, EvidenceRow, Found};
 use crate::watch::Stage;
 
 /// The similarity that counts as enough, if the method has none.
@@ -184,9 +184,10 @@ pub(crate) fn accuracy(
             (enough, week.plan.method.features),
         ),
     };
-    let mut writer: Writer<AccuracyRow> = Writer::create(&week.unfinished.table(AccuracyRow::NAME, "all.parquet"))?;
+    let mut writer = week.bundle();
     let recall_rows = found.recall.rows(&samples, enough);
     found.links.iter().chain(&found.clusters).chain(&recall_rows).try_for_each(|row| writer.push(row.clone()))?;
+    writer.end_any_piece("all.parquet")?;
     writer.finish()?;
     let verified = week.plan.method.verify != Verify::None;
     Ok(Some(found.summary(&samples, week.journal.counts.documents, (enough, week.plan.method.features), verified)))
@@ -222,7 +223,7 @@ fn samples(
         .unzip();
     let probes: Rc<[Probe]> = chosen.into();
     let root = |doc: DocId| similar.roots.of(doc);
-    let near = near_probes(cx, &probes, rule, root, week.vectors()())?;
+    let near = near_probes(cx, &probes, rule, root, week.vectors()?())?;
     Ok(Samples {
         links: links.into_iter().map(|sample| (sample.population, sample.into_things())).collect(),
         exact,
@@ -296,7 +297,7 @@ fn similarities(
     let own: Vec<DocId> = own.into_iter().collect();
     // All sets meet at worker 0, which owns the first shard.
     let Places { places, words } = places(
-        week.documents(),
+        week.documents()?.into_iter(),
         (plan.method.documents, &plan.inputs_again()),
         &own,
         |_| DocId::new(0, 0),
@@ -308,7 +309,7 @@ fn similarities(
     let in_flight = &mut cx.with(plan.worker_memory / 4, &week.unfinished.spill());
     let exact = compare_pairs(in_flight, pairs, again)?;
     let files = week.vector_files(plan.method.supershingles)?;
-    let (docs, values) = read_features(&own, plan.method.features, &files, week.vectors())?;
+    let (docs, values) = read_features(&own, plan.method.features, &files, week.vectors()?)?;
     let values = values.chunks_exact(plan.method.features).map(<[FeatureBits]>::to_vec);
     let to_first = docs.into_iter().zip(values).map(|row| (0, row)).collect();
     let features = send_rows(cx, to_first)?.into_iter().collect();
@@ -669,7 +670,7 @@ fn probes(cx: &mut Context, week: &IngestedWeek<'_>, similar: &LevelClusters) ->
     let (population, chosen) = (sample.population, sample.into_things());
     let mut own: Vec<DocId> = chosen.into_iter().filter(|doc| owned.has(*doc)).collect();
     own.sort_rows();
-    let (docs, features) = read_features(&own, plan.method.features, &files, week.vectors())?;
+    let (docs, features) = read_features(&own, plan.method.features, &files, week.vectors()?)?;
     let features = features.chunks_exact(plan.method.features);
     let probe = |(doc, features): (DocId, &[FeatureBits])| Probe {
         doc,

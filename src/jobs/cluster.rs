@@ -75,7 +75,7 @@ pub fn cluster(cx: &mut Context, plan: &Arc<Plan>) -> Result<Option<Summary>> {
 
     // Clusters.
     let owned = Ownership::new(cx.index(), cx.peers(), &plan.urls(&journal));
-    let week = IngestedWeek { plan, journal: &journal, unfinished: &unfinished, owned: &owned };
+    let week = IngestedWeek { plan, journal: &journal, unfinished: &unfinished, owned: &owned, worker: cx.index() };
     let base = week.base()?;
     let keys = Rc::new(VectorKeys::new(&plan.method, &polynomials));
     let mut roots = roots(cx, &week, &keys, base.as_ref())?;

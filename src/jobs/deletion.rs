@@ -14,7 +14,6 @@
 //! Limit: tables of earlier weeks keep the deleted documents until those weeks are removed ([`Store::vacuum`]).
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
@@ -22,14 +21,17 @@ use anyhow::Result;
 use arrow_array::{Array as _, BooleanArray, Int64Array, RecordBatch, StringArray};
 use nigh_exchange::Context;
 
+use super::page_bundles::PageBundles;
 use crate::operators::scan::own_segments;
 use crate::plan::{Deletion, Plan};
 use crate::records::{DocId, KeyHash};
-use crate::state::{CommittedWeek, Earlier, Journal, Segment, Store, Unfinished, WeekTables, sync_folder};
+use crate::state::{
+    BundleName, BundleWriter, CommittedWeek, Earlier, Journal, Segment, Store, Unfinished, WeekTables, sync_folder,
+};
 use crate::structures::{CompactSort, Ownership};
 use crate::tables::{
-    ChunkRow, DeletedRow, DocumentRow, FeatureRow, HostFailureRow, LinkRow, MissingRow, RedirectRow, RejectRow,
-    RowGroups, Scan, Table, UrlRow, Writer, copy_rows, copy_rows_edited, field,
+    DeletedRow, DocumentRow, HostFailureRow, LinkRow, MissingRow, RedirectRow, RejectRow, RowGroups, Scan, Table,
+    Writer, copy_rows, copy_rows_edited, field,
 };
 use crate::text::{UrlPatterns, canonical};
 use crate::watch::Stage;
@@ -132,12 +134,15 @@ pub(crate) fn leave_out(cx: &mut Context, plan: &Plan, deletion: &Deletion, unfi
     let store = plan.open_store();
     let (old, tables) = (store.whole(&deletion.of)?.journal, store.tables(&deletion.of)?);
     let owned = Ownership::new(cx.index(), cx.peers(), &plan.urls(&old));
-    let week = FilteredWeek { tables: &tables, unfinished, deleted: read_deleted(unfinished, &owned)?, deletion };
+    let name = BundleName::Remaining(cx.index());
+    let week = FilteredWeek { tables: &tables, unfinished, deleted: read_deleted(unfinished, &owned)?, deletion, name };
     let (mut segments, mut deleted) = (Vec::new(), DeletedCounts::default());
+    let mut bundles = PageBundles::new(unfinished, name);
     for segment in own_segments(&old, &owned) {
-        let remaining = week.segment(segment, &mut deleted)?;
+        let remaining = week.segment(segment, &mut bundles, &mut deleted)?;
         segments.extend((remaining.documents > 0).then_some(remaining));
     }
+    bundles.finish()?;
     let mut journal = Journal::new(plan.key());
     let segments = cx.sorted(segments)?;
     let deleted = cx.sorted(vec![deleted])?;
@@ -165,11 +170,11 @@ pub(crate) fn leave_out(cx: &mut Context, plan: &Plan, deletion: &Deletion, unfi
 /// Copies a shard's `missing` without the deleted URLs, and calls `count` with the reason of each remaining row.
 pub(crate) fn missing_without(
     from: RowGroups,
-    to: &Path,
+    to: &mut Writer<MissingRow>,
     deletion: &Deletion,
     mut count: impl FnMut(&str),
 ) -> Result<()> {
-    copy_rows::<MissingRow>(from, to, &["url", "id", "reason"], |batch| {
+    copy_rows(from, to, &["url", "id", "reason"], |batch| {
         let texts = |name| field::<StringArray>(batch, name);
         let (urls, ids, reasons) = (texts("url")?, texts("id")?, texts("reason")?);
         let keep = |row| Some(!matches_key(&deletion.patterns, urls, ids, row));
@@ -196,6 +201,8 @@ struct FilteredWeek<'a> {
     /// The deleted ids in own shards, ascending.
     deleted: Vec<DocId>,
     deletion: &'a Deletion,
+    /// The bundles that the worker writes.
+    name: BundleName,
 }
 
 impl FilteredWeek<'_> {
@@ -204,11 +211,15 @@ impl FilteredWeek<'_> {
     }
 
     /// Copies a segment's tables without the deleted documents, and adds these to `deleted`. Returns the segment that remains.
-    fn segment(&self, segment: Segment, deleted: &mut DeletedCounts) -> Result<Segment> {
+    fn segment(&self, segment: Segment, to: &mut PageBundles, deleted: &mut DeletedCounts) -> Result<Segment> {
         let Segment { wave, shard, origin, .. } = segment;
         // Nothing that is deleted stays in the files of the week that crawled it because of this week.
         let is_written = origin.is_some() && (self.has_deleted(segment)? || self.has_links_to_deleted(segment)?);
-        let documents = if is_written { self.stored_here(segment)? } else { self.by_doc::<DocumentRow>(segment)? };
+        let documents = if is_written {
+            self.stored_here(segment, &mut to.documents)?
+        } else {
+            self.by_doc(segment, &mut to.documents)?
+        };
         if documents < segment.documents {
             let rows = self.tables.rows(DocumentRow::NAME, &segment.file())?;
             Scan::open(rows, &["doc", "bytes", "words"])?.for_each(|batch| {
@@ -223,27 +234,26 @@ impl FilteredWeek<'_> {
                 Ok(())
             })?;
         }
-        let features = if segment.features > 0 { self.by_doc::<FeatureRow>(segment)? } else { 0 };
-        let urls = if segment.urls > 0 { self.by_doc::<UrlRow>(segment)? } else { 0 };
+        let features = if segment.features > 0 { self.by_doc(segment, &mut to.features)? } else { 0 };
+        let urls = if segment.urls > 0 { self.by_doc(segment, &mut to.urls)? } else { 0 };
         if origin.is_some() && !is_written {
             return Ok(Segment { features, urls, ..segment });
         }
-        let links = if segment.links > 0 { self.links(segment)? } else { 0 };
-        let chunks = if segment.chunks > 0 { self.by_doc::<ChunkRow>(segment)? } else { 0 };
+        let links = if segment.links > 0 { self.links(segment, &mut to.links)? } else { 0 };
+        let chunks = if segment.chunks > 0 { self.by_doc(segment, &mut to.chunks)? } else { 0 };
         Ok(Segment { wave, shard, documents, urls, features, links, chunks, origin: None })
     }
 
     /// Copies the remaining `documents` of a segment whose links and chunks are written in this week.
-    fn stored_here(&self, segment: Segment) -> Result<u64> {
-        let (from, to) = self.source_and_copy(DocumentRow::NAME, segment)?;
-        let copied = copy_rows_edited::<DocumentRow>(
-            from,
-            &to,
+    fn stored_here(&self, segment: Segment, to: &mut BundleWriter<DocumentRow>) -> Result<u64> {
+        copy_rows_edited(
+            self.tables.of_segment(DocumentRow::NAME, &segment)?,
+            to.writer()?,
             &["doc"],
             |batch| self.remains(batch),
             |batch| DocumentRow::stored_in(&batch, self.deletion.of.week),
-        );
-        Ok(copied?.kept)
+        )?;
+        to.end_piece(&segment.file())
     }
 
     fn has_deleted(&self, segment: Segment) -> Result<bool> {
@@ -277,30 +287,31 @@ impl FilteredWeek<'_> {
     }
 
     /// Copies one table of a segment without the rows of deleted documents. Returns how many rows remain.
-    fn by_doc<T: Table>(&self, segment: Segment) -> Result<u64> {
-        let (from, to) = self.source_and_copy(T::NAME, segment)?;
-        Ok(copy_rows::<T>(from, &to, &["doc"], |batch| self.remains(batch))?.kept)
+    fn by_doc<T: Table>(&self, segment: Segment, to: &mut BundleWriter<T>) -> Result<u64> {
+        let from = self.tables.of_segment(T::NAME, &segment)?;
+        copy_rows(from, to.writer()?, &["doc"], |batch| self.remains(batch))?;
+        to.end_piece(&segment.file())
     }
 
     /// Copies `links` of a segment without the links from deleted documents and those to their URLs. Returns how many rows remain.
-    fn links(&self, segment: Segment) -> Result<u64> {
-        let (from, to) = self.source_and_copy(LinkRow::NAME, segment)?;
-        let copied = copy_rows::<LinkRow>(from, &to, &["doc", "target_url"], |batch| {
+    fn links(&self, segment: Segment, to: &mut BundleWriter<LinkRow>) -> Result<u64> {
+        let from = self.tables.of_segment(LinkRow::NAME, &segment)?;
+        copy_rows(from, to.writer()?, &["doc", "target_url"], |batch| {
             let (docs, targets): (&Int64Array, &StringArray) = (field(batch, "doc")?, field(batch, "target_url")?);
             let keep = |row| !self.is_deleted(docs.value(row)) && !self.deletion.patterns.matches(targets.value(row));
             Ok((0..batch.num_rows()).map(|row| Some(keep(row))).collect())
         })?;
-        Ok(copied.kept)
+        to.end_piece(&segment.file())
     }
 
     /// Copies `rejects` of all waves without the rows that mention deleted URLs. Returns how many rows were left out, by reason.
     fn rejects(&self, waves: usize) -> Result<BTreeMap<String, u64>> {
         let mut left_out: BTreeMap<String, u64> = BTreeMap::new();
+        let mut writer: BundleWriter<RejectRow> = self.unfinished.bundle(self.name);
         for wave in 0..waves {
             let file = RejectRow::file(wave);
             let from = self.tables.rows(RejectRow::NAME, &file)?;
-            let to = self.unfinished.table(RejectRow::NAME, &file);
-            let mut keep = |batch: &RecordBatch| {
+            let keep = |batch: &RecordBatch| {
                 let (urls, reasons): (&StringArray, &StringArray) = (field(batch, "url")?, field(batch, "reason")?);
                 let is_deleted = |url| matches_raw(&self.deletion.patterns, url);
                 let kept: BooleanArray = urls.iter().map(|url| Some(!url.is_some_and(is_deleted))).collect();
@@ -309,17 +320,12 @@ impl FilteredWeek<'_> {
                 }
                 Ok(kept)
             };
-            if copy_rows::<RejectRow>(from, &to, &["url", "reason"], &mut keep)?.kept == 0 && !to.exists() {
-                // Every wave has its file, with rejects or without.
-                Writer::<RejectRow>::create(&to)?.finish()?;
-            }
+            copy_rows(from, writer.writer()?, &["url", "reason"], keep)?;
+            // Every wave has its piece, with rejects or without.
+            writer.end_any_piece(&file)?;
         }
+        writer.finish()?;
         Ok(left_out)
-    }
-
-    /// The rows of a segment, and where their copy goes.
-    fn source_and_copy(&self, table: &str, segment: Segment) -> Result<(RowGroups, PathBuf)> {
-        Ok((self.tables.of_segment(table, &segment)?, self.unfinished.table(table, &segment.file())))
     }
 }
 

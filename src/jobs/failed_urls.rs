@@ -24,9 +24,9 @@ use super::week::IngestedWeek;
 use crate::operators::ingest::FailedUrls;
 use crate::plan::Deletion;
 use crate::records::{DocId, KeyHash};
-use crate::state::UrlIndex;
+use crate::state::{BundleWriter, UrlIndex, shard_file};
 use crate::structures::DocMap;
-use crate::tables::{HostFailureRow, RedirectRow, Table, Writer, copy_rows, field};
+use crate::tables::{HostFailureRow, RedirectRow, Table, copy_rows, field};
 
 /// The number of failed URLs by the shard of the host, the host and the reason.
 type HostCounts = BTreeMap<(u32, String, String), u64>;
@@ -41,12 +41,12 @@ pub(crate) fn failed_urls(cx: &mut Context, week: &IngestedWeek<'_>, roots: &Doc
     let segments = week.journal.by_shard();
     let waves = week.journal.waves;
     let mut counts = HostCounts::new();
+    let mut redirects: BundleWriter<RedirectRow> = week.bundle();
     for shard in week.owned.shards() {
         let mut failed = FailedUrls::read(week.unfinished, shard, waves, week.plan.worker_memory / 8)?;
         let segments = segments.get(&shard).map_or(&[][..], |segments| segments);
         let earlier = url_files.get(&shard).map_or(&[][..], |files| files);
         let mut urls = UrlIndex { unfinished: week.unfinished, shard, segments, earlier }.lookup(waves)?;
-        let mut redirects: Writer<RedirectRow> = Writer::create(&week.table(RedirectRow::NAME, shard))?;
         while let Some(url) = failed.next_url()? {
             if let Some(redirect) = url.redirect {
                 let (url, target_url) = (redirect.url, redirect.target_url);
@@ -58,20 +58,20 @@ pub(crate) fn failed_urls(cx: &mut Context, week: &IngestedWeek<'_>, roots: &Doc
                 *counts.entry((of_host, url.host, url.reason)).or_default() += 1;
             }
         }
-        redirects.finish_if_any()?;
+        redirects.end_piece(&shard_file(shard))?;
     }
-    let mut writer: Option<(u32, Writer<HostFailureRow>)> = None;
+    redirects.finish()?;
+    let mut writer: BundleWriter<HostFailureRow> = week.bundle();
+    let mut of_shard = 0;
     for ((shard, host, reason), urls) in of_own_hosts(cx, counts)? {
-        if let Some((_, done)) = writer.take_if(|(of_writer, _)| *of_writer != shard) {
-            done.finish()?;
+        if shard != of_shard {
+            writer.end_piece(&shard_file(of_shard))?;
+            of_shard = shard;
         }
-        let (_, writer) = match &mut writer {
-            Some(writer) => writer,
-            none => none.insert((shard, Writer::create(&week.table(HostFailureRow::NAME, shard))?)),
-        };
         writer.push(HostFailureRow { host, reason, urls: urls as i64 })?;
     }
-    writer.map_or(Ok(0), |(_, writer)| writer.finish()).map(|_| ())
+    writer.end_piece(&shard_file(of_shard))?;
+    writer.finish()
 }
 
 /// The sums of all workers' counts, at the owner of each host's shard.
@@ -89,22 +89,24 @@ fn of_own_hosts(cx: &mut Context, counts: HostCounts) -> Result<HostCounts> {
 fn without_deleted(week: &IngestedWeek<'_>, deletion: &Deletion) -> Result<()> {
     let base = week.plan.open_store().tables(&deletion.of)?;
     let patterns = &deletion.patterns;
+    let (mut redirects, mut host_failures) = (week.bundle::<RedirectRow>(), week.bundle::<HostFailureRow>());
     for shard in week.owned.shards() {
         if let Some(from) = base.of_shard(RedirectRow::NAME, shard) {
-            let to = week.table(RedirectRow::NAME, shard);
-            copy_rows::<RedirectRow>(from, &to, &["url", "target_url"], |batch| {
+            copy_rows(from, redirects.writer()?, &["url", "target_url"], |batch| {
                 let (urls, targets): (&StringArray, &StringArray) = (field(batch, "url")?, field(batch, "target_url")?);
                 let keep = |row| !patterns.matches(urls.value(row)) && !patterns.matches(targets.value(row));
                 Ok((0..batch.num_rows()).map(|row| Some(keep(row))).collect::<BooleanArray>())
             })?;
+            redirects.end_piece(&shard_file(shard))?;
         }
         if let Some(from) = base.of_shard(HostFailureRow::NAME, shard) {
-            let to = week.table(HostFailureRow::NAME, shard);
-            copy_rows::<HostFailureRow>(from, &to, &["host"], |batch| {
+            copy_rows(from, host_failures.writer()?, &["host"], |batch| {
                 let hosts: &StringArray = field(batch, "host")?;
                 Ok(hosts.iter().map(|host| host.map(|host| !patterns.has_host(host))).collect::<BooleanArray>())
             })?;
+            host_failures.end_piece(&shard_file(shard))?;
         }
     }
-    Ok(())
+    redirects.finish()?;
+    host_failures.finish()
 }

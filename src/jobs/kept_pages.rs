@@ -22,17 +22,17 @@ use arrow_array::{
 use arrow_select::filter::filter_record_batch;
 use nigh_exchange::Context;
 
+use super::page_bundles::PageBundles;
 use super::revisited::Finding;
 use crate::config::Absent;
 use crate::operators::ingest::{Revisited, SamePage, gone_documents, revisits};
 use crate::operators::scan::{docs_with_urls, own_segments};
 use crate::plan::Plan;
 use crate::records::{DocId, Week};
-use crate::state::{Journal, Origin, Segment, Unfinished, UrlIndex, WeekTables, sync_folder};
+use crate::state::{BundleName, BundleWriter, Journal, Origin, Segment, Unfinished, UrlIndex, WeekTables, sync_folder};
 use crate::structures::Ownership;
 use crate::tables::{
-    ChunkRow, DocumentRow, FeatureRow, FoundLinkRow, LinkRow, RowGroups, Scan, Table, Writer, copy_rows,
-    copy_rows_edited, field,
+    ChunkRow, DocumentRow, FoundLinkRow, LinkRow, RowGroups, Scan, Table, copy_rows, copy_rows_edited, field,
 };
 use crate::watch::Stage;
 
@@ -57,19 +57,21 @@ pub(crate) fn keep_pages(cx: &mut Context, plan: &Plan, unfinished: &Unfinished,
     let (mut segments, mut kept_pages) = (Vec::new(), KeptTotals::default());
     if let Some((week, old, tables)) = &before {
         let (new, first_wave) = (plan.week, journal.waves + 1);
-        let kept = KeptPages { tables, week: *week, unfinished, new, owned: &owned, stays, first_wave };
+        let kept = KeptPages { tables, week: *week, new, owned: &owned, stays, first_wave };
         if kept.stays.contains(&true) {
+            let mut bundles = PageBundles::new(unfinished, BundleName::Kept(cx.index()));
             for segment in old {
-                let remaining = kept.segment(*segment, &mut kept_pages)?;
+                let remaining = kept.segment(*segment, &mut bundles, &mut kept_pages)?;
                 segments.extend((remaining.documents > 0).then_some(remaining));
             }
+            bundles.finish()?;
         }
     }
     if cx.any(!revisits.is_empty())? {
-        let finding = Finding { plan, unfinished, journal: &journal, owned: &owned };
+        let finding = Finding { worker: cx.index(), plan, unfinished, journal: &journal, owned: &owned };
         let found = finding.find(cx, &revisits)?;
         for segment in &found {
-            kept_pages.add(unfinished.table(DocumentRow::NAME, &segment.file()).into(), |_| true)?;
+            kept_pages.add(unfinished.rows::<DocumentRow>(&segment.file())?, |_| true)?;
         }
         segments.extend(found);
     }
@@ -121,7 +123,7 @@ impl Crawled {
     ) -> Result<Crawled> {
         let mut is_crawled = vec![false; owned.len()];
         for segment in own_segments(journal, owned) {
-            Scan::open(unfinished.table(DocumentRow::NAME, &segment.file()), &["doc"])?.for_each(|batch| {
+            Scan::open(unfinished.rows::<DocumentRow>(&segment.file())?, &["doc"])?.for_each(|batch| {
                 let docs: &Int64Array = field(batch, "doc")?;
                 docs.values().iter().for_each(|doc| is_crawled[owned.index(DocId::from_table(*doc))] = true);
                 Ok(())
@@ -243,7 +245,6 @@ struct KeptPages<'a> {
     tables: &'a WeekTables,
     /// Its date.
     week: Week,
-    unfinished: &'a Unfinished,
     /// The date of the week that is made.
     new: Week,
     owned: &'a Ownership,
@@ -265,16 +266,16 @@ impl KeptPages<'_> {
     }
 
     /// Copies a segment's tables without the documents that were crawled, and counts those that stay. Returns the segment that remains.
-    fn segment(&self, segment: Segment, totals: &mut KeptTotals) -> Result<Segment> {
+    fn segment(&self, segment: Segment, to: &mut PageBundles, totals: &mut KeptTotals) -> Result<Segment> {
         let kept = Segment { wave: self.first_wave + segment.wave, urls: 0, ..segment };
         let rows = self.tables.rows(DocumentRow::NAME, &segment.file())?;
         let documents = totals.add(rows.clone(), |doc| self.stays(doc))?;
-        let features = if segment.features > 0 { self.by_doc::<FeatureRow>(segment, kept)? } else { 0 };
+        let features = if segment.features > 0 { self.by_doc(segment, kept, &mut to.features)? } else { 0 };
         let kept = Segment { documents, features, ..kept };
         let own = Origin { week: self.week, wave: segment.wave, documents: segment.documents };
         let origin = segment.origin.unwrap_or(own);
         if 2 * documents > origin.documents {
-            self.by_doc::<DocumentRow>(segment, kept)?;
+            self.by_doc(segment, kept, &mut to.documents)?;
             let links = if segment.links > 0 { self.count(LinkRow::NAME, segment)? } else { 0 };
             let chunks = match segment.chunks {
                 0 => 0,
@@ -285,11 +286,12 @@ impl KeptPages<'_> {
             let origin = (links + chunks > 0).then_some(origin);
             return Ok(Segment { links, chunks, origin, ..kept });
         }
-        let to = self.unfinished.table(DocumentRow::NAME, &kept.file());
         let stays = |batch: &RecordBatch| self.stays_in(batch);
-        copy_rows_edited::<DocumentRow>(rows, &to, &["doc"], stays, |batch| DocumentRow::stored_in(&batch, self.new))?;
-        let chunks = if segment.chunks > 0 { self.by_doc::<ChunkRow>(segment, kept)? } else { 0 };
-        let links = if segment.links > 0 { self.links(segment, kept)? } else { 0 };
+        let stored_in = |batch: RecordBatch| DocumentRow::stored_in(&batch, self.new);
+        copy_rows_edited(rows, to.documents.writer()?, &["doc"], stays, stored_in)?;
+        to.documents.end_piece(&kept.file())?;
+        let chunks = if segment.chunks > 0 { self.by_doc(segment, kept, &mut to.chunks)? } else { 0 };
+        let links = if segment.links > 0 { self.links(segment, kept, &mut to.found_links)? } else { 0 };
         Ok(Segment { links, chunks, origin: None, ..kept })
     }
 
@@ -308,20 +310,20 @@ impl KeptPages<'_> {
     }
 
     /// Copies one table of a segment without the rows of documents that were crawled. Returns how many rows remain.
-    fn by_doc<T: Table>(&self, from: Segment, to: Segment) -> Result<u64> {
-        let (from, to) = (self.tables.of_segment(T::NAME, &from)?, self.unfinished.table(T::NAME, &to.file()));
-        Ok(copy_rows::<T>(from, &to, &["doc"], |batch| self.stays_in(batch))?.kept)
+    fn by_doc<T: Table>(&self, from: Segment, kept: Segment, to: &mut BundleWriter<T>) -> Result<u64> {
+        let from = self.tables.of_segment(T::NAME, &from)?;
+        copy_rows(from, to.writer()?, &["doc"], |batch| self.stays_in(batch))?;
+        to.end_piece(&kept.file())
     }
 
     /// Writes the links of documents that stay as they were found on their pages: which of their targets the week has is found again.
-    fn links(&self, from: Segment, to: Segment) -> Result<u64> {
+    fn links(&self, from: Segment, kept: Segment, to: &mut BundleWriter<FoundLinkRow>) -> Result<u64> {
         let from = self.tables.of_segment(LinkRow::NAME, &from)?;
-        let to = self.unfinished.scratch_table(FoundLinkRow::NAME, &to.file());
-        let mut writer: Writer<FoundLinkRow> = Writer::create(&to)?;
+        let writer = to.writer()?;
         Scan::open(from, &["doc", "target_url"])?.for_each(|batch| {
             let kept = filter_record_batch(batch, &self.stays_in(batch)?)?;
             if kept.num_rows() > 0 { writer.push_rows(&kept) } else { Ok(()) }
         })?;
-        writer.finish_if_any()
+        to.end_piece(&kept.file())
     }
 }

@@ -20,9 +20,10 @@ use super::deletion::missing_without;
 use super::week::IngestedWeek;
 use crate::operators::ingest::FailureReasons;
 use crate::records::DocId;
+use crate::state::{BundleWriter, shard_file};
 use crate::structures::DocMap;
 use crate::summary::OTHER_REASONS;
-use crate::tables::{MissingRow, RowGroups, Scan, Table, Writer, field, maybe_text};
+use crate::tables::{MissingRow, RowGroups, Scan, Table, field, maybe_text};
 
 /// The reason for a URL of which the week has no record.
 const NOT_SEEN: &str = "not seen";
@@ -35,21 +36,23 @@ pub(crate) fn missing_urls(week: &IngestedWeek<'_>, roots: &DocMap) -> Result<BT
     let url_files = store.url_files(&week.plan.earlier)?;
     let of_base = week.plan.deletion.as_ref().map(|deletion| store.tables(&deletion.of)).transpose()?;
     let mut sums = BTreeMap::new();
+    let mut writer: BundleWriter<MissingRow> = week.bundle();
     for shard in week.owned.shards() {
         let mut counts = RowsByReason::default();
         if let Some(deletion) = &week.plan.deletion {
-            let to = week.table(MissingRow::NAME, shard);
             if let Some(from) = of_base.as_ref().and_then(|tables| tables.of_shard(MissingRow::NAME, shard)) {
-                missing_without(from, &to, deletion, |reason| counts.add(reason))?;
+                missing_without(from, writer.writer()?, deletion, |reason| counts.add(reason))?;
             }
         } else {
             let files = url_files.get(&shard).map_or(&[][..], |files| files);
-            missing_of_shard(week, shard, files, roots, &mut counts)?;
+            missing_of_shard(week, shard, files, roots, &mut writer, &mut counts)?;
         }
+        writer.end_piece(&shard_file(shard))?;
         for (reason, count) in counts.0 {
             *sums.entry(reason).or_default() += count;
         }
     }
+    writer.finish()?;
     Ok(sums)
 }
 
@@ -59,9 +62,9 @@ fn missing_of_shard(
     shard: u32,
     url_files: &[RowGroups],
     roots: &DocMap,
+    writer: &mut BundleWriter<MissingRow>,
     counts: &mut RowsByReason,
 ) -> Result<()> {
-    let mut writer: Writer<MissingRow> = Writer::create(&week.table(MissingRow::NAME, shard))?;
     let waves = week.journal.waves;
     let mut reasons = FailureReasons::read(week.unfinished, shard, waves, week.plan.worker_memory / 8)?;
     let mut last = None;
@@ -90,7 +93,7 @@ fn missing_of_shard(
             Ok(())
         })?;
     }
-    writer.finish_if_any().map(|_| ())
+    Ok(())
 }
 
 /// Numbers of rows by reason.

@@ -8,7 +8,7 @@
 //!   similar enough), `missing` (URLs that could not be downloaded),
 //!   `failed_urls` (redirects, and failed downloads by host), `tables` (writes the tables), `accuracy` (samples their truth), `places` (where pages can be read again), `packing` (packs their
 //!   files for the commit).
-//! - `kept_pages`: what a crawl leaves as it was, and `revisited`: pages of which it says what they are.
+//! - `kept_pages`: what a crawl leaves as it was, and `revisited`: pages of which it says what they are; `page_bundles` has their files.
 //! - `deletion`: what `cluster` does instead of reading a crawl if pages are deleted.
 //! - `chunks`: makes the table `chunks` of a week that was made without it.
 //! - `index`: makes the inverted index of a week that was made without it.
@@ -23,6 +23,7 @@ pub mod index;
 pub mod kept_pages;
 pub mod missing;
 pub mod packing;
+pub(crate) mod page_bundles;
 pub mod places;
 pub mod revisited;
 pub mod roots;

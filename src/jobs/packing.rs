@@ -1,8 +1,8 @@
-//! Packs the small files of a week into the files of its commit.
+//! Packs the pieces of a week into the files of its commit.
 //!
 //! ```text
 //! for each table
-//!     pieces = its files, in the order of their names: by shard, then by wave
+//!     pieces = those of all bundles, in the order of their names: by shard, then by wave
 //!     for each part of consecutive pieces, about 64 MiB: one worker copies their row groups into one file, as they are
 //! ```
 //!
@@ -10,18 +10,18 @@
 //!
 //! Cost: every byte of the week's tables is read and written once. While a week is packed, its tables lie on the disk twice.
 
-use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::collections::{BTreeMap, HashSet};
+use std::path::Path;
 
 use anyhow::{Context as _, Result};
 use nigh_exchange::Context;
 
 use super::week::IngestedWeek;
-use crate::state::{Part, Piece, WeekFiles, sync_folder};
+use crate::state::{Part, Piece, PlacedPiece, WeekFiles, sync_folder};
 use crate::tables::{Pack, RowGroups, WEEK_TABLES, parts};
 
-/// A file of a table: the number of the table in [`WEEK_TABLES`], the name and the size in bytes.
-type SmallFile = (usize, String, u64);
+/// A piece of a table, with the number of the table in [`WEEK_TABLES`].
+type OfTable = (usize, PlacedPiece);
 
 /// Stages all tables of the week for its commit, each worker some of the files. Every table gets a file, even without rows. Returns the
 /// files of all workers. Those of this process are durable.
@@ -31,35 +31,35 @@ type SmallFile = (usize, String, u64);
 pub(crate) fn pack_week(cx: &mut Context, week: &IngestedWeek<'_>) -> Result<WeekFiles> {
     let (index, peers) = (cx.index(), cx.peers());
     let store = week.plan.open_store();
-    let mut of_tables: BTreeMap<usize, Vec<(String, u64)>> =
+    let mut of_tables: BTreeMap<usize, Vec<PlacedPiece>> =
         (0..WEEK_TABLES.len()).map(|table| (table, vec![])).collect();
-    // Also a barrier: all small files are complete.
-    for (table, name, bytes) in cx.sorted(own_files(week, index)?)? {
-        of_tables.entry(table).or_default().push((name, bytes));
+    // Bundles are complete from here on.
+    cx.barrier()?;
+    for (table, piece) in cx.sorted(own_pieces(week, index)?)? {
+        of_tables.entry(table).or_default().push(piece);
     }
-    // Own parts: the table, the number of the part in it, and its small files.
+    // Own parts: the table, the number of the part in it, and its pieces.
     let (mut number, mut own) = (0, Vec::new());
-    for (table, files) in of_tables {
-        let mut ranges = parts(files.iter().map(|(_, bytes)| *bytes));
+    for (table, pieces) in of_tables {
+        let mut ranges = parts(pieces.iter().map(|piece| piece.bytes));
         if ranges.is_empty() {
             ranges.push(0..0);
         }
         for (part, range) in ranges.into_iter().enumerate() {
             number += 1;
             if number % peers == index {
-                let names: Vec<String> = files[range].iter().map(|(name, _)| name.clone()).collect();
-                own.push((table, part, names));
+                own.push((table, part, pieces[range].to_vec()));
             }
         }
     }
-    // A step for each small file.
-    cx.watch().expect_steps(own.iter().map(|(_, _, names)| names.len()).sum());
+    // A step for each piece.
+    cx.watch().expect_steps(own.iter().map(|(_, _, pieces)| pieces.len()).sum());
     let mut packed = Vec::new();
-    for (table, part, names) in own {
-        let (kind, steps) = (&WEEK_TABLES[table], names.len());
+    for (table, part, pieces) in own {
+        let (kind, steps) = (&WEEK_TABLES[table], pieces.len());
         let folder = Path::new(kind.name).join(week.plan.week.folder());
         let path = store.staged_part(&folder, week.plan.commit, part);
-        packed.push((table, pack_part(week, kind.name, kind.pack, names, &path)?));
+        packed.push((table, pack_part(week, kind.name, kind.pack, pieces, &path)?));
         cx.watch().add_steps(steps);
     }
     sync_folder(week.unfinished.folder())?;
@@ -71,42 +71,39 @@ pub(crate) fn pack_week(cx: &mut Context, week: &IngestedWeek<'_>) -> Result<Wee
     Ok(files)
 }
 
-/// Packs the small files with these names into the file at `path`.
-fn pack_part(week: &IngestedWeek<'_>, table: &str, pack: Pack, names: Vec<String>, path: &Path) -> Result<Part> {
-    let sources: Vec<RowGroups> = names.iter().map(|name| week.unfinished.table(table, name).into()).collect();
+/// Packs pieces into the file at `path`.
+fn pack_part(week: &IngestedWeek<'_>, table: &str, pack: Pack, pieces: Vec<PlacedPiece>, path: &Path) -> Result<Part> {
+    // The footer of each bundle is read once.
+    let mut bundles: BTreeMap<&str, RowGroups> = BTreeMap::new();
+    let rows = pieces.iter().map(|piece| {
+        let bundle = || week.unfinished.table(table, &piece.bundle).into();
+        let (first, count) = piece.groups;
+        bundles.entry(&piece.bundle).or_insert_with(bundle).groups(first..first + count)
+    });
+    let sources: Vec<RowGroups> = rows.collect();
     let job = if week.plan.earlier.is_empty() { "cluster" } else { "weekly" };
     let groups = pack(&sources, path, &[("nigh.week", &week.plan.week.to_string()), ("nigh.job", job)])?;
     let bytes = path.metadata().with_context(|| format!("cannot read {}", path.display()))?.len();
     let file = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    Ok(Part { file, bytes, pieces: names.into_iter().zip(groups).map(|(name, groups)| Piece(name, groups)).collect() })
+    Ok(Part { file, bytes, pieces: pieces.into_iter().zip(groups).map(|(piece, n)| Piece(piece.name, n)).collect() })
 }
 
-/// The small files that this worker has written: those of its shards, and for the first worker those that belong to no shard.
-fn own_files(week: &IngestedWeek<'_>, index: usize) -> Result<Vec<SmallFile>> {
-    let own_shards: std::collections::HashSet<u32> = week.owned.shards().collect();
+/// The pieces that this worker packs: those of its shards, and for the first worker those that belong to no shard.
+fn own_pieces(week: &IngestedWeek<'_>, index: usize) -> Result<Vec<OfTable>> {
+    let own_shards: HashSet<u32> = week.owned.shards().collect();
     let is_own = |name: &str| match shard_of(name) {
         Some(shard) => own_shards.contains(&shard),
         None => index == 0,
     };
-    let mut files = Vec::new();
+    let mut own = Vec::new();
     for (table, kind) in WEEK_TABLES.iter().enumerate() {
-        let folder: PathBuf = week.unfinished.table(kind.name, "");
-        if !folder.exists() {
-            continue;
-        }
-        let failed = || format!("cannot list {}", folder.display());
-        for entry in std::fs::read_dir(&folder).with_context(failed)? {
-            let entry = entry.with_context(failed)?;
-            let name = entry.file_name().to_string_lossy().into_owned();
-            if name.ends_with(".parquet") && is_own(&name) {
-                files.push((table, name, entry.metadata().with_context(failed)?.len()));
-            }
-        }
+        let pieces = week.unfinished.pieces(kind.name)?.into_iter();
+        own.extend(pieces.filter(|piece| is_own(&piece.name)).map(|piece| (table, piece)));
     }
-    Ok(files)
+    Ok(own)
 }
 
-/// The shard in the name of a file that has the rows of one shard.
+/// The shard in the name of a piece that has the rows of one shard.
 fn shard_of(name: &str) -> Option<u32> {
     let digits = name.strip_prefix("shard")?;
     let end = digits.find(|character: char| !character.is_ascii_digit()).unwrap_or(digits.len());

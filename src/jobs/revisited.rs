@@ -23,14 +23,15 @@ use arrow_select::take::take_record_batch;
 use nigh_exchange::{Context, send_rows};
 use serde::{Deserialize, Serialize};
 
+use super::page_bundles::PageBundles;
 use crate::operators::ingest::{Revisited, SamePage};
 use crate::operators::scan::{docs_with_urls, own_segments};
 use crate::plan::Plan;
 use crate::records::{DocId, KeyHash, Week};
-use crate::state::{Journal, Segment, Unfinished, UrlIndex, WeekTables};
+use crate::state::{BundleName, BundleWriter, Journal, Segment, Unfinished, UrlIndex, WeekTables};
 use crate::structures::Ownership;
 use crate::tables::{
-    ChunkRow, DocumentRow, FeatureRow, FoundLinkRow, LinkRow, RowGroups, Scan, Table, UrlRow, Writer, field, maybe_text,
+    ChunkRow, DocumentRow, FeatureRow, FoundLinkRow, LinkRow, RowGroups, Scan, Table, UrlRow, field, maybe_text,
 };
 use crate::text::urls;
 
@@ -41,6 +42,8 @@ pub(crate) struct Finding<'a> {
     /// The journal of the week, whose waves are all complete.
     pub journal: &'a Journal,
     pub owned: &'a Ownership,
+    /// The number of the worker.
+    pub worker: usize,
 }
 
 /// Which page is asked for, and for which revisit.
@@ -205,10 +208,12 @@ impl Finding<'_> {
             return Ok(None);
         }
         Ok(Some(match week {
-            SearchedWeek::This if table == PageTable::Links => {
-                self.unfinished.scratch_table(FoundLinkRow::NAME, &segment.file()).into()
-            }
-            SearchedWeek::This => self.unfinished.table(name, &segment.file()).into(),
+            SearchedWeek::This => match table {
+                PageTable::Documents => self.unfinished.rows::<DocumentRow>(&segment.file())?,
+                PageTable::Features => self.unfinished.rows::<FeatureRow>(&segment.file())?,
+                PageTable::Chunks => self.unfinished.rows::<ChunkRow>(&segment.file())?,
+                PageTable::Links => self.unfinished.rows::<FoundLinkRow>(&segment.file())?,
+            },
             SearchedWeek::Earlier(tables, _) => tables.of_segment(name, segment)?,
         }))
     }
@@ -287,6 +292,7 @@ impl Finding<'_> {
         let mut by_shard: BTreeMap<u32, Vec<usize>> = BTreeMap::new();
         found.iter().for_each(|number| by_shard.entry(wanted[*number].hash.shard(shards)).or_default().push(*number));
         let mut segments = Vec::new();
+        let mut bundles = PageBundles::new(self.unfinished, BundleName::Revisited(self.worker));
         for (shard, mut of_shard) in by_shard {
             let mut segment = Segment { wave: self.journal.waves, shard, ..Segment::default() };
             let file = segment.file();
@@ -294,7 +300,6 @@ impl Finding<'_> {
             of_shard.sort_unstable_by_key(|number| wanted[*number].hash);
             let mut next = urls[shard as usize];
             let mut docs: BTreeMap<u64, DocId> = BTreeMap::new();
-            let mut of_urls: Writer<UrlRow> = Writer::create(&self.unfinished.table(UrlRow::NAME, &file))?;
             for number in of_shard {
                 let revisit = &wanted[number];
                 let doc = match revisit.doc {
@@ -303,31 +308,31 @@ impl Finding<'_> {
                         next += 1;
                         let doc = DocId::new(shard, next - 1);
                         let (hash, url) = (revisit.hash.to_bytes(), Some(revisit.url.clone()));
-                        of_urls.push(UrlRow { doc: doc.to_table(), hash, url, id: None })?;
+                        bundles.urls.push(UrlRow { doc: doc.to_table(), hash, url, id: None })?;
                         doc
                     }
                 };
                 docs.insert(number as u64, doc);
             }
-            segment.urls = of_urls.finish_if_any()?;
+            segment.urls = bundles.urls.end_piece(&file)?;
             let rows = |table: PageTable| Sorted::of(by_table.get(&table).map_or(&[][..], |rows| rows), &docs);
             let week = self.plan.week;
             if let Some(sorted) = rows(PageTable::Documents)? {
                 let batch = sorted.as_visited(wanted, week)?;
-                segment.documents = write::<DocumentRow>(&self.unfinished.table(DocumentRow::NAME, &file), &batch)?;
+                segment.documents = write(&mut bundles.documents, &file, &batch)?;
             }
             if let Some(sorted) = rows(PageTable::Features)? {
-                segment.features = write::<FeatureRow>(&self.unfinished.table(FeatureRow::NAME, &file), &sorted.rows)?;
+                segment.features = write(&mut bundles.features, &file, &sorted.rows)?;
             }
             if let Some(sorted) = rows(PageTable::Chunks)?.filter(|_| self.plan.keep.chunks) {
-                segment.chunks = write::<ChunkRow>(&self.unfinished.table(ChunkRow::NAME, &file), &sorted.rows)?;
+                segment.chunks = write(&mut bundles.chunks, &file, &sorted.rows)?;
             }
             if let Some(sorted) = rows(PageTable::Links)? {
-                let path = self.unfinished.scratch_table(FoundLinkRow::NAME, &file);
-                segment.links = write::<FoundLinkRow>(&path, &sorted.rows)?;
+                segment.links = write(&mut bundles.found_links, &file, &sorted.rows)?;
             }
             segments.push(segment);
         }
+        bundles.finish()?;
         Ok(segments)
     }
 }
@@ -441,11 +446,10 @@ fn replaced<const N: usize>(batch: &RecordBatch, columns: [(&str, ArrayRef); N])
     Ok(RecordBatch::try_new(batch.schema(), all)?)
 }
 
-/// Writes a table of a batch; returns its rows.
-fn write<T: Table>(path: &std::path::Path, batch: &RecordBatch) -> Result<u64> {
-    let mut writer: Writer<T> = Writer::create(path)?;
-    writer.push_rows(batch)?;
-    writer.finish()
+/// Writes a batch as a piece; returns its rows.
+fn write<T: Table>(to: &mut BundleWriter<T>, piece: &str, batch: &RecordBatch) -> Result<u64> {
+    to.writer()?.push_rows(batch)?;
+    to.end_piece(piece)
 }
 
 /// A batch as a stream of bytes.

@@ -22,12 +22,13 @@ use crate::operators::output::{Agreement, CanonicalStage, ClusterIds, IdSource, 
 use crate::operators::scan::{PastClusters, own_segments, read_past};
 use crate::operators::set_join::Nearest;
 use crate::records::{DocId, Level};
+use crate::state::{BundleWriter, shard_file};
 use crate::stats;
 use crate::structures::SparseDocs;
 use crate::summary::{AccuracySummary, LargestCluster, LevelSummary, Since, Summary};
 use crate::tables::{
     ChangeRow, ClusterRow, DocumentRow, EvidenceRow, Found, LargestRow, RowGroups, Scan, SizeRow, SplitOffRow,
-    SummaryRow, Table, Writer, field, maybe_text, pack,
+    SummaryRow, Table, field, maybe_text,
 };
 use crate::watch::Watch;
 
@@ -62,7 +63,7 @@ pub(crate) fn evidence(
     });
     let compared: Vec<DocId> = compared.collect();
     let memory = week.plan.worker_memory / 2;
-    let mut agreements = output::evidence(cx, week.owned, compared, week.vectors(), memory)?;
+    let mut agreements = output::evidence(cx, week.owned, compared, week.vectors()?, memory)?;
     if let Some(Verified { agreements: Some(before), .. }) = &roots.verified {
         let with_agreement = (0..before.len()).filter(|number| has_agreement(*number));
         with_agreement.for_each(|number| agreements[number] = before[number]);
@@ -75,8 +76,8 @@ pub(crate) fn evidence(
     // Own documents come shard by shard.
     let mut docs = week.owned.docs().enumerate().peekable();
     cx.watch().expect_steps(week.owned.shards().count());
+    let mut writer: BundleWriter<EvidenceRow> = week.bundle();
     for shard in week.owned.shards() {
-        let mut writer: Writer<EvidenceRow> = Writer::create(&week.table(EvidenceRow::NAME, shard))?;
         let mut base_rows = match (known, base) {
             (KnownNeighbours::OfRoots(_), Some(base)) => {
                 BaseEvidence::open(base.tables.of_shard(EvidenceRow::NAME, shard), method.verify)?
@@ -118,9 +119,10 @@ pub(crate) fn evidence(
             samples.add(&row);
             writer.push(row)?;
         }
-        writer.finish_if_any()?;
+        writer.end_piece(&shard_file(shard))?;
         cx.watch().add_steps(1);
     }
+    writer.finish()?;
     Ok(samples)
 }
 
@@ -128,8 +130,8 @@ pub(crate) fn evidence(
 pub(crate) fn split_off(week: &IngestedWeek<'_>, roots: &WeekRoots) -> Result<()> {
     let Some(Verified { candidates, .. }) = &roots.verified else { return Ok(()) };
     let mut docs = week.owned.docs().enumerate().peekable();
+    let mut writer: BundleWriter<SplitOffRow> = week.bundle();
     for shard in week.owned.shards() {
-        let mut writer: Writer<SplitOffRow> = Writer::create(&week.table(SplitOffRow::NAME, shard))?;
         while let Some((number, doc)) = docs.next_if(|(_, doc)| doc.shard() == shard) {
             let before = [candidates.similar[number], candidates.identical[number]];
             if before != [roots.similar[number], roots.identical[number]] {
@@ -137,9 +139,9 @@ pub(crate) fn split_off(week: &IngestedWeek<'_>, roots: &WeekRoots) -> Result<()
                 writer.push(SplitOffRow { doc: doc.to_table(), similar_root, identical_root })?;
             }
         }
-        writer.finish_if_any()?;
+        writer.end_piece(&shard_file(shard))?;
     }
-    Ok(())
+    writer.finish()
 }
 
 /// Which own documents are canonical, by number.
@@ -153,7 +155,7 @@ pub(crate) fn canonical(cx: &mut Context, week: &IngestedWeek<'_>, similar: &Lev
     }
     let cx = &mut cx.with(week.plan.worker_memory / 4, &week.unfinished.spill());
     let stage = CanonicalStage { policy: week.plan.canonical, inputs };
-    output::canonical(cx, &stage, week.owned, similar, week.documents().collect())
+    output::canonical(cx, &stage, week.owned, similar, week.documents()?)
 }
 
 /// Writes `clusters`, the cluster map: a row for each document of the week. `cluster_ids` are those of own documents, by number, and `canonical`
@@ -168,11 +170,10 @@ pub(crate) fn cluster_map(
     let owned = week.owned;
     let segments = own_segments(week.journal, owned);
     watch.expect_steps(segments.len());
+    let mut writer: BundleWriter<ClusterRow> = week.bundle();
     for segment in segments {
-        let path = week.unfinished.table(ClusterRow::NAME, &segment.file());
-        let mut writer: Writer<ClusterRow> = Writer::create(&path)?;
-        let documents = week.unfinished.table(DocumentRow::NAME, &segment.file());
-        Scan::open(&documents, &["doc", "id", "url", "host"])?.for_each(|batch| {
+        let documents = week.unfinished.rows::<DocumentRow>(&segment.file())?;
+        Scan::open(documents, &["doc", "id", "url", "host"])?.for_each(|batch| {
             let docs: &Int64Array = field(batch, "doc")?;
             let texts = |name| field::<StringArray>(batch, name);
             let (ids, urls, hosts) = (texts("id")?, texts("url")?, texts("host")?);
@@ -195,10 +196,10 @@ pub(crate) fn cluster_map(
             }
             Ok(())
         })?;
-        writer.finish_if_any()?;
+        writer.end_piece(&segment.file())?;
         watch.add_steps(1);
     }
-    Ok(())
+    writer.finish()
 }
 
 /// Assigns cluster ids, which continue those of the base week, and writes `changes` since the week before.
@@ -233,22 +234,24 @@ pub(crate) fn cluster_ids(
 
 /// Keeps `changes` as the week has it: there is no week before, or it was removed.
 fn keep_changes(week: &IngestedWeek<'_>, base: Option<&BaseWeek>) -> Result<()> {
+    let mut writer: BundleWriter<ChangeRow> = week.bundle();
     for shard in week.owned.shards() {
         if let Some(rows) = base.and_then(|base| base.tables.of_shard(ChangeRow::NAME, shard)) {
-            pack::<ChangeRow>(&[rows], &week.table(ChangeRow::NAME, shard))?;
+            writer.writer()?.append(&rows)?;
+            writer.end_any_piece(&shard_file(shard))?;
         }
     }
-    Ok(())
+    writer.finish()
 }
 
 /// Writes `changes`.
 fn write_changes(week: &IngestedWeek<'_>, ids: &ClusterIds) -> Result<()> {
+    let mut writer: BundleWriter<ChangeRow> = week.bundle();
     for (shard, rows) in &ids.changes {
-        let mut writer: Writer<ChangeRow> = Writer::create(&week.table(ChangeRow::NAME, *shard))?;
         rows.iter().try_for_each(|row| writer.push(row.clone()))?;
-        writer.finish_if_any()?;
+        writer.end_piece(&shard_file(*shard))?;
     }
-    Ok(())
+    writer.finish()
 }
 
 /// Sums up the changes since the week before, for the summary. `missing` counts own rows of `missing` by reason. `None` for a
@@ -354,19 +357,21 @@ fn write_statistics(
     largest: &[LargestRow],
     summaries: &[LevelSummary],
 ) -> Result<()> {
-    let mut writer: Writer<SizeRow> = Writer::create(&week.unfinished.table(SizeRow::NAME, ALL))?;
+    let mut writer: BundleWriter<SizeRow> = week.bundle();
     for ((level, size), clusters) in sizes {
         let level = levels[*level].level.name();
         writer.push(SizeRow { level, size: *size as i64, clusters: *clusters as i64 })?;
     }
+    writer.end_any_piece(ALL)?;
     writer.finish()?;
-    let mut writer: Writer<LargestRow> = Writer::create(&week.unfinished.table(LargestRow::NAME, ALL))?;
+    let mut writer: BundleWriter<LargestRow> = week.bundle();
     largest.iter().try_for_each(|row| writer.push(row.clone()))?;
+    writer.end_any_piece(ALL)?;
     writer.finish()?;
-    let mut writer: Writer<SummaryRow> = Writer::create(&week.unfinished.table(SummaryRow::NAME, ALL))?;
+    let mut writer: BundleWriter<SummaryRow> = week.bundle();
     summaries.iter().try_for_each(|level| writer.push(level.row()))?;
-    writer.finish()?;
-    Ok(())
+    writer.end_any_piece(ALL)?;
+    writer.finish()
 }
 
 /// The rows of `evidence` of the base week in one shard, read in order of documents.

@@ -108,7 +108,7 @@ fn by_shingles(
     let nodes = nodes(cx, owned, &candidates.similar, &roots.exact, wanted)?;
     let root = |doc| candidates.similar[owned.index(doc)];
     let Places { places, words } =
-        places(week.documents(), (plan.method.documents, &plan.inputs_again()), &nodes, root, IF_MISSING)?;
+        places(week.documents()?.into_iter(), (plan.method.documents, &plan.inputs_again()), &nodes, root, IF_MISSING)?;
     let large = large_clusters(cx, places.iter().map(|place| place.root).zip(words))?;
     let files = files_again(cx, week, polynomials, places, IF_MISSING)?;
     let share = Share::of_millionths(similarity.millionths()).context("a similarity is above 0")?;
@@ -138,7 +138,7 @@ fn by_features(
         least: equal_features(similarity, plan.method.features),
         files: &week.vector_files(plan.method.supershingles)?,
     };
-    let checked = check_by_features(cx, &check, |root| roots.known.has(root), week.vectors())?;
+    let checked = check_by_features(cx, &check, |root| roots.known.has(root), week.vectors()?)?;
     let CheckedFeatures { split: SplitClusters { roots: split, nearest }, doubtful, agreements } = checked;
     Ok(Checked { split, doubtful: KnownNeighbours::OfRoots(doubtful), nearest, agreements: Some(agreements) })
 }

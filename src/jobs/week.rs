@@ -1,6 +1,5 @@
 //! A week while it is made, once all of its waves are committed; and the committed weeks that it is computed from.
 
-use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -9,9 +8,9 @@ use anyhow::Result;
 use crate::config::Method;
 use crate::operators::scan::{VectorFiles, Vectors, own_segments};
 use crate::plan::Plan;
-use crate::state::{CommittedWeek, Journal, PostingRuns, Segment, Unfinished, WeekTables, shard_file};
+use crate::state::{BundleName, BundleWriter, CommittedWeek, Journal, PostingRuns, Segment, Unfinished, WeekTables};
 use crate::structures::Ownership;
-use crate::tables::{DocumentRow, FeatureRow, RowGroups, Table as _};
+use crate::tables::{DocumentRow, FeatureRow, RowGroups, Table};
 
 /// A week whose waves are all committed, as one worker sees it.
 pub(crate) struct IngestedWeek<'a> {
@@ -20,6 +19,8 @@ pub(crate) struct IngestedWeek<'a> {
     pub unfinished: &'a Unfinished,
     /// The documents of this week and of all earlier ones that the worker owns.
     pub owned: &'a Ownership,
+    /// The number of the worker.
+    pub worker: usize,
 }
 
 /// A committed week that the new one is computed from, or compared with.
@@ -56,27 +57,35 @@ impl IngestedWeek<'_> {
         Ok(BaseWeek { tables, journal: whole.journal, method: whole.method, postings: store.postings(week) })
     }
 
-    /// The file of a table with one file for each shard.
-    pub(crate) fn table(&self, table: &str, shard: u32) -> PathBuf {
-        self.unfinished.table(table, &shard_file(shard))
+    /// A writer of the worker's rows of a table.
+    pub(crate) fn bundle<T: Table>(&self) -> BundleWriter<T> {
+        self.unfinished.bundle(BundleName::After(self.worker))
     }
 
-    /// The own rows of the table `documents`.
-    pub(crate) fn documents(&self) -> impl Iterator<Item = RowGroups> {
+    /// The own rows of the table `documents`, segment by segment.
+    ///
+    /// # Errors
+    /// If the week lacks some, or a file cannot be read.
+    pub(crate) fn documents(&self) -> Result<Vec<RowGroups>> {
         let segments = own_segments(self.journal, self.owned).into_iter();
-        segments.map(|segment| self.unfinished.table(DocumentRow::NAME, &segment.file()).into())
+        segments.map(|segment| self.unfinished.rows::<DocumentRow>(&segment.file())).collect()
     }
 
     /// The own vectors, `width` supershingles each.
     pub(crate) fn vector_files(&self, width: usize) -> Result<VectorFiles> {
-        let file = |segment: &Segment| Ok(self.unfinished.table(FeatureRow::NAME, &segment.file()).into());
-        VectorFiles::of_week(self.journal, self.owned, width, file)
+        let rows = |segment: &Segment| self.unfinished.rows::<FeatureRow>(&segment.file());
+        VectorFiles::of_week(self.journal, self.owned, width, rows)
     }
 
     /// A function that opens the own feature vectors for reading.
-    pub(crate) fn vectors(&self) -> impl Fn() -> Vectors + Clone + 'static {
-        let (unfinished, journal, owned) = (self.unfinished.clone(), Rc::new(self.journal.clone()), self.owned.clone());
-        move || Vectors::open(&unfinished, &journal, &owned)
+    ///
+    /// # Errors
+    /// As [`IngestedWeek::documents`].
+    pub(crate) fn vectors(&self) -> Result<impl Fn() -> Vectors + Clone + 'static> {
+        let segments = own_segments(self.journal, self.owned).into_iter().filter(|segment| segment.features > 0);
+        let rows = segments.map(|segment| self.unfinished.rows::<FeatureRow>(&segment.file()));
+        let rows: Rc<[RowGroups]> = rows.collect::<Result<_>>()?;
+        Ok(move || Vectors::of_rows(rows.iter().cloned()))
     }
 }
 

@@ -2,8 +2,8 @@
 //!
 //! In reading order: `columns` (what a row type is made of), `rows` (the columns of a week's tables), `studies` (the tables of jobs that read
 //! committed weeks), `describe` (what each file says of its table), `write` (rows to files), `found_links` (links of pages to files), `row_groups` (a file or a part of it, as all
-//! readers take it), `read` (files to record batches, only the columns asked for), `pack` (many small files to a few large
-//! ones), `sift` (a copy of a file without some of its rows), `plain` (an uncompressed column read straight from the file),
+//! readers take it), `read` (files to record batches, only the columns asked for), `pack` (row groups of several files to
+//! one), `sift` (a copy of rows without some of them), `plain` (an uncompressed column read straight from the file),
 //! `names` (what a document is called), `ascending` (a column of document ids, searched by id), `week` (the tables by name), `delta_log` (a table as Delta Lake knows it).
 //!
 //! Files lie in hive folders (`TABLE/week=YYYY-MM-DD/*.parquet`) and are compressed with zstd, except columns of hashes. No
@@ -38,12 +38,14 @@ mod columns;
 mod delta_log;
 mod describe;
 mod found_links;
+mod groups;
 mod names;
 mod pack;
 mod plain;
 mod read;
 mod row_groups;
 mod rows;
+mod shared_file;
 mod sift;
 mod studies;
 mod week;
@@ -53,7 +55,7 @@ pub use ascending::AscendingColumn;
 pub use columns::{Column, Table};
 pub(crate) use delta_log::{DataFile, DeltaLog, LOG_FOLDER};
 pub use describe::{ColumnDescription, Description};
-pub use found_links::FoundLinkWriter;
+pub use found_links::FoundLinks;
 pub use names::Names;
 pub use pack::{PART_BYTES, pack, pack_labelled, parts};
 pub use plain::{PlainColumn, Words};
@@ -64,7 +66,7 @@ pub use rows::{
     FailedUrlRow, FailureRow, FeatureRow, Found, FoundLinkRow, HostFailureRow, LargestRow, LinkRow, MissingRow,
     RedirectRow, RejectRow, RevisitRow, SizeRow, SplitOffRow, SummaryRow, UrlRow,
 };
-pub use sift::{RowCounts, copy_rows, copy_rows_edited, link_or_copy};
+pub use sift::{RowCounts, copy_rows, copy_rows_edited};
 pub use studies::{
     AmountRow, AvoidRow, BirthRow, BoilerplateRow, BornPageRow, CandidateRow, ChangeClassRow, ClusterSizeRow,
     CollectionClusterRow, CollectionPageRow, CollectionReplicaRow, CollectionRow, CollectionSavingRow,

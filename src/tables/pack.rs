@@ -1,8 +1,7 @@
-//! Packs small files of a table into large ones, without reading their rows.
+//! Packs row groups of several files into one, without reading their rows.
 //!
-//! A week is written as one small file for each shard and wave, because workers do not wait for each other. Thousands of small
-//! files are slow to open, and half of their bytes are footers. [`pack`] copies the row groups of consecutive small files into
-//! one file, [`parts`] chooses how many.
+//! A week is written by its workers, each to files of its own and wave by wave: which rows are in which file depends on the number of workers.
+//! [`pack`] copies the row groups of pieces, in an order that does not, into one file; [`parts`] chooses how many.
 //!
 //! The bytes of each column are copied as they are; only offsets change. Statistics, page indexes, Bloom filters and the plain
 //! form of columns ([`PlainColumn`](super::PlainColumn)) stay. Cost: one sequential copy of the files.
@@ -105,7 +104,10 @@ pub fn pack_labelled<T: Table>(sources: &[RowGroups], to: &Path, labels: &[(&str
 }
 
 /// Adds the row groups of a file that is open.
-fn append(writer: &mut SerializedFileWriter<BufWriter<File>>, opened: &Opened) -> parquet::errors::Result<()> {
+pub(super) fn append(
+    writer: &mut SerializedFileWriter<BufWriter<File>>,
+    opened: &Opened,
+) -> parquet::errors::Result<()> {
     let Opened { file, footer, groups } = opened;
     for number in groups.clone() {
         let group = footer.metadata().row_group(number);
@@ -136,6 +138,7 @@ mod tests {
 
     use super::*;
     use crate::records::mix;
+    use crate::tables::groups::SMALL;
     use crate::tables::{AscendingColumn, DocumentRow, FeatureRow, PlainColumn, Scan, SizeRow, UrlRow, copy_rows};
 
     fn document(doc: u64) -> DocumentRow {
@@ -241,7 +244,8 @@ mod tests {
                 let of_column = (column.statistics(), column.page_encoding_stats(), column.byte_range().1);
                 assert!(column.page_encoding_stats().is_some());
                 let filter = Sbbf::read_from_column_chunk(column, &file).unwrap();
-                let filtered = T::SEARCHED.contains(&column.column_descr().name());
+                let filtered =
+                    T::SEARCHED.contains(&column.column_descr().name()) && group.num_rows() as usize >= SMALL;
                 assert!(filter.is_some() == filtered);
                 format!("{of_column:?} {pages:?} {:?} {filter:?}", index.column_index(place))
             });
@@ -307,7 +311,9 @@ mod tests {
             assert_eq!(described::<DocumentRow>(groups), described::<DocumentRow>(piece));
             // A copy without a loss is the piece again.
             let keep = |batch: &RecordBatch| Ok(BooleanArray::from(vec![true; batch.num_rows()]));
-            let copied = copy_rows::<DocumentRow>(groups, &again, &["doc"], keep).unwrap();
+            let mut writer: Writer<DocumentRow> = Writer::create(&again).unwrap();
+            let copied = copy_rows(groups, &mut writer, &["doc"], keep).unwrap();
+            writer.finish().unwrap();
             assert_eq!((copied.kept, copied.left_out), (piece.rows().unwrap(), 0));
             assert!(std::fs::read(&again).unwrap() == std::fs::read(piece.path()).unwrap(), "{groups:?}");
         }

@@ -8,9 +8,7 @@
 //! on fresh pages of memory. Limit: the file must be of this program, and values have whole 64-bit words.
 
 use std::cell::RefCell;
-use std::fs::File;
 use std::ops::Deref;
-use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, ensure};
@@ -18,12 +16,13 @@ use parquet::basic::{Compression, Encoding, Type};
 use parquet::file::metadata::ParquetMetaData;
 
 use super::row_groups::{Opened, RowGroups};
+use super::shared_file::SharedFile;
 
 /// A plain column of a file or of some of its row groups; each value has the same number of 64-bit words. Rows count from the
 /// first one of these row groups.
 pub struct PlainColumn {
     path: PathBuf,
-    file: File,
+    file: SharedFile,
     /// Words of a value.
     width: usize,
     /// The first row of each Parquet page, and where its values begin in the file.

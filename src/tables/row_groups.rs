@@ -3,17 +3,25 @@
 //! A week's files hold the rows of many shards and waves, one after the other ([`pack`](super::pack)). A [`RowGroups`] stands
 //! for the rows of one of them. It names its file, and reads it only when a reader is opened. All row groups of one file share
 //! its footer, which is parsed when it is first needed, and then kept as long as one of them is: k pieces of a file cost one
-//! parse.
+//! parse. The file stays open as long, too, except where many are.
 
 use std::fmt;
-use std::fs::File;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::{Context, Result, ensure};
 use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions};
 use parquet::file::metadata::PageIndexPolicy;
+
+use super::shared_file::SharedFile;
+
+/// The most files that stay open between two readers: a process may have some 1,000 open files, and sockets are among them.
+const MOST_OPEN: usize = 128;
+
+/// The files that are open so.
+static OPEN: AtomicUsize = AtomicUsize::new(0);
 
 /// Consecutive row groups of one Parquet file: all of them, or a part. Cheap to clone.
 ///
@@ -48,14 +56,43 @@ pub struct RowGroups {
 /// What all row groups of a file share.
 struct Shared {
     path: PathBuf,
-    /// Footer and page index; `None` until a reader is opened. A mutex, not a `OnceLock`, because a file that cannot be read
-    /// now may be readable later.
-    footer: Mutex<Option<ArrowReaderMetadata>>,
+    /// `None` until a reader is opened. A mutex, not a `OnceLock`, because a file that cannot be read now may be readable later.
+    read: Mutex<Option<ReadFile>>,
+}
+
+/// What is kept of a file that was opened.
+struct ReadFile {
+    /// Footer and page index.
+    footer: ArrowReaderMetadata,
+    /// `None` if many others stay open.
+    file: Option<SharedFile>,
+}
+
+impl ReadFile {
+    fn open(path: &Path) -> Result<(ReadFile, SharedFile)> {
+        let file = SharedFile::open(path)?;
+        // The statistics of encodings are kept in full because `pack` copies them.
+        let options = ArrowReaderOptions::new()
+            .with_page_index_policy(PageIndexPolicy::Optional)
+            .with_encoding_stats_as_mask(false);
+        let footer = ArrowReaderMetadata::load(&file, options)?;
+        let stays_open =
+            OPEN.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |open| (open < MOST_OPEN).then_some(open + 1));
+        Ok((ReadFile { footer, file: stays_open.is_ok().then(|| file.clone()) }, file))
+    }
+}
+
+impl Drop for ReadFile {
+    fn drop(&mut self) {
+        if self.file.is_some() {
+            OPEN.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
 }
 
 /// A file that is open, its footer, and which of its row groups to read.
 pub(super) struct Opened {
-    pub(super) file: File,
+    pub(super) file: SharedFile,
     pub(super) footer: ArrowReaderMetadata,
     pub(super) groups: Range<usize>,
 }
@@ -63,7 +100,7 @@ pub(super) struct Opened {
 impl RowGroups {
     /// All row groups of the file at `path`, which need not exist yet.
     pub fn file(path: impl Into<PathBuf>) -> RowGroups {
-        RowGroups { file: Arc::new(Shared { path: path.into(), footer: Mutex::default() }), range: None, live: None }
+        RowGroups { file: Arc::new(Shared { path: path.into(), read: Mutex::default() }), range: None, live: None }
     }
 
     /// A part of these row groups; `range` counts from the first of them. A reader fails if the file has fewer.
@@ -143,17 +180,14 @@ impl RowGroups {
     pub(super) fn open_all(&self) -> Result<Opened> {
         let path = self.path();
         let failed = || format!("cannot read {}", path.display());
-        let file = File::open(path).with_context(failed)?;
-        let footer = {
-            let mut shared = self.file.footer.lock().unwrap_or_else(PoisonError::into_inner);
-            match &*shared {
-                Some(footer) => footer.clone(),
+        let (file, footer) = {
+            let mut read = self.file.read.lock().unwrap_or_else(PoisonError::into_inner);
+            match &*read {
+                Some(ReadFile { footer, file: Some(file) }) => (file.clone(), footer.clone()),
+                Some(ReadFile { footer, file: None }) => (SharedFile::open(path).with_context(failed)?, footer.clone()),
                 None => {
-                    // The statistics of encodings are kept in full because `pack` copies them.
-                    let options = ArrowReaderOptions::new()
-                        .with_page_index_policy(PageIndexPolicy::Optional)
-                        .with_encoding_stats_as_mask(false);
-                    shared.insert(ArrowReaderMetadata::load(&file, options).with_context(failed)?).clone()
+                    let (kept, file) = ReadFile::open(path).with_context(failed)?;
+                    (file, read.insert(kept).footer.clone())
                 }
             }
         };

@@ -407,6 +407,7 @@ impl Table for FailureRow {
     const NAME: &'static str = "failures";
     const DESCRIPTION: &'static str = "URLs of earlier weeks whose download failed; an unfinished week only.";
     const ASCENDING: &'static [&'static str] = &["doc"];
+    const IS_SCRATCH: bool = true;
 
     fn columns(rows: &[Self]) -> Vec<Column> {
         vec![
@@ -442,6 +443,7 @@ pub struct RevisitRow {
 impl Table for RevisitRow {
     const NAME: &'static str = "revisits";
     const DESCRIPTION: &'static str = "Downloads of pages that are known; an unfinished week only.";
+    const IS_SCRATCH: bool = true;
 
     fn columns(rows: &[Self]) -> Vec<Column> {
         vec![
@@ -521,6 +523,7 @@ impl Table for FailedUrlRow {
     const DESCRIPTION: &'static str = "Failed downloads of a wave; an unfinished week only.";
     const UNIQUE: &'static [&'static str] = &["hash", "url"];
     const RANDOM: &'static [&'static str] = &["hash"];
+    const IS_SCRATCH: bool = true;
 
     fn columns(rows: &[Self]) -> Vec<Column> {
         vec![

@@ -1,16 +1,12 @@
-//! Copies a table's file without some of its rows, as deletion does.
+//! Copies rows of a table without some of them, as deletion does.
 //!
-//! The copy has the bytes that a writer of the remaining rows would make. A file that loses no row is linked, not rewritten;
-//! row groups that lose none are copied unchanged.
-
-use std::path::Path;
+//! The copy has the bytes that a writer of the remaining rows would make. Row groups that lose no row are copied unchanged.
 
 use anyhow::{Context, Result};
 use arrow_array::{BooleanArray, RecordBatch};
 use arrow_select::filter::filter_record_batch;
 
 use super::columns::Table;
-use super::pack::pack;
 use super::read::Scan;
 use super::row_groups::RowGroups;
 use super::write::Writer;
@@ -24,12 +20,10 @@ pub struct RowCounts {
     pub left_out: u64,
 }
 
-/// Writes to `to` the rows of `from`, a path or row groups, that `keep` selects. `keep` receives batches of the named columns and returns
+/// Adds to `to` the rows of `from`, a path or row groups, that `keep` selects. `keep` receives batches of the named columns and returns
 /// one bool for each row.
 ///
-/// If all rows count ([`RowGroups::is_sifted`]), and it selects all of a whole file, `to` becomes a hard link to that file, or a copy if the file system has no hard
-/// links. If it selects all rows of some row groups, these are copied by [`pack`]. If it selects none, no file is made, unless
-/// the source has no rows either.
+/// If all rows count ([`RowGroups::is_sifted`]), and it selects all of them, the row groups are [appended](Writer::append) as they are.
 ///
 /// Cost: one pass over the named columns; a second one over all columns if rows are left out.
 ///
@@ -37,7 +31,7 @@ pub struct RowCounts {
 /// Names the file that cannot be read or written; or returns the first error of `keep`.
 pub fn copy_rows<T: Table>(
     from: impl Into<RowGroups>,
-    to: &Path,
+    to: &mut Writer<T>,
     columns: &[&str],
     keep: impl FnMut(&RecordBatch) -> Result<BooleanArray>,
 ) -> Result<RowCounts> {
@@ -50,7 +44,7 @@ pub fn copy_rows<T: Table>(
 /// As [`copy_rows`], or the first error of `edit`.
 pub fn copy_rows_edited<T: Table>(
     from: impl Into<RowGroups>,
-    to: &Path,
+    to: &mut Writer<T>,
     columns: &[&str],
     keep: impl FnMut(&RecordBatch) -> Result<BooleanArray>,
     mut edit: impl FnMut(RecordBatch) -> Result<RecordBatch>,
@@ -60,7 +54,7 @@ pub fn copy_rows_edited<T: Table>(
 
 fn copy<T: Table>(
     from: RowGroups,
-    to: &Path,
+    to: &mut Writer<T>,
     columns: &[&str],
     mut keep: impl FnMut(&RecordBatch) -> Result<BooleanArray>,
     mut edit: Option<&mut dyn FnMut(RecordBatch) -> Result<RecordBatch>>,
@@ -74,48 +68,22 @@ fn copy<T: Table>(
     let kept: u64 = masks.iter().map(|mask| mask.true_count() as u64).sum();
     let sifted = RowCounts { kept, left_out: rows - kept };
     if sifted.left_out == 0 && !from.is_sifted() && edit.is_none() {
-        if from.is_whole() {
-            link_or_copy(from.path(), to)?;
-        } else {
-            pack::<T>(&[from], to)?;
-        }
+        to.append(&from)?;
     } else if sifted.kept > 0 {
         let all: Vec<&str> = T::columns(&[]).iter().map(|column| column.name).collect();
-        let mut writer: Writer<T> = Writer::create(to)?;
         let changed = || format!("{} has changed while it was read", from.path().display());
         let mut masks = masks.iter();
         // Batches have the same rows whatever the columns are.
         Scan::open(&from, &all)?.for_each(|batch| {
             let mask = masks.next().with_context(changed)?;
             let rows = filter_record_batch(batch, mask).with_context(changed)?;
-            writer.push_rows(&match &mut edit {
+            to.push_rows(&match &mut edit {
                 Some(edit) => edit(rows)?,
                 None => rows,
             })
         })?;
-        writer.finish()?;
     }
     Ok(sifted)
-}
-
-/// Makes `to` a hard link to the file `from`, or a copy of it if the file system refuses a link. The folder of `to` is made; a
-/// file that is there already is replaced.
-///
-/// # Errors
-/// Names the folder or the file that cannot be made.
-pub fn link_or_copy(from: &Path, to: &Path) -> Result<()> {
-    let failed = || format!("cannot copy {} to {}", from.display(), to.display());
-    if let Some(folder) = to.parent() {
-        std::fs::create_dir_all(folder).with_context(|| format!("cannot make the folder {}", folder.display()))?;
-    }
-    if to.exists() {
-        std::fs::remove_file(to).with_context(failed)?;
-    }
-    if std::fs::hard_link(from, to).is_ok() {
-        return Ok(());
-    }
-    let temporary = to.with_extension("parquet.tmp");
-    std::fs::copy(from, &temporary).and_then(|_| std::fs::rename(&temporary, to)).with_context(failed)
 }
 
 #[cfg(test)]
@@ -140,13 +108,14 @@ mod tests {
                 let docs: &Int64Array = field(batch, "doc")?;
                 Ok(docs.values().iter().map(|doc| Some(keep(*doc))).collect())
             };
-            let sifted = copy_rows::<UrlRow>(&from, &to, &["doc"], mask).unwrap();
+            let mut writer: Writer<UrlRow> = Writer::create(&to).unwrap();
+            let sifted = copy_rows(&from, &mut writer, &["doc"], mask).unwrap();
+            assert_eq!(writer.finish().unwrap(), sifted.kept);
             (sifted.kept, sifted.left_out)
         };
         assert_eq!(sifted(|_| false), (0, 10_000));
-        assert!(!to.exists());
         assert_eq!(sifted(|_| true), (10_000, 0));
-        assert_eq!(std::fs::read(&to).unwrap(), std::fs::read(&from).unwrap());
+        assert!(std::fs::read(&to).unwrap() == std::fs::read(&from).unwrap(), "all rows");
         assert_eq!(sifted(|doc| doc % 5000 == 7), (2, 9_998));
         let mut writer: Writer<UrlRow> = Writer::create(&from).unwrap();
         for doc in [7, 5007] {

@@ -3,8 +3,6 @@
 //! A file is written under a temporary name and gets its own when it is complete, so no reader finds half a file. The commit
 //! makes it durable (`state::sync_folder`).
 
-use std::fs::File;
-use std::io::BufWriter;
 use std::marker::PhantomData;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -12,7 +10,6 @@ use std::sync::Arc;
 use anyhow::{Context, Result, ensure};
 use arrow_array::{ArrayRef, RecordBatch};
 use arrow_schema::SchemaRef;
-use parquet::arrow::ArrowWriter;
 use parquet::basic::{Compression, Encoding, ZstdLevel};
 use parquet::file::metadata::{KeyValue, SortingColumn};
 use parquet::file::properties::{EnabledStatistics, WriterProperties, WriterPropertiesBuilder};
@@ -20,14 +17,14 @@ use parquet::schema::types::ColumnPath;
 
 use super::columns::{Column, Table};
 use super::describe;
+use super::groups::{Encodings, GroupWriter};
+use super::row_groups::RowGroups;
 
 /// Rows that are collected before they are turned into columns.
 const BATCH: usize = 4096;
 /// How often a Bloom filter may say that a value is in a row group that lacks it. Filters have powers of two in size: a full row
 /// group of distinct values then has 128 KiB, a byte for each; with 0.02 it would have twice as many.
 const FALSE_POSITIVES: f64 = 0.03;
-/// The most rows of a row group.
-const ROW_GROUP: usize = 1 << 17;
 
 /// Writes one file of a table, row by row. A writer that is dropped before [`Writer::finish`] leaves no file of that name.
 pub struct Writer<T: Table> {
@@ -37,7 +34,7 @@ pub struct Writer<T: Table> {
     /// A row that gives the types of the columns if no row is added.
     example: Option<T>,
     key_values: Vec<KeyValue>,
-    writer: Option<ArrowWriter<BufWriter<File>>>,
+    writer: Option<GroupWriter>,
     table: PhantomData<T>,
 }
 
@@ -134,17 +131,50 @@ impl<T: Table> Writer<T> {
         let writer = match &mut self.writer {
             Some(writer) => writer,
             none => {
-                let properties = properties::<T>().set_key_value_metadata(Some(self.key_values.clone())).build();
-                let file = BufWriter::new(File::create(self.target.temporary()).with_context(failed)?);
-                none.insert(
-                    ArrowWriter::try_new(file, file_schema::<T>(batch, &self.key_values), Some(properties))
-                        .with_context(failed)?,
-                )
+                none.insert(create::<T>(&self.target, file_schema::<T>(batch, &self.key_values), &self.key_values)?)
             }
         };
         writer.write(batch).with_context(failed)?;
         self.written += batch.num_rows() as u64;
         Ok(())
+    }
+
+    /// Ends the row group: the rows that follow are in another one.
+    ///
+    /// # Errors
+    /// As [`Writer::push`].
+    pub fn end_group(&mut self) -> Result<()> {
+        if !self.rows.is_empty() {
+            self.flush()?;
+        }
+        let failed = || format!("cannot write {}", self.target.temporary().display());
+        self.writer.as_mut().map_or(Ok(()), GroupWriter::end_group).with_context(failed)
+    }
+
+    /// Adds row groups as they are, without reading their rows. The rows that were added before are in a row group of their own.
+    ///
+    /// # Errors
+    /// Names the file that cannot be read or written, or that has other columns.
+    pub fn append(&mut self, rows: &RowGroups) -> Result<()> {
+        self.end_group()?;
+        let opened = rows.open()?;
+        let writer = match &mut self.writer {
+            Some(writer) => writer,
+            none => {
+                let schema = opened.footer.schema().as_ref().clone();
+                let schema = schema.with_metadata(describe::of_schema(&self.key_values));
+                none.insert(create::<T>(&self.target, Arc::new(schema), &self.key_values)?)
+            }
+        };
+        let copied = || format!("cannot copy {} to {}", rows.path().display(), self.target.temporary().display());
+        writer.append(&opened).with_context(copied)?;
+        self.written += rows.rows()?;
+        Ok(())
+    }
+
+    /// The number of row groups that are ended, and their size in bytes.
+    pub fn groups(&self) -> (usize, u64) {
+        self.writer.as_ref().map_or((0, 0), GroupWriter::written)
     }
 
     /// Ends the file, gives it its name, and returns the number of its rows. A file without rows is written too.
@@ -156,9 +186,7 @@ impl<T: Table> Writer<T> {
             self.flush()?;
         }
         let failed = || format!("cannot write {}", self.target.temporary().display());
-        let writer = self.writer.take().expect("flush made the writer");
-        let file = writer.into_inner().with_context(failed)?;
-        file.into_inner().map_err(|error| error.into_error()).with_context(failed)?;
+        self.writer.take().expect("flush made the writer").finish().with_context(failed)?;
         self.target.finish()?;
         Ok(self.written)
     }
@@ -170,6 +198,14 @@ impl<T: Table> Writer<T> {
     pub fn finish_if_any(self) -> Result<u64> {
         if self.is_empty() { Ok(0) } else { self.finish() }
     }
+}
+
+/// Makes the file of a target.
+fn create<T: Table>(target: &Target, schema: SchemaRef, key_values: &[KeyValue]) -> Result<GroupWriter> {
+    let full = properties::<T>().set_key_value_metadata(Some(key_values.to_vec())).build();
+    let encodings = Encodings { full, small: small_properties::<T>() };
+    GroupWriter::create(target.temporary(), schema, encodings)
+        .with_context(|| format!("cannot write {}", target.temporary().display()))
 }
 
 /// The schema of a file: the table's, with the types of this batch and the file's key-values. The batch itself may come from another file, and then its
@@ -210,24 +246,13 @@ impl Target {
 /// How the columns of a table are encoded and compressed: the constants of [`Table`] as settings of the Parquet writer.
 pub(super) fn properties<T: Table>() -> WriterPropertiesBuilder {
     let zstd = Compression::ZSTD(ZstdLevel::try_new(3).expect("zstd has a level 3"));
-    let mut properties = WriterProperties::builder()
-        .set_compression(zstd)
-        .set_max_row_group_row_count(Some(ROW_GROUP))
-        .set_created_by(format!("nigh {}", env!("CARGO_PKG_VERSION")));
+    let mut properties =
+        WriterProperties::builder().set_compression(zstd).set_created_by(format!("nigh {}", env!("CARGO_PKG_VERSION")));
     if T::IS_SCRATCH {
         properties = properties.set_compression(Compression::LZ4_RAW).set_statistics_enabled(EnabledStatistics::None);
     }
     for column in T::UNIQUE {
         properties = properties.set_column_dictionary_enabled(ColumnPath::from(*column), false);
-    }
-    for column in T::ASCENDING {
-        properties = properties
-            .set_column_dictionary_enabled(ColumnPath::from(*column), false)
-            .set_column_encoding(ColumnPath::from(*column), Encoding::DELTA_BINARY_PACKED)
-            .set_column_compression(ColumnPath::from(*column), Compression::UNCOMPRESSED);
-    }
-    for column in T::RANDOM {
-        properties = properties.set_column_compression(ColumnPath::from(*column), Compression::UNCOMPRESSED);
     }
     for column in T::UNORDERED {
         properties = properties.set_column_statistics_enabled(ColumnPath::from(*column), EnabledStatistics::None);
@@ -242,6 +267,29 @@ pub(super) fn properties<T: Table>() -> WriterPropertiesBuilder {
         let ascending = SortingColumn { column_idx: place as i32, descending: false, nulls_first: false };
         properties = properties.set_sorting_columns(Some(vec![ascending]));
     }
+    numbers::<T>(properties)
+}
+
+/// The same for a row group of few rows: nothing that has to be set up.
+fn small_properties<T: Table>() -> WriterProperties {
+    let properties = WriterProperties::builder()
+        .set_compression(Compression::LZ4_RAW)
+        .set_statistics_enabled(EnabledStatistics::None)
+        .set_dictionary_enabled(false);
+    numbers::<T>(properties).build()
+}
+
+/// How columns of numbers and hashes are encoded in any row group.
+fn numbers<T: Table>(mut properties: WriterPropertiesBuilder) -> WriterPropertiesBuilder {
+    for column in T::ASCENDING {
+        properties = properties
+            .set_column_dictionary_enabled(ColumnPath::from(*column), false)
+            .set_column_encoding(ColumnPath::from(*column), Encoding::DELTA_BINARY_PACKED)
+            .set_column_compression(ColumnPath::from(*column), Compression::UNCOMPRESSED);
+    }
+    for column in T::RANDOM {
+        properties = properties.set_column_compression(ColumnPath::from(*column), Compression::UNCOMPRESSED);
+    }
     properties
 }
 
@@ -251,10 +299,11 @@ mod tests {
     use parquet::bloom_filter::Sbbf;
     use parquet::file::reader::{FileReader, SerializedFileReader};
 
+    use std::fs::File;
     use std::path::Path;
 
     use super::*;
-    use crate::tables::{FeatureRow, MissingRow, UrlRow};
+    use crate::tables::{FeatureRow, MissingRow, Scan, UrlRow, field};
 
     fn urls(path: &Path, count: i64) {
         let mut writer: Writer<UrlRow> = Writer::create(path).unwrap();
@@ -268,7 +317,7 @@ mod tests {
     fn a_bloom_filter_fits_the_rows_and_finds_what_is_there() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("urls.parquet");
-        for (count, most) in [(1, 64), (40, 96), (5000, 9000), (150_000, 140_000)] {
+        for (count, most) in [(1000, 2100), (5000, 9000), (150_000, 140_000)] {
             urls(&path, count);
             let reader = SerializedFileReader::new(File::open(&path).unwrap()).unwrap();
             let column = reader.metadata().row_group(0).column(2).clone();
@@ -279,6 +328,54 @@ mod tests {
             assert!(wrong < 500, "{wrong} of 10,000 for {count} rows");
             assert!(reader.metadata().row_group(0).column(1).bloom_filter_length().is_none());
         }
+    }
+
+    #[test]
+    fn a_small_row_group_has_nothing_that_must_be_set_up() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("urls.parquet");
+        let mut writer: Writer<UrlRow> = Writer::create(&path).unwrap();
+        // Two row groups of few rows, and one of many between them.
+        for (group, rows) in [999, 1000, 1].into_iter().enumerate() {
+            for doc in 0..rows {
+                let url = format!("http://h{group}/{doc}");
+                writer.push(UrlRow { doc, hash: [doc as u8; 16], url: Some(url), id: None }).unwrap();
+            }
+            writer.end_group().unwrap();
+        }
+        assert_eq!(writer.finish().unwrap(), 2000);
+        let reader = SerializedFileReader::new(File::open(&path).unwrap()).unwrap();
+        let described: Vec<_> = reader
+            .metadata()
+            .row_groups()
+            .iter()
+            .map(|group| {
+                let url = group.column(2);
+                (group.num_rows(), url.compression(), url.statistics().is_some(), url.bloom_filter_length().is_some())
+            })
+            .collect();
+        let zstd = Compression::ZSTD(ZstdLevel::try_new(1).unwrap());
+        let (small, full) = ((Compression::LZ4_RAW, false, false), (zstd, true, true));
+        for ((rows, compression, ..), (expected, of)) in described.iter().zip([(999, small), (1000, full), (1, small)])
+        {
+            assert_eq!((*rows, std::mem::discriminant(compression)), (expected, std::mem::discriminant(&of.0)));
+        }
+        assert_eq!(
+            described.iter().map(|of| (of.2, of.3)).collect::<Vec<_>>(),
+            [(false, false), (true, true), (false, false)]
+        );
+        let mut urls = Vec::new();
+        Scan::open(&path, &["url"])
+            .unwrap()
+            .for_each(|batch| {
+                let column: &arrow_array::StringArray = field(batch, "url")?;
+                urls.extend(column.iter().map(|url| url.unwrap().to_owned()));
+                Ok(())
+            })
+            .unwrap();
+        let expected = [999, 1000, 1].into_iter().enumerate();
+        let expected = expected.flat_map(|(group, rows)| (0..rows).map(move |doc| format!("http://h{group}/{doc}")));
+        assert!(urls.into_iter().eq(expected));
     }
 
     #[test]
@@ -335,7 +432,9 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("features.parquet");
         let mut writer: Writer<FeatureRow> = Writer::create(&path).unwrap();
-        writer.push(FeatureRow { doc: 7, supershingles: vec![1; 48], features: vec![2; 168] }).unwrap();
+        for doc in 0..1000 {
+            writer.push(FeatureRow { doc, supershingles: vec![1; 48], features: vec![2; 168] }).unwrap();
+        }
         writer.finish().unwrap();
         let reader = SerializedFileReader::new(File::open(&path).unwrap()).unwrap();
         let columns = reader.metadata().row_group(0).columns();

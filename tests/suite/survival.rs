@@ -9,8 +9,8 @@ use nigh::config::Reading;
 use nigh::plan::cut_waves;
 use nigh::readers::{self, Item};
 use nigh::records::KeyHash;
-use nigh::state::{Piece, Store};
-use nigh::tables::{FailedUrlRow, WEEK_TABLES, Writer};
+use nigh::state::{BundleName, Piece, Segment, Store, Unfinished};
+use nigh::tables::{FailedUrlRow, WEEK_TABLES};
 use nigh::text::canonical;
 
 use crate::program::{Made, has_week, job, nigh, output, ran, records, run, run_well, skipped, tables};
@@ -29,7 +29,7 @@ pub fn waves(folder: &Path) -> PathBuf {
 }
 
 /// Writes the failed downloads of all waves of [`waves`] where a run keeps them until the commit.
-fn write_failed_urls(scratch: &Path) {
+fn write_failed_urls(unfinished: &Unfinished) {
     let reading = Reading::default();
     let inputs = readers::list(&INPUTS.map(str::to_owned), &reading).unwrap();
     for (wave, (first, end)) in cut_waves(&inputs, 1).into_iter().enumerate() {
@@ -52,13 +52,13 @@ fn write_failed_urls(scratch: &Path) {
                 });
             }
         }
+        let mut bundle = unfinished.bundle(BundleName::Wave(wave, 0));
         for shard in 0..8 {
-            let path = scratch.join(format!("failed-urls/shard{shard:05}-failed-wave{wave:05}.parquet"));
-            let mut writer = Writer::create(&path).unwrap();
             let of_shard = rows.iter().filter(|(hash, _)| hash.shard(8) == shard);
-            of_shard.for_each(|(_, row)| writer.push(row.clone()).unwrap());
-            writer.finish_if_any().unwrap();
+            of_shard.for_each(|(_, row)| bundle.push(row.clone()).unwrap());
+            bundle.end_piece(&format!("shard{shard:05}-failed-wave{wave:05}.parquet")).unwrap();
         }
+        bundle.finish().unwrap();
     }
 }
 
@@ -104,21 +104,25 @@ fn unfinish(store: &Path) -> PathBuf {
     let committed = state.committed("2024-01-08".parse().unwrap()).unwrap();
     let (whole, tables) = (state.whole(&committed).unwrap(), state.tables(&committed).unwrap());
     for table in WEEK_TABLES {
-        for Piece(name, _) in whole.files[table.name].iter().flat_map(|part| &part.pieces) {
-            let path = work.join(table.name).join(name);
+        for (number, Piece(name, groups)) in whole.files[table.name].iter().flat_map(|part| &part.pieces).enumerate() {
+            let of_waves = ["documents", "features", "chunks", "urls", "links", "rejects"].contains(&table.name);
+            let Some(wave) = Segment::wave_of(name).filter(|_| of_waves) else { continue };
+            let path = work.join(table.name).join(BundleName::Wave(wave, number).file());
             std::fs::create_dir_all(path.parent().unwrap()).unwrap();
             (table.pack)(&[tables.rows(table.name, name).unwrap()], &path, &[]).unwrap();
+            let list = serde_json::json!([{ "name": name, "groups": groups, "bytes": 1 }]);
+            std::fs::write(path.with_extension("pieces"), list.to_string()).unwrap();
         }
         std::fs::remove_dir_all(store.join(table.name)).unwrap();
     }
     std::fs::remove_dir_all(store.join("_nigh/week=2024-01-08")).unwrap();
     std::fs::remove_file(store.join("_nigh/manifest.json")).unwrap();
     whole.journal.write(&scratch.join("journal.json")).unwrap();
-    write_failed_urls(&scratch);
+    write_failed_urls(&state.unfinished(committed.week));
     for file in std::fs::read_dir(work.join("links")).unwrap() {
         // Links as pages have them are the same rows with one column more.
         let file = file.unwrap();
-        std::fs::copy(file.path(), scratch.join("found-links").join(file.file_name())).unwrap();
+        std::fs::rename(file.path(), scratch.join("found-links").join(file.file_name())).unwrap();
     }
     work
 }
@@ -160,25 +164,19 @@ fn a_process_that_cannot_write_gets_no_wave_committed() {
         let journal: serde_json::Value = serde_json::from_slice(&std::fs::read(journal).unwrap()).unwrap();
         (journal["waves"].as_u64().unwrap(), journal["key"]["waves"].as_u64().unwrap())
     };
-    // A folder stands where the second process must put a segment of the crawl's first file; it has the odd shards.
+    // A folder stands where the second process must put the segments of the crawl's first file.
     let (_, all) = waves(&journal);
     // Three files come after it: two of the crawl, and its side file.
     let wave = all - 4;
-    let obstacles: Vec<PathBuf> = [1, 3, 5, 7]
-        .map(|shard| store.join(format!("_nigh/work/week=2024-01-08/documents/shard{shard:05}-wave{wave:05}.parquet")))
-        .into();
-    for obstacle in &obstacles[3..] {
-        std::fs::create_dir_all(obstacle).unwrap();
-    }
+    let obstacle = store.join(format!("_nigh/work/week=2024-01-08/documents/wave{wave:05}-worker00001.parquet"));
+    std::fs::create_dir_all(&obstacle).unwrap();
     let failed = run(&arguments);
     assert_eq!(failed.code, Some(1), "{}", failed.stderr);
-    assert!(failed.stderr.contains("shard00007"), "{}", failed.stderr);
+    assert!(failed.stderr.contains("worker00001"), "{}", failed.stderr);
     // It began when the wave before the last was committed; the failure may have come before the last one was.
     let committed = waves(&journal).0;
     assert!((wave - 1..=wave).contains(&committed), "{committed} waves committed, wave {wave} lacks a segment");
-    for obstacle in &obstacles[3..] {
-        std::fs::remove_dir(obstacle).unwrap();
-    }
+    std::fs::remove_dir(&obstacle).unwrap();
     run_well(&arguments);
     assert!(tables(&store.join("week=2024-01-08")) == Made::with_job(&job, &[]).tables());
 }

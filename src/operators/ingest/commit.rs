@@ -16,9 +16,9 @@ use super::duplicates::ANOTHER_TEXT;
 use super::notes::{BadRecord, WaveNote};
 use crate::config::{Bytes, SameId};
 use crate::plan::Plan;
-use crate::state::{Counts, Journal, Segment, sync_folder};
+use crate::state::{BundleName, BundleWriter, Counts, Journal, Segment, sync_folder};
 use crate::structures::{CompactSort, ExternalSort};
-use crate::tables::{RejectRow, Table, Writer};
+use crate::tables::{RejectRow, Table};
 use crate::watch::Watch;
 
 /// The number of records that are read before a share of bad ones can stop the job.
@@ -117,7 +117,7 @@ fn commit_wave(plan: &Plan, journal: &mut Journal, wave: usize, pending: Pending
     journal.segments.extend(pending.segments);
     journal.segments.sort_rows();
     journal.waves = wave + 1;
-    let mut writer: Writer<RejectRow> = Writer::create(&unfinished.table(RejectRow::NAME, &RejectRow::file(wave)))?;
+    let mut writer: BundleWriter<RejectRow> = unfinished.bundle(BundleName::Wave(wave, 0));
     let mut rejects = pending.rejects.sorted()?;
     // The file of the last record, and how many of its records the readers called bad so far.
     let mut of_file = (u32::MAX, 0);
@@ -133,6 +133,7 @@ fn commit_wave(plan: &Plan, journal: &mut Journal, wave: usize, pending: Pending
         }
         writer.push(RejectRow { file: name.clone(), offset: bad.offset as i64, url: bad.url, reason: bad.reason })?;
     }
+    writer.end_any_piece(&RejectRow::file(wave))?;
     writer.finish()?;
     sync_folder(unfinished.folder())?;
     unfinished.write_journal(journal)?;

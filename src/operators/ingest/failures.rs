@@ -10,7 +10,6 @@
 //! a wave also reads the URL hashes of earlier weeks once more.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::{Context as _, Result};
@@ -22,9 +21,9 @@ use xxhash_rust::xxh3::xxh3_64;
 use super::notes::WaveNote;
 use crate::plan::Plan;
 use crate::records::{DocId, KeyHash};
-use crate::state::{Unfinished, UrlIndex, sync_folder};
+use crate::state::{BundleName, BundleWriter, Segment, Unfinished, UrlIndex, sync_folder};
 use crate::structures::{ExternalSort, Sortable, Sorted};
-use crate::tables::{FailedUrlRow, FailureRow, RevisitRow, RowGroups, Scan, Table, Writer, field, maybe_text};
+use crate::tables::{FailedUrlRow, FailureRow, RevisitRow, RowGroups, Scan, Table, field, maybe_text};
 use crate::watch::Watch;
 
 /// A download that failed.
@@ -177,12 +176,17 @@ pub fn failures<'scope>(
     first_wave: usize,
     watch: &Arc<Watch>,
 ) -> BlockStream<'scope> {
-    let shards = plan.method.shards;
+    let (shards, index) = (plan.method.shards, failed.scope().index());
     let store = plan.open_store();
     let url_files = watch.check(store.url_indexes(&plan.earlier)).unwrap_or_default();
-    let owner =
-        FailureOwner { shards, unfinished: store.unfinished(plan.week), url_files, budget: plan.worker_memory / 32 };
-    let (waves_of_plan, watch, index) = (plan.waves.len(), watch.clone(), failed.scope().index());
+    let owner = FailureOwner {
+        shards,
+        worker: index,
+        unfinished: store.unfinished(plan.week),
+        url_files,
+        budget: plan.worker_memory / 32,
+    };
+    let (waves_of_plan, watch) = (plan.waves.len(), watch.clone());
     let mut notes = RowDealer::new(index, 1, &watch);
     unary_frontier(failed, "Failures", |capability, _| {
         let mut waves: BTreeMap<u64, ExternalSort<FailedDownload>> = BTreeMap::new();
@@ -227,6 +231,8 @@ pub fn failures<'scope>(
 /// Writes the failures of the shards that a worker owns.
 struct FailureOwner {
     shards: u32,
+    /// The number of the worker.
+    worker: usize,
     unfinished: Unfinished,
     /// The url files of earlier weeks, by shard.
     url_files: BTreeMap<u32, Vec<RowGroups>>,
@@ -244,14 +250,22 @@ impl FailureOwner {
     fn write(&self, sort: ExternalSort<FailedDownload>, wave: u64) -> Result<()> {
         let mut sorted = sort.sorted()?;
         let mut next = sorted.record()?;
-        let mut rows = 0;
+        if next.is_none() {
+            return Ok(());
+        }
+        let name = BundleName::Wave(wave as usize, self.worker);
+        let mut bundles = FailureBundles {
+            by_url: self.unfinished.bundle(name),
+            revisits: self.unfinished.bundle(name),
+            by_doc: self.unfinished.bundle(name),
+        };
         while let Some(first) = next.take() {
-            next = self.write_shard(first, &mut sorted, wave, &mut rows)?;
+            next = self.write_shard(first, &mut sorted, wave, &mut bundles)?;
         }
-        if rows > 0 {
-            sync_folder(self.unfinished.scratch_folder())?;
-        }
-        Ok(())
+        bundles.by_url.finish()?;
+        bundles.revisits.finish()?;
+        bundles.by_doc.finish()?;
+        sync_folder(self.unfinished.scratch_folder())
     }
 
     /// Writes the failures of the shard of `first`: `sorted` has the other failures of the shard next. Returns the first
@@ -261,14 +275,12 @@ impl FailureOwner {
         first: FailedDownload,
         sorted: &mut Sorted<FailedDownload>,
         wave: u64,
-        rows: &mut u64,
+        bundles: &mut FailureBundles,
     ) -> Result<Option<FailedDownload>> {
         let shard = first.hash.shard(self.shards);
         let earlier = self.url_files.get(&shard).map_or(&[][..], |files| files);
         let mut urls = UrlIndex { unfinished: &self.unfinished, shard, segments: &[], earlier }.lookup(0)?;
         let mut by_doc = self.external_sort(&format!("shard{shard}-wave{wave}"));
-        let mut by_url = Writer::create(&wave_file::<FailedUrlRow>(&self.unfinished, shard, wave as usize))?;
-        let mut revisits = Writer::create(&wave_file::<RevisitRow>(&self.unfinished, shard, wave as usize))?;
         let mut next = Some(first);
         while let Some(failed) = next.take_if(|failed| failed.hash.shard(self.shards) == shard) {
             let hash = failed.hash;
@@ -278,28 +290,36 @@ impl FailureOwner {
             }
             if let Some(RevisitOf { target, date, digest, url, given_url, ip, fetched }) = failed.revisit.clone() {
                 let (doc, hash, target) = (doc.map(DocId::to_table), hash.to_bytes(), target.to_bytes());
-                revisits.push(RevisitRow { doc, hash, target, date, digest, url, given_url, ip, fetched })?;
+                bundles.revisits.push(RevisitRow { doc, hash, target, date, digest, url, given_url, ip, fetched })?;
             }
             let mut has_redirect = failed.redirect.is_some();
-            by_url.push(failed.row())?;
+            bundles.by_url.push(failed.row())?;
             next = sorted.record()?;
             while let Some(again) = next.take_if(|failed| failed.hash == hash) {
                 if again.redirect.is_some() && !has_redirect {
                     has_redirect = true;
-                    by_url.push(again.row())?;
+                    bundles.by_url.push(again.row())?;
                 }
                 next = sorted.record()?;
             }
         }
-        *rows += by_url.finish_if_any()? + revisits.finish_if_any()?;
-        let mut writer = Writer::create(&wave_file::<FailureRow>(&self.unfinished, shard, wave as usize))?;
         let mut by_doc = by_doc.sorted()?;
         while let Some(FailedDoc { doc, reason, .. }) = by_doc.record()? {
-            writer.push(FailureRow { doc: doc.to_table(), reason })?;
+            bundles.by_doc.push(FailureRow { doc: doc.to_table(), reason })?;
         }
-        *rows += writer.finish_if_any()?;
+        let piece = piece(shard, wave as usize);
+        bundles.by_url.end_piece(&piece)?;
+        bundles.revisits.end_piece(&piece)?;
+        bundles.by_doc.end_piece(&piece)?;
         Ok(next)
     }
+}
+
+/// The bundles of one wave and worker, while they are written.
+struct FailureBundles {
+    by_url: BundleWriter<FailedUrlRow>,
+    revisits: BundleWriter<RevisitRow>,
+    by_doc: BundleWriter<FailureRow>,
 }
 
 /// The reasons why documents of a shard could not be downloaded, in the order of documents.
@@ -316,13 +336,8 @@ impl FailureReasons {
     /// If a file cannot be read: names it.
     pub fn read(unfinished: &Unfinished, shard: u32, waves: usize, memory: u64) -> Result<FailureReasons> {
         let mut failures = ExternalSort::new(&unfinished.spill().join(format!("failed-shard{shard}")), memory);
-        for wave in 0..waves {
-            let path = wave_file::<FailureRow>(unfinished, shard, wave);
-            // A wave without failures has no file.
-            if !path.exists() {
-                continue;
-            }
-            Scan::open(&path, &["doc", "reason"])?.for_each(|batch| {
+        for (wave, rows) in pieces::<FailureRow>(unfinished, shard, waves)? {
+            Scan::open(rows, &["doc", "reason"])?.for_each(|batch| {
                 let (docs, reasons): (&Int64Array, &StringArray) = (field(batch, "doc")?, field(batch, "reason")?);
                 (0..batch.num_rows()).try_for_each(|row| {
                     let (doc, reason) = (DocId::from_table(docs.value(row)), reasons.value(row).to_owned());
@@ -359,8 +374,8 @@ impl FailureReasons {
 /// If a file cannot be read: names it.
 pub fn gone_documents(unfinished: &Unfinished, shard: u32, waves: usize) -> Result<Vec<DocId>> {
     let mut gone = Vec::new();
-    for path in (0..waves).map(|wave| wave_file::<FailureRow>(unfinished, shard, wave)).filter(|path| path.exists()) {
-        Scan::open(&path, &["doc", "reason"])?.for_each(|batch| {
+    for (_, rows) in pieces::<FailureRow>(unfinished, shard, waves)? {
+        Scan::open(rows, &["doc", "reason"])?.for_each(|batch| {
             let (docs, reasons): (&Int64Array, &StringArray) = (field(batch, "doc")?, field(batch, "reason")?);
             let rows = docs.values().iter().zip(reasons.iter().flatten()).filter(|(_, reason)| is_gone(reason));
             gone.extend(rows.map(|(doc, _)| DocId::from_table(*doc)));
@@ -376,9 +391,9 @@ pub fn gone_documents(unfinished: &Unfinished, shard: u32, waves: usize) -> Resu
 /// If a file cannot be read: names it.
 pub fn revisits(unfinished: &Unfinished, shard: u32, waves: usize) -> Result<Vec<Revisited>> {
     let mut first: BTreeMap<KeyHash, Revisited> = BTreeMap::new();
-    for path in (0..waves).map(|wave| wave_file::<RevisitRow>(unfinished, shard, wave)).filter(|path| path.exists()) {
+    for (_, rows) in pieces::<RevisitRow>(unfinished, shard, waves)? {
         let columns = ["doc", "hash", "target", "date", "digest", "url", "given_url", "ip", "fetched"];
-        Scan::open(&path, &columns)?.for_each(|batch| {
+        Scan::open(rows, &columns)?.for_each(|batch| {
             let hash_of = |name: &str, row: usize| -> Result<KeyHash> {
                 let bytes: &FixedSizeBinaryArray = field(batch, name)?;
                 Ok(KeyHash::from_bytes(bytes.value(row).try_into().context("a hash has 16 bytes")?))
@@ -413,10 +428,16 @@ pub fn is_gone(reason: &str) -> bool {
     matches!(reason, "status 404" | "status 410")
 }
 
-/// The file of a shard's failures in a wave. It is not named like a segment's file: a shard may have failures but no pages in
-/// a wave, and then the journal has no segment for it.
-fn wave_file<T: Table>(unfinished: &Unfinished, shard: u32, wave: usize) -> PathBuf {
-    unfinished.scratch_table(T::NAME, &format!("shard{shard:05}-failed-wave{wave:05}.parquet"))
+/// The name of the piece with a shard's failures in a wave.
+fn piece(shard: u32, wave: usize) -> String {
+    format!("shard{shard:05}-failed-wave{wave:05}.parquet")
+}
+
+/// A shard's failures in the first `waves` waves: those waves that have some, in order.
+fn pieces<T: Table>(unfinished: &Unfinished, shard: u32, waves: usize) -> Result<Vec<(usize, RowGroups)>> {
+    let of_shard = unfinished.find_all::<T>(&format!("shard{shard:05}-failed-wave"))?;
+    let with_wave = of_shard.into_iter().filter_map(|(name, rows)| Some((Segment::wave_of(&name)?, rows)));
+    Ok(with_wave.filter(|(wave, _)| *wave < waves).collect())
 }
 
 /// A URL whose download failed, in one of the week's waves.
@@ -467,14 +488,9 @@ impl FailedUrls {
     /// If a file cannot be read: names it.
     pub fn read(unfinished: &Unfinished, shard: u32, waves: usize, memory: u64) -> Result<FailedUrls> {
         let mut failures = ExternalSort::new(&unfinished.spill().join(format!("failed-urls-shard{shard}")), memory);
-        for wave in 0..waves {
-            let path = wave_file::<FailedUrlRow>(unfinished, shard, wave);
-            // A wave without failures has no file.
-            if !path.exists() {
-                continue;
-            }
+        for (wave, rows) in pieces::<FailedUrlRow>(unfinished, shard, waves)? {
             let mut place = (wave as u64, 0);
-            Scan::open(&path, &["hash", "host", "reason", "url", "target_url", "status"])?.for_each(|batch| {
+            Scan::open(rows, &["hash", "host", "reason", "url", "target_url", "status"])?.for_each(|batch| {
                 let hashes: &FixedSizeBinaryArray = field(batch, "hash")?;
                 let text = |name| field::<StringArray>(batch, name);
                 let (hosts, reasons, urls, targets) =
@@ -516,18 +532,19 @@ impl FailedUrls {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::state::{Segment, Store};
+    use crate::state::Store;
 
     #[test]
     fn the_first_wave_has_the_reason_with_any_memory() {
         let folder = tempfile::tempdir().unwrap();
         let unfinished = Store::at(folder.path()).unfinished("2024-01-15".parse().unwrap());
         for (wave, rows) in [(0, &[5][..]), (2, &[3, 5, 9])] {
-            let mut writer = Writer::create(&wave_file::<FailureRow>(&unfinished, 7, wave)).unwrap();
+            let mut writer = unfinished.bundle(BundleName::Wave(wave, 0));
             for row in rows {
                 let doc = DocId::new(7, *row).to_table();
                 writer.push(FailureRow { doc, reason: format!("wave {wave}") }).unwrap();
             }
+            writer.end_piece(&piece(7, wave)).unwrap();
             writer.finish().unwrap();
         }
         for memory in [0, 1 << 20] {
@@ -535,14 +552,5 @@ mod tests {
             let found = [2, 3, 5, 6, 9, 10].map(|row| reasons.of(DocId::new(7, row)).unwrap().unwrap_or_default());
             assert_eq!(found, ["", "wave 2", "wave 0", "", "wave 2", ""]);
         }
-    }
-
-    #[test]
-    fn a_file_belongs_to_its_wave_and_not_to_a_segment() {
-        let unfinished = Store::at("store".as_ref()).unfinished("2024-01-15".parse().unwrap());
-        let path = wave_file::<FailureRow>(&unfinished, 7, 12);
-        let name = path.file_name().unwrap().to_str().unwrap();
-        // A rerun keeps the file if the wave is committed, even if the shard has no pages in the wave.
-        assert_eq!((Segment::wave_of(name), Segment::shard_of(name)), (Some(12), None));
     }
 }

@@ -34,11 +34,9 @@ use super::notes::{WaveNote, WaveSegments};
 use crate::features::PageChunks;
 use crate::plan::Plan;
 use crate::records::{DocId, DocumentKey};
-use crate::state::{Counts, Segment, Unfinished, UrlIndex, sync_folder};
+use crate::state::{BundleName, BundleWriter, Counts, Segment, Unfinished, UrlIndex, sync_folder};
 use crate::structures::{ExternalSort, Sortable, Sorted};
-use crate::tables::{
-    ChunkRow, DocumentRow, FeatureRow, FoundLinkRow, FoundLinkWriter, RowGroups, Scan, Table, UrlRow, Writer, field,
-};
+use crate::tables::{ChunkRow, DocumentRow, FeatureRow, FoundLinkRow, FoundLinks, RowGroups, Scan, UrlRow, field};
 use crate::text::urls;
 use crate::watch::Watch;
 
@@ -61,7 +59,7 @@ pub fn segments<'scope>(
     let (index, peers) = (captures.scope().index(), captures.scope().peers());
     let done = done.iter().filter(|segment| segment.shard as usize % peers == index);
     let own_shards = (index..shards as usize).step_by(peers).count();
-    let mut writer = ShardWriter::new(&plan, url_files, earlier, done, own_shards, &watch);
+    let mut writer = ShardWriter::new(&plan, url_files, earlier, done, own_shards, index, &watch);
     watch.expect_steps(2 * own_shards * (plan.waves.len() - first_wave));
     let mut notes = RowDealer::new(index, 1, &watch);
     captures.unary_frontier::<BlockBuilder, _, _, _>(route, "Segments", |capability, _| {
@@ -118,6 +116,8 @@ struct ShardWriter {
     captured: BTreeMap<u32, RowSet>,
     /// The number of own shards.
     own_shards: usize,
+    /// The number of the worker.
+    worker: usize,
     watch: Arc<Watch>,
 }
 
@@ -128,6 +128,7 @@ impl ShardWriter {
         earlier: Vec<u64>,
         done: impl Iterator<Item = &'a Segment>,
         own_shards: usize,
+        worker: usize,
         watch: &Arc<Watch>,
     ) -> ShardWriter {
         let mut segments: BTreeMap<u32, Vec<Segment>> = BTreeMap::new();
@@ -143,6 +144,7 @@ impl ShardWriter {
             segments,
             captured: BTreeMap::new(),
             own_shards,
+            worker,
             watch: watch.clone(),
         }
     }
@@ -154,11 +156,13 @@ impl ShardWriter {
         let mut next = sorted.record()?;
         // Two steps for each shard, also for those without captures.
         let mut left = 2 * self.own_shards;
+        let mut writer = SegmentWriter::new(&self.plan, &self.unfinished, wave, self.worker);
         while let Some(first) = next.take() {
-            next = self.write_shard(first, &mut sorted, wave, &mut written)?;
+            next = self.write_shard(first, &mut sorted, &mut writer, &mut written)?;
             self.watch.add_steps(1);
             left -= 1;
         }
+        writer.finish()?;
         for (shard, segments) in &self.segments {
             let earlier = self.url_files.get(shard).map_or(&[][..], |files| files);
             UrlIndex { unfinished: &self.unfinished, shard: *shard, segments, earlier }.merge(wave)?;
@@ -176,10 +180,10 @@ impl ShardWriter {
         &mut self,
         first: Box<Capture>,
         sorted: &mut Sorted<Box<Capture>>,
-        wave: usize,
+        writer: &mut SegmentWriter,
         written: &mut WaveSegments,
     ) -> Result<Option<Box<Capture>>> {
-        let shards = self.plan.method.shards;
+        let (shards, wave) = (self.plan.method.shards, writer.wave);
         let shard = first.hash.shard(shards);
         let mut captured = self.take_captured(shard)?;
         let (segments, earlier) = (self.segments.entry(shard).or_default(), self.earlier[shard as usize]);
@@ -187,15 +191,15 @@ impl ShardWriter {
         let index = UrlIndex { unfinished: &self.unfinished, shard, segments, earlier: url_files };
         let mut urls = index.lookup(wave)?;
         let mut row = earlier + segments.iter().map(|segment| segment.urls).sum::<u64>();
-        let mut writer = SegmentWriter::create(&self.plan, &self.unfinished, wave, shard, row)?;
+        writer.begin(shard, row);
         let prefix = self.unfinished.spill().join(format!("shard{shard}-wave{wave}"));
         let mut by_doc = ExternalSort::new(&prefix, self.plan.worker_memory / 8);
         let mut duplicates = Duplicates::new(&self.plan);
         let (unfinished, before) = (&self.unfinished, segments.clone());
         let checksums = |each: &mut dyn FnMut(DocId, u128)| -> Result<()> {
             for segment in before.iter().filter(|segment| segment.documents > 0) {
-                let path = unfinished.table(DocumentRow::NAME, &segment.file());
-                Scan::open(&path, &["doc", "checksum"])?.for_each(|batch| {
+                let rows = unfinished.rows::<DocumentRow>(&segment.file())?;
+                Scan::open(rows, &["doc", "checksum"])?.for_each(|batch| {
                     let docs: &Int64Array = field(batch, "doc")?;
                     let sums: &FixedSizeBinaryArray = field(batch, "checksum")?;
                     for (row, doc) in docs.values().iter().enumerate() {
@@ -236,7 +240,7 @@ impl ShardWriter {
         while let Some(NumberedPage { doc, page }) = by_doc.record()? {
             writer.push(doc, page, &mut written.counts)?;
         }
-        let segment = writer.finish()?;
+        let segment = writer.end_segment()?;
         written.rejected.append(&mut duplicates.count(&mut written.counts, &checksums)?);
         self.captured.insert(shard, captured);
         if segment.documents > 0 {
@@ -255,8 +259,8 @@ impl ShardWriter {
         let earlier = self.earlier[shard as usize];
         let mut rows = RowSet::new(earlier);
         for segment in self.segments.get(&shard).into_iter().flatten() {
-            let path = self.unfinished.table(DocumentRow::NAME, &segment.file());
-            Scan::open(&path, &["doc"])?.for_each(|batch| {
+            let documents = self.unfinished.rows::<DocumentRow>(&segment.file())?;
+            Scan::open(documents, &["doc"])?.for_each(|batch| {
                 let docs: &Int64Array = field(batch, "doc")?;
                 let all = docs.values().iter().map(|doc| DocId::from_table(*doc).row());
                 all.filter(|row| *row < earlier).for_each(|row| _ = rows.add(row));
@@ -303,44 +307,48 @@ impl Sortable for NumberedPage {
     }
 }
 
-/// The files of one segment, while they are written.
+/// The bundles of one wave and worker, while they are written, segment by segment.
 struct SegmentWriter {
     plan: Arc<Plan>,
+    wave: usize,
+    /// The segment that is written.
     segment: Segment,
-    /// The first row of the shard that has no URL yet.
+    /// The first row of its shard that has no URL yet.
     first_row: u64,
-    documents: Writer<DocumentRow>,
-    features: Writer<FeatureRow>,
-    chunks: Writer<ChunkRow>,
-    urls: Writer<UrlRow>,
-    links: FoundLinkWriter,
+    documents: BundleWriter<DocumentRow>,
+    features: BundleWriter<FeatureRow>,
+    chunks: BundleWriter<ChunkRow>,
+    urls: BundleWriter<UrlRow>,
+    links: BundleWriter<FoundLinkRow>,
+    found: FoundLinks,
 }
 
 impl SegmentWriter {
-    fn create(
-        plan: &Arc<Plan>,
-        unfinished: &Unfinished,
-        wave: usize,
-        shard: u32,
-        first_row: u64,
-    ) -> Result<SegmentWriter> {
-        let segment = Segment { wave, shard, documents: 0, urls: 0, features: 0, links: 0, chunks: 0, origin: None };
-        let file = segment.file();
-        Ok(SegmentWriter {
+    fn new(plan: &Arc<Plan>, unfinished: &Unfinished, wave: usize, worker: usize) -> SegmentWriter {
+        let name = BundleName::Wave(wave, worker);
+        SegmentWriter {
             plan: plan.clone(),
-            segment,
-            first_row,
-            documents: Writer::create(&unfinished.table(DocumentRow::NAME, &file))?,
-            features: Writer::create(&unfinished.table(FeatureRow::NAME, &file))?,
-            chunks: Writer::create(&unfinished.table(ChunkRow::NAME, &file))?,
-            urls: Writer::create(&unfinished.table(UrlRow::NAME, &file))?,
-            links: FoundLinkWriter::create(&unfinished.scratch_table(FoundLinkRow::NAME, &file))?,
-        })
+            wave,
+            segment: Segment::default(),
+            first_row: 0,
+            documents: unfinished.bundle(name),
+            features: unfinished.bundle(name),
+            chunks: unfinished.bundle(name),
+            urls: unfinished.bundle(name),
+            links: unfinished.bundle(name),
+            found: FoundLinks::default(),
+        }
+    }
+
+    /// Begins the segment of a shard.
+    fn begin(&mut self, shard: u32, first_row: u64) {
+        self.segment = Segment { wave: self.wave, shard, ..Segment::default() };
+        self.first_row = first_row;
     }
 
     /// Writes the rows of a document.
     fn push(&mut self, doc: DocId, page: Box<Capture>, counts: &mut Counts) -> Result<()> {
-        self.links.push(doc, &page.links)?;
+        self.found.push(doc, &page.links, self.links.writer()?)?;
         let (is_new_url, doc) = (doc.row() >= self.first_row, doc.to_table());
         counts.documents += 1;
         counts.empty += u64::from(page.words == 0);
@@ -396,13 +404,26 @@ impl SegmentWriter {
         })
     }
 
-    /// Closes the files. A table without rows gets no file.
-    fn finish(mut self) -> Result<Segment> {
-        self.segment.features = self.features.finish_if_any()?;
-        self.segment.chunks = self.chunks.finish_if_any()?;
-        self.segment.links = self.links.finish_if_any()?;
-        self.segment.urls = self.urls.finish_if_any()?;
-        self.segment.documents = self.documents.finish_if_any()?;
-        Ok(self.segment)
+    /// Ends the segment. It has no piece in a table without rows.
+    fn end_segment(&mut self) -> Result<Segment> {
+        let name = self.segment.file();
+        self.found.flush(self.links.writer()?)?;
+        Ok(Segment {
+            documents: self.documents.end_piece(&name)?,
+            features: self.features.end_piece(&name)?,
+            chunks: self.chunks.end_piece(&name)?,
+            urls: self.urls.end_piece(&name)?,
+            links: self.links.end_piece(&name)?,
+            ..self.segment
+        })
+    }
+
+    /// Ends the bundles.
+    fn finish(self) -> Result<()> {
+        self.documents.finish()?;
+        self.features.finish()?;
+        self.chunks.finish()?;
+        self.urls.finish()?;
+        self.links.finish()
     }
 }

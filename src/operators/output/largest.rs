@@ -15,7 +15,7 @@ use crate::operators::scan::own_segments;
 use crate::records::{DocId, Level};
 use crate::state::{Journal, Unfinished};
 use crate::structures::{CompactSort, Ownership, SparseDocs};
-use crate::tables::{DocumentRow, LargestRow, Names, Scan, Table, field};
+use crate::tables::{DocumentRow, LargestRow, Names, Scan, field};
 
 /// Clusters of each level in the table.
 const SHOWN: usize = 20;
@@ -91,8 +91,8 @@ fn read_details(
     let mut hosts: BTreeSet<(usize, String, Option<String>)> = BTreeSet::new();
     let mut pages: Vec<RootPage> = Vec::new();
     for segment in own_segments(journal, owned) {
-        let path = unfinished.table(DocumentRow::NAME, &segment.file());
-        Scan::open(&path, &[&["doc", "host", "ip", "title"][..], &Names::COLUMNS].concat())?.for_each(|batch| {
+        let rows = unfinished.rows::<DocumentRow>(&segment.file())?;
+        Scan::open(rows, &[&["doc", "host", "ip", "title"][..], &Names::COLUMNS].concat())?.for_each(|batch| {
             let docs: &Int64Array = field(batch, "doc")?;
             let text = |name| field::<StringArray>(batch, name);
             let (of_pages, ips, titles) = (text("host")?, text("ip")?, text("title")?);

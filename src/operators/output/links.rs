@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
 use std::sync::Arc;
 
-use anyhow::Result;
+use anyhow::{Context as _, Result};
 use arrow_array::{Array, ArrayRef, Int64Array, StringArray};
 use bytemuck::{Pod, Zeroable};
 use nigh_exchange::{Answerer, Asked, Asker, BlockOf, Context, Dealer, ask};
@@ -17,9 +17,9 @@ use nigh_exchange::{Answerer, Asked, Asker, BlockOf, Context, Dealer, ask};
 use crate::operators::scan::own_segments;
 use crate::plan::Plan;
 use crate::records::{DocId, KeyHash};
-use crate::state::{Journal, Segment, Unfinished, UrlIndex};
+use crate::state::{BundleName, BundleWriter, Journal, Segment, Unfinished, UrlIndex};
 use crate::structures::Ownership;
-use crate::tables::{FoundLinkRow, LinkRow, RowGroups, Scan, Table, Writer, field};
+use crate::tables::{FoundLinkRow, LinkRow, RowGroups, Scan, field};
 
 /// Bytes of a link in a round: its URL, its target and its question.
 const LINK_BYTES: u64 = 150;
@@ -60,7 +60,8 @@ pub fn links(cx: &mut Context, plan: &Arc<Plan>, journal: &Journal, owned: &Owne
         reading: None,
         batches: Vec::new(),
         targets: Vec::new(),
-        writing: None,
+        writing: unfinished.bundle(BundleName::After(cx.index())),
+        segment: Segment::default(),
     };
     let targets = LinkTargets {
         shards: plan.method.shards,
@@ -71,11 +72,10 @@ pub fn links(cx: &mut Context, plan: &Arc<Plan>, journal: &Journal, owned: &Owne
     };
     let links = Rc::new(RefCell::new(links));
     ask(cx, &links, targets)?;
-    let writing = links.borrow_mut().writing.take();
-    if let Some((_, writer)) = writing {
-        writer.finish()?;
-    }
-    Ok(())
+    let links = Rc::into_inner(links).context("the links are asked about")?.into_inner();
+    let mut writing = links.writing;
+    writing.end_piece(&links.segment.file())?;
+    writing.finish()
 }
 
 /// The links of a worker's own pages: read, asked about, and written, one round at a time.
@@ -93,7 +93,9 @@ struct OwnLinks {
     batches: Vec<LinkBatch>,
     /// The targets of the links of the round, as far as they are known.
     targets: Vec<Option<DocId>>,
-    writing: Option<(Segment, Writer<LinkRow>)>,
+    /// The links of the segment that is written.
+    writing: BundleWriter<LinkRow>,
+    segment: Segment,
 }
 
 /// Some links of the pages of a segment, in order.
@@ -128,18 +130,13 @@ impl Asker<LinkQuestion, LinkAnswer> for OwnLinks {
     fn end_round(&mut self) -> Result<()> {
         let mut targets = self.targets.drain(..);
         for LinkBatch { segment, docs, urls } in self.batches.drain(..) {
-            if self.writing.as_ref().is_some_and(|(writing, _)| *writing != segment)
-                && let Some((_, writer)) = self.writing.take()
-            {
-                writer.finish()?;
+            if self.segment != segment {
+                self.writing.end_piece(&self.segment.file())?;
+                self.segment = segment;
             }
-            let (_, writer) = match &mut self.writing {
-                Some(writing) => writing,
-                none => none.insert((segment, Writer::create(&self.unfinished.table(LinkRow::NAME, &segment.file()))?)),
-            };
             let of_batch = targets.by_ref().take(urls.len()).map(|target| target.map(DocId::to_table));
             let of_batch: Int64Array = of_batch.collect();
-            writer.push_columns(vec![docs, Arc::new(urls), Arc::new(of_batch)])?;
+            self.writing.writer()?.push_columns(vec![docs, Arc::new(urls), Arc::new(of_batch)])?;
         }
         Ok(())
     }
@@ -151,8 +148,8 @@ impl OwnLinks {
         loop {
             let Some((segment, scan)) = &mut self.reading else {
                 let Some(segment) = self.segments.pop_front() else { return Ok(None) };
-                let path = self.unfinished.scratch_table(FoundLinkRow::NAME, &segment.file());
-                self.reading = Some((segment, Scan::open(&path, &["doc", "target_url"])?));
+                let rows = self.unfinished.rows::<FoundLinkRow>(&segment.file())?;
+                self.reading = Some((segment, Scan::open(rows, &["doc", "target_url"])?));
                 continue;
             };
             let Some(batch) = scan.batch()? else {

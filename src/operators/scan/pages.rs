@@ -8,7 +8,7 @@ use arrow_array::{FixedSizeBinaryArray, Int64Array};
 use crate::records::DocId;
 use crate::state::{Journal, Segment, Unfinished};
 use crate::structures::Ownership;
-use crate::tables::{DocumentRow, RowGroups, Scan, Table, field};
+use crate::tables::{DocumentRow, RowGroups, Scan, field};
 
 /// The segments of a worker's shards, shard by shard.
 pub fn own_segments(journal: &Journal, owned: &Ownership) -> VecDeque<Segment> {
@@ -41,13 +41,13 @@ pub fn docs_with_urls(files: &BTreeMap<u32, Vec<RowGroups>>, owned: &Ownership) 
 pub fn pages(unfinished: &Unfinished, journal: &Journal, owned: &Ownership) -> Result<(Vec<DocId>, Vec<u128>)> {
     let (mut pages, mut checksums) = (vec![DocId::NONE; owned.len()], vec![0; owned.len()]);
     for segment in own_segments(journal, owned) {
-        let path = unfinished.table(DocumentRow::NAME, &segment.file());
-        Scan::open(&path, &["doc", "checksum"])?.for_each(|batch| {
+        let rows = unfinished.rows::<DocumentRow>(&segment.file())?;
+        Scan::open(&rows, &["doc", "checksum"])?.for_each(|batch| {
             let docs: &Int64Array = field(batch, "doc")?;
             let column: &FixedSizeBinaryArray = field(batch, "checksum")?;
             for row in 0..batch.num_rows() {
                 let doc = DocId::from_table(docs.value(row));
-                owned.check(doc, segment.shard, &path)?;
+                owned.check(doc, segment.shard, rows.path())?;
                 let bytes = column.value(row).try_into().context("a checksum has 16 bytes")?;
                 (pages[owned.index(doc)], checksums[owned.index(doc)]) = (doc, u128::from_be_bytes(bytes));
             }

@@ -7,11 +7,8 @@ use std::collections::VecDeque;
 use anyhow::Result;
 use arrow_array::{Array, FixedSizeBinaryArray, Int64Array};
 
-use super::pages::own_segments;
 use crate::records::{DocId, FeatureBits};
-use crate::state::{Journal, Unfinished};
-use crate::structures::Ownership;
-use crate::tables::{FeatureRow, RowGroups, Scan, Table, field};
+use crate::tables::{RowGroups, Scan, field};
 
 /// A scan of the sketches of a worker's documents, segment by segment.
 pub struct Vectors {
@@ -33,12 +30,6 @@ pub struct VectorBatch {
 }
 
 impl Vectors {
-    /// Starts a scan of the worker's shards, from the segments that have features.
-    pub fn open(unfinished: &Unfinished, journal: &Journal, owned: &Ownership) -> Vectors {
-        let segments = own_segments(journal, owned).into_iter().filter(|segment| segment.features > 0);
-        Vectors::of_rows(segments.map(|segment| unfinished.table(FeatureRow::NAME, &segment.file()).into()))
-    }
-
     /// Starts a scan of these rows, which have the columns `doc`, `supershingles` and `features`.
     pub fn of_rows(rows: impl Iterator<Item = RowGroups>) -> Vectors {
         Vectors { rows: rows.collect(), open: None }

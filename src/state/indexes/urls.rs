@@ -7,7 +7,7 @@
 //! 16 segments are merged into a run of level 1, after every 16th such run into a run of level 2, and so on:
 //!
 //! ```text
-//! _nigh/work/week=DATE/urls/shard00005-wave00017.parquet                    columns doc, hash, url, id
+//! _nigh/work/week=DATE/urls/wave00017-worker00001.parquet                   columns doc, hash, url, id; the shards of worker 1
 //! _nigh/work/scratch-DATE/url-runs/shard00005-level1-wave00015.parquet      columns doc, hash; waves 0 to 15
 //! urls/week=DATE/nigh-00001-00000.parquet                                   the segments of a committed week, packed
 //! _nigh/before=DATE/COMMIT/urls|url-runs/shard00005.parquet                 the URLs of removed weeks
@@ -72,11 +72,14 @@ impl UrlIndex<'_> {
     /// Adds the fewest files that have all URLs of the waves `first..end`. A run of `level` begins at wave `first`.
     ///
     /// In short: take the runs of `level` that fit, then fill the rest from the level below; level 0 are the segments.
-    fn files(&self, level: usize, first: usize, end: usize, files: &mut Vec<RowGroups>) {
+    fn files(&self, level: usize, first: usize, end: usize, files: &mut Vec<RowGroups>) -> Result<()> {
         if level == 0 {
-            let within =
-                self.segments.iter().filter(|segment| (first..end).contains(&segment.wave) && segment.urls > 0);
-            return files.extend(within.map(|segment| self.unfinished.table(UrlRow::NAME, &segment.file()).into()));
+            for segment in
+                self.segments.iter().filter(|segment| (first..end).contains(&segment.wave) && segment.urls > 0)
+            {
+                files.push(self.unfinished.rows::<UrlRow>(&segment.file())?);
+            }
+            return Ok(());
         }
         let span = FAN.pow(level as u32);
         let mut wave = first;
@@ -86,11 +89,11 @@ impl UrlIndex<'_> {
                 files.push(run.into());
             } else {
                 // These waves have no pages of this shard, or the run was deleted.
-                self.files(level - 1, wave, wave + span, files);
+                self.files(level - 1, wave, wave + span, files)?;
             }
             wave += span;
         }
-        self.files(level - 1, wave, end, files);
+        self.files(level - 1, wave, end, files)
     }
 
     /// Opens the files with the URLs of earlier weeks and of the first `waves` waves.
@@ -100,7 +103,7 @@ impl UrlIndex<'_> {
     pub fn lookup(&self, waves: usize) -> Result<UrlLookup> {
         let mut files = self.earlier.to_vec();
         let levels = (0..).find(|level| FAN.pow(level + 1) > waves).unwrap_or(0);
-        self.files(levels as usize, 0, waves, &mut files);
+        self.files(levels as usize, 0, waves, &mut files)?;
         UrlLookup::open(files)
     }
 
@@ -115,7 +118,7 @@ impl UrlIndex<'_> {
                 return Ok(());
             }
             let mut files = Vec::new();
-            self.files(level as usize - 1, wave + 1 - span, wave + 1, &mut files);
+            self.files(level as usize - 1, wave + 1 - span, wave + 1, &mut files)?;
             let mut writer: Writer<UrlRunRow> = Writer::create(&self.run(level as usize, wave))?;
             let mut urls = UrlLookup::open(files)?;
             while let Some((hash, doc)) = urls.next()? {
@@ -226,6 +229,7 @@ impl UrlCursor {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::state::weeks::BundleName;
 
     #[test]
     fn any_number_of_waves_is_looked_up_in_few_files() {
@@ -248,10 +252,10 @@ mod tests {
             if wave % 7 != 3 {
                 let segment =
                     Segment { wave, shard: 2, documents: 1, urls: 1, features: 0, links: 0, chunks: 0, origin: None };
-                let mut writer: Writer<UrlRow> =
-                    Writer::create(&unfinished.table(UrlRow::NAME, &segment.file())).unwrap();
-                writer.push(UrlRow { doc: wave as i64, hash: hash(wave).to_bytes(), url: None, id: None }).unwrap();
-                writer.finish().unwrap();
+                let mut bundle = unfinished.bundle::<UrlRow>(BundleName::Wave(wave, 0));
+                bundle.push(UrlRow { doc: wave as i64, hash: hash(wave).to_bytes(), url: None, id: None }).unwrap();
+                bundle.end_piece(&segment.file()).unwrap();
+                bundle.finish().unwrap();
                 segments.push(segment);
             }
             UrlIndex { unfinished: &unfinished, shard: 2, segments: &segments, earlier: &[] }.merge(wave).unwrap();

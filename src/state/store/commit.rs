@@ -51,7 +51,7 @@ impl Store {
         }
         let unfinished = self.unfinished(week);
         let dropped = match Journal::read(&unfinished.journal())? {
-            Some(journal) if journal.key == *key => {
+            Some(journal) if journal.key == *key && unfinished.has(&journal)? => {
                 unfinished.drop_unlisted(&journal)?;
                 return Ok(Begun { journal, dropped: 0 });
             }
@@ -188,7 +188,7 @@ mod tests {
 
     use super::*;
     use crate::state::store::folders::{part_file, rename};
-    use crate::state::weeks::{CommittedWeek, Part, Segment};
+    use crate::state::weeks::{BundleName, CommittedWeek, Part, Segment};
 
     fn key(hash: &str) -> InputKey {
         InputKey { hash: hash.into(), waves: 2, files: 2, bytes: 10, stamps: Default::default() }
@@ -219,10 +219,12 @@ mod tests {
         let unfinished = store.unfinished(week());
         let segment =
             |wave| Segment { wave, shard: 3, documents: 1, urls: 1, features: 1, links: 0, chunks: 0, origin: None };
-        let file = |wave| unfinished.table("documents", &segment(wave).file());
+        let file = |wave| unfinished.table("documents", &BundleName::Wave(wave, 0).file());
         for wave in 0..2 {
             std::fs::create_dir_all(file(wave).parent().unwrap()).unwrap();
             std::fs::write(file(wave), "rows").unwrap();
+            let list = format!(r#"[{{"name": "{}", "groups": 1, "bytes": 9}}]"#, segment(wave).file());
+            std::fs::write(file(wave).with_extension("pieces"), list).unwrap();
         }
         // A file of a complete wave that the journal does not list does not belong to the week.
         let stray = unfinished.table("documents", &Segment { shard: 4, ..segment(0) }.file());
@@ -230,11 +232,15 @@ mod tests {
         journal.waves = 1;
         journal.segments = vec![segment(0)];
         journal.write(&unfinished.journal()).unwrap();
-        assert_eq!(store.begin(week(), &method, &key("a")).unwrap(), Begun { journal, dropped: 0 });
+        assert_eq!(store.begin(week(), &method, &key("a")).unwrap(), Begun { journal: journal.clone(), dropped: 0 });
         assert!(file(0).exists() && !file(1).exists() && !stray.exists());
+        // Files of an older version, or that were removed: then the waves are read again.
+        std::fs::remove_file(file(0).with_extension("pieces")).unwrap();
+        assert_eq!(store.begin(week(), &method, &key("a")).unwrap().dropped, 1);
+        assert!(!file(0).exists());
+        journal.write(&unfinished.journal()).unwrap();
         let begun = store.begin(week(), &method, &key("b")).unwrap();
         assert_eq!((begun.journal.waves, begun.dropped), (0, 1));
-        assert!(!file(0).exists());
     }
 
     /// A version of the week with this number of documents, made by this commit; and a file of its table.

@@ -200,7 +200,7 @@ impl Store {
     /// The paths of an unfinished week.
     pub fn unfinished(&self, week: Week) -> Unfinished {
         let work = &self.work;
-        Unfinished { folder: work.join(week.folder()), scratch: work.join(format!("{SCRATCH}{week}")) }
+        Unfinished::new(work.join(week.folder()), work.join(format!("{SCRATCH}{week}")))
     }
 
     /// Checks that the store's folder can be created and written to. Creates nothing.

@@ -116,12 +116,11 @@ impl Store {
 
 /// Writes rows to a file of its own, without those of these documents, which ascend. Returns how many were left out.
 fn write_without<T: Table>(from: RowGroups, to: &Path, docs: &[DocId]) -> Result<u64> {
-    let counts = copy_rows::<T>(from, to, &["doc"], |batch| {
+    let mut writer: Writer<T> = Writer::create(to)?;
+    let counts = copy_rows(from, &mut writer, &["doc"], |batch| {
         let all = field::<Int64Array>(batch, "doc")?.values().iter();
         Ok(all.map(|doc| Some(docs.binary_search(&DocId::from_table(*doc)).is_err())).collect())
     })?;
-    if counts.kept == 0 && counts.left_out > 0 {
-        Writer::<T>::create(to)?.finish()?;
-    }
+    writer.finish()?;
     Ok(counts.left_out)
 }

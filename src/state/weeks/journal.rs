@@ -12,7 +12,7 @@
 //! }
 //! ```
 //!
-//! A segment has at most one file in each table, `TABLE/shard00005-wave00000.parquet`; a table without rows has none. Once the week is
+//! A segment has at most one piece in each table, named `shard00005-wave00000.parquet` (see `bundles.rs`); a table without rows has none. Once the week is
 //! committed, the journal is a field of
 //! `week.json`.
 
@@ -57,7 +57,7 @@ pub struct InputKey {
     pub stamps: BTreeMap<String, String>,
 }
 
-/// The files with the rows of one shard and one wave: at most one file in each table.
+/// The rows of one shard and one wave: at most one piece in each table.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Segment {
     /// The wave, from 0.
@@ -95,7 +95,7 @@ pub struct Origin {
 }
 
 impl Segment {
-    /// The name of the segment's file in each of its tables.
+    /// The name of the segment's piece in each of its tables.
     pub fn file(&self) -> String {
         format!("shard{:05}-wave{:05}.parquet", self.shard, self.wave)
     }

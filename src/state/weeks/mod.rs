@@ -1,15 +1,17 @@
 //! What a store records of its weeks, and the files that hold it.
 //!
 //! In reading order: `manifest` (`manifest.json`: the committed weeks; `week.json`: one of them), `earlier` (the weeks before a given
-//! one), `journal` (`journal.json`: the complete waves of an unfinished week), `unfinished` (the folders of an unfinished week), `tables`
-//! (the files of a committed week).
+//! one), `journal` (`journal.json`: the complete waves of an unfinished week), `unfinished` (the folders of an unfinished week), `bundles` (the
+//! files in them), `tables` (the files of a committed week).
 
+mod bundles;
 mod earlier;
 mod journal;
 mod manifest;
 mod tables;
 mod unfinished;
 
+pub use self::bundles::{BundleName, BundleWriter, PlacedPiece};
 pub use self::earlier::Earlier;
 pub use self::journal::{Counts, InputKey, Journal, Origin, Segment};
 pub use self::manifest::{CatalogFormat, CommittedWeek, Manifest, RemovedWeeks, WholeWeek};

@@ -1,9 +1,8 @@
 //! The files of a committed week's tables, and where in them the rows of a segment or shard are.
 //!
-//! Workers write one small file for each segment (`shard00005-wave00017.parquet`), shard (`shard00005.parquet`), wave
-//! (`all-wave00017.parquet`) or table (`all.parquet`). The row groups of these files are copied, in the order of the names, into *parts*
-//! of about 64 MiB, which are the files of the committed week. `week.json` lists the parts, and which row groups came from which small
-//! file:
+//! Workers write pieces: one for each segment (`shard00005-wave00017.parquet`), shard (`shard00005.parquet`), wave
+//! (`all-wave00017.parquet`) or table (`all.parquet`). Their row groups are copied, in the order of the names, into *parts*
+//! of about 64 MiB, which are the files of the committed week. `week.json` lists the parts, and which row groups are of which piece:
 //!
 //! ```text
 //! "files": {
@@ -39,11 +38,11 @@ pub struct Part {
     pub file: String,
     /// The size in bytes.
     pub bytes: u64,
-    /// The files that were packed into it, in order.
+    /// The pieces that were packed into it, in order.
     pub pieces: Vec<Piece>,
 }
 
-/// A small file that was packed: its name, and its number of row groups, which is 0 for a file without rows.
+/// A piece: its name, and its number of row groups, which is 0 for one without rows.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Piece(pub String, pub usize);
 

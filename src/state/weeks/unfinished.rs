@@ -1,22 +1,27 @@
 //! The folders of an unfinished week, and the removal of files that its journal does not list.
 //!
-//! Each worker writes small files of its own: one for each segment or shard in each table. Before the commit they are packed into the
-//! files of the committed week ([`Store::staged_part`](crate::state::Store::staged_part)).
+//! Each worker writes files of its own, the [bundles](super::bundles). Before the commit their pieces are packed into the files of the
+//! committed week ([`Store::staged_part`](crate::state::Store::staged_part)).
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use anyhow::{Context, Result, ensure};
 
+use super::bundles::{BundleName, BundleWriter, Bundles, PlacedPiece, placed_pieces};
 use super::journal::{Journal, Segment};
 use crate::records::Week;
 use crate::state::store::JOURNAL;
+use crate::tables::{DocumentRow, RowGroups, Table};
 
-/// The paths of an unfinished week: the folder of its tables, and one for files that are not kept.
+/// An unfinished week: the folder of its tables, and one for files that are not kept. Cheap to clone: clones share the footers of the files that
+/// they read.
 #[derive(Clone, Debug)]
 pub struct Unfinished {
     pub(crate) folder: PathBuf,
     pub(crate) scratch: PathBuf,
+    bundles: Arc<Bundles>,
 }
 
 /// The week in the name of a folder that begins with `prefix`; `None` for other names.
@@ -25,6 +30,53 @@ pub(crate) fn week_of(name: &std::ffi::OsStr, prefix: &str) -> Option<Week> {
 }
 
 impl Unfinished {
+    /// The week with these folders.
+    pub(crate) fn new(folder: PathBuf, scratch: PathBuf) -> Unfinished {
+        Unfinished { folder, scratch, bundles: Arc::default() }
+    }
+
+    /// The rows of a piece of a table: of a segment ([`Segment::file`]), a shard or a wave.
+    ///
+    /// # Errors
+    /// If no worker has written it, or a file cannot be read.
+    pub fn rows<T: Table>(&self, name: &str) -> Result<RowGroups> {
+        let folder = self.folder_of::<T>();
+        self.find::<T>(name)?.with_context(|| format!("{} lacks the rows of {name}", folder.display()))
+    }
+
+    /// As [`Unfinished::rows`]; `None` if no worker has written the piece.
+    ///
+    /// # Errors
+    /// If a file cannot be read.
+    pub fn find<T: Table>(&self, name: &str) -> Result<Option<RowGroups>> {
+        self.bundles.find(&self.folder_of::<T>(), name)
+    }
+
+    /// The pieces of a table whose names begin so, in the order of their names.
+    ///
+    /// # Errors
+    /// If a file cannot be read.
+    pub fn find_all<T: Table>(&self, prefix: &str) -> Result<Vec<(String, RowGroups)>> {
+        self.bundles.find_all(&self.folder_of::<T>(), prefix)
+    }
+
+    /// A writer of a bundle of a table.
+    pub fn bundle<T: Table>(&self, name: BundleName) -> BundleWriter<T> {
+        BundleWriter::new(self.folder_of::<T>().join(name.file()))
+    }
+
+    /// The pieces of a table that is kept with the week, of all workers.
+    ///
+    /// # Errors
+    /// If a list of pieces cannot be read.
+    pub fn pieces(&self, table: &str) -> Result<Vec<PlacedPiece>> {
+        placed_pieces(&self.folder.join(table))
+    }
+
+    fn folder_of<T: Table>(&self) -> PathBuf {
+        (if T::IS_SCRATCH { &self.scratch } else { &self.folder }).join(T::NAME)
+    }
+
     /// The folder of its tables.
     pub fn folder(&self) -> &Path {
         &self.folder
@@ -96,17 +148,23 @@ impl Unfinished {
         Ok(())
     }
 
+    /// Whether it has the documents of all segments of its journal. An older version wrote them to other files.
+    pub(crate) fn has(&self, journal: &Journal) -> Result<bool> {
+        let names: HashSet<String> = self.pieces(DocumentRow::NAME)?.into_iter().map(|piece| piece.name).collect();
+        Ok(journal.segments.iter().all(|segment| names.contains(&segment.file())))
+    }
+
     /// Removes the files of incomplete waves, all tables that are made after the waves, and temporary files.
     ///
-    /// A file stays if its name has a wave and a shard that the journal lists, or a complete wave and no shard. Files directly in the
-    /// two folders (the journal, for example) stay too.
+    /// A file stays if its name has a wave and a shard that the journal lists, or a complete wave and no shard, or is that of a bundle that
+    /// [stays](BundleName::stays). Files directly in the two folders (the journal, for example) stay too.
     pub(crate) fn drop_unlisted(&self, journal: &Journal) -> Result<()> {
         let listed: HashSet<(usize, u32)> =
             journal.segments.iter().map(|segment| (segment.wave, segment.shard)).collect();
         let is_listed = |name: &str| match (Segment::wave_of(name), Segment::shard_of(name)) {
             (Some(wave), Some(shard)) => listed.contains(&(wave, shard)),
             (Some(wave), None) => wave < journal.waves,
-            _ => false,
+            _ => BundleName::stays(name, journal),
         };
         let folders = [&self.folder, &self.scratch];
         for entry in folders.into_iter().flat_map(|folder| walkdir::WalkDir::new(folder).min_depth(2)) {

@@ -1,0 +1,40 @@
+//! The bundles with what is known of pages, where pages come into a week otherwise than by its waves.
+
+use anyhow::Result;
+
+use crate::state::{BundleName, BundleWriter, Unfinished};
+use crate::tables::{ChunkRow, DocumentRow, FeatureRow, FoundLinkRow, LinkRow, UrlRow};
+
+/// Writers of the tables that have a piece for each segment.
+pub(super) struct PageBundles {
+    pub(super) documents: BundleWriter<DocumentRow>,
+    pub(super) features: BundleWriter<FeatureRow>,
+    pub(super) chunks: BundleWriter<ChunkRow>,
+    pub(super) urls: BundleWriter<UrlRow>,
+    pub(super) links: BundleWriter<LinkRow>,
+    /// Links whose targets are looked up later.
+    pub(super) found_links: BundleWriter<FoundLinkRow>,
+}
+
+impl PageBundles {
+    pub(super) fn new(unfinished: &Unfinished, name: BundleName) -> PageBundles {
+        PageBundles {
+            documents: unfinished.bundle(name),
+            features: unfinished.bundle(name),
+            chunks: unfinished.bundle(name),
+            urls: unfinished.bundle(name),
+            links: unfinished.bundle(name),
+            found_links: unfinished.bundle(name),
+        }
+    }
+
+    /// Ends them. One without pieces leaves no file.
+    pub(super) fn finish(self) -> Result<()> {
+        self.documents.finish()?;
+        self.features.finish()?;
+        self.chunks.finish()?;
+        self.urls.finish()?;
+        self.links.finish()?;
+        self.found_links.finish()
+    }
+}
