@@ -77,9 +77,13 @@
 //! nigh-exchange              the package in crates/exchange: how workers exchange records; watch
 //! nigh-text                  the package in crates/text: features, method, text
 //! nigh-kernels               the package in crates/kernels: structures, kernels, records
+//! nigh-derive                the package in crates/derive: #[derive(Table)], which declares a table
 //! ```
 //!
 //! To read the source, begin with `jobs/cluster.rs`: it is the program from top to bottom.
+
+// `#[derive(Table)]` names the traits of `tables` as other packages do.
+extern crate self as nigh;
 
 pub mod config;
 pub mod tables;

@@ -266,6 +266,7 @@ impl Shard<'_> {
             match chunks {
                 Some(PageChunks { text, characters, lines, paragraphs }) => {
                     let (doc, text, characters) = (known.doc.to_table(), text.to_be_bytes(), characters as i64);
+                    let (lines, paragraphs) = (&lines[..], &paragraphs[..]);
                     writers[known.segment].push(ChunkRow { doc, text, characters, lines, paragraphs })?;
                     summary.chunks += 1;
                     continue;

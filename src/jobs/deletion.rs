@@ -245,7 +245,7 @@ impl FilteredWeek<'_> {
     }
 
     /// Copies the remaining `documents` of a segment whose links and chunks are written in this week.
-    fn stored_here(&self, segment: Segment, to: &mut BundleWriter<DocumentRow>) -> Result<u64> {
+    fn stored_here(&self, segment: Segment, to: &mut BundleWriter<DocumentRow<'static>>) -> Result<u64> {
         copy_rows_edited(
             self.tables.of_segment(DocumentRow::NAME, &segment)?,
             to.writer()?,
@@ -294,7 +294,7 @@ impl FilteredWeek<'_> {
     }
 
     /// Copies `links` of a segment without the links from deleted documents and those to their URLs. Returns how many rows remain.
-    fn links(&self, segment: Segment, to: &mut BundleWriter<LinkRow>) -> Result<u64> {
+    fn links(&self, segment: Segment, to: &mut BundleWriter<LinkRow<'static>>) -> Result<u64> {
         let from = self.tables.of_segment(LinkRow::NAME, &segment)?;
         copy_rows(from, to.writer()?, &["doc", "target_url"], |batch| {
             let (docs, targets): (&Int64Array, &StringArray) = (field(batch, "doc")?, field(batch, "target_url")?);

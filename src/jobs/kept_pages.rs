@@ -317,7 +317,7 @@ impl KeptPages<'_> {
     }
 
     /// Writes the links of documents that stay as they were found on their pages: which of their targets the week has is found again.
-    fn links(&self, from: Segment, kept: Segment, to: &mut BundleWriter<FoundLinkRow>) -> Result<u64> {
+    fn links(&self, from: Segment, kept: Segment, to: &mut BundleWriter<FoundLinkRow<'static>>) -> Result<u64> {
         let from = self.tables.of_segment(LinkRow::NAME, &from)?;
         let writer = to.writer()?;
         Scan::open(from, &["doc", "target_url"])?.for_each(|batch| {

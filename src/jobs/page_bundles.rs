@@ -7,13 +7,13 @@ use crate::tables::{ChunkRow, DocumentRow, FeatureRow, FoundLinkRow, LinkRow, Ur
 
 /// Writers of the tables that have a piece for each segment.
 pub(super) struct PageBundles {
-    pub(super) documents: BundleWriter<DocumentRow>,
-    pub(super) features: BundleWriter<FeatureRow>,
-    pub(super) chunks: BundleWriter<ChunkRow>,
-    pub(super) urls: BundleWriter<UrlRow>,
-    pub(super) links: BundleWriter<LinkRow>,
+    pub(super) documents: BundleWriter<DocumentRow<'static>>,
+    pub(super) features: BundleWriter<FeatureRow<'static>>,
+    pub(super) chunks: BundleWriter<ChunkRow<'static>>,
+    pub(super) urls: BundleWriter<UrlRow<'static>>,
+    pub(super) links: BundleWriter<LinkRow<'static>>,
     /// Links whose targets are looked up later.
-    pub(super) found_links: BundleWriter<FoundLinkRow>,
+    pub(super) found_links: BundleWriter<FoundLinkRow<'static>>,
 }
 
 impl PageBundles {

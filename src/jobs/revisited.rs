@@ -92,13 +92,13 @@ impl PageTable {
     const ALL: [PageTable; 4] = [PageTable::Documents, PageTable::Features, PageTable::Chunks, PageTable::Links];
 
     fn columns(self) -> Vec<&'static str> {
-        let names = |columns: Vec<crate::tables::Column>| columns.iter().map(|column| column.name).collect();
-        match self {
-            PageTable::Documents => names(DocumentRow::columns(&[])),
-            PageTable::Features => names(FeatureRow::columns(&[])),
-            PageTable::Chunks => names(ChunkRow::columns(&[])),
-            PageTable::Links => names(FoundLinkRow::columns(&[])),
-        }
+        let columns = match self {
+            PageTable::Documents => DocumentRow::COLUMNS,
+            PageTable::Features => FeatureRow::COLUMNS,
+            PageTable::Chunks => ChunkRow::COLUMNS,
+            PageTable::Links => FoundLinkRow::COLUMNS,
+        };
+        columns.iter().map(|column| column.name).collect()
     }
 }
 
@@ -307,7 +307,7 @@ impl Finding<'_> {
                     None => {
                         next += 1;
                         let doc = DocId::new(shard, next - 1);
-                        let (hash, url) = (revisit.hash.to_bytes(), Some(revisit.url.clone()));
+                        let (hash, url) = (revisit.hash.to_bytes(), Some(revisit.url.as_str()));
                         bundles.urls.push(UrlRow { doc: doc.to_table(), hash, url, id: None })?;
                         doc
                     }

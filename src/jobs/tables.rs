@@ -28,7 +28,7 @@ use crate::structures::SparseDocs;
 use crate::summary::{AccuracySummary, LargestCluster, LevelSummary, Since, Summary};
 use crate::tables::{
     ChangeRow, ClusterRow, DocumentRow, EvidenceRow, Found, LargestRow, RowGroups, Scan, SizeRow, SplitOffRow,
-    SummaryRow, Table, field, maybe_text,
+    SummaryRow, Table, field,
 };
 use crate::watch::Watch;
 
@@ -177,19 +177,26 @@ pub(crate) fn cluster_map(
             let docs: &Int64Array = field(batch, "doc")?;
             let texts = |name| field::<StringArray>(batch, name);
             let (ids, urls, hosts) = (texts("id")?, texts("url")?, texts("host")?);
-            for row in 0..batch.num_rows() {
-                let doc = DocId::from_table(docs.value(row));
+            for (((doc, id), url), host) in docs.values().iter().zip(ids).zip(urls).zip(hosts) {
+                let doc = DocId::from_table(*doc);
                 let number = owned.index(doc);
-                let root_and_size = |level: usize| {
-                    let root = levels[level].roots.of(doc);
-                    (root.to_table(), levels[level].sizes.members(root) as i64)
+                let root_and_size = |level: &LevelClusters| {
+                    let root = level.roots.of(doc);
+                    (root.to_table(), level.sizes.members(root) as i64)
                 };
+                let [(similar_root, similar_size), (identical_root, identical_size), (exact_root, exact_size)] =
+                    levels.each_ref().map(root_and_size);
                 writer.push(ClusterRow {
-                    id: maybe_text(ids, row),
-                    url: maybe_text(urls, row),
-                    host: maybe_text(hosts, row),
+                    id,
+                    url,
+                    host,
                     doc: doc.to_table(),
-                    levels: [root_and_size(0), root_and_size(1), root_and_size(2)],
+                    similar_root,
+                    similar_size,
+                    identical_root,
+                    identical_size,
+                    exact_root,
+                    exact_size,
                     cluster_id: cluster_ids.get(number).map(DocId::to_table),
                     canonical: canonical[number],
                 })?;

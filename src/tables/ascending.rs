@@ -163,7 +163,7 @@ mod tests {
         let path = folder.join("features.parquet");
         let mut writer: Writer<FeatureRow> = Writer::create(&path).unwrap();
         for id in ids {
-            writer.push(FeatureRow { doc: id as i64, supershingles: vec![0; 48], features: vec![0; 4] }).unwrap();
+            writer.push(FeatureRow::new(id as i64, &[0; 48], &[0; 4])).unwrap();
         }
         writer.finish().unwrap();
         AscendingColumn::open(&path, "doc").unwrap()
@@ -218,7 +218,7 @@ mod tests {
         let path = folder.path().join("features.parquet");
         let mut writer: Writer<FeatureRow> = Writer::create(&path).unwrap();
         for id in (0..50_000).rev() {
-            writer.push(FeatureRow { doc: id, supershingles: vec![0; 48], features: vec![0; 4] }).unwrap();
+            writer.push(FeatureRow::new(id, &[0; 48], &[0; 4])).unwrap();
         }
         writer.finish().unwrap();
         let error = AscendingColumn::open(&path, "doc").err().unwrap().to_string();

@@ -1,142 +1,142 @@
-//! Columns: what a row type is made of, and the values of a column as arrow has them.
+//! Tables and their columns, as row types declare them.
+//!
+//! A row type is a struct with `#[derive(Table)]`: its fields are the columns, and their doc comments the descriptions
+//! ([`nigh_derive`] has the attributes). The derive makes [`Row`], which is a constant, [`TableSpec`], and a method that appends a row to
+//! the builders of its columns. Schemas, key-values and settings of the Parquet writer are made of the constant by functions that all
+//! tables share.
 
-use std::sync::Arc;
+use super::values::{ColumnBuilder, Elements, Value, ValueType};
 
-use arrow_array::builder::{BinaryBuilder, FixedSizeBinaryBuilder, StringBuilder};
-use arrow_array::{ArrayRef, BooleanArray, Date32Array, Float64Array, Int32Array, Int64Array};
+/// A row of a table. It may borrow: then the table is the row type with the lifetime `'static`.
+///
+/// ```
+/// use nigh::tables::{Table, ValueType};
+///
+/// /// One row for each visitor.
+/// #[derive(Table)]
+/// #[table(name = "visitors")]
+/// struct VisitorRow<'a> {
+///     /// Number of the visitor, from 1.
+///     #[column(sorted)]
+///     number: i64,
+///     /// Name as in the guest book.
+///     name: Option<&'a str>,
+/// }
+///
+/// assert_eq!(VisitorRow::NAME, "visitors");
+/// assert_eq!(VisitorRow::DESCRIPTION, "One row for each visitor.");
+/// let [number, name] = VisitorRow::COLUMNS else { panic!("two columns") };
+/// assert_eq!((number.name, number.values, number.nullable, number.sorted), ("number", ValueType::Long, false, true));
+/// assert_eq!((name.description, name.values, name.nullable), ("name as in the guest book", ValueType::Text, true));
+/// ```
+///
+/// What the derive does not know is an error:
+///
+/// ```compile_fail
+/// # use nigh::tables::Table;
+/// #[derive(Table)]
+/// #[table(name = "visitors")]
+/// struct VisitorRow {
+///     #[column(indexed)]
+///     number: i64,
+/// }
+/// ```
+///
+/// Rows ascend by one column:
+///
+/// ```compile_fail
+/// # use nigh::tables::Table;
+/// #[derive(Table)]
+/// #[table(name = "visitors")]
+/// struct VisitorRow {
+///     #[column(sorted)]
+///     number: i64,
+///     #[column(sorted)]
+///     visits: i64,
+/// }
+/// ```
+pub trait Row {
+    /// The table.
+    type Table: Table;
 
-use crate::records::Week;
+    /// What the struct declares.
+    const SPEC: &'static TableSpec;
 
-/// One column of a batch of rows.
-pub struct Column {
+    /// Appends the row to the builders of all columns.
+    fn append(&self, columns: &mut [ColumnBuilder]);
+}
+
+/// A row type as the name of its table in a store.
+///
+/// ```
+/// use nigh::tables::{EvidenceRow, Table};
+/// let names: Vec<&str> = EvidenceRow::COLUMNS.iter().map(|column| column.name).collect();
+/// assert_eq!(names, ["doc", "neighbour", "agreements", "similarity", "found"]);
+/// assert_eq!(EvidenceRow::NAME, "evidence");
+/// ```
+pub trait Table: Row<Table = Self> + Sized {
+    /// The name of the table, which is the name of its folder.
+    const NAME: &'static str = Self::SPEC.name;
+    /// What the rows are: a sentence for the file and for docs/tables.md.
+    const DESCRIPTION: &'static str = Self::SPEC.description;
+    /// Its columns, in order.
+    const COLUMNS: &'static [ColumnSpec] = Self::SPEC.columns;
+}
+
+impl<T: Row<Table = T>> Table for T {}
+
+/// A table: its name, what it means, and its columns.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct TableSpec {
+    /// The name of the table, which is the name of its folder.
+    pub name: &'static str,
+    /// What its rows are; empty if there is nothing to say.
+    pub description: &'static str,
+    /// Whether its files are read once and removed: they are written in less time, and are larger.
+    pub is_scratch: bool,
+    /// Its columns, in order.
+    pub columns: &'static [ColumnSpec],
+}
+
+/// A column: its name, what it means, the type of its values, and how it is written.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ColumnSpec {
     /// The name in the schema.
     pub name: &'static str,
     /// What the values mean, for the file and for docs/tables.md; empty if there is nothing to say.
     pub description: &'static str,
-    /// The values, one for each row.
-    pub values: ArrayRef,
+    /// The type of the values.
+    pub values: ValueType,
     /// Whether the schema allows nulls.
     pub nullable: bool,
+    /// Whether the rows of a file ascend by it: the file declares it.
+    pub sorted: bool,
+    /// Whether it is searched for single values: written with a Bloom filter for each row group.
+    pub searched: bool,
+    /// Whether its values are nearly unique: written without a dictionary, which would only cost time and space.
+    pub unique: bool,
+    /// Whether it has numbers that mostly ascend from row to row: written as differences (delta encoding).
+    pub ascending: bool,
+    /// Whether it has hashes: written without compression, which would only cost time.
+    pub random: bool,
+    /// Whether no query searches it by order: written without its least and greatest values.
+    pub unordered: bool,
 }
 
-impl Column {
-    /// A column of signed 64-bit numbers without nulls.
-    pub fn longs(name: &'static str, values: impl Iterator<Item = i64>) -> Column {
-        required(name, "", longs(values))
+impl ColumnSpec {
+    /// A column of values of a type.
+    pub const fn of<V: Value + ?Sized>(name: &'static str, description: &'static str) -> ColumnSpec {
+        ColumnSpec::typed(name, description, V::VALUES, V::NULLABLE)
     }
 
-    /// A column of byte strings without nulls; each has exactly `width` bytes.
-    pub fn bytes<'a>(name: &'static str, width: usize, values: impl Iterator<Item = &'a [u8]>) -> Column {
-        required(name, "", bytes(width, values))
+    /// A column of one element each of arrays with `count` elements.
+    pub const fn of_element<E: Elements>(name: &'static str, description: &'static str, count: usize) -> ColumnSpec {
+        assert!(count == E::COUNT, "an array has a column for each element");
+        ColumnSpec::typed(name, description, E::VALUES, E::NULLABLE)
     }
-}
 
-/// A row type of a table in a store.
-///
-/// ```
-/// use nigh::tables::{EvidenceRow, Table};
-/// let names: Vec<&str> = EvidenceRow::columns(&[]).iter().map(|column| column.name).collect();
-/// assert_eq!(names, ["doc", "neighbour", "agreements", "similarity", "found"]);
-/// assert_eq!(EvidenceRow::NAME, "evidence");
-/// ```
-pub trait Table: Sized {
-    /// The name of the table, which is the name of its folder.
-    const NAME: &'static str;
-    /// What the rows are: a sentence for the file and for docs/tables.md.
-    const DESCRIPTION: &'static str = "";
-    /// The column by which the rows of a file ascend, if one does: the file declares it.
-    const SORTED_BY: Option<&'static str> = None;
-    /// Columns that are searched for single values: written with a Bloom filter for each row group.
-    const SEARCHED: &'static [&'static str] = &[];
-    /// Columns of nearly unique values: written without a dictionary, which would only cost time and space.
-    const UNIQUE: &'static [&'static str] = &[];
-    /// Columns of numbers that mostly ascend from row to row: written as differences (delta encoding).
-    const ASCENDING: &'static [&'static str] = &[];
-    /// Columns of hashes: written without compression, which would only cost time.
-    const RANDOM: &'static [&'static str] = &[];
-    /// Columns that no query searches by order: written without their least and greatest values.
-    const UNORDERED: &'static [&'static str] = &[];
-    /// Whether its files are read once and removed: they are written in less time, and are larger.
-    const IS_SCRATCH: bool = false;
-
-    /// Turns rows into columns, one value for each row. Without rows the columns are empty and give the schema, with the same
-    /// types as columns with rows.
-    fn columns(rows: &[Self]) -> Vec<Column>;
-}
-
-pub(super) fn required(name: &'static str, description: &'static str, values: ArrayRef) -> Column {
-    Column { name, description, values, nullable: false }
-}
-
-pub(super) fn nullable(name: &'static str, description: &'static str, values: ArrayRef) -> Column {
-    Column { name, description, values, nullable: true }
-}
-
-pub(super) fn longs(values: impl Iterator<Item = i64>) -> ArrayRef {
-    Arc::new(Int64Array::from_iter_values(values))
-}
-
-pub(super) fn maybe_longs(values: impl Iterator<Item = Option<i64>>) -> ArrayRef {
-    Arc::new(Int64Array::from_iter(values))
-}
-
-pub(super) fn ints(values: impl Iterator<Item = i32>) -> ArrayRef {
-    Arc::new(Int32Array::from_iter_values(values))
-}
-
-pub(super) fn maybe_ints(values: impl Iterator<Item = Option<i32>>) -> ArrayRef {
-    Arc::new(Int32Array::from_iter(values))
-}
-
-pub(super) fn texts<'a>(values: impl Iterator<Item = &'a str>) -> ArrayRef {
-    let mut builder = StringBuilder::new();
-    values.for_each(|value| builder.append_value(value));
-    Arc::new(builder.finish())
-}
-
-pub(super) fn maybe_texts<'a>(values: impl Iterator<Item = Option<&'a str>>) -> ArrayRef {
-    let mut builder = StringBuilder::new();
-    values.for_each(|value| builder.append_option(value));
-    Arc::new(builder.finish())
-}
-
-pub(super) fn bytes<'a>(width: usize, values: impl Iterator<Item = &'a [u8]>) -> ArrayRef {
-    let mut builder = FixedSizeBinaryBuilder::new(width as i32);
-    values.for_each(|value| builder.append_value(value).expect("every row of a table has the width of the first"));
-    Arc::new(builder.finish())
-}
-
-pub(super) fn binaries<'a>(values: impl Iterator<Item = &'a [u8]>) -> ArrayRef {
-    let mut builder = BinaryBuilder::new();
-    values.for_each(|value| builder.append_value(value));
-    Arc::new(builder.finish())
-}
-
-pub(super) fn doubles(values: impl Iterator<Item = f64>) -> ArrayRef {
-    Arc::new(Float64Array::from_iter_values(values))
-}
-
-pub(super) fn maybe_doubles(values: impl Iterator<Item = Option<f64>>) -> ArrayRef {
-    Arc::new(Float64Array::from_iter(values))
-}
-
-pub(super) fn booleans(values: impl Iterator<Item = bool>) -> ArrayRef {
-    Arc::new(BooleanArray::from_iter(values.map(Some)))
-}
-
-pub(super) fn maybe_booleans(values: impl Iterator<Item = Option<bool>>) -> ArrayRef {
-    Arc::new(BooleanArray::from_iter(values))
-}
-
-pub(super) fn maybe_dates(weeks: impl Iterator<Item = Option<Week>>) -> ArrayRef {
-    maybe_days(weeks.map(|week| week.map(Week::days)))
-}
-
-/// Dates as days since 1970.
-pub(super) fn maybe_days(days: impl Iterator<Item = Option<i32>>) -> ArrayRef {
-    Arc::new(Date32Array::from_iter(days))
-}
-
-pub(super) fn dates(weeks: impl Iterator<Item = Week>) -> ArrayRef {
-    Arc::new(Date32Array::from_iter_values(weeks.map(Week::days)))
+    const fn typed(name: &'static str, description: &'static str, values: ValueType, nullable: bool) -> ColumnSpec {
+        let (sorted, searched, unique, ascending, random, unordered) = (false, false, false, false, false, false);
+        ColumnSpec { name, description, values, nullable, sorted, searched, unique, ascending, random, unordered }
+    }
 }

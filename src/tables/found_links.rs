@@ -27,7 +27,7 @@ impl FoundLinks {
     ///
     /// # Errors
     /// Names the file that cannot be written.
-    pub fn push(&mut self, doc: DocId, targets: &TextList, writer: &mut Writer<FoundLinkRow>) -> Result<()> {
+    pub fn push(&mut self, doc: DocId, targets: &TextList, writer: &mut Writer<FoundLinkRow<'static>>) -> Result<()> {
         self.docs.resize(self.docs.len() + targets.len(), doc.to_table());
         targets.iter().for_each(|target| self.targets.append_value(target));
         if self.docs.len() >= BATCH { self.flush(writer) } else { Ok(()) }
@@ -37,7 +37,7 @@ impl FoundLinks {
     ///
     /// # Errors
     /// Names the file that cannot be written.
-    pub fn flush(&mut self, writer: &mut Writer<FoundLinkRow>) -> Result<()> {
+    pub fn flush(&mut self, writer: &mut Writer<FoundLinkRow<'static>>) -> Result<()> {
         if self.docs.is_empty() {
             return Ok(());
         }

@@ -1,9 +1,10 @@
 //! The tables of a store, as Parquet files: their columns, and how rows are written and read back.
 //!
-//! In reading order: `columns` (what a row type is made of), `rows` (the columns of a week's tables), `studies` (the tables of jobs that read
-//! committed weeks), `describe` (what each file says of its table), `write` (rows to files), `found_links` (links of pages to files), `row_groups` (a file or a part of it, as all
-//! readers take it), `read` (files to record batches, only the columns asked for), `pack` (row groups of several files to
-//! one), `sift` (a copy of rows without some of them), `plain` (an uncompressed column read straight from the file),
+//! In reading order: `columns` (what a row type declares), `values` (the values of columns), `rows` (the columns of a week's tables), `studies` (the
+//! tables of jobs that read committed weeks), `describe` (what each file says of its table), `write` (rows to files), `groups` (the row groups of a
+//! file), `found_links` (links of pages to files), `row_groups` (a file or a part of it, as all readers take it), `shared_file` (a file that is open),
+//! `read` (files to record batches, only the columns asked for), `pack` (row groups of several files to one), `sift` (a copy of rows without some of
+//! them), `plain` (an uncompressed column read straight from the file),
 //! `names` (what a document is called), `ascending` (a column of document ids, searched by id), `week` (the tables by name), `delta_log` (a table as Delta Lake knows it).
 //!
 //! Files lie in hive folders (`TABLE/week=YYYY-MM-DD/*.parquet`) and are compressed with zstd, except columns of hashes. No
@@ -48,15 +49,16 @@ mod rows;
 mod shared_file;
 mod sift;
 mod studies;
+mod values;
 mod week;
 mod write;
 
 pub use ascending::AscendingColumn;
-pub use columns::{Column, Table};
+pub use columns::{ColumnSpec, Row, Table, TableSpec};
 pub(crate) use delta_log::{DataFile, DeltaLog, LOG_FOLDER};
-pub use describe::{ColumnDescription, Description};
 pub use found_links::FoundLinks;
 pub use names::Names;
+pub use nigh_derive::Table;
 pub use pack::{PART_BYTES, pack, pack_labelled, parts};
 pub use plain::{PlainColumn, Words};
 pub use read::{Scan, field, maybe_text};
@@ -76,5 +78,6 @@ pub use studies::{
     ParagraphPageRow, ParagraphTurnoverRow, ParentRow, PathTestRow, ProbeRow, RankingRow, ReasonRow, RegionRow,
     ReplicaRow, RetentionRow, SamplerErrorRow, SamplerRow, SavingRow, SeedRow, UrlDomainRow, UrlGroupRow, UrlLevelRow,
 };
+pub use values::{ColumnBuilder, Elements, UtcMicros, Value, ValueType};
 pub use week::{Pack, RESULTS, ResultTables, StoreTable, WEEK_TABLES, name_pages, result_tables};
 pub use write::Writer;

@@ -86,7 +86,7 @@ pub fn pack_labelled<T: Table>(sources: &[RowGroups], to: &Path, labels: &[(&str
         describe::set(&mut key_values, describe::VERSION, env!("CARGO_PKG_VERSION"));
         labels.iter().for_each(|(key, value)| describe::set(&mut key_values, key, value));
         let schema = footer.schema().as_ref().clone().with_metadata(describe::of_schema(&key_values));
-        let mut properties = properties::<T>().set_key_value_metadata(Some(key_values)).build();
+        let mut properties = properties(T::SPEC).set_key_value_metadata(Some(key_values)).build();
         add_encoded_arrow_schema_to_metadata(&schema, &mut properties);
         let file = BufWriter::new(File::create(target.temporary()).with_context(failed)?);
         SerializedFileWriter::new(file, described.schema_descr().root_schema_ptr(), Arc::new(properties))
@@ -139,25 +139,28 @@ mod tests {
     use super::*;
     use crate::records::mix;
     use crate::tables::groups::SMALL;
-    use crate::tables::{AscendingColumn, DocumentRow, FeatureRow, PlainColumn, Scan, SizeRow, UrlRow, copy_rows};
+    use crate::tables::{
+        AscendingColumn, ColumnSpec, DocumentRow, FeatureRow, PlainColumn, Scan, SizeRow, UrlRow, UtcMicros, copy_rows,
+    };
 
-    fn document(doc: u64) -> DocumentRow {
+    /// A row whose strings live as long as the test.
+    fn document(doc: u64) -> DocumentRow<'static> {
         DocumentRow {
             doc: doc as i64,
             id: None,
-            url: Some(format!("http://h{}/{doc}", doc % 97)),
+            url: Some(format!("http://h{}/{doc}", doc % 97).leak()),
             given_url: None,
-            host: Some(format!("h{}", doc % 97)),
-            domain: Some("h".into()),
-            ip: doc.is_multiple_of(3).then(|| "10.0.0.1".into()),
-            fetched: doc.is_multiple_of(2).then_some(doc as i64),
+            host: Some(format!("h{}", doc % 97).leak()),
+            domain: Some("h"),
+            ip: doc.is_multiple_of(3).then_some("10.0.0.1"),
+            fetched: doc.is_multiple_of(2).then_some(UtcMicros(doc as i64)),
             status: Some(200),
-            media_type: Some("text/html".into()),
+            media_type: Some("text/html"),
             bytes: mix(doc) as i64,
             checksum: u128::from(mix(doc)).to_be_bytes(),
             words: 7,
-            title: String::new(),
-            file: "a.warc".into(),
+            title: "",
+            file: "a.warc",
             offset: doc as i64,
             crawled: "2024-01-08".parse().unwrap(),
             stored: "2024-01-08".parse().unwrap(),
@@ -169,9 +172,10 @@ mod tests {
         }
     }
 
-    fn features(doc: u64) -> FeatureRow {
-        let supershingles = (0..6).flat_map(|column| mix(doc * 6 + column).to_le_bytes()).collect();
-        FeatureRow { doc: doc as i64, supershingles, features: doc.to_le_bytes().to_vec() }
+    /// As [`document`].
+    fn features(doc: u64) -> FeatureRow<'static> {
+        let supershingles: Vec<u8> = (0..6).flat_map(|column| mix(doc * 6 + column).to_le_bytes()).collect();
+        FeatureRow::new(doc as i64, supershingles.leak(), doc.to_le_bytes().to_vec().leak())
     }
 
     /// Files of one or more row groups, by their sizes in rows. Ids go on from file to file, with a gap before every 50th.
@@ -244,8 +248,8 @@ mod tests {
                 let of_column = (column.statistics(), column.page_encoding_stats(), column.byte_range().1);
                 assert!(column.page_encoding_stats().is_some());
                 let filter = Sbbf::read_from_column_chunk(column, &file).unwrap();
-                let filtered =
-                    T::SEARCHED.contains(&column.column_descr().name()) && group.num_rows() as usize >= SMALL;
+                let searched = |spec: &ColumnSpec| spec.searched && spec.name == column.column_descr().name();
+                let filtered = T::COLUMNS.iter().any(searched) && group.num_rows() as usize >= SMALL;
                 assert!(filter.is_some() == filtered);
                 format!("{of_column:?} {pages:?} {:?} {filter:?}", index.column_index(place))
             });
@@ -332,7 +336,7 @@ mod tests {
         assert!(std::fs::read(&packed).unwrap() == none);
         assert!(Scan::open(&packed, &["level", "size", "clusters"]).unwrap().batch().unwrap().is_none());
         // An empty file gives its columns to the packed one.
-        let narrow = FeatureRow { doc: 0, supershingles: vec![0; 8], features: vec![0; 4] };
+        let narrow = FeatureRow::new(0, &[0; 8], &[0; 4]);
         Writer::<FeatureRow>::create(&empty).unwrap().like(narrow).finish().unwrap();
         assert_eq!(pack::<FeatureRow>(&[(&empty).into()], &packed).unwrap(), [0]);
         assert_eq!(std::fs::read(&packed).unwrap(), std::fs::read(&empty).unwrap());
@@ -370,7 +374,7 @@ mod tests {
         writer.push(SizeRow { level: "exact", size: 1, clusters: 1 }).unwrap();
         writer.finish().unwrap();
         let mut writer: Writer<UrlRow> = Writer::create(&urls).unwrap();
-        writer.push(UrlRow { doc: 1, hash: [3; 16], url: Some("http://h/".into()), id: None }).unwrap();
+        writer.push(UrlRow { doc: 1, hash: [3; 16], url: Some("http://h/"), id: None }).unwrap();
         writer.finish().unwrap();
         let error = pack::<SizeRow>(&[(&sizes).into(), (&urls).into()], &to).unwrap_err().to_string();
         assert!(error.contains("urls.parquet") && !to.exists(), "{error}");

@@ -1,7 +1,7 @@
 //! A plain column: fixed-size values that lie in the Parquet file as they do in memory, read by row without decoding.
 //!
-//! [`Writer`](super::Writer) writes some columns without compression or encoding ([`Table::RANDOM`](super::Table::RANDOM) and
-//! [`Table::UNIQUE`](super::Table::UNIQUE)). The file's page index gives the place of each Parquet page, and thereby of each
+//! [`Writer`](super::Writer) writes some columns without compression or encoding ([`ColumnSpec::random`](super::ColumnSpec::random) and
+//! [`ColumnSpec::unique`](super::ColumnSpec::unique)). The file's page index gives the place of each Parquet page, and thereby of each
 //! value.
 //!
 //! Cost: one copy, from the file to reused memory. Reading takes a third of the time of record batches, which spend most of it
@@ -252,8 +252,8 @@ mod tests {
         let mut writer: Writer<FeatureRow> = Writer::create(&path).unwrap();
         let rows = 300_000u64;
         for row in 0..rows {
-            let supershingles = (0..6).flat_map(|column| (row * 6 + column).to_le_bytes()).collect();
-            writer.push(FeatureRow { doc: row as i64, supershingles, features: vec![0; 4] }).unwrap();
+            let supershingles: Vec<u8> = (0..6).flat_map(|column| (row * 6 + column).to_le_bytes()).collect();
+            writer.push(FeatureRow::new(row as i64, &supershingles, &[0; 4])).unwrap();
         }
         writer.finish().unwrap();
         let column = PlainColumn::open(&path, "supershingles", 6).unwrap();
@@ -284,8 +284,8 @@ mod tests {
         let mut writer: Writer<FeatureRow> = Writer::create(&path).unwrap();
         let count = 300_000u64;
         for row in 0..count {
-            let supershingles = (0..6).flat_map(|column| (row * 6 + column).to_le_bytes()).collect();
-            writer.push(FeatureRow { doc: row as i64, supershingles, features: vec![0; 4] }).unwrap();
+            let supershingles: Vec<u8> = (0..6).flat_map(|column| (row * 6 + column).to_le_bytes()).collect();
+            writer.push(FeatureRow::new(row as i64, &supershingles, &[0; 4])).unwrap();
         }
         writer.finish().unwrap();
         let [vectors, docs] =
@@ -305,7 +305,7 @@ mod tests {
         // A column that is encoded or compressed is refused: its bytes are not its values.
         let path = folder.path().join("urls.parquet");
         let mut writer: Writer<UrlRow> = Writer::create(&path).unwrap();
-        writer.push(UrlRow { doc: 1, hash: [0; 16], url: Some("http://h/".into()), id: None }).unwrap();
+        writer.push(UrlRow { doc: 1, hash: [0; 16], url: Some("http://h/"), id: None }).unwrap();
         writer.finish().unwrap();
         let error = PlainColumn::open(&path, "doc", 1).err().unwrap().to_string();
         assert!(error.contains("is not plain"), "{error}");
@@ -349,7 +349,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("urls.parquet");
         let mut writer: Writer<UrlRow> = Writer::create(&path).unwrap();
-        writer.push(UrlRow { doc: 1, hash: [0; 16], url: Some("http://h/".into()), id: None }).unwrap();
+        writer.push(UrlRow { doc: 1, hash: [0; 16], url: Some("http://h/"), id: None }).unwrap();
         writer.finish().unwrap();
         for (name, width, wanted) in
             [("hash", 6, "another column"), ("url", 2, "another column"), ("supershingles", 6, "no column")]

@@ -172,14 +172,16 @@ pub fn maybe_text(column: &StringArray, row: usize) -> Option<String> {
     column.is_valid(row).then(|| column.value(row).to_owned())
 }
 
-/// A column of a batch, as the array type that the table's [`columns`](super::Table::columns) have.
+/// A column of a batch, as the array type that the column has.
 ///
 /// ```
-/// use arrow_array::{Int64Array, RecordBatch, StringArray};
-/// use nigh::tables::{SizeRow, Table, field};
+/// use std::sync::Arc;
 ///
-/// let columns = SizeRow::columns(&[SizeRow { level: "exact", size: 3, clusters: 8 }]);
-/// let batch = RecordBatch::try_from_iter(columns.into_iter().map(|column| (column.name, column.values))).unwrap();
+/// use arrow_array::{ArrayRef, Int64Array, RecordBatch, StringArray};
+/// use nigh::tables::field;
+///
+/// let clusters: ArrayRef = Arc::new(Int64Array::from(vec![8]));
+/// let batch = RecordBatch::try_from_iter([("clusters", clusters)]).unwrap();
 /// assert_eq!(field::<Int64Array>(&batch, "clusters").unwrap().value(0), 8);
 /// assert!(field::<StringArray>(&batch, "clusters").is_err());
 /// ```

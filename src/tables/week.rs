@@ -4,8 +4,7 @@ use std::path::Path;
 
 use anyhow::Result;
 
-use super::columns::Table;
-use super::describe::{Description, description};
+use super::columns::{Table, TableSpec};
 use super::pack::pack_labelled;
 use super::row_groups::RowGroups;
 use super::rows::{
@@ -33,12 +32,12 @@ pub struct StoreTable {
     /// [`pack_labelled`] for its rows.
     pub pack: Pack,
     /// What it and its columns mean.
-    pub describe: fn() -> Description,
+    pub spec: &'static TableSpec,
 }
 
 impl StoreTable {
     const fn of<T: Table>() -> StoreTable {
-        StoreTable { name: T::NAME, pack: pack_labelled::<T>, describe: description::<T> }
+        StoreTable { name: T::NAME, pack: pack_labelled::<T>, spec: T::SPEC }
     }
 }
 

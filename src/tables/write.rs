@@ -9,18 +9,19 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result, ensure};
 use arrow_array::{ArrayRef, RecordBatch};
-use arrow_schema::SchemaRef;
+use arrow_schema::Schema;
 use parquet::basic::{Compression, Encoding, ZstdLevel};
 use parquet::file::metadata::{KeyValue, SortingColumn};
 use parquet::file::properties::{EnabledStatistics, WriterProperties, WriterPropertiesBuilder};
 use parquet::schema::types::ColumnPath;
 
-use super::columns::{Column, Table};
+use super::columns::{Row, Table, TableSpec};
 use super::describe;
 use super::groups::{Encodings, GroupWriter};
 use super::row_groups::RowGroups;
+use super::values::ColumnBuilder;
 
-/// Rows that are collected before they are turned into columns.
+/// Rows that are collected before they are written.
 const BATCH: usize = 4096;
 /// How often a Bloom filter may say that a value is in a row group that lacks it. Filters have powers of two in size: a full row
 /// group of distinct values then has 128 KiB, a byte for each; with 0.02 it would have twice as many.
@@ -28,13 +29,7 @@ const FALSE_POSITIVES: f64 = 0.03;
 
 /// Writes one file of a table, row by row. A writer that is dropped before [`Writer::finish`] leaves no file of that name.
 pub struct Writer<T: Table> {
-    target: Target,
-    rows: Vec<T>,
-    written: u64,
-    /// A row that gives the types of the columns if no row is added.
-    example: Option<T>,
-    key_values: Vec<KeyValue>,
-    writer: Option<GroupWriter>,
+    file: TableFile,
     table: PhantomData<T>,
 }
 
@@ -44,16 +39,15 @@ impl<T: Table> Writer<T> {
     /// # Errors
     /// Names the folder that cannot be made.
     pub fn create(path: &Path) -> Result<Writer<T>> {
-        let target = Target::create(path)?;
-        let key_values = describe::key_values::<T>();
-        Ok(Writer { target, rows: Vec::new(), written: 0, example: None, key_values, writer: None, table: PhantomData })
+        Ok(Writer { file: TableFile::create(path, T::SPEC)?, table: PhantomData })
     }
 
     /// Gives the columns the types of this row if no row is added: the widths of `features` depend on the method. The row itself
-    /// is not written.
+    /// is not written. Must be called before rows are added.
     #[must_use]
-    pub fn like(mut self, example: T) -> Writer<T> {
-        self.example = Some(example);
+    pub fn like(mut self, example: impl Row<Table = T>) -> Writer<T> {
+        example.append(self.file.builders());
+        self.file.values();
         self
     }
 
@@ -61,22 +55,22 @@ impl<T: Table> Writer<T> {
     /// before rows are added.
     #[must_use]
     pub fn labelled(mut self, labels: &[(&str, &str)]) -> Writer<T> {
-        labels.iter().for_each(|(key, value)| describe::set(&mut self.key_values, key, value));
+        labels.iter().for_each(|(key, value)| describe::set(&mut self.file.key_values, key, value));
         self
     }
 
-    /// Adds a row.
+    /// Adds a row. What it borrows is copied at once.
     ///
     /// # Errors
     /// Names the file that cannot be written, for instance to a full disk.
-    pub fn push(&mut self, row: T) -> Result<()> {
-        self.rows.push(row);
-        if self.rows.len() == BATCH { self.flush() } else { Ok(()) }
+    pub fn push(&mut self, row: impl Row<Table = T>) -> Result<()> {
+        row.append(self.file.builders());
+        self.file.add_row()
     }
 
     /// The number of rows added so far.
     pub fn len(&self) -> u64 {
-        self.written + self.rows.len() as u64
+        self.file.len()
     }
 
     /// Whether no row has been added.
@@ -89,10 +83,8 @@ impl<T: Table> Writer<T> {
     /// # Errors
     /// As [`Writer::push`].
     pub fn push_rows(&mut self, batch: &RecordBatch) -> Result<()> {
-        if !self.rows.is_empty() {
-            self.flush()?;
-        }
-        self.write(batch)
+        self.file.flush_rows()?;
+        self.file.write(batch)
     }
 
     /// Adds rows as the values of the table's columns, in their order.
@@ -100,43 +92,8 @@ impl<T: Table> Writer<T> {
     /// # Errors
     /// As [`Writer::push`].
     pub fn push_columns(&mut self, values: Vec<ArrayRef>) -> Result<()> {
-        if !self.rows.is_empty() {
-            self.flush()?;
-        }
-        let columns = T::columns(&[]);
-        ensure!(columns.len() == values.len(), "{} has {} columns, not {}", T::NAME, columns.len(), values.len());
-        let columns = columns.into_iter().zip(values).map(|(column, values)| Column { values, ..column });
-        self.write_columns(columns.collect())
-    }
-
-    fn flush(&mut self) -> Result<()> {
-        let mut columns = T::columns(&self.rows);
-        if let (true, Some(example)) = (self.rows.is_empty(), &self.example) {
-            columns = T::columns(std::slice::from_ref(example));
-            columns.iter_mut().for_each(|column| column.values = column.values.slice(0, 0));
-        }
-        self.rows.clear();
-        self.write_columns(columns)
-    }
-
-    fn write_columns(&mut self, columns: Vec<Column>) -> Result<()> {
-        let schema: SchemaRef = Arc::new(describe::schema(&columns));
-        let batch = RecordBatch::try_new(schema, columns.into_iter().map(|c| c.values).collect())
-            .with_context(|| format!("cannot write {}", self.target.temporary().display()))?;
-        self.write(&batch)
-    }
-
-    fn write(&mut self, batch: &RecordBatch) -> Result<()> {
-        let failed = || format!("cannot write {}", self.target.temporary().display());
-        let writer = match &mut self.writer {
-            Some(writer) => writer,
-            none => {
-                none.insert(create::<T>(&self.target, file_schema::<T>(batch, &self.key_values), &self.key_values)?)
-            }
-        };
-        writer.write(batch).with_context(failed)?;
-        self.written += batch.num_rows() as u64;
-        Ok(())
+        self.file.flush_rows()?;
+        self.file.write_columns(values)
     }
 
     /// Ends the row group: the rows that follow are in another one.
@@ -144,11 +101,7 @@ impl<T: Table> Writer<T> {
     /// # Errors
     /// As [`Writer::push`].
     pub fn end_group(&mut self) -> Result<()> {
-        if !self.rows.is_empty() {
-            self.flush()?;
-        }
-        let failed = || format!("cannot write {}", self.target.temporary().display());
-        self.writer.as_mut().map_or(Ok(()), GroupWriter::end_group).with_context(failed)
+        self.file.end_group()
     }
 
     /// Adds row groups as they are, without reading their rows. The rows that were added before are in a row group of their own.
@@ -156,39 +109,20 @@ impl<T: Table> Writer<T> {
     /// # Errors
     /// Names the file that cannot be read or written, or that has other columns.
     pub fn append(&mut self, rows: &RowGroups) -> Result<()> {
-        self.end_group()?;
-        let opened = rows.open()?;
-        let writer = match &mut self.writer {
-            Some(writer) => writer,
-            none => {
-                let schema = opened.footer.schema().as_ref().clone();
-                let schema = schema.with_metadata(describe::of_schema(&self.key_values));
-                none.insert(create::<T>(&self.target, Arc::new(schema), &self.key_values)?)
-            }
-        };
-        let copied = || format!("cannot copy {} to {}", rows.path().display(), self.target.temporary().display());
-        writer.append(&opened).with_context(copied)?;
-        self.written += rows.rows()?;
-        Ok(())
+        self.file.append(rows)
     }
 
     /// The number of row groups that are ended, and their size in bytes.
     pub fn groups(&self) -> (usize, u64) {
-        self.writer.as_ref().map_or((0, 0), GroupWriter::written)
+        self.file.writer.as_ref().map_or((0, 0), GroupWriter::written)
     }
 
     /// Ends the file, gives it its name, and returns the number of its rows. A file without rows is written too.
     ///
     /// # Errors
     /// Names the file that cannot be written.
-    pub fn finish(mut self) -> Result<u64> {
-        if !self.rows.is_empty() || self.writer.is_none() {
-            self.flush()?;
-        }
-        let failed = || format!("cannot write {}", self.target.temporary().display());
-        self.writer.take().expect("flush made the writer").finish().with_context(failed)?;
-        self.target.finish()?;
-        Ok(self.written)
+    pub fn finish(self) -> Result<u64> {
+        self.file.finish()
     }
 
     /// As [`Writer::finish`], except that no file is made if there are no rows.
@@ -200,20 +134,115 @@ impl<T: Table> Writer<T> {
     }
 }
 
-/// Makes the file of a target.
-fn create<T: Table>(target: &Target, schema: SchemaRef, key_values: &[KeyValue]) -> Result<GroupWriter> {
-    let full = properties::<T>().set_key_value_metadata(Some(key_values.to_vec())).build();
-    let encodings = Encodings { full, small: small_properties::<T>() };
-    GroupWriter::create(target.temporary(), schema, encodings)
-        .with_context(|| format!("cannot write {}", target.temporary().display()))
+/// The file of a [`Writer`], of any table.
+struct TableFile {
+    table: &'static TableSpec,
+    target: Target,
+    /// The values of rows that are not written yet. Empty before the first row.
+    builders: Vec<ColumnBuilder>,
+    /// The number of these rows.
+    rows: usize,
+    written: u64,
+    key_values: Vec<KeyValue>,
+    writer: Option<GroupWriter>,
 }
 
-/// The schema of a file: the table's, with the types of this batch and the file's key-values. The batch itself may come from another file, and then its
-/// schema carries that file's key-values.
-fn file_schema<T: Table>(batch: &RecordBatch, key_values: &[KeyValue]) -> SchemaRef {
-    let typed = |(column, values): (Column, &arrow_array::ArrayRef)| Column { values: values.clone(), ..column };
-    let columns: Vec<Column> = T::columns(&[]).into_iter().zip(batch.columns()).map(typed).collect();
-    Arc::new(describe::schema(&columns).with_metadata(describe::of_schema(key_values)))
+impl TableFile {
+    fn create(path: &Path, table: &'static TableSpec) -> Result<TableFile> {
+        let (target, key_values) = (Target::create(path)?, describe::key_values(table));
+        Ok(TableFile { table, target, builders: Vec::new(), rows: 0, written: 0, key_values, writer: None })
+    }
+
+    fn len(&self) -> u64 {
+        self.written + self.rows as u64
+    }
+
+    /// The builders of all columns.
+    fn builders(&mut self) -> &mut [ColumnBuilder] {
+        if self.builders.is_empty() {
+            self.builders = self.table.columns.iter().map(|column| ColumnBuilder::new(column.values)).collect();
+        }
+        &mut self.builders
+    }
+
+    /// Counts a row whose values have been appended.
+    fn add_row(&mut self) -> Result<()> {
+        self.rows += 1;
+        if self.rows == BATCH { self.flush() } else { Ok(()) }
+    }
+
+    /// The values of all columns; the builders have none then.
+    fn values(&mut self) -> Vec<ArrayRef> {
+        self.builders().iter_mut().map(ColumnBuilder::finish).collect()
+    }
+
+    fn flush(&mut self) -> Result<()> {
+        self.rows = 0;
+        let values = self.values();
+        self.write_columns(values)
+    }
+
+    fn flush_rows(&mut self) -> Result<()> {
+        if self.rows > 0 { self.flush() } else { Ok(()) }
+    }
+
+    fn write_columns(&mut self, values: Vec<ArrayRef>) -> Result<()> {
+        let TableSpec { name, columns, .. } = self.table;
+        ensure!(columns.len() == values.len(), "{name} has {} columns, not {}", columns.len(), values.len());
+        let batch = RecordBatch::try_new(Arc::new(describe::schema(columns, &values)), values)
+            .with_context(|| format!("cannot write {}", self.target.temporary().display()))?;
+        self.write(&batch)
+    }
+
+    fn write(&mut self, batch: &RecordBatch) -> Result<()> {
+        if self.writer.is_none() {
+            // The batch itself may come from another file, and then its schema has that file's key-values.
+            self.open(describe::schema(self.table.columns, batch.columns()))?;
+        }
+        let writer = self.writer.as_mut().expect("the file is open");
+        writer.write(batch).with_context(|| format!("cannot write {}", self.target.temporary().display()))?;
+        self.written += batch.num_rows() as u64;
+        Ok(())
+    }
+
+    /// Makes the file, for columns of these types.
+    fn open(&mut self, schema: Schema) -> Result<()> {
+        let schema = Arc::new(schema.with_metadata(describe::of_schema(&self.key_values)));
+        let full = properties(self.table).set_key_value_metadata(Some(self.key_values.clone())).build();
+        let encodings = Encodings { full, small: small_properties(self.table) };
+        let writer = GroupWriter::create(self.target.temporary(), schema, encodings);
+        self.writer = Some(writer.with_context(|| format!("cannot write {}", self.target.temporary().display()))?);
+        Ok(())
+    }
+
+    fn end_group(&mut self) -> Result<()> {
+        self.flush_rows()?;
+        let failed = || format!("cannot write {}", self.target.temporary().display());
+        self.writer.as_mut().map_or(Ok(()), GroupWriter::end_group).with_context(failed)
+    }
+
+    fn append(&mut self, rows: &RowGroups) -> Result<()> {
+        self.end_group()?;
+        let opened = rows.open()?;
+        if self.writer.is_none() {
+            self.open(opened.footer.schema().as_ref().clone())?;
+        }
+        let writer = self.writer.as_mut().expect("the file is open");
+        let copied = || format!("cannot copy {} to {}", rows.path().display(), self.target.temporary().display());
+        writer.append(&opened).with_context(copied)?;
+        self.written += rows.rows()?;
+        Ok(())
+    }
+
+    fn finish(mut self) -> Result<u64> {
+        if self.rows > 0 || self.writer.is_none() {
+            self.flush()?;
+        }
+        let failed = || format!("cannot write {}", self.target.temporary().display());
+        self.writer.take().expect("flush made the writer").finish().with_context(failed)?;
+        self.target.finish()?;
+        Ok(self.written)
+    }
 }
 
 /// The name of a file that is being written, and its temporary name until it is complete.
@@ -243,52 +272,55 @@ impl Target {
     }
 }
 
-/// How the columns of a table are encoded and compressed: the constants of [`Table`] as settings of the Parquet writer.
-pub(super) fn properties<T: Table>() -> WriterPropertiesBuilder {
+/// How the columns of a table are encoded and compressed: what they declare as settings of the Parquet writer.
+pub(super) fn properties(table: &TableSpec) -> WriterPropertiesBuilder {
     let zstd = Compression::ZSTD(ZstdLevel::try_new(3).expect("zstd has a level 3"));
     let mut properties =
         WriterProperties::builder().set_compression(zstd).set_created_by(format!("nigh {}", env!("CARGO_PKG_VERSION")));
-    if T::IS_SCRATCH {
+    if table.is_scratch {
         properties = properties.set_compression(Compression::LZ4_RAW).set_statistics_enabled(EnabledStatistics::None);
     }
-    for column in T::UNIQUE {
-        properties = properties.set_column_dictionary_enabled(ColumnPath::from(*column), false);
+    for (place, column) in (0..).zip(table.columns) {
+        let path = || ColumnPath::from(column.name);
+        if column.unique {
+            properties = properties.set_column_dictionary_enabled(path(), false);
+        }
+        if column.unordered {
+            properties = properties.set_column_statistics_enabled(path(), EnabledStatistics::None);
+        }
+        if column.searched {
+            // A filter begins with room for a full row group of distinct values, and is folded to the values that it got.
+            properties = properties.set_column_bloom_filter_fpp(path(), FALSE_POSITIVES);
+        }
+        if column.sorted {
+            let ascending = SortingColumn { column_idx: place, descending: false, nulls_first: false };
+            properties = properties.set_sorting_columns(Some(vec![ascending]));
+        }
     }
-    for column in T::UNORDERED {
-        properties = properties.set_column_statistics_enabled(ColumnPath::from(*column), EnabledStatistics::None);
-    }
-    for column in T::SEARCHED {
-        // A filter begins with room for a full row group of distinct values, and is folded to the values that it got.
-        properties = properties.set_column_bloom_filter_fpp(ColumnPath::from(*column), FALSE_POSITIVES);
-    }
-    if let Some(sorted_by) = T::SORTED_BY {
-        let place = T::columns(&[]).iter().position(|column| column.name == sorted_by);
-        let place = place.expect("a table has the column by which it is sorted");
-        let ascending = SortingColumn { column_idx: place as i32, descending: false, nulls_first: false };
-        properties = properties.set_sorting_columns(Some(vec![ascending]));
-    }
-    numbers::<T>(properties)
+    numbers(properties, table)
 }
 
 /// The same for a row group of few rows: nothing that has to be set up.
-fn small_properties<T: Table>() -> WriterProperties {
+fn small_properties(table: &TableSpec) -> WriterProperties {
     let properties = WriterProperties::builder()
         .set_compression(Compression::LZ4_RAW)
         .set_statistics_enabled(EnabledStatistics::None)
         .set_dictionary_enabled(false);
-    numbers::<T>(properties).build()
+    numbers(properties, table).build()
 }
 
 /// How columns of numbers and hashes are encoded in any row group.
-fn numbers<T: Table>(mut properties: WriterPropertiesBuilder) -> WriterPropertiesBuilder {
-    for column in T::ASCENDING {
-        properties = properties
-            .set_column_dictionary_enabled(ColumnPath::from(*column), false)
-            .set_column_encoding(ColumnPath::from(*column), Encoding::DELTA_BINARY_PACKED)
-            .set_column_compression(ColumnPath::from(*column), Compression::UNCOMPRESSED);
-    }
-    for column in T::RANDOM {
-        properties = properties.set_column_compression(ColumnPath::from(*column), Compression::UNCOMPRESSED);
+fn numbers(mut properties: WriterPropertiesBuilder, table: &TableSpec) -> WriterPropertiesBuilder {
+    for column in table.columns {
+        let path = || ColumnPath::from(column.name);
+        if column.ascending {
+            properties = properties
+                .set_column_dictionary_enabled(path(), false)
+                .set_column_encoding(path(), Encoding::DELTA_BINARY_PACKED);
+        }
+        if column.random || column.ascending {
+            properties = properties.set_column_compression(path(), Compression::UNCOMPRESSED);
+        }
     }
     properties
 }
@@ -308,7 +340,8 @@ mod tests {
     fn urls(path: &Path, count: i64) {
         let mut writer: Writer<UrlRow> = Writer::create(path).unwrap();
         for doc in 0..count {
-            writer.push(UrlRow { doc, hash: [doc as u8; 16], url: Some(format!("http://h/{doc}")), id: None }).unwrap();
+            let url = format!("http://h/{doc}");
+            writer.push(UrlRow { doc, hash: [doc as u8; 16], url: Some(&url), id: None }).unwrap();
         }
         writer.finish().unwrap();
     }
@@ -339,7 +372,7 @@ mod tests {
         for (group, rows) in [999, 1000, 1].into_iter().enumerate() {
             for doc in 0..rows {
                 let url = format!("http://h{group}/{doc}");
-                writer.push(UrlRow { doc, hash: [doc as u8; 16], url: Some(url), id: None }).unwrap();
+                writer.push(UrlRow { doc, hash: [doc as u8; 16], url: Some(&url), id: None }).unwrap();
             }
             writer.end_group().unwrap();
         }
@@ -411,7 +444,8 @@ mod tests {
         };
         for (supershingles, features) in [(48, 168), (32, 16)] {
             let [full, empty] = ["full.parquet", "empty.parquet"].map(|name| folder.path().join(name));
-            let row = || FeatureRow { doc: 1, supershingles: vec![1; supershingles], features: vec![2; features] };
+            let (supershingles, features) = (vec![1; supershingles], vec![2; features]);
+            let row = || FeatureRow::new(1, &supershingles, &features);
             let mut writer: Writer<FeatureRow> = Writer::create(&full).unwrap();
             writer.push(row()).unwrap();
             writer.finish().unwrap();
@@ -421,7 +455,7 @@ mod tests {
         // Without an example they are those of the study.
         let [full, empty] = ["full.parquet", "empty.parquet"].map(|name| folder.path().join(name));
         let mut writer: Writer<FeatureRow> = Writer::create(&full).unwrap();
-        writer.push(FeatureRow { doc: 1, supershingles: vec![1; 48], features: vec![2; 168] }).unwrap();
+        writer.push(FeatureRow::new(1, &[1; 48], &[2; 168])).unwrap();
         writer.finish().unwrap();
         Writer::<FeatureRow>::create(&empty).unwrap().finish().unwrap();
         assert_eq!(schema(&empty), schema(&full));
@@ -433,7 +467,7 @@ mod tests {
         let path = folder.path().join("features.parquet");
         let mut writer: Writer<FeatureRow> = Writer::create(&path).unwrap();
         for doc in 0..1000 {
-            writer.push(FeatureRow { doc, supershingles: vec![1; 48], features: vec![2; 168] }).unwrap();
+            writer.push(FeatureRow::new(doc, &[1; 48], &[2; 168])).unwrap();
         }
         writer.finish().unwrap();
         let reader = SerializedFileReader::new(File::open(&path).unwrap()).unwrap();

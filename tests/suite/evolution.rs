@@ -429,10 +429,11 @@ impl Synthetic {
                 pages.iter().map(|page| cluster(page, &families[&page.family])),
             );
             // Every seventh URL is of a page without words.
-            let worded: Vec<FeatureRow> =
+            let worded: Vec<(i64, Vec<u8>)> =
                 pages.iter().filter(|page| !page.doc.row().is_multiple_of(7)).map(|page| feature(page)).collect();
             if !worded.is_empty() {
-                write(&path(FeatureRow::NAME, segment.file()), worded.iter().cloned());
+                let rows = worded.iter().map(|(doc, features)| FeatureRow::new(*doc, &[0; 48], features));
+                write(&path(FeatureRow::NAME, segment.file()), rows);
             }
             segment.features = worded.len() as u64;
             segments.push(segment);
@@ -443,13 +444,13 @@ impl Synthetic {
             urls[shard as usize] = of_shard.len() as u64;
             if !of_shard.is_empty() {
                 let hash = |url: &Url| KeyHash::of(&url.url).to_bytes();
-                let row = |url: &&Url| UrlRow {
+                let rows = of_shard.iter().copied().map(|url| UrlRow {
                     doc: url.doc.to_table(),
                     hash: hash(url),
-                    url: Some(url.url.clone()),
+                    url: Some(&url.url),
                     id: None,
-                };
-                write(&path(UrlRow::NAME, format!("shard{shard:05}-wave00000.parquet")), of_shard.iter().map(row));
+                });
+                write(&path(UrlRow::NAME, format!("shard{shard:05}-wave00000.parquet")), rows);
             }
         }
         let committed = CommittedWeek {
@@ -503,24 +504,24 @@ fn family(random: &mut impl FnMut(u64) -> u64) -> u64 {
     }
 }
 
-fn document(page: &Url) -> DocumentRow {
+fn document(page: &Url) -> DocumentRow<'_> {
     let body = format!("{:?} {}", page.features, page.version);
     DocumentRow {
         doc: page.doc.to_table(),
         id: None,
-        url: Some(page.url.clone()),
+        url: Some(&page.url),
         given_url: None,
-        host: Some(page.host.clone()),
-        domain: Some("example".into()),
+        host: Some(&page.host),
+        domain: Some("example"),
         ip: None,
         fetched: None,
         status: Some(200),
-        media_type: Some("text/html".into()),
+        media_type: Some("text/html"),
         bytes: body.len() as i64,
         checksum: nigh::records::checksum(body.as_bytes()).to_be_bytes(),
         words: 1,
-        title: String::new(),
-        file: "none".into(),
+        title: "",
+        file: "none",
         offset: 0,
         crawled: "2024-01-08".parse().unwrap(),
         stored: "2024-01-08".parse().unwrap(),
@@ -532,26 +533,35 @@ fn document(page: &Url) -> DocumentRow {
     }
 }
 
-fn cluster(page: &Url, members: &[DocId]) -> ClusterRow {
-    let level = (members[0].to_table(), members.len() as i64);
+fn cluster<'a>(page: &'a Url, members: &[DocId]) -> ClusterRow<'a> {
+    cluster_row(page.doc.to_table(), Some(page), members[0].to_table(), members.len() as i64)
+}
+
+/// A row with one cluster at all levels.
+fn cluster_row(doc: i64, page: Option<&Url>, root: i64, size: i64) -> ClusterRow<'_> {
     ClusterRow {
         id: None,
-        url: Some(page.url.clone()),
-        host: Some(page.host.clone()),
-        doc: page.doc.to_table(),
-        levels: [level; 3],
+        url: page.map(|page| page.url.as_str()),
+        host: page.map(|page| page.host.as_str()),
+        doc,
+        similar_root: root,
+        similar_size: size,
+        identical_root: root,
+        identical_size: size,
+        exact_root: root,
+        exact_size: size,
         cluster_id: None,
-        canonical: members[0] == page.doc,
+        canonical: root == doc && page.is_some(),
     }
 }
 
-fn feature(page: &Url) -> FeatureRow {
-    let features = page.features.iter().flat_map(|feature| feature.to_le_bytes()).collect();
-    FeatureRow { doc: page.doc.to_table(), supershingles: vec![0; 48], features }
+/// The document id and the features of a page.
+fn feature(page: &Url) -> (i64, Vec<u8>) {
+    (page.doc.to_table(), page.features.iter().flat_map(|feature| feature.to_le_bytes()).collect())
 }
 
-fn write<T: Table>(path: &Path, rows: impl Iterator<Item = T>) {
-    let mut writer: Writer<T> = Writer::create(path).unwrap();
+fn write<R: nigh::tables::Row>(path: &Path, rows: impl Iterator<Item = R>) {
+    let mut writer: Writer<R::Table> = Writer::create(path).unwrap();
     rows.for_each(|row| writer.push(row).unwrap());
     writer.finish().unwrap();
 }
@@ -742,15 +752,7 @@ fn tables_that_contradict_each_other_are_reported_as_damage() {
     let mut scan = Scan::open(&clusters[0], &["doc"]).unwrap();
     let batch = scan.batch().unwrap().unwrap();
     let docs: &Int64Array = field(&batch, "doc").unwrap();
-    let claims = docs.values().iter().map(|doc| ClusterRow {
-        id: None,
-        url: None,
-        host: None,
-        doc: *doc,
-        levels: [(docs.value(0), 2); 3],
-        cluster_id: None,
-        canonical: false,
-    });
+    let claims = docs.values().iter().map(|doc| cluster_row(*doc, None, docs.value(0), 2));
     write(&clusters[0], claims);
     let ran = run(&arguments);
     assert_eq!(ran.code, Some(1));

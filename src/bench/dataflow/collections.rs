@@ -22,7 +22,7 @@ use crate::operators::scan::{LinkSource, OwnLink};
 use crate::records::{DocId, fold, mix};
 use crate::report::grouped;
 use crate::structures::Ownership;
-use crate::tables::{Column, Table, Writer};
+use crate::tables::{Table, Writer};
 use crate::watch::Stage;
 
 /// The fewest pages of a made-up web.
@@ -136,41 +136,21 @@ pub(crate) fn bench_collections(
 }
 
 /// A link, for other programs.
+#[derive(Table)]
+#[table(name = "made-links")]
 struct LinkRow {
     page: i64,
     target: i64,
 }
 
-impl Table for LinkRow {
-    const NAME: &'static str = "made-links";
-
-    fn columns(rows: &[LinkRow]) -> Vec<Column> {
-        vec![
-            Column::longs("page", rows.iter().map(|row| row.page)),
-            Column::longs("target", rows.iter().map(|row| row.target)),
-        ]
-    }
-}
-
 /// A page with replicas, for other programs.
+#[derive(Table)]
+#[table(name = "made-pages")]
 struct PageRow {
     page: i64,
     host: i64,
     root: i64,
     size: i64,
-}
-
-impl Table for PageRow {
-    const NAME: &'static str = "made-pages";
-
-    fn columns(rows: &[PageRow]) -> Vec<Column> {
-        vec![
-            Column::longs("page", rows.iter().map(|row| row.page)),
-            Column::longs("host", rows.iter().map(|row| row.host)),
-            Column::longs("root", rows.iter().map(|row| row.root)),
-            Column::longs("size", rows.iter().map(|row| row.size)),
-        ]
-    }
 }
 
 fn write(web: &LinkedHosts, folder: &Path) -> Result<u64> {

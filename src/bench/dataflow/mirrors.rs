@@ -18,7 +18,7 @@ use crate::operators::mirrors::{Counting, Hosts, MirrorStage, raw_pairs};
 use crate::records::{fold, mix};
 use crate::report::grouped;
 use crate::structures::Sums;
-use crate::tables::{Column, Table, Writer};
+use crate::tables::{Table, Writer};
 use crate::watch::Stage;
 
 /// The fewest pages of a made-up web.
@@ -152,22 +152,12 @@ pub(crate) fn bench_mirrors(
 }
 
 /// The pages of a host in a cluster, for other programs.
+#[derive(Table)]
+#[table(name = "host-clusters")]
 struct EntryRow {
     cluster: i64,
     host: i64,
     pages: i64,
-}
-
-impl Table for EntryRow {
-    const NAME: &'static str = "host-clusters";
-
-    fn columns(rows: &[EntryRow]) -> Vec<Column> {
-        vec![
-            Column::longs("cluster", rows.iter().map(|row| row.cluster)),
-            Column::longs("host", rows.iter().map(|row| row.host)),
-            Column::longs("pages", rows.iter().map(|row| row.pages)),
-        ]
-    }
 }
 
 fn write(web: &HostClusters, file: &Path) -> Result<u64> {

@@ -19,7 +19,7 @@ use crate::config::{Bytes, Config, Count};
 use crate::operators::set_join::{Element, JoinedRow, Requirement, SetJoin, SetJoinStage, Sets, set_join};
 use crate::records::{fold, mix};
 use crate::report::grouped;
-use crate::tables::{Column, Table, Writer};
+use crate::tables::{Table, Writer};
 use crate::watch::Stage;
 
 /// The fewest pages of a made-up web.
@@ -154,20 +154,11 @@ pub(crate) fn bench_overlap(
 }
 
 /// A chunk of a document, for other programs.
+#[derive(Table)]
+#[table(name = "chunk-sets")]
 struct ChunkRow {
     doc: i64,
     chunk: i64,
-}
-
-impl Table for ChunkRow {
-    const NAME: &'static str = "chunk-sets";
-
-    fn columns(rows: &[ChunkRow]) -> Vec<Column> {
-        vec![
-            Column::longs("doc", rows.iter().map(|row| row.doc)),
-            Column::longs("chunk", rows.iter().map(|row| row.chunk)),
-        ]
-    }
 }
 
 fn write(web: &ChunkSets, documents: u32, file: &Path) -> Result<u64> {

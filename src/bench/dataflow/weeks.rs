@@ -33,7 +33,7 @@ use crate::records::DocId;
 use crate::report::grouped;
 use crate::state::{PostingRuns, replace, sync_folder};
 use crate::structures::Ownership;
-use crate::tables::{Column, Table, Writer};
+use crate::tables::{Table, Writer};
 use crate::watch::{Span, Stage};
 
 /// The methods that are compared, in the order of a turn.
@@ -165,16 +165,15 @@ impl WorkerCounts for WeeksCounts {
 }
 
 /// The columns of the table `clusters` that a delta reads.
-struct RootRow([i64; 3]);
-
-impl Table for RootRow {
-    const NAME: &'static str = "roots";
-    const ASCENDING: &'static [&'static str] = &["doc", "similar_root", "identical_root"];
-
-    fn columns(rows: &[Self]) -> Vec<Column> {
-        let column = |name, at: usize| Column::longs(name, rows.iter().map(move |row| row.0[at]));
-        vec![column("doc", 0), column("similar_root", 1), column("identical_root", 2)]
-    }
+#[derive(Table)]
+#[table(name = "roots")]
+struct RootRow {
+    #[column(ascending)]
+    doc: i64,
+    #[column(ascending)]
+    similar_root: i64,
+    #[column(ascending)]
+    identical_root: i64,
 }
 
 /// The figures of the benchmark.
@@ -480,7 +479,8 @@ fn write_roots(task: &WeeksTask, owned: &Ownership, roots: &VectorRoots) -> Resu
     for shard in owned.shards() {
         let mut writer: Writer<RootRow> = Writer::create(&task.roots(shard))?;
         while let Some((doc, (similar, identical))) = rows.next_if(|(doc, _)| doc.shard() == shard) {
-            writer.push(RootRow([doc, *similar, *identical].map(DocId::to_table)))?;
+            let [doc, similar_root, identical_root] = [doc, *similar, *identical].map(DocId::to_table);
+            writer.push(RootRow { doc, similar_root, identical_root })?;
         }
         writer.finish()?;
     }

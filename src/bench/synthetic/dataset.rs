@@ -20,7 +20,7 @@ use super::vectors::{GENERATION, Noise, Synthetic, WIDTH};
 use crate::operators::scan::{VectorFile, VectorFiles};
 use crate::records::{DocId, FeatureBits, MAX_SHARDS, fold};
 use crate::state::replace;
-use crate::tables::{Column, Table, Writer};
+use crate::tables::{Table, Writer};
 
 /// Shards of the vectors, as in a job.
 pub(crate) const SHARDS: u32 = 64;
@@ -86,49 +86,35 @@ impl fmt::Display for Description {
 }
 
 /// A row of a file.
+#[derive(Table)]
+#[table(name = "vectors")]
 struct SyntheticRow {
+    #[column(unique, random)]
     doc: i64,
-    supershingles: [u64; WIDTH],
+    #[column(unique, random, unordered)]
+    vector: i64,
+    #[column(unique, random, unordered)]
+    supershingles: [u8; size_of::<[u64; WIDTH]>()],
 }
 
 /// A row of a file with features.
+#[derive(Table)]
+#[table(name = "sketches")]
 struct SketchRow {
-    row: SyntheticRow,
-    features: [FeatureBits; FEATURES],
+    #[column(unique, random)]
+    doc: i64,
+    #[column(unique, random, unordered)]
+    vector: i64,
+    #[column(unique, random, unordered)]
+    supershingles: [u8; size_of::<[u64; WIDTH]>()],
+    #[column(unique, random, unordered)]
+    features: [u8; size_of::<[FeatureBits; FEATURES]>()],
 }
 
-impl Table for SketchRow {
-    const NAME: &'static str = "sketches";
-    const UNIQUE: &'static [&'static str] = &["doc", "vector", "supershingles", "features"];
-    const RANDOM: &'static [&'static str] = &["doc", "vector", "supershingles", "features"];
-    const UNORDERED: &'static [&'static str] = &["vector", "supershingles", "features"];
-
-    fn columns(rows: &[Self]) -> Vec<Column> {
-        let supershingles = rows.iter().map(|row| bytemuck::bytes_of(&row.row.supershingles));
-        let features = rows.iter().map(|row| bytemuck::cast_slice(&row.features));
-        vec![
-            Column::longs("doc", rows.iter().map(|row| row.row.doc)),
-            Column::longs("vector", rows.iter().map(|row| fold(&row.row.supershingles) as i64)),
-            Column::bytes("supershingles", size_of::<[u64; WIDTH]>(), supershingles),
-            Column::bytes("features", size_of::<[FeatureBits; FEATURES]>(), features),
-        ]
-    }
-}
-
-impl Table for SyntheticRow {
-    const NAME: &'static str = "vectors";
-    const UNIQUE: &'static [&'static str] = &["doc", "vector", "supershingles"];
-    const RANDOM: &'static [&'static str] = &["doc", "vector", "supershingles"];
-    const UNORDERED: &'static [&'static str] = &["vector", "supershingles"];
-
-    fn columns(rows: &[Self]) -> Vec<Column> {
+impl SyntheticRow {
+    fn new(doc: i64, supershingles: [u64; WIDTH]) -> SyntheticRow {
         // This machine is little-endian: `records` does not compile for others.
-        let bytes = rows.iter().map(|row| bytemuck::bytes_of(&row.supershingles));
-        vec![
-            Column::longs("doc", rows.iter().map(|row| row.doc)),
-            Column::longs("vector", rows.iter().map(|row| fold(&row.supershingles) as i64)),
-            Column::bytes("supershingles", size_of::<[u64; WIDTH]>(), bytes),
-        ]
+        SyntheticRow { doc, vector: fold(&supershingles) as i64, supershingles: bytemuck::cast(supershingles) }
     }
 }
 
@@ -160,14 +146,13 @@ impl Dataset {
                 }
                 // After a failure the other threads stop. There are at most 2^16 shards, so their additions do not overflow.
                 let written = match unlike {
-                    None => dataset.write(shard, &progress, |doc, document| SyntheticRow {
-                        doc,
-                        supershingles: synthetic.vector(document),
-                    }),
+                    None => dataset
+                        .write(shard, &progress, |doc, document| SyntheticRow::new(doc, synthetic.vector(document))),
                     Some(unlike) => dataset.write(shard, &progress, |doc, document| {
                         let supershingles = synthetic.vector(document);
                         let features = features(synthetic.cluster(document), &supershingles, unlike);
-                        SketchRow { row: SyntheticRow { doc, supershingles }, features }
+                        let SyntheticRow { doc, vector, supershingles } = SyntheticRow::new(doc, supershingles);
+                        SketchRow { doc, vector, supershingles, features: bytemuck::cast(features) }
                     }),
                 };
                 written.inspect_err(|_| next.store(shards, Ordering::Relaxed))?;

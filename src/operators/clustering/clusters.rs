@@ -295,8 +295,8 @@ mod tests {
             let rows = of_file.len() as u64;
             for (row, vector) in of_file {
                 let doc = DocId::new(shard as u32, row as u64).to_table();
-                let supershingles = vector.iter().flat_map(|word| word.to_le_bytes()).collect();
-                writer.push(FeatureRow { doc, supershingles, features: vec![0; 4] }).unwrap();
+                let supershingles: Vec<u8> = vector.iter().flat_map(|word| word.to_le_bytes()).collect();
+                writer.push(FeatureRow::new(doc, &supershingles, &[0; 4])).unwrap();
             }
             writer.finish().unwrap();
             VectorFile { groups: path.into(), shard: shard as u32, rows }

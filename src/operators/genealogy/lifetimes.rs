@@ -21,7 +21,7 @@ use nigh_exchange::{Context, Kept, all_to_all};
 use serde::{Deserialize, Serialize};
 
 use super::holders::ParagraphEvent;
-use crate::records::{DocId, mix};
+use crate::records::{DocId, Week, mix};
 use crate::structures::{ExternalSort, Sortable, Sorted};
 use crate::tables::{LifetimeRow, RowGroups, Scan, field};
 
@@ -44,9 +44,9 @@ impl From<Lifetime> for LifetimeRow {
         let Lifetime { paragraph, first, last } = lifetime;
         LifetimeRow {
             paragraph: paragraph as i64,
-            first_week: first.map(|(week, _)| week),
+            first_week: first.map(|(week, _)| Week::from_days(week)),
             first_doc: first.map(|(_, doc)| doc.to_table()),
-            last_week: last.map(|(week, _)| week),
+            last_week: last.map(|(week, _)| Week::from_days(week)),
             last_doc: last.map(|(_, doc)| doc.to_table()),
         }
     }

@@ -183,7 +183,7 @@ fn run(workers: usize, memory: u64, weeks: &[Week], from: usize, former: &[Vec<L
         for (shard, of_shard) in (0..).zip(&former).skip(cx.index()).step_by(cx.peers()) {
             let path = folder.path().join(format!("{shard}.parquet"));
             let mut writer: Writer<LifetimeRow> = Writer::create(&path)?;
-            of_shard.iter().try_for_each(|lifetime| writer.push((*lifetime).into()))?;
+            of_shard.iter().try_for_each(|lifetime| writer.push(LifetimeRow::from(*lifetime)))?;
             writer.finish()?;
             files.push((shard, path.into()));
         }

@@ -36,7 +36,9 @@ use crate::plan::Plan;
 use crate::records::{DocId, DocumentKey};
 use crate::state::{BundleName, BundleWriter, Counts, Segment, Unfinished, UrlIndex, sync_folder};
 use crate::structures::{ExternalSort, Sortable, Sorted};
-use crate::tables::{ChunkRow, DocumentRow, FeatureRow, FoundLinkRow, FoundLinks, RowGroups, Scan, UrlRow, field};
+use crate::tables::{
+    ChunkRow, DocumentRow, FeatureRow, FoundLinkRow, FoundLinks, RowGroups, Scan, UrlRow, UtcMicros, field,
+};
 use crate::text::urls;
 use crate::watch::Watch;
 
@@ -315,11 +317,11 @@ struct SegmentWriter {
     segment: Segment,
     /// The first row of its shard that has no URL yet.
     first_row: u64,
-    documents: BundleWriter<DocumentRow>,
-    features: BundleWriter<FeatureRow>,
-    chunks: BundleWriter<ChunkRow>,
-    urls: BundleWriter<UrlRow>,
-    links: BundleWriter<FoundLinkRow>,
+    documents: BundleWriter<DocumentRow<'static>>,
+    features: BundleWriter<FeatureRow<'static>>,
+    chunks: BundleWriter<ChunkRow<'static>>,
+    urls: BundleWriter<UrlRow<'static>>,
+    links: BundleWriter<FoundLinkRow<'static>>,
     found: FoundLinks,
 }
 
@@ -356,48 +358,48 @@ impl SegmentWriter {
         counts.words += page.words;
         counts.bytes += page.bytes;
         if page.words > 0 {
-            self.features.push(FeatureRow {
-                doc,
-                // This machine is little-endian: `records` does not compile for others.
-                supershingles: bytemuck::cast_slice(&page.sketch.supershingles).to_vec(),
-                features: bytemuck::cast_slice(&page.sketch.features).to_vec(),
-            })?;
+            // This machine is little-endian: `records` does not compile for others.
+            let sketch = &page.sketch;
+            let (supershingles, features) =
+                (bytemuck::cast_slice(&sketch.supershingles), bytemuck::cast_slice(&sketch.features));
+            self.features.push(FeatureRow::new(doc, supershingles, features))?;
         }
-        if let Some(PageChunks { text, characters, lines, paragraphs }) = page.chunks {
-            let (text, characters) = (text.to_be_bytes(), characters as i64);
+        if let Some(PageChunks { text, characters, lines, paragraphs }) = &page.chunks {
+            let (text, characters) = (text.to_be_bytes(), *characters as i64);
             self.chunks.push(ChunkRow { doc, text, characters, lines, paragraphs })?;
         }
+        let (id, url) = (page.id.as_deref(), page.url.as_deref());
         if is_new_url {
-            let known_by = |key, value: &Option<String>| value.clone().filter(|_| self.plan.method.documents == key);
+            let known_by = self.plan.method.documents;
             self.urls.push(UrlRow {
                 doc,
                 hash: page.hash.to_bytes(),
-                url: known_by(DocumentKey::Url, &page.url),
-                id: known_by(DocumentKey::Id, &page.id),
+                url: url.filter(|_| known_by == DocumentKey::Url),
+                id: id.filter(|_| known_by == DocumentKey::Id),
             })?;
         }
         let file = self.plan.inputs.get(page.file as usize).context("a capture names an input of the plan")?;
         self.documents.push(DocumentRow {
             doc,
-            domain: page.host.as_deref().map(|host| urls::domain(host).to_owned()),
-            id: page.id,
-            url: page.url,
-            given_url: page.given_url,
-            host: page.host,
-            ip: page.ip,
-            fetched: page.fetched,
+            id,
+            url,
+            given_url: page.given_url.as_deref(),
+            host: page.host.as_deref(),
+            domain: page.host.as_deref().map(urls::domain),
+            ip: page.ip.as_deref(),
+            fetched: page.fetched.map(UtcMicros),
             status: page.status.map(i32::from),
-            media_type: page.media_type,
-            charset: page.charset,
-            digest: page.entry.digest,
-            record_id: page.entry.id,
+            media_type: page.media_type.as_deref(),
+            charset: page.charset.as_deref(),
+            digest: page.entry.digest.as_deref(),
+            record_id: page.entry.id.as_deref(),
             length: page.entry.length.map(|length| length as i64),
             record_url: None,
             bytes: page.bytes as i64,
             checksum: page.checksum.to_be_bytes(),
             words: page.words as i64,
-            title: page.title,
-            file: file.name.clone(),
+            title: &page.title,
+            file: &file.name,
             offset: page.offset as i64,
             crawled: self.plan.week,
             stored: self.plan.week,

@@ -94,7 +94,7 @@ struct OwnLinks {
     /// The targets of the links of the round, as far as they are known.
     targets: Vec<Option<DocId>>,
     /// The links of the segment that is written.
-    writing: BundleWriter<LinkRow>,
+    writing: BundleWriter<LinkRow<'static>>,
     segment: Segment,
 }
 

@@ -130,23 +130,18 @@ mod tests {
 
     use super::*;
     use crate::records::mix;
-    use crate::tables::{Column, Table, Writer};
+    use crate::tables::{Table, Writer};
 
-    struct Row([i64; 3]);
-
-    impl Table for Row {
-        const NAME: &'static str = "roots";
-        const ASCENDING: &'static [&'static str] = &[];
-
-        fn columns(rows: &[Self]) -> Vec<Column> {
-            let column = |name, column: usize| Column::longs(name, rows.iter().map(move |row| row.0[column]));
-            vec![column("doc", 0), column("similar_root", 1), column("identical_root", 2)]
-        }
+    #[derive(Table)]
+    #[table(name = "roots")]
+    struct RootRow {
+        #[columns(doc = "", similar_root = "", identical_root = "")]
+        docs: [i64; 3],
     }
 
     fn write(path: &Path, rows: impl Iterator<Item = [DocId; 3]>) {
-        let mut writer: Writer<Row> = Writer::create(path).unwrap();
-        rows.for_each(|row| writer.push(Row(row.map(DocId::to_table))).unwrap());
+        let mut writer: Writer<RootRow> = Writer::create(path).unwrap();
+        rows.for_each(|row| writer.push(RootRow { docs: row.map(DocId::to_table) }).unwrap());
         writer.finish().unwrap();
     }
 

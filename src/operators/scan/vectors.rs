@@ -243,8 +243,8 @@ mod tests {
             let path = folder.join(format!("{number}.parquet"));
             let mut writer: Writer<FeatureRow> = Writer::create(&path).unwrap();
             for doc in docs {
-                let supershingles = vector(*doc).iter().flat_map(|word| word.to_le_bytes()).collect();
-                writer.push(FeatureRow { doc: doc.to_table(), supershingles, features: vec![0; 4] }).unwrap();
+                let supershingles: Vec<u8> = vector(*doc).iter().flat_map(|word| word.to_le_bytes()).collect();
+                writer.push(FeatureRow::new(doc.to_table(), &supershingles, &[0; 4])).unwrap();
             }
             VectorFile { groups: path.into(), shard: docs[0].shard(), rows: writer.finish().unwrap() }
         };

@@ -248,40 +248,28 @@ mod tests {
     use crate::state::history::weeks::PastWeek;
     use crate::state::store::part_file;
     use crate::state::weeks::{Part, Piece, Segment};
-    use crate::tables::{Column, Writer};
+    use crate::tables::Writer;
 
     // Tables with only the columns that are read.
-    struct DocumentPart(i64, [u8; 16]);
-
-    struct ClusterPart(i64, i64);
-
-    struct FeaturePart(i64, Vec<u8>);
-
-    impl Table for DocumentPart {
-        const NAME: &'static str = DocumentRow::NAME;
-
-        fn columns(rows: &[Self]) -> Vec<Column> {
-            let docs = Column::longs("doc", rows.iter().map(|row| row.0));
-            vec![docs, Column::bytes("checksum", 16, rows.iter().map(|row| &row.1[..]))]
-        }
+    #[derive(Table)]
+    #[table(name = "documents")]
+    struct DocumentPart {
+        doc: i64,
+        checksum: [u8; 16],
     }
 
-    impl Table for ClusterPart {
-        const NAME: &'static str = ClusterRow::NAME;
-
-        fn columns(rows: &[Self]) -> Vec<Column> {
-            let docs = Column::longs("doc", rows.iter().map(|row| row.0));
-            vec![docs, Column::longs("similar_size", rows.iter().map(|row| row.1))]
-        }
+    #[derive(Table)]
+    #[table(name = "clusters")]
+    struct ClusterPart {
+        doc: i64,
+        similar_size: i64,
     }
 
-    impl Table for FeaturePart {
-        const NAME: &'static str = FeatureRow::NAME;
-
-        fn columns(rows: &[Self]) -> Vec<Column> {
-            let docs = Column::longs("doc", rows.iter().map(|row| row.0));
-            vec![docs, Column::bytes("features", 8, rows.iter().map(|row| &row.1[..]))]
-        }
+    #[derive(Table)]
+    #[table(name = "features")]
+    struct FeaturePart {
+        doc: i64,
+        features: [u8; 8],
     }
 
     const SHARD: u32 = 3;
@@ -318,8 +306,8 @@ mod tests {
             for (wave, pages) in waves.iter().enumerate() {
                 let features: Vec<FeaturePart> = pages
                     .iter()
-                    .filter(|(_, page)| !page.features.is_empty())
-                    .map(|(doc, page)| FeaturePart(doc.to_table(), page.features.clone()))
+                    .filter_map(|(doc, page)| Some((doc.to_table(), page.features[..].try_into().ok()?)))
+                    .map(|(doc, features)| FeaturePart { doc, features })
                     .collect();
                 let (documents, features_of) = (pages.len() as u64, features.len() as u64);
                 let segment = Segment {
@@ -332,10 +320,15 @@ mod tests {
                     chunks: 0,
                     origin: None,
                 };
-                let document =
-                    |(doc, page): &(DocId, Download)| DocumentPart(doc.to_table(), page.checksum.to_be_bytes());
+                let document = |(doc, page): &(DocId, Download)| DocumentPart {
+                    doc: doc.to_table(),
+                    checksum: page.checksum.to_be_bytes(),
+                };
                 write(store, at, &segment, pages.iter().map(document));
-                let cluster = |(doc, page): &(DocId, Download)| ClusterPart(doc.to_table(), page.size as i64);
+                let cluster = |(doc, page): &(DocId, Download)| ClusterPart {
+                    doc: doc.to_table(),
+                    similar_size: page.size as i64,
+                };
                 write(store, at, &segment, pages.iter().map(cluster));
                 write(store, at, &segment, features.into_iter());
                 segments.push(segment);
@@ -393,7 +386,7 @@ mod tests {
             };
             run().unwrap_err().to_string()
         };
-        let document = |doc: i64| DocumentPart(doc, [0; 16]);
+        let document = |doc: i64| DocumentPart { doc, checksum: [0; 16] };
         let backwards =
             error_after(&|store, segment, doc| write(store, 1, segment, [doc, doc].into_iter().map(document)));
         assert!(backwards.contains("documents/week=2024-01-15/nigh-00001-0000") && backwards.contains("out of order"));
@@ -404,8 +397,13 @@ mod tests {
         );
         let last = DocId::new(SHARD, ROWS - 1).to_table();
         assert!(
-            error_after(&|store, segment, _| write(store, 1, segment, [ClusterPart(last, 1)].into_iter()))
-                .contains("lack")
+            error_after(&|store, segment, _| write(
+                store,
+                1,
+                segment,
+                [ClusterPart { doc: last, similar_size: 1 }].into_iter()
+            ))
+            .contains("lack")
         );
         let empty = error_after(&|store, segment, _| write(store, 1, segment, std::iter::empty::<ClusterPart>()));
         assert!(empty.contains("clusters/week=2024-01-15/nigh-00001-0000"), "{empty}");
@@ -413,8 +411,8 @@ mod tests {
             let again = Segment { wave: (segment.wave + 1) % 3, ..*segment };
             for segment in [segment, &again] {
                 write(store, 1, segment, [document(doc)].into_iter());
-                write(store, 1, segment, [ClusterPart(doc, 1)].into_iter());
-                write(store, 1, segment, [FeaturePart(doc, vec![0; 8])].into_iter());
+                write(store, 1, segment, [ClusterPart { doc, similar_size: 1 }].into_iter());
+                write(store, 1, segment, [FeaturePart { doc, features: [0; 8] }].into_iter());
             }
         };
         assert!(error_after(&twice).contains("twice"));

@@ -26,28 +26,19 @@ use arrow_array::{FixedSizeBinaryArray, Int64Array, RecordBatch};
 
 use crate::records::{DocId, KeyHash};
 use crate::state::weeks::{Segment, Unfinished};
-use crate::tables::{Column, RowGroups, Scan, Table, UrlRow, Writer, field};
+use crate::tables::{RowGroups, Scan, Table, UrlRow, Writer, field};
 
 /// Segments per run of level 1, and runs per run of the next level.
 const FAN: usize = 16;
 
 /// A row of a run: the columns of `urls` that a lookup needs.
+#[derive(Table)]
+#[table(name = "url-runs")]
 pub(crate) struct UrlRunRow {
+    #[column(unique)]
     pub doc: i64,
+    #[column(unique, random)]
     pub hash: [u8; 16],
-}
-
-impl Table for UrlRunRow {
-    const NAME: &'static str = "url-runs";
-    const UNIQUE: &'static [&'static str] = &["doc", "hash"];
-    const RANDOM: &'static [&'static str] = &["hash"];
-
-    fn columns(rows: &[Self]) -> Vec<Column> {
-        vec![
-            Column::longs("doc", rows.iter().map(|row| row.doc)),
-            Column::bytes("hash", 16, rows.iter().map(|row| &row.hash[..])),
-        ]
-    }
 }
 
 /// The files in which the URLs of one shard are looked up: of an unfinished week, and of earlier weeks.

@@ -124,7 +124,7 @@ impl ListedTable {
     /// The version of the log that says that the table has these files, as [`DeltaLog::next`]; `seed` is the name of the store.
     pub fn next_version(&self, log: &DeltaLog, files: &[DataFile], seed: &str) -> Option<(String, Vec<u8>)> {
         let now = jiff::Timestamp::now().as_millisecond();
-        log.next(&(self.table.describe)(), self.is_by_week, files, &format!("{seed} {}", self.folder), now)
+        log.next(self.table.spec, self.is_by_week, files, &format!("{seed} {}", self.folder), now)
     }
 }
 

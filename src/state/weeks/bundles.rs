@@ -23,7 +23,7 @@ use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
 
 use super::journal::Journal;
-use crate::tables::{RowGroups, Table, Writer};
+use crate::tables::{Row, RowGroups, Table, Writer};
 
 /// The extension of the lists of pieces.
 const LIST: &str = "pieces";
@@ -125,7 +125,7 @@ impl<T: Table> BundleWriter<T> {
     ///
     /// # Errors
     /// Names the file that cannot be written, for instance to a full disk.
-    pub fn push(&mut self, row: T) -> Result<()> {
+    pub fn push(&mut self, row: impl Row<Table = T>) -> Result<()> {
         self.writer()?.push(row)
     }
 

@@ -369,7 +369,7 @@ pub fn savings(store: &Path, date: &str, level: &str, prefixes: &[String]) -> Ve
 pub fn columns(table: &str) -> Vec<&'static str> {
     let tables = nigh::tables::result_tables("collections");
     let described = tables.iter().find(|described| described.name == table).unwrap();
-    (described.describe)().columns.iter().map(|column| column.name).collect()
+    described.spec.columns.iter().map(|column| column.name).collect()
 }
 
 /// The rows of a table of the job.

@@ -583,8 +583,8 @@ pub fn compared(store: &Path, date: &str) -> Rows {
 /// The columns of a table.
 pub fn columns(table: &str) -> Vec<&'static str> {
     let tables = nigh::tables::result_tables("mirrors-by-url");
-    let described = (tables.iter().find(|of| of.name == table).unwrap().describe)();
-    described.columns.iter().map(|column| column.name).collect()
+    let described = tables.iter().find(|of| of.name == table).unwrap();
+    described.spec.columns.iter().map(|column| column.name).collect()
 }
 
 /// Asserts that all tables are those of brute force; returns the rows of each.

@@ -304,7 +304,7 @@ pub fn smallest_address(unit: &Unit) -> Option<String> {
 pub fn rows(store: &Path, table: &str) -> Rows {
     let columns: Vec<&str> = {
         let described = result_tables("overlap").iter().find(|described| described.name == table).unwrap();
-        (described.describe)().columns.iter().map(|column| column.name).collect()
+        described.spec.columns.iter().map(|column| column.name).collect()
     };
     let all = rows_of(&store.join("overlap"), table, &columns);
     let (count, rows) = (all.len(), Rows::from_iter(all));

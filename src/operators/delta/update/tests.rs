@@ -51,8 +51,8 @@ fn write_week(folder: &Path, week: &Week, waves: u64) -> Vec<VectorFile> {
         let mut writer: Writer<FeatureRow> = Writer::create(&path).unwrap();
         let is_in_file = |doc: &DocId| doc.shard() == shard && mix(doc.row() ^ 7) % waves == wave;
         for (doc, vector) in week.iter().filter(|(doc, _)| is_in_file(doc)) {
-            let supershingles = vector.iter().flat_map(|word| word.to_le_bytes()).collect();
-            writer.push(FeatureRow { doc: doc.to_table(), supershingles, features: vec![0; 4] }).unwrap();
+            let supershingles: Vec<u8> = vector.iter().flat_map(|word| word.to_le_bytes()).collect();
+            writer.push(FeatureRow::new(doc.to_table(), &supershingles, &[0; 4])).unwrap();
         }
         let rows = writer.finish_if_any().unwrap();
         files.push(VectorFile { groups: path.into(), shard, rows });
