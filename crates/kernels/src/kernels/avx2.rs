@@ -3,11 +3,20 @@
 use std::arch::x86_64::*;
 
 use super::narrow::{self, Narrow};
-use super::{FeatureRuns, Functions, Joined, Kernels, Marks, Shingles, joined, markup, scalar};
+use super::{FeatureRuns, Functions, Joined, Kernels, Marks, Shingles, joined, markup, scalar, spaceless};
 
 /// The table of the level; [`available`](super::available) lists it only if [`detected`] returns true.
-pub(super) static KERNELS: Kernels =
-    Kernels { name: "avx2", words, join, preimages, minima, supershingles, marks, held: scalar::held };
+pub(super) static KERNELS: Kernels = Kernels {
+    name: "avx2",
+    put_blanks: spaceless::by_runs,
+    words,
+    join,
+    preimages,
+    minima,
+    supershingles,
+    marks,
+    held: scalar::held,
+};
 
 /// Whether this machine has all instructions of the level.
 pub(super) fn detected() -> bool {

@@ -11,8 +11,8 @@
 //! instructions**: tables are private, and [`available`] returns only those that were detected.
 //!
 //! In reading order: `gf2` (polynomials and the constants of kernels), `rabin` (the polynomials of a method), `scalar` (the definition), `alphabet` (which
-//! characters make words), `avx512`, then `narrow` with its instruction sets `avx2` and `pmull`, `markup`, `joined`,
-//! `places` (the bit set), `inflate`, `memory`, `width` (sorts); `twin` tests every level against scalar.
+//! characters make words), `spaceless` (which are words by themselves), `avx512`, then `narrow` with its instruction sets `avx2`
+//! and `pmull`, `markup`, `joined`, `places` (the bit set), `inflate`, `memory`, `width` (sorts); `twin` tests every level against scalar.
 //!
 //! ```
 //! use nigh_kernels::kernels::chosen;
@@ -42,6 +42,7 @@ pub mod places;
 mod pmull;
 mod rabin;
 mod scalar;
+mod spaceless;
 #[cfg(test)]
 mod twin;
 pub(crate) mod width;
@@ -56,6 +57,7 @@ pub use joined::Joined;
 pub use markup::Marks;
 pub use places::BitSet;
 pub use rabin::{Polynomials, irreducible, polynomials, primitive};
+pub use spaceless::is_spaceless;
 
 /// The environment variable that names a level.
 const VARIABLE: &str = "NIGH_KERNELS";
@@ -66,6 +68,7 @@ pub const TEXT_BYTES: usize = u32::MAX as usize - 1024;
 pub struct Kernels {
     /// The name of the level, as in `NIGH_KERNELS`.
     name: &'static str,
+    put_blanks: fn(&[u8], &mut Vec<u8>) -> u64,
     words: fn(&[u8], &mut Vec<u32>),
     join: fn(&[u8], u8, &mut Vec<u32>, &mut Joined),
     preimages: fn(&Shingles, &[u8], &[u32], &mut Vec<u64>),
@@ -79,6 +82,20 @@ impl Kernels {
     /// The name of the level, as in `NIGH_KERNELS`.
     pub fn name(&self) -> &'static str {
         self.name
+    }
+
+    /// Puts a blank on both sides of each character of a script without blanks (see [`is_spaceless`]), where there is no white
+    /// space: between two bytes above the blank. Returns the number of blanks. If there are none, the contents of `spaced` mean nothing.
+    ///
+    /// ```
+    /// use nigh_kernels::kernels::chosen;
+    /// let mut spaced = Vec::new();
+    /// assert_eq!(chosen()?.put_blanks("東京 is big".as_bytes(), &mut spaced), 1);
+    /// assert_eq!(spaced, "東 京 is big".as_bytes());
+    /// # anyhow::Ok(())
+    /// ```
+    pub fn put_blanks(&self, text: &[u8], spaced: &mut Vec<u8>) -> u64 {
+        (self.put_blanks)(text, spaced)
     }
 
     /// Writes the start and the end of each word of a text, as positions in bytes, in order.

@@ -3,11 +3,20 @@
 use std::arch::aarch64::*;
 
 use super::narrow::{self, Narrow};
-use super::{FeatureRuns, Functions, Joined, Kernels, Shingles, joined, markup, scalar};
+use super::{FeatureRuns, Functions, Joined, Kernels, Shingles, joined, markup, scalar, spaceless};
 
 /// The table of the level; [`available`](super::available) lists it only if [`detected`] returns true.
-pub(super) static KERNELS: Kernels =
-    Kernels { name: "pmull", words, join, preimages, minima, supershingles, marks: markup::neon, held: scalar::held };
+pub(super) static KERNELS: Kernels = Kernels {
+    name: "pmull",
+    put_blanks: spaceless::by_runs,
+    words,
+    join,
+    preimages,
+    minima,
+    supershingles,
+    marks: markup::neon,
+    held: scalar::held,
+};
 
 /// Whether this machine has all instructions of the level.
 pub(super) fn detected() -> bool {

@@ -1,10 +1,19 @@
 //! The definition of every kernel, short and plain. All other levels return the same bits.
 
 use super::joined::{begins, is_blank};
-use super::{BitSet, FeatureRuns, Functions, Joined, Kernels, Shingles, markup};
+use super::{BitSet, FeatureRuns, Functions, Joined, Kernels, Shingles, markup, spaceless};
 
-pub(super) static KERNELS: Kernels =
-    Kernels { name: "scalar", words, join, preimages, minima, supershingles, marks: markup::scalar, held };
+pub(super) static KERNELS: Kernels = Kernels {
+    name: "scalar",
+    put_blanks: spaceless::scalar,
+    words,
+    join,
+    preimages,
+    minima,
+    supershingles,
+    marks: markup::scalar,
+    held,
+};
 
 /// Words are maximal runs of alphanumeric characters; bytes that are not UTF-8 are not part of a word.
 fn words(text: &[u8], bounds: &mut Vec<u32>) {

@@ -8,50 +8,22 @@
 //! those of two bytes, so that they do not depend on neighbours.
 
 use std::borrow::Cow;
-use std::ops::RangeInclusive;
 
 use icu_normalizer::{ComposingNormalizerBorrowed, DecomposingNormalizerBorrowed};
 use icu_properties::CodePointMapData;
 use icu_properties::props::GeneralCategory;
 
-use crate::method::{Spaceless, TextForm, Unicode};
+use nigh_kernels::kernels::Kernels;
 
-/// The blocks of scripts that are written without blanks between words: Thai, Lao; Myanmar; Khmer; the iteration mark and zero of Han;
-/// Hiragana and Katakana; Katakana extensions; Han A; Han; Myanmar extensions B and A; compatibility Han; Katakana of half width; Kana
-/// supplements; Han B to I and its supplement.
-const SPACELESS: [RangeInclusive<u32>; 15] = [
-    0xE00..=0xEFF,
-    0x1000..=0x109F,
-    0x1780..=0x17FF,
-    0x3005..=0x3007,
-    0x3040..=0x30FF,
-    0x31F0..=0x31FF,
-    0x3400..=0x4DBF,
-    0x4E00..=0x9FFF,
-    0xA9E0..=0xA9FF,
-    0xAA60..=0xAA7F,
-    0xF900..=0xFAFF,
-    0xFF66..=0xFF9F,
-    0x1_AFF0..=0x1_AFFF,
-    0x1_B000..=0x1_B16F,
-    0x2_0000..=0x3_FFFF,
-];
+use crate::method::{Spaceless, TextForm, Unicode};
 
 /// The characters of two bytes.
 const TWO_BYTES: usize = 0x800;
 
-/// Whether a character is of a script that is written without blanks.
-#[inline]
-fn is_spaceless(c: u32) -> bool {
-    match c {
-        0x4E00..=0x9FFF | 0x3040..=0x30FF | 0xE00..=0xEFF => true,
-        _ => SPACELESS.iter().any(|block| block.contains(&c)),
-    }
-}
-
 /// Brings texts into a form; its buffers are reused from text to text.
 pub(super) struct Former {
     form: TextForm,
+    kernels: &'static Kernels,
     /// What case and diacritics make of characters; `None` if they are kept.
     mapping: Option<Box<Mapping>>,
     mapped: Vec<u8>,
@@ -61,14 +33,14 @@ pub(super) struct Former {
 }
 
 impl Former {
-    pub(super) fn new(form: TextForm) -> Former {
+    pub(super) fn new(form: TextForm, kernels: &'static Kernels) -> Former {
         let mapping = (form.fold_case || form.strip_diacritics).then(|| Box::new(Mapping::new(form)));
-        Former { form, mapping, mapped: Vec::new(), spaced: Vec::new(), blanks: 0 }
+        Former { form, kernels, mapping, mapped: Vec::new(), spaced: Vec::new(), blanks: 0 }
     }
 
     /// A text in the form. Bytes that are not UTF-8 may become U+FFFD, which is no part of a word either.
     pub(super) fn form<'a>(&'a mut self, text: &'a [u8]) -> &'a [u8] {
-        let Former { form, mapping, mapped, spaced, blanks } = self;
+        let Former { form, kernels, mapping, mapped, spaced, blanks } = self;
         *blanks = 0;
         let composed = match form.unicode {
             Unicode::AsIs => Cow::Borrowed(text),
@@ -88,10 +60,10 @@ impl Former {
             },
         };
         let text = if is_mapped { &mapped[..] } else { text };
-        match form.spaceless {
-            Spaceless::Letters if put_blanks(text, spaced, blanks) => &spaced[..],
-            Spaceless::Letters | Spaceless::Runs => text,
+        if form.spaceless == Spaceless::Letters {
+            *blanks = kernels.put_blanks(text, spaced);
         }
+        if *blanks > 0 { &spaced[..] } else { text }
     }
 
     /// The blanks that the last text got, each between two characters that are no white space.
@@ -114,64 +86,6 @@ fn composed(text: &[u8]) -> Cow<'_, [u8]> {
         Cow::Borrowed(valid) => composed(valid).map_or(Cow::Borrowed(text), Cow::Owned),
         Cow::Owned(replaced) => Cow::Owned(composed(&replaced).unwrap_or_else(|| replaced.into_bytes())),
     }
-}
-
-/// Puts a blank on both sides of each character of a script without blanks, where there is no white space. Returns `false`, and leaves
-/// `spaced` alone, if there is no such character.
-fn put_blanks(text: &[u8], spaced: &mut Vec<u8>, blanks: &mut u64) -> bool {
-    // What is copied so far.
-    let mut copied = 0;
-    let mut at = 0;
-    while let Some(next) = next_candidate(text, at) {
-        at = next;
-        let Some((c, length)) = character(&text[at..]) else {
-            at += 1;
-            continue;
-        };
-        if !is_spaceless(c) {
-            at += length;
-            continue;
-        }
-        if copied == 0 {
-            spaced.clear();
-            spaced.reserve(text.len() + text.len() / 3 + 64);
-        }
-        spaced.extend_from_slice(&text[copied..at]);
-        let is_after_word = spaced.last().is_some_and(|last| *last > b' ');
-        if is_after_word {
-            spaced.push(b' ');
-        }
-        spaced.extend_from_slice(&text[at..at + length]);
-        at += length;
-        copied = at;
-        let is_before_word = text.get(at).is_some_and(|next| *next > b' ');
-        if is_before_word {
-            spaced.push(b' ');
-        }
-        *blanks += u64::from(is_after_word) + u64::from(is_before_word);
-    }
-    if copied > 0 {
-        spaced.extend_from_slice(&text[copied..]);
-    }
-    copied > 0
-}
-
-/// The place, from `at` on, of the next byte that may begin a character of a script without blanks.
-#[inline]
-fn next_candidate(text: &[u8], mut at: usize) -> Option<usize> {
-    // U+2000 to U+2FFF, with the punctuation of all scripts, begins with E2.
-    let is_candidate = |byte: u8| byte >= 0xE0 && byte != 0xE2;
-    if is_candidate(*text.get(at)?) {
-        return Some(at);
-    }
-    while let Some(block) = text[at..].first_chunk::<64>() {
-        // Without branches within the block, so that it becomes vectors.
-        if block.iter().fold(false, |any, byte| any | is_candidate(*byte)) {
-            break;
-        }
-        at += 64;
-    }
-    text[at..].iter().position(|byte| is_candidate(*byte)).map(|place| at + place)
 }
 
 /// The character with which some bytes begin, and its length; `None` if they are no UTF-8.
@@ -306,12 +220,13 @@ fn lower(word: u64) -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use nigh_kernels::kernels::{chosen, is_spaceless};
     use proptest::prelude::*;
 
     use super::*;
 
     fn formed(form: TextForm, text: &str) -> String {
-        String::from_utf8(Former::new(form).form(text.as_bytes()).to_vec()).unwrap()
+        String::from_utf8(Former::new(form, chosen().unwrap()).form(text.as_bytes()).to_vec()).unwrap()
     }
 
     /// The words of a text by the definition: character by character, from the text in form C.
@@ -336,8 +251,7 @@ mod tests {
                 one = one.into_iter().flat_map(char::to_lowercase).collect();
             }
             for c in one {
-                let is_word =
-                    form.spaceless == Spaceless::Letters && SPACELESS.iter().any(|block| block.contains(&(c as u32)));
+                let is_word = form.spaceless == Spaceless::Letters && is_spaceless(c as u32);
                 if is_word || !c.is_alphanumeric() {
                     words.push(std::mem::take(&mut word));
                 }
@@ -368,7 +282,7 @@ mod tests {
 
     #[test]
     fn blanks_are_counted_where_they_stand_between_other_characters() {
-        let mut former = Former::new(TextForm::default());
+        let mut former = Former::new(TextForm::default(), chosen().unwrap());
         for (text, blanks) in [("東京", 1), (" 東 京 ", 0), ("a東b", 2), ("東", 0), ("ab", 0), ("東,\n京", 1)] {
             former.form(text.as_bytes());
             assert_eq!(former.blanks(), blanks, "{text}");
@@ -390,9 +304,9 @@ mod tests {
     #[test]
     fn bytes_that_are_not_utf8_stay_or_are_no_part_of_a_word() {
         let bytes = b"A\xff\xe6\x9dB\xe6\x9d\xb1C\xf0\x9f";
-        let mut former = Former::new(TextForm { fold_case: true, ..TextForm::default() });
+        let mut former = Former::new(TextForm { fold_case: true, ..TextForm::default() }, chosen().unwrap());
         assert_eq!(former.form(bytes), b"a\xff\xe6\x9db \xe6\x9d\xb1 c\xf0\x9f");
-        let mut former = Former::new(TextForm { unicode: Unicode::Nfc, ..TextForm::default() });
+        let mut former = Former::new(TextForm { unicode: Unicode::Nfc, ..TextForm::default() }, chosen().unwrap());
         assert_eq!(former.form(b"e\xcc\x81\xff"), "é\u{fffd}".as_bytes());
     }
 

@@ -63,7 +63,7 @@ impl Fingerprinter {
             shingler: Shingler::new(polynomials.shingles, method.words, kernels),
             sketcher: Sketcher::new(method, polynomials, kernels),
             joined: None,
-            former: Former::new(method.form),
+            former: Former::new(method.form, kernels),
             max_links,
             kernels,
             decoded: String::new(),

@@ -1,8 +1,9 @@
 //! The level of x86-64 processors with AVX-512, GFNI and VPCLMULQDQ: Zen 4 and Ice Lake servers, and later ones.
 //!
-//! In reading order: `vectors` (loads, stores, products and reductions of eight numbers at a time), `words`, `join`,
+//! In reading order: `vectors` (loads, stores, products and reductions of eight numbers at a time), `blanks`, `words`, `join`,
 //! `preimages`, `minima` (which uses `leading` and `candidates`), `supershingles`, `places` (lookups in the bit set).
 
+mod blanks;
 mod candidates;
 mod join;
 mod leading;
@@ -40,6 +41,8 @@ pub(super) fn detected() -> bool {
 pub(super) static KERNELS: Kernels = Kernels {
     name: "avx512",
     // SAFETY: `available` returns this table only if `detected` returns true; likewise below.
+    put_blanks: |text, spaced| unsafe { blanks::put_blanks(text, spaced) },
+    // SAFETY: as above.
     words: |text, bounds| unsafe { words::words(text, bounds) },
     // SAFETY: as above.
     join: |text, line_end, bounds, joined| unsafe { join::join(text, line_end, bounds, joined) },
