@@ -5,8 +5,8 @@
 //!
 //! ```text
 //! structures                 data structures over records
-//! kernels                    the unsafe code, except one trait of the exchange
 //! records                    ids, hashes, weeks, levels
+//! kernels                    the unsafe code, except one trait of the exchange
 //! ```
 
 pub mod kernels;

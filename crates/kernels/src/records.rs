@@ -11,6 +11,8 @@ use bytemuck::{Pod, Zeroable};
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::{xxh3_64, xxh3_128, xxh3_128_with_seed};
 
+pub use crate::kernels::mix;
+
 #[cfg(target_endian = "big")]
 compile_error!("records are hashed and exchanged as little-endian bytes");
 
@@ -246,7 +248,7 @@ impl KeyHash {
 
 /// The checksum of a page's raw body, markup included: equal for exact copies.
 pub fn checksum(body: &[u8]) -> u128 {
-    xxh3_128(body)
+    crate::kernels::hash_128(body)
 }
 
 /// What is kept of a feature: its low 16 bits. Equal features have the same; others have the same once in 65,536 (b-bit minwise hashing: Li and König
@@ -334,14 +336,6 @@ pub struct Edge {
     pub doc: DocId,
     /// Another document of the same component.
     pub root: DocId,
-}
-
-/// A hash of a word that changes all its bits: the finalizer of SplitMix64. A bijection.
-pub fn mix(word: u64) -> u64 {
-    let mut z = word.wrapping_add(0x9E37_79B9_7F4A_7C15);
-    z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-    z ^ (z >> 31)
 }
 
 /// Mixes the bits of a word that is a hash already, at the cost of one multiplication. The high and the low half of the result

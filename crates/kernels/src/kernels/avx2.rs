@@ -2,6 +2,8 @@
 
 use std::arch::x86_64::*;
 
+use xxhash_rust::xxh3::{xxh3_64, xxh3_128};
+
 use super::narrow::{self, Narrow};
 use super::{FeatureRuns, Functions, Joined, Kernels, Marks, Shingles, joined, markup, scalar, spaceless};
 
@@ -16,6 +18,8 @@ pub(super) static KERNELS: Kernels = Kernels {
     supershingles,
     marks,
     held: scalar::held,
+    hash_64: xxh3_64,
+    hash_128: xxh3_128,
 };
 
 /// Whether this machine has all instructions of the level.

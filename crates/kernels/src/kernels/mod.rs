@@ -1,7 +1,7 @@
 //! SIMD kernels: the inner loops, implemented once for each kind of processor, with bit-identical results.
 //!
 //! [`Kernels`] is a table of functions: one for each stage from text to supershingles, one for the marks of a page,
-//! one for the joined words of a text, and one for lookups in a bit set. There is one table for each *level* of
+//! one for the joined words of a text, one for lookups in a bit set, and two for hashes of bytes. There is one table for each *level* of
 //! instructions. [`chosen`] returns the fastest level of this machine, or the one that `NIGH_KERNELS` names. `scalar`
 //! is the definition, short and plain; every other level returns the same bits, faster.
 //!
@@ -12,7 +12,7 @@
 //!
 //! In reading order: `gf2` (polynomials and the constants of kernels), `rabin` (the polynomials of a method), `scalar` (the definition), `alphabet` (which
 //! characters make words), `spaceless` (which are words by themselves), `avx512`, then `narrow` with its instruction sets `avx2`
-//! and `pmull`, `markup`, `joined`, `places` (the bit set), `inflate`, `memory`, `width` (sorts); `twin` tests every level against scalar.
+//! and `pmull`, `markup`, `joined`, `places` (the bit set), `hash` (XXH3), `inflate`, `memory`, `width` (sorts); `twin` tests every level against scalar.
 //!
 //! ```
 //! use nigh_kernels::kernels::chosen;
@@ -31,6 +31,7 @@ mod avx2;
 #[cfg(target_arch = "x86_64")]
 mod avx512;
 mod gf2;
+mod hash;
 mod inflate;
 mod joined;
 mod markup;
@@ -50,6 +51,9 @@ pub(crate) mod width;
 use std::sync::OnceLock;
 
 use anyhow::{Result, bail};
+
+pub(crate) use hash::hash_128;
+pub use hash::mix;
 
 pub use gf2::{FeatureRuns, Functions, Polynomial, Shingles, multiply, product, reduce};
 pub use inflate::{Inflated, Inflater};
@@ -76,6 +80,9 @@ pub struct Kernels {
     supershingles: fn(&FeatureRuns, &[u64], &mut Vec<u64>),
     marks: fn(&[u8], &mut Marks),
     held: fn(&BitSet, &[u64], &mut Vec<u64>),
+    /// Of more than 240 bytes: see [`Kernels::hash_64`].
+    hash_64: fn(&[u8]) -> u64,
+    hash_128: fn(&[u8]) -> u128,
 }
 
 impl Kernels {

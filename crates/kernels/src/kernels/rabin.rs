@@ -8,6 +8,8 @@
 //! one for megashingles. Seed and rule are part of the format of a store. A test proves with independent code that each
 //! polynomial is irreducible and primitive.
 
+use super::hash::mix;
+
 /// The prime factors of 2^64 - 1, the order of the multiplicative group of GF(2^64).
 const ORDER_FACTORS: [u64; 7] = [3, 5, 17, 257, 641, 65_537, 6_700_417];
 
@@ -121,7 +123,7 @@ pub fn polynomials(seed: u64, features: usize) -> Polynomials {
     let mut state = seed;
     let mut next = || {
         loop {
-            let candidate = crate::records::mix(state) | 1;
+            let candidate = mix(state) | 1;
             state = state.wrapping_add(0x9E37_79B9_7F4A_7C15);
             if primitive(candidate) {
                 return candidate;
@@ -154,7 +156,7 @@ mod tests {
         for p in [0b11011, 1, u64::MAX, 0x8000_0000_0000_0001].into_iter().chain(all()) {
             let squares = Squares::new(p);
             for _ in 0..50 {
-                a = crate::records::mix(a);
+                a = mix(a);
                 assert_eq!(squares.square(a), crate::kernels::product(p, a, a), "{p:x} {a:x}");
             }
             assert_eq!(squares.power_of_t(64), p);

@@ -1,5 +1,7 @@
 //! The definition of every kernel, short and plain. All other levels return the same bits.
 
+use xxhash_rust::xxh3::{xxh3_64, xxh3_128};
+
 use super::joined::{begins, is_blank};
 use super::{BitSet, FeatureRuns, Functions, Joined, Kernels, Shingles, markup, spaceless};
 
@@ -13,6 +15,8 @@ pub(super) static KERNELS: Kernels = Kernels {
     supershingles,
     marks: markup::scalar,
     held,
+    hash_64: xxh3_64,
+    hash_128: xxh3_128,
 };
 
 /// Words are maximal runs of alphanumeric characters; bytes that are not UTF-8 are not part of a word.

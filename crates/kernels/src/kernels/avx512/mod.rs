@@ -1,10 +1,11 @@
 //! The level of x86-64 processors with AVX-512, GFNI and VPCLMULQDQ: Zen 4 and Ice Lake servers, and later ones.
 //!
 //! In reading order: `vectors` (loads, stores, products and reductions of eight numbers at a time), `blanks`, `words`, `join`,
-//! `preimages`, `minima` (which uses `leading` and `candidates`), `supershingles`, `places` (lookups in the bit set).
+//! `preimages`, `minima` (which uses `leading` and `candidates`), `supershingles`, `places` (lookups in the bit set), `hash` (XXH3).
 
 mod blanks;
 mod candidates;
+mod hash;
 mod join;
 mod leading;
 mod minima;
@@ -56,4 +57,8 @@ pub(super) static KERNELS: Kernels = Kernels {
     marks: |page, marks| unsafe { markup::avx512(page, marks) },
     // SAFETY: as above.
     held: |set, words, out| unsafe { places::held(set, words, out) },
+    // SAFETY: as above.
+    hash_64: |bytes| unsafe { hash::hash_64(bytes) },
+    // SAFETY: as above.
+    hash_128: |bytes| unsafe { hash::hash_128(bytes) },
 };
