@@ -20,12 +20,13 @@
 //! Limitation: in a text that is not UTF-8, each byte that does not continue a character counts as one.
 
 use memchr::{memchr, memrchr};
-use nigh_kernels::kernels::Joined;
+use nigh_kernels::kernels::{Joined, Kernels};
 use nigh_kernels::records::fold;
-use xxhash_rust::xxh3::{xxh3_64, xxh3_128};
 
 /// The most characters of a line.
 const COLUMNS: usize = 80;
+/// A line that is not the last one before a line end has about as many: the word that would follow has a few letters.
+const USUAL_COLUMNS: usize = COLUMNS - 6;
 /// The characters after which a sentence ends.
 const SENTENCE: usize = 150;
 /// The sentences of a paragraph.
@@ -52,28 +53,32 @@ impl PageChunks {
     /// use nigh_kernels::kernels;
     /// use nigh_text::features::PageChunks;
     /// let (mut bounds, mut joined) = (Vec::new(), kernels::Joined::default());
+    /// let kernels = kernels::chosen()?;
     /// let mut chunks = |text: &str| {
-    ///     kernels::chosen()?.join(text.as_bytes(), b'\n', &mut bounds, &mut joined);
-    ///     anyhow::Ok(PageChunks::of(&joined).unwrap_or_default())
+    ///     kernels.join(text.as_bytes(), b'\n', &mut bounds, &mut joined);
+    ///     anyhow::Ok(PageChunks::of(&joined, kernels).unwrap_or_default())
     /// };
     /// let page = chunks("One line.\nAnother  line\n")?;
     /// assert_eq!((page.lines.len(), page.paragraphs.len(), page.characters), (2 * 4, 8, 22));
     /// assert_eq!(page.lines[..4], chunks("One line")?.lines);
     /// # anyhow::Ok(())
     /// ```
-    pub fn of(joined: &Joined) -> Option<PageChunks> {
+    pub fn of(joined: &Joined, kernels: &Kernels) -> Option<PageChunks> {
         let words = joined.words();
         if words.is_empty() {
             return None;
         }
+        let sentences = joined.sentence_starts().len() + words.len() / SENTENCE + 1;
         let mut chunks = PageChunks {
-            text: xxh3_128(words),
+            text: kernels.hash_128(words),
             characters: joined.characters(),
-            lines: Vec::with_capacity(4 * (joined.line_starts().len() + 1 + words.len() / COLUMNS)),
-            paragraphs: Vec::with_capacity(8 * (words.len() / SENTENCE + 1)),
+            lines: Vec::with_capacity(4 * (joined.line_starts().len() + 1 + words.len() / USUAL_COLUMNS)),
+            paragraphs: Vec::with_capacity(8 * sentences.div_ceil(SENTENCES)),
         };
-        pieces(words, joined.line_starts(), |from, to| push_lines(&words[from..to], &mut chunks.lines));
-        let mut paragraph = Paragraph { words, ends: [0; SENTENCES], sentences: 0, from: 0 };
+        let columns = Columns { is_ascii: words.is_ascii() };
+        let lines = &mut chunks.lines;
+        pieces(words, joined.line_starts(), |from, to| push_lines(&words[from..to], columns, kernels, lines));
+        let mut paragraph = Paragraph { words, columns, kernels, ends: [0; SENTENCES], sentences: 0, from: 0 };
         pieces(words, joined.sentence_starts(), |from, to| paragraph.push_all(from, to, &mut chunks.paragraphs));
         paragraph.end(&mut chunks.paragraphs);
         Some(chunks)
@@ -93,37 +98,68 @@ fn pieces(words: &[u8], starts: &[u32], mut each: impl FnMut(usize, usize)) {
 }
 
 /// Appends the hashes of the lines of words between two line ends.
-fn push_lines(mut words: &[u8], lines: &mut Vec<u8>) {
+fn push_lines(mut words: &[u8], columns: Columns, kernels: &Kernels, lines: &mut Vec<u8>) {
     // A character has at least one byte: a line of few bytes is not counted.
     while words.len() > COLUMNS {
-        let limit = prefix::<COLUMNS>(words);
+        let limit = columns.prefix::<COLUMNS>(words);
         if limit == words.len() {
             break;
         }
         // The last blank at which the words before it fit; else the long word is cut.
-        match memrchr(b' ', &words[..=limit]) {
+        match last_blank(&words[..=limit]) {
             Some(blank) => {
-                push_line(&words[..blank], lines);
+                push_line(&words[..blank], kernels, lines);
                 words = &words[blank + 1..];
             }
             None => {
-                push_line(&words[..limit], lines);
+                push_line(&words[..limit], kernels, lines);
                 words = &words[limit..];
             }
         }
     }
-    push_line(words, lines);
+    push_line(words, kernels, lines);
 }
 
 /// Appends the hash of a line.
-fn push_line(line: &[u8], lines: &mut Vec<u8>) {
-    lines.extend_from_slice(&(xxh3_64(line) as u32).to_le_bytes());
+#[inline]
+fn push_line(line: &[u8], kernels: &Kernels, lines: &mut Vec<u8>) {
+    lines.extend_from_slice(&(kernels.hash_64(line) as u32).to_le_bytes());
+}
+
+/// The place of the last blank. Nearly always it is among the last 16 bytes: a look at these takes less time than a call of `memrchr`.
+#[inline]
+fn last_blank(bytes: &[u8]) -> Option<usize> {
+    match bytes.last_chunk().map_or(0, blanks) {
+        0 => memrchr(b' ', bytes),
+        blanks => Some(bytes.len() - 1 - blanks.leading_zeros() as usize / 8),
+    }
+}
+
+/// The place of the first blank, likewise.
+#[inline]
+fn first_blank(bytes: &[u8]) -> Option<usize> {
+    match bytes.first_chunk().map_or(0, blanks) {
+        0 => memchr(b' ', bytes),
+        blanks => Some(blanks.trailing_zeros() as usize / 8),
+    }
+}
+
+/// The highest bit of each byte that is a blank.
+#[inline]
+fn blanks(bytes: &[u8; 16]) -> u128 {
+    const ONES: u128 = u128::MAX / 255;
+    const LOW: u128 = ONES * 0x7F;
+    let others = u128::from_le_bytes(*bytes) ^ (ONES * b' ' as u128);
+    // Of zeros, only the highest bit is not set. No carry leaves a byte.
+    !(((others & LOW) + LOW) | others | LOW)
 }
 
 /// The sentences of a paragraph so far.
 struct Paragraph<'a> {
     /// The words of the text.
     words: &'a [u8],
+    columns: Columns,
+    kernels: &'a Kernels,
     /// Where in them the paragraph begins.
     from: usize,
     /// The ends of its sentences.
@@ -137,10 +173,10 @@ impl Paragraph<'_> {
         // As in `push_lines`: few bytes are not counted.
         while to - from >= SENTENCE {
             let words = &self.words[from..to];
-            let last = prefix::<{ SENTENCE - 1 }>(words);
+            let last = self.columns.prefix::<{ SENTENCE - 1 }>(words);
             // The end of the word that has this character, or of the next word if it is a blank.
             let rest = words.get(last + 1..).unwrap_or_default();
-            let Some(blank) = memchr(b' ', rest) else { break };
+            let Some(blank) = first_blank(rest) else { break };
             let end = from + last + 1 + blank;
             self.push(from, end, paragraphs);
             from = end + 1;
@@ -164,7 +200,7 @@ impl Paragraph<'_> {
     fn end(&mut self, paragraphs: &mut Vec<u8>) {
         if let Some(last) = self.sentences.checked_sub(1) {
             let mut parts = [0; SENTENCES];
-            parts[0] = xxh3_64(&self.words[self.from..self.ends[last]]);
+            parts[0] = self.kernels.hash_64(&self.words[self.from..self.ends[last]]);
             for (part, end) in parts[1..].iter_mut().zip(&self.ends[..last]) {
                 *part = (end - self.from) as u64;
             }
@@ -174,19 +210,49 @@ impl Paragraph<'_> {
     }
 }
 
-/// The length in bytes of the first `CHARACTERS` characters, at most 255.
-#[inline(always)]
-fn prefix<const CHARACTERS: usize>(bytes: &[u8]) -> usize {
-    let Some(first) = bytes.first_chunk::<CHARACTERS>() else { return bytes.len() };
-    // The bytes that continue a character among these make room for as many more. A sum of bytes: the compiler makes
-    // vectors of it.
-    let mut missing: u8 = first.iter().map(|byte| u8::from(!begins(*byte))).sum();
-    let mut at = CHARACTERS;
-    while at < bytes.len() && (missing > 0 || !begins(bytes[at])) {
-        missing -= u8::from(begins(bytes[at]));
-        at += 1;
+/// Counts characters of the words of a page.
+#[derive(Clone, Copy)]
+struct Columns {
+    /// Whether each byte is a character.
+    is_ascii: bool,
+}
+
+impl Columns {
+    /// The length in bytes of the first `CHARACTERS` characters, at most 255.
+    #[inline(always)]
+    fn prefix<const CHARACTERS: usize>(self, bytes: &[u8]) -> usize {
+        let Some(first) = bytes.first_chunk::<CHARACTERS>() else { return bytes.len() };
+        if self.is_ascii {
+            return CHARACTERS;
+        }
+        // The bytes that continue a character among these make room for as many more. A sum of bytes: the compiler makes
+        // vectors of it.
+        let mut missing: u8 = first.iter().map(|byte| u8::from(!begins(*byte))).sum();
+        let mut at = CHARACTERS;
+        while let Some(eight) = bytes[at..].first_chunk()
+            && let begun = begun(eight)
+            && begun <= missing
+        {
+            missing -= begun;
+            at += 8;
+        }
+        while at < bytes.len() && (missing > 0 || !begins(bytes[at])) {
+            missing -= u8::from(begins(bytes[at]));
+            at += 1;
+        }
+        at
     }
-    at
+}
+
+/// How many of eight bytes begin a character.
+#[inline]
+fn begun(eight: &[u8; 8]) -> u8 {
+    const ONES: u64 = u64::MAX / 255;
+    let word = u64::from_le_bytes(*eight);
+    // One for each byte that continues a character: its highest bit is set, and the next one is not.
+    let continuing = (word & !(word << 1)) >> 7 & ONES;
+    // The highest byte of the product is their sum.
+    8 - (continuing.wrapping_mul(ONES) >> 56) as u8
 }
 
 /// Whether a byte begins a character.
@@ -202,6 +268,7 @@ pub(crate) mod tests {
 
     use nigh_kernels::kernels::chosen;
     use proptest::prelude::*;
+    use xxhash_rust::xxh3::{xxh3_64, xxh3_128};
 
     use super::*;
     use crate::features::Fingerprinter;
@@ -213,7 +280,7 @@ pub(crate) mod tests {
     fn chunks(text: &[u8], line_end: u8) -> Option<PageChunks> {
         let (mut bounds, mut joined) = (Vec::new(), Joined::default());
         chosen().unwrap().join(text, line_end, &mut bounds, &mut joined);
-        PageChunks::of(&joined)
+        PageChunks::of(&joined, chosen().unwrap())
     }
 
     fn bytes<const N: usize>(hashes: impl Iterator<Item = [u8; N]>) -> Vec<u8> {

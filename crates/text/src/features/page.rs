@@ -235,7 +235,7 @@ impl Fingerprinter {
         if let Some(joined) = &mut self.joined {
             joined.leave_out(self.former.blanks());
         }
-        facts.chunks = self.joined.as_ref().and_then(PageChunks::of);
+        facts.chunks = self.joined.as_ref().and_then(|joined| PageChunks::of(joined, self.kernels));
         facts
     }
 }
