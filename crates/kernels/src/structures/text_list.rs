@@ -23,6 +23,11 @@ pub struct TextList {
 }
 
 impl TextList {
+    /// An empty list with room for `texts` texts of `bytes` bytes together.
+    pub fn with_capacity(texts: usize, bytes: usize) -> TextList {
+        TextList { text: String::with_capacity(bytes), ends: Vec::with_capacity(texts) }
+    }
+
     /// Adds a text.
     ///
     /// # Panics

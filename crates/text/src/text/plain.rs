@@ -34,6 +34,8 @@ pub(super) struct Plain<'a> {
     path_end: usize,
 }
 
+/// Hosts of so many bytes or more are left to the general path.
+const HOST_BYTES: usize = 64;
 /// The longest href that is resolved plainly: even at three bytes for each byte it is shorter than [`URL_BYTES`].
 const PLAIN_BYTES: usize = 2048;
 
@@ -55,7 +57,7 @@ impl<'a> Plain<'a> {
             Plain {
                 scheme: base.scheme(),
                 url: &base[..Position::AfterQuery],
-                host: if is_plain_host(host.as_bytes()) { host } else { "" },
+                host: if plain_host(host.as_bytes()) == Some(host.len()) { host } else { "" },
                 path_start,
                 folder_end: path_start + folder(base.path()),
                 path_end: base[..Position::AfterPath].len(),
@@ -109,10 +111,16 @@ impl<'a> Plain<'a> {
 
     /// Resolves an href with a host; `rest` is the part after `//`.
     fn other_host(&self, scheme: &str, rest: &str, link: &mut String) -> Resolution {
-        let end = rest.bytes().position(|b| matches!(b, b'/' | b'?' | b'#')).unwrap_or(rest.len());
+        // Most are on the page's own host.
+        let is_own = !self.host.is_empty()
+            && rest
+                .strip_prefix(self.host)
+                .is_some_and(|rest| matches!(rest.as_bytes(), [] | [b'/' | b'?' | b'#', ..]));
+        let Some(end) = (if is_own { Some(self.host.len()) } else { plain_host(rest.as_bytes()) }) else {
+            return Resolution::General;
+        };
         let (host, rest) = rest.split_at(end);
-        let is_plain = !host.is_empty() && host == self.host || is_plain_host(host.as_bytes());
-        if !is_plain || rest.starts_with('?') {
+        if rest.starts_with('?') {
             return Resolution::General;
         }
         for part in [scheme, "://", host, if rest.starts_with('/') { "" } else { "/" }] {
@@ -127,21 +135,27 @@ fn folder(path: &str) -> usize {
     memrchr(b'/', path.as_bytes()).map_or(0, |slash| slash + 1)
 }
 
-/// Whether a host is a name of plain lower-case labels, which no step of the host parser changes. Its last label does not
-/// begin with a digit, so it is not an address; no label has two hyphens in a row, so it is not Punycode.
-fn is_plain_host(host: &[u8]) -> bool {
-    let is_plain_label = |label: &[u8]| {
-        let mut previous = b'-';
-        label.iter().all(|&b| {
-            let is_plain = b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-' && previous != b'-';
-            previous = b;
-            is_plain
-        }) && previous != b'-'
-    };
-    let last = host.iter().rposition(|&b| b == b'.').map_or(0, |dot| dot + 1);
-    host.len() < 64
-        && host.get(last).is_some_and(u8::is_ascii_lowercase)
-        && host.split(|&b| b == b'.').all(is_plain_label)
+/// The length of the host with which `rest` begins, up to `/`, `?`, `#` or the end, if it is a name of plain lower-case labels, which no
+/// step of the host parser changes. Its last label does not begin with a digit, so it is not an address; no label has two hyphens in a
+/// row, so it is not Punycode.
+fn plain_host(rest: &[u8]) -> Option<usize> {
+    let mut last = 0;
+    // A hyphen or a dot follows a letter or a digit, and so does the end.
+    let mut is_between = true;
+    for (at, byte) in rest.iter().take(HOST_BYTES).enumerate() {
+        match byte {
+            b'a'..=b'z' | b'0'..=b'9' => is_between = false,
+            b'-' | b'.' if !is_between => {
+                is_between = true;
+                if *byte == b'.' {
+                    last = at + 1;
+                }
+            }
+            b'/' | b'?' | b'#' => return (!is_between && rest[last].is_ascii_lowercase()).then_some(at),
+            _ => return None,
+        }
+    }
+    (rest.len() < HOST_BYTES && !is_between && rest[last].is_ascii_lowercase()).then_some(rest.len())
 }
 
 /// Appends a path, a query, or both, up to the fragment, if it has only characters that the standard does not change, and
@@ -176,7 +190,7 @@ fn append_plain(rest: &str, link: &mut String) -> Resolution {
     let bytes = rest.as_bytes();
     let mut end = bytes.len();
     let mut in_query = false;
-    for (at, &byte) in bytes.iter().enumerate() {
+    for (at, &byte) in bytes.iter().enumerate().skip(usual(bytes)) {
         match CLASSES[usize::from(byte)] {
             Class::Plain => {}
             Class::Dot if in_query || at > 0 && bytes[at - 1] != b'/' => {}
@@ -192,6 +206,39 @@ fn append_plain(rest: &str, link: &mut String) -> Resolution {
     }
     link.push_str(&rest[..end]);
     Resolution::Plain
+}
+
+/// The number of bytes, from the first, that are [`is_usual`]; not all of them are counted. It looks at 16 at a time, and the compiler makes a
+/// vector of them.
+#[inline]
+fn usual(bytes: &[u8]) -> usize {
+    let are_usual = |bytes: &[u8; 17]| {
+        bytes.iter().zip(&bytes[1..]).fold(true, |all, (before, byte)| all & is_usual(*before, *byte))
+    };
+    // A dot after the folder would be one after a slash.
+    if !bytes.first().is_some_and(|first| is_usual(b'/', *first)) {
+        return 0;
+    }
+    let mut at = 1;
+    while let Some(block) = bytes[at - 1..].first_chunk() {
+        if !are_usual(block) {
+            return at;
+        }
+        at += 16;
+    }
+    match bytes.last_chunk() {
+        Some(block) if are_usual(block) => bytes.len(),
+        _ => at,
+    }
+}
+
+/// Whether a byte is a letter, a digit, or punctuation of most links, except a dot after a slash.
+#[inline(always)]
+fn is_usual(before: u8, byte: u8) -> bool {
+    let is_in = |byte: u8, from: u8, to: u8| byte.wrapping_sub(from) <= to - from;
+    // From `(` to `/` are also the hyphen, the dot and the slash.
+    let is_plain = is_in(byte | 0x20, b'a', b'z') | is_in(byte, b'0', b'9') | is_in(byte, b'(', b'/') | (byte == b'_');
+    is_plain & ((byte != b'.') | (before != b'/'))
 }
 
 #[cfg(test)]
@@ -294,6 +341,31 @@ mod tests {
             assert!(!assert_plain("http://a.example/b/c", href) || href == "ht:a", "{href}");
         }
         assert!(!assert_plain("http://user@a.example/", "b") && !assert_plain("ftp://a.example/", "b"));
+    }
+
+    /// By the definition: see [`plain_host`].
+    fn is_plain_host(host: &[u8]) -> bool {
+        let is_plain_label = |label: &[u8]| {
+            let mut previous = b'-';
+            label.iter().all(|&b| {
+                let is_plain = b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-' && previous != b'-';
+                previous = b;
+                is_plain
+            }) && previous != b'-'
+        };
+        let last = host.iter().rposition(|&b| b == b'.').map_or(0, |dot| dot + 1);
+        host.len() < 64
+            && host.get(last).is_some_and(u8::is_ascii_lowercase)
+            && host.split(|&b| b == b'.').all(is_plain_label)
+    }
+
+    proptest! {
+        #[test]
+        fn a_plain_host_is_that_of_the_definition(rest in "[a-c0.-]{0,8}[a.A/?#-]{0,3}|[a-c1.]{60,68}/?") {
+            let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
+            let expected = is_plain_host(&rest.as_bytes()[..end]).then_some(end);
+            prop_assert_eq!(plain_host(rest.as_bytes()), expected, "{}", rest);
+        }
     }
 
     proptest! {

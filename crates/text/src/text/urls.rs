@@ -101,14 +101,29 @@ pub fn out_links<'a>(
     let mut distinct = DistinctLinks::new(hrefs.len());
     let mut link = String::new();
     let mut bytes = 0;
+    // The href before: the next one, with another fragment, is the same link.
+    let mut before = None;
     for href in hrefs {
+        if before.replace(href).is_some_and(|before| differ_in_fragment(before, href)) {
+            bytes += link.len();
+            if bytes > LINK_BYTES {
+                break;
+            }
+            continue;
+        }
         link.clear();
         match plain.as_ref().map_or(Resolution::General, |plain| plain.resolve(href, &mut link)) {
             Resolution::Plain => {}
-            Resolution::NotWeb => continue,
+            Resolution::NotWeb => {
+                link.clear();
+                continue;
+            }
             Resolution::General => match base.map_or_else(|| canonical(href), |base| resolve(base, href)) {
                 Some(resolved) => link = resolved.into(),
-                None => continue,
+                None => {
+                    link.clear();
+                    continue;
+                }
             },
         }
         bytes += link.len();
@@ -119,6 +134,37 @@ pub fn out_links<'a>(
     }
     distinct.links.shrink_to_fit();
     distinct.links
+}
+
+/// Whether two hrefs certainly have the same link, because they differ only in their fragments.
+fn differ_in_fragment(a: &str, b: &str) -> bool {
+    let Some(end) = same_target(a.as_bytes(), b.as_bytes()) else { return false };
+    // White space at an end is dropped, and an href that is too long as a whole.
+    !a[..end].ends_with(|c: char| c <= ' ') && a.len() <= URL_BYTES && b.len() <= URL_BYTES
+}
+
+/// Where the fragments of two hrefs begin, or the hrefs end, if they are the same up to there. Compares eight bytes at a time.
+fn same_target(a: &[u8], b: &[u8]) -> Option<usize> {
+    const ONES: u64 = u64::MAX / 255;
+    let mut at = 0;
+    while let (Some(of_a), Some(of_b)) = (a[at..].first_chunk(), b[at..].first_chunk()) {
+        let (of_a, of_b) = (u64::from_le_bytes(*of_a), u64::from_le_bytes(*of_b));
+        let (differences, others) = (of_a ^ of_b, of_a ^ (ONES * u64::from(b'#')));
+        // The lowest bit is that of the first `#`; it may set higher ones.
+        let fragments = others.wrapping_sub(ONES) & !others & (ONES << 7);
+        if differences | fragments != 0 {
+            let fragment = fragments.trailing_zeros() / 8;
+            return (fragment < differences.trailing_zeros() / 8).then_some(at + fragment as usize);
+        }
+        at += 8;
+    }
+    loop {
+        match (a.get(at), b.get(at)) {
+            (None | Some(b'#'), None | Some(b'#')) => return Some(at),
+            (of_a, of_b) if of_a == of_b => at += 1,
+            _ => return None,
+        }
+    }
 }
 
 /// Distinct links, in order of first appearance.
@@ -132,7 +178,11 @@ struct DistinctLinks {
 impl DistinctLinks {
     /// Makes room for `count` links.
     fn new(count: usize) -> DistinctLinks {
-        DistinctLinks { links: TextList::default(), slots: vec![0; (2 * count + 1).next_power_of_two()] }
+        /// Room for so many links at most, of so many bytes each: a list that grows is copied several times.
+        const ROOM: (usize, usize) = (1024, 64);
+        let room = count.min(ROOM.0);
+        let links = TextList::with_capacity(room, room * ROOM.1);
+        DistinctLinks { links, slots: vec![0; (2 * count + 1).next_power_of_two()] }
     }
 
     fn insert(&mut self, link: &str) {
@@ -198,6 +248,8 @@ fn canonical_form(mut url: Url) -> Option<Canonical> {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     fn form(url: &str) -> Option<String> {
@@ -271,6 +323,64 @@ mod tests {
                 "http://a.example/x/8",
             ]
         );
+    }
+
+    proptest! {
+        #[test]
+        fn targets_are_the_same_up_to_the_fragments(a in "[ab#]{0,20}", b in "[ab#]{0,20}", target in "[ab]{0,20}") {
+            let of = |href: &str| href.split('#').next().unwrap_or_default().to_owned();
+            for (a, b) in [(&a, &b), (&format!("{target}#{a}"), &format!("{target}#{b}")), (&format!("{target}{a}"), &target)] {
+                let expected = (of(a) == of(b)).then_some(of(a).len());
+                prop_assert_eq!(same_target(a.as_bytes(), b.as_bytes()), expected, "{} {}", a, b);
+            }
+        }
+    }
+
+    #[test]
+    fn a_link_with_several_fragments_is_one() {
+        let hrefs =
+            ["b#1", "b#2", "b", "b ", "b #3", "#4", "", "#5", "\t#6", "b?#7", "b?", "mailto:a#8", "mailto:a", "c#9"];
+        assert_eq!(
+            links("http://a.example/", None, &hrefs),
+            [
+                "http://a.example/b",
+                "http://a.example/b%20",
+                "http://a.example/",
+                "http://a.example/b?",
+                "http://a.example/c"
+            ]
+        );
+        let long = format!("b#{}", "x".repeat(URL_BYTES));
+        assert_eq!(links("http://a.example/", None, &[&long, "b", &long]), ["http://a.example/b"]);
+    }
+
+    proptest! {
+        #[test]
+        fn links_are_the_distinct_ones_of_the_general_path(
+            page in prop::sample::select(&["http://a.example/b/c?d", "https://a.example:81/b c/", "http://1.2.3.4"][..]),
+            base in prop::option::of(prop::sample::select(&["../e/", "http://b.example/f#g", "mailto:a@b", "about:blank", "ftp://c.example/"][..])),
+            has_page: bool,
+            pieces in prop::collection::vec(
+                (
+                    prop::sample::select(&["", "", "a", "../a.html", "b/c", "http://a.example", "//b.example/c", "?q", "HTTP://A/", "mailto:a", " ", "é"][..]),
+                    prop::sample::select(&["", "", "", " ", "\n", "/", "d e", "%41"][..]),
+                    prop::sample::select(&["", "", "#", "#a", "#b c", " #", "#\t"][..]),
+                ),
+                0..30,
+            ),
+        ) {
+            let page = has_page.then(|| canonical(page).unwrap());
+            let hrefs: Vec<String> = pieces.iter().map(|(a, b, c)| format!("{a}{b}{c}")).collect();
+            let found = out_links(page.as_ref(), base, hrefs.iter().map(String::as_str));
+            let base = base.and_then(|base| page.as_ref().map_or_else(|| Url::parse(base), |page| page.url.join(base)).ok());
+            let base = base.as_ref().or(page.as_ref().map(|page| &page.url));
+            let mut expected: Vec<String> = Vec::new();
+            for href in &hrefs {
+                let link = base.map_or_else(|| canonical(href), |base| resolve(base, href)).map(String::from);
+                expected.extend(link.filter(|link| !expected.contains(link)));
+            }
+            prop_assert_eq!(found.iter().collect::<Vec<_>>(), expected);
+        }
     }
 
     #[test]
