@@ -163,6 +163,8 @@ impl Kernels {
     /// Writes the fingerprint of each complete run of features (Fetterly 2004, section 2).
     pub fn supershingles(&self, runs: &FeatureRuns, features: &[u64], supershingles: &mut Vec<u64>) {
         supershingles.clear();
+        // All of them: a list that grows is allocated twice for a document.
+        supershingles.reserve(features.len() / runs.length);
         (self.supershingles)(runs, features, supershingles);
     }
 
