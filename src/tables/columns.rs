@@ -81,6 +81,8 @@ pub trait Table: Row<Table = Self> + Sized {
     const DESCRIPTION: &'static str = Self::SPEC.description;
     /// Its columns, in order.
     const COLUMNS: &'static [ColumnSpec] = Self::SPEC.columns;
+    /// Whether its files are read once and removed: they are written in less time, and are larger.
+    const IS_SCRATCH: bool = Self::SPEC.is_scratch;
 }
 
 impl<T: Row<Table = T>> Table for T {}

@@ -136,7 +136,8 @@ impl GroupWriter {
     /// Ends the file.
     pub(super) fn finish(mut self) -> Result<()> {
         self.end_group()?;
-        Ok(self.file.into_inner()?.into_inner().map_err(|error| error.into_error())?).map(drop::<File>)
+        self.file.into_inner()?.into_inner().map_err(|error| error.into_error())?;
+        Ok(())
     }
 }
 

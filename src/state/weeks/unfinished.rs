@@ -74,7 +74,7 @@ impl Unfinished {
     }
 
     fn folder_of<T: Table>(&self) -> PathBuf {
-        (if T::SPEC.is_scratch { &self.scratch } else { &self.folder }).join(T::NAME)
+        (if T::IS_SCRATCH { &self.scratch } else { &self.folder }).join(T::NAME)
     }
 
     /// The folder of its tables.
