@@ -2,8 +2,9 @@
 //!
 //! A row group of many rows has dictionaries, zstd, statistics and Bloom filters. Their set-up costs about 80 microseconds a column: more than
 //! the rows themselves if these are few. So a small row group has none of them: its values are plain, compressed by LZ4, which needs no
-//! set-up (3 rows of 23 columns: 50 microseconds instead of 1,900). Which of the two it is, is known when [`SMALL`] rows have come, or when
-//! the row group ends.
+//! set-up (3 rows of 23 columns: 50 microseconds instead of 1,900). A Bloom filter begins with room for as many values as the row group may have,
+//! and is folded to those that it got: so a row group of a batch or less begins with small ones. Which of the three it is, is known when a second
+//! batch comes, or when the row group ends.
 
 use std::fs::File;
 use std::io::{BufWriter, Sink};
@@ -23,14 +24,18 @@ use super::row_groups::Opened;
 
 /// A row group of fewer rows is small.
 pub(super) const SMALL: usize = 1000;
+/// The most rows of a row group that has small Bloom filters: those that a writer collects before it writes them.
+pub(super) const BATCH: usize = 4096;
 /// The most rows of a row group.
-const ROW_GROUP: usize = 1 << 17;
+pub(super) const ROW_GROUP: usize = 1 << 17;
 
-/// How the two kinds of row groups of a file are encoded. All else, such as the key-values, is taken from `full`.
+/// How the row groups of a file are encoded. All else, such as the key-values, is taken from `full`.
 pub(super) struct Encodings {
     /// Of a row group of many rows.
     pub(super) full: WriterProperties,
-    /// Of a small one.
+    /// Of one with [`BATCH`] rows or less.
+    pub(super) batch: WriterProperties,
+    /// Of one with fewer than [`SMALL`].
     pub(super) small: WriterProperties,
 }
 
@@ -39,6 +44,7 @@ pub(super) struct GroupWriter {
     file: SerializedFileWriter<BufWriter<File>>,
     schema: SchemaRef,
     full: ArrowRowGroupWriterFactory,
+    batch: ArrowRowGroupWriterFactory,
     small: ArrowRowGroupWriterFactory,
     /// The rows of the row group so far, while they are few.
     waiting: Vec<RecordBatch>,
@@ -54,16 +60,21 @@ impl GroupWriter {
     /// # Errors
     /// If it cannot be made.
     pub(super) fn create(path: &Path, schema: SchemaRef, encodings: Encodings) -> Result<GroupWriter> {
-        let Encodings { mut full, small } = encodings;
+        let Encodings { mut full, batch, small } = encodings;
         let of_file = ArrowSchemaConverter::new().convert(&schema)?.root_schema_ptr();
         add_encoded_arrow_schema_to_metadata(&schema, &mut full);
         let file = BufWriter::new(File::create(path)?);
         let file = SerializedFileWriter::new(file, of_file.clone(), Arc::new(full))?;
-        // The properties of column writers are those of a file: small row groups have them from a file that is not written.
-        let other: SerializedFileWriter<Sink> = SerializedFileWriter::new(std::io::sink(), of_file, Arc::new(small))?;
+        // The properties of column writers are those of a file: other ones are taken from files that are not written.
+        let unwritten = |properties| -> Result<ArrowRowGroupWriterFactory> {
+            let file: SerializedFileWriter<Sink> =
+                SerializedFileWriter::new(std::io::sink(), of_file.clone(), Arc::new(properties))?;
+            Ok(ArrowRowGroupWriterFactory::new(&file, schema.clone()))
+        };
         Ok(GroupWriter {
             full: ArrowRowGroupWriterFactory::new(&file, schema.clone()),
-            small: ArrowRowGroupWriterFactory::new(&other, schema.clone()),
+            batch: unwritten(batch)?,
+            small: unwritten(small)?,
             file,
             schema,
             waiting: Vec::new(),
@@ -90,7 +101,7 @@ impl GroupWriter {
     fn add(&mut self, batch: RecordBatch) -> Result<()> {
         self.rows += batch.num_rows();
         self.waiting.push(batch);
-        if self.columns.is_none() && self.rows < SMALL {
+        if self.columns.is_none() && self.rows <= BATCH {
             return Ok(());
         }
         let columns = match &mut self.columns {
@@ -108,7 +119,8 @@ impl GroupWriter {
         let columns = match self.columns.take() {
             Some(columns) => columns,
             None => {
-                let mut columns = self.small.create_column_writers(self.file.flushed_row_groups().len())?;
+                let encoding = if self.rows < SMALL { &self.small } else { &self.batch };
+                let mut columns = encoding.create_column_writers(self.file.flushed_row_groups().len())?;
                 self.waiting.drain(..).try_for_each(|batch| write_columns(&mut columns, &self.schema, &batch))?;
                 columns
             }

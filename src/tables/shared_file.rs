@@ -57,8 +57,17 @@ impl ChunkReader for SharedFile {
         if start.checked_add(length as u64).is_none_or(|end| end > self.bytes) {
             return Err(std::io::Error::from(std::io::ErrorKind::UnexpectedEof).into());
         }
-        let mut bytes = vec![0; length];
-        self.read_exact_at(&mut bytes, start)?;
+        // Not zeroed first: that would cost as much as reading.
+        let mut bytes = Vec::with_capacity(length);
+        while bytes.len() < length {
+            let at = start + bytes.len() as u64;
+            match rustix::io::pread(&self.file, rustix::buffer::spare_capacity(&mut bytes), at) {
+                Ok(0) => return Err(std::io::Error::from(std::io::ErrorKind::UnexpectedEof).into()),
+                Err(error) if error != rustix::io::Errno::INTR => return Err(std::io::Error::from(error).into()),
+                _ => {}
+            }
+        }
+        bytes.truncate(length);
         Ok(bytes.into())
     }
 }

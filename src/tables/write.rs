@@ -17,12 +17,10 @@ use parquet::schema::types::ColumnPath;
 
 use super::columns::{Row, Table, TableSpec};
 use super::describe;
-use super::groups::{Encodings, GroupWriter};
+use super::groups::{BATCH, Encodings, GroupWriter, ROW_GROUP};
 use super::row_groups::RowGroups;
 use super::values::ColumnBuilder;
 
-/// Rows that are collected before they are written.
-const BATCH: usize = 4096;
 /// How often a Bloom filter may say that a value is in a row group that lacks it. Filters have powers of two in size: a full row
 /// group of distinct values then has 128 KiB, a byte for each; with 0.02 it would have twice as many.
 const FALSE_POSITIVES: f64 = 0.03;
@@ -209,7 +207,8 @@ impl TableFile {
     fn open(&mut self, schema: Schema) -> Result<()> {
         let schema = Arc::new(schema.with_metadata(describe::of_schema(&self.key_values)));
         let full = properties(self.table).set_key_value_metadata(Some(self.key_values.clone())).build();
-        let encodings = Encodings { full, small: small_properties(self.table) };
+        let batch = properties(self.table).set_max_row_group_row_count(Some(BATCH)).build();
+        let encodings = Encodings { full, batch, small: small_properties(self.table) };
         let writer = GroupWriter::create(self.target.temporary(), schema, encodings);
         self.writer = Some(writer.with_context(|| format!("cannot write {}", self.target.temporary().display()))?);
         Ok(())
@@ -275,8 +274,10 @@ impl Target {
 /// How the columns of a table are encoded and compressed: what they declare as settings of the Parquet writer.
 pub(super) fn properties(table: &TableSpec) -> WriterPropertiesBuilder {
     let zstd = Compression::ZSTD(ZstdLevel::try_new(3).expect("zstd has a level 3"));
-    let mut properties =
-        WriterProperties::builder().set_compression(zstd).set_created_by(format!("nigh {}", env!("CARGO_PKG_VERSION")));
+    let mut properties = WriterProperties::builder()
+        .set_compression(zstd)
+        .set_max_row_group_row_count(Some(ROW_GROUP))
+        .set_created_by(format!("nigh {}", env!("CARGO_PKG_VERSION")));
     if table.is_scratch {
         properties = properties.set_compression(Compression::LZ4_RAW).set_statistics_enabled(EnabledStatistics::None);
     }

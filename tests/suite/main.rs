@@ -77,10 +77,13 @@ mod missing;
 /// A store in a bucket of a real server.
 #[cfg(feature = "cloud")]
 mod objects;
-/// The page that `nigh report` writes.
+/// How often a run opens the files that it makes.
+mod opened;
+/// Rare types of Parquet and Arrow files.
 mod other_types;
 /// Pages and hosts that share chunks, against brute force over all pairs.
 mod overlap;
+/// The page that `nigh report` writes.
 mod page;
 mod paragraphs;
 /// Parquet of other programs keeps what it is.

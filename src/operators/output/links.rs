@@ -46,8 +46,12 @@ struct LinkAnswer {
 ///
 /// # Errors
 /// Where a table cannot be read or written, or a worker of this process failed.
-pub fn links(cx: &mut Context, plan: &Arc<Plan>, journal: &Journal, owned: &Ownership) -> Result<()> {
-    let unfinished = plan.open_store().unfinished(plan.week);
+pub fn links(
+    cx: &mut Context,
+    plan: &Arc<Plan>,
+    (unfinished, journal): (&Unfinished, &Journal),
+    owned: &Ownership,
+) -> Result<()> {
     let mut segments = own_segments(journal, owned);
     segments.retain(|segment| segment.links > 0 && segment.origin.is_none());
     let links = OwnLinks {
@@ -65,7 +69,7 @@ pub fn links(cx: &mut Context, plan: &Arc<Plan>, journal: &Journal, owned: &Owne
     };
     let targets = LinkTargets {
         shards: plan.method.shards,
-        unfinished,
+        unfinished: unfinished.clone(),
         segments: journal.by_shard(),
         earlier: plan.open_store().url_indexes(&plan.earlier)?,
         questions: Vec::new(),
