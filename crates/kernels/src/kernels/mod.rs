@@ -10,7 +10,7 @@
 //! (`inflate`), advice to the system about memory (`memory`), and rows that are moved as bytes (`width`). **Holding a table is the proof that this machine has its
 //! instructions**: tables are private, and [`available`] returns only those that were detected.
 //!
-//! In reading order: `gf2` (polynomials and the constants of kernels), `rabin` (the polynomials of a method), `scalar` (the definition), `alphabet` (which
+//! In reading order: `gf2` (polynomials and the constants of kernels), `rabin` (the polynomials of a method), `default_polynomials`, `scalar` (the definition), `alphabet` (which
 //! characters make words), `spaceless` (which are words by themselves), `avx512`, then `narrow` with its instruction sets `avx2`
 //! and `pmull`, `markup`, `joined`, `places` (the bit set), `hash` (XXH3), `inflate`, `memory`, `width` (sorts); `twin` tests every level against scalar.
 //!
@@ -30,6 +30,7 @@ mod alphabet;
 mod avx2;
 #[cfg(target_arch = "x86_64")]
 mod avx512;
+mod default_polynomials;
 mod gf2;
 mod hash;
 mod inflate;

@@ -8,6 +8,7 @@
 //! one for megashingles. Seed and rule are part of the format of a store. A test proves with independent code that each
 //! polynomial is irreducible and primitive.
 
+use super::default_polynomials;
 use super::hash::mix;
 
 /// The prime factors of 2^64 - 1, the order of the multiplicative group of GF(2^64).
@@ -120,22 +121,19 @@ pub struct Polynomials {
 /// assert_eq!(polynomials(20_031_107, 3).features[..2], few.features);
 /// ```
 pub fn polynomials(seed: u64, features: usize) -> Polynomials {
-    let mut state = seed;
-    let mut next = || {
-        loop {
-            let candidate = mix(state) | 1;
-            state = state.wrapping_add(0x9E37_79B9_7F4A_7C15);
-            if primitive(candidate) {
-                return candidate;
-            }
-        }
+    let mut features = match default_polynomials::POLYNOMIALS.get(..features + 3) {
+        Some(known) if seed == default_polynomials::SEED => known.to_vec(),
+        _ => search(seed).take(features + 3).collect(),
     };
-    Polynomials {
-        features: (0..features).map(|_| next()).collect(),
-        shingles: next(),
-        supershingles: next(),
-        megashingles: next(),
-    }
+    let mut last = || features.pop().expect("three polynomials follow those of the features");
+    let (megashingles, supershingles, shingles) = (last(), last(), last());
+    Polynomials { features, shingles, supershingles, megashingles }
+}
+
+/// All primitive polynomials of a seed, in order.
+fn search(seed: u64) -> impl Iterator<Item = u64> {
+    let states = std::iter::successors(Some(seed), |state| Some(state.wrapping_add(0x9E37_79B9_7F4A_7C15)));
+    states.map(|state| mix(state) | 1).filter(|candidate| primitive(*candidate))
 }
 
 #[cfg(test)]
@@ -143,7 +141,16 @@ mod tests {
     use super::*;
     use crate::kernels::multiply;
 
-    const SEED: u64 = 20_031_107;
+    const SEED: u64 = default_polynomials::SEED;
+
+    #[test]
+    fn the_polynomials_of_the_default_seed_are_those_that_the_search_finds() {
+        assert!(search(SEED).take(87).eq(default_polynomials::POLYNOMIALS));
+        // More features than there are constants begin with the same ones; other seeds have other ones.
+        let many = polynomials(SEED, 90);
+        assert_eq!((&many.features[..87], many.features.len()), (&default_polynomials::POLYNOMIALS[..], 90));
+        assert!(polynomials(SEED + 1, 84).features.iter().all(|p| !many.features.contains(p)));
+    }
 
     fn all() -> Vec<u64> {
         let all = polynomials(SEED, 84);
