@@ -14,13 +14,12 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result};
 use parquet::arrow::add_encoded_arrow_schema_to_metadata;
-use parquet::bloom_filter::Sbbf;
-use parquet::column::writer::ColumnCloseResult;
 use parquet::file::writer::SerializedFileWriter;
 
 use super::columns::Table;
 use super::describe;
-use super::row_groups::{Opened, RowGroups};
+use super::groups::append;
+use super::row_groups::RowGroups;
 use super::write::{Target, Writer, properties};
 
 /// A part is full when its pieces have this many bytes: 64 MiB, so that a file costs its reader little compared with its rows,
@@ -103,42 +102,18 @@ pub fn pack_labelled<T: Table>(sources: &[RowGroups], to: &Path, labels: &[(&str
     Ok(counts)
 }
 
-/// Adds the row groups of a file that is open.
-pub(super) fn append(
-    writer: &mut SerializedFileWriter<BufWriter<File>>,
-    opened: &Opened,
-) -> parquet::errors::Result<()> {
-    let Opened { file, footer, groups } = opened;
-    for number in groups.clone() {
-        let group = footer.metadata().row_group(number);
-        let index = footer.metadata().page_index_for_row_group(number);
-        let mut next = writer.next_row_group()?;
-        for (place, column) in group.columns().iter().enumerate() {
-            let closed = ColumnCloseResult {
-                bytes_written: column.compressed_size() as u64,
-                rows_written: group.num_rows() as u64,
-                metadata: column.clone(),
-                bloom_filter: Sbbf::read_from_column_chunk(column, file)?,
-                column_index: index.column_index(place).cloned(),
-                offset_index: index.offset_index(place).cloned(),
-            };
-            next.append_column(file, closed)?;
-        }
-        next.close()?;
-    }
-    Ok(())
-}
-
 #[cfg(test)]
 mod tests {
     use std::path::PathBuf;
 
     use arrow_array::{BooleanArray, RecordBatch};
+    use parquet::bloom_filter::Sbbf;
     use parquet::file::metadata::ParquetMetaDataReader;
 
     use super::*;
     use crate::records::mix;
     use crate::tables::groups::SMALL;
+    use crate::tables::row_groups::Opened;
     use crate::tables::{
         AscendingColumn, ColumnSpec, DocumentRow, FeatureRow, PlainColumn, Scan, SizeRow, UrlRow, UtcMicros, copy_rows,
     };

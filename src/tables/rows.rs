@@ -209,8 +209,6 @@ pub struct LinkRow<'a> {
 }
 
 /// URLs of earlier weeks whose download failed; an unfinished week only.
-///
-/// One file for each wave.
 #[derive(Clone, Debug, Table)]
 #[table(name = "failures", scratch)]
 pub struct FailureRow {
@@ -222,8 +220,6 @@ pub struct FailureRow {
 }
 
 /// Downloads of pages that are known; an unfinished week only.
-///
-/// One file for each wave.
 #[derive(Clone, Debug, Table)]
 #[table(name = "revisits", scratch)]
 pub struct RevisitRow {

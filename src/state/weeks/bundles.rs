@@ -1,17 +1,21 @@
 //! Bundles: the files of an unfinished week, each with the rows of one worker and table.
 //!
-//! A week is made of *pieces*: the rows of a table for one shard and wave, for one shard, for one wave, or all of them. Each has a name
-//! (`shard00005-wave00017.parquet`, `shard00005.parquet`, `all-wave00017.parquet`, `all.parquet`) by which the committed week lists it. A file for each
-//! piece would cost more than its rows where these are few, so a worker writes all of its pieces one after the other to one file, the bundle. A
-//! piece is consecutive row groups of it. Which ones, a list beside the bundle says:
+//! A week is made of *pieces*: the rows of a table for one shard and wave, for one shard, for one wave, or
+//! all of them. Each has a name (`shard00005-wave00017.parquet`, `shard00005.parquet`,
+//! `all-wave00017.parquet`, `all.parquet`) by which the committed week lists it. A file for each piece would
+//! cost more than its rows where these are few, so a worker writes all of its pieces one after the other
+//! to one file, the bundle. A piece is consecutive row groups of it. Which ones, a list beside the bundle
+//! says:
 //!
 //! ```text
 //! documents/wave00017-worker00003.parquet     the pieces that worker 3 wrote in wave 17
 //! documents/wave00017-worker00003.pieces      [{"name": "shard00003-wave00017.parquet", "groups": 1, "bytes": 70123}, …]
 //! ```
 //!
-//! The list gets its name after the bundle has its own: without it a bundle counts for nothing. A reader asks for a piece by its name, so it does
-//! not matter which worker of which run wrote it.
+//! The list gets its name after the bundle has its own: without it a bundle counts for nothing. A reader
+//! asks for a piece by its name, so it does not matter which worker of which run wrote it.
+//!
+//! Limitation: the names of all pieces of a table that is read are in memory, about 130 bytes each.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fs;
@@ -92,7 +96,9 @@ struct ListedPiece {
     bytes: u64,
 }
 
-/// Writes one bundle: row by row, piece by piece. A writer that is dropped before [`BundleWriter::finish`] leaves no bundle.
+/// Writes one bundle: row by row, piece by piece. A writer that is dropped before
+/// [`BundleWriter::finish`] leaves no bundle.
+#[must_use = "without `finish` there is no bundle"]
 pub struct BundleWriter<T: Table> {
     path: PathBuf,
     /// Made for the first row.

@@ -15,8 +15,8 @@ use crate::records::Week;
 use crate::state::store::JOURNAL;
 use crate::tables::{DocumentRow, RowGroups, Table};
 
-/// An unfinished week: the folder of its tables, and one for files that are not kept. Cheap to clone: clones share the footers of the files that
-/// they read.
+/// An unfinished week: the folder of its tables, and one for files that are not kept. Cheap to clone:
+/// clones share the footers of the files that they read.
 #[derive(Clone, Debug)]
 pub struct Unfinished {
     pub(crate) folder: PathBuf,

@@ -62,7 +62,7 @@ pub use joined::Joined;
 pub use markup::Marks;
 pub use places::BitSet;
 pub use rabin::{Polynomials, irreducible, polynomials, primitive};
-pub use spaceless::is_spaceless;
+pub use spaceless::{character, is_spaceless};
 
 /// The environment variable that names a level.
 const VARIABLE: &str = "NIGH_KERNELS";

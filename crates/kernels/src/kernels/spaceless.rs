@@ -222,9 +222,15 @@ pub(super) fn spaceless_length(bytes: &[u8]) -> usize {
     character(bytes).filter(|(c, _)| is_spaceless(*c)).map_or(0, |(_, length)| length)
 }
 
-/// The character with which some bytes begin, and its length; `None` if they are no UTF-8.
+/// The character with which some bytes begin, and its length in bytes; `None` if they are not UTF-8.
+///
+/// ```
+/// use nigh_kernels::kernels::character;
+/// assert_eq!(character("字a".as_bytes()), Some((0x5B57, 3)));
+/// assert_eq!(character(b"\xFF"), None);
+/// ```
 #[inline]
-fn character(bytes: &[u8]) -> Option<(u32, usize)> {
+pub fn character(bytes: &[u8]) -> Option<(u32, usize)> {
     // Of three bytes, and no surrogate: nearly all that come here.
     if let [lead @ (0xE1..=0xEC | 0xEE..=0xEF), a @ 0x80..=0xBF, b @ 0x80..=0xBF, ..] = *bytes {
         return Some((of_three_bytes(lead, a, b), 3));

@@ -13,7 +13,7 @@ use icu_normalizer::{ComposingNormalizerBorrowed, DecomposingNormalizerBorrowed}
 use icu_properties::CodePointMapData;
 use icu_properties::props::GeneralCategory;
 
-use nigh_kernels::kernels::Kernels;
+use nigh_kernels::kernels::{Kernels, character};
 
 use crate::method::{Spaceless, TextForm, Unicode};
 
@@ -86,24 +86,6 @@ fn composed(text: &[u8]) -> Cow<'_, [u8]> {
         Cow::Borrowed(valid) => composed(valid).map_or(Cow::Borrowed(text), Cow::Owned),
         Cow::Owned(replaced) => Cow::Owned(composed(&replaced).unwrap_or_else(|| replaced.into_bytes())),
     }
-}
-
-/// The character with which some bytes begin, and its length; `None` if they are no UTF-8.
-#[inline]
-fn character(bytes: &[u8]) -> Option<(u32, usize)> {
-    // Of three bytes, and no surrogate: nearly all that come here.
-    if let [lead @ (0xE1..=0xEC | 0xEE..=0xEF), a @ 0x80..=0xBF, b @ 0x80..=0xBF, ..] = *bytes {
-        return Some((u32::from(lead & 0x0F) << 12 | u32::from(a & 0x3F) << 6 | u32::from(b & 0x3F), 3));
-    }
-    let length = match bytes.first()? {
-        0x00..=0x7F => 1,
-        0xC2..=0xDF => 2,
-        0xE0..=0xEF => 3,
-        0xF0..=0xF4 => 4,
-        _ => return None,
-    };
-    let c = std::str::from_utf8(bytes.get(..length)?).ok()?.chars().next()?;
-    Some((c.into(), length))
 }
 
 /// What case and diacritics make of characters.

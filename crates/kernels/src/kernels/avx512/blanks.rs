@@ -8,6 +8,7 @@ use std::arch::x86_64::*;
 
 use super::super::spaceless::{ROWS, Rows, spaceless_length};
 use super::vectors::{all_bytes, load_bytes, load_first_bytes, store_bytes};
+use super::words::BITS;
 
 /// The length of a block and of the bytes after it that its last character may have.
 const READ_AHEAD: usize = 67;
@@ -22,17 +23,6 @@ const INTERLEAVED: [[u8; 64]; 2] = {
         i += 1;
     }
     places
-};
-
-/// Byte `i` has bit `i % 8`.
-const BITS: [u8; 64] = {
-    let mut bits = [0; 64];
-    let mut i = 0;
-    while i < 64 {
-        bits[i] = 1 << (i % 8);
-        i += 1;
-    }
-    bits
 };
 
 /// The places of blanks, and those of bytes, among interleaved bytes.

@@ -24,7 +24,7 @@ const ASCENDING: [u8; 64] = {
 };
 
 /// Byte `i` has bit `i % 8`.
-const BITS: [u8; 64] = {
+pub(super) const BITS: [u8; 64] = {
     let mut bits = [0; 64];
     let mut i = 0;
     while i < 64 {
