@@ -32,7 +32,7 @@ use crate::readers::{Input, Item};
 use crate::records::{DocId, KeyHash, Week, checksum};
 use crate::state::{CommittedWeek, Earlier, Part, Piece, Segment, Store, UrlIndex, WeekTables, WholeWeek};
 use crate::structures::{CompactSort, ExternalSort, Sortable, Sorted};
-use crate::tables::{ChunkRow, DocumentRow, Names, RowGroups, Scan, Table, Writer, field, pack_labelled, parts};
+use crate::tables::{ChunkRow, DocumentRow, Names, RowRange, Scan, Table, Writer, field, parts};
 use crate::watch::{Stage, Watch};
 
 /// The number of missing pages that are named.
@@ -142,7 +142,7 @@ pub fn make_chunks(plan: &ChunksPlan, watch: &Watch) -> Result<ChunksSummary> {
     let mut unnamed: Vec<DocId> = Vec::new();
     let by_shard = whole.journal.by_shard();
     for (shard, segments) in by_shard {
-        let mut files: Vec<RowGroups> = url_files.get(&shard).cloned().unwrap_or_default();
+        let mut files: Vec<RowRange> = url_files.get(&shard).cloned().unwrap_or_default();
         files.extend(of_week.remove(&shard).unwrap_or_default());
         let shard = Shard { plan, shards: whole.method.shards, shard, segments: &segments, url_files: &files };
         let numbered = shard.number(&mut pages, &mut next)?;
@@ -214,7 +214,7 @@ struct Shard<'a> {
     shard: u32,
     segments: &'a [Segment],
     /// The URLs of the shard of this week and of earlier ones, by hash.
-    url_files: &'a [RowGroups],
+    url_files: &'a [RowRange],
 }
 
 impl Shard<'_> {
@@ -339,17 +339,13 @@ fn pack(plan: &ChunksPlan, whole: &WholeWeek) -> Result<Vec<Part>> {
     let date = week.to_string();
     let part = |(part, range): (usize, std::ops::Range<usize>)| -> Result<Part> {
         let names: Vec<String> = files[range].iter().map(|(name, _)| name.clone()).collect();
-        let sources: Vec<RowGroups> = names.iter().map(|name| unfinished.table(ChunkRow::NAME, name).into()).collect();
+        let sources: Vec<RowRange> = names.iter().map(|name| unfinished.table(ChunkRow::NAME, name).into()).collect();
         let path = plan.store.staged_part(&Path::new(ChunkRow::NAME).join(week.folder()), plan.commit, part);
         let labels = [("nigh.week", date.as_str()), ("nigh.job", job)];
-        let groups = pack_labelled::<ChunkRow>(&sources, &path, &labels)?;
+        let counts = crate::tables::pack::<ChunkRow>(&sources, &path, &labels)?;
         let bytes = path.metadata().with_context(|| format!("cannot read {}", path.display()))?.len();
         let file = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        Ok(Part {
-            file,
-            bytes,
-            pieces: names.into_iter().zip(groups).map(|(name, groups)| Piece(name, groups)).collect(),
-        })
+        Ok(Part { file, bytes, pieces: names.into_iter().zip(counts).map(|(name, rows)| Piece(name, rows)).collect() })
     };
     ranges.into_iter().enumerate().map(part).collect()
 }

@@ -30,7 +30,7 @@ use crate::state::{
 };
 use crate::structures::{CompactSort, Ownership};
 use crate::tables::{
-    DeletedRow, DocumentRow, HostFailureRow, LinkRow, MissingRow, RedirectRow, RejectRow, RowGroups, Scan, Table,
+    DeletedRow, DocumentRow, HostFailureRow, LinkRow, MissingRow, RedirectRow, RejectRow, RowRange, Scan, Table,
     Writer, copy_rows, copy_rows_edited, field,
 };
 use crate::text::{UrlPatterns, canonical};
@@ -169,7 +169,7 @@ pub(crate) fn leave_out(cx: &mut Context, plan: &Plan, deletion: &Deletion, unfi
 
 /// Copies a shard's `missing` without the deleted URLs, and calls `count` with the reason of each remaining row.
 pub(crate) fn missing_without(
-    from: RowGroups,
+    from: RowRange,
     to: &mut Writer<MissingRow>,
     deletion: &Deletion,
     mut count: impl FnMut(&str),

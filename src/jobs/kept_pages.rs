@@ -32,7 +32,7 @@ use crate::records::{DocId, Week};
 use crate::state::{BundleName, BundleWriter, Journal, Origin, Segment, Unfinished, UrlIndex, WeekTables, sync_folder};
 use crate::structures::Ownership;
 use crate::tables::{
-    ChunkRow, DocumentRow, FoundLinkRow, LinkRow, RowGroups, Scan, Table, copy_rows, copy_rows_edited, field,
+    ChunkRow, DocumentRow, FoundLinkRow, LinkRow, PieceScan, RowRange, Scan, Table, copy_rows, copy_rows_edited, field,
 };
 use crate::watch::Stage;
 
@@ -122,13 +122,13 @@ impl Crawled {
         before: Option<(&VecDeque<Segment>, &WeekTables)>,
     ) -> Result<Crawled> {
         let mut is_crawled = vec![false; owned.len()];
-        for segment in own_segments(journal, owned) {
-            Scan::open(unfinished.rows::<DocumentRow>(&segment.file())?, &["doc"])?.for_each(|batch| {
-                let docs: &Int64Array = field(batch, "doc")?;
-                docs.values().iter().for_each(|doc| is_crawled[owned.index(DocId::from_table(*doc))] = true);
-                Ok(())
-            })?;
-        }
+        let segments = own_segments(journal, owned).into_iter();
+        let rows = segments.map(|segment| unfinished.rows::<DocumentRow>(&segment.file()));
+        PieceScan::new(rows.collect::<Result<_>>()?, &["doc"]).for_each(|_, batch| {
+            let docs: &Int64Array = field(batch, "doc")?;
+            docs.values().iter().for_each(|doc| is_crawled[owned.index(DocId::from_table(*doc))] = true);
+            Ok(())
+        })?;
         let store = plan.open_store();
         let (index, by_shard) = (store.url_indexes(&plan.earlier)?, journal.by_shard());
         let has_url = match plan.absent {
@@ -218,7 +218,7 @@ struct KeptCounts {
 
 impl KeptTotals {
     /// Adds the rows of `documents` whose document stays. Returns how many these are.
-    fn add(&mut self, rows: RowGroups, stays: impl Fn(i64) -> bool) -> Result<u64> {
+    fn add(&mut self, rows: RowRange, stays: impl Fn(i64) -> bool) -> Result<u64> {
         let before = self.counts.documents;
         let counts = &mut self.counts;
         Scan::open(rows, &["doc", "bytes", "words", "crawled", "file"])?.for_each(|batch| {

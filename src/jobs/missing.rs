@@ -23,7 +23,7 @@ use crate::records::DocId;
 use crate::state::{BundleWriter, shard_file};
 use crate::structures::DocMap;
 use crate::summary::OTHER_REASONS;
-use crate::tables::{MissingRow, RowGroups, Scan, Table, field, maybe_text};
+use crate::tables::{MissingRow, RowRange, Scan, Table, field, maybe_text};
 
 /// The reason for a URL of which the week has no record.
 const NOT_SEEN: &str = "not seen";
@@ -60,7 +60,7 @@ pub(crate) fn missing_urls(week: &IngestedWeek<'_>, roots: &DocMap) -> Result<BT
 fn missing_of_shard(
     week: &IngestedWeek<'_>,
     shard: u32,
-    url_files: &[RowGroups],
+    url_files: &[RowRange],
     roots: &DocMap,
     writer: &mut BundleWriter<MissingRow>,
     counts: &mut RowsByReason,

@@ -2,8 +2,8 @@
 //!
 //! ```text
 //! for each table
-//!     pieces = those of all bundles, in the order of their names: by shard, then by wave
-//!     for each part of consecutive pieces, about 64 MiB: one worker copies their row groups into one file, as they are
+//!     pieces = those of all bundles, by wave, then by shard: so their documents ascend over many pieces
+//!     for each part of consecutive pieces, about 64 MiB: one worker writes them into one file
 //! ```
 //!
 //! Which pieces are in a part depends only on their sizes, so the files are the same for any number of workers.
@@ -17,8 +17,9 @@ use anyhow::{Context as _, Result};
 use nigh_exchange::Context;
 
 use super::week::IngestedWeek;
-use crate::state::{Part, Piece, PlacedPiece, WeekFiles, sync_folder};
-use crate::tables::{Pack, RowGroups, WEEK_TABLES, parts};
+use crate::state::{Part, Piece, PlacedPiece, Segment, WeekFiles, sync_folder};
+use crate::structures::CompactSort;
+use crate::tables::{Pack, RowRange, WEEK_TABLES, parts};
 
 /// A piece of a table, with the number of the table in [`WEEK_TABLES`].
 type OfTable = (usize, PlacedPiece);
@@ -38,6 +39,7 @@ pub(crate) fn pack_week(cx: &mut Context, week: &IngestedWeek<'_>) -> Result<Wee
     for (table, piece) in cx.sorted(own_pieces(week, index)?)? {
         of_tables.entry(table).or_default().push(piece);
     }
+    of_tables.values_mut().for_each(|pieces| pieces.sort_items_by_key(|piece| Segment::wave_of(&piece.name)));
     // Own parts: the table, the number of the part in it, and its pieces.
     let (mut number, mut own) = (0, Vec::new());
     for (table, pieces) in of_tables {
@@ -74,18 +76,18 @@ pub(crate) fn pack_week(cx: &mut Context, week: &IngestedWeek<'_>) -> Result<Wee
 /// Packs pieces into the file at `path`.
 fn pack_part(week: &IngestedWeek<'_>, table: &str, pack: Pack, pieces: Vec<PlacedPiece>, path: &Path) -> Result<Part> {
     // The footer of each bundle is read once.
-    let mut bundles: BTreeMap<&str, RowGroups> = BTreeMap::new();
+    let mut bundles: BTreeMap<&str, RowRange> = BTreeMap::new();
     let rows = pieces.iter().map(|piece| {
         let bundle = || week.unfinished.table(table, &piece.bundle).into();
-        let (first, count) = piece.groups;
-        bundles.entry(&piece.bundle).or_insert_with(bundle).groups(first..first + count)
+        let (first, end) = piece.rows;
+        bundles.entry(&piece.bundle).or_insert_with(bundle).part(first..end)
     });
-    let sources: Vec<RowGroups> = rows.collect();
+    let sources: Vec<RowRange> = rows.collect();
     let job = if week.plan.earlier.is_empty() { "cluster" } else { "weekly" };
-    let groups = pack(&sources, path, &[("nigh.week", &week.plan.week.to_string()), ("nigh.job", job)])?;
+    let counts = pack(&sources, path, &[("nigh.week", &week.plan.week.to_string()), ("nigh.job", job)])?;
     let bytes = path.metadata().with_context(|| format!("cannot read {}", path.display()))?.len();
     let file = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    Ok(Part { file, bytes, pieces: pieces.into_iter().zip(groups).map(|(piece, n)| Piece(piece.name, n)).collect() })
+    Ok(Part { file, bytes, pieces: pieces.into_iter().zip(counts).map(|(piece, n)| Piece(piece.name, n)).collect() })
 }
 
 /// The pieces that this worker packs: those of its shards, and for the first worker those that belong to no shard.

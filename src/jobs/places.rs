@@ -14,7 +14,7 @@ use crate::operators::ingest::kept_shingles;
 use crate::operators::verify::{FilesAgain, IfMissing, PagePlace, ReadAgain, read_again};
 use crate::readers::Input;
 use crate::records::{DocId, DocumentKey, KeyHash};
-use crate::tables::{RowGroups, Scan, field};
+use crate::tables::{RowRange, Scan, field};
 
 /// Where the pages of some own documents are, and how many words they have.
 #[derive(Debug, Default)]
@@ -32,7 +32,7 @@ pub(crate) struct Places {
 /// # Errors
 /// If a table cannot be read; or names a crawl file that is not among the inputs, and must not be missing.
 pub(crate) fn places(
-    rows: impl Iterator<Item = RowGroups>,
+    rows: impl Iterator<Item = RowRange>,
     (documents, inputs): (DocumentKey, &[Input]),
     wanted: &[DocId],
     root: impl Fn(DocId) -> DocId,

@@ -31,7 +31,7 @@ use crate::records::{DocId, KeyHash, Week};
 use crate::state::{BundleName, BundleWriter, Journal, Segment, Unfinished, UrlIndex, WeekTables};
 use crate::structures::Ownership;
 use crate::tables::{
-    ChunkRow, DocumentRow, FeatureRow, FoundLinkRow, LinkRow, RowGroups, Scan, Table, UrlRow, field, maybe_text,
+    ChunkRow, DocumentRow, FeatureRow, FoundLinkRow, LinkRow, RowRange, Scan, Table, UrlRow, field, maybe_text,
 };
 use crate::text::urls;
 
@@ -197,7 +197,7 @@ impl Finding<'_> {
     }
 
     /// The rows of a segment in a table, if it has any.
-    fn table(&self, week: &SearchedWeek, table: PageTable, segment: &Segment) -> Result<Option<RowGroups>> {
+    fn table(&self, week: &SearchedWeek, table: PageTable, segment: &Segment) -> Result<Option<RowRange>> {
         let (name, rows) = match table {
             PageTable::Documents => (DocumentRow::NAME, segment.documents),
             PageTable::Features => (FeatureRow::NAME, segment.features),

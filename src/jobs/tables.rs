@@ -27,8 +27,8 @@ use crate::stats;
 use crate::structures::SparseDocs;
 use crate::summary::{AccuracySummary, LargestCluster, LevelSummary, Since, Summary};
 use crate::tables::{
-    ChangeRow, ClusterRow, DocumentRow, EvidenceRow, Found, LargestRow, RowGroups, Scan, SizeRow, SplitOffRow,
-    SummaryRow, Table, field,
+    ChangeRow, ClusterRow, EvidenceRow, Found, LargestRow, PieceScan, RowRange, Scan, SizeRow, SplitOffRow, SummaryRow,
+    Table, field,
 };
 use crate::watch::Watch;
 
@@ -171,9 +171,12 @@ pub(crate) fn cluster_map(
     let segments = own_segments(week.journal, owned);
     watch.expect_steps(segments.len());
     let mut writer: BundleWriter<ClusterRow> = week.bundle();
-    for segment in segments {
-        let documents = week.unfinished.rows::<DocumentRow>(&segment.file())?;
-        Scan::open(documents, &["doc", "id", "url", "host"])?.for_each(|batch| {
+    let mut scan = PieceScan::new(week.documents()?, &["doc", "id", "url", "host"]);
+    let mut next = scan.batch()?;
+    for (piece, segment) in segments.into_iter().enumerate() {
+        while let Some((_, batch)) = next.take_if(|(of, _)| *of == piece) {
+            next = scan.batch()?;
+            let batch = &batch;
             let docs: &Int64Array = field(batch, "doc")?;
             let texts = |name| field::<StringArray>(batch, name);
             let (ids, urls, hosts) = (texts("id")?, texts("url")?, texts("host")?);
@@ -201,8 +204,7 @@ pub(crate) fn cluster_map(
                     canonical: canonical[number],
                 })?;
             }
-            Ok(())
-        })?;
+        }
         writer.end_piece(&segment.file())?;
         watch.add_steps(1);
     }
@@ -244,7 +246,7 @@ fn keep_changes(week: &IngestedWeek<'_>, base: Option<&BaseWeek>) -> Result<()> 
     let mut writer: BundleWriter<ChangeRow> = week.bundle();
     for shard in week.owned.shards() {
         if let Some(rows) = base.and_then(|base| base.tables.of_shard(ChangeRow::NAME, shard)) {
-            writer.writer()?.append(&rows)?;
+            writer.writer()?.append(&[rows])?;
             writer.end_any_piece(&shard_file(shard))?;
         }
     }
@@ -395,7 +397,7 @@ struct BaseEvidence {
 
 impl BaseEvidence {
     /// Opens the rows of a shard; a shard without clusters has none.
-    fn open(rows: Option<RowGroups>, verify: Verify) -> Result<BaseEvidence> {
+    fn open(rows: Option<RowRange>, verify: Verify) -> Result<BaseEvidence> {
         let path = rows.as_ref().map_or_else(PathBuf::new, |rows| rows.path().to_owned());
         // Without exact verification all similarities that are read here are found from features (rows of pages without words are made in each
         // week), and weeks of an older version lack the column.

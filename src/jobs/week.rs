@@ -10,7 +10,7 @@ use crate::operators::scan::{VectorFiles, Vectors, own_segments};
 use crate::plan::Plan;
 use crate::state::{BundleName, BundleWriter, CommittedWeek, Journal, PostingRuns, Segment, Unfinished, WeekTables};
 use crate::structures::Ownership;
-use crate::tables::{DocumentRow, FeatureRow, RowGroups, Table};
+use crate::tables::{DocumentRow, FeatureRow, RowRange, Table};
 
 /// A week whose waves are all committed, as one worker sees it.
 pub(crate) struct IngestedWeek<'a> {
@@ -66,7 +66,7 @@ impl IngestedWeek<'_> {
     ///
     /// # Errors
     /// If the week lacks some, or a file cannot be read.
-    pub(crate) fn documents(&self) -> Result<Vec<RowGroups>> {
+    pub(crate) fn documents(&self) -> Result<Vec<RowRange>> {
         let segments = own_segments(self.journal, self.owned).into_iter();
         segments.map(|segment| self.unfinished.rows::<DocumentRow>(&segment.file())).collect()
     }
@@ -84,7 +84,7 @@ impl IngestedWeek<'_> {
     pub(crate) fn vectors(&self) -> Result<impl Fn() -> Vectors + Clone + 'static> {
         let segments = own_segments(self.journal, self.owned).into_iter().filter(|segment| segment.features > 0);
         let rows = segments.map(|segment| self.unfinished.rows::<FeatureRow>(&segment.file()));
-        let rows: Rc<[RowGroups]> = rows.collect::<Result<_>>()?;
+        let rows: Rc<[RowRange]> = rows.collect::<Result<_>>()?;
         Ok(move || Vectors::of_rows(rows.iter().cloned()))
     }
 }
@@ -94,7 +94,7 @@ impl BaseWeek {
     ///
     /// # Errors
     /// If the week lacks some: the store is damaged.
-    pub(crate) fn rows(&self, table: &str, owned: &Ownership) -> Result<Vec<(RowGroups, u32)>> {
+    pub(crate) fn rows(&self, table: &str, owned: &Ownership) -> Result<Vec<(RowRange, u32)>> {
         let segments = own_segments(&self.journal, owned).into_iter();
         segments.map(|segment| Ok((self.tables.rows(table, &segment.file())?, segment.shard))).collect()
     }

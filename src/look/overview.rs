@@ -16,7 +16,7 @@ use crate::records::{DocId, Level};
 use crate::state::Results;
 use crate::structures::CompactSort;
 use crate::summary::{CurvePoint, StudySummary, Summary};
-use crate::tables::{AccuracyRow, AmountRow, ChangeRow, RetentionRow, RowGroups, Scan, SizeRow, Table as _, field};
+use crate::tables::{AccuracyRow, AmountRow, ChangeRow, RetentionRow, RowRange, Scan, SizeRow, Table as _, field};
 
 /// Clusters of each level that are listed.
 const LISTED: usize = 100;
@@ -85,7 +85,7 @@ impl EvolutionCurves {
     pub fn read(results: &Results) -> Result<EvolutionCurves> {
         let each_row = |table, columns: &[&str], each: &mut dyn FnMut(&RecordBatch) -> Result<()>| {
             let files = results.committed_files(table)?;
-            files.into_iter().try_for_each(|file| Scan::open(RowGroups::file(file), columns)?.for_each(&mut *each))
+            files.into_iter().try_for_each(|file| Scan::open(RowRange::file(file), columns)?.for_each(&mut *each))
         };
         let mut classes: Vec<ClassCurve> = Vec::new();
         each_row(RetentionRow::NAME, &["class", "documents", "retention"], &mut |batch| {

@@ -14,7 +14,7 @@ use crate::operators::verify::read_features;
 use crate::records::{DocId, DocumentKey, KeyHash, Level, Week};
 use crate::state::{CommittedWeek, Earlier, Manifest, PostingRuns, Segment, Store, UrlLookup, WeekTables, WholeWeek};
 use crate::structures::{CompactSort, Ownership};
-use crate::tables::{ClusterRow, DocumentRow, FeatureRow, RowGroups, Scan, Table as _, field, maybe_text};
+use crate::tables::{ClusterRow, DocumentRow, FeatureRow, RowRange, Scan, Table as _, field, maybe_text};
 use crate::text::canonical;
 
 /// A committed week.
@@ -131,7 +131,7 @@ impl<'a> LookedWeek<'a> {
     }
 
     /// The rows of a table that has one file for each shard.
-    pub(super) fn of_shard(&self, table: &str, shard: u32) -> Option<RowGroups> {
+    pub(super) fn of_shard(&self, table: &str, shard: u32) -> Option<RowRange> {
         self.tables.of_shard(table, shard)
     }
 

@@ -7,7 +7,7 @@
 use anyhow::{Result, ensure};
 
 use super::plain::{PlainColumn, Words};
-use super::row_groups::RowGroups;
+use super::row_range::RowRange;
 
 /// A plain column of ids, one 64-bit number for each row.
 pub struct AscendingColumn {
@@ -35,13 +35,13 @@ const SPAN: u64 = 32 << 10;
 const GAP: u64 = 512;
 
 impl AscendingColumn {
-    /// Opens the named column of `row_groups`, a path or row groups, and reads the first id of each page.
+    /// Opens the named column of `rows`, a path or some rows of a file, and reads the first id of each page.
     ///
     /// # Errors
     /// As [`PlainColumn::open`]; and if the ids do not ascend.
-    pub fn open(row_groups: impl Into<RowGroups>, name: &'static str) -> Result<AscendingColumn> {
-        let row_groups = row_groups.into();
-        let column = PlainColumn::open(&row_groups, name, 1)?;
+    pub fn open(rows: impl Into<RowRange>, name: &'static str) -> Result<AscendingColumn> {
+        let of_file = rows.into();
+        let column = PlainColumn::open(&of_file, name, 1)?;
         let mut rows: Vec<u64> = column.starts().collect();
         rows.extend(column.rows().checked_sub(1).filter(|last| rows.last() != Some(last)));
         let mut firsts = Vec::with_capacity(rows.len() + 1);
@@ -52,7 +52,7 @@ impl AscendingColumn {
         firsts.extend(end);
         let ascending = AscendingColumn { column, firsts };
         let fits = (0..ascending.column.starts().len()).all(|page| ascending.page(page).is_some());
-        ensure!(fits, "{} is damaged: the column does not ascend", row_groups.path().display());
+        ensure!(fits, "{} is damaged: the column does not ascend", of_file.path().display());
         Ok(ascending)
     }
 

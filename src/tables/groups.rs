@@ -5,16 +5,32 @@
 //! group has none of them: its values are plain, compressed by LZ4, which needs no set-up (3 rows of 23
 //! columns, not compressed at all: 50 microseconds instead of 1,900). A Bloom filter begins with room
 //! for as many values as the row group may have, and is folded to those that it got: so a row group of a
-//! batch or less begins with small ones. Which of the three it is, is known when a second batch comes,
-//! or when the row group ends.
+//! batch or less begins with small ones.
+//!
+//! | rows of a row group | in a file that stays | in a bundle |
+//! |---|---|---|
+//! | fewer than 1,000 | small | small |
+//! | up to 4,096 | full, with small filters | small |
+//! | up to 16,383 | full | small |
+//! | more | full | full, of one piece |
+//!
+//! The small row groups of a bundle have the rows of several pieces, and are read once or twice before they
+//! are packed ([`pack`](super::pack)): that encodes them with others again. Those of one piece are packed as
+//! they are. So the rows of a piece wait in memory until there are enough of them, or the piece ends.
+//!
+//! Parquet pages end where as many rows have been added, and these come in any batches: so batches are cut
+//! and joined to 4,096 rows before they are encoded. The bytes depend on the rows alone.
 
+use std::collections::VecDeque;
 use std::fs::File;
 use std::io::{BufWriter, Sink};
 use std::path::Path;
 use std::sync::Arc;
 
-use arrow_array::RecordBatch;
-use arrow_schema::SchemaRef;
+use arrow_array::cast::AsArray;
+use arrow_array::{Array, RecordBatch};
+use arrow_schema::{DataType, SchemaRef};
+use arrow_select::concat::concat_batches;
 use parquet::arrow::arrow_writer::{ArrowColumnWriter, ArrowRowGroupWriterFactory, compute_leaves};
 use parquet::arrow::{ArrowSchemaConverter, add_encoded_arrow_schema_to_metadata};
 use parquet::bloom_filter::Sbbf;
@@ -23,12 +39,14 @@ use parquet::errors::Result;
 use parquet::file::properties::WriterProperties;
 use parquet::file::writer::SerializedFileWriter;
 
-use super::row_groups::Opened;
+use super::row_range::Opened;
 
-/// A row group of fewer rows is small.
+/// A row group of fewer rows, in a file that stays, is small.
 pub(super) const SMALL: usize = 1000;
-/// The most rows of a row group that has small Bloom filters: those that a writer collects before it writes them.
+/// The rows that are encoded at once, and the most rows of a row group that has small Bloom filters.
 pub(super) const BATCH: usize = 4096;
+/// A row group of so many rows is packed as it is; smaller ones are encoded again, together.
+pub(super) const COPIED: usize = 1 << 14;
 /// The most rows of a row group.
 pub(super) const ROW_GROUP: usize = 1 << 17;
 
@@ -38,8 +56,10 @@ pub(super) struct Encodings {
     pub(super) full: WriterProperties,
     /// Of one with [`BATCH`] rows or less.
     pub(super) batch: WriterProperties,
-    /// Of one with fewer than [`SMALL`].
+    /// Of a small one.
     pub(super) small: WriterProperties,
+    /// Whether the file is a bundle.
+    pub(super) is_bundle: bool,
 }
 
 /// Writes the row groups of one file.
@@ -49,12 +69,80 @@ pub(super) struct GroupWriter {
     full: ArrowRowGroupWriterFactory,
     batch: ArrowRowGroupWriterFactory,
     small: ArrowRowGroupWriterFactory,
-    /// The rows of the row group so far, while they are few.
-    waiting: Vec<RecordBatch>,
+    is_bundle: bool,
+    /// Rows of the row group that are not encoded yet.
+    waiting: Waiting,
+    /// How many of the rows that wait are of earlier pieces; 0 once the row group is that of a piece.
+    of_earlier: usize,
     /// The columns of the row group, once it has many rows.
     columns: Option<Vec<ArrowColumnWriter>>,
     /// The rows of the row group so far.
     rows: usize,
+    /// The size of the piece so far, in bytes, without the rows that wait.
+    piece_bytes: u64,
+}
+
+/// Rows in their order.
+#[derive(Default)]
+struct Waiting {
+    batches: VecDeque<RecordBatch>,
+    rows: usize,
+}
+
+impl Waiting {
+    fn push(&mut self, batch: RecordBatch) {
+        self.rows += batch.num_rows();
+        self.batches.push_back(batch);
+    }
+
+    /// Takes the next batch, cut to `most` rows.
+    fn next(&mut self, most: usize) -> Option<RecordBatch> {
+        let batch = self.batches.pop_front()?;
+        let count = batch.num_rows().min(most);
+        if count < batch.num_rows() {
+            self.batches.push_front(batch.slice(count, batch.num_rows() - count));
+        }
+        self.rows -= count;
+        Some(batch.slice(0, count))
+    }
+
+    /// Takes `count` rows, or all, as one batch.
+    fn take(&mut self, schema: &SchemaRef, count: usize) -> Result<RecordBatch> {
+        let (mut taken, mut rows) = (Vec::new(), 0);
+        while let Some(batch) = (rows < count).then(|| self.next(count - rows)).flatten() {
+            rows += batch.num_rows();
+            taken.push(batch);
+        }
+        match <[RecordBatch; 1]>::try_from(taken) {
+            Ok([batch]) => Ok(batch),
+            Err(taken) => Ok(concat_batches(schema, &taken)?),
+        }
+    }
+
+    /// The size of the values of the rows from `first` on, in bytes: the same however the rows are cut to batches.
+    fn bytes_from(&self, first: usize) -> u64 {
+        let (mut bytes, mut passed) = (0, 0);
+        for batch in &self.batches {
+            let skipped = first.saturating_sub(passed).min(batch.num_rows());
+            let rows = batch.slice(skipped, batch.num_rows() - skipped);
+            bytes += rows.columns().iter().map(|column| bytes_of(column.as_ref())).sum::<u64>();
+            passed += batch.num_rows();
+        }
+        bytes
+    }
+}
+
+/// The size of the values of a column in bytes.
+fn bytes_of(column: &dyn Array) -> u64 {
+    let rows = column.len() as u64;
+    let of_offsets =
+        |offsets: &[i32]| rows + offsets.last().zip(offsets.first()).map_or(0, |(end, first)| (end - first) as u64);
+    match column.data_type() {
+        DataType::Utf8 => of_offsets(column.as_string::<i32>().value_offsets()),
+        DataType::Binary => of_offsets(column.as_binary::<i32>().value_offsets()),
+        DataType::FixedSizeBinary(width) => rows * *width as u64,
+        other => rows * other.primitive_width().unwrap_or(1) as u64,
+    }
 }
 
 impl GroupWriter {
@@ -63,7 +151,7 @@ impl GroupWriter {
     /// # Errors
     /// If it cannot be made.
     pub(super) fn create(path: &Path, schema: SchemaRef, encodings: Encodings) -> Result<GroupWriter> {
-        let Encodings { mut full, batch, small } = encodings;
+        let Encodings { mut full, batch, small, is_bundle } = encodings;
         let of_file = ArrowSchemaConverter::new().convert(&schema)?.root_schema_ptr();
         add_encoded_arrow_schema_to_metadata(&schema, &mut full);
         let file = BufWriter::new(File::create(path)?);
@@ -80,9 +168,12 @@ impl GroupWriter {
             small: unwritten(small)?,
             file,
             schema,
-            waiting: Vec::new(),
+            is_bundle,
+            waiting: Waiting::default(),
+            of_earlier: 0,
             columns: None,
             rows: 0,
+            piece_bytes: 0,
         })
     }
 
@@ -104,14 +195,32 @@ impl GroupWriter {
     fn add(&mut self, batch: RecordBatch) -> Result<()> {
         self.rows += batch.num_rows();
         self.waiting.push(batch);
-        if self.columns.is_none() && self.rows <= BATCH {
+        let least = if self.is_bundle { COPIED } else { BATCH + 1 };
+        if self.columns.is_none() && self.rows - self.of_earlier < least {
             return Ok(());
+        }
+        if self.of_earlier > 0 {
+            // The piece gets a row group of its own.
+            let rows_of_piece = self.rows - self.of_earlier;
+            let earlier = self.waiting.take(&self.schema, self.of_earlier)?;
+            let mut columns = self.small.create_column_writers(self.file.flushed_row_groups().len())?;
+            write_columns(&mut columns, &self.schema, &earlier)?;
+            self.close(columns)?;
+            self.rows = rows_of_piece;
         }
         let columns = match &mut self.columns {
             Some(columns) => columns,
             none => none.insert(self.full.create_column_writers(self.file.flushed_row_groups().len())?),
         };
-        self.waiting.drain(..).try_for_each(|batch| write_columns(columns, &self.schema, &batch))
+        while self.waiting.rows >= BATCH {
+            write_columns(columns, &self.schema, &self.waiting.take(&self.schema, BATCH)?)?;
+        }
+        Ok(())
+    }
+
+    /// The rows of the row group so far.
+    pub(super) fn rows(&self) -> usize {
+        self.rows
     }
 
     /// Ends the row group, if it has rows.
@@ -119,33 +228,73 @@ impl GroupWriter {
         if self.rows == 0 {
             return Ok(());
         }
-        let columns = match self.columns.take() {
+        let is_full = self.columns.is_some();
+        let mut columns = match self.columns.take() {
             Some(columns) => columns,
             None => {
-                let encoding = if self.rows < SMALL { &self.small } else { &self.batch };
-                let mut columns = encoding.create_column_writers(self.file.flushed_row_groups().len())?;
-                self.waiting.drain(..).try_for_each(|batch| write_columns(&mut columns, &self.schema, &batch))?;
-                columns
+                let is_small = self.is_bundle || self.rows < SMALL;
+                let encoding = if is_small { &self.small } else { &self.batch };
+                encoding.create_column_writers(self.file.flushed_row_groups().len())?
             }
         };
-        self.rows = 0;
+        if self.is_bundle && !is_full {
+            self.piece_bytes += self.waiting.bytes_from(self.of_earlier);
+        }
+        if self.waiting.rows > 0 {
+            let rest = self.waiting.take(&self.schema, self.waiting.rows)?;
+            write_columns(&mut columns, &self.schema, &rest)?;
+        }
+        let bytes = self.close(columns)?;
+        if is_full {
+            self.piece_bytes += bytes;
+        }
+        Ok(())
+    }
+
+    /// Writes the row group of these columns. Returns its size in bytes.
+    fn close(&mut self, columns: Vec<ArrowColumnWriter>) -> Result<u64> {
+        (self.rows, self.of_earlier) = (0, 0);
         let mut group = self.file.next_row_group()?;
         for column in columns {
             column.close()?.append_to_row_group(&mut group)?;
         }
-        group.close().map(|_| ())
+        Ok(group.close()?.compressed_size() as u64)
     }
 
-    /// Ends the row group, and adds those of another file as they are.
-    pub(super) fn append(&mut self, opened: &Opened) -> Result<()> {
+    /// Ends the piece of a bundle. Returns its size in bytes, which depends on its rows alone.
+    pub(super) fn end_piece(&mut self) -> Result<u64> {
+        if self.columns.is_some() {
+            self.end_group()?;
+        } else {
+            self.piece_bytes += self.waiting.bytes_from(self.of_earlier);
+            self.of_earlier = self.rows;
+            if self.rows >= COPIED {
+                self.end_group()?;
+            }
+        }
+        Ok(std::mem::take(&mut self.piece_bytes))
+    }
+
+    /// Ends the row group, and adds one of another file as it is.
+    pub(super) fn append(&mut self, opened: &Opened, number: usize) -> Result<()> {
         self.end_group()?;
-        append(&mut self.file, opened)
-    }
-
-    /// The number of row groups that are ended, and their size in bytes.
-    pub(super) fn written(&self) -> (usize, u64) {
-        let groups = self.file.flushed_row_groups();
-        (groups.len(), groups.iter().map(|group| group.compressed_size() as u64).sum())
+        let Opened { file, footer, .. } = opened;
+        let group = footer.metadata().row_group(number);
+        let index = footer.metadata().page_index_for_row_group(number);
+        let mut next = self.file.next_row_group()?;
+        for (place, column) in group.columns().iter().enumerate() {
+            let closed = ColumnCloseResult {
+                bytes_written: column.compressed_size() as u64,
+                rows_written: group.num_rows() as u64,
+                metadata: column.clone(),
+                bloom_filter: Sbbf::read_from_column_chunk(column, file)?,
+                column_index: index.column_index(place).cloned(),
+                offset_index: index.offset_index(place).cloned(),
+            };
+            next.append_column(file, closed)?;
+        }
+        self.piece_bytes += next.close()?.compressed_size() as u64;
+        Ok(())
     }
 
     /// Ends the file.
@@ -163,29 +312,6 @@ fn write_columns(columns: &mut [ArrowColumnWriter], schema: &SchemaRef, batch: &
         for leaf in compute_leaves(field.as_ref(), values)? {
             columns.next().expect("a column of the schema has a writer").write(&leaf)?;
         }
-    }
-    Ok(())
-}
-
-/// Adds the row groups of a file that is open.
-pub(super) fn append(writer: &mut SerializedFileWriter<BufWriter<File>>, opened: &Opened) -> Result<()> {
-    let Opened { file, footer, groups } = opened;
-    for number in groups.clone() {
-        let group = footer.metadata().row_group(number);
-        let index = footer.metadata().page_index_for_row_group(number);
-        let mut next = writer.next_row_group()?;
-        for (place, column) in group.columns().iter().enumerate() {
-            let closed = ColumnCloseResult {
-                bytes_written: column.compressed_size() as u64,
-                rows_written: group.num_rows() as u64,
-                metadata: column.clone(),
-                bloom_filter: Sbbf::read_from_column_chunk(column, file)?,
-                column_index: index.column_index(place).cloned(),
-                offset_index: index.offset_index(place).cloned(),
-            };
-            next.append_column(file, closed)?;
-        }
-        next.close()?;
     }
     Ok(())
 }

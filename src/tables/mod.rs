@@ -2,8 +2,8 @@
 //!
 //! In reading order: `columns` (what a row type declares), `values` (the values of columns), `rows` (the columns of a week's tables), `studies` (the
 //! tables of jobs that read committed weeks), `describe` (what each file says of its table), `write` (rows to files), `groups` (the row groups of a
-//! file), `found_links` (links of pages to files), `row_groups` (a file or a part of it, as all readers take it), `shared_file` (a file that is open),
-//! `read` (files to record batches, only the columns asked for), `pack` (row groups of several files to one), `sift` (a copy of rows without some of
+//! file), `found_links` (links of pages to files), `row_range` (a file or some rows of it, as all readers take it), `shared_file` (a file that is open),
+//! `read` (files to record batches, only the columns asked for), `piece_scan` (pieces one after the other), `pack` (the rows of several files to one), `sift` (a copy of rows without some of
 //! them), `plain` (an uncompressed column read straight from the file),
 //! `names` (what a document is called), `ascending` (a column of document ids, searched by id), `week` (the tables by name), `delta_log` (a table as Delta Lake knows it).
 //!
@@ -42,9 +42,10 @@ mod found_links;
 mod groups;
 mod names;
 mod pack;
+mod piece_scan;
 mod plain;
 mod read;
-mod row_groups;
+mod row_range;
 mod rows;
 mod shared_file;
 mod sift;
@@ -59,10 +60,11 @@ pub(crate) use delta_log::{DataFile, DeltaLog, LOG_FOLDER};
 pub use found_links::FoundLinks;
 pub use names::Names;
 pub use nigh_derive::Table;
-pub use pack::{PART_BYTES, pack, pack_labelled, parts};
+pub use pack::{PART_BYTES, pack, parts};
+pub use piece_scan::PieceScan;
 pub use plain::{PlainColumn, Words};
 pub use read::{Scan, field, maybe_text};
-pub use row_groups::RowGroups;
+pub use row_range::RowRange;
 pub use rows::{
     AccuracyKind, AccuracyRow, ChangeRow, ChunkRow, ClusterRow, DeletedRow, DocumentRow, Event, EvidenceRow,
     FailedUrlRow, FailureRow, FeatureRow, Found, FoundLinkRow, HostFailureRow, LargestRow, LinkRow, MissingRow,

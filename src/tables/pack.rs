@@ -1,26 +1,21 @@
-//! Packs row groups of several files into one, without reading their rows.
+//! Packs the rows of several files into one.
 //!
-//! A week is written by its workers, each to files of its own and wave by wave: which rows are in which file depends on the number of workers.
-//! [`pack`] copies the row groups of pieces, in an order that does not, into one file; [`parts`] chooses how many.
+//! A week is written by its workers, each to files of its own and wave by wave: which rows are in which file depends on the number of
+//! workers. [`pack`] writes the pieces, in an order that does not, into one file; [`parts`] chooses how many files.
 //!
-//! The bytes of each column are copied as they are; only offsets change. Statistics, page indexes, Bloom filters and the plain
-//! form of columns ([`PlainColumn`](super::PlainColumn)) stay. Cost: one sequential copy of the files.
+//! Large row groups are copied as they are: only offsets change, and statistics, page indexes, Bloom filters and the plain form of
+//! columns ([`PlainColumn`](super::PlainColumn)) stay. Smaller ones are read and encoded again, several together.
+//!
+//! Cost: one sequential copy of the files, and the encoding of small row groups.
 
-use std::fs::File;
-use std::io::BufWriter;
 use std::ops::Range;
 use std::path::Path;
-use std::sync::Arc;
 
-use anyhow::{Context, Result};
-use parquet::arrow::add_encoded_arrow_schema_to_metadata;
-use parquet::file::writer::SerializedFileWriter;
+use anyhow::Result;
 
 use super::columns::Table;
-use super::describe;
-use super::groups::append;
-use super::row_groups::RowGroups;
-use super::write::{Target, Writer, properties};
+use super::row_range::RowRange;
+use super::write::Writer;
 
 /// A part is full when its pieces have this many bytes: 64 MiB, so that a file costs its reader little compared with its rows,
 /// and a week of a large crawl still has files for many readers at once.
@@ -53,69 +48,45 @@ pub fn parts(sizes: impl Iterator<Item = u64>) -> Vec<Range<usize>> {
     parts
 }
 
-/// Writes one file whose row groups are those of the `sources`, in this order, unchanged. Returns the number of row groups of
-/// each source: 0 for one without rows. The file appears at `to` when it is complete; its folder is made.
+/// Writes one file with the rows of the `sources`, in this order, and adds key-values to it, for instance `nigh.week`. Returns the
+/// number of rows of each source. The file appears at `to` when it is complete; its folder is made.
 ///
-/// If no source has rows, the file has no rows, and the columns of the first source, or of the table if there is none. The bytes
-/// of the file depend only on those of the sources and on their order. Its key-values are those of the first source with rows.
+/// If no source has rows, the file has no rows, and the columns of the table. The bytes of the file depend only on those of
+/// the sources and on their order. Its key-values are those of the first source with rows, except those that are given and the
+/// version of the program.
 ///
 /// # Errors
 /// Names the file that cannot be read or written, or that has other columns than the first one.
-pub fn pack<T: Table>(sources: &[RowGroups], to: &Path) -> Result<Vec<usize>> {
-    pack_labelled::<T>(sources, to, &[])
-}
-
-/// As [`pack`], and adds key-values to the file, for instance `nigh.week`. A key that the file has already gets the new value.
-///
-/// # Errors
-/// As [`pack`].
-pub fn pack_labelled<T: Table>(sources: &[RowGroups], to: &Path, labels: &[(&str, &str)]) -> Result<Vec<usize>> {
-    let counts = sources.iter().map(RowGroups::count).collect::<Result<Vec<usize>>>()?;
-    let with_rows = || sources.iter().zip(&counts).filter(|(_, count)| **count > 0).map(|(source, _)| source);
-    let Some(first) = with_rows().next().or(sources.first()) else {
-        Writer::<T>::create(to)?.labelled(labels).finish()?;
-        return Ok(counts);
-    };
-    let target = Target::create(to)?;
-    let failed = || format!("cannot write {}", target.temporary().display());
-    let mut writer = {
-        let footer = first.open()?.footer;
-        let described = footer.metadata().file_metadata();
-        let mut key_values = described.key_value_metadata().cloned().unwrap_or_default();
-        describe::set(&mut key_values, describe::VERSION, env!("CARGO_PKG_VERSION"));
-        labels.iter().for_each(|(key, value)| describe::set(&mut key_values, key, value));
-        let schema = footer.schema().as_ref().clone().with_metadata(describe::of_schema(&key_values));
-        let mut properties = properties(T::SPEC).set_key_value_metadata(Some(key_values)).build();
-        add_encoded_arrow_schema_to_metadata(&schema, &mut properties);
-        let file = BufWriter::new(File::create(target.temporary()).with_context(failed)?);
-        SerializedFileWriter::new(file, described.schema_descr().root_schema_ptr(), Arc::new(properties))
-            .with_context(failed)?
-    };
-    for source in with_rows() {
-        let opened = source.open()?;
-        let copied = || format!("cannot copy {} to {}", source.path().display(), target.temporary().display());
-        append(&mut writer, &opened).with_context(copied)?;
+pub fn pack<T: Table>(sources: &[RowRange], to: &Path, labels: &[(&str, &str)]) -> Result<Vec<u64>> {
+    let mut writer = Writer::<T>::create(to)?;
+    for source in sources {
+        if source.known_rows() != Some(0) && source.rows()? > 0 {
+            writer = writer.described_as(source)?;
+            break;
+        }
     }
-    let file = writer.into_inner().with_context(failed)?;
-    file.into_inner().map_err(|error| error.into_error()).with_context(failed)?;
-    target.finish()?;
+    let mut writer = writer.labelled(labels);
+    let counts = writer.append(sources)?;
+    writer.finish()?;
     Ok(counts)
 }
 
 #[cfg(test)]
 mod tests {
+    use std::fs::File;
     use std::path::PathBuf;
+    use std::sync::Arc;
 
-    use arrow_array::{BooleanArray, RecordBatch};
+    use arrow_array::RecordBatch;
+    use arrow_select::concat::concat_batches;
     use parquet::bloom_filter::Sbbf;
     use parquet::file::metadata::ParquetMetaDataReader;
 
     use super::*;
     use crate::records::mix;
-    use crate::tables::groups::SMALL;
-    use crate::tables::row_groups::Opened;
+    use crate::tables::groups::{COPIED, SMALL};
     use crate::tables::{
-        AscendingColumn, ColumnSpec, DocumentRow, FeatureRow, PlainColumn, Scan, SizeRow, UrlRow, UtcMicros, copy_rows,
+        AscendingColumn, ColumnSpec, DocumentRow, FeatureRow, PlainColumn, Scan, SizeRow, UrlRow, UtcMicros,
     };
 
     /// A row whose strings live as long as the test.
@@ -153,8 +124,8 @@ mod tests {
         FeatureRow::new(doc as i64, supershingles.leak(), doc.to_le_bytes().to_vec().leak())
     }
 
-    /// Files of one or more row groups, by their sizes in rows. Ids go on from file to file, with a gap before every 50th.
-    fn pieces<T: Table>(folder: &Path, sizes: &[Vec<u64>], row: fn(u64) -> T) -> Vec<RowGroups> {
+    /// Pieces, each made of files with so many rows. Ids go on from file to file, with a gap before every 50th.
+    fn pieces<T: Table>(folder: &Path, sizes: &[Vec<u64>], row: fn(u64) -> T) -> Vec<RowRange> {
         let mut docs = (0..).filter(|doc| doc % 50 != 7);
         let mut number = 0;
         let write = |rows: &u64| {
@@ -163,14 +134,14 @@ mod tests {
             let mut writer: Writer<T> = Writer::create(&path).unwrap();
             docs.by_ref().take(*rows as usize).for_each(|doc| writer.push(row(doc)).unwrap());
             writer.finish().unwrap();
-            RowGroups::from(path)
+            RowRange::from(path)
         };
         let mut small = sizes.iter().flatten().map(write).collect::<Vec<_>>().into_iter();
         let pack_some = |(piece, of_piece): (usize, &Vec<u64>)| {
             let path = folder.join(format!("piece-{piece}.parquet"));
-            let of_piece: Vec<RowGroups> = small.by_ref().take(of_piece.len()).collect();
-            pack::<T>(&of_piece, &path).unwrap();
-            RowGroups::from(path)
+            let of_piece: Vec<RowRange> = small.by_ref().take(of_piece.len()).collect();
+            pack::<T>(&of_piece, &path, &[]).unwrap();
+            RowRange::from(path)
         };
         sizes.iter().enumerate().map(pack_some).collect()
     }
@@ -180,35 +151,38 @@ mod tests {
         let size = |at: u64| match mix(at) % 4 {
             0 => 0,
             1 => mix(at + 1) % 50,
-            _ => mix(at + 2) % 9000,
+            2 => mix(at + 2) % 9000,
+            _ => 16_000 + mix(at + 2) % 9000,
         };
         let piece = |piece: u64| (0..mix(seed + piece) % 4).map(|group| size(seed + 100 * piece + group)).collect();
         (0..9).map(piece).collect()
     }
 
-    fn batches(rows: &RowGroups, columns: &[&str]) -> Vec<RecordBatch> {
+    /// All rows of some columns.
+    fn values(rows: &RowRange, columns: &[&str]) -> Option<RecordBatch> {
         let mut scan = Scan::open(rows, columns).unwrap();
-        std::iter::from_fn(|| scan.batch().unwrap()).collect()
+        let batches: Vec<RecordBatch> = std::iter::from_fn(|| scan.batch().unwrap()).collect();
+        batches.first().map(|first| concat_batches(&first.schema(), &batches).unwrap())
     }
 
-    /// The packed file, and in it the row groups of each piece.
-    fn packed<T: Table>(folder: &Path, pieces: &[RowGroups]) -> (PathBuf, Vec<RowGroups>) {
+    /// The packed file, and in it the rows of each piece.
+    fn packed<T: Table>(folder: &Path, pieces: &[RowRange]) -> (PathBuf, Vec<RowRange>) {
         let path = folder.join("packed/all.parquet");
-        let counts = pack::<T>(pieces, &path).unwrap();
-        let file = RowGroups::file(&path);
-        assert_eq!(file.count().unwrap(), counts.iter().sum::<usize>());
+        let counts = pack::<T>(pieces, &path, &[]).unwrap();
+        let file = RowRange::file(&path);
+        assert_eq!(file.rows().unwrap(), counts.iter().sum::<u64>());
         let mut first = 0;
-        let groups = counts.iter().map(|count| {
+        let parts = counts.iter().map(|count| {
             first += count;
-            file.groups(first - count..first)
+            file.part(first - count..first)
         });
-        (path, groups.collect())
+        (path, parts.collect())
     }
 
-    /// Every row group's order, statistics, page index, encodings and Bloom filters, as text without places in the file.
-    fn described<T: Table>(rows: &RowGroups) -> Vec<String> {
-        let Opened { file, footer, groups } = rows.open().unwrap();
-        let metadata = footer.metadata();
+    /// The order, statistics, page index, encodings and Bloom filters of row groups, as text without places in the file.
+    fn described<T: Table>(rows: &RowRange) -> Vec<String> {
+        let opened = rows.open().unwrap();
+        let metadata = opened.footer.metadata();
         let describe = |number: usize| {
             let group = metadata.row_group(number);
             let index = metadata.page_index_for_row_group(number);
@@ -222,7 +196,7 @@ mod tests {
                     .collect();
                 let of_column = (column.statistics(), column.page_encoding_stats(), column.byte_range().1);
                 assert!(column.page_encoding_stats().is_some());
-                let filter = Sbbf::read_from_column_chunk(column, &file).unwrap();
+                let filter = Sbbf::read_from_column_chunk(column, &opened.file).unwrap();
                 let searched = |spec: &ColumnSpec| spec.searched && spec.name == column.column_descr().name();
                 let filtered = T::COLUMNS.iter().any(searched) && group.num_rows() as usize >= SMALL;
                 assert!(filter.is_some() == filtered);
@@ -231,7 +205,7 @@ mod tests {
             assert!(group.sorting_columns().is_some());
             format!("{} {:?} {:?}", group.num_rows(), group.sorting_columns(), columns.collect::<Vec<_>>())
         };
-        groups.map(describe).collect()
+        opened.groups().0.map(describe).collect()
     }
 
     #[test]
@@ -239,36 +213,40 @@ mod tests {
         for seed in [11, 22_222, 3_333_333] {
             let folder = tempfile::tempdir().unwrap();
             let pieces = pieces(folder.path(), &random_sizes(seed), features);
-            let (path, groups) = packed::<FeatureRow>(folder.path(), &pieces);
-            assert!(pieces.iter().any(|piece| piece.count().unwrap() > 1), "a piece has several row groups");
-            assert!(pieces.iter().any(|piece| piece.count().unwrap() == 0), "a piece has none");
-            let total: u64 = pieces.iter().map(|piece| piece.rows().unwrap()).sum();
-            assert_eq!(RowGroups::file(&path).rows().unwrap(), total);
-            for (piece, groups) in pieces.iter().zip(&groups) {
+            let (path, parts) = packed::<FeatureRow>(folder.path(), &pieces);
+            let sizes: Vec<u64> = pieces.iter().map(|piece| piece.rows().unwrap()).collect();
+            assert!(sizes.contains(&0) && sizes.iter().any(|rows| *rows > COPIED as u64));
+            assert_eq!(RowRange::file(&path).rows().unwrap(), sizes.iter().sum::<u64>());
+            for (piece, part) in pieces.iter().zip(&parts) {
                 let count = piece.rows().unwrap();
-                assert_eq!(groups.rows().unwrap(), count);
-                assert_eq!(described::<FeatureRow>(groups), described::<FeatureRow>(piece));
+                assert_eq!(part.rows().unwrap(), count);
                 for columns in [&["doc", "vector", "supershingles", "features"][..], &["features"]] {
                     // Without rows the width of values is not known.
-                    assert_eq!(batches(groups, columns), batches(piece, columns));
+                    assert_eq!(values(part, columns), values(piece, columns));
                 }
+                let some: Vec<u64> = (0..count).step_by(61).collect();
                 if count > 0 {
-                    let open = |rows: &RowGroups| PlainColumn::open(rows, "supershingles", 6).unwrap();
-                    let (of_groups, of_piece) = (open(groups), open(piece));
-                    assert_eq!(of_groups.rows(), count);
-                    let (all, expected) = (of_groups.read(0, count as usize), of_piece.read(0, count as usize));
+                    let open = |rows: &RowRange| PlainColumn::open(rows, "supershingles", 6).unwrap();
+                    let (of_part, of_piece) = (open(part), open(piece));
+                    assert_eq!(of_part.rows(), count);
+                    let (all, expected) = (of_part.read(0, count as usize), of_piece.read(0, count as usize));
                     assert_eq!(all.unwrap()[..], expected.unwrap()[..]);
-                    assert!(of_groups.read(0, count as usize + 1).is_err(), "not the next piece's rows");
-                    let some: Vec<u64> = (0..count).step_by(61).collect();
+                    assert!(of_part.read(0, count as usize + 1).is_err(), "not the next piece's rows");
                     let each = |column: &PlainColumn| {
                         let mut values = Vec::new();
                         column.each(&some, |value| values.extend_from_slice(value)).unwrap();
                         values
                     };
-                    assert_eq!(each(&of_groups), each(&of_piece));
+                    assert_eq!(each(&of_part), each(&of_piece));
+                    let texts = |rows: &RowRange| {
+                        let mut scan = Scan::of_rows(rows, "features", &some).unwrap();
+                        std::iter::from_fn(|| scan.batch().unwrap()).collect::<Vec<_>>()
+                    };
+                    assert_eq!(texts(part), texts(piece));
                 }
-                let [ids, expected] = [groups, piece].map(|rows| AscendingColumn::open(rows, "doc").unwrap());
-                let wanted: Vec<u64> = (0..60_000).step_by(13).collect();
+                assert!(Scan::of_rows(part, "features", &[count]).is_err(), "not the next piece's row");
+                let [ids, expected] = [part, piece].map(|rows| AscendingColumn::open(rows, "doc").unwrap());
+                let wanted: Vec<u64> = (0..200_000).step_by(13).collect();
                 assert_eq!(ids.find(&wanted).unwrap(), expected.find(&wanted).unwrap());
                 assert_eq!(ids.read(0, count as usize).unwrap()[..], expected.read(0, count as usize).unwrap()[..]);
             }
@@ -276,28 +254,87 @@ mod tests {
     }
 
     #[test]
-    fn packing_does_not_depend_on_how_the_pieces_were_packed() {
+    fn large_row_groups_are_copied_and_small_ones_are_joined() {
         let folder = tempfile::tempdir().unwrap();
-        let pieces = pieces(folder.path(), &random_sizes(5), document);
-        let (path, groups) = packed::<DocumentRow>(folder.path(), &pieces);
-        let bytes = std::fs::read(&path).unwrap();
-        let again = folder.path().join("again.parquet");
-        for sources in [&pieces, &groups, &vec![RowGroups::file(&path)]] {
-            pack::<DocumentRow>(sources, &again).unwrap();
-            assert!(std::fs::read(&again).unwrap() == bytes, "from {sources:?}");
+        let sizes = [3, 900, 20_000, 5000, 4000, 30_000, 12_000, 12_000, 12_000, 12_000, 7];
+        let pieces = pieces(folder.path(), &sizes.map(|size| vec![size]), document);
+        let (path, parts) = packed::<DocumentRow>(folder.path(), &pieces);
+        let groups: Vec<i64> = RowRange::file(&path)
+            .open()
+            .unwrap()
+            .footer
+            .metadata()
+            .row_groups()
+            .iter()
+            .map(|group| group.num_rows())
+            .collect();
+        assert_eq!(groups, [903, 20_000, 9000, 30_000, 36_000, 12_007]);
+        for large in [2, 5] {
+            assert_eq!(described::<DocumentRow>(&parts[large]), described::<DocumentRow>(&pieces[large]));
         }
-        for (piece, groups) in pieces.iter().zip(&groups) {
-            assert_eq!(described::<DocumentRow>(groups), described::<DocumentRow>(piece));
-            // A copy without a loss is the piece again.
-            let keep = |batch: &RecordBatch| Ok(BooleanArray::from(vec![true; batch.num_rows()]));
-            let mut writer: Writer<DocumentRow> = Writer::create(&again).unwrap();
-            let copied = copy_rows(groups, &mut writer, &["doc"], keep).unwrap();
-            writer.finish().unwrap();
-            assert_eq!((copied.kept, copied.left_out), (piece.rows().unwrap(), 0));
-            assert!(std::fs::read(&again).unwrap() == std::fs::read(piece.path()).unwrap(), "{groups:?}");
+        assert_eq!(described::<DocumentRow>(&RowRange::file(&path)).len(), 6);
+    }
+
+    #[test]
+    fn a_row_group_ends_where_its_rows_would_not_ascend() {
+        let folder = tempfile::tempdir().unwrap();
+        let [first, second, third] =
+            <[RowRange; 3]>::try_from(pieces(folder.path(), &[vec![1500], vec![2000], vec![9]], document)).unwrap();
+        let (path, parts) = packed::<DocumentRow>(folder.path(), &[second.clone(), third.clone(), first.clone()]);
+        let metadata = RowRange::file(&path).open().unwrap().footer.metadata().clone();
+        assert_eq!(metadata.row_groups().iter().map(|group| group.num_rows()).collect::<Vec<_>>(), [2009, 1500]);
+        for (part, piece) in parts.iter().zip([second, third, first]) {
+            assert_eq!(values(part, &["doc", "url"]), values(&piece, &["doc", "url"]));
         }
-        let whole = RowGroups::file(&path);
-        assert_eq!(whole.groups(2..5).groups(1..2), whole.groups(3..4));
+    }
+
+    #[test]
+    fn packing_does_not_depend_on_where_the_pieces_are() {
+        let folder = tempfile::tempdir().unwrap();
+        for seed in [5, 66, 777] {
+            let sizes: Vec<Vec<u64>> = random_sizes(seed).into_iter().flatten().map(|size| vec![size]).collect();
+            let pieces = pieces(folder.path(), &sizes, document);
+            let (path, parts) = packed::<DocumentRow>(folder.path(), &pieces);
+            let bytes = std::fs::read(&path).unwrap();
+            let again = folder.path().join("again.parquet");
+            for sources in [&pieces, &parts] {
+                pack::<DocumentRow>(sources, &again, &[]).unwrap();
+                assert!(std::fs::read(&again).unwrap() == bytes, "from {sources:?}");
+            }
+            // Pieces of one, two and four workers, each with a bundle of its own.
+            let mut sizes = Vec::new();
+            for workers in [1, 2, 4] {
+                let mut bundles: Vec<Writer<DocumentRow>> = (0..workers)
+                    .map(|worker| {
+                        Writer::bundle(&folder.path().join(format!("{worker}-of-{workers}.parquet"))).unwrap()
+                    })
+                    .collect();
+                let mut placed = Vec::new();
+                for (number, piece) in pieces.iter().enumerate() {
+                    let bundle = &mut bundles[number % workers];
+                    let first = bundle.len();
+                    let columns: Vec<&str> = DocumentRow::COLUMNS.iter().map(|column| column.name).collect();
+                    Scan::open_by(piece, &columns, 777 + 1000 * workers)
+                        .unwrap()
+                        .for_each(|batch| bundle.push_rows(batch))
+                        .unwrap();
+                    sizes.push(bundle.end_piece().unwrap());
+                    placed.push((number % workers, first..bundle.len()));
+                }
+                bundles.into_iter().for_each(|bundle| assert!(bundle.finish().is_ok()));
+                let files: Vec<RowRange> = (0..workers)
+                    .map(|worker| RowRange::file(folder.path().join(format!("{worker}-of-{workers}.parquet"))))
+                    .collect();
+                let sources: Vec<RowRange> =
+                    placed.into_iter().map(|(worker, rows)| files[worker].part(rows)).collect();
+                pack::<DocumentRow>(&sources, &again, &[]).unwrap();
+                assert!(std::fs::read(&again).unwrap() == bytes, "seed {seed}, {workers} workers");
+            }
+            let (one, others) = sizes.split_at(pieces.len());
+            assert!(others.chunks(pieces.len()).all(|sizes| sizes == one), "the sizes of pieces, too");
+        }
+        let whole = RowRange::file("all.parquet");
+        assert_eq!(whole.part(2..5).part(1..2), whole.part(3..4));
     }
 
     #[test]
@@ -305,15 +342,15 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let [empty, packed] = ["empty.parquet", "packed.parquet"].map(|name| folder.path().join(name));
         Writer::<SizeRow>::create(&empty).unwrap().finish().unwrap();
-        assert_eq!(pack::<SizeRow>(&[], &packed).unwrap().len(), 0);
+        assert_eq!(pack::<SizeRow>(&[], &packed, &[]).unwrap().len(), 0);
         let none = std::fs::read(&packed).unwrap();
-        assert_eq!(pack::<SizeRow>(&[(&empty).into(), (&empty).into()], &packed).unwrap(), [0, 0]);
+        assert_eq!(pack::<SizeRow>(&[(&empty).into(), (&empty).into()], &packed, &[]).unwrap(), [0, 0]);
         assert!(std::fs::read(&packed).unwrap() == none);
         assert!(Scan::open(&packed, &["level", "size", "clusters"]).unwrap().batch().unwrap().is_none());
         // An empty file gives its columns to the packed one.
         let narrow = FeatureRow::new(0, &[0; 8], &[0; 4]);
         Writer::<FeatureRow>::create(&empty).unwrap().like(narrow).finish().unwrap();
-        assert_eq!(pack::<FeatureRow>(&[(&empty).into()], &packed).unwrap(), [0]);
+        assert_eq!(pack::<FeatureRow>(&[(&empty).into()], &packed, &[]).unwrap(), [0]);
         assert_eq!(std::fs::read(&packed).unwrap(), std::fs::read(&empty).unwrap());
     }
 
@@ -325,19 +362,18 @@ mod tests {
         let mut writer = writer.labelled(&[("nigh.job", "a")]);
         writer.push(SizeRow { level: "exact", size: 1, clusters: 1 }).unwrap();
         writer.finish().unwrap();
-        pack_labelled::<SizeRow>(&[(&small).into()], &packed, &[("nigh.job", "b"), ("nigh.week", "2024-01-08")])
-            .unwrap();
-        let footer = RowGroups::file(&packed).open().unwrap().footer;
+        pack::<SizeRow>(&[(&small).into()], &packed, &[("nigh.job", "b"), ("nigh.week", "2024-01-08")]).unwrap();
+        let footer = RowRange::file(&packed).open().unwrap().footer;
         let pairs = footer.metadata().file_metadata().key_value_metadata().unwrap();
         let of_key = |key: &str| pairs.iter().filter(|p| p.key == key).map(|p| p.value.clone()).collect::<Vec<_>>();
         assert_eq!(of_key("nigh.job"), [Some("b".into())]);
         assert_eq!(of_key("nigh.week"), [Some("2024-01-08".into())]);
         assert_eq!(of_key("nigh.table"), [Some("sizes".into())]);
-        let fields = |path: &Path| RowGroups::file(path).open().unwrap().footer.schema().fields().clone();
+        let fields = |path: &Path| RowRange::file(path).open().unwrap().footer.schema().fields().clone();
         assert_eq!(fields(&packed), fields(&small));
         assert_eq!(fields(&packed)[1].metadata()["description"], "pages of a cluster, from 1");
         // Without labels those of the pieces stay.
-        pack::<SizeRow>(&[(&packed).into()], &small).unwrap();
+        pack::<SizeRow>(&[(&packed).into()], &small, &[]).unwrap();
         assert!(std::fs::read(&small).unwrap() == std::fs::read(&packed).unwrap());
     }
 
@@ -351,13 +387,13 @@ mod tests {
         let mut writer: Writer<UrlRow> = Writer::create(&urls).unwrap();
         writer.push(UrlRow { doc: 1, hash: [3; 16], url: Some("http://h/"), id: None }).unwrap();
         writer.finish().unwrap();
-        let error = pack::<SizeRow>(&[(&sizes).into(), (&urls).into()], &to).unwrap_err().to_string();
+        let error = pack::<SizeRow>(&[(&sizes).into(), (&urls).into()], &to, &[]).unwrap_err().to_string();
         assert!(error.contains("urls.parquet") && !to.exists(), "{error}");
-        let beyond = RowGroups::file(&sizes).groups(1..3);
+        let beyond = RowRange::file(&sizes).part(1..3);
         let error = Scan::open(&beyond, &["size"]).err().unwrap().to_string();
-        assert!(error.contains("sizes.parquet has 1 row groups"), "{error}");
+        assert!(error.contains("sizes.parquet has 1 rows"), "{error}");
         // A file that could not be read is read when it is there.
-        let later = RowGroups::file(folder.path().join("later.parquet"));
+        let later = RowRange::file(folder.path().join("later.parquet"));
         let error = later.rows().unwrap_err().to_string();
         assert!(error.contains("later.parquet"), "{error}");
         std::fs::copy(&sizes, later.path()).unwrap();
@@ -368,22 +404,22 @@ mod tests {
     fn the_pieces_of_a_file_share_its_footer() {
         let folder = tempfile::tempdir().unwrap();
         let pieces = pieces(folder.path(), &[vec![10], vec![20, 30]], features);
-        let (_, groups) = packed::<FeatureRow>(folder.path(), &pieces);
-        let [first, last] = [&groups[0], &groups[1]].map(|rows| rows.open().unwrap().footer);
+        let (_, parts) = packed::<FeatureRow>(folder.path(), &pieces);
+        let [first, last] = [&parts[0], &parts[1]].map(|rows| rows.open().unwrap().footer);
         assert!(Arc::ptr_eq(first.metadata(), last.metadata()));
     }
 
     #[test]
     fn parquet_reads_the_file_back_with_its_page_index() {
         let folder = tempfile::tempdir().unwrap();
-        let pieces = pieces(folder.path(), &[vec![10], vec![20_000, 30], vec![]], document);
+        let pieces = pieces(folder.path(), &[vec![10], vec![20_000], vec![30], vec![5000], vec![]], document);
         let (path, _) = packed::<DocumentRow>(folder.path(), &pieces);
         let metadata = ParquetMetaDataReader::new()
             .with_page_index_policy(parquet::file::metadata::PageIndexPolicy::Required)
             .parse_and_finish(&File::open(path).unwrap())
             .unwrap();
         let rows: Vec<i64> = metadata.row_groups().iter().map(|group| group.num_rows()).collect();
-        assert_eq!(rows, [10, 20_000, 30]);
+        assert_eq!(rows, [10, 20_000, 5030], "a large row group stays as it is, small ones are joined");
     }
 
     #[test]

@@ -8,24 +8,25 @@
 //! on fresh pages of memory. Limit: the file must be of this program, and values have whole 64-bit words.
 
 use std::cell::RefCell;
-use std::ops::Deref;
+use std::ops::{Deref, Range};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, ensure};
 use parquet::basic::{Compression, Encoding, Type};
 use parquet::file::metadata::ParquetMetaData;
 
-use super::row_groups::{Opened, RowGroups};
+use super::row_range::{Opened, RowRange};
 use super::shared_file::SharedFile;
 
-/// A plain column of a file or of some of its row groups; each value has the same number of 64-bit words. Rows count from the
-/// first one of these row groups.
+/// A plain column of a file or of some rows of it; each value has the same number of 64-bit words. Rows count from the first of
+/// these.
 pub struct PlainColumn {
     path: PathBuf,
     file: SharedFile,
     /// Words of a value.
     width: usize,
-    /// The first row of each Parquet page, and where its values begin in the file.
+    /// The first row of each Parquet page, and where its values begin in the file. Of the first page, only the values of these
+    /// rows count.
     pages: Vec<(u64, u64)>,
     rows: u64,
 }
@@ -38,14 +39,17 @@ const GAP: u64 = 4 << 10;
 const SPAN: u64 = 256 << 10;
 
 impl PlainColumn {
-    /// Opens the named column, whose values have `width` words each, of `rows`, a path or row groups.
+    /// Opens the named column, whose values have `width` words each, of `rows`, a path or some
+    /// rows of a file.
     ///
     /// # Errors
-    /// Names the file that cannot be opened, was not written by this program, or lacks the column or the row groups.
-    pub fn open(rows: impl Into<RowGroups>, name: &'static str, width: usize) -> Result<PlainColumn> {
-        let row_groups = rows.into();
-        let Opened { file, footer, groups } = row_groups.open()?;
-        let (path, metadata) = (row_groups.path(), footer.metadata());
+    /// Names the file that cannot be opened, was not written by this program, or lacks the column or the rows.
+    pub fn open(rows: impl Into<RowRange>, name: &'static str, width: usize) -> Result<PlainColumn> {
+        let of_file = rows.into();
+        let opened = of_file.open()?;
+        let (groups, before) = opened.groups();
+        let Opened { file, footer, rows: range } = opened;
+        let (path, metadata) = (of_file.path(), footer.metadata());
         let failed = || format!("cannot read {}", path.display());
         let column = column(metadata, path, name, width * WORD as usize)?;
         let (mut pages, mut rows, size_of_value) = (Vec::new(), 0u64, width as u64 * WORD);
@@ -68,7 +72,14 @@ impl PlainColumn {
             pages.extend(starts.into_iter().map(|(first, start)| (rows + first, start)));
             rows = rows.checked_add(of_group).with_context(failed)?;
         }
-        Ok(PlainColumn { path: path.to_owned(), file, width, pages, rows })
+        let rows = range.end - range.start;
+        Ok(PlainColumn {
+            path: path.to_owned(),
+            file,
+            width,
+            pages: cut(pages, before..before + rows, size_of_value),
+            rows,
+        })
     }
 
     /// The number of rows, which is the number of values.
@@ -171,6 +182,17 @@ fn page_starts(pages: &[[u64; 3]], rows: u64, size: u64) -> Option<Vec<(u64, u64
         Some((*first, offset.checked_add(length.checked_sub(values)?)?))
     };
     pages.iter().zip(ends).map(start).collect()
+}
+
+/// The pages that have some rows, given as first row and place, and their rows counted from the first of these.
+fn cut(pages: Vec<(u64, u64)>, rows: Range<u64>, size: u64) -> Vec<(u64, u64)> {
+    let first = pages.partition_point(|(start, _)| *start <= rows.start).saturating_sub(1);
+    let with_rows = pages.into_iter().skip(first).take_while(|(start, _)| *start < rows.end && !rows.is_empty());
+    let from_first = |(start, place): (u64, u64)| {
+        let passed = rows.start.saturating_sub(start);
+        (start + passed - rows.start, place + passed * size)
+    };
+    with_rows.map(from_first).collect()
 }
 
 /// The index of the named column in the schema; its values must have `width` bytes each and must not be null.

@@ -4,18 +4,18 @@
 
 use std::path::PathBuf;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 use arrow_array::{Array, Int64Array, RecordBatch, StringArray};
 use arrow_select::filter::filter_record_batch;
 use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::{ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder, RowSelection};
 
-use super::row_groups::{Opened, RowGroups};
+use super::row_range::{Opened, RowRange};
 
 /// Rows of a batch.
 const BATCH: usize = 4096;
 
-/// A reader of one file, or some row groups of it, and of some of its columns, in batches of rows.
+/// A reader of one file, or some rows of it, and of some of its columns, in batches of rows.
 pub struct Scan {
     path: PathBuf,
     batches: ParquetRecordBatchReader,
@@ -34,11 +34,11 @@ struct LiveRows {
 }
 
 impl Scan {
-    /// Opens `rows`, a path or row groups, and selects the named columns.
+    /// Opens `rows`, a path or some rows of a file, and selects the named columns.
     ///
     /// # Errors
-    /// Names the file that cannot be opened, is not a Parquet file, or lacks one of the columns or row groups.
-    pub fn open(rows: impl Into<RowGroups>, columns: &[&str]) -> Result<Scan> {
+    /// Names the file that cannot be opened, is not a Parquet file, or lacks one of the columns or rows.
+    pub fn open(rows: impl Into<RowRange>, columns: &[&str]) -> Result<Scan> {
         Scan::open_by(rows, columns, BATCH)
     }
 
@@ -46,7 +46,7 @@ impl Scan {
     ///
     /// # Errors
     /// As [`Scan::open`].
-    pub fn open_by(rows: impl Into<RowGroups>, columns: &[&str], size: usize) -> Result<Scan> {
+    pub fn open_by(rows: impl Into<RowRange>, columns: &[&str], size: usize) -> Result<Scan> {
         Scan::select(rows.into(), columns, size, None)
     }
 
@@ -55,7 +55,7 @@ impl Scan {
     ///
     /// # Errors
     /// As [`Scan::open`].
-    pub fn of_docs(of: impl Into<RowGroups>, columns: &[&str], docs: &[i64]) -> Result<Scan> {
+    pub fn of_docs(of: impl Into<RowRange>, columns: &[&str], docs: &[i64]) -> Result<Scan> {
         let of = of.into();
         let (mut numbers, mut row, mut at) = (Vec::new(), 0, 0);
         Scan::open(of.with_all_rows(), &["doc"])?.for_each(|batch| {
@@ -76,15 +76,17 @@ impl Scan {
     ///
     /// # Errors
     /// As [`Scan::open`]; and if some rows of `of` do not count.
-    pub fn of_rows(of: impl Into<RowGroups>, column: &str, rows: &[u64]) -> Result<Scan> {
+    pub fn of_rows(of: impl Into<RowRange>, column: &str, rows: &[u64]) -> Result<Scan> {
         let of = of.into();
         of.check_all_count()?;
         Scan::select(of, &[column], BATCH, Some(rows))
     }
 
     /// Opens rows, all or those with some ascending numbers.
-    fn select(rows: RowGroups, columns: &[&str], size: usize, numbers: Option<&[u64]>) -> Result<Scan> {
-        let Opened { file, footer, groups } = rows.open_all()?;
+    fn select(rows: RowRange, columns: &[&str], size: usize, numbers: Option<&[u64]>) -> Result<Scan> {
+        let opened = rows.open_all()?;
+        let (groups, before) = opened.groups();
+        let Opened { file, footer, rows: range } = opened;
         let mut builder = ParquetRecordBatchReaderBuilder::new_with_metadata(file, footer);
         let (path, schema) = (rows.path(), builder.schema());
         if let Some(missing) = columns.iter().find(|column| schema.index_of(column).is_err()) {
@@ -97,12 +99,19 @@ impl Scan {
         let live = live.transpose()?;
         let doc = live.as_ref().map(|_| "doc");
         let mask = ProjectionMask::columns(builder.parquet_schema(), columns.iter().copied().chain(doc));
-        if let Some(numbers) = numbers {
-            let ranges = numbers.iter().map(|row| *row as usize..*row as usize + 1);
-            let counts = groups.clone().map(|group| builder.metadata().row_group(group).num_rows() as usize);
-            let selection = RowSelection::from_consecutive_ranges(ranges, counts.sum());
-            builder = builder.with_row_selection(selection);
-        }
+        let of_groups = |group: usize| builder.metadata().row_group(group).num_rows() as u64;
+        let (count, in_groups) = (range.end - range.start, groups.clone().map(of_groups).sum::<u64>());
+        let end = numbers.and_then(<[u64]>::last).map_or(0, |last| last + 1);
+        ensure!(end <= count, "{} has {count} rows, but row {} was expected", path.display(), end.saturating_sub(1));
+        let in_order = |ranges: &mut dyn Iterator<Item = (u64, u64)>| {
+            let ranges = ranges.map(|(first, end)| (before + first) as usize..(before + end) as usize);
+            RowSelection::from_consecutive_ranges(ranges, in_groups as usize)
+        };
+        builder = match numbers {
+            Some(numbers) => builder.with_row_selection(in_order(&mut numbers.iter().map(|row| (*row, row + 1)))),
+            None if count < in_groups => builder.with_row_selection(in_order(&mut [(0, count)].into_iter())),
+            None => builder,
+        };
         let batches = builder.with_projection(mask).with_row_groups(groups.collect()).with_batch_size(size).build();
         let batches = batches.with_context(|| format!("cannot read {}", path.display()))?;
         Ok(Scan { path: path.to_owned(), batches, live })

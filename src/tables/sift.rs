@@ -1,6 +1,6 @@
 //! Copies rows of a table without some of them, as deletion does.
 //!
-//! The copy has the bytes that a writer of the remaining rows would make. Row groups that lose no row are copied unchanged.
+//! The copy has the bytes that a writer of the remaining rows would make. If no row is lost, large row groups are copied unchanged.
 
 use anyhow::{Context, Result};
 use arrow_array::{BooleanArray, RecordBatch};
@@ -8,7 +8,7 @@ use arrow_select::filter::filter_record_batch;
 
 use super::columns::Table;
 use super::read::Scan;
-use super::row_groups::RowGroups;
+use super::row_range::RowRange;
 use super::write::Writer;
 
 /// The numbers of rows that [`copy_rows`] copied and left out.
@@ -20,17 +20,17 @@ pub struct RowCounts {
     pub left_out: u64,
 }
 
-/// Adds to `to` the rows of `from`, a path or row groups, that `keep` selects. `keep` receives batches of the named columns and returns
+/// Adds to `to` the rows of `from`, a path or some rows of a file, that `keep` selects. `keep` receives batches of the named columns and returns
 /// one bool for each row.
 ///
-/// If all rows count ([`RowGroups::is_sifted`]), and it selects all of them, the row groups are [appended](Writer::append) as they are.
+/// If all rows count ([`RowRange::is_sifted`]), and it selects all of them, large row groups are [appended](Writer::append) as they are.
 ///
 /// Cost: one pass over the named columns; a second one over all columns if rows are left out.
 ///
 /// # Errors
 /// Names the file that cannot be read or written; or returns the first error of `keep`.
 pub fn copy_rows<T: Table>(
-    from: impl Into<RowGroups>,
+    from: impl Into<RowRange>,
     to: &mut Writer<T>,
     columns: &[&str],
     keep: impl FnMut(&RecordBatch) -> Result<BooleanArray>,
@@ -43,7 +43,7 @@ pub fn copy_rows<T: Table>(
 /// # Errors
 /// As [`copy_rows`], or the first error of `edit`.
 pub fn copy_rows_edited<T: Table>(
-    from: impl Into<RowGroups>,
+    from: impl Into<RowRange>,
     to: &mut Writer<T>,
     columns: &[&str],
     keep: impl FnMut(&RecordBatch) -> Result<BooleanArray>,
@@ -53,7 +53,7 @@ pub fn copy_rows_edited<T: Table>(
 }
 
 fn copy<T: Table>(
-    from: RowGroups,
+    from: RowRange,
     to: &mut Writer<T>,
     columns: &[&str],
     mut keep: impl FnMut(&RecordBatch) -> Result<BooleanArray>,
@@ -68,7 +68,7 @@ fn copy<T: Table>(
     let kept: u64 = masks.iter().map(|mask| mask.true_count() as u64).sum();
     let sifted = RowCounts { kept, left_out: rows - kept };
     if sifted.left_out == 0 && !from.is_sifted() && edit.is_none() {
-        to.append(&from)?;
+        to.append(&[from])?;
     } else if sifted.kept > 0 {
         let all: Vec<&str> = T::COLUMNS.iter().map(|column| column.name).collect();
         let changed = || format!("{} has changed while it was read", from.path().display());
@@ -116,8 +116,8 @@ mod tests {
         assert_eq!(sifted(|_| false), (0, 10_000));
         assert_eq!(sifted(|_| true), (10_000, 0));
         let packed = folder.path().join("packed.parquet");
-        pack::<UrlRow>(&[(&from).into()], &packed).unwrap();
-        assert!(std::fs::read(&to).unwrap() == std::fs::read(&packed).unwrap(), "all row groups as they are");
+        pack::<UrlRow>(&[(&from).into()], &packed, &[]).unwrap();
+        assert!(std::fs::read(&to).unwrap() == std::fs::read(&packed).unwrap(), "all rows as they are");
         assert_eq!(sifted(|doc| doc % 5000 == 7), (2, 9_998));
         let mut writer: Writer<UrlRow> = Writer::create(&from).unwrap();
         for doc in [7, 5007] {

@@ -5,8 +5,8 @@ use std::path::Path;
 use anyhow::Result;
 
 use super::columns::{Table, TableSpec};
-use super::pack::pack_labelled;
-use super::row_groups::RowGroups;
+use super::pack::pack;
+use super::row_range::RowRange;
 use super::rows::{
     AccuracyRow, ChangeRow, ChunkRow, ClusterRow, DocumentRow, EvidenceRow, FeatureRow, HostFailureRow, LargestRow,
     LinkRow, MissingRow, RedirectRow, RejectRow, SizeRow, SplitOffRow, SummaryRow, UrlRow,
@@ -21,15 +21,15 @@ use super::studies::{
     ReplicaRow, RetentionRow, SamplerErrorRow, SamplerRow, SavingRow, SeedRow, UrlDomainRow, UrlGroupRow, UrlLevelRow,
 };
 
-/// [`pack_labelled`] for the rows of one table.
-pub type Pack = fn(&[RowGroups], &Path, &[(&str, &str)]) -> Result<Vec<usize>>;
+/// [`pack`](super::pack()) for the rows of one table.
+pub type Pack = fn(&[RowRange], &Path, &[(&str, &str)]) -> Result<Vec<u64>>;
 
 /// A table of a store.
 #[derive(Clone, Copy)]
 pub struct StoreTable {
     /// Its name, which is the name of its folder.
     pub name: &'static str,
-    /// [`pack_labelled`] for its rows.
+    /// [`pack`](super::pack()) for its rows.
     pub pack: Pack,
     /// What it and its columns mean.
     pub spec: &'static TableSpec,
@@ -37,7 +37,7 @@ pub struct StoreTable {
 
 impl StoreTable {
     const fn of<T: Table>() -> StoreTable {
-        StoreTable { name: T::NAME, pack: pack_labelled::<T>, spec: T::SPEC }
+        StoreTable { name: T::NAME, pack: pack::<T>, spec: T::SPEC }
     }
 }
 

@@ -4,12 +4,15 @@
 //! makes it durable (`state::sync_folder`).
 
 use std::marker::PhantomData;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::{Context, Result, ensure};
+use arrow_array::cast::AsArray;
+use arrow_array::types::Int64Type;
 use arrow_array::{ArrayRef, RecordBatch};
-use arrow_schema::Schema;
+use arrow_schema::{Field, Schema};
 use parquet::basic::{Compression, Encoding, ZstdLevel};
 use parquet::file::metadata::{KeyValue, SortingColumn};
 use parquet::file::properties::{EnabledStatistics, WriterProperties, WriterPropertiesBuilder};
@@ -17,13 +20,24 @@ use parquet::schema::types::ColumnPath;
 
 use super::columns::{Row, Table, TableSpec};
 use super::describe;
-use super::groups::{BATCH, Encodings, GroupWriter, ROW_GROUP};
-use super::row_groups::RowGroups;
+use super::groups::{BATCH, COPIED, Encodings, GroupWriter, ROW_GROUP};
+use super::piece_scan::PieceScan;
+use super::row_range::{GroupRows, RowRange};
 use super::values::ColumnBuilder;
 
 /// How often a Bloom filter may say that a value is in a row group that lacks it. Filters have powers of two in size: a full row
 /// group of distinct values then has 128 KiB, a byte for each; with 0.02 it would have twice as many.
 const FALSE_POSITIVES: f64 = 0.03;
+
+/// Row groups that are read and encoded again are joined until they have so many rows: enough that what each costs is little
+/// beside its rows, and few enough that a reader of one piece decodes few rows of others.
+const MERGED: usize = 1 << 15;
+/// The most rows of a Parquet page: a reader of one piece decodes whole pages.
+const PAGE: usize = 2048;
+/// Those of a small row group, whose pages cost less.
+const SMALL_PAGE: usize = 512;
+/// [`COPIED`] as a number of rows of a file.
+const COPIED_ROWS: u64 = COPIED as u64;
 
 /// Writes one file of a table, row by row. A writer that is dropped before [`Writer::finish`] leaves no file of that name.
 pub struct Writer<T: Table> {
@@ -38,6 +52,16 @@ impl<T: Table> Writer<T> {
     /// Names the folder that cannot be made.
     pub fn create(path: &Path) -> Result<Writer<T>> {
         Ok(Writer { file: TableFile::create(path, T::SPEC)?, table: PhantomData })
+    }
+
+    /// As [`Writer::create`], of a bundle: its rows are read soon, piece by piece, and then packed into another file with others.
+    ///
+    /// # Errors
+    /// As [`Writer::create`].
+    pub fn bundle(path: &Path) -> Result<Writer<T>> {
+        let mut writer = Writer::create(path)?;
+        writer.file.is_bundle = true;
+        Ok(writer)
     }
 
     /// Gives the columns the types of this row if no row is added: the widths of `features` depend on the method. The row itself
@@ -55,6 +79,18 @@ impl<T: Table> Writer<T> {
     pub fn labelled(mut self, labels: &[(&str, &str)]) -> Writer<T> {
         labels.iter().for_each(|(key, value)| describe::set(&mut self.file.key_values, key, value));
         self
+    }
+
+    /// Takes the key-values of the file of these rows, except the version of the program. Must be called before rows are added.
+    ///
+    /// # Errors
+    /// Names the file that cannot be read.
+    pub(super) fn described_as(mut self, rows: &RowRange) -> Result<Writer<T>> {
+        let footer = rows.open()?.footer;
+        let described = footer.metadata().file_metadata().key_value_metadata();
+        self.file.key_values = described.cloned().unwrap_or_default();
+        describe::set(&mut self.file.key_values, describe::VERSION, env!("CARGO_PKG_VERSION"));
+        Ok(self)
     }
 
     /// Adds a row. What it borrows is copied at once.
@@ -94,25 +130,21 @@ impl<T: Table> Writer<T> {
         self.file.write_columns(values)
     }
 
-    /// Ends the row group: the rows that follow are in another one.
+    /// Ends a piece of a [bundle](Writer::bundle). Returns its size in bytes, which depends on its rows alone.
     ///
     /// # Errors
     /// As [`Writer::push`].
-    pub fn end_group(&mut self) -> Result<()> {
-        self.file.end_group()
+    pub fn end_piece(&mut self) -> Result<u64> {
+        self.file.end_piece()
     }
 
-    /// Adds row groups as they are, without reading their rows. The rows that were added before are in a row group of their own.
+    /// Adds rows of other files, which must have the table's columns: large row groups as they are, without reading their rows; the
+    /// others are read and encoded again, together. Returns the number of rows of each.
     ///
     /// # Errors
     /// Names the file that cannot be read or written, or that has other columns.
-    pub fn append(&mut self, rows: &RowGroups) -> Result<()> {
-        self.file.append(rows)
-    }
-
-    /// The number of row groups that are ended, and their size in bytes.
-    pub fn groups(&self) -> (usize, u64) {
-        self.file.writer.as_ref().map_or((0, 0), GroupWriter::written)
+    pub fn append(&mut self, sources: &[RowRange]) -> Result<Vec<u64>> {
+        self.file.append(sources)
     }
 
     /// Ends the file, gives it its name, and returns the number of its rows. A file without rows is written too.
@@ -142,13 +174,23 @@ struct TableFile {
     rows: usize,
     written: u64,
     key_values: Vec<KeyValue>,
+    is_bundle: bool,
     writer: Option<GroupWriter>,
 }
 
 impl TableFile {
     fn create(path: &Path, table: &'static TableSpec) -> Result<TableFile> {
         let (target, key_values) = (Target::create(path)?, describe::key_values(table));
-        Ok(TableFile { table, target, builders: Vec::new(), rows: 0, written: 0, key_values, writer: None })
+        Ok(TableFile {
+            is_bundle: false,
+            table,
+            target,
+            builders: Vec::new(),
+            rows: 0,
+            written: 0,
+            key_values,
+            writer: None,
+        })
     }
 
     fn len(&self) -> u64 {
@@ -208,29 +250,73 @@ impl TableFile {
         let schema = Arc::new(schema.with_metadata(describe::of_schema(&self.key_values)));
         let full = properties(self.table).set_key_value_metadata(Some(self.key_values.clone())).build();
         let batch = properties(self.table).set_max_row_group_row_count(Some(BATCH)).build();
-        let encodings = Encodings { full, batch, small: small_properties(self.table) };
+        let encodings = Encodings { full, batch, small: small_properties(self.table), is_bundle: self.is_bundle };
         let writer = GroupWriter::create(self.target.temporary(), schema, encodings);
         self.writer = Some(writer.with_context(|| format!("cannot write {}", self.target.temporary().display()))?);
         Ok(())
     }
 
-    fn end_group(&mut self) -> Result<()> {
+    fn end_piece(&mut self) -> Result<u64> {
         self.flush_rows()?;
         let failed = || format!("cannot write {}", self.target.temporary().display());
-        self.writer.as_mut().map_or(Ok(()), GroupWriter::end_group).with_context(failed)
+        self.writer.as_mut().map_or(Ok(0), GroupWriter::end_piece).with_context(failed)
     }
 
-    fn append(&mut self, rows: &RowGroups) -> Result<()> {
-        self.end_group()?;
-        let opened = rows.open()?;
+    fn append(&mut self, sources: &[RowRange]) -> Result<Vec<u64>> {
+        self.flush_rows()?;
+        let parts = parts(sources)?;
+        // Without rows, the first source says what types the columns have.
+        let Some(first) = parts.first().map(|part| &part.rows).or(sources.first()) else { return Ok(Vec::new()) };
+        let schema = first.open()?.footer.schema().as_ref().clone();
         if self.writer.is_none() {
-            self.open(opened.footer.schema().as_ref().clone())?;
+            self.open(schema.clone())?;
         }
-        let writer = self.writer.as_mut().expect("the file is open");
-        let copied = || format!("cannot copy {} to {}", rows.path().display(), self.target.temporary().display());
-        writer.append(&opened).with_context(copied)?;
-        self.written += rows.rows()?;
-        Ok(())
+        let names: Vec<&str> = schema.fields().iter().map(|field| field.name().as_str()).collect();
+        let small = parts.iter().filter(|part| part.copied.is_none()).map(|part| part.rows.clone());
+        let mut small = PieceScan::new(small.collect(), &names);
+        let mut next = small.batch()?;
+        let (mut counts, mut piece) = (vec![0; sources.len()], 0);
+        let mut last = None;
+        for Part { source, rows, copied } in &parts {
+            let opened = rows.open()?;
+            ensure!(
+                have_same_columns(opened.footer.schema(), &schema),
+                "{} has other columns than {}",
+                rows.path().display(),
+                first.path().display()
+            );
+            let count = opened.rows.end - opened.rows.start;
+            counts[*source] += count;
+            let writer = self.writer.as_mut().expect("the file is open");
+            if let Some(number) = copied {
+                let failed =
+                    || format!("cannot copy {} to {}", rows.path().display(), self.target.temporary().display());
+                writer.append(&opened, *number).with_context(failed)?;
+                self.written += count;
+                continue;
+            }
+            if writer.rows() >= MERGED && !self.is_bundle {
+                self.end_group()?;
+            }
+            while let Some((_, batch)) = next.take_if(|(of, _)| *of == piece) {
+                let ascends = self.table.columns.iter().find(|column| column.sorted).map(|column| column.name);
+                let ends = ascends.and_then(|name| ends_of(&batch, name));
+                // The rows of a row group ascend, as the file says.
+                if last.zip(ends).is_some_and(|(last, [first, _])| first < last) && !self.is_bundle {
+                    self.end_group()?;
+                }
+                last = ends.map(|[_, last]| last);
+                self.write(&batch)?;
+                next = small.batch()?;
+            }
+            piece += 1;
+        }
+        Ok(counts)
+    }
+
+    fn end_group(&mut self) -> Result<()> {
+        let failed = || format!("cannot write {}", self.target.temporary().display());
+        self.writer.as_mut().map_or(Ok(()), GroupWriter::end_group).with_context(failed)
     }
 
     fn finish(mut self) -> Result<u64> {
@@ -242,6 +328,57 @@ impl TableFile {
         self.target.finish()?;
         Ok(self.written)
     }
+}
+
+/// Rows that are added in one way.
+struct Part {
+    /// The number of their source.
+    source: usize,
+    rows: RowRange,
+    /// The number of the row group that they are, if it is copied as it is.
+    copied: Option<usize>,
+}
+
+/// Cuts sources into large row groups and what lies between them. Parts without rows are left out.
+fn parts(sources: &[RowRange]) -> Result<Vec<Part>> {
+    let mut parts = Vec::new();
+    for (source, rows) in sources.iter().enumerate() {
+        match rows.known_rows() {
+            Some(0) => continue,
+            Some(1..COPIED_ROWS) => {
+                parts.push(Part { source, rows: rows.clone(), copied: None });
+                continue;
+            }
+            _ => {}
+        }
+        let opened = rows.open()?;
+        let first = opened.rows.start;
+        let mut small: Option<Range<u64>> = None;
+        let part = |range: Range<u64>, copied| Part { source, rows: rows.part(range), copied };
+        for GroupRows { group, rows: of_group, is_whole } in opened.by_group() {
+            let range = of_group.start - first..of_group.end - first;
+            if is_whole && range.end - range.start >= COPIED_ROWS {
+                parts.extend(small.take().map(|small| part(small, None)));
+                parts.push(part(range, Some(group)));
+            } else {
+                small = Some(small.map_or(range.start, |small| small.start)..range.end);
+            }
+        }
+        parts.extend(small.map(|small| part(small, None)));
+    }
+    Ok(parts)
+}
+
+/// The first and the last value of a column of numbers; `None` of a column of another type, or without rows.
+fn ends_of(batch: &RecordBatch, name: &str) -> Option<[i64; 2]> {
+    let values = batch.column_by_name(name)?.as_primitive_opt::<Int64Type>()?.values();
+    Some([*values.first()?, *values.last()?])
+}
+
+/// Whether columns have the same names and types.
+fn have_same_columns(these: &Schema, others: &Schema) -> bool {
+    let column = |field: &Arc<Field>| (field.name().clone(), field.data_type().clone());
+    these.fields().iter().map(column).eq(others.fields().iter().map(column))
 }
 
 /// The name of a file that is being written, and its temporary name until it is complete.
@@ -277,6 +414,7 @@ pub(super) fn properties(table: &TableSpec) -> WriterPropertiesBuilder {
     let mut properties = WriterProperties::builder()
         .set_compression(zstd)
         .set_max_row_group_row_count(Some(ROW_GROUP))
+        .set_data_page_row_count_limit(PAGE)
         .set_created_by(format!("nigh {}", env!("CARGO_PKG_VERSION")));
     if table.is_scratch {
         properties = properties.set_compression(Compression::LZ4_RAW).set_statistics_enabled(EnabledStatistics::None);
@@ -306,7 +444,9 @@ fn small_properties(table: &TableSpec) -> WriterProperties {
     let properties = WriterProperties::builder()
         .set_compression(Compression::LZ4_RAW)
         .set_statistics_enabled(EnabledStatistics::None)
-        .set_dictionary_enabled(false);
+        .set_dictionary_enabled(false)
+        .set_data_page_row_count_limit(SMALL_PAGE)
+        .set_write_batch_size(SMALL_PAGE);
     numbers(properties, table).build()
 }
 
@@ -375,7 +515,8 @@ mod tests {
                 let url = format!("http://h{group}/{doc}");
                 writer.push(UrlRow { doc, hash: [doc as u8; 16], url: Some(&url), id: None }).unwrap();
             }
-            writer.end_group().unwrap();
+            writer.file.flush_rows().unwrap();
+            writer.file.end_group().unwrap();
         }
         assert_eq!(writer.finish().unwrap(), 2000);
         let reader = SerializedFileReader::new(File::open(&path).unwrap()).unwrap();

@@ -395,10 +395,10 @@ impl Synthetic {
     fn write(&self, week: Week, pages: &[Url], born: &[Url], random: &mut impl FnMut(u64) -> u64) -> CommittedWeek {
         let store = Store::at(&self.path());
         let mut files = WeekFiles::new();
-        let mut path = |table: &str, name: String| {
+        let mut path = |table: &str, name: String, rows: usize| {
             let parts = files.entry(table.to_owned()).or_default();
             let file = format!("nigh-00001-{:05}.parquet", parts.len());
-            parts.push(Part { file: file.clone(), bytes: 0, pieces: vec![Piece(name, 1)] });
+            parts.push(Part { file: file.clone(), bytes: 0, pieces: vec![Piece(name, rows as u64)] });
             store.table(table, week).join(file)
         };
         let mut families: BTreeMap<u64, Vec<DocId>> = BTreeMap::new();
@@ -423,9 +423,9 @@ impl Synthetic {
                 origin: None,
             };
             let documents = pages.iter().map(|page| document(page));
-            write(&path(DocumentRow::NAME, segment.file()), documents);
+            write(&path(DocumentRow::NAME, segment.file(), pages.len()), documents);
             write(
-                &path(ClusterRow::NAME, segment.file()),
+                &path(ClusterRow::NAME, segment.file(), pages.len()),
                 pages.iter().map(|page| cluster(page, &families[&page.family])),
             );
             // Every seventh URL is of a page without words.
@@ -433,7 +433,7 @@ impl Synthetic {
                 pages.iter().filter(|page| !page.doc.row().is_multiple_of(7)).map(|page| feature(page)).collect();
             if !worded.is_empty() {
                 let rows = worded.iter().map(|(doc, features)| FeatureRow::new(*doc, &[0; 48], features));
-                write(&path(FeatureRow::NAME, segment.file()), rows);
+                write(&path(FeatureRow::NAME, segment.file(), worded.len()), rows);
             }
             segment.features = worded.len() as u64;
             segments.push(segment);
@@ -450,7 +450,7 @@ impl Synthetic {
                     url: Some(&url.url),
                     id: None,
                 });
-                write(&path(UrlRow::NAME, format!("shard{shard:05}-wave00000.parquet")), rows);
+                write(&path(UrlRow::NAME, format!("shard{shard:05}-wave00000.parquet"), of_shard.len()), rows);
             }
         }
         let committed = CommittedWeek {

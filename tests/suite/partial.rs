@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use nigh::state::Store;
-use nigh::tables::{RowGroups, Scan};
+use nigh::tables::{RowRange, Scan};
 
 use crate::program::{
     copy_folder, has_week, job, kill_at_moments, longs, records, rows_of, run_well, tables, texts, value_text, week,
@@ -177,7 +177,7 @@ impl Crawled<'_> {
 }
 
 /// The values of some rows.
-fn values(rows: RowGroups, columns: &[&str]) -> Vec<Vec<String>> {
+fn values(rows: RowRange, columns: &[&str]) -> Vec<Vec<String>> {
     let mut all = Vec::new();
     Scan::open(rows, columns)
         .unwrap()

@@ -104,14 +104,14 @@ fn unfinish(store: &Path) -> PathBuf {
     let committed = state.committed("2024-01-08".parse().unwrap()).unwrap();
     let (whole, tables) = (state.whole(&committed).unwrap(), state.tables(&committed).unwrap());
     for table in WEEK_TABLES {
-        for (number, Piece(name, groups)) in whole.files[table.name].iter().flat_map(|part| &part.pieces).enumerate() {
+        for (number, Piece(name, rows)) in whole.files[table.name].iter().flat_map(|part| &part.pieces).enumerate() {
             let of_waves = ["documents", "features", "chunks", "urls", "links", "rejects"].contains(&table.name);
             let Some(wave) = Segment::wave_of(name).filter(|_| of_waves) else { continue };
             let path = work.join(table.name).join(BundleName::Wave(wave, number).file());
             std::fs::create_dir_all(path.parent().unwrap()).unwrap();
             (table.pack)(&[tables.rows(table.name, name).unwrap()], &path, &[]).unwrap();
-            let list = serde_json::json!([{ "name": name, "groups": groups, "bytes": 1 }]);
-            std::fs::write(path.with_extension("pieces"), list.to_string()).unwrap();
+            let list = serde_json::json!([{ "name": name, "rows": rows, "bytes": 1 }]);
+            std::fs::write(path.with_extension("ranges"), list.to_string()).unwrap();
         }
         std::fs::remove_dir_all(store.join(table.name)).unwrap();
     }

@@ -28,7 +28,7 @@ pub(crate) const SHARDS: u32 = 64;
 /// The files of these shards, as the cluster stage reads them.
 pub(crate) fn files(dataset: &Dataset, shards: impl Iterator<Item = u32>) -> VectorFiles {
     let rows = dataset.rows();
-    let file = |shard: u32| VectorFile { groups: dataset.path(shard).into(), shard, rows: rows[shard as usize] };
+    let file = |shard: u32| VectorFile { range: dataset.path(shard).into(), shard, rows: rows[shard as usize] };
     VectorFiles::new(shards.map(file).collect(), WIDTH)
 }
 

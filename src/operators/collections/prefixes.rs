@@ -32,7 +32,7 @@ use super::stage::CollectionStage;
 use crate::records::{DocId, spread};
 use crate::state::History;
 use crate::structures::{ByKey, Ownership};
-use crate::tables::{DocumentRow, RowGroups, Scan, Table, field};
+use crate::tables::{DocumentRow, RowRange, Scan, Table, field};
 
 /// Records of a partition, at most: their sorting stays in the second-level cache.
 const MOST_RECORDS: u64 = 1 << 14;
@@ -278,7 +278,7 @@ fn outermost(cx: &mut Context, mut pure: Vec<PureDirectory>) -> Result<Vec<PureD
 
 /// The own pages of a week.
 struct PageSource {
-    files: Vec<RowGroups>,
+    files: Vec<RowRange>,
     owned: Ownership,
     pages: Arc<ClusteredPages>,
     members: Rc<Vec<CollectionPage>>,

@@ -23,7 +23,7 @@ use serde::{Deserialize, Serialize};
 use super::holders::ParagraphEvent;
 use crate::records::{DocId, Week, mix};
 use crate::structures::{ExternalSort, Sortable, Sorted};
-use crate::tables::{LifetimeRow, RowGroups, Scan, field};
+use crate::tables::{LifetimeRow, RowRange, Scan, field};
 
 /// Events that are exchanged at once, in blocks.
 const BLOCKS_AT_ONCE: usize = 1 << 9;
@@ -207,7 +207,7 @@ fn changed(lifetime: Option<Lifetime>, event: &DatedEvent, turnover: &mut WeekTu
 #[derive(Default)]
 pub struct LifetimeReader {
     /// The files that are left, with their shards, ascending.
-    files: VecDeque<(u32, RowGroups)>,
+    files: VecDeque<(u32, RowRange)>,
     scan: Option<Scan>,
     batch: Option<RecordBatch>,
     row: usize,
@@ -216,7 +216,7 @@ pub struct LifetimeReader {
 
 impl LifetimeReader {
     /// Reads these files; the shard of each, ascending.
-    pub fn of(files: Vec<(u32, RowGroups)>) -> LifetimeReader {
+    pub fn of(files: Vec<(u32, RowRange)>) -> LifetimeReader {
         LifetimeReader { files: files.into(), ..LifetimeReader::default() }
     }
 

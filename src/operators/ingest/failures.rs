@@ -23,7 +23,7 @@ use crate::plan::Plan;
 use crate::records::{DocId, KeyHash};
 use crate::state::{BundleName, BundleWriter, Segment, Unfinished, UrlIndex, sync_folder};
 use crate::structures::{ExternalSort, Sortable, Sorted};
-use crate::tables::{FailedUrlRow, FailureRow, RevisitRow, RowGroups, Scan, Table, field, maybe_text};
+use crate::tables::{FailedUrlRow, FailureRow, RevisitRow, RowRange, Scan, Table, field, maybe_text};
 use crate::watch::Watch;
 
 /// A download that failed.
@@ -235,7 +235,7 @@ struct FailureOwner {
     worker: usize,
     unfinished: Unfinished,
     /// The url files of earlier weeks, by shard.
-    url_files: BTreeMap<u32, Vec<RowGroups>>,
+    url_files: BTreeMap<u32, Vec<RowRange>>,
     /// The memory of one external sort, in bytes. Three exist at a time: two waves are in progress, and one of them is
     /// written, which needs a second sort.
     budget: u64,
@@ -434,7 +434,7 @@ fn piece(shard: u32, wave: usize) -> String {
 }
 
 /// A shard's failures in the first `waves` waves: those waves that have some, in order.
-fn pieces<T: Table>(unfinished: &Unfinished, shard: u32, waves: usize) -> Result<Vec<(usize, RowGroups)>> {
+fn pieces<T: Table>(unfinished: &Unfinished, shard: u32, waves: usize) -> Result<Vec<(usize, RowRange)>> {
     let of_shard = unfinished.find_all::<T>(&format!("shard{shard:05}-failed-wave"))?;
     let with_wave = of_shard.into_iter().filter_map(|(name, rows)| Some((Segment::wave_of(&name)?, rows)));
     Ok(with_wave.filter(|(wave, _)| *wave < waves).collect())

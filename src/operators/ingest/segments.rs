@@ -37,7 +37,7 @@ use crate::records::{DocId, DocumentKey};
 use crate::state::{BundleName, BundleWriter, Counts, Segment, Unfinished, UrlIndex, sync_folder};
 use crate::structures::{ExternalSort, Sortable, Sorted};
 use crate::tables::{
-    ChunkRow, DocumentRow, FeatureRow, FoundLinkRow, FoundLinks, RowGroups, Scan, UrlRow, UtcMicros, field,
+    ChunkRow, DocumentRow, FeatureRow, FoundLinkRow, FoundLinks, RowRange, Scan, UrlRow, UtcMicros, field,
 };
 use crate::text::urls;
 use crate::watch::Watch;
@@ -109,7 +109,7 @@ struct ShardWriter {
     plan: Arc<Plan>,
     unfinished: Unfinished,
     /// The url files of earlier weeks, by shard.
-    url_files: BTreeMap<u32, Vec<RowGroups>>,
+    url_files: BTreeMap<u32, Vec<RowRange>>,
     /// The number of rows of each shard's url table before this week.
     earlier: Vec<u64>,
     /// All segments of this week so far, by shard.
@@ -126,7 +126,7 @@ struct ShardWriter {
 impl ShardWriter {
     fn new<'a>(
         plan: &Arc<Plan>,
-        url_files: BTreeMap<u32, Vec<RowGroups>>,
+        url_files: BTreeMap<u32, Vec<RowRange>>,
         earlier: Vec<u64>,
         done: impl Iterator<Item = &'a Segment>,
         own_shards: usize,

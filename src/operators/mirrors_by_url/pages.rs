@@ -12,7 +12,7 @@ use crate::readers::{Input, Item, Listed, UrlFile, each_listed_url};
 use crate::records::{FeatureBits, checksum, fold};
 use crate::state::History;
 use crate::structures::Ownership;
-use crate::tables::{DocumentRow, FeatureRow, MissingRow, RedirectRow, RowGroups, Scan, Table, field};
+use crate::tables::{DocumentRow, FeatureRow, MissingRow, RedirectRow, RowRange, Scan, Table, field};
 use crate::text::canonical;
 use crate::watch::Watch;
 
@@ -60,7 +60,7 @@ pub struct TestPages {
     /// The pages.
     pub pages: Vec<TestPage>,
     /// The files of features of the week.
-    files: Vec<RowGroups>,
+    files: Vec<RowRange>,
     /// The features of pages of files.
     read: Vec<Vec<FeatureBits>>,
     /// The number of features of a page.

@@ -21,7 +21,7 @@ use super::cluster_sizes::LevelClusters;
 use crate::config::{Candidate, Policy};
 use crate::records::{DocId, mix};
 use crate::structures::{Ownership, SparseDocs};
-use crate::tables::{RowGroups, Scan, field};
+use crate::tables::{PieceScan, RowRange, field};
 
 /// Records of a partition, at most: their sorting stays in the second-level cache.
 const MOST_RECORDS: u64 = 1 << 14;
@@ -58,7 +58,7 @@ pub fn canonical(
     stage: &CanonicalStage,
     owned: &Ownership,
     similar: &LevelClusters,
-    rows: Vec<RowGroups>,
+    rows: Vec<RowRange>,
 ) -> Result<Vec<bool>> {
     if stage.policy == Policy::Root {
         return Ok(similar.roots.iter().map(|(doc, root)| doc == root).collect());
@@ -72,8 +72,8 @@ pub fn canonical(
     let source =
         Rc::new(MemberSource { policy: stage.policy, inputs: stage.inputs.clone(), owned: owned.clone(), roots, rows });
     let open = move || {
-        let (source, mut place) = (source.clone(), Place::default());
-        move |dealer: &mut RangeDealer<'_, Member>| source.deal(&mut place, dealer)
+        let (source, mut scan) = (source.clone(), None);
+        move |dealer: &mut RangeDealer<'_, Member>| source.deal(&mut scan, dealer)
     };
     let each = {
         let (peers, mut members) = (cx.peers(), Vec::new());
@@ -107,25 +107,16 @@ struct MemberSource {
     owned: Ownership,
     /// The roots of own documents in clusters, by number.
     roots: SparseDocs,
-    rows: Vec<RowGroups>,
-}
-
-/// How far the documents are dealt.
-#[derive(Default)]
-struct Place {
-    /// Among the files.
-    file: usize,
-    scan: Option<Scan>,
+    rows: Vec<RowRange>,
 }
 
 impl MemberSource {
     /// Deals the documents of a batch; returns `false` if there is none left.
-    fn deal(&self, place: &mut Place, dealer: &mut RangeDealer<'_, Member>) -> Result<bool> {
-        let scan = match &mut place.scan {
+    fn deal(&self, scan: &mut Option<PieceScan<'static>>, dealer: &mut RangeDealer<'_, Member>) -> Result<bool> {
+        let scan = match scan {
             Some(scan) => scan,
             none => {
-                let Some(rows) = self.rows.get(place.file) else { return Ok(false) };
-                let columns: &[&str] = match self.policy {
+                let columns: &'static [&str] = match self.policy {
                     Policy::First => &["doc", "file", "offset", "crawled"],
                     Policy::PerHost => &["doc", "file", "offset", "crawled", "host"],
                     Policy::Longest => &["doc", "words", "bytes"],
@@ -133,13 +124,11 @@ impl MemberSource {
                     Policy::ShortestUrl => &["doc", "url"],
                     Policy::Root => &["doc"],
                 };
-                none.insert(Scan::open(rows.clone(), columns)?)
+                none.insert(PieceScan::new(self.rows.clone(), columns))
             }
         };
-        match scan.batch()? {
-            Some(batch) => self.deal_batch(&batch, dealer)?,
-            None => *place = Place { file: place.file + 1, scan: None },
-        }
+        let Some((_, batch)) = scan.batch()? else { return Ok(false) };
+        self.deal_batch(&batch, dealer)?;
         Ok(true)
     }
 

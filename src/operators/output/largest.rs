@@ -15,7 +15,7 @@ use crate::operators::scan::own_segments;
 use crate::records::{DocId, Level};
 use crate::state::{Journal, Unfinished};
 use crate::structures::{CompactSort, Ownership, SparseDocs};
-use crate::tables::{DocumentRow, LargestRow, Names, Scan, field};
+use crate::tables::{DocumentRow, LargestRow, Names, PieceScan, field};
 
 /// Clusters of each level in the table.
 const SHOWN: usize = 20;
@@ -90,31 +90,31 @@ fn read_details(
         chosen.iter().enumerate().map(|(position, (level, _, root))| ((*level, *root), position)).collect();
     let mut hosts: BTreeSet<(usize, String, Option<String>)> = BTreeSet::new();
     let mut pages: Vec<RootPage> = Vec::new();
-    for segment in own_segments(journal, owned) {
-        let rows = unfinished.rows::<DocumentRow>(&segment.file())?;
-        Scan::open(rows, &[&["doc", "host", "ip", "title"][..], &Names::COLUMNS].concat())?.for_each(|batch| {
-            let docs: &Int64Array = field(batch, "doc")?;
-            let text = |name| field::<StringArray>(batch, name);
-            let (of_pages, ips, titles) = (text("host")?, text("ip")?, text("title")?);
-            let names = Names::of(batch)?;
-            for row in 0..batch.num_rows() {
-                let doc = DocId::from_table(docs.value(row));
-                for (level, clusters) in levels.iter().enumerate() {
-                    let root = clusters.roots.of(doc);
-                    let Some(&position) = positions.get(&(level, root.to_table())) else { continue };
-                    let ip = (!ips.is_null(row)).then(|| ips.value(row).to_owned());
-                    if of_pages.is_valid(row) {
-                        hosts.insert((position, of_pages.value(row).to_owned(), ip));
-                    }
-                    if root == doc {
-                        let (name, title) = (names.name(row).into_owned(), titles.value(row).to_owned());
-                        pages.push(RootPage { position, doc, name, title, cluster_id: None });
-                    }
+    let segments = own_segments(journal, owned).into_iter();
+    let rows = segments.map(|segment| unfinished.rows::<DocumentRow>(&segment.file())).collect::<Result<Vec<_>>>()?;
+    let columns = [&["doc", "host", "ip", "title"][..], &Names::COLUMNS].concat();
+    PieceScan::new(rows, &columns).for_each(|_, batch| {
+        let docs: &Int64Array = field(batch, "doc")?;
+        let text = |name| field::<StringArray>(batch, name);
+        let (of_pages, ips, titles) = (text("host")?, text("ip")?, text("title")?);
+        let names = Names::of(batch)?;
+        for row in 0..batch.num_rows() {
+            let doc = DocId::from_table(docs.value(row));
+            for (level, clusters) in levels.iter().enumerate() {
+                let root = clusters.roots.of(doc);
+                let Some(&position) = positions.get(&(level, root.to_table())) else { continue };
+                let ip = (!ips.is_null(row)).then(|| ips.value(row).to_owned());
+                if of_pages.is_valid(row) {
+                    hosts.insert((position, of_pages.value(row).to_owned(), ip));
+                }
+                if root == doc {
+                    let (name, title) = (names.name(row).into_owned(), titles.value(row).to_owned());
+                    pages.push(RootPage { position, doc, name, title, cluster_id: None });
                 }
             }
-            Ok(())
-        })?;
-    }
+        }
+        Ok(())
+    })?;
     Ok(ClusterDetails { hosts: hosts.into_iter().collect(), pages })
 }
 

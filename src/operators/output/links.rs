@@ -19,7 +19,7 @@ use crate::plan::Plan;
 use crate::records::{DocId, KeyHash};
 use crate::state::{BundleName, BundleWriter, Journal, Segment, Unfinished, UrlIndex};
 use crate::structures::Ownership;
-use crate::tables::{FoundLinkRow, LinkRow, RowGroups, Scan, field};
+use crate::tables::{FoundLinkRow, LinkRow, RowRange, Scan, field};
 
 /// Bytes of a link in a round: its URL, its target and its question.
 const LINK_BYTES: u64 = 150;
@@ -174,7 +174,7 @@ struct LinkTargets {
     /// This week's segments, by shard.
     segments: BTreeMap<u32, Vec<Segment>>,
     /// The URL indexes of earlier weeks, by shard.
-    earlier: BTreeMap<u32, Vec<RowGroups>>,
+    earlier: BTreeMap<u32, Vec<RowRange>>,
     /// The questions of the round.
     questions: Vec<LinkQuestion>,
 }

@@ -19,7 +19,7 @@ use crate::operators::set_join::{Element, Known, SetPass, SetSource, Sets, SetsP
 use crate::records::DocId;
 use crate::state::History;
 use crate::structures::Ownership;
-use crate::tables::{ChunkRow, RowGroups, Scan, Table, field};
+use crate::tables::{ChunkRow, RowRange, Scan, Table, field};
 
 /// The sets of the own units of a worker.
 #[derive(Clone)]
@@ -32,7 +32,7 @@ pub enum UnitSource {
 
 /// The chunks of the own pages that are centres.
 pub struct PageSets {
-    files: Vec<RowGroups>,
+    files: Vec<RowRange>,
     owned: Ownership,
     /// By own number: whether the page is a centre.
     is_centre: Vec<bool>,
@@ -152,7 +152,7 @@ impl UnitSource {
 }
 
 /// The files of the table `chunks` of the last week, of own shards.
-fn files(history: &History, owned: &Ownership) -> Result<Vec<RowGroups>> {
+fn files(history: &History, owned: &Ownership) -> Result<Vec<RowRange>> {
     let number = history.weeks.len() - 1;
     let tables = history.tables(number);
     let mut files = Vec::new();

@@ -10,7 +10,7 @@ use arrow_array::{BinaryArray, Int64Array, RecordBatch};
 use crate::records::DocId;
 use crate::state::History;
 use crate::structures::Ownership;
-use crate::tables::{ChunkRow, RowGroups, Scan, Table, field};
+use crate::tables::{ChunkRow, RowRange, Scan, Table, field};
 
 /// The paragraphs of the own pages of a worker, which can be read several times, in the same order.
 pub trait ParagraphSource: Clone + 'static {
@@ -52,7 +52,7 @@ pub struct ParagraphFiles(Arc<Files>);
 
 struct Files {
     /// The files with their shards.
-    files: Vec<(u32, RowGroups)>,
+    files: Vec<(u32, RowRange)>,
     owned: Ownership,
     /// A page has more characters.
     least: i64,

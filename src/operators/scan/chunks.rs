@@ -249,7 +249,7 @@ impl ChunkScan {
                 rows.push(VectorRow { file: self.first_file + number, row: cursor.row() });
                 cursor.take(&mut words);
                 let Some(following) = cursor.doc()? else { break };
-                ensure!(following > doc, "{} is out of order", cursor.file().groups.path().display());
+                ensure!(following > doc, "{} is out of order", cursor.file().range.path().display());
                 doc = following;
                 if other.is_some_and(|other| other < doc) || docs.len() >= most {
                     self.heads.push(Reverse((doc, number)));

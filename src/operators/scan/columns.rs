@@ -38,9 +38,9 @@ impl FileColumns {
     /// # Errors
     /// If the file cannot be read, or has another number of rows than expected: names the file.
     pub(super) fn open(file: &VectorFile, files: &VectorFiles, with_docs: bool) -> Result<FileColumns> {
-        let vectors = PlainColumn::open(&file.groups, files.column, files.width)?;
-        let docs = if with_docs { Some(AscendingColumn::open(&file.groups, DOCS)?) } else { None };
-        let (path, rows, expected) = (file.groups.path().display(), vectors.rows(), file.rows);
+        let vectors = PlainColumn::open(&file.range, files.column, files.width)?;
+        let docs = if with_docs { Some(AscendingColumn::open(&file.range, DOCS)?) } else { None };
+        let (path, rows, expected) = (file.range.path().display(), vectors.rows(), file.rows);
         ensure!(rows == expected, "{path} has {rows} vectors, {expected} were expected");
         Ok(FileColumns { vectors, docs, file: file.clone(), width: files.width, rows_read: 0 })
     }

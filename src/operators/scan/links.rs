@@ -8,7 +8,7 @@ use arrow_array::{Array, Int64Array};
 use crate::records::DocId;
 use crate::state::History;
 use crate::structures::Ownership;
-use crate::tables::{LinkRow, RowGroups, Scan, Table, field};
+use crate::tables::{LinkRow, RowRange, Scan, Table, field};
 
 /// A link of an own page to a page that some week has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,9 +38,9 @@ pub struct LinkReader<'a> {
     history: &'a History,
     number: usize,
     owned: &'a Ownership,
-    files: VecDeque<(u32, RowGroups)>,
+    files: VecDeque<(u32, RowRange)>,
     /// The file that is being read, and its shard.
-    scan: Option<(u32, RowGroups, Scan)>,
+    scan: Option<(u32, RowRange, Scan)>,
     /// Links of own pages, with known targets or without.
     links: u64,
 }

@@ -8,7 +8,7 @@ use arrow_array::{FixedSizeBinaryArray, Int64Array};
 use crate::records::DocId;
 use crate::state::{Journal, Segment, Unfinished};
 use crate::structures::Ownership;
-use crate::tables::{DocumentRow, RowGroups, Scan, field};
+use crate::tables::{DocumentRow, PieceScan, RowRange, field};
 
 /// The segments of a worker's shards, shard by shard.
 pub fn own_segments(journal: &Journal, owned: &Ownership) -> VecDeque<Segment> {
@@ -21,15 +21,14 @@ pub fn own_segments(journal: &Journal, owned: &Ownership) -> VecDeque<Segment> {
 ///
 /// # Errors
 /// If a file cannot be read: names it.
-pub fn docs_with_urls(files: &BTreeMap<u32, Vec<RowGroups>>, owned: &Ownership) -> Result<Vec<bool>> {
+pub fn docs_with_urls(files: &BTreeMap<u32, Vec<RowRange>>, owned: &Ownership) -> Result<Vec<bool>> {
     let mut has_url = vec![false; owned.len()];
-    for rows in owned.shards().filter_map(|shard| files.get(&shard)).flatten() {
-        Scan::open(rows, &["doc"])?.for_each(|batch| {
-            let docs: &Int64Array = field(batch, "doc")?;
-            docs.values().iter().for_each(|doc| has_url[owned.index(DocId::from_table(*doc))] = true);
-            Ok(())
-        })?;
-    }
+    let of_shards = owned.shards().filter_map(|shard| files.get(&shard)).flatten().cloned();
+    PieceScan::new(of_shards.collect(), &["doc"]).for_each(|_, batch| {
+        let docs: &Int64Array = field(batch, "doc")?;
+        docs.values().iter().for_each(|doc| has_url[owned.index(DocId::from_table(*doc))] = true);
+        Ok(())
+    })?;
     Ok(has_url)
 }
 
@@ -40,19 +39,19 @@ pub fn docs_with_urls(files: &BTreeMap<u32, Vec<RowGroups>>, owned: &Ownership) 
 /// If a segment cannot be read, or has a document that does not belong to its shard: names its file.
 pub fn pages(unfinished: &Unfinished, journal: &Journal, owned: &Ownership) -> Result<(Vec<DocId>, Vec<u128>)> {
     let (mut pages, mut checksums) = (vec![DocId::NONE; owned.len()], vec![0; owned.len()]);
-    for segment in own_segments(journal, owned) {
-        let rows = unfinished.rows::<DocumentRow>(&segment.file())?;
-        Scan::open(&rows, &["doc", "checksum"])?.for_each(|batch| {
-            let docs: &Int64Array = field(batch, "doc")?;
-            let column: &FixedSizeBinaryArray = field(batch, "checksum")?;
-            for row in 0..batch.num_rows() {
-                let doc = DocId::from_table(docs.value(row));
-                owned.check(doc, segment.shard, rows.path())?;
-                let bytes = column.value(row).try_into().context("a checksum has 16 bytes")?;
-                (pages[owned.index(doc)], checksums[owned.index(doc)]) = (doc, u128::from_be_bytes(bytes));
-            }
-            Ok(())
-        })?;
-    }
+    let segments = own_segments(journal, owned);
+    let rows = segments.iter().map(|segment| unfinished.rows::<DocumentRow>(&segment.file()));
+    let rows: Vec<RowRange> = rows.collect::<Result<_>>()?;
+    PieceScan::new(rows.clone(), &["doc", "checksum"]).for_each(|piece, batch| {
+        let docs: &Int64Array = field(batch, "doc")?;
+        let column: &FixedSizeBinaryArray = field(batch, "checksum")?;
+        for row in 0..batch.num_rows() {
+            let doc = DocId::from_table(docs.value(row));
+            owned.check(doc, segments[piece].shard, rows[piece].path())?;
+            let bytes = column.value(row).try_into().context("a checksum has 16 bytes")?;
+            (pages[owned.index(doc)], checksums[owned.index(doc)]) = (doc, u128::from_be_bytes(bytes));
+        }
+        Ok(())
+    })?;
     Ok((pages, checksums))
 }

@@ -15,10 +15,7 @@ use arrow_array::{Array, Int64Array};
 use crate::kernels::memory::advise_huge_pages;
 use crate::records::DocId;
 use crate::structures::{Ownership, SparseDocs};
-use crate::tables::{RowGroups, Scan, field};
-
-/// The number of rows of a batch: few enough that a batch is decoded into the memory that the batch before it released.
-const BATCH_ROWS: usize = 1 << 12;
+use crate::tables::{PieceScan, RowRange, field};
 
 /// Last week's clusters of the documents that a worker owns.
 pub struct PastClusters {
@@ -43,7 +40,7 @@ pub struct VectorRoots {
 /// # Errors
 /// If a file cannot be read, has a document that does not belong to its shard, or a root that is not a document: names the
 /// file.
-pub fn read_roots(files: impl Iterator<Item = (RowGroups, u32)>, owned: &Ownership) -> Result<VectorRoots> {
+pub fn read_roots(files: impl Iterator<Item = (RowRange, u32)>, owned: &Ownership) -> Result<VectorRoots> {
     // Not filled with NONE: if no document is missing, each page of memory is written once. Fresh memory is a large part of
     // the time.
     let empty = || {
@@ -60,9 +57,10 @@ pub fn read_roots(files: impl Iterator<Item = (RowGroups, u32)>, owned: &Ownersh
         }
     };
     let mut roots = VectorRoots { similar: empty(), identical: empty() };
-    for (rows, shard) in files {
-        let path = rows.path();
-        Scan::open_by(&rows, &["doc", "similar_root", "identical_root"], BATCH_ROWS)?.for_each(|batch| {
+    let (files, shards): (Vec<RowRange>, Vec<u32>) = files.unzip();
+    PieceScan::new(files.clone(), &["doc", "similar_root", "identical_root"]).for_each(|piece, batch| {
+        let (path, shard) = (files[piece].path(), shards[piece]);
+        {
             let column = |name| Ok::<_, Error>(bytemuck::cast_slice(field::<Int64Array>(batch, name)?.values()));
             let (docs, similar, identical): (&[DocId], &[DocId], &[DocId]) =
                 (column("doc")?, column("similar_root")?, column("identical_root")?);
@@ -88,8 +86,8 @@ pub fn read_roots(files: impl Iterator<Item = (RowGroups, u32)>, owned: &Ownersh
                 set(&mut roots.identical, number, *identical);
             }
             Ok(())
-        })?;
-    }
+        }
+    })?;
     roots.similar.resize(owned.len(), DocId::NONE);
     roots.identical.resize(owned.len(), DocId::NONE);
     Ok(roots)
@@ -99,27 +97,24 @@ pub fn read_roots(files: impl Iterator<Item = (RowGroups, u32)>, owned: &Ownersh
 ///
 /// # Errors
 /// As [`read_roots`].
-pub fn read_past(files: impl Iterator<Item = (RowGroups, u32)>, owned: &Ownership) -> Result<PastClusters> {
+pub fn read_past(files: impl Iterator<Item = (RowRange, u32)>, owned: &Ownership) -> Result<PastClusters> {
     let (mut names, mut clusters) = (vec![DocId::NONE; owned.len()], Vec::new());
-    for (rows, shard) in files {
-        let path = rows.path();
-        Scan::open_by(&rows, &["doc", "similar_root", "similar_size", "cluster_id"], BATCH_ROWS)?.for_each(
-            |batch| {
-                let column = |name| field::<Int64Array>(batch, name);
-                let (docs, roots, sizes) = (column("doc")?, column("similar_root")?, column("similar_size")?);
-                let cluster_ids = column("cluster_id")?;
-                for row in (0..batch.num_rows()).filter(|row| !cluster_ids.is_null(*row)) {
-                    let [doc, cluster_id] = [docs, cluster_ids].map(|column| DocId::from_table(column.value(row)));
-                    owned.check(doc, shard, path)?;
-                    names[owned.index(doc)] = cluster_id;
-                    if docs.value(row) == roots.value(row) {
-                        clusters.push((cluster_id, sizes.value(row) as u64));
-                    }
-                }
-                Ok(())
-            },
-        )?;
-    }
+    let (files, shards): (Vec<RowRange>, Vec<u32>) = files.unzip();
+    let columns = ["doc", "similar_root", "similar_size", "cluster_id"];
+    PieceScan::new(files.clone(), &columns).for_each(|piece, batch| {
+        let column = |name| field::<Int64Array>(batch, name);
+        let (docs, roots, sizes) = (column("doc")?, column("similar_root")?, column("similar_size")?);
+        let cluster_ids = column("cluster_id")?;
+        for row in (0..batch.num_rows()).filter(|row| !cluster_ids.is_null(*row)) {
+            let [doc, cluster_id] = [docs, cluster_ids].map(|column| DocId::from_table(column.value(row)));
+            owned.check(doc, shards[piece], files[piece].path())?;
+            names[owned.index(doc)] = cluster_id;
+            if docs.value(row) == roots.value(row) {
+                clusters.push((cluster_id, sizes.value(row) as u64));
+            }
+        }
+        Ok(())
+    })?;
     let named = names.iter().copied().enumerate().filter(|(_, name)| *name != DocId::NONE);
     Ok(PastClusters { names: SparseDocs::new(owned.len(), named), clusters })
 }

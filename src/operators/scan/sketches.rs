@@ -2,20 +2,15 @@
 //!
 //! Documents without words have no sketch, and no row in the segments.
 
-use std::collections::VecDeque;
-
 use anyhow::Result;
 use arrow_array::{Array, FixedSizeBinaryArray, Int64Array};
 
 use crate::records::{DocId, FeatureBits};
-use crate::tables::{RowGroups, Scan, field};
+use crate::tables::{PieceScan, RowRange, field};
 
 /// A scan of the sketches of a worker's documents, segment by segment.
 pub struct Vectors {
-    /// The rows to read.
-    rows: VecDeque<RowGroups>,
-    /// Those that are read.
-    open: Option<Scan>,
+    scan: PieceScan<'static>,
 }
 
 /// The sketches of some documents.
@@ -31,8 +26,8 @@ pub struct VectorBatch {
 
 impl Vectors {
     /// Starts a scan of these rows, which have the columns `doc`, `supershingles` and `features`.
-    pub fn of_rows(rows: impl Iterator<Item = RowGroups>) -> Vectors {
-        Vectors { rows: rows.collect(), open: None }
+    pub fn of_rows(rows: impl Iterator<Item = RowRange>) -> Vectors {
+        Vectors { scan: PieceScan::new(rows.collect(), &["doc", "supershingles", "features"]) }
     }
 
     /// Returns the sketches of the next documents; `None` at the end.
@@ -40,24 +35,14 @@ impl Vectors {
     /// # Errors
     /// If a segment cannot be read: names its file.
     pub fn batch(&mut self) -> Result<Option<VectorBatch>> {
-        loop {
-            let Some(scan) = &mut self.open else {
-                let Some(rows) = self.rows.pop_front() else { return Ok(None) };
-                self.open = Some(Scan::open(rows, &["doc", "supershingles", "features"])?);
-                continue;
-            };
-            let Some(batch) = scan.batch()? else {
-                self.open = None;
-                continue;
-            };
-            let docs: &Int64Array = field(&batch, "doc")?;
-            let supershingles: &FixedSizeBinaryArray = field(&batch, "supershingles")?;
-            return Ok(Some(VectorBatch {
-                docs: docs.values().iter().map(|doc| DocId::from_table(*doc)).collect(),
-                supershingles: words(supershingles, u64::from_le_bytes),
-                features: words(field(&batch, "features")?, FeatureBits::from_le_bytes),
-            }));
-        }
+        let Some((_, batch)) = self.scan.batch()? else { return Ok(None) };
+        let docs: &Int64Array = field(&batch, "doc")?;
+        let supershingles: &FixedSizeBinaryArray = field(&batch, "supershingles")?;
+        Ok(Some(VectorBatch {
+            docs: docs.values().iter().map(|doc| DocId::from_table(*doc)).collect(),
+            supershingles: words(supershingles, u64::from_le_bytes),
+            features: words(field(&batch, "features")?, FeatureBits::from_le_bytes),
+        }))
     }
 }
 

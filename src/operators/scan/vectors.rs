@@ -17,7 +17,7 @@ use crate::kernels::memory::advise_huge_pages;
 use crate::records::{DocId, FeatureBits};
 use crate::state::{Journal, Segment};
 use crate::structures::Ownership;
-use crate::tables::{AscendingColumn, PlainColumn, RowGroups, Scan, field};
+use crate::tables::{AscendingColumn, PlainColumn, RowRange, Scan, field};
 
 /// The column of vectors.
 const VECTORS: &str = "supershingles";
@@ -53,7 +53,7 @@ pub struct VectorRow {
 #[derive(Clone, Debug)]
 pub struct VectorFile {
     /// The rows of a Parquet file.
-    pub groups: RowGroups,
+    pub range: RowRange,
     /// The shard.
     pub shard: u32,
     /// The number of rows.
@@ -92,12 +92,12 @@ impl VectorFiles {
         journal: &Journal,
         owned: &Ownership,
         width: usize,
-        features: impl Fn(&Segment) -> Result<RowGroups>,
+        features: impl Fn(&Segment) -> Result<RowRange>,
     ) -> Result<VectorFiles> {
         let mut segments = own_segments(journal, owned);
         segments.retain(|segment| segment.features > 0);
         let file = |segment: Segment| {
-            Ok(VectorFile { groups: features(&segment)?, shard: segment.shard, rows: segment.features })
+            Ok(VectorFile { range: features(&segment)?, shard: segment.shard, rows: segment.features })
         };
         // The ids of new documents ascend from wave to wave; documents of earlier weeks come in any wave.
         let has_earlier_docs = segments.iter().any(|segment| segment.urls < segment.documents);
@@ -150,7 +150,7 @@ impl VectorFiles {
             let rows: Vec<u64> = of_file.iter().map(|number| places[*number].row).collect();
             let file = &self.files[places[of_file[0]].file];
             let mut numbers = of_file.iter();
-            PlainColumn::open(&file.groups, self.column, self.width)?.each(&rows, |value| {
+            PlainColumn::open(&file.range, self.column, self.width)?.each(&rows, |value| {
                 if let Some(number) = numbers.next() {
                     words[number * self.width..][..self.width].copy_from_slice(value);
                 }
@@ -167,10 +167,10 @@ impl VectorFiles {
     pub fn find(&self, wanted: &[DocId]) -> Result<(Vec<DocId>, Vec<u64>)> {
         let words: Vec<u64> = wanted.iter().map(|doc| doc.to_table() as u64).collect();
         let mut found = Vec::new();
-        for (file, VectorFile { groups, shard, .. }) in self.files.iter().enumerate() {
+        for (file, VectorFile { range, shard, .. }) in self.files.iter().enumerate() {
             let [from, to] = [*shard, shard + 1].map(|shard| wanted.partition_point(|doc| doc.shard() < shard));
             if from < to {
-                let rows = AscendingColumn::open(groups, DOCS)?.find(&words[from..to])?.into_iter();
+                let rows = AscendingColumn::open(range, DOCS)?.find(&words[from..to])?.into_iter();
                 found.extend(rows.map(|(number, row)| (wanted[from + number], VectorRow { file, row })));
             }
         }
@@ -202,11 +202,11 @@ impl VectorFiles {
         // Callers read the list in random order.
         advise_huge_pages(all.spare_capacity_mut());
         for file in self.files.iter() {
-            Scan::open(&file.groups, &[DOCS])?.for_each(|batch| {
+            Scan::open(&file.range, &[DOCS])?.for_each(|batch| {
                 let docs: &Int64Array = field(batch, DOCS)?;
                 for doc in docs.values() {
                     let doc = DocId::from_table(*doc);
-                    owned.check(doc, file.shard, file.groups.path())?;
+                    owned.check(doc, file.shard, file.range.path())?;
                     if self.only.as_ref().is_none_or(|only| (only.is_wanted)(doc)) {
                         all.push(doc);
                     }
@@ -246,7 +246,7 @@ mod tests {
                 let supershingles: Vec<u8> = vector(*doc).iter().flat_map(|word| word.to_le_bytes()).collect();
                 writer.push(FeatureRow::new(doc.to_table(), &supershingles, &[0; 4])).unwrap();
             }
-            VectorFile { groups: path.into(), shard: docs[0].shard(), rows: writer.finish().unwrap() }
+            VectorFile { range: path.into(), shard: docs[0].shard(), rows: writer.finish().unwrap() }
         };
         of_files.iter().enumerate().map(file).collect()
     }

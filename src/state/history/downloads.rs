@@ -17,7 +17,7 @@ use arrow_array::{FixedSizeBinaryArray, Int64Array, RecordBatch};
 use super::weeks::History;
 use crate::records::{DocId, FeatureBits, Week};
 use crate::state::weeks::WeekTables;
-use crate::tables::{ClusterRow, DocumentRow, FeatureRow, RowGroups, Scan, Table, field};
+use crate::tables::{ClusterRow, DocumentRow, FeatureRow, RowRange, Scan, Table, field};
 
 /// One successful download of a document.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -146,7 +146,7 @@ impl MergedTable {
         history: &History,
         at: usize,
         shard: u32,
-        files: Vec<RowGroups>,
+        files: Vec<RowRange>,
         column: &str,
         rows: usize,
     ) -> Result<MergedTable> {
@@ -251,21 +251,21 @@ mod tests {
     use crate::tables::Writer;
 
     // Tables with only the columns that are read.
-    #[derive(Table)]
+    #[derive(Clone, Table)]
     #[table(name = "documents")]
     struct DocumentPart {
         doc: i64,
         checksum: [u8; 16],
     }
 
-    #[derive(Table)]
+    #[derive(Clone, Table)]
     #[table(name = "clusters")]
     struct ClusterPart {
         doc: i64,
         similar_size: i64,
     }
 
-    #[derive(Table)]
+    #[derive(Clone, Table)]
     #[table(name = "features")]
     struct FeaturePart {
         doc: i64,
@@ -333,14 +333,20 @@ mod tests {
                 write(store, at, &segment, features.into_iter());
                 segments.push(segment);
             }
-            let part = |segment: &Segment| Part {
+            let part = |segment: &Segment, rows| Part {
                 file: part_file(1, segment.wave),
                 bytes: 0,
-                pieces: vec![Piece(segment.file(), 1)],
+                pieces: vec![Piece(segment.file(), rows)],
             };
-            let parts: Vec<Part> = segments.iter().map(part).collect();
-            let tables = [DocumentPart::NAME, ClusterPart::NAME, FeaturePart::NAME];
-            let files = tables.map(|table| (table.to_owned(), parts.clone())).into();
+            let of_pages: Vec<Part> = segments.iter().map(|segment| part(segment, segment.documents)).collect();
+            let of_vectors = segments.iter().map(|segment| part(segment, segment.features)).collect();
+            let files = [
+                (DocumentPart::NAME, of_pages.clone()),
+                (ClusterPart::NAME, of_pages),
+                (FeaturePart::NAME, of_vectors),
+            ]
+            .map(|(table, parts)| (table.to_owned(), parts))
+            .into();
             weeks.push(PastWeek {
                 week: date.parse().unwrap(),
                 commit: 1,
@@ -387,12 +393,15 @@ mod tests {
             run().unwrap_err().to_string()
         };
         let document = |doc: i64| DocumentPart { doc, checksum: [0; 16] };
-        let backwards =
-            error_after(&|store, segment, doc| write(store, 1, segment, [doc, doc].into_iter().map(document)));
+        /// As many rows as the week has for the segment.
+        fn all<R: Clone>(segment: &Segment, row: R) -> impl Iterator<Item = R> {
+            std::iter::repeat_n(row, segment.documents as usize)
+        }
+        let backwards = error_after(&|store, segment, doc| write(store, 1, segment, all(segment, document(doc))));
         assert!(backwards.contains("documents/week=2024-01-15/nigh-00001-0000") && backwards.contains("out of order"));
         let beyond = DocId::new(SHARD, ROWS).to_table();
         assert!(
-            error_after(&|store, segment, _| write(store, 1, segment, [document(beyond)].into_iter()))
+            error_after(&|store, segment, _| write(store, 1, segment, all(segment, document(beyond))))
                 .contains("of another shard")
         );
         let last = DocId::new(SHARD, ROWS - 1).to_table();
@@ -401,18 +410,19 @@ mod tests {
                 store,
                 1,
                 segment,
-                [ClusterPart { doc: last, similar_size: 1 }].into_iter()
+                all(segment, ClusterPart { doc: last, similar_size: 1 })
             ))
             .contains("lack")
         );
         let empty = error_after(&|store, segment, _| write(store, 1, segment, std::iter::empty::<ClusterPart>()));
-        assert!(empty.contains("clusters/week=2024-01-15/nigh-00001-0000"), "{empty}");
+        assert!(empty.contains("clusters/week=2024-01-15/nigh-00001-0000") && empty.contains("has 0 rows"), "{empty}");
         let twice = |store: &Path, segment: &Segment, doc: i64| {
             let again = Segment { wave: (segment.wave + 1) % 3, ..*segment };
             for segment in [segment, &again] {
-                write(store, 1, segment, [document(doc)].into_iter());
-                write(store, 1, segment, [ClusterPart { doc, similar_size: 1 }].into_iter());
-                write(store, 1, segment, [FeaturePart { doc, features: [0; 8] }].into_iter());
+                // Files with more rows than the week says: those are not read.
+                write(store, 1, segment, (doc..).take(ROWS as usize).map(document));
+                write(store, 1, segment, (doc..).take(ROWS as usize).map(|doc| ClusterPart { doc, similar_size: 1 }));
+                write(store, 1, segment, (doc..).take(ROWS as usize).map(|doc| FeaturePart { doc, features: [0; 8] }));
             }
         };
         assert!(error_after(&twice).contains("twice"));

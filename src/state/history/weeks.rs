@@ -12,7 +12,7 @@ use crate::records::{DocId, Week};
 use crate::state::store::Store;
 use crate::state::weeks::{CommittedWeek, Earlier, KeptFiles, Manifest, Segment, WeekFiles, WeekTables};
 use crate::structures::CompactSort;
-use crate::tables::RowGroups;
+use crate::tables::RowRange;
 
 /// Committed weeks of a store, in order and without a gap. Most jobs need at least one of them.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -140,7 +140,7 @@ impl History {
     ///
     /// # Errors
     /// If the week lacks some of them: the store is damaged.
-    pub fn rows(&self, number: usize, tables: &WeekTables, table: &str, shard: u32) -> Result<Vec<RowGroups>> {
+    pub fn rows(&self, number: usize, tables: &WeekTables, table: &str, shard: u32) -> Result<Vec<RowRange>> {
         let rows_of = |segment: &Segment| match table {
             "features" => segment.features,
             "chunks" => segment.chunks,

@@ -26,7 +26,7 @@ use arrow_array::{FixedSizeBinaryArray, Int64Array, RecordBatch};
 
 use crate::records::{DocId, KeyHash};
 use crate::state::weeks::{Segment, Unfinished};
-use crate::tables::{RowGroups, Scan, Table, UrlRow, Writer, field};
+use crate::tables::{RowRange, Scan, Table, UrlRow, Writer, field};
 
 /// Segments per run of level 1, and runs per run of the next level.
 const FAN: usize = 16;
@@ -50,7 +50,7 @@ pub struct UrlIndex<'a> {
     /// The segments of the shard so far, by wave.
     pub segments: &'a [Segment],
     /// The URLs of the shard of earlier weeks, as [`Store::url_indexes`](crate::state::Store::url_indexes) lists them.
-    pub earlier: &'a [RowGroups],
+    pub earlier: &'a [RowRange],
 }
 
 impl UrlIndex<'_> {
@@ -63,7 +63,7 @@ impl UrlIndex<'_> {
     /// Adds the fewest files that have all URLs of the waves `first..end`. A run of `level` begins at wave `first`.
     ///
     /// In short: take the runs of `level` that fit, then fill the rest from the level below; level 0 are the segments.
-    fn files(&self, level: usize, first: usize, end: usize, files: &mut Vec<RowGroups>) -> Result<()> {
+    fn files(&self, level: usize, first: usize, end: usize, files: &mut Vec<RowRange>) -> Result<()> {
         if level == 0 {
             for segment in
                 self.segments.iter().filter(|segment| (first..end).contains(&segment.wave) && segment.urls > 0)
@@ -140,8 +140,8 @@ impl UrlLookup {
     ///
     /// # Errors
     /// If a file cannot be read.
-    pub(crate) fn open(files: impl IntoIterator<Item = RowGroups>) -> Result<UrlLookup> {
-        let open = |rows: RowGroups| {
+    pub(crate) fn open(files: impl IntoIterator<Item = RowRange>) -> Result<UrlLookup> {
+        let open = |rows: RowRange| {
             let mut scan = Scan::open(rows, &["doc", "hash"])?;
             Ok(UrlCursor { batch: scan.batch()?, scan, row: 0 })
         };
@@ -267,7 +267,7 @@ mod tests {
             }
             writer.finish().unwrap();
         }
-        let mut lookup = UrlLookup::open(paths.into_iter().map(RowGroups::file)).unwrap();
+        let mut lookup = UrlLookup::open(paths.into_iter().map(RowRange::file)).unwrap();
         for (row, hash) in hashes.iter().enumerate() {
             let wanted = (row % 4 != 3).then(|| DocId::from_table(row as i64));
             assert_eq!(lookup.find(*hash).unwrap(), wanted, "{row}");

@@ -223,8 +223,8 @@ mod tests {
         for wave in 0..2 {
             std::fs::create_dir_all(file(wave).parent().unwrap()).unwrap();
             std::fs::write(file(wave), "rows").unwrap();
-            let list = format!(r#"[{{"name": "{}", "groups": 1, "bytes": 9}}]"#, segment(wave).file());
-            std::fs::write(file(wave).with_extension("pieces"), list).unwrap();
+            let list = format!(r#"[{{"name": "{}", "rows": 1, "bytes": 9}}]"#, segment(wave).file());
+            std::fs::write(file(wave).with_extension("ranges"), list).unwrap();
         }
         // A file of a complete wave that the journal does not list does not belong to the week.
         let stray = unfinished.table("documents", &Segment { shard: 4, ..segment(0) }.file());
@@ -235,7 +235,7 @@ mod tests {
         assert_eq!(store.begin(week(), &method, &key("a")).unwrap(), Begun { journal: journal.clone(), dropped: 0 });
         assert!(file(0).exists() && !file(1).exists() && !stray.exists());
         // Files of an older version, or that were removed: then the waves are read again.
-        std::fs::remove_file(file(0).with_extension("pieces")).unwrap();
+        std::fs::remove_file(file(0).with_extension("ranges")).unwrap();
         assert_eq!(store.begin(week(), &method, &key("a")).unwrap().dropped, 1);
         assert!(!file(0).exists());
         journal.write(&unfinished.journal()).unwrap();

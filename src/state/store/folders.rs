@@ -16,7 +16,7 @@ use crate::state::weeks::{
     CommittedWeek, Earlier, Manifest, RemovedWeeks, Unfinished, WeekTables, WholeWeek, shard_file,
 };
 use crate::structures::CompactSort;
-use crate::tables::{RowGroups, Table, UrlRow};
+use crate::tables::{RowRange, Table, UrlRow};
 
 /// How long the processes of a run may take to end after their supervisor was killed.
 pub(crate) const ORPHANS_END: Duration = Duration::from_secs(10);
@@ -167,7 +167,7 @@ impl Store {
     ///
     /// # Errors
     /// If a `week.json` is missing or damaged; the message names it.
-    pub fn url_files(&self, weeks: &Earlier) -> Result<BTreeMap<u32, Vec<RowGroups>>> {
+    pub fn url_files(&self, weeks: &Earlier) -> Result<BTreeMap<u32, Vec<RowRange>>> {
         self.rows_of_urls(weeks, UrlRow::NAME)
     }
 
@@ -175,13 +175,13 @@ impl Store {
     ///
     /// # Errors
     /// As [`Store::url_files`].
-    pub fn url_indexes(&self, weeks: &Earlier) -> Result<BTreeMap<u32, Vec<RowGroups>>> {
+    pub fn url_indexes(&self, weeks: &Earlier) -> Result<BTreeMap<u32, Vec<RowRange>>> {
         self.rows_of_urls(weeks, UrlRunRow::NAME)
     }
 
     /// As [`Store::url_files`]; `table` is the table to take for removed weeks, `urls` or `url-runs`.
-    fn rows_of_urls(&self, weeks: &Earlier, table: &str) -> Result<BTreeMap<u32, Vec<RowGroups>>> {
-        let mut rows: BTreeMap<u32, Vec<RowGroups>> = BTreeMap::new();
+    fn rows_of_urls(&self, weeks: &Earlier, table: &str) -> Result<BTreeMap<u32, Vec<RowRange>>> {
+        let mut rows: BTreeMap<u32, Vec<RowRange>> = BTreeMap::new();
         if let Some(removed) = &weeks.removed {
             let folder = self.own().join(removed_folder(removed)).join(table);
             rows.extend(removed.shards().map(|shard| (shard, vec![folder.join(shard_file(shard)).into()])));

@@ -15,7 +15,7 @@ use crate::records::DocId;
 use crate::state::indexes::UrlRunRow;
 use crate::state::weeks::{CommittedWeek, Manifest, Part, Piece, Unfinished, shard_file};
 use crate::structures::CompactSort;
-use crate::tables::{RowGroups, Scan, Table, UrlRow, Writer, copy_rows, field, name_pages, pack};
+use crate::tables::{RowRange, Scan, Table, UrlRow, Writer, copy_rows, field, name_pages, pack};
 
 /// The ids of deleted documents, by shard, ascending.
 type Deleted = BTreeMap<u32, Vec<DocId>>;
@@ -92,10 +92,10 @@ impl Store {
                 continue;
             }
             let path = self.staged_part(&folder, commit, number);
-            let groups = pack::<UrlRow>(&sources, &path)?;
+            let counts = pack::<UrlRow>(&sources, &path, &[])?;
             let bytes = path.metadata().with_context(|| format!("cannot read {}", path.display()))?.len();
             let names = part.pieces.iter().map(|Piece(name, _)| name.clone());
-            let pieces = names.zip(groups).map(|(name, groups)| Piece(name, groups)).collect();
+            let pieces = names.zip(counts).map(|(name, rows)| Piece(name, rows)).collect();
             *part = Part { file: part_file(commit, number), bytes, pieces };
             changed = true;
         }
@@ -115,7 +115,7 @@ impl Store {
 }
 
 /// Writes rows to a file of its own, without those of these documents, which ascend. Returns how many were left out.
-fn write_without<T: Table>(from: RowGroups, to: &Path, docs: &[DocId]) -> Result<u64> {
+fn write_without<T: Table>(from: RowRange, to: &Path, docs: &[DocId]) -> Result<u64> {
     let mut writer: Writer<T> = Writer::create(to)?;
     let counts = copy_rows(from, &mut writer, &["doc"], |batch| {
         let all = field::<Int64Array>(batch, "doc")?.values().iter();

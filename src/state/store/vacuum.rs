@@ -21,7 +21,7 @@ use crate::records::Week;
 use crate::state::indexes::{UrlLookup, UrlRunRow};
 use crate::state::weeks::{Earlier, Manifest, RemovedWeeks, shard_file, week_of};
 use crate::structures::CompactSort;
-use crate::tables::{RowGroups, Scan, Table, UrlRow, Writer, name_pages, result_tables};
+use crate::tables::{RowRange, Scan, Table, UrlRow, Writer, name_pages, result_tables};
 
 /// What [`Store::vacuum`] removed from a store, or would remove.
 #[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize)]
@@ -152,8 +152,8 @@ impl Store {
         let folder = self.staged_own(&removed_folder(removed));
         let (files, indexes) = (self.url_files(weeks)?, self.url_indexes(weeks)?);
         // Of a shard of which every URL was deleted, no week has rows.
-        let of = |all: &BTreeMap<u32, Vec<RowGroups>>, shard| all.get(&shard).cloned().unwrap_or_default();
-        let shards: Vec<(u32, Vec<RowGroups>, Vec<RowGroups>)> =
+        let of = |all: &BTreeMap<u32, Vec<RowRange>>, shard| all.get(&shard).cloned().unwrap_or_default();
+        let shards: Vec<(u32, Vec<RowRange>, Vec<RowRange>)> =
             removed.shards().map(|shard| (shard, of(&files, shard), of(&indexes, shard))).collect();
         let next = AtomicUsize::new(0);
         let merge = || -> Result<()> {

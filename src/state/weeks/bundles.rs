@@ -4,12 +4,11 @@
 //! all of them. Each has a name (`shard00005-wave00017.parquet`, `shard00005.parquet`,
 //! `all-wave00017.parquet`, `all.parquet`) by which the committed week lists it. A file for each piece would
 //! cost more than its rows where these are few, so a worker writes all of its pieces one after the other
-//! to one file, the bundle. A piece is consecutive row groups of it. Which ones, a list beside the bundle
-//! says:
+//! to one file, the bundle. A piece is consecutive rows of it. How many, a list beside the bundle says:
 //!
 //! ```text
 //! documents/wave00017-worker00003.parquet     the pieces that worker 3 wrote in wave 17
-//! documents/wave00017-worker00003.pieces      [{"name": "shard00003-wave00017.parquet", "groups": 1, "bytes": 70123}, …]
+//! documents/wave00017-worker00003.ranges      [{"name": "shard00003-wave00017.parquet", "rows": 412, "bytes": 70123}, …]
 //! ```
 //!
 //! The list gets its name after the bundle has its own: without it a bundle counts for nothing. A reader
@@ -27,10 +26,10 @@ use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
 
 use super::journal::Journal;
-use crate::tables::{Row, RowGroups, Table, Writer};
+use crate::tables::{Row, RowRange, Table, Writer};
 
 /// The extension of the lists of pieces.
-const LIST: &str = "pieces";
+const LIST: &str = "ranges";
 
 /// When the pieces of a bundle were made, and by which worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -90,9 +89,9 @@ impl BundleName {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 struct ListedPiece {
     name: String,
-    /// The number of its row groups, which is 0 for a piece without rows.
-    groups: usize,
-    /// Their size.
+    /// The number of its rows.
+    rows: u64,
+    /// Its size, which depends on the rows alone.
     bytes: u64,
 }
 
@@ -106,14 +105,12 @@ pub struct BundleWriter<T: Table> {
     pieces: Vec<ListedPiece>,
     /// The rows of the pieces that are ended.
     rows: u64,
-    /// The row groups of the pieces that are ended, and their size in bytes.
-    groups: (usize, u64),
 }
 
 impl<T: Table> BundleWriter<T> {
     /// A writer of the bundle at `path`.
     pub(crate) fn new(path: PathBuf) -> BundleWriter<T> {
-        BundleWriter { path, writer: None, pieces: Vec::new(), rows: 0, groups: (0, 0) }
+        BundleWriter { path, writer: None, pieces: Vec::new(), rows: 0 }
     }
 
     /// Writes rows of the piece.
@@ -123,7 +120,7 @@ impl<T: Table> BundleWriter<T> {
     pub fn writer(&mut self) -> Result<&mut Writer<T>> {
         Ok(match &mut self.writer {
             Some(writer) => writer,
-            none => none.insert(Writer::create(&self.path)?),
+            none => none.insert(Writer::bundle(&self.path)?),
         })
     }
 
@@ -150,18 +147,13 @@ impl<T: Table> BundleWriter<T> {
     /// # Errors
     /// As [`BundleWriter::push`].
     pub fn end_any_piece(&mut self, name: &str) -> Result<u64> {
-        let (groups_before, bytes_before) = self.groups;
-        let rows_before = self.rows;
+        let before = self.rows;
         let writer = self.writer()?;
-        writer.end_group()?;
-        let ((groups, bytes), rows) = (writer.groups(), writer.len());
-        self.pieces.push(ListedPiece {
-            name: name.to_owned(),
-            groups: groups - groups_before,
-            bytes: bytes - bytes_before,
-        });
-        (self.groups, self.rows) = ((groups, bytes), rows);
-        Ok(rows - rows_before)
+        let (bytes, end) = (writer.end_piece()?, writer.len());
+        let rows = end - before;
+        self.pieces.push(ListedPiece { name: name.to_owned(), rows, bytes });
+        self.rows = end;
+        Ok(rows)
     }
 
     /// Ends the bundle. There is none if it has no pieces.
@@ -172,7 +164,7 @@ impl<T: Table> BundleWriter<T> {
         let BundleWriter { path, writer, pieces, .. } = self;
         let Some(writer) = writer.filter(|_| !pieces.is_empty()) else { return Ok(()) };
         writer.finish()?;
-        let (list, temporary) = (path.with_extension(LIST), path.with_extension("pieces.tmp"));
+        let (list, temporary) = (path.with_extension(LIST), path.with_extension("ranges.tmp"));
         let written = fs::write(&temporary, serde_json::to_vec(&pieces)?).and_then(|()| fs::rename(&temporary, &list));
         written.with_context(|| format!("cannot write {}", list.display()))
     }
@@ -187,7 +179,7 @@ struct TableBundles {
     /// The names of the lists that were read.
     lists: HashSet<std::ffi::OsString>,
     /// By their names.
-    pieces: BTreeMap<String, RowGroups>,
+    pieces: BTreeMap<String, RowRange>,
 }
 
 /// A piece of an unfinished week, and where it is.
@@ -195,17 +187,17 @@ struct TableBundles {
 pub struct PlacedPiece {
     /// Its name.
     pub name: String,
-    /// The size of its row groups in bytes.
+    /// Its size in bytes.
     pub bytes: u64,
     /// The file of the bundle.
     pub bundle: String,
-    /// Its first row group in the bundle, and the number of its row groups.
-    pub groups: (usize, usize),
+    /// Its rows in the bundle: from the first number on, up to the second.
+    pub rows: (u64, u64),
 }
 
 impl Bundles {
     /// A piece by its name; `None` if the folder has no bundle with it.
-    pub(super) fn find(&self, folder: &Path, name: &str) -> Result<Option<RowGroups>> {
+    pub(super) fn find(&self, folder: &Path, name: &str) -> Result<Option<RowRange>> {
         let mut tables = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let of_table = tables.entry(folder.to_owned()).or_default();
         if let Some(rows) = of_table.pieces.get(name) {
@@ -217,7 +209,7 @@ impl Bundles {
     }
 
     /// All pieces whose names begin so, in the order of their names.
-    pub(super) fn find_all(&self, folder: &Path, prefix: &str) -> Result<Vec<(String, RowGroups)>> {
+    pub(super) fn find_all(&self, folder: &Path, prefix: &str) -> Result<Vec<(String, RowRange)>> {
         let mut tables = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let of_table = tables.entry(folder.to_owned()).or_default();
         of_table.read(folder)?;
@@ -235,9 +227,9 @@ impl TableBundles {
             if self.lists.contains(&file) {
                 continue;
             }
-            let bundle = RowGroups::file(list.with_extension("parquet"));
-            for (piece, groups) in read_list(&list)? {
-                self.pieces.insert(piece.name, bundle.groups(groups));
+            let bundle = RowRange::file(list.with_extension("parquet"));
+            for (piece, rows) in read_list(&list)? {
+                self.pieces.insert(piece.name, bundle.part(rows));
             }
             self.lists.insert(file);
         }
@@ -250,11 +242,11 @@ pub(super) fn placed_pieces(folder: &Path) -> Result<Vec<PlacedPiece>> {
     let mut pieces = Vec::new();
     for list in lists(folder)? {
         let bundle = list.with_extension("parquet").file_name().unwrap_or_default().to_string_lossy().into_owned();
-        pieces.extend(read_list(&list)?.into_iter().map(|(piece, groups)| PlacedPiece {
+        pieces.extend(read_list(&list)?.into_iter().map(|(piece, rows)| PlacedPiece {
             name: piece.name,
             bytes: piece.bytes,
             bundle: bundle.clone(),
-            groups: (groups.start, groups.len()),
+            rows: (rows.start, rows.end),
         }));
     }
     Ok(pieces)
@@ -276,16 +268,16 @@ fn lists(folder: &Path) -> Result<Vec<PathBuf>> {
     Ok(lists)
 }
 
-/// The pieces that a list has, each with its row groups.
-fn read_list(list: &Path) -> Result<Vec<(ListedPiece, Range<usize>)>> {
+/// The pieces that a list has, each with its rows.
+fn read_list(list: &Path) -> Result<Vec<(ListedPiece, Range<u64>)>> {
     let failed = || format!("cannot read {}", list.display());
     let pieces: Vec<ListedPiece> =
         serde_json::from_slice(&fs::read(list).with_context(failed)?).with_context(failed)?;
     let mut first = 0;
     let placed = pieces.into_iter().map(|piece| {
-        let groups = first..first + piece.groups;
-        first = groups.end;
-        (piece, groups)
+        let rows = first..first + piece.rows;
+        first = rows.end;
+        (piece, rows)
     });
     Ok(placed.collect())
 }

@@ -5,7 +5,7 @@
 //!
 //! ```text
 //! {
-//!   "format": 6,                 of the layout and of the meaning of columns; another number is refused
+//!   "format": 10,                of the layout and of the meaning of columns; another number is refused
 //!   "version": "…",              of the program that wrote it
 //!   "commits": 7,                the number of commits so far; names of new files have it
 //!   "before": "…",               the hash of the manifest that this one replaced
@@ -37,7 +37,7 @@ use crate::state::durable::replace;
 use crate::structures::CompactSort;
 
 /// The version of the layout of a store, and of the meaning of its columns.
-pub const FORMAT: u32 = 9;
+pub const FORMAT: u32 = 10;
 
 /// The content of `manifest.json`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

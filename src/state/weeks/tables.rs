@@ -1,13 +1,13 @@
 //! The files of a committed week's tables, and where in them the rows of a segment or shard are.
 //!
 //! Workers write pieces: one for each segment (`shard00005-wave00017.parquet`), shard (`shard00005.parquet`), wave
-//! (`all-wave00017.parquet`) or table (`all.parquet`). Their row groups are copied, in the order of the names, into *parts*
-//! of about 64 MiB, which are the files of the committed week. `week.json` lists the parts, and which row groups are of which piece:
+//! (`all-wave00017.parquet`) or table (`all.parquet`). They are packed, wave by wave and then in the order of shards, into *parts*
+//! of about 64 MiB, which are the files of the committed week. `week.json` lists the parts, and how many rows are of which piece:
 //!
 //! ```text
 //! "files": {
 //!   "documents": [
-//!     { "file": "nigh-00001-00000.parquet", "bytes": 70000000, "pieces": [ ["shard00000-wave00000.parquet", 1], … ] }
+//!     { "file": "nigh-00001-00000.parquet", "bytes": 70000000, "pieces": [ ["shard00000-wave00000.parquet", 4012], … ] }
 //!   ]
 //! }
 //! ```
@@ -20,7 +20,7 @@ use serde::{Deserialize, Serialize};
 
 use super::journal::Segment;
 use crate::records::Week;
-use crate::tables::{ChunkRow, DocumentRow, LinkRow, RowGroups, Table as _};
+use crate::tables::{ChunkRow, DocumentRow, LinkRow, RowRange, Table as _};
 
 /// The files of the tables of a week, by table.
 pub type WeekFiles = BTreeMap<String, Vec<Part>>;
@@ -42,9 +42,9 @@ pub struct Part {
     pub pieces: Vec<Piece>,
 }
 
-/// A piece: its name, and its number of row groups, which is 0 for one without rows.
+/// A piece: its name, and its number of rows.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub struct Piece(pub String, pub usize);
+pub struct Piece(pub String, pub u64);
 
 /// The tables of a committed week, for reading. Cheap to clone. The footer of each file is read at most once.
 #[derive(Clone, Debug, Default)]
@@ -59,8 +59,8 @@ pub struct WeekTables {
 /// The files of one table.
 #[derive(Clone, Debug, Default)]
 struct TableFiles {
-    parts: Vec<RowGroups>,
-    pieces: HashMap<String, RowGroups>,
+    parts: Vec<RowRange>,
+    pieces: HashMap<String, RowRange>,
 }
 
 impl WeekTables {
@@ -78,17 +78,17 @@ impl WeekTables {
     }
 
     /// The rows of a shard in a table that is written after the waves; `None` if it has none there.
-    pub fn of_shard(&self, table: &str, shard: u32) -> Option<RowGroups> {
+    pub fn of_shard(&self, table: &str, shard: u32) -> Option<RowRange> {
         self.find(table, &shard_file(shard))
     }
 
     /// All rows that the week has written of a table, file by file.
-    pub fn all(&self, table: &str) -> &[RowGroups] {
+    pub fn all(&self, table: &str) -> &[RowRange] {
         self.tables.get(table).map_or(&[], |files| &files.parts)
     }
 
     /// All files of earlier weeks in which the week's pages have rows of a table. They have rows of other pages, too.
-    pub fn all_kept(&self, table: &str) -> impl Iterator<Item = &RowGroups> {
+    pub fn all_kept(&self, table: &str) -> impl Iterator<Item = &RowRange> {
         self.kept.iter().filter(move |((_, of), _)| of == table).flat_map(|(_, files)| &files.parts)
     }
 
@@ -97,7 +97,7 @@ impl WeekTables {
     ///
     /// # Errors
     /// If the week lacks them: then its `week.json` is damaged.
-    pub fn of_segment(&self, table: &str, segment: &Segment) -> Result<RowGroups> {
+    pub fn of_segment(&self, table: &str, segment: &Segment) -> Result<RowRange> {
         let name = segment.file();
         let own = self.find(table, &name);
         let Some((origin, None)) = segment.origin.map(|origin| (origin, own)) else { return self.rows(table, &name) };
@@ -114,7 +114,7 @@ impl WeekTables {
     }
 
     /// The rows that a worker wrote to the file `name` of a table; `None` if there was no such file.
-    pub fn find(&self, table: &str, name: &str) -> Option<RowGroups> {
+    pub fn find(&self, table: &str, name: &str) -> Option<RowRange> {
         self.tables.get(table)?.pieces.get(name).cloned()
     }
 
@@ -122,7 +122,7 @@ impl WeekTables {
     ///
     /// # Errors
     /// If it lacks them: then its `week.json` is damaged.
-    pub fn rows(&self, table: &str, name: &str) -> Result<RowGroups> {
+    pub fn rows(&self, table: &str, name: &str) -> Result<RowRange> {
         self.find(table, name).with_context(|| {
             let week = self.week.map_or_else(String::new, |week| week.to_string());
             let root = self.root.display();
@@ -135,11 +135,11 @@ impl TableFiles {
     fn new(folder: &Path, parts: &[Part]) -> TableFiles {
         let mut of_table = TableFiles::default();
         for part in parts {
-            let file = RowGroups::file(folder.join(&part.file));
+            let file = RowRange::file(folder.join(&part.file));
             let mut first = 0;
-            for Piece(name, groups) in &part.pieces {
-                of_table.pieces.insert(name.clone(), file.groups(first..first + groups));
-                first += groups;
+            for Piece(name, rows) in &part.pieces {
+                of_table.pieces.insert(name.clone(), file.part(first..first + rows));
+                first += rows;
             }
             of_table.parts.push(file);
         }

@@ -13,7 +13,7 @@ use super::bundles::{BundleName, BundleWriter, Bundles, PlacedPiece, placed_piec
 use super::journal::{Journal, Segment};
 use crate::records::Week;
 use crate::state::store::JOURNAL;
-use crate::tables::{DocumentRow, RowGroups, Table};
+use crate::tables::{DocumentRow, RowRange, Table};
 
 /// An unfinished week: the folder of its tables, and one for files that are not kept. Cheap to clone:
 /// clones share the footers of the files that they read.
@@ -39,7 +39,7 @@ impl Unfinished {
     ///
     /// # Errors
     /// If no worker has written it, or a file cannot be read.
-    pub fn rows<T: Table>(&self, name: &str) -> Result<RowGroups> {
+    pub fn rows<T: Table>(&self, name: &str) -> Result<RowRange> {
         let folder = self.folder_of::<T>();
         self.find::<T>(name)?.with_context(|| format!("{} lacks the rows of {name}", folder.display()))
     }
@@ -48,7 +48,7 @@ impl Unfinished {
     ///
     /// # Errors
     /// If a file cannot be read.
-    pub fn find<T: Table>(&self, name: &str) -> Result<Option<RowGroups>> {
+    pub fn find<T: Table>(&self, name: &str) -> Result<Option<RowRange>> {
         self.bundles.find(&self.folder_of::<T>(), name)
     }
 
@@ -56,7 +56,7 @@ impl Unfinished {
     ///
     /// # Errors
     /// If a file cannot be read.
-    pub fn find_all<T: Table>(&self, prefix: &str) -> Result<Vec<(String, RowGroups)>> {
+    pub fn find_all<T: Table>(&self, prefix: &str) -> Result<Vec<(String, RowRange)>> {
         self.bundles.find_all(&self.folder_of::<T>(), prefix)
     }
 

@@ -35,7 +35,7 @@ use crate::operators::verify::{IfMissing, ReadAgain, gather, read_again};
 use crate::records::DocId;
 use crate::structures::{CompactSort, Ownership, UnionFind};
 use crate::summary::{SamplerSummary, SamplersSummary};
-use crate::tables::{ClusterRow, DocumentRow, FeatureRow, RowGroups, SamplerErrorRow, SamplerRow, Scan, Table, field};
+use crate::tables::{ClusterRow, DocumentRow, FeatureRow, RowRange, SamplerErrorRow, SamplerRow, Scan, Table, field};
 use crate::watch::{Stage, Watch};
 
 /// What the user can do if a crawl file is not there.
@@ -80,7 +80,7 @@ struct Words {
 
 impl SampledWeek<'_> {
     /// The rows of own shards in a table that has some for each segment.
-    fn rows(&self, table: &str) -> Result<Vec<(RowGroups, u32)>> {
+    fn rows(&self, table: &str) -> Result<Vec<(RowRange, u32)>> {
         let (history, mut rows) = (&self.plan.history, Vec::new());
         let tables = history.tables(0);
         for shard in self.owned.shards() {
@@ -99,7 +99,7 @@ impl SampledWeek<'_> {
     /// The pairs that are compared.
     fn pairs(&self, cx: &mut Context) -> Result<Vec<[DocId; 2]>> {
         let roots = read_roots(self.rows(ClusterRow::NAME)?.into_iter(), &self.owned)?.similar;
-        let features: Vec<RowGroups> = self.rows(FeatureRow::NAME)?.into_iter().map(|(rows, _)| rows).collect();
+        let features: Vec<RowRange> = self.rows(FeatureRow::NAME)?.into_iter().map(|(rows, _)| rows).collect();
         let method = &self.plan.files.method;
         let rule = PairRule { features: method.features, most: self.job.pairs.get() as usize, seed: method.seed };
         let root = |doc: DocId| roots[self.owned.index(doc)];
