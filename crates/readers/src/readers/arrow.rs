@@ -392,7 +392,7 @@ fn page(columns: &PageFields<ArrowColumn>, row: usize, offset: u64, reading: &Re
     let html = columns.html.as_ref().and_then(|column| column.bytes(row)).map(Cow::Borrowed);
     let page = PageRow {
         id: columns.id.as_ref().map(|column| column.id(row)).unwrap_or_default(),
-        url: columns.url.as_ref().and_then(|column| column.text(row)),
+        url: columns.url.as_ref().and_then(|column| column.bytes(row)).map(fields::url),
         // Read only if needed: it would be searched for invalid UTF-8.
         text: columns.text.as_ref().filter(|_| html.is_none()).and_then(|column| column.text(row)),
         html,

@@ -86,7 +86,7 @@ impl CsvReader {
         let html = field(html).filter(|html| !html.is_empty());
         let row = PageRow {
             id: text_of(id).map_or(RowId::None, RowId::Text),
-            url: text_of(url),
+            url: field(url).map(fields::url),
             html: html.map(Cow::Borrowed),
             html_is_text: true,
             // Read only if needed: it would be searched for invalid UTF-8.

@@ -118,10 +118,8 @@ fn cells(line: &[u8]) -> impl Iterator<Item = &[u8]> {
 /// Makes the failed download of a line, or a reject.
 fn failure(line: &[u8], columns: FailedColumns, offset: u64) -> Item {
     let cell = |column: usize| cells(line).nth(column).filter(|cell| !cell.is_empty());
-    let url = match cell(columns.url).map(|url| String::from_utf8(url.to_owned())) {
-        Some(Ok(url)) => url,
-        Some(Err(_)) => return reject(offset, None, "tsv: url is no UTF-8"),
-        None => return reject(offset, None, "tsv: no url"),
+    let Some(url) = cell(columns.url).map(|url| super::fields::url(url).into_owned()) else {
+        return reject(offset, None, "tsv: no url");
     };
     match cell(columns.reason) {
         Some(reason) => {
@@ -195,7 +193,7 @@ mod tests {
             "27 None rejected: tsv: no url".to_owned(),
             "29 None rejected: tsv: no url".to_owned(),
             "37 Some(\"http://b/\") rejected: tsv: no reason".to_owned(),
-            "51 None rejected: tsv: url is no UTF-8".to_owned(),
+            "51 http://%FF/ dns".to_owned(),
             format!("{long} None rejected: tsv: line too long"),
             format!("{last} http://c/ d\u{fffd}s"),
         ];

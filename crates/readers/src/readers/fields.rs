@@ -121,6 +121,34 @@ pub(crate) fn utf8(bytes: &[u8]) -> Cow<'_, str> {
     std::str::from_utf8(bytes).map_or_else(|_| String::from_utf8_lossy(bytes), Cow::Borrowed)
 }
 
+/// Reads a URL. Of bytes that are not UTF-8 each becomes `%XX`: two URLs with different bytes stay
+/// two.
+pub(crate) fn url(bytes: &[u8]) -> Cow<'_, str> {
+    if let Ok(url) = std::str::from_utf8(bytes) {
+        return Cow::Borrowed(url);
+    }
+    let mut url = String::with_capacity(bytes.len() + 16);
+    for chunk in bytes.utf8_chunks() {
+        url.push_str(chunk.valid());
+        for byte in chunk.invalid() {
+            url.push_str(&format!("%{byte:02X}"));
+        }
+    }
+    Cow::Owned(url)
+}
+
+/// Reads a date of a WARC file (WARC 1.1, 5.4: a profile of ISO 8601). A year, or a year and a
+/// month, is its first moment.
+pub(crate) fn warc_date(text: &str) -> Date {
+    let digits = |part: &str, count: usize| part.len() == count && part.bytes().all(|byte| byte.is_ascii_digit());
+    let text = text.trim_ascii();
+    match text.split_once('-') {
+        None if digits(text, 4) => date(&format!("{text}-01-01")),
+        Some((year, month)) if digits(year, 4) && digits(month, 2) => date(&format!("{text}-01")),
+        _ => date(text),
+    }
+}
+
 /// Cuts a text to at most `limit` bytes, at the end of a character; returns also whether it was longer.
 pub(crate) fn cut(text: Cow<'_, str>, limit: usize) -> (String, bool) {
     let is_longer = text.len() > limit;
@@ -177,6 +205,36 @@ mod tests {
         assert_eq!(date("2024-01-08 01:02:03.25"), Date::At(TIME + 250_000));
         assert_eq!(date("1704675723.25"), Date::At(TIME + 250_000));
         assert_eq!(epoch(1_704_675_723.25), Date::At(TIME + 250_000));
+    }
+
+    #[test]
+    fn dates_of_warc_may_end_with_the_year_or_the_month() {
+        const YEAR: i64 = 1_704_067_200_000_000;
+        for (text, time) in [
+            ("2024", YEAR),
+            (" 2024-01 ", YEAR),
+            ("2024-01-08", DAY),
+            ("2024-01-08T01:02Z", TIME - 3_000_000),
+            ("2024-01-08T01:02:03Z", TIME),
+            ("2024-01-08T01:02:03.25Z", TIME + 250_000),
+            ("20240108010203", TIME),
+        ] {
+            assert_eq!(warc_date(text), Date::At(time), "{text}");
+        }
+        for text in ["2024-13", "202", "20240", "2024-1", "-2024", "2024-"] {
+            assert_eq!(warc_date(text), Date::Unreadable, "{text}");
+        }
+        assert_eq!(warc_date(""), Date::None);
+    }
+
+    #[test]
+    fn bytes_of_a_url_that_are_not_utf8_stay_these_bytes() {
+        assert_eq!(url(b"http://a/caf\xe9"), "http://a/caf%E9");
+        assert_eq!(url(b"http://a/caf\xe8?\xff\xfe"), "http://a/caf%E8?%FF%FE");
+        assert_eq!(url("http://a/é".as_bytes()), "http://a/é");
+        // A character that is cut, and a valid one beside a byte that is none.
+        assert_eq!(url(b"http://a/\xe2\x82"), "http://a/%E2%82");
+        assert_eq!(url(b"http://a/\xc3\xa9\xe9/x"), "http://a/é%E9/x");
     }
 
     #[test]

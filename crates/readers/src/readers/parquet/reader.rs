@@ -11,7 +11,7 @@ use anyhow::{Context as _, bail};
 use super::column::Column;
 use super::file::{ChunkedFile, ColumnPages, TOO_LONG};
 use crate::readers::contained::contained;
-use crate::readers::fields::Date;
+use crate::readers::fields::{self, Date};
 use crate::readers::item::{Item, Nothing, Reader, Reject, RejectedFile};
 use crate::readers::piece::{InputPiece, cut};
 use crate::readers::rows::{PageFields, PageRow};
@@ -328,7 +328,7 @@ fn page(group: &PageFields<Column>, offset: u64, reading: &Reading) -> Item {
     let html = group.html.as_ref().and_then(Column::bytes).map(Cow::Borrowed);
     let row = PageRow {
         id: group.id.as_ref().map(Column::id).unwrap_or_default(),
-        url: group.url.as_ref().and_then(Column::text),
+        url: group.url.as_ref().and_then(Column::bytes).map(fields::url),
         // Read only if needed: it would be searched for invalid UTF-8.
         text: group.text.as_ref().filter(|_| html.is_none()).and_then(Column::text),
         html,
