@@ -97,7 +97,7 @@ pub struct LeftOut {
     pub failed: u64,
     /// Answers that say that a page is what it was before.
     pub revisits: u64,
-    /// Pages of media types that are not compared.
+    /// Records of media types, or of schemes, that are not compared.
     pub media_types: u64,
     /// Requests and metadata of what is left out, and WARC records that belong to no page.
     pub attached: u64,
@@ -112,7 +112,7 @@ impl LeftOut {
             Item::Page(_) => &mut self.not_of_week,
             Item::Failed(_) => &mut self.failed,
             Item::Revisit(_) => &mut self.revisits,
-            Item::Skip(Skipped { why: Skip::MediaType, .. }) => &mut self.media_types,
+            Item::Skip(Skipped { why: Skip::MediaType | Skip::Scheme, .. }) => &mut self.media_types,
             Item::Skip(Skipped { why: Skip::RecordType, .. }) => &mut self.attached,
             Item::Reject(_) => &mut self.bad,
         } += 1;
@@ -127,7 +127,7 @@ impl LeftOut {
             ),
             (self.failed, "downloads that returned no page"),
             (self.revisits, "answers that a page is what it was before"),
-            (self.media_types, "pages of media types that are not compared"),
+            (self.media_types, "records of media types or schemes that are not compared"),
             (self.attached, "requests and metadata of what is left out"),
             (self.bad, "bad records"),
         ]

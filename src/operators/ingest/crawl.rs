@@ -51,7 +51,8 @@ pub struct Capture {
     pub hash: KeyHash,
     /// The input's number in the plan.
     pub file: u32,
-    /// The record's number in the input. Of several captures of a URL, the first by (file, ordinal) becomes the document.
+    /// The record's number in the input. Of several captures of a URL, the first by (file, ordinal)
+    /// of GET becomes the document; of another method, if there is none of GET.
     pub ordinal: u64,
     /// The user's id.
     pub id: Option<String>,
@@ -85,6 +86,8 @@ pub struct Capture {
     pub offset: u64,
     /// Whether the body was truncated.
     pub cut: bool,
+    /// Whether the page was asked for by GET, as far as the input says.
+    pub is_of_get: bool,
     /// Supershingles and features; empty for a page without words.
     pub sketch: Sketch,
     /// Hashes of text, lines and paragraphs; `None` for a page without words, and if the job does not keep them.
@@ -94,10 +97,10 @@ pub struct Capture {
 }
 
 impl Sortable for Capture {
-    type Key = (KeyHash, u32, u64);
+    type Key = (KeyHash, bool, u32, u64);
 
     fn key(&self) -> Self::Key {
-        (self.hash, self.file, self.ordinal)
+        (self.hash, !self.is_of_get, self.file, self.ordinal)
     }
 
     fn weight(&self) -> usize {
@@ -376,6 +379,7 @@ fn skip_kind(skip: Skip) -> &'static str {
     match skip {
         Skip::RecordType => "other record type",
         Skip::MediaType => "other media type",
+        Skip::Scheme => "other scheme",
     }
 }
 
@@ -483,6 +487,7 @@ fn capture(
         title: facts.title,
         offset: page.offset,
         cut: page.cut,
+        is_of_get: page.is_of_get,
         sketch: facts.sketch,
         chunks: facts.chunks,
         links: facts.links,

@@ -34,6 +34,7 @@ impl PageKey {
     ///     entry: Default::default(),
     ///     offset: 40,
     ///     cut: false,
+    ///     is_of_get: true,
     /// };
     /// let hash = |documents| PageKey::of(documents, &page, "x.jsonl").unwrap().hash;
     /// assert_eq!(hash(DocumentKey::Url), KeyHash::of("http://a.example/"));

@@ -8,7 +8,7 @@
 //!         count them all as duplicates
 //!     else
 //!         doc = the document id of the URL, from an earlier week; else the next row of the shard
-//!         write the first capture by (file, ordinal) as document doc
+//!         write the first capture by (file, ordinal) as document doc; of GET, if one is
 //!         count the others as duplicates
 //! ```
 //!
@@ -215,7 +215,8 @@ impl ShardWriter {
         };
         let mut next = Some(first);
         while let Some(page) = next.take_if(|capture| capture.hash.shard(shards) == shard) {
-            // The captures of one URL follow each other, in the order of (file, ordinal).
+            // The captures of one URL follow each other, those of GET first, in the order of (file,
+            // ordinal).
             let hash = page.hash;
             let (doc, same) = match urls.find(hash)? {
                 Some(doc) if doc.row() < earlier && captured.add(doc.row()) => (Some(doc), None),

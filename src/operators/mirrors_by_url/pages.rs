@@ -69,6 +69,8 @@ pub struct TestPages {
     pub passed_over: u64,
 }
 
+/// The bit of the order of a page that was not asked for by GET: it comes after those that were.
+const METHOD_BIT: u32 = 62;
 /// The number from which on the order of pages of files begins.
 const OF_FILES: u64 = 1 << 63;
 /// The bits of the number of a record in a file.
@@ -190,7 +192,7 @@ impl TestPages {
                 features = FeaturePlace::Read(self.read.len());
                 self.read.push(facts.sketch.features);
             }
-            let order = OF_FILES | (number as u64) << RECORD_BITS | record;
+            let order = OF_FILES | u64::from(!page.is_of_get) << METHOD_BIT | (number as u64) << RECORD_BITS | record;
             self.known.push((name, Known::Page(self.pages.len())));
             self.pages.push(TestPage { order, checksum: checksum(bytes), vector, features });
         }

@@ -74,8 +74,12 @@ pub struct Page {
     /// first, the offset in the uncompressed stream. JSONL and failed downloads: the offset of the line in the uncompressed stream.
     /// Parquet: the number of the row, from 0. HTML: 0.
     pub offset: u64,
-    /// Whether the body is incomplete: longer than `max-page-bytes`, marked WARC-Truncated, or ended inside a chunk.
+    /// Whether the body is incomplete: longer than `max-page-bytes`, marked WARC-Truncated, ended
+    /// inside a chunk, or without some segments of its record.
     pub cut: bool,
+    /// False if the request of the page is known, and is not GET but POST, say: another page of its
+    /// URL counts before it.
+    pub is_of_get: bool,
 }
 
 /// What an index of an archive has of a record (CDXJ), besides its place and its URL; where the format has it.
@@ -155,6 +159,9 @@ pub enum Skip {
     RecordType,
     /// A media type that is not among the allowed ones, by its label or by the first bytes of the body.
     MediaType,
+    /// A record of an archive whose URL has another scheme than http and https: `dns:`, `urn:`,
+    /// `ftp:`.
+    Scheme,
 }
 
 /// A failed download: a response with another status than 200, or a line of a side file.

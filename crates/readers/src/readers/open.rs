@@ -117,7 +117,8 @@ pub fn open_at(input: &Input, reading: &Reading, offset: u64) -> anyhow::Result<
         Format::Warc | Format::Arc => {
             let dialect = if *format == Format::Arc { Dialect::Arc } else { Dialect::Warc };
             let left = bytes.saturating_sub(offset);
-            Box::new(WarcReader::new(Box::new(file), dialect, left, name, reading).with_context(failed)?)
+            let reader = WarcReader::new(Box::new(file), dialect, left, name, reading).with_context(failed)?;
+            Box::new(reader.without_requests())
         }
         Format::Jsonl => Box::new(super::jsonl::JsonlReader::new(Box::new(file), name, reading).with_context(failed)?),
         _ => return Ok(None),

@@ -26,7 +26,7 @@ use super::input::{Format, Input, Location, cannot};
 use super::item::{CountedIn, Item, Nothing, Reader, Unread};
 use super::open::{FromOffset, open};
 use super::streams::{Packing, member_start, read_at};
-use super::warc::{Dialect, WarcReader, record_start};
+use super::warc::{Dialect, REACH, WarcReader, record_start};
 use crate::reading::Reading;
 
 /// Bytes of a piece, about. A file of less than two of them is one piece.
@@ -109,7 +109,7 @@ pub fn open_piece(input: &Input, reading: &Reading, piece: InputPiece) -> anyhow
     };
     let cuts = Cuts { file, packing, bytes: *bytes, piece };
     let opened = match input.format {
-        Format::Jsonl => lines_of(cuts, name, reading),
+        Format::Jsonl => lines_of(cuts, name, reading).map_err(Into::into),
         Format::Warc => members_of(cuts, Dialect::Warc, name, reading),
         Format::Arc => members_of(cuts, Dialect::Arc, name, reading),
         _ => Ok(None),
@@ -183,7 +183,7 @@ fn lines_of(mut cuts: Cuts, name: &str, reading: &Reading) -> io::Result<Option<
 ///
 /// The records of a piece are read up to the first that begins where the next piece does, not up to there: what follows a record decides whether
 /// it is good.
-fn members_of(cuts: Cuts, dialect: Dialect, name: &str, reading: &Reading) -> io::Result<Option<Box<dyn Reader>>> {
+fn members_of(cuts: Cuts, dialect: Dialect, name: &str, reading: &Reading) -> anyhow::Result<Option<Box<dyn Reader>>> {
     let search: Search = match (dialect, &cuts.packing) {
         (Dialect::Warc, Packing::Plain) if dialect.acceptable()(&first_bytes(&cuts.file)?) => {
             |cuts, range| record_start(&cuts.file, cuts.bytes, range)
@@ -194,27 +194,69 @@ fn members_of(cuts: Cuts, dialect: Dialect, name: &str, reading: &Reading) -> io
     };
     let number = cuts.piece.number;
     let Some(start) = cuts.begin(number, search)? else { return Ok(Some(Box::new(Nothing))) };
-    let mut source = cuts.file.try_clone()?;
-    source.seek(SeekFrom::Start(start))?;
-    // What is appended meanwhile is in no piece.
-    let source = source.take(cuts.bytes - start);
-    let reader = if number == 0 {
-        WarcReader::new(Box::new(source), dialect, cuts.bytes, name, reading)?
-    } else {
-        WarcReader::from_member(Box::new(source), &cuts.packing, dialect, cuts.bytes - start, name, reading)?
+    let reader_at = |place: u64| -> io::Result<FromOffset> {
+        let mut source = cuts.file.try_clone()?;
+        source.seek(SeekFrom::Start(place))?;
+        // What is appended meanwhile is in no piece.
+        let (source, left) = (source.take(cuts.bytes - place), cuts.bytes - place);
+        let reader = if number == 0 {
+            WarcReader::new(Box::new(source), dialect, left, name, reading)?
+        } else {
+            WarcReader::from_member(Box::new(source), &cuts.packing, dialect, left, name, reading)?
+        };
+        Ok(FromOffset::new(Box::new(reader), place))
     };
-    let inner = FromOffset::new(Box::new(reader), start);
+    // A request before the first page of the piece is in the piece before.
+    let before = match dialect {
+        Dialect::Warc if number > 0 => search(&cuts, start.saturating_sub(REACH)..start)?,
+        _ => None,
+    };
+    let led =
+        before.map(|place| -> anyhow::Result<_> { Led::to(reader_at(place)?, place, start) }).transpose()?.flatten();
+    let led = match led {
+        Some(led) => led,
+        None => Led { inner: reader_at(start)?, first: None, passed: 0, unread: 0 },
+    };
     let next = number + 1;
-    Ok(Some(Box::new(UpToNext {
-        cuts,
-        search,
-        inner,
-        start,
-        next,
-        end: None,
-        unread: Unread::default(),
-        ended: false,
-    })))
+    Ok(Some(Box::new(UpToNext { cuts, search, led, start, next, end: None, unread: Unread::default(), ended: false })))
+}
+
+/// A reader that began before a piece, and has come to it.
+struct Led {
+    inner: FromOffset,
+    /// The first item of the piece, until it is returned.
+    first: Option<Item>,
+    /// The stored bytes before the piece, and those of them that could not be read.
+    passed: u64,
+    unread: u64,
+}
+
+impl Led {
+    /// Reads from `place` up to the first item at `start`; `None` if none is there.
+    fn to(mut inner: FromOffset, place: u64, start: u64) -> anyhow::Result<Option<Led>> {
+        loop {
+            let unread = inner.unread().bytes;
+            match inner.next()? {
+                Some(item) if item.offset() < start => {}
+                Some(item) if item.offset() == start => {
+                    return Ok(Some(Led { inner, first: Some(item), passed: start - place, unread }));
+                }
+                _ => return Ok(None),
+            }
+        }
+    }
+
+    fn next(&mut self) -> anyhow::Result<Option<Item>> {
+        match self.first.take() {
+            Some(item) => Ok(Some(item)),
+            None => self.inner.next(),
+        }
+    }
+
+    fn unread(&self) -> Unread {
+        let Unread { bytes, ends_early } = self.inner.unread();
+        Unread { bytes: bytes - self.unread, ends_early }
+    }
 }
 
 /// The first place of a range where a member begins with a record.
@@ -226,7 +268,7 @@ fn packed_start(cuts: &Cuts, range: Range<u64>, dialect: Dialect) -> io::Result<
 struct UpToNext {
     cuts: Cuts,
     search: Search,
-    inner: FromOffset,
+    led: Led,
     start: u64,
     /// The number of the piece from which on the next one is searched.
     next: u64,
@@ -255,9 +297,9 @@ impl UpToNext {
 
     /// The next item of this piece.
     fn advance(&mut self) -> anyhow::Result<Option<Item>> {
-        let item = self.inner.next()?;
+        let item = self.led.next()?;
         // A first member of many records has places in its decoded bytes, which say nothing about the file's.
-        let is_stored = self.inner.counted_in() != CountedIn::Decoded;
+        let is_stored = self.counted_in() != CountedIn::Decoded;
         let place = match &item {
             Some(item) if is_stored => item.offset(),
             Some(_) => return Ok(item),
@@ -275,7 +317,7 @@ impl Reader for UpToNext {
         let item = self.advance()?;
         self.ended = item.is_none();
         if item.is_some() || self.end.is_none() {
-            self.unread = self.inner.unread();
+            self.unread = self.led.unread();
         }
         Ok(item)
     }
@@ -283,11 +325,11 @@ impl Reader for UpToNext {
     fn position(&self) -> u64 {
         // The next record is read, to see where it begins.
         let end = self.end.unwrap_or_else(|| self.cuts.cut(self.next.min(self.cuts.piece.of)));
-        self.inner.position().min(end - self.start)
+        self.led.inner.position().saturating_sub(self.led.passed).min(end - self.start)
     }
 
     fn counted_in(&self) -> CountedIn {
-        self.inner.counted_in()
+        self.led.inner.counted_in()
     }
 
     fn unread(&self) -> Unread {
@@ -616,6 +658,48 @@ mod tests {
     }
 
     #[test]
+    fn the_pieces_know_the_requests_that_the_whole_knows() {
+        let folder = tempfile::tempdir().unwrap();
+        let (mut cut, mut posted) = (0, 0);
+        for seed in 0..40_u64 {
+            let mut file = Vec::new();
+            for number in 0..60_u64 {
+                let random = mix(seed << 8 | number);
+                let url = format!("http://a.example/{}", random % 5);
+                let method = ["GET", "POST"][random as usize >> 8 & 1];
+                let body =
+                    String::from_utf8_lossy(&noise(random, random as usize >> 16 & 4095)).replace(['\0', 'W'], "x");
+                let body = format!("HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n<p>{body}");
+                let named = if random >> 32 & 1 == 0 {
+                    String::new()
+                } else {
+                    format!("WARC-Concurrent-To: <urn:{number}>\r\n")
+                };
+                let record = |kind: &str, fields: &str, block: &str| {
+                    let length = block.len();
+                    format!(
+                        "WARC/1.0\r\nWARC-Type: {kind}\r\nWARC-Target-URI: {url}\r\n{fields}Content-Length: {length}\r\n\r\n{block}\r\n\r\n"
+                    )
+                };
+                let request = record("request", &named, &format!("{method} / HTTP/1.1\r\n\r\n"));
+                let response = record("response", &format!("WARC-Record-ID: <urn:{number}>\r\n"), &body);
+                let pair = if random >> 40 & 1 == 0 { [request, response] } else { [response, request] };
+                for record in pair {
+                    file.extend(if seed % 2 == 0 { gzip(record.as_bytes()) } else { record.into_bytes() });
+                }
+            }
+            let path = folder.path().join(["a.warc.gz", "a.warc"][seed as usize % 2]);
+            std::fs::write(&path, &file).unwrap();
+            cut += u32::from(assert_is_cut_well(&path) > 5);
+            let input = list(&[path.display().to_string()], &Reading::default()).unwrap().remove(0);
+            let mut reader = open(&input, &Reading::default()).unwrap();
+            let pages = std::iter::from_fn(|| reader.next().unwrap());
+            posted += pages.filter(|item| matches!(item, Item::Page(page) if !page.is_of_get)).count();
+        }
+        assert!(cut == 40 && (800..1600).contains(&posted), "{cut} {posted}");
+    }
+
+    #[test]
     fn a_beginning_inside_a_record_is_an_error() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a.warc.gz");
@@ -627,9 +711,9 @@ mod tests {
             let piece = InputPiece { number: 0, of: 2 };
             let cuts = Cuts { file: file.try_clone()?, packing: Packing::Gzip, bytes: input.bytes, piece };
             let inner = WarcReader::new(Box::new(file), Dialect::Warc, input.bytes, &input.name, &reading)?;
-            let inner = FromOffset::new(Box::new(inner), 0);
+            let led = Led { inner: FromOffset::new(Box::new(inner), 0), first: None, passed: 0, unread: 0 };
             let unread = Unread::default();
-            let mut reader = UpToNext { cuts, search, inner, start: 0, next: 1, end: None, unread, ended: false };
+            let mut reader = UpToNext { cuts, search, led, start: 0, next: 1, end: None, unread, ended: false };
             let mut items = 0;
             while reader.next()?.is_some() {
                 items += 1;

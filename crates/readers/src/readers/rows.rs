@@ -133,6 +133,7 @@ impl PageRow<'_> {
             entry: ArchiveEntry::default(),
             offset,
             cut,
+            is_of_get: true,
         })
     }
 }

@@ -72,6 +72,22 @@ pub fn has_few_controls(bytes: &[u8]) -> bool {
     controls * 100 <= start.len()
 }
 
+/// Whether a media type, without parameters, says nothing of the bytes, so that they decide: there
+/// is none, it is not one, or it means any (WHATWG, *MIME Sniffing*, section 7, step 1; what a type
+/// is, section 4.4).
+pub fn is_unknown(media_type: &str) -> bool {
+    let is_token = |part: &str| {
+        let is_sign = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
+        !part.is_empty() && part.bytes().all(is_sign)
+    };
+    match media_type.split_once('/') {
+        Some((kind, subtype)) if is_token(kind) && is_token(subtype) => {
+            matches!(media_type, "unknown/unknown" | "application/unknown" | "*/*")
+        }
+        _ => true,
+    }
+}
+
 /// Whether the bytes begin like HTML, after white space and a byte order mark.
 pub fn is_html(bytes: &[u8]) -> bool {
     let mut start = [0; 512];

@@ -74,6 +74,7 @@ impl WholeReader {
             entry: ArchiveEntry::default(),
             offset: 0,
             cut,
+            is_of_get: true,
         }))
     }
 }

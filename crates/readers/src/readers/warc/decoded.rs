@@ -18,6 +18,9 @@ const BUFFER: usize = 1 << 20;
 /// The longest line of an ARC record that is looked for after damage, in bytes.
 const ARC_LINE: u64 = 8 << 10;
 
+/// The longest line that is looked at for a version, in bytes with its end.
+const VERSION_LINE: u64 = 16;
+
 /// The first bytes of every WARC record.
 pub const VERSION: &[u8] = b"WARC/";
 
@@ -214,7 +217,8 @@ impl DecodedStream {
         Ok(self.dialect.acceptable()(&self.buffer[self.index(position)..]))
     }
 
-    /// Whether a line that is only a version (`WARC/1.1`) begins at a position, or the line of a record of an ARC file.
+    /// Whether a line that is only a version (`WARC/1.1`, `WARC/0.18`) begins at a position, or the
+    /// line of a record of an ARC file.
     ///
     /// # Errors
     /// If the file cannot be read.
@@ -233,11 +237,12 @@ impl DecodedStream {
                 }
             }
             let line = self.buffer[self.index(position)..].split(|byte| *byte == b'\n').next().unwrap_or_default();
-            return Ok(super::arc::parse(line, 0).is_ok());
+            return Ok(super::arc::is_record_line(line));
         }
-        while self.end() < position + 9 && self.pull()? {}
-        let line = &self.buffer[self.index(position)..];
-        Ok(line.starts_with(b"WARC/1.") && matches!(line.get(7..9), Some([b'0'..=b'9', b'\r' | b'\n'])))
+        while self.end() < position + VERSION_LINE && self.pull()? {}
+        let rest = &self.buffer[self.index(position)..];
+        let end = memchr(b'\n', &rest[..rest.len().min(VERSION_LINE as usize)]);
+        Ok(end.is_some_and(|end| super::record::is_version(&rest[..end])))
     }
 
     /// Decodes more bytes; returns `false` at the end of the file.

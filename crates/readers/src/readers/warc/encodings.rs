@@ -21,10 +21,11 @@ pub struct Decoded {
 }
 
 /// Decodes `Transfer-Encoding: chunked`; returns `None` if the bytes do not begin with a chunk.
+/// Line ends before the first chunk are passed over.
 ///
 /// A body that ends, or is malformed, in a later chunk returns the bytes before, marked as cut.
 pub fn dechunk(body: &[u8], limit: usize) -> Option<Decoded> {
-    let mut rest = body;
+    let mut rest = without_line_ends(body);
     let mut bytes = Vec::new();
     let mut first = true;
     loop {
@@ -85,6 +86,13 @@ pub fn decode(body: Vec<u8>, header: &str, limit: usize, stored_cut: bool) -> Re
             "zstd" => unzstd,
             _ => return Err("http: unknown content encoding"),
         };
+        // Some crawlers wrote a line end too many after the head.
+        let packed = without_line_ends(&decoded.bytes);
+        let is_after_line_ends = packed.len() < decoded.bytes.len()
+            && SIGNATURES.iter().any(|(of, signature)| name.ends_with(of) && packed.starts_with(signature));
+        if is_after_line_ends {
+            decoded.bytes = packed.to_vec();
+        }
         // Gzip has a signature. The other three have none that text cannot have.
         if decoded.bytes.is_empty() || sniff::is_html(&decoded.bytes) {
             continue;
@@ -103,6 +111,15 @@ pub fn decode(body: Vec<u8>, header: &str, limit: usize, stored_cut: bool) -> Re
         }
     }
     Ok(decoded)
+}
+
+/// What bytes begin with that are encoded, by the end of the encoding's name.
+const SIGNATURES: [(&str, &[u8]); 2] = [("gzip", &[0x1f, 0x8b]), ("zstd", &[0x28, 0xb5, 0x2f, 0xfd])];
+
+/// The bytes after line ends.
+fn without_line_ends(bytes: &[u8]) -> &[u8] {
+    let start = bytes.iter().position(|byte| !matches!(byte, b'\r' | b'\n')).unwrap_or(bytes.len());
+    &bytes[start..]
 }
 
 /// The bytes that decode, up to one byte over the limit.

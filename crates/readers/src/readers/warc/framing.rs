@@ -45,6 +45,7 @@ const ENDS_IN_RECORD: &str = "warc: the file ends inside a record";
 const LONGER_THAN_FILE: &str = "warc: Content-Length larger than the file";
 
 /// A record or a reject.
+#[expect(clippy::large_enum_variant, reason = "nearly all are records, and a box would be an allocation for each")]
 #[derive(Debug)]
 pub enum FramedRecord {
     /// A whole record. Its block is [`Records::block`].
@@ -174,7 +175,8 @@ impl Records {
                 None => {}
             }
             match self.stream.byte(self.stream.cursor) {
-                Some(b'\r' | b'\n') => self.stream.cursor += 1,
+                // Zeros pad a file, as they do between members.
+                Some(b'\r' | b'\n' | 0) => self.stream.cursor += 1,
                 Some(_) => {
                     let begin = self.stream.cursor;
                     let frame = self.record()?;
@@ -332,7 +334,7 @@ impl Records {
     /// Keeps the block of a record and moves the cursor after its trailer. If that fails, moves the cursor to the next record and
     /// returns the reason.
     fn take_block(&mut self, head: &mut RecordHead, block: Range<u64>) -> io::Result<Result<(), &'static str>> {
-        let is_other = head.kind == RecordType::Other && !self.stream.is_plain();
+        let is_other = matches!(head.kind, RecordType::Other | RecordType::Request) && !self.stream.is_plain();
         let cap = if is_other { OTHER_CAP } else { self.cap };
         let kept = block.start..block.start + (block.end - block.start).min(cap);
         let mut reach = self.stream.reach(kept.end)?;
@@ -559,6 +561,44 @@ mod tests {
         expect("WARC/9.9\r\nWARC-Type: response\r\n\r\n", "warc: unknown version", "");
         expect("WARC/1.1\r\nContent-Length: 1\r\n\r\nx\r\n", "warc: no WARC-Type", "");
         expect("WARC/1.1\r\nWARC-Type: response\r\n", "warc: a version line inside a head", "");
+    }
+
+    #[test]
+    fn files_of_every_version_lose_only_their_bad_records() {
+        for version in ["WARC/0.17", "WARC/0.18", "WARC/1.0", "WARC/1.1 "] {
+            let of_version = |record: String| record.replace("WARC/1.1", version);
+            let records: Vec<String> = (0..20).map(|number| of_version(good(&format!("http://a/{number}")))).collect();
+            let bad = of_version(record("x", 3, "a block"));
+            let file = records[..1].concat() + &bad + &records[1..].concat();
+            let mut bzip2 = bzip2::write::BzEncoder::new(Vec::new(), bzip2::Compression::default());
+            bzip2.write_all(file.as_bytes()).unwrap();
+            let mut xz = liblzma::write::XzEncoder::new(Vec::new(), 1);
+            xz.write_all(file.as_bytes()).unwrap();
+            let zstd = zstd::bulk::compress(file.as_bytes(), 1).unwrap();
+            let files = [file.clone().into_bytes(), gzip(&file), bzip2.finish().unwrap(), xz.finish().unwrap(), zstd];
+            for (packing, file) in files.iter().enumerate() {
+                let lines = read(file);
+                let found = lines.iter().filter(|line| line.ends_with(" 7")).count();
+                assert_eq!((found, lines.len()), (20, 21), "{version} {packing}: {lines:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn zeros_between_records_and_after_the_last_one_are_padding() {
+        let (a, b) = (good("a").into_bytes(), good("b").into_bytes());
+        for padding in [1, 512, 3 << 20] {
+            let file = [&a[..], &vec![0; padding], &b, &vec![0; padding]].concat();
+            let mut records = records(&file);
+            let mut count = 0;
+            while let Some(frame) = records.advance().unwrap() {
+                assert!(matches!(frame, FramedRecord::Record(_)), "{frame:?}");
+                count += 1;
+            }
+            assert_eq!((count, records.unread()), (2, Unread::default()), "{padding}");
+        }
+        let lines = read(&[&a[..], &[0; 100], b"garbage\n", &b].concat());
+        assert!(lines.len() == 3 && lines[1].contains("no version line"), "{lines:?}");
     }
 
     #[test]

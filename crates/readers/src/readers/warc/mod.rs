@@ -1,20 +1,27 @@
 //! Reads WARC, WET and ARC files.
 //!
-//! In reading order: `pages` (records to pages), `framing` (where records begin and end, also after damage), `decoded` (the decoded
-//! bytes of a file, with the boundaries of its members), `record` (the head of a record), `arc` (that of an ARC record), `header`
-//! (header fields), `http` (the HTTP response in a record), `encodings` (its content and transfer encodings), `starts` (where a record begins
-//! inside a plain file).
+//! In reading order: `pages` (records to pages), `framing` (where records begin and end, also after
+//! damage), `decoded` (the decoded bytes of a file, with the boundaries of its members), `record`
+//! (the head of a record), `arc` (that of an ARC record), `header` (header fields), `http` (the
+//! HTTP response in a record), `encodings` (its content and transfer encodings), `starts` (where a
+//! record begins inside a plain file), `methods` (by which method a response was asked for), `held`
+//! (items that wait for later records).
 
 mod arc;
 mod decoded;
 mod encodings;
 mod framing;
 mod header;
+mod held;
 mod http;
+mod methods;
 mod pages;
 mod record;
 mod starts;
+#[cfg(test)]
+mod tests;
 
 pub use self::decoded::Dialect;
+pub use self::methods::REACH;
 pub use self::pages::WarcReader;
 pub use self::starts::record_start;

@@ -8,7 +8,9 @@ use anyhow::Context as _;
 
 use super::decoded::Dialect;
 use super::framing::{FramedRecord, Records};
+use super::held::{Content, Held, Said, Segments, set_method};
 use super::http::{HttpContent, NoPage};
+use super::methods::{Method, Methods, Ties};
 use super::record::{RecordHead, RecordType};
 use crate::readers::fields;
 use crate::readers::fields::Date;
@@ -27,6 +29,12 @@ pub struct WarcReader {
     records: Records,
     reading: Reading,
     name: String,
+    methods: Methods,
+    held: Held,
+    /// Whether pages wait for their requests.
+    waits: bool,
+    /// What is said of the item that was returned last, if it was held back.
+    said: Option<Said>,
 }
 
 impl WarcReader {
@@ -62,9 +70,26 @@ impl WarcReader {
         Ok(WarcReader::of(members, dialect, size, name, reading, true))
     }
 
+    /// The same, for a page that is read again: that it does not wait for its request saves the
+    /// reading of what follows it.
+    #[must_use]
+    pub fn without_requests(mut self) -> Self {
+        self.waits = false;
+        self
+    }
+
     fn of(members: Members, dialect: Dialect, size: u64, name: &str, reading: &Reading, is_part: bool) -> Self {
         let records = Records::new(members, dialect, size, reading.page_limit() as u64 + HEAD, is_part);
-        WarcReader { dialect, records, reading: reading.clone(), name: name.to_owned() }
+        WarcReader {
+            dialect,
+            records,
+            reading: reading.clone(),
+            name: name.to_owned(),
+            methods: Methods::default(),
+            held: Held::default(),
+            waits: true,
+            said: None,
+        }
     }
 
     /// Names the format of the file in the reason of a reject.
@@ -77,15 +102,68 @@ impl WarcReader {
         reject
     }
 
-    /// Makes the item of the record that was framed last.
-    fn item(&self, record: RecordHead) -> Item {
-        if record.kind == RecordType::Other {
+    /// Takes the record that was framed last, and what it says of those before it.
+    fn take(&mut self, mut record: RecordHead) -> Content {
+        let block = self.records.block();
+        let mut method = Some(Method::Get);
+        let ties = Ties::of(&record);
+        match record.kind {
+            RecordType::Request => {
+                let method = Method::of(block);
+                let is_named = self.held.asked(method, |response| response.name(&ties));
+                if let Some(before) = self.methods.request(record.offset, ties, method, is_named) {
+                    self.held.asked(method, |response| *response == before);
+                }
+            }
+            RecordType::Continuation => self.held.continued(&record, block),
+            RecordType::Response | RecordType::Revisit if self.dialect == Dialect::Warc => {
+                method = self.methods.response(record.offset, &ties);
+            }
+            _ => {}
+        }
+        if let Some(segment) = record.segment.take_if(|_| record.kind != RecordType::Continuation) {
+            let cap = self.reading.page_limit() + HEAD as usize;
+            let is_first = segment.number == 1 && record.entry.id.is_some() && block.len() < cap;
+            if is_first && has_page_url(&record) {
+                return Content::Segments(Box::new(Segments::new(record, method, block, cap)));
+            }
+            record.cut = true;
+        }
+        let mut item = self.item(record, block);
+        match method {
+            Some(method) => set_method(&mut item, method),
+            None if self.waits && matches!(item, Item::Page(_)) => return Content::Item(item, Some(ties)),
+            None => {}
+        }
+        Content::Item(item, None)
+    }
+
+    /// The item of what is held back no longer.
+    fn released(&self, content: Content) -> Item {
+        match content {
+            Content::Item(item, _) => item,
+            Content::Segments(segments) => {
+                let method = segments.method.unwrap_or(Method::Get);
+                let (record, block) = segments.joined();
+                let mut item = self.item(record, &block);
+                set_method(&mut item, method);
+                item
+            }
+        }
+    }
+
+    /// Makes the item of a record with its block.
+    fn item(&self, record: RecordHead, block: &[u8]) -> Item {
+        if matches!(record.kind, RecordType::Other | RecordType::Request | RecordType::Continuation) {
             return Item::Skip(Skipped { offset: record.offset, why: Skip::RecordType });
+        }
+        if record.url.as_deref().is_some_and(has_other_scheme) {
+            return Item::Skip(Skipped { offset: record.offset, why: Skip::Scheme });
         }
         if record.kind == RecordType::Revisit {
             return self.revisit(record);
         }
-        let content = match content(&record, self.records.block(), &self.reading) {
+        let content = match content(&record, block, &self.reading) {
             Err(NoPage::Skip(why)) => return Item::Skip(Skipped { offset: record.offset, why }),
             Err(NoPage::Broken(reason)) => {
                 return Item::Reject(Reject { offset: record.offset, url: record.url, reason: reason.to_owned() });
@@ -107,7 +185,7 @@ impl WarcReader {
                 return Item::Failed(Failure { url, reason, offset: record.offset, redirect });
             }
         };
-        let date = record.date.map_or(Date::None, |date| fields::date(&date));
+        let date = record.date.map_or(Date::None, |date| fields::warc_date(&date));
         Item::Page(Page {
             id: None,
             url: Some(url),
@@ -121,6 +199,7 @@ impl WarcReader {
             entry: record.entry,
             offset: record.offset,
             cut: content.cut,
+            is_of_get: true,
         })
     }
 }
@@ -132,7 +211,7 @@ impl WarcReader {
             let reason = "warc: no WARC-Target-URI".to_owned();
             return Item::Reject(Reject { offset: record.offset, url: None, reason });
         };
-        let time = |date: Option<String>| date.map_or(Date::None, |date| fields::date(&date)).microseconds();
+        let time = |date: Option<String>| date.map_or(Date::None, |date| fields::warc_date(&date)).microseconds();
         Item::Revisit(Box::new(Revisit {
             url,
             ip: record.ip.and_then(|ip| ip.parse::<IpAddr>().ok()),
@@ -147,11 +226,35 @@ impl WarcReader {
 
 impl Reader for WarcReader {
     fn next(&mut self) -> anyhow::Result<Option<Item>> {
-        let frame = self.records.advance().with_context(|| format!("cannot read {}", self.name))?;
-        Ok(frame.map(|frame| match frame {
-            FramedRecord::Record(record) => self.item(record),
-            FramedRecord::Reject(reject) => Item::Reject(self.named(reject)),
-        }))
+        loop {
+            if let Some(content) = self.held.pop(false, &mut self.said) {
+                return Ok(Some(self.released(content)));
+            }
+            let frame = self.records.advance().with_context(|| format!("cannot read {}", self.name))?;
+            let content = match frame {
+                Some(FramedRecord::Record(record)) => self.take(record),
+                Some(FramedRecord::Reject(reject)) => Content::Item(Item::Reject(self.named(reject)), None),
+                None => {
+                    let Some(content) = self.held.pop(true, &mut self.said) else {
+                        self.said = None;
+                        return Ok(None);
+                    };
+                    return Ok(Some(self.released(content)));
+                }
+            };
+            match content {
+                Content::Item(item, None) if self.held.is_empty() => {
+                    if let Some(said) = self.said.take() {
+                        self.held.recycle(said);
+                    }
+                    return Ok(Some(item));
+                }
+                content => {
+                    let (counted_in, unread) = (self.records.counted_in(), self.records.unread());
+                    self.held.push(content, counted_in, unread, self.records.head_bytes());
+                }
+            }
+        }
     }
 
     fn position(&self) -> u64 {
@@ -159,16 +262,37 @@ impl Reader for WarcReader {
     }
 
     fn unread(&self) -> Unread {
-        self.records.unread()
+        self.said.as_ref().map_or_else(|| self.records.unread(), |said| said.unread)
     }
 
     fn counted_in(&self) -> CountedIn {
-        self.records.counted_in()
+        let held = self.said.as_ref().and_then(|said| said.counted_in);
+        held.unwrap_or_else(|| self.records.counted_in())
     }
 
     fn record_names(&self) -> Option<RecordNames> {
-        (self.dialect == Dialect::Warc).then(|| super::record::names(self.records.head_bytes()))
+        let head = self.said.as_ref().map_or_else(|| self.records.head_bytes(), |said| &said.head);
+        (self.dialect == Dialect::Warc).then(|| super::record::names(head))
     }
+}
+
+/// Whether a record can be a page by its type and its URL.
+fn has_page_url(record: &RecordHead) -> bool {
+    matches!(record.kind, RecordType::Response | RecordType::Resource | RecordType::Conversion)
+        && record.url.as_deref().is_some_and(|url| !has_other_scheme(url))
+}
+
+/// Whether a URL has another scheme than http and https. A host with a port (`a.example:80/`) is
+/// not one.
+fn has_other_scheme(url: &str) -> bool {
+    let Some((scheme, rest)) = url.split_once(':') else { return false };
+    let is_sign =
+        |byte: u8| byte.is_ascii_alphanumeric() || b"+-".contains(&byte) || byte == b'.' && rest.starts_with("//");
+    let is_scheme = scheme.len() > 1 && scheme.as_bytes()[0].is_ascii_alphabetic() && scheme.bytes().all(is_sign);
+    let port = rest.split(['/', '?', '#']).next().unwrap_or_default();
+    let is_port = !port.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit());
+    let is_web = scheme.eq_ignore_ascii_case("http") || scheme.eq_ignore_ascii_case("https");
+    is_scheme && !is_web && !is_port
 }
 
 /// Reads the content of a record's block by the type of the record.
@@ -181,8 +305,11 @@ fn content(record: &RecordHead, block: &[u8], reading: &Reading) -> Result<HttpC
             Ok(HttpContent { status: 200, media_type: label, charset: None, body: Body::Text(text), cut })
         }
         RecordType::Conversion => Err(NoPage::Skip(Skip::MediaType)),
-        // Heritrix writes responses of the DNS as records of media type text/dns.
-        RecordType::Response if label.is_empty() || label == "application/http" => {
+        // Some writers label the record with the type of the page.
+        RecordType::Response
+            if matches!(label.as_str(), "" | "application/http" | "message/http")
+                || super::http::begins_response(block) =>
+        {
             super::http::response(block, record.cut, reading)
         }
         _ => super::http::content(200, label, charset, block.to_vec(), record.cut, reading),

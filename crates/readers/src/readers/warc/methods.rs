@@ -1,0 +1,156 @@
+//! By which method a response was asked for, as the `request` records of a WARC file say.
+//!
+//! What answers POST or HEAD is another thing than the page of the URL, which GET asks for. A
+//! request belongs to the response
+//!
+//! 1. that it names by WARC-Concurrent-To, or that names it so;
+//! 2. else, if it names none, to the one of its URL directly before or after it. Records of other
+//!    types between them do not count.
+//!
+//! A request before its response is remembered for the next 256 KiB of the file, so that a piece of
+//! a file is read as the whole is. One after its response finds it only while the reader holds it
+//! back ([`held`](super::held)). Of requests by GET none but the last is kept, as some numbers, so
+//! they cost next to nothing.
+
+use std::collections::VecDeque;
+
+use super::record::{CONCURRENT, RecordHead, hash};
+
+/// The stored bytes for which a request is remembered.
+pub const REACH: u64 = 256 << 10;
+/// The most requests by other methods that are remembered. Many can be in one compressed member.
+const REMEMBERED: usize = 4096;
+
+/// The method of a request.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Method {
+    /// GET.
+    Get,
+    /// Another one: POST, HEAD.
+    Other,
+}
+
+impl Method {
+    /// The method of the request in a block; GET if it has none.
+    pub fn of(block: &[u8]) -> Method {
+        let name = block.iter().take(16).take_while(|byte| byte.is_ascii_alphabetic()).count();
+        let is_method = name > 2 && block.get(name) == Some(&b' ');
+        if is_method && !block[..name].eq_ignore_ascii_case(b"get") { Method::Other } else { Method::Get }
+    }
+}
+
+/// What a request and its response know each other by.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Ties {
+    /// The hash of its id; 0 if it has none.
+    id: u64,
+    /// The hash of its URL; 0 if it has none.
+    url: u64,
+    concurrent_to: [u64; CONCURRENT],
+}
+
+impl Ties {
+    /// Those of a record.
+    pub fn of(record: &RecordHead) -> Ties {
+        let hash_of = |text: &Option<String>| text.as_deref().map_or(0, hash);
+        Ties { id: hash_of(&record.entry.id), url: hash_of(&record.url), concurrent_to: record.concurrent_to }
+    }
+
+    /// Whether one of the two names the other.
+    pub fn name(&self, other: &Ties) -> bool {
+        let names = |one: &Ties, other: &Ties| other.id != 0 && one.concurrent_to.contains(&other.id);
+        names(self, other) || names(other, self)
+    }
+
+    /// Whether this is a request that names no record, for the URL of a response.
+    fn asks_for(&self, response: &Ties) -> bool {
+        self.concurrent_to == [0; CONCURRENT] && self.url != 0 && self.url == response.url
+    }
+}
+
+/// What the requests so far say.
+#[derive(Default)]
+pub struct Methods {
+    /// The places of requests by other methods that belong to no response so far.
+    others: VecDeque<(u64, Ties)>,
+    /// The last request or response, unless what belongs to it is known, with its place.
+    last: Option<(u64, Ties, Record)>,
+}
+
+/// The last record.
+#[derive(Clone, Copy)]
+enum Record {
+    Request(Method),
+    Response,
+}
+
+impl Methods {
+    /// Takes the response at a place. Returns the method of its request, if that came before.
+    pub fn response(&mut self, offset: u64, response: &Ties) -> Option<Method> {
+        let is_far = |place: u64| offset.saturating_sub(place) > REACH;
+        while self.others.front().is_some_and(|(place, _)| is_far(*place)) {
+            self.others.pop_front();
+        }
+        let is_other = self.others.iter().any(|(_, request)| request.name(response));
+        let before = match self.last {
+            Some((place, request, Record::Request(method)))
+                if !is_far(place) && (request.name(response) || request.asks_for(response)) =>
+            {
+                Some(method)
+            }
+            _ => None,
+        };
+        let method = if is_other { Some(Method::Other) } else { before };
+        self.last = method.is_none().then_some((offset, *response, Record::Response));
+        if before == Some(Method::Other) {
+            self.others.pop_back();
+        }
+        method
+    }
+
+    /// Takes the request at a place, after `named`: whether a response that is held back is tied to
+    /// it. Returns the response directly before that it belongs to by its URL.
+    pub fn request(&mut self, offset: u64, request: Ties, method: Method, named: bool) -> Option<Ties> {
+        let before = match self.last.take() {
+            Some((place, response, Record::Response))
+                if !named && offset.saturating_sub(place) <= REACH && request.asks_for(&response) =>
+            {
+                Some(response)
+            }
+            _ => None,
+        };
+        if named || before.is_some() {
+            return before;
+        }
+        self.last = Some((offset, request, Record::Request(method)));
+        if method == Method::Other {
+            self.others.push_back((offset, request));
+            if self.others.len() > REMEMBERED {
+                self.others.pop_front();
+            }
+        }
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn methods_are_the_first_words_of_requests() {
+        for (block, method) in [
+            ("GET / HTTP/1.1", Method::Get),
+            ("get / HTTP/1.1", Method::Get),
+            ("POST / HTTP/1.1", Method::Other),
+            ("HEAD / HTTP/1.1", Method::Other),
+            ("OPTIONS * HTTP/1.1", Method::Other),
+            ("PROPFIND / HTTP/1.1", Method::Other),
+            ("", Method::Get),
+            ("; <<>> DiG", Method::Get),
+            ("GET", Method::Get),
+        ] {
+            assert_eq!(Method::of(block.as_bytes()), method, "{block}");
+        }
+    }
+}
