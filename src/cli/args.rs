@@ -28,7 +28,8 @@ pub(crate) struct RunArgs {
     /// Config file: where to compute [default: this machine].
     #[arg(long)]
     pub(crate) config: Option<PathBuf>,
-    /// Crawl files: paths, folders, globs, listings (*.paths, *.paths.gz), URLs, or `-` for standard input. Overrides the job.
+    /// Crawl files: paths, folders, globs, listings (*.paths, *.paths.gz), URLs, crawls of Common
+    /// Crawl (cc:CC-MAIN-2024-10), or `-` for standard input. Overrides the job.
     #[arg(long, num_args = 1.., value_name = "PATH_OR_GLOB_OR_URL")]
     pub(crate) input: Vec<String>,
     /// Week of the crawl. Overrides the job [default: today, or the day after the store's last week].

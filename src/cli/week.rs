@@ -328,7 +328,7 @@ impl WeekRequest {
         };
         let FoundInputs { inputs, left_out } = list_with_pipes(input, reading, pipes)?;
         if !left_out.is_empty() {
-            log.notice(&format!("left out of folders and globs: {left_out}"));
+            log.notice(&format!("left out of folders, globs and WACZ files: {left_out}"));
         }
         ensure!(u32::try_from(inputs.len()).is_ok(), "{} inputs are too many for one week", inputs.len());
         let (memory, split_files, replace) = (config.memory(), config.split_files(), args.replace);

@@ -160,7 +160,8 @@ pub struct Cluster {
     pub week: Option<Week>,
     /// The folder of all tables, or `s3://BUCKET/PREFIX`; later weeks are added to it. Required, here or as `--store`.
     pub store: Option<PathBuf>,
-    /// Crawl files: paths, folders, globs, listings (`*.paths`, `*.paths.gz`) and URLs. Required, here or as `--input`.
+    /// Crawl files: paths, folders, globs, listings (`*.paths`, `*.paths.gz`), URLs and crawls of
+    /// Common Crawl (`cc:CC-MAIN-2024-10`). Required, here or as `--input`.
     pub input: Vec<String>,
     /// The largest share of bad records, 0 to 1; above it the job fails with exit code 3. Default: 0.05.
     pub max_reject_share: Share,

@@ -15,6 +15,7 @@ use anyhow::{Context, Result, bail, ensure};
 use nigh_text::text::canonical;
 use serde::{Deserialize, Serialize};
 
+use super::fields;
 use super::input::{Location, cannot};
 use super::open::source;
 use crate::readers::streams::{LineStep, Lines};
@@ -115,6 +116,19 @@ pub fn each_listed_url(file: &UrlFile, mut take: impl FnMut(&str, Listed) -> Res
     Ok(counts)
 }
 
+/// Whether a text begins with a line of a CDX or CDXJ index, or with the header of one.
+pub fn begins_index(text: &[u8]) -> bool {
+    let mut lines = text.split(|byte| *byte == b'\n');
+    let Some(line) = lines.find(|line| !line.trim_ascii().is_empty() && !line.starts_with(b"@")) else { return false };
+    let has_key_and_time = |line: &[u8]| {
+        let mut fields = line.split(|byte| *byte == b' ');
+        let (key, time) = (fields.next().unwrap_or_default(), fields.next().unwrap_or_default());
+        !key.is_empty() && (4..=17).contains(&time.len()) && time.iter().all(u8::is_ascii_digit)
+    };
+    let is_line = has_key_and_time(line) && listed(line.trim_ascii(), None).is_some();
+    header(line).is_some() || line.starts_with(b"!OpenWayback-CDXJ") || is_line
+}
+
 /// The fields that a header names, if the line is one; `Some(None)` if it is one without a URL.
 fn header(line: &[u8]) -> Option<Option<CdxFields>> {
     let delimiter = *line.first()?;
@@ -129,7 +143,7 @@ fn header(line: &[u8]) -> Option<Option<CdxFields>> {
 
 /// The URL of a line that is no header, and what the line says of it. `fields` are those that a header named.
 fn listed(line: &[u8], fields: Option<CdxFields>) -> Option<(String, Listed)> {
-    let url = |bytes: &[u8]| canonical(std::str::from_utf8(bytes).ok()?).map(String::from);
+    let url = |bytes: &[u8]| canonical(&fields::url(bytes)).map(String::from);
     let is_web = |bytes: &[u8]| {
         let starts = |scheme: &[u8]| bytes.get(..scheme.len()).is_some_and(|start| start.eq_ignore_ascii_case(scheme));
         starts(b"http://") || starts(b"https://")

@@ -1,7 +1,9 @@
 //! Turns the items of `input` (what a user names) into input files.
 //!
-//! An item is a file, a pipe (`-` is standard input), a folder, a glob (`*`, `?`, `**`, `[..]`, `{..}`), a URL of an object or of a
-//! folder of objects, or a listing (`warc.paths`, `warc.paths.gz`, or any file after an `@`) with one such item in each line.
+//! An item is a file, a pipe (`-` is standard input), a folder, a glob (`*`, `?`, `**`, `[..]`,
+//! `{..}`), a URL of an object or of a folder of objects, or a listing (`warc.paths`,
+//! `warc.paths.gz`, any file after an `@`, or a crawl of Common Crawl after `cc:`) with one such
+//! item in each line.
 //!
 //! The ending of a name decides the format. A named file without a known ending is recognised by its first bytes; in folders and
 //! globs such files are skipped. So are names that begin with `.` or `_` and, in folders, `.json` files, which in a mirrored site
@@ -18,13 +20,14 @@ use globset::{GlobBuilder, GlobMatcher};
 use nigh_kernels::structures::CompactSort;
 use walkdir::{DirEntry, WalkDir};
 
+use super::common_crawl::{Crawl, crawl_of};
 use super::found::{COMPRESSED, FoundBy, FoundInput, modified};
 use super::left_out::LeftOut;
 use super::listings::{items_of, listing_of};
 use super::spool::{Pipes, STANDARD_INPUT, is_own_descriptor};
 use crate::readers::input::{Format, Input, Location};
 use crate::readers::streams::{MemberStep, Members, Stored};
-use crate::readers::url_list::UrlFile;
+use crate::readers::url_list::{UrlFile, begins_index};
 use crate::readers::{failed, jsonl, sniff, wacz};
 use crate::reading::Reading;
 
@@ -81,6 +84,13 @@ struct Search<'a> {
 pub fn list_with_pipes(items: &[String], reading: &Reading, pipes: Pipes<'_>) -> anyhow::Result<FoundInputs> {
     let mut search = Search { pipes, files: Vec::new(), left_out: LeftOut::default() };
     for item in items {
+        if let Some(Crawl { listing, base }) = crawl_of(item)? {
+            let reading = Reading { base_url: Some(base), listing_anywhere: false, ..reading.clone() };
+            search
+                .listing(&listing, &reading)
+                .with_context(|| format!("cannot list the files of {item}, which are those of {listing}"))?;
+            continue;
+        }
         match listing_of(item) {
             None if item == STANDARD_INPUT => search.files.extend(search.pipes.standard_input()?),
             Some(listing) => search.listing(listing, reading).with_context(|| {
@@ -99,7 +109,7 @@ pub fn list_with_pipes(items: &[String], reading: &Reading, pipes: Pipes<'_>) ->
     for file in files {
         let (by, kind) = (file.by, kind_of_name(&file.relative));
         match input(file, reading, &mut left_out)? {
-            Some(wacz) if wacz.format == Format::Wacz => inputs.extend(wacz::list(wacz)?),
+            Some(wacz) if wacz.format == Format::Wacz => inputs.extend(wacz::list(wacz, &mut left_out)?),
             Some(input) if matches!(by, FoundBy::Folder | FoundBy::Glob) && is_report(input.format) => {
                 of_folders.push((input, kind))
             }
@@ -351,7 +361,7 @@ fn format_if_unnamed(relative: &str, by: FoundBy) -> Option<Format> {
 }
 
 /// Returns the kind under which a file is left out: its ending.
-fn kind_of_name(relative: &str) -> String {
+pub fn kind_of_name(relative: &str) -> String {
     let name = relative.rsplit('/').next().unwrap_or_default();
     match name.rsplit_once('.') {
         Some((_, ending)) => format!("*.{ending}"),
@@ -360,7 +370,7 @@ fn kind_of_name(relative: &str) -> String {
 }
 
 /// Returns the format that the ending of a name stands for.
-fn format_of_name(name: &str) -> Option<Format> {
+pub fn format_of_name(name: &str) -> Option<Format> {
     let name = name.to_ascii_lowercase();
     let name = name.rsplit('/').next().unwrap_or_default();
     let plain = COMPRESSED.iter().find_map(|ending| name.strip_suffix(ending)).unwrap_or(name);
@@ -396,6 +406,9 @@ fn format_of_content(name: &str, bytes: u64, place: &Location) -> anyhow::Result
         return Ok(Format::Arrow);
     }
     let first = first_decoded(first, 1024).with_context(|| crate::readers::input::cannot("read", name))?;
+    if begins_index(&first) {
+        bail!("{name} is an index (CDX), which has no pages: give the WARC files that it names")
+    }
     if first.starts_with(b"WARC/") {
         Ok(Format::Warc)
     } else if first.starts_with(b"filedesc://") {
@@ -606,6 +619,16 @@ mod tests {
         assert!(format(b" [{\"url\": 1}]").unwrap_err().to_string().contains("jq -c '.[]'"));
         let pointer = b"version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 1\n";
         assert!(format(pointer).unwrap_err().to_string().contains("`git lfs pull`"));
+        let index = "com,example)/ 20240108010203 http://example.com/ text/html 200 ABC - - 700 0 a.warc.gz\n";
+        let header = format!(" CDX N b a m s k r M S V g\n{index}");
+        let json = "com,example)/ 20240108010203 {\"url\": \"http://example.com/\", \"filename\": \"a.warc.gz\"}\n";
+        let with_meta = format!("!OpenWayback-CDXJ 1.0\n{json}");
+        for text in [index, &header, json, &with_meta] {
+            for bytes in [text.as_bytes().to_vec(), zstd::bulk::compress(text.as_bytes(), 1).unwrap()] {
+                let error = format(&bytes).unwrap_err().to_string();
+                assert!(error.contains("is an index (CDX)") && error.contains("give the WARC files"), "{error}");
+            }
+        }
         assert!(format(b"hello").unwrap_err().to_string().contains("cannot tell"));
     }
 

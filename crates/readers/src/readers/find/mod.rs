@@ -1,10 +1,13 @@
 //! Finds the input files that a user names.
 //!
-//! In reading order: `inputs` (files, folders, globs and listings to inputs), `found` (a file or object before its format is known),
-//! `listings` (the lines of a listing), `left_out` (what is no input), `spool` (copies of pipes), `objects` (URLs of object stores and web servers), `cloud` (the same, with the feature `cloud`).
+//! In reading order: `inputs` (files, folders, globs and listings to inputs), `found` (a file or
+//! object before its format is known), `listings` (the lines of a listing), `common_crawl` (the
+//! listing of a crawl that is named), `left_out` (what is no input), `spool` (copies of pipes),
+//! `objects` (URLs of object stores and web servers), `cloud` (the same, with the feature `cloud`).
 
 #[cfg(feature = "cloud")]
 mod cloud;
+mod common_crawl;
 mod found;
 mod inputs;
 mod left_out;
@@ -12,7 +15,7 @@ mod listings;
 mod objects;
 mod spool;
 
-pub use self::inputs::{FoundInputs, list, list_with_pipes, url_files};
+pub use self::inputs::{FoundInputs, format_of_name, kind_of_name, list, list_with_pipes, url_files};
 pub use self::left_out::LeftOut;
 pub use self::objects::open;
 pub use self::spool::{Pipes, Spool};

@@ -1,7 +1,10 @@
-//! Reads WACZ files: zip files with WARC files in their folder `archive/`, as Browsertrix and ArchiveWeb.page write them.
+//! Reads WACZ files: zip files with WARC and ARC files in their folder `archive/`, as Browsertrix
+//! and ArchiveWeb.page write them. That folder may be in another one: people unpack a WACZ and zip
+//! it again.
 //!
-//! Each WARC is an input of its own, found when inputs are listed, and named `crawl.wacz/archive/data.warc.gz`; so workers share a
-//! WACZ, and offsets are those of its CDX index. Entries are stored (the rule for `.warc.gz`) or deflated.
+//! Each file is an input of its own, found when inputs are listed, and named
+//! `crawl.wacz/archive/data.warc.gz`; so workers share a WACZ, and offsets are those of its CDX
+//! index. Entries are stored (the rule for `.warc.gz`) or deflated.
 //!
 //! In reading order: `contents` (the table of contents of a zip file), `entry` (the bytes of an entry, and what is wrong with it).
 
@@ -14,25 +17,33 @@ use std::path::Path;
 use anyhow::{Context as _, bail};
 
 pub use self::entry::{EntryReader, entry_source};
+use super::find::{LeftOut, format_of_name, kind_of_name};
 use super::input::{Format, Input, Location, Packing};
 
 /// The folder of the WARC files.
 const ARCHIVE: &str = "archive/";
 
-/// Lists the WARC files in a WACZ; or, in their place, the WACZ itself if it is damaged: [`damage`] says why.
+/// Lists the WARC and ARC files in a WACZ; or, in their place, the WACZ itself if it is damaged:
+/// [`damage`] says why. Counts the other files of its folder `archive/`, and archives in other
+/// folders.
 ///
 /// # Errors
 /// If the file cannot be read, or is not on a local disk.
-pub fn list(wacz: Input) -> anyhow::Result<Vec<Input>> {
+pub fn list(wacz: Input, left_out: &mut LeftOut) -> anyhow::Result<Vec<Input>> {
     let Location::File(path) = &wacz.place else {
         bail!("cannot read {}: a WACZ is read from a local disk only; copy it there first", wacz.name);
     };
     let Ok(entries) = read(path, &wacz.name)? else {
         return Ok(vec![wacz]);
     };
-    let input = |entry: contents::Entry| {
-        // Names are shown on terminals.
-        let name = entry.name.replace(char::is_control, "\u{fffd}");
+    // Names are shown on terminals.
+    let shown = |name: &str| format!("{}/{}", wacz.name, name.replace(char::is_control, "\u{fffd}"));
+    let input = |(entry, format): (contents::Entry, Option<Format>)| {
+        let name = shown(&entry.name);
+        let Some(format) = format else {
+            left_out.add(kind_of_name(&entry.name), &name);
+            return None;
+        };
         let place = Location::Entry {
             archive: path.clone(),
             start: entry.start,
@@ -41,10 +52,9 @@ pub fn list(wacz: Input) -> anyhow::Result<Vec<Input>> {
             checksum: entry.checksum,
             packing: entry.packing,
         };
-        let name = format!("{}/{name}", wacz.name);
-        Input { name, bytes: entry.packed, format: Format::Warc, place, page_url: None, stamp: wacz.stamp.clone() }
+        Some(Input { name, bytes: entry.packed, format, place, page_url: None, stamp: wacz.stamp.clone() })
     };
-    Ok(entries.into_iter().map(input).collect())
+    Ok(entries.into_iter().filter_map(input).collect())
 }
 
 /// Returns the reason for which [`list`] lists a WACZ itself.
@@ -56,20 +66,40 @@ pub fn damage(path: &Path, name: &str) -> anyhow::Result<&'static str> {
     Ok(read(path, name)?.err().unwrap_or("zip: the file has changed since it was listed"))
 }
 
-/// Reads the entries that are WARC files.
-fn read(path: &Path, name: &str) -> anyhow::Result<Result<Vec<contents::Entry>, &'static str>> {
+/// Reads the entries that are WARC or ARC files, and those that are to be counted: they have no
+/// format.
+fn read(path: &Path, name: &str) -> anyhow::Result<Result<Vec<FoundEntry>, &'static str>> {
     let failed = || crate::readers::input::cannot("read", name);
     let file = File::open(path).with_context(failed)?;
     let entries = match contents::read(&file).with_context(failed)? {
         Ok(entries) => entries,
         Err(reason) => return Ok(Err(reason)),
     };
-    let is_warc = |entry: &contents::Entry| {
-        let name = entry.name.strip_prefix(ARCHIVE).unwrap_or_default().to_ascii_lowercase();
-        name.ends_with(".warc") || name.ends_with(".warc.gz")
-    };
-    let warcs: Vec<_> = entries.into_iter().filter(is_warc).collect();
-    Ok(if warcs.is_empty() { Err("wacz: no WARC file in archive/") } else { Ok(warcs) })
+    let found: Vec<FoundEntry> = entries.into_iter().filter_map(found).collect();
+    let has_archives = found.iter().any(|(_, format)| format.is_some());
+    Ok(if has_archives { Ok(found) } else { Err("wacz: no WARC or ARC file in archive/") })
+}
+
+/// An entry, with its format if it is a WARC or ARC file where these belong.
+type FoundEntry = (contents::Entry, Option<Format>);
+
+/// Looks at the name of an entry; `None` if nothing is to be said of it: a folder, a page list, an
+/// index, a hidden file.
+fn found(entry: contents::Entry) -> Option<FoundEntry> {
+    let (folder, file) = entry.name.rsplit_once('/').unwrap_or(("", &entry.name));
+    let is_hidden = entry.name.split('/').any(|part| part.starts_with('.') || part == "__MACOSX");
+    if file.is_empty() || is_hidden {
+        return None;
+    }
+    let format = format_of_name(file).filter(|format| matches!(format, Format::Warc | Format::Arc));
+    let within = format!("{folder}/");
+    let in_folder = within.split_once('/').map_or("", |(_, rest)| rest);
+    let is_in_archive = within.starts_with(ARCHIVE) || in_folder.starts_with(ARCHIVE);
+    match format {
+        _ if is_in_archive => Some((entry, format)),
+        Some(_) => Some((entry, None)),
+        None => None,
+    }
 }
 
 /// How the bytes of an entry are packed, by the number of its method.
@@ -78,5 +108,99 @@ fn packing(method: u16, is_encrypted: bool) -> Packing {
         0 if !is_encrypted => Packing::Stored,
         8 if !is_encrypted => Packing::Deflated,
         _ => Packing::Unknown,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::readers::{Item, Pipes, list_with_pipes, open};
+    use crate::reading::Reading;
+
+    /// A zip file with these entries, stored.
+    fn zip(entries: &[(&str, &[u8])]) -> Vec<u8> {
+        let (mut file, mut table) = (Vec::new(), Vec::new());
+        for (name, content) in entries {
+            let mut crc = flate2::Crc::new();
+            crc.update(content);
+            let start = file.len() as u32;
+            let [sum, length] = [crc.sum(), content.len() as u32].map(u32::to_le_bytes);
+            let sizes = [&[0; 10][..], &sum, &length, &length, &(name.len() as u16).to_le_bytes(), &[0; 2]].concat();
+            file.extend([b"PK\x03\x04", &sizes[..], name.as_bytes(), content].concat());
+            let place = [&[0; 10][..], &start.to_le_bytes()].concat();
+            table.extend([b"PK\x01\x02\0\0", &sizes[..], &place, name.as_bytes()].concat());
+        }
+        let [count, _] = [entries.len() as u16, 0].map(u16::to_le_bytes);
+        let [length, start] = [table.len() as u32, file.len() as u32].map(u32::to_le_bytes);
+        let end = [&b"PK\x05\x06\0\0\0\0"[..], &count, &count, &length, &start, &[0; 2]].concat();
+        [file, table, end].concat()
+    }
+
+    /// The names of the inputs and what is left out; and the number of pages.
+    fn read(entries: &[(&str, &[u8])]) -> (Vec<String>, String, usize) {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("x.wacz");
+        std::fs::write(&path, zip(entries)).unwrap();
+        let found = list_with_pipes(&[path.display().to_string()], &Reading::default(), Pipes::Refuse("")).unwrap();
+        let mut pages = 0;
+        for input in &found.inputs {
+            let mut reader = open(input, &Reading::default()).unwrap();
+            while let Some(item) = reader.next().unwrap() {
+                pages += usize::from(matches!(item, Item::Page(_)));
+            }
+        }
+        let root = format!("{}/", folder.path().display());
+        let names = found.inputs.iter().map(|input| input.name.replace(&root, "")).collect();
+        (names, found.left_out.to_string().replace(&root, ""), pages)
+    }
+
+    #[test]
+    fn all_archives_are_read_and_the_rest_is_named() {
+        let block = "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n<p>words";
+        let length = block.len();
+        let warc = format!(
+            "WARC/1.0\r\nWARC-Type: response\r\nWARC-Target-URI: http://a.example/\r\nContent-Length: {length}\r\n\r\n{block}\r\n\r\n"
+        );
+        let arc = format!("http://a.example/ 192.0.2.1 20240108010203 text/html {length}\n{block}\n");
+        let gzip = |text: &str| {
+            use std::io::Write as _;
+            let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
+            gzip.write_all(text.as_bytes()).unwrap();
+            gzip.finish().unwrap()
+        };
+        let zstd = zstd::bulk::compress(warc.as_bytes(), 1).unwrap();
+        let (warc_gz, arc_gz) = (gzip(&warc), gzip(&arc));
+        let archives: [(&str, &[u8]); 5] = [
+            ("a.arc", arc.as_bytes()),
+            ("b.ARC.gz", &arc_gz),
+            ("c.warc", warc.as_bytes()),
+            ("d.warc.gz", &warc_gz),
+            ("e.warc.zst", &zstd),
+        ];
+        for folder in ["archive/", "my crawl/archive/", "archive/sub/"] {
+            let names: Vec<String> = archives.iter().map(|(name, _)| format!("{folder}{name}")).collect();
+            let mut entries: Vec<(&str, &[u8])> =
+                names.iter().map(String::as_str).zip(archives.map(|(_, of)| of)).collect();
+            entries.push(("datapackage.json", b"{}"));
+            entries.push(("__MACOSX/archive/._d.warc.gz", b"x"));
+            let (inputs, left_out, pages) = read(&entries);
+            let expected: Vec<String> = names.iter().map(|name| format!("x.wacz/{name}")).collect();
+            assert_eq!((inputs, left_out.as_str(), pages), (expected, "", 5), "{folder}");
+        }
+        let others: [(&str, &[u8]); 6] = [
+            ("archive/d.warc.gz", &warc_gz),
+            ("archive/", b""),
+            ("archive/notes.txt", b"x"),
+            ("archive/other.wacz", b"PK"),
+            ("lost/f.warc.gz", &warc_gz),
+            ("indexes/index.cdx.gz", b"x"),
+        ];
+        let (inputs, left_out, pages) = read(&others);
+        assert_eq!((inputs.len(), pages), (1, 1));
+        let expected = "*.gz: 1 (x.wacz/lost/f.warc.gz), *.txt: 1 (x.wacz/archive/notes.txt), *.wacz: 1 (x.wacz/archive/other.wacz)";
+        assert_eq!(left_out, expected);
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), zip(&others[2..])).unwrap();
+        assert_eq!(damage(file.path(), "x").unwrap(), "wacz: no WARC or ARC file in archive/");
     }
 }
