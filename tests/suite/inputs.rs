@@ -229,7 +229,7 @@ fn what_a_folder_holds_besides_inputs_is_counted_and_named() {
     let ran = ran(&mut command(&job, &store, &["--json", "--input", crawl.to_str().unwrap()]));
     assert_eq!(documents(&ran), 20);
     for wanted in [
-        "left out of folders and globs: *.txt: 2 (",
+        "left out of folders, globs and WACZ files: *.txt: 2 (",
         "*.md: 1 (",
         "links to no file: 1 (",
         "pipes, sockets or devices: 1 (",

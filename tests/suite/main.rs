@@ -16,6 +16,8 @@ mod skips;
 
 /// The sampled accuracy of clusters against a plain walk.
 mod accuracy;
+/// Web archives as their writers leave them.
+mod archives;
 /// Batches that are added to a store, whose documents stay.
 mod batches;
 /// Benchmarks of the cluster stage, which check it against a single thread.
