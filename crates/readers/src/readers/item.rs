@@ -233,6 +233,20 @@ pub struct RecordNames {
     pub named: Vec<String>,
 }
 
+/// A record of an archive as it is stored, decompressed, for what copies or indexes it.
+#[derive(Clone, Copy, Debug)]
+pub struct StoredRecord<'a> {
+    /// The head, with the empty line that ends it; of ARC the line.
+    pub head: &'a [u8],
+    /// The block, or the beginning of one that is longer than what a reader keeps.
+    pub block: &'a [u8],
+    /// Whether that is the whole block.
+    pub is_whole: bool,
+    /// The bytes of the file that the record takes from its place on. `None` if its member has
+    /// other records.
+    pub length: Option<u64>,
+}
+
 /// Reads one input from beginning to end.
 pub trait Reader: Send {
     /// Returns the next item in file order, or `None` at the end.
@@ -265,6 +279,11 @@ pub trait Reader: Send {
 
     /// Returns what the head of the last item's record says, if it is a WARC record.
     fn record_names(&self) -> Option<RecordNames> {
+        None
+    }
+
+    /// Returns the last item's record, if it is an intact one of an archive.
+    fn stored_record(&self) -> Option<StoredRecord<'_>> {
         None
     }
 }

@@ -67,9 +67,11 @@ pub use self::find::{FoundInputs, LeftOut, Pipes, Spool, list, list_with_pipes, 
 pub use self::input::{Format, Input, Location, Packing};
 pub use self::item::{
     ArchiveEntry, Body, CountedIn, Failure, Item, Page, Reader, RecordNames, RedirectAnswer, Reject, Revisit, Skip,
-    Skipped, Unread,
+    Skipped, StoredRecord, Unread,
 };
 pub use self::open::{KeysOfInput, check, damage, keys, open, open_at};
 pub use self::piece::{InputPiece, open_piece, pieces};
 pub use self::raw::{RawBytes, decoded};
 pub use self::url_list::{ListLines, Listed, UrlFile, each_listed_url};
+pub use self::wacz::wacz_entries;
+pub use self::warc::{arc_record, dechunk, end_of_head, split_head};

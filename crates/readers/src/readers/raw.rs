@@ -51,11 +51,35 @@ impl RawBytes {
         Ok(RawBytes { source, buffer: Vec::new(), next: 0, at: 0 })
     }
 
+    /// The place of the next byte.
+    pub fn place(&self) -> u64 {
+        self.at
+    }
+
+    /// Returns the next bytes without taking them; none at the end.
+    ///
+    /// # Errors
+    /// If the input cannot be read.
+    pub fn peek(&mut self) -> io::Result<&[u8]> {
+        self.fill(u64::MAX)?;
+        Ok(&self.buffer[self.next..])
+    }
+
     /// Returns the next bytes, of those before the place `end`; none if there is none before it.
     ///
     /// # Errors
     /// If the input cannot be read.
     pub fn before(&mut self, end: u64) -> io::Result<&[u8]> {
+        self.fill(end)?;
+        let from = self.next;
+        let wanted = usize::try_from(end.saturating_sub(self.at)).unwrap_or(usize::MAX);
+        self.next += wanted.min(self.buffer.len() - from);
+        self.at += (self.next - from) as u64;
+        Ok(&self.buffer[from..self.next])
+    }
+
+    /// Reads bytes, if there are none and the place `end` is not reached.
+    fn fill(&mut self, end: u64) -> io::Result<()> {
         while self.next == self.buffer.len() && self.at < end {
             self.buffer.clear();
             self.next = 0;
@@ -76,11 +100,7 @@ impl RawBytes {
                 RawSource::Ended => break,
             }
         }
-        let from = self.next;
-        let wanted = usize::try_from(end.saturating_sub(self.at)).unwrap_or(usize::MAX);
-        self.next += wanted.min(self.buffer.len() - from);
-        self.at += (self.next - from) as u64;
-        Ok(&self.buffer[from..self.next])
+        Ok(())
     }
 }
 

@@ -14,7 +14,7 @@ use flate2::Crc;
 use flate2::read::DeflateDecoder;
 
 use crate::readers::input::Packing;
-use crate::readers::item::{CountedIn, Item, Reader, RecordNames, Reject};
+use crate::readers::item::{CountedIn, Item, Reader, RecordNames, Reject, StoredRecord};
 
 /// The bytes of an entry.
 struct EntryBytes {
@@ -156,5 +156,9 @@ impl Reader for EntryReader {
 
     fn record_names(&self) -> Option<RecordNames> {
         self.warc.record_names()
+    }
+
+    fn stored_record(&self) -> Option<StoredRecord<'_>> {
+        self.warc.stored_record()
     }
 }

@@ -44,17 +44,42 @@ pub fn list(wacz: Input, left_out: &mut LeftOut) -> anyhow::Result<Vec<Input>> {
             left_out.add(kind_of_name(&entry.name), &name);
             return None;
         };
-        let place = Location::Entry {
-            archive: path.clone(),
-            start: entry.start,
-            packed: entry.packed,
-            unpacked: entry.unpacked,
-            checksum: entry.checksum,
-            packing: entry.packing,
-        };
+        let place = place(path, &entry);
         Some(Input { name, bytes: entry.packed, format, place, page_url: None, stamp: wacz.stamp.clone() })
     };
     Ok(entries.into_iter().filter_map(input).collect())
+}
+
+/// Lists all entries of a WACZ by their names in it, to be read as they are: their format says
+/// nothing.
+///
+/// # Errors
+/// If the file cannot be read, or is damaged.
+pub fn wacz_entries(path: &Path) -> anyhow::Result<Vec<Input>> {
+    let failed = || crate::readers::input::cannot("read", &path.display().to_string());
+    let entries = contents::read(&File::open(path).with_context(failed)?).with_context(failed)?;
+    let entries = entries.map_err(anyhow::Error::msg).with_context(failed)?;
+    let input = |entry: contents::Entry| Input {
+        bytes: entry.packed,
+        format: Format::Text,
+        place: place(path, &entry),
+        page_url: None,
+        stamp: String::new(),
+        name: entry.name,
+    };
+    Ok(entries.into_iter().map(input).collect())
+}
+
+/// Where an entry is.
+fn place(archive: &Path, entry: &contents::Entry) -> Location {
+    Location::Entry {
+        archive: archive.to_owned(),
+        start: entry.start,
+        packed: entry.packed,
+        unpacked: entry.unpacked,
+        checksum: entry.checksum,
+        packing: entry.packing,
+    }
 }
 
 /// Returns the reason for which [`list`] lists a WACZ itself.

@@ -15,7 +15,7 @@ use super::record::{RecordHead, RecordType};
 use crate::readers::fields;
 use crate::readers::fields::Date;
 use crate::readers::item::{
-    Body, CountedIn, Failure, Item, Page, Reader, RecordNames, Reject, Revisit, Skip, Skipped, Unread,
+    Body, CountedIn, Failure, Item, Page, Reader, RecordNames, Reject, Revisit, Skip, Skipped, StoredRecord, Unread,
 };
 use crate::readers::streams::{Members, Packing, Stored};
 use crate::reading::Reading;
@@ -35,6 +35,9 @@ pub struct WarcReader {
     waits: bool,
     /// What is said of the item that was returned last, if it was held back.
     said: Option<Said>,
+    /// Of the last record, if it is intact: the length of its block, and the bytes that it takes in
+    /// the file.
+    lengths: Option<(Option<u64>, Option<u64>)>,
 }
 
 impl WarcReader {
@@ -89,6 +92,7 @@ impl WarcReader {
             held: Held::default(),
             waits: true,
             said: None,
+            lengths: None,
         }
     }
 
@@ -231,6 +235,10 @@ impl Reader for WarcReader {
                 return Ok(Some(self.released(content)));
             }
             let frame = self.records.advance().with_context(|| format!("cannot read {}", self.name))?;
+            self.lengths = match &frame {
+                Some(FramedRecord::Record(record)) => Some((record.length, record.entry.length)),
+                _ => None,
+            };
             let content = match frame {
                 Some(FramedRecord::Record(record)) => self.take(record),
                 Some(FramedRecord::Reject(reject)) => Content::Item(Item::Reject(self.named(reject)), None),
@@ -273,6 +281,13 @@ impl Reader for WarcReader {
     fn record_names(&self) -> Option<RecordNames> {
         let head = self.said.as_ref().map_or_else(|| self.records.head_bytes(), |said| &said.head);
         (self.dialect == Dialect::Warc).then(|| super::record::names(head))
+    }
+
+    fn stored_record(&self) -> Option<StoredRecord<'_>> {
+        // Of an item that was held back, the block is gone.
+        let (block_length, length) = self.lengths.filter(|_| self.said.is_none())?;
+        let (head, block) = (self.records.head_bytes(), self.records.block());
+        Some(StoredRecord { head, block, is_whole: block_length == Some(block.len() as u64), length })
     }
 }
 
