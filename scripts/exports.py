@@ -67,8 +67,10 @@ WORDLESS = ["", "!!!", "\u2192 \u2190", "?\n"]
 POLICIES = ["first", "longest", "newest", "shortest-url", "per-host", "root"]
 REASONS = ["not_of_week", "failed", "revisits", "media_types", "attached", "bad"]
 OWN = ["nigh_cluster", "nigh_size", "nigh_rank", "nigh_stays"]
-LIST = "_nigh-export.jsonl"
+LIST = ".nigh-export/list.jsonl"
 PROFILE = "WARC-Profile: http://netpreserve.org/warc/1.1/revisit/identical-payload-digest\r\n"
+# The ids of revisit records, and what stands for them here.
+NEW_ID, NEW = re.compile(rb"<urn:uuid:[0-9a-f]{8}-[0-9a-f]{4}-8[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}>"), b"<new>"
 # Weeks that cannot be made, of which the history then has none.
 NO_WEEK = ("no page", "cannot be computed again")
 
@@ -313,8 +315,8 @@ def read_table(store, name, week, columns):
     return [row | ({"crawled": str(row["crawled"])} if "crawled" in row else {}) for row in table.to_pylist()]
 
 
-def verdicts_of(store, week, level, policy, since):
-    """What becomes of each record that is a document, by its place: (week, file, offset)."""
+def verdicts_of(store, week, level, policy, since, older=False):
+    """What becomes of each record that is a document, by its place: (week, file, offset). `older` says that those before `since` are there, too."""
     columns = ["doc", "file", "offset", "crawled", "words", "bytes", "fetched", "url", "given_url", "record_url", "host", "id"]
     clusters = {row["doc"]: row for row in read_table(store, "clusters", week, ["doc", f"{level}_root", f"{level}_size", "canonical"])}
     of_cluster, found, infinite = {}, {}, float("inf")
@@ -338,12 +340,28 @@ def verdicts_of(store, week, level, policy, since):
             row |= {"rank": rank, "stays": first is row, "first": first}
             if row["is_new"]:
                 found.setdefault(row["place"], []).append(row)
+            elif older:
+                found.setdefault(row["place"], []).append(row)
     # A record may be the page of several documents, whose revisits name it: it stays if one of them does, and has its own URL.
     for place, rows in found.items():
         own = min(rows, key=lambda row: (row["record_url"] is not None, row["doc"]))
         url = own["record_url"] or own["url"]
         found[place] = min(rows, key=lambda row: row["doc"]) | {"stays": any(row["stays"] for row in rows), "url": url}
     return dict(sorted(found.items()))
+
+
+def replace(verdicts, files, policy):
+    """Says of each record of WARC that goes what it refers to: the first record of its cluster with its payload; None, if it is written whole."""
+    firsts = {}
+    for row in sorted(verdicts, key=lambda row: (not row["stays"], row["rank"], row["place"])):
+        file = files[row["place"][:2]]
+        if row["size"] < 2 or file.format != "warc":
+            continue
+        record = next(item.plain for item in file.items if item.offset == row["place"][2])
+        form = [re.search(b"\r\nWARC-%s: (.+?)\r\n" % name, record)[1] for name in (b"Type", b"Payload-Digest")]
+        key = (row["cluster"], row["host"] if policy == "per-host" else None, *form)
+        first = firsts.setdefault(key, record)
+        row["refers_to"] = None if first is record else first
 
 
 @dataclass
@@ -390,9 +408,14 @@ class Model:
     def __init__(self, store, files, inputs, options, policy):
         self.options, self.files_of_all = options, files
         level = "similar" if options.level == "paragraph" else options.level
-        self.verdicts = verdicts_of(store, options.week, level, options.keep or policy, options.since)
+        keep = options.keep or policy
+        self.verdicts = verdicts_of(store, options.week, level, keep, options.since)
+        if options.revisits:
+            all_of_week = verdicts_of(store, options.week, level, keep, options.since, older=True)
+            replace(all_of_week.values(), files, keep)
+            self.verdicts = {place: all_of_week[place] for place in self.verdicts}
         self.inputs = {key: files[key] for key in inputs if options.since is None or key[0] >= options.since}
-        self.counts = dict.fromkeys(["documents", "written", "others", "paragraphs", "paragraph_bytes", "emptied"], 0)
+        self.counts = dict.fromkeys(["documents", "written", "others", "revisits", "kept_whole", "paragraphs", "paragraph_bytes", "emptied"], 0)
         self.left_out = dict.fromkeys(REASONS, 0)
 
     def wants(self, verdict):
@@ -464,6 +487,8 @@ class Model:
             if verdict:
                 self.counts["documents"] += 1
                 self.counts["written"] += goes_on and self.wants(verdict)
+                if goes_on and not self.wants(verdict):
+                    self.counts["kept_whole" if verdict["refers_to"] is None else "revisits"] += 1
             else:
                 self.counts["others"] += goes_on
                 self.left_out[reason.get(item.kind, item.kind)] += not goes_on
@@ -492,8 +517,8 @@ class Model:
         return [row(item, text) | self.own(verdict) for item, verdict, text in records]
 
     def bytes_of(self, file, delimiter, item, verdict, text):
-        if verdict and file.format == "warc" and not self.wants(verdict):
-            return pack(self.revisit_of(item.plain, verdict["first"]), file.packing if file.has_members else "")
+        if verdict and file.format == "warc" and not self.wants(verdict) and verdict["refers_to"]:
+            return pack(self.revisit_of(item.plain, verdict["refers_to"]), file.packing if file.has_members else "")
         if verdict and self.options.what == "annotated":
             values = self.own(verdict)
             if file.format == "jsonl":
@@ -505,19 +530,15 @@ class Model:
         return item.raw
 
     def revisit_of(self, record, first):
-        """The revisit record for a response, which refers to the record that stays."""
+        """The revisit record for a response, which refers to another record. It has a new id."""
         head, block = record.split(b"\r\n\r\n", 1)
         version, *lines = head.split(b"\r\n")
-        goes = re.compile(rb"(?i)(warc-(type|block-digest|truncated|segment-number|profile|refers-to.*)|content-length):")
+        goes = re.compile(rb"(?i)(warc-(type|record-id|(block|payload)-digest|truncated|segment-number|profile|refers-to.*)|content-length):")
         http = block[: block.index(b"\r\n\r\n") + 4] if block.startswith(b"HTTP/") else b""
-        lines = [version, b"WARC-Type: revisit", PROFILE.strip().encode(), *(line for line in lines if not goes.match(line))]
-        file = self.files_of_all[first["place"][:2]]
-        if file.format == "warc":
-            other = next(item.plain for item in file.items if item.offset == first["place"][2])
-            url, fetched = (re.search(b"\r\nWARC-%s: (.+?)\r\n" % name, other)[1] for name in (b"Target-URI", b"Date"))
-        else:
-            url, fetched = first["url"].encode(), None
-        lines += [b"WARC-Refers-To-Target-URI: " + url] + ([b"WARC-Refers-To-Date: " + fetched] if fetched else [])
+        lines = [version, b"WARC-Type: revisit", PROFILE.strip().encode(), b"WARC-Record-ID: " + NEW, *(line for line in lines if not goes.match(line))]
+        names = {b"Payload-Digest": b"Payload-Digest", b"Record-ID": b"Refers-To", b"Target-URI": b"Refers-To-Target-URI", b"Date": b"Refers-To-Date"}
+        for name, field in names.items():
+            lines.append(b"WARC-%s: %s" % (field, re.search(b"\r\nWARC-%s: (.+?)\r\n" % name, first)[1]))
         return b"\r\n".join([*lines, b"Content-Length: %d" % len(http), b"", http, b"", b""])
 
 
@@ -780,7 +801,9 @@ class History:
             # The same again has nothing to do, and says the same in words.
             text = self.run(*again)[1].replace(",", "")
             said = [int(number) for number in re.findall(r"(?:wrote|listed|and|without|left out:|of) (\d+) ", text)]
-            counts = [model.counts["written"], model.counts["documents"]] + [model.counts["others"]] * (model.counts["others"] > 0)
+            counts = [model.counts["written"], model.counts["documents"]]
+            counts += [model.counts["revisits"], model.counts["kept_whole"]] * options.revisits
+            counts += [model.counts["others"]] * (model.counts["others"] > 0)
             counts += [model.counts["paragraphs"], model.counts["emptied"]] * (options.level == "paragraph")
             if said != counts + [count for count in model.left_out.values() if count]:
                 raise Failure(f"says {said}, not {counts}, {model.left_out}: {text}")
@@ -815,6 +838,11 @@ class History:
         found = path.read_bytes()
         if not file.has_members or options.revisits:
             found, wanted = unpack(found, file.packing), unpack(wanted, file.packing if file.has_members else "")
+        if options.revisits:
+            ids = NEW_ID.findall(found)
+            if len(ids) != len(set(ids)):
+                raise Failure(f"{path.name} has an id twice")
+            found = NEW_ID.sub(NEW, found)
         if file.format == "jsonl":
             found, wanted = ([line for line in data.split(b"\n") if line.strip()] for data in (found, wanted))
         if found != wanted:
@@ -863,7 +891,7 @@ class Kills(History):
         """The files of an export, without what nigh needs beside them."""
         path = self.folder / out
         paths = [path] if path.is_file() else [path for path in path.rglob("*") if path.is_file()]
-        return {str(file.relative_to(path)): file.read_bytes() for file in paths if "_nigh-export-work" not in file.parts and file.name != LIST}
+        return {str(file.relative_to(path)): file.read_bytes() for file in paths if "_nigh-export-work" not in file.parts and file.parts[-2:] != tuple(LIST.split("/"))}
 
     def whole(self, options):
         """What an export has that nothing disturbs."""
@@ -948,7 +976,7 @@ class Kills(History):
     def own(self, options, out, before):
         """Files of the export that somebody changed are written again; a list that is none is not replaced."""
         self.run(*self.command(options, out))
-        for file in [file for file in (self.folder / out).rglob("*") if file.is_file() and file.name != LIST]:
+        for file in [file for file in (self.folder / out).rglob("*") if file.is_file() and file.parts[-2:] != tuple(LIST.split("/"))]:
             file.unlink() if self.rng.random() < 0.5 else file.write_bytes(file.read_bytes()[1:] + b"?")
         self.run(*self.command(options, out))
         self.check(options, out, before)

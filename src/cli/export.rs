@@ -13,14 +13,14 @@ use super::print::print_json;
 use super::session::{check_not_inside, read_manifest};
 use crate::config::{Bytes, Count, Policy, Reading};
 use crate::export::{
-    Deciding, ExportFolder, ExportFormat, ExportKey, Exported, Finding, JsonColumns, ListFile, ParagraphRules, What,
-    Writing, write_dataset,
+    Deciding, ExportFolder, ExportFormat, ExportKey, Exported, Finding, IndexFiles, JsonColumns, ListFile, Originals,
+    ParagraphRules, What, Writing, WrittenDataset, write_dataset,
 };
 use crate::log::Log;
 use crate::mirror::ReadStore;
 use crate::objects::refuse_secrets;
 use crate::plan::stamp_of;
-use crate::readers::{Format, Input, list};
+use crate::readers::{Format, Input, Location, list};
 use crate::records::{Level, Week, short_hash};
 use crate::report::{grouped, print};
 use crate::state::{CommittedWeek, Journal};
@@ -36,6 +36,7 @@ Examples:
     nigh export corpus --out longest --keep longest --level identical
     nigh export corpus --out annotated --what annotated
     nigh export corpus --list removed.parquet
+    nigh export crawl --out kept --level exact --revisits --cdxj kept.cdxj
 
 If it is interrupted, give the same command again: it goes on with the files that are not whole.";
 
@@ -80,13 +81,19 @@ pub(crate) struct ExportArgs {
     /// The format of the files. Documents of WARC, HTML and text become rows of url, date, status, media_type, title and text.
     #[arg(long, value_enum, default_value_t)]
     format: ExportFormat,
-    /// Replace WARC records that go by revisit records, which refer to the ones that stay. For --level exact.
+    /// Replace records of WARC and ARC that go by revisit records, which refer to the ones that
+    /// stay and have the same payload digest; others are kept whole. ARC becomes WARC. For --level
+    /// exact.
     #[arg(long)]
     revisits: bool,
     /// Keep records of WARC and ARC that are no pages, too: other media types, failed downloads, revisits, metadata of their own. A deletion does
     /// not know of them.
     #[arg(long)]
     others: bool,
+    /// Write indexes (CDXJ) of the captures in WARC, ARC and WACZ: FILE of those that are written,
+    /// and a second file, with `-removed` in its name, of those that are not.
+    #[arg(long, value_name = "FILE", conflicts_with = "list")]
+    cdxj: Option<PathBuf>,
     /// Files that are written at a time [default: one for each core].
     #[arg(long, value_name = "N")]
     workers: Option<Count>,
@@ -129,6 +136,15 @@ struct ExportSummary {
     files: u64,
     #[serde(flatten)]
     counts: Exported,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    index: Option<IndexSummary>,
+}
+
+/// The lines of the indexes.
+#[derive(Debug, Serialize)]
+struct IndexSummary {
+    written: u64,
+    removed: u64,
 }
 
 /// Writes the files or the list, and prints how many records they have.
@@ -160,7 +176,7 @@ pub(crate) fn run(args: &ExportArgs, log: &Log) -> Result<ExitCode> {
         print_json(&summary)?;
         return Ok(ExitCode::SUCCESS);
     }
-    let ExportSummary { week, files, counts } = summary;
+    let ExportSummary { week, files, counts, index } = summary;
     let of = match args.what() {
         What::Kept => "those that stay",
         What::Removed => "those that go",
@@ -180,6 +196,13 @@ pub(crate) fn run(args: &ExportArgs, log: &Log) -> Result<ExitCode> {
         }
         (None, None) => String::new(),
     };
+    if args.revisits {
+        text.push_str(&format!("        and {} revisits of records that stay\n", grouped(counts.revisits)));
+        text.push_str(&format!(
+            "        and {} records that go, kept whole: no record that stays has their payload\n",
+            grouped(counts.kept_whole)
+        ));
+    }
     if counts.others > 0 {
         text.push_str(&format!("        and {} records that are no documents\n", grouped(counts.others)));
     }
@@ -189,6 +212,14 @@ pub(crate) fn run(args: &ExportArgs, log: &Log) -> Result<ExitCode> {
             grouped(counts.paragraphs),
             Bytes(counts.paragraph_bytes),
             grouped(counts.emptied)
+        ));
+    }
+    if let (Some(IndexSummary { written, removed }), Some(path)) = (index, &args.cdxj) {
+        text.push_str(&format!(
+            "        indexed {} captures that are written in {}, and {} that are not beside it\n",
+            grouped(written),
+            path.display(),
+            grouped(removed)
         ));
     }
     for (count, what) in counts.left_out.reasons().into_iter().filter(|(count, _)| *count > 0) {
@@ -242,7 +273,8 @@ fn export_week(args: &ExportArgs, read_store: &ReadStore, log: &Log) -> Result<E
         since: args.since,
         level: args.level.of_documents(),
         policy: keep,
-        names: args.list.is_some() || args.revisits || args.touched,
+        older: false,
+        names: args.list.is_some() || args.touched,
         scratch,
         memory: MEMORY,
     };
@@ -254,13 +286,14 @@ fn export_week(args: &ExportArgs, read_store: &ReadStore, log: &Log) -> Result<E
         let mut verdicts = deciding(list.scratch()).verdicts()?;
         let (documents, written) = list.write(&listed, &mut verdicts, args.what())?;
         let counts = Exported { documents, written, ..Exported::default() };
-        return Ok(ExportSummary { week: week.week, files: 1, counts });
+        return Ok(ExportSummary { week: week.week, files: 1, counts, index: None });
     };
     let mut inputs = earlier_inputs(wanted.filter(|(of, ..)| *of != week.week), &reading, args.touched)?;
     if args.since.is_none_or(|since| week.week >= since) {
         inputs.extend(own_inputs(args, &job.input, &reading, week, &whole.journal)?);
     }
     let folder = ExportFolder::open(out, &key).map_err(not_free)?;
+    let index = args.cdxj.as_ref().map(|path| IndexFiles::open(path, &folder, MEMORY)).transpose().map_err(not_free)?;
     let has_lines = inputs.iter().any(|input| input.format == Format::Jsonl);
     let columns = (args.format == ExportFormat::Parquet && has_lines).then(|| JsonColumns::of(&inputs)).transpose()?;
     let (what, revisits, others, format) = (args.what(), args.revisits, args.others, args.format);
@@ -273,6 +306,13 @@ fn export_week(args: &ExportArgs, read_store: &ReadStore, log: &Log) -> Result<E
         }
     };
     let verdicts = match paragraphs {
+        None if args.revisits => {
+            let older = older_inputs(&stamped, args, &reading, log)?;
+            let (scratch, all) = (folder.scratch(), [&older[..], &inputs].concat());
+            let (older, reading) = (older.len(), &reading);
+            let originals = Originals { inputs: &all, older, reading, scratch, memory: MEMORY, threads };
+            originals.verdicts(&deciding(folder.scratch()))?
+        }
         Some(rules) => {
             let scratch = folder.scratch();
             let finding = Finding { inputs: &inputs, reading: &reading, rules, scratch, memory: MEMORY, threads };
@@ -280,8 +320,10 @@ fn export_week(args: &ExportArgs, read_store: &ReadStore, log: &Log) -> Result<E
         }
         None => deciding(folder.scratch()).verdicts()?,
     };
-    let (files, counts) = write_dataset(&inputs, verdicts, &writing, folder, threads, &done)?;
-    Ok(ExportSummary { week: week.week, files, counts })
+    let WrittenDataset { files, counts, index } =
+        write_dataset(&inputs, verdicts, &writing, folder, index, threads, &done)?;
+    let index = index.map(|[written, removed]| IndexSummary { written, removed });
+    Ok(ExportSummary { week: week.week, files, counts, index })
 }
 
 /// The error of a place that is not free: one of wrong use, unless the disk or the system refused.
@@ -339,6 +381,43 @@ fn check_stamp(input: &Input, stamp: &str, week: Week, touched: bool) -> Result<
     Ok(())
 }
 
+/// The inputs before `--since`, whose records revisits may refer to. One that is not there has the
+/// format `Failed`, and is said: what its records have is not known.
+///
+/// # Errors
+/// If one has changed.
+fn older_inputs(
+    stamped: &[(Week, String, &String)],
+    args: &ExportArgs,
+    reading: &Reading,
+    log: &Log,
+) -> Result<Vec<Input>> {
+    let older = stamped.iter().filter(|(week, ..)| args.since.is_some_and(|since| *week < since));
+    let input = |(week, name, stamp): &(Week, String, &String)| {
+        let Some(input) = input_of(name, reading) else {
+            log.notice(&format!("{name} of week {week} is not there: what is in it is not referred to"));
+            return Ok(Input {
+                name: name.clone(),
+                bytes: 0,
+                format: Format::Failed,
+                place: Location::File(PathBuf::from(name)),
+                page_url: None,
+                stamp: String::new(),
+            });
+        };
+        check_stamp(&input, stamp, *week, args.touched)?;
+        Ok(input)
+    };
+    older.map(input).collect()
+}
+
+/// An input of an earlier week under the name that it had, if it is there.
+fn input_of(name: &str, reading: &Reading) -> Option<Input> {
+    // A WARC file of a WACZ is found with the others of it.
+    let item = name.split_once(".wacz/").map_or_else(|| name.to_owned(), |(archive, _)| format!("{archive}.wacz"));
+    list(&[item], reading).ok()?.into_iter().find(|input| input.name == *name)
+}
+
 /// The inputs of earlier weeks whose documents stay.
 ///
 /// # Errors
@@ -350,10 +429,7 @@ fn earlier_inputs<'a>(
 ) -> Result<Vec<Input>> {
     let mut inputs = Vec::new();
     for (week, name, stamp) in names {
-        // A WARC file of a WACZ is found with the others of it.
-        let item = name.split_once(".wacz/").map_or_else(|| name.clone(), |(archive, _)| format!("{archive}.wacz"));
-        let found = list(&[item], reading).ok().into_iter().flatten().find(|input| input.name == *name);
-        let input = found.with_context(|| {
+        let input = input_of(name, reading).with_context(|| {
             format!("documents of week {week} are in {name}, which is not there: put it back under this name")
         })?;
         check_stamp(&input, stamp, *week, touched)?;

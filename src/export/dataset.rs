@@ -1,63 +1,179 @@
 //! All inputs, written again by several threads.
 
-use std::path::Path;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
 use std::sync::mpsc::sync_channel;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use anyhow::{Result, bail};
+use anyhow::{Context as _, Result, bail};
 
+use super::archives::{IndexFiles, Wacz, wacz_of};
 use super::exported::Exported;
 use super::file::Writing;
-use super::place::{ExportFolder, WrittenFile, output_paths};
+use super::place::{ExportFolder, Output, WrittenFile, output_paths, whole_wacz};
+use super::rows::ExportFormat;
 use super::verdicts::{Verdict, Verdicts};
-use crate::readers::{Format, Input, contained};
+use crate::readers::{Format, Input, Location, contained, list};
 
-/// Writes the file of each input that has documents. `done` is called after each file, with the number of whole files and of all. Returns the
-/// number of files, and what they have.
+/// What an export has written.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct WrittenDataset {
+    /// The number of files.
+    pub files: u64,
+    /// What they have.
+    pub counts: Exported,
+    /// The lines of the indexes of what is written and of what is not, if they are asked for.
+    pub index: Option<[u64; 2]>,
+}
+
+/// Writes the file of each input that has documents. `done` is called after each file, with the
+/// number of whole files and of all.
 ///
 /// Memory: the verdicts of one file for each thread, and of one more.
 ///
 /// # Errors
-/// If an input cannot be read, has changed, or has a format that is not written; or a file cannot be written. Files that are whole stay.
+/// If an input cannot be read, has changed, or has a format that is not written; or a file cannot
+/// be written. Files that are whole stay.
 pub fn write_dataset(
     inputs: &[Input],
     verdicts: Verdicts,
     writing: &Writing<'_>,
     folder: ExportFolder,
+    index: Option<IndexFiles>,
     threads: usize,
     done: &(dyn Fn(usize, usize) + Sync),
-) -> Result<(u64, Exported)> {
-    let paths = output_paths(inputs, writing.format)?;
+) -> Result<WrittenDataset> {
+    let paths = output_paths(inputs, writing.format, writing.revisits)?;
     let root = folder.path().to_owned();
-    let state = Mutex::new(State { folder, files: 0, counts: Exported::default() });
-    let all = inputs.iter().filter(|input| has_documents(input)).count();
+    let all = inputs.iter().zip(&paths).filter(|(input, _)| has_documents(input)).map(|(_, path)| path);
+    let all = all.collect::<BTreeSet<_>>().len();
+    let waczs = waczs(inputs, &paths, writing.format, &folder)?;
+    let state = Mutex::new(State { folder, waczs, written: WrittenDataset::default() });
+    let count = |counts: Exported| {
+        let mut state = locked(&state);
+        state.written.files += 1;
+        state.written.counts.merge(counts);
+        done(state.written.files as usize, all);
+    };
+    let indexed = |number: usize| -> Result<()> {
+        let (Some(index), input) = (&index, &inputs[number]) else { return Ok(()) };
+        match written_archive(&root.join(&paths[number]), input, writing)? {
+            Some((written, entry)) => {
+                let name = entry.map_or_else(|| paths[number].clone(), |entry| format!("{}/{entry}", paths[number]));
+                index.add(input, &written, &name, writing.reading)
+            }
+            None => Ok(()),
+        }
+    };
     let write = |number: usize, verdicts: &[Verdict]| -> Result<()> {
         let path = &paths[number];
-        let (listed, unfinished) = {
-            let folder = &locked(&state).folder;
-            (folder.listed(path), folder.unfinished(number))
+        let (listed, unfinished, is_part) = {
+            let state = locked(&state);
+            let wacz = state.waczs.get(path);
+            let listed = wacz.map_or_else(|| state.folder.listed(path), |wacz| wacz.listed.clone());
+            (listed, state.folder.unfinished(number), wacz.is_some())
         };
-        let counts = match listed {
-            Some(file) if file.is_in(&root)? => file.counts,
-            _ => {
-                let (counts, written) = writing.write(&inputs[number], verdicts, Path::new(path), &unfinished)?;
-                locked(&state).folder.add(&unfinished, WrittenFile::new(path.clone(), written, counts))?;
+        // Whether the file of a WACZ is whole was seen at the beginning.
+        let whole = match listed {
+            Some(file) if is_part || file.is_in(&root)? => Some(file.counts),
+            _ => None,
+        };
+        let counts = match whole {
+            Some(counts) => counts,
+            None => {
+                let name = wacz_of(&inputs[number]).filter(|_| is_part).map_or(path.as_str(), |(_, entry)| entry);
+                let (counts, written) = writing.write(&inputs[number], verdicts, Path::new(name), &unfinished)?;
+                if !is_part {
+                    locked(&state).folder.add(&unfinished, WrittenFile::new(path.clone(), written, counts))?;
+                }
                 counts
             }
         };
-        let mut state = locked(&state);
-        state.files += 1;
-        state.counts.merge(counts);
-        done(state.files, all);
+        if !is_part {
+            indexed(number)?;
+            count(counts);
+            return Ok(());
+        }
+        let Some((wacz, scratch, to)) = locked(&state).ended(path, number, whole.is_none().then_some(counts)) else {
+            return Ok(());
+        };
+        let counts = match whole {
+            Some(counts) => counts,
+            None => {
+                let mut counts = Exported::default();
+                wacz.counts.iter().for_each(|part| counts.merge(*part));
+                let part = |number: &usize| {
+                    let (_, entry) = wacz_of(&inputs[*number]).context("a part of a WACZ has a name in it")?;
+                    Ok((entry.to_owned(), locked(&state).folder.unfinished(*number)))
+                };
+                let parts: Vec<(String, PathBuf)> = wacz.numbers.iter().map(part).collect::<Result<_>>()?;
+                let Location::Entry { archive: source, .. } = &inputs[number].place else { bail!("{path} is no WACZ") };
+                let made = Wacz { source, parts: parts.clone(), reading: writing.reading, scratch };
+                let failed = || format!("cannot write {path}");
+                let out = made.write(Output::create(&to).with_context(failed)?).with_context(failed)?;
+                let written = out.finish().with_context(failed)?;
+                parts.iter().try_for_each(|(_, part)| std::fs::remove_file(part)).with_context(failed)?;
+                locked(&state).folder.add(&to, WrittenFile::new(path.clone(), Some(written), counts))?;
+                counts
+            }
+        };
+        wacz.numbers.iter().try_for_each(|number| indexed(*number))?;
+        count(counts);
         Ok(())
     };
     each_file(inputs, verdicts, threads, &write)?;
-    let State { folder, files, counts } = state.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let State { mut folder, mut written, .. } = state.into_inner().unwrap_or_else(PoisonError::into_inner);
+    written.index = index.map(|index| index.write(&mut folder)).transpose()?;
     folder.finish()?;
-    Ok((files as u64, counts))
+    Ok(written)
 }
 
-/// Calls `work` with each input that has documents, and the verdicts on these, in several threads. After an error no other input is begun.
+/// The files of the archives that become a WACZ, by the path of that.
+fn waczs(
+    inputs: &[Input],
+    paths: &[String],
+    format: ExportFormat,
+    folder: &ExportFolder,
+) -> Result<BTreeMap<String, Parts>> {
+    let mut waczs: BTreeMap<String, Parts> = BTreeMap::new();
+    for (number, (input, path)) in inputs.iter().zip(paths).enumerate() {
+        if whole_wacz(input, format).is_some() {
+            waczs.entry(path.clone()).or_default().numbers.push(number);
+        }
+    }
+    for (path, parts) in &mut waczs {
+        parts.listed = folder.listed(path);
+        if let Some(file) = &parts.listed
+            && !file.is_in(folder.path())?
+        {
+            parts.listed = None;
+        }
+    }
+    Ok(waczs)
+}
+
+/// The archive that was written for an input, and its name in the WACZ that it is in. `None` if
+/// what was written is no archive.
+fn written_archive(path: &Path, input: &Input, writing: &Writing<'_>) -> Result<Option<(Input, Option<String>)>> {
+    let is_archive = matches!(input.format, Format::Warc | Format::Arc) && writing.format.of(input)?.is_none();
+    if !is_archive {
+        return Ok(None);
+    }
+    if let Some((_, entry)) = wacz_of(input) {
+        let found = list(&[path.display().to_string()], writing.reading)?;
+        let of_entry = found.into_iter().find(|found| wacz_of(found).is_some_and(|(_, name)| name == entry));
+        let archive = of_entry.with_context(|| format!("{} has no {entry}", path.display()))?;
+        return Ok(Some((archive, Some(entry.to_owned()))));
+    }
+    let format = if writing.revisits { Format::Warc } else { input.format };
+    let bytes = std::fs::metadata(path).with_context(|| format!("cannot read {}", path.display()))?.len();
+    let name = path.display().to_string();
+    let place = Location::File(path.to_owned());
+    Ok(Some((Input { name, bytes, format, place, page_url: None, stamp: String::new() }, None)))
+}
+
+/// Calls `work` with each input that has documents, and the verdicts on these, in several threads.
+/// After an error no other input is begun.
 ///
 /// # Errors
 /// If the verdicts cannot be read; or the first error of `work`.
@@ -111,9 +227,32 @@ fn has_documents(input: &Input) -> bool {
 /// What the threads share.
 struct State {
     folder: ExportFolder,
-    /// Files that are whole.
-    files: usize,
-    counts: Exported,
+    waczs: BTreeMap<String, Parts>,
+    written: WrittenDataset,
+}
+
+/// The archives of a WACZ.
+#[derive(Clone, Default)]
+struct Parts {
+    /// The numbers of the inputs.
+    numbers: Vec<usize>,
+    /// The WACZ, if it is whole.
+    listed: Option<WrittenFile>,
+    /// How many have ended, and what those have that were written.
+    ended: usize,
+    counts: Vec<Exported>,
+}
+
+impl State {
+    /// Counts an archive of a WACZ that has ended. After the last one: all of them, a folder to
+    /// work in, and where to write the WACZ.
+    fn ended(&mut self, path: &str, number: usize, counts: Option<Exported>) -> Option<(Parts, PathBuf, PathBuf)> {
+        let parts = self.waczs.get_mut(path)?;
+        parts.ended += 1;
+        parts.counts.extend(counts);
+        let to = self.folder.unfinished(number).with_extension("wacz");
+        (parts.ended == parts.numbers.len()).then(|| (parts.clone(), to.with_extension("work"), to))
+    }
 }
 
 pub(super) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

@@ -45,6 +45,12 @@ pub struct Exported {
     pub written: u64,
     /// Records of WARC and ARC files that are no documents, and were written.
     pub others: u64,
+    /// Documents that go, of which a revisit record was written.
+    #[serde(default)]
+    pub revisits: u64,
+    /// Documents that go, and were written whole: no record that stays has their payload.
+    #[serde(default)]
+    pub kept_whole: u64,
     /// Records that are no documents of the week, and were not written.
     #[serde(default)]
     pub left_out: LeftOut,
@@ -81,6 +87,8 @@ impl Exported {
         self.documents += other.documents;
         self.written += other.written;
         self.others += other.others;
+        self.revisits += other.revisits;
+        self.kept_whole += other.kept_whole;
         self.left_out.merge(other.left_out);
         self.paragraphs += other.paragraphs;
         self.paragraph_bytes += other.paragraph_bytes;

@@ -18,7 +18,8 @@ pub struct Writing<'a> {
     pub reading: &'a Reading,
     /// Which records are written.
     pub what: What,
-    /// Whether WARC records that go are replaced by revisit records, which refer to the ones that stay.
+    /// Whether records of WARC and ARC that go are replaced by revisit records, which refer to the
+    /// ones that stay.
     pub revisits: bool,
     /// Whether records of WARC and ARC that are no pages are written, whatever they are.
     pub others: bool,

@@ -10,10 +10,13 @@
 //! changed since is an error. A file gets its name when it is whole, and a list of whole files is kept beside them: the same command goes on
 //! where it was stopped.
 //!
-//! In reading order: `verdicts`, `dataset` (all inputs), `file` (an input and the file that is written for it), `copied` (records that are spans
-//! of bytes), `rows` (records that are rows), `repeated` (paragraphs that go from documents that stay), `place` (folders and lists); and what
-//! they share: `exported` (which records are written, and counts), `paragraphs` (lines of texts).
+//! In reading order: `verdicts`, `dataset` (all inputs), `file` (an input and the file that is written
+//! for it), `copied` (records that are spans of bytes), `revisits` (records that refer to those that
+//! stay), `archives` (indexes, WACZ), `rows` (records that are rows), `repeated` (paragraphs that go
+//! from documents that stay), `place` (folders and lists); and what they share: `exported` (which records
+//! are written, and counts), `paragraphs` (lines of texts).
 
+mod archives;
 mod copied;
 mod dataset;
 mod exported;
@@ -21,14 +24,17 @@ mod file;
 mod paragraphs;
 mod place;
 mod repeated;
+mod revisits;
 mod rows;
 mod verdicts;
 
-pub use self::dataset::write_dataset;
+pub use self::archives::IndexFiles;
+pub use self::dataset::{WrittenDataset, write_dataset};
 pub use self::exported::{Exported, LeftOut, What};
 pub use self::file::Writing;
 pub use self::paragraphs::ParagraphRules;
 pub use self::place::{ExportFolder, ExportKey, ListFile};
 pub use self::repeated::Finding;
+pub use self::revisits::Originals;
 pub use self::rows::{ExportFormat, JsonColumns};
 pub use self::verdicts::{Deciding, Verdict};

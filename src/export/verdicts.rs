@@ -7,7 +7,7 @@
 //!
 //! Both sorts are external: memory does not depend on the number of documents.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
 use anyhow::{Context, Result, ensure};
@@ -16,6 +16,7 @@ use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::paragraphs::ParagraphPlace;
+use super::revisits::{Original, Reference};
 use crate::config::{Candidate, Policy};
 use crate::readers::{Format, Page};
 use crate::records::{Level, Week, checksum};
@@ -47,7 +48,9 @@ pub struct Verdict {
     pub names: Option<Box<Names>>,
     /// The numbers of the lines of its text that go, ascending.
     pub gone: Vec<u32>,
-    /// The record that stays, of one that does not: if names are asked for, and it has a URL.
+    /// The hash of its host, if one record of each host stays.
+    pub group: u64,
+    /// What it refers to, if it goes and is replaced by a revisit record.
     pub original: Option<Box<Original>>,
 }
 
@@ -72,23 +75,31 @@ impl Verdict {
     }
 }
 
-/// Verdicts in the order of files and places, with the paragraphs that go.
+/// Verdicts in the order of files and places, with the paragraphs that go, or with what records
+/// that go refer to.
 pub struct Verdicts {
     verdicts: Sorted<Verdict>,
     next: Option<Verdict>,
     gone: Option<Sorted<ParagraphPlace>>,
     next_gone: Option<ParagraphPlace>,
+    references: Option<Sorted<Reference>>,
+    next_reference: Option<Reference>,
 }
 
 impl Verdicts {
-    /// Verdicts, and the paragraphs that go, in the same order.
+    /// Verdicts, and the paragraphs that go or the references, in the same order.
     ///
     /// # Errors
     /// If these cannot be read.
-    pub(super) fn new(mut verdicts: Sorted<Verdict>, mut gone: Option<Sorted<ParagraphPlace>>) -> Result<Verdicts> {
+    fn new(
+        mut verdicts: Sorted<Verdict>,
+        mut gone: Option<Sorted<ParagraphPlace>>,
+        mut references: Option<Sorted<Reference>>,
+    ) -> Result<Verdicts> {
         let next_gone = gone.as_mut().map(Sorted::record).transpose()?.flatten();
+        let next_reference = references.as_mut().map(Sorted::record).transpose()?.flatten();
         let next = verdicts.record()?;
-        Ok(Verdicts { verdicts, next, gone, next_gone })
+        Ok(Verdicts { verdicts, next, gone, next_gone, references, next_reference })
     }
 
     /// The next one. A record may be the page of several documents, if revisits of other URLs name it: it stays if one of them does.
@@ -109,6 +120,11 @@ impl Verdicts {
             verdict.gone.push(gone.line);
             self.next_gone = self.gone.as_mut().map(Sorted::record).transpose()?.flatten();
         }
+        let place = (verdict.file, verdict.offset);
+        if let Some(reference) = self.next_reference.take_if(|next| (next.file, next.offset) == place) {
+            verdict.original = Some(Box::new(reference.original));
+            self.next_reference = self.references.as_mut().map(Sorted::record).transpose()?.flatten();
+        }
         Ok(Some(verdict))
     }
 }
@@ -124,15 +140,6 @@ pub struct Names {
     pub is_of_another: bool,
 }
 
-/// A record that another one refers to.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Original {
-    /// Its URL as the input has it.
-    pub url: String,
-    /// Microseconds since 1970.
-    pub fetched: Option<i64>,
-}
-
 impl Sortable for Verdict {
     type Key = (u32, u64, i64);
 
@@ -142,9 +149,7 @@ impl Sortable for Verdict {
 
     fn weight(&self) -> usize {
         let names = self.names.as_ref().map_or(0, |names| names.bytes());
-        size_of::<Verdict>()
-            + names
-            + self.original.as_ref().map_or(0, |original| size_of::<Original>() + original.url.len())
+        size_of::<Verdict>() + names
     }
 }
 
@@ -162,10 +167,6 @@ struct Member {
     is_new: bool,
     /// By the policy; the smallest stays.
     order: [u64; 2],
-    /// Microseconds since 1970.
-    fetched: Option<i64>,
-    /// The hash of the host.
-    host: u64,
 }
 
 impl Sortable for Member {
@@ -184,6 +185,7 @@ impl Sortable for Member {
 type Files<'a> = BTreeMap<i32, BTreeMap<&'a str, u32>>;
 
 /// What verdicts are made from.
+#[derive(Clone)]
 pub struct Deciding<'a> {
     /// The tables of the week.
     pub tables: &'a WeekTables,
@@ -193,6 +195,8 @@ pub struct Deciding<'a> {
     pub inputs: &'a [(Week, String)],
     /// If given: of documents of this week and later ones only those stay that no earlier one is in a cluster with.
     pub since: Option<Week>,
+    /// Whether older documents, which are only duplicated, have verdicts, too.
+    pub older: bool,
     /// The level of the clusters.
     pub level: Level,
     /// Which record of a cluster stays.
@@ -211,7 +215,7 @@ impl Deciding<'_> {
     /// # Errors
     /// If a table or a run cannot be read or written; or the week has a file that is not among the inputs.
     pub fn verdicts(&self) -> Result<Verdicts> {
-        Verdicts::new(self.sorted()?, None)
+        Verdicts::new(self.sorted()?, None, None)
     }
 
     /// The verdicts, without these paragraphs, which are in the order of their places.
@@ -219,7 +223,15 @@ impl Deciding<'_> {
     /// # Errors
     /// As [`verdicts`](Deciding::verdicts).
     pub(super) fn without(&self, gone: Sorted<ParagraphPlace>) -> Result<Verdicts> {
-        Verdicts::new(self.sorted()?, Some(gone))
+        Verdicts::new(self.sorted()?, Some(gone), None)
+    }
+
+    /// The verdicts, with what records that go refer to, which is in the order of their places.
+    ///
+    /// # Errors
+    /// As [`verdicts`](Deciding::verdicts).
+    pub(super) fn with_references(&self, references: Sorted<Reference>) -> Result<Verdicts> {
+        Verdicts::new(self.sorted()?, None, Some(references))
     }
 
     fn sorted(&self) -> Result<Sorted<Verdict>> {
@@ -234,28 +246,17 @@ impl Deciding<'_> {
         }
         let mut members = members.sorted()?;
         let (mut cluster, mut rank) = (None, 0);
-        // Those of the cluster that stay, by the hash of the host, or together.
-        let mut stay: BTreeMap<u64, Option<Box<Original>>> = BTreeMap::new();
-        while let Some(Member { mut verdict, is_new, fetched, host, .. }) = members.record()? {
+        // The groups of the cluster of which one stays.
+        let mut stay = BTreeSet::new();
+        while let Some(Member { mut verdict, is_new, .. }) = members.record()? {
             if cluster != Some(verdict.cluster) {
                 (cluster, rank) = (Some(verdict.cluster), 0);
                 stay.clear();
             }
             rank += 1;
             verdict.rank = rank;
-            let group = if self.policy == Policy::PerHost { host } else { 0 };
-            match stay.get(&group) {
-                Some(original) => verdict.original = original.clone(),
-                None => {
-                    let names = verdict.names.as_deref();
-                    // Of a record of another URL the document has the time of the revisit.
-                    let fetched = fetched.filter(|_| names.is_some_and(|names| !names.is_of_another));
-                    let url = names.and_then(|names| names.url.clone());
-                    stay.insert(group, url.map(|url| Box::new(Original { url, fetched })));
-                    verdict.stays = true;
-                }
-            }
-            if is_new || self.since.is_none() {
+            verdict.stays = stay.insert(verdict.group);
+            if is_new || self.since.is_none() || self.older {
                 verdicts.push(verdict)?;
             }
         }
@@ -264,7 +265,8 @@ impl Deciding<'_> {
 
     /// The inputs before those whose documents have verdicts.
     fn skipped(&self) -> u32 {
-        self.since.map_or(0, |since| self.inputs.iter().filter(|(week, _)| *week < since).count() as u32)
+        let since = self.since.filter(|_| !self.older);
+        since.map_or(0, |since| self.inputs.iter().filter(|(week, _)| *week < since).count() as u32)
     }
 
     /// Reads the documents of a segment beside their clusters.
@@ -330,6 +332,8 @@ impl Deciding<'_> {
                     Box::new(Names { id: maybe_text(ids, row), url, is_of_another })
                 });
                 let is_alone = size < 2;
+                let is_grouped = self.policy == Policy::PerHost && !is_alone;
+                let group = if is_grouped { xxh3_64(hosts.value(row).as_bytes()) } else { 0 };
                 let verdict = Verdict {
                     doc,
                     file: number.saturating_sub(skipped),
@@ -340,8 +344,9 @@ impl Deciding<'_> {
                     rank: 1,
                     stays: is_alone,
                     names,
-                    original: None,
                     gone: Vec::new(),
+                    group,
+                    original: None,
                 };
                 if is_alone {
                     verdicts.push(verdict)?;
@@ -356,8 +361,7 @@ impl Deciding<'_> {
                     fetched,
                     url_bytes: urls.is_valid(row).then(|| urls.value(row).len() as u32),
                 };
-                let host = xxh3_64(hosts.value(row).as_bytes());
-                members.push(Member { verdict, is_new, order: self.policy.order(&candidate), fetched, host })?;
+                members.push(Member { verdict, is_new, order: self.policy.order(&candidate) })?;
             }
             Ok(())
         })?;

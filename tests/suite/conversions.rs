@@ -131,7 +131,7 @@ fn columns_are_those_of_all_lines() {
     let arguments = ["export", store.to_str().unwrap(), "--out", out.to_str().unwrap(), "--format", "parquet"];
     let refused = run(&arguments);
     assert!(refused.code == Some(1) && refused.stderr.contains("--format same"), "{}", refused.stderr);
-    assert!(refused.stderr.contains("3.jsonl, line 1: the field `deep`") && !out.join("_nigh-export.jsonl").exists());
+    assert!(refused.stderr.contains("3.jsonl, line 1: the field `deep`") && !out.join(".nigh-export").exists());
 }
 
 #[test]
@@ -173,7 +173,7 @@ fn pages_become_rows_whose_text_has_the_features_of_the_page() {
     let mut of_lines: Vec<Value> = Vec::new();
     let mut files: Vec<_> = walkdir::WalkDir::new(&lines).into_iter().map(|entry| entry.unwrap().into_path()).collect();
     files.retain(|path| {
-        path.file_name().is_some_and(|name| name.to_string_lossy().ends_with(".jsonl") && name != "_nigh-export.jsonl")
+        path.file_name().is_some_and(|name| name.to_string_lossy().ends_with(".jsonl") && name != "list.jsonl")
     });
     for path in &files {
         let of_file = values(path);

@@ -253,7 +253,7 @@ fn an_export_goes_on_where_it_was_stopped_and_gives_the_same_bytes() {
     let dataset = Dataset::new();
     let (store, out) = (dataset.path("store"), dataset.path("out"));
     let whole = dataset.export("whole", &["--workers", "1"]);
-    let files = ["a.jsonl", "b.jsonl.gz", "deep/c.jsonl.zst", "_nigh-export.jsonl"];
+    let files = ["a.jsonl", "b.jsonl.gz", "deep/c.jsonl.zst", ".nigh-export/list.jsonl"];
     let bytes = |folder: &Path| files.map(|name| std::fs::read(folder.join(name)).unwrap());
     dataset.export("out", &["--workers", "4"]);
     assert!(bytes(&out) == bytes(&dataset.path("whole")));
@@ -263,9 +263,9 @@ fn an_export_goes_on_where_it_was_stopped_and_gives_the_same_bytes() {
     std::fs::create_dir(out.join("_nigh-export-work")).unwrap();
     std::fs::write(out.join("_nigh-export-work/00001"), "half").unwrap();
     std::fs::write(out.join("_nigh-export-work/lock"), "nigh export\nprocess 1\n").unwrap();
-    let list = std::fs::read_to_string(out.join("_nigh-export.jsonl")).unwrap();
+    let list = std::fs::read_to_string(out.join(".nigh-export/list.jsonl")).unwrap();
     let lines: Vec<&str> = list.lines().filter(|line| line.contains("\"keep\"") || line.contains("a.jsonl")).collect();
-    std::fs::write(out.join("_nigh-export.jsonl"), format!("{}\n{{\"file\":\"b.j", lines.join("\n"))).unwrap();
+    std::fs::write(out.join(".nigh-export/list.jsonl"), format!("{}\n{{\"file\":\"b.j", lines.join("\n"))).unwrap();
     let untouched = std::fs::metadata(out.join("a.jsonl")).unwrap().modified().unwrap();
     assert_eq!(dataset.export("out", &[]), whole);
     assert!(bytes(&out) == bytes(&dataset.path("whole")));
@@ -360,11 +360,19 @@ fn archive(form: &str) -> (Vec<Vec<u8>>, Vec<u8>) {
         let body = record(n % 4)["text"].as_str().unwrap().to_owned() + if n == 7 { " more" } else { "" };
         format!("HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n<p>{body}")
     };
+    // Of the same bytes, in hexadecimal and in base32 of upper and lower case; of page 6, as if it were stored in another way.
+    let digest = |n: usize| match n {
+        0..4 => format!("sha1:{:040x}", n + 1),
+        6 => format!("sha1:{:040x}", 99),
+        4 => format!("SHA1:{:A>31}B", ""),
+        _ => format!("sha1:{}", format!("{:A>31}{}", "", ["a", "b", "c", "d", "e"][n % 4 + 1]).to_lowercase()),
+    };
     let head = |n: usize, kind: &str, length: usize| {
         format!(
             "WARC/1.1\r\nWARC-Type: {kind}\r\nWARC-Record-ID: <urn:x:{n}-{kind}>\r\nWARC-Date: 2024-01-0{}T00:00:00Z\r\nWARC-Target-URI: \
-             http://h.example/{n}\r\nWARC-Payload-Digest: sha1:{n}\r\nContent-Type: application/http\r\nContent-Length: {length}\r\n\r\n",
-            n + 1
+             http://h.example/{n}\r\nWARC-Payload-Digest: {}\r\nContent-Type: application/http\r\nContent-Length: {length}\r\n\r\n",
+            n + 1,
+            digest(n)
         )
     };
     let mut records = Vec::new();
@@ -432,7 +440,11 @@ fn records_of_archives_are_copied_as_they_are_stored() {
         assert!(decoded(&removed) == wanted(&|page, _| (4..7).contains(&page)).concat(), "{form}");
 
         // A replayer finds what a page was in the record that stays.
-        let (with_revisits, _) = export("revisits", &["--level", "exact", "--revisits"]);
+        let (with_revisits, stdout) = export("revisits", &["--level", "exact", "--revisits"]);
+        assert!(
+            stdout.contains("and 2 revisits of") && stdout.contains("and 1 records that go, kept whole"),
+            "{stdout}"
+        );
         let text = match form {
             "plain.warc" => with_revisits,
             "frames.warc.zst" => zstd::stream::decode_all(&with_revisits[..]).unwrap(),
@@ -444,14 +456,22 @@ fn records_of_archives_are_copied_as_they_are_stored() {
             }
         };
         let text = String::from_utf8(text).unwrap();
-        assert_eq!(text.matches("WARC-Type: revisit\r\n").count(), 3, "{text}");
-        assert_eq!(text.matches("WARC-Type: response\r\n").count(), 5, "{text}");
-        let revisit = "WARC/1.1\r\nWARC-Type: revisit\r\nWARC-Profile: \
-                       http://netpreserve.org/warc/1.1/revisit/identical-payload-digest\r\nWARC-Record-ID: <urn:x:5-response>\r\nWARC-Date: \
-                       2024-01-06T00:00:00Z\r\nWARC-Target-URI: http://h.example/5\r\nWARC-Payload-Digest: sha1:5\r\nContent-Type: \
-                       application/http\r\nWARC-Refers-To-Target-URI: http://h.example/1\r\nWARC-Refers-To-Date: \
-                       2024-01-02T00:00:00Z\r\nContent-Length: 44\r\n\r\nHTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n\r\n\r\n";
-        assert!(text.contains(revisit), "{text}");
+        assert_eq!(text.matches("WARC-Type: revisit\r\n").count(), 2, "{text}");
+        assert_eq!(text.matches("WARC-Type: response\r\n").count(), 6, "{text}");
+        let id = text.split("<urn:uuid:").nth(2).and_then(|rest| rest.split('>').next()).unwrap();
+        let revisit = format!(
+            "WARC/1.1\r\nWARC-Type: revisit\r\nWARC-Profile: \
+             http://netpreserve.org/warc/1.1/revisit/identical-payload-digest\r\nWARC-Record-ID: <urn:uuid:{id}>\r\nWARC-Date: \
+             2024-01-06T00:00:00Z\r\nWARC-Target-URI: http://h.example/5\r\nContent-Type: application/http\r\nWARC-Payload-Digest: \
+             sha1:0000000000000000000000000000000000000002\r\nWARC-Refers-To: <urn:x:1-response>\r\nWARC-Refers-To-Target-URI: \
+             http://h.example/1\r\nWARC-Refers-To-Date: 2024-01-02T00:00:00Z\r\nContent-Length: 44\r\n\r\nHTTP/1.1 200 \
+             OK\r\nContent-Type: text/html\r\n\r\n\r\n\r\n"
+        );
+        assert!(text.contains(&revisit), "{text}");
+        let again = export("again", &["--level", "exact", "--revisits", "--workers", "1", "--json"]);
+        assert!(again.0 == std::fs::read(folder.path().join("revisits").join(form)).unwrap(), "the ids are the same");
+        let counts: serde_json::Value = serde_json::from_str(&again.1).unwrap();
+        assert_eq!([&counts["written"], &counts["revisits"], &counts["kept_whole"]], [5, 2, 1]);
         let refused = run(&["export", store.to_str().unwrap(), "--out", "x", "--revisits"]);
         assert!(refused.code == Some(2) && refused.stderr.contains("--level exact"), "{}", refused.stderr);
         let out = folder.path().join("annotated");

@@ -86,7 +86,7 @@ fn what_is_missing_or_changed_is_written_again() {
         assert_eq!(small.out("o", &[]).0, 0);
         assert_eq!(std::fs::read(small.path("o/u.jsonl")).unwrap(), whole);
     }
-    assert_eq!(names(&small.path("o")), ["_nigh-export.jsonl", "u.jsonl"]);
+    assert_eq!(names(&small.path("o")), [".nigh-export", "u.jsonl"]);
 }
 
 #[test]
@@ -101,8 +101,10 @@ fn nothing_of_others_is_replaced_or_removed() {
     for (out, file) in [
         ("a", "_nigh-scratch/thesis"),
         ("b", "_nigh-export-work/thesis"),
-        ("c", "_nigh-export.jsonl"),
+        ("c", ".nigh-export/list.jsonl"),
         ("d", "u.jsonl"),
+        ("f", ".nigh-export/thesis"),
+        ("g", ".nigh-export"),
     ] {
         precious(&format!("{out}/{file}"));
         let (code, said) = small.out(out, &[]);
@@ -111,7 +113,7 @@ fn nothing_of_others_is_replaced_or_removed() {
     }
     // A file that came into the folder of an export.
     assert_eq!(small.out("e", &["--what", "removed"]).0, 0);
-    let list = small.path("e/_nigh-export.jsonl");
+    let list = small.path("e/.nigh-export/list.jsonl");
     let key = std::fs::read_to_string(&list).unwrap().lines().next().unwrap().to_owned() + "\n";
     std::fs::write(&list, key).unwrap();
     precious("e/u.jsonl");
@@ -177,7 +179,7 @@ fn one_export_at_a_time_has_a_folder() {
     // As after a kill.
     drop(lock);
     assert_eq!(small.out("o", &[]).0, 0);
-    assert_eq!(names(&small.path("o")), ["_nigh-export.jsonl", "u.jsonl"]);
+    assert_eq!(names(&small.path("o")), [".nigh-export", "u.jsonl"]);
 }
 
 #[test]

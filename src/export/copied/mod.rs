@@ -1,11 +1,10 @@
 //! Inputs whose records are spans of bytes, which are copied: lines, CSV, WARC, and files that are one document.
 //!
 //! In reading order: `spans` (the copying), `compressed` (files of the compression that their names say), `attached` (requests and metadata of
-//! pages), `revisit` (WARC records that refer to another one).
+//! pages).
 
 mod attached;
 mod compressed;
-mod revisit;
 mod spans;
 
 pub(super) use self::spans::Spans;

@@ -17,11 +17,11 @@ use serde_json::value::RawValue;
 
 use super::attached::Attached;
 use super::compressed::Compressed;
-use super::revisit::revisit;
 use crate::config::Reading;
 use crate::export::exported::{Exported, FIELDS, What, annotated_before, changed};
 use crate::export::paragraphs::{text_of, without};
 use crate::export::place::Output;
+use crate::export::revisits::{Original, as_warc, http_head, revisit};
 use crate::export::verdicts::Verdict;
 use crate::readers::{CountedIn, Format, Input, Item, RawBytes, RecordNames, Skip, Skipped, decoded, open};
 
@@ -35,8 +35,8 @@ enum Fate<'a> {
     Edited(String),
     /// They are written with what is known of the record.
     Annotated(&'a Verdict),
-    /// They are replaced by a record that refers to the one that stays.
-    Revisit(&'a Verdict),
+    /// They are replaced by this record, which refers to one that stays.
+    Replaced(Vec<u8>),
     /// They wait for the page that the record belongs to.
     Waits(RecordNames),
 }
@@ -52,7 +52,8 @@ pub(crate) struct Spans<'a> {
     pub input: &'a Input,
     pub reading: &'a Reading,
     pub what: What,
-    /// Whether WARC records that go are replaced by revisit records.
+    /// Whether records of WARC and ARC that go are replaced by revisit records. Then records of ARC
+    /// become records of WARC.
     pub revisits: bool,
     /// Whether records of WARC and ARC that are no pages are written, whatever they are.
     pub others: bool,
@@ -72,9 +73,12 @@ impl Spans<'_> {
             "{name} is {format}, whose records have no fields to write to: --list has what is known of them"
         );
         let mut reader = open(self.input, self.reading)?;
+        reader.without_waiting();
         let mut item = || -> Result<Option<Found>> {
             let Some(item) = reader.next()? else { return Ok(None) };
-            Ok(Some(Found { item, counted_in: reader.counted_in(), names: reader.record_names() }))
+            let record = self.replaced(&item).and_then(|_| reader.stored_record());
+            let record = record.map(|record| (record.head.to_vec(), http_head(record.block).to_vec()));
+            Ok(Some(Found { item, counted_in: reader.counted_in(), names: reader.record_names(), record }))
         };
         // The first record of a compressed WARC begins a member, whether or not others are in it.
         let (first, second) = (item()?, item()?);
@@ -82,15 +86,22 @@ impl Spans<'_> {
             (Format::Html | Format::Text, _) | (_, None) => CountedIn::Stored,
             (_, Some(found)) => found.counted_in,
         };
-        let raw = RawBytes::open(self.input, counted_in)?;
+        let mut raw = RawBytes::open(self.input, counted_in)?;
+        let member = match raw.peek().with_context(|| failed(self.input))? {
+            _ if counted_in == CountedIn::Decoded => MemberOf::Output,
+            [0x1f, 0x8b, ..] => MemberOf::Gzip,
+            first if is_zstd(first) => MemberOf::Zstd,
+            _ => MemberOf::Output,
+        };
         let out = if counted_in == CountedIn::Stored { Compressed::stored(out) } else { Compressed::named(out, to)? };
         let (attached, span) = (Attached::new(self.others), Vec::new());
-        let mut copy = Copy { spans: self, counted_in, raw, out, span, attached, exported: Exported::default() };
+        let exported = Exported::default();
+        let mut copy = Copy { spans: self, counted_in, member, raw, out, span, attached, exported };
         let mut verdicts = self.verdicts.iter().peekable();
         let items = [first, second].into_iter().flatten().map(Ok).chain(std::iter::from_fn(|| item().transpose()));
         let mut fate = None;
         for item in items {
-            let Found { item, counted_in: counted, names } = item?;
+            let Found { item, counted_in: counted, names, record } = item?;
             let offset = item.offset();
             match &fate {
                 None => copy.head(offset)?,
@@ -103,7 +114,7 @@ impl Spans<'_> {
                 (Some(record), Item::Skip(Skipped { why: Skip::RecordType, .. })) => copy.beside(record),
                 (names, _) => {
                     let is_damaged = matches!(item, Item::Reject(_));
-                    let fate = self.fate(item, &mut verdicts, &mut copy.exported)?;
+                    let fate = self.fate(item, record, &mut verdicts, &mut copy.exported)?;
                     let written = match names {
                         // The names may be those of the record before.
                         _ if is_damaged => copy.attached.damage(&mut copy.exported),
@@ -127,14 +138,28 @@ impl Spans<'_> {
         }
     }
 
-    /// What becomes of an item.
+    /// What a page refers to that is replaced by a revisit record.
+    fn replaced(&self, item: &Item) -> Option<&Original> {
+        let Item::Page(page) = item else { return None };
+        let place = self.verdicts.binary_search_by_key(&page.offset, |verdict| verdict.offset).ok()?;
+        self.verdicts[place].original.as_deref()
+    }
+
+    /// Whether records of ARC become records of WARC.
+    fn is_made_warc(&self) -> bool {
+        self.revisits && self.input.format == Format::Arc
+    }
+
+    /// What becomes of an item. `record` is the head of its record and the HTTP head in it, if it
+    /// is replaced.
     fn fate<'v>(
         &self,
         item: Item,
+        record: Option<(Vec<u8>, Vec<u8>)>,
         verdicts: &mut Peekable<Iter<'v, Verdict>>,
         exported: &mut Exported,
     ) -> Result<Fate<'v>> {
-        let offset = item.offset();
+        let (offset, original) = (item.offset(), self.replaced(&item));
         // Another record can be in the member of a page. If it was a page before, its verdict is left over.
         let is_document = |verdict: &&Verdict| verdict.offset == offset && matches!(item, Item::Page(_));
         let Some(verdict) = verdicts.next_if(is_document) else {
@@ -165,7 +190,15 @@ impl Spans<'_> {
         Ok(match self.what {
             What::Annotated => Fate::Annotated(verdict),
             what if what.wants(verdict) => Fate::Copied,
-            What::Kept if self.revisits && self.input.format == Format::Warc => Fate::Revisit(verdict),
+            What::Kept if let Some(original) = original => {
+                let made = record.and_then(|(head, http)| revisit(&head, &http, original, &self.input.name, offset));
+                exported.revisits += 1;
+                Fate::Replaced(made.ok_or_else(|| changed(self.input, offset))?)
+            }
+            What::Kept if self.revisits && matches!(self.input.format, Format::Warc | Format::Arc) => {
+                exported.kept_whole += 1;
+                Fate::Copied
+            }
             _ => Fate::Left,
         })
     }
@@ -177,12 +210,31 @@ struct Found {
     counted_in: CountedIn,
     /// What its record says, if it is of WARC.
     names: Option<RecordNames>,
+    /// The head of its record and the HTTP head in it, if it is replaced.
+    record: Option<(Vec<u8>, Vec<u8>)>,
+}
+
+/// What a record that is made here is compressed as, in a file whose other records are copied as
+/// they are stored.
+#[derive(Clone, Copy, PartialEq)]
+enum MemberOf {
+    /// By the file that is written, or not at all.
+    Output,
+    Gzip,
+    /// Without the dictionary that other frames may have.
+    Zstd,
+}
+
+/// Whether bytes begin a frame of zstd, or one that is passed over, as a dictionary is.
+fn is_zstd(bytes: &[u8]) -> bool {
+    bytes.starts_with(&[0x28, 0xb5, 0x2f, 0xfd]) || matches!(bytes, [0x50..=0x5f, 0x2a, 0x4d, 0x18, ..])
 }
 
 /// The copying of one input.
 struct Copy<'a> {
     spans: &'a Spans<'a>,
     counted_in: CountedIn,
+    member: MemberOf,
     raw: RawBytes,
     out: Compressed,
     /// The bytes of a record that are not only copied.
@@ -210,6 +262,7 @@ impl Copy<'_> {
                 }
                 self.with_fields(&names, &FIELDS.map(str::to_owned))
             }
+            _ if self.spans.is_made_warc() => self.passed(end),
             _ => self.copied(end),
         }
     }
@@ -247,6 +300,17 @@ impl Copy<'_> {
     fn record(&mut self, fate: &Fate<'_>, end: u64) -> Result<()> {
         let Spans { input, .. } = self.spans;
         match fate {
+            Fate::Copied if self.spans.is_made_warc() => {
+                let start = self.raw.place();
+                self.take(end)?;
+                let record = match self.counted_in {
+                    CountedIn::Decoded => std::mem::take(&mut self.span),
+                    _ => decoded(std::mem::take(&mut self.span), input.format).with_context(|| failed(input))?,
+                };
+                let source = [b"arc", input.name.as_bytes(), &start.to_le_bytes()];
+                let record = as_warc(&record, &input.name, &source).ok_or_else(|| changed(input, start))?;
+                self.whole_member(&record)?;
+            }
             Fate::Copied => self.copied(end)?,
             Fate::Edited(text) => {
                 self.take(end)?;
@@ -271,7 +335,7 @@ impl Copy<'_> {
                 let older = self.attached.wait(record.clone(), bytes, &mut self.exported);
                 self.beside_capture(older)?;
             }
-            Fate::Left => while !self.raw.before(end).with_context(|| failed(input))?.is_empty() {},
+            Fate::Left => self.passed(end)?,
             Fate::Annotated(verdict) => {
                 self.take(end)?;
                 let record = std::mem::take(&mut self.span);
@@ -285,14 +349,9 @@ impl Copy<'_> {
                 }
                 self.span = record;
             }
-            Fate::Revisit(verdict) => {
-                self.take(end)?;
-                let bytes = match self.counted_in {
-                    CountedIn::Decoded => std::mem::take(&mut self.span),
-                    _ => decoded(std::mem::take(&mut self.span), input.format).with_context(|| failed(input))?,
-                };
-                let Some(record) = revisit(&bytes, verdict) else { bail!(changed(input, verdict.offset)) };
-                self.whole_member(&record)?;
+            Fate::Replaced(record) => {
+                self.passed(end)?;
+                self.whole_member(record)?;
             }
         }
         // Each record of a WARC is a member of its own.
@@ -304,20 +363,21 @@ impl Copy<'_> {
 
     /// Writes a record that was made here to a file whose other records are copied as they are stored.
     fn whole_member(&mut self, record: &[u8]) -> Result<()> {
-        let Spans { input, .. } = self.spans;
-        if self.counted_in == CountedIn::Decoded {
-            return Ok(self.out.write_all(record)?);
+        match self.member {
+            MemberOf::Output => self.out.write_all(record)?,
+            MemberOf::Gzip => {
+                let mut encoder = flate2::write::GzEncoder::new(&mut self.out, flate2::Compression::default());
+                encoder.write_all(record)?;
+                encoder.finish()?;
+            }
+            MemberOf::Zstd => self.out.write_all(&zstd::bulk::compress(record, 0)?)?,
         }
-        let name = input.name.to_ascii_lowercase();
-        if name.ends_with(".gz") {
-            let mut encoder = flate2::write::GzEncoder::new(&mut self.out, flate2::Compression::default());
-            encoder.write_all(record)?;
-            encoder.finish()?;
-        } else if name.ends_with(".zst") {
-            self.out.write_all(&zstd::bulk::compress(record, 0)?)?;
-        } else {
-            self.out.write_all(record)?;
-        }
+        Ok(())
+    }
+
+    /// Passes over the bytes up to `end`.
+    fn passed(&mut self, end: u64) -> Result<()> {
+        while !self.raw.before(end).with_context(|| failed(self.spans.input))?.is_empty() {}
         Ok(())
     }
 

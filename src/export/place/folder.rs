@@ -4,7 +4,7 @@
 //! leaves, a file in the folder that is not on the list was not written by nigh, and is not replaced; and one that is not as the list says
 //! is written again.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{ErrorKind, Write as _};
 use std::path::{Path, PathBuf};
@@ -15,20 +15,26 @@ use serde::{Deserialize, Serialize};
 use super::output::{Written, sync_parent};
 use super::workplace::{Workplace, check_own};
 use crate::config::Policy;
+use crate::export::archives::wacz_of;
 use crate::export::exported::{Exported, What};
 use crate::export::paragraphs::ParagraphRules;
+use crate::export::revisits::warc_name;
 use crate::export::rows::ExportFormat;
 use crate::readers::{Format, Input};
 use crate::records::{Level, Week};
 
-/// The list of what was written, in the folder of the export.
-const LIST: &str = "_nigh-export.jsonl";
+/// A hidden folder in the folder of the export, for the list of what was written: patterns of a
+/// shell such as `*` pass over it.
+const STATE: &str = ".nigh-export";
+
+/// The list.
+const LIST: &str = ".nigh-export/list.jsonl";
 
 /// The folder that the export works in, which goes when it ends.
 const WORK: &str = "_nigh-export-work";
 
-/// The beginning of names that no file of an export has.
-const RESERVED: &str = "_nigh-export";
+/// The beginnings of names that no file of an export has.
+const RESERVED: [&str; 2] = [STATE, WORK];
 
 /// What the files of an export have in common: a folder has the files of one export.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -167,6 +173,10 @@ impl ExportFolder {
         let files = check_list(path, key)?;
         let files: BTreeMap<_, _> = files.into_iter().map(|file| (file.file.clone(), file)).collect();
         let list = path.join(LIST);
+        match std::fs::create_dir(path.join(STATE)) {
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
+            made => made.with_context(failed)?,
+        }
         WrittenFiles { key: key.clone(), files: files.values().cloned().collect() }.write(&work, &list)?;
         let list = File::options().append(true).open(&list).with_context(failed)?;
         Ok(ExportFolder { path: path.to_owned(), key: key.clone(), files, list, work })
@@ -205,9 +215,7 @@ impl ExportFolder {
             bail!("{} was not written by this export: take it away, or give another --out", target.display());
         }
         // What is on the list may be replaced: so it is there before the file is.
-        let line = serde_json::to_string(&file)? + "\n";
-        let written = self.list.write_all(line.as_bytes()).and_then(|()| self.list.sync_data());
-        written.with_context(|| format!("cannot write {}", self.path.join(LIST).display()))?;
+        self.append(&file)?;
         if file.written.is_some() {
             self.make_folders(&file.file)?;
             std::fs::rename(unfinished, &target).and_then(|()| sync_parent(&target)).with_context(failed)?;
@@ -219,6 +227,34 @@ impl ExportFolder {
         }
         self.files.insert(file.file.clone(), file);
         Ok(())
+    }
+
+    /// Whether the file at `path` is the one that the list has under a name: one that is not in
+    /// this folder.
+    ///
+    /// # Errors
+    /// If it cannot be read.
+    pub(crate) fn has_written(&self, name: &str, path: &Path) -> Result<bool> {
+        let written = self.files.get(name).and_then(|file| file.written.as_ref());
+        let is_at = written.map_or(Ok(false), |written| written.is_at(path));
+        is_at.with_context(|| format!("cannot read {}", path.display()))
+    }
+
+    /// Adds to the list a whole file that gets its place elsewhere.
+    ///
+    /// # Errors
+    /// If the list cannot be written.
+    pub(crate) fn note(&mut self, name: &str, written: Written) -> Result<()> {
+        let file = WrittenFile::new(name.to_owned(), Some(written), Exported::default());
+        self.append(&file)?;
+        self.files.insert(file.file.clone(), file);
+        Ok(())
+    }
+
+    fn append(&mut self, file: &WrittenFile) -> Result<()> {
+        let line = serde_json::to_string(file)? + "\n";
+        let written = self.list.write_all(line.as_bytes()).and_then(|()| self.list.sync_data());
+        written.with_context(|| format!("cannot write {}", self.path.join(LIST).display()))
     }
 
     /// Makes the folders of a file. A link is not followed: it leads elsewhere.
@@ -254,7 +290,8 @@ impl Drop for ExportFolder {
     fn drop(&mut self) {
         // An export without a file, which failed before its first one or had no input, leaves no list.
         if self.files.is_empty() {
-            let _ = std::fs::remove_file(self.path.join(LIST));
+            let _ =
+                std::fs::remove_file(self.path.join(LIST)).and_then(|()| std::fs::remove_dir(self.path.join(STATE)));
         }
     }
 }
@@ -262,9 +299,17 @@ impl Drop for ExportFolder {
 /// Checks that a folder has nothing besides the work of an export, or has the files of an export of this kind, and returns these.
 fn check_list(path: &Path, key: &ExportKey) -> Result<Vec<WrittenFile>> {
     let failed = || format!("cannot read {}", path.display());
-    let Some(list) = WrittenFiles::read(&path.join(LIST))? else {
-        for entry in std::fs::read_dir(path).with_context(failed)? {
-            let is_own = entry.with_context(failed)?.file_name() == WORK;
+    let state = path.join(STATE);
+    // A link is not followed: it leads elsewhere.
+    let has_state = std::fs::symlink_metadata(&state).is_ok_and(|state| state.is_dir());
+    let list = if has_state { WrittenFiles::read(&path.join(LIST))? } else { None };
+    let Some(list) = list else {
+        let entries = std::fs::read_dir(path).with_context(failed)?;
+        // A kill can leave the folder of the list before the list is there.
+        let in_state = if has_state { std::fs::read_dir(&state).with_context(failed)?.next().is_some() } else { false };
+        for entry in entries {
+            let name = entry.with_context(failed)?.file_name();
+            let is_own = name == WORK || name == STATE && has_state && !in_state;
             ensure!(is_own, "{} is not empty: give another --out", path.display());
         }
         return Ok(Vec::new());
@@ -278,15 +323,26 @@ fn check_list(path: &Path, key: &ExportKey) -> Result<Vec<WrittenFile>> {
     Ok(list.files)
 }
 
-/// The path of each file below the folder of the export: that of the input, below the folder that all inputs have in common.
+/// The name of the WACZ that an input is in, if that is written as one.
+pub(crate) fn whole_wacz(input: &Input, format: ExportFormat) -> Option<&str> {
+    let (name, _) = wacz_of(input)?;
+    matches!(format.of(input), Ok(None)).then_some(name)
+}
+
+/// The path of each file below the folder of the export: that of the input, below the folder that
+/// all inputs have in common. The archives of a WACZ that is written as one have the path of that;
+/// ARC has the name of a WARC file, if `is_warc` says that it becomes one.
 ///
 /// # Errors
 /// If two inputs have the same path there, or one is not written in this format.
-pub fn output_paths(inputs: &[Input], format: ExportFormat) -> Result<Vec<String>> {
+pub fn output_paths(inputs: &[Input], format: ExportFormat, is_warc: bool) -> Result<Vec<String>> {
     // A file must not be written beside the folder.
     let parts: Vec<Vec<&str>> = inputs
         .iter()
-        .map(|input| input.name.split('/').filter(|part| !matches!(*part, "" | "." | "..")).collect())
+        .map(|input| {
+            let name = whole_wacz(input, format).unwrap_or(&input.name);
+            name.split('/').filter(|part| !matches!(*part, "" | "." | "..")).collect()
+        })
         .collect();
     let mut common = parts.first().map_or(0, |first| first.len().saturating_sub(1));
     for other in &parts {
@@ -295,15 +351,19 @@ pub fn output_paths(inputs: &[Input], format: ExportFormat) -> Result<Vec<String
     }
     let paths = inputs.iter().zip(&parts).map(|(input, parts)| match input.format {
         Format::Failed | Format::Wacz => Ok(parts[common..].join("/")),
+        Format::Arc if is_warc => format.path(input, &warc_name(&parts[common..].join("/"))),
         _ => format.path(input, &parts[common..].join("/")),
     });
     let paths: Vec<String> = paths.collect::<Result<_>>()?;
-    if let Some(reserved) = paths.iter().find(|path| path.starts_with(RESERVED)) {
+    if let Some(reserved) = paths.iter().find(|path| RESERVED.iter().any(|reserved| path.starts_with(reserved))) {
         bail!("an input would be written to {reserved}, which is a name of nigh's own: give it another name");
     }
-    let mut seen = BTreeSet::new();
-    if let Some(twice) = paths.iter().find(|path| !seen.insert(*path)) {
-        bail!("two inputs would be written to {twice}: export a store of one of them");
+    let mut seen = BTreeMap::new();
+    for (input, path) in inputs.iter().zip(&paths) {
+        let of_wacz = whole_wacz(input, format);
+        if seen.insert(path, of_wacz).is_some_and(|before| before.is_none() || before != of_wacz) {
+            bail!("two inputs would be written to {path}: export a store of one of them");
+        }
     }
     Ok(paths)
 }
@@ -324,7 +384,7 @@ mod tests {
                 page_url: None,
                 stamp: String::new(),
             };
-            output_paths(&names.iter().map(input).collect::<Vec<_>>(), ExportFormat::Same)
+            output_paths(&names.iter().map(input).collect::<Vec<_>>(), ExportFormat::Same, false)
                 .map_err(|error| error.to_string())
         };
         assert_eq!(paths(&["/data/a.jsonl"]), Ok(vec!["a.jsonl".to_owned()]));

@@ -9,6 +9,6 @@ mod output;
 mod workplace;
 
 pub use self::folder::{ExportFolder, ExportKey};
-pub(super) use self::folder::{WrittenFile, output_paths};
+pub(super) use self::folder::{WrittenFile, output_paths, whole_wacz};
 pub use self::list::ListFile;
-pub(super) use self::output::{Output, Written};
+pub(super) use self::output::{Output, Written, sync_parent};

@@ -282,7 +282,13 @@ pub trait Reader: Send {
         None
     }
 
-    /// Returns the last item's record, if it is an intact one of an archive.
+    /// Hands on each page as soon as it is read, for those who know already which pages they want: it does not wait for the
+    /// request that says whether it is the answer to a GET ([`Page::is_of_get`]). Only then is its
+    /// [record](Reader::stored_record) at hand.
+    fn without_waiting(&mut self) {}
+
+    /// Returns the last item's record, if it is an intact one of an archive; not that of a page which
+    /// waited, or was joined from segments.
     fn stored_record(&self) -> Option<StoredRecord<'_>> {
         None
     }

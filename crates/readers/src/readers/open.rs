@@ -117,8 +117,9 @@ pub fn open_at(input: &Input, reading: &Reading, offset: u64) -> anyhow::Result<
         Format::Warc | Format::Arc => {
             let dialect = if *format == Format::Arc { Dialect::Arc } else { Dialect::Warc };
             let left = bytes.saturating_sub(offset);
-            let reader = WarcReader::new(Box::new(file), dialect, left, name, reading).with_context(failed)?;
-            Box::new(reader.without_requests())
+            let mut reader = WarcReader::new(Box::new(file), dialect, left, name, reading).with_context(failed)?;
+            reader.without_waiting();
+            Box::new(reader)
         }
         Format::Jsonl => Box::new(super::jsonl::JsonlReader::new(Box::new(file), name, reading).with_context(failed)?),
         _ => return Ok(None),

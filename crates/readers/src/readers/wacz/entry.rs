@@ -158,6 +158,10 @@ impl Reader for EntryReader {
         self.warc.record_names()
     }
 
+    fn without_waiting(&mut self) {
+        self.warc.without_waiting();
+    }
+
     fn stored_record(&self) -> Option<StoredRecord<'_>> {
         self.warc.stored_record()
     }

@@ -73,14 +73,6 @@ impl WarcReader {
         Ok(WarcReader::of(members, dialect, size, name, reading, true))
     }
 
-    /// The same, for a page that is read again: that it does not wait for its request saves the
-    /// reading of what follows it.
-    #[must_use]
-    pub fn without_requests(mut self) -> Self {
-        self.waits = false;
-        self
-    }
-
     fn of(members: Members, dialect: Dialect, size: u64, name: &str, reading: &Reading, is_part: bool) -> Self {
         let records = Records::new(members, dialect, size, reading.page_limit() as u64 + HEAD, is_part);
         WarcReader {
@@ -281,6 +273,10 @@ impl Reader for WarcReader {
     fn record_names(&self) -> Option<RecordNames> {
         let head = self.said.as_ref().map_or_else(|| self.records.head_bytes(), |said| &said.head);
         (self.dialect == Dialect::Warc).then(|| super::record::names(head))
+    }
+
+    fn without_waiting(&mut self) {
+        self.waits = false;
     }
 
     fn stored_record(&self) -> Option<StoredRecord<'_>> {

@@ -1,0 +1,30 @@
+//! Records that go, replaced by revisit records: these say that a page has the payload of another
+//! record, which stays.
+//!
+//! A replayer sends the HTTP head of the revisit with the payload of the other record. So a revisit
+//! is written only where the payload digests are equal, and both records are of one type and say
+//! the same encodings. Of an exact cluster, whose records are equal once they are decoded, the
+//! first record of each payload stays.
+//!
+//! ```text
+//! archives, read once ─▶ payloads of records of clusters     `originals`, `payload`, `digest`
+//! by cluster and rank: the first of each payload ─▶ what the others refer to, by place
+//! a record that goes, and what it refers to ─▶ a revisit record                     `record`
+//! ```
+//!
+//! In reading order: `digest` (digests as archives write them), `payload` (what is compared of a
+//! record), `originals` (which record another one refers to), `record` (the revisit record), `arc`
+//! (records of ARC as WARC).
+
+mod arc;
+mod digest;
+mod originals;
+mod payload;
+mod record;
+
+pub(super) use self::arc::{ArcLine, as_warc, warc_name};
+pub(super) use self::digest::{base32, hexadecimal};
+pub use self::originals::Originals;
+pub(super) use self::originals::{Original, Reference};
+pub(super) use self::payload::http_head;
+pub(super) use self::record::revisit;
