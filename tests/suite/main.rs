@@ -99,6 +99,8 @@ mod pool;
 mod queries;
 /// The items of hostile files and good weeks, record by record.
 mod readers;
+/// Exports of archives: revisits, WACZ and indexes; pywb replays them.
+mod replay;
 /// Revisit records, against crawls that have the pages in full.
 mod revisits;
 /// Samplers of shingles against sets of images.

