@@ -21,7 +21,9 @@ except ImportError as error:
 def files(path):
     """A table function of DuckDB over these files, which are of one format."""
     found = sorted(pathlib.Path(path).rglob("*.*")) if pathlib.Path(path).is_dir() else sorted(pathlib.Path().glob(path))
-    names = [str(name) for name in found if name.is_file() and not name.name.startswith("_")]
+    # An export keeps its list in a hidden folder.
+    hidden = lambda name: name.name.startswith("_") or any(part.startswith(".") for part in name.parts[len(pathlib.Path(path).parts) :])
+    names = [str(name) for name in found if name.is_file() and not hidden(name)]
     if all(name.endswith(".parquet") for name in names):
         return f"read_parquet({names})"
     return f"read_json({names}, format='newline_delimited', ignore_errors=true)"
