@@ -15,7 +15,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::Result;
 use arrow_array::{Array as _, BooleanArray, Int64Array, RecordBatch, StringArray};
@@ -30,8 +30,8 @@ use crate::state::{
 };
 use crate::structures::{CompactSort, Ownership};
 use crate::tables::{
-    DeletedRow, DocumentRow, HostFailureRow, LinkRow, MissingRow, RedirectRow, RejectRow, RowRange, Scan, Table,
-    Writer, copy_rows, copy_rows_edited, field,
+    CaptureRow, DeletedRow, DocumentRow, HostFailureRow, LinkRow, MissingRow, RedirectRow, RejectRow, RowRange, Scan,
+    Table, Writer, copy_rows, copy_rows_edited, field,
 };
 use crate::text::{UrlPatterns, canonical};
 use crate::watch::Stage;
@@ -143,6 +143,7 @@ pub(crate) fn leave_out(cx: &mut Context, plan: &Plan, deletion: &Deletion, unfi
         segments.extend((remaining.documents > 0).then_some(remaining));
     }
     bundles.finish()?;
+    week.captures(&owned)?;
     let mut journal = Journal::new(plan.key());
     let segments = cx.sorted(segments)?;
     let deleted = cx.sorted(vec![deleted])?;
@@ -302,6 +303,31 @@ impl FilteredWeek<'_> {
             Ok((0..batch.num_rows()).map(|row| Some(keep(row))).collect())
         })?;
         to.end_piece(&segment.file())
+    }
+
+    /// Copies the own rows of `captures` without those of deleted documents. A week of an older
+    /// version lacks the table.
+    fn captures(&self, owned: &Ownership) -> Result<()> {
+        let own_shards: BTreeSet<u32> = owned.shards().collect();
+        let mut writer: BundleWriter<CaptureRow<'static>> = self.unfinished.bundle(self.name);
+        for (name, rows) in self.tables.pieces(CaptureRow::NAME) {
+            if Segment::shard_of(name).is_some_and(|shard| own_shards.contains(&shard)) {
+                let links = |batch| self.without_links_to_deleted(&batch);
+                copy_rows_edited(rows, writer.writer()?, &["doc"], |batch| self.remains(batch), links)?;
+                writer.end_piece(name)?;
+            }
+        }
+        writer.finish()
+    }
+
+    /// Rows of `captures` without the links to deleted URLs.
+    fn without_links_to_deleted(&self, batch: &RecordBatch) -> Result<RecordBatch> {
+        let is_kept = |link: &&str| !self.deletion.patterns.matches(link);
+        let links: &StringArray = field(batch, "links")?;
+        let links = links.iter().map(|links| Some(links?.lines().filter(is_kept).collect::<Vec<_>>().join("\n")));
+        let mut columns = batch.columns().to_vec();
+        columns[batch.schema().index_of("links")?] = Arc::new(links.collect::<StringArray>());
+        Ok(RecordBatch::try_new(batch.schema(), columns)?)
     }
 
     /// Copies `rejects` of all waves without the rows that mention deleted URLs. Returns how many rows were left out, by reason.

@@ -66,9 +66,9 @@ pub use plain::{PlainColumn, Words};
 pub use read::{Scan, field, maybe_text};
 pub use row_range::RowRange;
 pub use rows::{
-    AccuracyKind, AccuracyRow, ChangeRow, ChunkRow, ClusterRow, DeletedRow, DocumentRow, Event, EvidenceRow,
-    FailedUrlRow, FailureRow, FeatureRow, Found, FoundLinkRow, HostFailureRow, LargestRow, LinkRow, MissingRow,
-    RedirectRow, RejectRow, RevisitRow, SizeRow, SplitOffRow, SummaryRow, UrlRow,
+    AccuracyKind, AccuracyRow, CaptureRow, ChangeRow, ChunkRow, ClusterRow, DeletedRow, DocumentRow, Event,
+    EvidenceRow, FailedUrlRow, FailureRow, FeatureRow, Found, FoundLinkRow, HostFailureRow, LargestRow, LinkRow,
+    MissingRow, RedirectRow, RejectRow, RevisitRow, SizeRow, SplitOffRow, SummaryRow, UrlRow,
 };
 pub use sift::{RowCounts, copy_rows, copy_rows_edited};
 pub use studies::{

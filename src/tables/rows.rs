@@ -158,6 +158,74 @@ pub struct ChunkRow<'a> {
     pub paragraphs: &'a [u8],
 }
 
+/// One row for each capture of a URL after the first of the week, by file and record: those of WARC
+/// and ARC, to which a revisit can refer.
+///
+/// What `documents`, `features`, `chunks` and `links` would have of it, in one row: a revisit of a
+/// later week may make it a page.
+#[derive(Clone, Debug, Table)]
+#[table(name = "captures")]
+pub struct CaptureRow<'a> {
+    /// Document id of its URL.
+    pub doc: i64,
+    /// Canonical URL.
+    #[column(unique)]
+    pub url: &'a str,
+    /// Fetch time, in microseconds UTC; null if the crawl does not have it.
+    pub fetched: Option<UtcMicros>,
+    /// WARC-Payload-Digest as written.
+    pub digest: Option<&'a str>,
+    /// WARC-Record-ID.
+    pub record_id: Option<&'a str>,
+    /// The input file, as in `documents`.
+    pub file: &'a str,
+    /// Where in the file, as in `documents`.
+    #[column(unique)]
+    pub offset: i64,
+    /// The bytes that the WARC record takes there, as in `documents`.
+    pub length: Option<i64>,
+    /// HTTP status.
+    pub status: Option<i32>,
+    /// Without parameters.
+    ///
+    /// The media type.
+    pub media_type: Option<&'a str>,
+    /// The charset label of the answer, lower case.
+    pub charset: Option<&'a str>,
+    /// Bytes of the body as read.
+    pub bytes: i64,
+    /// XXH3-128 of these bytes, as in `documents`.
+    #[column(unique, random, unordered)]
+    pub checksum: [u8; 16],
+    /// Words of its text.
+    pub words: i64,
+    /// The title of the page; empty if it has none.
+    pub title: &'a str,
+    /// Whether its bytes are known to be those of the page of the week: then the columns that
+    /// follow are null.
+    pub same: bool,
+    /// As in `features`; null if it has no words.
+    #[column(unique, random, unordered)]
+    pub supershingles: Option<&'a [u8]>,
+    /// As in `features`; null if it has no words.
+    #[column(unique, random, unordered)]
+    pub features: Option<&'a [u8]>,
+    /// As in `chunks`; null if it has no words, or the job says `chunks = false`.
+    #[column(unique, random, unordered)]
+    pub text: Option<[u8; 16]>,
+    /// As in `chunks`, and so are the next two.
+    pub characters: Option<i64>,
+    /// A hash of each line.
+    #[column(unique, random, unordered)]
+    pub lines: Option<&'a [u8]>,
+    /// A hash of each three sentences.
+    #[column(unique, random, unordered)]
+    pub paragraphs: Option<&'a [u8]>,
+    /// The canonical URLs that it links to, one in each line.
+    #[column(unique)]
+    pub links: Option<String>,
+}
+
 /// One row for each URL (or id, or row, where documents are known by these) first seen in the week, in the order of
 /// `doc`.
 ///

@@ -8,8 +8,8 @@ use super::columns::{Table, TableSpec};
 use super::pack::pack;
 use super::row_range::RowRange;
 use super::rows::{
-    AccuracyRow, ChangeRow, ChunkRow, ClusterRow, DocumentRow, EvidenceRow, FeatureRow, HostFailureRow, LargestRow,
-    LinkRow, MissingRow, RedirectRow, RejectRow, SizeRow, SplitOffRow, SummaryRow, UrlRow,
+    AccuracyRow, CaptureRow, ChangeRow, ChunkRow, ClusterRow, DocumentRow, EvidenceRow, FeatureRow, HostFailureRow,
+    LargestRow, LinkRow, MissingRow, RedirectRow, RejectRow, SizeRow, SplitOffRow, SummaryRow, UrlRow,
 };
 use super::studies::{
     AmountRow, AvoidRow, BirthRow, BoilerplateRow, BornPageRow, CandidateRow, ChangeClassRow, ClusterSizeRow,
@@ -42,9 +42,10 @@ impl StoreTable {
 }
 
 /// The tables that every committed week has, in the order of their names. A week of an older version may lack
-/// `accuracy`, `chunks`, `host-failures`, `redirects` and `split-off`.
-pub const WEEK_TABLES: [StoreTable; 17] = [
+/// `accuracy`, `captures`, `chunks`, `host-failures`, `redirects` and `split-off`.
+pub const WEEK_TABLES: [StoreTable; 18] = [
     StoreTable::of::<AccuracyRow>(),
+    StoreTable::of::<CaptureRow>(),
     StoreTable::of::<ChangeRow>(),
     StoreTable::of::<ChunkRow>(),
     StoreTable::of::<ClusterRow>(),

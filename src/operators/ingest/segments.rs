@@ -10,6 +10,7 @@
 //!         doc = the document id of the URL, from an earlier week; else the next row of the shard
 //!         write the first capture by (file, ordinal) as document doc; of GET, if one is
 //!         count the others as duplicates
+//!     what is counted as a duplicate is a row of `captures`, if a revisit can refer to it
 //! ```
 //!
 //! The same for ids, where documents are known by these. What is counted as a duplicate can be a bad record instead.
@@ -33,11 +34,12 @@ use super::duplicates::{Duplicates, Same};
 use super::notes::{WaveNote, WaveSegments};
 use crate::features::PageChunks;
 use crate::plan::Plan;
+use crate::readers::Format;
 use crate::records::{DocId, DocumentKey};
 use crate::state::{BundleName, BundleWriter, Counts, Segment, Unfinished, UrlIndex, sync_folder};
 use crate::structures::{ExternalSort, Sortable, Sorted};
 use crate::tables::{
-    ChunkRow, DocumentRow, FeatureRow, FoundLinkRow, FoundLinks, RowRange, Scan, UrlRow, UtcMicros, field,
+    CaptureRow, ChunkRow, DocumentRow, FeatureRow, FoundLinkRow, FoundLinks, RowRange, Scan, UrlRow, UtcMicros, field,
 };
 use crate::text::urls;
 use crate::watch::Watch;
@@ -218,23 +220,26 @@ impl ShardWriter {
             // The captures of one URL follow each other, those of GET first, in the order of (file,
             // ordinal).
             let hash = page.hash;
-            let (doc, same) = match urls.find(hash)? {
-                Some(doc) if doc.row() < earlier && captured.add(doc.row()) => (Some(doc), None),
-                Some(doc) => (None, Some(doc)),
+            let (doc, is_first) = match urls.find(hash)? {
+                Some(doc) => (doc, doc.row() < earlier && captured.add(doc.row())),
                 None => {
                     row += 1;
-                    (Some(DocId::new(shard, row - 1)), None)
+                    (DocId::new(shard, row - 1), true)
                 }
             };
-            let checksum = page.checksum;
-            let same = || same.map_or(Same::Here(checksum), Same::Earlier);
-            match doc {
-                None => duplicates.add(*page, same(), &checksums)?,
-                Some(doc) if earlier == 0 => writer.push(doc, page, &mut written.counts)?,
-                Some(doc) => by_doc.push(NumberedPage { doc, page })?,
+            let of_document = is_first.then_some(page.checksum);
+            let same = || of_document.map_or(Same::Earlier(doc), Same::Here);
+            match is_first {
+                false => {
+                    writer.push_later(doc, &page, None)?;
+                    duplicates.add(*page, same(), &checksums)?;
+                }
+                true if earlier == 0 => writer.push(doc, page, &mut written.counts)?,
+                true => by_doc.push(NumberedPage { doc, page })?,
             }
             next = sorted.record()?;
             while let Some(again) = next.take_if(|capture| capture.hash == hash) {
+                writer.push_later(doc, &again, of_document)?;
                 duplicates.add(*again, same(), &checksums)?;
                 next = sorted.record()?;
             }
@@ -324,6 +329,7 @@ struct SegmentWriter {
     urls: BundleWriter<UrlRow<'static>>,
     links: BundleWriter<FoundLinkRow<'static>>,
     found: FoundLinks,
+    captures: BundleWriter<CaptureRow<'static>>,
 }
 
 impl SegmentWriter {
@@ -340,6 +346,7 @@ impl SegmentWriter {
             urls: unfinished.bundle(name),
             links: unfinished.bundle(name),
             found: FoundLinks::default(),
+            captures: unfinished.bundle(name),
         }
     }
 
@@ -407,9 +414,47 @@ impl SegmentWriter {
         })
     }
 
+    /// Writes a capture of a document's URL after the first, if a revisit can refer to it.
+    /// `of_document` is the checksum of the first, if that is at hand.
+    fn push_later(&mut self, doc: DocId, page: &Capture, of_document: Option<u128>) -> Result<()> {
+        let file = self.plan.inputs.get(page.file as usize).context("a capture names an input of the plan")?;
+        let has_records = matches!(file.format, Format::Warc | Format::Arc | Format::Wacz);
+        let is_by_url = self.plan.method.documents == DocumentKey::Url;
+        let Some(url) = page.url.as_deref().filter(|_| has_records && is_by_url) else { return Ok(()) };
+        let same = of_document == Some(page.checksum);
+        let has_words = !same && page.words > 0;
+        let chunks = page.chunks.as_ref().filter(|_| has_words);
+        self.captures.push(CaptureRow {
+            doc: doc.to_table(),
+            url,
+            fetched: page.fetched.map(UtcMicros),
+            digest: page.entry.digest.as_deref(),
+            record_id: page.entry.id.as_deref(),
+            file: &file.name,
+            offset: page.offset as i64,
+            length: page.entry.length.map(|length| length as i64),
+            status: page.status.map(i32::from),
+            media_type: page.media_type.as_deref(),
+            charset: page.charset.as_deref(),
+            bytes: page.bytes as i64,
+            checksum: page.checksum.to_be_bytes(),
+            words: page.words as i64,
+            title: &page.title,
+            same,
+            supershingles: has_words.then(|| bytemuck::cast_slice(&page.sketch.supershingles)),
+            features: has_words.then(|| bytemuck::cast_slice(&page.sketch.features)),
+            text: chunks.map(|chunks| chunks.text.to_be_bytes()),
+            characters: chunks.map(|chunks| chunks.characters as i64),
+            lines: chunks.map(|chunks| &chunks.lines[..]),
+            paragraphs: chunks.map(|chunks| &chunks.paragraphs[..]),
+            links: (!same).then(|| page.links.iter().collect::<Vec<_>>().join("\n")),
+        })
+    }
+
     /// Ends the segment. It has no piece in a table without rows.
     fn end_segment(&mut self) -> Result<Segment> {
         let name = self.segment.file();
+        self.captures.end_piece(&name)?;
         self.found.flush(self.links.writer()?)?;
         Ok(Segment {
             documents: self.documents.end_piece(&name)?,
@@ -427,6 +472,7 @@ impl SegmentWriter {
         self.features.finish()?;
         self.chunks.finish()?;
         self.urls.finish()?;
+        self.captures.finish()?;
         self.links.finish()
     }
 }

@@ -20,6 +20,7 @@ use serde::{Deserialize, Serialize};
 
 use super::journal::Segment;
 use crate::records::Week;
+use crate::structures::CompactSort as _;
 use crate::tables::{ChunkRow, DocumentRow, LinkRow, RowRange, Table as _};
 
 /// The files of the tables of a week, by table.
@@ -116,6 +117,14 @@ impl WeekTables {
     /// The rows that a worker wrote to the file `name` of a table; `None` if there was no such file.
     pub fn find(&self, table: &str, name: &str) -> Option<RowRange> {
         self.tables.get(table)?.pieces.get(name).cloned()
+    }
+
+    /// All pieces of a table that the week has written, in the order of their names.
+    pub fn pieces(&self, table: &str) -> Vec<(&str, &RowRange)> {
+        let pieces = self.tables.get(table).into_iter().flat_map(|files| &files.pieces);
+        let mut pieces: Vec<(&str, &RowRange)> = pieces.map(|(name, rows)| (name.as_str(), rows)).collect();
+        pieces.sort_items_by_key(|(name, _)| *name);
+        pieces
     }
 
     /// As [`WeekTables::find`], for rows that the week must have.
