@@ -564,7 +564,7 @@ class History:
         columns = ('id = "id"\n' if self.kind == "id" else "") + ("" if self.kind == "warc" else 'date = "date"\n')
         methods = ["similarity = 0.6\n", 'similarity = 0.7\nverify = "exact"\n', "features = 24\nsupershingles = 12\nagreements = 2\n"]
         (folder / "job.toml").write_text(
-            f'[cluster]\nmax-reject-share = 1.0\ncanonical = "{self.policy}"\n[cluster.read]\nsame-id = "first"\n'
+            f'[cluster]\nmax-reject-share = 1.0\nmax-unknown-share = 1.0\ncanonical = "{self.policy}"\n[cluster.read]\nsame-id = "first"\n'
             f"[cluster.read.columns]\n{columns}[cluster.method]\nwords = {rng.choice([2, 3])}\nshards = 4\n{rng.choice(methods)}"
         )
 

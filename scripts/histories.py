@@ -356,7 +356,7 @@ class History:
             elif kind == "samplers":
                 text += "seeds = 2\npairs = 5\n"
             elif kind != "evolution":
-                text += f"max-reject-share = 1.0\nwave-bytes = {self.wave_bytes}\n"
+                text += f"max-reject-share = 1.0\nmax-unknown-share = 1.0\nwave-bytes = {self.wave_bytes}\n"
                 text += f'mode = "{mode}"\n' if mode else ""
                 text += f'[{kind}.read.columns]\nhtml = "html"\nip = "ip"\n'
             text += f"[cluster.method]\n{self.method}" if kind == "cluster" else ""

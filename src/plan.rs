@@ -56,6 +56,8 @@ pub struct Plan {
     pub waves: Vec<(usize, usize)>,
     /// The largest share of bad records, 0 to 1, that the job accepts.
     pub max_reject_share: f64,
+    /// The largest share of revisits whose page is not known, 0 to 1, that the job accepts.
+    pub max_unknown_share: f64,
     /// Whether the week may have no page.
     pub allow_empty: bool,
     /// The job file with all flags applied, as it is kept with the week.
@@ -257,6 +259,7 @@ pub(crate) mod tests {
             waves: cut_waves(&inputs, wave_bytes),
             inputs,
             max_reject_share: 0.1,
+            max_unknown_share: 0.1,
             allow_empty: false,
             job: job_text(&Job::Cluster(job)),
             processes: 1,

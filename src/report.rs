@@ -20,6 +20,7 @@ use anyhow::{Context, Result};
 
 use crate::config::Bytes;
 use crate::plan::Plan;
+use crate::readers::Format;
 use crate::records::DocumentKey;
 use crate::state::Counts;
 use crate::summary::{CurvePoint, LevelSummary, Summary};
@@ -166,7 +167,22 @@ fn counts(counts: &Counts, sheet: &mut Sheet) {
         }
     }
     if counts.revisits > 0 {
-        row(grouped(counts.revisits), "revisits: pages that are what others were".to_owned());
+        let of = counts.revisited.clone().unwrap_or_default();
+        let others = counts.revisits.saturating_sub(of.here + of.earlier + of.unknown());
+        let of_others = match counts.revisited {
+            Some(_) => "revisits: other records of URLs that have a page already, or of what is not a page",
+            None => "revisits",
+        };
+        for (count, what) in [
+            (of.here, "revisits: pages of this crawl"),
+            (of.earlier, "revisits: pages of earlier weeks"),
+            (of.unknown(), "revisits: pages that are not known: what they refer to is not in the store"),
+            (others, of_others),
+        ] {
+            if count > 0 {
+                row(grouped(count), what.to_owned());
+            }
+        }
     }
     if counts.unread_dates > 0 {
         row(grouped(counts.unread_dates), "pages with a date that cannot be read".to_owned());
@@ -226,6 +242,20 @@ pub fn plan(plan: &Plan, disk: &Disk) -> Sheet {
     );
     let free = disk.free.map_or("unknown".into(), |free| Bytes(free).to_string());
     sheet.fact("Disk", format!("about {} needed, {free} free", Bytes(disk.needed)));
+    let has_records = plan.inputs.iter().any(|input| matches!(input.format, Format::Warc | Format::Arc | Format::Wacz));
+    if has_records && plan.method.documents == DocumentKey::Url {
+        let weeks = match plan.earlier.weeks.len() {
+            0 => "and no earlier week".to_owned(),
+            weeks => format!("and in {}", plural(weeks as u64, "earlier week")),
+        };
+        sheet.fact(
+            "Revisits",
+            format!(
+                "their pages are looked for in this input {weeks}; the run fails if more than {:.1}% of the pages are not known",
+                100.0 * plan.max_unknown_share
+            ),
+        );
+    }
     let preset = plan.method.preset().map_or_else(String::new, |name| format!(" ({name})"));
     sheet.fact("Method", format!("{}{preset}", plan.method));
     curve::curve(&CurvePoint::of_method(&plan.method), &mut sheet);

@@ -143,6 +143,7 @@ impl Opened {
             waves: Vec::new(),
             // The rejects were accepted when the crawl was read.
             max_reject_share: 1.0,
+            max_unknown_share: 1.0,
             allow_empty: true,
             job: if patterns.is_empty() {
                 format!("{job}# Verified since: {}.\n", manifest.method)

@@ -170,7 +170,7 @@ fn make(
 }
 
 /// Fields of a job that say when a run ends, and in how many steps: not what its tables have.
-const OF_THE_RUN: [&str; 4] = ["allow-empty", "max-reject-share", "mode", "wave-bytes"];
+const OF_THE_RUN: [&str; 5] = ["allow-empty", "max-reject-share", "max-unknown-share", "mode", "wave-bytes"];
 
 /// Fields of a job, with values.
 type Fields = Vec<(String, String)>;
@@ -284,6 +284,7 @@ struct WeekSettings {
     method: Method,
     mode: Mode,
     max_reject_share: Share,
+    max_unknown_share: Share,
     allow_empty: bool,
     wave_bytes: Bytes,
     /// The job file with all flags applied, as it is kept with the week.
@@ -534,14 +535,15 @@ impl WeekRequest {
         let method = method.clone();
         job.week = Some(self.week);
         let mode = if earlier.last().is_some() { job.mode } else { Mode::Full };
-        let Cluster { max_reject_share, allow_empty, wave_bytes, .. } = job;
-        Ok(WeekSettings { method, mode, max_reject_share, allow_empty, wave_bytes, job: job_text(&Job::Cluster(job)) })
+        let Cluster { max_reject_share, max_unknown_share, allow_empty, wave_bytes, .. } = job;
+        let job = job_text(&Job::Cluster(job));
+        Ok(WeekSettings { method, mode, max_reject_share, max_unknown_share, allow_empty, wave_bytes, job })
     }
 
     /// # Errors
     /// If there are more workers than shards.
     fn plan(&self, store: &Store, settings: WeekSettings, earlier: Earlier) -> Result<Plan> {
-        let WeekSettings { method, mode, max_reject_share, allow_empty, wave_bytes, job } = settings;
+        let WeekSettings { method, mode, max_reject_share, max_unknown_share, allow_empty, wave_bytes, job } = settings;
         let workers = self.workers.of_shards(method.shards as usize)?;
         let earlier_inputs = self.earlier_inputs(store, &earlier, method.verify)?;
         Ok(Plan {
@@ -563,6 +565,7 @@ impl WeekRequest {
             waves: cut_waves(&self.inputs, wave_bytes.0),
             inputs: self.inputs.clone(),
             max_reject_share: max_reject_share.0,
+            max_unknown_share: max_unknown_share.0,
             allow_empty,
             job,
             processes: self.pool.processes(),

@@ -165,6 +165,9 @@ pub struct Cluster {
     pub input: Vec<String>,
     /// The largest share of bad records, 0 to 1; above it the job fails with exit code 3. Default: 0.05.
     pub max_reject_share: Share,
+    /// The largest share of revisits whose page is not known among the pages of the crawl, 0 to 1;
+    /// above it the job fails with exit code 3. Default: 0.05.
+    pub max_unknown_share: Share,
     /// Whether a week without a page is made; otherwise the job fails. Default: false, or `--allow-empty`.
     pub allow_empty: bool,
     /// The size of a wave: input is committed in parts of about this many bytes, as stored. Default: 16 GiB.
@@ -192,6 +195,7 @@ impl Default for Cluster {
             store: None,
             input: Vec::new(),
             max_reject_share: Share(0.05),
+            max_unknown_share: Share(0.05),
             allow_empty: false,
             wave_bytes: Bytes(16 << 30),
             accuracy: true,

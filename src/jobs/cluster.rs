@@ -36,7 +36,7 @@ use crate::features::{Fingerprinter, VectorKeys};
 use crate::kernels;
 use crate::kernels::{Polynomials, polynomials};
 use crate::operators::ingest::{
-    Crawled, UnreadPieces, check_pages, check_rejects, commit, crawl, deal, failures, segments,
+    Crawled, UnreadPieces, check_pages, check_rejects, check_revisits, commit, crawl, deal, failures, segments,
 };
 use crate::operators::output::{LevelClusters, cluster_sizes, links};
 use crate::plan::Plan;
@@ -71,6 +71,7 @@ pub fn cluster(cx: &mut Context, plan: &Arc<Plan>) -> Result<Option<Summary>> {
     }
     let journal = read_journal(&unfinished)?;
     check_rejects(plan, &journal, true)?;
+    check_revisits(plan, &journal)?;
     check_pages(plan, &journal)?;
 
     // Clusters.

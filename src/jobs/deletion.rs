@@ -22,7 +22,6 @@ use arrow_array::{Array as _, BooleanArray, Int64Array, RecordBatch, StringArray
 use nigh_exchange::Context;
 
 use super::page_bundles::PageBundles;
-use crate::operators::scan::own_segments;
 use crate::plan::{Deletion, Plan};
 use crate::records::{DocId, KeyHash};
 use crate::state::{
@@ -138,9 +137,10 @@ pub(crate) fn leave_out(cx: &mut Context, plan: &Plan, deletion: &Deletion, unfi
     let week = FilteredWeek { tables: &tables, unfinished, deleted: read_deleted(unfinished, &owned)?, deletion, name };
     let (mut segments, mut deleted) = (Vec::new(), DeletedCounts::default());
     let mut bundles = PageBundles::new(unfinished, name);
-    for segment in own_segments(&old, &owned) {
-        let remaining = week.segment(segment, &mut bundles, &mut deleted)?;
-        segments.extend((remaining.documents > 0).then_some(remaining));
+    let by_shard = old.by_shard();
+    for segment in owned.shards().filter_map(|shard| by_shard.get(&shard)).flatten() {
+        let remaining = week.segment(*segment, &mut bundles, &mut deleted)?;
+        segments.extend((remaining.documents + remaining.urls > 0).then_some(remaining));
     }
     bundles.finish()?;
     week.captures(&owned)?;
@@ -237,6 +237,10 @@ impl FilteredWeek<'_> {
         }
         let features = if segment.features > 0 { self.by_doc(segment, &mut to.features)? } else { 0 };
         let urls = if segment.urls > 0 { self.by_doc(segment, &mut to.urls)? } else { 0 };
+        if documents == 0 && urls > 0 {
+            // Of revisits that are not known a week has the URLs only.
+            to.documents.end_any_piece(&segment.file())?;
+        }
         if origin.is_some() && !is_written {
             return Ok(Segment { features, urls, ..segment });
         }

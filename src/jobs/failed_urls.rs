@@ -21,7 +21,7 @@ use arrow_array::{BooleanArray, StringArray};
 use nigh_exchange::{Context, send_rows};
 
 use super::week::IngestedWeek;
-use crate::operators::ingest::FailedUrls;
+use crate::operators::ingest::{FailedUrls, NOT_KNOWN};
 use crate::plan::Deletion;
 use crate::records::{DocId, KeyHash};
 use crate::state::{BundleWriter, UrlIndex, shard_file};
@@ -46,14 +46,17 @@ pub(crate) fn failed_urls(cx: &mut Context, week: &IngestedWeek<'_>, roots: &Doc
         let mut failed = FailedUrls::read(week.unfinished, shard, waves, week.plan.worker_memory / 8)?;
         let segments = segments.get(&shard).map_or(&[][..], |segments| segments);
         let earlier = url_files.get(&shard).map_or(&[][..], |files| files);
-        let mut urls = UrlIndex { unfinished: week.unfinished, shard, segments, earlier }.lookup(waves)?;
+        // The URLs of revisits come after the waves.
+        let mut urls = UrlIndex { unfinished: week.unfinished, shard, segments, earlier }.lookup(waves + 1)?;
         while let Some(url) = failed.next_url()? {
             if let Some(redirect) = url.redirect {
                 let (url, target_url) = (redirect.url, redirect.target_url);
                 redirects.push(RedirectRow { url, target_url, status: redirect.status.into() })?;
             }
             let doc = urls.find(url.hash)?;
-            if doc.is_none_or(|doc| roots.of(doc) == DocId::NONE) {
+            // A revisit that may be of no page has no document.
+            let is_missing = doc.map_or(url.reason != NOT_KNOWN, |doc| roots.of(doc) == DocId::NONE);
+            if is_missing {
                 let of_host = KeyHash::of(&url.host).shard(shards);
                 *counts.entry((of_host, url.host, url.reason)).or_default() += 1;
             }

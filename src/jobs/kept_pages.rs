@@ -15,21 +15,21 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use anyhow::Result;
-use arrow_array::{
-    Array as _, BooleanArray, Date32Array, Int64Array, RecordBatch, StringArray, TimestampMicrosecondArray,
-};
+use anyhow::{Context as _, Result};
+use arrow_array::{Array as _, BooleanArray, Date32Array, Int64Array, RecordBatch, StringArray};
 use arrow_select::filter::filter_record_batch;
 use nigh_exchange::Context;
 
 use super::page_bundles::PageBundles;
-use super::revisited::Finding;
+use super::revisited::{Finding, FoundPage, Place, SearchedWeek};
 use crate::config::Absent;
-use crate::operators::ingest::{Revisited, SamePage, gone_documents, revisits};
+use crate::operators::ingest::{PayloadDigest, Revisited, gone_documents, revisits};
 use crate::operators::scan::{docs_with_urls, own_segments};
 use crate::plan::Plan;
-use crate::records::{DocId, Week};
-use crate::state::{BundleName, BundleWriter, Journal, Origin, Segment, Unfinished, UrlIndex, WeekTables, sync_folder};
+use crate::records::{DocId, DocumentKey, Week};
+use crate::state::{
+    BundleName, BundleWriter, Journal, Origin, RevisitCounts, Segment, Unfinished, UrlIndex, WeekTables, sync_folder,
+};
 use crate::structures::Ownership;
 use crate::tables::{
     ChunkRow, DocumentRow, FoundLinkRow, LinkRow, PieceScan, RowRange, Scan, Table, copy_rows, copy_rows_edited, field,
@@ -52,8 +52,18 @@ pub(crate) fn keep_pages(cx: &mut Context, plan: &Plan, unfinished: &Unfinished,
     let before = before.transpose()?;
     let before =
         before.as_ref().map(|(week, whole)| (*week, own_segments(&whole.journal, &owned), whole.tables(store.root())));
-    let of_before = before.as_ref().map(|(_, old, tables)| (old, tables));
-    let Crawled { stays, revisits } = Crawled::read(plan, unfinished, &journal, &owned, of_before)?;
+    let Crawled { mut stays, revisits } = Crawled::read(plan, unfinished, &journal, &owned)?;
+    let has_revisits = cx.any(!revisits.is_empty())?;
+    let weeks = if has_revisits { SearchedWeek::all(plan, unfinished, &journal, &owned)? } else { Vec::new() };
+    let finding = Finding { worker: cx.index(), plan, unfinished, journal: &journal, owned: &owned, weeks: &weeks };
+    let mut of_revisits = RevisitCounts::default();
+    let mut to_write = Vec::new();
+    if has_revisits {
+        let of_before = before.as_ref().map(|(_, old, tables)| (old, tables));
+        let revisits = stays_by_digest(&finding, of_before, revisits, &mut stays, &mut of_revisits)?;
+        let found = finding.find(cx, &revisits.concat())?;
+        to_write = resolved(&finding, revisits, found, &mut stays, &mut of_revisits)?;
+    }
     let (mut segments, mut kept_pages) = (Vec::new(), KeptTotals::default());
     if let Some((week, old, tables)) = &before {
         let (new, first_wave) = (plan.week, journal.waves + 1);
@@ -67,26 +77,31 @@ pub(crate) fn keep_pages(cx: &mut Context, plan: &Plan, unfinished: &Unfinished,
             bundles.finish()?;
         }
     }
-    if cx.any(!revisits.is_empty())? {
-        let finding = Finding { worker: cx.index(), plan, unfinished, journal: &journal, owned: &owned };
-        let found = finding.find(cx, &revisits)?;
-        for segment in &found {
+    if has_revisits {
+        let written = finding.write(cx, &to_write)?;
+        for segment in &written {
             kept_pages.add(unfinished.rows::<DocumentRow>(&segment.file())?, |_| true)?;
         }
-        segments.extend(found);
+        segments.extend(written);
     }
     let segments = cx.sorted(segments)?;
     let KeptTotals { counts, inputs } = kept_pages;
     let counts = cx.concat(vec![counts])?;
+    let of_revisits = cx.concat(vec![of_revisits])?;
     let mut inputs = cx.sorted(inputs.into_iter().collect())?;
     inputs.dedup();
-    if cx.index() == 0 && !segments.is_empty() {
+    let are_resolved = journal.counts.revisits > 0 && plan.method.documents == DocumentKey::Url;
+    if cx.index() == 0 && (!segments.is_empty() || are_resolved) {
         journal.segments.extend(segments);
         for kept in counts {
             journal.counts.documents += kept.documents;
             journal.counts.empty += kept.empty;
             journal.counts.words += kept.words;
             journal.counts.bytes += kept.bytes;
+        }
+        journal.counts.revisited = are_resolved.then(RevisitCounts::default);
+        for of_worker in of_revisits {
+            journal.counts.revisited.iter_mut().for_each(|sums| sums.add(of_worker.clone()));
         }
         for week in &plan.earlier.weeks {
             for (of, names) in store.whole(week)?.journal.inputs(week.week) {
@@ -108,19 +123,12 @@ pub(crate) fn keep_pages(cx: &mut Context, plan: &Plan, unfinished: &Unfinished,
 struct Crawled {
     /// Whether it stays as it was in the week before, if that has a page of it; by own document.
     stays: Vec<bool>,
-    /// The revisits of URLs that do not stay as they were.
-    revisits: Vec<Revisited>,
+    /// The revisits of each URL that the crawl has no page of, in the order of shards and hashes.
+    revisits: Vec<Vec<Revisited>>,
 }
 
 impl Crawled {
-    /// `before` are the segments and tables of the week before. The revisits of one shard are in memory at a time, besides those that are returned.
-    fn read(
-        plan: &Plan,
-        unfinished: &Unfinished,
-        journal: &Journal,
-        owned: &Ownership,
-        before: Option<(&VecDeque<Segment>, &WeekTables)>,
-    ) -> Result<Crawled> {
+    fn read(plan: &Plan, unfinished: &Unfinished, journal: &Journal, owned: &Ownership) -> Result<Crawled> {
         let mut is_crawled = vec![false; owned.len()];
         let segments = own_segments(journal, owned).into_iter();
         let rows = segments.map(|segment| unfinished.rows::<DocumentRow>(&segment.file()));
@@ -131,18 +139,16 @@ impl Crawled {
         })?;
         let store = plan.open_store();
         let (index, by_shard) = (store.url_indexes(&plan.earlier)?, journal.by_shard());
-        let has_url = match plan.absent {
-            Absent::Keep => docs_with_urls(&store.url_files(&plan.earlier)?, owned)?,
-            Absent::Missing => Vec::new(),
-        };
-        let (mut stays, mut all) = (vec![false; owned.len()], Vec::new());
+        let mut stays = vec![false; owned.len()];
+        if plan.absent == Absent::Keep {
+            let has_url = docs_with_urls(&store.url_files(&plan.earlier)?, owned)?;
+            stays = is_crawled.iter().zip(has_url).map(|(is_crawled, has_url)| !is_crawled && has_url).collect();
+        }
+        let mut all: Vec<Vec<Revisited>> = Vec::new();
         for shard in owned.shards() {
             // What a server says is gone does not stay.
             let gone = gone_documents(unfinished, shard, journal.waves)?;
-            gone.into_iter().for_each(|doc| is_crawled[owned.index(doc)] = true);
-            if plan.absent == Absent::Keep {
-                owned.of_shard(shard).for_each(|number| stays[number] = !is_crawled[number] && has_url[number]);
-            }
+            gone.into_iter().for_each(|doc| stays[owned.index(doc)] = false);
             let of_shard = revisits(unfinished, shard, journal.waves)?;
             if of_shard.is_empty() {
                 continue;
@@ -150,53 +156,106 @@ impl Crawled {
             let earlier = index.get(&shard).map_or(&[][..], |files| files);
             let segments = by_shard.get(&shard).map_or(&[][..], |segments| segments);
             let mut urls = UrlIndex { unfinished, shard, segments, earlier }.lookup(journal.waves)?;
-            let mut left = Vec::new();
-            for revisit in of_shard {
+            for of_url in of_shard.chunk_by(|a, b| a.hash == b.hash) {
                 // A page of the same URL counts before a revisit.
-                let doc = urls.find(revisit.hash)?;
-                left.extend(doc.is_none_or(|doc| !is_crawled[owned.index(doc)]).then_some(revisit));
+                let doc = urls.find(of_url[0].hash)?;
+                if doc.is_none_or(|doc| !is_crawled[owned.index(doc)]) {
+                    // A page of which a revisit says that it is another one does not stay.
+                    doc.into_iter().for_each(|doc| stays[owned.index(doc)] = false);
+                    all.push(of_url.to_vec());
+                }
             }
-            if let Some((old, tables)) = before {
-                let of_shard = old.iter().filter(|segment| segment.shard == shard);
-                stays_as_revisits_say(&mut left, of_shard, tables, owned, &mut stays)?;
-            }
-            all.extend(left);
         }
         Ok(Crawled { stays, revisits: all })
     }
 }
 
-/// Sets which documents stay as they were in the week before, as the revisits of a shard say: `old` are its segments. Leaves the other revisits.
-fn stays_as_revisits_say<'a>(
-    revisits: &mut Vec<Revisited>,
-    old: impl Iterator<Item = &'a Segment>,
-    tables: &WeekTables,
-    owned: &Ownership,
+/// Sets which documents stay as they were in the week before, because the first revisit of their
+/// URL has the digest of that page, and returns the revisits of the other URLs. `before` are the
+/// segments and tables of the week before.
+///
+/// A URL that has later captures is left to the search: `fetched` must say when it was what it is.
+fn stays_by_digest(
+    finding: &Finding<'_>,
+    before: Option<(&VecDeque<Segment>, &WeekTables)>,
+    mut revisits: Vec<Vec<Revisited>>,
     stays: &mut [bool],
-) -> Result<()> {
-    let of_doc = |revisit: &Revisited| Some((revisit.doc?, (revisit.same, revisit.target == revisit.hash)));
-    let own: BTreeMap<DocId, (SamePage, bool)> = revisits.iter().filter_map(of_doc).collect();
-    // A page of which a revisit says that it is another one does not stay.
-    own.keys().for_each(|doc| stays[owned.index(*doc)] = false);
-    for segment in old.filter(|_| !own.is_empty()) {
+    counts: &mut RevisitCounts,
+) -> Result<Vec<Vec<Revisited>>> {
+    let (Some((old, tables)), owned) = (before, finding.owned) else { return Ok(revisits) };
+    let with_captures = with_captures(finding)?;
+    let digest_of = |of_url: &Vec<Revisited>| Some((of_url[0].doc?, of_url[0].named.digest?));
+    let wanted = revisits.iter().filter_map(digest_of).filter(|(doc, _)| !with_captures.contains(doc));
+    let wanted: BTreeMap<DocId, PayloadDigest> = wanted.collect();
+    let shards: BTreeSet<u32> = wanted.keys().map(|doc| doc.shard()).collect();
+    for segment in old.iter().filter(|segment| segment.documents > 0 && shards.contains(&segment.shard)) {
         let rows = tables.rows(DocumentRow::NAME, &segment.file())?;
-        Scan::open(rows, &["doc", "digest", "fetched"])?.for_each(|batch| {
+        Scan::open(rows, &["doc", "digest"])?.for_each(|batch| {
             let (docs, digests): (&Int64Array, &StringArray) = (field(batch, "doc")?, field(batch, "digest")?);
-            let times: &TimestampMicrosecondArray = field(batch, "fetched")?;
-            for row in 0..batch.num_rows() {
+            for row in (0..batch.num_rows()).filter(|row| digests.is_valid(*row)) {
                 let doc = DocId::from_table(docs.value(row));
-                let Some((same, is_own)) = own.get(&doc) else { continue };
-                let digest = digests.is_valid(row).then(|| SamePage::hash(digests.value(row)));
-                let fetched = times.is_valid(row).then(|| times.value(row));
-                // One that has the digest is the same, whatever URL the record names.
-                let has_digest = same.digest.is_some() && same.digest == digest;
-                stays[owned.index(doc)] = has_digest || *is_own && same.is_of(digest, fetched);
+                if let Some(digest) = wanted.get(&doc) {
+                    stays[owned.index(doc)] = PayloadDigest::read(digests.value(row)) == Some(*digest);
+                }
             }
             Ok(())
         })?;
     }
-    revisits.retain(|revisit| !revisit.doc.is_some_and(|doc| stays[owned.index(doc)]));
-    Ok(())
+    let all = revisits.len();
+    revisits.retain(|of_url| {
+        let doc = of_url[0].doc.filter(|doc| wanted.contains_key(doc));
+        doc.is_none_or(|doc| !stays[owned.index(doc)])
+    });
+    counts.earlier += (all - revisits.len()) as u64;
+    Ok(revisits)
+}
+
+/// The own documents that have later captures in some week.
+fn with_captures(finding: &Finding<'_>) -> Result<BTreeSet<DocId>> {
+    let mut docs = BTreeSet::new();
+    finding.weeks.iter().try_for_each(|week| week.add_with_captures(&mut docs))?;
+    Ok(docs)
+}
+
+/// What is to be written of the revisits of each URL, given the page of each of them: the first
+/// revisit that is found, or the first one if none is. Sets which documents stay where they are in
+/// the week before, and counts.
+fn resolved(
+    finding: &Finding<'_>,
+    revisits: Vec<Vec<Revisited>>,
+    found: Vec<Option<FoundPage>>,
+    stays: &mut [bool],
+    counts: &mut RevisitCounts,
+) -> Result<Vec<(Revisited, Option<FoundPage>)>> {
+    let with_captures = with_captures(finding)?;
+    let (mut found, mut to_write) = (found.into_iter(), Vec::new());
+    for of_url in revisits {
+        let places: Vec<Option<FoundPage>> = found.by_ref().take(of_url.len()).collect();
+        let first = places.iter().position(Option::is_some);
+        let Some(revisit) = of_url.into_iter().nth(first.unwrap_or(0)) else { continue };
+        let page = first.and_then(|first| places[first]);
+        match page {
+            Some((place, _)) if place.week == 0 => counts.here += 1,
+            Some((place, _)) => {
+                counts.earlier += 1;
+                let own = revisit.doc.filter(|doc| !with_captures.contains(doc));
+                if let Some(doc) = own
+                    && place == (Place { week: 1, row: 0, doc })
+                {
+                    stays[finding.owned.index(doc)] = true;
+                    continue;
+                }
+            }
+            None if revisit.may_be_no_page() => continue,
+            None => {
+                let file =
+                    finding.plan.inputs.get(revisit.file as usize).context("a revisit names an input of the plan")?;
+                *counts.not_known.entry(file.name.clone()).or_default() += 1;
+            }
+        }
+        to_write.push((revisit, page));
+    }
+    Ok(to_write)
 }
 
 /// The documents that stay, all together.

@@ -1,8 +1,11 @@
-//! The table `missing`: the URLs of earlier weeks that have no document this week, each with the reason.
+//! The table `missing`: the URLs of earlier weeks that have no document this week, each with the
+//! reason; and those of revisits that are not known.
 //!
 //! ```text
 //! for each URL of earlier weeks, in order of its id:
 //!     if it has no document this week:  write it, with the reason of a failed download, or "not seen"
+//! for each new URL of which the crawl has only revisits that are not known:
+//!     write it, with that reason
 //! ```
 //!
 //! The failed downloads of the week's waves are sorted by id first, so that both are read side by side. A URL with a document is
@@ -18,12 +21,12 @@ use arrow_array::{Int64Array, StringArray};
 
 use super::deletion::missing_without;
 use super::week::IngestedWeek;
-use crate::operators::ingest::FailureReasons;
+use crate::operators::ingest::{FailureReasons, NOT_KNOWN};
 use crate::records::DocId;
-use crate::state::{BundleWriter, shard_file};
+use crate::state::{BundleWriter, Segment, shard_file};
 use crate::structures::DocMap;
 use crate::summary::OTHER_REASONS;
-use crate::tables::{MissingRow, RowRange, Scan, Table, field, maybe_text};
+use crate::tables::{MissingRow, RowRange, Scan, Table, UrlRow, field, maybe_text};
 
 /// The reason for a URL of which the week has no record.
 const NOT_SEEN: &str = "not seen";
@@ -46,6 +49,7 @@ pub(crate) fn missing_urls(week: &IngestedWeek<'_>, roots: &DocMap) -> Result<BT
         } else {
             let files = url_files.get(&shard).map_or(&[][..], |files| files);
             missing_of_shard(week, shard, files, roots, &mut writer, &mut counts)?;
+            not_known_of_shard(week, shard, roots, &mut writer, &mut counts)?;
         }
         writer.end_piece(&shard_file(shard))?;
         for (reason, count) in counts.0 {
@@ -89,6 +93,32 @@ fn missing_of_shard(
                     id: maybe_text(ids, row),
                     reason,
                 })?;
+            }
+            Ok(())
+        })?;
+    }
+    Ok(())
+}
+
+/// Writes the new URLs of a shard whose revisits are not known: those without a document, in the
+/// segment after the waves.
+fn not_known_of_shard(
+    week: &IngestedWeek<'_>,
+    shard: u32,
+    roots: &DocMap,
+    writer: &mut BundleWriter<MissingRow>,
+    counts: &mut RowsByReason,
+) -> Result<()> {
+    let is_of_revisits =
+        |segment: &&Segment| segment.shard == shard && segment.wave >= week.journal.waves && segment.urls > 0;
+    for segment in week.journal.segments.iter().filter(is_of_revisits) {
+        Scan::open(week.unfinished.rows::<UrlRow>(&segment.file())?, &["doc", "url"])?.for_each(|batch| {
+            let (docs, urls): (&Int64Array, &StringArray) = (field(batch, "doc")?, field(batch, "url")?);
+            for row in (0..batch.num_rows()).filter(|row| roots.of(DocId::from_table(docs.value(*row))) == DocId::NONE)
+            {
+                counts.add(NOT_KNOWN);
+                let (doc, url) = (docs.value(row), maybe_text(urls, row));
+                writer.push(MissingRow { doc, url, id: None, reason: NOT_KNOWN.to_owned() })?;
             }
             Ok(())
         })?;

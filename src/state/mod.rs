@@ -57,5 +57,5 @@ pub(crate) use self::store::{LOCK, ListedTable, MANIFEST, OWN, VIEWS, commit_of,
 pub(crate) use self::weeks::shard_file;
 pub use self::weeks::{
     BundleName, BundleWriter, CatalogFormat, CommittedWeek, Counts, Earlier, InputKey, Journal, KeptFiles, Manifest,
-    Origin, Part, Piece, PlacedPiece, Segment, Unfinished, WeekFiles, WeekTables, WholeWeek,
+    Origin, Part, Piece, PlacedPiece, RevisitCounts, Segment, Unfinished, WeekFiles, WeekTables, WholeWeek,
 };

@@ -295,11 +295,13 @@ pub struct RevisitRow {
     pub doc: Option<i64>,
     /// The hash of the URL.
     pub hash: [u8; 16],
-    /// The hash of the URL of the page that it is.
-    pub target: [u8; 16],
+    /// The hash of the URL of the page that it is; null if that is not looked for by a URL.
+    pub target: Option<[u8; 16]>,
+    /// The record id of that page.
+    pub id: Option<String>,
     /// When that was fetched, in microseconds.
     pub date: Option<i64>,
-    /// Its payload digest.
+    /// Its payload digest, if it is looked for by it.
     pub digest: Option<String>,
     /// The canonical URL of the download.
     pub url: String,
@@ -309,9 +311,14 @@ pub struct RevisitRow {
     pub ip: Option<String>,
     /// When it was fetched, in microseconds.
     pub fetched: Option<i64>,
+    /// The media type of the answer.
+    pub media_type: Option<String>,
+    /// The number of the input.
+    pub file: i64,
 }
 
-/// One row for each URL of an earlier week that has no page in this one (Fetterly 2004, section 3).
+/// One row for each URL of an earlier week that has no page in this one (Fetterly 2004, section 3),
+/// and for each URL of which the crawl has only revisits of a page that is not known.
 #[derive(Clone, Debug, Table)]
 #[table(name = "missing")]
 pub struct MissingRow {
@@ -324,7 +331,8 @@ pub struct MissingRow {
     /// The user's id, as in `urls`.
     #[column(searched, unique)]
     pub id: Option<String>,
-    /// `status 404` and the like, the reason of a side file of failed downloads, or `not seen`.
+    /// `status 404` and the like, the reason of a side file of failed downloads, `revisit of a page
+    /// that is not known`, or `not seen`.
     ///
     /// `not seen` if the crawl has no record of the URL.
     pub reason: String,

@@ -3,8 +3,9 @@
 use crate::program::{job, run, run_well};
 
 /// Lines of a job, and what the run says of each if it is added to the job of a committed week.
-const FIELDS: [(&str, &str); 22] = [
+const FIELDS: [(&str, &str); 23] = [
     ("max-reject-share = 0.2", "max-reject-share = 0.2"),
+    ("max-unknown-share = 0.2", "max-unknown-share = 0.2"),
     ("allow-empty = true", "allow-empty = true"),
     ("wave-bytes = \"1GiB\"", "wave-bytes"),
     ("accuracy = true", "accuracy = true"),
@@ -59,8 +60,9 @@ fn every_field_that_changed_is_named() {
     for (field, said) in FIELDS {
         let ran = run_job(field, &[]);
         assert!(ran.stderr.contains(said), "{field}: {}", ran.stderr);
-        let is_of_run =
-            ["max-reject-share", "allow-empty", "mode", "wave-bytes"].iter().any(|name| field.starts_with(name));
+        let is_of_run = ["max-reject-share", "max-unknown-share", "allow-empty", "mode", "wave-bytes"]
+            .iter()
+            .any(|name| field.starts_with(name));
         assert_eq!(ran.code != Some(0), !is_of_run, "{field}: {}", ran.stderr);
         let dry = run_job(field, &["--dry-run"]);
         assert_eq!(dry.code, ran.code, "{field}: {}", dry.stderr);

@@ -12,7 +12,7 @@ use crate::program::{Made, corpus, data, job, longs, nigh, output, texts};
 fn tolerant(folder: &Path) -> std::path::PathBuf {
     job(
         folder,
-        "[cluster]\nweek = \"2024-01-08\"\nmax-reject-share = 1.0\nallow-empty = true\n[cluster.method]\nshards = 4\n",
+        "[cluster]\nweek = \"2024-01-08\"\nmax-reject-share = 1.0\nmax-unknown-share = 1.0\nallow-empty = true\n[cluster.method]\nshards = 4\n",
     )
 }
 

@@ -101,6 +101,10 @@ mod queries;
 mod readers;
 /// Exports of archives: revisits, WACZ and indexes; pywb replays them.
 mod replay;
+/// What a revisit record says of its page, case by case.
+mod revisit_cases;
+/// Random histories of captures and revisits, against a twin that keeps every page.
+mod revisit_histories;
 /// Revisit records, against crawls that have the pages in full.
 mod revisits;
 /// Samplers of shingles against sets of images.

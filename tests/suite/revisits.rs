@@ -108,7 +108,8 @@ fn a_revisit_is_the_page_as_it_was() {
     for (seed, absent) in [(0, "missing"), (1, "keep"), (2, "missing"), (3, "keep")] {
         let folder = tempfile::tempdir().unwrap();
         // Verification reads pages again where they were crawled.
-        let job = JOB.to_owned() + ["", "similarity = 0.8\nverify = \"exact\"\n"][seed as usize / 2];
+        let job = JOB.replace("[cluster]\n", "[cluster]\nmax-unknown-share = 1.0\n")
+            + ["", "similarity = 0.8\nverify = \"exact\"\n"][seed as usize / 2];
         let [with, two, full] = [("with", "with"), ("two", "with"), ("full", "full")].map(|(name, input)| Crawled {
             folder: folder.path(),
             name,

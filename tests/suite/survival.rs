@@ -105,7 +105,8 @@ fn unfinish(store: &Path) -> PathBuf {
     let (whole, tables) = (state.whole(&committed).unwrap(), state.tables(&committed).unwrap());
     for table in WEEK_TABLES {
         for (number, Piece(name, rows)) in whole.files[table.name].iter().flat_map(|part| &part.pieces).enumerate() {
-            let of_waves = ["documents", "features", "chunks", "urls", "links", "rejects"].contains(&table.name);
+            let of_waves =
+                ["captures", "documents", "features", "chunks", "urls", "links", "rejects"].contains(&table.name);
             let Some(wave) = Segment::wave_of(name).filter(|_| of_waves) else { continue };
             let path = work.join(table.name).join(BundleName::Wave(wave, number).file());
             std::fs::create_dir_all(path.parent().unwrap()).unwrap();

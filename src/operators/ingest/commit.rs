@@ -179,6 +179,40 @@ pub fn check_rejects(plan: &Plan, journal: &Journal, end: bool) -> Result<()> {
     )))
 }
 
+/// Checks the share of revisits whose page is not known among the pages of the crawl, once all of
+/// it is read.
+///
+/// # Errors If the share is larger than the job accepts: [`TooManyRejects`] with the files that
+/// have most of them.
+pub fn check_revisits(plan: &Plan, journal: &Journal) -> Result<()> {
+    let counts = &journal.counts;
+    let Some(revisited) = counts.revisited.as_ref().filter(|revisited| revisited.unknown() > 0) else { return Ok(()) };
+    let (unknown, answered) = (revisited.unknown(), counts.answered());
+    let share = unknown as f64 / answered as f64;
+    if share <= plan.max_unknown_share {
+        return Ok(());
+    }
+    let mut files: Vec<(&String, &u64)> = revisited.not_known.iter().collect();
+    files.sort_items_by_key(|(_, count)| std::cmp::Reverse(**count));
+    let more = files.len().saturating_sub(MOST_NAMED);
+    let mut named: Vec<String> =
+        files.iter().take(MOST_NAMED).map(|(file, count)| format!("{count} in {file}")).collect();
+    named.extend((more > 0).then(|| format!("others in {more} more files")));
+    let earlier = match plan.earlier.weeks.len() {
+        0 => "this is the first week of the store".to_owned(),
+        1 => "not in the earlier week of the store".to_owned(),
+        weeks => format!("in none of the {weeks} earlier weeks of the store"),
+    };
+    bail!(TooManyRejects(format!(
+        "{unknown} of {answered} pages of the crawl are revisits of pages that are not known ({:.1}%, the job accepts {:.1}%): {}. What they \
+         refer to is not in this input, and {earlier}. Add the crawl that has these pages to the input, or make a week of it first. Or raise \
+         max-unknown-share to go on without them: they are then rows of `missing`. What was read is kept",
+        100.0 * share,
+        100.0 * plan.max_unknown_share,
+        named.join(", "),
+    )))
+}
+
 /// Checks that the crawl has pages, once all of it is read.
 ///
 /// # Errors

@@ -16,16 +16,17 @@ use timely::dataflow::operators::generic::builder_rc::OperatorBuilder;
 use timely::dataflow::operators::probe::Handle;
 use timely::dataflow::{Scope, StreamVec};
 
-use super::failures::{FailedDownload, REVISIT, Redirect, RevisitOf};
+use super::failures::{FailedDownload, Redirect};
 use super::kept_shingles::{KeptPage, ShingleWriter, kept_shingles};
 use super::keys::PageKey;
 use super::notes::{BadRecord, WaveNote};
+use super::revisits::RevisitOf;
 use super::unread::{NextPiece, UnreadPieces};
 use crate::features::{Fingerprinter, PageChunks, PageFacts, Sketch, WordsAndShingles};
 use crate::plan::Plan;
 use crate::readers::{
-    ArchiveEntry, Body, Failure, Format, Input, InputPiece, Item, Page, Reader, RedirectAnswer, Reject, Revisit, Skip,
-    Unread, open_piece,
+    ArchiveEntry, Body, Failure, Format, Input, InputPiece, Item, Page, Reader, RedirectAnswer, Reject, Skip, Unread,
+    open_piece,
 };
 use crate::records::{DocumentKey, KeyHash, checksum};
 use crate::state::Counts;
@@ -333,7 +334,7 @@ impl WavePart {
                     self.counts.revisits += 1;
                     self.watch.add_record(false, false);
                     let is_by_url = self.plan.method.documents == DocumentKey::Url;
-                    let revisit = is_by_url.then(|| revisited(*revisit, file, ordinal)).flatten();
+                    let revisit = is_by_url.then(|| RevisitOf::failed(*revisit, (file, ordinal))).flatten();
                     return Ok(revisit.map_or(ReadStep::OnlyCounted, |revisit| {
                         ReadStep::Emit(CrawlRecord::Failed(Box::new(revisit)))
                     }));
@@ -401,19 +402,6 @@ fn failed(failure: Failure, file: u32, ordinal: u64) -> Option<FailedDownload> {
     });
     let (hash, host) = (KeyHash::of(url.as_str()), url.host().to_owned());
     Some(FailedDownload { hash, file, ordinal, host, reason: failure.reason, redirect, revisit: None })
-}
-
-/// A revisit of a page, as a download that failed unless the page is found. Only pages that are known by their URL are.
-fn revisited(revisit: Revisit, file: u32, ordinal: u64) -> Option<FailedDownload> {
-    let url = urls::canonical(&revisit.url)?;
-    let (hash, host) = (KeyHash::of(url.as_str()), url.host().to_owned());
-    let of_url = revisit.of_url.as_deref().and_then(urls::canonical);
-    let target = of_url.map_or(hash, |of_url| KeyHash::of(of_url.as_str()));
-    let Revisit { of_date, digest, ip, fetched, .. } = revisit;
-    let ip = ip.map(|ip| ip.to_string());
-    let given_url = Some(revisit.url).filter(|given| given != url.as_str());
-    let revisit = Some(RevisitOf { target, date: of_date, digest, url: url.into(), given_url, ip, fetched });
-    Some(FailedDownload { hash, file, ordinal, host, reason: REVISIT.to_owned(), redirect: None, revisit })
 }
 
 /// The bytes of a page's content at the canonical URL `url`, if it has one, and what is read from them. `label` is the charset of its HTTP header.

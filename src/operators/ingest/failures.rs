@@ -3,7 +3,7 @@
 //!
 //! Like captures, they go to the owner of the URL's shard. Of several failures of one URL in a wave, the first by (file,
 //! ordinal) is kept, even if the URL has a document this week: `missing` and `failed_urls` (in `jobs`) skip URLs with
-//! a document. The first redirect is kept, too. These tables are not part of a segment; a wave is committed when
+//! a document. The first redirect is kept, too, and all revisits: see `revisits`. These tables are not part of a segment; a wave is committed when
 //! every worker has written both.
 //!
 //! Cost: the failures are sorted twice, by hash and by document, within the worker's memory. In every shard with failures,
@@ -12,18 +12,18 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use anyhow::{Context as _, Result};
+use anyhow::Result;
 use arrow_array::{Array, FixedSizeBinaryArray, Int32Array, Int64Array, StringArray};
 use nigh_exchange::{BlockStream, RowDealer, emit, rows_of, unary_frontier};
 use serde::{Deserialize, Serialize};
-use xxhash_rust::xxh3::xxh3_64;
 
 use super::notes::WaveNote;
+use super::revisits::RevisitOf;
 use crate::plan::Plan;
 use crate::records::{DocId, KeyHash};
 use crate::state::{BundleName, BundleWriter, Segment, Unfinished, UrlIndex, sync_folder};
 use crate::structures::{ExternalSort, Sortable, Sorted};
-use crate::tables::{FailedUrlRow, FailureRow, RevisitRow, RowRange, Scan, Table, field, maybe_text};
+use crate::tables::{FailedUrlRow, FailureRow, RevisitRow, RowRange, Scan, Table, field};
 use crate::watch::Watch;
 
 /// A download that failed.
@@ -42,77 +42,7 @@ pub struct FailedDownload {
     /// Where the answer redirects, if it does.
     pub redirect: Option<Redirect>,
     /// Which page it is, if it is a revisit.
-    pub revisit: Option<RevisitOf>,
-}
-
-/// The reason of a revisit whose page is not found.
-pub const REVISIT: &str = "revisit of a page that is not known";
-
-/// A download whose page is what another one was.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct RevisitOf {
-    /// The hash of the canonical URL of the other one.
-    pub target: KeyHash,
-    /// When that was fetched: microseconds since 1970, UTC.
-    pub date: Option<i64>,
-    /// The digest of the payload of both.
-    pub digest: Option<String>,
-    /// The canonical URL of the download.
-    pub url: String,
-    /// The URL as written, if that is not the canonical one.
-    pub given_url: Option<String>,
-    /// The address of the server.
-    pub ip: Option<String>,
-    /// When it was fetched.
-    pub fetched: Option<i64>,
-}
-
-/// A revisit in a finished wave.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Revisited {
-    /// The document, if an earlier week has the URL.
-    pub doc: Option<DocId>,
-    /// The hash of the URL.
-    pub hash: KeyHash,
-    /// The hash of the URL of the page that it is.
-    pub target: KeyHash,
-    /// What tells which page of that URL.
-    pub same: SamePage,
-    /// The canonical URL.
-    pub url: String,
-    /// The URL as written, if that is not the canonical one.
-    pub given_url: Option<String>,
-    /// The address of the server.
-    pub ip: Option<String>,
-    /// When it was fetched: microseconds since 1970, UTC.
-    pub fetched: Option<i64>,
-}
-
-/// What a revisit says of the page that it is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub struct SamePage {
-    /// The [hash](SamePage::hash) of the digest of the payload, if the record has one.
-    pub digest: Option<u64>,
-    /// When the page was fetched, in microseconds since 1970, if the record says it.
-    pub date: Option<i64>,
-}
-
-impl SamePage {
-    /// The hash of a digest as written: without case, for some write the same digits in another one.
-    pub fn hash(digest: &str) -> u64 {
-        xxh3_64(digest.to_ascii_lowercase().as_bytes())
-    }
-
-    /// Whether a page with this hash of its digest, fetched at this time, is the one: by the digest, else by the time, and by the URL alone if the
-    /// record or the page has neither.
-    pub fn is_of(&self, digest: Option<u64>, fetched: Option<i64>) -> bool {
-        match (self.digest.zip(digest), self.date.zip(fetched)) {
-            (Some((wanted, found)), _) => wanted == found,
-            // Some records have whole seconds.
-            (None, Some((wanted, found))) => wanted.div_euclid(1_000_000) == found.div_euclid(1_000_000),
-            (None, None) => true,
-        }
-    }
+    pub revisit: Option<Box<RevisitOf>>,
 }
 
 /// An answer that names another URL.
@@ -135,7 +65,8 @@ impl Sortable for FailedDownload {
 
     fn weight(&self) -> usize {
         let redirect = self.redirect.as_ref().map_or(0, |redirect| redirect.url.len() + redirect.target_url.len());
-        size_of::<FailedDownload>() + self.host.len() + self.reason.len() + redirect
+        let revisit = self.revisit.as_ref().map_or(0, |revisit| revisit.weight());
+        size_of::<FailedDownload>() + self.host.len() + self.reason.len() + redirect + revisit
     }
 }
 
@@ -282,20 +213,22 @@ impl FailureOwner {
         let mut urls = UrlIndex { unfinished: &self.unfinished, shard, segments: &[], earlier }.lookup(0)?;
         let mut by_doc = self.external_sort(&format!("shard{shard}-wave{wave}"));
         let mut next = Some(first);
-        while let Some(failed) = next.take_if(|failed| failed.hash.shard(self.shards) == shard) {
+        while let Some(mut failed) = next.take_if(|failed| failed.hash.shard(self.shards) == shard) {
             let hash = failed.hash;
             let doc = urls.find(hash)?;
             if let Some(doc) = doc {
                 by_doc.push(FailedDoc { doc, wave, reason: failed.reason.clone() })?;
             }
-            if let Some(RevisitOf { target, date, digest, url, given_url, ip, fetched }) = failed.revisit.clone() {
-                let (doc, hash, target) = (doc.map(DocId::to_table), hash.to_bytes(), target.to_bytes());
-                bundles.revisits.push(RevisitRow { doc, hash, target, date, digest, url, given_url, ip, fetched })?;
-            }
+            let mut push_revisit = |failed: &mut FailedDownload| match failed.revisit.take() {
+                Some(revisit) => bundles.revisits.push(revisit.row(doc, hash, failed.file)),
+                None => Ok(()),
+            };
+            push_revisit(&mut failed)?;
             let mut has_redirect = failed.redirect.is_some();
             bundles.by_url.push(failed.row())?;
             next = sorted.record()?;
-            while let Some(again) = next.take_if(|failed| failed.hash == hash) {
+            while let Some(mut again) = next.take_if(|failed| failed.hash == hash) {
+                push_revisit(&mut again)?;
                 if again.redirect.is_some() && !has_redirect {
                     has_redirect = true;
                     bundles.by_url.push(again.row())?;
@@ -385,44 +318,6 @@ pub fn gone_documents(unfinished: &Unfinished, shard: u32, waves: usize) -> Resu
     Ok(gone)
 }
 
-/// The revisits of the first `waves` waves in a shard, in the order of the hashes of their URLs: the first one of each URL.
-///
-/// # Errors
-/// If a file cannot be read: names it.
-pub fn revisits(unfinished: &Unfinished, shard: u32, waves: usize) -> Result<Vec<Revisited>> {
-    let mut first: BTreeMap<KeyHash, Revisited> = BTreeMap::new();
-    for (_, rows) in pieces::<RevisitRow>(unfinished, shard, waves)? {
-        let columns = ["doc", "hash", "target", "date", "digest", "url", "given_url", "ip", "fetched"];
-        Scan::open(rows, &columns)?.for_each(|batch| {
-            let hash_of = |name: &str, row: usize| -> Result<KeyHash> {
-                let bytes: &FixedSizeBinaryArray = field(batch, name)?;
-                Ok(KeyHash::from_bytes(bytes.value(row).try_into().context("a hash has 16 bytes")?))
-            };
-            let long = |name: &str, row: usize| -> Result<Option<i64>> {
-                let longs: &Int64Array = field(batch, name)?;
-                Ok(longs.is_valid(row).then(|| longs.value(row)))
-            };
-            let text = |name: &str, row: usize| Ok::<_, anyhow::Error>(maybe_text(field(batch, name)?, row));
-            for row in 0..batch.num_rows() {
-                let hash = hash_of("hash", row)?;
-                let digest = text("digest", row)?.map(|digest| SamePage::hash(&digest));
-                first.entry(hash).or_insert(Revisited {
-                    doc: long("doc", row)?.map(DocId::from_table),
-                    hash,
-                    target: hash_of("target", row)?,
-                    same: SamePage { digest, date: long("date", row)? },
-                    url: text("url", row)?.unwrap_or_default(),
-                    given_url: text("given_url", row)?,
-                    ip: text("ip", row)?,
-                    fetched: long("fetched", row)?,
-                });
-            }
-            Ok(())
-        })?;
-    }
-    Ok(first.into_values().collect())
-}
-
 /// Whether a failure says that the page is no more.
 pub fn is_gone(reason: &str) -> bool {
     matches!(reason, "status 404" | "status 410")
@@ -434,7 +329,7 @@ fn piece(shard: u32, wave: usize) -> String {
 }
 
 /// A shard's failures in the first `waves` waves: those waves that have some, in order.
-fn pieces<T: Table>(unfinished: &Unfinished, shard: u32, waves: usize) -> Result<Vec<(usize, RowRange)>> {
+pub(super) fn pieces<T: Table>(unfinished: &Unfinished, shard: u32, waves: usize) -> Result<Vec<(usize, RowRange)>> {
     let of_shard = unfinished.find_all::<T>(&format!("shard{shard:05}-failed-wave"))?;
     let with_wave = of_shard.into_iter().filter_map(|(name, rows)| Some((Segment::wave_of(&name)?, rows)));
     Ok(with_wave.filter(|(wave, _)| *wave < waves).collect())

@@ -10,6 +10,8 @@
 //! - `duplicates`: the captures whose URL or id another one had before;
 //! - `kept_shingles`: the shingles of pages, if a later step wants them again;
 //! - `failures`: the failed downloads of a wave become rows, too;
+//! - `revisits`: downloads whose page is what another one was, and `digests`, by which that one is
+//!   found;
 //! - `notes`: what workers report on a wave;
 //! - `commit`: worker 0 makes the waves durable, one by one.
 //!
@@ -19,24 +21,27 @@
 mod commit;
 mod crawl;
 mod deal;
+mod digests;
 mod duplicates;
 mod failures;
 mod kept_shingles;
 mod keys;
 mod notes;
+mod revisits;
 mod segments;
 mod unread;
 
-pub use self::commit::{TooManyRejects, check_pages, check_rejects, commit};
+pub use self::commit::{TooManyRejects, check_pages, check_rejects, check_revisits, commit};
 pub use self::crawl::{Capture, Crawled, crawl, page_facts, page_shingles, page_words};
 pub use self::deal::deal;
+pub use self::digests::PayloadDigest;
 pub use self::duplicates::ANOTHER_TEXT;
 pub use self::failures::{
-    FailedDownload, FailedUrl, FailedUrls, FailureReasons, Redirect, RevisitOf, Revisited, SamePage, failures,
-    gone_documents, is_gone, revisits,
+    FailedDownload, FailedUrl, FailedUrls, FailureReasons, Redirect, failures, gone_documents, is_gone,
 };
 pub use self::kept_shingles::{KeptPage, ShingleReader, ShingleWriter, kept_shingles};
 pub use self::keys::PageKey;
 pub use self::notes::BadRecord;
+pub use self::revisits::{NOT_KNOWN, Named, RevisitOf, Revisited, record_hash, revisits};
 pub use self::segments::segments;
 pub use self::unread::UnreadPieces;

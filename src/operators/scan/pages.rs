@@ -10,10 +10,17 @@ use crate::state::{Journal, Segment, Unfinished};
 use crate::structures::Ownership;
 use crate::tables::{DocumentRow, PieceScan, RowRange, field};
 
-/// The segments of a worker's shards, shard by shard.
+/// The segments of a worker's shards that have documents, shard by shard. Those of revisits that
+/// are not known have URLs only.
 pub fn own_segments(journal: &Journal, owned: &Ownership) -> VecDeque<Segment> {
     let shards = journal.by_shard();
-    owned.shards().filter_map(|shard| shards.get(&shard)).flatten().copied().collect()
+    owned
+        .shards()
+        .filter_map(|shard| shards.get(&shard))
+        .flatten()
+        .copied()
+        .filter(|segment| segment.documents > 0)
+        .collect()
 }
 
 /// Which documents of a worker have a row in `urls`, whose files these are, by shard. Those that were deleted have none, although earlier weeks have

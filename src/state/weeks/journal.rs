@@ -142,6 +142,10 @@ pub struct Counts {
     /// Downloads whose page is what another one was.
     #[serde(default)]
     pub revisits: u64,
+    /// What came of them, once all waves are read; none if there are none, and in weeks of older
+    /// versions.
+    #[serde(default)]
+    pub revisited: Option<RevisitCounts>,
     /// Skipped records, by kind.
     pub skipped: BTreeMap<String, u64>,
     /// Bad records, by reason.
@@ -156,8 +160,39 @@ pub struct Counts {
     pub ends_early: BTreeSet<String>,
 }
 
-impl Counts {
+/// What came of revisits. Those that are not counted here are of a URL that has a page already, or
+/// has another revisit; of an image or the like; or of a store that does not know documents by
+/// their URLs.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct RevisitCounts {
+    /// URLs whose page is one of this crawl.
+    pub here: u64,
+    /// URLs whose page is one of an earlier week.
+    pub earlier: u64,
+    /// URLs whose page is not known, by the file of the record: what it refers to is not in the
+    /// store.
+    pub not_known: BTreeMap<String, u64>,
+}
+
+impl RevisitCounts {
     /// Adds other counts to these.
+    pub fn add(&mut self, other: RevisitCounts) {
+        self.here += other.here;
+        self.earlier += other.earlier;
+        for (file, count) in other.not_known {
+            *self.not_known.entry(file).or_default() += count;
+        }
+    }
+
+    /// The number of URLs whose page is not known.
+    pub fn unknown(&self) -> u64 {
+        self.not_known.values().sum()
+    }
+}
+
+impl Counts {
+    /// Adds other counts to these, except what came of revisits: it is counted once, after all
+    /// waves.
     pub fn add(&mut self, other: &Counts) {
         self.records += other.records;
         self.documents += other.documents;
@@ -206,6 +241,14 @@ impl Counts {
     /// The number of bad records.
     pub fn rejected(&self) -> u64 {
         self.rejects.values().sum()
+    }
+
+    /// The number of URLs of which the crawl has a page or a revisit: those of pages as they were
+    /// read, of other pages that revisits name, and of revisits that are not known.
+    pub fn answered(&self) -> u64 {
+        let others = self.skipped.values().sum::<u64>() + self.rejected() + self.revisits;
+        let revisited = self.revisited.as_ref().map_or(0, |of| of.here + of.earlier + of.unknown());
+        self.records.saturating_sub(others) + revisited
     }
 
     /// The share of bad records among all records; 0 if there are no records.

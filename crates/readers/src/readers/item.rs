@@ -102,14 +102,36 @@ pub struct Revisit {
     pub ip: Option<IpAddr>,
     /// The time of the fetch: microseconds since 1970, UTC.
     pub fetched: Option<i64>,
-    /// The URL of the other download (WARC-Refers-To-Target-URI), as written; `None` if the record does not say it.
+    /// In which way the page is the same.
+    pub profile: Profile,
+    /// The record id of the other download (WARC-Refers-To), without angle brackets; `None` if the
+    /// record does not say it.
+    pub of_id: Option<String>,
+    /// The URL of the other download (WARC-Refers-To-Target-URI), as written.
     pub of_url: Option<String>,
     /// The time of the other download (WARC-Refers-To-Date).
     pub of_date: Option<i64>,
-    /// WARC-Payload-Digest of both, as written.
+    /// WARC-Payload-Digest, as written.
     pub digest: Option<String>,
+    /// The media type that the stored HTTP head of the download has, lower case, without
+    /// parameters.
+    pub media_type: Option<String>,
     /// The place in the input, as in [`Page::offset`].
     pub offset: u64,
+}
+
+/// In which way the page of a revisit is that of another download (`WARC-Profile`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Profile {
+    /// `identical-payload-digest`: the crawler has received the page, and its digest is that of the
+    /// other one.
+    IdenticalPayload,
+    /// `server-not-modified`, or an answer 304: the server said that the page has not changed. The
+    /// digest is that of what it sent: of nothing, usually.
+    NotModified,
+    /// Another profile, or none.
+    #[default]
+    Other,
 }
 
 /// The content of a page.

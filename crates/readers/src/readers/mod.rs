@@ -66,8 +66,8 @@ pub use self::contained::{contained, is_contained};
 pub use self::find::{FoundInputs, LeftOut, Pipes, Spool, list, list_with_pipes, url_files};
 pub use self::input::{Format, Input, Location, Packing};
 pub use self::item::{
-    ArchiveEntry, Body, CountedIn, Failure, Item, Page, Reader, RecordNames, RedirectAnswer, Reject, Revisit, Skip,
-    Skipped, StoredRecord, Unread,
+    ArchiveEntry, Body, CountedIn, Failure, Item, Page, Profile, Reader, RecordNames, RedirectAnswer, Reject, Revisit,
+    Skip, Skipped, StoredRecord, Unread,
 };
 pub use self::open::{KeysOfInput, check, damage, keys, open, open_at};
 pub use self::piece::{InputPiece, open_piece, pieces};

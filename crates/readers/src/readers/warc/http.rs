@@ -49,15 +49,10 @@ pub enum NoPage {
 /// If the response is not a page.
 pub fn response(block: &[u8], cut: bool, reading: &Reading) -> Result<HttpContent, NoPage> {
     let (head, body) = last_head(block);
-    let (line, mut fields) = super::header::split(head);
+    let (line, fields) = super::header::split(head);
     let status = status(line)?;
     if status != 200 {
-        let is_redirect = matches!(status, 301 | 302 | 307 | 308);
-        let location = fields.find(|(name, _)| is_redirect && name.eq_ignore_ascii_case(b"location"));
-        return Err(location.map_or(NoPage::Status(status), |(_, location)| {
-            let location = fields::url(&location).into_owned();
-            NoPage::Redirect(RedirectAnswer { status, location })
-        }));
+        return Err(without_page(status, fields));
     }
     let (mut label, mut transfer, mut encoding, mut options) = (None, None, None, None);
     for (name, value) in fields {
@@ -105,8 +100,18 @@ pub fn response(block: &[u8], cut: bool, reading: &Reading) -> Result<HttpConten
     content(status, media_type, charset, bytes, cut, reading)
 }
 
+/// What an answer with another status than 200 is: a redirect, if its fields say where to.
+pub(super) fn without_page(status: u16, mut fields: super::header::HeaderFields<'_>) -> NoPage {
+    let is_redirect = matches!(status, 301 | 302 | 307 | 308);
+    let location = fields.find(|(name, _)| is_redirect && name.eq_ignore_ascii_case(b"location"));
+    location.map_or(NoPage::Status(status), |(_, location)| {
+        let location = fields::url(&location).into_owned();
+        NoPage::Redirect(RedirectAnswer { status, location })
+    })
+}
+
 /// Splits a response into the head of the answer that counts, and its body.
-fn last_head(block: &[u8]) -> (&[u8], &[u8]) {
+pub(super) fn last_head(block: &[u8]) -> (&[u8], &[u8]) {
     let mut rest = block;
     loop {
         let (head, body) = rest.split_at(super::header::end_of_head(rest).unwrap_or(rest.len()));
@@ -195,13 +200,13 @@ pub fn content(
 }
 
 /// Checks that the job reads pages of this media type.
-fn check_media_type(media_type: &str, reading: &Reading) -> Result<(), NoPage> {
+pub(super) fn check_media_type(media_type: &str, reading: &Reading) -> Result<(), NoPage> {
     let is_allowed = reading.media_types.iter().any(|allowed| allowed.eq_ignore_ascii_case(media_type));
     if is_allowed { Ok(()) } else { Err(NoPage::Skip(Skip::MediaType)) }
 }
 
 /// Parses the status code of a status line.
-fn status(line: &[u8]) -> Result<u16, NoPage> {
+pub(super) fn status(line: &[u8]) -> Result<u16, NoPage> {
     if !line.get(..5).is_some_and(|start| start.eq_ignore_ascii_case(b"HTTP/")) {
         return Err(NoPage::Broken("http: no status line"));
     }

@@ -17,6 +17,7 @@ mod http;
 mod methods;
 mod pages;
 mod record;
+mod revisit;
 mod starts;
 #[cfg(test)]
 mod tests;

@@ -12,10 +12,11 @@ use super::held::{Content, Held, Said, Segments, set_method};
 use super::http::{HttpContent, NoPage};
 use super::methods::{Method, Methods, Ties};
 use super::record::{RecordHead, RecordType};
+use super::revisit;
 use crate::readers::fields;
 use crate::readers::fields::Date;
 use crate::readers::item::{
-    Body, CountedIn, Failure, Item, Page, Reader, RecordNames, Reject, Revisit, Skip, Skipped, StoredRecord, Unread,
+    Body, CountedIn, Failure, Item, Page, Reader, RecordNames, Reject, Skip, Skipped, StoredRecord, Unread,
 };
 use crate::readers::streams::{Members, Packing, Stored};
 use crate::reading::Reading;
@@ -157,29 +158,19 @@ impl WarcReader {
             return Item::Skip(Skipped { offset: record.offset, why: Skip::Scheme });
         }
         if record.kind == RecordType::Revisit {
-            return self.revisit(record);
+            return match revisit::answer(&record, block, &self.reading) {
+                Ok(answer) => revisit::item(record, answer),
+                Err(why) => without_page(record, why),
+            };
         }
         let content = match content(&record, block, &self.reading) {
-            Err(NoPage::Skip(why)) => return Item::Skip(Skipped { offset: record.offset, why }),
-            Err(NoPage::Broken(reason)) => {
-                return Item::Reject(Reject { offset: record.offset, url: record.url, reason: reason.to_owned() });
-            }
             // The server says that the page is what it was.
-            Err(NoPage::Status(304)) => return self.revisit(record),
-            Err(NoPage::Status(status)) => Err((status, None)),
-            Err(NoPage::Redirect(redirect)) => Err((redirect.status, Some(redirect))),
-            Ok(content) => Ok(content),
+            Err(NoPage::Status(304)) => return revisit::item(record, revisit::NOT_MODIFIED),
+            Err(why) => return without_page(record, why),
+            Ok(content) => content,
         };
         let Some(url) = record.url else {
-            let reason = "warc: no WARC-Target-URI".to_owned();
-            return Item::Reject(Reject { offset: record.offset, url: None, reason });
-        };
-        let content = match content {
-            Ok(content) => content,
-            Err((status, redirect)) => {
-                let reason = format!("status {status}");
-                return Item::Failed(Failure { url, reason, offset: record.offset, redirect });
-            }
+            return without_url(record.offset);
         };
         let date = record.date.map_or(Date::None, |date| fields::warc_date(&date));
         Item::Page(Page {
@@ -197,26 +188,6 @@ impl WarcReader {
             cut: content.cut,
             is_of_get: true,
         })
-    }
-}
-
-impl WarcReader {
-    /// Makes the item of a record that says that the page is what another one was. An answer 304 names its own URL.
-    fn revisit(&self, record: RecordHead) -> Item {
-        let Some(url) = record.url else {
-            let reason = "warc: no WARC-Target-URI".to_owned();
-            return Item::Reject(Reject { offset: record.offset, url: None, reason });
-        };
-        let time = |date: Option<String>| date.map_or(Date::None, |date| fields::warc_date(&date)).microseconds();
-        Item::Revisit(Box::new(Revisit {
-            url,
-            ip: record.ip.and_then(|ip| ip.parse::<IpAddr>().ok()),
-            fetched: time(record.date),
-            of_url: record.of_url,
-            of_date: time(record.of_date),
-            digest: record.entry.digest,
-            offset: record.offset,
-        }))
     }
 }
 
@@ -304,6 +275,27 @@ fn has_other_scheme(url: &str) -> bool {
     let is_port = !port.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit());
     let is_web = scheme.eq_ignore_ascii_case("http") || scheme.eq_ignore_ascii_case("https");
     is_scheme && !is_web && !is_port
+}
+
+/// Makes the item of a record that is intact and without a page, or malformed.
+fn without_page(record: RecordHead, why: NoPage) -> Item {
+    let (status, redirect) = match why {
+        NoPage::Skip(why) => return Item::Skip(Skipped { offset: record.offset, why }),
+        NoPage::Broken(reason) => {
+            return Item::Reject(Reject { offset: record.offset, url: record.url, reason: reason.to_owned() });
+        }
+        NoPage::Status(status) => (status, None),
+        NoPage::Redirect(redirect) => (redirect.status, Some(redirect)),
+    };
+    match record.url {
+        Some(url) => Item::Failed(Failure { url, reason: format!("status {status}"), offset: record.offset, redirect }),
+        None => without_url(record.offset),
+    }
+}
+
+/// The reject of a record that must have a URL.
+pub(super) fn without_url(offset: u64) -> Item {
+    Item::Reject(Reject { offset, url: None, reason: "warc: no WARC-Target-URI".to_owned() })
 }
 
 /// Reads the content of a record's block by the type of the record.

@@ -41,10 +41,8 @@ pub struct RecordHead {
     pub ip: Option<String>,
     /// WARC-Record-ID without angle brackets, WARC-Payload-Digest as written, and the length that `framing` finds.
     pub entry: ArchiveEntry,
-    /// WARC-Refers-To-Target-URI without angle brackets.
-    pub of_url: Option<String>,
-    /// WARC-Refers-To-Date as written.
-    pub of_date: Option<String>,
+    /// What it says of a record that it refers to, if it does.
+    pub refers: Option<Box<RefersTo>>,
     /// The hashes of the ids in the first fields WARC-Concurrent-To; 0 if there are fewer.
     pub concurrent_to: [u64; CONCURRENT],
     /// What the record says of its segments (WARC 1.1, section 8); `None` if it is whole.
@@ -72,6 +70,19 @@ pub struct Segment {
     pub total: Option<u64>,
 }
 
+/// What a record says of another one that it refers to.
+#[derive(Debug, Default)]
+pub struct RefersTo {
+    /// WARC-Profile as written.
+    pub profile: Option<String>,
+    /// WARC-Refers-To without angle brackets.
+    pub id: Option<String>,
+    /// WARC-Refers-To-Target-URI without angle brackets.
+    pub url: Option<String>,
+    /// WARC-Refers-To-Date as written.
+    pub date: Option<String>,
+}
+
 impl RecordHead {
     /// The head of a record of which nothing is known yet.
     pub fn at(offset: u64) -> RecordHead {
@@ -82,14 +93,17 @@ impl RecordHead {
             date: None,
             ip: None,
             entry: ArchiveEntry::default(),
-            of_url: None,
-            of_date: None,
+            refers: None,
             concurrent_to: [0; CONCURRENT],
             segment: None,
             content_type: Vec::new(),
             cut: false,
             length: None,
         }
+    }
+
+    fn refers_to(&mut self) -> &mut RefersTo {
+        self.refers.get_or_insert_default()
     }
 
     fn segment(&mut self) -> &mut Segment {
@@ -127,9 +141,11 @@ pub fn parse(head: &[u8], offset: u64) -> Result<RecordHead, (Option<String>, &'
         match name.len() {
             9 if is(b"warc-type") => first(&mut kind, || Some(value.to_ascii_lowercase())),
             9 if is(b"warc-date") => first(&mut record.date, || Some(text(&value))),
+            12 if is(b"warc-profile") => first(&mut record.refers_to().profile, || name_of(&value)),
             12 if is(b"content-type") && record.content_type.is_empty() => record.content_type = value.into_owned(),
             14 if is(b"content-length") => first(&mut length, || Some(text(&value))),
             14 if is(b"warc-truncated") => record.cut = true,
+            14 if is(b"warc-refers-to") => first(&mut record.refers_to().id, || name_of(&value)),
             15 if is(b"warc-target-uri") => first(&mut record.url, || name_of(&value)),
             14 if is(b"warc-record-id") => first(&mut record.entry.id, || name_of(&value)),
             18 if is(b"warc-concurrent-to") => {
@@ -138,7 +154,7 @@ pub fn parse(head: &[u8], offset: u64) -> Result<RecordHead, (Option<String>, &'
                 }
             }
             19 if is(b"warc-payload-digest") => first(&mut record.entry.digest, || name_of(&value)),
-            19 if is(b"warc-refers-to-date") => first(&mut record.of_date, || Some(text(&value))),
+            19 if is(b"warc-refers-to-date") => first(&mut record.refers_to().date, || Some(text(&value))),
             19 if is(b"warc-segment-number") => {
                 let segment = record.segment();
                 if segment.number == 0 {
@@ -147,7 +163,7 @@ pub fn parse(head: &[u8], offset: u64) -> Result<RecordHead, (Option<String>, &'
             }
             22 if is(b"warc-segment-origin-id") => first(&mut record.segment().origin, || name_of(&value)),
             25 if is(b"warc-segment-total-length") => first(&mut record.segment().total, || number_of(&value)),
-            25 if is(b"warc-refers-to-target-uri") => first(&mut record.of_url, || name_of(&value)),
+            25 if is(b"warc-refers-to-target-uri") => first(&mut record.refers_to().url, || name_of(&value)),
             15 if is(b"warc-ip-address") => first(&mut record.ip, || Some(text(&value))),
             _ => {}
         }
@@ -262,7 +278,7 @@ mod tests {
             WARC-Refers-To-Target-URI: http://a/caf\xe8\r\nContent-Length: 0\r\n\r\n";
         let record = parse(head, 0).unwrap();
         assert_eq!(
-            (record.url.as_deref(), record.of_url.as_deref()),
+            (record.url.as_deref(), record.refers.as_ref().and_then(|refers| refers.url.as_deref())),
             (Some("http://a/caf%E9"), Some("http://a/caf%E8"))
         );
         assert_eq!(names(head).url.as_deref(), Some("http://a/caf%E9"));
