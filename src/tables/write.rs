@@ -34,6 +34,8 @@ const FALSE_POSITIVES: f64 = 0.03;
 const MERGED: usize = 1 << 15;
 /// The most rows of a Parquet page: a reader of one piece decodes whole pages.
 const PAGE: usize = 2048;
+/// Those of a page of plain values, which are read from the file as they are: a page is one read.
+const PLAIN_PAGE: usize = 20_000;
 /// Those of a small row group, whose pages cost less.
 const SMALL_PAGE: usize = 512;
 /// [`COPIED`] as a number of rows of a file.
@@ -423,6 +425,9 @@ pub(super) fn properties(table: &TableSpec) -> WriterPropertiesBuilder {
         let path = || ColumnPath::from(column.name);
         if column.unique {
             properties = properties.set_column_dictionary_enabled(path(), false);
+        }
+        if column.random {
+            properties = properties.set_column_data_page_row_count_limit(path(), PLAIN_PAGE);
         }
         if column.unordered {
             properties = properties.set_column_statistics_enabled(path(), EnabledStatistics::None);
