@@ -45,7 +45,6 @@ const ENDS_IN_RECORD: &str = "warc: the file ends inside a record";
 const LONGER_THAN_FILE: &str = "warc: Content-Length larger than the file";
 
 /// A record or a reject.
-#[expect(clippy::large_enum_variant, reason = "nearly all are records, and a box would be an allocation for each")]
 #[derive(Debug)]
 pub enum FramedRecord {
     /// A whole record. Its block is [`Records::block`].
