@@ -12,19 +12,24 @@
 //! a record that goes, and what it refers to ─▶ a revisit record                     `record`
 //! ```
 //!
-//! In reading order: `digest` (digests as archives write them), `payload` (what is compared of a
+//! In reading order: `digest` (digests as archives write them), `original` (what a revisit says of the record that it refers to),
+//! `arc_line` (the line of a record of ARC), `payload` (what is compared of a
 //! record), `originals` (which record another one refers to), `record` (the revisit record), `arc`
 //! (records of ARC as WARC).
 
 mod arc;
+mod arc_line;
 mod digest;
+mod original;
 mod originals;
 mod payload;
 mod record;
 
-pub(super) use self::arc::{ArcLine, as_warc, warc_name};
+pub(super) use self::arc::{as_warc, warc_name};
+pub(super) use self::arc_line::ArcLine;
 pub(super) use self::digest::{base32, hexadecimal};
+pub(super) use self::original::Original;
 pub use self::originals::Originals;
-pub(super) use self::originals::{Original, Reference};
+pub(super) use self::originals::Reference;
 pub(super) use self::payload::http_head;
 pub(super) use self::record::revisit;

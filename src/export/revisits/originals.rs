@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::digest::PayloadDigest;
+use super::original::Original;
 use super::payload::{Chunks, Payload};
 use crate::config::Reading;
 use crate::export::archives::wacz_of;
@@ -25,19 +26,6 @@ use crate::structures::{ExternalSort, Sortable, Sorted};
 
 /// Payloads that a thread sends at once.
 const SENT: usize = 1 << 10;
-
-/// What a revisit says of the record that it refers to.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Original {
-    /// Its URL as the archive has it.
-    pub(in crate::export) url: Vec<u8>,
-    /// Its date as WARC has it.
-    pub(in crate::export) date: Option<String>,
-    /// WARC-Record-ID as written.
-    pub(in crate::export) id: Option<Vec<u8>>,
-    /// WARC-Payload-Digest as written, or as replayers compute it.
-    pub(in crate::export) digest: String,
-}
 
 /// What the record at a place refers to, which is replaced by a revisit.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -55,7 +43,7 @@ impl Sortable for Reference {
     }
 
     fn weight(&self) -> usize {
-        size_of::<Reference>() + weight(&self.original)
+        size_of::<Reference>() + self.original.weight()
     }
 }
 
@@ -82,17 +70,8 @@ impl Sortable for Candidate {
 
     fn weight(&self) -> usize {
         let Payload { digest, original, .. } = &self.payload;
-        size_of::<Candidate>() + digest.as_ref().map_or(0, String::len) + original.as_ref().map_or(0, weight)
+        size_of::<Candidate>() + digest.as_ref().map_or(0, String::len) + original.as_ref().map_or(0, Original::weight)
     }
-}
-
-fn weight(original: &Original) -> usize {
-    let Original { url, date, id, digest } = original;
-    size_of::<Original>()
-        + url.len()
-        + digest.len()
-        + date.as_ref().map_or(0, String::len)
-        + id.as_ref().map_or(0, Vec::len)
 }
 
 /// What the records are found with that others refer to.

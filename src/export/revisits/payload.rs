@@ -4,9 +4,9 @@ use ring::digest::{SHA1_FOR_LEGACY_USE_ONLY, digest};
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::arc::{ArcLine, is_arc};
+use super::arc_line::{ArcLine, is_arc};
 use super::digest::base32;
-use super::originals::Original;
+use super::original::Original;
 use crate::readers::{StoredRecord, dechunk, end_of_head, split_head};
 
 /// The payload of a record, as far as a replayer needs it.

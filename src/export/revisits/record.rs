@@ -2,8 +2,8 @@
 
 use xxhash_rust::xxh3::Xxh3Default;
 
-use super::arc::{ArcLine, is_arc};
-use super::originals::Original;
+use super::arc_line::{ArcLine, is_arc};
+use super::original::Original;
 use super::payload::http_head;
 
 /// The profile of a revisit record whose payload is the same as the other one's (WARC 1.1, section

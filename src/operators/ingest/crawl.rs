@@ -20,13 +20,13 @@ use super::failures::{FailedDownload, Redirect};
 use super::kept_shingles::{KeptPage, ShingleWriter, kept_shingles};
 use super::keys::PageKey;
 use super::notes::{BadRecord, WaveNote};
-use super::revisits::RevisitOf;
+use super::revisits::{NOT_KNOWN, RevisitOf};
 use super::unread::{NextPiece, UnreadPieces};
 use crate::features::{Fingerprinter, PageChunks, PageFacts, Sketch, WordsAndShingles};
 use crate::plan::Plan;
 use crate::readers::{
-    ArchiveEntry, Body, Failure, Format, Input, InputPiece, Item, Page, Reader, RedirectAnswer, Reject, Skip, Unread,
-    open_piece,
+    ArchiveEntry, Body, Failure, Format, Input, InputPiece, Item, Page, Reader, RedirectAnswer, Reject, Revisit, Skip,
+    Unread, open_piece,
 };
 use crate::records::{DocumentKey, KeyHash, checksum};
 use crate::state::Counts;
@@ -334,7 +334,7 @@ impl WavePart {
                     self.counts.revisits += 1;
                     self.watch.add_record(false, false);
                     let is_by_url = self.plan.method.documents == DocumentKey::Url;
-                    let revisit = is_by_url.then(|| RevisitOf::failed(*revisit, (file, ordinal))).flatten();
+                    let revisit = is_by_url.then(|| failed_revisit(*revisit, file, ordinal)).flatten();
                     return Ok(revisit.map_or(ReadStep::OnlyCounted, |revisit| {
                         ReadStep::Emit(CrawlRecord::Failed(Box::new(revisit)))
                     }));
@@ -402,6 +402,14 @@ fn failed(failure: Failure, file: u32, ordinal: u64) -> Option<FailedDownload> {
     });
     let (hash, host) = (KeyHash::of(url.as_str()), url.host().to_owned());
     Some(FailedDownload { hash, file, ordinal, host, reason: failure.reason, redirect, revisit: None })
+}
+
+/// A revisit as a download that failed unless its page is found; `None` for a URL without a canonical form.
+fn failed_revisit(revisit: Revisit, file: u32, ordinal: u64) -> Option<FailedDownload> {
+    let url = urls::canonical(&revisit.url)?;
+    let (hash, host) = (KeyHash::of(url.as_str()), url.host().to_owned());
+    let revisit = Some(Box::new(RevisitOf::of(revisit, url)));
+    Some(FailedDownload { hash, file, ordinal, host, reason: NOT_KNOWN.to_owned(), redirect: None, revisit })
 }
 
 /// The bytes of a page's content at the canonical URL `url`, if it has one, and what is read from them. `label` is the charset of its HTTP header.

@@ -17,13 +17,14 @@ use arrow_array::{Array, FixedSizeBinaryArray, Int32Array, Int64Array, StringArr
 use nigh_exchange::{BlockStream, RowDealer, emit, rows_of, unary_frontier};
 use serde::{Deserialize, Serialize};
 
+use super::failed_pieces::{piece, pieces};
 use super::notes::WaveNote;
 use super::revisits::RevisitOf;
 use crate::plan::Plan;
 use crate::records::{DocId, KeyHash};
-use crate::state::{BundleName, BundleWriter, Segment, Unfinished, UrlIndex, sync_folder};
+use crate::state::{BundleName, BundleWriter, Unfinished, UrlIndex, sync_folder};
 use crate::structures::{ExternalSort, Sortable, Sorted};
-use crate::tables::{FailedUrlRow, FailureRow, RevisitRow, RowRange, Scan, Table, field};
+use crate::tables::{FailedUrlRow, FailureRow, RevisitRow, RowRange, Scan, field};
 use crate::watch::Watch;
 
 /// A download that failed.
@@ -321,18 +322,6 @@ pub fn gone_documents(unfinished: &Unfinished, shard: u32, waves: usize) -> Resu
 /// Whether a failure says that the page is no more.
 pub fn is_gone(reason: &str) -> bool {
     matches!(reason, "status 404" | "status 410")
-}
-
-/// The name of the piece with a shard's failures in a wave.
-fn piece(shard: u32, wave: usize) -> String {
-    format!("shard{shard:05}-failed-wave{wave:05}.parquet")
-}
-
-/// A shard's failures in the first `waves` waves: those waves that have some, in order.
-pub(super) fn pieces<T: Table>(unfinished: &Unfinished, shard: u32, waves: usize) -> Result<Vec<(usize, RowRange)>> {
-    let of_shard = unfinished.find_all::<T>(&format!("shard{shard:05}-failed-wave"))?;
-    let with_wave = of_shard.into_iter().filter_map(|(name, rows)| Some((Segment::wave_of(&name)?, rows)));
-    Ok(with_wave.filter(|(wave, _)| *wave < waves).collect())
 }
 
 /// A URL whose download failed, in one of the week's waves.

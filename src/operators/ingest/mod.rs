@@ -9,7 +9,7 @@
 //! - `segments`: the captures of a wave become the rows of each shard's tables;
 //! - `duplicates`: the captures whose URL or id another one had before;
 //! - `kept_shingles`: the shingles of pages, if a later step wants them again;
-//! - `failures`: the failed downloads of a wave become rows, too;
+//! - `failures`: the failed downloads of a wave become rows, too, in pieces of their own (`failed_pieces`);
 //! - `revisits`: downloads whose page is what another one was, and `digests`, by which that one is
 //!   found;
 //! - `notes`: what workers report on a wave;
@@ -23,6 +23,7 @@ mod crawl;
 mod deal;
 mod digests;
 mod duplicates;
+mod failed_pieces;
 mod failures;
 mod kept_shingles;
 mod keys;

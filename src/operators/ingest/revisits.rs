@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::digests::PayloadDigest;
-use super::failures::{FailedDownload, pieces};
+use super::failed_pieces::pieces;
 use crate::readers::{Profile, Revisit};
 use crate::records::{DocId, KeyHash};
 use crate::state::Unfinished;
@@ -46,21 +46,17 @@ pub struct RevisitOf {
 }
 
 impl RevisitOf {
-    /// A revisit as a download that failed unless its page is found; `None` for a URL without a
-    /// canonical form. `place` is the number of the input in the plan, and that of the record in
-    /// the input.
-    pub fn failed(revisit: Revisit, place: (u32, u64)) -> Option<FailedDownload> {
-        let url = urls::canonical(&revisit.url)?;
-        let (hash, host) = (KeyHash::of(url.as_str()), url.host().to_owned());
+    /// What a record says that is a revisit of this URL.
+    pub(super) fn of(revisit: Revisit, url: urls::Canonical) -> RevisitOf {
         let of_url = revisit.of_url.as_deref().and_then(urls::canonical);
         let digest = revisit.digest.filter(|_| revisit.profile != Profile::NotModified);
         let names_nothing = digest.as_deref().is_some_and(|digest| PayloadDigest::read(digest).is_none());
         // The payload was received, and is empty. Only the record that it names is the same: not
         // the last one of its URL.
         let is_by_url = !names_nothing || revisit.profile != Profile::IdenticalPayload || revisit.of_date.is_some();
-        let target = of_url.map_or(hash, |of_url| KeyHash::of(of_url.as_str()));
-        let revisit = RevisitOf {
-            target: is_by_url.then_some(target),
+        let target = of_url.as_ref().map_or(url.as_str(), |of_url| of_url.as_str());
+        RevisitOf {
+            target: is_by_url.then(|| KeyHash::of(target)),
             id: revisit.of_id,
             date: revisit.of_date,
             digest: digest.filter(|_| !names_nothing),
@@ -69,10 +65,7 @@ impl RevisitOf {
             fetched: revisit.fetched,
             media_type: revisit.media_type,
             url: url.into(),
-        };
-        let (file, ordinal) = place;
-        let revisit = Some(Box::new(revisit));
-        Some(FailedDownload { hash, file, ordinal, host, reason: NOT_KNOWN.to_owned(), redirect: None, revisit })
+        }
     }
 
     /// The bytes that it takes in memory.
@@ -237,7 +230,8 @@ mod tests {
             media_type: None,
             offset: 0,
         };
-        *RevisitOf::failed(revisit, (3, 9)).unwrap().revisit.unwrap()
+        let url = urls::canonical(&revisit.url).unwrap();
+        RevisitOf::of(revisit, url)
     }
 
     #[test]

@@ -9,6 +9,7 @@ use std::ops::Range;
 
 use memchr::memchr;
 
+use super::record::{VERSION, is_version};
 use crate::readers::item::Unread;
 use crate::readers::streams::{MemberStep, Members};
 
@@ -20,9 +21,6 @@ const ARC_LINE: u64 = 8 << 10;
 
 /// The longest line that is looked at for a version, in bytes with its end.
 const VERSION_LINE: u64 = 16;
-
-/// The first bytes of every WARC record.
-pub const VERSION: &[u8] = b"WARC/";
 
 /// The form of a file's records.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -242,7 +240,7 @@ impl DecodedStream {
         while self.end() < position + VERSION_LINE && self.pull()? {}
         let rest = &self.buffer[self.index(position)..];
         let end = memchr(b'\n', &rest[..rest.len().min(VERSION_LINE as usize)]);
-        Ok(end.is_some_and(|end| super::record::is_version(&rest[..end])))
+        Ok(end.is_some_and(|end| is_version(&rest[..end])))
     }
 
     /// Decodes more bytes; returns `false` at the end of the file.

@@ -26,8 +26,8 @@ use std::ops::Range;
 
 use memchr::{memchr, memmem};
 
-use super::decoded::{Boundary, BoundaryKind, DecodedStream, Dialect, Reach, VERSION};
-use super::record::{RecordHead, RecordType, parse};
+use super::decoded::{Boundary, BoundaryKind, DecodedStream, Dialect, Reach};
+use super::record::{RecordHead, RecordType, VERSION, parse};
 use crate::readers::item::{CountedIn, Reject, Unread};
 use crate::readers::streams::Members;
 

@@ -15,6 +15,7 @@ mod header;
 mod held;
 mod http;
 mod methods;
+mod no_page;
 mod pages;
 mod record;
 mod revisit;

@@ -11,12 +11,13 @@ use super::framing::{FramedRecord, Records};
 use super::held::{Content, Held, Said, Segments, set_method};
 use super::http::{HttpContent, NoPage};
 use super::methods::{Method, Methods, Ties};
+use super::no_page::{without_page, without_url};
 use super::record::{RecordHead, RecordType};
 use super::revisit;
 use crate::readers::fields;
 use crate::readers::fields::Date;
 use crate::readers::item::{
-    Body, CountedIn, Failure, Item, Page, Reader, RecordNames, Reject, Skip, Skipped, StoredRecord, Unread,
+    Body, CountedIn, Item, Page, Reader, RecordNames, Reject, Skip, Skipped, StoredRecord, Unread,
 };
 use crate::readers::streams::{Members, Packing, Stored};
 use crate::reading::Reading;
@@ -275,27 +276,6 @@ fn has_other_scheme(url: &str) -> bool {
     let is_port = !port.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit());
     let is_web = scheme.eq_ignore_ascii_case("http") || scheme.eq_ignore_ascii_case("https");
     is_scheme && !is_web && !is_port
-}
-
-/// Makes the item of a record that is intact and without a page, or malformed.
-fn without_page(record: RecordHead, why: NoPage) -> Item {
-    let (status, redirect) = match why {
-        NoPage::Skip(why) => return Item::Skip(Skipped { offset: record.offset, why }),
-        NoPage::Broken(reason) => {
-            return Item::Reject(Reject { offset: record.offset, url: record.url, reason: reason.to_owned() });
-        }
-        NoPage::Status(status) => (status, None),
-        NoPage::Redirect(redirect) => (redirect.status, Some(redirect)),
-    };
-    match record.url {
-        Some(url) => Item::Failed(Failure { url, reason: format!("status {status}"), offset: record.offset, redirect }),
-        None => without_url(record.offset),
-    }
-}
-
-/// The reject of a record that must have a URL.
-pub(super) fn without_url(offset: u64) -> Item {
-    Item::Reject(Reject { offset, url: None, reason: "warc: no WARC-Target-URI".to_owned() })
 }
 
 /// Reads the content of a record's block by the type of the record.

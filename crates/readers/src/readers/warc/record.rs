@@ -2,7 +2,6 @@
 
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::decoded::VERSION;
 use crate::readers::fields;
 use crate::readers::item::{ArchiveEntry, RecordNames};
 
@@ -115,6 +114,9 @@ impl RecordHead {
 pub fn hash(id: &str) -> u64 {
     xxh3_64(id.as_bytes()).max(1)
 }
+
+/// The first bytes of every WARC record.
+pub const VERSION: &[u8] = b"WARC/";
 
 /// Whether a line, with or without its end, is a version that is read: 1.0, 1.1 and others that
 /// begin with 1, and the drafts 0.1 to 0.19.

@@ -9,7 +9,7 @@
 use std::net::IpAddr;
 
 use super::http::{NoPage, check_media_type, last_head, status, without_page};
-use super::pages::without_url;
+use super::no_page::without_url;
 use super::record::RecordHead;
 use crate::readers::fields;
 use crate::readers::fields::Date;

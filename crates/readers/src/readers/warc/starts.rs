@@ -12,7 +12,7 @@ use std::ops::Range;
 
 use memchr::memmem;
 
-use super::decoded::VERSION;
+use super::record::VERSION;
 use super::record::parse;
 use crate::readers::streams::{SEARCH_AT_LEAST, SEARCH_PER_BYTE, read_at};
 

@@ -1,0 +1,28 @@
+//! The record that a revisit refers to.
+
+use serde::{Deserialize, Serialize};
+
+/// What a revisit says of the record that it refers to.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Original {
+    /// Its URL as the archive has it.
+    pub(in crate::export) url: Vec<u8>,
+    /// Its date as WARC has it.
+    pub(in crate::export) date: Option<String>,
+    /// WARC-Record-ID as written.
+    pub(in crate::export) id: Option<Vec<u8>>,
+    /// WARC-Payload-Digest as written, or as replayers compute it.
+    pub(in crate::export) digest: String,
+}
+
+impl Original {
+    /// The bytes that it takes in memory.
+    pub(super) fn weight(&self) -> usize {
+        let Original { url, date, id, digest } = self;
+        size_of::<Original>()
+            + url.len()
+            + digest.len()
+            + date.as_ref().map_or(0, String::len)
+            + id.as_ref().map_or(0, Vec::len)
+    }
+}
