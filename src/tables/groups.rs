@@ -12,14 +12,15 @@
 //! | fewer than 1,000 | small | small |
 //! | up to 4,096 | full, with small filters | small |
 //! | up to 16,383 | full | small |
-//! | more | full | full, of one piece |
+//! | more, or values of 4 MiB | full | full, of one piece |
 //!
 //! The small row groups of a bundle have the rows of several pieces, and are read once or twice before they
 //! are packed ([`pack`](super::pack)): that encodes them with others again. Those of one piece are packed as
 //! they are. So the rows of a piece wait in memory until there are enough of them, or the piece ends.
 //!
-//! Parquet pages end where as many rows have been added, and these come in any batches: so batches are cut
-//! and joined to 4,096 rows before they are encoded. The bytes depend on the rows alone.
+//! How values are encoded, and where Parquet pages end, depends on which rows are added at once, and these
+//! come in any batches: so 2,048 are encoded at a time, cut from these or joined. The bytes depend on
+//! the rows alone.
 
 use std::collections::VecDeque;
 use std::fs::File;
@@ -43,10 +44,14 @@ use super::row_range::Opened;
 
 /// A row group of fewer rows, in a file that stays, is small.
 pub(super) const SMALL: usize = 1000;
-/// The rows that are encoded at once, and the most rows of a row group that has small Bloom filters.
+/// The most rows of a row group that has small Bloom filters: those that a writer collects before it writes them.
 pub(super) const BATCH: usize = 4096;
+/// The rows that are encoded at a time, and the most rows of a Parquet page.
+pub(super) const PAGE: usize = 2048;
 /// A row group of so many rows is packed as it is; smaller ones are encoded again, together.
 pub(super) const COPIED: usize = 1 << 14;
+/// Rows with values of so many bytes do not wait, however few they are.
+pub(super) const HEAVY: u64 = 4 << 20;
 /// The most rows of a row group.
 pub(super) const ROW_GROUP: usize = 1 << 17;
 
@@ -72,12 +77,15 @@ pub(super) struct GroupWriter {
     is_bundle: bool,
     /// Rows of the row group that are not encoded yet.
     waiting: Waiting,
-    /// How many of the rows that wait are of earlier pieces; 0 once the row group is that of a piece.
-    of_earlier: usize,
+    /// How many of the rows that wait are of earlier pieces, and the bytes of their values; 0 once the row group is that
+    /// of a piece.
+    of_earlier: (usize, u64),
     /// The columns of the row group, once it has many rows.
     columns: Option<Vec<ArrowColumnWriter>>,
     /// The rows of the row group so far.
     rows: usize,
+    /// The bytes of their values: the same however the rows are cut to batches.
+    bytes: u64,
     /// The size of the piece so far, in bytes, without the rows that wait.
     piece_bytes: u64,
 }
@@ -118,18 +126,11 @@ impl Waiting {
             Err(taken) => Ok(concat_batches(schema, &taken)?),
         }
     }
+}
 
-    /// The size of the values of the rows from `first` on, in bytes: the same however the rows are cut to batches.
-    fn bytes_from(&self, first: usize) -> u64 {
-        let (mut bytes, mut passed) = (0, 0);
-        for batch in &self.batches {
-            let skipped = first.saturating_sub(passed).min(batch.num_rows());
-            let rows = batch.slice(skipped, batch.num_rows() - skipped);
-            bytes += rows.columns().iter().map(|column| bytes_of(column.as_ref())).sum::<u64>();
-            passed += batch.num_rows();
-        }
-        bytes
-    }
+/// The size of the values of some rows in bytes.
+fn bytes_of_rows(rows: &RecordBatch) -> u64 {
+    rows.columns().iter().map(|column| bytes_of(column.as_ref())).sum()
 }
 
 /// The size of the values of a column in bytes.
@@ -170,9 +171,10 @@ impl GroupWriter {
             schema,
             is_bundle,
             waiting: Waiting::default(),
-            of_earlier: 0,
+            of_earlier: (0, 0),
             columns: None,
             rows: 0,
+            bytes: 0,
             piece_bytes: 0,
         })
     }
@@ -194,33 +196,32 @@ impl GroupWriter {
     /// Adds rows for which the row group has room.
     fn add(&mut self, batch: RecordBatch) -> Result<()> {
         self.rows += batch.num_rows();
+        self.bytes += bytes_of_rows(&batch);
         self.waiting.push(batch);
         let least = if self.is_bundle { COPIED } else { BATCH + 1 };
-        if self.columns.is_none() && self.rows - self.of_earlier < least {
+        let (earlier, bytes_of_earlier) = self.of_earlier;
+        let (rows, bytes) = (self.rows - earlier, self.bytes - bytes_of_earlier);
+        if self.columns.is_none() && rows < least && bytes < HEAVY {
             return Ok(());
         }
-        if self.of_earlier > 0 {
+        if earlier > 0 {
             // The piece gets a row group of its own.
-            let rows_of_piece = self.rows - self.of_earlier;
-            let earlier = self.waiting.take(&self.schema, self.of_earlier)?;
-            let mut columns = self.small.create_column_writers(self.file.flushed_row_groups().len())?;
-            write_columns(&mut columns, &self.schema, &earlier)?;
-            self.close(columns)?;
-            self.rows = rows_of_piece;
+            self.close_small(earlier)?;
+            (self.rows, self.bytes) = (rows, bytes);
         }
         let columns = match &mut self.columns {
             Some(columns) => columns,
             none => none.insert(self.full.create_column_writers(self.file.flushed_row_groups().len())?),
         };
-        while self.waiting.rows >= BATCH {
-            write_columns(columns, &self.schema, &self.waiting.take(&self.schema, BATCH)?)?;
+        while self.waiting.rows >= PAGE {
+            write_columns(columns, &self.schema, &self.waiting.take(&self.schema, PAGE)?)?;
         }
         Ok(())
     }
 
-    /// The rows of the row group so far.
-    pub(super) fn rows(&self) -> usize {
-        self.rows
+    /// The rows of the row group so far, and the bytes of their values.
+    pub(super) fn size(&self) -> (usize, u64) {
+        (self.rows, self.bytes)
     }
 
     /// Ends the row group, if it has rows.
@@ -228,32 +229,43 @@ impl GroupWriter {
         if self.rows == 0 {
             return Ok(());
         }
-        let is_full = self.columns.is_some();
-        let mut columns = match self.columns.take() {
-            Some(columns) => columns,
-            None => {
-                let is_small = self.is_bundle || self.rows < SMALL;
-                let encoding = if is_small { &self.small } else { &self.batch };
-                encoding.create_column_writers(self.file.flushed_row_groups().len())?
-            }
+        let Some(mut columns) = self.columns.take() else {
+            self.piece_bytes += self.bytes - self.of_earlier.1;
+            return self.close_small(self.rows);
         };
-        if self.is_bundle && !is_full {
-            self.piece_bytes += self.waiting.bytes_from(self.of_earlier);
-        }
         if self.waiting.rows > 0 {
             let rest = self.waiting.take(&self.schema, self.waiting.rows)?;
             write_columns(&mut columns, &self.schema, &rest)?;
         }
-        let bytes = self.close(columns)?;
-        if is_full {
-            self.piece_bytes += bytes;
-        }
+        self.piece_bytes += self.close(columns)?;
         Ok(())
+    }
+
+    /// Writes a row group of the first rows that wait, which are few.
+    fn close_small(&mut self, rows: usize) -> Result<()> {
+        let encoding = if self.is_bundle || rows < SMALL { &self.small } else { &self.batch };
+        let mut columns = encoding.create_column_writers(self.file.flushed_row_groups().len())?;
+        if self.is_bundle {
+            // It is not copied: its pages may depend on batches.
+            let mut left = rows;
+            while let Some(batch) = (left > 0).then(|| self.waiting.next(left)).flatten() {
+                left -= batch.num_rows();
+                write_columns(&mut columns, &self.schema, &batch)?;
+            }
+        } else {
+            let mut left = rows;
+            while left > 0 {
+                let count = left.min(PAGE);
+                write_columns(&mut columns, &self.schema, &self.waiting.take(&self.schema, count)?)?;
+                left -= count;
+            }
+        }
+        self.close(columns).map(|_| ())
     }
 
     /// Writes the row group of these columns. Returns its size in bytes.
     fn close(&mut self, columns: Vec<ArrowColumnWriter>) -> Result<u64> {
-        (self.rows, self.of_earlier) = (0, 0);
+        (self.rows, self.bytes, self.of_earlier) = (0, 0, (0, 0));
         let mut group = self.file.next_row_group()?;
         for column in columns {
             column.close()?.append_to_row_group(&mut group)?;
@@ -266,9 +278,9 @@ impl GroupWriter {
         if self.columns.is_some() {
             self.end_group()?;
         } else {
-            self.piece_bytes += self.waiting.bytes_from(self.of_earlier);
-            self.of_earlier = self.rows;
-            if self.rows >= COPIED {
+            self.piece_bytes += self.bytes - self.of_earlier.1;
+            self.of_earlier = (self.rows, self.bytes);
+            if self.rows >= COPIED || self.bytes >= HEAVY {
                 self.end_group()?;
             }
         }

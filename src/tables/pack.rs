@@ -75,7 +75,7 @@ pub fn pack<T: Table>(sources: &[RowRange], to: &Path, labels: &[(&str, &str)]) 
 mod tests {
     use std::fs::File;
     use std::path::PathBuf;
-    use std::sync::Arc;
+    use std::sync::{Arc, LazyLock};
 
     use arrow_array::RecordBatch;
     use arrow_select::concat::concat_batches;
@@ -116,6 +116,14 @@ mod tests {
             length: None,
             record_url: None,
         }
+    }
+
+    /// The same, with a title of up to 3,000 random letters.
+    fn long_document(doc: u64) -> DocumentRow<'static> {
+        static LETTERS: LazyLock<String> =
+            LazyLock::new(|| (0..1 << 20).map(|at| char::from(b'a' + (mix(at) % 26) as u8)).collect());
+        let first = mix(doc) as usize % (LETTERS.len() - 3000);
+        DocumentRow { title: &LETTERS[first..][..mix(doc + 1) as usize % 3000], ..document(doc) }
     }
 
     /// As [`document`].
@@ -276,6 +284,31 @@ mod tests {
     }
 
     #[test]
+    fn rows_with_large_values_are_copied_and_joined_by_their_bytes() {
+        let folder = tempfile::tempdir().unwrap();
+        let sizes = [12_000, 9000, 2000, 1000, 4000, 5000, 4000, 5000];
+        let pieces = pieces(folder.path(), &sizes.map(|size| vec![size]), long_document);
+        let (path, parts) = packed::<DocumentRow>(folder.path(), &pieces);
+        let groups: Vec<i64> = RowRange::file(&path)
+            .open()
+            .unwrap()
+            .footer
+            .metadata()
+            .row_groups()
+            .iter()
+            .map(|group| group.num_rows())
+            .collect();
+        // 1,500 bytes a row and more: 8 MiB are some 5,400 rows, and 16 MiB twice as many.
+        assert_eq!(groups, [12_000, 9000, 12_000, 9000]);
+        for large in [0, 1] {
+            assert_eq!(described::<DocumentRow>(&parts[large]), described::<DocumentRow>(&pieces[large]));
+        }
+        for (piece, part) in pieces.iter().zip(&parts) {
+            assert_eq!(values(part, &["doc", "title"]), values(piece, &["doc", "title"]));
+        }
+    }
+
+    #[test]
     fn a_row_group_ends_where_its_rows_would_not_ascend() {
         let folder = tempfile::tempdir().unwrap();
         let [first, second, third] =
@@ -291,9 +324,11 @@ mod tests {
     #[test]
     fn packing_does_not_depend_on_where_the_pieces_are() {
         let folder = tempfile::tempdir().unwrap();
-        for seed in [5, 66, 777] {
+        for (seed, row) in
+            [(5, document as fn(u64) -> _), (66, document), (777, document), (8, long_document), (9, long_document)]
+        {
             let sizes: Vec<Vec<u64>> = random_sizes(seed).into_iter().flatten().map(|size| vec![size]).collect();
-            let pieces = pieces(folder.path(), &sizes, document);
+            let pieces = pieces(folder.path(), &sizes, row);
             let (path, parts) = packed::<DocumentRow>(folder.path(), &pieces);
             let bytes = std::fs::read(&path).unwrap();
             let again = folder.path().join("again.parquet");

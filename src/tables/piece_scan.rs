@@ -10,6 +10,7 @@ use std::path::Path;
 use anyhow::Result;
 use arrow_array::RecordBatch;
 
+use super::groups::BATCH;
 use super::read::Scan;
 use super::row_range::RowRange;
 
@@ -41,6 +42,8 @@ const MOST_FILES: usize = 8;
 pub struct PieceScan<'a> {
     pieces: Vec<RowRange>,
     columns: &'a [&'a str],
+    /// The rows of a batch, at most.
+    most: usize,
     /// The run of each piece, by number.
     run_of: Vec<usize>,
     runs: Vec<Run>,
@@ -83,7 +86,13 @@ impl<'a> PieceScan<'a> {
             run_of.push(run);
         }
         let left = pieces.first().and_then(RowRange::known_rows);
-        PieceScan { columns, run_of, runs, piece: 0, left, pieces }
+        PieceScan { columns, most: BATCH, run_of, runs, piece: 0, left, pieces }
+    }
+
+    /// The same, with batches of at most `most` rows.
+    #[must_use]
+    pub(super) fn by(self, most: usize) -> PieceScan<'a> {
+        PieceScan { most, ..self }
     }
 
     /// The next rows, with the number of their piece; `None` after the last piece.
@@ -102,7 +111,7 @@ impl<'a> PieceScan<'a> {
                 (_, None) => {
                     let scan = match &mut run.scan {
                         Some(scan) => scan,
-                        none => none.insert(Scan::open(&run.rows, self.columns)?),
+                        none => none.insert(Scan::open_by(&run.rows, self.columns, self.most)?),
                     };
                     scan.batch()?
                 }

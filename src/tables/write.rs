@@ -20,7 +20,7 @@ use parquet::schema::types::ColumnPath;
 
 use super::columns::{Row, Table, TableSpec};
 use super::describe;
-use super::groups::{BATCH, COPIED, Encodings, GroupWriter, ROW_GROUP};
+use super::groups::{BATCH, COPIED, Encodings, GroupWriter, HEAVY, PAGE, ROW_GROUP};
 use super::piece_scan::PieceScan;
 use super::row_range::{GroupRows, RowRange};
 use super::values::ColumnBuilder;
@@ -32,9 +32,12 @@ const FALSE_POSITIVES: f64 = 0.03;
 /// Row groups that are read and encoded again are joined until they have so many rows: enough that what each costs is little
 /// beside its rows, and few enough that a reader of one piece decodes few rows of others.
 const MERGED: usize = 1 << 15;
-/// The most rows of a Parquet page: a reader of one piece decodes whole pages.
-const PAGE: usize = 2048;
-/// Those of a page of plain values, which are read from the file as they are: a page is one read.
+/// The same for rows with large values.
+const MERGED_BYTES: u64 = 4 * HEAVY;
+/// A row group with values of so many bytes, encoded, is copied however few rows it has. The small ones of a bundle have less:
+/// values of [`HEAVY`] bytes, and less than as much for lengths and nulls.
+const COPIED_BYTES: i64 = 2 * HEAVY as i64;
+/// The rows of a Parquet page of plain values, which are read from the file as they are: a page is one read.
 const PLAIN_PAGE: usize = 20_000;
 /// Those of a small row group, whose pages cost less.
 const SMALL_PAGE: usize = 512;
@@ -275,7 +278,7 @@ impl TableFile {
         }
         let names: Vec<&str> = schema.fields().iter().map(|field| field.name().as_str()).collect();
         let small = parts.iter().filter(|part| part.copied.is_none()).map(|part| part.rows.clone());
-        let mut small = PieceScan::new(small.collect(), &names);
+        let mut small = PieceScan::new(small.collect(), &names).by(batch_rows(&parts)?);
         let mut next = small.batch()?;
         let (mut counts, mut piece) = (vec![0; sources.len()], 0);
         let mut last = None;
@@ -297,7 +300,8 @@ impl TableFile {
                 self.written += count;
                 continue;
             }
-            if writer.rows() >= MERGED && !self.is_bundle {
+            let (rows_so_far, bytes) = writer.size();
+            if (rows_so_far >= MERGED || bytes >= MERGED_BYTES) && !self.is_bundle {
                 self.end_group()?;
             }
             while let Some((_, batch)) = next.take_if(|(of, _)| *of == piece) {
@@ -345,13 +349,8 @@ struct Part {
 fn parts(sources: &[RowRange]) -> Result<Vec<Part>> {
     let mut parts = Vec::new();
     for (source, rows) in sources.iter().enumerate() {
-        match rows.known_rows() {
-            Some(0) => continue,
-            Some(1..COPIED_ROWS) => {
-                parts.push(Part { source, rows: rows.clone(), copied: None });
-                continue;
-            }
-            _ => {}
+        if rows.known_rows() == Some(0) {
+            continue;
         }
         let opened = rows.open()?;
         let first = opened.rows.start;
@@ -359,7 +358,8 @@ fn parts(sources: &[RowRange]) -> Result<Vec<Part>> {
         let part = |range: Range<u64>, copied| Part { source, rows: rows.part(range), copied };
         for GroupRows { group, rows: of_group, is_whole } in opened.by_group() {
             let range = of_group.start - first..of_group.end - first;
-            if is_whole && range.end - range.start >= COPIED_ROWS {
+            let is_heavy = opened.footer.metadata().row_group(group).total_byte_size() >= COPIED_BYTES;
+            if is_whole && (is_heavy || range.end - range.start >= COPIED_ROWS) {
                 parts.extend(small.take().map(|small| part(small, None)));
                 parts.push(part(range, Some(group)));
             } else {
@@ -369,6 +369,20 @@ fn parts(sources: &[RowRange]) -> Result<Vec<Part>> {
         parts.extend(small.map(|small| part(small, None)));
     }
     Ok(parts)
+}
+
+/// The rows of a batch in which small parts are read: few if their values are large.
+fn batch_rows(parts: &[Part]) -> Result<usize> {
+    let mut rows = BATCH as u64;
+    for part in parts.iter().filter(|part| part.copied.is_none()) {
+        let opened = part.rows.open()?;
+        for GroupRows { group, .. } in opened.by_group() {
+            let group = opened.footer.metadata().row_group(group);
+            let bytes_of_row = group.total_byte_size().unsigned_abs() / group.num_rows().unsigned_abs().max(1);
+            rows = rows.min(HEAVY / bytes_of_row.max(1));
+        }
+    }
+    Ok(rows.max(16) as usize)
 }
 
 /// The first and the last value of a column of numbers; `None` of a column of another type, or without rows.
