@@ -16,7 +16,8 @@
 //!
 //! The small row groups of a bundle have the rows of several pieces, and are read once or twice before they
 //! are packed ([`pack`](super::pack)): that encodes them with others again. Those of one piece are packed as
-//! they are. So the rows of a piece wait in memory until there are enough of them, or the piece ends.
+//! they are. So the rows of a piece wait in memory until there are enough of them, or the piece ends: then
+//! they are encoded beside those of the small pieces before it.
 //!
 //! How values are encoded, and where Parquet pages end, depends on which rows are added at once, and these
 //! come in any batches: so 2,048 are encoded at a time, cut from these or joined. The bytes depend on
@@ -77,9 +78,8 @@ pub(super) struct GroupWriter {
     is_bundle: bool,
     /// Rows of the row group that are not encoded yet.
     waiting: Waiting,
-    /// How many of the rows that wait are of earlier pieces, and the bytes of their values; 0 once the row group is that
-    /// of a piece.
-    of_earlier: (usize, u64),
+    /// The row group of the small pieces of a bundle that ended.
+    joined: Joined,
     /// The columns of the row group, once it has many rows.
     columns: Option<Vec<ArrowColumnWriter>>,
     /// The rows of the row group so far.
@@ -88,6 +88,16 @@ pub(super) struct GroupWriter {
     bytes: u64,
     /// The size of the piece so far, in bytes, without the rows that wait.
     piece_bytes: u64,
+}
+
+/// A row group of small pieces.
+#[derive(Default)]
+struct Joined {
+    /// Its columns, if it has rows.
+    columns: Option<Vec<ArrowColumnWriter>>,
+    rows: usize,
+    /// The bytes of their values.
+    bytes: u64,
 }
 
 /// Rows in their order.
@@ -171,7 +181,7 @@ impl GroupWriter {
             schema,
             is_bundle,
             waiting: Waiting::default(),
-            of_earlier: (0, 0),
+            joined: Joined::default(),
             columns: None,
             rows: 0,
             bytes: 0,
@@ -199,15 +209,12 @@ impl GroupWriter {
         self.bytes += bytes_of_rows(&batch);
         self.waiting.push(batch);
         let least = if self.is_bundle { COPIED } else { BATCH + 1 };
-        let (earlier, bytes_of_earlier) = self.of_earlier;
-        let (rows, bytes) = (self.rows - earlier, self.bytes - bytes_of_earlier);
-        if self.columns.is_none() && rows < least && bytes < HEAVY {
-            return Ok(());
-        }
-        if earlier > 0 {
+        if self.columns.is_none() {
+            if self.rows < least && self.bytes < HEAVY {
+                return Ok(());
+            }
             // The piece gets a row group of its own.
-            self.close_small(earlier)?;
-            (self.rows, self.bytes) = (rows, bytes);
+            self.close_joined()?;
         }
         let columns = match &mut self.columns {
             Some(columns) => columns,
@@ -226,46 +233,58 @@ impl GroupWriter {
 
     /// Ends the row group, if it has rows.
     pub(super) fn end_group(&mut self) -> Result<()> {
-        if self.rows == 0 {
-            return Ok(());
+        if let Some(mut columns) = self.columns.take() {
+            if self.waiting.rows > 0 {
+                let rest = self.waiting.take(&self.schema, self.waiting.rows)?;
+                write_columns(&mut columns, &self.schema, &rest)?;
+            }
+            (self.rows, self.bytes) = (0, 0);
+            self.piece_bytes += self.close(columns)?;
+        } else if self.is_bundle {
+            self.join()?;
+            self.close_joined()?;
+        } else if self.rows > 0 {
+            let encoding = if self.rows < SMALL { &self.small } else { &self.batch };
+            let mut columns = encoding.create_column_writers(self.file.flushed_row_groups().len())?;
+            while self.waiting.rows > 0 {
+                let rows = self.waiting.take(&self.schema, self.waiting.rows.min(PAGE))?;
+                write_columns(&mut columns, &self.schema, &rows)?;
+            }
+            (self.rows, self.bytes) = (0, 0);
+            self.close(columns)?;
         }
-        let Some(mut columns) = self.columns.take() else {
-            self.piece_bytes += self.bytes - self.of_earlier.1;
-            return self.close_small(self.rows);
-        };
-        if self.waiting.rows > 0 {
-            let rest = self.waiting.take(&self.schema, self.waiting.rows)?;
-            write_columns(&mut columns, &self.schema, &rest)?;
-        }
-        self.piece_bytes += self.close(columns)?;
         Ok(())
     }
 
-    /// Writes a row group of the first rows that wait, which are few.
-    fn close_small(&mut self, rows: usize) -> Result<()> {
-        let encoding = if self.is_bundle || rows < SMALL { &self.small } else { &self.batch };
-        let mut columns = encoding.create_column_writers(self.file.flushed_row_groups().len())?;
-        if self.is_bundle {
-            // It is not copied: its pages may depend on batches.
-            let mut left = rows;
-            while let Some(batch) = (left > 0).then(|| self.waiting.next(left)).flatten() {
-                left -= batch.num_rows();
-                write_columns(&mut columns, &self.schema, &batch)?;
-            }
-        } else {
-            let mut left = rows;
-            while left > 0 {
-                let count = left.min(PAGE);
-                write_columns(&mut columns, &self.schema, &self.waiting.take(&self.schema, count)?)?;
-                left -= count;
-            }
+    /// Encodes the rows that wait beside those of the small pieces before. They are not copied, so their pages may
+    /// depend on batches.
+    fn join(&mut self) -> Result<()> {
+        if self.rows == 0 {
+            return Ok(());
         }
-        self.close(columns).map(|_| ())
+        let columns = match &mut self.joined.columns {
+            Some(columns) => columns,
+            none => none.insert(self.small.create_column_writers(self.file.flushed_row_groups().len())?),
+        };
+        while let Some(batch) = self.waiting.next(usize::MAX) {
+            write_columns(columns, &self.schema, &batch)?;
+        }
+        self.piece_bytes += self.bytes;
+        self.joined.rows += std::mem::take(&mut self.rows);
+        self.joined.bytes += std::mem::take(&mut self.bytes);
+        Ok(())
+    }
+
+    /// Writes the row group of the small pieces that ended, if there are some.
+    fn close_joined(&mut self) -> Result<()> {
+        match std::mem::take(&mut self.joined).columns {
+            Some(columns) => self.close(columns).map(|_| ()),
+            None => Ok(()),
+        }
     }
 
     /// Writes the row group of these columns. Returns its size in bytes.
     fn close(&mut self, columns: Vec<ArrowColumnWriter>) -> Result<u64> {
-        (self.rows, self.bytes, self.of_earlier) = (0, 0, (0, 0));
         let mut group = self.file.next_row_group()?;
         for column in columns {
             column.close()?.append_to_row_group(&mut group)?;
@@ -278,10 +297,9 @@ impl GroupWriter {
         if self.columns.is_some() {
             self.end_group()?;
         } else {
-            self.piece_bytes += self.bytes - self.of_earlier.1;
-            self.of_earlier = (self.rows, self.bytes);
-            if self.rows >= COPIED || self.bytes >= HEAVY {
-                self.end_group()?;
+            self.join()?;
+            if self.joined.rows >= COPIED || self.joined.bytes >= HEAVY {
+                self.close_joined()?;
             }
         }
         Ok(std::mem::take(&mut self.piece_bytes))
