@@ -51,8 +51,8 @@ pub fn parts(sizes: impl Iterator<Item = u64>) -> Vec<Range<usize>> {
 /// Writes one file with the rows of the `sources`, in this order, and adds key-values to it, for instance `nigh.week`. Returns the
 /// number of rows of each source. The file appears at `to` when it is complete; its folder is made.
 ///
-/// If no source has rows, the file has no rows, and the columns of the table. The bytes of the file depend only on those of
-/// the sources and on their order. Its key-values are those of the first source with rows, except those that are given and the
+/// If no source has rows, the file has no rows, and the columns of the first source, or of the table if there is none. The bytes
+/// of the file depend only on the rows of the sources, on their large row groups, and on the order. Its key-values are those of the first source with rows, except those that are given and the
 /// version of the program.
 ///
 /// # Errors
@@ -187,6 +187,12 @@ mod tests {
         (path, parts.collect())
     }
 
+    /// The number of rows of each row group.
+    fn group_sizes(path: &Path) -> Vec<i64> {
+        let footer = RowRange::file(path).open().unwrap().footer;
+        footer.metadata().row_groups().iter().map(|group| group.num_rows()).collect()
+    }
+
     /// The order, statistics, page index, encodings and Bloom filters of row groups, as text without places in the file.
     fn described<T: Table>(rows: &RowRange) -> Vec<String> {
         let opened = rows.open().unwrap();
@@ -267,16 +273,7 @@ mod tests {
         let sizes = [3, 900, 20_000, 5000, 4000, 30_000, 12_000, 12_000, 12_000, 12_000, 7];
         let pieces = pieces(folder.path(), &sizes.map(|size| vec![size]), document);
         let (path, parts) = packed::<DocumentRow>(folder.path(), &pieces);
-        let groups: Vec<i64> = RowRange::file(&path)
-            .open()
-            .unwrap()
-            .footer
-            .metadata()
-            .row_groups()
-            .iter()
-            .map(|group| group.num_rows())
-            .collect();
-        assert_eq!(groups, [903, 20_000, 9000, 30_000, 36_000, 12_007]);
+        assert_eq!(group_sizes(&path), [903, 20_000, 9000, 30_000, 36_000, 12_007]);
         for large in [2, 5] {
             assert_eq!(described::<DocumentRow>(&parts[large]), described::<DocumentRow>(&pieces[large]));
         }
@@ -289,17 +286,8 @@ mod tests {
         let sizes = [12_000, 9000, 2000, 1000, 4000, 5000, 4000, 5000];
         let pieces = pieces(folder.path(), &sizes.map(|size| vec![size]), long_document);
         let (path, parts) = packed::<DocumentRow>(folder.path(), &pieces);
-        let groups: Vec<i64> = RowRange::file(&path)
-            .open()
-            .unwrap()
-            .footer
-            .metadata()
-            .row_groups()
-            .iter()
-            .map(|group| group.num_rows())
-            .collect();
         // 1,500 bytes a row and more: 8 MiB are some 5,400 rows, and 16 MiB twice as many.
-        assert_eq!(groups, [12_000, 9000, 12_000, 9000]);
+        assert_eq!(group_sizes(&path), [12_000, 9000, 12_000, 9000]);
         for large in [0, 1] {
             assert_eq!(described::<DocumentRow>(&parts[large]), described::<DocumentRow>(&pieces[large]));
         }
@@ -314,8 +302,7 @@ mod tests {
         let [first, second, third] =
             <[RowRange; 3]>::try_from(pieces(folder.path(), &[vec![1500], vec![2000], vec![9]], document)).unwrap();
         let (path, parts) = packed::<DocumentRow>(folder.path(), &[second.clone(), third.clone(), first.clone()]);
-        let metadata = RowRange::file(&path).open().unwrap().footer.metadata().clone();
-        assert_eq!(metadata.row_groups().iter().map(|group| group.num_rows()).collect::<Vec<_>>(), [2009, 1500]);
+        assert_eq!(group_sizes(&path), [2009, 1500]);
         for (part, piece) in parts.iter().zip([second, third, first]) {
             assert_eq!(values(part, &["doc", "url"]), values(&piece, &["doc", "url"]));
         }
