@@ -66,13 +66,15 @@
 //! main
 //! cli
 //! bench  progress
-//! log  report  roll_up
-//! launch | jobs  look  metrics     look: into a week; launch: processes; jobs: what they compute; neither imports the other
+//! job_file  log  report  roll_up
+//! look                       what a user asks of a week
+//! studies                    jobs that read committed weeks: a folder each
+//! launch | jobs  metrics     launch: processes; jobs: what makes a week; neither imports the other
 //! operators                  the dataflows: timely appears from here up
 //! summary  plan  mirror      mirror: a local copy of a store in a bucket
 //! state                      the store of all weeks
 //! tables  stats
-//! config
+//! config  sheet              sheet: lines and grids for a person
 //! nigh-readers               the package in crates/readers: readers, objects (the client of object stores), reading, units
 //! nigh-exchange              the package in crates/exchange: how workers exchange records; watch
 //! nigh-text                  the package in crates/text: features, method, text
@@ -106,6 +108,8 @@ pub mod cli;
 #[doc(hidden)]
 pub mod export;
 #[doc(hidden)]
+pub mod job_file;
+#[doc(hidden)]
 pub mod jobs;
 #[doc(hidden)]
 pub mod launch;
@@ -126,9 +130,12 @@ pub mod progress;
 #[doc(hidden)]
 pub mod report;
 pub mod roll_up;
+pub mod sheet;
 #[doc(hidden)]
 pub mod state;
 #[doc(hidden)]
 pub mod stats;
+#[doc(hidden)]
+pub mod studies;
 #[doc(hidden)]
 pub mod summary;

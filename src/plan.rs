@@ -5,9 +5,10 @@
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
+use anyhow::{Context as _, Result};
 use serde::{Deserialize, Serialize};
 
-use crate::config::{Absent, Job, Keep, Method, Mode, Policy, Reading};
+use crate::config::{Absent, Cluster, Keep, Method, Mode, Policy, Reading, Verify};
 use crate::readers::{Input, InputPiece, pieces};
 use crate::records::{Week, short_hash};
 use crate::state::{CommittedWeek, Earlier, InputKey, Journal, Store};
@@ -213,15 +214,32 @@ pub fn stamp_of(input: &Input) -> (String, String) {
     (input.name.clone(), short_hash(stamp.as_bytes()))
 }
 
-/// The text of the job file that is kept with a week.
-pub fn job_text(job: &Job) -> String {
-    toml::to_string(job).unwrap_or_else(|error| format!("# the job could not be written down: {error}\n"))
+/// The job of a committed week.
+///
+/// # Errors
+/// Names the file that is missing or damaged.
+pub fn job_of_week(store: &Store, week: &CommittedWeek) -> Result<Cluster> {
+    let path = store.records(week).join("job.toml");
+    let text = std::fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
+    Cluster::of_text(&text).with_context(|| format!("{} is damaged: it is not the job of a week", path.display()))
+}
+
+/// The inputs that these items name, as far as they are at hand and can be wanted. One that is not is missed only if a page of it must be read; for
+/// samples no server is asked.
+pub fn inputs_at_hand<'a>(
+    items: impl Iterator<Item = &'a str>,
+    reading: &Reading,
+    verify: Verify,
+    accuracy: bool,
+) -> Vec<Input> {
+    let is_wanted = |name: &&str| verify == Verify::Exact || accuracy && !name.contains("://");
+    let inputs = items.filter(is_wanted).filter_map(|name| crate::readers::list(&[name.to_owned()], reading).ok());
+    inputs.flatten().collect()
 }
 
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use crate::config::Cluster;
     use crate::readers::{Format, Location};
 
     fn inputs(bytes: &[u64]) -> Vec<Input> {
@@ -261,7 +279,7 @@ pub(crate) mod tests {
             max_reject_share: 0.1,
             max_unknown_share: 0.1,
             allow_empty: false,
-            job: job_text(&Job::Cluster(job)),
+            job: job.to_text(),
             processes: 1,
             workers: 1,
             worker_memory: 1,
@@ -309,7 +327,6 @@ pub(crate) mod tests {
     #[test]
     fn the_kept_job_can_be_run_again() {
         let text = plan(&[1], 1).job;
-        let job: Job = toml::from_str(&text).unwrap();
-        assert_eq!(job_text(&job), text);
+        assert_eq!(Cluster::of_text(&text).unwrap().to_text(), text);
     }
 }

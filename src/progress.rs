@@ -10,7 +10,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use crate::config::{Bytes, age};
 use crate::log::{Display, Log};
-use crate::report::plural;
+use crate::sheet::plural;
 use crate::watch::{Progress, Stage};
 
 /// The pause between two drawings of the bar.

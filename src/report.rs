@@ -2,17 +2,8 @@
 
 mod accuracy;
 mod changes;
-mod collections;
 mod curve;
-mod evolution;
-mod grid;
 mod html;
-mod mirrors;
-mod mirrors_by_url;
-mod overlap;
-mod paragraphs;
-mod samplers;
-mod sheet;
 
 use std::io::Write as _;
 
@@ -22,56 +13,13 @@ use crate::config::Bytes;
 use crate::plan::Plan;
 use crate::readers::Format;
 use crate::records::DocumentKey;
+use crate::sheet::{Column, Grid, Sheet, grouped, plural};
 use crate::state::Counts;
 use crate::summary::{CurvePoint, LevelSummary, Summary};
 use crate::text::{printable, printable_lines};
 
 pub use changes::{Change, Changes, changes};
-pub use grid::{Column, Grid, shortened};
 pub use html::{escaped_html as escaped, page};
-pub use sheet::Sheet;
-
-use crate::summary::StudySummary;
-
-/// The text of the summary of a study, as `run` and `show` print it; `tables` is the folder of its tables.
-pub fn study(summary: &StudySummary, tables: &std::path::Path) -> Sheet {
-    match summary {
-        StudySummary::Evolution(summary) => evolution::evolution(summary, tables),
-        StudySummary::Mirrors(summary) => mirrors::mirrors(summary, tables),
-        StudySummary::Overlap(summary) => overlap::overlap(summary, tables),
-        StudySummary::Collections(summary) => collections::collections(summary, tables),
-        StudySummary::MirrorsByUrl(summary) => mirrors_by_url::mirrors_by_url(summary, tables),
-        StudySummary::Paragraphs(summary) => paragraphs::paragraphs(summary, tables),
-        StudySummary::Samplers(summary) => samplers::samplers(summary, tables),
-    }
-}
-
-/// Formats a number with commas between groups of three digits.
-///
-/// ```
-/// assert_eq!(nigh::report::grouped(150_836_209), "150,836,209");
-/// ```
-pub fn grouped(number: u64) -> String {
-    let digits = number.to_string();
-    let mut out = String::new();
-    for (place, digit) in digits.chars().enumerate() {
-        if place > 0 && (digits.len() - place).is_multiple_of(3) {
-            out.push(',');
-        }
-        out.push(digit);
-    }
-    out
-}
-
-/// A number of things, with the plural's `s` unless it is one.
-///
-/// ```
-/// use nigh::report::plural;
-/// assert_eq!([0, 1, 1200].map(|count| plural(count, "page")), ["0 pages", "1 page", "1,200 pages"]);
-/// ```
-pub fn plural(count: u64, thing: &str) -> String {
-    format!("{} {thing}{}", grouped(count), if count == 1 { "" } else { "s" })
-}
 
 /// How many of the largest clusters a summary lists.
 const LISTED: usize = 10;

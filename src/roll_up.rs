@@ -11,11 +11,11 @@ use anyhow::{Context, Result};
 use arrow_array::{Int64Array, RecordBatch, StringArray};
 use serde::Serialize;
 
-use crate::config::{Chunking, ReplicaLevel};
+use crate::config::Chunking;
 use crate::records::KeyHash;
 use crate::state::{CommittedWeek, Results, Store};
 use crate::structures::DocHasher;
-use crate::summary::CollectionsSummary;
+use crate::studies::collections::{CollectionsSummary, ReplicaLevel};
 use crate::tables::{ClusterRow, CollectionPageRow, ComponentRow, Scan, Table, field};
 use crate::text::canonical;
 

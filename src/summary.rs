@@ -1,14 +1,6 @@
 //! The summary of a week: its totals at each level, its largest clusters, and the changes since the week before.
 
 mod accuracy;
-mod collections;
-mod evolution;
-mod mirrors;
-mod mirrors_by_url;
-mod overlap;
-mod paragraphs;
-mod samplers;
-mod study;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -24,23 +16,6 @@ use crate::structures::CompactSort;
 use crate::tables::{LargestRow, SummaryRow};
 
 pub use accuracy::{AccuracySummary, LoosestCluster, SharePair};
-pub use collections::{
-    CollectionsSummary, CrawlSavings, LargestCollections, PUBLISHED_LARGEST, PUBLISHED_SAVINGS, PublishedSavings,
-    SimilarCount,
-};
-pub use evolution::{ChangeCount, ClassRetention, EvolutionSummary, HostChanges, PUBLISHED_UNCHANGED, Turnover};
-pub use mirrors::{MirrorCounts, MirrorsSummary, PUBLISHED_MIRRORED, PUBLISHED_MIRRORS, WeekOfMirrors};
-pub use mirrors_by_url::{MirrorWays, MirrorsByUrlSummary, PUBLISHED_URLS, PublishedUrls, UrlLevelCount};
-pub use overlap::{
-    ChunkingSummary, LargestGroup, OverlapSummary, REASONS as OVERLAP_REASONS, REPLICAS, ReasonCount, ReplicaCount,
-    Saving, replica_class,
-};
-pub use paragraphs::{
-    BirthsSummary, CoverageSummary, Estimate, FollowedWeek, ParagraphTurnover, ParagraphsSummary, PublishedYears,
-    REGIONS, RegionSummary, ShapeOfClusters,
-};
-pub use samplers::{SamplerBand, SamplerSummary, SamplersSummary};
-pub use study::StudySummary;
 
 /// The summary of a week: kept as `summary.json` in the week's folder, printed by `run` and `show`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

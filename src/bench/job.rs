@@ -17,7 +17,7 @@ use super::made_up_crawl::{CrawlFormat, MadeUpCrawlArgs, write_files};
 use super::outcome::BenchOutcome;
 use super::temporary::Temporary;
 use crate::config::Count;
-use crate::report::grouped;
+use crate::sheet::grouped;
 use crate::watch::{Span, Stage};
 
 /// Arguments of `nigh bench job`.

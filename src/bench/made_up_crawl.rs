@@ -20,7 +20,7 @@ use super::outcome::BenchOutcome;
 use super::synthetic::WebPages;
 use crate::config::Count;
 use crate::records::{Week, mix};
-use crate::report::grouped;
+use crate::sheet::grouped;
 
 /// The fewest documents of a made-up web: it has clusters of some sizes.
 const LEAST: u64 = 1000;

@@ -8,7 +8,8 @@ use clap::Args;
 
 use super::errors::WrongUse;
 use super::session::locate_store;
-use crate::config::{Bytes, Job, read_config, read_job};
+use crate::config::{Bytes, read_config};
+use crate::job_file::{Job, read_job};
 use crate::launch::{Checked, HostReach, Pool, Questions, check as ask};
 use crate::report::print;
 
@@ -76,13 +77,9 @@ pub(crate) fn check(args: &CheckArgs) -> Result<ExitCode> {
         None => (None, Vec::new(), None),
         Some(Job::Cluster(job)) => (job.store, job.input, Some(job.read)),
         Some(Job::Chunks(job)) => (job.store, job.input, None),
-        Some(Job::Evolution(job)) => (job.store, Vec::new(), None),
-        Some(Job::Mirrors(job)) => (job.store, Vec::new(), None),
-        Some(Job::Overlap(job)) => (job.store, Vec::new(), None),
-        Some(Job::Collections(job)) => (job.store, Vec::new(), None),
-        Some(Job::MirrorsByUrl(job)) => (job.store, job.input, None),
-        Some(Job::Paragraphs(job)) => (job.store, Vec::new(), None),
-        Some(Job::Samplers(job)) => (job.store, job.input, None),
+        Some(Job::Study(mut study)) => {
+            (study.store().take(), study.input().map(std::mem::take).unwrap_or_default(), None)
+        }
     };
     let input = if args.input.is_empty() { input } else { args.input.clone() };
     let inputs =

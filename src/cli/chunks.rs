@@ -10,12 +10,14 @@ use super::print::print_json;
 use super::session::{Session, check_name, locate_store, lock, notify, read_manifest, take_work};
 use super::signals::stop_on_signals;
 use super::workers::{WorkerCount, warn_above_cores};
-use crate::config::{Chunks, Cluster, Config, Job};
+use crate::config::{Chunks, Config};
 use crate::jobs::chunks::{ChunksPlan, ChunksSummary, make_chunks};
 use crate::launch::Pool;
 use crate::log::Log;
-use crate::report::{grouped, print};
-use crate::state::{CommittedWeek, Earlier, Store};
+use crate::plan::job_of_week;
+use crate::report::print;
+use crate::sheet::grouped;
+use crate::state::Earlier;
 
 /// Runs the job, and prints what it made.
 pub(crate) fn run(job: Chunks, config: &Config, pool: &Pool, args: &RunArgs, log: &Log) -> Result<ExitCode> {
@@ -86,17 +88,6 @@ pub(crate) fn run(job: Chunks, config: &Config, pool: &Pool, args: &RunArgs, log
         print(&text(&summary))?;
     }
     Ok(ExitCode::SUCCESS)
-}
-
-/// The job of a committed week.
-pub(super) fn job_of_week(store: &Store, week: &CommittedWeek) -> Result<Cluster> {
-    let path = store.records(week).join("job.toml");
-    let text = std::fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
-    let job: Job = toml::from_str(&text).with_context(|| format!("{} is damaged", path.display()))?;
-    match job {
-        Job::Cluster(job) => Ok(job),
-        _ => bail!("{} is not the job of a week", path.display()),
-    }
 }
 
 /// The summary as text.

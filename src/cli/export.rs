@@ -22,7 +22,8 @@ use crate::objects::refuse_secrets;
 use crate::plan::stamp_of;
 use crate::readers::{Format, Input, Location, list};
 use crate::records::{Level, Week, short_hash};
-use crate::report::{grouped, print};
+use crate::report::print;
+use crate::sheet::grouped;
 use crate::state::{CommittedWeek, Journal};
 use crate::tables::{ClusterRow, DocumentRow, Table as _};
 
@@ -245,7 +246,7 @@ fn export_week(args: &ExportArgs, read_store: &ReadStore, log: &Log) -> Result<E
         read_store.need(table, &[&format!("{}/", week.week.folder())])?;
     }
     let whole = store.whole(week)?;
-    let job = super::chunks::job_of_week(store, week)?;
+    let job = crate::plan::job_of_week(store, week)?;
     let (keep, reading) = (args.keep.unwrap_or(job.canonical), job.read);
     let stamped = whole.journal.inputs(week.week);
     let stamped = stamped.flat_map(|(week, names)| names.iter().map(move |(name, stamp)| (week, name.clone(), stamp)));

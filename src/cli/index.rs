@@ -17,7 +17,8 @@ use crate::jobs::index::{IndexPlan, index};
 use crate::launch::{Peers, run_workers};
 use crate::log::Log;
 use crate::mirror::url_of;
-use crate::report::{plural, print};
+use crate::report::print;
+use crate::sheet::plural;
 use crate::state::{Earlier, PostingRuns};
 use crate::watch::Watch;
 

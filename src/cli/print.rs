@@ -3,7 +3,8 @@
 use anyhow::{Context, Result};
 use serde::Serialize;
 
-use crate::report::{Sheet, print};
+use crate::report::print;
+use crate::sheet::Sheet;
 use crate::text::printable_json;
 
 /// Plain data as one line of JSON, without the end of the line. Characters that a terminal acts on are escaped; a program that reads

@@ -7,18 +7,18 @@ use clap::Args;
 
 use super::errors::WrongUse;
 use super::session::{
-    Session, check_kernels, check_name, inputs_at_hand, locate_store, lock, notify, pool_of, read_manifest, take_work,
+    Session, check_kernels, check_name, locate_store, lock, notify, pool_of, read_manifest, take_work,
 };
 use super::signals::stop_on_signals;
 use super::week::read_summary;
 use super::worker::{ProcessWork, cluster};
 use super::workers::WorkerCount;
-use crate::config::{Absent, Cluster, Config, Count, Job, Keep, Mode, Policy, Reading, Verify, read_config};
+use crate::config::{Absent, Cluster, Config, Count, Keep, Mode, Policy, Reading, Verify, read_config};
 use crate::jobs::deletion;
 use crate::launch::{Peers, Pool};
 use crate::log::{Display, Log};
 use crate::mirror::WriteGuard;
-use crate::plan::{Deletion, Plan};
+use crate::plan::{Deletion, Plan, inputs_at_hand};
 use crate::readers::Input;
 use crate::records::{DocId, Week};
 use crate::state::{Earlier, Manifest, Store};
@@ -228,7 +228,7 @@ struct JobOfWeek {
 
 /// Reads the job of a week, and finds the crawl files that are at hand.
 fn job_of(job: &str, verify: Verify) -> JobOfWeek {
-    let Ok(Job::Cluster(Cluster { input, read: reading, canonical, accuracy, .. })) = toml::from_str(job) else {
+    let Ok(Cluster { input, read: reading, canonical, accuracy, .. }) = Cluster::of_text(job) else {
         return JobOfWeek::default();
     };
     let inputs = inputs_at_hand(input.iter().map(String::as_str), &reading, verify, accuracy);

@@ -16,7 +16,8 @@ use crate::mirror::ReadStore;
 use crate::objects::refuse_secrets;
 use crate::roll_up::{Hit, RollUp, Why};
 use crate::state::Results;
-use crate::summary::{CollectionsSummary, StudySummary};
+use crate::studies::Committed;
+use crate::studies::collections::{Collections, CollectionsSummary};
 use crate::tables::{ClusterRow, CollectionPageRow, ComponentRow, Table as _};
 
 /// A longer line is refused: it is not a list of URLs.
@@ -83,10 +84,7 @@ fn read(args: &RollUpArgs, read_store: &ReadStore) -> Result<RollUp> {
     };
     let results = Results::of(store, "collections", *commit);
     read_store.need_own(&results.own_folder())?;
-    let path = results.committed_file("summary.json");
-    let StudySummary::Collections(summary) = StudySummary::read(&path)? else {
-        bail!("{} is damaged: it is not a summary of collections", path.display());
-    };
+    let Committed { results, summary } = Committed::<Collections>::numbered(store, *commit)?;
     let CollectionsSummary { last, week_commit, overlap_commit, .. } = &summary;
     let week = manifest.weeks.iter().find(|week| (week.week, week.commit) == (*last, *week_commit));
     let week = week.with_context(|| {

@@ -9,7 +9,8 @@ use super::errors::{WrongUse, exit_code};
 use super::session::{check_kernels, pool_of};
 use super::signals::leave_to_handler;
 use super::tasks::{TaskRole, task_role};
-use crate::config::{Cluster, Config, Job, Study, read_config, read_job};
+use crate::config::{Cluster, Config, read_config};
+use crate::job_file::{Job, read_job};
 use crate::launch::Pool;
 use crate::log::Log;
 
@@ -46,13 +47,7 @@ fn run_job(job: Job, config: &Config, pool: Pool, args: &RunArgs, log: &Log) -> 
     match job {
         Job::Cluster(job) => super::week::run(job, config, pool, args, log),
         Job::Chunks(job) => super::chunks::run(job, config, &pool, args, log),
-        Job::Evolution(job) => super::study::run(Study::Evolution(job), config, &pool, args, log),
-        Job::Mirrors(job) => super::study::run(Study::Mirrors(job), config, &pool, args, log),
-        Job::Overlap(job) => super::study::run(Study::Overlap(job), config, &pool, args, log),
-        Job::MirrorsByUrl(job) => super::study::run(Study::MirrorsByUrl(job), config, &pool, args, log),
-        Job::Paragraphs(job) => super::study::run(Study::Paragraphs(job), config, &pool, args, log),
-        Job::Samplers(job) => super::study::run(Study::Samplers(job), config, &pool, args, log),
-        Job::Collections(job) => super::study::run(Study::Collections(job), config, &pool, args, log),
+        Job::Study(study) => super::study::run(study, config, &pool, args, log),
     }
 }
 
@@ -61,13 +56,7 @@ fn job_name(job: &Job, args: &RunArgs) -> String {
     let (kind, week) = match job {
         Job::Cluster(job) => ("cluster", args.week.or(job.week)),
         Job::Chunks(job) => ("chunks", args.week.or(job.week)),
-        Job::Evolution(_) => ("evolution", None),
-        Job::Mirrors(_) => ("mirrors", None),
-        Job::Overlap(job) => ("overlap", args.week.or(job.week)),
-        Job::Collections(job) => ("collections", args.week.or(job.week)),
-        Job::MirrorsByUrl(job) => ("mirrors-by-url", args.week.or(job.week)),
-        Job::Paragraphs(job) => ("paragraphs", args.week.or(job.week)),
-        Job::Samplers(job) => ("samplers", args.week.or(job.week)),
+        Job::Study(study) => (study.name(), study.clone().week().and_then(|week| args.week.or(*week))),
     };
     week.map_or_else(|| kind.to_owned(), |week| format!("{kind} {week}"))
 }

@@ -9,14 +9,13 @@ use serde::de::DeserializeOwned;
 
 use super::errors::WrongUse;
 use super::worker::ProcessWork;
-use crate::config::{Config, Count, Reading, Verify};
+use crate::config::{Config, Count};
 use crate::launch::{EventSink, Outcome, Pool, exit_on_panic, supervise};
 use crate::log::Log;
 use crate::metrics::Metrics;
 use crate::mirror::{Notify, StoreLocation, WriteGuard, url_of};
 use crate::objects::refuse_secrets;
 use crate::operators::ingest::TooManyRejects;
-use crate::readers::Input;
 use crate::state::{Manifest, Store};
 use crate::watch::{Progress, Watch};
 use crate::{kernels, progress};
@@ -233,19 +232,6 @@ pub(crate) fn take_work(store: &Store, pool: &Pool, epoch: u64) -> Result<Store>
     };
     store.take_work()?;
     Ok(store)
-}
-
-/// The inputs that these items name, as far as they are at hand and can be wanted. One that is not is missed only if a page of it must be read; for
-/// samples no server is asked.
-pub(crate) fn inputs_at_hand<'a>(
-    items: impl Iterator<Item = &'a str>,
-    reading: &Reading,
-    verify: Verify,
-    accuracy: bool,
-) -> Vec<Input> {
-    let is_wanted = |name: &&str| verify == Verify::Exact || accuracy && !name.contains("://");
-    let inputs = items.filter(is_wanted).filter_map(|name| crate::readers::list(&[name.to_owned()], reading).ok());
-    inputs.flatten().collect()
 }
 
 #[cfg(test)]

@@ -4,26 +4,27 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use anyhow::{Result, bail, ensure};
+use anyhow::{Context as _, Result, bail, ensure};
 
 use super::args::RunArgs;
 use super::errors::WrongUse;
 use super::print::{print_json, result_text};
-use super::session::{Session, check_name, inputs_at_hand, locate_store, lock, notify, open_bucket, take_work};
+use super::session::{Session, check_name, locate_store, lock, notify, open_bucket, take_work};
 use super::signals::stop_on_signals;
 use super::worker::{ProcessWork, cluster};
 use super::workers::{WorkerCount, warn_above_cores};
-use crate::config::{Absent, Bytes, Cluster, Config, Job, Method, Mode, RECALL, Reading, SameId, Share, Verify};
+use crate::config::{Absent, Bytes, Cluster, Config, Method, Mode, RECALL, Reading, SameId, Share, Verify};
 use crate::launch::{Peers, Pool};
 use crate::log::Log;
 use crate::mirror::WriteGuard;
 use crate::objects::refuse_secrets;
 use crate::operators::ingest::ANOTHER_TEXT;
-use crate::plan::{Plan, cut_waves, job_text, stamp_of};
+use crate::plan::{Plan, cut_waves, inputs_at_hand, job_of_week, stamp_of};
 use crate::readers::{Format, FoundInputs, Input, KeysOfInput, Location, Pipes, Spool, list_with_pipes};
 use crate::records::{DocumentKey, Week};
 use crate::report;
-use crate::report::{Disk, grouped, print};
+use crate::report::{Disk, print};
+use crate::sheet::grouped;
 use crate::state::{Begun, CommittedWeek, Earlier, InputKey, Journal, Manifest, Store};
 use crate::summary::Summary;
 use crate::text::printable_lines;
@@ -177,8 +178,8 @@ type Fields = Vec<(String, String)>;
 
 /// The fields of the plan's job that are others than those of the committed week: those that its tables depend on, and those of the run.
 fn changed_fields(store: &Store, committed: &CommittedWeek, plan: &Plan) -> Result<(Fields, Fields)> {
-    let before = super::chunks::job_of_week(store, committed)?;
-    let Ok(Job::Cluster(now)) = toml::from_str(&plan.job) else { bail!("the job of the plan cannot be read again") };
+    let before = job_of_week(store, committed)?;
+    let now = Cluster::of_text(&plan.job).context("the job of the plan cannot be read again")?;
     Ok(before.fields_unlike(&now).into_iter().partition(|(name, _)| !OF_THE_RUN.contains(&name.as_str())))
 }
 
@@ -536,7 +537,7 @@ impl WeekRequest {
         job.week = Some(self.week);
         let mode = if earlier.last().is_some() { job.mode } else { Mode::Full };
         let Cluster { max_reject_share, max_unknown_share, allow_empty, wave_bytes, .. } = job;
-        let job = job_text(&Job::Cluster(job));
+        let job = job.to_text();
         Ok(WeekSettings { method, mode, max_reject_share, max_unknown_share, allow_empty, wave_bytes, job })
     }
 

@@ -8,10 +8,10 @@ use anyhow::{Context, Result};
 use super::errors::{exit_code, is_transient};
 use super::print::json_text;
 use crate::jobs;
-use crate::jobs::studies::{self, StudyPlan};
 use crate::launch::{EXIT_PANIC, Outcome, Peers, exit_on_panic, run_workers, serve};
 use crate::plan::Plan;
-use crate::summary::{StudySummary, Summary};
+use crate::studies::{self, StudySummary, StudyTask};
+use crate::summary::Summary;
 use crate::watch::Watch;
 
 /// The work that one process of several is started for.
@@ -21,7 +21,7 @@ pub(crate) enum ProcessWork {
     /// Making a week.
     Run(Box<Plan>),
     /// A study.
-    Study(Box<StudyPlan>),
+    Study(Box<StudyTask>),
     /// A benchmark.
     #[cfg(feature = "bench")]
     Bench(crate::bench::BenchTask),
@@ -46,7 +46,7 @@ pub(crate) fn worker() -> Result<ExitCode> {
         let run = || -> Result<Option<String>> {
             match serde_json::from_str(plan).context("the supervisor is another version of nigh")? {
                 ProcessWork::Run(plan) => cluster(*plan, peers, &watch)?.as_ref().map(json_text).transpose(),
-                ProcessWork::Study(plan) => study(*plan, peers, &watch)?.as_ref().map(json_text).transpose(),
+                ProcessWork::Study(task) => study(*task, peers, &watch)?.as_ref().map(json_text).transpose(),
                 #[cfg(feature = "bench")]
                 ProcessWork::Bench(task) => crate::bench::serve_task(&task, peers, &watch),
             }
@@ -64,7 +64,7 @@ pub(crate) fn cluster(plan: Plan, peers: Peers, watch: &Arc<Watch>) -> Result<Op
 }
 
 /// Runs a study with the workers of this process, alone or as one of several. Returns the summary as [`cluster`] does.
-pub(crate) fn study(plan: StudyPlan, peers: Peers, watch: &Arc<Watch>) -> Result<Option<StudySummary>> {
-    let summaries = run_workers(plan.workers, peers, watch, move |cx| studies::study(cx, &plan))?;
+pub(crate) fn study(task: StudyTask, peers: Peers, watch: &Arc<Watch>) -> Result<Option<StudySummary>> {
+    let summaries = run_workers(task.plan.workers, peers, watch, move |cx| studies::run(cx, &task))?;
     Ok(summaries.into_iter().flatten().next())
 }

@@ -30,34 +30,3 @@ pub fn built_in_job(name: &str) -> Option<&'static str> {
 pub fn built_in_jobs() -> impl Iterator<Item = &'static str> {
     JOBS.iter().map(|(name, _)| *name)
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::config::{Cluster, Job};
-
-    #[test]
-    fn every_job_is_built_in_and_is_read() {
-        let mut files: Vec<String> = std::fs::read_dir("jobs")
-            .unwrap()
-            .map(|file| file.unwrap().path().file_stem().unwrap().to_string_lossy().into_owned())
-            .collect();
-        files.sort();
-        let mut names: Vec<&str> = built_in_jobs().collect();
-        names.sort_unstable();
-        assert_eq!(names, files);
-        for (name, text) in JOBS {
-            let job = toml::from_str::<Job>(text);
-            assert!(job.is_ok(), "{name}: {job:?}");
-        }
-    }
-
-    #[test]
-    fn the_commented_job_has_the_defaults() {
-        let Ok(Job::Cluster(job)) = toml::from_str(JOBS[0].1) else { panic!("it is a [cluster] job") };
-        let Cluster { method, .. } = &job;
-        assert_eq!(method.clone().unwrap_or_default(), Default::default());
-        let written = |job: Cluster| toml::to_string(&Job::Cluster(job)).unwrap();
-        assert_eq!(written(Cluster { method: None, ..job }), written(Cluster::default()));
-    }
-}

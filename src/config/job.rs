@@ -1,7 +1,6 @@
-//! Job files: what to compute. The outer table of a job file is its kind; all of its keys are here, with their defaults.
+//! The jobs that make weeks and tables of weeks, with all of their keys and the defaults.
 
 use std::collections::BTreeMap;
-use std::num::NonZeroU32;
 use std::path::PathBuf;
 
 use nigh_readers::reading::Reading;
@@ -9,148 +8,10 @@ use nigh_readers::units::{Bytes, Share};
 use nigh_text::method::Method;
 use serde::{Deserialize, Serialize};
 
-use super::collections::{Collections, checked_collections};
-use super::mirrors_by_url::{MirrorsByUrl, checked_mirrors_by_url};
 use super::mode::{Absent, Mode};
-use super::overlap::{Overlap, checked_overlap};
-use super::paragraphs::{Paragraphs, checked_paragraphs};
 use super::policy::Policy;
-use super::samplers::{Samplers, checked_samplers};
 use crate::records::Week;
 use crate::structures::CompactSort as _;
-
-/// A job file: what to compute. Its outer table is its kind.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-#[allow(clippy::large_enum_variant, reason = "a run has one job")]
-pub enum Job {
-    /// Clusters a week: the first of a store, or a later one.
-    #[serde(alias = "weekly")]
-    Cluster(Cluster),
-    /// Makes the table `chunks` of a committed week.
-    Chunks(Chunks),
-    /// Measures how the clusters of a store change from week to week.
-    Evolution(Evolution),
-    /// Finds hosts that mirror each other, by the content of their pages.
-    Mirrors(Mirrors),
-    /// Finds the pairs of pages or hosts that share chunks of text.
-    #[serde(deserialize_with = "checked_overlap")]
-    Overlap(Overlap),
-    /// Finds pages that are copied together.
-    #[serde(deserialize_with = "checked_collections")]
-    Collections(Collections),
-    /// Finds hosts that mirror each other, by their URLs.
-    #[serde(deserialize_with = "checked_mirrors_by_url")]
-    MirrorsByUrl(MirrorsByUrl),
-    /// Finds duplicates by their paragraphs, and where in the web they are.
-    #[serde(deserialize_with = "checked_paragraphs")]
-    Paragraphs(Paragraphs),
-    /// Compares samplers of shingles with exact resemblance.
-    #[serde(deserialize_with = "checked_samplers")]
-    Samplers(Samplers),
-}
-
-/// A job that reads committed weeks of a store, and writes tables about them into a folder of its own.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Study {
-    /// Measures how the clusters of a store change from week to week.
-    Evolution(Evolution),
-    /// Finds hosts that mirror each other, by the content of their pages.
-    Mirrors(Mirrors),
-    /// Finds the pairs of pages or hosts that share chunks of text.
-    Overlap(Overlap),
-    /// Finds pages that are copied together.
-    Collections(Collections),
-    /// Finds hosts that mirror each other, by their URLs.
-    MirrorsByUrl(MirrorsByUrl),
-    /// Finds duplicates by their paragraphs, and where in the web they are.
-    Paragraphs(Paragraphs),
-    /// Compares samplers of shingles with exact resemblance.
-    Samplers(Samplers),
-}
-
-impl Study {
-    /// The folder of its tables, which has the name of the job.
-    pub fn folder(&self) -> &'static str {
-        match self {
-            Study::Evolution(_) => "evolution",
-            Study::Mirrors(_) => "mirrors",
-            Study::Overlap(_) => "overlap",
-            Study::Collections(_) => "collections",
-            Study::MirrorsByUrl(_) => "mirrors-by-url",
-            Study::Paragraphs(_) => "paragraphs",
-            Study::Samplers(_) => "samplers",
-        }
-    }
-
-    /// The store with the weeks, if the job names it.
-    pub fn store(&self) -> Option<&PathBuf> {
-        match self {
-            Study::Evolution(job) => job.store.as_ref(),
-            Study::Mirrors(job) => job.store.as_ref(),
-            Study::Overlap(job) => job.store.as_ref(),
-            Study::Collections(job) => job.store.as_ref(),
-            Study::MirrorsByUrl(job) => job.store.as_ref(),
-            Study::Paragraphs(job) => job.store.as_ref(),
-            Study::Samplers(job) => job.store.as_ref(),
-        }
-    }
-
-    /// Names the store.
-    pub fn set_store(&mut self, store: PathBuf) {
-        match self {
-            Study::Evolution(job) => job.store = Some(store),
-            Study::Mirrors(job) => job.store = Some(store),
-            Study::Overlap(job) => job.store = Some(store),
-            Study::Collections(job) => job.store = Some(store),
-            Study::MirrorsByUrl(job) => job.store = Some(store),
-            Study::Paragraphs(job) => job.store = Some(store),
-            Study::Samplers(job) => job.store = Some(store),
-        }
-    }
-
-    /// The first and the last week; `None` means those of the store.
-    pub fn weeks(&self) -> (Option<Week>, Option<Week>) {
-        match self {
-            Study::Evolution(job) => (job.first, job.last),
-            Study::Mirrors(job) => (job.first, job.last),
-            Study::Overlap(job) => (job.week, job.week),
-            Study::MirrorsByUrl(job) => (job.week, job.week),
-            Study::Paragraphs(job) => (job.week, job.week),
-            Study::Samplers(job) => (job.week, job.week),
-            // The weeks before say which pages are old, and those behind judge.
-            Study::Collections(_) => (None, None),
-        }
-    }
-
-    /// Names the week, if the job is about one; returns whether it is.
-    pub fn set_week(&mut self, week: Week) -> bool {
-        let week_of_job = match self {
-            Study::Evolution(_) | Study::Mirrors(_) => return false,
-            Study::Overlap(job) => &mut job.week,
-            Study::Collections(job) => &mut job.week,
-            Study::MirrorsByUrl(job) => &mut job.week,
-            Study::Paragraphs(job) => &mut job.week,
-            Study::Samplers(job) => &mut job.week,
-        };
-        *week_of_job = Some(week);
-        true
-    }
-
-    /// The names of crawl files in the job, if it reads some; none for a job that reads tables only.
-    pub fn input_mut(&mut self) -> Option<&mut Vec<String>> {
-        match self {
-            Study::MirrorsByUrl(job) => Some(&mut job.input),
-            Study::Samplers(job) => Some(&mut job.input),
-            Study::Evolution(_)
-            | Study::Mirrors(_)
-            | Study::Overlap(_)
-            | Study::Collections(_)
-            | Study::Paragraphs(_) => None,
-        }
-    }
-}
 
 /// The `[cluster]` table, also written `[weekly]`: reads a crawl, and adds the tables of its week to a store, which the first week begins.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -209,7 +70,29 @@ impl Default for Cluster {
     }
 }
 
+/// The job file of a week: its one table.
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum ClusterFile<T> {
+    #[serde(alias = "weekly")]
+    Cluster(T),
+}
+
 impl Cluster {
+    /// The text of the job file, as it is kept with a week.
+    pub fn to_text(&self) -> String {
+        let text = toml::to_string(&ClusterFile::Cluster(self));
+        text.unwrap_or_else(|error| format!("# the job could not be written down: {error}\n"))
+    }
+
+    /// Reads the job file that is kept with a week.
+    ///
+    /// # Errors
+    /// If it is another job, or not one.
+    pub fn of_text(text: &str) -> Result<Cluster, toml::de::Error> {
+        toml::from_str(text).map(|ClusterFile::Cluster(job)| job)
+    }
+
     /// The fields that have other values in another job, with these: `canonical = "longest"`, in the order of their names. The week, the
     /// store and the input are not compared.
     pub fn fields_unlike(&self, other: &Cluster) -> Vec<(String, String)> {
@@ -249,81 +132,6 @@ pub struct Chunks {
     pub store: Option<PathBuf>,
     /// The crawl files that the week was made from, as for `[cluster]`. Required, here or as `--input`.
     pub input: Vec<String>,
-}
-
-/// The `[evolution]` table: reads the weeks of a store, and writes tables about how their clusters change.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
-pub struct Evolution {
-    /// The store with the weeks. Required, here or as `--store`.
-    pub store: Option<PathBuf>,
-    /// The first week to compare. Default: the store's first.
-    pub first: Option<Week>,
-    /// The last week to compare. Default: the store's last.
-    pub last: Option<Week>,
-}
-
-/// The `[mirrors]` table: reads the weeks of a store, and writes tables about hosts that mirror each other.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
-pub struct Mirrors {
-    /// The store with the weeks. Required, here or as `--store`.
-    pub store: Option<PathBuf>,
-    /// The first week. Default: the store's first.
-    pub first: Option<Week>,
-    /// The last week. Default: the store's last.
-    pub last: Option<Week>,
-    /// The pages that two hosts have in common, at least. Default: 10, as in the study.
-    pub least_pages: NonZeroU32,
-    /// Which pairs of a cluster are counted. Default: all.
-    pub pairs: HostPairs,
-    /// Whether hosts without an address are left out. Default: yes, as in the study, if some page of the week has an address.
-    pub unresolved: Unresolved,
-    /// A file with the addresses of hosts, for crawls that do not have them: on each line a host, a tab, and addresses with commas
-    /// between them. Default: none.
-    pub addresses: Option<PathBuf>,
-    /// The hosts that may have enough pages in one cluster and still be paired with each other. Default: 1000.
-    pub farm: NonZeroU32,
-    /// The most pairs of hosts to look at; a job of more stops before it looks at any. Default: 1,000,000,000.
-    pub max_pairs: u64,
-}
-
-impl Default for Mirrors {
-    fn default() -> Mirrors {
-        Mirrors {
-            store: None,
-            first: None,
-            last: None,
-            least_pages: const { NonZeroU32::new(10).expect("above 0") },
-            pairs: HostPairs::default(),
-            unresolved: Unresolved::default(),
-            addresses: None,
-            farm: const { NonZeroU32::new(1000).expect("above 0") },
-            max_pairs: 1_000_000_000,
-        }
-    }
-}
-
-/// Which pairs of the hosts of a cluster are counted.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum HostPairs {
-    /// Any two hosts.
-    #[default]
-    All,
-    /// One host with each other one, as in the study.
-    Root,
-}
-
-/// What becomes of pairs with a host that has no address.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Unresolved {
-    /// They are no mirrors.
-    #[default]
-    Drop,
-    /// They are like other pairs.
-    Keep,
 }
 
 /// The `[cluster.keep]` or `[weekly.keep]` table: what is kept of pages besides their features.

@@ -1,28 +1,6 @@
 //! Job files say what to compute, config files say where. The same job makes the same tables, byte for byte, under any config.
 //!
-//! Both are TOML with kebab-case keys. The outer table of a job is its kind: `[cluster]`, `[chunks]`,
-//! `[evolution]`, `[mirrors]`, `[overlap]`, `[collections]`, `[mirrors-by-url]`, `[paragraphs]` or `[samplers]`. Only `week`, `store` and `input`
-//! have no default:
-//!
-//! ```
-//! use nigh::config::{Bytes, Job, SameId};
-//!
-//! let job: Job = toml::from_str(
-//!     r#"
-//!     [cluster]
-//!     week = "2024-01-08"
-//!     store = "clusters"
-//!     input = ["crawl/*.warc.gz"]
-//!
-//!     [cluster.read]
-//!     same-id = "reject"
-//!     "#,
-//! )?;
-//! let Job::Cluster(job) = job else { panic!("the outer table is the kind") };
-//! assert_eq!((job.read.same_id, job.method), (SameId::Reject, None));
-//! assert_eq!(job.wave_bytes, Bytes(16 << 30));
-//! # Ok::<(), toml::de::Error>(())
-//! ```
+//! Both are TOML with kebab-case keys. Job files are read by [`job_file`](crate::job_file).
 //!
 //! A config has only what differs from the defaults; without a config file all defaults hold:
 //!
@@ -36,32 +14,15 @@
 //! # Ok::<(), toml::de::Error>(())
 //! ```
 //!
-//! An unknown key, a wrong type or a value out of bounds is refused. The error shows the line with a caret, and what is allowed;
-//! [`read_job`] and [`read_config`] add the name of the file:
-//!
-//! ```
-//! use nigh::config::Job;
-//!
-//! let error = toml::from_str::<Job>("[cluster]\nimput = []\n").unwrap_err().to_string();
-//! assert!(error.contains("line 2, column 1") && error.contains("^^^^^"));
-//! assert!(error.contains("unknown field `imput`, expected one of `week`, `store`, `input`"));
-//! ```
-//!
-//! In reading order: `job` (the kinds of jobs), `overlap`, `collections`, `mirrors_by_url`, `paragraphs` and `samplers` (five of them), `method` (the
-//! numbers of the study), `form` (what is done to a text before it is cut into words), `s_curve` (what they find), `preset` (numbers by name, and those for a similarity), `built_in` (the job files that come with nigh), `pool` (the machines of a config),
-//! `tasks` (processes that a scheduler starts), `memory` (that of this machine).
+//! In reading order: `job` (the jobs that make weeks; studies have their own), `mode` and `policy` (two of their keys), `built_in` (the job
+//! files that come with nigh), `pool` (the machines of a config), `tasks` (processes that a scheduler starts), `memory` (that of this machine).
 
 mod built_in;
-mod collections;
 mod job;
 mod memory;
-mod mirrors_by_url;
 mod mode;
-mod overlap;
-mod paragraphs;
 mod policy;
 mod pool;
-mod samplers;
 mod tasks;
 
 pub use nigh_readers::reading::{Columns, Reading, SameId};
@@ -71,15 +32,10 @@ pub use nigh_text::method::{
 };
 
 pub use self::built_in::{built_in_job, built_in_jobs};
-pub use self::collections::{CollectionLinks, Collections, Merge, ReplicaLevel};
-pub use self::job::{Chunks, Cluster, Evolution, HostPairs, Job, Keep, Mirrors, Study, Unresolved};
-pub use self::mirrors_by_url::{MirrorsByUrl, Unfetched, UrlChoice};
+pub use self::job::{Chunks, Cluster, Keep};
 pub use self::mode::{Absent, Mode};
-pub use self::overlap::{Overlap, OverlapMethod, Unit};
-pub use self::paragraphs::{Paragraphs, PartOrder};
 pub use self::policy::{Candidate, Policy};
 pub use self::pool::{Destination, HostTable, Ports, Variables};
-pub use self::samplers::Samplers;
 pub use self::tasks::{Scheduler, Tasks};
 
 use std::collections::BTreeSet;
@@ -215,95 +171,20 @@ impl Config {
     }
 }
 
-/// Reads a job file; `jobs/NAME.toml` is built in where there is no such file, for those who have no clone.
-///
-/// # Errors
-/// Names the file. For a mistake in it, the error shows line and column with a caret, and what is allowed.
-pub fn read_job(path: &Path) -> Result<Job> {
-    match std::fs::read_to_string(path) {
-        Ok(text) => parse(path, &text),
-        Err(error) => match built_in_of(path) {
-            Some(text) if error.kind() == std::io::ErrorKind::NotFound => parse(path, text),
-            _ => Err(error).with_context(|| {
-                let names: Vec<&str> = built_in_jobs().collect();
-                format!(
-                    "cannot read the job {} (`nigh init` writes one; jobs/NAME.toml is built in, where NAME is one of {})",
-                    path.display(),
-                    names.join(", ")
-                )
-            }),
-        },
-    }
-}
-
-/// The built-in job that a path names, `jobs/NAME.toml`.
-fn built_in_of(path: &Path) -> Option<&'static str> {
-    let name = path.to_str()?.strip_prefix("jobs/")?.strip_suffix(".toml")?;
-    built_in_job(name).filter(|_| name != "example")
-}
-
 /// Reads a config file, and checks the rules that concern several keys.
 ///
 /// # Errors
-/// As [`read_job`].
+/// Names the file. For a mistake in it, the error shows line and column with a caret, and what is allowed.
 pub fn read_config(path: &Path) -> Result<Config> {
     let text = std::fs::read_to_string(path)
         .with_context(|| format!("cannot read the config {} (examples are in configs/)", path.display()))?;
     parse::<Config>(path, &text)?.check().with_context(|| path.display().to_string())
 }
 
-fn parse<T: serde::de::DeserializeOwned>(path: &Path, text: &str) -> Result<T> {
+/// Reads the text of a file. An error has its name, the line and the column, the line itself, and a caret.
+pub(crate) fn parse<T: serde::de::DeserializeOwned>(path: &Path, text: &str) -> Result<T> {
     match toml::from_str(text) {
         Ok(value) => Ok(value),
-        // The text of the error has the line and column, the line itself, and a caret.
         Err(error) => bail!("{}: {}", path.display(), error.to_string().trim_end()),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn job(text: &str) -> Result<Job, String> {
-        parse(Path::new("job.toml"), text).map_err(|error| format!("{error:#}"))
-    }
-
-    #[test]
-    fn keys_that_a_job_leaves_out_have_defaults() {
-        let Job::Cluster(cluster) =
-            job("[cluster]\nweek = \"2024-01-08\"\n[cluster.method]\nagreements = 3\n").unwrap()
-        else {
-            panic!("the outer table is the kind");
-        };
-        assert_eq!(cluster.week.unwrap().to_string(), "2024-01-08");
-        assert_eq!(cluster.method.unwrap(), Method { agreements: 3, ..Method::default() });
-        assert_eq!(cluster.read.max_page_bytes, Bytes(16 << 20));
-    }
-
-    #[test]
-    fn a_typo_is_shown_with_its_place_and_what_is_allowed() {
-        let error = job("[cluster]\nweek = \"2024-01-08\"\nimput = []\n").unwrap_err();
-        assert!(error.contains("job.toml") && error.contains("line 3, column 1"), "{error}");
-        assert!(error.contains('^') && error.contains("expected one of") && error.contains("`input`"), "{error}");
-        let error = job("[clutser]\n").unwrap_err();
-        assert!(error.contains("`clutser`") && error.contains("`cluster`") && error.contains("line 1"), "{error}");
-    }
-
-    #[test]
-    fn numbers_out_of_bounds_are_refused_where_they_stand() {
-        for (text, wanted) in [
-            ("[cluster.method]\nfeatures = 83\n", "features = 83 cannot be divided"),
-            ("[cluster.method]\nagreements = 7\n", "agreements = 7: allowed is 1 to 6"),
-            ("[cluster.method]\nwords = 0\n", "words = 0: allowed is 1 to 64"),
-            ("[cluster.method]\nshards = 48\n", "powers of two"),
-            ("[cluster.method]\nfeatures = 64\nsupershingles = 64\nagreements = 30\n", "megashingles"),
-            ("[cluster]\nweek = \"last\"\n", "YYYY-MM-DD"),
-            ("[cluster]\nmax-reject-share = 2.0\n", "allowed is 0.0 to 1.0"),
-            ("[cluster.read]\nmax-page-bytes = \"16 potatoes\"\n", "is not a size"),
-            ("[cluster.read]\nmax-page-bytes = \"2GiB\"\n", "allowed is at most 1.0 GiB"),
-        ] {
-            let error = job(text).unwrap_err();
-            assert!(error.contains(wanted) && error.contains("line ") && error.contains('^'), "{error}");
-        }
     }
 }

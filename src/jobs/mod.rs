@@ -12,7 +12,6 @@
 //! - `deletion`: what `cluster` does instead of reading a crawl if pages are deleted.
 //! - `chunks`: makes the table `chunks` of a week that was made without it.
 //! - `index`: makes the inverted index of a week that was made without it.
-//! - `studies`: jobs that read committed weeks, and write tables about them.
 
 pub mod accuracy;
 pub mod chunks;
@@ -27,7 +26,6 @@ pub(crate) mod page_bundles;
 pub mod places;
 pub mod revisited;
 pub mod roots;
-pub mod studies;
 pub mod tables;
 pub mod verification;
 pub mod week;

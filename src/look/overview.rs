@@ -15,7 +15,8 @@ use crate::readers::Input;
 use crate::records::{DocId, Level};
 use crate::state::Results;
 use crate::structures::CompactSort;
-use crate::summary::{CurvePoint, StudySummary, Summary};
+use crate::studies::StudySummary;
+use crate::summary::{CurvePoint, Summary};
 use crate::tables::{AccuracyRow, AmountRow, ChangeRow, RetentionRow, RowRange, Scan, SizeRow, Table as _, field};
 
 /// Clusters of each level that are listed.

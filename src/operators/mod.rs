@@ -9,15 +9,7 @@
 //! - [`components`]: from edges to the root of every document;
 //! - [`delta`]: from last week's roots to this week's, by what changed;
 //! - [`output`]: sizes, ids and evidence of the clusters, for the tables;
-//! - [`evolution`]: how clusters develop over several weeks (Fetterly 2004, section 3);
-//! - [`mirrors`]: hosts that have many pages in common (Fetterly 2004, section 4);
 //! - [`set_join`]: all pairs of sets that have enough in common, for the studies that compare hosts and pages;
-//! - [`overlap`]: pages and hosts that share chunks of text (Shivakumar and Garcia-Molina 1998);
-//! - [`collections`]: pages that are copied together (Cho, Shivakumar and Garcia-Molina 2000);
-//! - [`mirrors_by_url`]: hosts that have URLs in common, tested by some pages (Bharat and Broder 1999);
-//! - [`paragraphs`]: where duplicates are, and how they grow (Pereira, Baeza-Yates and Ziviani 2006);
-//! - [`reach`]: the pages that links lead to from the core of the web;
-//! - [`genealogy`]: where the text of new pages comes from, from week to week;
 //! - [`verify`]: clusters of candidates fall apart where their pages are not similar enough;
 //! - [`accuracy`]: samples of pairs, and how similar these are exactly.
 //!
@@ -28,19 +20,11 @@
 
 pub mod accuracy;
 pub mod clustering;
-pub mod collections;
 pub mod components;
 pub mod delta;
-pub mod evolution;
-pub mod genealogy;
 pub mod host_pages;
 pub mod ingest;
-pub mod mirrors;
-pub mod mirrors_by_url;
 pub mod output;
-pub mod overlap;
-pub mod paragraphs;
-pub mod reach;
 pub mod scan;
 pub mod set_join;
 mod sighting;

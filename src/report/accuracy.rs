@@ -1,6 +1,6 @@
 //! The accuracy of clusters.
 
-use super::{Sheet, grouped, plural};
+use crate::sheet::{Sheet, grouped, plural};
 use crate::summary::{AccuracySummary, SharePair};
 
 /// Of fewer pairs nothing is said.

@@ -7,8 +7,8 @@ use anyhow::Result;
 use arrow_array::{Array, BooleanArray, Int64Array, StringArray};
 use serde::Serialize;
 
-use super::{Column, Grid, Sheet, grouped, plural};
 use crate::records::Week;
+use crate::sheet::{Column, Grid, Sheet, grouped, plural};
 use crate::state::WeekTables;
 use crate::structures::CompactSort;
 use crate::summary::{OTHER_REASONS, Since};

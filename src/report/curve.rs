@@ -1,6 +1,6 @@
 //! The S-curve: how likely two documents are linked, by their similarity.
 
-use super::Sheet;
+use crate::sheet::Sheet;
 use crate::summary::CurvePoint;
 
 /// Chances below this and above one minus this are all alike to a reader.

@@ -5,7 +5,7 @@
 //! file), `found_links` (links of pages to files), `row_range` (a file or some rows of it, as all readers take it), `shared_file` (a file that is open),
 //! `read` (files to record batches, only the columns asked for), `piece_scan` (pieces one after the other), `pack` (the rows of several files to one), `sift` (a copy of rows without some of
 //! them), `plain` (an uncompressed column read straight from the file),
-//! `names` (what a document is called), `ascending` (a column of document ids, searched by id), `week` (the tables by name), `delta_log` (a table as Delta Lake knows it).
+//! `names` (what a document is called), `ascending` (a column of document ids, searched by id), `store_table` and `week` (the tables by name), `delta_log` (a table as Delta Lake knows it).
 //!
 //! Files lie in hive folders (`TABLE/week=YYYY-MM-DD/*.parquet`) and are compressed with zstd, except columns of hashes. No
 //! column is an unsigned 64-bit number, because Spark reads those poorly. The same rows always give the same bytes.
@@ -49,6 +49,7 @@ mod row_range;
 mod rows;
 mod shared_file;
 mod sift;
+mod store_table;
 mod studies;
 mod values;
 mod week;
@@ -71,15 +72,8 @@ pub use rows::{
     MissingRow, RedirectRow, RejectRow, RevisitRow, SizeRow, SplitOffRow, SummaryRow, UrlRow,
 };
 pub use sift::{RowCounts, copy_rows, copy_rows_edited};
-pub use studies::{
-    AmountRow, AvoidRow, BirthRow, BoilerplateRow, BornPageRow, CandidateRow, ChangeClassRow, ClusterSizeRow,
-    CollectionClusterRow, CollectionPageRow, CollectionReplicaRow, CollectionRow, CollectionSavingRow,
-    CollectionSizeRow, ComparedRow, ComponentRow, CoverageRow, DeathRow, EstimateRow, FamilyChunkRow, FamilyRow,
-    GrowthRow, HostChangeRow, HostOverlapRow, JudgedRow, LifetimeRow, MirrorChangeRow, MirrorClassRow, MirrorGroupRow,
-    MirrorLagRow, MirrorPairRow, MirrorSizeRow, MirrorSpanRow, MirroredRow, MostRow, NearPageRow, OverlapRow,
-    ParagraphPageRow, ParagraphTurnoverRow, ParentRow, PathTestRow, ProbeRow, RankingRow, ReasonRow, RegionRow,
-    ReplicaRow, RetentionRow, SamplerErrorRow, SamplerRow, SavingRow, SeedRow, UrlDomainRow, UrlGroupRow, UrlLevelRow,
-};
+pub use store_table::{Pack, ResultTables, StoreTable};
+pub use studies::*;
 pub use values::{ColumnBuilder, Elements, UtcMicros, Value, ValueType};
-pub use week::{Pack, RESULTS, ResultTables, StoreTable, WEEK_TABLES, name_pages, result_tables};
+pub use week::{WEEK_TABLES, name_pages, result_tables};
 pub use write::Writer;

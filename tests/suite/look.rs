@@ -4,6 +4,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
+use nigh::state::Store;
 use serde_json::Value;
 
 use crate::program::{Made, booleans, features, longs, roots, rows_of, run, run_well, texts, vectors};
@@ -141,9 +142,31 @@ fn what_is_known_of_a_page_is_in_the_tables() {
 }
 
 #[test]
+fn a_summary_says_of_which_study_it_is_and_one_of_an_older_version_is_read() {
+    let made = Made::new(&[]);
+    let store = made.store();
+    let root = store.to_str().unwrap();
+    run_well(&["run", "jobs/mirrors.toml", "-q", "--store", root]);
+    let shown = run(&["show", root, "--job", "mirrors"]);
+    let summary = json(&["show", root, "--job", "mirrors", "--json"]);
+    assert_eq!(summary["kind"], "mirrors");
+    let commit = Store::at(&store).manifest().unwrap().unwrap().results["mirrors"];
+    let path = store.join(format!("_nigh/mirrors/{commit:05}/summary.json"));
+    let mut old: serde_json::Value = serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap();
+    assert_eq!(old.as_object_mut().unwrap().remove("kind").unwrap(), "mirrors");
+    std::fs::write(&path, old.to_string()).unwrap();
+    assert_eq!(run(&["show", root, "--job", "mirrors"]).stdout, shown.stdout);
+    assert_eq!(json(&["show", root, "--job", "mirrors", "--json"]), summary);
+    let report = json(&["report", root, "--json"]);
+    assert_eq!(report["studies"][0], summary);
+}
+
+#[test]
 fn reports_fit_every_screen_and_lose_nothing_in_a_file() {
-    use nigh::report::{self, Sheet};
-    use nigh::summary::{StudySummary, Summary};
+    use nigh::report;
+    use nigh::sheet::Sheet;
+    use nigh::studies::StudySummary;
+    use nigh::summary::Summary;
     use unicode_width::UnicodeWidthStr as _;
 
     let made = Made::new(&[]);
@@ -153,10 +176,9 @@ fn reports_fit_every_screen_and_lose_nothing_in_a_file() {
     let mut sheets: Vec<Sheet> = vec![report::summary(&summary)];
     for job in ["evolution", "mirrors", "collections", "mirrors-by-url", "overlap", "paragraphs"] {
         run_well(&["run", &format!("jobs/{job}.toml"), "-q", "--store", store.to_str().unwrap()]);
-        let folder = store.join("_nigh").join(job);
-        let made = std::fs::read_dir(&folder).unwrap().next().unwrap().unwrap().path();
-        let summary = StudySummary::read(&made.join("summary.json")).unwrap();
-        sheets.push(report::study(&summary, Path::new("s")));
+        let store = Store::at(&store);
+        let commit = store.manifest().unwrap().unwrap().results[job];
+        sheets.push(StudySummary::read(&store, job, commit).unwrap().report(Path::new("s")));
     }
     for sheet in sheets {
         for width in [60, 80, 132] {

@@ -6,8 +6,8 @@ use std::path::Path;
 use std::time::Instant;
 
 use arrow_array::{Array, BooleanArray, Date32Array, Float64Array, Int64Array, StringArray};
-use nigh::operators::mirrors::HostName;
 use nigh::state::Store;
+use nigh::studies::mirrors::steps::HostName;
 use nigh::tables::{Scan, field};
 
 use crate::evolution::Synthetic;

@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use anyhow::{Result, bail};
 use clap::Args;
 
-use crate::config::{Cluster, Count, Job, Method, Reading, read_job};
+use crate::config::{Cluster, Count, Method, Reading};
+use crate::job_file::{Job, read_job};
 use crate::kernels;
 
 /// Crawl files, which must be given.

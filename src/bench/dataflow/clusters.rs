@@ -20,7 +20,7 @@ use crate::bench::synthetic::{Dataset, DatasetPlan, Noise, SHARDS, Synthetic, WI
 use crate::bench::temporary::Temporary;
 use crate::config::{Bytes, Method};
 use crate::operators::clustering::{Clusters, clusters};
-use crate::report::grouped;
+use crate::sheet::grouped;
 use crate::state::sync_folder;
 use crate::structures::Numbering;
 use crate::watch::{Span, Stage};

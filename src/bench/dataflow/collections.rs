@@ -14,14 +14,15 @@ use super::harness::{Counted, Measure, Measured, Placement, Seconds, WorkerCount
 use crate::bench::outcome::BenchOutcome;
 use crate::bench::synthetic::LinkedHosts;
 use crate::bench::temporary::Temporary;
-use crate::config::{Bytes, Config, Count, Merge};
-use crate::operators::collections::{
-    ClusteredPages, CollectionStage, MergeCondition, collection_links, members, merged_clusters,
-};
+use crate::config::{Bytes, Config, Count};
 use crate::operators::scan::{LinkSource, OwnLink};
 use crate::records::{DocId, fold, mix};
-use crate::report::grouped;
+use crate::sheet::grouped;
 use crate::structures::Ownership;
+use crate::studies::collections::Merge;
+use crate::studies::collections::steps::{
+    ClusteredPages, CollectionStage, MergeCondition, collection_links, members, merged_clusters,
+};
 use crate::tables::{Table, Writer};
 use crate::watch::Stage;
 

@@ -15,7 +15,7 @@ use crate::bench::single_thread;
 use crate::bench::synthetic::{Graph, GraphShape};
 use crate::config::Count;
 use crate::operators::components::{JoinedForests, join_forests};
-use crate::report::grouped;
+use crate::sheet::grouped;
 use crate::structures::{Numbering, Ownership, UnionFind};
 use crate::watch::Stage;
 

@@ -21,7 +21,7 @@ use crate::bench::outcome::BenchOutcome;
 use crate::bench::temporary::Temporary;
 use crate::config::Count;
 use crate::records::mix;
-use crate::report::grouped;
+use crate::sheet::grouped;
 use crate::watch::Stage;
 
 /// A record, as large as an edge: its hash and its number.

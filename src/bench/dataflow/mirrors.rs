@@ -14,10 +14,10 @@ use crate::bench::synthetic::HostClusters;
 use crate::bench::temporary::Temporary;
 use crate::config::{Bytes, Config, Count};
 use crate::operators::host_pages::host_owner;
-use crate::operators::mirrors::{Counting, Hosts, MirrorStage, raw_pairs};
 use crate::records::{fold, mix};
-use crate::report::grouped;
+use crate::sheet::grouped;
 use crate::structures::Sums;
+use crate::studies::mirrors::steps::{Counting, Hosts, MirrorStage, raw_pairs};
 use crate::tables::{Table, Writer};
 use crate::watch::Stage;
 

@@ -12,13 +12,14 @@ use super::harness::{Counted, Measure, Measured, Placement, Seconds, WorkerCount
 use crate::bench::outcome::BenchOutcome;
 use crate::bench::synthetic::UrlHosts;
 use crate::bench::temporary::Temporary;
-use crate::config::{Bytes, Config, Count, MirrorsByUrl};
-use crate::operators::mirrors_by_url::{
-    UrlCounts, UrlSource, UrlStage, UrlState, candidates, host_features, sampled_hosts,
-};
+use crate::config::{Bytes, Config, Count};
 use crate::readers::ListLines;
 use crate::records::{fold, mix};
-use crate::report::grouped;
+use crate::sheet::grouped;
+use crate::studies::mirrors_by_url::MirrorsByUrl;
+use crate::studies::mirrors_by_url::steps::{
+    UrlCounts, UrlSource, UrlStage, UrlState, candidates, host_features, sampled_hosts,
+};
 use crate::watch::Stage;
 
 /// The fewest URLs.

@@ -18,7 +18,7 @@ use crate::bench::temporary::Temporary;
 use crate::config::{Bytes, Config, Count};
 use crate::operators::set_join::{Element, JoinedRow, Requirement, SetJoin, SetJoinStage, Sets, set_join};
 use crate::records::{fold, mix};
-use crate::report::grouped;
+use crate::sheet::grouped;
 use crate::tables::{Table, Writer};
 use crate::watch::Stage;
 

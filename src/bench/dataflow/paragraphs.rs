@@ -14,16 +14,18 @@ use crate::bench::outcome::BenchOutcome;
 use crate::bench::synthetic::{ChunkSets, LinkedHosts};
 use crate::bench::temporary::Temporary;
 use crate::config::{Bytes, Config, Count};
-use crate::operators::genealogy::{LifetimeReader, Lifetimes, TwoWeeks, births, held_paragraphs, sets_of_pages};
-use crate::operators::paragraphs::{
-    ParagraphStage, ParagraphsInMemory, Parts, boilerplate, duplicates, near_duplicates,
-};
-use crate::operators::reach::{OpenLinks, connected};
 use crate::operators::scan::{LinkSource, OwnLink};
 use crate::operators::set_join::Share;
 use crate::records::{DocId, fold, mix};
-use crate::report::grouped;
+use crate::sheet::grouped;
 use crate::structures::Ownership;
+use crate::studies::paragraphs::genealogy::{
+    LifetimeReader, Lifetimes, TwoWeeks, births, held_paragraphs, sets_of_pages,
+};
+use crate::studies::paragraphs::reach::{OpenLinks, connected};
+use crate::studies::paragraphs::steps::{
+    ParagraphStage, ParagraphsInMemory, Parts, boilerplate, duplicates, near_duplicates,
+};
 use crate::watch::Stage;
 
 /// The fewest pages of a made-up web.

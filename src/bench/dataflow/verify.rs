@@ -27,7 +27,7 @@ use crate::operators::output;
 use crate::operators::scan::{VectorRoots, Vectors};
 use crate::operators::verify::{CheckedFeatures, FeatureCheck, check_by_features};
 use crate::records::{DocId, FeatureBits};
-use crate::report::grouped;
+use crate::sheet::grouped;
 use crate::state::sync_folder;
 use crate::tables::{Scan, field};
 use crate::watch::{Span, Stage};

@@ -30,7 +30,7 @@ use crate::operators::clustering::{Clusters, clusters};
 use crate::operators::delta::{Delta, NextRun, PostingIndex, choose, delta, post_all};
 use crate::operators::scan::{VectorFiles, VectorRoots, read_roots};
 use crate::records::DocId;
-use crate::report::grouped;
+use crate::sheet::grouped;
 use crate::state::{PostingRuns, replace, sync_folder};
 use crate::structures::Ownership;
 use crate::tables::{Table, Writer};

@@ -9,7 +9,7 @@ use clap::{ArgGroup, Args};
 
 use super::LookArgs;
 use crate::look::{NearPage, Nearest, Query, Way, nearest};
-use crate::report::{Column, Grid, Sheet, grouped, plural};
+use crate::sheet::{Column, Grid, Sheet, grouped, plural};
 use crate::tables::{FeatureRow, Table as _};
 use crate::text::printable;
 

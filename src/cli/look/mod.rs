@@ -19,7 +19,6 @@ use std::process::ExitCode;
 use anyhow::{Context, Result};
 use clap::Args;
 
-use super::chunks::job_of_week;
 use super::errors::WrongUse;
 use super::print::result_text;
 use super::session::{check_not_inside, read_manifest};
@@ -27,8 +26,10 @@ use crate::config::Reading;
 use crate::look::LookedWeek;
 use crate::mirror::ReadStore;
 use crate::objects::refuse_secrets;
+use crate::plan::job_of_week;
 use crate::records::Week;
-use crate::report::{Sheet, print};
+use crate::report::print;
+use crate::sheet::Sheet;
 use crate::state::{CommittedWeek, Manifest, removed_folder};
 use crate::tables::{ClusterRow, DocumentRow, Table as _, UrlRow};
 

@@ -11,7 +11,7 @@ use crate::look::{
     KnownPage, ListedPage, LookedCluster, PageList, known_page, largest, pages_of_cluster, pages_of_host,
 };
 use crate::records::Level;
-use crate::report::{Column, Grid, Sheet, grouped, plural};
+use crate::sheet::{Column, Grid, Sheet, grouped, plural};
 use crate::tables::{EvidenceRow, MissingRow, Table as _};
 use crate::text::printable;
 

@@ -10,15 +10,17 @@ use clap::Args;
 
 use super::LookArgs;
 use crate::cli::print::print_json;
-use crate::cli::session::{inputs_at_hand, read_manifest};
+use crate::cli::session::read_manifest;
 use crate::config::{Bytes, Verify};
 use crate::look::{EvolutionCurves, StoreFindings, overview};
 use crate::mirror::ReadStore;
+use crate::plan::inputs_at_hand;
 use crate::records::Week;
 use crate::report;
 use crate::report::print;
 use crate::state::{Manifest, Results};
-use crate::summary::{StudySummary, Summary};
+use crate::studies::StudySummary;
+use crate::summary::Summary;
 use crate::tables::{AccuracyRow, AmountRow, ChangeRow, FeatureRow, RESULTS, RetentionRow, SizeRow, Table as _};
 
 #[derive(Args)]
@@ -79,7 +81,7 @@ fn findings(read_store: &ReadStore, manifest: &Manifest, until: Week, store: &Pa
         let Some(commit) = manifest.results.get(results.folder) else { continue };
         let results = Results::of(read_store.store(), results.folder, *commit);
         read_store.need_own(&results.own_folder())?;
-        let mut summary = StudySummary::read(&results.committed_file("summary.json"))?;
+        let mut summary = StudySummary::read(read_store.store(), results.name(), *commit)?;
         // What a study found of later weeks says nothing of this one.
         if summary.week().is_none_or(|of| of > until) {
             continue;

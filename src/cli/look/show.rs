@@ -14,7 +14,8 @@ use crate::mirror::ReadStore;
 use crate::report;
 use crate::report::{Changes, print};
 use crate::state::{Manifest, Results};
-use crate::summary::{StudySummary, Summary};
+use crate::studies::StudySummary;
+use crate::summary::Summary;
 use crate::tables::{ChangeRow, ClusterRow, RESULTS, Table as _};
 
 /// Examples at the end of `nigh help show`.
@@ -105,8 +106,8 @@ fn study_text(args: &ShowArgs, read_store: &ReadStore, manifest: &Manifest, job:
     let names = || RESULTS.map(|results| results.folder).join(", ");
     ensure!(is_known, WrongUse(format!("--job {job}: nigh has no such job; those with results are {}", names())));
     let results = committed_results(args, read_store, manifest, job)?;
-    let mut summary = StudySummary::read(&results.committed_file("summary.json"))?;
+    let mut summary = StudySummary::read(read_store.store(), job, results.commit_number())?;
     // The store may have moved since they were made.
     summary.set_store(args.look.store.clone());
-    result_text(&summary, args.look.json, |summary| report::study(summary, &args.look.store.join(job)))
+    result_text(&summary, args.look.json, |summary| summary.report(&args.look.store.join(job)))
 }

@@ -6,11 +6,11 @@ use anyhow::Result;
 use clap::Args;
 
 use super::{INDENT, LookArgs};
-use crate::cli::session::inputs_at_hand;
 use crate::config::Verify;
 use crate::look::{ChainLink, Comparison, LookedPage, Passage, SketchComparison, TextComparison, compare};
+use crate::plan::inputs_at_hand;
 use crate::records::Level;
-use crate::report::{Column, Grid, Sheet, grouped, plural};
+use crate::sheet::{Column, Grid, Sheet, grouped, plural};
 use crate::tables::{FeatureRow, Table as _};
 use crate::text::printable;
 

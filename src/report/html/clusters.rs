@@ -4,7 +4,7 @@ use super::escape::{line, name, short};
 use super::parts::{Cell, table};
 use crate::look::{LookedCluster, ShownCluster, Why};
 use crate::records::Level;
-use crate::report::{grouped, plural};
+use crate::sheet::{grouped, plural};
 
 /// Passages of a page that are shown.
 const PASSAGES: usize = 8;

@@ -1,9 +1,7 @@
 //! Sheets as HTML, and tables that sort and filter.
 
 use super::escape::{escaped, line, name, short};
-use crate::report::grid::Grid;
-use crate::report::sheet::{Part, Sheet};
-use crate::report::{Column, grouped};
+use crate::sheet::{Column, Grid, Part, Sheet, grouped};
 
 /// Rows of a table, at most.
 pub(super) const MOST_ROWS: usize = 300;

@@ -176,7 +176,7 @@ fn thinned(points: &[(f64, f64)]) -> Vec<(f64, f64)> {
 /// The text of a tick: a number as people write it.
 fn tick(value: f64) -> String {
     if value >= 1000.0 && value.fract() == 0.0 {
-        crate::report::grouped(value as u64)
+        crate::sheet::grouped(value as u64)
     } else {
         let text = format!("{value:.3}");
         text.trim_end_matches('0').trim_end_matches('.').to_owned()

@@ -9,8 +9,9 @@ use super::plots::{Axis, Ink, Series, figure, greatest};
 use super::weeks::{evolution, weeks};
 use crate::look::{Overview, SizesOfLevel};
 use crate::report;
-use crate::report::plural;
-use crate::summary::{StudySummary, Summary};
+use crate::sheet::{Sheet, plural};
+use crate::studies::StudySummary;
+use crate::summary::Summary;
 
 /// The exponent of the sizes of clusters in the study's crawl (Fetterly 2004, section 2).
 const PUBLISHED_EXPONENT: f64 = 2.5;
@@ -49,8 +50,8 @@ pub(super) fn all(overview: &Overview) -> Result<Vec<Section>> {
         sections.push(section("weeks", "Weeks", weeks(&overview.weeks)?));
     }
     for study in &overview.studies {
-        let (id, title) = titled(study);
-        let mut body = sheet(&report::study(study, &overview.summary.store.join(id)));
+        let (id, title) = study.titled();
+        let mut body = sheet(&study.report(&overview.summary.store.join(id)));
         if let (StudySummary::Evolution(_), Some(curves)) = (study, &overview.evolution) {
             body.push_str(&evolution(curves)?);
         }
@@ -60,18 +61,6 @@ pub(super) fn all(overview: &Overview) -> Result<Vec<Section>> {
     }
     sections.push(section("records", "Records and rejects", records(&overview.summary)));
     Ok(sections)
-}
-
-fn titled(study: &StudySummary) -> (&'static str, &'static str) {
-    match study {
-        StudySummary::Evolution(_) => ("evolution", "Evolution of clusters"),
-        StudySummary::Mirrors(_) => ("mirrors", "Mirrors by content"),
-        StudySummary::Overlap(_) => ("overlap", "Overlap of pages"),
-        StudySummary::Collections(_) => ("collections", "Replicated collections"),
-        StudySummary::MirrorsByUrl(_) => ("mirrors-by-url", "Mirrors by URL"),
-        StudySummary::Paragraphs(_) => ("paragraphs", "Paragraphs"),
-        StudySummary::Samplers(_) => ("samplers", "Samplers"),
-    }
 }
 
 fn totals(summary: &Summary) -> String {
@@ -189,7 +178,7 @@ fn accuracy(overview: &Overview) -> Result<String> {
     match &overview.summary.accuracy {
         None => out.push_str("<p>The accuracy of this week was not measured.</p>\n"),
         Some(accuracy) => {
-            let mut of = report::Sheet::default();
+            let mut of = Sheet::default();
             report::accuracy::accuracy(accuracy, &mut of);
             out.push_str(&sheet(&of));
         }
@@ -198,7 +187,7 @@ fn accuracy(overview: &Overview) -> Result<String> {
 }
 
 fn records(summary: &Summary) -> String {
-    let mut of = report::Sheet::default();
+    let mut of = Sheet::default();
     report::counts(&summary.counts, &mut of);
     sheet(&of)
 }

@@ -6,6 +6,23 @@
 use nigh_derive::Table;
 
 use crate::records::Week;
+use crate::tables::store_table::{ResultTables, StoreTable};
+
+/// The tables, in the order of their names.
+pub(super) const TABLES: ResultTables = ResultTables {
+    folder: "collections",
+    name_pages: true,
+    tables: &[
+        StoreTable::of::<AvoidRow>(),
+        StoreTable::of::<CollectionClusterRow>(),
+        StoreTable::of::<CollectionRow>(),
+        StoreTable::of::<JudgedRow>(),
+        StoreTable::of::<CollectionPageRow>(),
+        StoreTable::of::<CollectionReplicaRow>(),
+        StoreTable::of::<CollectionSavingRow>(),
+        StoreTable::of::<CollectionSizeRow>(),
+    ],
+};
 
 /// Similar clusters: sets of trivial clusters whose pages link to each other in the same way. A trivial cluster is a
 /// set of pages that are replicas of each other.

@@ -8,6 +8,21 @@
 use nigh_derive::Table;
 
 use crate::records::Week;
+use crate::tables::store_table::{ResultTables, StoreTable};
+
+/// The tables, in the order of their names.
+pub(super) const TABLES: ResultTables = ResultTables {
+    folder: "evolution",
+    name_pages: false,
+    tables: &[
+        StoreTable::of::<AmountRow>(),
+        StoreTable::of::<BirthRow>(),
+        StoreTable::of::<ChangeClassRow>(),
+        StoreTable::of::<DeathRow>(),
+        StoreTable::of::<HostChangeRow>(),
+        StoreTable::of::<RetentionRow>(),
+    ],
+};
 
 /// How well the clusters of the first week keep together: one row for each week and size class.
 ///

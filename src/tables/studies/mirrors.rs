@@ -6,6 +6,23 @@
 use nigh_derive::Table;
 
 use crate::records::Week;
+use crate::tables::store_table::{ResultTables, StoreTable};
+
+/// The tables, in the order of their names.
+pub(super) const TABLES: ResultTables = ResultTables {
+    folder: "mirrors",
+    name_pages: true,
+    tables: &[
+        StoreTable::of::<MirrorChangeRow>(),
+        StoreTable::of::<MirrorClassRow>(),
+        StoreTable::of::<MirrorGroupRow>(),
+        StoreTable::of::<MirrorLagRow>(),
+        StoreTable::of::<MirroredRow>(),
+        StoreTable::of::<MirrorPairRow>(),
+        StoreTable::of::<MirrorSizeRow>(),
+        StoreTable::of::<MirrorSpanRow>(),
+    ],
+};
 
 /// One row for each pair of hosts that share enough pages, in the order of `week`, `host_a` and `host_b`.
 #[derive(Clone, Debug, PartialEq, Table)]
@@ -31,7 +48,7 @@ pub struct MirrorPairRow {
     pub clusters: i64,
     /// Pages that count for the pair: the smaller of the two numbers, or `pages_b` if `pairs = "root"`.
     pub size: i64,
-    /// Pages of the second host that match the first one by URL: see [`MATCHES`](crate::operators::mirrors::MATCHES).
+    /// Pages of the second host that match the first one by URL: see [`MATCHES`](crate::studies::mirrors::steps::MATCHES).
     #[columns(
         matched1 = "pages of `host_b` with the last arc of the path of a page of `host_a` in their cluster",
         matched2 = "the same for the last two arcs, or all of them if there are fewer",

@@ -2,7 +2,24 @@
 //!
 //! They lie in `mirrors-by-url/TABLE` of the store. Hosts are named as in `documents.host`. A pair is known by its rank in `candidates`.
 
+use crate::tables::store_table::{ResultTables, StoreTable};
 use nigh_derive::Table;
+
+/// The tables, in the order of their names.
+pub(super) const TABLES: ResultTables = ResultTables {
+    folder: "mirrors-by-url",
+    name_pages: true,
+    tables: &[
+        StoreTable::of::<CandidateRow>(),
+        StoreTable::of::<ComparedRow>(),
+        StoreTable::of::<UrlDomainRow>(),
+        StoreTable::of::<UrlGroupRow>(),
+        StoreTable::of::<UrlLevelRow>(),
+        StoreTable::of::<ProbeRow>(),
+        StoreTable::of::<RankingRow>(),
+        StoreTable::of::<PathTestRow>(),
+    ],
+};
 
 /// One row for each listed pair of hosts with features in common, in the order of `rank`.
 #[derive(Clone, Debug, PartialEq, Table)]

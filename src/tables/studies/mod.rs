@@ -1,4 +1,4 @@
-//! The columns of the tables that jobs make of committed weeks: one file for each job.
+//! The tables that studies make of committed weeks, with their columns: one file for each study.
 
 mod collections;
 mod evolution;
@@ -30,3 +30,15 @@ pub use self::paragraphs::{
     SeedRow,
 };
 pub use self::samplers::{SamplerErrorRow, SamplerRow};
+use super::store_table::ResultTables;
+
+/// The tables of all studies, in the order of their folders.
+pub const RESULTS: [ResultTables; 7] = [
+    collections::TABLES,
+    evolution::TABLES,
+    mirrors::TABLES,
+    mirrors_by_url::TABLES,
+    overlap::TABLES,
+    paragraphs::TABLES,
+    samplers::TABLES,
+];

@@ -3,7 +3,25 @@
 //! They lie in `overlap/TABLE` of the store. A `chunking` is `document`, `four-lines` or `two-lines`. `doc` joins these tables with those of
 //! the job's week.
 
+use crate::tables::store_table::{ResultTables, StoreTable};
 use nigh_derive::Table;
+
+/// The tables, in the order of their names.
+pub(super) const TABLES: ResultTables = ResultTables {
+    folder: "overlap",
+    name_pages: true,
+    tables: &[
+        StoreTable::of::<ComponentRow>(),
+        StoreTable::of::<FamilyRow>(),
+        StoreTable::of::<FamilyChunkRow>(),
+        StoreTable::of::<HostOverlapRow>(),
+        StoreTable::of::<MostRow>(),
+        StoreTable::of::<OverlapRow>(),
+        StoreTable::of::<ReasonRow>(),
+        StoreTable::of::<ReplicaRow>(),
+        StoreTable::of::<SavingRow>(),
+    ],
+};
 
 /// Pairs of pages that share enough chunks; each pair once. Of pages with one text only the first is here. Pairs of
 /// one family are in `families`.

@@ -5,7 +5,30 @@
 
 use nigh_derive::Table;
 
+use super::genealogy::{BornPageRow, LifetimeRow, ParagraphTurnoverRow, ParentRow};
 use crate::records::Week;
+use crate::tables::store_table::{ResultTables, StoreTable};
+
+/// The tables, in the order of their names.
+pub(super) const TABLES: ResultTables = ResultTables {
+    folder: "paragraphs",
+    name_pages: true,
+    tables: &[
+        StoreTable::of::<BornPageRow>(),
+        StoreTable::of::<BoilerplateRow>(),
+        StoreTable::of::<CoverageRow>(),
+        StoreTable::of::<EstimateRow>(),
+        StoreTable::of::<GrowthRow>(),
+        StoreTable::of::<LifetimeRow>(),
+        StoreTable::of::<NearPageRow>(),
+        StoreTable::of::<ParagraphPageRow>(),
+        StoreTable::of::<ParentRow>(),
+        StoreTable::of::<SeedRow>(),
+        StoreTable::of::<ClusterSizeRow>(),
+        StoreTable::of::<RegionRow>(),
+        StoreTable::of::<ParagraphTurnoverRow>(),
+    ],
+};
 
 /// The study's shares, by year.
 type Published = [Option<f64>; 3];

@@ -3,7 +3,15 @@
 //! They lie in `samplers/TABLE` of the store. A `sampler` is `functions` (84 min-wise functions, or as many as the job says), `functions, B bits`
 //! (of which B bits of each minimum are compared), `min`, `mod 2^i` or `mod M`; it joins both tables. No column joins them with those of weeks.
 
+use crate::tables::store_table::{ResultTables, StoreTable};
 use nigh_derive::Table;
+
+/// The tables, in the order of their names.
+pub(super) const TABLES: ResultTables = ResultTables {
+    folder: "samplers",
+    name_pages: false,
+    tables: &[StoreTable::of::<SamplerErrorRow>(), StoreTable::of::<SamplerRow>()],
+};
 
 /// The size of the samples of pages: one row for each sampler.
 #[derive(Clone, Debug, PartialEq, Table)]

@@ -8,8 +8,9 @@ use std::os::fd::AsRawFd as _;
 use std::os::unix::fs::FileExt as _;
 use std::path::PathBuf;
 
-use nigh::config::{Bytes, Method, Reading, read_config, read_job};
+use nigh::config::{Bytes, Method, Reading, read_config};
 use nigh::features::Fingerprinter;
+use nigh::job_file::read_job;
 use nigh::kernels::available;
 use nigh::launch::wire::Frames;
 use nigh::readers::{Format, Input, InputPiece, Item, Location, list, open, open_piece};

@@ -1,0 +1,205 @@
+//! The avoid list of the run before: judged by this week, it goes on without the prefixes that would lose pages now.
+//!
+//! A crawler that keeps to the list shows no pages below its prefixes, so this week alone would not find them again.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, HashSet};
+
+use anyhow::{Context, Result};
+use arrow_array::{Date32Array, Int64Array, StringArray};
+use serde::{Deserialize, Serialize};
+
+use super::Collections;
+use super::steps::{AvoidPrefix, Judgement, directory_texts};
+use crate::records::Week;
+use crate::state::Store;
+use crate::structures::CompactSort;
+use crate::studies::Committed;
+use crate::tables::{AvoidRow, JudgedRow, Scan, Table, field};
+
+/// A listed prefix, and the weeks that it was first listed in and last seen in.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Listed {
+    pub of: AvoidPrefix,
+    pub since: Week,
+    pub week: Week,
+}
+
+/// The avoid list before this week, and the week of the run that made it.
+#[derive(Clone, Debug, Default)]
+pub(super) struct FormerList {
+    pub week: Option<Week>,
+    pub prefixes: Vec<Listed>,
+}
+
+/// Room for the error of a product of a share and a whole number.
+const ROUNDING: f64 = 1e-9;
+
+/// Why a prefix stays or goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Verdict {
+    Kept,
+    /// The job does not judge.
+    NotJudged,
+    NotCrawled,
+    Losing,
+    PrincipalGone,
+}
+
+impl Verdict {
+    pub fn name(self) -> &'static str {
+        match self {
+            Verdict::Kept => "kept",
+            Verdict::NotJudged => "not judged",
+            Verdict::NotCrawled => "not crawled",
+            Verdict::Losing => "losing",
+            Verdict::PrincipalGone => "principal gone",
+        }
+    }
+
+    pub fn stays(self) -> bool {
+        !matches!(self, Verdict::Losing | Verdict::PrincipalGone)
+    }
+}
+
+/// The list of the run before.
+pub(super) enum Former {
+    /// The store has no tables of the study.
+    Missing,
+    /// The number of the commit whose list this run continues.
+    Continued(u64),
+    /// Why it is dropped.
+    Dropped(String),
+}
+
+/// What a run for a week does with the list of the run before.
+///
+/// # Errors
+/// If the store or the summary cannot be read.
+pub(super) fn former_list(store: &Store, job: &Collections, week: Week) -> Result<Former> {
+    let Some(committed) = Committed::<Collections>::find(store)? else { return Ok(Former::Missing) };
+    let last = committed.summary.last;
+    Ok(if last > week {
+        Former::Dropped(format!(
+            "the avoid list of week {last} goes: these tables are of week {week}, which is before it"
+        ))
+    } else if !committed.job()?.is_some_and(|former| former.lists_as(job)) {
+        Former::Dropped(format!("a new avoid list begins: that of week {last} was made with other parameters"))
+    } else {
+        Former::Continued(committed.results.commit_number())
+    })
+}
+
+impl FormerList {
+    /// Reads the list that the committed tables of the job had before week `week`. If these are of the same week, that is what they were
+    /// judged from, so a second run over the first makes the same tables.
+    pub fn read(committed: &Committed<Collections>, week: Week) -> Result<FormerList> {
+        let Committed { results, summary } = committed;
+        let (table, columns, list_week) = if summary.last < week {
+            (AvoidRow::NAME, ["pages", "copies", "bytes"], Some(summary.last))
+        } else {
+            (JudgedRow::NAME, ["former_pages", "former_copies", "former_bytes"], summary.former)
+        };
+        let path = results.committed_table(table, 0);
+        let mut prefixes = Vec::new();
+        let names = ["prefix", "host", "principal_url", "since", "week"];
+        let all: Vec<&str> = names.iter().chain(&columns).copied().collect();
+        Scan::open(&path, &all)?.for_each(|batch| {
+            let [texts, hosts, principals]: [&StringArray; 3] =
+                [field(batch, "prefix")?, field(batch, "host")?, field(batch, "principal_url")?];
+            let [since, weeks]: [&Date32Array; 2] = [field(batch, "since")?, field(batch, "week")?];
+            let numbers: [&Int64Array; 3] =
+                [field(batch, columns[0])?, field(batch, columns[1])?, field(batch, columns[2])?];
+            for row in 0..batch.num_rows() {
+                let [pages, copies, bytes] = numbers.map(|numbers| numbers.value(row) as u64);
+                let date = |days: &Date32Array| {
+                    Week::of_days(days.value(row)).with_context(|| format!("{} has an impossible date", path.display()))
+                };
+                let [prefix, host, principal] = [texts, hosts, principals].map(|texts| texts.value(row).to_owned());
+                prefixes.push(Listed {
+                    of: AvoidPrefix { prefix, host, principal, pages, copies, bytes },
+                    since: date(since)?,
+                    week: date(weeks)?,
+                });
+            }
+            Ok(())
+        })?;
+        Ok(FormerList { week: list_week, prefixes })
+    }
+
+    /// The verdicts of a judgement on these prefixes and on those of their principal copies, in the order of `prefixes`.
+    pub fn verdicts(&self, judgement: &Judgement, purity: f64) -> Vec<Verdict> {
+        let of = |(counts, principal): (&[u64; 2], &u64)| {
+            let [pages, lost] = *counts;
+            if *principal == 0 {
+                Verdict::PrincipalGone
+            } else if pages == 0 {
+                Verdict::NotCrawled
+            } else if (pages - lost) as f64 + ROUNDING < purity * pages as f64 {
+                Verdict::Losing
+            } else {
+                Verdict::Kept
+            }
+        };
+        judgement.of_prefixes.iter().zip(&judgement.of_principals).map(of).collect()
+    }
+}
+
+/// The list of this week and what stays of the former one, in the order of prefixes; of nested ones the outermost.
+///
+/// A prefix is left out if its principal copy is below a listed one, or the principal copy of a listed one is below it: then both copies
+/// would be avoided. So of two copies that take turns as the principal one, that which was listed first stays on the list.
+pub(super) fn joined(mut now: Vec<AvoidPrefix>, week: Week, former: &FormerList, verdicts: &[Verdict]) -> Vec<Listed> {
+    let judged = || former.prefixes.iter().zip(verdicts);
+    let mut all: BTreeMap<String, Listed> = BTreeMap::new();
+    // The directories around the principal copies of listed prefixes.
+    let mut principals: HashSet<String> = HashSet::new();
+    let around = |principal: &str| directory_texts(principal).map(str::to_owned).collect::<Vec<_>>();
+    for (listed, _) in judged().filter(|(_, verdict)| verdict.stays()) {
+        principals.extend(around(&listed.of.principal));
+        all.insert(listed.of.prefix.clone(), listed.clone());
+    }
+    // What came off the list may come back next week, if it is what it was then.
+    let dropped = judged().filter(|(_, verdict)| !verdict.stays());
+    // With the directories around them.
+    let dropped: HashSet<&str> = dropped.flat_map(|(listed, _)| directory_texts(&listed.of.prefix)).collect();
+    now.retain(|of| !dropped.contains(of.prefix.as_str()));
+    now.sort_items_by(|a, b| (Reverse(a.copies), &a.prefix).cmp(&(Reverse(b.copies), &b.prefix)));
+    for of in now {
+        let is_avoided = directory_texts(&of.principal).any(|directory| all.contains_key(directory));
+        if is_avoided || principals.contains(&of.prefix) {
+            continue;
+        }
+        let since = all.get(&of.prefix).map_or(week, |listed| listed.since);
+        principals.extend(around(&of.principal));
+        all.insert(of.prefix.clone(), Listed { of, since, week });
+    }
+    let mut joined: Vec<Listed> = Vec::new();
+    for (prefix, listed) in all {
+        if joined.last().is_none_or(|outer| !prefix.starts_with(&outer.of.prefix)) {
+            joined.push(listed);
+        }
+    }
+    joined
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_prefix_loses_pages_if_more_than_the_rest_of_purity_is_lost() {
+        for purity in [0.6, 0.7, 0.8, 0.9] {
+            for pages in 1..200u64 {
+                for lost in 0..=pages {
+                    let judgement =
+                        Judgement { of_prefixes: vec![[pages, lost]], of_principals: vec![1], ..Judgement::default() };
+                    let verdict = FormerList::default().verdicts(&judgement, purity)[0];
+                    // In whole tenths.
+                    let is_losing = 10 * (pages - lost) < (10.0 * purity).round() as u64 * pages;
+                    assert_eq!(verdict == Verdict::Losing, is_losing, "{lost} of {pages}, purity {purity}");
+                }
+            }
+        }
+    }
+}

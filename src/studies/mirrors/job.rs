@@ -1,0 +1,71 @@
+//! The `[mirrors]` job: hosts that mirror each other, by the content of their pages (Fetterly 2004, sections 2 and 4).
+
+use std::num::NonZeroU32;
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+use crate::records::Week;
+
+/// The `[mirrors]` table: reads the weeks of a store, and writes tables about hosts that mirror each other.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
+pub struct Mirrors {
+    /// The store with the weeks. Required, here or as `--store`.
+    pub store: Option<PathBuf>,
+    /// The first week. Default: the store's first.
+    pub first: Option<Week>,
+    /// The last week. Default: the store's last.
+    pub last: Option<Week>,
+    /// The pages that two hosts have in common, at least. Default: 10, as in the study.
+    pub least_pages: NonZeroU32,
+    /// Which pairs of a cluster are counted. Default: all.
+    pub pairs: HostPairs,
+    /// Whether hosts without an address are left out. Default: yes, as in the study, if some page of the week has an address.
+    pub unresolved: Unresolved,
+    /// A file with the addresses of hosts, for crawls that do not have them: on each line a host, a tab, and addresses with commas
+    /// between them. Default: none.
+    pub addresses: Option<PathBuf>,
+    /// The hosts that may have enough pages in one cluster and still be paired with each other. Default: 1000.
+    pub farm: NonZeroU32,
+    /// The most pairs of hosts to look at; a job of more stops before it looks at any. Default: 1,000,000,000.
+    pub max_pairs: u64,
+}
+
+impl Default for Mirrors {
+    fn default() -> Mirrors {
+        Mirrors {
+            store: None,
+            first: None,
+            last: None,
+            least_pages: const { NonZeroU32::new(10).expect("above 0") },
+            pairs: HostPairs::default(),
+            unresolved: Unresolved::default(),
+            addresses: None,
+            farm: const { NonZeroU32::new(1000).expect("above 0") },
+            max_pairs: 1_000_000_000,
+        }
+    }
+}
+
+/// Which pairs of the hosts of a cluster are counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum HostPairs {
+    /// Any two hosts.
+    #[default]
+    All,
+    /// One host with each other one, as in the study.
+    Root,
+}
+
+/// What becomes of pairs with a host that has no address.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Unresolved {
+    /// They are no mirrors.
+    #[default]
+    Drop,
+    /// They are like other pairs.
+    Keep,
+}

@@ -1,0 +1,69 @@
+//! The mirrors study: hosts that mirror each other, by the content of their pages (Fetterly 2004, sections 2 and 4).
+//!
+//! In reading order: `job`, `run` (from top to bottom), `pairs` (what is known of the pairs of a week), `steps`, `write`, `summary`, `report`.
+
+mod job;
+mod pairs;
+mod report;
+mod run;
+pub mod steps;
+mod summary;
+mod write;
+
+pub use self::job::{HostPairs, Mirrors, Unresolved};
+pub use self::summary::{MirrorCounts, MirrorsSummary, PUBLISHED_MIRRORED, PUBLISHED_MIRRORS, WeekOfMirrors};
+
+use std::path::{Path, PathBuf};
+
+use anyhow::Result;
+use nigh_exchange::Context;
+
+use super::plan::{StudyInput, StudyPlan};
+use super::study::Study;
+use crate::records::Week;
+use crate::sheet::Sheet;
+use crate::state::{History, PastWeek, Store};
+
+impl Study for Mirrors {
+    const NAME: &'static str = "mirrors";
+    const TITLE: &'static str = "Mirrors by content";
+
+    type Summary = MirrorsSummary;
+
+    fn store(&mut self) -> &mut Option<PathBuf> {
+        &mut self.store
+    }
+
+    fn week(&mut self) -> Option<&mut Option<Week>> {
+        None
+    }
+
+    fn compares_hosts(&self) -> bool {
+        true
+    }
+
+    fn find(&self, store: &Store, _notice: &dyn Fn(&str)) -> Result<StudyInput> {
+        Ok(History::open(store, self.first, self.last)?.into())
+    }
+
+    fn lasting_bytes(&self, plan: &StudyPlan) -> u64 {
+        // If all pages of the largest week are on hosts in pairs.
+        56 * plan.history.weeks.iter().map(PastWeek::documents).max().unwrap_or_default()
+    }
+
+    fn run(&self, cx: &mut Context, plan: &StudyPlan) -> Result<Option<MirrorsSummary>> {
+        run::mirrors(cx, plan, self)
+    }
+
+    fn last_week(summary: &MirrorsSummary) -> Option<Week> {
+        Some(summary.last)
+    }
+
+    fn store_of(summary: &mut MirrorsSummary) -> &mut PathBuf {
+        &mut summary.store
+    }
+
+    fn report(summary: &MirrorsSummary, tables: &Path) -> Sheet {
+        report::mirrors(summary, tables)
+    }
+}

@@ -1,0 +1,124 @@
+//! What the mirrors job knows of the pairs of a week, and of the paths of mirrors; the same at every worker.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
+
+use anyhow::Result;
+use nigh_exchange::Context;
+
+use super::steps::{HostName, ListedHost, MATCHES, PairCounts, PairTable, PathCounts, RawPairs, RedirectedHost, paths};
+use crate::state::History;
+use crate::stats::ratio;
+use crate::structures::Ownership;
+
+/// The class of a pair of different hosts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Class {
+    Unresolved,
+    Farm,
+    Kept,
+    Alias,
+}
+
+impl Class {
+    /// Its name in the table `pairs`.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Class::Unresolved => "unresolved",
+            Class::Farm => "farm",
+            Class::Kept => "kept",
+            Class::Alias => "alias",
+        }
+    }
+}
+
+/// What is known of a pair of different hosts.
+#[derive(Clone, Debug)]
+pub(super) struct FoundPair {
+    pub(super) class: Class,
+    pub(super) counts: PairCounts,
+    pub(super) size: u64,
+    pub(super) matches: [u64; MATCHES],
+    pub(super) is_mirror: bool,
+}
+
+/// What is known of the pairs of a week; the same at every worker.
+pub(super) struct WeekOfPairs {
+    pub(super) table: Rc<PairTable>,
+    pub(super) raw: RawPairs,
+    /// By number of the pair.
+    pub(super) found: Vec<FoundPair>,
+    /// The names of hosts by number.
+    pub(super) names: Vec<String>,
+    pub(super) redirected: Vec<RedirectedHost>,
+    pub(super) has_addresses: bool,
+    /// The number of mirrored pages, of all workers.
+    pub(super) mirrored: u64,
+}
+
+impl WeekOfPairs {
+    /// The pairs of mirrors, and what is known of them.
+    pub(super) fn mirrors(&self) -> impl Iterator<Item = ((u32, u32), &FoundPair)> {
+        self.table.pairs.iter().copied().zip(&self.found).filter(|(_, found)| found.is_mirror)
+    }
+
+    /// The name of a host of the table.
+    pub(super) fn name(&self, host: u32) -> &str {
+        &self.names[host as usize]
+    }
+}
+
+/// The URLs of one of two hosts that redirect to the other, if they are most of its URLs.
+pub(super) fn redirects(redirected: &[RedirectedHost], a: &str, b: &str) -> u64 {
+    let of = |host: &str, target: &str| {
+        let place = redirected.binary_search_by(|other| (&*other.host, &*other.target).cmp(&(host, target)));
+        place.map_or(0, |place| redirected[place].urls)
+    };
+    of(a, b) + of(b, a)
+}
+
+/// The paths of all hosts that are mirrors in some week.
+pub(super) struct MirrorPaths {
+    /// All pairs of mirrors, by their names' order.
+    pub(super) table: Rc<PairTable>,
+    pub(super) names: BTreeMap<HostName, String>,
+    pub(super) counts: PathCounts,
+}
+
+impl MirrorPaths {
+    /// Compares the paths of all pairs of mirrors of these weeks.
+    pub(super) fn find(
+        cx: &mut Context,
+        history: &History,
+        owned: &Ownership,
+        weeks: &[WeekOfPairs],
+    ) -> Result<MirrorPaths> {
+        let (mut names, mut pairs) = (BTreeMap::new(), BTreeSet::new());
+        for week in weeks {
+            for ((a, b), _) in week.mirrors() {
+                let [a, b] = [a, b].map(|host| (week.table.hosts[host as usize].name, week.name(host)));
+                names.extend([a, b].map(|(name, text)| (name, text.to_owned())));
+                pairs.insert((a.0.min(b.0), a.0.max(b.0)));
+            }
+        }
+        let host = |name: &HostName| ListedHost { clustered: Reverse(0), name: *name, pages: 0, addresses: 0 };
+        let pairs: Vec<(HostName, HostName)> = pairs.into_iter().collect();
+        let table = Rc::new(PairTable::of(names.keys().map(host).collect(), &pairs));
+        let counts = paths(cx, history, owned, &table)?;
+        Ok(MirrorPaths { table, names, counts })
+    }
+
+    /// The name of a host of the table.
+    pub(super) fn name(&self, host: u32) -> &str {
+        self.names.get(&self.table.hosts[host as usize].name).map_or("", |name| name)
+    }
+
+    /// The share of the paths of each host that the other one has, in a week.
+    pub(super) fn coverage(&self, a: HostName, b: HostName, week: u64) -> [Option<f64>; 2] {
+        let (Some(a), Some(b)) = (self.table.number(a), self.table.number(b)) else { return [None, None] };
+        let Some(pair) = self.table.pair(a.min(b), a.max(b)) else { return [None, None] };
+        let common = self.counts.common.get(&(pair as u64, week)).copied().unwrap_or_default();
+        [a, b].map(|host| ratio(common, self.counts.of_host.get(&(host.into(), week)).copied().unwrap_or_default()))
+    }
+}

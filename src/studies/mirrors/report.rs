@@ -1,0 +1,65 @@
+//! The report of a mirrors summary (Fetterly 2004, section 4).
+
+use super::{MirrorCounts, MirrorsSummary};
+use crate::sheet::{Column, Grid, Sheet, grouped, plural};
+
+/// The report; `tables` is the folder of the job's tables.
+pub(super) fn mirrors(summary: &MirrorsSummary, tables: &std::path::Path) -> Sheet {
+    let mut sheet = Sheet::default();
+    let percent = |share: Option<f64>| share.map_or("-".into(), |share| format!("{:.1}%", 100.0 * share));
+    let [first, last] = [summary.mirrors.first(), summary.mirrors.last()];
+    let (Some(first), Some(last)) = (first, last) else { return sheet };
+    sheet.line(format!(
+        "Mirrors by content from {} to {}: {} of mirrors in {} of {} in the last week",
+        summary.first,
+        summary.last,
+        plural(last.counts.last_four_arcs, "pair"),
+        plural(last.groups, "group"),
+        plural(last.hosts, "host")
+    ));
+    if !summary.addresses {
+        sheet.line("No page has an IP address and no list was given: other names of a host are not told from mirrors");
+    }
+    sheet.blank();
+    let published = &summary.published;
+    let head = format!("pairs of hosts, week {}", first.week);
+    let mut grid = Grid::new([(head.as_str(), Column::Text), ("ours", Column::Number), ("published", Column::Number)]);
+    let mut row = |name: &str, of: fn(&MirrorCounts) -> u64| {
+        grid.row([name.to_owned(), grouped(of(&first.counts)), grouped(of(published))]);
+    };
+    row("raw", |counts| counts.raw);
+    row("  one host with itself", |counts| counts.auto);
+    row("  other names of a host", |counts| counts.alias);
+    row("  without an address", |counts| counts.unresolved);
+    row("  one cluster on many hosts", |counts| counts.farm);
+    row("  kept", |counts| counts.kept);
+    row("    differ in www. only", |counts| counts.www);
+    row("    last arc of paths matches", |counts| counts.last_arc);
+    row("    last four match: mirrors", |counts| counts.last_four_arcs);
+    grid.row(["mirrored pages".to_owned(), percent(first.share), percent(Some(summary.published_share))]);
+    if first.redirect > 0 {
+        grid.row(["hosts that only redirect".to_owned(), grouped(first.redirect), String::new()]);
+    }
+    sheet.grid(grid);
+    sheet.blank();
+    let numbers = ["mirrors", "begun", "ended", "groups", "coverage", "mirrored"].map(|name| (name, Column::Number));
+    let mut grid = Grid::new([("week", Column::Text)].into_iter().chain(numbers));
+    for week in &summary.mirrors {
+        let counts = [week.counts.last_four_arcs, week.begun, week.ended, week.groups].map(grouped);
+        let shares = [week.coverage, week.share].map(percent);
+        grid.row([week.week.to_string()].into_iter().chain(counts).chain(shares));
+    }
+    sheet.grid(grid);
+    if !summary.lags.is_empty() {
+        sheet.blank();
+        let lag = |(weeks, changes): &(Option<u64>, u64)| match weeks {
+            Some(weeks) => format!("{} after {weeks}", grouped(*changes)),
+            None => format!("{} not yet", grouped(*changes)),
+        };
+        let all: Vec<String> = summary.lags.iter().map(lag).collect();
+        sheet.line(format!("Changes that reach the mirror, by weeks: {}", all.join(", ")));
+    }
+    sheet.blank();
+    sheet.fact("Tables", tables.display().to_string());
+    sheet
+}

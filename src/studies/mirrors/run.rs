@@ -1,0 +1,170 @@
+//! The mirrors job: hosts that mirror each other, by the content of their pages (Fetterly 2004, sections 2 and 4).
+//!
+//! ```text
+//! for each week
+//!     hosts, raw pairs          hosts that share enough pages
+//!     counts, confirm           the class of each pair, and which are mirrors
+//!     mirrored                  the pages that mirrors have in common       4.9% in the study
+//! changes of mirrored pages     by size of the mirror                      Fig. 11
+//! paths of mirrors              coverage and lag                           beyond the study
+//! ```
+//!
+//! Counts are whole numbers, and pairs have an order that depends on pages and names alone, so no table depends on the number of workers or
+//! processes. Worker 0 writes the tables. Every worker has all pairs of a week in memory, and the mirrors of all weeks.
+
+use std::rc::Rc;
+
+use anyhow::{Context as _, Result, bail};
+use nigh_exchange::Context;
+
+use super::pairs::{Class, FoundPair, MirrorPaths, WeekOfPairs, redirects};
+use super::steps::{
+    AddressList, Counting, MATCHES, MirrorStage, MirroredPage, PairCounts, PairTable, RawPairs, RedirectedHost,
+    confirm, count, mirrored, own_hosts, raw_pairs, redirected_hosts,
+};
+use super::write::MirrorWriter;
+use super::{HostPairs, Mirrors, MirrorsSummary, Unresolved};
+use crate::operators::set_join::TooManyPairs;
+use crate::state::Downloads;
+use crate::stats::{ChangeAmounts, SizeClass, change_amount};
+use crate::structures::Ownership;
+use crate::studies::StudyPlan;
+use crate::watch::Stage;
+
+/// Finds mirrors on one worker, as [`study`](crate::studies::run) calls it. Worker 0 writes the tables and returns the summary.
+///
+/// # Errors
+/// If there are too many pairs to look at, a file cannot be read or written, or a worker failed.
+pub fn mirrors(cx: &mut Context, plan: &StudyPlan, job: &Mirrors) -> Result<Option<MirrorsSummary>> {
+    let cx = &mut cx.with(plan.worker_memory / 2, &plan.results().scratch());
+    let stage = MirrorStage { least: job.least_pages.get(), farm: u64::from(job.farm.get()), max_pairs: job.max_pairs };
+    let list = job.addresses.as_ref().map(|path| AddressList::read(path, cx.index(), cx.peers()));
+    let finder = Finder { plan, job, stage: &stage, list: list.transpose()?, owned: plan.owned(cx) };
+    let (mut weeks, mut first_pages) = (Vec::new(), Vec::new());
+    for number in 0..plan.history.weeks.len() {
+        let week = plan.history.weeks[number].week;
+        let (pairs, pages) = finder.week(cx, number).with_context(|| format!("finding mirrors of week {week}"))?;
+        if number == 0 {
+            first_pages = pages;
+        }
+        weeks.push(pairs);
+    }
+    let changes = finder.changes(cx, &first_pages)?;
+    let of_paths = MirrorPaths::find(cx, &plan.history, &finder.owned, &weeks)?;
+    cx.enter(Stage::Tables);
+    if cx.index() > 0 {
+        return Ok(None);
+    }
+    let writer = MirrorWriter { plan, stage: &stage, weeks: &weeks, of_paths: &of_paths };
+    writer.write(&changes).map(Some)
+}
+
+/// What all steps of a worker need.
+struct Finder<'a> {
+    plan: &'a StudyPlan,
+    job: &'a Mirrors,
+    stage: &'a MirrorStage,
+    list: Option<AddressList>,
+    owned: Ownership,
+}
+
+impl Finder<'_> {
+    /// Finds the pairs of a week, and the own pages that mirrors have in common.
+    fn week(&self, cx: &mut Context, number: usize) -> Result<(WeekOfPairs, Vec<MirroredPage>)> {
+        let (stage, history) = (self.stage, &self.plan.history);
+        let hosts = own_hosts(cx, history, number, &self.owned, self.list.as_ref())?;
+        let has_addresses = cx.sorted(vec![hosts.have_addresses()])?.contains(&true);
+        let counting = match self.job.pairs {
+            HostPairs::All => Counting::All,
+            HostPairs::Root => Counting::First,
+        };
+        let raw = match raw_pairs(cx, stage, &hosts, counting) {
+            Ok(raw) => raw,
+            Err(error) => match error.downcast_ref::<TooManyPairs>() {
+                Some(TooManyPairs { pairs, most, .. }) => bail!(
+                    "up to {pairs} pairs of hosts would be looked at, and max-pairs = {most}: raise it, or least-pages, or lower `farm`"
+                ),
+                None => return Err(error),
+            },
+        };
+        let redirected = redirected_hosts(cx, stage, history, number, &hosts)?;
+        let autos = raw.auto.iter().map(|(name, _)| *name);
+        let table = PairTable::new(cx, &hosts, raw.pairs.iter().copied(), autos)?;
+        let table = Rc::new(table);
+        let counts = count(cx, stage, &hosts, counting, &table)?;
+        let (matches, names) = confirm(cx, history, number, &self.owned, &table)?;
+        let mut found = Vec::new();
+        for ((pair, counts), matches) in table.pairs.iter().zip(counts).zip(matches) {
+            found.push(self.pair(&table, *pair, counts, matches, &raw, &names, &redirected, has_addresses));
+        }
+        let mut week = WeekOfPairs { table, raw, found, names, redirected, has_addresses, mirrored: 0 };
+        let (mirror_pairs, sizes): (Vec<_>, Vec<u64>) = week
+            .mirrors()
+            .map(|((a, b), found)| {
+                let name = |host: u32| week.table.hosts[host as usize].name;
+                ((name(a), name(b)), found.size)
+            })
+            .unzip();
+        let table = Rc::new(PairTable::new(cx, &hosts, mirror_pairs, [])?);
+        let pages = mirrored(cx, history, number, &self.owned, &table, sizes)?;
+        week.mirrored = cx.sum(pages.len() as u64)?;
+        Ok((week, pages))
+    }
+
+    /// The class of a pair, and whether it is a pair of mirrors.
+    #[allow(clippy::too_many_arguments, reason = "each is a finding of one step")]
+    fn pair(
+        &self,
+        table: &PairTable,
+        (a, b): (u32, u32),
+        counts: PairCounts,
+        matches: [u64; MATCHES],
+        raw: &RawPairs,
+        names: &[String],
+        redirected: &[RedirectedHost],
+        has_addresses: bool,
+    ) -> FoundPair {
+        let least = u64::from(self.stage.least);
+        let hosts = [a, b].map(|host| &table.hosts[host as usize]);
+        let [name, other] = hosts.map(|host| host.name);
+        let is_unresolved =
+            has_addresses && self.job.unresolved == Unresolved::Drop && hosts.iter().any(|host| host.addresses == 0);
+        let (size, kept) = match self.job.pairs {
+            HostPairs::All => (counts.pages[0].min(counts.pages[1]), counts.kept[0].min(counts.kept[1])),
+            HostPairs::Root => (counts.pages[1], counts.kept[1]),
+        };
+        let class = if is_unresolved {
+            Class::Unresolved
+        } else if raw.farm.binary_search(&(name.min(other), name.max(other))).is_ok() {
+            Class::Farm
+        } else if kept >= least && redirects(redirected, &names[a as usize], &names[b as usize]) == 0 {
+            Class::Kept
+        } else {
+            Class::Alias
+        };
+        let is_mirror = class == Class::Kept && matches[3] >= least;
+        FoundPair { class, counts, size, matches, is_mirror }
+    }
+
+    /// How much the pages change that mirrors of the first week have in common, by the size of the mirror.
+    fn changes(&self, cx: &mut Context, pages: &[MirroredPage]) -> Result<ChangeAmounts> {
+        let history = &self.plan.history;
+        let features = history.features;
+        let mut own = ChangeAmounts::new(features);
+        for of_shard in pages.chunk_by(|a, b| a.doc.shard() == b.doc.shard()) {
+            let mut downloads = Downloads::open(history, of_shard[0].doc.shard(), cx.memory())?;
+            while let Some((doc, of_url)) = downloads.document()? {
+                let Ok(place) = of_shard.binary_search_by_key(&doc, |page| page.doc) else { continue };
+                let class = SizeClass::of(of_shard[place].size);
+                for pair in of_url.windows(2) {
+                    let (earlier, later) = (&pair[0], &pair[1]);
+                    let is_same = earlier.checksum == later.checksum;
+                    own.add(change_amount(is_same, &earlier.features, &later.features, features), class);
+                }
+            }
+        }
+        let mut all = ChangeAmounts::new(features);
+        cx.sorted(vec![own])?.iter().for_each(|amounts| all.merge(amounts));
+        Ok(all)
+    }
+}

@@ -1,0 +1,39 @@
+//! Studies: jobs that read committed weeks of a store, and write tables about them into one folder,
+//! which they replace as a whole.
+//!
+//! A study is a folder here, with one face: it implements [`Study`] in its `mod.rs`, and stands in
+//! the list of `list`. Job files, `nigh run`, `nigh show` and reports know no more of it. In a folder:
+//!
+//! | file | what |
+//! |---|---|
+//! | `mod` | the face: [`Study`] |
+//! | `job` | its table in a job file, with all keys and their defaults |
+//! | `run` | the study from top to bottom, as every worker runs it |
+//! | `steps` | the dataflows of `run`, where they are several files |
+//! | `write` | the tables; their columns are in `tables::studies` |
+//! | `summary`, `report` | `summary.json`, and how it is shown |
+//!
+//! In reading order: `plan` (what a run gets, and how it writes a table), `study` (the trait),
+//! `committed` (what an earlier run left), `shards` (tables with a file for each shard), `list`, `run`;
+//! then the studies: `samplers` is the smallest.
+
+pub mod collections;
+mod committed;
+pub mod evolution;
+mod list;
+pub mod mirrors;
+pub mod mirrors_by_url;
+pub mod overlap;
+pub mod paragraphs;
+mod plan;
+mod run;
+pub mod samplers;
+mod shards;
+mod study;
+
+pub use self::committed::Committed;
+pub(crate) use self::list::studies;
+pub use self::list::{AnyStudy, StudySummary};
+pub use self::plan::{StudyFiles, StudyInput, StudyPlan};
+pub use self::run::{StudyTask, run};
+pub use self::study::Study;

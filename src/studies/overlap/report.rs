@@ -1,0 +1,76 @@
+//! The report of an overlap summary: pages or hosts that share chunks (Shivakumar and Garcia-Molina 1998).
+
+use super::{ChunkingSummary, OverlapSummary, Unit};
+use crate::config::Bytes;
+use crate::sheet::{Column, Grid, Sheet, grouped, plural};
+use crate::text::printable;
+
+/// How many of the largest components are listed.
+const LISTED: usize = 5;
+
+/// The report, as `run` and `show` print it; `tables` is the folder of the job's tables.
+pub fn overlap(summary: &OverlapSummary, tables: &std::path::Path) -> Sheet {
+    let mut sheet = Sheet::default();
+    let units = match summary.unit {
+        Unit::Document => "pages",
+        Unit::Host => "hosts",
+    };
+    sheet.line(format!("Overlap of week {}: {} {units} with chunks", summary.last, grouped(summary.documents)));
+    if summary.without_chunks > 0 {
+        sheet.line(format!("Left out: {} pages without chunks", grouped(summary.without_chunks)));
+    }
+    if let (Some(former), Some(changed)) = (summary.former, summary.changed) {
+        sheet.line(format!("From the tables of week {former}, of whose texts {:.2}% changed", 100.0 * changed));
+    }
+    sheet.blank();
+    let numbers = ["least", "pairs listed", "families", "their pairs", "copies", "published", "bytes"];
+    let numbers = numbers.map(|name| (name, Column::Number));
+    let mut grid = Grid::new([("", Column::Text)].into_iter().chain(numbers));
+    for of in &summary.chunkings {
+        let saving = &of.saving;
+        grid.row([
+            of.chunking.name().to_owned(),
+            of.threshold.to_string(),
+            grouped(of.pairs),
+            grouped(of.families),
+            grouped(of.family_pairs),
+            percent(saving.share),
+            percent(saving.published),
+            Bytes(saving.bytes).to_string(),
+        ]);
+    }
+    sheet.grid(grid);
+    summary.chunkings.iter().for_each(|of| chunking(of, units, &mut sheet));
+    sheet.blank();
+    sheet.fact("Tables", tables.display().to_string());
+    sheet
+}
+
+fn percent(share: Option<f64>) -> String {
+    share.map_or("-".into(), |share| format!("{:.1}%", 100.0 * share))
+}
+
+/// What is said of one chunking.
+fn chunking(of: &ChunkingSummary, units: &str, sheet: &mut Sheet) {
+    sheet.blank();
+    let others = format!("{}: others", of.chunking.name());
+    let columns = [others.as_str(), units, "share", "published", "by component"];
+    let mut grid = Grid::new(columns.map(|name| (name, Column::Number)));
+    for row in &of.replicas {
+        grid.row([
+            row.replicas.to_string(),
+            grouped(row.documents),
+            percent(row.share),
+            percent(row.published),
+            grouped(row.by_cluster),
+        ]);
+    }
+    sheet.grid(grid);
+    let reasons = of.reasons.iter().map(|row| format!("{} {}", grouped(row.documents), row.reason));
+    sheet.line(format!("copies: {}", reasons.collect::<Vec<_>>().join(", ")));
+    for group in of.most.iter().take(LISTED) {
+        let (pages, hosts) = (plural(group.documents, "page"), plural(group.hosts, "host"));
+        let machines = plural(group.machines, "machine");
+        sheet.line(format!("{pages}, {hosts}, {machines}: {}", printable(&group.url)));
+    }
+}

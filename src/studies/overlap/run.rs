@@ -1,0 +1,277 @@
+//! The overlap job: finds the pages, or the hosts, of a week that share chunks of text (Shivakumar and Garcia-Molina 1998).
+//!
+//! ```text
+//! pages of the week ─▶ copies: pages with one text; the first of them goes on
+//! for each chunking:
+//!     chunks of each page ─▶ pairs that share enough ─▶ overlap, families, family-chunks
+//!     pairs, families, copies ─▶ replicas            (Fig. 1)
+//!                             ─▶ components ─▶ savings, most, reasons
+//! ```
+//!
+//! A run for a later week takes the pairs that still hold from the tables of the run before, and finds those of new texts: see `former`.
+//!
+//! Memory: see `studies::overlap::steps`; records in flight and pairs go to disk beyond their parts of `memory`. The members of families are in
+//! memory, 32 bytes each.
+
+use anyhow::{Error, Result};
+use nigh_exchange::Context;
+
+use super::counts::{Counts, chunking_summary};
+use super::former::Followed;
+use super::steps::{
+    Coarse, Collection, Copies, FamilyMember, FormerTables, Found, Group, PairTables, UnitSource, Units, copies,
+    counted_pairs, followed_pairs, groups, hosts, page_names, pages, prefix_pairs, refusal,
+};
+use super::write::{OverlapWriter, write_small};
+use super::{ChunkingSummary, LargestGroup, Overlap, OverlapMethod, OverlapSummary, Unit, replica_class};
+use crate::config::{Chunking, Mode};
+use crate::operators::set_join::{Requirement, SetJoinStage, TooManyPairs};
+use crate::records::{DocId, Edge};
+use crate::structures::{ByKey, CompactSort, Ownership, Sums};
+use crate::studies::{Committed, StudyPlan};
+use crate::watch::Stage;
+
+/// The parts of the job that all chunkings share, on one worker.
+struct OverlapJob<'a> {
+    plan: &'a StudyPlan,
+    job: &'a Overlap,
+    /// The URLs of the week.
+    owned: Ownership,
+    units: Units,
+    /// If units are pages.
+    copies: Option<Copies>,
+    /// The former run, if this one follows it.
+    followed: Option<Followed>,
+    stage: SetJoinStage,
+}
+
+/// Computes on one worker, as [`study`](crate::studies::run) calls it. Worker 0 returns the summary.
+///
+/// # Errors
+/// If there are more pairs than allowed, a file cannot be read or written, or a worker failed.
+pub fn overlap(cx: &mut Context, plan: &StudyPlan, job: &Overlap) -> Result<Option<OverlapSummary>> {
+    // Workers may spill at the same time.
+    let scratch = plan.results().scratch().join(format!("worker{:05}", cx.index()));
+    let cx = &mut cx.with(plan.worker_memory / 4, &scratch);
+    let parts = OverlapJob::read(cx, plan, job)?;
+    cx.enter(Stage::Join);
+    let pages = match &parts.copies {
+        Some(copies) => copies.pages.clone(),
+        None => parts.units.pages.iter().map(|pages| u32::from(*pages > 0)).collect(),
+    };
+    let mut tables = PairTables::new(&parts.units, pages, cx.scratch(), plan.worker_memory / 8);
+    let (mut families, mut collections, mut components) = (Vec::new(), Vec::new(), Vec::new());
+    let mut found = Vec::new();
+    for (number, (chunking, least)) in job.parts().enumerate() {
+        tables.turn_to(number as u8);
+        let of_chunking = parts.chunking(cx, chunking, least, &mut tables)?;
+        families.extend(of_chunking.families.into_iter().map(|member| (number, member)));
+        collections.extend(of_chunking.collections.into_iter().map(|collection| (number, collection)));
+        components.extend(of_chunking.components.into_iter().map(|(unit, first)| (number, unit, first)));
+        found.push((of_chunking.counts, of_chunking.largest));
+    }
+    cx.enter(Stage::Tables);
+    let (pairs, names) = tables.sorted(cx, &parts.units)?;
+    let writer = OverlapWriter { plan, job, owned: &parts.owned, units: &parts.units };
+    writer.write_pairs(pairs, &names)?;
+    writer.write_families(families)?;
+    writer.write_collections(collections)?;
+    writer.write_components(components)?;
+    let mut first: Vec<DocId> = found.iter().flat_map(|(_, largest)| largest.iter().map(|group| group.first)).collect();
+    first.sort_rows();
+    first.dedup();
+    let names = page_names(cx, &plan.history, &parts.owned, &first)?;
+    let summary = |((chunking, threshold), (counts, largest)): ((Chunking, u32), &(Counts, Vec<Group>))| {
+        let most = |group: &Group| {
+            let name = names.get(&group.first).cloned().unwrap_or_default();
+            LargestGroup {
+                documents: group.pages,
+                hosts: group.hosts,
+                machines: group.machines,
+                title: name.title,
+                url: name.url,
+                doc: group.first.to_table(),
+            }
+        };
+        chunking_summary(job.unit, chunking, threshold, counts, largest.iter().map(most).collect())
+    };
+    let chunkings: Vec<ChunkingSummary> = job.parts().zip(&found).map(summary).collect();
+    if cx.index() > 0 {
+        return Ok(None);
+    }
+    write_small(plan, &chunkings, found.first().map_or(0, |(counts, _)| counts.units))?;
+    let (words, chunks) = plan.history.last().pages_with_chunks();
+    Ok(Some(OverlapSummary {
+        store: plan.history.store.clone(),
+        method: plan.history.method.clone(),
+        first: plan.history.last().week,
+        last: plan.history.last().week,
+        week_commit: plan.history.last().commit,
+        mode: if parts.followed.is_some() { Mode::Delta } else { Mode::Full },
+        former: parts.followed.as_ref().map(|followed| followed.run.summary.last),
+        changed: parts.followed.as_ref().map(|followed| followed.changes.share()),
+        unit: job.unit,
+        documents: found.first().map_or(0, |(counts, _)| counts.units),
+        without_chunks: words.saturating_sub(chunks),
+        chunkings,
+    }))
+}
+
+/// What one chunking gives.
+struct OfChunking {
+    /// The own units of families.
+    families: Vec<FamilyMember>,
+    /// The collections of own families.
+    collections: Vec<Collection>,
+    /// The own units of components of several, and the smallest unit of each.
+    components: Vec<(DocId, DocId)>,
+    /// The counts of all workers.
+    counts: Counts,
+    largest: Vec<Group>,
+}
+
+impl<'a> OverlapJob<'a> {
+    /// Reads the units of the week, and finds copies.
+    fn read(cx: &mut Context, plan: &'a StudyPlan, job: &'a Overlap) -> Result<OverlapJob<'a>> {
+        let owned = plan.owned(cx);
+        let (units, texts) = match job.unit {
+            Unit::Document => {
+                let (units, texts) = pages(&plan.history, &owned)?;
+                (units, Some(texts))
+            }
+            Unit::Host => (hosts(cx, &plan.history, &owned)?, None),
+        };
+        let stage = SetJoinStage {
+            requirement: Requirement::Shared(1),
+            family: job.family,
+            with_collections: true,
+            has_known: false,
+            thorough: false,
+            max_pairs: job.max_pairs,
+        };
+        let mut parts = OverlapJob { plan, job, owned, units, copies: None, followed: None, stage };
+        if let Some(texts) = texts {
+            let copies = copies(cx, &parts.owned, texts.clone())?;
+            parts.followed = Followed::read(cx, plan, job.mode, &parts.owned, (&texts, &copies))?;
+            parts.copies = Some(copies);
+        }
+        Ok(parts)
+    }
+
+    /// Finds the pairs of one chunking, and counts.
+    fn chunking(
+        &self,
+        cx: &mut Context,
+        chunking: Chunking,
+        least: u32,
+        tables: &mut PairTables,
+    ) -> Result<OfChunking> {
+        let units = &self.units;
+        let mut counts = Counts { units: units.numbers().count() as u64, ..Counts::default() };
+        let Found { families, collections, mut edges } = match &self.copies {
+            // Every pair is of two copies.
+            Some(copies) if chunking == Chunking::Document => {
+                let copied = copies.pages.iter().map(|pages| u64::from(*pages)).filter(|pages| *pages > 1);
+                copied.for_each(|pages| counts.add_family(pages));
+                Found { families: self.copied(copies), ..Found::default() }
+            }
+            _ => {
+                let found = match self.pairs(cx, chunking, least, tables) {
+                    Ok(found) => found,
+                    Err(error) => {
+                        let history = &self.plan.history;
+                        return Err(refusal(cx, error, chunking, units, history, &self.owned)?);
+                    }
+                };
+                self.count_families(cx, &found.families, tables, &mut counts)?;
+                found
+            }
+        };
+        counts.pairs = tables.listed;
+        for (pages, partners) in tables.pages().iter().zip(&tables.partners).filter(|(pages, _)| **pages > 0) {
+            let pages = u64::from(*pages);
+            counts.replicas[replica_class(pages - 1 + partners)] += pages;
+        }
+        if let Some(copies) = &self.copies {
+            let pages = units.owned.docs().zip(&copies.centre);
+            let copied = pages.filter(|(doc, centre)| doc != *centre && **centre != DocId::NONE);
+            edges.extend(copied.map(|(doc, centre)| Edge { doc, root: *centre }));
+        }
+        let groups = groups(cx, units, edges)?;
+        groups.sizes.iter().for_each(|size| counts.by_cluster[replica_class(size - 1)] += 1);
+        (counts.components, counts.saved_bytes, counts.reasons) = (groups.count, groups.saved_bytes, groups.reasons);
+        let mut all = Counts::default();
+        cx.concat(vec![counts])?.iter().for_each(|own| all.merge(own));
+        let (components, largest) = (groups.members, groups.largest);
+        Ok(OfChunking { families, collections, components, counts: all, largest })
+    }
+
+    /// The own pages with copies, as members of families of one text.
+    fn copied(&self, copies: &Copies) -> Vec<FamilyMember> {
+        let pages = self.owned.docs().zip(copies.centre.iter().zip(&copies.pages));
+        let copied = pages.filter(|(doc, (centre, pages))| **centre != DocId::NONE && (doc != *centre || **pages > 1));
+        copied.map(|(unit, (centre, _))| FamilyMember { unit, family: *centre, weight: 1, of: 1 }).collect()
+    }
+
+    /// Finds the pairs of one chunking, by the method of the job.
+    fn pairs(&self, cx: &mut Context, chunking: Chunking, least: u32, tables: &mut PairTables) -> Result<Found> {
+        let (job, history, owned) = (self.job, &self.plan.history, &self.units.owned);
+        let source = match &self.copies {
+            Some(copies) => UnitSource::of_pages(history, owned, copies, chunking, job.cut)?,
+            None => UnitSource::of_hosts(cx, history, &self.owned, &self.units, chunking, job.cut)?,
+        };
+        let stage = SetJoinStage { requirement: Requirement::Shared(least), ..self.stage.clone() };
+        let coarse = Coarse { bytes: job.counters.0 / cx.peers() as u64 };
+        match job.method {
+            OverlapMethod::Prefix => {
+                let followed = self.followed.as_ref();
+                if let Some((followed, counts)) = followed.and_then(|it| Some((it, it.counts(chunking, least)?))) {
+                    let Followed { run: Committed { results, .. }, changes } = followed;
+                    let former = FormerTables { results, owned, changes };
+                    let found = followed_pairs(cx, &stage, source.clone(), &former, counts, tables);
+                    // A whole run finds families, and so lists fewer pairs.
+                    let is_refused = |error: &Error| error.is::<TooManyPairs>() && job.mode == Mode::Auto;
+                    if !found.as_ref().is_err_and(is_refused) {
+                        return found;
+                    }
+                }
+                let family = job.has_families().then_some(job.family);
+                prefix_pairs(cx, &stage, &source, family, tables, owned)
+            }
+            OverlapMethod::Sort => counted_pairs(cx, &stage, &source, least, None, tables, owned),
+            OverlapMethod::Coarse => counted_pairs(cx, &stage, &source, least, Some(coarse), tables, owned),
+        }
+    }
+
+    /// Counts families and their pairs, at worker 0, and the partners of own units in families.
+    fn count_families(
+        &self,
+        cx: &mut Context,
+        families: &[FamilyMember],
+        tables: &mut PairTables,
+        counts: &mut Counts,
+    ) -> Result<()> {
+        let (mut members, mut pages) = (Sums::default(), Sums::default());
+        for FamilyMember { unit, family, .. } in families {
+            members.add(*family, 1);
+            pages.add(*family, tables.pages()[self.units.owned.index(*unit)].into());
+        }
+        let own = members.finish().into_iter().zip(pages.finish());
+        let own = own.map(|((family, members), (_, pages))| (family, cx.index(), members, pages)).collect();
+        let all = cx.sorted(own)?;
+        let mut pages_of: ByKey<u64, u64> = ByKey::default();
+        for parts in all.chunk_by(|a, b| a.0 == b.0) {
+            let (members, pages) = parts.iter().fold((0, 0), |sum, part| (sum.0 + part.2, sum.1 + part.3));
+            pages_of.insert(parts[0].0.to_table() as u64, pages);
+            if cx.index() == 0 {
+                counts.add_family(members);
+            }
+        }
+        for FamilyMember { unit, family, .. } in families {
+            let unit = self.units.owned.index(*unit);
+            let pages = pages_of[&(family.to_table() as u64)] - u64::from(tables.pages()[unit]);
+            tables.partners[unit] += pages;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,77 @@
+//! The small tables of the paragraphs job, from its summary and from what all workers found.
+
+use anyhow::Result;
+
+use super::summarize::ParagraphsFound;
+use super::{ParagraphsSummary, REGIONS};
+use crate::tables::{ClusterSizeRow, CoverageRow, EstimateRow, GrowthRow, ParagraphTurnoverRow, RegionRow, SeedRow};
+
+/// Writes the small tables. Worker 0 calls it.
+pub(super) fn write_small(found: &ParagraphsFound<'_>, summary: &ParagraphsSummary) -> Result<()> {
+    let plan = found.plan;
+    let name = |region: &str| REGIONS.into_iter().find(|name| *name == region).unwrap_or_default();
+    let regions = summary.regions.iter().map(|of| RegionRow {
+        region: name(&of.region),
+        near: of.near,
+        documents: of.documents as i64,
+        clusters: of.clusters as i64,
+        duplicates: of.duplicates as i64,
+        share: of.share,
+        published: of.published,
+    });
+    plan.write(0, regions)?;
+    let coverage = summary.coverage.iter().map(|of| CoverageRow {
+        region: name(&of.region),
+        clusters: of.clusters as i64,
+        clusters_there: of.clusters_there as i64,
+        unique: of.unique as i64,
+        unique_there: of.unique_there as i64,
+        useful: of.useful,
+        published: of.published,
+    });
+    plan.write(0, coverage)?;
+    let sizes = REGIONS.into_iter().zip(&found.counts.sizes).flat_map(|(region, sizes)| {
+        let several = sizes.range(2..);
+        several.map(move |(size, clusters)| ClusterSizeRow { region, size: *size as i64, clusters: *clusters as i64 })
+    });
+    plan.write(0, sizes)?;
+    let mut so_far = GrowthRow { step: 0, documents: 0, clusters: 0, duplicates: 0 };
+    let growth = found.growth.steps.iter().map(|step| {
+        so_far.step += 1;
+        so_far.documents += step.documents as i64;
+        so_far.clusters += step.clusters;
+        so_far.duplicates += step.duplicates as i64;
+        so_far.clone()
+    });
+    plan.write(0, growth)?;
+    let all = found.counts.duplicates(0) as i64;
+    let estimates = summary.estimates.iter().map(|of| EstimateRow {
+        steps: of.steps as i32,
+        of_week: of.of_week,
+        found: of.found as i64,
+        estimated: of.estimated,
+        duplicates: all,
+        share: of.share,
+        error: of.error,
+        published: of.published,
+    });
+    plan.write(0, estimates)?;
+    let seeds = found.seeds.iter().zip(1..).map(|(seed, rank)| SeedRow {
+        rank,
+        doc: seed.doc.to_table(),
+        url: found.url(seed),
+        from_hosts: seed.in_links.map(|[others, _]| others as i64),
+        in_links: seed.in_links.map(|[_, all]| all as i64),
+        reached: seed.reached as i64,
+        core: seed.core.map(|core| core as i64),
+        chosen: seed.is_chosen,
+    });
+    plan.write(0, seeds)?;
+    let turnover = summary.turnover.iter().map(|of| ParagraphTurnoverRow {
+        week: of.week,
+        first_seen: of.first_seen as i64,
+        returned: of.returned as i64,
+        gone: of.gone as i64,
+    });
+    plan.write(0, turnover)
+}
