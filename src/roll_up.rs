@@ -16,7 +16,8 @@ use crate::records::KeyHash;
 use crate::state::{CommittedWeek, Results, Store};
 use crate::structures::DocHasher;
 use crate::studies::collections::{CollectionsSummary, ReplicaLevel};
-use crate::tables::{ClusterRow, CollectionPageRow, ComponentRow, Scan, Table, field};
+use crate::tables::studies::{CollectionPageRow, ComponentRow};
+use crate::tables::{ClusterRow, Scan, Table, field};
 use crate::text::canonical;
 
 type Map<V> = HashMap<u64, V, BuildHasherDefault<DocHasher>>;

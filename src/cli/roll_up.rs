@@ -18,7 +18,8 @@ use crate::roll_up::{Hit, RollUp, Why};
 use crate::state::Results;
 use crate::studies::Committed;
 use crate::studies::collections::{Collections, CollectionsSummary};
-use crate::tables::{ClusterRow, CollectionPageRow, ComponentRow, Table as _};
+use crate::tables::studies::{CollectionPageRow, ComponentRow};
+use crate::tables::{ClusterRow, Table as _};
 
 /// A longer line is refused: it is not a list of URLs.
 const MOST_BYTES: u64 = 1 << 26;

@@ -17,7 +17,8 @@ use crate::state::Results;
 use crate::structures::CompactSort;
 use crate::studies::StudySummary;
 use crate::summary::{CurvePoint, Summary};
-use crate::tables::{AccuracyRow, AmountRow, ChangeRow, RetentionRow, RowRange, Scan, SizeRow, Table as _, field};
+use crate::tables::studies::{AmountRow, RetentionRow};
+use crate::tables::{AccuracyRow, ChangeRow, RowRange, Scan, SizeRow, Table as _, field};
 
 /// Clusters of each level that are listed.
 const LISTED: usize = 100;

@@ -15,7 +15,8 @@ use super::transfers::{Transfer, each};
 use crate::config::Bytes;
 use crate::objects::{Bucket, Digest, PutCondition, PutOutcome};
 use crate::state::{ListedTable, Store, VIEWS, damaged_log};
-use crate::tables::{DataFile, DeltaLog, LOG_FOLDER, RESULTS, StoreTable};
+use crate::tables::studies::RESULTS;
+use crate::tables::{DataFile, DeltaLog, LOG_FOLDER, StoreTable};
 
 /// A file to upload.
 struct Upload {

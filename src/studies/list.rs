@@ -169,7 +169,7 @@ mod tests {
     #[test]
     fn every_study_has_tables() {
         let names = studies!(defaults).map(|study| study.name());
-        let of_tables = crate::tables::RESULTS.map(|results| results.folder);
+        let of_tables = crate::tables::studies::RESULTS.map(|results| results.folder);
         assert!(names.len() == of_tables.len() && names.iter().all(|name| of_tables.contains(name)), "{names:?}");
     }
 }

@@ -100,8 +100,9 @@ mod tests {
     use std::path::Path;
 
     use super::*;
+    use crate::tables::studies::RESULTS;
     use crate::tables::{
-        ClusterRow, DeletedRow, DocumentRow, FailedUrlRow, FailureRow, FoundLinkRow, RESULTS, RevisitRow, Row, UrlRow,
+        ClusterRow, DeletedRow, DocumentRow, FailedUrlRow, FailureRow, FoundLinkRow, RevisitRow, Row, UrlRow,
         WEEK_TABLES,
     };
 

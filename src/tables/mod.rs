@@ -50,7 +50,7 @@ mod rows;
 mod shared_file;
 mod sift;
 mod store_table;
-mod studies;
+pub mod studies;
 mod values;
 mod week;
 mod write;
@@ -73,7 +73,6 @@ pub use rows::{
 };
 pub use sift::{RowCounts, copy_rows, copy_rows_edited};
 pub use store_table::{Pack, ResultTables, StoreTable};
-pub use studies::*;
 pub use values::{ColumnBuilder, Elements, UtcMicros, Value, ValueType};
 pub use week::{WEEK_TABLES, name_pages, result_tables};
 pub use write::Writer;

@@ -3,7 +3,8 @@
 use std::path::Path;
 use std::process::Command;
 
-use nigh::tables::{RESULTS, WEEK_TABLES};
+use nigh::tables::WEEK_TABLES;
+use nigh::tables::studies::RESULTS;
 
 use crate::missing::{shipped_weekly_job, shipped_weeks};
 use crate::program::{Made, ran, run_well, shipped_job, skipped};

@@ -21,7 +21,8 @@ use crate::report::print;
 use crate::state::{Manifest, Results};
 use crate::studies::StudySummary;
 use crate::summary::Summary;
-use crate::tables::{AccuracyRow, AmountRow, ChangeRow, FeatureRow, RESULTS, RetentionRow, SizeRow, Table as _};
+use crate::tables::studies::{AmountRow, RESULTS, RetentionRow};
+use crate::tables::{AccuracyRow, ChangeRow, FeatureRow, SizeRow, Table as _};
 
 #[derive(Args)]
 #[command(after_help = "Example:\n    nigh report crawls --out report.html")]

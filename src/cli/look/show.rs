@@ -16,7 +16,8 @@ use crate::report::{Changes, print};
 use crate::state::{Manifest, Results};
 use crate::studies::StudySummary;
 use crate::summary::Summary;
-use crate::tables::{ChangeRow, ClusterRow, RESULTS, Table as _};
+use crate::tables::studies::RESULTS;
+use crate::tables::{ChangeRow, ClusterRow, Table as _};
 
 /// Examples at the end of `nigh help show`.
 const EXAMPLES: &str = "\

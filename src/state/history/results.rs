@@ -172,7 +172,8 @@ fn manifest(store: &Store) -> Result<Manifest> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tables::{AmountRow, Table as _};
+    use crate::tables::Table as _;
+    use crate::tables::studies::AmountRow;
 
     /// The text of the committed table's file, and of the file beside it; of the only version that is there.
     fn committed(store: &Store) -> Option<(String, String)> {

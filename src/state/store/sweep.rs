@@ -12,7 +12,8 @@ use super::folders::{SCRATCH, Store, commit_of, records_folder, removed_folder};
 use crate::records::Week;
 use crate::state::weeks::{Manifest, week_of};
 use crate::structures::CompactSort;
-use crate::tables::{LOG_FOLDER, RESULTS, WEEK_TABLES, result_tables};
+use crate::tables::studies::RESULTS;
+use crate::tables::{LOG_FOLDER, WEEK_TABLES, result_tables};
 
 impl Store {
     /// The paths of all files of the store that the manifest and the weeks' records list, relative to the store; the manifest itself is not

@@ -15,7 +15,8 @@ use crate::records::Week;
 use crate::state::Store;
 use crate::structures::CompactSort;
 use crate::studies::Committed;
-use crate::tables::{AvoidRow, JudgedRow, Scan, Table, field};
+use crate::tables::studies::{AvoidRow, JudgedRow};
+use crate::tables::{Scan, Table, field};
 
 /// A listed prefix, and the weeks that it was first listed in and last seen in.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -85,6 +86,8 @@ pub(super) fn former_list(store: &Store, job: &Collections, week: Week) -> Resul
         ))
     } else if !committed.job()?.is_some_and(|former| former.lists_as(job)) {
         Former::Dropped(format!("a new avoid list begins: that of week {last} was made with other parameters"))
+    } else if Scan::open(committed.results.committed_table(AvoidRow::NAME, 0), &["named"]).is_err() {
+        Former::Dropped(format!("a new avoid list begins: that of week {last} was made by an older version of nigh"))
     } else {
         Former::Continued(committed.results.commit_number())
     })
@@ -96,9 +99,9 @@ impl FormerList {
     pub fn read(committed: &Committed<Collections>, week: Week) -> Result<FormerList> {
         let Committed { results, summary } = committed;
         let (table, columns, list_week) = if summary.last < week {
-            (AvoidRow::NAME, ["pages", "copies", "bytes"], Some(summary.last))
+            (AvoidRow::NAME, ["pages", "copies", "bytes", "named"], Some(summary.last))
         } else {
-            (JudgedRow::NAME, ["former_pages", "former_copies", "former_bytes"], summary.former)
+            (JudgedRow::NAME, ["former_pages", "former_copies", "former_bytes", "former_named"], summary.former)
         };
         let path = results.committed_table(table, 0);
         let mut prefixes = Vec::new();
@@ -108,16 +111,26 @@ impl FormerList {
             let [texts, hosts, principals]: [&StringArray; 3] =
                 [field(batch, "prefix")?, field(batch, "host")?, field(batch, "principal_url")?];
             let [since, weeks]: [&Date32Array; 2] = [field(batch, "since")?, field(batch, "week")?];
-            let numbers: [&Int64Array; 3] =
-                [field(batch, columns[0])?, field(batch, columns[1])?, field(batch, columns[2])?];
+            let mut numbers: Vec<&Int64Array> = Vec::new();
+            for column in columns {
+                numbers.push(field(batch, column)?);
+            }
             for row in 0..batch.num_rows() {
-                let [pages, copies, bytes] = numbers.map(|numbers| numbers.value(row) as u64);
+                let number = |column: usize| numbers[column].value(row) as u64;
                 let date = |days: &Date32Array| {
                     Week::of_days(days.value(row)).with_context(|| format!("{} has an impossible date", path.display()))
                 };
                 let [prefix, host, principal] = [texts, hosts, principals].map(|texts| texts.value(row).to_owned());
                 prefixes.push(Listed {
-                    of: AvoidPrefix { prefix, host, principal, pages, copies, bytes },
+                    of: AvoidPrefix {
+                        prefix,
+                        host,
+                        principal,
+                        pages: number(0),
+                        copies: number(1),
+                        bytes: number(2),
+                        named: number(3),
+                    },
                     since: date(since)?,
                     week: date(weeks)?,
                 });

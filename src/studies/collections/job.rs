@@ -93,7 +93,8 @@ pub enum CollectionLinks {
 pub enum Merge {
     /// Every page of either cluster has its link: the study's condition.
     Strict,
-    /// As `strict`, but some pages of the first cluster may link to one page of the second: the study's condition for partial mirrors.
+    /// As `strict`, but some pages of the first cluster may link to one page of the second. It does not join the study's partial mirrors
+    /// (Fig. 10 b), in which pages of the second have no copy.
     Extended,
     /// A share of the pages of either cluster has its link.
     #[default]

@@ -21,7 +21,7 @@ use crate::structures::{CompactSort, Ownership};
 use crate::studies::StudyPlan;
 use crate::studies::overlap::{REPLICAS, replica_class};
 use crate::studies::shards::ShardFiles;
-use crate::tables::{
+use crate::tables::studies::{
     AvoidRow, CollectionClusterRow, CollectionPageRow, CollectionReplicaRow, CollectionRow, CollectionSavingRow,
     CollectionSizeRow, JudgedRow,
 };
@@ -203,6 +203,7 @@ impl CollectionWriter<'_> {
             pages: listed.of.pages as i64,
             copies: listed.of.copies as i64,
             bytes: listed.of.bytes as i64,
+            named: listed.of.named as i64,
             since: listed.since,
             week: listed.week,
         });
@@ -216,7 +217,8 @@ impl CollectionWriter<'_> {
                 prefix: listed.of.prefix.clone(),
                 host: listed.of.host.clone(),
                 principal_url: listed.of.principal.clone(),
-                former: [listed.of.pages, listed.of.copies, listed.of.bytes].map(|number| number as i64),
+                former: [listed.of.pages, listed.of.copies, listed.of.bytes, listed.of.named]
+                    .map(|number| number as i64),
                 since: listed.since,
                 week: listed.week,
                 pages,

@@ -12,7 +12,7 @@ use crate::records::Week;
 use crate::stats::{ChangeAmounts, ratio};
 use crate::structures::CompactSort;
 use crate::studies::StudyPlan;
-use crate::tables::{
+use crate::tables::studies::{
     MirrorChangeRow, MirrorClassRow, MirrorGroupRow, MirrorLagRow, MirrorPairRow, MirrorSizeRow, MirrorSpanRow,
     MirroredRow,
 };

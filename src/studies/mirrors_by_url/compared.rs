@@ -26,7 +26,8 @@ use crate::studies::collections::Collections;
 use crate::studies::mirrors::Mirrors;
 use crate::studies::mirrors::steps::{HostName, ListedHost, PageOfPlace, PairTable, SharedPages, shared_pages};
 use crate::studies::{Committed, StudyPlan};
-use crate::tables::{ClusterRow, CollectionPageRow, CollectionRow, ComparedRow, MirrorPairRow, Scan, Table, field};
+use crate::tables::studies::{CollectionPageRow, CollectionRow, ComparedRow, MirrorPairRow};
+use crate::tables::{ClusterRow, Scan, Table, field};
 
 /// Two names, the smaller one first.
 type Pair = [String; 2];

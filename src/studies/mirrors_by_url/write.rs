@@ -13,7 +13,7 @@ use super::{MirrorsByUrlSummary, PUBLISHED_URLS, UrlLevelCount};
 use crate::stats::ratio;
 use crate::structures::{CompactSort, UnionFind};
 use crate::studies::StudyPlan;
-use crate::tables::{CandidateRow, PathTestRow, ProbeRow, RankingRow, UrlDomainRow, UrlGroupRow, UrlLevelRow};
+use crate::tables::studies::{CandidateRow, PathTestRow, ProbeRow, RankingRow, UrlDomainRow, UrlGroupRow, UrlLevelRow};
 use crate::text::domain;
 
 /// Writes the tables, and makes the summary.

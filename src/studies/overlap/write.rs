@@ -11,9 +11,9 @@ use crate::records::DocId;
 use crate::structures::{ByKey, CompactSort, Ownership, Sorted};
 use crate::studies::StudyPlan;
 use crate::studies::shards::ShardFiles;
-use crate::tables::{
+use crate::tables::Table;
+use crate::tables::studies::{
     ComponentRow, FamilyChunkRow, FamilyRow, HostOverlapRow, MostRow, OverlapRow, ReasonRow, ReplicaRow, SavingRow,
-    Table,
 };
 
 /// Writes the tables of own shards.

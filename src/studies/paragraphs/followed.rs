@@ -15,7 +15,8 @@ use crate::records::Week;
 use crate::state::{PastWeek, Results, Store};
 use crate::structures::Ownership;
 use crate::studies::{Committed, StudyPlan};
-use crate::tables::{LifetimeRow, Table};
+use crate::tables::Table;
+use crate::tables::studies::LifetimeRow;
 
 /// What the genealogy of a week has, of all workers.
 pub(super) struct Genealogy {

@@ -4,7 +4,9 @@ use anyhow::Result;
 
 use super::summarize::ParagraphsFound;
 use super::{ParagraphsSummary, REGIONS};
-use crate::tables::{ClusterSizeRow, CoverageRow, EstimateRow, GrowthRow, ParagraphTurnoverRow, RegionRow, SeedRow};
+use crate::tables::studies::{
+    ClusterSizeRow, CoverageRow, EstimateRow, GrowthRow, ParagraphTurnoverRow, RegionRow, SeedRow,
+};
 
 /// Writes the small tables. Worker 0 calls it.
 pub(super) fn write_small(found: &ParagraphsFound<'_>, summary: &ParagraphsSummary) -> Result<()> {

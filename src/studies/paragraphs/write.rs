@@ -13,10 +13,8 @@ use crate::records::DocId;
 use crate::structures::Ownership;
 use crate::studies::StudyPlan;
 use crate::studies::shards::ShardFiles;
-use crate::tables::{
-    BoilerplateRow, BornPageRow, DocumentRow, LifetimeRow, Names, NearPageRow, ParagraphPageRow, ParentRow, Scan,
-    Table, field,
-};
+use crate::tables::studies::{BoilerplateRow, BornPageRow, LifetimeRow, NearPageRow, ParagraphPageRow, ParentRow};
+use crate::tables::{DocumentRow, Names, Scan, Table, field};
 
 /// Writes the tables of own shards.
 pub(super) struct ParagraphsWriter<'a> {

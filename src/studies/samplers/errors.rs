@@ -7,7 +7,7 @@ use super::pairs::{FIRST_BAND, LAST_BAND};
 use crate::config::Shape;
 use crate::features::Sampler;
 use crate::stats::{BANDS, band};
-use crate::tables::SamplerErrorRow;
+use crate::tables::studies::SamplerErrorRow;
 
 /// The pairs of a band of exact resemblance.
 pub(super) struct Band<'a> {

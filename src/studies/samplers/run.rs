@@ -35,7 +35,8 @@ use crate::operators::verify::{IfMissing, ReadAgain, gather, read_again};
 use crate::records::DocId;
 use crate::structures::{CompactSort, Ownership, UnionFind};
 use crate::studies::StudyPlan;
-use crate::tables::{ClusterRow, DocumentRow, FeatureRow, RowRange, SamplerErrorRow, SamplerRow, Scan, Table, field};
+use crate::tables::studies::{SamplerErrorRow, SamplerRow};
+use crate::tables::{ClusterRow, DocumentRow, FeatureRow, RowRange, Scan, Table, field};
 use crate::watch::{Stage, Watch};
 
 /// What the user can do if a crawl file is not there.

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 use crate::records::Week;
-use crate::tables::{SamplerErrorRow, SamplerRow};
+use crate::tables::studies::{SamplerErrorRow, SamplerRow};
 
 /// The summary of a samplers job: kept as `summary.json` beside its tables, printed by `run` and `show`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

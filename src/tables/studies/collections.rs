@@ -65,8 +65,7 @@ pub struct CollectionRow {
     pub pages: i64,
     /// Links from pages of other hosts to its pages.
     pub in_links: i64,
-    /// Whether it is the principal one of its cluster: with most in_links, of those at least half as large as the
-    /// largest.
+    /// Whether it is the principal one of its cluster, which stays: by its host, see docs/collections.md.
     pub principal: bool,
 }
 
@@ -127,9 +126,11 @@ pub struct AvoidRow {
     pub copies: i64,
     /// Bytes of the crawled pages: what is saved.
     pub bytes: i64,
+    /// URLs below the prefix that links of the week name and no crawl has fetched: they are not copies for certain.
+    pub named: i64,
     /// The week whose run listed it first.
     pub since: Week,
-    /// The week of pages, copies and bytes: the last one that found the prefix by itself.
+    /// The week of pages, copies, bytes and named: the last one that found the prefix by itself.
     pub week: Week,
 }
 
@@ -147,9 +148,10 @@ pub struct JudgedRow {
     #[columns(
         former_pages = "pages, in the list before",
         former_copies = "copies, in the list before",
-        former_bytes = "bytes, in the list before"
+        former_bytes = "bytes, in the list before",
+        former_named = "named, in the list before"
     )]
-    pub former: [i64; 3],
+    pub former: [i64; 4],
     /// As in `avoid`.
     pub since: Week,
     /// The week of these, in the list before.

@@ -363,8 +363,69 @@ fn odd_hosts_and_a_page_of_very_many_links_are_as_all_others() {
     let principal = rows(&store, "collections").into_iter().find(|row| row.last().unwrap() == "true").unwrap();
     assert_eq!(principal[3], "http://a.example:8080/docs/");
     let prefixes: Vec<String> = rows(&store, "avoid").into_iter().map(|row| row[0].clone()).collect();
-    assert_eq!(prefixes, ["http://[2001:db8::1]/", "http://xn--bcher-kva.example/", "https://a.example/"]);
+    assert_eq!(
+        prefixes,
+        ["http://[2001:db8::1]/docs/", "http://xn--bcher-kva.example/docs/", "https://a.example/docs/"]
+    );
     assert!(one == settings.run(&store, &["--workers", "3"]));
+}
+
+/// Pages of one host: a text by its number, or one of its own, below a directory; each links to all others.
+fn site(host: &str, directory: &str, texts: impl Iterator<Item = u64>) -> Vec<(String, String, Vec<String>)> {
+    let texts: Vec<u64> = texts.collect();
+    let links: Vec<String> = texts.iter().map(|text| format!("/{directory}{text}.html")).collect();
+    let page = |text: &u64| (format!("http://{host}/{directory}{text}.html"), text_of(*text), links.clone());
+    texts.iter().map(page).collect()
+}
+
+#[test]
+fn no_prefix_is_wider_than_what_was_crawled() {
+    let avoided = |pages: &[(String, String, Vec<String>)]| {
+        let folder = tempfile::tempdir().unwrap();
+        let store = linked(folder.path(), pages);
+        let settings = Settings::default();
+        settings.run(&store, &[]);
+        assert_right(&store, WEEK, &settings);
+        let rows = rows(&store, "avoid").into_iter();
+        rows.map(|row| (row[0].clone(), row[6].parse::<usize>().unwrap())).collect::<Vec<_>>()
+    };
+    // A manual with a page of its own, and a copy of the manual, deep in another host.
+    let mut pages = site("docs.example", "manual/", (0..20).chain([90]));
+    pages.extend(site("uni.example", "pub/mirror/manual/", 0..20));
+    assert_eq!(avoided(&pages), [("http://uni.example/pub/mirror/manual/".into(), 0)]);
+    // Of the host, its first page is a copy, too; links name pages of another directory that no crawl has fetched.
+    let mut first = site("docs.example", "", [50].into_iter());
+    first[0].2 = (0..20).map(|text| format!("/manual/{text}.html")).collect();
+    pages.extend(first);
+    let mut first = site("uni.example", "", [50].into_iter());
+    first[0].2 = (0..20).map(|text| format!("/pub/mirror/manual/{text}.html")).collect();
+    pages.extend(first);
+    assert_eq!(avoided(&pages), [("http://uni.example/".into(), 0)]);
+    pages.last_mut().unwrap().2.extend((0..60).map(|other| format!("/courses/{other}.html")));
+    assert_eq!(avoided(&pages), [("http://uni.example/pub/mirror/manual/".into(), 0)]);
+    // What links name beside copies is taken for copies, and counted.
+    pages.last_mut().unwrap().2 = (0..30).map(|text| format!("/pub/mirror/manual/{text}.html")).collect();
+    assert_eq!(avoided(&pages), [("http://uni.example/".into(), 10)]);
+}
+
+#[test]
+fn the_host_that_has_less_is_avoided_whatever_it_is_called_and_links_say() {
+    for (whole, part) in [("a.example", "z.example"), ("z.example", "a.example"), ("m.example", "n.example")] {
+        let mut pages = site(whole, "d/", 0..30);
+        pages.extend(site(part, "d/", 0..22));
+        // A second set of copies.
+        pages.extend(site(whole, "e/", 100..115));
+        pages.extend(site(part, "e/", 100..115));
+        let link = |text: u64| format!("http://{part}/d/{text}.html");
+        pages.push(("http://other.example/".into(), text_of(200), (0..22).map(link).collect()));
+        let folder = tempfile::tempdir().unwrap();
+        let store = linked(folder.path(), &pages);
+        let settings = Settings::default();
+        settings.run(&store, &["--workers", "2"]);
+        assert_right(&store, WEEK, &settings);
+        let hosts: Vec<String> = rows(&store, "avoid").into_iter().map(|row| row[1].clone()).collect();
+        assert!(!hosts.is_empty() && hosts.iter().all(|host| host == part), "{whole}, {part}: {hosts:?}");
+    }
 }
 
 /// The study's figures of merged clusters and of partial mirrors.

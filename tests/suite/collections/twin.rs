@@ -68,6 +68,8 @@ pub struct Page {
     /// The root of its trivial cluster, or itself.
     pub root: i64,
     pub links: Vec<i64>,
+    /// URLs that it links to and no week has.
+    pub named: Vec<String>,
 }
 
 /// The pages of a week, by id.
@@ -77,7 +79,7 @@ pub fn pages(store: &Path, date: &str, level: &str) -> BTreeMap<i64, Page> {
     let documents = longs(&week, "documents", "doc").into_iter().zip(longs(&week, "documents", "bytes"));
     let names = texts(&week, "documents", "url").into_iter().zip(texts(&week, "documents", "host"));
     for (((doc, bytes), (url, host)), title) in documents.zip(names).zip(texts(&week, "documents", "title")) {
-        pages.insert(doc, Page { doc, url, host, title, bytes, root: doc, links: Vec::new() });
+        pages.insert(doc, Page { doc, url, host, title, bytes, root: doc, links: Vec::new(), named: Vec::new() });
     }
     if level == "overlap" {
         let rows = rows_of(&store.join("overlap"), "components", &["chunking", "doc", "component"]);
@@ -92,7 +94,11 @@ pub fn pages(store: &Path, date: &str, level: &str) -> BTreeMap<i64, Page> {
     }
     let mut targets: Vec<Option<i64>> = Vec::new();
     each(&week, "links", "target_doc", |array: &arrow_array::Int64Array| targets.extend(array.iter()));
-    for (doc, target) in longs(&week, "links", "doc").into_iter().zip(targets) {
+    let urls = texts(&week, "links", "target_url");
+    for ((doc, target), url) in longs(&week, "links", "doc").into_iter().zip(targets).zip(urls) {
+        if target.is_none() {
+            pages.get_mut(&doc).unwrap().named.push(url);
+        }
         if let Some(target) = target.filter(|target| pages.contains_key(target)) {
             pages.get_mut(&doc).unwrap().links.push(target);
         }
@@ -105,6 +111,11 @@ pub fn directories(url: &str) -> Vec<String> {
     let begin = url.find("://").unwrap() + 3;
     let path = url.split('?').next().unwrap();
     (begin..path.len()).filter(|at| &url[*at..=*at] == "/").map(|at| url[..=at].to_owned()).collect()
+}
+
+/// The hash that orders hosts of which nothing else is different.
+fn host_hash(host: &str) -> u64 {
+    (nigh::records::checksum(host.as_bytes()) as u64).max(1)
 }
 
 /// A collection.
@@ -185,14 +196,34 @@ pub fn twin(store: &Path, date: &str, settings: &Settings) -> BTreeMap<&'static 
         let of = |collection: &BTreeSet<i64>| {
             collection.iter().map(|doc| in_links.get(doc).copied().unwrap_or(0)).sum::<usize>()
         };
-        let seen = |collection: &BTreeSet<i64>| collection.iter().map(|doc| first_seen(&history, *doc)).min();
         let largest = partial.iter().map(BTreeSet::len).max().unwrap();
-        let principal = partial
-            .iter()
-            .filter(|all| 2 * all.len() >= largest)
-            .min_by_key(|all| (Reverse(of(all)), Reverse(all.len()), seen(all), *all.first().unwrap()))
-            .unwrap()
-            .clone();
+        let host = |all: &BTreeSet<i64>| pages[all.first().unwrap()].host.clone();
+        let on_host = |all: &BTreeSet<i64>| {
+            let host = host(all);
+            pages.values().filter(move |page| page.host == host).collect::<Vec<&Page>>()
+        };
+        let has_own = |all: &BTreeSet<i64>| on_host(all).iter().any(|page| !is_clustered(page.doc));
+        let links_to = |all: &BTreeSet<i64>| {
+            let to = on_host(all).into_iter().filter(|page| is_clustered(page.doc));
+            to.map(|page| in_links.get(&page.doc).copied().unwrap_or(0)).sum::<usize>()
+        };
+        let rank = |all: &&BTreeSet<i64>| {
+            let age = on_host(all).iter().map(|page| first_seen(&history, page.doc)).min();
+            let of_host = (Reverse(links_to(all)), Reverse(on_host(all).len()), age, host_hash(&host(all)));
+            (of_host, Reverse(of(all)), Reverse(all.len()), *all.first().unwrap())
+        };
+        let roots_of = |all: &BTreeSet<i64>| all.iter().map(|doc| pages[doc].root).collect::<BTreeSet<_>>();
+        let mut principal = partial.iter().filter(|all| 2 * all.len() >= largest).min_by_key(rank).unwrap();
+        // One that has all of it and more stays in its place.
+        loop {
+            let is_more = |all: &&BTreeSet<i64>| {
+                let has_more = all.len() > principal.len() || !has_own(principal) && has_own(all);
+                has_more && roots_of(all).is_superset(&roots_of(principal))
+            };
+            let Some(more) = partial.iter().filter(is_more).min_by_key(rank) else { break };
+            principal = more;
+        }
+        let principal = principal.clone();
         let entry =
             principal.iter().min_by_key(|doc| (Reverse(in_links.get(doc).copied().unwrap_or(0)), **doc)).unwrap();
         let cardinality = roots.iter().map(|root| of_root[root].len()).max().unwrap();
@@ -286,8 +317,22 @@ fn avoided(
     };
     let kept = collections.iter().filter(|all| all.is_principal && has_copy(all));
     let kept: BTreeSet<i64> = kept.flat_map(|all| all.pages.iter().copied()).collect();
+    let innermost = |url: &str| directories(url).last().unwrap().clone();
+    let seen: BTreeSet<String> = pages.values().map(|page| innermost(&page.url)).collect();
+    let named: BTreeSet<&String> = pages.values().flat_map(|page| &page.named).collect();
+    let named_below = |prefix: &str| named.iter().filter(move |url| url.starts_with(prefix)).collect::<Vec<_>>();
+    let unseen = |prefix: &str| named_below(prefix).iter().filter(|url| !seen.contains(&innermost(url))).count();
     below.retain(|_, docs| kept.is_disjoint(docs));
-    below.retain(|_, docs| copied(docs) > 1 && copied(docs) as f64 + 1e-9 >= settings.purity * docs.len() as f64);
+    below.retain(|prefix, docs| {
+        let known = docs.len() + unseen(prefix);
+        copied(docs) > 1 && copied(docs) as f64 + 1e-9 >= settings.purity * known as f64
+    });
+    // No wider than what was seen.
+    below.retain(|prefix, docs| {
+        let within = |doc: &i64| directories(&pages[doc].url).into_iter().find(|all| all.len() > prefix.len());
+        let within: BTreeSet<Option<String>> = docs.iter().map(within).collect();
+        within.len() > 1 || within.contains(&None)
+    });
     let outermost = below.iter().filter(|(prefix, _)| {
         !below.keys().any(|outer| outer.len() < prefix.len() && prefix.starts_with(outer.as_str()))
     });
@@ -311,6 +356,7 @@ fn avoided(
             docs.len().to_string(),
             copied(docs).to_string(),
             docs.iter().map(|doc| pages[doc].bytes).sum::<i64>().to_string(),
+            named_below(prefix).len().to_string(),
             date.to_owned(),
             date.to_owned(),
         ]
@@ -333,7 +379,7 @@ fn listed(stay: &Rows, now: &Rows) -> Rows {
         }
         let mut row = row.clone();
         if let Some(at) = all.iter().position(|other| other[0] == row[0]) {
-            row[6] = all.remove(at)[6].clone();
+            row[7] = all.remove(at)[7].clone();
         }
         principals.push(row[2].clone());
         all.push(row);

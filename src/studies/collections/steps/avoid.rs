@@ -28,6 +28,8 @@ pub struct AvoidPrefix {
     pub copies: u64,
     /// The bytes of the crawled pages.
     pub bytes: u64,
+    /// The URLs below it that links name and no crawl has fetched.
+    pub named: u64,
 }
 
 /// The directory of a collection, from the text of its first page.
@@ -60,6 +62,7 @@ pub fn avoid_list(
             pages: directory.pages.into(),
             copies: directory.copies.into(),
             bytes: directory.bytes,
+            named: directory.named.into(),
         };
         own.push((prefix, page.principal));
     }

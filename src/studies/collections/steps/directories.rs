@@ -12,6 +12,8 @@ pub(super) struct Directory {
     pub hash: u64,
     /// The hash of the directory around it, or 0.
     pub parent: u64,
+    /// The hash of the next directory of the URL within it, or 0.
+    pub within: u64,
     /// The bytes of the text, from the beginning of the URL.
     pub length: usize,
 }
@@ -21,10 +23,12 @@ pub(super) fn directories(url: &str) -> impl Iterator<Item = Directory> {
     let host = url.find("://").map_or(0, |at| at + "://".len());
     let path = &url[..url.find(['?', '#']).unwrap_or(url.len())];
     let slashes = path.match_indices('/').map(|(at, _)| at).filter(move |at| *at >= host).take(MOST);
-    slashes.scan(0, move |parent, at| {
-        let length = at + 1;
-        let hash = directory_hash(&url[..length]);
-        Some(Directory { hash, parent: std::mem::replace(parent, hash), length })
+    let mut hashed = slashes.map(move |at| (directory_hash(&url[..=at]), at + 1)).peekable();
+    let mut parent = 0;
+    std::iter::from_fn(move || {
+        let (hash, length) = hashed.next()?;
+        let within = hashed.peek().map_or(0, |(within, _)| *within);
+        Some(Directory { hash, parent: std::mem::replace(&mut parent, hash), within, length })
     })
 }
 
@@ -52,6 +56,8 @@ mod tests {
         );
         let parents: Vec<u64> = directories("http://a.example/b/c").map(|of| of.parent).collect();
         assert_eq!(parents, [0, directory_hash("http://a.example/")]);
+        let within: Vec<u64> = directories("http://a.example/b/c").map(|of| of.within).collect();
+        assert_eq!(within, [directory_hash("http://a.example/b/"), 0]);
         assert_eq!(directories(&format!("http://a.example{}", "/".repeat(5000))).count(), MOST);
         assert_eq!(directories("").count(), 0);
     }

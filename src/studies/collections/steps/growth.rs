@@ -13,9 +13,10 @@
 //! ```
 
 use std::cmp::Reverse;
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::hash::BuildHasherDefault;
 
+use super::hosts::HostFacts;
 use crate::records::DocId;
 use crate::structures::DocHasher;
 
@@ -30,8 +31,8 @@ pub struct GrowingPage {
     pub host: u64,
     /// Links from pages of other hosts.
     pub in_links: u32,
-    /// The number of the week that saw it first.
-    pub first_seen: u32,
+    /// What is known of its host.
+    pub of_host: HostFacts,
 }
 
 /// A collection.
@@ -55,11 +56,15 @@ pub struct Grown {
 /// Puts together the collections of a similar cluster. `pages` ascend, and each has another id; `links` are between merged trivial
 /// clusters, and come in any order.
 ///
-/// The principal collection has the most links from other hosts; then the most pages, then a page that was seen first, then the smallest
-/// id. The study's collections are of one size; here one of fewer than half of the pages of the largest is not principal.
+/// The principal collection is chosen by its host, so that of two hosts with several clusters the same one stays: that with the most links
+/// from other hosts to its replicated pages, then the most pages, then the page that was seen first, then the smaller hash of its name. Of
+/// collections of one host it is that with the most links from other hosts, then the most pages, then the smallest id. But a copy that
+/// has less than another one never stays: if another collection has a replica of each of its pages, and more pages, or the same and a host
+/// with pages of its own where the host of this one has none, that one is principal. The study's collections are of one size; here one of
+/// fewer than half of the pages of the largest is not principal. The host of a collection is that of its smallest page.
 ///
 /// ```
-/// use nigh::studies::collections::steps::{GrowingPage, grow};
+/// use nigh::studies::collections::steps::{GrowingPage, HostFacts, grow};
 /// use nigh::records::DocId;
 ///
 /// // Two copies of pages 1 and 2: pages 3 and 4. Other hosts link to the second copy.
@@ -68,7 +73,7 @@ pub struct Grown {
 ///     root: DocId::new(0, root),
 ///     host,
 ///     in_links,
-///     first_seen: 0,
+///     of_host: HostFacts { pages: 2, alone: 0, in_links: if host == 8 { 5 } else { 0 }, first_seen: 0 },
 /// };
 /// let pages = [page(1, 1, 7, 0), page(2, 2, 7, 0), page(3, 1, 8, 5), page(4, 2, 8, 0)];
 /// let link = |from: u64, to: u64| (DocId::new(0, from), DocId::new(0, to));
@@ -102,15 +107,39 @@ pub fn grow(pages: &[GrowingPage], links: &[(DocId, DocId)]) -> Grown {
         })
         .collect();
     collections.sort_unstable_by_key(|collection| collection.pages[0]);
-    let first_seen = |of: &GrownCollection| of.pages.iter().map(|page| pages[*page as usize].first_seen).min();
-    let rank = |of: &GrownCollection| (Reverse(of.in_links), Reverse(of.pages.len()), first_seen(of));
-    let largest = collections.iter().map(|of| of.pages.len()).max().unwrap_or_default();
-    let is_large = |number: &usize| 2 * collections[*number].pages.len() >= largest;
-    // Of equals, the first has the smallest id.
-    if let Some(principal) = (0..collections.len()).filter(is_large).min_by_key(|number| rank(&collections[*number])) {
+    if let Some(principal) = principal(pages, &collections) {
         collections[..=principal].rotate_right(1);
     }
     Grown { collections, ambiguous }
+}
+
+/// The number of the principal collection, of some in the order of their first pages.
+fn principal(pages: &[GrowingPage], collections: &[GrownCollection]) -> Option<usize> {
+    let page = |place: u32| &pages[place as usize];
+    let host = |of: &GrownCollection| page(of.pages[0]).of_host;
+    let rank = |number: &usize| {
+        let of = &collections[*number];
+        let HostFacts { pages, in_links, first_seen, .. } = host(of);
+        let of_host = (Reverse(in_links), Reverse(pages), first_seen, page(of.pages[0]).host);
+        (of_host, Reverse(of.in_links), Reverse(of.pages.len()), *number)
+    };
+    let roots = |of: &GrownCollection| of.pages.iter().map(|place| page(*place).root).collect::<BTreeSet<DocId>>();
+    let largest = collections.iter().map(|of| of.pages.len()).max()?;
+    let is_large = |number: &usize| 2 * collections[*number].pages.len() >= largest;
+    let mut best = (0..collections.len()).filter(is_large).min_by_key(rank)?;
+    // Each turn finds one with more pages, or with as many on a host with pages of its own.
+    loop {
+        let less = &collections[best];
+        let has_more =
+            |of: &GrownCollection| of.pages.len() > less.pages.len() || host(less).alone == 0 && host(of).alone > 0;
+        let could =
+            |number: &usize| collections[*number].pages.len() >= less.pages.len() && has_more(&collections[*number]);
+        let of_less = roots(less);
+        let has_all = |number: &usize| roots(&collections[*number]).is_superset(&of_less);
+        let Some(more) = (0..collections.len()).filter(could).filter(has_all).min_by_key(rank) else { break };
+        best = more;
+    }
+    Some(best)
 }
 
 /// Partial collections: the larger of two that are joined takes the pages of the smaller, so a page moves rarely.
@@ -187,7 +216,12 @@ mod tests {
             root: doc(*root),
             host: *host,
             in_links: *in_links,
-            first_seen: 0,
+            of_host: HostFacts {
+                pages: all.iter().filter(|other| other.2 == *host).count() as u32,
+                alone: 0,
+                first_seen: 0,
+                in_links: all.iter().filter(|other| other.2 == *host).map(|other| other.3).sum(),
+            },
         };
         all.iter().map(page).collect()
     }
@@ -226,14 +260,28 @@ mod tests {
     }
 
     #[test]
+    fn of_equal_copies_that_on_a_host_with_pages_of_its_own_stays() {
+        // Hosts 1 and 2 have copies of a and b. Links lead to those of host 2, which has nothing else.
+        let mut all = pages(&[(0, 0, 1, 0), (1, 1, 1, 0), (2, 0, 2, 9), (3, 1, 2, 0)]);
+        let links = [(0, 1), (2, 3)];
+        assert_eq!(grown(&all, &links).0, [vec![2, 3], vec![0, 1]]);
+        all[..2].iter_mut().for_each(|page| page.of_host.alone = 1);
+        assert_eq!(grown(&all, &links).0, [vec![0, 1], vec![2, 3]]);
+        all[2..].iter_mut().for_each(|page| page.of_host.alone = 1);
+        assert_eq!(grown(&all, &links).0, [vec![2, 3], vec![0, 1]]);
+    }
+
+    #[test]
     fn a_small_part_is_not_principal() {
         // All links from other hosts lead to a page alone; the copy of four pages is principal.
         let all = pages(&[(0, 0, 1, 50), (1, 0, 2, 0), (2, 2, 2, 0), (3, 3, 2, 1), (4, 4, 2, 0)]);
         let (collections, _) = grown(&all, &[(1, 2), (2, 3), (3, 4)]);
         assert_eq!(collections, [vec![1, 2, 3, 4], vec![0]]);
-        // Half as large as the largest is enough.
-        let all = pages(&[(0, 0, 1, 50), (1, 0, 2, 0), (2, 2, 2, 0)]);
+        // Half as large as the largest is enough, if the largest does not have all of it.
+        let all = pages(&[(0, 7, 1, 50), (1, 0, 2, 0), (2, 2, 2, 0)]);
         assert_eq!(grown(&all, &[(1, 2)]).0, [vec![0], vec![1, 2]]);
+        let all = pages(&[(0, 0, 1, 50), (1, 0, 2, 0), (2, 2, 2, 0)]);
+        assert_eq!(grown(&all, &[(1, 2)]).0, [vec![1, 2], vec![0]]);
         assert_eq!(grown(&[], &[]), (Vec::new(), 0));
     }
 }

@@ -3,7 +3,7 @@
 //!
 //! ```text
 //! edges of merged clusters ─▶ components of roots: the similar clusters
-//! page:   similar cluster, page, root, host, links from other hosts, week      48 bytes, to the owner of the similar cluster
+//! page:   similar cluster, page, root, host and facts of it, links      64 bytes, to the owner of the similar cluster
 //! link:   similar cluster, both pages                                          in a record of that size
 //! reply:  page, its collection, the principal one, and facts of all            72 bytes, to the owner of the page
 //! ```
@@ -18,6 +18,7 @@ use bytemuck::{Pod, Zeroable};
 use nigh_exchange::{BlockOf, Context, Dealer, Kept, KeyRanges, LocalAnswers, Partition, RangeDealer, by_key, lookup};
 
 use super::growth::{GrowingPage, grow};
+use super::hosts::{FactsByHost, HostFacts, host_facts};
 use super::pages::ClusteredPages;
 use super::statistics::{MergedClusters, MergedLink};
 use crate::operators::components::component_roots;
@@ -83,8 +84,10 @@ struct Part {
     /// The root of the page's trivial cluster, or the page that the link leads to.
     other: DocId,
     host: u64,
+    of_host: HostFacts,
     in_links: u32,
-    first_seen: u32,
+    /// No meaning.
+    pad: u32,
 }
 
 /// The collections of own pages, and what was counted on the way.
@@ -109,6 +112,7 @@ pub fn members(
     first_seen: FirstSeen,
 ) -> Result<Members> {
     let MergedClusters { edges, links, .. } = merged;
+    let hosts = host_facts(cx, owned, pages, &in_links, &first_seen)?;
     let clusters = Rc::new(similar_clusters(cx, owned, pages, edges)?);
     let own = clusters.iter().filter(|cluster| **cluster != DocId::NONE).count() + links.len();
     let all = cx.sum(own as u64)?;
@@ -119,8 +123,8 @@ pub fn members(
         pages: pages.clone(),
         clusters,
         in_links,
+        hosts,
         links,
-        first_seen,
     });
     let open = move || {
         let (source, mut at) = (source.clone(), PartPlace::default());
@@ -200,8 +204,8 @@ struct PartSource {
     /// By own page: its similar cluster.
     clusters: Rc<Vec<DocId>>,
     in_links: Vec<u32>,
+    hosts: FactsByHost,
     links: Kept<MergedLink>,
-    first_seen: FirstSeen,
 }
 
 impl PartSource {
@@ -222,7 +226,8 @@ impl PartSource {
                     other: self.pages.roots[page],
                     host: self.pages.hosts[page],
                     in_links: self.in_links[page],
-                    first_seen: (self.first_seen)(doc),
+                    of_host: self.hosts.get(&self.pages.hosts[page]).copied().unwrap_or_default(),
+                    pad: 0,
                 };
                 deal.deal(0, mix(cluster.to_table() as u64), part);
             }
@@ -235,8 +240,7 @@ impl PartSource {
         self.links.block(at.block, |links| {
             for MergedLink { page, target } in links {
                 let cluster = self.clusters[self.owned.index(*page)];
-                let part =
-                    Part { cluster, is_link: 1, doc: *page, other: *target, host: 0, in_links: 0, first_seen: 0 };
+                let part = Part { cluster, is_link: 1, doc: *page, other: *target, ..Part::zeroed() };
                 deal.deal(0, mix(cluster.to_table() as u64), part);
             }
         })?;
@@ -255,7 +259,7 @@ fn grow_cluster(parts: &[Part], mut each: impl FnMut(CollectionPage)) -> u64 {
             root: part.other,
             host: part.host,
             in_links: part.in_links,
-            first_seen: part.first_seen,
+            of_host: part.of_host,
         })
         .collect();
     let links: Vec<(DocId, DocId)> = links.iter().map(|part| (part.doc, part.other)).collect();

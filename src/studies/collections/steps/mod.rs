@@ -2,19 +2,19 @@
 //!
 //! A *trivial cluster* is a set of pages that are replicas of each other. Two of them are merged if enough of their pages link to each
 //! other; the components of merged ones are *similar clusters*. Each is a set of collections: sets of pages, with one page of every trivial
-//! cluster at most, which links hold together. The *principal* collection of a similar cluster is the one that other hosts link to most.
+//! cluster at most, which links hold together. The *principal* collection of a similar cluster is the one that stays: see `growth`.
 //!
 //! ```text
 //! pages        the pages of the week, and their trivial clusters
 //! links        links between trivial clusters that can be merged; links of pages from other hosts
 //! statistics   how many pages of one trivial cluster link to how many of another: merged clusters
-//! members      similar clusters, and (`growth`) their collections
+//! members      similar clusters, and (`growth`) their collections; `hosts` says which of these stays
 //! prefixes     what part of the pages below each directory are copies
 //! avoid        prefixes that a crawler need not fetch
 //! savings      what a crawl would have been without them
 //! ```
 //!
-//! In reading order: `stage` (the parameters), `condition` (when clusters are merged), then the steps as above; `directories` and `names`
+//! In reading order: `stage` (the parameters), `condition` (when clusters are merged), then the steps as above; `directories`, `named` and `names`
 //! serve the last three.
 //!
 //! Nothing depends on the number of workers: links are taken in the order of the ids of their pages.
@@ -28,8 +28,10 @@ mod avoid;
 mod condition;
 mod directories;
 mod growth;
+mod hosts;
 mod links;
 mod members;
+mod named;
 mod names;
 mod pages;
 mod prefixes;
@@ -41,6 +43,7 @@ pub use self::avoid::{AvoidPrefix, avoid_list, collection_prefix};
 pub use self::condition::MergeCondition;
 pub use self::directories::directory_texts;
 pub use self::growth::{GrowingPage, Grown, GrownCollection, grow};
+pub use self::hosts::HostFacts;
 pub use self::links::{ClusterLink, CollectionLinksFound, collection_links};
 pub use self::members::{CollectionPage, FirstSeen, Members, members};
 pub use self::names::{PageText, PageTexts};

@@ -10,7 +10,8 @@ use crate::records::{DocId, checksum};
 use crate::state::{History, Results};
 use crate::structures::Ownership;
 use crate::studies::collections::ReplicaLevel;
-use crate::tables::{ClusterRow, ComponentRow, Scan, Table, field};
+use crate::tables::studies::ComponentRow;
+use crate::tables::{ClusterRow, Scan, Table, field};
 
 /// The own pages of a week, by number: 20 bytes for every known URL of the worker's shards.
 #[derive(Clone, Debug, Default)]

@@ -4,19 +4,24 @@
 //! ```text
 //! for each page of a collection, and each page on a host with a copied collection
 //!     for each directory of its URL
-//!         record: directory, the directory around it, collection, bytes      56 bytes, to the owner of the directory
+//!         record: directory, those around it and within it, collection, bytes     64 bytes, to the owner of the directory
+//! for each URL on such a host that links name and no crawl has fetched (`named`)
+//!     for each directory of it
+//!         record: directory, a hash of the URL, whether a crawled page lies in the directory of the URL
 //! for each directory
 //!     all pages of a collection are below it                ─▶ it is a prefix of the collection
-//!     copies are a share of `purity` of the pages below it  ─▶ it is pure; of nested ones the outermost is avoided
+//!     copies are a share of `purity` of the pages below it and of the named URLs in directories without a page
+//!                                                           ─▶ it is pure; of nested ones the outermost is avoided
 //! ```
 //!
 //! A collection that has at least `least-size` pages and is not the principal one of its similar cluster is *copied*. Its pages are copies,
 //! if the principal collection has a page of their trivial clusters. A directory with a page of a principal collection that has copies is
-//! not pure, whatever else is below it.
+//! not pure, whatever else is below it. Nor is one that has all of its crawled pages in one directory within it: that one says what was
+//! seen, and of the rest nothing is known.
 //! Directories are equal up to collisions of 64-bit hashes.
 
 use std::cell::RefCell;
-use std::collections::{BTreeMap, HashSet};
+use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -25,14 +30,15 @@ use arrow_array::{Int64Array, StringArray};
 use bytemuck::{Pod, Zeroable};
 use nigh_exchange::{BlockOf, Context, Dealer, KeyRanges, Partition, RangeDealer, all_to_all, by_key};
 
-use super::directories::directories;
+use super::directories::{directories, directory_hash};
 use super::members::CollectionPage;
+use super::named::{Hashes, NAMED_COLUMNS, named_urls, seen_directories};
 use super::pages::ClusteredPages;
 use super::stage::CollectionStage;
 use crate::records::{DocId, spread};
 use crate::state::History;
 use crate::structures::{ByKey, Ownership};
-use crate::tables::{DocumentRow, RowRange, Scan, Table, field};
+use crate::tables::{DocumentRow, LinkRow, RowRange, Scan, Table, field};
 
 /// Records of a partition, at most: their sorting stays in the second-level cache.
 const MOST_RECORDS: u64 = 1 << 14;
@@ -61,9 +67,14 @@ struct Below {
     /// The bytes of the directory's text.
     length: u32,
     role: u32,
+    /// The directory within this one that has all of the pages; 0 if one of them is in none, or there are several.
+    within: u64,
 }
 
-/// What pages are for the avoid list: copies, pages of principal collections that have copies, or neither.
+/// What pages are for the avoid list: copies, pages of principal collections that have copies, or neither. A URL that links name, and no
+/// crawl has fetched, then `collection` is a hash of the URL: in a directory that a crawled page lies in, or in another one.
+const UNSEEN: u32 = 4;
+const NAMED: u32 = 3;
 const COPY: u32 = 2;
 const PRINCIPAL: u32 = 1;
 const NEITHER: u32 = 0;
@@ -92,10 +103,10 @@ pub struct PureDirectory {
     pub pages: u32,
     /// Those of copied collections.
     pub copies: u32,
+    /// The URLs below it that links name and no crawl has fetched.
+    pub named: u32,
     /// The bytes of its text.
     pub length: u32,
-    /// No meaning.
-    pad: u32,
 }
 
 /// What directories say.
@@ -135,18 +146,22 @@ pub fn prefixes(
     let mut hosts: Vec<u64> = copies.map(|page| pages.hosts[owned.index(page.doc)]).collect();
     hosts.sort_unstable();
     hosts.dedup();
-    let hosts: HashSet<u64> = cx.sorted(hosts)?.into_iter().collect();
+    let hosts: Hashes = cx.sorted(hosts)?.into_iter().collect();
     let on_hosts = pages.hosts.iter().filter(|host| hosts.contains(host)).count() + members.len();
     let all = DIRECTORIES * cx.sum(on_hosts as u64)?;
     let cut = KeyRanges::new(all, MOST_RECORDS, size_of::<Below>(), 1, peers, cx.memory());
     let source = {
         let tables = history.tables(number);
         let mut files = Vec::new();
-        for shard in owned.shards() {
-            files.extend(history.rows(number, &tables, DocumentRow::NAME, shard)?);
+        for table in [DocumentRow::NAME, LinkRow::NAME] {
+            for shard in owned.shards() {
+                files.extend(history.rows(number, &tables, table, shard)?.into_iter().map(|rows| (table, rows)));
+            }
         }
+        let seen = seen_directories(cx, &files, &hosts)?;
         Rc::new(PageSource {
             files,
+            seen,
             owned: owned.clone(),
             pages: pages.clone(),
             members: members.clone(),
@@ -170,13 +185,19 @@ pub fn prefixes(
                 // Of a collection, pages with one role and with another.
                 let below: Vec<Below> =
                     of_directory.chunk_by(|a, b| (a.collection, a.role) == (b.collection, b.role)).map(sum).collect();
-                for parts in below.chunk_by(|a, b| a.collection == b.collection) {
+                let (of_pages, named): (Vec<Below>, Vec<Below>) = below.into_iter().partition(|part| part.role < NAMED);
+                for parts in of_pages.chunk_by(|a, b| a.collection == b.collection) {
                     let (Below { collection, of_collection, length, .. }, pages) = (parts[0], sum(parts).pages);
                     if pages == of_collection {
                         dealer.deal(collection.owner(peers) as u64, Common { collection, length: length.into() });
                     }
                 }
-                pure.borrow_mut().extend(pure_directory(&below, purity));
+                let unseen = named.iter().filter(|part| part.role == UNSEEN).count();
+                pure.borrow_mut().extend(pure_directory(
+                    &of_pages,
+                    [named.len(), unseen].map(|count| count as u32),
+                    purity,
+                ));
             }
             Ok(())
         }
@@ -210,16 +231,22 @@ impl Below {
         self.pages += other.pages;
         self.bytes += other.bytes;
         self.example = self.example.min(other.example);
+        if self.within != other.within {
+            self.within = 0;
+        }
     }
 }
 
-/// The directory of these records, one for each collection, if it is pure.
-fn pure_directory(below: &[Below], purity: f64) -> Option<PureDirectory> {
+/// The directory of these records, one for each collection, if it is pure. Below it are so many named URLs; `unseen` of them lie in
+/// directories without a page.
+fn pure_directory(below: &[Below], [named, unseen]: [u32; 2], purity: f64) -> Option<PureDirectory> {
     let copies = || below.iter().filter(|part| part.role == COPY);
     let most = copies().min_by_key(|part| (std::cmp::Reverse(part.pages), part.collection))?;
     let (pages, of_copies) = (below.iter().map(|part| part.pages).sum::<u32>(), copies().map(|part| part.pages).sum());
     let has_principal = below.iter().any(|part| part.role == PRINCIPAL);
-    let is_pure = !has_principal && of_copies > 1 && f64::from(of_copies) + ROUNDING >= purity * f64::from(pages);
+    let is_wider = most.within > 0 && below.iter().all(|part| part.within == most.within);
+    let known = f64::from(pages) + f64::from(unseen);
+    let is_pure = !has_principal && !is_wider && of_copies > 1 && f64::from(of_copies) + ROUNDING >= purity * known;
     is_pure.then(|| PureDirectory {
         directory: most.directory,
         parent: most.parent,
@@ -227,8 +254,8 @@ fn pure_directory(below: &[Below], purity: f64) -> Option<PureDirectory> {
         bytes: below.iter().map(|part| part.bytes).sum(),
         pages,
         copies: of_copies,
+        named,
         length: most.length,
-        pad: 0,
     })
 }
 
@@ -278,12 +305,15 @@ fn outermost(cx: &mut Context, mut pure: Vec<PureDirectory>) -> Result<Vec<PureD
 
 /// The own pages of a week.
 struct PageSource {
-    files: Vec<RowRange>,
+    /// Of documents and links, with the name of the table.
+    files: Vec<(&'static str, RowRange)>,
+    /// The directories of own named URLs that some page lies in.
+    seen: Hashes,
     owned: Ownership,
     pages: Arc<ClusteredPages>,
     members: Rc<Vec<CollectionPage>>,
     /// The hosts with copied collections, of all workers.
-    hosts: HashSet<u64>,
+    hosts: Hashes,
     least_size: u32,
 }
 
@@ -292,26 +322,36 @@ struct Pass {
     source: Rc<PageSource>,
     /// The next file.
     file: usize,
-    scan: Option<Scan>,
+    scan: Option<(&'static str, Scan)>,
     sums: ByKey<u64, Below>,
 }
 
 impl Pass {
     /// Deals what one batch of pages adds up to. Returns `false` at the end.
     fn deal(&mut self, deal: &mut RangeDealer<'_, Below>) -> Result<bool> {
-        let Some(scan) = &mut self.scan else {
-            let Some(file) = self.source.files.get(self.file) else {
+        let Some((table, scan)) = &mut self.scan else {
+            let Some((table, file)) = self.source.files.get(self.file) else {
                 self.flush(deal);
                 return Ok(false);
             };
-            self.scan = Some(Scan::open(file, &["doc", "url", "bytes"])?);
+            let columns: &[&str] = if *table == LinkRow::NAME { &NAMED_COLUMNS } else { &["doc", "url", "bytes"] };
+            self.scan = Some((*table, Scan::open(file, columns)?));
             self.file += 1;
             return Ok(true);
         };
+        let table = *table;
         let Some(batch) = scan.batch()? else {
             self.scan = None;
             return Ok(true);
         };
+        if table == LinkRow::NAME {
+            let source = self.source.clone();
+            named_urls(&batch, &source.hosts, |url| self.add_named(url, deal))?;
+            if self.sums.len() >= SUMS {
+                self.flush(deal);
+            }
+            return Ok(true);
+        }
         let (docs, urls): (&Int64Array, &StringArray) = (field(&batch, "doc")?, field(&batch, "url")?);
         let bytes: &Int64Array = field(&batch, "bytes")?;
         for row in 0..batch.num_rows() {
@@ -342,9 +382,22 @@ impl Pass {
                 of_collection,
                 length: of.length as u32,
                 role,
+                within: of.within,
             };
             let key = of.hash ^ spread(collection.to_table() as u64 ^ u64::from(role) << 62);
             self.sums.entry(key).and_modify(|sum| sum.add(&below)).or_insert(below);
+        }
+    }
+
+    fn add_named(&mut self, url: &str, deal: &RangeDealer<'_, Below>) {
+        let is_seen = directories(url).last().is_some_and(|of| self.source.seen.contains(&of.hash));
+        let role = if is_seen { NAMED } else { UNSEEN };
+        let named = directory_hash(url);
+        for of in directories(url).filter(|of| deal.takes(spread(of.hash))) {
+            let collection = DocId::from_table(named as i64);
+            let length = of.length as u32;
+            let below = Below { directory: of.hash, collection, length, role, ..Below::zeroed() };
+            self.sums.insert(of.hash ^ spread(named ^ u64::from(role) << 60), below);
         }
     }
 

@@ -15,7 +15,8 @@ use crate::operators::components::OwnForest;
 use crate::records::DocId;
 use crate::state::Results;
 use crate::structures::{ByKey, Ownership};
-use crate::tables::{FamilyChunkRow, FamilyRow, OverlapRow, Scan, Table, field};
+use crate::tables::studies::{FamilyChunkRow, FamilyRow, OverlapRow};
+use crate::tables::{Scan, Table, field};
 
 /// Pairs of a round.
 const PAIRS: usize = 1 << 18;

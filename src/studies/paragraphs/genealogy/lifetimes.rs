@@ -23,7 +23,8 @@ use serde::{Deserialize, Serialize};
 use super::holders::ParagraphEvent;
 use crate::records::{DocId, Week, mix};
 use crate::structures::{ExternalSort, Sortable, Sorted};
-use crate::tables::{LifetimeRow, RowRange, Scan, field};
+use crate::tables::studies::LifetimeRow;
+use crate::tables::{RowRange, Scan, field};
 
 /// Events that are exchanged at once, in blocks.
 const BLOCKS_AT_ONCE: usize = 1 << 9;

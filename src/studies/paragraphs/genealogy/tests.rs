@@ -10,7 +10,8 @@ use crate::records::{DocId, mix};
 use crate::structures::Ownership;
 use crate::studies::paragraphs::steps::ParagraphsInMemory;
 use crate::studies::paragraphs::steps::tests::{Pages, on_workers_of, set};
-use crate::tables::{LifetimeRow, Writer};
+use crate::tables::Writer;
+use crate::tables::studies::LifetimeRow;
 
 /// The URLs of each shard: enough for common paragraphs.
 const ROWS: [u64; 5] = [70, 0, 50, 7, 43];
