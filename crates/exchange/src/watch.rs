@@ -165,12 +165,15 @@ pub struct Progress {
     pub cpu_ms: u64,
     /// Anonymous memory of the process, in bytes; 0 if the system does not report it.
     pub memory: u64,
+    /// The most memory that the process has had, with mapped files, in bytes; 0 if the system does
+    /// not report it.
+    pub peak_memory: u64,
 }
 
 impl Progress {
     /// The values that change only if the run makes progress: all except CPU time and memory.
     pub fn counters(self) -> Progress {
-        Progress { cpu_ms: 0, memory: 0, ..self }
+        Progress { cpu_ms: 0, memory: 0, peak_memory: 0, ..self }
     }
 
     /// The sum over two processes, with the earlier of their stages.
@@ -199,6 +202,7 @@ impl Progress {
             of_steps: of_self[1] + of_other[1],
             cpu_ms: self.cpu_ms + other.cpu_ms,
             memory: self.memory + other.memory,
+            peak_memory: self.peak_memory + other.peak_memory,
         }
     }
 }
@@ -260,6 +264,7 @@ impl Watch {
     pub fn progress(&self) -> Progress {
         let load = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         let stage = Stage::ALL.get(load(&self.stage) as usize).copied().unwrap_or_default();
+        let [memory, peak_memory] = sizes_of_process(["RssAnon:", "VmHWM:"]).map(Option::unwrap_or_default);
         Progress {
             stage,
             bytes: load(&self.bytes),
@@ -271,7 +276,8 @@ impl Watch {
             steps: load(&self.steps),
             of_steps: load(&self.of_steps),
             cpu_ms: (process_cpu() * 1e3) as u64,
-            memory: anonymous_memory().unwrap_or(0),
+            memory,
+            peak_memory,
         }
     }
 
@@ -301,9 +307,18 @@ impl Watch {
 /// Bytes of this process's anonymous memory: heap and stacks, without mapped files and the page cache. `None` if the system
 /// does not report it.
 pub fn anonymous_memory() -> Option<u64> {
-    let status = std::fs::read_to_string("/proc/self/status").ok()?;
-    let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:"))?;
-    Some(line.trim().strip_suffix("kB")?.trim_end().parse::<u64>().ok()? * 1024)
+    let [memory] = sizes_of_process(["RssAnon:"]);
+    memory
+}
+
+/// Sizes that the system reports of this process, in bytes, by their names; `None` for what it does
+/// not report.
+fn sizes_of_process<const N: usize>(names: [&str; N]) -> [Option<u64>; N] {
+    let Ok(status) = std::fs::read_to_string("/proc/self/status") else { return [None; N] };
+    names.map(|name| {
+        let line = status.lines().find_map(|line| line.strip_prefix(name))?;
+        Some(line.trim().strip_suffix("kB")?.trim_end().parse::<u64>().ok()? * 1024)
+    })
 }
 
 /// CPU seconds of all threads of this process so far, including time in the kernel.
@@ -336,6 +351,13 @@ mod tests {
             [Stage::Read, Stage::Collapse, Stage::Pairs]
         );
         assert!(spans.iter().all(|span| span.wall_s >= 0.0 && span.cpu_s >= 0.0));
+    }
+
+    #[test]
+    fn the_most_memory_is_no_less_than_what_is_in_use() {
+        let progress = Watch::default().progress();
+        assert!(progress.memory > 0 && progress.peak_memory >= progress.memory, "{progress:?}");
+        assert_eq!(progress.counters(), Progress::default());
     }
 
     #[test]

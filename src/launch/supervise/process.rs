@@ -106,6 +106,8 @@ pub fn serve(
     report_progress(&watch, &stdout, failure.clone());
     let end = |outcome: Outcome| {
         let code = outcome.code();
+        // What the process did since its last report.
+        report(&stdout, &ProcessReport::Progress(watch.progress()))?;
         report(&stdout, &ProcessReport::Ended(outcome)).map(|()| code)
     };
     let ready = prepare(&start).and_then(|(listener, credentials)| {
@@ -126,7 +128,7 @@ pub fn serve(
         Err(error) => return end(Outcome::Failed { message: format!("{error:#}"), code: 1, passes: true }),
     };
     drop(listener);
-    end(work(start.plan.get(), Peers::Sockets { me: start.me, sockets }, watch))
+    end(work(start.plan.get(), Peers::Sockets { me: start.me, sockets }, watch.clone()))
 }
 
 /// Changes to the folder of the run, loads the credentials, and opens the port.
