@@ -14,7 +14,7 @@
 //! # Ok::<(), toml::de::Error>(())
 //! ```
 //!
-//! In reading order: `job` (the jobs that make weeks; studies have their own), `mode` and `policy` (two of their keys), `built_in` (the job
+//! In reading order: `job` (the jobs that make weeks; studies have their own), `mode`, `policy` and `week_name` (three of their keys), `built_in` (the job
 //! files that come with nigh), `pool` (the machines of a config), `tasks` (processes that a scheduler starts), `memory` (that of this machine).
 
 mod built_in;
@@ -24,6 +24,7 @@ mod mode;
 mod policy;
 mod pool;
 mod tasks;
+mod week_name;
 
 pub use nigh_readers::reading::{Columns, Reading, SameId};
 pub use nigh_readers::units::{Bytes, Count, Share, age};
@@ -37,6 +38,7 @@ pub use self::mode::{Absent, Mode};
 pub use self::policy::{Candidate, Policy};
 pub use self::pool::{Destination, HostTable, Ports, Variables};
 pub use self::tasks::{Scheduler, Tasks};
+pub use self::week_name::WeekName;
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};

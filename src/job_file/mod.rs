@@ -36,6 +36,10 @@
 //! assert!(error.contains("unknown field `imput`, expected one of `week`, `store`, `input`"));
 //! ```
 
+mod fields;
+
+pub use self::fields::{JobField, JobWithFields, read_job_with};
+
 use std::path::Path;
 
 use anyhow::{Context as _, Result};
@@ -96,10 +100,15 @@ fn checked<'de, D: Deserializer<'de>, S: Study>(table: D) -> Result<S, D::Error>
 /// # Errors
 /// Names the file. For a mistake in it, the error shows line and column with a caret, and what is allowed.
 pub fn read_job(path: &Path) -> Result<Job> {
+    parse(path, &job_file(path)?)
+}
+
+/// The text of a job file, or of the built-in job that the path names.
+fn job_file(path: &Path) -> Result<String> {
     match std::fs::read_to_string(path) {
-        Ok(text) => parse(path, &text),
+        Ok(text) => Ok(text),
         Err(error) => match built_in_of(path) {
-            Some(text) if error.kind() == std::io::ErrorKind::NotFound => parse(path, text),
+            Some(text) if error.kind() == std::io::ErrorKind::NotFound => Ok(text.to_owned()),
             _ => Err(error).with_context(|| {
                 let names: Vec<&str> = built_in_jobs().collect();
                 format!(
