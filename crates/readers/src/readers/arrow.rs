@@ -216,7 +216,7 @@ fn columns(schema: &Schema, name: &str, columns: &Columns) -> anyhow::Result<Pag
         let Some((found, kind)) = find_column(schema, path) else {
             let names: Vec<&str> = schema.fields().iter().map(|field| field.name().as_str()).collect();
             bail!(
-                "{name} has no column `{path}` (its columns: {}); set the names in [cluster.read.columns]",
+                "{name} has no column `{path}` (its columns: {}); set the names in [cluster.read.columns], or by --id, --url and --text",
                 names.join(", ")
             );
         };

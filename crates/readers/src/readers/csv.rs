@@ -137,7 +137,7 @@ impl CsvColumns {
             match position(name) {
                 Some(number) => Ok(Some(number)),
                 None => bail!(
-                    "{file} has no column `{name}` (its columns: {}); set the names in [cluster.read.columns]",
+                    "{file} has no column `{name}` (its columns: {}); set the names in [cluster.read.columns], or by --id, --url and --text",
                     all.join(", ")
                 ),
             }
@@ -444,7 +444,7 @@ mod tests {
     #[test]
     fn a_missing_column_is_an_error_that_names_the_columns_of_the_file() {
         let error = reader(b"id,content\n1,x\n", b',', &Reading::default()).err().unwrap().to_string();
-        let named = "x.csv has no column `text` (its columns: id, content); set the names in [cluster.read.columns]";
+        let named = "x.csv has no column `text` (its columns: id, content); set the names in [cluster.read.columns], or by --id, --url and --text";
         assert_eq!(error, named);
         let has_url = |bytes: &[u8]| reader(bytes, b',', &Reading::default()).unwrap().has_url().unwrap();
         assert_eq!(has_url(b"url,text\nhttp://a/,x\n"), Some(true));

@@ -131,7 +131,10 @@ pub fn check(source: Box<dyn Read + Send>, name: &str, reading: &Reading) -> any
         _ if !has_body => bodies.join("` and no field `"),
         _ => return Ok(Some(has_url)),
     };
-    bail!("{name} has no field `{missing}`: it has {}; set the names in [cluster.read.columns]", fields.join(", "))
+    bail!(
+        "{name} has no field `{missing}`: it has {}; set the names in [cluster.read.columns], or by --id, --url and --text",
+        fields.join(", ")
+    )
 }
 
 /// The names of the fields of an object, with those of the objects inside it after a dot.
@@ -500,8 +503,7 @@ mod tests {
             Columns { id: Some("key".into()), ..Columns::default() },
             Columns { url: Some("key".into()), ..Columns::default() },
         ] {
-            let named =
-                "x.jsonl has no field `key`: it has id, meta, meta.url, text; set the names in [cluster.read.columns]";
+            let named = "x.jsonl has no field `key`: it has id, meta, meta.url, text; set the names in [cluster.read.columns], or by --id, --url and --text";
             assert_eq!(check_for(columns, line).unwrap_err(), named);
         }
         assert_eq!(check(line), Ok(Some(false)));

@@ -150,7 +150,7 @@ impl ParquetReader {
             let paths = || schema.columns().iter().map(|column| column.path().string());
             let Some(leaf) = paths().position(|path| path == *column) else {
                 bail!(
-                    "{name} has no column `{column}` (its columns: {}); set the names in [cluster.read.columns]",
+                    "{name} has no column `{column}` (its columns: {}); set the names in [cluster.read.columns], or by --id, --url and --text",
                     paths().collect::<Vec<_>>().join(", ")
                 );
             };
@@ -615,7 +615,7 @@ mod tests {
         let error = open(file, "test.parquet", &Reading::default()).err().unwrap().to_string();
         assert_eq!(
             error,
-            "test.parquet has no column `text` (its columns: url, content); set the names in [cluster.read.columns]"
+            "test.parquet has no column `text` (its columns: url, content); set the names in [cluster.read.columns], or by --id, --url and --text"
         );
     }
 
