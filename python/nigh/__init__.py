@@ -83,6 +83,8 @@ def cluster(
     same_id: Literal["equal", "first", "reject", "row"] | None = None,
     similarity: float | None = None,
     verify: Literal["none", "estimate", "exact"] | None = None,
+    preset: str | None = None,
+    fold_case: bool = False,
     level: Level = "similar",
     keep: Policy = "first",
     store: str | os.PathLike[str] | None = None,
@@ -92,7 +94,8 @@ def cluster(
 
     ``data`` is a table, or paths, folders and globs of files as ``nigh run --input`` takes them. ``text``, ``id`` and ``url`` name columns.
     ``same_id`` says what becomes of records with one id and different texts; they are an error without it.
-    ``similarity``, ``verify`` and the level are those of the program; without ``similarity`` it has the numbers of Fetterly's study.
+    ``similarity``, ``verify``, ``preset``, ``fold_case`` and the level are those of the program (``nigh help run``); without ``similarity``
+    and ``preset`` it has the numbers of Fetterly's study.
     The tables are kept if ``store`` names a folder for them.
 
     The columns: ``file`` and ``offset`` (of a table or Parquet file, the number of the row), ``id``, ``url``, ``doc``, ``cluster``,
@@ -123,7 +126,7 @@ def cluster(
         fields: dict[str, dict[str, Any]] = {
             "read": {"same-id": same_id},
             "read.columns": {"text": text, "id": id, "url": url},
-            "method": {"similarity": similarity, "verify": verify},
+            "method": {"similarity": similarity, "verify": verify, "preset": preset, "fold-case": fold_case or None},
         }
         job.write_text(_job(fields, keep, accepted), encoding="utf-8")
         root = scratch / "store" if store is None else Path(store)

@@ -86,6 +86,15 @@ class Module(unittest.TestCase):
         with self.assertRaises(FileNotFoundError):
             nigh.open(self.folder)
 
+    def test_the_method_is_that_of_the_flags_of_the_program(self) -> None:
+        shouted = [text and text.upper() for text in texts()[:4]]
+        table = pa.table({"text": texts()[:4] + shouted})
+        store = self.folder / "store"
+        alone = nigh.cluster(table, preset="minhash-14x8", same_id="row")
+        folded = nigh.cluster(table, preset="minhash-14x8", fold_case=True, same_id="row", store=store)
+        self.assertEqual((set(alone["size"].to_pylist()), set(folded["size"].to_pylist())), ({1}, {2}))
+        self.assertIn("features = 112, supershingles = 14, agreements = 1, fold-case = true", nigh.open(store).summary()["method"])
+
     def test_what_the_program_refuses_is_an_exception(self) -> None:
         table = pa.table({"body": texts()})
         with self.assertRaises(nigh.Failed) as failed:
