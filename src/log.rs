@@ -2,12 +2,13 @@
 
 use std::io::{IsTerminal, Write};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 
 use serde_json::{Map, Value};
 
 use crate::launch::ProcessEvent;
 use crate::objects::hide_passwords;
+use crate::records::short_hash;
 use crate::text::{printable_json, printable_lines};
 use crate::watch::Span;
 
@@ -44,14 +45,15 @@ impl Display {
 }
 
 /// The log of a command, written to stderr. If stderr is not a terminal, each line has the name of the run, and in a run of several processes
-/// the process and the restart number (`epoch`). Each JSON event has all of these.
+/// the process and the restart number (`epoch`). Each JSON event has all of these, its time, its level, and the id of the run.
 #[derive(Clone)]
 pub struct Log(Arc<LogState>);
 
 struct LogState {
     display: Display,
     json: bool,
-    job: OnceLock<String>,
+    run: String,
+    job: RwLock<Option<String>>,
     process: OnceLock<usize>,
     is_alone: AtomicBool,
     epoch: AtomicU64,
@@ -59,16 +61,29 @@ struct LogState {
 }
 
 impl Log {
-    /// A log that writes JSON events if `json`, and lines otherwise. It has no run's name yet.
+    /// A log that writes JSON events if `json`, and lines otherwise. It has no run's name yet, and
+    /// an id that no other run has.
     pub fn new(display: Display, json: bool) -> Log {
-        let (job, process, epoch) = (OnceLock::new(), OnceLock::new(), AtomicU64::new(0));
-        let (is_alone, stopped) = (AtomicBool::new(false), AtomicBool::new(false));
-        Log(Arc::new(LogState { display, json, job, process, is_alone, epoch, stopped }))
+        let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
+        let run = format!("{host} {} {}", std::process::id(), jiff::Timestamp::now());
+        Log::of_run(short_hash(run.as_bytes()), display, json)
     }
 
-    /// Sets the name of the run. Only the first call has an effect.
+    /// As [`Log::new`], with the id of the run.
+    pub fn of_run(run: String, display: Display, json: bool) -> Log {
+        let (job, process, epoch) = (RwLock::new(None), OnceLock::new(), AtomicU64::new(0));
+        let (is_alone, stopped) = (AtomicBool::new(false), AtomicBool::new(false));
+        Log(Arc::new(LogState { display, json, run, job, process, is_alone, epoch, stopped }))
+    }
+
+    /// The id of the run.
+    pub fn run(&self) -> &str {
+        &self.0.run
+    }
+
+    /// Sets the name of the run, in place of an earlier one.
     pub fn name(&self, job: String) {
-        let _ = self.0.job.set(job);
+        *self.0.job.write().unwrap_or_else(PoisonError::into_inner) = Some(job);
     }
 
     /// Sets the number of the process that writes this log, if it is a process of a run. Only the first call has an effect.
@@ -91,6 +106,14 @@ impl Log {
     pub fn notice(&self, text: &str) {
         if self.0.display != Display::Quiet {
             self.message("notice", text, self.epoch(), None);
+        }
+    }
+
+    /// Writes a message that the user should act on, unless the display is [`Display::Quiet`]: a
+    /// notice whose level is `warning`.
+    pub fn warn(&self, text: &str) {
+        if self.0.display != Display::Quiet {
+            self.message("warning", text, self.epoch(), None);
         }
     }
 
@@ -173,11 +196,14 @@ impl Log {
             return;
         }
         let process = process.or(self.0.process.get().copied());
-        let job = self.0.job.get();
+        let job = self.0.job.read().unwrap_or_else(PoisonError::into_inner).clone();
         let line = if self.0.json {
             let mut event = Map::new();
-            event.insert("event".into(), kind.into());
-            event.insert("job".into(), job.cloned().into());
+            event.insert("time".into(), time_text(jiff::Timestamp::now()).into());
+            event.insert("level".into(), level(kind).into());
+            event.insert("event".into(), if kind == "warning" { "notice" } else { kind }.into());
+            event.insert("run".into(), self.0.run.as_str().into());
+            event.insert("job".into(), job.into());
             event.insert("epoch".into(), epoch.into());
             event.insert("process".into(), process.into());
             event.extend(fields());
@@ -197,5 +223,24 @@ impl Log {
         };
         // If stderr is closed, there is no other place for the message.
         let _ = writeln!(std::io::stderr(), "{line}");
+    }
+}
+
+/// A time as events have it: RFC 3339, in UTC, to the millisecond.
+///
+/// ```
+/// let time = "2024-01-08T09:30:00.25+01:00".parse().unwrap();
+/// assert_eq!(nigh::log::time_text(time), "2024-01-08T08:30:00.250Z");
+/// ```
+pub fn time_text(time: jiff::Timestamp) -> String {
+    time.strftime("%Y-%m-%dT%H:%M:%S.%3fZ").to_string()
+}
+
+/// How serious an event of this kind is.
+fn level(kind: &str) -> &'static str {
+    match kind {
+        "error" => "error",
+        "warning" | "waiting" | "refused" | "lost" | "straggler" | "restart" | "restarts" | "stopped" => "warning",
+        _ => "info",
     }
 }

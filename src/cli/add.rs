@@ -1,12 +1,13 @@
 //! `nigh add`: adds a batch to a store, whose documents stay.
 
+use std::ffi::OsStr;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::{Result, bail};
-use clap::Args;
+use clap::{Args, ValueEnum as _};
 
-use super::args::RunArgs;
+use super::args::{RunArgs, is_of_variable};
 use super::errors::WrongUse;
 use crate::config::Absent;
 use crate::log::Log;
@@ -33,7 +34,12 @@ pub(crate) struct AddArgs {
 /// Adds the batch, and prints the summary of all documents.
 pub(crate) fn run(args: AddArgs, log: &Log) -> Result<ExitCode> {
     let AddArgs { to, mut run } = args;
-    if run.store.is_some() || run.absent.is_some() {
+    // Variables are for runs of any command; what this one says overrides them.
+    let is_flag = |flag, value: Option<&OsStr>| value.is_some_and(|value| !is_of_variable(flag, value));
+    let absent = run.absent.and_then(|absent| absent.to_possible_value());
+    if is_flag("store", run.store.as_ref().map(|store| store.as_os_str()))
+        || is_flag("absent", absent.as_ref().map(|absent| OsStr::new(absent.get_name())))
+    {
         bail!(WrongUse(
             "`nigh add STORE` names the store, and keeps what is there: leave out --store and --absent".into()
         ));

@@ -1,12 +1,13 @@
 //! `nigh run` of a chunks job: makes the table `chunks` of a committed week from its crawl files.
 
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
 
 use super::args::RunArgs;
 use super::errors::WrongUse;
-use super::print::print_json;
+use super::record::{Done, RunRecord};
 use super::session::{Session, check_name, locate_store, lock, notify, read_manifest, take_work};
 use super::signals::stop_on_signals;
 use super::workers::{WorkerCount, warn_above_cores};
@@ -15,12 +16,20 @@ use crate::jobs::chunks::{ChunksPlan, ChunksSummary, make_chunks};
 use crate::launch::Pool;
 use crate::log::Log;
 use crate::plan::job_of_week;
+use crate::records::Week;
 use crate::report::print;
 use crate::sheet::grouped;
 use crate::state::Earlier;
 
 /// Runs the job, and prints what it made.
-pub(crate) fn run(job: Chunks, config: &Config, pool: &Pool, args: &RunArgs, log: &Log) -> Result<ExitCode> {
+pub(crate) fn run(
+    job: Chunks,
+    config: &Config,
+    pool: &Pool,
+    args: &RunArgs,
+    log: &Log,
+    record: &Arc<RunRecord>,
+) -> Result<ExitCode> {
     let wrong_use = |text: &str| WrongUse(format!("{}: {text}", args.job_name()));
     if args.replace || args.allow_empty || args.absent.is_some() {
         bail!(wrong_use(
@@ -30,8 +39,8 @@ pub(crate) fn run(job: Chunks, config: &Config, pool: &Pool, args: &RunArgs, log
     if !pool.is_this_process() {
         bail!(wrong_use("this job works in one process: give --workers instead of --processes or a pool"));
     }
-    let week =
-        args.week.or(job.week).ok_or_else(|| wrong_use("no week: give --week YYYY-MM-DD, or set it in the job"))?;
+    let week = args.week.or(job.week).map(|week| week.date(Week::today()));
+    let week = week.ok_or_else(|| wrong_use("no week: give --week YYYY-MM-DD, or set it in the job"))?;
     let folder = args.store.clone().or(job.store);
     let folder = folder.ok_or_else(|| wrong_use("no store: give --store DIR, or set it in the job"))?;
     check_name(&folder)?;
@@ -50,7 +59,13 @@ pub(crate) fn run(job: Chunks, config: &Config, pool: &Pool, args: &RunArgs, log
     let committed = committed.with_context(|| format!("{} has no week {week}", folder.display()))?;
     let segments = store.whole(committed)?.journal.segments;
     if segments.iter().all(|segment| segment.chunks == segment.features) {
-        print(&format!("Week {week} of {} has its chunks already\n", folder.display()))?;
+        let chunks = segments.iter().map(|segment| segment.chunks).sum();
+        let summary = ChunksSummary { week: Some(week), pages: chunks, chunks, ..ChunksSummary::default() };
+        print(&if args.json {
+            record.json_text(&summary, Done::Nothing)?
+        } else {
+            format!("Week {week} of {} has its chunks already\n", folder.display())
+        })?;
         return Ok(ExitCode::SUCCESS);
     }
     let reading = job_of_week(&store, committed)?.read;
@@ -78,15 +93,11 @@ pub(crate) fn run(job: Chunks, config: &Config, pool: &Pool, args: &RunArgs, log
         move || (!store.is_publishing()).then(|| text.clone())
     });
     let bytes = plan.inputs.iter().map(|input| input.bytes).sum();
-    let session = Session { pool, log, bytes, metrics: args.metrics };
+    let session = Session { pool, log, bytes, metrics: args.metrics, record: record.clone() };
     let summary = session.compute(|_| Ok(None), |watch| make_chunks(&plan, watch).map(Some))?;
     let summary = summary.context("this process makes the summary")?;
     guard.publish(false, &notify(log))?;
-    if args.json {
-        print_json(&summary)?;
-    } else {
-        print(&text(&summary))?;
-    }
+    print(&if args.json { record.json_text(&summary, Done::Made)? } else { text(&summary) })?;
     Ok(ExitCode::SUCCESS)
 }
 

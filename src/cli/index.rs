@@ -9,6 +9,7 @@ use clap::Args;
 
 use super::errors::WrongUse;
 use super::print::print_json;
+use super::record::RunRecord;
 use super::remake::{Opened, RemakeArgs};
 use super::session::Session;
 use super::signals::stop_on_signals;
@@ -60,7 +61,7 @@ pub(crate) fn run(args: &IndexArgs, log: &Log) -> Result<ExitCode> {
             let text = format!("{} has no index yet. The same command starts again", args.store.display());
             move || Some(text.clone())
         });
-        let session = Session { pool, log, bytes: 0, metrics: None };
+        let session = Session { pool, log, bytes: 0, metrics: None, record: Arc::new(RunRecord::new(log)) };
         session.compute(|_| Ok(None), |watch| make(plan, workers, watch).map(Some))?
     };
     if args.remake.json {

@@ -20,13 +20,15 @@
 //! - `nigh pool`: `pool.rs` makes keys, `check.rs` checks the hosts; only with the feature `pool`.
 //! - `nigh worker` (`worker.rs`) and `nigh probe` are hidden: other processes of `nigh` start them.
 //!
-//! What they share: `args.rs` (the flags of `run`), `session.rs` (one run, in this process or in several),
+//! What they share: `args.rs` (the flags of `run`), `fields.rs` (those that set fields of its job), `session.rs` (one run, in this process or in
+//! several), `record.rs` (what is known of it at its end), `advice.rs` (what it says about its method),
 //! `workers.rs` (how many workers a run has), `signals.rs` (what Ctrl-C does), `print.rs` (results on stdout), `errors.rs` (the exit codes).
 //!
 //! Results go to stdout, progress and errors to stderr. Exit codes: 0 done, 1 failed, 2 wrong use, 3 too many rejects, 130 and 143
 //! stopped by a signal.
 
 mod add;
+mod advice;
 mod args;
 mod catalog;
 #[cfg(feature = "pool")]
@@ -35,6 +37,7 @@ mod chunks;
 mod delete;
 mod errors;
 mod export;
+mod fields;
 mod help;
 mod index;
 mod init;
@@ -42,6 +45,7 @@ mod look;
 #[cfg(feature = "pool")]
 mod pool;
 mod print;
+mod record;
 mod remake;
 mod roll_up;
 mod run;
@@ -84,7 +88,7 @@ pub struct Cli {
 #[derive(Subcommand)]
 enum Command {
     /// Run a job: cluster the pages of a crawl, or compare the weeks of a store.
-    Run(RunArgs),
+    Run(Box<RunArgs>),
     /// Add a batch to a store: its documents are compared with all that are there, which stay.
     Add(Box<add::AddArgs>),
     /// Write a commented job file.
@@ -138,11 +142,8 @@ pub fn main() -> ExitCode {
     let cli = Cli::parse();
     raise_open_files();
     let log = match &cli.command {
-        Command::Run(args) => Log::new(Display::new(args.quiet, args.verbose, args.json), args.json),
-        Command::Add(args) => {
-            let args = args.run();
-            Log::new(Display::new(args.quiet, args.verbose, args.json), args.json)
-        }
+        Command::Run(args) => args.log(),
+        Command::Add(args) => args.run().log(),
         Command::Index(args) => args.remake.log(),
         Command::Delete(args) => args.remake.log(),
         Command::Verify(args) => args.remake.log(),
@@ -201,6 +202,8 @@ fn raise_open_files() {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use clap::CommandFactory as _;
 
     use super::*;
@@ -215,5 +218,67 @@ mod tests {
         }
         let run = command.find_subcommand("run").unwrap().clone().render_long_help().to_string();
         assert!(run.contains("nigh run --input"), "{run}");
+    }
+
+    #[test]
+    fn every_flag_of_run_is_a_variable_of_its_name() {
+        let mut command = Cli::command();
+        command.build();
+        for name in ["run", "add"] {
+            let flags = command.find_subcommand(name).unwrap().get_arguments();
+            for flag in flags.filter(|flag| !matches!(flag.get_id().as_str(), "help" | "job" | "to")) {
+                let expected = args::variable_of(flag.get_long().unwrap());
+                assert_eq!(flag.get_env(), Some(expected.as_ref()), "{name}");
+                assert!(flag.is_hide_env_set(), "{expected} is named once, at the end of the help");
+            }
+        }
+    }
+
+    #[test]
+    fn the_docs_list_the_commands_and_the_flags_of_run() {
+        let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/running.md");
+        let page = std::fs::read_to_string(path).unwrap();
+        let mut command = Cli::command();
+        command.build();
+        let shown = |command: &clap::Command| {
+            let names = command.get_subcommands().filter(|inner| !inner.is_hide_set() && inner.get_name() != "help");
+            names.map(|inner| inner.get_name().to_owned()).collect::<Vec<_>>()
+        };
+        for name in shown(&command) {
+            assert!(page.contains(&format!("| `nigh {name}")), "{name}");
+        }
+        for name in shown(command.find_subcommand("bench").unwrap()) {
+            assert!(page.contains(&format!("\n| `{name}` |")), "bench {name}");
+        }
+        let run = command.find_subcommand("run").unwrap();
+        for flag in run.get_arguments().filter(|flag| flag.get_id() != "help") {
+            let Some(long) = flag.get_long() else { continue };
+            let mut names = vec![format!("`--{long}`"), format!("`--{long} ")];
+            names.extend(flag.get_short().map(|short| format!("`-{short}`")));
+            assert!(names.iter().any(|name| page.contains(name)), "--{long}");
+        }
+    }
+
+    /// The variables that a text names.
+    fn variables(text: &str) -> BTreeSet<&str> {
+        let is_part = |c: char| c.is_ascii_uppercase() || c == '_';
+        let named = text.match_indices("NIGH_").map(|(at, _)| &text[at..]);
+        let whole = named.map(|rest| rest.split(|c| !is_part(c)).next().unwrap_or_default());
+        whole.filter(|name| name.len() > "NIGH_".len()).collect()
+    }
+
+    #[test]
+    fn the_docs_list_the_variables_of_the_code() {
+        let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
+        let sources = ["src", "crates"].map(|folder| walkdir::WalkDir::new(root.join(folder)));
+        let files = sources.into_iter().flatten().map(|entry| entry.unwrap().into_path());
+        let texts: Vec<String> = files
+            .filter(|path| path.extension().is_some_and(|extension| extension == "rs"))
+            .map(|path| std::fs::read_to_string(path).unwrap())
+            .collect();
+        let of_code: BTreeSet<&str> = texts.iter().flat_map(|text| variables(text)).collect();
+        let page = std::fs::read_to_string(root.join("docs/running.md")).unwrap();
+        let section = page.split("\n## Variables\n").nth(1).unwrap().split("\n## ").next().unwrap();
+        assert_eq!(variables(section), of_code);
     }
 }

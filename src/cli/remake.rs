@@ -1,11 +1,13 @@
 //! Computing the last week of a store again, from its own tables: what `nigh delete` and `nigh verify` have in common.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use anyhow::{Context, Result};
 use clap::Args;
 
 use super::errors::WrongUse;
+use super::record::RunRecord;
 use super::session::{
     Session, check_kernels, check_name, locate_store, lock, notify, pool_of, read_manifest, take_work,
 };
@@ -164,7 +166,7 @@ impl Opened {
     pub(crate) fn remake(&mut self, plan: Plan, docs: &[DocId], log: &Log) -> Result<(Summary, Summary)> {
         let Opened { given, pool, store, guard, .. } = self;
         let guard = guard.as_mut().context("only a locked store is changed")?;
-        let session = Session { pool, log, bytes: 0, metrics: None };
+        let session = Session { pool, log, bytes: 0, metrics: None, record: Arc::new(RunRecord::new(log)) };
         let week = plan.week;
         let begin = |store: &Store| {
             let dropped = store.begin(week, &plan.method, &plan.key())?.dropped;

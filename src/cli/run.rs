@@ -1,41 +1,66 @@
 //! `nigh run`: reads the job and the config, finds the pool of processes, and starts the job.
 
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use anyhow::Result;
 
 use super::args::RunArgs;
 use super::errors::{WrongUse, exit_code};
+use super::record::{RunRecord, check_metrics_file};
 use super::session::{check_kernels, pool_of};
 use super::signals::leave_to_handler;
 use super::tasks::{TaskRole, task_role};
-use crate::config::{Cluster, Config, read_config};
-use crate::job_file::{Job, read_job};
+use crate::config::{Config, WeekName, read_config};
+use crate::job_file::{Job, JobWithFields, read_job_with};
 use crate::launch::Pool;
 use crate::log::Log;
+use crate::records::Week;
 
 /// Runs the job. In a task that a scheduler started, other than the first, serves the run instead.
 pub(crate) fn run(args: &RunArgs, log: &Log) -> Result<ExitCode> {
-    let job = match &args.job {
-        Some(path) => read_job(path).map_err(WrongUse::from_error)?,
-        None => Job::Cluster(Cluster::default()),
-    };
-    log.name(job_name(&job, args));
+    let record = Arc::new(RunRecord::new(log));
+    check_metrics_file(args.metrics_file.as_ref())?;
+    record.read_last_success(args.metrics_file.as_ref());
+    let result = read_and_run(args, log, &record);
+    leave_to_handler(log);
+    record.write_metrics(args, result.is_ok(), log);
+    result
+}
+
+fn read_and_run(args: &RunArgs, log: &Log, record: &Arc<RunRecord>) -> Result<ExitCode> {
+    let fields = args.fields.fields();
+    let JobWithFields { job, replaced } = read_job_with(args.job.as_deref(), &fields).map_err(WrongUse::from_error)?;
+    let (kind, week) = name_of(&job, args);
+    record.name(kind, week);
+    log.name(week.map_or_else(|| kind.to_owned(), |week| format!("{kind} {week}")));
     if args.job.is_none() {
-        log.notice("no job file is given: every field has the default that `nigh init --out -` prints");
+        log.notice("no job file is given: every field has the default that `nigh init --out -` prints, or the value of its flag");
+    }
+    if !replaced.is_empty() {
+        let text = "the flags take the place of what the job says of the method";
+        log.notice(&format!("{}: {text}: {}", args.job_name(), replaced.join(", ")));
     }
     let config = args.config.as_deref().map_or_else(|| Ok(Config::default()), read_config);
     let mut config = config.map_err(WrongUse::from_error)?;
     check_kernels()?;
     let pool = match config.tasks.clone() {
         None => pool_of(&config, args.processes)?,
-        Some(table) => match task_role(&table, &mut config, args, log)? {
-            TaskRole::Supervisor(pool) => pool,
-            TaskRole::Served(code) => return Ok(ExitCode::from(code)),
+        Some(table) => match task_role(&table, &mut config, args, log) {
+            Ok(TaskRole::Supervisor(pool)) => pool,
+            // The first task says what came of the run.
+            Ok(TaskRole::Served(code)) => {
+                record.set_served();
+                return Ok(ExitCode::from(code));
+            }
+            Err(error) => {
+                record.set_served();
+                return Err(error);
+            }
         },
     };
     let agents = pool.agents.clone();
-    let result = run_job(job, &config, pool, args, log);
+    let result = run_job(job, &config, pool, args, log, record);
     leave_to_handler(log);
     if let Some(agents) = agents {
         agents.finish(result.as_ref().map_or_else(exit_code, |_| 0));
@@ -43,20 +68,34 @@ pub(crate) fn run(args: &RunArgs, log: &Log) -> Result<ExitCode> {
     result
 }
 
-fn run_job(job: Job, config: &Config, pool: Pool, args: &RunArgs, log: &Log) -> Result<ExitCode> {
+fn run_job(
+    job: Job,
+    config: &Config,
+    pool: Pool,
+    args: &RunArgs,
+    log: &Log,
+    record: &Arc<RunRecord>,
+) -> Result<ExitCode> {
     match job {
-        Job::Cluster(job) => super::week::run(job, config, pool, args, log),
-        Job::Chunks(job) => super::chunks::run(job, config, &pool, args, log),
-        Job::Study(study) => super::study::run(study, config, &pool, args, log),
+        Job::Cluster(job) => super::week::run(job, config, pool, args, log, record),
+        Job::Chunks(job) => super::chunks::run(job, config, &pool, args, log, record),
+        Job::Study(study) => super::study::run(study, config, &pool, args, log, record),
     }
 }
 
-/// The name of the run in log lines: the kind of the job, and its week.
-fn job_name(job: &Job, args: &RunArgs) -> String {
-    let (kind, week) = match job {
-        Job::Cluster(job) => ("cluster", args.week.or(job.week)),
-        Job::Chunks(job) => ("chunks", args.week.or(job.week)),
-        Job::Study(study) => (study.name(), study.clone().week().and_then(|week| args.week.or(*week))),
-    };
-    week.map_or_else(|| kind.to_owned(), |week| format!("{kind} {week}"))
+/// The kind of the job, and its week, if it is about one and that is known before the store is
+/// read.
+fn name_of(job: &Job, args: &RunArgs) -> (&'static str, Option<Week>) {
+    let by_clock = |of_job: Option<WeekName>| args.week.or(of_job).map(|week| week.date(Week::today()));
+    match job {
+        Job::Cluster(job) => match args.week.or(job.week) {
+            Some(WeekName::Date(week)) => ("cluster", Some(week)),
+            _ => ("cluster", None),
+        },
+        Job::Chunks(job) => ("chunks", by_clock(job.week)),
+        Job::Study(study) => {
+            let week = study.clone().week().and_then(|week| by_clock(week.map(WeekName::Date)));
+            (study.name(), week)
+        }
+    }
 }

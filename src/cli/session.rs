@@ -8,11 +8,12 @@ use anyhow::{Context, Result, bail};
 use serde::de::DeserializeOwned;
 
 use super::errors::WrongUse;
+use super::record::RunRecord;
 use super::worker::ProcessWork;
 use crate::config::{Config, Count};
 use crate::launch::{EventSink, Outcome, Pool, exit_on_panic, supervise};
 use crate::log::Log;
-use crate::metrics::Metrics;
+use crate::metrics::{Metrics, RunState};
 use crate::mirror::{Notify, StoreLocation, WriteGuard, url_of};
 use crate::objects::refuse_secrets;
 use crate::operators::ingest::TooManyRejects;
@@ -36,6 +37,8 @@ pub(crate) struct Session<'a> {
     pub(crate) bytes: u64,
     /// The address at which metrics are served.
     pub(crate) metrics: Option<SocketAddr>,
+    /// What is known of the run at its end.
+    pub(crate) record: Arc<RunRecord>,
 }
 
 impl Session<'_> {
@@ -64,8 +67,10 @@ impl Session<'_> {
             let watch = watch.clone();
             move || watch.progress()
         });
-        let summary = compute(&watch)?;
+        let summary = compute(&watch);
         drop(shown);
+        self.record.add_here(watch.progress());
+        let summary = summary?;
         self.log.spans(&watch.spans());
         summary.context("worker 0 returns the summary")
     }
@@ -79,23 +84,38 @@ impl Session<'_> {
             let progresses = progresses.clone();
             move || progresses.lock().unwrap_or_else(PoisonError::into_inner).clone()
         })?;
-        let _shown = progress::show(self.log, self.bytes, {
+        let shown = progress::show(self.log, self.bytes, {
             let progresses = progresses.clone();
             move || {
                 let progresses = progresses.lock().unwrap_or_else(PoisonError::into_inner);
                 progresses.iter().copied().reduce(Progress::sum).unwrap_or_default()
             }
         });
-        let log = self.log.clone();
-        let events: EventSink = Arc::new(move |event| {
-            // Only a restart begins an epoch. A call of `work` does not: it may find that nothing is left to do.
-            if event.kind == "restart" {
-                log.set_epoch(event.epoch);
+        let take = {
+            let (record, progresses) = (self.record.clone(), progresses.clone());
+            move || {
+                let ended = std::mem::take(&mut *progresses.lock().unwrap_or_else(PoisonError::into_inner));
+                record.add_processes(&ended);
             }
-            log.event(event);
-        });
+        };
+        let events: EventSink = {
+            let (log, record, take) = (self.log.clone(), self.record.clone(), take.clone());
+            Arc::new(move |event| {
+                // Only a restart begins an epoch. A call of `work` does not: it may find that
+                // nothing is left to do.
+                if event.kind == "restart" {
+                    log.set_epoch(event.epoch);
+                    record.add_restart();
+                    take();
+                }
+                log.event(event);
+            })
+        };
         let mut plans = |epoch| work(epoch)?.map(|work| work.json_text()).transpose();
-        match supervise(self.pool, &mut plans, &progresses, &events)? {
+        let outcome = supervise(self.pool, &mut plans, &progresses, &events);
+        drop(shown);
+        take();
+        match outcome? {
             Outcome::Done(summary) => {
                 summary.map(|summary| serde_json::from_str(&summary).context("a summary is plain data")).transpose()
             }
@@ -106,7 +126,14 @@ impl Session<'_> {
 
     fn serve_metrics(&self, read: impl Fn() -> Vec<Progress> + Send + 'static) -> Result<Option<Metrics>> {
         let Some(address) = self.metrics else { return Ok(None) };
-        let metrics = Metrics::serve(address, read)?;
+        let (record, of_bytes) = (self.record.clone(), self.bytes);
+        let metrics = Metrics::serve(address, move || RunState {
+            labels: record.labels(),
+            progresses: read(),
+            of_bytes,
+            restarts: record.restarts(),
+            last_success: record.last_success(),
+        })?;
         self.log.notice(&format!("metrics are at http://{}/metrics", metrics.address));
         Ok(Some(metrics))
     }

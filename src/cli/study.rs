@@ -8,7 +8,7 @@ use anyhow::{Result, ensure};
 
 use super::args::RunArgs;
 use super::errors::WrongUse;
-use super::print::{print_json, result_text};
+use super::record::{Done, RunRecord};
 use super::session::{Session, check_name, locate_store, lock, notify, open_bucket, take_work};
 use super::signals::stop_on_signals;
 use super::worker;
@@ -18,7 +18,7 @@ use crate::config::{Bytes, Config};
 use crate::launch::{Peers, Pool};
 use crate::log::Log;
 use crate::mirror::WriteGuard;
-use crate::records::DocumentKey;
+use crate::records::{DocumentKey, Week};
 use crate::report::print;
 use crate::sheet::grouped;
 use crate::state::{PastWeek, Results, Store};
@@ -26,7 +26,14 @@ use crate::studies::{AnyStudy, StudyInput, StudyPlan, StudySummary, StudyTask};
 use crate::text::printable_lines;
 
 /// Runs the job, and prints its summary.
-pub(crate) fn run(mut study: AnyStudy, config: &Config, pool: &Pool, args: &RunArgs, log: &Log) -> Result<ExitCode> {
+pub(crate) fn run(
+    mut study: AnyStudy,
+    config: &Config,
+    pool: &Pool,
+    args: &RunArgs,
+    log: &Log,
+    record: &Arc<RunRecord>,
+) -> Result<ExitCode> {
     if let Some(store) = &args.store {
         *study.store() = Some(store.clone());
     }
@@ -43,7 +50,8 @@ pub(crate) fn run(mut study: AnyStudy, config: &Config, pool: &Pool, args: &RunA
     warn_above_cores(task.plan.workers, pool, log);
     if args.dry_run {
         if args.json {
-            print_json(&serde_json::json!({ "plan": task.plan, "study": task.study }))?;
+            let plan = serde_json::json!({ "plan": task.plan, "study": task.study });
+            print(&record.json_text(&plan, Done::DryRun)?)?;
         } else {
             print(&plan_text(&task, &folder))?;
         }
@@ -57,13 +65,14 @@ pub(crate) fn run(mut study: AnyStudy, config: &Config, pool: &Pool, args: &RunA
     store.recover()?;
     // Plan again: the recovery may have finished the commit of a killed run, which adds a week.
     let task = make_task(&store, &study, config, args, pool, &|_| {})?;
-    let session = Session { pool, log, bytes: 0, metrics: args.metrics };
+    let session = Session { pool, log, bytes: 0, metrics: args.metrics, record: record.clone() };
     let mut summary = compute(task, &session, &store, &folder, &mut guard)?;
     if location.is_in_bucket() {
         // The name of the bucket, not that of the mirror.
         summary.set_store(folder.clone());
     }
-    print(&result_text(&summary, args.json, |summary| summary.report(&folder.join(study.name())))?)?;
+    let report = |summary: &StudySummary| summary.report(&folder.join(study.name()));
+    print(&record.result_text(&summary, Done::Made, args.json, report)?)?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -80,7 +89,7 @@ fn check_flags(study: &mut AnyStudy, args: &RunArgs) -> Result<PathBuf> {
         let Some(week_of_study) = study.week() else {
             return wrong_use("--week is for jobs about one week: set `first` and `last` in the job");
         };
-        *week_of_study = Some(week);
+        *week_of_study = Some(week.date(Week::today()));
     }
     if args.replace {
         return wrong_use("--replace is for jobs that make one week: this job always replaces its tables");

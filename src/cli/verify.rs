@@ -6,10 +6,11 @@ use std::process::ExitCode;
 use anyhow::Result;
 use clap::{Args, ValueEnum};
 
+use super::advice::few_candidates;
 use super::errors::WrongUse;
 use super::print::{print_json, result_text};
 use super::remake::{Opened, RemakeArgs};
-use super::week::{few_candidates, read_summary};
+use super::week::read_summary;
 use super::workers::warn_above_cores;
 use crate::config::{Method, Similarity, Verify};
 use crate::log::Log;

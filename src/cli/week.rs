@@ -3,17 +3,19 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use anyhow::{Context as _, Result, bail, ensure};
 
+use super::advice::{default_links, few_candidates};
 use super::args::RunArgs;
 use super::errors::WrongUse;
-use super::print::{print_json, result_text};
+use super::record::{Done, RunRecord};
 use super::session::{Session, check_name, locate_store, lock, notify, open_bucket, take_work};
 use super::signals::stop_on_signals;
 use super::worker::{ProcessWork, cluster};
 use super::workers::{WorkerCount, warn_above_cores};
-use crate::config::{Absent, Bytes, Cluster, Config, Method, Mode, RECALL, Reading, SameId, Share, Verify};
+use crate::config::{Absent, Bytes, Cluster, Config, Method, Mode, Reading, SameId, Share, Verify, WeekName};
 use crate::launch::{Peers, Pool};
 use crate::log::Log;
 use crate::mirror::WriteGuard;
@@ -33,7 +35,14 @@ use crate::text::printable_lines;
 const MOST_NAMED: usize = 5;
 
 /// Makes the week, or resumes making it, and prints its summary.
-pub(crate) fn run(job: Cluster, config: &Config, pool: Pool, args: &RunArgs, log: &Log) -> Result<ExitCode> {
+pub(crate) fn run(
+    job: Cluster,
+    config: &Config,
+    pool: Pool,
+    args: &RunArgs,
+    log: &Log,
+    record: &Arc<RunRecord>,
+) -> Result<ExitCode> {
     let mut request = WeekRequest::new(job, config, pool, args, log)?;
     let location = locate_store(&request.store, args.mirror.as_deref(), config)?;
     let store = location.store().clone();
@@ -41,19 +50,24 @@ pub(crate) fn run(job: Cluster, config: &Config, pool: Pool, args: &RunArgs, log
     request.documents = request.check_inputs(args.dry_run)?;
     if request.documents == Some(DocumentKey::Row) && request.reading().same_id != SameId::Row {
         log.notice(&format!(
-            "the input has no field `{}`: each row is a document, known by its file and place. `id` in [cluster.read.columns] names a column of ids",
+            "the input has no field `{}`: each row is a document, known by its file and place. --id, or `id` in [cluster.read.columns], names a column of ids",
             request.reading().columns.url()
         ));
     }
     let early_guard = open_bucket(&location, args.dry_run, log)?;
     request.name_week(&store)?;
+    request.name_run(log, record);
     let state = request.week_state(&store)?;
     let (WeekState::Made(plan) | WeekState::ToMake(plan)) = &state;
     if let Some(text) = few_candidates(&plan.method) {
-        log.notice(&text);
+        log.warn(&text);
     }
     if let WeekState::ToMake(plan) = &state {
         warn_above_cores(plan.workers, &request.pool, log);
+        let is_first = plan.earlier.weeks.is_empty() && plan.earlier.removed.is_none();
+        if let Some(text) = default_links(&plan.method, request.documents).filter(|_| is_first) {
+            log.warn(&text);
+        }
     }
     if args.dry_run {
         // A mirror may lack the job of the week.
@@ -63,25 +77,26 @@ pub(crate) fn run(job: Cluster, config: &Config, pool: Pool, args: &RunArgs, log
             check_job(&store, plan, &request.store, log)?;
         }
         let (WeekState::Made(plan) | WeekState::ToMake(plan)) = state;
-        return print_dry_run(&plan, &request.damaged_inputs()?, args.json);
+        return print_dry_run(&plan, &request.damaged_inputs()?, args.json, record);
     }
     let mut guard = early_guard.map_or_else(|| lock(&location, log), Ok)?;
     let store = take_work(&store, &request.pool, 0)?;
     store.recover()?;
     // Look again: before the lock another run may have ended, and the recovery may have finished a killed run's commit.
     request.name_week(&store)?;
-    let mut summary = match request.week_state(&store)? {
+    request.name_run(log, record);
+    let (mut summary, done) = match request.week_state(&store)? {
         WeekState::Made(plan) => {
             let root = request.store.display();
             check_job(&store, &plan, &request.store, log)?;
             log.notice(&format!("week {} is in {root} already, from the same input: nothing to do", plan.week));
-            read_summary(&store, plan.week)?
+            (read_summary(&store, plan.week)?, Done::Nothing)
         }
-        WeekState::ToMake(plan) => make(*plan, &request, &store, &mut guard, args, log)?,
+        WeekState::ToMake(plan) => (make(*plan, &request, &store, &mut guard, args, log, record)?, Done::Made),
     };
     let different = summary.counts.skipped.get(ANOTHER_TEXT).copied().unwrap_or_default();
     if different > 0 {
-        log.notice(&format!(
+        log.warn(&format!(
             "{:.1}% of the records ({}) have an id that another record has with another text, and are no documents: only the first of each id is",
             100.0 * different as f64 / summary.counts.records.max(1) as f64,
             grouped(different)
@@ -91,28 +106,15 @@ pub(crate) fn run(job: Cluster, config: &Config, pool: Pool, args: &RunArgs, log
         // The name of the bucket, not that of the mirror.
         summary.store = request.store.clone();
     }
-    print(&result_text(&summary, args.json, report::summary)?)?;
+    print(&record.result_text(&summary, done, args.json, report::summary)?)?;
     Ok(ExitCode::SUCCESS)
 }
 
-/// What to say about numbers that find too few pairs of the similarity of the method.
-pub(crate) fn few_candidates(method: &Method) -> Option<String> {
-    let similarity = f64::from(method.similarity?);
-    let chance = method.shape().chance(similarity);
-    (chance < RECALL).then(|| {
-        format!(
-            "of the pairs of similarity {similarity} only {:.1}% are linked directly by the numbers of the method. Without features, supershingles, \
-             agreements and preset, nigh chooses numbers that link {:.0}%",
-            100.0 * chance,
-            100.0 * RECALL
-        )
-    })
-}
-
-fn print_dry_run(plan: &Plan, damaged: &[(&str, String)], json: bool) -> Result<ExitCode> {
+fn print_dry_run(plan: &Plan, damaged: &[(&str, String)], json: bool, record: &RunRecord) -> Result<ExitCode> {
     let disk = Disk::of(plan);
     if json {
-        print_json(&serde_json::json!({ "plan": plan, "disk": disk, "damaged": damaged }))?;
+        let result = serde_json::json!({ "plan": plan, "disk": disk, "damaged": damaged });
+        print(&record.json_text(&result, Done::DryRun)?)?;
     } else {
         print(&report::plan(plan, &disk).fitted())?;
         for (name, reason) in damaged {
@@ -131,6 +133,7 @@ fn make(
     guard: &mut WriteGuard,
     args: &RunArgs,
     log: &Log,
+    record: &Arc<RunRecord>,
 ) -> Result<Summary> {
     let week = plan.week;
     let before = Journal::read(&store.unfinished(week).journal())?;
@@ -159,7 +162,7 @@ fn make(
 
     let first_input = plan.waves.get(journal.waves).map_or(plan.inputs.len(), |wave| wave.0);
     let bytes = plan.inputs[first_input..].iter().map(|input| input.bytes).sum();
-    let session = Session { pool: &request.pool, log, bytes, metrics: args.metrics };
+    let session = Session { pool: &request.pool, log, bytes, metrics: args.metrics, record: record.clone() };
     let mut first_work = Some(ProcessWork::Run(Box::new(plan.clone())));
     let work = |epoch| match first_work.take() {
         Some(work) => Ok(Some(work)),
@@ -225,9 +228,12 @@ fn changed_files(plan: &Plan, before: &InputKey) -> Option<String> {
 /// A job with config and flags applied, before the store is read.
 struct WeekRequest {
     job: Cluster,
-    /// The name of the week; today's date until [`WeekRequest::name_week`] finds another one, if the user gives none.
+    /// The date of the week: the one that the user gives, or that [`WeekRequest::name_week`] finds.
     week: Week,
-    is_named: bool,
+    /// What the user calls the week.
+    name: Option<WeekName>,
+    /// The date on which the run began.
+    today: Week,
     /// The store as the user names it.
     store: PathBuf,
     inputs: Vec<Input>,
@@ -307,7 +313,8 @@ impl WeekRequest {
         let missing = |field: &str, flag: &str| {
             WrongUse(format!("{}: no {field}: give {flag}, or set it in the job", args.job_name()))
         };
-        let (week, is_named) = (week.unwrap_or_else(Week::today), week.is_some());
+        let (name, today) = (*week, Week::today());
+        let week = name.map_or(today, |name| name.date(today));
         let store = store.clone().ok_or_else(|| missing("store", "--store DIR"))?;
         check_name(&store)?;
         if input.is_empty() {
@@ -338,7 +345,8 @@ impl WeekRequest {
         Ok(WeekRequest {
             job,
             week,
-            is_named,
+            name,
+            today,
             store,
             inputs,
             documents,
@@ -355,13 +363,21 @@ impl WeekRequest {
         &self.job.read
     }
 
-    /// Names the week, if the user does not: as the last week, or one that was begun, from the same input; else today's date, or the day after
-    /// the last week if that is later.
+    /// Says in the log and in the record which week the run makes.
+    fn name_run(&self, log: &Log, record: &RunRecord) {
+        log.name(format!("cluster {}", self.week));
+        record.name("cluster", Some(self.week));
+    }
+
+    /// Finds the date of the week, if the user does not give it: that of the last week, or of one
+    /// that was begun, if it is from the same input. So the same command takes the same week on
+    /// another day. Else the date is that of `today` or `monday` when the run began; of a week
+    /// without a name, today's, or the day after the last week if that is later.
     ///
     /// # Errors
     /// If the store cannot be read.
     fn name_week(&mut self, store: &Store) -> Result<()> {
-        if self.is_named {
+        if let Some(WeekName::Date(_)) = self.name {
             return Ok(());
         }
         let stamps: BTreeMap<String, String> = self.inputs.iter().map(stamp_of).collect();
@@ -379,9 +395,10 @@ impl WeekRequest {
                 return Ok(());
             }
         }
-        self.week = match last {
-            Some(last) => Week::today().max(last.week.next_day()),
-            None => Week::today(),
+        self.week = match (self.name, last) {
+            (Some(name), _) => name.date(self.today),
+            (None, Some(last)) => self.today.max(last.week.next_day()),
+            (None, None) => self.today,
         };
         Ok(())
     }
@@ -528,13 +545,13 @@ impl WeekRequest {
             ensure!(
                 known_by == documents,
                 "the store {root} knows documents by their {known_by}, and the documents of this input would be known by their {documents}: set \
-                 `id` or `url` in [cluster.read.columns], or same-id in [cluster.read], as they were for the weeks before"
+                 `id` or `url` in [cluster.read.columns] (--id, --url), or same-id in [cluster.read] (--same-id), as they were for the weeks before"
             );
         }
         let method = job.method.get_or_insert_with(|| of_store.cloned().unwrap_or_default());
         method.documents = documents;
         let method = method.clone();
-        job.week = Some(self.week);
+        job.week = Some(WeekName::Date(self.week));
         let mode = if earlier.last().is_some() { job.mode } else { Mode::Full };
         let Cluster { max_reject_share, max_unknown_share, allow_empty, wave_bytes, .. } = job;
         let job = job.to_text();

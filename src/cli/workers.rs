@@ -64,7 +64,7 @@ pub(crate) fn warn_above_cores(workers: usize, pool: &Pool, log: &Log) {
     // It knows of control groups and of the cores that this process may use.
     let cores = std::thread::available_parallelism().map_or(usize::MAX, usize::from);
     if let Some(text) = warning(workers, local, cores) {
-        log.notice(&text);
+        log.warn(&text);
     }
 }
 

@@ -10,15 +10,16 @@ use serde::{Deserialize, Serialize};
 
 use super::mode::{Absent, Mode};
 use super::policy::Policy;
-use crate::records::Week;
+use super::week_name::WeekName;
 use crate::structures::CompactSort as _;
 
 /// The `[cluster]` table, also written `[weekly]`: reads a crawl, and adds the tables of its week to a store, which the first week begins.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
 pub struct Cluster {
-    /// The week of the crawl, `YYYY-MM-DD`, later than all weeks of the store. Required, here or as `--week`.
-    pub week: Option<Week>,
+    /// The week of the crawl, later than all weeks of the store: `YYYY-MM-DD`, `today` or `monday`.
+    /// Also as `--week`. Default: today, or the day after the store's last week.
+    pub week: Option<WeekName>,
     /// The folder of all tables, or `s3://BUCKET/PREFIX`; later weeks are added to it. Required, here or as `--store`.
     pub store: Option<PathBuf>,
     /// Crawl files: paths, folders, globs, listings (`*.paths`, `*.paths.gz`), URLs and crawls of
@@ -127,7 +128,7 @@ impl Cluster {
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
 pub struct Chunks {
     /// The week, which the store has. Required, here or as `--week`.
-    pub week: Option<Week>,
+    pub week: Option<WeekName>,
     /// The store with the week. Required, here or as `--store`.
     pub store: Option<PathBuf>,
     /// The crawl files that the week was made from, as for `[cluster]`. Required, here or as `--input`.

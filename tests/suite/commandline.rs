@@ -79,7 +79,10 @@ fn json_is_one_object_on_stdout_and_events_on_stderr() {
     assert_eq!((failed.code, &event["event"]), (Some(1), &"error".into()));
     assert_eq!(named(&event), ("cluster 2024-01-08", 0));
     let shown = run_well(&["show", store.to_str().unwrap(), "--json"]);
-    assert_eq!(serde_json::from_str::<serde_json::Value>(&shown.stdout).unwrap(), summary);
+    let shown: serde_json::Value = serde_json::from_str(&shown.stdout).unwrap();
+    for (key, value) in shown.as_object().unwrap() {
+        assert_eq!(*value, summary[key], "{key}");
+    }
 }
 
 #[test]

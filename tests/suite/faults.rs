@@ -92,6 +92,12 @@ fn a_run_whose_processes_are_killed_ends_by_itself_with_the_same_bytes() {
         assert_eq!(restarted, ran.stderr.contains("(restart 1 of 3)"), "{}", ran.stderr);
         assert_eq!(restarted, ran.stderr.contains("done; the processes were restarted once"), "{}", ran.stderr);
         assert!(restarted || round > 1, "round {round}: {}", ran.stderr);
+        let result: serde_json::Value = serde_json::from_str(&ran.stdout).unwrap();
+        assert_eq!(result["restarts"], u64::from(restarted), "{}", ran.stdout);
+        let events = ran.stderr.lines().filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok());
+        let levels: Vec<_> =
+            events.filter(|event| event["event"] == "restart").map(|event| event["level"].clone()).collect();
+        assert_eq!(levels, vec!["warning"; usize::from(restarted)]);
         restarts += usize::from(restarted);
         assert!(tables(&store.join("week=2024-01-08")) == undisturbed.tables(), "round {round}");
         assert!(!store.join("_nigh/work").exists());

@@ -120,6 +120,8 @@ mod tasks;
 mod transactions;
 /// Recall, estimates and chains against the exact similarity of real pages.
 mod truth;
+/// Runs that nobody watches: flags, weeks by the clock, variables, events and metrics.
+mod unattended;
 /// Clusters whose pages are checked, against brute force over pairs.
 mod verify;
 /// A made web with the truth about it, and slow twins over it, for the tests of jobs.

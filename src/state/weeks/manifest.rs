@@ -347,7 +347,7 @@ impl Manifest {
             .map(|(of_store, of_job)| format!("{of_store} in the store, {of_job} in the job"))
             .collect();
         bail!(
-            "the store {} was made with other parameters ({}): change the job's [method], or use another --store",
+            "the store {} was made with other parameters ({}): change the job's [method] or the flags for it, or use another --store",
             store.display(),
             differing.join("; ")
         )

@@ -1,0 +1,95 @@
+//! The flags of `nigh run` that stand for fields of its job.
+
+use clap::Args;
+
+use crate::config::Similarity;
+use crate::job_file::JobField;
+
+/// Flags for the fields that datasets need; each takes the place of the job's field of its name.
+#[derive(Args, Clone, Debug, Default)]
+#[command(next_help_heading = "Fields of the job")]
+pub(crate) struct FieldFlags {
+    /// How similar two documents of a cluster are at least, 0.5 to 0.99. nigh then chooses the
+    /// numbers of the method, unless --preset names them.
+    #[arg(long, value_name = "SIMILARITY", env = "NIGH_SIMILARITY", value_parser = similarity)]
+    similarity: Option<Similarity>,
+    /// Whether and how linked documents are checked; needs a similarity.
+    #[arg(long, value_name = "HOW", env = "NIGH_VERIFY", value_parser = ["none", "estimate", "exact"])]
+    verify: Option<String>,
+    /// The numbers of the method by name: fetterly-2004, or minhash-BxR for B bands of R features.
+    #[arg(long, value_name = "NAME", env = "NIGH_PRESET")]
+    preset: Option<String>,
+    /// Compare words without their case.
+    #[arg(long, env = "NIGH_FOLD_CASE", value_parser = super::args::truth())]
+    fold_case: bool,
+    /// Column of the ids of documents, in JSONL, Parquet, CSV and Arrow.
+    #[arg(long, value_name = "COLUMN", env = "NIGH_ID")]
+    id: Option<String>,
+    /// Column of the URLs of documents [default: url, if there is one].
+    #[arg(long, value_name = "COLUMN", env = "NIGH_URL")]
+    url: Option<String>,
+    /// Column of the texts of documents [default: text].
+    #[arg(long, value_name = "COLUMN", env = "NIGH_TEXT")]
+    text: Option<String>,
+    /// What becomes of two records with one id or URL.
+    #[arg(long, value_name = "WHAT", env = "NIGH_SAME_ID", value_parser = ["equal", "first", "reject", "row"])]
+    same_id: Option<String>,
+}
+
+fn similarity(text: &str) -> Result<Similarity, String> {
+    let number: f64 = text.parse().map_err(|_| format!("`{text}` is not a number: allowed is 0.5 to 0.99"))?;
+    Similarity::try_from(number)
+}
+
+impl FieldFlags {
+    /// The fields that are given.
+    pub(crate) fn fields(&self) -> Vec<JobField> {
+        let FieldFlags { similarity, verify, preset, fold_case, id, url, text, same_id } = self;
+        let of_text = |value: &Option<String>| value.clone().map(toml::Value::from);
+        let (method, read, columns): (&[_], &[_], &[_]) = (&["method"], &["read"], &["read", "columns"]);
+        let fields = [
+            ("--similarity", method, "similarity", similarity.map(|similarity| f64::from(similarity).into())),
+            ("--verify", method, "verify", of_text(verify)),
+            ("--preset", method, "preset", of_text(preset)),
+            ("--fold-case", method, "fold-case", fold_case.then_some(true.into())),
+            ("--id", columns, "id", of_text(id)),
+            ("--url", columns, "url", of_text(url)),
+            ("--text", columns, "text", of_text(text)),
+            ("--same-id", read, "same-id", of_text(same_id)),
+        ];
+        let field = |(flag, tables, name, value)| Some(JobField { flag, tables, name, value: value? });
+        fields.into_iter().filter_map(field).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        flags: FieldFlags,
+    }
+
+    fn fields(arguments: &[&str]) -> Vec<JobField> {
+        Line::try_parse_from([&["nigh"], arguments].concat()).map(|line| line.flags.fields()).unwrap()
+    }
+
+    #[test]
+    fn flags_are_fields_of_their_names() {
+        assert!(fields(&[]).is_empty());
+        let all = ["--similarity", "0.85", "--verify", "exact", "--preset", "minhash-14x8", "--fold-case"];
+        let columns = ["--id", "key", "--url", "address", "--text", "body", "--same-id", "first"];
+        let fields = fields(&[&all[..], &columns].concat());
+        assert_eq!(fields.len(), 8);
+        for field in &fields {
+            assert_eq!(field.flag, format!("--{}", field.name));
+        }
+        assert_eq!(fields[0].value, toml::Value::Float(0.85));
+        let error = Line::try_parse_from(["nigh", "--similarity", "80"]).err().unwrap().to_string();
+        assert!(error.contains("allowed is 0.5 to 0.99"), "{error}");
+    }
+}
