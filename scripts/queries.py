@@ -48,7 +48,7 @@ def main():
         signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # `queries.py STORE | head` ends quietly
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("store", type=Path, metavar="STORE", help="the folder of a store")
-    parser.add_argument("--week", metavar="YYYY-MM-DD", help="the Monday of a week (default: the latest)")
+    parser.add_argument("--week", metavar="YYYY-MM-DD", help="the date of a week (default: the latest)")
     args = parser.parse_args()
 
     missing = [package for package in PACKAGES if importlib.util.find_spec(package) is None]

@@ -45,6 +45,8 @@ mod deletion;
 mod determinism;
 /// Damaged and hostile files: each gives the pages and rejects that its manifest states.
 mod dirty;
+/// Commands and queries of README.md and docs/ print what these say.
+mod documents;
 /// The evolution of clusters against brute force over URLs, on stores with random histories.
 mod evolution;
 /// Datasets that are written again without duplicates.
