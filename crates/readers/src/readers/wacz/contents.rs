@@ -117,7 +117,8 @@ fn entries(mut table: &[u8]) -> Option<Vec<Entry>> {
             extra = &rest[field.len()..];
         }
         entries.push(Entry {
-            name: String::from_utf8_lossy(name).into_owned(),
+            // Some programs write the separators of Windows, or a first part that names no folder.
+            name: String::from_utf8_lossy(name).replace('\\', "/").trim_start_matches("./").to_owned(),
             start,
             packed,
             unpacked,

@@ -20,8 +20,8 @@ pub use self::entry::{EntryReader, entry_source};
 use super::find::{LeftOut, format_of_name, kind_of_name};
 use super::input::{Format, Input, Location, Packing};
 
-/// The folder of the WARC files.
-const ARCHIVE: &str = "archive/";
+/// The folder of the WARC files, which may be in others.
+const ARCHIVE: &str = "archive";
 
 /// Lists the WARC and ARC files in a WACZ; or, in their place, the WACZ itself if it is damaged:
 /// [`damage`] says why. Counts the other files of its folder `archive/`, and archives in other
@@ -117,9 +117,7 @@ fn found(entry: contents::Entry) -> Option<FoundEntry> {
         return None;
     }
     let format = format_of_name(file).filter(|format| matches!(format, Format::Warc | Format::Arc));
-    let within = format!("{folder}/");
-    let in_folder = within.split_once('/').map_or("", |(_, rest)| rest);
-    let is_in_archive = within.starts_with(ARCHIVE) || in_folder.starts_with(ARCHIVE);
+    let is_in_archive = folder.split('/').any(|part| part == ARCHIVE);
     match format {
         _ if is_in_archive => Some((entry, format)),
         Some(_) => Some((entry, None)),
@@ -202,7 +200,7 @@ mod tests {
             ("d.warc.gz", &warc_gz),
             ("e.warc.zst", &zstd),
         ];
-        for folder in ["archive/", "my crawl/archive/", "archive/sub/"] {
+        for folder in ["archive/", "my crawl/archive/", "a/b/archive/", "a/b/archive/sub/", "archive/sub/"] {
             let names: Vec<String> = archives.iter().map(|(name, _)| format!("{folder}{name}")).collect();
             let mut entries: Vec<(&str, &[u8])> =
                 names.iter().map(String::as_str).zip(archives.map(|(_, of)| of)).collect();
@@ -211,6 +209,13 @@ mod tests {
             let (inputs, left_out, pages) = read(&entries);
             let expected: Vec<String> = names.iter().map(|name| format!("x.wacz/{name}")).collect();
             assert_eq!((inputs, left_out.as_str(), pages), (expected, "", 5), "{folder}");
+        }
+        // Names as programs on Windows, and `zip ./archive`, write them.
+        for name in ["archive\\d.warc.gz", "./archive/d.warc.gz", ".\\x\\archive\\d.warc.gz"] {
+            let (inputs, left_out, pages) = read(&[(name, &warc_gz)]);
+            let wanted = name.replace('\\', "/");
+            assert_eq!(inputs, [format!("x.wacz/{}", wanted.trim_start_matches("./"))]);
+            assert_eq!((left_out.as_str(), pages), ("", 1), "{name}");
         }
         let others: [(&str, &[u8]); 6] = [
             ("archive/d.warc.gz", &warc_gz),

@@ -7,12 +7,13 @@
 //! http://a.example/ 192.0.2.1 20070301000102 text/html 200 - - 77 crawl.arc.gz 5310           version 2
 //! ```
 //!
-//! The bytes are an HTTP response. The first record of a file, `filedesc://...`, says the version;
-//! it is not needed, because the length is the last field of either, and the address and the date
-//! after it are found by what they are. Old files have dates of other lengths than 14 digits, a
-//! number or a dash for an address, and both in another order: [`parse`] takes a line where a
-//! record must begin if one of them is known, or if it has as many fields as a version has. Where
-//! it searches after damage, [`is_record_line`] asks for both.
+//! The bytes are an HTTP response, or without a head what the media type says: servers of HTTP/0.9
+//! and of other protocols send none. The first record of a file, `filedesc://...`, says the
+//! version; it is not needed, because the length is the last field of either, and the address and
+//! the date after it are found by what they are. Old files have dates of other lengths than 14
+//! digits, a number or a dash for an address, and both in another order: [`parse`] takes a line
+//! where a record must begin if one of them is known, or if it has as many fields as a version has.
+//! Where it searches after damage, [`is_record_line`] asks for both.
 
 use std::net::IpAddr;
 
@@ -66,9 +67,19 @@ pub fn parse(line: &[u8], offset: u64) -> Result<RecordHead, (Option<String>, &'
             .map(|date| fourteen(fields[date]).unwrap_or_else(|| text(date))),
         // Crawlers write 0.0.0.0 for an address that they do not know.
         ip: address.map(text).filter(|ip| ip != "0.0.0.0"),
+        content_type: date.map_or_else(Vec::new, |date| media_type(&fields, date + 1)),
         length: Some(length),
         ..RecordHead::at(offset)
     })
+}
+
+/// The media type in a line, of which version 1 can have several words, from a field on; empty if
+/// that is none.
+fn media_type(fields: &[&[u8]], from: usize) -> Vec<u8> {
+    let end = if fields.len() == FIELDS[1] { from + 1 } else { fields.len() - 1 };
+    let words = fields.get(from..end).unwrap_or_default();
+    let is_type = words.first().is_some_and(|first| first.contains(&b'/'));
+    if is_type { words.join(&b' ') } else { Vec::new() }
 }
 
 /// Where the fields of a line are.

@@ -75,7 +75,8 @@ fn chunk_size(bytes: &[u8]) -> Option<(usize, &[u8])> {
 pub fn decode(body: Vec<u8>, header: &str, limit: usize, stored_cut: bool) -> Result<Decoded, &'static str> {
     let mut decoded = Decoded { bytes: body, cut: stored_cut };
     for name in header.rsplit(',') {
-        let name = name.trim().trim_matches('"').to_ascii_lowercase();
+        // Some have parameters, as those of a request have.
+        let name = name.split(';').next().unwrap_or_default().trim().trim_matches('"').to_ascii_lowercase();
         let decoder: fn(&[u8], usize) -> DecodedPart = match name.as_str() {
             // The second line has names that servers write for a charset, or for no encoding.
             "" | "identity" => continue,
@@ -84,6 +85,8 @@ pub fn decode(body: Vec<u8>, header: &str, limit: usize, stored_cut: bool) -> Re
             "deflate" | "x-deflate" => inflate,
             "br" => unbrotli,
             "zstd" => unzstd,
+            // Servers write names of charsets and of much else.
+            _ if sniff::is_html(&decoded.bytes) => continue,
             _ => return Err("http: unknown content encoding"),
         };
         // Some crawlers wrote a line end too many after the head.
@@ -217,13 +220,16 @@ mod tests {
         raw.write_all(TEXT).unwrap();
         let brotli = b"\x0b\x02\x80hello\x03".to_vec();
         assert_eq!(decode(gzipped(TEXT), "GZip", LIMIT, false), whole(TEXT));
+        assert_eq!(decode(gzipped(TEXT), "gzip;q=1.0, identity;q=0.5", LIMIT, false), whole(TEXT));
         assert_eq!(decode(zlib.finish().unwrap(), "deflate", LIMIT, false), whole(TEXT));
         assert_eq!(decode(raw.finish().unwrap(), "deflate", LIMIT, false), whole(TEXT));
         assert_eq!(decode(zstd::bulk::compress(TEXT, 3).unwrap(), "zstd", LIMIT, false), whole(TEXT));
         assert_eq!(decode(brotli, "br", LIMIT, false), whole(b"hello"));
         assert_eq!(decode(gzipped(&gzipped(TEXT)), "gzip, gzip", LIMIT, false), whole(TEXT));
-        for claim in ["gzip", "deflate", "br", "zstd", "identity", "UTF-8"] {
+        for claim in ["gzip", "deflate", "br", "zstd", "identity", "UTF-8", "aws-chunked", "ISO-8859-15, x"] {
             assert_eq!(decode(TEXT.to_vec(), claim, LIMIT, false), whole(TEXT), "{claim}");
+        }
+        for claim in ["gzip", "deflate", "br", "zstd", "identity", "UTF-8"] {
             assert_eq!(decode(b"only words".to_vec(), claim, LIMIT, false), whole(b"only words"), "{claim}");
         }
     }

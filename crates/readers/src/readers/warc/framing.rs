@@ -406,6 +406,8 @@ impl Records {
                 Some(_) if lines >= line_ends && self.stream.is_plain() || self.stream.begins_record(position)? => {
                     return Ok(Trailer::Good(position));
                 }
+                // Padding.
+                Some(0) if lines >= line_ends => position += 1,
                 Some(_) => return Ok(Trailer::OtherBytes),
                 None if !self.stream.pull()? => return Ok(Trailer::Good(position)),
                 None => {}

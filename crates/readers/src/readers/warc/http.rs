@@ -144,6 +144,11 @@ pub fn begins_response(bytes: &[u8]) -> bool {
     status(line).is_ok() && line.get(5).is_some_and(u8::is_ascii_digit)
 }
 
+/// Whether bytes begin with the name of the protocol.
+pub(super) fn begins_http(bytes: &[u8]) -> bool {
+    bytes.get(..5).is_some_and(|start| start.eq_ignore_ascii_case(b"HTTP/"))
+}
+
 /// Adds a value to the list of a field that can be repeated.
 fn list<'a>(slot: &mut Option<Cow<'a, [u8]>>, value: Cow<'a, [u8]>) {
     match slot {
@@ -207,7 +212,7 @@ pub(super) fn check_media_type(media_type: &str, reading: &Reading) -> Result<()
 
 /// Parses the status code of a status line.
 pub(super) fn status(line: &[u8]) -> Result<u16, NoPage> {
-    if !line.get(..5).is_some_and(|start| start.eq_ignore_ascii_case(b"HTTP/")) {
+    if !begins_http(line) {
         return Err(NoPage::Broken("http: no status line"));
     }
     let code = line.split(|byte| byte.is_ascii_whitespace()).filter(|word| !word.is_empty()).nth(1);

@@ -164,7 +164,7 @@ impl WarcReader {
                 Err(why) => without_page(record, why),
             };
         }
-        let content = match content(&record, block, &self.reading) {
+        let content = match content(&record, block, self.dialect, &self.reading) {
             // The server says that the page is what it was.
             Err(NoPage::Status(304)) => return revisit::item(record, revisit::NOT_MODIFIED),
             Err(why) => return without_page(record, why),
@@ -279,7 +279,7 @@ fn has_other_scheme(url: &str) -> bool {
 }
 
 /// Reads the content of a record's block by the type of the record.
-fn content(record: &RecordHead, block: &[u8], reading: &Reading) -> Result<HttpContent, NoPage> {
+fn content(record: &RecordHead, block: &[u8], dialect: Dialect, reading: &Reading) -> Result<HttpContent, NoPage> {
     let (label, charset) = super::header::content_type(&record.content_type);
     match record.kind {
         RecordType::Conversion if label == "text/plain" => {
@@ -291,7 +291,8 @@ fn content(record: &RecordHead, block: &[u8], reading: &Reading) -> Result<HttpC
         // Some writers label the record with the type of the page.
         RecordType::Response
             if matches!(label.as_str(), "" | "application/http" | "message/http")
-                || super::http::begins_response(block) =>
+                || super::http::begins_response(block)
+                || dialect == Dialect::Arc && super::http::begins_http(block) =>
         {
             super::http::response(block, record.cut, reading)
         }

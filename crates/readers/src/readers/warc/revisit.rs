@@ -8,7 +8,7 @@
 
 use std::net::IpAddr;
 
-use super::http::{NoPage, check_media_type, last_head, status, without_page};
+use super::http::{NoPage, begins_http, check_media_type, last_head, status, without_page};
 use super::no_page::without_url;
 use super::record::RecordHead;
 use crate::readers::fields;
@@ -37,8 +37,7 @@ pub(super) fn answer(record: &RecordHead, block: &[u8], reading: &Reading) -> Re
     let uri = record.refers.as_ref().and_then(|refers| refers.profile.as_deref());
     let profile = uri.map_or(Profile::Other, profile);
     let (label, _) = super::header::content_type(&record.content_type);
-    let is_http = block.get(..5).is_some_and(|start| start.eq_ignore_ascii_case(b"HTTP/"));
-    if block.is_empty() || !is_http && !label.is_empty() && label != "application/http" {
+    if block.is_empty() || !begins_http(block) && !label.is_empty() && label != "application/http" {
         return Ok(Answer { profile, media_type: None });
     }
     let (line, mut fields) = super::header::split(last_head(block).0);

@@ -365,3 +365,44 @@ fn old_arc_files_are_read_and_lose_only_bad_records() {
     let found = items_with(Dialect::Arc, file.as_bytes(), &Reading::default());
     assert_eq!((found.len(), pages(&found).len()), (3, 2), "{found:?}");
 }
+
+/// What a server of HTTP/0.9 sends has no head: the line says what it is.
+#[test]
+fn arc_records_without_an_http_head_are_what_their_line_says() {
+    let file = |media: &str, block: &str| {
+        format!("http://a.example/ 192.0.2.1 20000823054100 {media} {}\n{block}\n", block.len()).into_bytes()
+    };
+    let item = |media: &str, block: &str| {
+        let mut items = items_with(Dialect::Arc, &file(media, block), &Reading::default());
+        assert_eq!(items.len(), 1, "{items:?}");
+        items.remove(0)
+    };
+    for media in ["text/html", "Text/HTML; charset=koi8-r", "text/html 200 - - 0 x.arc.gz"] {
+        let Item::Page(page) = item(media, "<p>words") else { panic!("{media}") };
+        assert_eq!((page.media_type.as_deref(), page.body), (Some("text/html"), Body::Html(b"<p>words".to_vec())));
+        assert_eq!(page.charset.as_deref(), media.contains("koi8").then_some("koi8-r"));
+    }
+    assert!(matches!(item("image/gif", "GIF89a"), Item::Skip(skipped) if skipped.why == Skip::MediaType));
+    assert!(matches!(item("no-type", "<p>words"), Item::Reject(_)));
+    // Where a head begins, it must be one.
+    for block in ["HTTP/1.0\r\n\r\n<p>words", "http/1.0 OK\r\n\r\n<p>words"] {
+        assert!(matches!(item("text/html", block), Item::Reject(_)), "{block}");
+    }
+    assert!(matches!(item("text/html", "HTTP/1.0 404 No\r\n\r\n<p>words"), Item::Failed(_)));
+}
+
+#[test]
+fn zeros_inside_of_a_member_are_padding() {
+    let of_page = |name: &str| record("response", &named(name, &format!("http://a.example/{name}")), &html("<p>words"));
+    let padded = |padding: &[u8]| {
+        let first = gzip(&[of_page("a"), padding.to_vec()].concat());
+        [first, gzip(&of_page("b"))].concat()
+    };
+    for padding in [&[0; 1][..], &[0; 700], b"\0\r\n\0", b"\r\n\0\0"] {
+        let found = items_with(Dialect::Warc, &padded(padding), &Reading::default());
+        assert_eq!((found.len(), pages(&found).len()), (2, 2), "{padding:?}: {found:?}");
+    }
+    // Other bytes can be damage.
+    let found = items_with(Dialect::Warc, &padded(b"\0x"), &Reading::default());
+    assert!(found.iter().any(|item| matches!(item, Item::Reject(_))), "{found:?}");
+}
