@@ -245,6 +245,28 @@ fn a_wacz_gives_a_wacz_which_is_whole_or_not_there() {
     assert!(crawl.path("rows/data.jsonl").exists() && crawl.path("rows/more.jsonl").exists());
 }
 
+/// It was a folder of that name, which nothing opens.
+#[test]
+fn a_wacz_that_was_zipped_with_its_folder_gives_a_wacz() {
+    let crawl = Crawl::new();
+    let script = "import sys, zipfile\nold = zipfile.ZipFile(sys.argv[1])\nnew = zipfile.ZipFile(sys.argv[2], 'w')\n\
+                  [new.writestr('my crawl/' + name, old.read(name)) for name in old.namelist()]\nnew.close()";
+    let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/formats/pages.wacz");
+    let made = Command::new("python3").args(["-c", script]).arg(&data).arg(crawl.path("in/first.wacz")).status();
+    if made.is_err() {
+        skipped(Need::Replay, "a WACZ in a folder is not made");
+        return;
+    }
+    crawl.cluster("store", "in");
+    crawl.export("out", &[]);
+    std::fs::remove_file(crawl.path("in/first.wacz")).unwrap();
+    std::fs::copy(data, crawl.path("in/first.wacz")).unwrap();
+    crawl.cluster("plain", "in");
+    let [plain, out] = ["plain", "plain-out"].map(|name| crawl.path(name).to_str().unwrap().to_owned());
+    run_well(&["export", &plain, "--out", &out, "--level", "exact"]);
+    assert!(crawl.bytes("out/first.wacz") == crawl.bytes("plain-out/first.wacz"), "as of one without a folder");
+}
+
 #[test]
 fn indexes_have_what_is_written_and_what_is_not() {
     let crawl = Crawl::new();

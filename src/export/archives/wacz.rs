@@ -16,7 +16,7 @@ use std::fs::File;
 use std::io::{BufRead, BufReader, BufWriter, Read, Write as _};
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, ensure};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use ring::digest::{SHA256, digest};
@@ -43,12 +43,20 @@ const DATAPACKAGE: u64 = 16 << 20;
 /// The list of pages that every WACZ has.
 const PAGES: &str = "pages/pages.jsonl";
 
-/// The WACZ that an input is in: its name, and the name of the input in it.
+/// The WACZ that an input is in: its name, and the name of the input in it, below the folder that
+/// the WACZ was zipped with.
 pub(in crate::export) fn wacz_of(input: &Input) -> Option<(&str, &str)> {
     let Location::Entry { archive, .. } = &input.place else { return None };
     let file = archive.file_name()?.to_string_lossy();
-    let at = input.name.find(&format!("{file}/archive/"))? + file.len();
-    Some((&input.name[..at], &input.name[at + 1..]))
+    let at = input.name.find(&format!("{file}/"))? + file.len();
+    let entry = &input.name[at + 1..];
+    Some((&input.name[..at], &entry[folder_of(entry)?.len()..]))
+}
+
+/// The folders before `archive/` in the name of an entry; `None` if it is not in that folder.
+fn folder_of(entry: &str) -> Option<&str> {
+    let at = if entry.starts_with("archive/") { 0 } else { entry.find("/archive/")? + 1 };
+    Some(&entry[..at])
 }
 
 /// A WACZ that is written.
@@ -77,10 +85,18 @@ impl Wacz<'_> {
 
     fn write_entries(&self, out: Output) -> Result<Output> {
         let mut zip = Zip::new(out);
+        let mut names = HashSet::new();
         for (name, path) in &self.parts {
+            ensure!(names.insert(name), "it has two archives of the name {name}: take it apart first");
             zip.add_file(name, path).with_context(|| format!("cannot write {name}"))?;
         }
-        let old = wacz_entries(self.source)?;
+        let mut old = wacz_entries(self.source)?;
+        // Some are zipped with their folder.
+        if let Some(folder) = old.iter().find_map(|entry| folder_of(&entry.name)).map(str::to_owned) {
+            for entry in &mut old {
+                entry.name = entry.name.strip_prefix(&folder).unwrap_or(&entry.name).to_owned();
+            }
+        }
         let urls = self.index(&mut zip)?;
         let is_pages = |entry: &&Input| entry.name.starts_with("pages/") && entry.name.ends_with(".jsonl");
         for entry in old.iter().filter(is_pages) {
