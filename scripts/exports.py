@@ -65,6 +65,7 @@ SHAPES = {
 LINES = ["  menu of all pages", "menu of all pages", "a notice, \u201cas everywhere\u201d", "ok", "", "\tpage 7 of the series\r"]
 WORDLESS = ["", "!!!", "\u2192 \u2190", "?\n"]
 POLICIES = ["first", "longest", "newest", "shortest-url", "per-host", "root"]
+COUNTS = ["documents", "written", "others", "revisits", "outside", "kept_whole", "paragraphs", "paragraph_bytes", "emptied", "near_duplicates"]
 REASONS = ["not_of_week", "failed", "revisits", "media_types", "attached", "bad"]
 OWN = ["nigh_cluster", "nigh_size", "nigh_rank", "nigh_stays"]
 LIST = ".nigh-export/list.jsonl"
@@ -360,8 +361,8 @@ def replace(verdicts, files, policy):
         record = next(item.plain for item in file.items if item.offset == row["place"][2])
         form = [re.search(b"\r\nWARC-%s: (.+?)\r\n" % name, record)[1] for name in (b"Type", b"Payload-Digest")]
         key = (row["cluster"], row["host"] if policy == "per-host" else None, *form)
-        first = firsts.setdefault(key, record)
-        row["refers_to"] = None if first is record else first
+        first, place = firsts.setdefault(key, (record, row["place"]))
+        row["refers_to"], row["of_week"] = (None, None) if first is record else (first, place[0])
 
 
 @dataclass
@@ -415,7 +416,7 @@ class Model:
             replace(all_of_week.values(), files, keep)
             self.verdicts = {place: all_of_week[place] for place in self.verdicts}
         self.inputs = {key: files[key] for key in inputs if options.since is None or key[0] >= options.since}
-        self.counts = dict.fromkeys(["documents", "written", "others", "revisits", "kept_whole", "paragraphs", "paragraph_bytes", "emptied"], 0)
+        self.counts = dict.fromkeys(COUNTS, 0)
         self.left_out = dict.fromkeys(REASONS, 0)
 
     def wants(self, verdict):
@@ -489,6 +490,7 @@ class Model:
                 self.counts["written"] += goes_on and self.wants(verdict)
                 if goes_on and not self.wants(verdict):
                     self.counts["kept_whole" if verdict["refers_to"] is None else "revisits"] += 1
+                    self.counts["outside"] += verdict["refers_to"] is not None and bool(options.since and verdict["of_week"] < options.since)
             else:
                 self.counts["others"] += goes_on
                 self.left_out[reason.get(item.kind, item.kind)] += not goes_on
@@ -802,7 +804,8 @@ class History:
             text = self.run(*again)[1].replace(",", "")
             said = [int(number) for number in re.findall(r"(?:wrote|listed|and|without|left out:|of) (\d+) ", text)]
             counts = [model.counts["written"], model.counts["documents"]]
-            counts += [model.counts["revisits"], model.counts["kept_whole"]] * options.revisits
+            outside = model.counts["outside"]
+            counts += [model.counts["revisits"] - outside, *[outside] * (outside > 0), model.counts["kept_whole"]] * options.revisits
             counts += [model.counts["others"]] * (model.counts["others"] > 0)
             counts += [model.counts["paragraphs"], model.counts["emptied"]] * (options.level == "paragraph")
             if said != counts + [count for count in model.left_out.values() if count]:

@@ -1,6 +1,6 @@
 //! `nigh export`: writes a week's inputs again without duplicates, or lists these.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -11,10 +11,10 @@ use serde::Serialize;
 use super::errors::WrongUse;
 use super::print::print_json;
 use super::session::{check_not_inside, read_manifest};
-use crate::config::{Bytes, Count, Policy, Reading};
+use crate::config::{Absent, Bytes, Count, Policy, Reading};
 use crate::export::{
-    Deciding, ExportFolder, ExportFormat, ExportKey, Exported, Finding, IndexFiles, JsonColumns, ListFile, Originals,
-    ParagraphRules, What, Writing, WrittenDataset, write_dataset,
+    Deciding, EarlierWeeks, ExportFolder, ExportFormat, ExportKey, Exported, Finding, IndexFiles, JsonColumns,
+    ListFile, Originals, ParagraphRules, What, Writing, WrittenDataset, near_duplicates, write_dataset,
 };
 use crate::log::Log;
 use crate::mirror::ReadStore;
@@ -24,8 +24,8 @@ use crate::readers::{Format, Input, Location, list};
 use crate::records::{Level, Week, short_hash};
 use crate::report::print;
 use crate::sheet::grouped;
-use crate::state::{CommittedWeek, Journal};
-use crate::tables::{ClusterRow, DocumentRow, Table as _};
+use crate::state::{CommittedWeek, Earlier, Journal, Manifest, removed_folder};
+use crate::tables::{ClusterRow, DocumentRow, EvidenceRow, FeatureRow, Table as _, UrlRow};
 
 /// Memory for sorting, in bytes.
 const MEMORY: u64 = 256 << 20;
@@ -83,10 +83,19 @@ pub(crate) struct ExportArgs {
     #[arg(long, value_enum, default_value_t)]
     format: ExportFormat,
     /// Replace records of WARC and ARC that go by revisit records, which refer to the ones that
-    /// stay and have the same payload digest; others are kept whole. ARC becomes WARC. For --level
-    /// exact.
+    /// stay and have the same payload digest, or to those of earlier weeks whose files are there;
+    /// others are kept whole. ARC becomes WARC. For --level exact.
     #[arg(long)]
     revisits: bool,
+    /// With --revisits: refer only to records that are written, so that the files replay without
+    /// those of earlier weeks and batches.
+    #[arg(long, requires = "revisits")]
+    alone: bool,
+    /// Write a `metadata` record for each page of WARC and ARC that is a near-duplicate, whether it
+    /// stays or goes: it names the page that comes first in its cluster, and how similar they are.
+    /// ARC becomes WARC.
+    #[arg(long, conflicts_with = "list")]
+    near_duplicates: bool,
     /// Keep records of WARC and ARC that are no pages, too: other media types, failed downloads, revisits, metadata of their own. A deletion does
     /// not know of them.
     #[arg(long)]
@@ -162,6 +171,14 @@ pub(crate) fn run(args: &ExportArgs, log: &Log) -> Result<ExitCode> {
     if args.revisits && !matches!(args.format, ExportFormat::Same | ExportFormat::Warc) {
         bail!(WrongUse("--revisits writes WARC: leave out --format, or give --format warc".into()));
     }
+    if args.near_duplicates && (args.what() != What::Kept || args.level == ExportLevel::Paragraph) {
+        bail!(WrongUse(
+            "--near-duplicates writes records of WARC beside pages: it goes with --what kept, and not with --level paragraph".into()
+        ));
+    }
+    if args.near_duplicates && !matches!(args.format, ExportFormat::Same | ExportFormat::Warc) {
+        bail!(WrongUse("--near-duplicates writes WARC: leave out --format, or give --format warc".into()));
+    }
     if args.others && (args.what() != What::Kept || args.list.is_some()) {
         bail!(WrongUse("--others keeps records of WARC that are no pages: it goes with --what kept and --out".into()));
     }
@@ -198,10 +215,25 @@ pub(crate) fn run(args: &ExportArgs, log: &Log) -> Result<ExitCode> {
         (None, None) => String::new(),
     };
     if args.revisits {
-        text.push_str(&format!("        and {} revisits of records that stay\n", grouped(counts.revisits)));
+        text.push_str(&format!(
+            "        and {} revisits of records that stay\n",
+            grouped(counts.revisits - counts.outside)
+        ));
+        if counts.outside > 0 {
+            text.push_str(&format!(
+                "        and {} revisits of records of earlier weeks: keep the archives of these (--alone refers to none of them)\n",
+                grouped(counts.outside)
+            ));
+        }
         text.push_str(&format!(
             "        and {} records that go, kept whole: no record that stays has their payload\n",
             grouped(counts.kept_whole)
+        ));
+    }
+    if args.near_duplicates {
+        text.push_str(&format!(
+            "        and {} metadata records of near-duplicates\n",
+            grouped(counts.near_duplicates)
         ));
     }
     if counts.others > 0 {
@@ -245,6 +277,11 @@ fn export_week(args: &ExportArgs, read_store: &ReadStore, log: &Log) -> Result<E
     for table in [DocumentRow::NAME, ClusterRow::NAME] {
         read_store.need(table, &[&format!("{}/", week.week.folder())])?;
     }
+    if args.near_duplicates {
+        for table in [EvidenceRow::NAME, FeatureRow::NAME] {
+            read_store.need(table, &[&format!("{}/", week.week.folder())])?;
+        }
+    }
     let whole = store.whole(week)?;
     let job = crate::plan::job_of_week(store, week)?;
     let (keep, reading) = (args.keep.unwrap_or(job.canonical), job.read);
@@ -254,6 +291,11 @@ fn export_week(args: &ExportArgs, read_store: &ReadStore, log: &Log) -> Result<E
     let names: Vec<(Week, String)> = stamped.iter().map(|(week, name, _)| (*week, name.clone())).collect();
     let rules = ParagraphRules { least_count: args.min_count, least_characters: args.min_length };
     let paragraphs = (args.level == ExportLevel::Paragraph).then_some(rules);
+    let earlier = if args.revisits && !args.alone && job.absent != Absent::Keep {
+        earlier_files(read_store, &manifest, week, &names, &reading, args.touched, log)?
+    } else {
+        EarlierFiles::default()
+    };
     let key = ExportKey {
         week: week.week,
         identity: short_hash(week.identity().as_bytes()),
@@ -261,7 +303,10 @@ fn export_week(args: &ExportArgs, read_store: &ReadStore, log: &Log) -> Result<E
         level: args.level.of_documents(),
         what: args.what(),
         revisits: args.revisits,
+        near_duplicates: args.near_duplicates,
         others: args.others,
+        earlier: earlier.identity.clone(),
+        alone: args.alone,
         paragraphs,
         since: args.since,
         format: args.format,
@@ -298,7 +343,8 @@ fn export_week(args: &ExportArgs, read_store: &ReadStore, log: &Log) -> Result<E
     let has_lines = inputs.iter().any(|input| input.format == Format::Jsonl);
     let columns = (args.format == ExportFormat::Parquet && has_lines).then(|| JsonColumns::of(&inputs)).transpose()?;
     let (what, revisits, others, format) = (args.what(), args.revisits, args.others, args.format);
-    let writing = Writing { reading: &reading, what, revisits, others, format, columns };
+    let near = args.near_duplicates;
+    let writing = Writing { reading: &reading, what, revisits, near_duplicates: near, others, format, columns };
     let threads =
         args.workers.map_or_else(|| std::thread::available_parallelism().map_or(1, usize::from), |count| count.0);
     let done = |files: usize, all: usize| {
@@ -309,9 +355,9 @@ fn export_week(args: &ExportArgs, read_store: &ReadStore, log: &Log) -> Result<E
     let verdicts = match paragraphs {
         None if args.revisits => {
             let older = older_inputs(&stamped, args, &reading, log)?;
-            let (scratch, all) = (folder.scratch(), [&older[..], &inputs].concat());
-            let (older, reading) = (older.len(), &reading);
-            let originals = Originals { inputs: &all, older, reading, scratch, memory: MEMORY, threads };
+            let (scratch, all) = (folder.scratch(), [&earlier.inputs[..], &older, &inputs].concat());
+            let (earlier, older, reading) = (&earlier.weeks, older.len(), &reading);
+            let originals = Originals { inputs: &all, older, earlier, reading, scratch, memory: MEMORY, threads };
             originals.verdicts(&deciding(folder.scratch()))?
         }
         Some(rules) => {
@@ -320,6 +366,12 @@ fn export_week(args: &ExportArgs, read_store: &ReadStore, log: &Log) -> Result<E
             finding.verdicts(&deciding(folder.scratch()))?
         }
         None => deciding(folder.scratch()).verdicts()?,
+    };
+    let of_copies = revisits || args.level != ExportLevel::Exact;
+    let verdicts = if near {
+        verdicts.with_near_duplicates(near_duplicates(&deciding(folder.scratch()), &inputs, of_copies)?)?
+    } else {
+        verdicts
     };
     let WrittenDataset { files, counts, index } =
         write_dataset(&inputs, verdicts, &writing, folder, index, threads, &done)?;
@@ -382,6 +434,78 @@ fn check_stamp(input: &Input, stamp: &str, week: Week, touched: bool) -> Result<
     Ok(())
 }
 
+/// The archives of the weeks before, whose records revisits may refer to.
+#[derive(Default)]
+struct EarlierFiles {
+    inputs: Vec<Input>,
+    weeks: EarlierWeeks,
+    /// The hash of the weeks and of the names.
+    identity: Option<String>,
+}
+
+/// The archives of the weeks before that are there as they were. Those that this week has documents
+/// of are not among them: they are written again without what is not of the week. Nor are those in
+/// a WACZ, which is replayed alone.
+///
+/// # Errors
+/// If a file of the store cannot be read.
+fn earlier_files(
+    read_store: &ReadStore,
+    manifest: &Manifest,
+    week: &CommittedWeek,
+    own: &[(Week, String)],
+    reading: &Reading,
+    touched: bool,
+    log: &Log,
+) -> Result<EarlierFiles> {
+    let (store, earlier) = (read_store.store(), Earlier::before(manifest, week.week));
+    let own: BTreeSet<&str> = own.iter().map(|(_, name)| name.as_str()).collect();
+    let mut stamped: BTreeMap<(Week, String), String> = BTreeMap::new();
+    for before in &earlier.weeks {
+        read_store.need_records(before)?;
+        for (of, names) in store.whole(before)?.journal.inputs(before.week) {
+            stamped.extend(names.iter().map(|(name, stamp)| ((of, name.clone()), stamp.clone())));
+        }
+    }
+    let is_archive = |input: &Input| {
+        matches!(input.format, Format::Warc | Format::Arc) && !matches!(input.place, Location::Entry { .. })
+    };
+    let (mut inputs, mut numbers, mut gone) = (Vec::new(), BTreeMap::new(), Vec::new());
+    for ((of, name), stamp) in stamped.into_iter().filter(|((_, name), _)| !own.contains(name.as_str())) {
+        match input_of(&name, reading) {
+            Some(input) if !is_archive(&input) => {}
+            Some(input) if touched || stamp_of(&input).1 == stamp => {
+                numbers.insert((of, name), inputs.len() as u32);
+                inputs.push(input);
+            }
+            _ => gone.push((of, name)),
+        }
+    }
+    if let Some((of, first)) = gone.first() {
+        let more = match gone.len() - 1 {
+            0 => String::new(),
+            more => format!(" and {} more files of earlier weeks", grouped(more as u64)),
+        };
+        log.notice(&format!("{first} of week {of}{more} is not there as it was: what is in it is not referred to"));
+    }
+    if inputs.is_empty() {
+        return Ok(EarlierFiles::default());
+    }
+    for before in &earlier.weeks {
+        for table in [DocumentRow::NAME, UrlRow::NAME] {
+            read_store.need(table, &[&format!("{}/", before.week.folder())])?;
+        }
+    }
+    if let Some(removed) = &earlier.removed {
+        read_store.need_own(&removed_folder(removed))?;
+    }
+    let weeks = EarlierWeeks::open(store, &earlier, manifest.method.shards, &numbers)?;
+    let identities = earlier.weeks.iter().map(CommittedWeek::identity);
+    let of_files = numbers.keys().map(|(of, name)| format!("{of} {name}"));
+    let identity = short_hash(identities.chain(of_files).collect::<Vec<_>>().join("\n").as_bytes());
+    Ok(EarlierFiles { inputs, weeks, identity: Some(identity) })
+}
+
 /// The inputs before `--since`, whose records revisits may refer to. One that is not there has the
 /// format `Failed`, and is said: what its records have is not known.
 ///
@@ -394,22 +518,30 @@ fn older_inputs(
     log: &Log,
 ) -> Result<Vec<Input>> {
     let older = stamped.iter().filter(|(week, ..)| args.since.is_some_and(|since| *week < since));
+    if args.alone {
+        return Ok(older.map(|(_, name, _)| absent(name)).collect());
+    }
     let input = |(week, name, stamp): &(Week, String, &String)| {
         let Some(input) = input_of(name, reading) else {
             log.notice(&format!("{name} of week {week} is not there: what is in it is not referred to"));
-            return Ok(Input {
-                name: name.clone(),
-                bytes: 0,
-                format: Format::Failed,
-                place: Location::File(PathBuf::from(name)),
-                page_url: None,
-                stamp: String::new(),
-            });
+            return Ok(absent(name));
         };
         check_stamp(&input, stamp, *week, args.touched)?;
         Ok(input)
     };
     older.map(input).collect()
+}
+
+/// An input of which nothing is read.
+fn absent(name: &str) -> Input {
+    Input {
+        name: name.to_owned(),
+        bytes: 0,
+        format: Format::Failed,
+        place: Location::File(PathBuf::from(name)),
+        page_url: None,
+        stamp: String::new(),
+    }
 }
 
 /// An input of an earlier week under the name that it had, if it is there.

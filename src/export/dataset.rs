@@ -43,7 +43,7 @@ pub fn write_dataset(
     threads: usize,
     done: &(dyn Fn(usize, usize) + Sync),
 ) -> Result<WrittenDataset> {
-    let paths = output_paths(inputs, writing.format, writing.revisits)?;
+    let paths = output_paths(inputs, writing.format, writing.makes_warc())?;
     let root = folder.path().to_owned();
     let all = inputs.iter().zip(&paths).filter(|(input, _)| has_documents(input)).map(|(_, path)| path);
     let all = all.collect::<BTreeSet<_>>().len();
@@ -165,7 +165,7 @@ fn written_archive(path: &Path, input: &Input, writing: &Writing<'_>) -> Result<
         let archive = of_entry.with_context(|| format!("{} has no {entry}", path.display()))?;
         return Ok(Some((archive, Some(entry.to_owned()))));
     }
-    let format = if writing.revisits { Format::Warc } else { input.format };
+    let format = if writing.makes_warc() { Format::Warc } else { input.format };
     let bytes = std::fs::metadata(path).with_context(|| format!("cannot read {}", path.display()))?.len();
     let name = path.display().to_string();
     let place = Location::File(path.to_owned());

@@ -48,9 +48,15 @@ pub struct Exported {
     /// Documents that go, of which a revisit record was written.
     #[serde(default)]
     pub revisits: u64,
+    /// Revisits that refer to a record in none of the files that are written.
+    #[serde(default)]
+    pub outside: u64,
     /// Documents that go, and were written whole: no record that stays has their payload.
     #[serde(default)]
     pub kept_whole: u64,
+    /// Records that say of a page which one it is a near-duplicate of.
+    #[serde(default)]
+    pub near_duplicates: u64,
     /// Records that are no documents of the week, and were not written.
     #[serde(default)]
     pub left_out: LeftOut,
@@ -88,7 +94,9 @@ impl Exported {
         self.written += other.written;
         self.others += other.others;
         self.revisits += other.revisits;
+        self.outside += other.outside;
         self.kept_whole += other.kept_whole;
+        self.near_duplicates += other.near_duplicates;
         self.left_out.merge(other.left_out);
         self.paragraphs += other.paragraphs;
         self.paragraph_bytes += other.paragraph_bytes;

@@ -21,6 +21,8 @@ pub struct Writing<'a> {
     /// Whether records of WARC and ARC that go are replaced by revisit records, which refer to the
     /// ones that stay.
     pub revisits: bool,
+    /// Whether records of WARC say which pages are near-duplicates.
+    pub near_duplicates: bool,
     /// Whether records of WARC and ARC that are no pages are written, whatever they are.
     pub others: bool,
     /// The format of what is written.
@@ -30,6 +32,11 @@ pub struct Writing<'a> {
 }
 
 impl Writing<'_> {
+    /// Whether records are written that ARC does not have, so that it becomes WARC.
+    pub(super) fn makes_warc(&self) -> bool {
+        self.revisits || self.near_duplicates
+    }
+
     /// Writes the file for an input, which will have the name `name`, to `unfinished`. `None` if nothing of the input is written: it is one
     /// document, and goes.
     ///
@@ -42,10 +49,10 @@ impl Writing<'_> {
         name: &Path,
         unfinished: &Path,
     ) -> Result<(Exported, Option<Written>)> {
-        let Writing { reading, what, revisits, others, .. } = *self;
+        let Writing { reading, what, revisits, near_duplicates, others, .. } = *self;
         let failed = || format!("cannot write {}", name.display());
         let file = Output::create(unfinished).with_context(failed)?;
-        let spans = Spans { input, reading, what, revisits, others, verdicts };
+        let spans = Spans { input, reading, what, revisits, near_duplicates, others, verdicts };
         let (exported, file) = match (input.format, self.format.of(input)?) {
             (Format::Failed | Format::Wacz, _) => bail!("{} has no documents", input.name),
             (Format::Parquet | Format::Arrow, format) => super::rows::columnar::export(

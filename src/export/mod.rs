@@ -10,17 +10,19 @@
 //! changed since is an error. A file gets its name when it is whole, and a list of whole files is kept beside them: the same command goes on
 //! where it was stopped.
 //!
-//! In reading order: `verdicts`, `dataset` (all inputs), `file` (an input and the file that is written
-//! for it), `copied` (records that are spans of bytes), `revisits` (records that refer to those that
-//! stay), `archives` (indexes, WACZ), `rows` (records that are rows), `repeated` (paragraphs that go
-//! from documents that stay), `place` (folders and lists); and what they share: `exported` (which records
-//! are written, and counts), `paragraphs` (lines of texts).
+//! In reading order: `verdicts`, `dataset` (all inputs), `file` (an input and the file that is
+//! written for it), `copied` (records that are spans of bytes), `revisits` (records that refer to
+//! those that stay), `near_duplicates` (records that say which page another one is like),
+//! `archives` (indexes, WACZ), `rows` (records that are rows), `repeated` (paragraphs that go from
+//! documents that stay), `place` (folders and lists); and what they share: `exported` (which
+//! records are written, and counts), `paragraphs` (lines of texts).
 
 mod archives;
 mod copied;
 mod dataset;
 mod exported;
 mod file;
+mod near_duplicates;
 mod paragraphs;
 mod place;
 mod repeated;
@@ -32,9 +34,10 @@ pub use self::archives::IndexFiles;
 pub use self::dataset::{WrittenDataset, write_dataset};
 pub use self::exported::{Exported, LeftOut, What};
 pub use self::file::Writing;
+pub use self::near_duplicates::{NearDuplicate, near_duplicates};
 pub use self::paragraphs::ParagraphRules;
 pub use self::place::{ExportFolder, ExportKey, ListFile};
 pub use self::repeated::Finding;
-pub use self::revisits::Originals;
+pub use self::revisits::{EarlierWeeks, Originals};
 pub use self::rows::{ExportFormat, JsonColumns};
 pub use self::verdicts::{Deciding, Verdict};

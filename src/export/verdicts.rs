@@ -11,10 +11,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
 use anyhow::{Context, Result, ensure};
-use arrow_array::{Array, Date32Array, FixedSizeBinaryArray, Int64Array, StringArray, TimestampMicrosecondArray};
+use arrow_array::{
+    Array, Date32Array, FixedSizeBinaryArray, Int64Array, RecordBatch, StringArray, TimestampMicrosecondArray,
+};
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_64;
 
+use super::near_duplicates::NearDuplicate;
 use super::paragraphs::ParagraphPlace;
 use super::revisits::{Original, Reference};
 use crate::config::{Candidate, Policy};
@@ -26,7 +29,7 @@ use crate::tables::{ClusterRow, DocumentRow, Scan, Table, field, maybe_text};
 use crate::text::canonical;
 
 /// What becomes of a record.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Verdict {
     /// Its document id.
     pub doc: i64,
@@ -52,6 +55,8 @@ pub struct Verdict {
     pub group: u64,
     /// What it refers to, if it goes and is replaced by a revisit record.
     pub original: Option<Box<Original>>,
+    /// What is said of it, if it is a near-duplicate and that is asked for.
+    pub near: Option<Box<NearDuplicate>>,
 }
 
 impl Verdict {
@@ -84,6 +89,8 @@ pub struct Verdicts {
     next_gone: Option<ParagraphPlace>,
     references: Option<Sorted<Reference>>,
     next_reference: Option<Reference>,
+    near: Option<Sorted<NearDuplicate>>,
+    next_near: Option<NearDuplicate>,
 }
 
 impl Verdicts {
@@ -99,7 +106,26 @@ impl Verdicts {
         let next_gone = gone.as_mut().map(Sorted::record).transpose()?.flatten();
         let next_reference = references.as_mut().map(Sorted::record).transpose()?.flatten();
         let next = verdicts.record()?;
-        Ok(Verdicts { verdicts, next, gone, next_gone, references, next_reference })
+        let (near, next_near) = (None, None);
+        Ok(Verdicts { verdicts, next, gone, next_gone, references, next_reference, near, next_near })
+    }
+
+    /// These verdicts, with what is said of near-duplicates, in the order of their places.
+    ///
+    /// # Errors
+    /// If that cannot be read.
+    pub fn with_near_duplicates(mut self, mut near: Sorted<NearDuplicate>) -> Result<Verdicts> {
+        self.next_near = near.record()?;
+        self.near = Some(near);
+        Ok(self)
+    }
+
+    /// Verdicts on records in the order of files and places, as they are.
+    ///
+    /// # Errors
+    /// If these cannot be read.
+    pub(super) fn of_places(verdicts: Sorted<Verdict>) -> Result<Verdicts> {
+        Verdicts::new(verdicts, None, None)
     }
 
     /// The next one. A record may be the page of several documents, if revisits of other URLs name it: it stays if one of them does.
@@ -122,8 +148,14 @@ impl Verdicts {
         }
         let place = (verdict.file, verdict.offset);
         if let Some(reference) = self.next_reference.take_if(|next| (next.file, next.offset) == place) {
+            // It can be the first of this week, if a week before has it.
+            verdict.stays = false;
             verdict.original = Some(Box::new(reference.original));
             self.next_reference = self.references.as_mut().map(Sorted::record).transpose()?.flatten();
+        }
+        while let Some(near) = self.next_near.take_if(|near| (near.file, near.offset) <= place) {
+            verdict.near = Some(Box::new(near)).filter(|near| (near.file, near.offset) == place);
+            self.next_near = self.near.as_mut().map(Sorted::record).transpose()?.flatten();
         }
         Ok(Some(verdict))
     }
@@ -181,8 +213,20 @@ impl Sortable for Member {
     }
 }
 
+/// A page of a segment, beside its cluster.
+pub(super) struct FoundPage<'a> {
+    pub(super) verdict: Verdict,
+    /// Whether it is one of those that must duplicate nothing older.
+    pub(super) is_new: bool,
+    /// By the policy; `None` if it is alone in its cluster.
+    pub(super) order: Option<[u64; 2]>,
+    /// Its row of `documents`.
+    pub(super) batch: &'a RecordBatch,
+    pub(super) row: usize,
+}
+
 /// The numbers of input files, by the week of the crawl (days since 1970) and the name.
-type Files<'a> = BTreeMap<i32, BTreeMap<&'a str, u32>>;
+pub(super) type Files<'a> = BTreeMap<i32, BTreeMap<&'a str, u32>>;
 
 /// What verdicts are made from.
 #[derive(Clone)]
@@ -235,14 +279,16 @@ impl Deciding<'_> {
     }
 
     fn sorted(&self) -> Result<Sorted<Verdict>> {
-        let mut files: Files<'_> = BTreeMap::new();
-        for ((week, name), number) in self.inputs.iter().zip(0..) {
-            files.entry(week.days()).or_default().insert(name, number);
-        }
+        let files = self.files();
         let mut members = ExternalSort::new(&self.scratch.join("members"), self.memory / 2);
         let mut verdicts = ExternalSort::new(&self.scratch.join("verdicts"), self.memory / 2);
         for segment in self.segments.iter().filter(|segment| segment.documents > 0) {
-            self.segment(&segment.file(), &files, &mut members, &mut verdicts)?;
+            self.segment(&segment.file(), &files, &[], &mut |page| match page {
+                FoundPage { verdict, is_new, order: Some(order), .. } => {
+                    members.push(Member { verdict, is_new, order })
+                }
+                FoundPage { verdict, .. } => verdicts.push(verdict),
+            })?;
         }
         let mut members = members.sorted()?;
         let (mut cluster, mut rank) = (None, 0);
@@ -269,13 +315,29 @@ impl Deciding<'_> {
         since.map_or(0, |since| self.inputs.iter().filter(|(week, _)| *week < since).count() as u32)
     }
 
-    /// Reads the documents of a segment beside their clusters.
-    fn segment(
+    /// The numbers of all inputs.
+    pub(super) fn files(&self) -> Files<'_> {
+        let mut files: Files<'_> = BTreeMap::new();
+        for ((week, name), number) in self.inputs.iter().zip(0..) {
+            files.entry(week.days()).or_default().insert(name, number);
+        }
+        files
+    }
+
+    /// The number that an input, which has this one among all, has among those that are written.
+    pub(super) fn written(&self, file: u32) -> Option<u32> {
+        let before = |since: Week| self.inputs.iter().filter(|(week, _)| *week < since).count() as u32;
+        file.checked_sub(self.since.map_or(0, before))
+    }
+
+    /// Hands on the documents of a segment beside their clusters; with their rows of `documents`,
+    /// which have the columns `others`, too.
+    pub(super) fn segment(
         &self,
         file: &str,
         files: &Files<'_>,
-        members: &mut ExternalSort<Member>,
-        verdicts: &mut ExternalSort<Verdict>,
+        others: &[&str],
+        found: &mut dyn FnMut(FoundPage<'_>) -> Result<()>,
     ) -> Result<()> {
         let [root, size] = ["root", "size"].map(|what| format!("{}_{what}", self.level.name()));
         let mut clusters: Vec<(i64, i64)> = Vec::new();
@@ -301,7 +363,7 @@ impl Deciding<'_> {
             "record_url",
         ];
         let columns = if self.names { &columns[..] } else { &columns[..10] };
-        Scan::open(self.tables.rows(DocumentRow::NAME, file)?, columns)?.for_each(|batch| {
+        Scan::open(self.tables.rows(DocumentRow::NAME, file)?, &[columns, others].concat())?.for_each(|batch| {
             let longs = |name| field::<Int64Array>(batch, name);
             let (docs, offsets, words, bytes) = (longs("doc")?, longs("offset")?, longs("words")?, longs("bytes")?);
             let texts = |name| field::<StringArray>(batch, name);
@@ -332,8 +394,7 @@ impl Deciding<'_> {
                     Box::new(Names { id: maybe_text(ids, row), url, is_of_another })
                 });
                 let is_alone = size < 2;
-                let is_grouped = self.policy == Policy::PerHost && !is_alone;
-                let group = if is_grouped { xxh3_64(hosts.value(row).as_bytes()) } else { 0 };
+                let group = if self.policy == Policy::PerHost { xxh3_64(hosts.value(row).as_bytes()) } else { 0 };
                 let verdict = Verdict {
                     doc,
                     file: number.saturating_sub(skipped),
@@ -347,9 +408,10 @@ impl Deciding<'_> {
                     gone: Vec::new(),
                     group,
                     original: None,
+                    near: None,
                 };
                 if is_alone {
-                    verdicts.push(verdict)?;
+                    found(FoundPage { verdict, is_new, order: None, batch, row })?;
                     continue;
                 }
                 let fetched = times.is_valid(row).then(|| times.value(row));
@@ -361,7 +423,8 @@ impl Deciding<'_> {
                     fetched,
                     url_bytes: urls.is_valid(row).then(|| urls.value(row).len() as u32),
                 };
-                members.push(Member { verdict, is_new, order: self.policy.order(&candidate) })?;
+                let order = Some(self.policy.order(&candidate));
+                found(FoundPage { verdict, is_new, order, batch, row })?;
             }
             Ok(())
         })?;

@@ -81,6 +81,8 @@ mod missing;
 /// A store in a bucket of a real server.
 #[cfg(feature = "cloud")]
 mod objects;
+/// What an export says of near-duplicates, against the tables.
+mod near_duplicates;
 /// How often a run opens the files that it makes.
 mod opened;
 /// Rare types of Parquet and Arrow files.
@@ -106,6 +108,8 @@ mod replay;
 /// What a revisit record says of its page, case by case.
 mod revisit_cases;
 /// Random histories of captures and revisits, against a twin that keeps every page.
+/// Exports that refer to pages of the weeks before.
+mod replay_weeks;
 mod revisit_histories;
 /// Revisit records, against crawls that have the pages in full.
 mod revisits;

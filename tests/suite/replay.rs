@@ -13,7 +13,7 @@ const DATE: &str = "2024-01-08";
 
 /// Runs the script that makes and replays archives; `None`, and a skip of the test, if it lacks a
 /// package.
-fn script(arguments: &[&Path]) -> Option<String> {
+pub(crate) fn script(arguments: &[&Path]) -> Option<String> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/python/replay.py");
     if Command::new("python3").arg("--version").output().is_err() {
         skipped(Need::Replay, "exports are not replayed");
@@ -29,18 +29,18 @@ fn script(arguments: &[&Path]) -> Option<String> {
 }
 
 /// A folder with archives, a store of them, and exports.
-struct Crawl {
-    folder: tempfile::TempDir,
+pub(crate) struct Crawl {
+    pub(crate) folder: tempfile::TempDir,
 }
 
 impl Crawl {
-    fn new() -> Crawl {
+    pub(crate) fn new() -> Crawl {
         let crawl = Crawl { folder: tempfile::tempdir().unwrap() };
         std::fs::create_dir(crawl.path("in")).unwrap();
         crawl
     }
 
-    fn path(&self, name: &str) -> PathBuf {
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
     }
 
@@ -51,20 +51,20 @@ impl Crawl {
     }
 
     /// Exports at level exact, and returns what is printed as JSON.
-    fn export(&self, out: &str, flags: &[&str]) -> Value {
+    pub(crate) fn export(&self, out: &str, flags: &[&str]) -> Value {
         let [store, out] = ["store", out].map(|name| self.path(name));
         let arguments =
             ["export", store.to_str().unwrap(), "--out", out.to_str().unwrap(), "--level", "exact", "--json"];
         serde_json::from_str(&run_well(&[&arguments[..], flags].concat()).stdout).unwrap()
     }
 
-    fn bytes(&self, name: &str) -> Vec<u8> {
+    pub(crate) fn bytes(&self, name: &str) -> Vec<u8> {
         std::fs::read(self.path(name)).unwrap()
     }
 }
 
 /// The text of page `n`.
-fn text(n: usize) -> String {
+pub(crate) fn text(n: usize) -> String {
     let words = (0..80).map(|place| format!("w{}", (n + 1) * 7919 + place * 31));
     words.collect::<Vec<_>>().join(" ")
 }
@@ -79,7 +79,7 @@ fn response(url: &str, text: &str, fields: &str) -> String {
     )
 }
 
-fn gzip(bytes: &[u8]) -> Vec<u8> {
+pub(crate) fn gzip(bytes: &[u8]) -> Vec<u8> {
     let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
     gzip.write_all(bytes).unwrap();
     gzip.finish().unwrap()

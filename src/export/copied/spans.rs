@@ -19,9 +19,10 @@ use super::attached::Attached;
 use super::compressed::Compressed;
 use crate::config::Reading;
 use crate::export::exported::{Exported, FIELDS, What, annotated_before, changed};
+use crate::export::near_duplicates::{NearDuplicate, Subject, warc_date};
 use crate::export::paragraphs::{text_of, without};
 use crate::export::place::Output;
-use crate::export::revisits::{Original, as_warc, http_head, revisit};
+use crate::export::revisits::{Original, arc_record_id, as_warc, http_head, revisit, revisit_id};
 use crate::export::verdicts::Verdict;
 use crate::readers::{CountedIn, Format, Input, Item, RawBytes, RecordNames, Skip, Skipped, decoded, open};
 
@@ -55,6 +56,8 @@ pub(crate) struct Spans<'a> {
     /// Whether records of WARC and ARC that go are replaced by revisit records. Then records of ARC
     /// become records of WARC.
     pub revisits: bool,
+    /// Whether records say which pages are near-duplicates. Then, too.
+    pub near_duplicates: bool,
     /// Whether records of WARC and ARC that are no pages are written, whatever they are.
     pub others: bool,
     /// The verdicts on its documents, in the order of their places.
@@ -96,7 +99,7 @@ impl Spans<'_> {
         let out = if counted_in == CountedIn::Stored { Compressed::stored(out) } else { Compressed::named(out, to)? };
         let (attached, span) = (Attached::new(self.others), Vec::new());
         let exported = Exported::default();
-        let mut copy = Copy { spans: self, counted_in, member, raw, out, span, attached, exported };
+        let mut copy = Copy { spans: self, counted_in, member, raw, out, span, attached, exported, said: None };
         let mut verdicts = self.verdicts.iter().peekable();
         let items = [first, second].into_iter().flatten().map(Ok).chain(std::iter::from_fn(|| item().transpose()));
         let mut fate = None;
@@ -114,7 +117,10 @@ impl Spans<'_> {
                 (Some(record), Item::Skip(Skipped { why: Skip::RecordType, .. })) => copy.beside(record),
                 (names, _) => {
                     let is_damaged = matches!(item, Item::Reject(_));
+                    let near = self.near_duplicate(&item).map(|near| (near, subject(&item, names.as_ref())));
+                    let head = record.as_ref().map(|(head, _)| head.clone());
                     let fate = self.fate(item, record, &mut verdicts, &mut copy.exported)?;
+                    copy.said = near.map(|(near, subject)| self.said(near, subject, &fate, head, offset));
                     let written = match names {
                         // The names may be those of the record before.
                         _ if is_damaged => copy.attached.damage(&mut copy.exported),
@@ -145,9 +151,38 @@ impl Spans<'_> {
         self.verdicts[place].original.as_deref()
     }
 
+    /// What is said of a page that is a near-duplicate.
+    fn near_duplicate(&self, item: &Item) -> Option<&NearDuplicate> {
+        let Item::Page(page) = item else { return None };
+        let place = self.verdicts.binary_search_by_key(&page.offset, |verdict| verdict.offset).ok()?;
+        self.verdicts[place].near.as_deref().filter(|_| matches!(self.input.format, Format::Warc | Format::Arc))
+    }
+
+    /// The record that says it, of the record that is written for the page. `head` is that of a
+    /// record that is replaced.
+    fn said(
+        &self,
+        near: &NearDuplicate,
+        mut subject: Subject,
+        fate: &Fate<'_>,
+        head: Option<Vec<u8>>,
+        offset: u64,
+    ) -> Vec<u8> {
+        let name = &self.input.name;
+        let id = match (fate, head) {
+            (Fate::Replaced(_), Some(head)) => Some(revisit_id(&head, name, offset)),
+            (Fate::Copied, _) if self.is_made_warc() => Some(arc_record_id(name, offset)),
+            _ => None,
+        };
+        if let Some(id) = id {
+            subject.id = Some(id.trim_matches(['<', '>']).to_owned());
+        }
+        near.record(&subject, &[name.as_bytes(), &offset.to_le_bytes()])
+    }
+
     /// Whether records of ARC become records of WARC.
     fn is_made_warc(&self) -> bool {
-        self.revisits && self.input.format == Format::Arc
+        (self.revisits || self.near_duplicates) && self.input.format == Format::Arc
     }
 
     /// What becomes of an item. `record` is the head of its record and the HTTP head in it, if it
@@ -193,6 +228,7 @@ impl Spans<'_> {
             What::Kept if let Some(original) = original => {
                 let made = record.and_then(|(head, http)| revisit(&head, &http, original, &self.input.name, offset));
                 exported.revisits += 1;
+                exported.outside += u64::from(original.is_outside);
                 Fate::Replaced(made.ok_or_else(|| changed(self.input, offset))?)
             }
             What::Kept if self.revisits && matches!(self.input.format, Format::Warc | Format::Arc) => {
@@ -202,6 +238,13 @@ impl Spans<'_> {
             _ => Fate::Left,
         })
     }
+}
+
+/// The page of an item, of which something is said. `names` are those of its record.
+fn subject(item: &Item, names: Option<&RecordNames>) -> Subject {
+    let Item::Page(page) = item else { return Subject { url: None, id: None, date: None } };
+    let url = names.and_then(|names| names.url.clone()).or_else(|| page.url.clone());
+    Subject { url, id: names.and_then(|names| names.id.clone()), date: page.fetched.and_then(warc_date) }
 }
 
 /// An item of an input.
@@ -241,6 +284,8 @@ struct Copy<'a> {
     span: Vec<u8>,
     attached: Attached,
     exported: Exported,
+    /// A record that is written after the next one: what is said of it.
+    said: Option<Vec<u8>>,
 }
 
 impl Copy<'_> {
@@ -307,8 +352,7 @@ impl Copy<'_> {
                     CountedIn::Decoded => std::mem::take(&mut self.span),
                     _ => decoded(std::mem::take(&mut self.span), input.format).with_context(|| failed(input))?,
                 };
-                let source = [b"arc", input.name.as_bytes(), &start.to_le_bytes()];
-                let record = as_warc(&record, &input.name, &source).ok_or_else(|| changed(input, start))?;
+                let record = as_warc(&record, &input.name, start).ok_or_else(|| changed(input, start))?;
                 self.whole_member(&record)?;
             }
             Fate::Copied => self.copied(end)?,
@@ -356,6 +400,11 @@ impl Copy<'_> {
         }
         // Each record of a WARC is a member of its own.
         if matches!(input.format, Format::Warc | Format::Arc) {
+            self.out.end_member()?;
+        }
+        if let Some(record) = self.said.take() {
+            self.exported.near_duplicates += 1;
+            self.whole_member(&record)?;
             self.out.end_member()?;
         }
         Ok(())

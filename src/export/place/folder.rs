@@ -51,9 +51,18 @@ pub struct ExportKey {
     pub what: What,
     /// Whether WARC records that go are replaced by revisit records.
     pub revisits: bool,
+    /// Whether records of WARC say which pages are near-duplicates.
+    #[serde(default)]
+    pub near_duplicates: bool,
     /// Whether records of WARC and ARC that are no pages are written, whatever they are.
     #[serde(default)]
     pub others: bool,
+    /// The hash of the weeks before and of their input files, if records of these are referred to.
+    #[serde(default)]
+    pub earlier: Option<String>,
+    /// Whether nothing is referred to that the export does not write.
+    #[serde(default)]
+    pub alone: bool,
     /// Which paragraphs go from documents that stay, if any.
     #[serde(default)]
     pub paragraphs: Option<ParagraphRules>,

@@ -7,7 +7,7 @@
 use super::arc_line::ArcLine;
 use super::digest::base32;
 use super::payload::{http_head, sha1};
-use super::record::record_id;
+use super::record::arc_record_id;
 use crate::readers::{arc_record, dechunk, split_head};
 
 /// The name of the WARC file that is written for an ARC file.
@@ -18,16 +18,17 @@ pub(in crate::export) fn warc_name(name: &str) -> String {
     }
 }
 
-/// The WARC record for an ARC record: its line, and its block with the line end after it. `source`
-/// is what its id is made from. `None` if the line is none.
-pub(in crate::export) fn as_warc(record: &[u8], file: &str, source: &[&[u8]]) -> Option<Vec<u8>> {
+/// The WARC record for an ARC record: its line, and its block with the line end after it. `offset`
+/// is its place in the file. `None` if the line is none.
+pub(in crate::export) fn as_warc(record: &[u8], file: &str, offset: u64) -> Option<Vec<u8>> {
     let line_end = record.iter().position(|byte| *byte == b'\n')? + 1;
     let (line, rest) = record.split_at(line_end);
     let head = arc_record(line, 0).ok()?;
     let ArcLine { url, date, ip, media_type } = ArcLine::parse(line)?;
+    let id = arc_record_id(file, offset);
     let file = file.rsplit('/').next().unwrap_or(file);
     let block = rest.get(..usize::try_from(head.length?).ok()?)?;
-    let mut fields = vec![("WARC-Record-ID", record_id(source))];
+    let mut fields = vec![("WARC-Record-ID", id)];
     fields.extend(date.map(|date| ("WARC-Date", date)));
     let mut own = Vec::new();
     let (kind, content_type, block) = if url.starts_with("filedesc:") {
@@ -72,10 +73,10 @@ mod tests {
     fn answers_other_records_and_the_first_one_become_records_of_warc() {
         let warc = |line: &str, block: &str| {
             let record = format!("{line} {}\n{block}\n", block.len());
-            String::from_utf8(as_warc(record.as_bytes(), "x/old.arc.gz", &[b"0"]).unwrap()).unwrap()
+            String::from_utf8(as_warc(record.as_bytes(), "x/old.arc.gz", 7).unwrap()).unwrap()
         };
         let answer = warc("http://a.example/x y 192.0.2.1 20070301000102 text/html", "HTTP/1.0 200 OK\n\nabc");
-        let id = record_id(&[b"0"]);
+        let id = arc_record_id("x/old.arc.gz", 7);
         assert_eq!(
             answer,
             format!(
@@ -91,16 +92,16 @@ mod tests {
             first.contains("WARC-Type: warcinfo\r\n") && first.contains("WARC-Filename: old.warc.gz\r\n"),
             "{first}"
         );
-        assert!(as_warc(b"no line\n", "x", &[]).is_none());
+        assert!(as_warc(b"no line\n", "x", 0).is_none());
         // Fewer bytes than the line says.
-        assert!(as_warc(b"http://a.example/ 192.0.2.1 20070301000102 text/html 9\nabc", "x", &[]).is_none());
+        assert!(as_warc(b"http://a.example/ 192.0.2.1 20070301000102 text/html 9\nabc", "x", 0).is_none());
     }
 
     #[test]
     fn a_chunked_answer_gets_no_digest() {
         let block = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n";
         let record = format!("http://a.example/ 192.0.2.1 20070301000102 text/html {}\n{block}\n", block.len());
-        let written = String::from_utf8(as_warc(record.as_bytes(), "x", &[]).unwrap()).unwrap();
+        let written = String::from_utf8(as_warc(record.as_bytes(), "x", 0).unwrap()).unwrap();
         assert!(!written.contains("Digest") && written.ends_with("0\r\n\r\n\r\n\r\n"), "{written}");
     }
 }

@@ -13,12 +13,14 @@ pub struct Original {
     pub(in crate::export) id: Option<Vec<u8>>,
     /// WARC-Payload-Digest as written, or as replayers compute it.
     pub(in crate::export) digest: String,
+    /// Whether it is in none of the files that the export writes.
+    pub(in crate::export) is_outside: bool,
 }
 
 impl Original {
     /// The bytes that it takes in memory.
     pub(super) fn weight(&self) -> usize {
-        let Original { url, date, id, digest } = self;
+        let Original { url, date, id, digest, .. } = self;
         size_of::<Original>()
             + url.len()
             + digest.len()

@@ -1,10 +1,11 @@
-//! Which record a record that goes refers to: the first one of its cluster with its payload.
+//! Which record a record that goes refers to: the first one of its content with its payload, of a
+//! week before if there is one, else of its cluster.
 //!
 //! Two payloads are equal if their digests in the archive are, where both have one of the same
 //! algorithm; else if the digests are that are computed. A record of which no earlier one has the
 //! payload is written whole, and others refer to it. Records of a WACZ refer only to each other.
 //!
-//! Memory: both sorts are external; of one cluster, a record of each payload.
+//! Memory: the sorts are external; of one content, a record of each payload.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -14,6 +15,7 @@ use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::digest::PayloadDigest;
+use super::earlier::{EarlierWeeks, PageOfContent, add_wanted};
 use super::original::Original;
 use super::payload::{Chunks, Payload};
 use crate::config::Reading;
@@ -47,12 +49,15 @@ impl Sortable for Reference {
     }
 }
 
-/// A record of a cluster of two or more.
+/// A record of which there is another one with its content.
 #[derive(Debug, Serialize, Deserialize)]
 struct Candidate {
-    cluster: i64,
+    /// The checksum of its body.
+    content: u128,
     /// The hash of its host, if one record of each host stays.
     group: u64,
+    /// Whether this week has it; those of weeks before come first.
+    is_of_week: bool,
     /// Whether it goes; those that stay come first.
     goes: bool,
     rank: u64,
@@ -62,10 +67,10 @@ struct Candidate {
 }
 
 impl Sortable for Candidate {
-    type Key = (i64, u64, bool, u64, u32, u64);
+    type Key = (u128, u64, bool, bool, u64, u32, u64);
 
     fn key(&self) -> Self::Key {
-        (self.cluster, self.group, self.goes, self.rank, self.file, self.offset)
+        (self.content, self.group, self.is_of_week, self.goes, self.rank, self.file, self.offset)
     }
 
     fn weight(&self) -> usize {
@@ -76,11 +81,13 @@ impl Sortable for Candidate {
 
 /// What the records are found with that others refer to.
 pub struct Originals<'a> {
-    /// The inputs, in order: also the older ones, which are not written. Of one that is not there
-    /// the format is `Failed`.
+    /// The inputs, in order: those of the weeks before; of the week the older ones, which are not
+    /// written; and the others. Of an older one that is not there the format is `Failed`.
     pub inputs: &'a [Input],
-    /// Those of them that are not written.
+    /// The older ones.
     pub older: usize,
+    /// The weeks before.
+    pub earlier: &'a EarlierWeeks,
     /// How they were read.
     pub reading: &'a Reading,
     /// A folder for runs of the sorts.
@@ -97,12 +104,19 @@ impl Originals<'_> {
     /// # Errors
     /// If an input cannot be read or has changed; or a run cannot be written.
     pub fn verdicts(&self, deciding: &Deciding<'_>) -> Result<Verdicts> {
-        let all = Deciding { older: true, ..deciding.clone() };
-        deciding.with_references(self.find(all.verdicts()?)?)
+        let mut pages = ExternalSort::new(&self.scratch.join("contents"), self.memory / 2);
+        self.earlier.add(deciding.policy, &mut pages)?;
+        let mut all = Deciding { older: true, ..deciding.clone() }.verdicts()?;
+        while let Some(mut verdict) = all.record()? {
+            verdict.file += self.earlier.files();
+            pages.push(PageOfContent::of_week(verdict))?;
+        }
+        let mut wanted = ExternalSort::new(&self.scratch.join("wanted"), self.memory / 2);
+        add_wanted(pages.sorted()?, &mut wanted)?;
+        deciding.with_references(self.find(Verdicts::of_places(wanted.sorted()?)?)?)
     }
 
-    /// Reads the records of clusters, and finds what those that go refer to, in the order of their
-    /// places.
+    /// Reads these records, and finds what those that go refer to, in the order of their places.
     fn find(&self, verdicts: Verdicts) -> Result<Sorted<Reference>> {
         let mut all = ExternalSort::new(&self.scratch.join("payloads"), self.memory / 2);
         let (sender, receiver) = std::sync::mpsc::sync_channel::<Vec<Candidate>>(self.threads);
@@ -122,26 +136,31 @@ impl Originals<'_> {
         })?;
         let mut references = ExternalSort::new(&self.scratch.join("references"), self.memory / 2);
         let (mut all, mut firsts, mut of) = (all.sorted()?, Firsts::default(), None);
-        while let Some(Candidate { cluster, group, goes, file, offset, payload, .. }) = all.record()? {
-            if of != Some((cluster, group)) {
-                (firsts, of) = (Firsts::default(), Some((cluster, group)));
+        let not_written = self.earlier.files() + self.older as u32;
+        while let Some(Candidate { content, group, goes, file, offset, mut payload, .. }) = all.record()? {
+            if of != Some((content, group)) {
+                (firsts, of) = (Firsts::default(), Some((content, group)));
             }
             let Some(original) = firsts.of(&payload) else {
+                payload.original.iter_mut().for_each(|original| original.is_outside = file < not_written);
                 firsts.add(payload);
                 continue;
             };
-            if goes && let Some(file) = file.checked_sub(self.older as u32) {
+            // What stays in this week goes if a week before has it.
+            if (goes || original.is_outside)
+                && let Some(file) = file.checked_sub(not_written)
+            {
                 references.push(Reference { file, offset, original: original.clone() })?;
             }
         }
         references.sorted()
     }
 
-    /// Hands on the payloads of a file's records that are in clusters.
+    /// Hands on the payloads of a file's records.
     fn read(&self, number: usize, verdicts: &[Verdict], send: &mut dyn FnMut(Vec<Candidate>) -> bool) -> Result<()> {
         let input = &self.inputs[number];
-        let mut verdicts = verdicts.iter().filter(|verdict| verdict.size > 1).peekable();
-        if !matches!(input.format, Format::Warc | Format::Arc) {
+        let (mut verdicts, is_of_week) = (verdicts.iter().peekable(), number >= self.earlier.files() as usize);
+        if !matches!(input.format, Format::Warc | Format::Arc) || verdicts.peek().is_none() {
             return Ok(());
         }
         // A WACZ is replayed alone: a record in one refers to none outside of it, nor one outside
@@ -155,12 +174,17 @@ impl Originals<'_> {
             let Item::Page(page) = item else { continue };
             let Some(verdict) = verdicts.next_if(|verdict| verdict.offset == page.offset) else { continue };
             if !verdict.is_of(&page, input.format) {
+                // What a week before had there is not there any more.
+                if !is_of_week {
+                    continue;
+                }
                 return Err(changed(input, page.offset));
             }
             let Some(mut payload) = reader.stored_record().and_then(|record| Payload::of(&record)) else { continue };
             payload.form ^= package;
-            let Verdict { cluster, group, stays, rank, offset, .. } = *verdict;
-            found.push(Candidate { cluster, group, goes: !stays, rank, file: number as u32, offset, payload });
+            let Verdict { checksum, group, stays, rank, offset, .. } = *verdict;
+            let (content, goes, file) = (checksum, !stays, number as u32);
+            found.push(Candidate { content, group, is_of_week, goes, rank, file, offset, payload });
             if found.len() >= SENT && !send(std::mem::take(&mut found)) {
                 return Ok(());
             }
@@ -174,7 +198,7 @@ impl Originals<'_> {
 /// them.
 type OfAlgorithms = Vec<(Option<String>, usize)>;
 
-/// The records of a cluster that others can refer to: the first of each payload.
+/// The records of a content that others can refer to: the first of each payload.
 #[derive(Default)]
 struct Firsts {
     all: Vec<Original>,

@@ -38,7 +38,7 @@ pub(in crate::export) fn revisit(
     offset: u64,
 ) -> Option<Vec<u8>> {
     let http = http_head(block);
-    let id = record_id(&[b"revisit", file.as_bytes(), &offset.to_le_bytes(), head]);
+    let id = revisit_id(head, file, offset);
     let mut written = Vec::new();
     let mut add = |name: &str, value: &[u8]| {
         written.extend_from_slice(name.as_bytes());
@@ -85,9 +85,19 @@ pub(in crate::export) fn revisit(
     Some(written)
 }
 
+/// The id of the revisit record for a record with this head and place.
+pub(in crate::export) fn revisit_id(head: &[u8], file: &str, offset: u64) -> String {
+    record_id(&[b"revisit", file.as_bytes(), &offset.to_le_bytes(), head])
+}
+
+/// The id of the WARC record for the record of ARC at a place.
+pub(in crate::export) fn arc_record_id(file: &str, offset: u64) -> String {
+    record_id(&[b"arc", file.as_bytes(), &offset.to_le_bytes()])
+}
+
 /// The id of a record that nigh makes: a UUID (RFC 9562, version 8) that depends on these bytes
 /// alone, so the same export has the same ids.
-pub(super) fn record_id(source: &[&[u8]]) -> String {
+pub(in crate::export) fn record_id(source: &[&[u8]]) -> String {
     let mut hash = Xxh3Default::new();
     for part in source {
         hash.update(&(part.len() as u64).to_le_bytes());
@@ -111,6 +121,7 @@ mod tests {
             date: Some("2024-01-01T00:00:00.5Z".into()),
             id: Some(b"<urn:x:1>".to_vec()),
             digest: "sha1:AAAA".into(),
+            is_outside: false,
         }
     }
 

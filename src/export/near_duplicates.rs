@@ -1,0 +1,334 @@
+//! Records that say of a page which page it is a near-duplicate of, and how similar they are.
+//!
+//! ```text
+//! documents, clusters ─▶ pages of very similar clusters, with their links of `evidence` and their
+//!                        features ─▶ by cluster and policy
+//! the first of a cluster, and each page after it that is no exact copy of it
+//!                        ─▶ what is said of the page, by file and place
+//! ```
+//!
+//! The similarity is that of the page and the first one. If `evidence` links the two, it is the one
+//! that is there, which can be exact. Else it is the share of their equal features: an estimate.
+//!
+//! Memory: of the pages of clusters in one segment, the features; of one cluster, the roots of
+//! exact copies; the sorts are external.
+
+use std::collections::{HashMap, HashSet};
+
+use anyhow::Result;
+use arrow_array::{Array as _, FixedSizeBinaryArray, Float32Array, Int64Array, StringArray, TimestampMicrosecondArray};
+use jiff::Timestamp;
+use ring::digest::{SHA1_FOR_LEGACY_USE_ONLY, digest};
+use serde::{Deserialize, Serialize};
+
+use super::revisits::{arc_record_id, base32, record_id};
+use super::verdicts::{Deciding, FoundPage};
+use crate::features::equal_features;
+use crate::readers::{Format, Input};
+use crate::records::{FeatureBits, Level};
+use crate::state::{Segment, WeekTables};
+use crate::structures::{ExternalSort, Sortable, Sorted};
+use crate::tables::{ClusterRow, EvidenceRow, FeatureRow, Found, Scan, Table, field, maybe_text};
+
+/// What is said of a near-duplicate.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct NearDuplicate {
+    /// The place of its record.
+    pub(super) file: u32,
+    pub(super) offset: u64,
+    /// The URL of the page that it is a near-duplicate of, the id of its record and its date.
+    url: Option<String>,
+    id: Option<String>,
+    date: Option<String>,
+    /// How similar the two are, and whether that is exact.
+    similarity: Option<(f32, bool)>,
+}
+
+impl Sortable for NearDuplicate {
+    type Key = (u32, u64);
+
+    fn key(&self) -> (u32, u64) {
+        (self.file, self.offset)
+    }
+
+    fn weight(&self) -> usize {
+        let texts = [&self.url, &self.id, &self.date];
+        size_of::<NearDuplicate>() + texts.into_iter().flatten().map(String::len).sum::<usize>()
+    }
+}
+
+/// The page of a record of which something is said.
+pub(super) struct Subject {
+    pub(super) url: Option<String>,
+    /// The id of its record, without angle brackets.
+    pub(super) id: Option<String>,
+    pub(super) date: Option<String>,
+}
+
+impl NearDuplicate {
+    /// The `metadata` record that says it of a page. `source` is what its id is made from.
+    pub(super) fn record(&self, subject: &Subject, source: &[&[u8]]) -> Vec<u8> {
+        let mut block = format!("software: nigh {}\r\n", env!("CARGO_PKG_VERSION"));
+        let mut say = |name: &str, value: &str| block.push_str(&format!("{name}: {value}\r\n"));
+        self.url.iter().for_each(|url| say("nearDuplicateOf", url));
+        self.id.iter().for_each(|id| say("nearDuplicateOfRecordId", &format!("<{id}>")));
+        self.date.iter().for_each(|date| say("nearDuplicateOfDate", date));
+        if let Some((similarity, is_exact)) = self.similarity {
+            say("similarity", &format!("{similarity:.4}"));
+            say("similarityIs", if is_exact { "exact" } else { "estimated" });
+        }
+        let id = record_id(&[&[b"near-duplicate".as_slice()], source].concat());
+        let mut head = format!("WARC/1.1\r\nWARC-Type: metadata\r\nWARC-Record-ID: {id}\r\n");
+        let mut add = |name: &str, value: &str| head.push_str(&format!("{name}: {value}\r\n"));
+        subject.date.iter().for_each(|date| add("WARC-Date", date));
+        subject.url.iter().for_each(|url| add("WARC-Target-URI", url));
+        subject.id.iter().for_each(|id| add("WARC-Refers-To", &format!("<{id}>")));
+        add("Content-Type", "application/warc-fields");
+        let sha1 = digest(&SHA1_FOR_LEGACY_USE_ONLY, block.as_bytes());
+        add("WARC-Block-Digest", &format!("sha1:{}", base32(sha1.as_ref())));
+        add("Content-Length", &block.len().to_string());
+        format!("{head}\r\n{block}\r\n\r\n").into_bytes()
+    }
+}
+
+/// A time as WARC has it.
+pub(super) fn warc_date(microseconds: i64) -> Option<String> {
+    Timestamp::from_microsecond(microseconds).ok().map(|time| time.to_string())
+}
+
+/// A page of a very similar cluster.
+#[derive(Debug, Serialize, Deserialize)]
+struct SimilarPage {
+    cluster: i64,
+    /// The hash of its host, if one record of each host stays.
+    group: u64,
+    is_new: bool,
+    order: [u64; 2],
+    doc: i64,
+    /// The root of its cluster of exact copies.
+    exact: i64,
+    /// The place of its record, and whether that is written and is not the one of another URL.
+    file: u32,
+    offset: u64,
+    is_own: bool,
+    url: Option<String>,
+    id: Option<String>,
+    fetched: Option<i64>,
+    /// The page that `evidence` links it to, the similarity of both, and whether that is exact.
+    link: Option<(i64, f32, bool)>,
+    features: Vec<u8>,
+}
+
+impl Sortable for SimilarPage {
+    type Key = (i64, u64, bool, [u64; 2], i64);
+
+    fn key(&self) -> Self::Key {
+        (self.cluster, self.group, self.is_new, self.order, self.doc)
+    }
+
+    fn weight(&self) -> usize {
+        let texts = [&self.url, &self.id].into_iter().flatten().map(String::len).sum::<usize>();
+        size_of::<SimilarPage>() + self.features.len() + texts
+    }
+}
+
+impl SimilarPage {
+    /// How similar this page and another one are, and whether that is exact.
+    fn similarity(&self, other: &SimilarPage) -> Option<(f32, bool)> {
+        let link = |from: &SimilarPage, to: &SimilarPage| from.link.filter(|(neighbour, ..)| *neighbour == to.doc);
+        if let Some((_, similarity, is_exact)) = link(self, other).or_else(|| link(other, self)) {
+            return Some((similarity, is_exact));
+        }
+        let [a, b] = [self, other].map(|page| -> Vec<FeatureBits> {
+            page.features.chunks_exact(2).map(|bytes| FeatureBits::from_le_bytes([bytes[0], bytes[1]])).collect()
+        });
+        (a.len() == b.len() && !a.is_empty()).then(|| (equal_features(&a, &b) as f32 / a.len() as f32, false))
+    }
+}
+
+/// What is said of the near-duplicates among the records that an export has, in the order of their
+/// places. `inputs` are those that are written; records of ARC among them become records of WARC.
+/// Exact copies go without a word, unless `of_copies`: if they become revisits, or if
+/// near-duplicates go, too.
+///
+/// # Errors
+/// If a table or a run cannot be read or written.
+pub fn near_duplicates(deciding: &Deciding<'_>, inputs: &[Input], of_copies: bool) -> Result<Sorted<NearDuplicate>> {
+    let by_names = Deciding { level: Level::Similar, names: true, older: true, ..deciding.clone() };
+    let mut pages = ExternalSort::new(&deciding.scratch.join("similar"), deciding.memory / 2);
+    let mut segments: Vec<&Segment> = deciding.segments.iter().filter(|segment| segment.documents > 0).collect();
+    segments.sort_by_key(|segment| (segment.shard, segment.wave));
+    let (files, mut links, mut of_shard) = (by_names.files(), HashMap::new(), None);
+    for segment in segments {
+        if of_shard.replace(segment.shard) != Some(segment.shard) {
+            links = links_of(deciding.tables, segment.shard)?;
+        }
+        let of_segment = Similar::read(deciding.tables, segment)?;
+        by_names.segment(&segment.file(), &files, &["record_id"], &mut |found| {
+            let FoundPage { verdict, is_new, order: Some(order), batch, row } = found else { return Ok(()) };
+            let names = verdict.names.unwrap_or_default();
+            let times: &TimestampMicrosecondArray = field(batch, "fetched")?;
+            let file = by_names.written(verdict.file);
+            // The id of a record of ARC is made when it becomes one of WARC.
+            let arc = file.and_then(|file| inputs.get(file as usize)).filter(|input| input.format == Format::Arc);
+            let id = match arc {
+                Some(input) => Some(bare(&arc_record_id(&input.name, verdict.offset)).to_owned()),
+                None => maybe_text(field(batch, "record_id")?, row),
+            };
+            pages.push(SimilarPage {
+                cluster: verdict.cluster,
+                group: verdict.group,
+                is_new,
+                order,
+                doc: verdict.doc,
+                exact: of_segment.exact.get(&verdict.doc).copied().unwrap_or(verdict.doc),
+                file: file.unwrap_or_default(),
+                offset: verdict.offset,
+                is_own: file.is_some() && !names.is_of_another,
+                url: names.url,
+                id,
+                fetched: times.is_valid(row).then(|| times.value(row)),
+                link: links.get(&verdict.doc).copied(),
+                features: of_segment.features.get(&verdict.doc).cloned().unwrap_or_default(),
+            })
+        })?;
+    }
+    let mut said = ExternalSort::new(&deciding.scratch.join("near-duplicates"), deciding.memory / 2);
+    let (mut pages, mut first): (_, Option<SimilarPage>) = (pages.sorted()?, None);
+    let mut contents = HashSet::new();
+    while let Some(page) = pages.record()? {
+        let Some(first) = first.as_ref().filter(|first| (first.cluster, first.group) == (page.cluster, page.group))
+        else {
+            contents.clear();
+            contents.insert(page.exact);
+            first = Some(page);
+            continue;
+        };
+        let is_copy = !contents.insert(page.exact);
+        if page.is_own && page.exact != first.exact && (of_copies || !is_copy) {
+            let date = first.fetched.and_then(warc_date);
+            let (url, id, similarity) = (first.url.clone(), first.id.clone(), first.similarity(&page));
+            said.push(NearDuplicate { file: page.file, offset: page.offset, url, id, date, similarity })?;
+        }
+    }
+    said.sorted()
+}
+
+fn bare(id: &str) -> &str {
+    id.trim_start_matches('<').trim_end_matches('>')
+}
+
+/// The links of `evidence` in a shard, by the page.
+fn links_of(tables: &WeekTables, shard: u32) -> Result<HashMap<i64, (i64, f32, bool)>> {
+    let mut links = HashMap::new();
+    let Some(rows) = tables.of_shard(EvidenceRow::NAME, shard) else { return Ok(links) };
+    Scan::open(rows, &["doc", "neighbour", "similarity", "found"])?.for_each(|batch| {
+        let (docs, neighbours): (&Int64Array, &Int64Array) = (field(batch, "doc")?, field(batch, "neighbour")?);
+        let similarities: &Float32Array = field(batch, "similarity")?;
+        let found: &StringArray = field(batch, "found")?;
+        for row in 0..batch.num_rows() {
+            let is_exact = Found::of_name(found.value(row)) != Some(Found::Features);
+            links.insert(docs.value(row), (neighbours.value(row), similarities.value(row), is_exact));
+        }
+        Ok(())
+    })?;
+    Ok(links)
+}
+
+/// What a segment has of the pages of very similar clusters.
+#[derive(Default)]
+struct Similar {
+    /// The roots of their clusters of exact copies.
+    exact: HashMap<i64, i64>,
+    features: HashMap<i64, Vec<u8>>,
+}
+
+impl Similar {
+    fn read(tables: &WeekTables, segment: &Segment) -> Result<Similar> {
+        let (mut similar, file) = (Similar::default(), segment.file());
+        Scan::open(tables.rows(ClusterRow::NAME, &file)?, &["doc", "similar_size", "exact_root"])?.for_each(
+            |batch| {
+                let longs = |name| field::<Int64Array>(batch, name);
+                let (docs, sizes, roots) = (longs("doc")?, longs("similar_size")?, longs("exact_root")?);
+                let clustered = (0..batch.num_rows()).filter(|row| sizes.value(*row) > 1);
+                similar.exact.extend(clustered.map(|row| (docs.value(row), roots.value(row))));
+                Ok(())
+            },
+        )?;
+        let Some(rows) = tables.find(FeatureRow::NAME, &file) else { return Ok(similar) };
+        Scan::open(rows, &["doc", "features"])?.for_each(|batch| {
+            let (docs, features): (&Int64Array, &FixedSizeBinaryArray) =
+                (field(batch, "doc")?, field(batch, "features")?);
+            for row in (0..batch.num_rows()).filter(|row| similar.exact.contains_key(&docs.value(*row))) {
+                similar.features.insert(docs.value(row), features.value(row).to_vec());
+            }
+            Ok(())
+        })?;
+        Ok(similar)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn page(doc: i64, link: Option<(i64, f32, bool)>, features: &[u8]) -> SimilarPage {
+        let (cluster, order, url) = (1, [0, doc as u64], Some(format!("http://a.example/{doc}")));
+        let features = features.to_vec();
+        let (file, id, fetched) = (0, None, None);
+        SimilarPage {
+            cluster,
+            group: 0,
+            is_new: false,
+            order,
+            doc,
+            exact: doc,
+            file,
+            offset: 0,
+            is_own: true,
+            url,
+            id,
+            fetched,
+            link,
+            features,
+        }
+    }
+
+    #[test]
+    fn a_link_counts_before_features() {
+        let first = page(1, Some((3, 0.9, true)), &[1, 0, 2, 0]);
+        let similarity = |link, features: &[u8]| first.similarity(&page(2, link, features));
+        assert_eq!(similarity(Some((1, 0.5, true)), &[1, 0, 2, 0]), Some((0.5, true)));
+        assert_eq!(similarity(Some((3, 0.7, true)), &[1, 0, 2, 1]), Some((0.5, false)));
+        assert_eq!(similarity(None, &[]), None);
+        assert_eq!(first.similarity(&page(3, None, &[])), Some((0.9, true)), "of the other one");
+    }
+
+    #[test]
+    fn a_metadata_record_names_both_pages() {
+        let near = NearDuplicate {
+            file: 0,
+            offset: 0,
+            url: Some("http://a.example/".into()),
+            id: Some("urn:x:1".into()),
+            date: warc_date(1_704_675_723_500_000),
+            similarity: Some((0.90477, false)),
+        };
+        let subject = Subject { url: Some("http://b.example/".into()), id: Some("urn:x:2".into()), date: warc_date(0) };
+        let text = String::from_utf8(near.record(&subject, &[b"f"])).unwrap();
+        let (head, block) = text.split_once("\r\n\r\n").unwrap();
+        let own = record_id(&[b"near-duplicate", b"f"]);
+        let fields = "WARC-Date: 1970-01-01T00:00:00Z\r\nWARC-Target-URI: http://b.example/\r\nWARC-Refers-To: <urn:x:2>\r\n\
+                      Content-Type: application/warc-fields\r\nWARC-Block-Digest: sha1:";
+        assert!(
+            head.starts_with(&format!("WARC/1.1\r\nWARC-Type: metadata\r\nWARC-Record-ID: {own}\r\n{fields}")),
+            "{head}"
+        );
+        let block = block.strip_suffix("\r\n\r\n").unwrap();
+        assert!(head.ends_with(&format!("\r\nContent-Length: {}", block.len())), "{head}");
+        let software = format!("software: nigh {}\r\n", env!("CARGO_PKG_VERSION"));
+        let wanted = "nearDuplicateOf: http://a.example/\r\nnearDuplicateOfRecordId: <urn:x:1>\r\n\
+                      nearDuplicateOfDate: 2024-01-08T01:02:03.5Z\r\nsimilarity: 0.9048\r\nsimilarityIs: estimated\r\n";
+        assert_eq!(block, software + wanted);
+    }
+}
