@@ -1,5 +1,6 @@
 //! Exit codes of errors, and which errors may not occur again at the next attempt.
 
+use crate::objects::ServiceError;
 use crate::operators::ingest::TooManyRejects;
 
 /// A mistake in the command, the job or the config: exit code 2.
@@ -47,5 +48,10 @@ pub(crate) fn is_transient(error: &anyhow::Error) -> bool {
                 | ErrorKind::StaleNetworkFileHandle
         ) || error.raw_os_error() == Some(rustix::io::Errno::IO.raw_os_error())
     };
-    error.chain().any(|cause| cause.downcast_ref().is_some_and(is_from_network))
+    let of_service = |cause: &(dyn std::error::Error + 'static)| {
+        cause
+            .downcast_ref::<ServiceError>()
+            .is_some_and(|error| error.chain().any(|cause| cause.downcast_ref().is_some_and(is_from_network)))
+    };
+    error.chain().any(|cause| cause.downcast_ref().is_some_and(is_from_network) || of_service(cause))
 }

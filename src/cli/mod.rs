@@ -61,9 +61,10 @@ mod workers;
 
 use std::process::ExitCode;
 
+use anyhow::Result;
 use args::RunArgs;
-use clap::{Parser, Subcommand};
-use errors::exit_code;
+use clap::{Parser, Subcommand, ValueEnum};
+use errors::{WrongUse, exit_code};
 use run::run;
 #[cfg(feature = "bench")]
 use session::check_kernels;
@@ -73,6 +74,7 @@ use worker::worker;
 #[cfg(feature = "bench")]
 use crate::bench;
 use crate::log::{Display, Log};
+use crate::objects::{CREDENTIALS_VARIABLE, use_machine_credentials};
 
 /// Find near-duplicate web pages in weekly crawls, and write the clusters as Parquet tables.
 #[derive(Parser)]
@@ -83,6 +85,36 @@ use crate::log::{Display, Log};
 pub struct Cli {
     #[command(subcommand)]
     command: Command,
+    /// Where the credentials of object stores come from [default: environment, or what
+    /// NIGH_CLOUD_CREDENTIALS says].
+    #[arg(long, global = true, value_enum, value_name = "SOURCE")]
+    cloud_credentials: Option<CloudCredentials>,
+}
+
+/// Where the credentials of object stores come from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum CloudCredentials {
+    /// Environment variables (AWS_*, GOOGLE_*, AZURE_*) only.
+    Environment,
+    /// Without these, the machine in a cloud that nigh runs on: it is asked at that cloud's
+    /// metadata address.
+    Instance,
+}
+
+impl CloudCredentials {
+    /// What the environment says.
+    ///
+    /// # Errors
+    /// If it says something else.
+    fn of_environment() -> Result<CloudCredentials> {
+        let Some(value) = std::env::var_os(CREDENTIALS_VARIABLE).filter(|value| !value.is_empty()) else {
+            return Ok(CloudCredentials::Environment);
+        };
+        let value = value.to_string_lossy();
+        CloudCredentials::from_str(&value, true).map_err(|_| {
+            WrongUse(format!("{CREDENTIALS_VARIABLE}={value} is neither `environment` nor `instance`")).into()
+        })
+    }
 }
 
 #[derive(Subcommand)]
@@ -152,6 +184,14 @@ pub fn main() -> ExitCode {
         Command::Catalog(args) => Log::new(Display::Person, args.json),
         _ => Log::new(Display::Person, false),
     };
+    match cli.cloud_credentials.map_or_else(CloudCredentials::of_environment, Ok) {
+        Ok(CloudCredentials::Environment) => {}
+        Ok(CloudCredentials::Instance) => use_machine_credentials(),
+        Err(error) => {
+            log.error(&format!("{error:#}"));
+            return ExitCode::from(exit_code(&error));
+        }
+    }
     let result = match cli.command {
         Command::Run(args) => run(&args, &log),
         Command::Add(args) => add::run(*args, &log),

@@ -14,6 +14,7 @@ use super::events::EventSink;
 use super::program::this_program;
 use super::{Agents, SchedulerTask, SshHost};
 use crate::config::{Config, Ports, Tasks, Variables};
+use crate::objects::credentials_variable;
 
 /// The processes of a run, and the limits after which they count as failed.
 #[derive(Clone, Debug)]
@@ -188,11 +189,14 @@ impl ProcessHost {
     /// # Errors
     /// This program cannot be found, or cannot be copied to the host.
     pub fn launch(&self, arguments: &[&str]) -> Result<Launch> {
+        let mut environment = self.environment.clone();
+        // The flag of this process.
+        environment.0.extend(credentials_variable().map(|(name, value)| (name.to_owned(), value.to_owned())));
         if let HostReach::Ssh(host) = &self.reach {
-            return host.launch(arguments, &self.environment);
+            return host.launch(arguments, &environment);
         }
         let mut command = Command::new(this_program()?);
-        command.args(arguments).envs(&self.environment.0);
+        command.args(arguments).envs(&environment.0);
         Ok(Launch { command, first: Vec::new() })
     }
 }

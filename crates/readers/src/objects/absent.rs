@@ -13,6 +13,33 @@ use super::{Digest, PutCondition, PutOutcome};
 #[derive(Clone, Debug)]
 pub struct Bucket(Infallible);
 
+/// An error of a service; no value of this type exists.
+#[derive(Debug)]
+pub struct ServiceError(Infallible);
+
+impl ServiceError {
+    /// The causes.
+    pub fn chain(&self) -> impl Iterator<Item = &(dyn std::error::Error + 'static)> {
+        std::iter::empty()
+    }
+}
+
+impl std::fmt::Display for ServiceError {
+    fn fmt(&self, _: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.0 {}
+    }
+}
+
+impl std::error::Error for ServiceError {}
+
+/// Does nothing: there are no clients.
+pub fn use_machine_credentials() {}
+
+/// No variable: there are no clients.
+pub fn credentials_variable() -> Option<(&'static str, &'static str)> {
+    None
+}
+
 /// A version of an object; no value of this type exists.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ObjectVersion(Infallible);

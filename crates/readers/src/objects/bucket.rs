@@ -23,7 +23,7 @@ use futures_util::future::try_join_all;
 use object_store::path::Path;
 use object_store::{Error, ObjectStoreExt as _, PutMode, PutPayload, UpdateVersion};
 
-use super::client::{Store, explained, store, store_to_write, wait, wait_at_most};
+use super::client::{Store, absent, explained, store, store_to_write, wait, wait_at_most};
 use super::digest::{Digest, Digester};
 use super::read::read;
 use super::{PATIENCE, PutCondition, PutOutcome};
@@ -60,6 +60,12 @@ impl Bucket {
     /// # Errors
     /// If the URL or the settings in the environment are wrong.
     pub fn open(url: &str) -> Result<Bucket> {
+        let (home, prefix) = Bucket::parts(url)?;
+        Ok(Bucket { store: store(&home)?, writing: store_to_write(&home)?, patience: PATIENCE, home, prefix })
+    }
+
+    /// The URL of the bucket, and the prefix of the folder.
+    fn parts(url: &str) -> Result<(String, String)> {
         let (scheme, rest) = url.split_once("://").with_context(|| format!("{url} is not a URL"))?;
         let (bucket, prefix) = rest.split_once('/').unwrap_or((rest, ""));
         ensure!(!bucket.is_empty(), "{url} names no bucket: write {scheme}://BUCKET/PREFIX");
@@ -70,8 +76,7 @@ impl Bucket {
         );
         let prefix = if prefix.is_empty() { String::new() } else { format!("{prefix}/") };
         Path::parse(&prefix).with_context(|| format!("{url} names no folder of a bucket"))?;
-        let home = format!("{scheme}://{bucket}/");
-        Ok(Bucket { store: store(&home)?, writing: store_to_write(&home)?, patience: PATIENCE, home, prefix })
+        Ok((format!("{scheme}://{bucket}/"), prefix))
     }
 
     /// The URL of an object; of the folder, for an empty key.
@@ -99,7 +104,7 @@ impl Bucket {
         })?;
         match got {
             Some(Ok((bytes, tag))) => Ok(Some((bytes.into(), tag))),
-            Some(Err(Error::NotFound { .. })) => Ok(None),
+            Some(Err(error @ Error::NotFound { .. })) => absent(error, &format!("read {}", self.url(key))),
             Some(Err(error)) => Err(explained(error, &format!("read {}", self.url(key)))),
             None => bail!("cannot read {}: no response for {:?}", self.url(key), self.patience),
         }
@@ -113,7 +118,7 @@ impl Bucket {
         let (store, path) = (self.store.clone(), self.path(key)?);
         match wait(async move { store.get(&path).await?.bytes().await })? {
             Ok(bytes) => Ok(Some(bytes.into())),
-            Err(Error::NotFound { .. }) => Ok(None),
+            Err(error @ Error::NotFound { .. }) => absent(error, &format!("read {}", self.url(key))),
             Err(error) => Err(explained(error, &format!("read {}", self.url(key)))),
         }
     }
@@ -199,7 +204,7 @@ impl Bucket {
         let (store, path) = (self.store.clone(), self.path(key)?);
         match wait(async move { store.head(&path).await })? {
             Ok(meta) => Ok(Some(meta.size)),
-            Err(Error::NotFound { .. }) => Ok(None),
+            Err(error @ Error::NotFound { .. }) => absent(error, &format!("read {}", self.url(key))),
             Err(error) => Err(explained(error, &format!("read {}", self.url(key)))),
         }
     }
@@ -353,9 +358,10 @@ mod tests {
 
     #[test]
     fn urls_name_a_folder_of_a_bucket() {
-        let url = |url: &str| Bucket::open(url).map(|bucket| bucket.url("m")).map_err(|error| error.to_string());
-        assert_eq!(url("s3://bucket/a/store"), Ok("s3://bucket/a/store/m".into()));
-        assert_eq!(url("s3://bucket"), Ok("s3://bucket/m".into()));
+        let url =
+            |url: &str| Bucket::parts(url).map(|(home, prefix)| home + &prefix).map_err(|error| error.to_string());
+        assert_eq!(url("s3://bucket/a/store"), Ok("s3://bucket/a/store/".into()));
+        assert_eq!(url("s3://bucket"), Ok("s3://bucket/".into()));
         assert!(url("s3:///a").unwrap_err().contains("names no bucket"));
         for odd in ["s3://bucket/a*", "s3://bucket/a?x=1", "s3://bucket/a//b", "s3://bucket/../b"] {
             assert!(url(odd).unwrap_err().contains("names no folder"), "{odd}");

@@ -14,10 +14,13 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
-use anyhow::{Context as _, anyhow};
+use anyhow::Context as _;
 use object_store::{Error, ObjectStore, parse_url_opts};
 use tokio::runtime::{Builder, Handle};
 use url::Url;
+
+use super::credentials;
+use super::service_error::{ServiceError, causes, missing_bucket};
 
 /// The option for the most time that a request may take.
 const REQUEST: (&str, &str) = ("timeout", "10 minutes");
@@ -38,13 +41,15 @@ pub type Store = Arc<dyn ObjectStore>;
 
 /// Adds to an error of the client what could not be done (`read URL`, for instance), and what the user can do.
 pub fn explained(error: Error, what: &str) -> anyhow::Error {
-    let advice = match error {
-        Error::PermissionDenied { .. } | Error::Unauthenticated { .. } => {
-            "set the credentials in the environment, or AWS_SKIP_SIGNATURE=true for a public bucket"
-        }
-        _ => "check the name, the network, and the settings in the environment",
-    };
-    anyhow!(error).context(format!("cannot {what} ({advice})"))
+    ServiceError::new(error, what).into()
+}
+
+/// An object that is not there: `None`, unless its whole bucket is not.
+pub(super) fn absent<T>(error: Error, what: &str) -> anyhow::Result<Option<T>> {
+    match missing_bucket(&causes(&error)) {
+        None => Ok(None),
+        Some(_) => Err(explained(error, what)),
+    }
 }
 
 /// The client that reads from the store of a URL; always the same one for the same URL.
@@ -79,8 +84,10 @@ fn store_for(mode: AccessMode, url: &str) -> anyhow::Result<Store> {
     if parsed.scheme() == "http" {
         options.push(("allow_http".to_owned(), "true".to_owned()));
     }
-    let (store, _) = parse_url_opts(&parsed, options)
-        .with_context(|| format!("cannot use the store {url}: check its settings in the environment"))?;
+    credentials::check(&parsed, &mut options)?;
+    let (store, _) = parse_url_opts(&parsed, options).map_err(|error| {
+        anyhow::anyhow!("cannot use the store {url}: check its settings in the environment: {}", causes(&error))
+    })?;
     let store: Store = Arc::from(store);
     stores.insert(key, store.clone());
     Ok(store)
