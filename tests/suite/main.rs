@@ -61,6 +61,9 @@ mod fuzzed;
 mod golden;
 /// Histories of small stores, with deletions and removed weeks.
 mod histories;
+/// Datasets of a hub, listings of a web server, and buckets that cannot be read.
+#[cfg(feature = "cloud")]
+mod hub;
 /// Pipes, files that are cut short or changed, and folders with more than inputs.
 mod inputs;
 /// Unauthenticated peers are refused; processes work over TLS.
@@ -78,11 +81,11 @@ mod mirrors;
 mod mirrors_by_url;
 /// What could not be downloaded, against a plain walk over the tables and the inputs.
 mod missing;
+/// What an export says of near-duplicates, against the tables.
+mod near_duplicates;
 /// A store in a bucket of a real server.
 #[cfg(feature = "cloud")]
 mod objects;
-/// What an export says of near-duplicates, against the tables.
-mod near_duplicates;
 /// How often a run opens the files that it makes.
 mod opened;
 /// Rare types of Parquet and Arrow files.
@@ -105,11 +108,11 @@ mod queries;
 mod readers;
 /// Exports of archives: revisits, WACZ and indexes; pywb replays them.
 mod replay;
+/// Exports that refer to pages of the weeks before.
+mod replay_weeks;
 /// What a revisit record says of its page, case by case.
 mod revisit_cases;
 /// Random histories of captures and revisits, against a twin that keeps every page.
-/// Exports that refer to pages of the weeks before.
-mod replay_weeks;
 mod revisit_histories;
 /// Revisit records, against crawls that have the pages in full.
 mod revisits;

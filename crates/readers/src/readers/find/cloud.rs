@@ -36,6 +36,10 @@ struct ObjectUrl {
 pub fn find(items: &[&String], objects: &mut Vec<FoundInput>) -> anyhow::Result<()> {
     let mut named = Vec::new();
     for item in items {
+        if item.starts_with(super::hugging_face::SCHEME) {
+            super::hugging_face::find(item, objects)?;
+            continue;
+        }
         let target = ObjectUrl::parse(item)?;
         if target.can_list
             && (super::inputs::is_glob(&target.key) || target.key.is_empty() || target.key.ends_with('/'))

@@ -169,12 +169,6 @@ impl Search<'_> {
     /// Finds the files and objects that the items name.
     fn find(&mut self, items: &[String]) -> anyhow::Result<()> {
         let (remote, local): (Vec<&String>, Vec<&String>) = items.iter().partition(|item| super::objects::is_url(item));
-        if let Some(item) = local.iter().find(|item| item.starts_with("hf://")) {
-            bail!(
-                "{item} is not read from Hugging Face itself: `hf download` fetches a dataset, and files are read at \
-                 https://huggingface.co/datasets/ORG/NAME/resolve/main/FILE"
-            );
-        }
         for item in local {
             self.find_local(item.strip_prefix("file://").unwrap_or(item))?;
         }
@@ -735,7 +729,6 @@ mod tests {
     #[test]
     fn errors_name_the_item() {
         assert!(error(&["/no/such/file"]).starts_with("no input matches /no/such/file"));
-        assert!(error(&["hf://datasets/a/b/*.parquet"]).contains("`hf download` fetches a dataset"));
         assert!(error(&["/no/such/*.warc"]).starts_with("no input matches /no/such/*.warc"));
         let folder = folder(&["notes.doc"]);
         assert!(error(&[&folder.path().display().to_string()]).starts_with("no input in"));

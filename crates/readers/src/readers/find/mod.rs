@@ -3,12 +3,15 @@
 //! In reading order: `inputs` (files, folders, globs and listings to inputs), `found` (a file or
 //! object before its format is known), `listings` (the lines of a listing), `common_crawl` (the
 //! listing of a crawl that is named), `left_out` (what is no input), `spool` (copies of pipes),
-//! `objects` (URLs of object stores and web servers), `cloud` (the same, with the feature `cloud`).
+//! `objects` (URLs of object stores and web servers), `cloud` (the same, with the feature `cloud`),
+//! `hugging_face` (files of its datasets).
 
 #[cfg(feature = "cloud")]
 mod cloud;
 mod common_crawl;
 mod found;
+#[cfg(feature = "cloud")]
+mod hugging_face;
 mod inputs;
 mod left_out;
 mod listings;

@@ -1,4 +1,4 @@
-//! Inputs in object stores: `s3://`, `gs://`, `az://`, and files of web servers.
+//! Inputs in object stores: `s3://`, `gs://`, `az://`, files of web servers, and `hf://datasets/`.
 //!
 //! The code is in `cloud`, which is built with the feature `cloud`. Without the feature every URL is an error that names it.
 
@@ -6,7 +6,7 @@
 pub use super::cloud::{find, open};
 
 /// Schemes of object stores and web servers.
-const SCHEMES: [&str; 9] = ["s3", "s3a", "gs", "az", "azure", "abfs", "abfss", "http", "https"];
+const SCHEMES: [&str; 10] = ["s3", "s3a", "gs", "az", "azure", "abfs", "abfss", "http", "https", "hf"];
 
 /// Whether an item is the URL of an object: one of the schemes above.
 pub fn is_url(item: &str) -> bool {
