@@ -35,6 +35,7 @@ impl PageKey {
     ///     offset: 40,
     ///     cut: false,
     ///     is_of_get: true,
+    ///     values: Vec::new(),
     /// };
     /// let hash = |documents| PageKey::of(documents, &page, "x.jsonl").unwrap().hash;
     /// assert_eq!(hash(DocumentKey::Url), KeyHash::of("http://a.example/"));

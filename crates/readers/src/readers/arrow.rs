@@ -20,15 +20,15 @@ use std::sync::Arc;
 use anyhow::{Context as _, bail};
 use arrow_array::cast::AsArray as _;
 use arrow_array::types::{
-    Date32Type, Date64Type, Decimal32Type, Decimal64Type, Decimal128Type, Decimal256Type, Float32Type, Float64Type,
-    Int8Type, Int16Type, Int32Type, Int64Type, TimestampMicrosecondType, TimestampMillisecondType,
+    Date32Type, Date64Type, Decimal32Type, Decimal64Type, Decimal128Type, Decimal256Type, Float16Type, Float32Type,
+    Float64Type, Int8Type, Int16Type, Int32Type, Int64Type, TimestampMicrosecondType, TimestampMillisecondType,
     TimestampNanosecondType, TimestampSecondType, UInt8Type, UInt16Type, UInt32Type, UInt64Type,
 };
 use arrow_array::{Array, ArrayRef, RecordBatch};
 use arrow_buffer::Buffer;
 use arrow_ipc::reader::{read_dictionary, read_record_batch};
 use arrow_ipc::{MessageHeader, root_as_message};
-use arrow_schema::{DataType, Schema, SchemaRef, TimeUnit};
+use arrow_schema::{DataType, Fields, Schema, SchemaRef, TimeUnit};
 use nigh_kernels::structures::CompactSort;
 
 use super::contained::contained;
@@ -36,6 +36,7 @@ use super::fields::{self, Date};
 use super::item::{Item, Reader, Reject, Unread};
 use super::rows::{PageFields, PageRow, RowId};
 use super::streams::{MemberStep, Members, Stored};
+use super::value;
 use crate::reading::{Columns, Reading};
 
 /// The first bytes of a file; two zeros follow.
@@ -111,6 +112,22 @@ impl ArrowReader {
             reading: reading.clone(),
             name: name.to_owned(),
         }))
+    }
+
+    /// The names of its columns, also of those within structures; and which of those whose values are kept it has.
+    pub fn columns(&self) -> (Vec<String>, Vec<bool>) {
+        fn add(prefix: &str, fields: &Fields, names: &mut Vec<String>) {
+            for field in fields {
+                let name = format!("{prefix}{}", field.name());
+                match field.data_type() {
+                    DataType::Struct(inner) => add(&format!("{name}."), inner, names),
+                    _ => names.push(name),
+                }
+            }
+        }
+        let mut names = Vec::new();
+        add("", self.schema.fields(), &mut names);
+        (names, self.columns.values.iter().map(Option::is_some).collect())
     }
 
     /// Whether the file has the column of the URLs.
@@ -225,9 +242,16 @@ fn columns(schema: &Schema, name: &str, columns: &Columns) -> anyhow::Result<Pag
         }
         Ok(found)
     };
-    let Columns { id, url, text, html, ip, date } = columns.clone();
+    let Columns { id, url, text, html, ip, date, values } = columns.clone();
     let url = url.or_else(|| find_column(schema, columns.url()).map(|_| columns.url().to_owned()));
-    PageFields { id, url, text, html, ip, date }.map(find)
+    let columns = PageFields { id, url, text, html, ip, date, values: Vec::new() }.map(find)?;
+    let find_value = |path: String| match find_column(schema, &path) {
+        Some((_, kind)) if !is_ordered(kind) => bail!(
+            "the column `{path}` of {name} is {kind}, whose values are not kept: name a column of numbers, texts, times or booleans"
+        ),
+        found => Ok(found.map(|(path, _)| path)),
+    };
+    Ok(PageFields { values: values.into_iter().map(find_value).collect::<anyhow::Result<_>>()?, ..columns })
 }
 
 /// The names that lead to the column of a path such as `meta.url`, and its type.
@@ -255,6 +279,16 @@ fn is_read(kind: &DataType) -> bool {
                 || kind.is_decimal()
                 || matches!(kind, DataType::Float32 | DataType::Float64)
         }
+    }
+}
+
+/// Whether a column of this type has values that are [texts](super::ColumnValue).
+fn is_ordered(kind: &DataType) -> bool {
+    use DataType::{Boolean, Date32, Date64, Dictionary, Float16, Timestamp};
+    match kind {
+        Date32 | Date64 | Timestamp(..) | Boolean | Float16 => true,
+        Dictionary(_, values) => is_ordered(values),
+        kind => is_read(kind) && !kind.is_temporal(),
     }
 }
 
@@ -354,6 +388,33 @@ impl ArrowColumn {
         }
     }
 
+    /// The value of a row as text.
+    fn value(&self, row: usize) -> Option<String> {
+        let (place, values) = (self.place(row)?, &self.values);
+        match values.data_type() {
+            DataType::Boolean => Some(values.as_boolean().value(place).to_string()),
+            DataType::Float16 => value::of_half(values.as_primitive::<Float16Type>().value(place).to_bits()),
+            DataType::Float32 => value::of_float(values.as_primitive::<Float32Type>().value(place)),
+            DataType::Float64 => value::of_double(values.as_primitive::<Float64Type>().value(place)),
+            DataType::UInt64 => Some(values.as_primitive::<UInt64Type>().value(place).to_string()),
+            kind if kind.is_integer() => Some(self.integer(row)?.to_string()),
+            DataType::Decimal32(_, scale) => {
+                let whole = values.as_primitive::<Decimal32Type>().value(place);
+                Some(value::of_decimal(whole.into(), (*scale).into()))
+            }
+            DataType::Decimal64(_, scale) => {
+                let whole = values.as_primitive::<Decimal64Type>().value(place);
+                Some(value::of_decimal(whole.into(), (*scale).into()))
+            }
+            DataType::Decimal128(_, scale) => {
+                Some(value::of_decimal(values.as_primitive::<Decimal128Type>().value(place), (*scale).into()))
+            }
+            DataType::Decimal256(..) => Some(values.as_primitive::<Decimal256Type>().value_as_string(place)),
+            kind if kind.is_temporal() => self.date(row).microseconds().and_then(value::of_time),
+            _ => self.bytes(row).and_then(value::of_bytes),
+        }
+    }
+
     /// The value of a row as a time.
     fn date(&self, row: usize) -> Date {
         let Some(place) = self.place(row) else { return Date::None };
@@ -400,6 +461,7 @@ fn page(columns: &PageFields<ArrowColumn>, row: usize, offset: u64, reading: &Re
         html_is_text: columns.html.as_ref().is_some_and(ArrowColumn::is_text),
         ip: columns.ip.as_ref().and_then(|column| column.text(row)),
         fetched: columns.date.as_ref().map_or(Date::None, |column| column.date(row)),
+        values: columns.values.iter().map(|column| column.as_ref()?.value(row)).collect(),
     };
     page.item(offset, reading.page_limit(), "arrow")
 }

@@ -14,6 +14,7 @@ use csv_core::{ReadRecordResult, ReaderBuilder};
 use super::fields::{self, Date};
 use super::item::{Item, Reader, Reject, Unread};
 use super::rows::{PageRow, RowId};
+use super::value;
 use crate::readers::streams::{MemberStep, Members, Stored};
 use crate::reading::{Columns, Reading};
 
@@ -62,6 +63,12 @@ impl CsvReader {
         Ok(first.map(|_| self.columns.url.is_some()))
     }
 
+    /// The names of its columns, before its first record is read; and which of those whose values are kept it has.
+    pub fn columns(&self) -> (Vec<String>, Vec<bool>) {
+        let names = (0..self.records.fields()).map(|number| fields::utf8(self.records.field(number)).into_owned());
+        (names.collect(), self.columns.values.iter().map(Option::is_some).collect())
+    }
+
     fn item(&mut self) -> io::Result<Option<Item>> {
         let reject = |offset, reason: String| Some(Item::Reject(Reject { offset, url: None, reason }));
         Ok(match self.records.advance()? {
@@ -81,6 +88,7 @@ impl CsvReader {
     /// Makes the page of the record that was read last.
     fn page(&self, offset: u64) -> Item {
         let CsvColumns { id, url, text, html, ip, date, .. } = self.columns;
+        let values = self.columns.values.iter();
         let field = |column: Option<usize>| column.map(|column| self.records.field(column));
         let text_of = |column| field(column).map(fields::utf8);
         let html = field(html).filter(|html| !html.is_empty());
@@ -93,6 +101,7 @@ impl CsvReader {
             text: if html.is_some() { None } else { text_of(text) },
             ip: text_of(ip),
             fetched: text_of(date).map_or(Date::None, |date| fields::date(&date)),
+            values: values.map(|column| field(*column).and_then(value::of_bytes)).collect(),
         };
         row.item(offset, self.reading.page_limit(), self.format)
     }
@@ -115,7 +124,7 @@ impl Reader for CsvReader {
 }
 
 /// The numbers of the columns that the job names, from 0.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct CsvColumns {
     /// All columns of the file.
     count: usize,
@@ -125,6 +134,7 @@ struct CsvColumns {
     html: Option<usize>,
     ip: Option<usize>,
     date: Option<usize>,
+    values: Vec<Option<usize>>,
 }
 
 impl CsvColumns {
@@ -153,6 +163,7 @@ impl CsvColumns {
             html: wanted(&columns.html)?,
             ip: wanted(&columns.ip)?,
             date: wanted(&columns.date)?,
+            values: columns.values.iter().map(|name| position(name)).collect(),
         })
     }
 }

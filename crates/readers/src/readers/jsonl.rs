@@ -15,6 +15,7 @@ use serde_json::value::RawValue;
 use super::fields::Date;
 use super::item::{Item, Reader, Reject, Unread};
 use super::rows::{PageRow, RowId};
+use super::value;
 use crate::readers::streams::{LineStep, Lines};
 use crate::reading::{Columns, Reading};
 
@@ -22,6 +23,9 @@ use crate::reading::{Columns, Reading};
 const SLACK: usize = 1 << 20;
 /// Lines that are looked at before the run.
 const CHECKED: usize = 20;
+/// Lines that are searched for columns whose values are kept, and the names that are remembered.
+const SEARCHED: usize = 1000;
+const MOST_NAMES: usize = 100;
 /// What a JSON array is, and what to do about it; after the name of the file.
 pub const ARRAY: &str = "is a JSON array, and nigh reads JSON Lines: `jq -c '.[]'` makes lines of it";
 /// The reason of a reject.
@@ -137,14 +141,58 @@ pub fn check(source: Box<dyn Read + Send>, name: &str, reading: &Reading) -> any
     )
 }
 
+/// The names of the fields that the first lines have, and which of the columns whose values are kept are among them.
+///
+/// # Errors
+/// If the file cannot be read.
+pub fn columns(
+    source: Box<dyn Read + Send>,
+    name: &str,
+    reading: &Reading,
+) -> anyhow::Result<(Vec<String>, Vec<bool>)> {
+    let failed = || format!("cannot read {name}");
+    let mut lines = JsonlReader::new(source, name, reading).with_context(failed)?.lines;
+    let values = &reading.columns.values;
+    let (mut names, mut has) = (Vec::new(), vec![false; values.len()]);
+    for _ in 0..SEARCHED {
+        match lines.advance().with_context(failed)? {
+            Some(LineStep::Line(_)) => {}
+            Some(_) => continue,
+            None => break,
+        }
+        let line = lines.line().trim_ascii();
+        let line = line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(line);
+        let Ok(object) = serde_json::from_slice::<serde_json::Map<String, serde_json::Value>>(line) else { continue };
+        let of_line = field_names(&object);
+        has.iter_mut().zip(values).for_each(|(has, value)| *has |= of_line.contains(value));
+        if has.iter().all(|has| *has) {
+            return Ok((of_line, has));
+        }
+        // A file of lines with fields of their own has more names than a message can show.
+        names.extend(
+            of_line
+                .into_iter()
+                .filter(|name| !names.contains(name))
+                .take(MOST_NAMES - names.len().min(MOST_NAMES))
+                .collect::<Vec<_>>(),
+        );
+    }
+    Ok((names, has))
+}
+
 /// The names of the fields of an object, with those of the objects inside it after a dot.
 fn field_names(object: &serde_json::Map<String, serde_json::Value>) -> Vec<String> {
-    let mut names = Vec::new();
-    for (name, value) in object {
-        names.push(name.clone());
-        let inner = value.as_object().into_iter().flatten();
-        names.extend(inner.map(|(inner, _)| format!("{name}.{inner}")));
+    fn add(prefix: &str, object: &serde_json::Map<String, serde_json::Value>, names: &mut Vec<String>) {
+        for (name, value) in object {
+            let name = format!("{prefix}{name}");
+            names.push(name.clone());
+            if let Some(inner) = value.as_object() {
+                add(&format!("{name}."), inner, names);
+            }
+        }
     }
+    let mut names = Vec::new();
+    add("", object, &mut names);
     names
 }
 
@@ -159,7 +207,7 @@ fn page(line: &[u8], offset: u64, reading: &Reading) -> Option<Item> {
     if line.is_empty() {
         return None;
     }
-    let mut fields = JsonFields::default();
+    let mut fields = JsonFields { values: vec![None; reading.columns.values.len()], ..JsonFields::default() };
     let seed = JsonObject { columns: &reading.columns, prefix: "", fields: &mut fields };
     // A line that is UTF-8 is checked at once. In another one the fields that are read may still be.
     let read = match simdutf8::basic::from_utf8(line) {
@@ -187,6 +235,7 @@ fn page(line: &[u8], offset: u64, reading: &Reading) -> Option<Item> {
             JsonScalar::Float(number) => super::fields::epoch(number),
             JsonScalar::Other => Date::Unreadable,
         },
+        values: fields.values,
     };
     Some(row.item(offset, reading.page_limit(), "jsonl"))
 }
@@ -209,6 +258,7 @@ struct JsonFields<'a> {
     html: JsonScalar<'a>,
     ip: JsonScalar<'a>,
     date: JsonScalar<'a>,
+    values: Vec<Option<String>>,
 }
 
 impl<'a> JsonFields<'a> {
@@ -281,11 +331,21 @@ impl<'a> Visitor<'a> for JsonObject<'_, 'a> {
         while let Some(key) = map.next_key_seed(JsonValue)? {
             let key = key.text().unwrap_or_default();
             let name = if prefix.is_empty() { key } else { Cow::Owned(format!("{prefix}{key}")) };
-            if columns.id.as_deref() == Some(&*name) && columns.url() != name {
+            if let Some(number) = columns.values.iter().position(|value| *value == name) {
+                // The value may be a field of the page, too.
+                let value: &RawValue = map.next_value()?;
+                fields.values[number] = value_of(value);
+                if columns.id.as_deref() == Some(&*name) && columns.url() != name {
+                    fields.id = id_of(value);
+                } else if let Some(slot) = fields.slot(&name, columns) {
+                    let mut json = serde_json::Deserializer::from_str(value.get());
+                    *slot = JsonValue.deserialize(&mut json).map_err(serde::de::Error::custom)?;
+                }
+            } else if columns.id.as_deref() == Some(&*name) && columns.url() != name {
                 fields.id = id_of(map.next_value()?);
             } else if let Some(slot) = fields.slot(&name, columns) {
                 *slot = map.next_value_seed(JsonValue)?;
-            } else if prefix.is_empty() && holds_column(&name, columns) {
+            } else if holds_column(&name, columns) {
                 let prefix = format!("{name}.");
                 map.next_value_seed(JsonObject { columns, prefix: &prefix, fields })?;
             } else {
@@ -311,11 +371,24 @@ fn id_of(value: &RawValue) -> RowId<'_> {
     }
 }
 
+/// The value, if it is no object and no list: a string as it is, a number as it is written.
+fn value_of(value: &RawValue) -> Option<String> {
+    match value.get().as_bytes() {
+        b"null" | [b'{' | b'[', ..] => None,
+        [b'"', text @ .., b'"'] if memchr::memchr(b'\\', text).is_none() => value::of_bytes(text),
+        [b'"', ..] => value::of_text(serde_json::from_str::<String>(value.get()).ok()?.into()),
+        // As many digits as a float has.
+        number if number.len() > value::LONGEST => value::of_double(value.get().parse().ok()?),
+        _ => Some(value.get().to_owned()),
+    }
+}
+
 /// Whether a column is inside the object of this name.
 fn holds_column(name: &str, columns: &Columns) -> bool {
     let inside = |column: &str| column.strip_prefix(name).is_some_and(|rest| rest.starts_with('.'));
     let optional = [&columns.id, &columns.text, &columns.html, &columns.ip, &columns.date];
-    inside(columns.url()) || optional.into_iter().flatten().any(|column| inside(column))
+    let mut all = optional.into_iter().flatten().chain(&columns.values);
+    inside(columns.url()) || all.any(|column| inside(column))
 }
 
 /// Deserializes any value; only a string or a number is kept.
@@ -479,6 +552,7 @@ mod tests {
             html: Some("raw".into()),
             ip: Some("ip".into()),
             date: Some("metadata.date".into()),
+            ..Columns::default()
         };
         let reading = Reading { columns, ..Reading::default() };
         let line = r#"{"raw":"<p>","content":"p","ip":"192.0.2.1","metadata":{"date":"2024-01-08T12:00:00.5Z","url":"http://a/","key":9007199254740993,"x":1}}"#;

@@ -37,7 +37,7 @@
 //!
 //! In reading order: `item` (what a reader returns), `input` (a file or object, its format and location), `find` (from what a user
 //! names to inputs), `open` (an input to its reader), `piece` (a part of it); the formats `warc`, `wacz`, `jsonl`, `parquet`, `csv`, `whole` (a file is one page) and `failed`; and what they
-//! share: `streams` (compressed files as streams of bytes and lines), `rows` (a row or line as a page), `fields` (dates and UTF-8),
+//! share: `streams` (compressed files as streams of bytes and lines), `rows` (a row or line as a page), `value` (values that have an order), `fields` (dates and UTF-8),
 //! `sniff` (what bytes are, whatever their label says), `url_list` (files with URLs instead of pages), `contained` (panics of decoders as reasons).
 
 mod arrow;
@@ -57,6 +57,7 @@ mod rows;
 mod sniff;
 mod streams;
 mod url_list;
+mod value;
 mod wacz;
 mod warc;
 mod whole;
@@ -69,9 +70,10 @@ pub use self::item::{
     ArchiveEntry, Body, CountedIn, Failure, Item, Page, Profile, Reader, RecordNames, RedirectAnswer, Reject, Revisit,
     Skip, Skipped, StoredRecord, Unread,
 };
-pub use self::open::{KeysOfInput, check, damage, keys, open, open_at};
+pub use self::open::{KeysOfInput, check, columns, damage, keys, open, open_at};
 pub use self::piece::{InputPiece, open_piece, pieces};
 pub use self::raw::{RawBytes, decoded};
 pub use self::url_list::{ListLines, Listed, UrlFile, each_listed_url};
+pub use self::value::{ColumnValue, LONGEST};
 pub use self::wacz::wacz_entries;
 pub use self::warc::{arc_record, dechunk, end_of_head, split_head};

@@ -254,6 +254,33 @@ pub fn check(input: &Input, reading: &Reading) -> anyhow::Result<KeysOfInput> {
     }
 }
 
+/// The names of the columns of an input, and which of those whose values are kept it has; `None` if it has no columns, or is damaged. Of JSON
+/// Lines the first lines say it.
+///
+/// # Errors
+/// As [`check`].
+pub fn columns(input: &Input, reading: &Reading) -> anyhow::Result<Option<(Vec<String>, Vec<bool>)>> {
+    let source = || source(&input.name, input.bytes, &input.place);
+    Ok(match input.format {
+        Format::Parquet => {
+            let file = match &input.place {
+                Location::File(path) => File::open(path).with_context(|| cannot("open", &input.name))?,
+                _ => downloaded(source()?).with_context(|| cannot("read", &input.name))?,
+            };
+            super::parquet::columns(file, &input.name, reading)?
+        }
+        Format::Arrow => {
+            super::arrow::ArrowReader::new(source()?, &input.name, reading)?.map(|reader| reader.columns())
+        }
+        Format::Csv | Format::Tsv => {
+            let delimiter = if input.format == Format::Csv { b',' } else { b'\t' };
+            Some(super::csv::CsvReader::new(source()?, delimiter, &input.name, reading)?.columns())
+        }
+        Format::Jsonl => Some(super::jsonl::columns(source()?, &input.name, reading)?),
+        Format::Warc | Format::Arc | Format::Wacz | Format::Html | Format::Text | Format::Failed => None,
+    })
+}
+
 /// Returns why an input cannot be read from its beginning, for a dry run. Only local Parquet and WACZ files are opened: they are damaged as
 /// a whole if their ends are, and not from some record on. Of Parquet one page is decoded for each column and compression.
 ///

@@ -15,19 +15,21 @@ pub struct PageFields<T> {
     pub html: Option<T>,
     pub ip: Option<T>,
     pub date: Option<T>,
+    /// Those whose values are kept, in the order of their names; `None` for one that the file does not have.
+    pub values: Vec<Option<T>>,
 }
 
 impl<T> PageFields<T> {
     /// Those that are there.
     pub fn all(&self) -> impl Iterator<Item = &T> {
-        let PageFields { id, url, text, html, ip, date } = self;
-        [id, url, text, html, ip, date].into_iter().flatten()
+        let PageFields { id, url, text, html, ip, date, values } = self;
+        [id, url, text, html, ip, date].into_iter().chain(values).flatten()
     }
 
     /// Those that are there.
     pub fn all_mut(&mut self) -> impl Iterator<Item = &mut T> {
-        let PageFields { id, url, text, html, ip, date } = self;
-        [id, url, text, html, ip, date].into_iter().flatten()
+        let PageFields { id, url, text, html, ip, date, values } = self;
+        [id, url, text, html, ip, date].into_iter().chain(values).flatten()
     }
 
     /// The same fields with something made of each.
@@ -43,6 +45,7 @@ impl<T> PageFields<T> {
             html: make(&self.html)?,
             ip: make(&self.ip)?,
             date: make(&self.date)?,
+            values: self.values.iter().map(make).collect::<Result<_, E>>()?,
         })
     }
 }
@@ -88,6 +91,8 @@ pub struct PageRow<'a> {
     pub ip: Option<Cow<'a, str>>,
     /// The time of the fetch.
     pub fetched: Date,
+    /// The values of the columns whose values are kept.
+    pub values: Vec<Option<String>>,
 }
 
 impl PageRow<'_> {
@@ -134,6 +139,7 @@ impl PageRow<'_> {
             offset,
             cut,
             is_of_get: true,
+            values: self.values,
         })
     }
 }

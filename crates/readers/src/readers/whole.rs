@@ -75,6 +75,7 @@ impl WholeReader {
             offset: 0,
             cut,
             is_of_get: true,
+            values: Vec::new(),
         }))
     }
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use ::parquet::basic::{ConvertedType, LogicalType, TimeUnit};
 use ::parquet::column::reader::{ColumnReader, ColumnReaderImpl, get_column_reader};
 use ::parquet::data_type::{
-    ByteArrayType, DataType, DoubleType, FixedLenByteArrayType, FloatType, Int32Type, Int64Type, Int96Type,
+    BoolType, ByteArrayType, DataType, DoubleType, FixedLenByteArrayType, FloatType, Int32Type, Int64Type, Int96Type,
 };
 use ::parquet::errors::{ParquetError, Result};
 use ::parquet::file::metadata::ColumnChunkMetaData;
@@ -14,6 +14,7 @@ use ::parquet::file::metadata::ColumnChunkMetaData;
 use super::file::{ChunkedFile, ColumnPages};
 use crate::readers::fields::{self, Date};
 use crate::readers::rows::RowId;
+use crate::readers::value;
 
 /// Microseconds of a day.
 const DAY: i64 = 86_400_000_000;
@@ -28,6 +29,10 @@ pub struct Column {
     is_unsigned: bool,
     id: IdKind,
     unit: Unit,
+    /// The digits behind the point, if the values are decimals.
+    scale: Option<i32>,
+    /// Whether they are floats of 16 bits.
+    is_half: bool,
 }
 
 /// The reader of a column, with the value of the row; none if it is null.
@@ -39,8 +44,8 @@ enum Values {
     Int96(ValueReader<Int96Type>),
     Float(ValueReader<FloatType>),
     Double(ValueReader<DoubleType>),
-    /// A type that no field of a page has: every value counts as null.
-    Other,
+    /// A type that no field of a page has, but values that are kept.
+    Bool(ValueReader<BoolType>),
 }
 
 struct ValueReader<T: DataType> {
@@ -93,6 +98,8 @@ impl Column {
             Some(LogicalType::Uuid) => IdKind::Uuid,
             _ => IdKind::Plain,
         };
+        let (scale, is_half) =
+            (is_decimal.then(|| descriptor.type_scale()), matches!(logical, Some(LogicalType::Float16)));
         let unit = match (logical, converted) {
             (Some(LogicalType::Date), _) | (None, ConvertedType::DATE) => Unit::Days,
             (Some(LogicalType::Timestamp(timestamp)), _) => match timestamp.unit {
@@ -113,9 +120,9 @@ impl Column {
             ColumnReader::Int96ColumnReader(reader) => Values::Int96(ValueReader::new(reader)),
             ColumnReader::FloatColumnReader(reader) => Values::Float(ValueReader::new(reader)),
             ColumnReader::DoubleColumnReader(reader) => Values::Double(ValueReader::new(reader)),
-            ColumnReader::BoolColumnReader(_) => Values::Other,
+            ColumnReader::BoolColumnReader(reader) => Values::Bool(ValueReader::new(reader)),
         };
-        Ok(Column { values, levels: Vec::new(), is_text, is_unsigned, id, unit })
+        Ok(Column { values, levels: Vec::new(), is_text, is_unsigned, id, unit, scale, is_half })
     }
 
     /// Advances to the next row.
@@ -131,7 +138,7 @@ impl Column {
             Values::Int96(values) => values.advance(&mut self.levels),
             Values::Float(values) => values.advance(&mut self.levels),
             Values::Double(values) => values.advance(&mut self.levels),
-            Values::Other => Ok(()),
+            Values::Bool(values) => values.advance(&mut self.levels),
         }
     }
 
@@ -148,7 +155,7 @@ impl Column {
             Values::Int96(values) => values.skip(rows),
             Values::Float(values) => values.skip(rows),
             Values::Double(values) => values.skip(rows),
-            Values::Other => Ok(()),
+            Values::Bool(values) => values.skip(rows),
         }
     }
 
@@ -191,9 +198,40 @@ impl Column {
             Values::Int96(values) => values.value.first().map(|_| RowId::Unusable),
             Values::Float(values) => values.value.first().map(|_| RowId::Unusable),
             Values::Double(values) => values.value.first().map(|_| RowId::Unusable),
-            Values::Other => Some(RowId::Unusable),
+            Values::Bool(_) => Some(RowId::Unusable),
         };
         id.unwrap_or_default()
+    }
+
+    /// Returns the value of the row as text.
+    pub fn value(&self) -> Option<String> {
+        let whole = |whole: i128| match (self.unit, self.scale) {
+            (_, Some(scale)) => Some(value::of_decimal(whole, scale)),
+            (Unit::Unknown, None) => Some(whole.to_string()),
+            _ => self.date().microseconds().and_then(value::of_time),
+        };
+        match &self.values {
+            Values::Bool(values) => Some(values.value.first()?.to_string()),
+            Values::Int32(values) if self.is_unsigned => whole(values.value.first()?.cast_unsigned().into()),
+            Values::Int64(values) if self.is_unsigned => whole(values.value.first()?.cast_unsigned().into()),
+            Values::Int32(values) => whole((*values.value.first()?).into()),
+            Values::Int64(values) => whole((*values.value.first()?).into()),
+            Values::Int96(_) => self.date().microseconds().and_then(value::of_time),
+            Values::Float(values) => value::of_float(*values.value.first()?),
+            Values::Double(values) => value::of_double(*values.value.first()?),
+            Values::Bytes(_) | Values::FixedBytes(_) => {
+                let bytes = self.bytes()?;
+                match (self.id, self.scale) {
+                    (_, Some(scale)) => Some(value::of_decimal(whole_number(bytes)?, scale)),
+                    (IdKind::Uuid, _) => match uuid(bytes) {
+                        RowId::Text(text) => Some(text.into_owned()),
+                        _ => None,
+                    },
+                    _ if self.is_half => value::of_half(u16::from_le_bytes(bytes.try_into().ok()?)),
+                    _ => value::of_bytes(bytes),
+                }
+            }
+        }
     }
 
     /// Returns the value of the row as a time.
@@ -208,7 +246,7 @@ impl Column {
             Values::Int96(values) => values.value.first().map_or(Date::None, |value| Date::At(value.to_micros())),
             Values::Float(values) => values.value.first().map_or(Date::None, |value| fields::epoch(f64::from(*value))),
             Values::Double(values) => values.value.first().map_or(Date::None, |value| fields::epoch(*value)),
-            Values::Other => Date::Unreadable,
+            Values::Bool(_) => Date::Unreadable,
         }
     }
 
@@ -229,13 +267,18 @@ impl Column {
 
 /// The whole number that some bytes are, the highest first, in the complement of two.
 fn decimal(bytes: &[u8]) -> RowId<'_> {
+    whole_number(bytes).map_or(RowId::Unusable, RowId::from)
+}
+
+/// As [`decimal`]; `None` if it has more than 128 bits.
+fn whole_number(bytes: &[u8]) -> Option<i128> {
     let sign = if bytes.first().is_some_and(|first| first & 0x80 != 0) { 0xff } else { 0 };
     let (above, low) = bytes.split_at(bytes.len().saturating_sub(16));
     let mut all = [sign; 16];
     all[16 - low.len()..].copy_from_slice(low);
     let number = i128::from_be_bytes(all);
     let is_all_of_it = above.iter().all(|byte| *byte == sign) && (above.is_empty() || (number < 0) == (sign != 0));
-    if is_all_of_it && !bytes.is_empty() { number.into() } else { RowId::Unusable }
+    (is_all_of_it && !bytes.is_empty()).then_some(number)
 }
 
 /// The text of a UUID.

@@ -19,4 +19,4 @@ mod column;
 mod file;
 mod reader;
 
-pub use self::reader::{check, damage, open, open_piece};
+pub use self::reader::{check, columns, damage, open, open_piece};

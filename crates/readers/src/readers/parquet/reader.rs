@@ -74,6 +74,18 @@ pub fn check(file: File, name: &str, reading: &Reading) -> anyhow::Result<Option
     Ok(open_columns(file, name, reading)?.ok().map(|reader| reader.columns.url.is_some()))
 }
 
+/// The names of the columns of a file, and which of those whose values are kept it has; `None` if it is not a whole Parquet file.
+///
+/// # Errors
+/// As [`open`].
+pub fn columns(file: File, name: &str, reading: &Reading) -> anyhow::Result<Option<(Vec<String>, Vec<bool>)>> {
+    Ok(open_columns(file, name, reading)?.ok().map(|reader| {
+        let schema = reader.metadata.file_metadata().schema_descr();
+        let names = schema.columns().iter().map(|column| column.path().string()).collect();
+        (names, reader.columns.values.iter().map(Option::is_some).collect())
+    }))
+}
+
 /// Why a file cannot be read: the first page of each column of the job that is not decoded, for each compression that the column has.
 ///
 /// # Errors
@@ -159,10 +171,12 @@ impl ParquetReader {
             }
             Ok(leaf)
         };
-        let Columns { id, url, text, html, ip, date } = names.clone();
+        let Columns { id, url, text, html, ip, date, values } = names.clone();
         let has_url = || schema.columns().iter().any(|column| column.path().string() == names.url());
         let url = url.or_else(|| has_url().then(|| names.url().to_owned()));
-        let columns = PageFields { id, url, text, html, ip, date }.map(find)?;
+        let has = |name: &String| schema.columns().iter().any(|column| column.path().string() == *name);
+        let values = values.into_iter().map(|name| Some(name).filter(has)).collect();
+        let columns = PageFields { id, url, text, html, ip, date, values }.map(find)?;
         Ok(ParquetReader {
             bytes: file.bytes(),
             file,
@@ -336,6 +350,7 @@ fn page(group: &PageFields<Column>, offset: u64, reading: &Reading) -> Item {
         html_is_text: group.html.as_ref().is_some_and(Column::is_text),
         ip: group.ip.as_ref().and_then(Column::text),
         fetched: group.date.as_ref().map_or(Date::None, Column::date),
+        values: group.values.iter().map(|column| column.as_ref()?.value()).collect(),
     };
     row.item(offset, reading.page_limit(), "parquet")
 }
@@ -515,6 +530,7 @@ mod tests {
                 html: Some("raw".into()),
                 ip: Some("ip".into()),
                 date: Some("date".into()),
+                ..Columns::default()
             },
             ..Reading::default()
         };

@@ -188,6 +188,7 @@ impl WarcReader {
             offset: record.offset,
             cut: content.cut,
             is_of_get: true,
+            values: Vec::new(),
         })
     }
 }
