@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use anyhow::{Context as _, Result};
 use serde::{Deserialize, Serialize};
 
-use crate::config::{Absent, Cluster, Keep, Method, Mode, Policy, Reading, Verify};
+use crate::config::{Absent, Canonical, Cluster, Keep, Method, Mode, Reading, Verify};
 use crate::readers::{Input, InputPiece, pieces};
 use crate::records::{Week, short_hash};
 use crate::state::{CommittedWeek, Earlier, InputKey, Journal, Store};
@@ -49,8 +49,8 @@ pub struct Plan {
     pub absent: Absent,
     /// The inputs of earlier weeks with pages that stay, for reading these again; those that are at hand.
     pub earlier_inputs: Vec<Input>,
-    /// Which document of a cluster is canonical.
-    pub canonical: Policy,
+    /// Which documents of a cluster are canonical.
+    pub canonical: Canonical,
     /// Whether the accuracy of the clusters is measured by samples.
     pub accuracy: bool,
     /// The inputs of each wave, as ranges `first..end` of `inputs`, in order.
@@ -268,7 +268,7 @@ pub(crate) mod tests {
             deletion: None,
             absent: Absent::Missing,
             earlier_inputs: Vec::new(),
-            canonical: Policy::First,
+            canonical: Canonical::default(),
             accuracy: true,
             mode: Mode::Full,
             method: job.method.clone().unwrap_or_default(),

@@ -21,7 +21,7 @@ import sysconfig
 import tempfile
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 if TYPE_CHECKING:
     import pyarrow
@@ -86,7 +86,9 @@ def cluster(
     preset: str | None = None,
     fold_case: bool = False,
     level: Level = "similar",
-    keep: Policy = "first",
+    keep: Policy | str | Sequence[str] = "first",
+    most: int | None = None,
+    each: str | None = None,
     store: str | os.PathLike[str] | None = None,
     workers: int | None = None,
 ) -> pyarrow.Table:
@@ -97,6 +99,10 @@ def cluster(
     ``similarity``, ``verify``, ``preset``, ``fold_case`` and the level are those of the program (``nigh help run``); without ``similarity``
     and ``preset`` it has the numbers of Fetterly's study.
     The tables are kept if ``store`` names a folder for them.
+
+    ``keep`` says which record of a cluster stays: a policy, or terms such as ``["score desc", "length desc", 'source in ["a", "b"]']``, of which
+    the first decides in which two records differ. ``most`` records of a cluster stay, one if it is not given, and none of a cluster of two or
+    more if it is 0; or so many of each value of the column ``each``.
 
     The columns: ``file`` and ``offset`` (of a table or Parquet file, the number of the row), ``id``, ``url``, ``doc``, ``cluster``,
     ``size`` (records of the cluster), ``rank`` (in the cluster, from 1), ``stays`` (by ``keep``). The rows are in the order of the inputs. Of
@@ -113,7 +119,8 @@ def cluster(
         if table is not None:
             # Only the columns that are read. Of one that is not there the program says so.
             wanted = [name for name in (text, id, url) if name in table.column_names]
-            pyarrow.parquet.write_table(table.select(wanted), scratch / "table.parquet", compression="zstd", compression_level=1)
+            read = table.select(wanted) if isinstance(keep, str) and keep in get_args(Policy) and each is None else table
+            pyarrow.parquet.write_table(read, scratch / "table.parquet", compression="zstd", compression_level=1)
             inputs = [str(scratch / "table.parquet")]
         elif isinstance(data, (str, os.PathLike)):
             inputs = [os.fspath(data)]
@@ -128,7 +135,7 @@ def cluster(
             "read.columns": {"text": text, "id": id, "url": url},
             "method": {"similarity": similarity, "verify": verify, "preset": preset, "fold-case": fold_case or None},
         }
-        job.write_text(_job(fields, keep, accepted), encoding="utf-8")
+        job.write_text(_job(fields, _canonical(keep, most, each), accepted), encoding="utf-8")
         root = scratch / "store" if store is None else Path(store)
         flags: list[str] = [] if workers is None else ["--workers", str(workers)]
         run("run", job, "--quiet", "--store", root, "--week", _WEEK, *flags, "--input", *inputs)
@@ -139,9 +146,17 @@ def cluster(
     return rows if table is None else _every_row(rows, table.num_rows)
 
 
-def _job(tables: dict[str, dict[str, Any]], keep: str, accepted: float | None) -> str:
+def _canonical(keep: str | Sequence[str], most: int | None, each: str | None) -> str:
+    """Which records stay, as TOML."""
+    if isinstance(keep, str) and most is None and each is None and keep in get_args(Policy):
+        return json.dumps(keep)
+    fields = {"by": keep if isinstance(keep, str) else list(keep), "most": most, "each": each}
+    return "{ " + ", ".join(f"{name} = {json.dumps(value)}" for name, value in fields.items() if value is not None) + " }"
+
+
+def _job(tables: dict[str, dict[str, Any]], canonical: str, accepted: float | None) -> str:
     """The job of a call, as TOML: the tables of the job with their fields."""
-    lines = ["[cluster]", f"canonical = {json.dumps(keep)}"]
+    lines = ["[cluster]", f"canonical = {canonical}"]
     lines += [] if accepted is None else [f"max-reject-share = {accepted}"]
     for table, fields in tables.items():
         lines.append(f"[cluster.{table}]")

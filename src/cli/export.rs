@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::str::FromStr as _;
 
 use anyhow::{Context, Result, bail, ensure};
 use clap::{Args, ValueEnum};
@@ -11,7 +12,7 @@ use serde::Serialize;
 use super::errors::WrongUse;
 use super::print::print_json;
 use super::session::{check_not_inside, read_manifest};
-use crate::config::{Absent, Bytes, Count, Policy, Reading};
+use crate::config::{Absent, By, Bytes, Canonical, Cluster, Count, Key, Reading};
 use crate::export::{
     Deciding, EarlierWeeks, ExportFolder, ExportFormat, ExportKey, Exported, Finding, IndexFiles, JsonColumns,
     ListFile, Originals, ParagraphRules, What, Writing, WrittenDataset, near_duplicates, write_dataset,
@@ -25,7 +26,7 @@ use crate::records::{Level, Week, short_hash};
 use crate::report::print;
 use crate::sheet::grouped;
 use crate::state::{CommittedWeek, Earlier, Journal, Manifest, removed_folder};
-use crate::tables::{ClusterRow, DocumentRow, EvidenceRow, FeatureRow, Table as _, UrlRow};
+use crate::tables::{ClusterRow, DocumentRow, EvidenceRow, FeatureRow, Table as _, UrlRow, ValueRow};
 
 /// Memory for sorting, in bytes.
 const MEMORY: u64 = 256 << 20;
@@ -64,9 +65,16 @@ pub(crate) struct ExportArgs {
     /// Read inputs whose time of change is another, because they were copied; their ids, URLs and texts are compared all the same.
     #[arg(long)]
     touched: bool,
-    /// Which record of a cluster stays [default: what the job of the week has as `canonical`].
-    #[arg(long, value_enum)]
-    keep: Option<Policy>,
+    /// Which record of a cluster stays: first, longest, newest, shortest-url, per-host or root; or an order by columns whose values the store
+    /// has, such as 'score desc, source in ["a", "b"]' [default: what the job of the week has as `canonical`].
+    #[arg(long, value_name = "POLICY_OR_COLUMNS", value_parser = By::from_str)]
+    keep: Option<By>,
+    /// How many records of a cluster stay, or of each group of --each; 0: none of a cluster of two or more [default: the job's, or 1].
+    #[arg(long, value_name = "N")]
+    most: Option<u64>,
+    /// Keep --most records of each group of a cluster: of each value of a column whose values the store has, or of each `host`.
+    #[arg(long, value_name = "COLUMN", value_parser = |name: &str| Key::try_from(name.to_owned()))]
+    each: Option<Key>,
     /// The level of the clusters; `paragraph` takes from the documents that stay, at level similar, the paragraphs (lines) that others before had.
     #[arg(long, value_enum, default_value_t)]
     level: ExportLevel,
@@ -284,7 +292,11 @@ fn export_week(args: &ExportArgs, read_store: &ReadStore, log: &Log) -> Result<E
     }
     let whole = store.whole(week)?;
     let job = crate::plan::job_of_week(store, week)?;
-    let (keep, reading) = (args.keep.unwrap_or(job.canonical), job.read);
+    let keep = kept(args, &job)?;
+    if !keep.columns().is_empty() {
+        read_store.need(ValueRow::NAME, &[&format!("{}/", week.week.folder())])?;
+    }
+    let reading = job.read;
     let stamped = whole.journal.inputs(week.week);
     let stamped = stamped.flat_map(|(week, names)| names.iter().map(move |(name, stamp)| (week, name.clone(), stamp)));
     let stamped: Vec<(Week, String, &String)> = stamped.collect();
@@ -299,7 +311,7 @@ fn export_week(args: &ExportArgs, read_store: &ReadStore, log: &Log) -> Result<E
     let key = ExportKey {
         week: week.week,
         identity: short_hash(week.identity().as_bytes()),
-        keep,
+        keep: keep.clone(),
         level: args.level.of_documents(),
         what: args.what(),
         revisits: args.revisits,
@@ -318,7 +330,7 @@ fn export_week(args: &ExportArgs, read_store: &ReadStore, log: &Log) -> Result<E
         inputs: &names,
         since: args.since,
         level: args.level.of_documents(),
-        policy: keep,
+        canonical: &keep,
         older: false,
         names: args.list.is_some() || args.touched,
         scratch,
@@ -377,6 +389,25 @@ fn export_week(args: &ExportArgs, read_store: &ReadStore, log: &Log) -> Result<E
         write_dataset(&inputs, verdicts, &writing, folder, index, threads, &done)?;
     let index = index.map(|[written, removed]| IndexSummary { written, removed });
     Ok(ExportSummary { week: week.week, files, counts, index })
+}
+
+/// Which records stay: as the flags say, and else as the job of the week.
+///
+/// # Errors
+/// If the week has no values of a column.
+fn kept(args: &ExportArgs, job: &Cluster) -> Result<Canonical> {
+    let mut keep = args.keep.clone().map_or_else(|| job.canonical.clone(), Canonical::from);
+    keep.most = args.most.unwrap_or(keep.most);
+    keep.each = args.each.clone().or(keep.each);
+    let known = &job.read.columns.values;
+    match keep.columns().into_iter().find(|column| !known.contains(column)) {
+        Some(column) => bail!(WrongUse(format!(
+            "the week has no values of `{column}`: its job kept {}. Name it in `canonical`, or as values = [\"{column}\"] in \
+             [cluster.read.columns], and make the week again",
+            if known.is_empty() { "none".to_owned() } else { format!("those of {}", known.join(", ")) }
+        ))),
+        None => Ok(keep),
+    }
 }
 
 /// The error of a place that is not free: one of wrong use, unless the disk or the system refused.

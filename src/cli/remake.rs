@@ -15,7 +15,7 @@ use super::signals::stop_on_signals;
 use super::week::read_summary;
 use super::worker::{ProcessWork, cluster};
 use super::workers::WorkerCount;
-use crate::config::{Absent, Cluster, Config, Count, Keep, Mode, Policy, Reading, Verify, read_config};
+use crate::config::{Absent, Canonical, Cluster, Config, Count, Keep, Mode, Reading, Verify, read_config};
 use crate::jobs::deletion;
 use crate::launch::{Peers, Pool};
 use crate::log::{Display, Log};
@@ -222,8 +222,8 @@ struct JobOfWeek {
     inputs: Vec<Input>,
     /// How they are read.
     reading: Reading,
-    /// Which document of a cluster is canonical.
-    canonical: Policy,
+    /// Which documents of a cluster are canonical.
+    canonical: Canonical,
     /// Whether accuracy is measured by the files.
     accuracy: bool,
 }

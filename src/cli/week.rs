@@ -28,11 +28,14 @@ use crate::report;
 use crate::report::{Disk, print};
 use crate::sheet::grouped;
 use crate::state::{Begun, CommittedWeek, Earlier, InputKey, Journal, Manifest, Store};
+use crate::structures::CompactSort as _;
 use crate::summary::Summary;
 use crate::text::printable_lines;
 
 /// The number of changed files that a message names.
 const MOST_NAMED: usize = 5;
+/// The number of columns that a message names.
+const MOST_COLUMNS: usize = 50;
 
 /// Makes the week, or resumes making it, and prints its summary.
 pub(crate) fn run(
@@ -48,6 +51,7 @@ pub(crate) fn run(
     let store = location.store().clone();
     store.check_writable()?;
     request.documents = request.check_inputs(args.dry_run)?;
+    request.check_values()?;
     if request.documents == Some(DocumentKey::Row) && request.reading().same_id != SameId::Row {
         log.notice(&format!(
             "the input has no field `{}`: each row is a document, known by its file and place. --id, or `id` in [cluster.read.columns], names a column of ids",
@@ -301,7 +305,9 @@ struct WeekSettings {
 impl WeekRequest {
     /// Applies config and flags, and lists the inputs.
     fn new(mut job: Cluster, config: &Config, pool: Pool, args: &RunArgs, log: &Log) -> Result<WeekRequest> {
-        let Cluster { week, store, input, allow_empty, absent, accuracy, read: reading, method, .. } = &mut job;
+        let Cluster { week, store, input, allow_empty, absent, accuracy, canonical, read: reading, method, .. } =
+            &mut job;
+        let columns = &mut reading.columns;
         *absent = args.absent.unwrap_or(*absent);
         *accuracy &= !args.no_accuracy;
         *allow_empty |= args.allow_empty;
@@ -309,6 +315,10 @@ impl WeekRequest {
             *input = args.input.clone();
         }
         *week = args.week.or(*week);
+        // What documents are chosen by is read with them.
+        columns.values.extend(canonical.columns());
+        columns.values.sort_items();
+        columns.values.dedup();
         *store = args.store.clone().or(store.take());
         let missing = |field: &str, flag: &str| {
             WrongUse(format!("{}: no {field}: give {flag}, or set it in the job", args.job_name()))
@@ -436,6 +446,38 @@ impl WeekRequest {
         document_key(&keys, self.reading()).map_err(|text| WrongUse(text).into())
     }
 
+    /// Checks that some input has each column whose values are kept.
+    ///
+    /// # Errors
+    /// If none has one of them; the message says which columns there are. Or if an input cannot be read.
+    fn check_values(&self) -> Result<()> {
+        let wanted = &self.reading().columns.values;
+        let (mut missing, mut names) = (vec![true; wanted.len()], BTreeSet::new());
+        for input in &self.inputs {
+            if !missing.contains(&true) {
+                return Ok(());
+            }
+            if let Some((of_input, has)) = crate::readers::columns(input, self.reading())? {
+                names.extend(of_input);
+                missing.iter_mut().zip(has).for_each(|(missing, has)| *missing &= !has);
+            }
+        }
+        let Some(column) = wanted.iter().zip(missing).find_map(|(column, missing)| missing.then_some(column)) else {
+            return Ok(());
+        };
+        let there = match names.len() {
+            0 => "they have no columns".to_owned(),
+            count => {
+                let named: Vec<&str> = names.iter().take(MOST_COLUMNS).map(String::as_str).collect();
+                let more = if count > MOST_COLUMNS { ", and more" } else { "" };
+                format!("they have {}{more}", named.join(", "))
+            }
+        };
+        bail!(WrongUse(format!(
+            "no input has a column `{column}`, which `canonical` or `values` of [cluster.read.columns] names: {there}"
+        )))
+    }
+
     /// The inputs that are damaged from their beginning, with the reason.
     fn damaged_inputs(&self) -> Result<Vec<(&str, String)>> {
         let mut damaged = Vec::new();
@@ -558,12 +600,34 @@ impl WeekRequest {
         Ok(WeekSettings { method, mode, max_reject_share, max_unknown_share, allow_empty, wave_bytes, job })
     }
 
+    /// Checks that pages that stay have the values that documents are chosen by.
+    ///
+    /// # Errors
+    /// If the week before has not kept them.
+    fn check_earlier_values(&self, store: &Store, earlier: &Earlier) -> Result<()> {
+        let Some(before) = earlier.last().filter(|_| self.job.absent == Absent::Keep) else { return Ok(()) };
+        let wanted = self.job.canonical.columns();
+        if wanted.is_empty() {
+            return Ok(());
+        }
+        let known = super::chunks::job_of_week(store, before)?.read.columns.values;
+        match wanted.iter().find(|column| !known.contains(column)) {
+            Some(column) => bail!(WrongUse(format!(
+                "week {} has no values of `{column}`, and its documents stay: they could not be compared by it. Make the store again with \
+                 values = [\"{column}\"] in [cluster.read.columns]",
+                before.week
+            ))),
+            None => Ok(()),
+        }
+    }
+
     /// # Errors
     /// If there are more workers than shards.
     fn plan(&self, store: &Store, settings: WeekSettings, earlier: Earlier) -> Result<Plan> {
         let WeekSettings { method, mode, max_reject_share, max_unknown_share, allow_empty, wave_bytes, job } = settings;
         let workers = self.workers.of_shards(method.shards as usize)?;
         let earlier_inputs = self.earlier_inputs(store, &earlier, method.verify)?;
+        self.check_earlier_values(store, &earlier)?;
         Ok(Plan {
             week: self.week,
             store: store.root().to_owned(),
@@ -574,7 +638,7 @@ impl WeekRequest {
             deletion: None,
             absent: self.job.absent,
             earlier_inputs,
-            canonical: self.job.canonical,
+            canonical: self.job.canonical.clone(),
             accuracy: self.job.accuracy,
             mode,
             method,

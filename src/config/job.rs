@@ -8,8 +8,8 @@ use nigh_readers::units::{Bytes, Share};
 use nigh_text::method::Method;
 use serde::{Deserialize, Serialize};
 
+use super::canonical::Canonical;
 use super::mode::{Absent, Mode};
-use super::policy::Policy;
 use super::week_name::WeekName;
 use crate::structures::CompactSort as _;
 
@@ -36,8 +36,8 @@ pub struct Cluster {
     pub wave_bytes: Bytes,
     /// Whether the accuracy of the clusters is measured by samples, some of whose pages are read again. Default: true, or `--no-accuracy`.
     pub accuracy: bool,
-    /// Which document of a cluster is `canonical` in the tables, and stays if duplicates are removed. Default: the first.
-    pub canonical: Policy,
+    /// Which documents of a cluster are `canonical` in the tables, and stay if duplicates are removed. Default: the first.
+    pub canonical: Canonical,
     /// What becomes of the pages of the week before that the crawl does not have. Default: they are missing. Also as `--absent`.
     pub absent: Absent,
     /// How the clusters of a later week are computed. Default: `auto`.
@@ -61,7 +61,7 @@ impl Default for Cluster {
             allow_empty: false,
             wave_bytes: Bytes(16 << 30),
             accuracy: true,
-            canonical: Policy::First,
+            canonical: Canonical::default(),
             absent: Absent::Missing,
             mode: Mode::default(),
             read: Reading::default(),

@@ -14,16 +14,19 @@
 //! # Ok::<(), toml::de::Error>(())
 //! ```
 //!
-//! In reading order: `job` (the jobs that make weeks; studies have their own), `mode`, `policy` and `week_name` (three of their keys), `built_in` (the job
-//! files that come with nigh), `pool` (the machines of a config), `tasks` (processes that a scheduler starts), `memory` (that of this machine).
+//! In reading order: `job` (the jobs that make weeks; studies have their own), `mode` and `week_name` (two of their keys), `canonical`,
+//! `policy` and `terms` (which documents of a cluster stay), `built_in` (the job files that come with nigh), `pool` (the machines of a
+//! config), `tasks` (processes that a scheduler starts), `memory` (that of this machine).
 
 mod built_in;
+mod canonical;
 mod job;
 mod memory;
 mod mode;
 mod policy;
 mod pool;
 mod tasks;
+mod terms;
 mod week_name;
 
 pub use nigh_readers::reading::{Columns, Reading, SameId};
@@ -33,11 +36,13 @@ pub use nigh_text::method::{
 };
 
 pub use self::built_in::{built_in_job, built_in_jobs};
+pub use self::canonical::{By, Canonical, Comparison};
 pub use self::job::{Chunks, Cluster, Keep};
 pub use self::mode::{Absent, Mode};
 pub use self::policy::{Candidate, Policy};
 pub use self::pool::{Destination, HostTable, Ports, Variables};
 pub use self::tasks::{Scheduler, Tasks};
+pub use self::terms::{Key, Term};
 pub use self::week_name::WeekName;
 
 use std::collections::BTreeSet;

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! documents, clusters ─▶ pages of very similar clusters, with their links of `evidence` and their
-//!                        features ─▶ by cluster and policy
+//!                        features ─▶ by cluster and order
 //! the first of a cluster, and each page after it that is no exact copy of it
 //!                        ─▶ what is said of the page, by file and place
 //! ```
@@ -100,10 +100,10 @@ pub(super) fn warc_date(microseconds: i64) -> Option<String> {
 #[derive(Debug, Serialize, Deserialize)]
 struct SimilarPage {
     cluster: i64,
-    /// The hash of its host, if one record of each host stays.
+    /// Its group: so many of each group of a cluster stay.
     group: u64,
     is_new: bool,
-    order: [u64; 2],
+    order: Vec<u8>,
     doc: i64,
     /// The root of its cluster of exact copies.
     exact: i64,
@@ -120,15 +120,15 @@ struct SimilarPage {
 }
 
 impl Sortable for SimilarPage {
-    type Key = (i64, u64, bool, [u64; 2], i64);
+    type Key = (i64, u64, bool, Vec<u8>, i64);
 
     fn key(&self) -> Self::Key {
-        (self.cluster, self.group, self.is_new, self.order, self.doc)
+        (self.cluster, self.group, self.is_new, self.order.clone(), self.doc)
     }
 
     fn weight(&self) -> usize {
         let texts = [&self.url, &self.id].into_iter().flatten().map(String::len).sum::<usize>();
-        size_of::<SimilarPage>() + self.features.len() + texts
+        size_of::<SimilarPage>() + self.order.len() + self.features.len() + texts
     }
 }
 
@@ -273,7 +273,7 @@ mod tests {
     use super::*;
 
     fn page(doc: i64, link: Option<(i64, f32, bool)>, features: &[u8]) -> SimilarPage {
-        let (cluster, order, url) = (1, [0, doc as u64], Some(format!("http://a.example/{doc}")));
+        let (cluster, order, url) = (1, doc.to_be_bytes().to_vec(), Some(format!("http://a.example/{doc}")));
         let features = features.to_vec();
         let (file, id, fetched) = (0, None, None);
         SimilarPage {

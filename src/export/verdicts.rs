@@ -7,25 +7,25 @@
 //!
 //! Both sorts are external: memory does not depend on the number of documents.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use anyhow::{Context, Result, ensure};
 use arrow_array::{
     Array, Date32Array, FixedSizeBinaryArray, Int64Array, RecordBatch, StringArray, TimestampMicrosecondArray,
 };
 use serde::{Deserialize, Serialize};
-use xxhash_rust::xxh3::xxh3_64;
 
 use super::near_duplicates::NearDuplicate;
 use super::paragraphs::ParagraphPlace;
 use super::revisits::{Original, Reference};
-use crate::config::{Candidate, Policy};
+use crate::config::{Candidate, Canonical};
 use crate::readers::{Format, Page};
 use crate::records::{Level, Week, checksum};
 use crate::state::{Segment, WeekTables};
 use crate::structures::{ExternalSort, Sortable, Sorted};
-use crate::tables::{ClusterRow, DocumentRow, Scan, Table, field, maybe_text};
+use crate::tables::{ClusterRow, DocumentRow, Scan, Table, ValueRow, ValueRows, field, maybe_text};
 use crate::text::canonical;
 
 /// What becomes of a record.
@@ -51,7 +51,7 @@ pub struct Verdict {
     pub names: Option<Box<Names>>,
     /// The numbers of the lines of its text that go, ascending.
     pub gone: Vec<u32>,
-    /// The hash of its host, if one record of each host stays.
+    /// The group of its cluster, of which some stay: the hash of its host, say; 0 if the cluster is one group.
     pub group: u64,
     /// What it refers to, if it goes and is replaced by a revisit record.
     pub original: Option<Box<Original>>,
@@ -197,19 +197,19 @@ struct Member {
     verdict: Verdict,
     /// Whether it is one of those that must duplicate nothing older.
     is_new: bool,
-    /// By the policy; the smallest stays.
-    order: [u64; 2],
+    /// Its order; the smallest stay.
+    order: Vec<u8>,
 }
 
 impl Sortable for Member {
-    type Key = (i64, bool, [u64; 2], i64);
+    type Key = (i64, bool, Vec<u8>, i64);
 
     fn key(&self) -> Self::Key {
-        (self.verdict.cluster, self.is_new, self.order, self.verdict.doc)
+        (self.verdict.cluster, self.is_new, self.order.clone(), self.verdict.doc)
     }
 
     fn weight(&self) -> usize {
-        size_of::<Member>() - size_of::<Verdict>() + self.verdict.weight()
+        size_of::<Member>() - size_of::<Verdict>() + self.order.len() + self.verdict.weight()
     }
 }
 
@@ -218,8 +218,8 @@ pub(super) struct FoundPage<'a> {
     pub(super) verdict: Verdict,
     /// Whether it is one of those that must duplicate nothing older.
     pub(super) is_new: bool,
-    /// By the policy; `None` if it is alone in its cluster.
-    pub(super) order: Option<[u64; 2]>,
+    /// Its order in its cluster; `None` if it is alone there.
+    pub(super) order: Option<Vec<u8>>,
     /// Its row of `documents`.
     pub(super) batch: &'a RecordBatch,
     pub(super) row: usize,
@@ -243,8 +243,8 @@ pub struct Deciding<'a> {
     pub older: bool,
     /// The level of the clusters.
     pub level: Level,
-    /// Which record of a cluster stays.
-    pub policy: Policy,
+    /// Which records of a cluster stay.
+    pub canonical: &'a Canonical,
     /// Whether verdicts have names.
     pub names: bool,
     /// A folder for runs of the sorts.
@@ -292,16 +292,18 @@ impl Deciding<'_> {
         }
         let mut members = members.sorted()?;
         let (mut cluster, mut rank) = (None, 0);
-        // The groups of the cluster of which one stays.
-        let mut stay = BTreeSet::new();
+        // How many there are before in each group of the cluster.
+        let mut before: BTreeMap<u64, u64> = BTreeMap::new();
         while let Some(Member { mut verdict, is_new, .. }) = members.record()? {
             if cluster != Some(verdict.cluster) {
                 (cluster, rank) = (Some(verdict.cluster), 0);
-                stay.clear();
+                before.clear();
             }
             rank += 1;
             verdict.rank = rank;
-            verdict.stays = stay.insert(verdict.group);
+            let before = before.entry(verdict.group).or_default();
+            verdict.stays = *before < self.canonical.most;
+            *before += 1;
             if is_new || self.since.is_none() || self.older {
                 verdicts.push(verdict)?;
             }
@@ -347,6 +349,9 @@ impl Deciding<'_> {
             Ok(())
         })?;
         let (mut clusters, skipped) = (clusters.into_iter(), self.skipped());
+        let columns: Arc<[String]> = self.canonical.columns().into();
+        let comparison = self.canonical.comparison(&columns);
+        let mut values = ValueRows::open(self.tables.find(ValueRow::NAME, file), columns.clone())?;
         let columns = [
             "doc",
             "file",
@@ -394,7 +399,6 @@ impl Deciding<'_> {
                     Box::new(Names { id: maybe_text(ids, row), url, is_of_another })
                 });
                 let is_alone = size < 2;
-                let group = if self.policy == Policy::PerHost { xxh3_64(hosts.value(row).as_bytes()) } else { 0 };
                 let verdict = Verdict {
                     doc,
                     file: number.saturating_sub(skipped),
@@ -406,7 +410,7 @@ impl Deciding<'_> {
                     stays: is_alone,
                     names,
                     gone: Vec::new(),
-                    group,
+                    group: 0,
                     original: None,
                     near: None,
                 };
@@ -422,9 +426,13 @@ impl Deciding<'_> {
                     bytes: bytes.value(row) as u64,
                     fetched,
                     url_bytes: urls.is_valid(row).then(|| urls.value(row).len() as u32),
+                    host: hosts.is_valid(row).then(|| hosts.value(row)),
                 };
-                let order = Some(self.policy.order(&candidate));
-                found(FoundPage { verdict, is_new, order, batch, row })?;
+                let values = values.of(doc)?;
+                let mut order = Vec::new();
+                comparison.write_order(&candidate, values, &mut order);
+                let verdict = Verdict { group: comparison.group(&candidate, values), ..verdict };
+                found(FoundPage { verdict, is_new, order: Some(order), batch, row })?;
             }
             Ok(())
         })?;

@@ -30,7 +30,7 @@ use crate::state::{
 use crate::structures::{CompactSort, Ownership};
 use crate::tables::{
     CaptureRow, DeletedRow, DocumentRow, HostFailureRow, LinkRow, MissingRow, RedirectRow, RejectRow, RowRange, Scan,
-    Table, Writer, copy_rows, copy_rows_edited, field,
+    Table, ValueRow, Writer, copy_rows, copy_rows_edited, field,
 };
 use crate::text::{UrlPatterns, canonical};
 use crate::watch::Stage;
@@ -237,6 +237,9 @@ impl FilteredWeek<'_> {
         }
         let features = if segment.features > 0 { self.by_doc(segment, &mut to.features)? } else { 0 };
         let urls = if segment.urls > 0 { self.by_doc(segment, &mut to.urls)? } else { 0 };
+        if self.tables.find(ValueRow::NAME, &segment.file()).is_some() {
+            self.by_doc(segment, &mut to.values)?;
+        }
         if documents == 0 && urls > 0 {
             // Of revisits that are not known a week has the URLs only.
             to.documents.end_any_piece(&segment.file())?;

@@ -3,8 +3,8 @@
 //!
 //! ```text
 //! segments of the week before ─▶ without the documents that the crawl has, or says are gone ─▶ further segments of the week
-//! documents, features ─▶ the rows that stay are written again
-//! links, chunks       ─▶ they stay in the files of the week that crawled the page, beside those of pages that do not stay
+//! documents, features, values ─▶ the rows that stay are written again
+//! links, chunks               ─▶ they stay in the files of the week that crawled the page, beside those of pages that do not stay
 //! ```
 //!
 //! Links and chunks are most of what is known of a page. Where half of a segment or more has gone, they are written again, too: so files of
@@ -32,7 +32,8 @@ use crate::state::{
 };
 use crate::structures::Ownership;
 use crate::tables::{
-    ChunkRow, DocumentRow, FoundLinkRow, LinkRow, PieceScan, RowRange, Scan, Table, copy_rows, copy_rows_edited, field,
+    ChunkRow, DocumentRow, FoundLinkRow, LinkRow, PieceScan, RowRange, Scan, Table, ValueRow, copy_rows,
+    copy_rows_edited, field,
 };
 use crate::watch::Stage;
 
@@ -331,6 +332,9 @@ impl KeptPages<'_> {
         let documents = totals.add(rows.clone(), |doc| self.stays(doc))?;
         let features = if segment.features > 0 { self.by_doc(segment, kept, &mut to.features)? } else { 0 };
         let kept = Segment { documents, features, ..kept };
+        if self.tables.find(ValueRow::NAME, &segment.file()).is_some() {
+            self.by_doc(segment, kept, &mut to.values)?;
+        }
         let own = Origin { week: self.week, wave: segment.wave, documents: segment.documents };
         let origin = segment.origin.unwrap_or(own);
         if 2 * documents > origin.documents {

@@ -19,12 +19,12 @@ use nigh_exchange::Context;
 use super::week::IngestedWeek;
 use crate::state::{Part, Piece, PlacedPiece, Segment, WeekFiles, sync_folder};
 use crate::structures::CompactSort;
-use crate::tables::{Pack, RowRange, WEEK_TABLES, parts};
+use crate::tables::{Pack, RowRange, StoreTable, WEEK_TABLES, parts, tables_of_weeks};
 
-/// A piece of a table, with the number of the table in [`WEEK_TABLES`].
+/// A piece of a table, with the number of the table among those [of weeks](tables_of_weeks).
 type OfTable = (usize, PlacedPiece);
 
-/// Stages all tables of the week for its commit, each worker some of the files. Every table gets a file, even without rows. Returns the
+/// Stages all tables of the week for its commit, each worker some of the files. Every table that all weeks have gets a file, even without rows. Returns the
 /// files of all workers. Those of this process are durable.
 ///
 /// # Errors
@@ -32,6 +32,8 @@ type OfTable = (usize, PlacedPiece);
 pub(crate) fn pack_week(cx: &mut Context, week: &IngestedWeek<'_>) -> Result<WeekFiles> {
     let (index, peers) = (cx.index(), cx.peers());
     let store = week.plan.open_store();
+    let tables: Vec<&StoreTable> = tables_of_weeks().collect();
+    // Those that every week has come first.
     let mut of_tables: BTreeMap<usize, Vec<PlacedPiece>> =
         (0..WEEK_TABLES.len()).map(|table| (table, vec![])).collect();
     // Bundles are complete from here on.
@@ -58,7 +60,7 @@ pub(crate) fn pack_week(cx: &mut Context, week: &IngestedWeek<'_>) -> Result<Wee
     cx.watch().expect_steps(own.iter().map(|(_, _, pieces)| pieces.len()).sum());
     let mut packed = Vec::new();
     for (table, part, pieces) in own {
-        let (kind, steps) = (&WEEK_TABLES[table], pieces.len());
+        let (kind, steps) = (tables[table], pieces.len());
         let folder = Path::new(kind.name).join(week.plan.week.folder());
         let path = store.staged_part(&folder, week.plan.commit, part);
         packed.push((table, pack_part(week, kind.name, kind.pack, pieces, &path)?));
@@ -68,7 +70,7 @@ pub(crate) fn pack_week(cx: &mut Context, week: &IngestedWeek<'_>) -> Result<Wee
     let mut files: WeekFiles = WEEK_TABLES.iter().map(|table| (table.name.to_owned(), vec![])).collect();
     // Sorted by table and by the name of the file, which has its number.
     for (table, part) in cx.sorted(packed)? {
-        files.entry(WEEK_TABLES[table].name.to_owned()).or_default().push(part);
+        files.entry(tables[table].name.to_owned()).or_default().push(part);
     }
     Ok(files)
 }
@@ -98,7 +100,7 @@ fn own_pieces(week: &IngestedWeek<'_>, index: usize) -> Result<Vec<OfTable>> {
         None => index == 0,
     };
     let mut own = Vec::new();
-    for (table, kind) in WEEK_TABLES.iter().enumerate() {
+    for (table, kind) in tables_of_weeks().enumerate() {
         let pieces = week.unfinished.pieces(kind.name)?.into_iter();
         own.extend(pieces.filter(|piece| is_own(&piece.name)).map(|piece| (table, piece)));
     }

@@ -3,7 +3,7 @@
 use anyhow::Result;
 
 use crate::state::{BundleName, BundleWriter, Unfinished};
-use crate::tables::{ChunkRow, DocumentRow, FeatureRow, FoundLinkRow, LinkRow, UrlRow};
+use crate::tables::{ChunkRow, DocumentRow, FeatureRow, FoundLinkRow, LinkRow, UrlRow, ValueRow};
 
 /// Writers of the tables that have a piece for each segment.
 pub(super) struct PageBundles {
@@ -14,6 +14,8 @@ pub(super) struct PageBundles {
     pub(super) links: BundleWriter<LinkRow<'static>>,
     /// Links whose targets are looked up later.
     pub(super) found_links: BundleWriter<FoundLinkRow<'static>>,
+    /// Only if the week has the table.
+    pub(super) values: BundleWriter<ValueRow<'static>>,
 }
 
 impl PageBundles {
@@ -25,6 +27,7 @@ impl PageBundles {
             urls: unfinished.bundle(name),
             links: unfinished.bundle(name),
             found_links: unfinished.bundle(name),
+            values: unfinished.bundle(name),
         }
     }
 
@@ -35,6 +38,7 @@ impl PageBundles {
         self.chunks.finish()?;
         self.urls.finish()?;
         self.links.finish()?;
-        self.found_links.finish()
+        self.found_links.finish()?;
+        self.values.finish()
     }
 }

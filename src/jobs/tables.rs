@@ -154,8 +154,9 @@ pub(crate) fn canonical(cx: &mut Context, week: &IngestedWeek<'_>, similar: &Lev
         }
     }
     let cx = &mut cx.with(week.plan.worker_memory / 4, &week.unfinished.spill());
-    let stage = CanonicalStage { policy: week.plan.canonical, inputs };
-    output::canonical(cx, &stage, week.owned, similar, week.documents()?)
+    let (canonical, documents, values) = (week.plan.canonical.clone(), week.documents()?, week.values()?);
+    let stage = CanonicalStage { canonical, inputs, documents, values };
+    output::canonical(cx, stage, week.owned, similar)
 }
 
 /// Writes `clusters`, the cluster map: a row for each document of the week. `cluster_ids` are those of own documents, by number, and `canonical`

@@ -10,7 +10,7 @@ use crate::operators::scan::{VectorFiles, Vectors, own_segments};
 use crate::plan::Plan;
 use crate::state::{BundleName, BundleWriter, CommittedWeek, Journal, PostingRuns, Segment, Unfinished, WeekTables};
 use crate::structures::Ownership;
-use crate::tables::{DocumentRow, FeatureRow, RowRange, Table};
+use crate::tables::{DocumentRow, FeatureRow, RowRange, Table, ValueRow};
 
 /// A week whose waves are all committed, as one worker sees it.
 pub(crate) struct IngestedWeek<'a> {
@@ -69,6 +69,15 @@ impl IngestedWeek<'_> {
     pub(crate) fn documents(&self) -> Result<Vec<RowRange>> {
         let segments = own_segments(self.journal, self.owned).into_iter();
         segments.map(|segment| self.unfinished.rows::<DocumentRow>(&segment.file())).collect()
+    }
+
+    /// The own rows of the table `values`, segment by segment; `None` for one without values.
+    ///
+    /// # Errors
+    /// If a file cannot be read.
+    pub(crate) fn values(&self) -> Result<Vec<Option<RowRange>>> {
+        let segments = own_segments(self.journal, self.owned).into_iter();
+        segments.map(|segment| self.unfinished.find::<ValueRow>(&segment.file())).collect()
     }
 
     /// The own vectors, `width` supershingles each.

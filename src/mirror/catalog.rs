@@ -9,7 +9,7 @@ use serde_json::value::RawValue;
 
 use crate::objects::{Bucket, Digest, ObjectVersion};
 use crate::state::{Manifest, OWN, commit_of};
-use crate::tables::WEEK_TABLES;
+use crate::tables::tables_of_weeks;
 
 /// The version of the layout in a bucket.
 const LAYOUT: u32 = 2;
@@ -227,7 +227,7 @@ pub(super) fn is_ours(key: &str, folders: &[&str]) -> bool {
     let name = path.rsplit('/').next().unwrap_or_default();
     let (stem, extension) = name.split_once('.').unwrap_or((name, ""));
     let Some((stem, digest)) = stem.rsplit_once('-') else { return false };
-    let is_table = folders.contains(&folder) || WEEK_TABLES.iter().any(|table| table.name == folder);
+    let is_table = folders.contains(&folder) || tables_of_weeks().any(|table| table.name == folder);
     let is_part = commit_of(&format!("{stem}.{extension}")).is_some();
     digest.parse::<Digest>().is_ok() && (folder == OWN || (is_table && is_part))
 }

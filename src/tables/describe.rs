@@ -103,7 +103,7 @@ mod tests {
     use crate::tables::studies::RESULTS;
     use crate::tables::{
         ClusterRow, DeletedRow, DocumentRow, FailedUrlRow, FailureRow, FoundLinkRow, RevisitRow, Row, UrlRow,
-        WEEK_TABLES,
+        tables_of_weeks,
     };
 
     /// The name of a type in DuckDB.
@@ -133,7 +133,7 @@ mod tests {
 
     /// Every table that a store keeps, with its folder.
     fn kept() -> impl Iterator<Item = (String, &'static TableSpec)> {
-        let of_weeks = WEEK_TABLES.iter().map(|table| (table.spec.name.to_owned(), table.spec));
+        let of_weeks = tables_of_weeks().map(|table| (table.spec.name.to_owned(), table.spec));
         let of_jobs = RESULTS.iter().flat_map(|results| {
             results.tables.iter().map(|table| (format!("{}/{}", results.folder, table.spec.name), table.spec))
         });

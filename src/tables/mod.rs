@@ -51,6 +51,7 @@ mod shared_file;
 mod sift;
 mod store_table;
 pub mod studies;
+mod value_rows;
 mod values;
 mod week;
 mod write;
@@ -69,10 +70,11 @@ pub use row_range::RowRange;
 pub use rows::{
     AccuracyKind, AccuracyRow, CaptureRow, ChangeRow, ChunkRow, ClusterRow, DeletedRow, DocumentRow, Event,
     EvidenceRow, FailedUrlRow, FailureRow, FeatureRow, Found, FoundLinkRow, HostFailureRow, LargestRow, LinkRow,
-    MissingRow, RedirectRow, RejectRow, RevisitRow, SizeRow, SplitOffRow, SummaryRow, UrlRow,
+    MissingRow, RedirectRow, RejectRow, RevisitRow, SizeRow, SplitOffRow, SummaryRow, UrlRow, ValueRow,
 };
 pub use sift::{RowCounts, copy_rows, copy_rows_edited};
 pub use store_table::{Pack, ResultTables, StoreTable};
+pub use value_rows::ValueRows;
 pub use values::{ColumnBuilder, Elements, UtcMicros, Value, ValueType};
-pub use week::{WEEK_TABLES, name_pages, result_tables};
+pub use week::{CHOSEN_TABLES, WEEK_TABLES, name_pages, result_tables, tables_of_weeks};
 pub use write::Writer;

@@ -2,7 +2,7 @@
 
 use super::rows::{
     AccuracyRow, CaptureRow, ChangeRow, ChunkRow, ClusterRow, DocumentRow, EvidenceRow, FeatureRow, HostFailureRow,
-    LargestRow, LinkRow, MissingRow, RedirectRow, RejectRow, SizeRow, SplitOffRow, SummaryRow, UrlRow,
+    LargestRow, LinkRow, MissingRow, RedirectRow, RejectRow, SizeRow, SplitOffRow, SummaryRow, UrlRow, ValueRow,
 };
 use super::store_table::StoreTable;
 use super::studies::RESULTS;
@@ -30,6 +30,14 @@ pub const WEEK_TABLES: [StoreTable; 18] = [
     StoreTable::of::<UrlRow>(),
 ];
 
+/// The tables that a committed week has if its job asks for them, in the order of their names. Without rows there is no file.
+pub const CHOSEN_TABLES: [StoreTable; 1] = [StoreTable::of::<ValueRow>()];
+
+/// All tables of weeks: those that every week has come first.
+pub fn tables_of_weeks() -> impl Iterator<Item = &'static StoreTable> {
+    WEEK_TABLES.iter().chain(&CHOSEN_TABLES)
+}
+
 /// Whether the tables of one of these jobs name pages or hosts; so do those of a job that this version of nigh does not have.
 pub fn name_pages(folder: &str) -> bool {
     RESULTS.iter().find(|results| results.folder == folder).is_none_or(|results| results.name_pages)
@@ -46,6 +54,7 @@ mod tests {
 
     #[test]
     fn tables_are_in_the_order_of_their_names() {
+        assert!(CHOSEN_TABLES.is_sorted_by(|a, b| a.name < b.name));
         assert!(WEEK_TABLES.is_sorted_by(|a, b| a.name < b.name) && RESULTS.is_sorted_by(|a, b| a.folder < b.folder));
         assert!(RESULTS.iter().all(|results| results.tables.is_sorted_by(|a, b| a.name < b.name)));
     }

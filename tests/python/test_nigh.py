@@ -94,6 +94,24 @@ class Module(unittest.TestCase):
         folded = nigh.cluster(table, preset="minhash-14x8", fold_case=True, same_id="row", store=store)
         self.assertEqual((set(alone["size"].to_pylist()), set(folded["size"].to_pylist())), ({1}, {2}))
         self.assertIn("features = 112, supershingles = 14, agreements = 1, fold-case = true", nigh.open(store).summary()["method"])
+    def test_columns_of_the_table_say_what_stays(self) -> None:
+        scores = [0.5, 1.0, None, 2.0, 1.5, 1.0, 3.0, 2.0, 0.25, 4.0, None, 1.0]
+        table = pa.table({
+            "text": texts()[:12],
+            "meta": [{"score": score} for score in scores],
+            "source": ["a", "b"] * 6,
+        })
+        places = lambda **choice: [row for row, stays in enumerate(nigh.cluster(table, similarity=0.8, **choice)["stays"].to_pylist()) if stays]
+        # The families are the rows of one number modulo 4.
+        self.assertEqual(places(keep=["meta.score desc", "place"]), [3, 4, 6, 9])
+        self.assertEqual(places(keep="meta.score desc, place", most=2), sorted(
+            row for family in range(4)
+            for row in sorted(range(family, 12, 4), key=lambda row: (scores[row] is None, -(scores[row] or 0), row))[:2]
+        ))
+        self.assertEqual(places(most=0), [])
+        self.assertEqual(places(each="source"), [0, 1, 2, 3])
+        with self.assertRaisesRegex(nigh.Failed, "no input has a column `quality`"):
+            places(keep=["quality desc"])
 
     def test_what_the_program_refuses_is_an_exception(self) -> None:
         table = pa.table({"body": texts()})

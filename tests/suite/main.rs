@@ -27,6 +27,8 @@ mod benchmarks;
 mod catalog;
 /// Jobs whose fields changed since their week was made.
 mod changed_jobs;
+/// Which documents stay by the user's columns, against a slow twin.
+mod chosen;
 /// Clusters against brute force and sequential union-find.
 mod clusters;
 /// Replicated collections against sets and maps over pages and links.

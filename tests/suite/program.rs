@@ -11,7 +11,7 @@ use arrow_array::{
 };
 use nigh::records::Week;
 use nigh::state::{CommittedWeek, Store};
-use nigh::tables::{Scan, WEEK_TABLES, field, result_tables};
+use nigh::tables::{Scan, field, result_tables, tables_of_weeks};
 
 use crate::skips::{self, Need};
 
@@ -233,7 +233,7 @@ pub fn records(week: &Path) -> PathBuf {
 pub fn tables(folder: &Path) -> BTreeMap<String, Vec<u8>> {
     let name = folder.file_name().unwrap().to_str().unwrap();
     let paths: Vec<PathBuf> = if name.starts_with("week=") {
-        WEEK_TABLES.iter().flat_map(|table| files(folder, table.name)).collect()
+        tables_of_weeks().flat_map(|table| files(folder, table.name)).collect()
     } else if folder.join("_nigh").exists() {
         tables_of_store(folder)
     } else {

@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use super::output::{Written, sync_parent};
 use super::workplace::{Workplace, check_own};
-use crate::config::Policy;
+use crate::config::Canonical;
 use crate::export::archives::wacz_of;
 use crate::export::exported::{Exported, What};
 use crate::export::paragraphs::ParagraphRules;
@@ -43,8 +43,8 @@ pub struct ExportKey {
     pub week: Week,
     /// The hash of the week's identity.
     pub identity: String,
-    /// Which record of a cluster stays.
-    pub keep: Policy,
+    /// Which records of a cluster stay.
+    pub keep: Canonical,
     /// The level of the clusters.
     pub level: Level,
     /// Which records are written.

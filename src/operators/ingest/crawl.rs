@@ -95,6 +95,8 @@ pub struct Capture {
     pub chunks: Option<PageChunks>,
     /// The canonical URLs that the page links to.
     pub links: TextList,
+    /// The values of the columns whose values are kept.
+    pub values: Vec<Option<String>>,
 }
 
 impl Sortable for Capture {
@@ -116,6 +118,11 @@ impl Sortable for Capture {
             + size_of_val(&self.sketch.features[..])
             + self.chunks.as_ref().map_or(0, |chunks| chunks.lines.len() + chunks.paragraphs.len())
             + self.links.weight()
+            + self
+                .values
+                .iter()
+                .map(|value| size_of::<Option<String>>() + value.as_ref().map_or(0, String::len))
+                .sum::<usize>()
     }
 }
 
@@ -487,5 +494,6 @@ fn capture(
         sketch: facts.sketch,
         chunks: facts.chunks,
         links: facts.links,
+        values: page.values,
     })
 }

@@ -39,7 +39,8 @@ use crate::records::{DocId, DocumentKey};
 use crate::state::{BundleName, BundleWriter, Counts, Segment, Unfinished, UrlIndex, sync_folder};
 use crate::structures::{ExternalSort, Sortable, Sorted};
 use crate::tables::{
-    CaptureRow, ChunkRow, DocumentRow, FeatureRow, FoundLinkRow, FoundLinks, RowRange, Scan, UrlRow, UtcMicros, field,
+    CaptureRow, ChunkRow, DocumentRow, FeatureRow, FoundLinkRow, FoundLinks, RowRange, Scan, UrlRow, UtcMicros,
+    ValueRow, field,
 };
 use crate::text::urls;
 use crate::watch::Watch;
@@ -330,6 +331,7 @@ struct SegmentWriter {
     links: BundleWriter<FoundLinkRow<'static>>,
     found: FoundLinks,
     captures: BundleWriter<CaptureRow<'static>>,
+    values: BundleWriter<ValueRow<'static>>,
 }
 
 impl SegmentWriter {
@@ -347,6 +349,7 @@ impl SegmentWriter {
             links: unfinished.bundle(name),
             found: FoundLinks::default(),
             captures: unfinished.bundle(name),
+            values: unfinished.bundle(name),
         }
     }
 
@@ -375,6 +378,11 @@ impl SegmentWriter {
         if let Some(PageChunks { text, characters, lines, paragraphs }) = &page.chunks {
             let (text, characters) = (text.to_be_bytes(), *characters as i64);
             self.chunks.push(ChunkRow { doc, text, characters, lines, paragraphs })?;
+        }
+        for (column, value) in self.plan.reading.columns.values.iter().zip(&page.values) {
+            if let Some(value) = value {
+                self.values.push(ValueRow { doc, column, value })?;
+            }
         }
         let (id, url) = (page.id.as_deref(), page.url.as_deref());
         if is_new_url {
@@ -455,6 +463,7 @@ impl SegmentWriter {
     fn end_segment(&mut self) -> Result<Segment> {
         let name = self.segment.file();
         self.captures.end_piece(&name)?;
+        self.values.end_piece(&name)?;
         self.found.flush(self.links.writer()?)?;
         Ok(Segment {
             documents: self.documents.end_piece(&name)?,
@@ -473,6 +482,7 @@ impl SegmentWriter {
         self.chunks.finish()?;
         self.urls.finish()?;
         self.captures.finish()?;
+        self.values.finish()?;
         self.links.finish()
     }
 }

@@ -11,7 +11,7 @@ use anyhow::{Context, Result, ensure};
 use super::folders::Store;
 use crate::state::durable::replace;
 use crate::state::weeks::{CatalogFormat, Manifest};
-use crate::tables::{DataFile, DeltaLog, LOG_FOLDER, StoreTable, WEEK_TABLES, result_tables};
+use crate::tables::{CHOSEN_TABLES, DataFile, DeltaLog, LOG_FOLDER, StoreTable, result_tables, tables_of_weeks};
 
 /// A table that the manifest lists.
 pub(crate) struct ListedTable {
@@ -88,8 +88,7 @@ impl Store {
     /// # Errors
     /// As [`Store::listed_files`].
     pub(crate) fn listed_tables(&self, manifest: &Manifest) -> Result<Vec<ListedTable>> {
-        let mut tables: Vec<ListedTable> = WEEK_TABLES
-            .iter()
+        let mut tables: Vec<ListedTable> = tables_of_weeks()
             .map(|table| ListedTable { folder: table.name.into(), table: *table, is_by_week: true, files: vec![] })
             .collect();
         tables.extend(manifest.results.keys().flat_map(|results| {
@@ -111,7 +110,8 @@ impl Store {
                 table.files.push(file.to_owned());
             }
         }
-        tables.retain(|table| table.is_by_week || !table.files.is_empty());
+        let is_chosen = |name| CHOSEN_TABLES.iter().any(|table| table.name == name);
+        tables.retain(|table| table.is_by_week && !is_chosen(table.table.name) || !table.files.is_empty());
         Ok(tables)
     }
 

@@ -13,7 +13,7 @@ use crate::records::Week;
 use crate::state::weeks::{Manifest, week_of};
 use crate::structures::CompactSort;
 use crate::tables::studies::RESULTS;
-use crate::tables::{LOG_FOLDER, WEEK_TABLES, result_tables};
+use crate::tables::{LOG_FOLDER, result_tables, tables_of_weeks};
 
 impl Store {
     /// The paths of all files of the store that the manifest and the weeks' records list, relative to the store; the manifest itself is not
@@ -69,7 +69,7 @@ impl Store {
     pub(crate) fn sweep(&self) -> Result<()> {
         let Some(manifest) = Manifest::read(&self.manifest_path())? else { return Ok(()) };
         let listed: HashSet<PathBuf> = self.listed_files(&manifest)?.into_iter().collect();
-        for table in &WEEK_TABLES {
+        for table in tables_of_weeks() {
             for folder in folders(&self.root().join(table.name))? {
                 if folder.file_name().is_some_and(|name| week_of(name, "week=").is_some()) {
                     self.sweep_parts(&folder, &listed)?;

@@ -14,7 +14,7 @@ use super::folders::{Store, commit_of};
 use crate::state::durable::replace;
 use crate::state::weeks::Manifest;
 use crate::structures::CompactSort;
-use crate::tables::{WEEK_TABLES, result_tables};
+use crate::tables::{result_tables, tables_of_weeks};
 
 /// The name of the file.
 pub(crate) const VIEWS: &str = "views.sql";
@@ -52,7 +52,7 @@ impl Store {
     /// The text of `views.sql`.
     fn views(&self, manifest: &Manifest) -> Result<String> {
         let mut text = HEAD.to_owned();
-        let mut files_of: Vec<(&str, Vec<String>)> = WEEK_TABLES.iter().map(|table| (table.name, Vec::new())).collect();
+        let mut files_of: Vec<(&str, Vec<String>)> = tables_of_weeks().map(|table| (table.name, Vec::new())).collect();
         for week in &manifest.weeks {
             let whole = self.whole(week)?;
             for (table, patterns) in &mut files_of {

@@ -1,0 +1,331 @@
+//! `canonical` in a job: which documents of a cluster stay, by a policy or by the user's columns, and how many of them.
+//!
+//! ```toml
+//! canonical = "longest"
+//! canonical = { by = ["score desc", "length desc"], most = 2, each = "meta.source" }
+//! ```
+
+use std::collections::BTreeSet;
+use std::fmt;
+
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{Error as _, MapAccess, SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use xxhash_rust::xxh3::xxh3_64;
+
+use super::policy::{Candidate, Policy};
+use super::terms::{Key, MOST_TERMS, Term, read_terms};
+use crate::readers::ColumnValue;
+
+/// Which documents of a cluster stay, and are `canonical` in the tables. Of equal ones it is that with the smallest document id.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Canonical {
+    /// The order of the documents of a cluster: the first ones stay.
+    pub by: By,
+    /// How many stay of a cluster, or of each group of it. 0: a cluster of two or more leaves nothing.
+    pub most: u64,
+    /// The groups of a cluster: documents with one value in this column, or of one `host`. Documents without a value are one group.
+    pub each: Option<Key>,
+}
+
+/// The order of the documents of a cluster.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum By {
+    /// That of a policy.
+    Policy(Policy),
+    /// By the first of these in which two documents differ.
+    Terms(Vec<Term>),
+}
+
+impl Default for Canonical {
+    fn default() -> Canonical {
+        Canonical::from(By::Policy(Policy::default()))
+    }
+}
+
+impl From<By> for Canonical {
+    fn from(by: By) -> Canonical {
+        Canonical { by, most: 1, each: None }
+    }
+}
+
+impl Canonical {
+    /// The columns whose values it needs, in the order of their names.
+    pub fn columns(&self) -> Vec<String> {
+        let terms = match &self.by {
+            By::Policy(_) => &[][..],
+            By::Terms(terms) => terms,
+        };
+        let names: BTreeSet<&String> =
+            terms.iter().map(|term| &term.key).chain(&self.each).filter_map(Key::column).collect();
+        names.into_iter().cloned().collect()
+    }
+
+    /// Whether the smallest document id alone decides.
+    pub fn is_root(&self) -> bool {
+        *self == Canonical::from(By::Policy(Policy::Root))
+    }
+
+    /// What documents are compared by, given the names of the columns whose values they have.
+    pub fn comparison<'a>(&'a self, columns: &'a [String]) -> Comparison<'a> {
+        Comparison { canonical: self, columns }
+    }
+
+    /// Whether documents have groups of which each keeps some.
+    fn group_key(&self) -> Option<&Key> {
+        match &self.by {
+            By::Policy(Policy::PerHost) => Some(self.each.as_ref().unwrap_or(&Key::Host)),
+            _ => self.each.as_ref(),
+        }
+    }
+
+    /// The bytes of all orders, if it is known without the documents.
+    pub fn order_bytes(&self) -> Option<usize> {
+        match self.by {
+            By::Policy(_) => Some(size_of::<[u64; 2]>()),
+            By::Terms(_) => None,
+        }
+    }
+
+    /// The columns of `documents` that a comparison reads.
+    pub fn table_columns(&self) -> &'static [&'static str] {
+        let is_of_columns = |key: &Key| key.column().is_some();
+        match &self.by {
+            By::Terms(terms) if terms.iter().map(|term| &term.key).chain(&self.each).all(is_of_columns) => &["doc"],
+            By::Policy(policy) if self.each.as_ref().is_none_or(is_of_columns) => policy.table_columns(),
+            _ => &["doc", "file", "offset", "crawled", "host", "words", "bytes", "fetched", "url"],
+        }
+    }
+}
+
+/// Compares documents with the values of some columns.
+#[derive(Clone, Copy)]
+pub struct Comparison<'a> {
+    canonical: &'a Canonical,
+    columns: &'a [String],
+}
+
+impl Comparison<'_> {
+    /// Writes the order of a document in its cluster: bytes, of which the smallest stay. `values` are those of the document in the columns.
+    pub fn write_order(&self, document: &Candidate<'_>, values: &[Option<ColumnValue>], order: &mut Vec<u8>) {
+        order.clear();
+        match &self.canonical.by {
+            By::Policy(policy) => order.extend(policy.order(document).into_iter().flat_map(u64::to_be_bytes)),
+            By::Terms(terms) => {
+                terms.iter().for_each(|term| term.write_key(document, self.value(&term.key, values), order))
+            }
+        }
+    }
+
+    /// The group of a document in its cluster: 0 if the cluster is one.
+    pub fn group(&self, document: &Candidate<'_>, values: &[Option<ColumnValue>]) -> u64 {
+        match self.canonical.group_key() {
+            None => 0,
+            Some(Key::Host) => xxh3_64(document.host.unwrap_or_default().as_bytes()),
+            Some(key) => {
+                let mut bytes = Vec::new();
+                let term = Term::ascending(key.clone());
+                term.write_key(document, self.value(key, values), &mut bytes);
+                xxh3_64(&bytes)
+            }
+        }
+    }
+
+    fn value<'v>(&self, key: &Key, values: &'v [Option<ColumnValue>]) -> Option<&'v ColumnValue> {
+        let number = self.columns.iter().position(|column| key.column() == Some(column))?;
+        values[number].as_ref()
+    }
+}
+
+impl fmt::Display for By {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            By::Policy(policy) => f.write_str(policy.name()),
+            By::Terms(terms) => {
+                let texts: Vec<String> = terms.iter().map(Term::to_string).collect();
+                f.write_str(&texts.join(", "))
+            }
+        }
+    }
+}
+
+impl std::str::FromStr for By {
+    type Err = String;
+
+    /// Reads the name of a policy, or terms with commas between them.
+    fn from_str(text: &str) -> Result<By, String> {
+        if let Some(policy) = Policy::of_name(text) {
+            return Ok(By::Policy(policy));
+        }
+        let terms = read_terms(text)?;
+        // One word is a name of a policy with a mistake, or a column.
+        Ok(By::Terms(terms))
+    }
+}
+
+/// The fields of `canonical` as a table.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+struct Fields {
+    #[serde(default = "default_by")]
+    by: By,
+    #[serde(default = "default_most", skip_serializing_if = "is_default_most")]
+    most: u64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    each: Option<Key>,
+}
+
+fn default_by() -> By {
+    By::Policy(Policy::default())
+}
+
+fn default_most() -> u64 {
+    1
+}
+
+fn is_default_most(most: &u64) -> bool {
+    *most == default_most()
+}
+
+impl Serialize for Canonical {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Canonical { by: By::Policy(policy), most: 1, each: None } => policy.serialize(serializer),
+            Canonical { by, most, each } => {
+                Fields { by: by.clone(), most: *most, each: each.clone() }.serialize(serializer)
+            }
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Canonical {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Canonical, D::Error> {
+        struct Canonicals;
+
+        impl<'de> Visitor<'de> for Canonicals {
+            type Value = Canonical;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("the name of a policy, or a table with `by`, `most` and `each`")
+            }
+
+            fn visit_str<E: serde::de::Error>(self, name: &str) -> Result<Canonical, E> {
+                match Policy::of_name(name) {
+                    Some(policy) => Ok(By::Policy(policy).into()),
+                    None => Err(E::unknown_variant(name, &Policy::NAMES)),
+                }
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Canonical, A::Error> {
+                let Fields { by, most, each } = Fields::deserialize(MapAccessDeserializer::new(map))?;
+                Ok(Canonical { by, most, each })
+            }
+        }
+
+        deserializer.deserialize_any(Canonicals)
+    }
+}
+
+impl Serialize for By {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            By::Policy(policy) => policy.serialize(serializer),
+            By::Terms(terms) => terms.serialize(serializer),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for By {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<By, D::Error> {
+        struct Orders;
+
+        impl<'de> Visitor<'de> for Orders {
+            type Value = By;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("the name of a policy, or a list of terms such as `score desc`")
+            }
+
+            fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<By, E> {
+                text.parse().map_err(E::custom)
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<By, A::Error> {
+                let mut terms: Vec<Term> = Vec::new();
+                while let Some(term) = list.next_element()? {
+                    terms.push(term);
+                }
+                match terms.len() {
+                    0 => Err(A::Error::custom("`by` is empty: name a policy, or columns")),
+                    more if more > MOST_TERMS => {
+                        Err(A::Error::custom(format!("`by` has {more} terms: allowed are {MOST_TERMS}")))
+                    }
+                    _ => Ok(By::Terms(terms)),
+                }
+            }
+        }
+
+        deserializer.deserialize_any(Orders)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Debug, Serialize, Deserialize)]
+    struct Job {
+        canonical: Canonical,
+    }
+
+    fn job(text: &str) -> Result<Canonical, String> {
+        toml::from_str(text).map(|job: Job| job.canonical).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn every_form_is_read_as_it_is_written() {
+        for text in [
+            "canonical = \"first\"\n",
+            "canonical = \"per-host\"\n",
+            "[canonical]\nby = \"longest\"\nmost = 3\n",
+            "[canonical]\nby = \"first\"\nmost = 0\n",
+            "[canonical]\nby = [\"score desc\", \"length desc\", 'source in [\"a\",\"b, c\"]', \"`my column`\"]\neach = \"meta.source\"\n",
+        ] {
+            let canonical = job(text).unwrap();
+            assert_eq!(toml::to_string(&Job { canonical }).unwrap(), text);
+        }
+        let of = |text: &str| job(text).unwrap();
+        assert_eq!(of("canonical = { by = \"score desc, source in [1, \\\"b\\\"]\" }").columns(), ["score", "source"]);
+        assert_eq!(
+            of("canonical = { each = \"a\" }"),
+            Canonical { each: Some(Key::Column("a".into())), ..Canonical::default() }
+        );
+        assert!(of("canonical = \"root\"").is_root() && !of("canonical = { by = \"root\", most = 2 }").is_root());
+    }
+
+    #[test]
+    fn mistakes_say_what_is_allowed() {
+        for (text, wanted) in [
+            ("canonical = \"best\"", "unknown variant `best`, expected one of `first`, `longest`"),
+            ("canonical = { by = [] }", "`by` is empty"),
+            (
+                "canonical = { by = [\"score down\"] }",
+                "`score down`: allowed are NAME, NAME asc, NAME desc and NAME in [...]",
+            ),
+            ("canonical = { by = [\"a in [b]\"] }", "`a in [b]`: the values stand in brackets as JSON"),
+            ("canonical = { by = [\"a in [[1]]\"] }", "allowed are texts, numbers and booleans"),
+            ("canonical = { by = [\"\"] }", "a term without a name"),
+            ("canonical = { by = [\"host\"] }", "`host` is for `each`"),
+            ("canonical = { of = 1 }", "unknown field `of`"),
+            ("canonical = { most = -1 }", "most"),
+            (
+                "canonical = { by = [\"a\",\"a\",\"a\",\"a\",\"a\",\"a\",\"a\",\"a\",\"a\"] }",
+                "has 9 terms: allowed are 8",
+            ),
+            ("canonical = 3", "the name of a policy, or a table"),
+        ] {
+            let error = job(text).unwrap_err();
+            assert!(error.contains(wanted), "{text}: {error}");
+        }
+    }
+}

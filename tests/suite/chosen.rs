@@ -1,0 +1,436 @@
+//! Which documents of a cluster stay, by the columns of the input: against a slow twin.
+
+use std::cmp::Ordering;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use arrow_array::{
+    ArrayRef, BooleanArray, Date32Array, Float64Array, Int64Array, RecordBatch, StringArray, StructArray,
+};
+use parquet::arrow::ArrowWriter;
+use serde_json::{Value, json};
+
+use crate::program::{booleans, job, longs, run, run_well, tables, texts, week};
+
+const DATE: &str = "2024-01-08";
+const FAMILIES: usize = 20;
+const RECORDS: usize = 160;
+
+/// Something of record `n` that looks random.
+fn random(n: usize, salt: usize) -> usize {
+    (n * 2_654_435_761 + salt * 40_503).wrapping_mul(2_246_822_519) >> 13
+}
+
+/// Record `n`: of family `n % FAMILIES`, with columns that have ties and nulls.
+fn record(n: usize) -> Value {
+    let word = |place: usize| match place {
+        70 => format!("own{n}"),
+        _ => format!("w{}", ((n % FAMILIES + 1) * 7919 + place * 104_729) % 99_991),
+    };
+    let text = (0..140 + random(n, 1) % 4).map(word).collect::<Vec<_>>().join(" ");
+    let score = match random(n, 2) % 6 {
+        0 => Value::Null,
+        1 => json!(0.5),
+        2 => json!(-1.25),
+        other => json!(other as f64),
+    };
+    let source = [json!("a"), json!("b"), json!("c"), Value::Null][random(n, 3) % 4].clone();
+    let flag = [json!(true), json!(false), Value::Null][random(n, 4) % 3].clone();
+    let day = match random(n, 5) % 5 {
+        0 => Value::Null,
+        day => json!(format!("20{:02}-03-{:02}", 10 + day, 1 + random(n, 6) % 2)),
+    };
+    json!({"id": n, "text": text, "meta": {"score": score}, "source": source, "flag": flag, "day": day})
+}
+
+/// The value of a column of record `n`; none for null.
+fn value(n: usize, column: &str) -> Option<Value> {
+    let record = record(n);
+    let value = match column {
+        "length" => json!(record["text"].as_str().unwrap().len()),
+        "words" => json!(record["text"].as_str().unwrap().split(' ').count()),
+        "meta.score" => record["meta"]["score"].clone(),
+        column => record[column].clone(),
+    };
+    Some(value).filter(|value| !value.is_null())
+}
+
+/// A term of an order, as a person would say it.
+#[derive(Clone, Copy)]
+enum By {
+    Up(&'static str),
+    Down(&'static str),
+    In(&'static str, &'static [&'static str]),
+}
+
+/// Compares two records.
+fn compared(a: usize, b: usize, terms: &[By]) -> Ordering {
+    let of = |term: &By| {
+        let column = match term {
+            By::Up(column) | By::Down(column) | By::In(column, _) => column,
+        };
+        match (value(a, column), value(b, column)) {
+            (None, None) => Ordering::Equal,
+            (None, _) => Ordering::Greater,
+            (_, None) => Ordering::Less,
+            (Some(a), Some(b)) => match term {
+                By::Up(_) => by_value(&a, &b),
+                By::Down(_) => by_value(&b, &a),
+                By::In(_, listed) => {
+                    let place = |value: &Value| listed.iter().position(|one| value == one).unwrap_or(usize::MAX);
+                    place(&a).cmp(&place(&b))
+                }
+            },
+        }
+    };
+    terms.iter().map(of).find(|order| order.is_ne()).unwrap_or(Ordering::Equal)
+}
+
+fn by_value(a: &Value, b: &Value) -> Ordering {
+    match (a, b) {
+        (Value::Number(a), Value::Number(b)) => a.as_f64().partial_cmp(&b.as_f64()).unwrap(),
+        (Value::Bool(a), Value::Bool(b)) => a.cmp(b),
+        (Value::String(a), Value::String(b)) => a.cmp(b),
+        _ => panic!("{a} and {b}"),
+    }
+}
+
+/// A choice: as a job has it, as flags of an export, and as the twin has it.
+struct Choice {
+    job: &'static str,
+    flags: &'static [&'static str],
+    terms: &'static [By],
+    most: usize,
+    each: Option<&'static str>,
+}
+
+const CHOICES: [Choice; 7] = [
+    Choice {
+        job: "{ by = [\"meta.score desc\"] }",
+        flags: &["--keep", "meta.score desc"],
+        terms: &[By::Down("meta.score")],
+        most: 1,
+        each: None,
+    },
+    Choice {
+        job: "{ by = [\"meta.score desc\", \"length desc\", 'source in [\"c\",\"a\"]'] }",
+        flags: &["--keep", "meta.score desc, length desc, source in [\"c\",\"a\"]"],
+        terms: &[By::Down("meta.score"), By::Down("length"), By::In("source", &["c", "a"])],
+        most: 1,
+        each: None,
+    },
+    Choice {
+        job: "{ by = [\"day\", \"flag desc\"], most = 2 }",
+        flags: &["--keep", "day, flag desc", "--most", "2"],
+        terms: &[By::Up("day"), By::Down("flag")],
+        most: 2,
+        each: None,
+    },
+    Choice {
+        job: "{ by = \"longest\", each = \"source\" }",
+        flags: &["--keep", "longest", "--each", "source"],
+        terms: &[By::Down("words"), By::Down("length")],
+        most: 1,
+        each: Some("source"),
+    },
+    Choice {
+        job: "{ by = [\"flag\", \"meta.score\"], most = 2, each = \"source\" }",
+        flags: &["--keep", "flag asc, meta.score", "--most", "2", "--each", "source"],
+        terms: &[By::Up("flag"), By::Up("meta.score")],
+        most: 2,
+        each: Some("source"),
+    },
+    Choice {
+        job: "{ by = ['source in [\"b\"]', \"source desc\"], each = \"meta.score\" }",
+        flags: &["--keep", "source in [\"b\"], source desc", "--each", "meta.score"],
+        terms: &[By::In("source", &["b"]), By::Down("source")],
+        most: 1,
+        each: Some("meta.score"),
+    },
+    Choice { job: "{ most = 0 }", flags: &["--keep", "first", "--most", "0"], terms: &[], most: 0, each: None },
+];
+
+impl Choice {
+    /// The records that stay, given the cluster and the document of each.
+    fn kept(&self, clusters: &BTreeMap<i64, BTreeSet<usize>>, docs: &BTreeMap<usize, i64>) -> BTreeSet<usize> {
+        let mut kept = BTreeSet::new();
+        for cluster in clusters.values() {
+            if cluster.len() == 1 {
+                kept.extend(cluster);
+                continue;
+            }
+            let mut groups: BTreeMap<Option<String>, Vec<usize>> = BTreeMap::new();
+            for n in cluster {
+                let group = self.each.and_then(|column| value(*n, column)).map(|value| value.to_string());
+                groups.entry(group).or_default().push(*n);
+            }
+            for group in groups.values_mut() {
+                group.sort_by(|a, b| compared(*a, *b, self.terms).then(docs[a].cmp(&docs[b])));
+                kept.extend(group.iter().take(self.most));
+            }
+        }
+        kept
+    }
+}
+
+/// The clusters of a week, the documents of its records, and those that are canonical.
+fn clusters(store: &Path, date: &str) -> (BTreeMap<i64, BTreeSet<usize>>, BTreeMap<usize, i64>, BTreeSet<usize>) {
+    let week = week(store, date);
+    let ids: Vec<usize> = texts(&week, "clusters", "id").into_iter().map(|id| id.parse().unwrap()).collect();
+    let mut clusters: BTreeMap<i64, BTreeSet<usize>> = BTreeMap::new();
+    for (id, root) in ids.iter().zip(longs(&week, "clusters", "similar_root")) {
+        clusters.entry(root).or_default().insert(*id);
+    }
+    let docs = ids.iter().copied().zip(longs(&week, "clusters", "doc")).collect();
+    let canonical = ids.iter().zip(booleans(&week, "clusters", "canonical"));
+    let canonical = canonical.filter_map(|(id, is_canonical)| is_canonical.then_some(*id)).collect();
+    (clusters, docs, canonical)
+}
+
+/// Writes records as a file of a format.
+fn write(folder: &Path, format: &str, records: std::ops::Range<usize>) -> PathBuf {
+    let path = folder.join(format!("{}-{}.{format}", records.start, records.end));
+    let all: Vec<usize> = records.collect();
+    let text = |n: &usize| record(*n)["text"].as_str().unwrap().to_owned();
+    match format {
+        "jsonl" => {
+            // A null and a field that is missing are the same.
+            let line = |n: &usize| {
+                let mut record = record(*n);
+                if n % 2 == 0 {
+                    record.as_object_mut().unwrap().retain(|_, value| !value.is_null());
+                }
+                record.to_string() + "\n"
+            };
+            std::fs::write(&path, all.iter().map(line).collect::<String>()).unwrap();
+        }
+        "csv" => {
+            let field = |n: usize, column: &str| match value(n, column) {
+                None => String::new(),
+                Some(Value::String(text)) => format!("\"{text}\""),
+                Some(value) => value.to_string(),
+            };
+            let line = |n: &usize| {
+                let columns = ["meta.score", "source", "flag", "day"].map(|column| field(*n, column));
+                format!("{n},{},{}\n", text(n), columns.join(","))
+            };
+            let lines: String = all.iter().map(line).collect();
+            std::fs::write(&path, format!("id,text,meta.score,source,flag,day\n{lines}")).unwrap();
+        }
+        _ => {
+            let scores = all.iter().map(|n| value(*n, "meta.score").map(|value| value.as_f64().unwrap()));
+            let scores: ArrayRef = Arc::new(scores.collect::<Float64Array>());
+            let sources = all.iter().map(|n| value(*n, "source").map(|value| value.as_str().unwrap().to_owned()));
+            let day = |n: &usize| {
+                let day: jiff::civil::Date = value(*n, "day")?.as_str().unwrap().parse().unwrap();
+                Some(day.duration_since(jiff::civil::date(1970, 1, 1)).as_hours() as i32 / 24)
+            };
+            let batch = RecordBatch::try_from_iter([
+                ("id", Arc::new(all.iter().map(|n| *n as i64).collect::<Int64Array>()) as ArrayRef),
+                ("text", Arc::new(all.iter().map(text).map(Some).collect::<StringArray>())),
+                ("meta", Arc::new(StructArray::try_from(vec![("score", scores)]).unwrap())),
+                ("source", Arc::new(sources.collect::<StringArray>())),
+                ("flag", Arc::new(all.iter().map(|n| value(*n, "flag")?.as_bool()).collect::<BooleanArray>())),
+                ("day", Arc::new(all.iter().map(day).collect::<Date32Array>())),
+            ])
+            .unwrap();
+            let file = std::fs::File::create(&path).unwrap();
+            if format == "parquet" {
+                let mut writer = ArrowWriter::try_new(file, batch.schema(), None).unwrap();
+                writer.write(&batch).unwrap();
+                writer.close().unwrap();
+            } else {
+                let mut writer = arrow_ipc::writer::StreamWriter::try_new(file, &batch.schema()).unwrap();
+                writer.write(&batch).unwrap();
+                writer.finish().unwrap();
+            }
+        }
+    }
+    path
+}
+
+/// A job with this choice.
+fn job_of(folder: &Path, canonical: &str, columns: &str) -> PathBuf {
+    let text = format!(
+        "[cluster]\ncanonical = {canonical}\n[cluster.read.columns]\nid = \"id\"\n{columns}\n[cluster.method]\nshards = 4\nsimilarity = 0.8\n"
+    );
+    job(folder, &text)
+}
+
+fn cluster(folder: &Path, canonical: &str, columns: &str, input: &Path, flags: &[&str]) {
+    let job = job_of(folder, canonical, columns);
+    let store = folder.join("store");
+    let arguments =
+        ["run", job.to_str().unwrap(), "-q", "--replace", "--week", DATE, "--store", store.to_str().unwrap()];
+    run_well(&[&arguments[..], &["--input", input.to_str().unwrap()], flags].concat());
+}
+
+#[test]
+fn what_stays_by_columns_is_what_a_slow_twin_says_in_every_format() {
+    let folder = tempfile::tempdir().unwrap();
+    let (folder, store) = (folder.path(), folder.path().join("store"));
+    let inputs = ["jsonl", "parquet", "arrow", "csv"].map(|format| write(folder, format, 0..RECORDS));
+    for (number, choice) in CHOICES.iter().enumerate() {
+        let (mut of_first, mut of_format) = (None, None);
+        // One choice in every format; the others in one each.
+        let formats = if number == 1 { 0..4 } else { number % 4..number % 4 + 1 };
+        for input in &inputs[formats] {
+            cluster(folder, choice.job, "", input, &["--workers", "1"]);
+            let (clusters, docs, canonical) = clusters(&store, DATE);
+            assert!(clusters.values().filter(|cluster| cluster.len() > 4).count() > 10);
+            let expected = choice.kept(&clusters, &docs);
+            assert_eq!(canonical, expected, "{}, {}", choice.job, input.display());
+            assert_eq!(*of_format.get_or_insert(canonical.clone()), canonical, "{}", input.display());
+            of_first = Some(tables(&week(&store, DATE)));
+        }
+        let input = &inputs[if number == 1 { 3 } else { number % 4 }];
+        for flags in [
+            ["--workers", "2", "--processes", "1"],
+            ["--workers", "4", "--processes", "1"],
+            ["--workers", "2", "--processes", "2"],
+        ] {
+            cluster(folder, choice.job, "", input, &flags);
+            // The commit is in the names of files.
+            let same = |tables: BTreeMap<String, Vec<u8>>| tables.into_values().collect::<Vec<_>>();
+            assert!(same(tables(&week(&store, DATE))) == same(of_first.clone().unwrap()), "{} {flags:?}", choice.job);
+        }
+        assert_eq!(store.join("values").exists(), number != 6, "{}", choice.job);
+    }
+}
+
+#[test]
+fn an_export_chooses_by_columns_that_the_store_has() {
+    let folder = tempfile::tempdir().unwrap();
+    let (folder, store) = (folder.path(), folder.path().join("store"));
+    let input = write(folder, "jsonl", 0..RECORDS);
+    cluster(folder, "\"first\"", "values = [\"source\", \"meta.score\", \"day\", \"flag\"]", &input, &[]);
+    let (clusters, docs, _) = clusters(&store, DATE);
+    for (number, choice) in CHOICES.iter().enumerate() {
+        let out = folder.join(format!("out-{number}"));
+        let arguments = ["export", store.to_str().unwrap(), "--out", out.to_str().unwrap()];
+        run_well(&[&arguments[..], choice.flags].concat());
+        let text = std::fs::read_to_string(out.join(input.file_name().unwrap())).unwrap();
+        let id = |line: &str| serde_json::from_str::<Value>(line).unwrap()["id"].as_u64().unwrap() as usize;
+        let kept: BTreeSet<usize> = text.lines().map(id).collect();
+        assert_eq!(kept, choice.kept(&clusters, &docs), "{:?}", choice.flags);
+    }
+    let out = folder.join("wrong");
+    let wrong = |flags: &[&str]| {
+        let ran = run(&[&["export", store.to_str().unwrap(), "--out", out.to_str().unwrap()], flags].concat());
+        assert_eq!(ran.code, Some(2), "{}", ran.stderr);
+        ran.stderr
+    };
+    let error = wrong(&["--keep", "score desc"]);
+    assert!(error.contains("no values of `score`: its job kept those of day, flag, meta.score, source"), "{error}");
+    assert!(wrong(&["--each", "score"]).contains("no values of `score`"));
+    assert!(wrong(&["--keep", "score down"]).contains("allowed are NAME, NAME asc"));
+    assert!(!out.exists());
+}
+
+#[test]
+fn pages_that_stay_keep_their_values() {
+    const ORDER: &str = "{ by = [\"meta.score desc\", \"day\", \"id\"], most = 2 }";
+    let choice = Choice {
+        job: ORDER,
+        flags: &[],
+        terms: &[By::Down("meta.score"), By::Up("day"), By::Up("id")],
+        most: 2,
+        each: None,
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let store = folder.join("store");
+    let files = [
+        write(folder, "jsonl", 0..RECORDS / 2),
+        write(folder, "parquet", RECORDS / 2..RECORDS / 2 + 20),
+        // Some of these records come again.
+        write(folder, "jsonl", RECORDS / 2 - 10..RECORDS),
+    ];
+    let job = job_of(folder, ORDER, "");
+    let dates = ["2024-01-08", "2024-01-09", "2024-01-10"];
+    for (number, date) in dates.iter().enumerate() {
+        let (flags, input) = ([["--workers", "1"], ["--workers", "2"], ["--workers", "4"]][number], &files[number]);
+        let arguments = [
+            "add",
+            store.to_str().unwrap(),
+            job.to_str().unwrap(),
+            "-q",
+            "--week",
+            date,
+            "--input",
+            input.to_str().unwrap(),
+        ];
+        run_well(&[&arguments[..], &flags].concat());
+        let (clusters, docs, canonical) = clusters(&store, date);
+        assert_eq!(canonical, choice.kept(&clusters, &docs), "{date}");
+    }
+    let (of_batches, docs, canonical) = clusters(&store, dates[2]);
+    assert_eq!(docs.len(), RECORDS);
+    let whole = tempfile::tempdir().unwrap();
+    cluster(whole.path(), ORDER, "", &write(whole.path(), "jsonl", 0..RECORDS), &[]);
+    let (of_one, _, of_one_run) = clusters(&whole.path().join("store"), DATE);
+    let sets = |clusters: BTreeMap<i64, BTreeSet<usize>>| clusters.into_values().collect::<BTreeSet<_>>();
+    assert_eq!(sets(of_batches), sets(of_one));
+    assert_eq!(canonical, of_one_run);
+
+    // What is deleted is replaced by the next one of its cluster.
+    let gone: Vec<String> = canonical.iter().take(5).map(usize::to_string).collect();
+    let gone: Vec<&str> = gone.iter().map(String::as_str).collect();
+    run_well(&[&["delete", "--quiet", "--store", store.to_str().unwrap(), "--id"], &gone[..]].concat());
+    let (left, docs, canonical) = clusters(&store, dates[2]);
+    assert_eq!(docs.len(), RECORDS - 5);
+    assert_eq!(canonical, choice.kept(&left, &docs));
+
+    // A column that the weeks before did not keep cannot be compared.
+    let job = job_of(folder, "{ by = [\"flag\"] }", "");
+    let ran = run(&[
+        "add",
+        store.to_str().unwrap(),
+        job.to_str().unwrap(),
+        "-q",
+        "--week",
+        "2024-01-11",
+        "--input",
+        files[1].to_str().unwrap(),
+    ]);
+    assert_eq!(ran.code, Some(2), "{}", ran.stderr);
+    assert!(ran.stderr.contains("week 2024-01-10 has no values of `flag`"), "{}", ran.stderr);
+}
+
+#[test]
+fn a_column_that_no_input_has_is_an_error_that_names_those_that_are_there() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let job = job_of(folder, "{ by = [\"meta.quality\"] }", "");
+    let store = folder.join("store");
+    for format in ["jsonl", "parquet", "arrow", "csv"] {
+        let input = write(folder, format, 0..30);
+        let ran = run(&[
+            "run",
+            job.to_str().unwrap(),
+            "-q",
+            "--store",
+            store.to_str().unwrap(),
+            "--input",
+            input.to_str().unwrap(),
+        ]);
+        assert_eq!(ran.code, Some(2), "{}", ran.stderr);
+        let named = "no input has a column `meta.quality`, which `canonical` or `values` of [cluster.read.columns] names: they have day, flag, id, ";
+        assert!(ran.stderr.contains(named) && ran.stderr.contains("meta.score, source, text"), "{}", ran.stderr);
+    }
+    // One of the inputs has it: the records of the others have no value.
+    let with = folder.join("with.jsonl");
+    std::fs::write(&with, record(3).to_string().replace("score", "quality")).unwrap();
+    let input = write(folder, "parquet", 0..30);
+    run_well(&[
+        "run",
+        job.to_str().unwrap(),
+        "-q",
+        "--store",
+        store.to_str().unwrap(),
+        "--input",
+        input.to_str().unwrap(),
+        with.to_str().unwrap(),
+    ]);
+}
