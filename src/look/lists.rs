@@ -74,7 +74,7 @@ pub enum KnownPage {
         /// The page.
         #[serde(flatten)]
         page: Box<ListedPage>,
-        /// The page of its cluster that stays if duplicates are removed.
+        /// The page of its cluster that stays if duplicates are removed; empty if none does.
         canonical: String,
     },
     /// The reason in the table of missing pages.
@@ -330,7 +330,8 @@ pub fn known_page(week: &LookedWeek<'_>, name: &str) -> Result<KnownPage> {
         None => page.page.name.clone(),
         Some(id) => {
             let list = pages_of_cluster(week, Level::Similar, id, 1)?;
-            list.listed.into_iter().next().map_or_else(String::new, |first| first.page.name)
+            let stays = list.listed.into_iter().next().filter(|first| first.page.canonical);
+            stays.map_or_else(String::new, |first| first.page.name)
         }
     };
     Ok(KnownPage::Page { page, canonical })

@@ -198,7 +198,11 @@ fn of_known(known: &KnownPage) -> Sheet {
         };
         say("evidence", &format!("shares {shared} with {to}: {how}{:.2} similar", evidence.similarity));
     }
-    let stays = if page.canonical { "stays".to_owned() } else { format!("goes: {} stays", printable(canonical)) };
+    let stays = match canonical.as_str() {
+        _ if page.canonical => "stays".to_owned(),
+        "" => "goes: no page of its cluster stays".to_owned(),
+        canonical => format!("goes: {} stays", printable(canonical)),
+    };
     say("without duplicates", &stays);
     say("words", &grouped(page.words));
     say("crawled", &page.crawled.to_string());
