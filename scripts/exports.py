@@ -872,8 +872,11 @@ class History:
             same_field = lambda n: whole.schema_arrow.field(n).equals(before.schema_arrow.field(n), True)
             is_same &= whole.schema_arrow.metadata == before.schema_arrow.metadata and all(map(same_field, range(len(before.schema_arrow))))
             most = max((group.num_rows for group in groups(before)), default=0)
-            codecs = {group.column(n).compression for group in groups(whole) for n in range(group.num_columns)}
-            if not is_same or codecs - {"ZSTD"} or any(group.num_rows > most for group in groups(whole)):
+            codecs_of = lambda of: {group.column(n).compression for group in groups(of) for n in range(group.num_columns)}
+            # Columns that are added have no codec of their own.
+            added = {"ZSTD"} if options.what == "annotated" else set()
+            codecs = codecs_of(whole)
+            if not is_same or codecs - codecs_of(before) - added or any(group.num_rows > most for group in groups(whole)):
                 raise Failure(f"{path.name} has another schema, larger row groups or codecs {codecs}:\n{whole.schema}\n  wanted\n{before.schema}")
 
 

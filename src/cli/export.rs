@@ -14,7 +14,7 @@ use super::print::print_json;
 use super::session::{check_not_inside, read_manifest};
 use crate::config::{Absent, By, Bytes, Canonical, Cluster, Count, Key, Reading};
 use crate::export::{
-    Deciding, EarlierWeeks, ExportFolder, ExportFormat, ExportKey, Exported, Finding, IndexFiles, JsonColumns,
+    AddedField, Card, Deciding, EarlierWeeks, ExportFolder, ExportFormat, ExportKey, Exported, Finding, IndexFiles, JsonColumns,
     ListFile, Originals, ParagraphRules, What, Writing, WrittenDataset, near_duplicates, write_dataset,
 };
 use crate::log::Log;
@@ -25,7 +25,8 @@ use crate::readers::{Format, Input, Location, list};
 use crate::records::{Level, Week, short_hash};
 use crate::report::print;
 use crate::sheet::grouped;
-use crate::state::{CommittedWeek, Earlier, Journal, Manifest, removed_folder};
+use crate::state::{CommittedWeek, Earlier, Journal, Manifest, Store, removed_folder};
+use crate::summary::Summary;
 use crate::tables::{ClusterRow, DocumentRow, EvidenceRow, FeatureRow, Table as _, UrlRow, ValueRow};
 
 /// Memory for sorting, in bytes.
@@ -59,20 +60,27 @@ pub(crate) struct ExportArgs {
     /// Only documents of this week and later ones, and of these those that duplicate nothing older.
     #[arg(long, value_name = "YYYY-MM-DD")]
     since: Option<Week>,
+    /// With --since: only documents that duplicate an older one go; those that duplicate only each
+    /// other all stay.
+    #[arg(long, requires = "since", conflicts_with_all = ["most", "each", "revisits"])]
+    only_older: bool,
     /// The input files of the week, under the names that they had [default: those of its job].
     #[arg(long, num_args = 1.., value_name = "PATH_OR_GLOB_OR_URL")]
     input: Vec<String>,
     /// Read inputs whose time of change is another, because they were copied; their ids, URLs and texts are compared all the same.
     #[arg(long)]
     touched: bool,
-    /// Which record of a cluster stays: first, longest, newest, shortest-url, per-host or root; or an order by columns whose values the store
-    /// has, such as 'score desc, source in ["a", "b"]' [default: what the job of the week has as `canonical`].
+    /// Which record of a cluster stays: first, longest, newest, shortest-url, per-host or root; or
+    /// an order by columns whose values the store has, such as 'score desc, source in ["a", "b"]'
+    /// [default: what the job of the week has as `canonical`].
     #[arg(long, value_name = "POLICY_OR_COLUMNS", value_parser = By::from_str)]
     keep: Option<By>,
-    /// How many records of a cluster stay, or of each group of --each; 0: none of a cluster of two or more [default: the job's, or 1].
+    /// How many records of a cluster stay, or of each group of --each; 0: none of a cluster of two
+    /// or more [default: the job's, or 1].
     #[arg(long, value_name = "N")]
     most: Option<u64>,
-    /// Keep --most records of each group of a cluster: of each value of a column whose values the store has, or of each `host`.
+    /// Keep --most records of each group of a cluster: of each value of a column whose values the
+    /// store has, or of each `host`.
     #[arg(long, value_name = "COLUMN", value_parser = |name: &str| Key::try_from(name.to_owned()))]
     each: Option<Key>,
     /// The level of the clusters; `paragraph` takes from the documents that stay, at level similar, the paragraphs (lines) that others before had.
@@ -84,6 +92,13 @@ pub(crate) struct ExportArgs {
     /// With --level paragraph: the characters of a paragraph at least; shorter ones stay.
     #[arg(long, value_name = "N", default_value_t = 1)]
     min_length: u64,
+    /// Add to each record that is written `nigh_size`, the records of its cluster, as a weight.
+    #[arg(long)]
+    weights: bool,
+    /// Add to each record that is written `nigh_score`, the mean of the numbers that the records of
+    /// its cluster have in a column whose values the store has.
+    #[arg(long, value_name = "COLUMN")]
+    score: Option<String>,
     /// Which records are written [default: kept; removed for a list].
     #[arg(long, value_enum)]
     what: Option<What>,
@@ -112,6 +127,10 @@ pub(crate) struct ExportArgs {
     /// and a second file, with `-removed` in its name, of those that are not.
     #[arg(long, value_name = "FILE", conflicts_with = "list")]
     cdxj: Option<PathBuf>,
+    /// Write a card of the dataset, too: README.md with counts, method and accuracy, and a head
+    /// that the Hugging Face hub reads.
+    #[arg(long, conflicts_with = "list")]
+    card: bool,
     /// Files that are written at a time [default: one for each core].
     #[arg(long, value_name = "N")]
     workers: Option<Count>,
@@ -142,6 +161,17 @@ impl ExportLevel {
 }
 
 impl ExportArgs {
+    /// The fields that records get.
+    fn fields(&self) -> Vec<AddedField> {
+        let mut fields = match (self.what(), self.weights) {
+            (What::Annotated, _) => AddedField::ANNOTATED.to_vec(),
+            (_, true) => vec![AddedField::Size],
+            (_, false) => Vec::new(),
+        };
+        fields.extend(self.score.as_ref().map(|_| AddedField::Score));
+        fields
+    }
+
     fn what(&self) -> What {
         self.what.unwrap_or(if self.list.is_some() { What::Removed } else { What::Kept })
     }
@@ -195,6 +225,11 @@ pub(crate) fn run(args: &ExportArgs, log: &Log) -> Result<ExitCode> {
     }
     if args.level == ExportLevel::Paragraph && (args.what() != What::Kept || args.list.is_some()) {
         bail!(WrongUse("--level paragraph writes documents: it goes with --what kept and --out".into()));
+    }
+    if (args.weights || args.score.is_some()) && (args.revisits || args.level == ExportLevel::Paragraph) {
+        bail!(WrongUse(
+            "--weights and --score add fields to records: --revisits and --level paragraph write records without further fields".into()
+        ));
     }
     check_not_inside(&args.store)?;
     let summary = ReadStore::at(&args.store, |store| export_week(args, store, log))?;
@@ -293,7 +328,7 @@ fn export_week(args: &ExportArgs, read_store: &ReadStore, log: &Log) -> Result<E
     let whole = store.whole(week)?;
     let job = crate::plan::job_of_week(store, week)?;
     let keep = kept(args, &job)?;
-    if !keep.columns().is_empty() {
+    if !keep.columns().is_empty() || args.score.is_some() {
         read_store.need(ValueRow::NAME, &[&format!("{}/", week.week.folder())])?;
     }
     let reading = job.read;
@@ -321,7 +356,10 @@ fn export_week(args: &ExportArgs, read_store: &ReadStore, log: &Log) -> Result<E
         alone: args.alone,
         paragraphs,
         since: args.since,
+        only_older: args.only_older,
         format: args.format,
+        added: if args.what() == What::Annotated { Vec::new() } else { args.fields() },
+        score: args.score.clone(),
     };
     let tables = store.tables(week)?;
     let deciding = |scratch: PathBuf| Deciding {
@@ -332,6 +370,8 @@ fn export_week(args: &ExportArgs, read_store: &ReadStore, log: &Log) -> Result<E
         level: args.level.of_documents(),
         canonical: &keep,
         older: false,
+        only_older: args.only_older,
+        score: args.score.as_deref(),
         names: args.list.is_some() || args.touched,
         scratch,
         memory: MEMORY,
@@ -356,7 +396,10 @@ fn export_week(args: &ExportArgs, read_store: &ReadStore, log: &Log) -> Result<E
     let columns = (args.format == ExportFormat::Parquet && has_lines).then(|| JsonColumns::of(&inputs)).transpose()?;
     let (what, revisits, others, format) = (args.what(), args.revisits, args.others, args.format);
     let near = args.near_duplicates;
-    let writing = Writing { reading: &reading, what, revisits, near_duplicates: near, others, format, columns };
+    let card = args.card.then(|| card(args, store, week, &keep)).transpose()?;
+    let fields = args.fields();
+    let writing =
+        Writing { reading: &reading, what, fields, revisits, near_duplicates: near, others, format, card, columns };
     let threads =
         args.workers.map_or_else(|| std::thread::available_parallelism().map_or(1, usize::from), |count| count.0);
     let done = |files: usize, all: usize| {
@@ -391,6 +434,20 @@ fn export_week(args: &ExportArgs, read_store: &ReadStore, log: &Log) -> Result<E
     Ok(ExportSummary { week: week.week, files, counts, index })
 }
 
+/// The card of the dataset.
+///
+/// # Errors
+/// If the summary of the week cannot be read.
+fn card(args: &ExportArgs, store: &Store, week: &CommittedWeek, keep: &Canonical) -> Result<Card> {
+    Ok(Card {
+        summary: Summary::read(&store.records(week))?,
+        level: args.level.of_documents(),
+        keep: keep.to_string(),
+        what: args.what(),
+        fields: args.fields(),
+    })
+}
+
 /// Which records stay: as the flags say, and else as the job of the week.
 ///
 /// # Errors
@@ -400,7 +457,7 @@ fn kept(args: &ExportArgs, job: &Cluster) -> Result<Canonical> {
     keep.most = args.most.unwrap_or(keep.most);
     keep.each = args.each.clone().or(keep.each);
     let known = &job.read.columns.values;
-    match keep.columns().into_iter().find(|column| !known.contains(column)) {
+    match keep.columns().into_iter().chain(args.score.clone()).find(|column| !known.contains(column)) {
         Some(column) => bail!(WrongUse(format!(
             "the week has no values of `{column}`: its job kept {}. Name it in `canonical`, or as values = [\"{column}\"] in \
              [cluster.read.columns], and make the week again",

@@ -449,7 +449,8 @@ impl WeekRequest {
     /// Checks that some input has each column whose values are kept.
     ///
     /// # Errors
-    /// If none has one of them; the message says which columns there are. Or if an input cannot be read.
+    /// If none has one of them; the message says which columns there are. Or if an input cannot be
+    /// read.
     fn check_values(&self) -> Result<()> {
         let wanted = &self.reading().columns.values;
         let (mut missing, mut names) = (vec![true; wanted.len()], BTreeSet::new());

@@ -1,4 +1,5 @@
-//! `canonical` in a job: which documents of a cluster stay, by a policy or by the user's columns, and how many of them.
+//! `canonical` in a job: which documents of a cluster stay, by a policy or by the user's columns,
+//! and how many of them.
 //!
 //! ```toml
 //! canonical = "longest"
@@ -17,14 +18,17 @@ use super::policy::{Candidate, Policy};
 use super::terms::{Key, MOST_TERMS, Term, read_terms};
 use crate::readers::ColumnValue;
 
-/// Which documents of a cluster stay, and are `canonical` in the tables. Of equal ones it is that with the smallest document id.
+/// Which documents of a cluster stay, and are `canonical` in the tables. Of equal ones it is that
+/// with the smallest document id.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Canonical {
     /// The order of the documents of a cluster: the first ones stay.
     pub by: By,
-    /// How many stay of a cluster, or of each group of it. 0: a cluster of two or more leaves nothing.
+    /// How many stay of a cluster, or of each group of it. 0: a cluster of two or more leaves
+    /// nothing.
     pub most: u64,
-    /// The groups of a cluster: documents with one value in this column, or of one `host`. Documents without a value are one group.
+    /// The groups of a cluster: documents with one value in this column, or of one `host`.
+    /// Documents without a value are one group.
     pub each: Option<Key>,
 }
 
@@ -106,7 +110,8 @@ pub struct Comparison<'a> {
 }
 
 impl Comparison<'_> {
-    /// Writes the order of a document in its cluster: bytes, of which the smallest stay. `values` are those of the document in the columns.
+    /// Writes the order of a document in its cluster: bytes, of which the smallest stay. `values`
+    /// are those of the document in the columns.
     pub fn write_order(&self, document: &Candidate<'_>, values: &[Option<ColumnValue>], order: &mut Vec<u8>) {
         order.clear();
         match &self.canonical.by {
@@ -160,6 +165,21 @@ impl std::str::FromStr for By {
         let terms = read_terms(text)?;
         // One word is a name of a policy with a mistake, or a column.
         Ok(By::Terms(terms))
+    }
+}
+
+/// What stays, for people.
+impl fmt::Display for Canonical {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.most {
+            0 => return f.write_str("nothing"),
+            1 => write!(f, "the first by {}", self.by)?,
+            most => write!(f, "the first {most} by {}", self.by)?,
+        }
+        match &self.each {
+            Some(each) => write!(f, ", of each {each}"),
+            None => Ok(()),
+        }
     }
 }
 

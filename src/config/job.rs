@@ -36,7 +36,8 @@ pub struct Cluster {
     pub wave_bytes: Bytes,
     /// Whether the accuracy of the clusters is measured by samples, some of whose pages are read again. Default: true, or `--no-accuracy`.
     pub accuracy: bool,
-    /// Which documents of a cluster are `canonical` in the tables, and stay if duplicates are removed. Default: the first.
+    /// Which documents of a cluster are `canonical` in the tables, and stay if duplicates are
+    /// removed. Default: the first.
     pub canonical: Canonical,
     /// What becomes of the pages of the week before that the crawl does not have. Default: they are missing. Also as `--absent`.
     pub absent: Absent,

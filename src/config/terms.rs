@@ -111,7 +111,8 @@ impl Term {
         Term { key, way: Way::Ascending }
     }
 
-    /// Appends the key of a document, with its value in the column if the term is one, to those of the terms before.
+    /// Appends the key of a document, with its value in the column if the term is one, to those of
+    /// the terms before.
     pub(super) fn write_key(&self, document: &Candidate<'_>, value: Option<&ColumnValue>, to: &mut Vec<u8>) {
         let number = |number: u64| ColumnValue::of(&number.to_string());
         let own = match &self.key {

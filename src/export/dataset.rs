@@ -1,6 +1,7 @@
 //! All inputs, written again by several threads.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::sync_channel;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -8,6 +9,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use anyhow::{Context as _, Result, bail};
 
 use super::archives::{IndexFiles, Wacz, wacz_of};
+use super::card::CARD;
 use super::exported::Exported;
 use super::file::Writing;
 use super::place::{ExportFolder, Output, WrittenFile, output_paths, whole_wacz};
@@ -44,6 +46,9 @@ pub fn write_dataset(
     done: &(dyn Fn(usize, usize) + Sync),
 ) -> Result<WrittenDataset> {
     let paths = output_paths(inputs, writing.format, writing.makes_warc())?;
+    if writing.card.is_some() && paths.iter().any(|path| path == CARD) {
+        bail!("an input would be written to {CARD}, which is the name of the card: leave out --card");
+    }
     let root = folder.path().to_owned();
     let all = inputs.iter().zip(&paths).filter(|(input, _)| has_documents(input)).map(|(_, path)| path);
     let all = all.collect::<BTreeSet<_>>().len();
@@ -124,6 +129,15 @@ pub fn write_dataset(
     each_file(inputs, verdicts, threads, &write)?;
     let State { mut folder, mut written, .. } = state.into_inner().unwrap_or_else(PoisonError::into_inner);
     written.index = index.map(|index| index.write(&mut folder)).transpose()?;
+    if let Some(card) = &writing.card {
+        let paths = inputs.iter().zip(&paths).filter(|(input, _)| has_documents(input)).map(|(_, path)| path.as_str());
+        let text = card.text(&paths.collect(), &written.counts);
+        let (unfinished, failed) = (folder.unfinished(inputs.len()), || format!("cannot write {CARD}"));
+        let mut out = Output::create(&unfinished).with_context(failed)?;
+        out.write_all(text.as_bytes()).with_context(failed)?;
+        let file = WrittenFile::new(CARD.to_owned(), Some(out.finish().with_context(failed)?), Exported::default());
+        folder.add(&unfinished, file)?;
+    }
     folder.finish()?;
     Ok(written)
 }

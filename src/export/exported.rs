@@ -1,5 +1,6 @@
 //! Which records an export has, and what was written of an input.
 
+use std::fmt;
 use std::fs::File;
 
 use anyhow::{Context as _, Result, bail};
@@ -9,8 +10,66 @@ use serde::{Deserialize, Serialize};
 use super::verdicts::Verdict;
 use crate::readers::{Input, Item, Location, Skip, Skipped};
 
-/// The fields that a record gets.
-pub(super) const FIELDS: [&str; 4] = ["nigh_cluster", "nigh_size", "nigh_rank", "nigh_stays"];
+/// A field that records get.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum AddedField {
+    /// The cluster: the smallest document id of it.
+    Cluster,
+    /// The records of the cluster.
+    Size,
+    /// The rank in the cluster, from 1.
+    Rank,
+    /// Whether the record stays.
+    Stays,
+    /// The mean of the numbers that the records of the cluster have in a column.
+    Score,
+}
+
+/// The value of such a field.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum AddedValue {
+    Long(i64),
+    Boolean(bool),
+    Double(Option<f64>),
+}
+
+impl AddedField {
+    /// Those of annotated records.
+    pub const ANNOTATED: [AddedField; 4] = [AddedField::Cluster, AddedField::Size, AddedField::Rank, AddedField::Stays];
+
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            AddedField::Cluster => "nigh_cluster",
+            AddedField::Size => "nigh_size",
+            AddedField::Rank => "nigh_rank",
+            AddedField::Stays => "nigh_stays",
+            AddedField::Score => "nigh_score",
+        }
+    }
+
+    pub(super) fn value(self, verdict: &Verdict) -> AddedValue {
+        match self {
+            AddedField::Cluster => AddedValue::Long(verdict.cluster),
+            AddedField::Size => AddedValue::Long(verdict.size as i64),
+            AddedField::Rank => AddedValue::Long(verdict.rank as i64),
+            AddedField::Stays => AddedValue::Boolean(verdict.stays),
+            AddedField::Score => AddedValue::Double(verdict.score),
+        }
+    }
+}
+
+/// The value as JSON; nothing for a null.
+impl fmt::Display for AddedValue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            AddedValue::Long(value) => write!(f, "{value}"),
+            AddedValue::Boolean(value) => write!(f, "{value}"),
+            AddedValue::Double(Some(value)) => write!(f, "{value:?}"),
+            AddedValue::Double(None) => Ok(()),
+        }
+    }
+}
 
 /// Which records are written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
@@ -168,21 +227,27 @@ pub(super) fn changed(input: &Input, offset: u64) -> anyhow::Error {
 }
 
 /// The error of an input that was annotated.
-pub(super) fn annotated_before(input: &Input, field: &str) -> anyhow::Error {
+pub(super) fn annotated_before(input: &Input, field: AddedField) -> anyhow::Error {
+    let names = AddedField::ANNOTATED.map(AddedField::name);
+    let names = if names.contains(&field.name()) { names.join(", ") } else { field.name().to_owned() };
     anyhow::anyhow!(
-        "{} has `{field}` already: annotate the files that it was made from, or take its columns {} away",
+        "{} has `{}` already: annotate the files that it was made from, or take its columns {names} away",
         input.name,
-        FIELDS.join(", ")
+        field.name()
     )
 }
 
-/// Checks that rows have none of the fields of annotated ones.
+/// Checks that rows have none of the fields that they get.
 ///
 /// # Errors
 /// If they have one.
-pub(super) fn check_unannotated<'a>(mut names: impl Iterator<Item = &'a str>, input: &Input) -> Result<()> {
-    match names.find(|name| FIELDS.contains(name)) {
-        Some(field) => Err(annotated_before(input, field)),
+pub(super) fn check_unannotated<'a>(
+    mut names: impl Iterator<Item = &'a str>,
+    fields: &[AddedField],
+    input: &Input,
+) -> Result<()> {
+    match names.find_map(|name| fields.iter().find(|field| field.name() == name)) {
+        Some(field) => Err(annotated_before(input, *field)),
         None => Ok(()),
     }
 }

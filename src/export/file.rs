@@ -4,8 +4,9 @@ use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 
+use super::card::Card;
 use super::copied::Spans;
-use super::exported::{Exported, What};
+use super::exported::{AddedField, Exported, What};
 use super::place::{Output, Written};
 use super::rows::{ExportFormat, JsonColumns, RowFormat, convert};
 use super::verdicts::Verdict;
@@ -18,6 +19,8 @@ pub struct Writing<'a> {
     pub reading: &'a Reading,
     /// Which records are written.
     pub what: What,
+    /// The fields that the records get.
+    pub fields: Vec<AddedField>,
     /// Whether records of WARC and ARC that go are replaced by revisit records, which refer to the
     /// ones that stay.
     pub revisits: bool,
@@ -27,6 +30,8 @@ pub struct Writing<'a> {
     pub others: bool,
     /// The format of what is written.
     pub format: ExportFormat,
+    /// The card of the dataset, if it gets one.
+    pub card: Option<Card>,
     /// The columns of all inputs that are lines, if these are written as Parquet.
     pub columns: Option<JsonColumns>,
 }
@@ -52,7 +57,8 @@ impl Writing<'_> {
         let Writing { reading, what, revisits, near_duplicates, others, .. } = *self;
         let failed = || format!("cannot write {}", name.display());
         let file = Output::create(unfinished).with_context(failed)?;
-        let spans = Spans { input, reading, what, revisits, near_duplicates, others, verdicts };
+        let fields = &self.fields[..];
+        let spans = Spans { input, reading, what, fields, revisits, near_duplicates, others, verdicts };
         let (exported, file) = match (input.format, self.format.of(input)?) {
             (Format::Failed | Format::Wacz, _) => bail!("{} has no documents", input.name),
             (Format::Parquet | Format::Arrow, format) => super::rows::columnar::export(
@@ -60,6 +66,7 @@ impl Writing<'_> {
                 reading,
                 verdicts,
                 what,
+                fields,
                 format.unwrap_or(RowFormat::Parquet),
                 file,
             ),
@@ -69,11 +76,11 @@ impl Writing<'_> {
                 // It is not compressed, whatever the name of the file says.
                 let plain = Output::create(&source).with_context(failed)?;
                 let (exported, _) = spans.export(plain, Path::new("source")).with_context(failed)?;
-                let file = convert(&source, input, what, self.columns.as_ref(), format, file).with_context(failed)?;
+                let file = convert(&source, input, fields, self.columns.as_ref(), format, file).with_context(failed)?;
                 std::fs::remove_file(&source).with_context(failed)?;
                 Ok((exported, file))
             }
-            (_, Some(format)) => super::rows::pages::export(input, reading, verdicts, what, format, file),
+            (_, Some(format)) => super::rows::pages::export(input, reading, verdicts, what, fields, format, file),
         }
         .with_context(failed)?;
         let written = file.finish().with_context(failed)?;

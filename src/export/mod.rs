@@ -14,10 +14,12 @@
 //! written for it), `copied` (records that are spans of bytes), `revisits` (records that refer to
 //! those that stay), `near_duplicates` (records that say which page another one is like),
 //! `archives` (indexes, WACZ), `rows` (records that are rows), `repeated` (paragraphs that go from
-//! documents that stay), `place` (folders and lists); and what they share: `exported` (which
-//! records are written, and counts), `paragraphs` (lines of texts).
+//! documents that stay), `card` (what a reader of the dataset wants to know), `place` (folders and
+//! lists); and what they share: `exported` (which records are written, and counts), `paragraphs`
+//! (lines of texts).
 
 mod archives;
+mod card;
 mod copied;
 mod dataset;
 mod exported;
@@ -31,8 +33,9 @@ mod rows;
 mod verdicts;
 
 pub use self::archives::IndexFiles;
+pub use self::card::Card;
 pub use self::dataset::{WrittenDataset, write_dataset};
-pub use self::exported::{Exported, LeftOut, What};
+pub use self::exported::{AddedField, Exported, LeftOut, What};
 pub use self::file::Writing;
 pub use self::near_duplicates::{NearDuplicate, near_duplicates};
 pub use self::paragraphs::ParagraphRules;

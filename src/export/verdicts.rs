@@ -47,11 +47,15 @@ pub struct Verdict {
     pub rank: u64,
     /// Whether it stays.
     pub stays: bool,
+    /// The mean of the numbers that the records of its cluster have in a column, if that is asked
+    /// for.
+    pub score: Option<f64>,
     /// How it is known, if that is asked for.
     pub names: Option<Box<Names>>,
     /// The numbers of the lines of its text that go, ascending.
     pub gone: Vec<u32>,
-    /// The group of its cluster, of which some stay: the hash of its host, say; 0 if the cluster is one group.
+    /// The group of its cluster, of which some stay: the hash of its host, say; 0 if the cluster is
+    /// one group.
     pub group: u64,
     /// What it refers to, if it goes and is replaced by a revisit record.
     pub original: Option<Box<Original>>,
@@ -225,6 +229,54 @@ pub(super) struct FoundPage<'a> {
     pub(super) row: usize,
 }
 
+/// The number that a member of a cluster has in the column of the scores.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+struct Scored {
+    cluster: i64,
+    number: f64,
+    doc: i64,
+}
+
+impl Sortable for Scored {
+    /// The sum does not depend on document ids.
+    type Key = (i64, u64, i64);
+
+    fn key(&self) -> Self::Key {
+        (self.cluster, self.number.to_bits(), self.doc)
+    }
+
+    fn weight(&self) -> usize {
+        size_of::<Scored>()
+    }
+}
+
+/// The means of the numbers of clusters, which ascend.
+struct Means {
+    sorted: Sorted<Scored>,
+    next: Option<Scored>,
+}
+
+impl Means {
+    fn new(mut sorted: Sorted<Scored>) -> Result<Means> {
+        let next = sorted.record()?;
+        Ok(Means { sorted, next })
+    }
+
+    /// The mean of a cluster; `None` if none of its records has a number. Each call must be for a
+    /// larger cluster than the one before.
+    fn of(&mut self, cluster: i64) -> Result<Option<f64>> {
+        let (mut sum, mut count) = (0.0, 0_u64);
+        while let Some(scored) = self.next.take_if(|next| next.cluster <= cluster) {
+            if scored.cluster == cluster {
+                (sum, count) = (sum + scored.number, count + 1);
+            }
+            self.next = self.sorted.record()?;
+        }
+        let mean = sum / count as f64;
+        Ok(Some(mean).filter(|mean| mean.is_finite()))
+    }
+}
+
 /// The numbers of input files, by the week of the crawl (days since 1970) and the name.
 pub(super) type Files<'a> = BTreeMap<i32, BTreeMap<&'a str, u32>>;
 
@@ -239,12 +291,17 @@ pub struct Deciding<'a> {
     pub inputs: &'a [(Week, String)],
     /// If given: of documents of this week and later ones only those stay that no earlier one is in a cluster with.
     pub since: Option<Week>,
+    /// With `since`: whether all documents of that week and later ones stay that no older one is in
+    /// a cluster with, also if they duplicate each other.
+    pub only_older: bool,
     /// Whether older documents, which are only duplicated, have verdicts, too.
     pub older: bool,
     /// The level of the clusters.
     pub level: Level,
     /// Which records of a cluster stay.
     pub canonical: &'a Canonical,
+    /// The column of the scores, whose values the week has, if verdicts have scores.
+    pub score: Option<&'a str>,
     /// Whether verdicts have names.
     pub names: bool,
     /// A folder for runs of the sorts.
@@ -282,28 +339,39 @@ impl Deciding<'_> {
         let files = self.files();
         let mut members = ExternalSort::new(&self.scratch.join("members"), self.memory / 2);
         let mut verdicts = ExternalSort::new(&self.scratch.join("verdicts"), self.memory / 2);
+        let mut scores = ExternalSort::new(&self.scratch.join("scores"), self.memory / 8);
         for segment in self.segments.iter().filter(|segment| segment.documents > 0) {
             self.segment(&segment.file(), &files, &[], &mut |page| match page {
                 FoundPage { verdict, is_new, order: Some(order), .. } => {
+                    if let Some(number) = verdict.score {
+                        scores.push(Scored { cluster: verdict.cluster, number, doc: verdict.doc })?;
+                    }
                     members.push(Member { verdict, is_new, order })
                 }
                 FoundPage { verdict, .. } => verdicts.push(verdict),
             })?;
         }
-        let mut members = members.sorted()?;
-        let (mut cluster, mut rank) = (None, 0);
+        let (mut members, mut means) = (members.sorted()?, Means::new(scores.sorted()?)?);
+        let (mut cluster, mut rank, mut score) = (None, 0, None);
+        // Older documents come first in their cluster.
+        let mut has_older = false;
         // How many there are before in each group of the cluster.
         let mut before: BTreeMap<u64, u64> = BTreeMap::new();
         while let Some(Member { mut verdict, is_new, .. }) = members.record()? {
             if cluster != Some(verdict.cluster) {
                 (cluster, rank) = (Some(verdict.cluster), 0);
                 before.clear();
+                score = means.of(verdict.cluster)?;
+                has_older = !is_new;
             }
             rank += 1;
-            verdict.rank = rank;
+            (verdict.rank, verdict.score) = (rank, score);
             let before = before.entry(verdict.group).or_default();
             verdict.stays = *before < self.canonical.most;
             *before += 1;
+            if self.only_older && is_new {
+                verdict.stays = !has_older;
+            }
             if is_new || self.since.is_none() || self.older {
                 verdicts.push(verdict)?;
             }
@@ -349,7 +417,10 @@ impl Deciding<'_> {
             Ok(())
         })?;
         let (mut clusters, skipped) = (clusters.into_iter(), self.skipped());
-        let columns: Arc<[String]> = self.canonical.columns().into();
+        let mut columns = self.canonical.columns();
+        columns.extend(self.score.map(str::to_owned).filter(|score| !columns.contains(score)));
+        let of_score = columns.iter().position(|column| Some(column.as_str()) == self.score);
+        let columns: Arc<[String]> = columns.into();
         let comparison = self.canonical.comparison(&columns);
         let mut values = ValueRows::open(self.tables.find(ValueRow::NAME, file), columns.clone())?;
         let columns = [
@@ -399,8 +470,11 @@ impl Deciding<'_> {
                     Box::new(Names { id: maybe_text(ids, row), url, is_of_another })
                 });
                 let is_alone = size < 2;
+                let values = values.of(doc)?;
+                let score = of_score.and_then(|place| values[place].as_ref()?.number());
                 let verdict = Verdict {
                     doc,
+                    score,
                     file: number.saturating_sub(skipped),
                     offset,
                     checksum,
@@ -428,7 +502,6 @@ impl Deciding<'_> {
                     url_bytes: urls.is_valid(row).then(|| urls.value(row).len() as u32),
                     host: hosts.is_valid(row).then(|| hosts.value(row)),
                 };
-                let values = values.of(doc)?;
                 let mut order = Vec::new();
                 comparison.write_order(&candidate, values, &mut order);
                 let verdict = Verdict { group: comparison.group(&candidate, values), ..verdict };

@@ -24,7 +24,8 @@ use crate::tables::{Pack, RowRange, StoreTable, WEEK_TABLES, parts, tables_of_we
 /// A piece of a table, with the number of the table among those [of weeks](tables_of_weeks).
 type OfTable = (usize, PlacedPiece);
 
-/// Stages all tables of the week for its commit, each worker some of the files. Every table that all weeks have gets a file, even without rows. Returns the
+/// Stages all tables of the week for its commit, each worker some of the files. Every table that
+/// all weeks have gets a file, even without rows. Returns the
 /// files of all workers. Those of this process are durable.
 ///
 /// # Errors

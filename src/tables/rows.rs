@@ -226,8 +226,9 @@ pub struct CaptureRow<'a> {
     pub links: Option<String>,
 }
 
-/// One row for each page and column whose values are kept, in the order of `doc` and `column`; none where the input has no value. The
-/// table is there if the job names such columns: those of `canonical`, and of `values` in `[cluster.read.columns]`.
+/// One row for each page and column whose values are kept, in the order of `doc` and `column`; none
+/// where the input has no value. The table is there if the job names such columns: those of
+/// `canonical`, and of `values` in `[cluster.read.columns]`.
 #[derive(Clone, Debug, Table)]
 #[table(name = "values")]
 pub struct ValueRow<'a> {
@@ -236,7 +237,8 @@ pub struct ValueRow<'a> {
     pub doc: i64,
     /// The name of the column, as the job has it.
     pub column: &'a str,
-    /// The value: a number as JSON writes it, a time as ISO 8601, `true`, `false`, or text, of which the first 120 bytes are kept.
+    /// The value: a number as JSON writes it, a time as ISO 8601, `true`, `false`, or text, of
+    /// which the first 120 bytes are kept.
     pub value: &'a str,
 }
 

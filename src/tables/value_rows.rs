@@ -30,7 +30,8 @@ impl ValueRows {
         Ok(ValueRows { columns, scan, batch: None, next: 0, values: Vec::new() })
     }
 
-    /// The values of a document, in the order of the columns. Each call must be for a larger document than the one before.
+    /// The values of a document, in the order of the columns. Each call must be for a larger
+    /// document than the one before.
     ///
     /// # Errors
     /// If the table cannot be read.

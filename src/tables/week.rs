@@ -30,7 +30,8 @@ pub const WEEK_TABLES: [StoreTable; 18] = [
     StoreTable::of::<UrlRow>(),
 ];
 
-/// The tables that a committed week has if its job asks for them, in the order of their names. Without rows there is no file.
+/// The tables that a committed week has if its job asks for them, in the order of their names.
+/// Without rows there is no file.
 pub const CHOSEN_TABLES: [StoreTable; 1] = [StoreTable::of::<ValueRow>()];
 
 /// All tables of weeks: those that every week has come first.

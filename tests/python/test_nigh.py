@@ -6,6 +6,7 @@ import sys
 import tempfile
 import unittest
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -101,13 +102,16 @@ class Module(unittest.TestCase):
             "meta": [{"score": score} for score in scores],
             "source": ["a", "b"] * 6,
         })
-        places = lambda **choice: [row for row, stays in enumerate(nigh.cluster(table, similarity=0.8, **choice)["stays"].to_pylist()) if stays]
+
+        def places(**choice: Any) -> list[int]:
+            stays = nigh.cluster(table, similarity=0.8, **choice)["stays"].to_pylist()
+            return [row for row, stay in enumerate(stays) if stay]
+
         # The families are the rows of one number modulo 4.
         self.assertEqual(places(keep=["meta.score desc", "place"]), [3, 4, 6, 9])
-        self.assertEqual(places(keep="meta.score desc, place", most=2), sorted(
-            row for family in range(4)
-            for row in sorted(range(family, 12, 4), key=lambda row: (scores[row] is None, -(scores[row] or 0), row))[:2]
-        ))
+        by_score = lambda row: (scores[row] is None, -(scores[row] or 0), row)  # noqa: E731
+        two = [row for family in range(4) for row in sorted(range(family, 12, 4), key=by_score)[:2]]
+        self.assertEqual(places(keep="meta.score desc, place", most=2), sorted(two))
         self.assertEqual(places(most=0), [])
         self.assertEqual(places(each="source"), [0, 1, 2, 3])
         with self.assertRaisesRegex(nigh.Failed, "no input has a column `quality`"):

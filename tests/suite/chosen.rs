@@ -5,10 +5,16 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use arrow_array::cast::AsArray as _;
+use arrow_array::types::{Float64Type, Int64Type};
 use arrow_array::{
     ArrayRef, BooleanArray, Date32Array, Float64Array, Int64Array, RecordBatch, StringArray, StructArray,
 };
 use parquet::arrow::ArrowWriter;
+use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+use parquet::basic::Compression;
+use parquet::file::metadata::ColumnChunkMetaData;
+use parquet::file::properties::WriterProperties;
 use serde_json::{Value, json};
 
 use crate::program::{booleans, job, longs, run, run_well, tables, texts, week};
@@ -326,6 +332,173 @@ fn an_export_chooses_by_columns_that_the_store_has() {
     assert!(wrong(&["--each", "score"]).contains("no values of `score`"));
     assert!(wrong(&["--keep", "score down"]).contains("allowed are NAME, NAME asc"));
     assert!(!out.exists());
+}
+
+#[test]
+fn weights_are_fields_of_what_is_written() {
+    let folder = tempfile::tempdir().unwrap();
+    let (folder, store) = (folder.path(), folder.path().join("store"));
+    for format in ["jsonl", "parquet", "arrow", "csv"] {
+        let input = write(folder, format, 0..RECORDS);
+        cluster(folder, CHOICES[0].job, "", &input, &[]);
+        let (clusters, docs, _) = clusters(&store, DATE);
+        let kept = CHOICES[0].kept(&clusters, &docs);
+        for what in ["kept", "annotated"] {
+            let out = folder.join(format!("{format}-{what}"));
+            // What is not written as lines is converted.
+            let to = if ["jsonl", "csv"].contains(&format) { "same" } else { "jsonl" };
+            let flags = ["--weights", "--score", "meta.score", "--what", what, "--format", to, "--workers", "2"];
+            let arguments = ["export", store.to_str().unwrap(), "--out", out.to_str().unwrap()];
+            run_well(&[&arguments[..], &flags].concat());
+            let file = std::fs::read_dir(&out).unwrap().map(|entry| entry.unwrap().path()).find(|path| path.is_file());
+            let text = std::fs::read_to_string(file.unwrap()).unwrap();
+            let mut found = BTreeMap::new();
+            for line in text.lines().skip(usize::from(format == "csv")) {
+                let (id, size, score) = if format == "csv" {
+                    let fields: Vec<&str> = line.split(',').collect();
+                    let size = fields[if what == "kept" { 6 } else { 7 }].parse().unwrap();
+                    (fields[0].parse().unwrap(), size, fields.last().unwrap().parse().ok())
+                } else {
+                    let row: Value = serde_json::from_str(line).unwrap();
+                    let size = row["nigh_size"].as_u64().unwrap() as usize;
+                    (row["id"].as_u64().unwrap() as usize, size, row["nigh_score"].as_f64())
+                };
+                found.insert(id, (size, score));
+            }
+            assert_eq!(found.len(), if what == "kept" { kept.len() } else { RECORDS });
+            for cluster in clusters.values() {
+                // The sums of these numbers are exact.
+                let scores: Vec<f64> = cluster.iter().filter_map(|n| value(*n, "meta.score")?.as_f64()).collect();
+                let mean = (!scores.is_empty()).then(|| scores.iter().sum::<f64>() / scores.len() as f64);
+                for n in cluster.iter().filter(|n| what == "annotated" || kept.contains(n)) {
+                    assert_eq!(found[n], (cluster.len(), mean), "{format}, {n}");
+                }
+            }
+        }
+    }
+    // Parquet as Parquet, where the columns are beside those of the file; and a list.
+    let input = write(folder, "parquet", 0..RECORDS);
+    cluster(folder, CHOICES[0].job, "", &input, &[]);
+    let (clusters, docs, _) = clusters(&store, DATE);
+    let kept = CHOICES[0].kept(&clusters, &docs);
+    let [out, list] = ["as-parquet", "list.parquet"].map(|name| folder.join(name));
+    let flags = ["--weights", "--score", "meta.score"];
+    run_well(&[&["export", store.to_str().unwrap(), "--out", out.to_str().unwrap()], &flags[..]].concat());
+    let rows = |path: &Path, size: &str, score: &str| {
+        let file = std::fs::File::open(path).unwrap();
+        let batches = ParquetRecordBatchReaderBuilder::try_new(file).unwrap().build().unwrap();
+        let mut rows = Vec::new();
+        for batch in batches {
+            let batch = batch.unwrap();
+            let column = |name: &str| batch.column_by_name(name).unwrap().clone();
+            let (sizes, scores) = (column(size), column(score));
+            let (sizes, scores) =
+                (sizes.as_primitive::<Int64Type>().clone(), scores.as_primitive::<Float64Type>().clone());
+            rows.extend(sizes.values().iter().copied().zip(scores.iter()));
+        }
+        rows
+    };
+    let of_files = rows(&out.join(input.file_name().unwrap()), "nigh_size", "nigh_score");
+    assert_eq!(of_files.len(), kept.len());
+    let flags = ["--list", list.to_str().unwrap(), "--what", "kept", "--score", "meta.score"];
+    run_well(&[&["export", store.to_str().unwrap()], &flags[..]].concat());
+    assert_eq!(rows(&list, "size", "score"), of_files);
+}
+
+#[test]
+fn parquet_is_compressed_as_it_was_and_has_a_card() {
+    let folder = tempfile::tempdir().unwrap();
+    let (folder, store) = (folder.path(), folder.path().join("store"));
+    let input = write(folder, "parquet", 0..RECORDS);
+    let codecs = |path: &Path| -> BTreeMap<String, String> {
+        let file = std::fs::File::open(path).unwrap();
+        let reader = ParquetRecordBatchReaderBuilder::try_new(file).unwrap();
+        let group = reader.metadata().row_group(0).clone();
+        let codec = |column: &ColumnChunkMetaData| format!("{:?}", column.compression());
+        group.columns().iter().map(|column| (column.column_path().string(), codec(column))).collect()
+    };
+    let file = std::fs::File::open(&input).unwrap();
+    let batches: Vec<RecordBatch> =
+        ParquetRecordBatchReaderBuilder::try_new(file).unwrap().build().unwrap().map(Result::unwrap).collect();
+    let properties = WriterProperties::builder()
+        .set_compression(Compression::SNAPPY)
+        .set_column_compression("text".into(), Compression::GZIP(Default::default()))
+        .set_column_compression("source".into(), Compression::UNCOMPRESSED)
+        .set_column_compression("day".into(), Compression::LZ4_RAW)
+        .build();
+    let file = std::fs::File::create(&input).unwrap();
+    let mut writer = ArrowWriter::try_new(file, batches[0].schema(), Some(properties)).unwrap();
+    batches.iter().for_each(|batch| writer.write(batch).unwrap());
+    writer.close().unwrap();
+    cluster(folder, CHOICES[2].job, "", &input, &[]);
+    let out = folder.join("out");
+    let export =
+        || run_well(&["export", store.to_str().unwrap(), "--out", out.to_str().unwrap(), "--weights", "--card"]);
+    export();
+    let name = input.file_name().unwrap();
+    let (before, mut after) = (codecs(&input), codecs(&out.join(name)));
+    assert!(after.remove("nigh_size").is_some());
+    assert_eq!(after, before);
+
+    let card = std::fs::read_to_string(out.join("README.md")).unwrap();
+    let (clusters, docs, canonical) = clusters(&store, DATE);
+    assert_eq!(canonical, CHOICES[2].kept(&clusters, &docs));
+    let head = "---\nconfigs:\n- config_name: default\n  data_files:\n  - split: train\n    path:\n    - \"0-160.parquet\"\n\
+                size_categories:\n- n<1K\ntags:\n- deduplicated\n- nigh\n---\n\n# Records without near-duplicates\n";
+    assert!(card.starts_with(head), "{card}");
+    for row in [
+        format!("| records of the input | {RECORDS} |"),
+        format!("| records here | {} |", canonical.len()),
+        format!("| records left out | {} |", RECORDS - canonical.len()),
+        "| what stays of a cluster | the first 2 by day, flag desc |".to_owned(),
+        "| `nigh_size` | the records of its cluster, with those that go |".to_owned(),
+        "| linked pairs that are similar enough | ".to_owned(),
+    ] {
+        assert!(card.contains(&row), "{row}\n{card}");
+    }
+    // The same command writes it again if it is missing or changed, and nothing else.
+    let of_file = std::fs::metadata(out.join(name)).unwrap().modified().unwrap();
+    for change in [true, false] {
+        match change {
+            true => std::fs::write(out.join("README.md"), "changed").unwrap(),
+            false => std::fs::remove_file(out.join("README.md")).unwrap(),
+        }
+        export();
+        assert_eq!(std::fs::read_to_string(out.join("README.md")).unwrap(), card);
+        assert_eq!(std::fs::metadata(out.join(name)).unwrap().modified().unwrap(), of_file);
+    }
+}
+
+#[test]
+fn an_export_against_older_records_only_keeps_what_is_repeated_within() {
+    let folder = tempfile::tempdir().unwrap();
+    let (folder, store) = (folder.path(), folder.path().join("store"));
+    let job = job_of(folder, "\"first\"", "");
+    let dates = ["2024-01-08", "2024-01-09"];
+    let is_old = |n: usize| n < RECORDS / 2;
+    // Half of the families have older records.
+    let has_record = |n: &usize| !is_old(*n) || n % FAMILIES < FAMILIES / 2;
+    for (number, date) in dates.into_iter().enumerate() {
+        let lines = (0..RECORDS).filter(|n| is_old(*n) == (number == 0)).filter(has_record);
+        let input = folder.join(format!("{number}.jsonl"));
+        std::fs::write(&input, lines.map(|n| record(n).to_string() + "\n").collect::<String>()).unwrap();
+        let arguments = ["add", store.to_str().unwrap(), job.to_str().unwrap(), "-q", "--week", date];
+        run_well(&[&arguments[..], &["--input", input.to_str().unwrap()]].concat());
+    }
+    let (clusters, ..) = clusters(&store, dates[1]);
+    let without_older = clusters.values().filter(|cluster| !cluster.iter().any(|n| is_old(*n)));
+    let expected: BTreeSet<String> = without_older.flatten().map(usize::to_string).collect();
+    assert!((20..60).contains(&expected.len()), "{}", expected.len());
+    let list = |flags: &[&str]| -> BTreeSet<String> {
+        let list = folder.join("list.txt");
+        let arguments = ["export", store.to_str().unwrap(), "--list", list.to_str().unwrap(), "--since", dates[1]];
+        run_well(&[&arguments[..], flags].concat());
+        std::fs::read_to_string(list).unwrap().lines().map(str::to_owned).collect()
+    };
+    assert_eq!(list(&["--only-older", "--what", "kept"]), expected);
+    let new = RECORDS / 2;
+    assert_eq!(list(&["--only-older"]).len(), new - expected.len());
+    assert!(list(&["--what", "kept"]).len() < expected.len());
 }
 
 #[test]

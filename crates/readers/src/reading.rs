@@ -115,8 +115,8 @@ pub struct Columns {
     pub ip: Option<String>,
     /// When the page was fetched, as RFC 3339. Default: none.
     pub date: Option<String>,
-    /// Columns whose values are kept in the table `values`, for choosing the documents that stay; those that `canonical` names are kept
-    /// without this. Default: none.
+    /// Columns whose values are kept in the table `values`, for choosing the documents that stay;
+    /// those that `canonical` names are kept without this. Default: none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub values: Vec<String>,
 }

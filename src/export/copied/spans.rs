@@ -18,7 +18,7 @@ use serde_json::value::RawValue;
 use super::attached::Attached;
 use super::compressed::Compressed;
 use crate::config::Reading;
-use crate::export::exported::{Exported, FIELDS, What, annotated_before, changed};
+use crate::export::exported::{AddedField, AddedValue, Exported, What, annotated_before, changed};
 use crate::export::near_duplicates::{NearDuplicate, Subject, warc_date};
 use crate::export::paragraphs::{text_of, without};
 use crate::export::place::Output;
@@ -53,6 +53,8 @@ pub(crate) struct Spans<'a> {
     pub input: &'a Input,
     pub reading: &'a Reading,
     pub what: What,
+    /// The fields that the records get.
+    pub fields: &'a [AddedField],
     /// Whether records of WARC and ARC that go are replaced by revisit records. Then records of ARC
     /// become records of WARC.
     pub revisits: bool,
@@ -72,7 +74,7 @@ impl Spans<'_> {
     pub(crate) fn export(&self, out: Output, to: &Path) -> Result<(Exported, Output)> {
         let Input { name, format, .. } = self.input;
         ensure!(
-            self.what != What::Annotated || matches!(format, Format::Jsonl | Format::Csv | Format::Tsv),
+            self.fields.is_empty() || matches!(format, Format::Jsonl | Format::Csv | Format::Tsv),
             "{name} is {format}, whose records have no fields to write to: --list has what is known of them"
         );
         let mut reader = open(self.input, self.reading)?;
@@ -223,7 +225,7 @@ impl Spans<'_> {
             return Ok(after.map_or(Fate::Left, Fate::Edited));
         }
         Ok(match self.what {
-            What::Annotated => Fate::Annotated(verdict),
+            what if what.wants(verdict) && !self.fields.is_empty() => Fate::Annotated(verdict),
             what if what.wants(verdict) => Fate::Copied,
             What::Kept if let Some(original) = original => {
                 let made = record.and_then(|(head, http)| revisit(&head, &http, original, &self.input.name, offset));
@@ -291,21 +293,22 @@ struct Copy<'a> {
 impl Copy<'_> {
     /// Copies what is before the first record, at `end`: the names of columns, a dictionary.
     fn head(&mut self, end: u64) -> Result<()> {
-        let Spans { input, what, .. } = self.spans;
-        match (input.format, what) {
-            (Format::Csv | Format::Tsv, What::Annotated) => {
+        let Spans { input, fields, .. } = *self.spans;
+        match input.format {
+            Format::Csv | Format::Tsv if !fields.is_empty() => {
                 self.take(end)?;
                 let names = std::mem::take(&mut self.span);
                 let delimiter = if input.format == Format::Csv { b',' } else { b'\t' };
                 let own = |name: &[u8]| {
                     let name = name.trim_ascii();
                     let name = name.strip_prefix(b"\"").and_then(|name| name.strip_suffix(b"\"")).unwrap_or(name);
-                    FIELDS.into_iter().find(|field| name == field.as_bytes())
+                    fields.iter().find(|field| name == field.name().as_bytes())
                 };
                 if let Some(field) = names.split(|byte| *byte == delimiter).find_map(own) {
-                    bail!(annotated_before(input, field));
+                    bail!(annotated_before(input, *field));
                 }
-                self.with_fields(&names, &FIELDS.map(str::to_owned))
+                let added: Vec<String> = fields.iter().map(|field| field.name().to_owned()).collect();
+                self.with_fields(&names, &added)
             }
             _ if self.spans.is_made_warc() => self.passed(end),
             _ => self.copied(end),
@@ -386,8 +389,8 @@ impl Copy<'_> {
                 match input.format {
                     Format::Jsonl => self.annotated_line(&record, verdict)?,
                     _ => {
-                        let Verdict { cluster, size, rank, stays, .. } = verdict;
-                        let values = [cluster.to_string(), size.to_string(), rank.to_string(), stays.to_string()];
+                        let values = self.spans.fields.iter().map(|field| field.value(verdict).to_string());
+                        let values: Vec<String> = values.collect();
                         self.with_fields(&record, &values)?;
                     }
                 }
@@ -456,23 +459,27 @@ impl Copy<'_> {
     fn annotated_line(&mut self, record: &[u8], verdict: &Verdict) -> Result<()> {
         // Blank lines can follow.
         let line = record.split(|byte| *byte == b'\n').next().unwrap_or_default().trim_ascii_end();
-        if let Some(field) = own_field(line) {
+        let fields = self.spans.fields;
+        if let Some(field) = own_field(line, fields) {
             bail!(annotated_before(self.spans.input, field));
         }
         let object = line.strip_suffix(b"}").unwrap_or(line).trim_ascii_end();
-        let comma = if object.ends_with(b"{") { "" } else { "," };
-        let Verdict { cluster, size, rank, stays, .. } = verdict;
-        let [of_cluster, of_size, of_rank, of_stays] = FIELDS;
+        let mut comma = if object.ends_with(b"{") { "" } else { "," };
         self.out.write_all(object)?;
-        writeln!(
-            self.out,
-            "{comma}\"{of_cluster}\":{cluster},\"{of_size}\":{size},\"{of_rank}\":{rank},\"{of_stays}\":{stays}}}"
-        )?;
+        for field in fields {
+            let value = match field.value(verdict) {
+                AddedValue::Double(None) => "null".to_owned(),
+                value => value.to_string(),
+            };
+            write!(self.out, "{comma}\"{}\":{value}", field.name())?;
+            comma = ",";
+        }
+        writeln!(self.out, "}}")?;
         Ok(())
     }
 
     /// Writes a record of CSV with further fields at its end.
-    fn with_fields(&mut self, record: &[u8], fields: &[String; 4]) -> Result<()> {
+    fn with_fields(&mut self, record: &[u8], fields: &[String]) -> Result<()> {
         let delimiter = if self.spans.input.format == Format::Csv { "," } else { "\t" };
         let end = record.iter().rposition(|byte| !matches!(byte, b'\r' | b'\n')).map_or(0, |last| last + 1);
         let line_end: &[u8] = if record[end..].starts_with(b"\r\n") { b"\r\n" } else { b"\n" };
@@ -487,10 +494,10 @@ impl Copy<'_> {
 }
 
 /// The field of an annotation that a line has already.
-fn own_field(line: &[u8]) -> Option<&'static str> {
+fn own_field(line: &[u8], added: &[AddedField]) -> Option<AddedField> {
     memchr::memmem::find(line, b"nigh_")?;
     let fields: BTreeMap<Cow<'_, str>, &RawValue> = serde_json::from_slice(line).ok()?;
-    FIELDS.into_iter().find(|field| fields.contains_key(*field))
+    added.iter().copied().find(|field| fields.contains_key(field.name()))
 }
 
 /// Where in a line the value of a field is, whose name may lead through objects (`meta.text`).

@@ -16,7 +16,7 @@ use super::output::{Written, sync_parent};
 use super::workplace::{Workplace, check_own};
 use crate::config::Canonical;
 use crate::export::archives::wacz_of;
-use crate::export::exported::{Exported, What};
+use crate::export::exported::{AddedField, Exported, What};
 use crate::export::paragraphs::ParagraphRules;
 use crate::export::revisits::warc_name;
 use crate::export::rows::ExportFormat;
@@ -69,9 +69,18 @@ pub struct ExportKey {
     /// The first week whose documents are written, if not all are.
     #[serde(default)]
     pub since: Option<Week>,
+    /// Whether documents that duplicate only each other all stay.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub only_older: bool,
     /// The format of the files.
     #[serde(default)]
     pub format: ExportFormat,
+    /// The fields that the records get, if they are not those of annotated ones.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub added: Vec<AddedField>,
+    /// The column of the scores, if the records get one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub score: Option<String>,
 }
 
 /// A file that an export has written, or is about to put in its place.

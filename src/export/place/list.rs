@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::{Context, Result, ensure};
-use arrow_array::builder::{BooleanBuilder, Int64Builder, StringBuilder};
+use arrow_array::builder::{BooleanBuilder, Float64Builder, Int64Builder, StringBuilder};
 use arrow_array::{ArrayRef, RecordBatch};
 use arrow_schema::{DataType, Field, Schema};
 use parquet::arrow::ArrowWriter;
@@ -93,7 +93,11 @@ impl ListFile {
             }
         };
         let is_parquet = path.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("parquet"));
-        let file = if is_parquet { rows(file, inputs, &mut next) } else { lines(file, inputs, &mut next) };
+        let file = if is_parquet {
+            rows(file, inputs, key.score.is_some(), &mut next)
+        } else {
+            lines(file, inputs, &mut next)
+        };
         let of_list = file.with_context(failed)?.finish().with_context(failed)?;
         let counts = Exported { documents: all, written: listed, ..Exported::default() };
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
@@ -122,9 +126,9 @@ fn lines(file: Output, inputs: &[String], next: Next<'_>) -> Result<Output> {
     Ok(out.into_inner().map_err(std::io::IntoInnerError::into_error)?)
 }
 
-fn rows(file: Output, inputs: &[String], next: Next<'_>) -> Result<Output> {
+fn rows(file: Output, inputs: &[String], has_score: bool, next: Next<'_>) -> Result<Output> {
     let field = |name: &str, kind, is_nullable| Field::new(name, kind, is_nullable);
-    let schema = Arc::new(Schema::new(vec![
+    let mut fields = vec![
         field("file", DataType::Utf8, false),
         field("offset", DataType::Int64, false),
         field("id", DataType::Utf8, true),
@@ -134,7 +138,9 @@ fn rows(file: Output, inputs: &[String], next: Next<'_>) -> Result<Output> {
         field("size", DataType::Int64, false),
         field("rank", DataType::Int64, false),
         field("stays", DataType::Boolean, false),
-    ]));
+    ];
+    fields.extend(has_score.then(|| field("score", DataType::Float64, true)));
+    let schema = Arc::new(Schema::new(fields));
     let properties = WriterProperties::builder()
         .set_compression(Compression::ZSTD(ZstdLevel::try_new(3)?))
         .set_created_by(format!("nigh {}", env!("CARGO_PKG_VERSION")))
@@ -143,7 +149,7 @@ fn rows(file: Output, inputs: &[String], next: Next<'_>) -> Result<Output> {
     loop {
         let mut texts: [StringBuilder; 3] = Default::default();
         let mut longs: [Int64Builder; 5] = Default::default();
-        let mut stay = BooleanBuilder::new();
+        let (mut stay, mut scores) = (BooleanBuilder::new(), Float64Builder::new());
         let mut count = 0;
         while count < BATCH
             && let Some(verdict) = next()?
@@ -157,6 +163,7 @@ fn rows(file: Output, inputs: &[String], next: Next<'_>) -> Result<Output> {
                 [verdict.offset as i64, verdict.doc, verdict.cluster, verdict.size as i64, verdict.rank as i64];
             longs.iter_mut().zip(numbers).for_each(|(column, number)| column.append_value(number));
             stay.append_value(verdict.stays);
+            scores.append_option(verdict.score);
         }
         if count == 0 {
             return Ok(writer.into_inner()?);
@@ -164,9 +171,8 @@ fn rows(file: Output, inputs: &[String], next: Next<'_>) -> Result<Output> {
         let [file, id, url] = texts.map(|mut column| Arc::new(column.finish()) as ArrayRef);
         let [offset, doc, cluster, size, rank] = longs.map(|mut column| Arc::new(column.finish()) as ArrayRef);
         let stays = Arc::new(stay.finish());
-        writer.write(&RecordBatch::try_new(
-            schema.clone(),
-            vec![file, offset, id, url, doc, cluster, size, rank, stays],
-        )?)?;
+        let mut columns: Vec<ArrayRef> = vec![file, offset, id, url, doc, cluster, size, rank, stays];
+        columns.extend(has_score.then(|| Arc::new(scores.finish()) as ArrayRef));
+        writer.write(&RecordBatch::try_new(schema.clone(), columns)?)?;
     }
 }

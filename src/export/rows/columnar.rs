@@ -8,8 +8,8 @@ use std::sync::Arc;
 use anyhow::{Context, Result, bail};
 use arrow_array::cast::AsArray as _;
 use arrow_array::{
-    Array as _, ArrayRef, BooleanArray, Int64Array, LargeStringArray, RecordBatch, RecordBatchReader as _, StringArray,
-    StringViewArray,
+    Array as _, ArrayRef, BooleanArray, Float64Array, Int64Array, LargeStringArray, RecordBatch,
+    RecordBatchReader as _, StringArray, StringViewArray,
 };
 use arrow_ipc::reader::StreamReader;
 use arrow_schema::{DataType, Field, FieldRef, Schema, SchemaRef};
@@ -22,7 +22,9 @@ use super::format::RowFormat;
 use super::types::{cast_to, schema_in, without_dictionaries};
 use super::writer::RowWriter;
 use crate::config::Reading;
-use crate::export::exported::{Exported, FIELDS, What, changed, check_plain, check_unannotated, local_file};
+use crate::export::exported::{
+    AddedField, AddedValue, Exported, What, changed, check_plain, check_unannotated, local_file,
+};
 use crate::export::paragraphs::without;
 use crate::export::place::Output;
 use crate::export::verdicts::Verdict;
@@ -40,20 +42,21 @@ pub(crate) fn export(
     reading: &Reading,
     verdicts: &[Verdict],
     what: What,
+    fields: &[AddedField],
     format: RowFormat,
     out: Output,
 ) -> Result<(Exported, Output)> {
     let mut exported = check(input, reading, verdicts, what)?;
     let wanted: Vec<&Verdict> = verdicts.iter().filter(|verdict| what.wants(verdict)).collect();
     if input.format == Format::Parquet && format == RowFormat::Parquet {
-        let file = super::parquet_copy::copy(input, reading, &wanted, what, &mut exported, out)?;
+        let file = super::parquet_copy::copy(input, reading, &wanted, (what, fields), &mut exported, out)?;
         return Ok((exported, file));
     }
     let Rows { schema, group, mut batches } = match input.format {
         Format::Arrow => arrow_rows(input, &wanted)?,
         _ => parquet_rows(input, &wanted)?,
     };
-    let of_file = if what == What::Annotated { annotated(&schema, input)? } else { schema };
+    let of_file = annotated(&schema, fields, input)?;
     let of_rows = of_file.clone();
     let of_file = schema_in(format, &of_file);
     let mut writer = RowWriter::new(format, out, of_file.clone(), group)?;
@@ -65,10 +68,10 @@ pub(crate) fn export(
             What::Kept if of_batch.iter().any(|verdict| !verdict.gone.is_empty()) => {
                 without_paragraphs(&batch, of_batch, reading, input, &mut exported)?
             }
-            What::Kept | What::Removed => batch,
-            What::Annotated => {
+            _ if fields.is_empty() => batch,
+            _ => {
                 let mut columns = batch.columns().to_vec();
-                columns.extend(annotations(of_batch));
+                columns.extend(annotations(of_batch, fields));
                 RecordBatch::try_new(of_rows.clone(), columns)?
             }
         };
@@ -156,30 +159,46 @@ fn arrow_rows(input: &Input, wanted: &[&Verdict]) -> Result<Rows> {
     Ok(Rows { schema, group: None, batches: Box::new(batches) })
 }
 
-/// The fields of annotated rows.
+/// The fields of rows with further ones.
 ///
 /// # Errors
 /// If the rows have one of them already.
-pub(crate) fn annotated(schema: &Schema, input: &Input) -> Result<SchemaRef> {
-    let kinds = [DataType::Int64, DataType::Int64, DataType::Int64, DataType::Boolean];
-    let more: Vec<FieldRef> =
-        FIELDS.into_iter().zip(kinds).map(|(name, kind)| Arc::new(Field::new(name, kind, false))).collect();
-    check_unannotated(schema.fields().iter().map(|field| field.name().as_str()), input)?;
+pub(crate) fn annotated(schema: &SchemaRef, added: &[AddedField], input: &Input) -> Result<SchemaRef> {
+    if added.is_empty() {
+        return Ok(schema.clone());
+    }
+    check_unannotated(schema.fields().iter().map(|field| field.name().as_str()), added, input)?;
+    let more = added.iter().map(|field| Arc::new(arrow_field(*field)));
     let fields: Vec<FieldRef> = schema.fields().iter().cloned().chain(more).collect();
     Ok(Arc::new(Schema::new_with_metadata(fields, schema.metadata().clone())))
 }
 
-/// The values of these fields.
-pub(crate) fn annotations(verdicts: &[&Verdict]) -> [ArrayRef; 4] {
-    let longs = |of: fn(&Verdict) -> i64| -> ArrayRef {
-        Arc::new(Int64Array::from_iter_values(verdicts.iter().map(|verdict| of(verdict))))
+/// A further field as one of Arrow.
+pub(crate) fn arrow_field(field: AddedField) -> Field {
+    let (kind, is_nullable) = match field {
+        AddedField::Cluster | AddedField::Size | AddedField::Rank => (DataType::Int64, false),
+        AddedField::Stays => (DataType::Boolean, false),
+        AddedField::Score => (DataType::Float64, true),
     };
-    [
-        longs(|verdict| verdict.cluster),
-        longs(|verdict| verdict.size as i64),
-        longs(|verdict| verdict.rank as i64),
-        Arc::new(BooleanArray::from_iter(verdicts.iter().map(|verdict| Some(verdict.stays)))),
-    ]
+    Field::new(field.name(), kind, is_nullable)
+}
+
+/// The values of these fields.
+pub(crate) fn annotations(verdicts: &[&Verdict], fields: &[AddedField]) -> Vec<ArrayRef> {
+    let column = |field: &AddedField| -> ArrayRef {
+        let values = || verdicts.iter().map(|verdict| field.value(verdict));
+        let long = |value| if let AddedValue::Long(value) = value { Some(value) } else { None };
+        let boolean = |value| if let AddedValue::Boolean(value) = value { Some(value) } else { None };
+        let double = |value| if let AddedValue::Double(value) = value { value } else { None };
+        match field {
+            AddedField::Cluster | AddedField::Size | AddedField::Rank => {
+                Arc::new(values().map(long).collect::<Int64Array>())
+            }
+            AddedField::Stays => Arc::new(values().map(boolean).collect::<BooleanArray>()),
+            AddedField::Score => Arc::new(values().map(double).collect::<Float64Array>()),
+        }
+    };
+    fields.iter().map(column).collect()
 }
 
 /// Reads the contents of the documents, and checks that they are those of the week.

@@ -21,7 +21,7 @@ use super::columns::JsonColumns;
 use super::format::RowFormat;
 use super::lines::BYTE_ORDER_MARK;
 use super::writer::RowWriter;
-use crate::export::exported::What;
+use crate::export::exported::AddedField;
 use crate::export::place::Output;
 use crate::readers::{Format, Input};
 
@@ -35,7 +35,7 @@ const BATCH: usize = 1024;
 pub(crate) fn convert(
     source: &Path,
     input: &Input,
-    what: What,
+    fields: &[AddedField],
     columns: Option<&JsonColumns>,
     format: RowFormat,
     out: Output,
@@ -48,7 +48,7 @@ pub(crate) fn convert(
     match input.format {
         Format::Jsonl => {
             let columns = columns.context("lines are converted to the columns of all inputs")?;
-            let schema = if what == What::Annotated { annotated(&columns.0, input)? } else { columns.0.clone() };
+            let schema = annotated(&columns.0, fields, input)?;
             let mut writer = RowWriter::new(format, out, schema.clone(), None)?;
             let reader = ReaderBuilder::new(schema).with_coerce_primitive(true).with_batch_size(BATCH).build(file)?;
             for batch in reader {

@@ -10,7 +10,7 @@ use super::columnar::annotated;
 use super::format::RowFormat;
 use super::writer::RowWriter;
 use crate::config::Reading;
-use crate::export::exported::{Exported, What, changed};
+use crate::export::exported::{AddedField, Exported, What, changed};
 use crate::export::paragraphs::{text_of, without};
 use crate::export::place::Output;
 use crate::export::verdicts::Verdict;
@@ -30,13 +30,14 @@ pub(crate) fn export(
     reading: &Reading,
     verdicts: &[Verdict],
     what: What,
+    fields: &[AddedField],
     format: RowFormat,
     out: Output,
 ) -> Result<(Exported, Output)> {
     let schema = schema();
-    let of_file = if what == What::Annotated { annotated(&schema, input)? } else { schema.clone() };
+    let of_file = annotated(&schema, fields, input)?;
     let mut rows =
-        Rows { schema: of_file.clone(), what, pages: Vec::new(), verdicts: Vec::new(), extract: Extract::default() };
+        Rows { schema: of_file.clone(), fields, pages: Vec::new(), verdicts: Vec::new(), extract: Extract::default() };
     let mut writer = RowWriter::new(format, out, of_file, None)?;
     let mut reader = open(input, reading)?;
     let mut exported = Exported::default();
@@ -90,7 +91,7 @@ fn schema() -> SchemaRef {
 /// Documents that are not written yet.
 struct Rows<'a> {
     schema: SchemaRef,
-    what: What,
+    fields: &'a [AddedField],
     pages: Vec<Page>,
     verdicts: Vec<&'a Verdict>,
     extract: Extract,
@@ -115,9 +116,7 @@ impl Rows<'_> {
             Arc::new(titles.iter().map(Option::as_deref).collect::<StringArray>()),
             Arc::new(texts.iter().map(Some).collect::<StringArray>()),
         ];
-        if self.what == What::Annotated {
-            columns.extend(super::columnar::annotations(&verdicts));
-        }
+        columns.extend(super::columnar::annotations(&verdicts, self.fields));
         Ok(RecordBatch::try_new(self.schema.clone(), columns)?)
     }
 

@@ -8,21 +8,23 @@ use std::sync::Arc;
 use anyhow::{Context, Result, bail, ensure};
 use arrow_ipc::convert::try_fb_to_schema;
 use arrow_ipc::root_as_message;
-use arrow_schema::{DataType, Field, Schema};
+use arrow_schema::Schema;
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use parquet::arrow::{ARROW_SCHEMA_META_KEY, add_encoded_arrow_schema_to_metadata};
 use parquet::basic::{Compression, Repetition, Type as PhysicalType, ZstdLevel};
 use parquet::column::reader::{ColumnReader, ColumnReaderImpl};
 use parquet::column::writer::ColumnWriterImpl;
-use parquet::data_type::{BoolType, ByteArray, ByteArrayType, DataType as ParquetType, Int64Type};
+use parquet::data_type::{BoolType, ByteArray, ByteArrayType, DataType as ParquetType, DoubleType, Int64Type};
+use parquet::file::metadata::RowGroupMetaData;
 use parquet::file::properties::WriterProperties;
 use parquet::file::reader::{FileReader as _, SerializedFileReader};
 use parquet::file::writer::{SerializedColumnWriter, SerializedFileWriter};
 use parquet::schema::types::Type;
 
+use super::columnar::arrow_field;
 use crate::config::Reading;
-use crate::export::exported::{Exported, FIELDS, What, check_plain, check_unannotated, local_file};
+use crate::export::exported::{AddedField, AddedValue, Exported, What, check_plain, check_unannotated, local_file};
 use crate::export::paragraphs::without;
 use crate::export::place::Output;
 use crate::export::verdicts::Verdict;
@@ -39,7 +41,7 @@ pub(crate) fn copy(
     input: &Input,
     reading: &Reading,
     wanted: &[&Verdict],
-    what: What,
+    (what, fields): (What, &[AddedField]),
     exported: &mut Exported,
     out: Output,
 ) -> Result<Output> {
@@ -47,10 +49,10 @@ pub(crate) fn copy(
     let copied = contained(|| -> Result<Output> {
         let file = SerializedFileReader::new(local_file(input)?).with_context(failed)?;
         check_plain(file.metadata(), input)?;
-        let mut copy = Copying::begin(file, input, what, out)?;
+        let mut copy = Copying::begin(file, input, fields, out)?;
         let column = reading.columns.text.as_deref().unwrap_or_default();
         for groups in copy.groups(wanted) {
-            copy.write(groups, wanted, what, column, input, exported)?;
+            copy.write(groups, wanted, (what, fields), column, input, exported)?;
         }
         Ok(copy.writer.into_inner()?)
     });
@@ -71,33 +73,54 @@ struct GroupRows {
 }
 
 impl Copying {
-    fn begin(file: SerializedFileReader<std::fs::File>, input: &Input, what: What, out: Output) -> Result<Copying> {
+    fn begin(
+        file: SerializedFileReader<std::fs::File>,
+        input: &Input,
+        added: &[AddedField],
+        out: Output,
+    ) -> Result<Copying> {
         let metadata = file.metadata().file_metadata();
         let mut pairs = metadata.key_value_metadata().cloned();
         let hint = pairs.iter().flatten().find(|pair| pair.key == ARROW_SCHEMA_META_KEY);
         let hint = hint.and_then(|pair| pair.value.as_deref()).and_then(arrow_schema_of);
-        if hint.is_none() && what == What::Annotated {
+        if hint.is_none() && !added.is_empty() {
             // One that cannot be read would not have the new columns.
             pairs.iter_mut().for_each(|pairs| pairs.retain(|pair| pair.key != ARROW_SCHEMA_META_KEY));
         }
         let mut schema = metadata.schema_descr().root_schema_ptr();
-        let mut properties = WriterProperties::builder()
-            .set_compression(Compression::ZSTD(ZstdLevel::try_new(3)?))
+        let mut properties = WriterProperties::builder().set_compression(Compression::ZSTD(ZstdLevel::try_new(3)?));
+        // Columns are compressed as in the first row group: the file does not say by which level.
+        for column in file.metadata().row_groups().iter().take(1).flat_map(RowGroupMetaData::columns) {
+            let compression = match column.compression() {
+                // What no writer writes any more.
+                Compression::LZO => continue,
+                Compression::LZ4 => Compression::LZ4_RAW,
+                Compression::ZSTD(_) => Compression::ZSTD(ZstdLevel::try_new(3)?),
+                compression => compression,
+            };
+            properties = properties.set_column_compression(column.column_path().clone(), compression);
+        }
+        let mut properties = properties
             .set_created_by(format!("nigh {}", env!("CARGO_PKG_VERSION")))
             .set_key_value_metadata(pairs)
             .build();
-        if what == What::Annotated {
-            let kinds = [PhysicalType::INT64, PhysicalType::INT64, PhysicalType::INT64, PhysicalType::BOOLEAN];
-            check_unannotated(schema.get_fields().iter().map(|field| field.name()), input)?;
+        if !added.is_empty() {
+            check_unannotated(schema.get_fields().iter().map(|field| field.name()), added, input)?;
             let mut fields = schema.get_fields().to_vec();
-            for (name, kind) in FIELDS.into_iter().zip(kinds) {
-                let field = Type::primitive_type_builder(name, kind).with_repetition(Repetition::REQUIRED);
+            for field in added {
+                let (kind, repetition) = match field {
+                    AddedField::Cluster | AddedField::Size | AddedField::Rank => {
+                        (PhysicalType::INT64, Repetition::REQUIRED)
+                    }
+                    AddedField::Stays => (PhysicalType::BOOLEAN, Repetition::REQUIRED),
+                    AddedField::Score => (PhysicalType::DOUBLE, Repetition::OPTIONAL),
+                };
+                let field = Type::primitive_type_builder(field.name(), kind).with_repetition(repetition);
                 fields.push(Arc::new(field.build()?));
             }
             if let Some(before) = hint {
                 // What readers of Arrow take the types from has the new columns, too.
-                let kinds = [DataType::Int64, DataType::Int64, DataType::Int64, DataType::Boolean];
-                let more = FIELDS.into_iter().zip(kinds).map(|(name, kind)| Arc::new(Field::new(name, kind, false)));
+                let more = added.iter().map(|field| Arc::new(arrow_field(*field)));
                 let all: Vec<_> = before.fields().iter().cloned().chain(more).collect();
                 let after = Schema::new_with_metadata(all, before.metadata().clone());
                 add_encoded_arrow_schema_to_metadata(&after, &mut properties);
@@ -138,7 +161,7 @@ impl Copying {
         &mut self,
         groups: Vec<GroupRows>,
         all: &[&Verdict],
-        what: What,
+        (what, fields): (What, &[AddedField]),
         column: &str,
         input: &Input,
         exported: &mut Exported,
@@ -185,19 +208,27 @@ impl Copying {
             }
             to.close()?;
         }
-        if what == What::Annotated {
-            let verdicts: Vec<&Verdict> = left.into_iter().flat_map(|(_, _, verdicts)| verdicts).collect();
-            let numbers: [fn(&Verdict) -> i64; 3] =
-                [|verdict| verdict.cluster, |verdict| verdict.size as i64, |verdict| verdict.rank as i64];
-            for of in numbers {
-                let values: Vec<i64> = verdicts.iter().map(|verdict| of(verdict)).collect();
-                let mut to = of_group.next_column()?.context("the writer has four columns more")?;
-                to.typed::<Int64Type>().write_batch(&values, None, None)?;
-                to.close()?;
+        let verdicts: Vec<&Verdict> = left.into_iter().flat_map(|(_, _, verdicts)| verdicts).collect();
+        for field in fields {
+            let mut to = of_group.next_column()?.context("the writer has the columns that are added")?;
+            let (mut longs, mut booleans, mut doubles, mut levels) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+            for verdict in &verdicts {
+                match field.value(verdict) {
+                    AddedValue::Long(value) => longs.push(value),
+                    AddedValue::Boolean(value) => booleans.push(value),
+                    AddedValue::Double(value) => {
+                        doubles.extend(value);
+                        levels.push(i16::from(value.is_some()));
+                    }
+                }
             }
-            let values: Vec<bool> = verdicts.iter().map(|verdict| verdict.stays).collect();
-            let mut to = of_group.next_column()?.context("the writer has four columns more")?;
-            to.typed::<BoolType>().write_batch(&values, None, None)?;
+            match field {
+                AddedField::Cluster | AddedField::Size | AddedField::Rank => {
+                    to.typed::<Int64Type>().write_batch(&longs, None, None)?
+                }
+                AddedField::Stays => to.typed::<BoolType>().write_batch(&booleans, None, None)?,
+                AddedField::Score => to.typed::<DoubleType>().write_batch(&doubles, Some(&levels), None)?,
+            };
             to.close()?;
         }
         of_group.close()?;

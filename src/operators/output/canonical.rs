@@ -1,12 +1,13 @@
-//! The canonical documents: those of each very similar cluster that stay, by the job's policy or by the values of its columns.
+//! The canonical documents: those of each very similar cluster that stay, by the job's policy or by
+//! the values of its columns.
 //!
 //! ```text
 //! documents of clusters, values ─▶ (root, group, order, doc)     40 bytes or more, to the owner of the root's partition
 //! each group of a cluster       ─▶ the smallest ones             8 bytes, to the owner of the document
 //! ```
 //!
-//! An order is bytes. All records have room for the longest one of the week: 16 bytes for a policy, 11 for a number, a time or a boolean, 124
-//! for a text at most.
+//! An order is bytes. All records have room for the longest one of the week: 16 bytes for a policy,
+//! 11 for a number, a time or a boolean, 124 for a text at most.
 //!
 //! Memory: that of the stage, and a byte for each own document. The columns that the policy needs are read once for each range of keys.
 
@@ -44,14 +45,15 @@ pub struct CanonicalStage {
     pub values: Vec<Option<RowRange>>,
 }
 
-/// A document of a cluster on its way to the others: the root, the group, the order by eight bytes each, and the document. The order of
-/// records is that of their numbers.
+/// A document of a cluster on its way to the others: the root, the group, the order by eight bytes
+/// each, and the document. The order of records is that of their numbers.
 type Member<const N: usize> = [u64; N];
 
 /// The numbers of a member besides its order.
 const AROUND: usize = 3;
 
-/// Whether each own document is canonical, by number. One without a near-duplicate is; one that is not of the week is not.
+/// Whether each own document is canonical, by number. One without a near-duplicate is; one that is
+/// not of the week is not.
 ///
 /// # Errors
 /// If a file cannot be read or written (names it), or a worker of this process failed.
@@ -86,7 +88,8 @@ pub fn canonical(
     }
 }
 
-/// Adds the documents of clusters that stay to those that are alone. `all` is the number of documents of clusters.
+/// Adds the documents of clusters that stay to those that are alone. `all` is the number of
+/// documents of clusters.
 fn chosen<const N: usize>(cx: &mut Context, source: Rc<MemberSource>, all: u64, alone: Vec<bool>) -> Result<Vec<bool>>
 where
     Member<N>: Pod,

@@ -114,7 +114,8 @@ impl ArrowReader {
         }))
     }
 
-    /// The names of its columns, also of those within structures; and which of those whose values are kept it has.
+    /// The names of its columns, also of those within structures; and which of those whose values
+    /// are kept it has.
     pub fn columns(&self) -> (Vec<String>, Vec<bool>) {
         fn add(prefix: &str, fields: &Fields, names: &mut Vec<String>) {
             for field in fields {

@@ -63,7 +63,8 @@ impl CsvReader {
         Ok(first.map(|_| self.columns.url.is_some()))
     }
 
-    /// The names of its columns, before its first record is read; and which of those whose values are kept it has.
+    /// The names of its columns, before its first record is read; and which of those whose values
+    /// are kept it has.
     pub fn columns(&self) -> (Vec<String>, Vec<bool>) {
         let names = (0..self.records.fields()).map(|number| fields::utf8(self.records.field(number)).into_owned());
         (names.collect(), self.columns.values.iter().map(Option::is_some).collect())

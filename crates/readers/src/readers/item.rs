@@ -80,8 +80,9 @@ pub struct Page {
     /// False if the request of the page is known, and is not GET but POST, say: another page of its
     /// URL counts before it.
     pub is_of_get: bool,
-    /// The values of the columns whose values are kept, in the order of [`Columns::values`](crate::reading::Columns::values), as
-    /// [texts](super::ColumnValue); of a row. Other pages have none.
+    /// The values of the columns whose values are kept, in the order of
+    /// [`Columns::values`](crate::reading::Columns::values), as [texts](super::ColumnValue); of a
+    /// row. Other pages have none.
     pub values: Vec<Option<String>>,
 }
 

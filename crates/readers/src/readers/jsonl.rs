@@ -141,7 +141,8 @@ pub fn check(source: Box<dyn Read + Send>, name: &str, reading: &Reading) -> any
     )
 }
 
-/// The names of the fields that the first lines have, and which of the columns whose values are kept are among them.
+/// The names of the fields that the first lines have, and which of the columns whose values are
+/// kept are among them.
 ///
 /// # Errors
 /// If the file cannot be read.

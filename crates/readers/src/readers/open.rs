@@ -254,8 +254,8 @@ pub fn check(input: &Input, reading: &Reading) -> anyhow::Result<KeysOfInput> {
     }
 }
 
-/// The names of the columns of an input, and which of those whose values are kept it has; `None` if it has no columns, or is damaged. Of JSON
-/// Lines the first lines say it.
+/// The names of the columns of an input, and which of those whose values are kept it has; `None` if
+/// it has no columns, or is damaged. Of JSON Lines the first lines say it.
 ///
 /// # Errors
 /// As [`check`].

@@ -15,7 +15,8 @@ pub struct PageFields<T> {
     pub html: Option<T>,
     pub ip: Option<T>,
     pub date: Option<T>,
-    /// Those whose values are kept, in the order of their names; `None` for one that the file does not have.
+    /// Those whose values are kept, in the order of their names; `None` for one that the file does
+    /// not have.
     pub values: Vec<Option<T>>,
 }
 

@@ -1,14 +1,17 @@
-//! The values of a row in the columns that [`Columns::values`](crate::reading::Columns::values) names: texts, which have an order.
+//! The values of a row in the columns that [`Columns::values`](crate::reading::Columns::values)
+//! names: texts, which have an order.
 //!
-//! Every format gives the same text for the same value, and the text says what it is: a number as JSON writes it, a time that begins with a
-//! date (`2024-01-08`, ISO 8601, in UTC without a zone), `true` and `false`; everything else is text. So the records of a CSV file have
-//! the order of the same records in Parquet.
+//! Every format gives the same text for the same value, and the text says what it is: a number as
+//! JSON writes it, a time that begins with a date (`2024-01-08`, ISO 8601, in UTC without a zone),
+//! `true` and `false`; everything else is text. So the records of a CSV file have the order of the
+//! same records in Parquet.
 //!
 //! ```text
-//! booleans < numbers < times < texts; no value is last, in either direction
+//! booleans < numbers < times < texts; a missing value is last, in either direction
 //! ```
 //!
-//! Limitations: numbers are compared as floats of 64 bits, whole ones of 64 bits exactly; of a text the first [`LONGEST`] bytes count.
+//! Limitations: numbers are compared as floats of 64 bits, whole ones of 64 bits exactly; of a text
+//! the first [`LONGEST`] bytes count.
 
 use std::borrow::Cow;
 
@@ -24,7 +27,8 @@ pub const LONGEST: usize = 120;
 pub enum ColumnValue {
     /// `false` comes before `true`.
     Boolean(bool),
-    /// The nearest float of 64 bits, as bits that ascend with it; and how much a whole number is above that.
+    /// The nearest float of 64 bits, as bits that ascend with it; and how much a whole number is
+    /// above that.
     Number(u64, i16),
     /// Microseconds since 1970, UTC.
     Time(i64),
@@ -33,7 +37,7 @@ pub enum ColumnValue {
 }
 
 impl ColumnValue {
-    /// What a text is; `None` if it is empty, or no number (`NaN` is a text).
+    /// What a text is; `None` if it is empty.
     ///
     /// ```
     /// use nigh_readers::readers::ColumnValue;
@@ -66,8 +70,9 @@ impl ColumnValue {
         }
     }
 
-    /// Appends bytes that have the order of values, or the opposite one. No value is last in both. No value's bytes are the beginning of
-    /// another's, so values can follow each other.
+    /// Appends bytes that have the order of values, or the opposite one; a missing value is last in
+    /// both. The bytes of a value are never the beginning of another's, so values can follow each
+    /// other.
     pub fn write_key(value: Option<&ColumnValue>, descends: bool, key: &mut Vec<u8>) {
         let start = key.len();
         match value {
@@ -159,7 +164,8 @@ pub(crate) fn of_float(value: f32) -> Option<String> {
     value.is_finite().then(|| format!("{value:?}"))
 }
 
-/// As [`of_double`], of 16 bits: one for the sign, five for the exponent, ten for the rest (IEEE 754).
+/// As [`of_double`], of 16 bits: one for the sign, five for the exponent, ten for the rest (IEEE
+/// 754).
 pub(crate) fn of_half(bits: u16) -> Option<String> {
     let (exponent, rest) = (i32::from(bits >> 10 & 31), f64::from(bits & 1023));
     let value = match exponent {

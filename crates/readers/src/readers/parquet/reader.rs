@@ -74,7 +74,8 @@ pub fn check(file: File, name: &str, reading: &Reading) -> anyhow::Result<Option
     Ok(open_columns(file, name, reading)?.ok().map(|reader| reader.columns.url.is_some()))
 }
 
-/// The names of the columns of a file, and which of those whose values are kept it has; `None` if it is not a whole Parquet file.
+/// The names of the columns of a file, and which of those whose values are kept it has; `None` if
+/// it is not a whole Parquet file.
 ///
 /// # Errors
 /// As [`open`].

@@ -1,0 +1,145 @@
+//! The card of a dataset: `README.md`, which says what was exported and how, with a head in YAML
+//! that the Hugging Face hub reads.
+//!
+//! It has nothing that differs from one run of the command to the next.
+
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+
+use super::exported::{AddedField, Exported, What};
+use crate::records::Level;
+use crate::summary::{SharePair, Summary};
+
+/// The name of the file.
+pub(super) const CARD: &str = "README.md";
+
+/// The files that are named, at most; of more there are patterns.
+const MOST_PATHS: usize = 100;
+
+/// What a card says besides the counts of what was written.
+pub struct Card {
+    /// The summary of the week.
+    pub summary: Summary,
+    /// The level of the clusters.
+    pub level: Level,
+    /// Which records of a cluster stay, as the user writes it.
+    pub keep: String,
+    /// Which records are written.
+    pub what: What,
+    /// The fields that the records got.
+    pub fields: Vec<AddedField>,
+}
+
+impl Card {
+    /// The text of the card for files at these paths with these counts.
+    pub(super) fn text(&self, paths: &BTreeSet<&str>, counts: &Exported) -> String {
+        let Card { summary, level, keep, what, fields } = self;
+        let mut text = String::from("---\n");
+        let endings: BTreeSet<&str> = paths.iter().filter_map(|path| ending(path)).collect();
+        let patterns: Vec<String> = match paths.len() {
+            ..=MOST_PATHS => paths.iter().map(|path| (*path).to_owned()).collect(),
+            _ => endings.iter().map(|ending| format!("**/*.{ending}")).collect(),
+        };
+        if !patterns.is_empty() {
+            text.push_str("configs:\n- config_name: default\n  data_files:\n  - split: train\n    path:\n");
+            // A string of JSON is one of YAML.
+            patterns.iter().for_each(|pattern| _ = writeln!(text, "    - {}", serde_json::json!(pattern)));
+        }
+        _ = writeln!(text, "size_categories:\n- {}", size_category(counts.written));
+        text.push_str("tags:\n- deduplicated\n- nigh\n---\n\n");
+        let (of, removed) = match what {
+            What::Kept => ("without near-duplicates", counts.documents - counts.written),
+            What::Removed => ("of near-duplicates that go", counts.documents - counts.written),
+            What::Annotated => ("with their clusters of near-duplicates", 0),
+        };
+        _ = writeln!(text, "# Records {of}\n");
+        _ = writeln!(text, "Written by nigh {}.\n", env!("CARGO_PKG_VERSION"));
+        text.push_str("| | |\n|---|---|\n");
+        let mut row = |name: &str, value: String| _ = writeln!(text, "| {name} | {} |", value.replace('|', "\\|"));
+        row("files", paths.len().to_string());
+        row("records of the input", counts.documents.to_string());
+        row("records here", counts.written.to_string());
+        if *what != What::Annotated {
+            row("records left out", removed.to_string());
+        }
+        let name = match level {
+            Level::Similar => "very similar",
+            Level::Identical => "virtually identical",
+            Level::Exact => "exact copies",
+        };
+        row("clusters", format!("of records that are {name}"));
+        if let Some(of_level) = summary.levels.iter().find(|of_level| of_level.level == *level) {
+            row("clusters of two and more", format!("{}, of {} records", of_level.clusters, of_level.clustered));
+        }
+        row("what stays of a cluster", keep.clone());
+        row("method", format!("`{}`", summary.method));
+        row("batch", summary.week.to_string());
+        for field in fields {
+            let meaning = match field {
+                AddedField::Cluster => "the cluster",
+                AddedField::Size => "the records of its cluster, with those that go",
+                AddedField::Rank => "the rank in its cluster, from 1",
+                AddedField::Stays => "whether the record stays if duplicates go",
+                AddedField::Score => "the mean of the scores of its cluster",
+            };
+            row(&format!("`{}`", field.name()), meaning.to_owned());
+        }
+        if let Some(accuracy) = &summary.accuracy {
+            let percent = |pair: SharePair| {
+                let [share, low, high] = [pair.share, pair.low, pair.high].map(|share| 100.0 * share);
+                format!("{share:.1}% (95% interval {low:.1}% to {high:.1}%, from {} pairs)", pair.sampled)
+            };
+            _ = writeln!(
+                text,
+                "\n## Accuracy\n\nMeasured on samples of the very similar clusters. Enough is a similarity of {:.2}.\n",
+                accuracy.similarity
+            );
+            text.push_str("| | |\n|---|---|\n");
+            if let Some(links) = accuracy.links {
+                _ = writeln!(text, "| linked pairs that are similar enough | {} |", percent(links));
+            }
+            if let Some(recall) = accuracy.recall {
+                _ = writeln!(text, "| pairs that are similar enough, in one cluster | {} |", percent(recall));
+            }
+            _ = writeln!(text, "| largest cluster | {} records |", accuracy.largest_pages);
+        }
+        text
+    }
+}
+
+/// The ending of a file, with that of its compression: `jsonl.gz`.
+fn ending(path: &str) -> Option<&str> {
+    let name = path.rsplit('/').next().unwrap_or(path);
+    let (before, last) = name.rsplit_once('.')?;
+    let inner = ["gz", "zst", "bz2", "xz"].contains(&last).then(|| before.rsplit_once('.')).flatten();
+    Some(inner.map_or(last, |(_, inner)| &name[name.len() - last.len() - 1 - inner.len()..]))
+}
+
+/// A size as the hub has it.
+fn size_category(records: u64) -> &'static str {
+    match records {
+        ..1_000 => "n<1K",
+        ..10_000 => "1K<n<10K",
+        ..100_000 => "10K<n<100K",
+        ..1_000_000 => "100K<n<1M",
+        ..10_000_000 => "1M<n<10M",
+        ..100_000_000 => "10M<n<100M",
+        ..1_000_000_000 => "100M<n<1B",
+        ..10_000_000_000 => "1B<n<10B",
+        ..100_000_000_000 => "10B<n<100B",
+        ..1_000_000_000_000 => "100B<n<1T",
+        _ => "n>1T",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn endings_have_the_compression() {
+        let of = ["a.parquet", "x.y/b.jsonl.gz", "c.gz", "d", "e.csv.zst"].map(ending);
+        assert_eq!(of, [Some("parquet"), Some("jsonl.gz"), Some("gz"), None, Some("csv.zst")]);
+        assert_eq!([0, 1_000, 99_999, u64::MAX].map(size_category), ["n<1K", "1K<n<10K", "10K<n<100K", "n>1T"]);
+    }
+}
