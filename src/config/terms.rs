@@ -122,7 +122,7 @@ impl Term {
             Key::UrlLength => document.url_bytes.and_then(|bytes| number(bytes.into())),
             Key::Fetched => document.fetched.map(ColumnValue::Time),
             Key::Place => {
-                let place = [u64::from(document.file), document.offset].map(|part| number(part));
+                let place = [u64::from(document.file), document.offset].map(number);
                 let descends = self.way == Way::Descending;
                 return place.iter().for_each(|part| ColumnValue::write_key(part.as_ref(), descends, to));
             }

@@ -159,7 +159,7 @@ const CHOICES: [Choice; 7] = [
 
 impl Choice {
     /// The records that stay, given the cluster and the document of each.
-    fn kept(&self, clusters: &BTreeMap<i64, BTreeSet<usize>>, docs: &BTreeMap<usize, i64>) -> BTreeSet<usize> {
+    fn kept(&self, clusters: &Clusters, docs: &BTreeMap<usize, i64>) -> BTreeSet<usize> {
         let mut kept = BTreeSet::new();
         for cluster in clusters.values() {
             if cluster.len() == 1 {
@@ -180,11 +180,14 @@ impl Choice {
     }
 }
 
+/// The records of each cluster, by its root.
+type Clusters = BTreeMap<i64, BTreeSet<usize>>;
+
 /// The clusters of a week, the documents of its records, and those that are canonical.
-fn clusters(store: &Path, date: &str) -> (BTreeMap<i64, BTreeSet<usize>>, BTreeMap<usize, i64>, BTreeSet<usize>) {
+fn clusters(store: &Path, date: &str) -> (Clusters, BTreeMap<usize, i64>, BTreeSet<usize>) {
     let week = week(store, date);
     let ids: Vec<usize> = texts(&week, "clusters", "id").into_iter().map(|id| id.parse().unwrap()).collect();
-    let mut clusters: BTreeMap<i64, BTreeSet<usize>> = BTreeMap::new();
+    let mut clusters = Clusters::new();
     for (id, root) in ids.iter().zip(longs(&week, "clusters", "similar_root")) {
         clusters.entry(root).or_default().insert(*id);
     }
@@ -204,7 +207,7 @@ fn write(folder: &Path, format: &str, records: std::ops::Range<usize>) -> PathBu
             // A null and a field that is missing are the same.
             let line = |n: &usize| {
                 let mut record = record(*n);
-                if n % 2 == 0 {
+                if n.is_multiple_of(2) {
                     record.as_object_mut().unwrap().retain(|_, value| !value.is_null());
                 }
                 record.to_string() + "\n"
@@ -543,7 +546,7 @@ fn pages_that_stay_keep_their_values() {
     let whole = tempfile::tempdir().unwrap();
     cluster(whole.path(), ORDER, "", &write(whole.path(), "jsonl", 0..RECORDS), &[]);
     let (of_one, _, of_one_run) = clusters(&whole.path().join("store"), DATE);
-    let sets = |clusters: BTreeMap<i64, BTreeSet<usize>>| clusters.into_values().collect::<BTreeSet<_>>();
+    let sets = |clusters: Clusters| clusters.into_values().collect::<BTreeSet<_>>();
     assert_eq!(sets(of_batches), sets(of_one));
     assert_eq!(canonical, of_one_run);
 

@@ -79,11 +79,11 @@ pub fn canonical(
     let longest = cx.sorted(vec![source.longest()?])?.pop().unwrap_or_default();
     match AROUND + longest.div_ceil(8) {
         ..=5 => chosen::<5>(cx, source, all, alone),
-        ..=8 => chosen::<8>(cx, source, all, alone),
-        ..=16 => chosen::<16>(cx, source, all, alone),
-        ..=32 => chosen::<32>(cx, source, all, alone),
-        ..=64 => chosen::<64>(cx, source, all, alone),
-        ..=128 => chosen::<128>(cx, source, all, alone),
+        6..=8 => chosen::<8>(cx, source, all, alone),
+        9..=16 => chosen::<16>(cx, source, all, alone),
+        17..=32 => chosen::<32>(cx, source, all, alone),
+        33..=64 => chosen::<64>(cx, source, all, alone),
+        65..=128 => chosen::<128>(cx, source, all, alone),
         numbers => bail!("a document is ordered by {} bytes, more than terms can have: a fault of nigh", 8 * numbers),
     }
 }

@@ -37,7 +37,7 @@ pub enum ColumnValue {
 }
 
 impl ColumnValue {
-    /// What a text is; `None` if it is empty.
+    /// What a text is; `None` if it is empty, or `NaN`.
     ///
     /// ```
     /// use nigh_readers::readers::ColumnValue;
@@ -49,7 +49,8 @@ impl ColumnValue {
     /// ```
     pub fn of(text: &str) -> Option<ColumnValue> {
         Some(match text {
-            "" => return None,
+            // As programs write a float that is no number.
+            "" | "NaN" | "nan" => return None,
             "true" => ColumnValue::Boolean(true),
             "false" => ColumnValue::Boolean(false),
             text => number(text).or_else(|| time(text)).unwrap_or_else(|| {
@@ -111,11 +112,7 @@ impl ColumnValue {
 /// A number as JSON writes it: `007` and `+1` are texts.
 fn number(text: &str) -> Option<ColumnValue> {
     let digits = text.strip_prefix('-').unwrap_or(text);
-    let is_number = match digits.as_bytes() {
-        [b'0'] | [b'0', b'.' | b'e' | b'E', ..] => true,
-        [b'1'..=b'9', ..] => true,
-        _ => false,
-    };
+    let is_number = matches!(digits.as_bytes(), [b'0'] | [b'0', b'.' | b'e' | b'E', ..] | [b'1'..=b'9', ..]);
     // What else Rust reads as a float are names: `inf`.
     if !is_number
         || !digits.bytes().all(|byte| byte.is_ascii_digit() || matches!(byte, b'.' | b'e' | b'E' | b'+' | b'-'))
@@ -230,7 +227,6 @@ mod tests {
             "007",
             "1e999",
             "2024-13-08",
-            "NaN",
             "True",
             "a",
             "a\0",
@@ -260,6 +256,7 @@ mod tests {
         assert_eq!(ColumnValue::of("-2.5").unwrap().number(), Some(-2.5));
         assert_eq!(ColumnValue::of("0").unwrap().number(), Some(0.0));
         assert_eq!(ColumnValue::of("x").unwrap().number(), None);
+        assert_eq!(["", "NaN", "nan"].map(ColumnValue::of), [None, None, None]);
     }
 
     #[test]
