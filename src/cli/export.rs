@@ -14,8 +14,8 @@ use super::print::print_json;
 use super::session::{check_not_inside, read_manifest};
 use crate::config::{Absent, By, Bytes, Canonical, Cluster, Count, Key, Reading};
 use crate::export::{
-    AddedField, Card, Deciding, EarlierWeeks, ExportFolder, ExportFormat, ExportKey, Exported, Finding, IndexFiles, JsonColumns,
-    ListFile, Originals, ParagraphRules, What, Writing, WrittenDataset, near_duplicates, write_dataset,
+    AddedField, Card, Deciding, EarlierWeeks, ExportFolder, ExportFormat, ExportKey, Exported, Finding, IndexFiles,
+    JsonColumns, ListFile, Originals, ParagraphRules, What, Writing, WrittenDataset, near_duplicates, write_dataset,
 };
 use crate::log::Log;
 use crate::mirror::ReadStore;

@@ -611,7 +611,7 @@ impl WeekRequest {
         if wanted.is_empty() {
             return Ok(());
         }
-        let known = super::chunks::job_of_week(store, before)?.read.columns.values;
+        let known = job_of_week(store, before)?.read.columns.values;
         match wanted.iter().find(|column| !known.contains(column)) {
             Some(column) => bail!(WrongUse(format!(
                 "week {} has no values of `{column}`, and its documents stay: they could not be compared by it. Make the store again with \

@@ -17,20 +17,20 @@
 //! is external.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use anyhow::{Context, Result};
 use arrow_array::{Array, Date32Array, FixedSizeBinaryArray, Int64Array, StringArray, TimestampMicrosecondArray};
 use serde::{Deserialize, Serialize};
-use xxhash_rust::xxh3::xxh3_64;
 
 use super::digest::PayloadDigest;
-use crate::config::{Candidate, Policy};
+use crate::config::{Candidate, Canonical, Comparison};
 use crate::export::verdicts::Verdict;
 use crate::operators::scan::docs_with_urls;
 use crate::records::{DocId, Week};
 use crate::state::{Earlier, Segment, Store, WeekTables};
 use crate::structures::{ExternalSort, Ownership, Sortable, Sorted};
-use crate::tables::{DocumentRow, Scan, Table, field, maybe_text};
+use crate::tables::{DocumentRow, Scan, Table, ValueRow, ValueRows, field, maybe_text};
 
 /// The most pages of one content that have no payload digest.
 const MOST_WITHOUT_DIGEST: usize = 1000;
@@ -89,13 +89,17 @@ impl EarlierWeeks {
     }
 
     /// Adds the pages of the files.
-    pub(super) fn add(&self, policy: Policy, pages: &mut ExternalSort<PageOfContent>) -> Result<()> {
+    pub(super) fn add(&self, canonical: &Canonical, pages: &mut ExternalSort<PageOfContent>) -> Result<()> {
         let Some((owned, has_url)) = &self.known else { return Ok(()) };
+        let columns: Arc<[String]> = canonical.columns().into();
+        let comparison = canonical.comparison(&columns);
         let is_there = |doc: DocId| owned.knows(doc) && has_url[owned.index(doc)];
         for EarlierWeek { week, tables, segments, files } in self.weeks.iter().filter(|week| !week.files.is_empty()) {
             for segment in segments.iter().filter(|segment| segment.documents > 0) {
                 let add = |page| pages.push(page);
-                pages_of(tables.of_segment(DocumentRow::NAME, segment)?, week.days(), files, policy, &is_there, add)?;
+                let values = ValueRows::open(tables.find(ValueRow::NAME, &segment.file()), columns.clone())?;
+                let rows = tables.of_segment(DocumentRow::NAME, segment)?;
+                pages_of(rows, week.days(), files, (comparison, values), &is_there, add)?;
             }
         }
         Ok(())
@@ -107,7 +111,7 @@ fn pages_of(
     rows: crate::tables::RowRange,
     week: i32,
     files: &BTreeMap<(i32, String), u32>,
-    policy: Policy,
+    (comparison, mut values): (Comparison<'_>, ValueRows),
     is_there: &dyn Fn(DocId) -> bool,
     mut add: impl FnMut(PageOfContent) -> Result<()>,
 ) -> Result<()> {
@@ -158,7 +162,11 @@ fn pages_of(
                 bytes: bytes.value(row) as u64,
                 fetched: times.is_valid(row).then(|| times.value(row)),
                 url_bytes: urls.is_valid(row).then(|| urls.value(row).len() as u32),
+                host: hosts.is_valid(row).then(|| hosts.value(row)),
             };
+            let values = values.of(doc)?;
+            let mut order = Vec::new();
+            comparison.write_order(&candidate, values, &mut order);
             let verdict = Verdict {
                 doc,
                 file: number,
@@ -168,14 +176,14 @@ fn pages_of(
                 size: 1,
                 rank: 1,
                 stays: true,
+                score: None,
                 names: None,
                 gone: Vec::new(),
-                group: if policy == Policy::PerHost { xxh3_64(hosts.value(row).as_bytes()) } else { 0 },
+                group: comparison.group(&candidate, values),
                 original: None,
                 near: None,
             };
-            let (week, order) = (Some(week), policy.order(&candidate));
-            add(PageOfContent { verdict, week, order, digest: maybe_text(digests, row) })?;
+            add(PageOfContent { verdict, week: Some(week), order, digest: maybe_text(digests, row) })?;
         }
         Ok(())
     })
@@ -187,8 +195,8 @@ pub(super) struct PageOfContent {
     verdict: Verdict,
     /// The week before that has it, in days since 1970; `None` if it is of this week.
     week: Option<i32>,
-    /// By the policy.
-    order: [u64; 2],
+    /// Its order among the pages of its week.
+    order: Vec<u8>,
     /// The payload digest that the table has of it.
     digest: Option<String>,
 }
@@ -196,24 +204,24 @@ pub(super) struct PageOfContent {
 impl PageOfContent {
     /// A page of this week.
     pub(super) fn of_week(verdict: Verdict) -> PageOfContent {
-        PageOfContent { verdict, week: None, order: [0, 0], digest: None }
+        PageOfContent { verdict, week: None, order: Vec::new(), digest: None }
     }
 
-    /// Its body; and the hash of its host, if one record of each host stays.
+    /// Its body; and its group, if so many of each group of a cluster stay.
     fn content(&self) -> (u128, u64) {
         (self.verdict.checksum, self.verdict.group)
     }
 }
 
 impl Sortable for PageOfContent {
-    type Key = ((u128, u64), bool, Option<i32>, [u64; 2], i64);
+    type Key = ((u128, u64), bool, Option<i32>, Vec<u8>, i64);
 
     fn key(&self) -> Self::Key {
-        (self.content(), self.week.is_none(), self.week, self.order, self.verdict.doc)
+        (self.content(), self.week.is_none(), self.week, self.order.clone(), self.verdict.doc)
     }
 
     fn weight(&self) -> usize {
-        size_of::<PageOfContent>() + self.digest.as_ref().map_or(0, String::len)
+        size_of::<PageOfContent>() + self.order.len() + self.digest.as_ref().map_or(0, String::len)
     }
 }
 

@@ -105,7 +105,7 @@ impl Originals<'_> {
     /// If an input cannot be read or has changed; or a run cannot be written.
     pub fn verdicts(&self, deciding: &Deciding<'_>) -> Result<Verdicts> {
         let mut pages = ExternalSort::new(&self.scratch.join("contents"), self.memory / 2);
-        self.earlier.add(deciding.policy, &mut pages)?;
+        self.earlier.add(deciding.canonical, &mut pages)?;
         let mut all = Deciding { older: true, ..deciding.clone() }.verdicts()?;
         while let Some(mut verdict) = all.record()? {
             verdict.file += self.earlier.files();
