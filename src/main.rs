@@ -3,9 +3,10 @@
 //! Everything is in the library; this file is its table of contents, in reading order:
 //!
 //! - [`nigh::cli`]: the subcommands, their flags, and the exit code;
-//! - [`nigh::config`]: job files (what to compute) and config files (where to compute);
+//! - [`nigh::job_file`]: job files, which say what to compute; [`nigh::config`]: their jobs, and config files, which say where;
 //! - [`nigh::plan`]: the plan of a run, which all processes share;
 //! - [`nigh::jobs`]: what a run computes, from top to bottom: start with [`nigh::jobs::cluster`];
+//! - [`nigh::studies`]: jobs that read committed weeks, a folder each;
 //! - [`nigh::readers`], [`nigh::text`], [`nigh::features`]: from crawl files to pages, to words, to feature vectors;
 //! - [`nigh::operators`], [`nigh::structures`]: the steps of the dataflow, and the data structures that they use;
 //! - [`nigh::tables`], [`nigh::state`]: the Parquet tables, and the store that holds the tables of all weeks;

@@ -44,6 +44,8 @@ pub(super) enum Verdict {
     NotJudged,
     NotCrawled,
     Losing,
+    /// This week lists a prefix within it, and not itself.
+    TooWide,
     PrincipalGone,
 }
 
@@ -54,12 +56,13 @@ impl Verdict {
             Verdict::NotJudged => "not judged",
             Verdict::NotCrawled => "not crawled",
             Verdict::Losing => "losing",
+            Verdict::TooWide => "too wide",
             Verdict::PrincipalGone => "principal gone",
         }
     }
 
     pub fn stays(self) -> bool {
-        !matches!(self, Verdict::Losing | Verdict::PrincipalGone)
+        !matches!(self, Verdict::Losing | Verdict::TooWide | Verdict::PrincipalGone)
     }
 }
 
@@ -86,11 +89,18 @@ pub(super) fn former_list(store: &Store, job: &Collections, week: Week) -> Resul
         ))
     } else if !committed.job()?.is_some_and(|former| former.lists_as(job)) {
         Former::Dropped(format!("a new avoid list begins: that of week {last} was made with other parameters"))
-    } else if Scan::open(committed.results.committed_table(AvoidRow::NAME, 0), &["named"]).is_err() {
+    } else if is_of_older_version(&committed)? {
         Former::Dropped(format!("a new avoid list begins: that of week {last} was made by an older version of nigh"))
     } else {
         Former::Continued(committed.results.commit_number())
     })
+}
+
+/// Whether the list lacks a column that those of this version have.
+fn is_of_older_version(committed: &Committed<Collections>) -> Result<bool> {
+    let path = committed.results.committed_table(AvoidRow::NAME, 0);
+    Scan::open(&path, &["prefix"])?;
+    Ok(Scan::open(&path, &["named"]).is_err())
 }
 
 impl FormerList {
@@ -140,9 +150,14 @@ impl FormerList {
         Ok(FormerList { week: list_week, prefixes })
     }
 
-    /// The verdicts of a judgement on these prefixes and on those of their principal copies, in the order of `prefixes`.
-    pub fn verdicts(&self, judgement: &Judgement, purity: f64) -> Vec<Verdict> {
-        let of = |(counts, principal): (&[u64; 2], &u64)| {
+    /// The verdicts of a judgement on these prefixes and on those of their principal copies, in the order of `prefixes`; `now` are the prefixes
+    /// that this week alone lists.
+    pub fn verdicts(&self, judgement: &Judgement, purity: f64, now: &[AvoidPrefix]) -> Vec<Verdict> {
+        let is_wide = |prefix: &str| {
+            let of_now = || now.iter().map(|of| of.prefix.as_str());
+            of_now().any(|of| of.starts_with(prefix)) && !of_now().any(|of| prefix.starts_with(of))
+        };
+        let of = |(number, (counts, principal)): (usize, (&[u64; 2], &u64))| {
             let [pages, lost] = *counts;
             if *principal == 0 {
                 Verdict::PrincipalGone
@@ -150,11 +165,13 @@ impl FormerList {
                 Verdict::NotCrawled
             } else if (pages - lost) as f64 + ROUNDING < purity * pages as f64 {
                 Verdict::Losing
+            } else if self.prefixes.get(number).is_some_and(|listed| is_wide(&listed.of.prefix)) {
+                Verdict::TooWide
             } else {
                 Verdict::Kept
             }
         };
-        judgement.of_prefixes.iter().zip(&judgement.of_principals).map(of).collect()
+        judgement.of_prefixes.iter().zip(&judgement.of_principals).enumerate().map(of).collect()
     }
 }
 
@@ -207,7 +224,7 @@ mod tests {
                 for lost in 0..=pages {
                     let judgement =
                         Judgement { of_prefixes: vec![[pages, lost]], of_principals: vec![1], ..Judgement::default() };
-                    let verdict = FormerList::default().verdicts(&judgement, purity)[0];
+                    let verdict = FormerList::default().verdicts(&judgement, purity, &[])[0];
                     // In whole tenths.
                     let is_losing = 10 * (pages - lost) < (10.0 * purity).round() as u64 * pages;
                     assert_eq!(verdict == Verdict::Losing, is_losing, "{lost} of {pages}, purity {purity}");

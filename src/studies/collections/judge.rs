@@ -56,7 +56,7 @@ impl Judge<'_> {
         let (mut judgement, mut verdicts) = (Judgement::unknown(count), vec![Verdict::NotJudged; count]);
         if let (Some(listed), true) = (former.week, self.job.judge) {
             judgement = self.by_week(cx, self.number, &former.prefixes)?;
-            verdicts = former.verdicts(&judgement, self.job.purity.0);
+            verdicts = former.verdicts(&judgement, self.job.purity.0, &now);
             savings.push((listed, count as u64, week, judgement.all));
         }
         let list = joined(now, week, &former, &verdicts);

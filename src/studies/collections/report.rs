@@ -16,7 +16,7 @@ pub fn collections(summary: &CollectionsSummary, tables: &Path) -> Sheet {
     let mut sheet = Sheet::default();
     let merge = match (summary.merge, summary.share) {
         (Merge::Share, Some(share)) => format!("merged where links cover {share} of both"),
-        (Merge::Extended, _) => "merged as the study extends it".into(),
+        (Merge::Extended, _) => "merged where more pages of one may link to one page of the other".into(),
         _ => "merged as the study says".into(),
     };
     let level = match summary.level {

@@ -93,7 +93,7 @@ struct CollectionsJob<'a> {
     stage: CollectionStage,
 }
 
-/// Computes on one worker, as [`study`](crate::studies::run) calls it. Worker 0 returns the summary.
+/// Computes on one worker, as [`run`](crate::studies::run) calls it. Worker 0 returns the summary.
 ///
 /// # Errors
 /// If a file cannot be read or written, or a worker failed.

@@ -46,7 +46,7 @@ struct EvolutionRows {
     amounts: ChangeAmounts,
 }
 
-/// Measures on one worker, as [`study`](crate::studies::run) calls it. Worker 0 writes the tables and returns the summary.
+/// Measures on one worker, as [`run`](crate::studies::run) calls it. Worker 0 writes the tables and returns the summary.
 ///
 /// # Errors
 /// If a file cannot be read or written, or a worker failed.

@@ -31,7 +31,7 @@ use crate::structures::Ownership;
 use crate::studies::StudyPlan;
 use crate::watch::Stage;
 
-/// Finds mirrors on one worker, as [`study`](crate::studies::run) calls it. Worker 0 writes the tables and returns the summary.
+/// Finds mirrors on one worker, as [`run`](crate::studies::run) calls it. Worker 0 writes the tables and returns the summary.
 ///
 /// # Errors
 /// If there are too many pairs to look at, a file cannot be read or written, or a worker failed.

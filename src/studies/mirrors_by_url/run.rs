@@ -26,7 +26,7 @@ use crate::structures::Ownership;
 use crate::studies::StudyPlan;
 use crate::watch::{Stage, Watch};
 
-/// Finds and tests mirrors on one worker, as [`study`](crate::studies::run) calls it. Worker 0 writes the tables and returns the
+/// Finds and tests mirrors on one worker, as [`run`](crate::studies::run) calls it. Worker 0 writes the tables and returns the
 /// summary.
 ///
 /// # Errors

@@ -45,7 +45,7 @@ struct OverlapJob<'a> {
     stage: SetJoinStage,
 }
 
-/// Computes on one worker, as [`study`](crate::studies::run) calls it. Worker 0 returns the summary.
+/// Computes on one worker, as [`run`](crate::studies::run) calls it. Worker 0 returns the summary.
 ///
 /// # Errors
 /// If there are more pairs than allowed, a file cannot be read or written, or a worker failed.

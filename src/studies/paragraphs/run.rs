@@ -35,7 +35,7 @@ use crate::studies::StudyPlan;
 use crate::studies::overlap::steps::page_names;
 use crate::watch::Stage;
 
-/// Computes on one worker, as [`study`](crate::studies::run) calls it. Worker 0 returns the summary.
+/// Computes on one worker, as [`run`](crate::studies::run) calls it. Worker 0 returns the summary.
 ///
 /// # Errors
 /// If there are more pairs than allowed, a seed is not a page, a file cannot be read or written, or a worker failed.

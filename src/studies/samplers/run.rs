@@ -53,7 +53,7 @@ struct SampledWeek<'a> {
     watch: &'a Arc<Watch>,
 }
 
-/// Compares samplers on one cx, as [`study`](crate::studies::run) calls it. Worker 0 writes the tables and returns the summary.
+/// Compares samplers on one cx, as [`run`](crate::studies::run) calls it. Worker 0 writes the tables and returns the summary.
 ///
 /// # Errors
 /// If a file cannot be read or written, a crawl file has changed, or a worker failed.

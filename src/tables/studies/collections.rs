@@ -65,7 +65,7 @@ pub struct CollectionRow {
     pub pages: i64,
     /// Links from pages of other hosts to its pages.
     pub in_links: i64,
-    /// Whether it is the principal one of its cluster, which stays: by its host, see docs/collections.md.
+    /// Whether it is the principal one of its cluster, the one that stays: docs/collections.md says how it is chosen.
     pub principal: bool,
 }
 
@@ -126,7 +126,7 @@ pub struct AvoidRow {
     pub copies: i64,
     /// Bytes of the crawled pages: what is saved.
     pub bytes: i64,
-    /// URLs below the prefix that links of the week name and no crawl has fetched: they are not copies for certain.
+    /// URLs below the prefix that links of the week name and of which no week has a page: whether they are copies is not known.
     pub named: i64,
     /// The week whose run listed it first.
     pub since: Week,
@@ -162,7 +162,8 @@ pub struct JudgedRow {
     pub lost: i64,
     /// This week's pages below principal_url.
     pub principal_pages: i64,
-    /// `kept`, `not crawled` (no pages) and `not judged` stay; `losing` and `principal gone` come off the list.
+    /// `kept`, `not crawled` (no pages) and `not judged` stay; `losing`, `too wide` and `principal gone` come off the
+    /// list.
     pub verdict: &'static str,
 }
 

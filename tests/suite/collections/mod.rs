@@ -97,6 +97,13 @@ impl RandomWeb {
             );
             targets.extend((0..2).map(|_| &urls[random(urls.len() as u64) as usize].0));
             targets.iter().for_each(|target| write!(html, "<a href=\"{target}\"></a>").unwrap());
+            // And to URLs that no crawl has: beside it, and on some hosts in a directory without pages.
+            if random(4) == 0 {
+                write!(html, "<a href=\"nothing{}.html\"></a>", random(3)).unwrap();
+            }
+            if random(9) == 0 {
+                write!(html, "<a href=\"/unseen/{}.html\"></a>", random(3)).unwrap();
+            }
             html += "</body></html>";
             lines += &(serde_json::json!({"url": url, "html": html}).to_string() + "\n");
         }
@@ -403,8 +410,17 @@ fn no_prefix_is_wider_than_what_was_crawled() {
     assert_eq!(avoided(&pages), [("http://uni.example/".into(), 0)]);
     pages.last_mut().unwrap().2.extend((0..60).map(|other| format!("/courses/{other}.html")));
     assert_eq!(avoided(&pages), [("http://uni.example/pub/mirror/manual/".into(), 0)]);
+    // A page of the host's own is no reason to know what lies beside it.
+    pages.pop();
+    let mut own = site("uni.example", "", [70].into_iter());
+    own[0].2 = (0..60).map(|other| format!("/{other}.html")).collect();
+    pages.extend(own);
+    assert_eq!(avoided(&pages), [("http://uni.example/pub/mirror/manual/".into(), 0)]);
+    pages.pop();
+    let mut first = site("uni.example", "", [50].into_iter());
     // What links name beside copies is taken for copies, and counted.
-    pages.last_mut().unwrap().2 = (0..30).map(|text| format!("/pub/mirror/manual/{text}.html")).collect();
+    first[0].2 = (0..30).map(|text| format!("/pub/mirror/manual/{text}.html")).collect();
+    pages.extend(first);
     assert_eq!(avoided(&pages), [("http://uni.example/".into(), 10)]);
 }
 

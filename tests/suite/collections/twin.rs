@@ -68,7 +68,7 @@ pub struct Page {
     /// The root of its trivial cluster, or itself.
     pub root: i64,
     pub links: Vec<i64>,
-    /// URLs that it links to and no week has.
+    /// URLs that it links to and of which no week has a page.
     pub named: Vec<String>,
 }
 
@@ -213,16 +213,13 @@ pub fn twin(store: &Path, date: &str, settings: &Settings) -> BTreeMap<&'static 
             (of_host, Reverse(of(all)), Reverse(all.len()), *all.first().unwrap())
         };
         let roots_of = |all: &BTreeSet<i64>| all.iter().map(|doc| pages[doc].root).collect::<BTreeSet<_>>();
-        let mut principal = partial.iter().filter(|all| 2 * all.len() >= largest).min_by_key(rank).unwrap();
-        // One that has all of it and more stays in its place.
-        loop {
-            let is_more = |all: &&BTreeSet<i64>| {
-                let has_more = all.len() > principal.len() || !has_own(principal) && has_own(all);
-                has_more && roots_of(all).is_superset(&roots_of(principal))
-            };
-            let Some(more) = partial.iter().filter(is_more).min_by_key(rank) else { break };
-            principal = more;
-        }
+        let has_more = |more: &BTreeSet<i64>, less: &BTreeSet<i64>| {
+            let is_larger = more.len() > less.len() || !has_own(less) && has_own(more);
+            is_larger && roots_of(more).is_superset(&roots_of(less))
+        };
+        let large: Vec<&BTreeSet<i64>> = partial.iter().filter(|all| 2 * all.len() >= largest).collect();
+        let stay = large.iter().copied().filter(|less| !large.iter().any(|more| has_more(more, less)));
+        let principal = stay.min_by_key(rank).unwrap();
         let principal = principal.clone();
         let entry =
             principal.iter().min_by_key(|doc| (Reverse(in_links.get(doc).copied().unwrap_or(0)), **doc)).unwrap();
@@ -318,7 +315,7 @@ fn avoided(
     let kept = collections.iter().filter(|all| all.is_principal && has_copy(all));
     let kept: BTreeSet<i64> = kept.flat_map(|all| all.pages.iter().copied()).collect();
     let innermost = |url: &str| directories(url).last().unwrap().clone();
-    let seen: BTreeSet<String> = pages.values().map(|page| innermost(&page.url)).collect();
+    let seen: BTreeSet<String> = copies.keys().map(|doc| innermost(&pages[doc].url)).collect();
     let named: BTreeSet<&String> = pages.values().flat_map(|page| &page.named).collect();
     let named_below = |prefix: &str| named.iter().filter(move |url| url.starts_with(prefix)).collect::<Vec<_>>();
     let unseen = |prefix: &str| named_below(prefix).iter().filter(|url| !seen.contains(&innermost(url))).count();
@@ -454,6 +451,11 @@ pub fn judged(store: &Path, date: &str, settings: &Settings, former: &Rows, now:
             (0, ..) => "principal gone",
             (_, 0, _) => "not crawled",
             (_, pages, lost) if ((pages - lost) as f64) + 1e-9 < settings.purity * pages as f64 => "losing",
+            _ if now.iter().any(|own| own[0].starts_with(&row[0]))
+                && !now.iter().any(|own| row[0].starts_with(&own[0])) =>
+            {
+                "too wide"
+            }
             _ => "kept",
         };
         let counts = [of_prefix.len(), lost, of_principal].map(|count| count.to_string());

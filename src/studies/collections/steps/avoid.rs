@@ -28,7 +28,7 @@ pub struct AvoidPrefix {
     pub copies: u64,
     /// The bytes of the crawled pages.
     pub bytes: u64,
-    /// The URLs below it that links name and no crawl has fetched.
+    /// The URLs below it that links name and of which no week has a page.
     pub named: u64,
 }
 

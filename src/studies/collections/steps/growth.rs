@@ -123,23 +123,24 @@ fn principal(pages: &[GrowingPage], collections: &[GrownCollection]) -> Option<u
         let of_host = (Reverse(in_links), Reverse(pages), first_seen, page(of.pages[0]).host);
         (of_host, Reverse(of.in_links), Reverse(of.pages.len()), *number)
     };
-    let roots = |of: &GrownCollection| of.pages.iter().map(|place| page(*place).root).collect::<BTreeSet<DocId>>();
+    let roots = |number: usize| -> BTreeSet<DocId> {
+        collections[number].pages.iter().map(|place| page(*place).root).collect()
+    };
     let largest = collections.iter().map(|of| of.pages.len()).max()?;
     let is_large = |number: &usize| 2 * collections[*number].pages.len() >= largest;
-    let mut best = (0..collections.len()).filter(is_large).min_by_key(rank)?;
-    // Each turn finds one with more pages, or with as many on a host with pages of its own.
-    loop {
-        let less = &collections[best];
-        let has_more =
-            |of: &GrownCollection| of.pages.len() > less.pages.len() || host(less).alone == 0 && host(of).alone > 0;
-        let could =
-            |number: &usize| collections[*number].pages.len() >= less.pages.len() && has_more(&collections[*number]);
-        let of_less = roots(less);
-        let has_all = |number: &usize| roots(&collections[*number]).is_superset(&of_less);
-        let Some(more) = (0..collections.len()).filter(could).filter(has_all).min_by_key(rank) else { break };
-        best = more;
-    }
-    Some(best)
+    let mut ranked: Vec<usize> = (0..collections.len()).filter(is_large).collect();
+    ranked.sort_unstable_by_key(rank);
+    // To have more is a strict order, so there is one that none has more than.
+    ranked.iter().copied().find(|number| {
+        let (less, mut of_less) = (&collections[*number], None);
+        let has_more = |other: &&usize| {
+            let more = &collections[**other];
+            let is_equal = more.pages.len() == less.pages.len();
+            more.pages.len() > less.pages.len() || is_equal && host(less).alone == 0 && host(more).alone > 0
+        };
+        let mut more = ranked.iter().filter(has_more);
+        !more.any(|other| roots(*other).is_superset(of_less.get_or_insert_with(|| roots(*number))))
+    })
 }
 
 /// Partial collections: the larger of two that are joined takes the pages of the smaller, so a page moves rarely.

@@ -24,7 +24,7 @@ use crate::structures::{DocHasher, Ownership};
 pub struct HostFacts {
     /// Its crawled pages.
     pub pages: u32,
-    /// Those without a replica: no other host has them.
+    /// Those without a replica.
     pub alone: u32,
     /// Links from other hosts to its pages that have replicas.
     pub in_links: u32,

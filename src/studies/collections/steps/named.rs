@@ -1,12 +1,12 @@
-//! Named URLs: those that links of the week name, and that no crawl has fetched. What they are is not known, so no prefix is avoided for
-//! directories of which only named URLs are known.
+//! Named URLs: those that links of the week name, and of which no week has a page. What they are is not known: most were never fetched, some
+//! redirect or are no pages. Beside copies they are taken for copies; in other directories they are not.
 //!
 //! ```text
-//! pages on hosts with copies ─▶ the directory that each lies in ─▶ to the owner of the directory: it is seen
-//! named URLs on these hosts  ─▶ the directory that each lies in ─▶ asks whether it is seen
+//! copies                            ─▶ the directory that each lies in ─▶ to the owner of the directory: it has copies
+//! named URLs on hosts with copies   ─▶ the directory that each lies in ─▶ asks whether it has copies
 //! ```
 //!
-//! Memory: 8 bytes for each directory of these hosts that a worker has pages or links of, and of which it is the owner.
+//! Memory: 8 bytes for each named URL of a worker, while they are counted; and for each directory that it has copies or links of, or owns.
 
 use std::collections::HashSet;
 use std::hash::BuildHasherDefault;
@@ -16,11 +16,11 @@ use arrow_array::{Array as _, Int64Array, StringArray};
 use bytemuck::{Pod, Zeroable};
 use nigh_exchange::{Context, Dealer, all_to_all};
 
-use super::directories::directories;
+use super::directories::{directories, directory_hash};
 use super::pages::host_hash;
-use crate::records::spread;
+use crate::records::{DocId, spread};
 use crate::structures::DocHasher;
-use crate::tables::{DocumentRow, LinkRow, RowRange, Scan, Table, field};
+use crate::tables::{DocumentRow, RowRange, Scan, Table, field};
 
 /// Hashes of directories or of hosts.
 pub(super) type Hashes = HashSet<u64, BuildHasherDefault<DocHasher>>;
@@ -47,7 +47,7 @@ pub(super) fn named_urls(batch: &arrow_array::RecordBatch, hosts: &Hashes, mut e
 /// The columns of [`named_urls`].
 pub(super) const NAMED_COLUMNS: [&str; 2] = ["target_url", "target_doc"];
 
-/// A question whether a directory is seen, or its answer.
+/// A question whether a directory has copies.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Pod, Zeroable)]
 #[repr(C)]
 struct Question {
@@ -55,32 +55,50 @@ struct Question {
     from: u64,
 }
 
-/// Of the directories that named URLs of own pages lie in, those that some crawled page lies in.
+/// What is found of the named URLs that own pages link to.
+pub(super) struct NamedUrls {
+    /// How many there are.
+    pub count: usize,
+    /// Of the directories that they lie in, those that some copy lies in.
+    pub beside_copies: Hashes,
+}
+
+/// Looks at the named URLs on these hosts.
 ///
 /// # Errors
 /// If a file cannot be read (names it), or a worker failed.
-pub(super) fn seen_directories(cx: &mut Context, files: &[(&'static str, RowRange)], hosts: &Hashes) -> Result<Hashes> {
+pub(super) fn find_named(
+    cx: &mut Context,
+    files: &[(&'static str, RowRange)],
+    hosts: &Hashes,
+    is_copy: impl Fn(DocId) -> bool,
+) -> Result<NamedUrls> {
     let peers = cx.peers() as u64;
-    let (mut of_pages, mut of_named) = (Hashes::default(), Hashes::default());
+    let (mut of_copies, mut of_named, mut named) = (Hashes::default(), Hashes::default(), Hashes::default());
     let innermost = |url: &str| directories(url).last().map(|of| of.hash);
     for (table, rows) in files {
         if *table == DocumentRow::NAME {
-            Scan::open(rows, &["url", "host"])?.for_each(|batch| {
-                let [urls, names]: [&StringArray; 2] = [field(batch, "url")?, field(batch, "host")?];
-                let rows = (0..batch.num_rows()).filter(|row| hosts.contains(&host_hash(names.value(*row))));
-                of_pages.extend(rows.filter_map(|row| innermost(urls.value(row))));
+            Scan::open(rows, &["doc", "url"])?.for_each(|batch| {
+                let (docs, urls): (&Int64Array, &StringArray) = (field(batch, "doc")?, field(batch, "url")?);
+                let copies = (0..batch.num_rows()).filter(|row| is_copy(DocId::from_table(docs.value(*row))));
+                of_copies.extend(copies.filter_map(|row| innermost(urls.value(row))));
                 Ok(())
             })?;
         } else {
-            debug_assert_eq!(*table, LinkRow::NAME);
-            Scan::open(rows, &NAMED_COLUMNS)?
-                .for_each(|batch| named_urls(batch, hosts, |url| of_named.extend(innermost(url))))?;
+            Scan::open(rows, &NAMED_COLUMNS)?.for_each(|batch| {
+                named_urls(batch, hosts, |url| {
+                    named.insert(directory_hash(url));
+                    of_named.extend(innermost(url));
+                })
+            })?;
         }
     }
+    let count = named.len();
+    drop(named);
     let mut dealer: Dealer<u64> = cx.dealer();
-    of_pages.iter().for_each(|directory| dealer.deal(spread(*directory) % peers, *directory));
+    of_copies.iter().for_each(|directory| dealer.deal(spread(*directory) % peers, *directory));
     let blocks = all_to_all(cx, dealer)?;
-    let seen: Hashes = blocks.iter().flat_map(|block| block.records()).copied().collect();
+    let with_copies: Hashes = blocks.iter().flat_map(|block| block.records()).copied().collect();
     let from = cx.index() as u64;
     let mut dealer: Dealer<Question> = cx.dealer();
     of_named
@@ -90,8 +108,9 @@ pub(super) fn seen_directories(cx: &mut Context, files: &[(&'static str, RowRang
     let mut dealer: Dealer<u64> = cx.dealer();
     let questions = blocks.iter().flat_map(|block| block.records());
     questions
-        .filter(|asked| seen.contains(&asked.directory))
+        .filter(|asked| with_copies.contains(&asked.directory))
         .for_each(|asked| dealer.deal(asked.from, asked.directory));
     let blocks = all_to_all(cx, dealer)?;
-    Ok(blocks.iter().flat_map(|block| block.records()).copied().collect())
+    let beside_copies = blocks.iter().flat_map(|block| block.records()).copied().collect();
+    Ok(NamedUrls { count, beside_copies })
 }

@@ -5,12 +5,12 @@
 //! for each page of a collection, and each page on a host with a copied collection
 //!     for each directory of its URL
 //!         record: directory, those around it and within it, collection, bytes     64 bytes, to the owner of the directory
-//! for each URL on such a host that links name and no crawl has fetched (`named`)
+//! for each URL on such a host that links name and of which no week has a page (`named`)
 //!     for each directory of it
-//!         record: directory, a hash of the URL, whether a crawled page lies in the directory of the URL
+//!         record: directory, a hash of the URL, whether a copy lies in the directory of the URL
 //! for each directory
 //!     all pages of a collection are below it                ─▶ it is a prefix of the collection
-//!     copies are a share of `purity` of the pages below it and of the named URLs in directories without a page
+//!     copies are a share of `purity` of the pages below it and of the named URLs in directories without a copy
 //!                                                           ─▶ it is pure; of nested ones the outermost is avoided
 //! ```
 //!
@@ -32,7 +32,7 @@ use nigh_exchange::{BlockOf, Context, Dealer, KeyRanges, Partition, RangeDealer,
 
 use super::directories::{directories, directory_hash};
 use super::members::CollectionPage;
-use super::named::{Hashes, NAMED_COLUMNS, named_urls, seen_directories};
+use super::named::{Hashes, NAMED_COLUMNS, NamedUrls, find_named, named_urls};
 use super::pages::ClusteredPages;
 use super::stage::CollectionStage;
 use crate::records::{DocId, spread};
@@ -71,13 +71,18 @@ struct Below {
     within: u64,
 }
 
-/// What pages are for the avoid list: copies, pages of principal collections that have copies, or neither. A URL that links name, and no
-/// crawl has fetched, then `collection` is a hash of the URL: in a directory that a crawled page lies in, or in another one.
-const UNSEEN: u32 = 4;
-const NAMED: u32 = 3;
-const COPY: u32 = 2;
-const PRINCIPAL: u32 = 1;
+// What pages and named URLs are for the avoid list. Of a named URL, `collection` is a hash of it.
+
+/// A page that is neither a copy nor has copies.
 const NEITHER: u32 = 0;
+/// A page of a principal collection that has copies.
+const PRINCIPAL: u32 = 1;
+/// A page of a copied collection.
+const COPY: u32 = 2;
+/// A named URL in a directory that some copy lies in.
+const NAMED: u32 = 3;
+/// A named URL in another directory.
+const UNSEEN: u32 = 4;
 
 /// A directory that has all pages of a collection.
 #[derive(Clone, Copy, Pod, Zeroable)]
@@ -103,7 +108,7 @@ pub struct PureDirectory {
     pub pages: u32,
     /// Those of copied collections.
     pub copies: u32,
-    /// The URLs below it that links name and no crawl has fetched.
+    /// The URLs below it that links name and of which no week has a page.
     pub named: u32,
     /// The bytes of its text.
     pub length: u32,
@@ -147,21 +152,28 @@ pub fn prefixes(
     hosts.sort_unstable();
     hosts.dedup();
     let hosts: Hashes = cx.sorted(hosts)?.into_iter().collect();
-    let on_hosts = pages.hosts.iter().filter(|host| hosts.contains(host)).count() + members.len();
-    let all = DIRECTORIES * cx.sum(on_hosts as u64)?;
-    let cut = KeyRanges::new(all, MOST_RECORDS, size_of::<Below>(), 1, peers, cx.memory());
+    let all;
     let source = {
         let tables = history.tables(number);
         let mut files = Vec::new();
-        for table in [DocumentRow::NAME, LinkRow::NAME] {
+        // Without copies no prefix is avoided.
+        let read: &[&'static str] =
+            if hosts.is_empty() { &[DocumentRow::NAME] } else { &[DocumentRow::NAME, LinkRow::NAME] };
+        for table in read.iter().copied() {
             for shard in owned.shards() {
                 files.extend(history.rows(number, &tables, table, shard)?.into_iter().map(|rows| (table, rows)));
             }
         }
-        let seen = seen_directories(cx, &files, &hosts)?;
+        let is_copy = |doc: DocId| {
+            let member = members.binary_search_by_key(&doc, |page| page.doc);
+            member.is_ok_and(|at| role(&members[at], stage.least_size) == COPY)
+        };
+        let NamedUrls { count, beside_copies } = find_named(cx, &files, &hosts, is_copy)?;
+        let on_hosts = pages.hosts.iter().filter(|host| hosts.contains(host)).count() + members.len();
+        all = DIRECTORIES * cx.sum((on_hosts + count) as u64)?;
         Rc::new(PageSource {
             files,
-            seen,
+            beside_copies,
             owned: owned.clone(),
             pages: pages.clone(),
             members: members.clone(),
@@ -169,6 +181,7 @@ pub fn prefixes(
             least_size: stage.least_size,
         })
     };
+    let cut = KeyRanges::new(all, MOST_RECORDS, size_of::<Below>(), 1, peers, cx.memory());
     let open = move || {
         let mut pass = Pass { source: source.clone(), file: 0, scan: None, sums: ByKey::default() };
         move |deal: &mut RangeDealer<'_, Below>| pass.deal(deal)
@@ -218,7 +231,7 @@ pub fn prefixes(
     Ok(Prefixes { of_collections: of_collections.take(), pure })
 }
 
-/// The sum of some records of one directory and one collection; all else is as in the first.
+/// The sum of some records of one directory and one collection.
 fn sum(parts: &[Below]) -> Below {
     parts[1..].iter().fold(parts[0], |mut sum, part| {
         sum.add(part);
@@ -238,7 +251,7 @@ impl Below {
 }
 
 /// The directory of these records, one for each collection, if it is pure. Below it are so many named URLs; `unseen` of them lie in
-/// directories without a page.
+/// directories without a copy.
 fn pure_directory(below: &[Below], [named, unseen]: [u32; 2], purity: f64) -> Option<PureDirectory> {
     let copies = || below.iter().filter(|part| part.role == COPY);
     let most = copies().min_by_key(|part| (std::cmp::Reverse(part.pages), part.collection))?;
@@ -307,8 +320,8 @@ fn outermost(cx: &mut Context, mut pure: Vec<PureDirectory>) -> Result<Vec<PureD
 struct PageSource {
     /// Of documents and links, with the name of the table.
     files: Vec<(&'static str, RowRange)>,
-    /// The directories of own named URLs that some page lies in.
-    seen: Hashes,
+    /// The directories of own named URLs that some copy lies in.
+    beside_copies: Hashes,
     owned: Ownership,
     pages: Arc<ClusteredPages>,
     members: Rc<Vec<CollectionPage>>,
@@ -390,8 +403,8 @@ impl Pass {
     }
 
     fn add_named(&mut self, url: &str, deal: &RangeDealer<'_, Below>) {
-        let is_seen = directories(url).last().is_some_and(|of| self.source.seen.contains(&of.hash));
-        let role = if is_seen { NAMED } else { UNSEEN };
+        let is_beside = directories(url).last().is_some_and(|of| self.source.beside_copies.contains(&of.hash));
+        let role = if is_beside { NAMED } else { UNSEEN };
         let named = directory_hash(url);
         for of in directories(url).filter(|of| deal.takes(spread(of.hash))) {
             let collection = DocId::from_table(named as i64);

@@ -1,5 +1,5 @@
 //! Genealogy: where the text of new pages comes from, and which paragraphs come and go, from one week to the next. Beyond the study of
-//! [`paragraphs`](super::paragraphs), whose authors went on to ask this.
+//! [`paragraphs`](super), whose authors went on to ask this.
 //!
 //! A page is *born* in a week if the week before has no page with its URL. Its *parents* are pages of the week before that have paragraphs
 //! of it, as few as explain all paragraphs that it has inherited.
