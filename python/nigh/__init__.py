@@ -66,7 +66,12 @@ def run(*arguments: str | os.PathLike[str]) -> str:
     Raises ``Failed`` if it ends with another exit code than 0.
     """
     command = [program(), *(os.fspath(argument) for argument in arguments)]
-    done = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, check=False)
+    # What the caller passes counts, not the variables of the shell that stand for flags.
+    passed = ("NIGH_KERNELS", "NIGH_CLOUD_CREDENTIALS", "NIGH_HUB", "NIGH_COMMON_CRAWL")
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("NIGH_") or name in passed}
+    done = subprocess.run(
+        command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, check=False, env=environment
+    )
     if done.returncode != 0:
         raise Failed(done.returncode, done.stderr.strip())
     if done.stderr:

@@ -12,7 +12,7 @@ use serde::Serialize;
 use super::errors::WrongUse;
 use super::print::print_json;
 use super::session::{check_not_inside, read_manifest};
-use crate::config::{Absent, By, Bytes, Canonical, Cluster, Count, Key, Reading};
+use crate::config::{Absent, By, Bytes, Canonical, Cluster, Count, Key, Policy, Reading};
 use crate::export::{
     AddedField, Card, Deciding, EarlierWeeks, ExportFolder, ExportFormat, ExportKey, Exported, Finding, IndexFiles,
     JsonColumns, ListFile, Originals, ParagraphRules, What, Writing, WrittenDataset, near_duplicates, write_dataset,
@@ -57,7 +57,8 @@ pub(crate) struct ExportArgs {
     /// The week [default: the last one].
     #[arg(long, value_name = "YYYY-MM-DD")]
     week: Option<Week>,
-    /// Only documents of this week and later ones, and of these those that duplicate nothing older.
+    /// Only documents of this week and later ones, and of these those that duplicate nothing older:
+    /// with --most, --each or per-host, that are not beyond what stays of a cluster or group.
     #[arg(long, value_name = "YYYY-MM-DD")]
     since: Option<Week>,
     /// With --since: only documents that duplicate an older one go; those that duplicate only each
@@ -115,7 +116,8 @@ pub(crate) struct ExportArgs {
     #[arg(long, requires = "revisits")]
     alone: bool,
     /// Write a `metadata` record for each page of WARC and ARC that is a near-duplicate, whether it
-    /// stays or goes: it names the page that comes first in its cluster, and how similar they are.
+    /// stays or goes: it names the page that comes first in its cluster, or in its group of --each
+    /// or per-host, and how similar they are.
     /// ARC becomes WARC.
     #[arg(long, conflicts_with = "list")]
     near_duplicates: bool,
@@ -339,7 +341,7 @@ fn export_week(args: &ExportArgs, read_store: &ReadStore, log: &Log) -> Result<E
     let rules = ParagraphRules { least_count: args.min_count, least_characters: args.min_length };
     let paragraphs = (args.level == ExportLevel::Paragraph).then_some(rules);
     let earlier = if args.revisits && !args.alone && job.absent != Absent::Keep {
-        earlier_files(read_store, &manifest, week, &names, &reading, args.touched, log)?
+        earlier_files(read_store, &manifest, week, &names, &reading, (&keep, args.touched), log)?
     } else {
         EarlierFiles::default()
     };
@@ -422,7 +424,8 @@ fn export_week(args: &ExportArgs, read_store: &ReadStore, log: &Log) -> Result<E
         }
         None => deciding(folder.scratch()).verdicts()?,
     };
-    let of_copies = revisits || args.level != ExportLevel::Exact;
+    // Where copies stay, or go with near-duplicates, they have a record, too.
+    let of_copies = revisits || args.level != ExportLevel::Exact || keep.most > 1;
     let verdicts = if near {
         verdicts.with_near_duplicates(near_duplicates(&deciding(folder.scratch()), &inputs, of_copies)?)?
     } else {
@@ -445,7 +448,27 @@ fn card(args: &ExportArgs, store: &Store, week: &CommittedWeek, keep: &Canonical
         keep: keep.to_string(),
         what: args.what(),
         fields: args.fields(),
+        further: further(args),
     })
+}
+
+/// What a card says of flags that change which records there are.
+fn further(args: &ExportArgs) -> Vec<(&'static str, String)> {
+    let mut rows = Vec::new();
+    if let Some(since) = args.since {
+        let which = if args.only_older { "that duplicate no older one; copies among them stay" } else { "" };
+        rows.push(("only records since", format!("{since} {which}").trim_end().to_owned()));
+    }
+    if args.level == ExportLevel::Paragraph {
+        rows.push(("paragraphs", "those that a record before has are left out of records that stay".to_owned()));
+    }
+    if args.revisits {
+        rows.push((
+            "revisits",
+            "records that go are revisit records, or stay whole where none can refer to another".to_owned(),
+        ));
+    }
+    rows
 }
 
 /// Which records stay: as the flags say, and else as the job of the week.
@@ -453,10 +476,26 @@ fn card(args: &ExportArgs, store: &Store, week: &CommittedWeek, keep: &Canonical
 /// # Errors
 /// If the week has no values of a column.
 fn kept(args: &ExportArgs, job: &Cluster) -> Result<Canonical> {
-    let mut keep = args.keep.clone().map_or_else(|| job.canonical.clone(), Canonical::from);
+    let mut keep = job.canonical.clone();
+    keep.by = args.keep.clone().unwrap_or(keep.by);
     keep.most = args.most.unwrap_or(keep.most);
     keep.each = args.each.clone().or(keep.each);
     let known = &job.read.columns.values;
+    let wrong = |text: &str| Err(WrongUse(text.to_owned()).into());
+    if args.revisits && keep.most == 0 {
+        return wrong("--revisits refers to records that stay, and none of a cluster stays: give --most 1 or more");
+    }
+    if args.near_duplicates && keep.most == 0 {
+        return wrong(
+            "--near-duplicates names the record that stays, and none of a cluster stays: give --most 1 or more",
+        );
+    }
+    if args.list.is_some() && args.weights {
+        return wrong("--weights adds to records that are written, and --list writes none: leave it out");
+    }
+    if keep.by == By::Policy(Policy::PerHost) && keep.each.as_ref().is_some_and(|key| *key != Key::Host) {
+        return wrong("per-host keeps one record of each host, and --each names other groups: choose one of the two");
+    }
     match keep.columns().into_iter().chain(args.score.clone()).find(|column| !known.contains(column)) {
         Some(column) => bail!(WrongUse(format!(
             "the week has no values of `{column}`: its job kept {}. Name it in `canonical`, or as values = [\"{column}\"] in \
@@ -543,7 +582,7 @@ fn earlier_files(
     week: &CommittedWeek,
     own: &[(Week, String)],
     reading: &Reading,
-    touched: bool,
+    (keep, touched): (&Canonical, bool),
     log: &Log,
 ) -> Result<EarlierFiles> {
     let (store, earlier) = (read_store.store(), Earlier::before(manifest, week.week));
@@ -580,7 +619,8 @@ fn earlier_files(
         return Ok(EarlierFiles::default());
     }
     for before in &earlier.weeks {
-        for table in [DocumentRow::NAME, UrlRow::NAME] {
+        let values = (!keep.columns().is_empty()).then_some(ValueRow::NAME);
+        for table in [DocumentRow::NAME, UrlRow::NAME].into_iter().chain(values) {
             read_store.need(table, &[&format!("{}/", before.week.folder())])?;
         }
     }

@@ -152,6 +152,9 @@ fn make(
     if journal.waves > 0 {
         log.notice(&format!("resuming after wave {} of {}", journal.waves, plan.waves.len()));
     }
+    if let Some(text) = other_choice(store, &plan)? {
+        log.notice(&text);
+    }
     if args.verbose && !args.json {
         eprint!("{}", printable_lines(&report::plan(&plan, &Disk::of(&plan)).to_string()));
     }
@@ -175,6 +178,19 @@ fn make(
     let summary = session.compute(work, |watch| cluster(plan, Peers::None, watch))?;
     guard.publish(false, &notify(log))?;
     summary.map_or_else(|| read_summary(store, week), Ok)
+}
+
+/// What the user is told if pages stay, and the canonical ones of all batches are chosen in another way than they were.
+fn other_choice(store: &Store, plan: &Plan) -> Result<Option<String>> {
+    let Some(before) = plan.earlier.last().filter(|_| plan.absent == Absent::Keep) else { return Ok(None) };
+    let was = job_of_week(store, before)?.canonical;
+    Ok((was != plan.canonical).then(|| {
+        format!(
+            "week {} chose the canonical document of a cluster by {was}, and this run chooses those of all batches by {}: set \
+             `canonical` in the job, if that is not meant",
+            before.week, plan.canonical
+        )
+    }))
 }
 
 /// Fields of a job that say when a run ends, and in how many steps: not what its tables have.
@@ -607,11 +623,8 @@ impl WeekRequest {
     /// If the week before has not kept them.
     fn check_earlier_values(&self, store: &Store, earlier: &Earlier) -> Result<()> {
         let Some(before) = earlier.last().filter(|_| self.job.absent == Absent::Keep) else { return Ok(()) };
-        let wanted = self.job.canonical.columns();
-        if wanted.is_empty() {
-            return Ok(());
-        }
-        let known = job_of_week(store, before)?.read.columns.values;
+        // With those that documents are chosen by.
+        let (wanted, known) = (&self.reading().columns.values, job_of_week(store, before)?.read.columns.values);
         match wanted.iter().find(|column| !known.contains(column)) {
             Some(column) => bail!(WrongUse(format!(
                 "week {} has no values of `{column}`, and its documents stay: they could not be compared by it. Make the store again with \

@@ -238,6 +238,11 @@ impl<'de> Deserialize<'de> for Canonical {
 
             fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Canonical, A::Error> {
                 let Fields { by, most, each } = Fields::deserialize(MapAccessDeserializer::new(map))?;
+                if by == By::Policy(Policy::PerHost) && each.as_ref().is_some_and(|key| *key != Key::Host) {
+                    return Err(A::Error::custom(
+                        "`by = \"per-host\"` keeps one document of each host, and `each` names other groups: choose one of the two",
+                    ));
+                }
                 Ok(Canonical { by, most, each })
             }
         }

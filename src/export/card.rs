@@ -28,12 +28,14 @@ pub struct Card {
     pub what: What,
     /// The fields that the records got.
     pub fields: Vec<AddedField>,
+    /// What else was asked for, as rows of the table: a name and what it means.
+    pub further: Vec<(&'static str, String)>,
 }
 
 impl Card {
     /// The text of the card for files at these paths with these counts.
     pub(super) fn text(&self, paths: &BTreeSet<&str>, counts: &Exported) -> String {
-        let Card { summary, level, keep, what, fields } = self;
+        let Card { summary, level, keep, what, fields, further } = self;
         let mut text = String::from("---\n");
         let endings: BTreeSet<&str> = paths.iter().filter_map(|path| ending(path)).collect();
         let patterns: Vec<String> = match paths.len() {
@@ -48,7 +50,12 @@ impl Card {
         _ = writeln!(text, "size_categories:\n- {}", size_category(counts.written));
         text.push_str("tags:\n- deduplicated\n- nigh\n---\n\n");
         let (of, removed) = match what {
-            What::Kept => ("without near-duplicates", counts.documents - counts.written),
+            What::Kept if *level == Level::Exact => {
+                ("without exact copies", counts.documents - counts.written - counts.revisits - counts.kept_whole)
+            }
+            What::Kept => {
+                ("without near-duplicates", counts.documents - counts.written - counts.revisits - counts.kept_whole)
+            }
             What::Removed => ("of near-duplicates that go", counts.documents - counts.written),
             What::Annotated => ("with their clusters of near-duplicates", 0),
         };
@@ -72,6 +79,7 @@ impl Card {
             row("clusters of two and more", format!("{}, of {} records", of_level.clusters, of_level.clustered));
         }
         row("what stays of a cluster", keep.clone());
+        further.iter().for_each(|(name, value)| row(name, value.clone()));
         row("method", format!("`{}`", summary.method));
         row("batch", summary.week.to_string());
         for field in fields {

@@ -1,4 +1,4 @@
-//! Records that say of a page which page it is a near-duplicate of, and how similar they are.
+//! `metadata` records that name the page which a page is a near-duplicate of, and how similar they are.
 //!
 //! ```text
 //! documents, clusters ─▶ pages of very similar clusters, with their links of `evidence` and their
@@ -148,7 +148,7 @@ impl SimilarPage {
 
 /// What is said of the near-duplicates among the records that an export has, in the order of their
 /// places. `inputs` are those that are written; records of ARC among them become records of WARC.
-/// Exact copies go without a word, unless `of_copies`: if they become revisits, or if
+/// An exact copy gets no record, unless `of_copies`: if copies become revisits or stay, or if
 /// near-duplicates go, too.
 ///
 /// # Errors
@@ -177,7 +177,8 @@ pub fn near_duplicates(deciding: &Deciding<'_>, inputs: &[Input], of_copies: boo
             };
             pages.push(SimilarPage {
                 cluster: verdict.cluster,
-                group: verdict.group,
+                // One that duplicates an older one goes, whatever group that is of.
+                group: if deciding.only_older { 0 } else { verdict.group },
                 is_new,
                 order,
                 doc: verdict.doc,

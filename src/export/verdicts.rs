@@ -471,10 +471,18 @@ impl Deciding<'_> {
                 });
                 let is_alone = size < 2;
                 let values = values.of(doc)?;
-                let score = of_score.and_then(|place| values[place].as_ref()?.number());
+                let candidate = Candidate {
+                    file: number,
+                    offset,
+                    words: words.value(row) as u64,
+                    bytes: bytes.value(row) as u64,
+                    fetched: times.is_valid(row).then(|| times.value(row)),
+                    url_bytes: urls.is_valid(row).then(|| urls.value(row).len() as u32),
+                    host: hosts.is_valid(row).then(|| hosts.value(row)),
+                };
                 let verdict = Verdict {
                     doc,
-                    score,
+                    score: of_score.and_then(|place| values[place].as_ref()?.number()),
                     file: number.saturating_sub(skipped),
                     offset,
                     checksum,
@@ -484,28 +492,16 @@ impl Deciding<'_> {
                     stays: is_alone,
                     names,
                     gone: Vec::new(),
-                    group: 0,
+                    group: comparison.group(&candidate, values),
                     original: None,
                     near: None,
                 };
-                if is_alone {
-                    found(FoundPage { verdict, is_new, order: None, batch, row })?;
-                    continue;
-                }
-                let fetched = times.is_valid(row).then(|| times.value(row));
-                let candidate = Candidate {
-                    file: number,
-                    offset,
-                    words: words.value(row) as u64,
-                    bytes: bytes.value(row) as u64,
-                    fetched,
-                    url_bytes: urls.is_valid(row).then(|| urls.value(row).len() as u32),
-                    host: hosts.is_valid(row).then(|| hosts.value(row)),
-                };
-                let mut order = Vec::new();
-                comparison.write_order(&candidate, values, &mut order);
-                let verdict = Verdict { group: comparison.group(&candidate, values), ..verdict };
-                found(FoundPage { verdict, is_new, order: Some(order), batch, row })?;
+                let order = (!is_alone).then(|| {
+                    let mut order = Vec::new();
+                    comparison.write_order(&candidate, values, &mut order);
+                    order
+                });
+                found(FoundPage { verdict, is_new, order, batch, row })?;
             }
             Ok(())
         })?;

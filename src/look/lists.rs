@@ -181,7 +181,8 @@ pub(super) fn samples(week: &LookedWeek<'_>, ids: &BTreeSet<i64>, top: usize) ->
             if hosts.is_valid(row) && !found.hosts.contains(hosts.value(row)) {
                 found.hosts.insert(hosts.value(row).to_owned());
             }
-            if canonical.value(row) {
+            // Of several that stay, the first; the others are like any.
+            if canonical.value(row) && found.canonical.is_none() {
                 found.canonical = Some(doc);
                 continue;
             }
@@ -193,8 +194,13 @@ pub(super) fn samples(week: &LookedWeek<'_>, ids: &BTreeSet<i64>, top: usize) ->
         Ok(())
     })?;
     let sample = |(id, found): (i64, Found)| {
-        let canonical = DocId::from_table(found.canonical?);
-        let others = found.others.iter().map(|(_, doc)| DocId::from_table(*doc)).collect();
+        let mut others: Vec<DocId> = found.others.iter().map(|(_, doc)| DocId::from_table(*doc)).collect();
+        // If none stays, one of them stands for the cluster.
+        let canonical = match found.canonical {
+            Some(doc) => DocId::from_table(doc),
+            None if others.is_empty() => return None,
+            None => others.remove(0),
+        };
         Some((id, ClusterSample { pages: found.pages, hosts: found.hosts.len() as u64, canonical, others }))
     };
     Ok(found.into_iter().filter_map(sample).collect())

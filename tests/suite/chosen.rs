@@ -610,3 +610,51 @@ fn a_column_that_no_input_has_is_an_error_that_names_those_that_are_there() {
         with.to_str().unwrap(),
     ]);
 }
+
+#[test]
+fn batches_keep_the_same_columns_and_a_flag_replaces_only_what_it_names() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let store = folder.join("store");
+    let store = store.to_str().unwrap();
+    let (first, second) = (write(folder, "jsonl", 0..30), write(folder, "parquet", 30..60));
+    let add = |job: &Path, date: &str, input: &Path| {
+        run(&["add", store, job.to_str().unwrap(), "-v", "--week", date, "--input", input.to_str().unwrap()])
+    };
+    let most = job_of(folder, "{ by = \"first\", most = 3 }", "");
+    assert_eq!(add(&most, "2024-01-08", &first).code, Some(0));
+    // The order is another; how many stay is as the job says.
+    let kept = |flags: &[&str]| {
+        let out = tempfile::tempdir().unwrap();
+        let out = out.path().join("out");
+        let ran = run(&[&["export", store, "--json", "--out", out.to_str().unwrap()], flags].concat());
+        assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+        serde_json::from_str::<Value>(&ran.stdout).unwrap()["written"].as_u64().unwrap()
+    };
+    let by_job = kept(&[]);
+    assert!(by_job > kept(&["--most", "1"]));
+    assert_eq!(kept(&["--keep", "longest"]), by_job);
+    // Documents of the first batch have no values of a column.
+    let folder_of_values = folder.join("values");
+    std::fs::create_dir(&folder_of_values).unwrap();
+    let values = job_of(&folder_of_values, "{ by = \"first\", most = 3 }", "values = [\"source\"]");
+    let ran = add(&values, "2024-01-09", &second);
+    assert!(ran.code == Some(2) && ran.stderr.contains("week 2024-01-08 has no values of `source`"), "{}", ran.stderr);
+    // Another choice is told.
+    let folder_of_other = folder.join("other");
+    std::fs::create_dir(&folder_of_other).unwrap();
+    let ran = add(&job_of(&folder_of_other, "\"longest\"", ""), "2024-01-09", &second);
+    assert!(
+        ran.code == Some(0) && ran.stderr.contains("chose the canonical document of a cluster by"),
+        "{}",
+        ran.stderr
+    );
+    for (flags, wanted) in [
+        (&["--revisits", "--level", "exact", "--most", "0"][..], "none of a cluster stays"),
+        (&["--keep", "per-host", "--each", "source"][..], "choose one of the two"),
+    ] {
+        let out = folder.join("refused");
+        let ran = run(&[&["export", store, "--out", out.to_str().unwrap()], flags].concat());
+        assert!(ran.code == Some(2) && ran.stderr.contains(wanted), "{}", ran.stderr);
+    }
+}

@@ -111,7 +111,11 @@ impl Store {
             }
         }
         let is_chosen = |name| CHOSEN_TABLES.iter().any(|table| table.name == name);
-        tables.retain(|table| table.is_by_week && !is_chosen(table.table.name) || !table.files.is_empty());
+        // A table that has a log stays in it without files, so that the log says that they are gone.
+        tables.retain(|table| {
+            let is_always = table.is_by_week && !is_chosen(table.table.name);
+            is_always || !table.files.is_empty() || self.log_folder(&table.folder).exists()
+        });
         Ok(tables)
     }
 
