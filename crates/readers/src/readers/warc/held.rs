@@ -4,7 +4,7 @@
 //! How long an item waits depends on nothing but the records after it, so a piece of a file gives
 //! the items of the whole.
 //!
-//! Memory: of what waits for a request, what follows it up to 512 KiB or 8 items; of segments, 64
+//! Memory: of what waits for a request, what follows it up to 1 MiB or 16 items; of segments, 64
 //! MiB or 4,096 items, and the joined block up to the cap of one record. What waits longer is a
 //! page whose method is not known, or one that is cut.
 
@@ -21,7 +21,7 @@ struct Wait {
     bytes: usize,
 }
 
-const FOR_REQUEST: Wait = Wait { items: 8, bytes: 512 << 10 };
+const FOR_REQUEST: Wait = Wait { items: 16, bytes: 1 << 20 };
 const FOR_SEGMENTS: Wait = Wait { items: 4096, bytes: 64 << 20 };
 
 impl Wait {
