@@ -282,5 +282,7 @@ fn variables_are_flags_and_flags_override_them() {
     assert_eq!(wrong.code, Some(2));
     assert!(wrong.stderr.contains("'perhaps' for '--replace'"), "{}", wrong.stderr);
     let help = run_well(&["run", "--help"]).stdout;
-    assert_eq!(help.matches("NIGH_").count(), 2, "each flag is named once: {help}");
+    // Beside that of a flag of all commands, which its help names.
+    let of_run = help.replace("NIGH_CLOUD_CREDENTIALS", "");
+    assert_eq!(of_run.matches("NIGH_").count(), 2, "each flag is named once: {help}");
 }
