@@ -31,7 +31,7 @@ pub const WEEK_TABLES: [StoreTable; 18] = [
 ];
 
 /// The tables that a committed week has if its job asks for them, in the order of their names.
-/// Without rows there is no file.
+/// Without rows a week has no file of them.
 pub const CHOSEN_TABLES: [StoreTable; 1] = [StoreTable::of::<ValueRow>()];
 
 /// All tables of weeks: those that every week has come first.

@@ -49,7 +49,7 @@ impl ColumnValue {
     /// ```
     pub fn of(text: &str) -> Option<ColumnValue> {
         Some(match text {
-            // As programs write a float that is no number.
+            // As programs write a float that is not a number.
             "" | "NaN" | "nan" => return None,
             "true" => ColumnValue::Boolean(true),
             "false" => ColumnValue::Boolean(false),
@@ -151,7 +151,7 @@ pub(crate) fn of_bytes(bytes: &[u8]) -> Option<String> {
     of_text(fields::utf8(&bytes[..bytes.len().min(LONGEST + 3)]))
 }
 
-/// A float, by the shortest text that is read as it; `None` if it is no number.
+/// A float, by the shortest text that is read as it; `None` if it is not a number.
 pub(crate) fn of_double(value: f64) -> Option<String> {
     value.is_finite().then(|| format!("{value:?}"))
 }

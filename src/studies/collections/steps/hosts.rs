@@ -8,15 +8,18 @@
 
 use std::collections::HashMap;
 use std::hash::BuildHasherDefault;
+use std::rc::Rc;
 
 use anyhow::Result;
 use bytemuck::{Pod, Zeroable};
 use nigh_exchange::{Context, Dealer, all_to_all};
 
-use super::members::FirstSeen;
 use super::pages::ClusteredPages;
 use crate::records::{DocId, spread};
 use crate::structures::{DocHasher, Ownership};
+
+/// The week that saw a page first, by its number.
+pub type FirstSeen = Rc<dyn Fn(DocId) -> u32>;
 
 /// What is known of a host.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Pod, Zeroable)]

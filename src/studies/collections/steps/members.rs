@@ -18,7 +18,7 @@ use bytemuck::{Pod, Zeroable};
 use nigh_exchange::{BlockOf, Context, Dealer, Kept, KeyRanges, LocalAnswers, Partition, RangeDealer, by_key, lookup};
 
 use super::growth::{GrowingPage, grow};
-use super::hosts::{FactsByHost, HostFacts, host_facts};
+use super::hosts::{FactsByHost, FirstSeen, HostFacts, host_facts};
 use super::pages::ClusteredPages;
 use super::statistics::{MergedClusters, MergedLink};
 use crate::operators::components::component_roots;
@@ -30,9 +30,6 @@ use crate::structures::{CompactSort, Ownership};
 const MOST_RECORDS: u64 = 1 << 14;
 /// Pages or links that are dealt at once, between two checks of the clock.
 const AT_ONCE: usize = 1 << 12;
-
-/// The week that saw a page first, by its number.
-pub type FirstSeen = Rc<dyn Fn(DocId) -> u32>;
 
 /// A page of a similar cluster with more than one trivial cluster, and its collection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Pod, Zeroable)]
