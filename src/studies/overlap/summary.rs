@@ -17,7 +17,7 @@ pub const REASONS: [&str; 3] = ["same-host", "same-machine", "other"];
 /// The place among [`REPLICAS`] of a number of replicas.
 ///
 /// ```
-/// use nigh::summary::{REPLICAS, replica_class};
+/// use nigh::studies::overlap::{REPLICAS, replica_class};
 /// assert_eq!([0, 2, 3, 9, 10, 1000].map(|replicas| REPLICAS[replica_class(replicas)]), ["0", "2", "3-9", "3-9", "10-99", "1000 and more"]);
 /// ```
 pub fn replica_class(replicas: u64) -> usize {
