@@ -54,18 +54,7 @@ pub enum Format {
 /// The name of the format, as it begins the reasons of rejects.
 impl fmt::Display for Format {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Format::Warc => "warc",
-            Format::Arc => "arc",
-            Format::Wacz => "wacz",
-            Format::Jsonl => "jsonl",
-            Format::Parquet => "parquet",
-            Format::Arrow => "arrow",
-            Format::Csv => "csv",
-            Format::Tsv | Format::Failed => "tsv",
-            Format::Html => "html",
-            Format::Text => "text",
-        })
+        f.write_str(self.reader().name())
     }
 }
 

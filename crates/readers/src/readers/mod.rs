@@ -36,7 +36,7 @@
 //! ```
 //!
 //! In reading order: `item` (what a reader returns), `input` (a file or object, its format and location), `find` (from what a user
-//! names to inputs), `open` (an input to its reader), `piece` (a part of it); the formats `warc`, `wacz`, `jsonl`, `parquet`, `csv`, `whole` (a file is one page) and `failed`; and what they
+//! names to inputs), `formats` (what nigh does with each format), `open` (an input to its reader), `piece` (a part of it); the readers of `warc`, `wacz`, `jsonl`, `parquet`, `csv`, `whole` (a file is one page) and `failed`; and what they
 //! share: `streams` (compressed files as streams of bytes and lines), `rows` (a row or line as a
 //! page), `value` (values that have an order), `fields` (dates and UTF-8),
 //! `sniff` (what bytes are, whatever their label says), `url_list` (files with URLs instead of pages), `contained` (panics of decoders as reasons).
@@ -47,6 +47,7 @@ mod csv;
 mod failed;
 mod fields;
 mod find;
+mod formats;
 mod input;
 mod item;
 mod jsonl;

@@ -1,15 +1,13 @@
 //! Opens an input with the reader of its format, or checks that it can be opened.
 
 use std::fs::File;
-use std::io::Read;
+use std::io::{Read, Seek as _, SeekFrom};
 
 use anyhow::{Context as _, bail};
 
+use super::formats::Columns;
 use super::input::{Format, Input, Location, cannot};
-use super::item::{CountedIn, Item, Reader, RejectedFile, Unread};
-use super::wacz::EntryReader;
-use super::warc::{Dialect, WarcReader};
-use super::whole::{Content, WholeReader};
+use super::item::{CountedIn, Item, Reader, Unread};
 use crate::reading::Reading;
 
 /// Opens one input.
@@ -41,56 +39,7 @@ use crate::reading::Reading;
 /// If the input cannot be opened, or is a Parquet file without a column of the job. A file that is not a whole Parquet file is
 /// not an error: its reader returns one [`Item::Reject`](super::Item::Reject).
 pub fn open(input: &Input, reading: &Reading) -> anyhow::Result<Box<dyn Reader>> {
-    let Input { name, bytes, format, place, page_url, .. } = input;
-    let failed = || cannot("read", name);
-    Ok(match format {
-        Format::Warc | Format::Arc => {
-            let dialect = if *format == Format::Arc { Dialect::Arc } else { Dialect::Warc };
-            let warc = |source, bytes| WarcReader::new(source, dialect, bytes, name, reading).with_context(failed);
-            match place {
-                Location::Entry { archive, start, packed, unpacked, checksum, packing } => {
-                    let content = (*unpacked, *checksum);
-                    let (source, state) = super::wacz::entry_source(archive, (*start, *packed), content, *packing)
-                        .with_context(|| cannot("open", name))?;
-                    Box::new(EntryReader::new(Box::new(warc(source, *unpacked)?), state, *bytes))
-                }
-                _ => Box::new(warc(source(name, *bytes, place)?, *bytes)?),
-            }
-        }
-        Format::Wacz => {
-            let reason = match place {
-                Location::File(path) => super::wacz::damage(path, name)?,
-                _ => bail!("cannot read {name}: a WACZ is read from a local disk only; copy it there first"),
-            };
-            Box::new(RejectedFile::new(reason.to_owned(), *bytes))
-        }
-        Format::Jsonl => {
-            Box::new(super::jsonl::JsonlReader::new(source(name, *bytes, place)?, name, reading).with_context(failed)?)
-        }
-        Format::Parquet => {
-            let file = match place {
-                Location::File(path) => File::open(path).with_context(|| cannot("open", name))?,
-                _ => downloaded(source(name, *bytes, place)?).with_context(failed)?,
-            };
-            super::parquet::open(file, name, reading)?
-        }
-        Format::Arrow => match super::arrow::ArrowReader::new(source(name, *bytes, place)?, name, reading)? {
-            Some(reader) => Box::new(reader),
-            None => Box::new(RejectedFile::new("arrow: no schema at the beginning".to_owned(), *bytes)),
-        },
-        Format::Failed => {
-            Box::new(super::failed::FailedReader::new(source(name, *bytes, place)?, name).with_context(failed)?)
-        }
-        Format::Csv | Format::Tsv => {
-            let delimiter = if *format == Format::Csv { b',' } else { b'\t' };
-            Box::new(super::csv::CsvReader::new(source(name, *bytes, place)?, delimiter, name, reading)?)
-        }
-        Format::Html | Format::Text => {
-            let content = if *format == Format::Html { Content::Html } else { Content::Text };
-            let (source, url) = (source(name, *bytes, place)?, page_url.as_deref());
-            Box::new(WholeReader::new(source, content, name, url, reading.page_limit()).with_context(failed)?)
-        }
-    })
+    input.format.reader().open(input, reading)
 }
 
 /// Opens one input at the place of a page, to read that page again: places of items are those in the whole input. `None` if pages of the input
@@ -100,31 +49,11 @@ pub fn open(input: &Input, reading: &Reading) -> anyhow::Result<Box<dyn Reader>>
 /// # Errors
 /// If the input cannot be read.
 pub fn open_at(input: &Input, reading: &Reading, offset: u64) -> anyhow::Result<Option<Box<dyn Reader>>> {
-    use std::io::{Seek as _, SeekFrom};
-
-    let Input { name, bytes, format, place: Location::File(path), .. } = input else { return Ok(None) };
-    let failed = || cannot("read", name);
+    let Input { name, format, place: Location::File(path), .. } = input else { return Ok(None) };
     let mut file = File::open(path).with_context(|| cannot("open", name))?;
-    if *format == Format::Jsonl {
-        let mut first = Vec::new();
-        Read::by_ref(&mut file).take(16).read_to_end(&mut first).with_context(failed)?;
-        if super::sniff::is_binary(&first) {
-            return Ok(None);
-        }
-    }
-    file.seek(SeekFrom::Start(offset)).with_context(failed)?;
-    let inner: Box<dyn Reader> = match format {
-        Format::Warc | Format::Arc => {
-            let dialect = if *format == Format::Arc { Dialect::Arc } else { Dialect::Warc };
-            let left = bytes.saturating_sub(offset);
-            let mut reader = WarcReader::new(Box::new(file), dialect, left, name, reading).with_context(failed)?;
-            reader.without_waiting();
-            Box::new(reader)
-        }
-        Format::Jsonl => Box::new(super::jsonl::JsonlReader::new(Box::new(file), name, reading).with_context(failed)?),
-        _ => return Ok(None),
-    };
-    Ok(Some(Box::new(FromOffset::new(inner, offset))))
+    file.seek(SeekFrom::Start(offset)).with_context(|| cannot("read", name))?;
+    let inner = format.reader().open_at(file, input, offset, reading)?;
+    Ok(inner.map(|inner| Box::new(FromOffset::new(inner, offset)) as Box<dyn Reader>))
 }
 
 /// A reader that began inside its input. Places of items are those in the whole input.
@@ -179,7 +108,7 @@ pub enum KeysOfInput {
 }
 
 impl KeysOfInput {
-    fn of_rows(has_url: Option<bool>) -> KeysOfInput {
+    pub(super) fn of_rows(has_url: Option<bool>) -> KeysOfInput {
         match has_url {
             Some(true) => KeysOfInput::RowsWithUrls,
             Some(false) => KeysOfInput::Rows,
@@ -193,14 +122,7 @@ impl KeysOfInput {
 /// # Errors
 /// As [`check`].
 pub fn keys(input: &Input, reading: &Reading) -> anyhow::Result<KeysOfInput> {
-    match (input.format, &input.place) {
-        (Format::Parquet, Location::Object { .. }) => {
-            let source = source(&input.name, input.bytes, &input.place)?;
-            let file = downloaded(source).with_context(|| cannot("read", &input.name))?;
-            Ok(KeysOfInput::of_rows(super::parquet::check(file, &input.name, reading)?))
-        }
-        _ => check(input, reading),
-    }
+    input.format.reader().keys(input, reading)
 }
 
 /// Opens one input and reads its first bytes, so that a run fails before it starts and not in its middle.
@@ -222,36 +144,12 @@ pub fn check(input: &Input, reading: &Reading) -> anyhow::Result<KeysOfInput> {
     if let Some(advice) = super::sniff::no_input(&first[..filled]) {
         bail!("{} {advice}", input.name);
     }
-    if matches!(input.format, Format::Jsonl | Format::Csv | Format::Tsv)
+    if input.format.reader().has_lines()
         && let Some(advice) = super::sniff::no_lines(&first[..filled])
     {
         bail!("{} {advice}", input.name);
     }
-    match (input.format, &input.place) {
-        (Format::Parquet, Location::File(path)) => {
-            let file = File::open(path).with_context(|| cannot("open", &input.name))?;
-            Ok(KeysOfInput::of_rows(super::parquet::check(file, &input.name, reading)?))
-        }
-        (Format::Jsonl, place) => {
-            let source = self::source(&input.name, input.bytes, place)?;
-            Ok(KeysOfInput::of_rows(super::jsonl::check(source, &input.name, reading)?))
-        }
-        (Format::Arrow, place) => {
-            let source = self::source(&input.name, input.bytes, place)?;
-            let reader = super::arrow::ArrowReader::new(source, &input.name, reading)?;
-            Ok(KeysOfInput::of_rows(reader.map(|reader| reader.has_url())))
-        }
-        (Format::Csv | Format::Tsv, place) => {
-            let source = self::source(&input.name, input.bytes, place)?;
-            let delimiter = if input.format == Format::Csv { b',' } else { b'\t' };
-            let reader = super::csv::CsvReader::new(source, delimiter, &input.name, reading)?;
-            Ok(KeysOfInput::of_rows(reader.has_url()?))
-        }
-        (Format::Text, _) if input.page_url.is_none() => Ok(KeysOfInput::Files),
-        (Format::Text, _) => Ok(KeysOfInput::Pages),
-        (Format::Parquet | Format::Failed | Format::Wacz, _) => Ok(KeysOfInput::Unknown),
-        (Format::Warc | Format::Arc | Format::Html, _) => Ok(KeysOfInput::Pages),
-    }
+    input.format.reader().check(input, reading)
 }
 
 /// The names of the columns of an input, and which of those whose values are kept it has; `None` if
@@ -259,26 +157,8 @@ pub fn check(input: &Input, reading: &Reading) -> anyhow::Result<KeysOfInput> {
 ///
 /// # Errors
 /// As [`check`].
-pub fn columns(input: &Input, reading: &Reading) -> anyhow::Result<Option<(Vec<String>, Vec<bool>)>> {
-    let source = || source(&input.name, input.bytes, &input.place);
-    Ok(match input.format {
-        Format::Parquet => {
-            let file = match &input.place {
-                Location::File(path) => File::open(path).with_context(|| cannot("open", &input.name))?,
-                _ => downloaded(source()?).with_context(|| cannot("read", &input.name))?,
-            };
-            super::parquet::columns(file, &input.name, reading)?
-        }
-        Format::Arrow => {
-            super::arrow::ArrowReader::new(source()?, &input.name, reading)?.map(|reader| reader.columns())
-        }
-        Format::Csv | Format::Tsv => {
-            let delimiter = if input.format == Format::Csv { b',' } else { b'\t' };
-            Some(super::csv::CsvReader::new(source()?, delimiter, &input.name, reading)?.columns())
-        }
-        Format::Jsonl => Some(super::jsonl::columns(source()?, &input.name, reading)?),
-        Format::Warc | Format::Arc | Format::Wacz | Format::Html | Format::Text | Format::Failed => None,
-    })
+pub fn columns(input: &Input, reading: &Reading) -> anyhow::Result<Option<Columns>> {
+    input.format.reader().columns(input, reading)
 }
 
 /// Returns why an input cannot be read from its beginning, for a dry run. Only local Parquet and WACZ files are opened: they are damaged as
@@ -294,10 +174,8 @@ pub fn damage(input: &Input, reading: &Reading) -> anyhow::Result<Option<String>
     if let Some(Item::Reject(reject)) = open(input, reading)?.next()? {
         return Ok(Some(reject.reason));
     }
-    if input.format == Format::Wacz {
-        return Ok(None);
-    }
-    super::parquet::damage(File::open(path).with_context(|| cannot("open", &input.name))?, &input.name, reading)
+    let file = File::open(path).with_context(|| cannot("open", &input.name))?;
+    input.format.reader().damage(file, input, reading)
 }
 
 /// Opens the first `bytes` stored bytes of an input. A local file may return more.
@@ -321,7 +199,6 @@ pub(crate) fn source(name: &str, bytes: u64, place: &Location) -> anyhow::Result
 /// # Errors
 /// If the source cannot be read or the file cannot be written.
 pub(crate) fn downloaded(mut source: Box<dyn Read + Send>) -> std::io::Result<File> {
-    use std::io::{Seek as _, SeekFrom};
     use std::os::unix::fs::OpenOptionsExt as _;
     use std::sync::atomic::{AtomicU64, Ordering};
 

@@ -22,7 +22,8 @@ use anyhow::{Context as _, ensure};
 use memchr::memchr;
 use serde::{Deserialize, Serialize};
 
-use super::input::{Format, Input, Location, cannot};
+use super::formats::Cutting;
+use super::input::{Input, Location, cannot};
 use super::item::{CountedIn, Item, Nothing, Reader, Unread};
 use super::open::{FromOffset, open};
 use super::streams::{Packing, member_start, read_at};
@@ -67,19 +68,17 @@ impl InputPiece {
 
 /// The pieces of an input.
 pub fn pieces(input: &Input) -> impl Iterator<Item = InputPiece> {
-    let name = input.name.to_ascii_lowercase();
-    let is_packed = || [".gz", ".zst", ".zstd", ".bz2", ".xz", ".lz4"].iter().any(|ending| name.ends_with(ending));
-    let is_cut = matches!(input.place, Location::File(_))
-        && match input.format {
-            Format::Jsonl => !is_packed(),
-            Format::Warc => !is_packed() || [".gz", ".zst", ".zstd"].iter().any(|ending| name.ends_with(ending)),
-            Format::Arc => name.ends_with(".gz"),
-            Format::Parquet => true,
-            _ => false,
-        };
-    // Each piece of a Parquet file reads its footer.
-    let most = if input.format == Format::Parquet { FOOTERS } else { u64::MAX };
-    let of = if is_cut { (input.bytes / PIECE).clamp(1, most) } else { 1 };
+    let cutting = match input.place {
+        Location::File(_) => input.format.reader().cutting(&input.name.to_ascii_lowercase()),
+        Location::Entry { .. } | Location::Object { .. } => Cutting::Whole,
+    };
+    let most = match cutting {
+        Cutting::Whole => 1,
+        Cutting::Lines | Cutting::Members(_) => u64::MAX,
+        // Each piece of a Parquet file reads its footer.
+        Cutting::RowGroups => FOOTERS,
+    };
+    let of = (input.bytes / PIECE).clamp(1, most);
     (0..of).map(move |number| InputPiece { number, of })
 }
 
@@ -101,18 +100,18 @@ pub fn open_piece(input: &Input, reading: &Reading, piece: InputPiece) -> anyhow
         "{name} has {found} bytes, and had {bytes} when the run began: it must not change while it is read. Run again when it is \
          complete, or copy it"
     );
-    if input.format == Format::Parquet {
+    let cutting = input.format.reader().cutting(&name.to_ascii_lowercase());
+    if cutting == Cutting::RowGroups {
         return super::parquet::open_piece(file, name, reading, piece);
     }
     let Some(packing) = Packing::of(&file).with_context(|| cannot("read", name))? else {
         return whole_or_nothing(input, reading, piece);
     };
     let cuts = Cuts { file, packing, bytes: *bytes, piece };
-    let opened = match input.format {
-        Format::Jsonl => lines_of(cuts, name, reading).map_err(Into::into),
-        Format::Warc => members_of(cuts, Dialect::Warc, name, reading),
-        Format::Arc => members_of(cuts, Dialect::Arc, name, reading),
-        _ => Ok(None),
+    let opened = match cutting {
+        Cutting::Lines => lines_of(cuts, name, reading).map_err(Into::into),
+        Cutting::Members(dialect) => members_of(cuts, dialect, name, reading),
+        Cutting::Whole | Cutting::RowGroups => Ok(None),
     };
     match opened.with_context(|| cannot("read", name))? {
         Some(reader) => Ok(reader),
@@ -370,7 +369,7 @@ mod tests {
     use nigh_kernels::records::mix;
 
     use super::*;
-    use crate::readers::list;
+    use crate::readers::{Format, list};
 
     /// Checks that the pieces of a file, whatever their number, have the items of the whole. Returns how many pieces have items, at most.
     fn assert_is_cut_well(path: &Path) -> u64 {

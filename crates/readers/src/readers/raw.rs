@@ -36,15 +36,10 @@ impl RawBytes {
     /// If it cannot be read.
     pub fn open(input: &Input, counted_in: CountedIn) -> anyhow::Result<RawBytes> {
         let source = super::open::source(&input.name, input.bytes, &input.place)?;
-        let acceptable = match input.format {
-            Format::Warc => Dialect::Warc.acceptable(),
-            Format::Arc => Dialect::Arc.acceptable(),
-            _ => |bytes: &[u8]| !bytes.is_empty(),
-        };
         let source = match counted_in {
             CountedIn::Stored | CountedIn::Shared => RawSource::Stored(source),
             CountedIn::Decoded => {
-                let members = Members::new(Stored::new(source), acceptable);
+                let members = Members::new(Stored::new(source), input.format.reader().acceptable());
                 RawSource::Decoded(Box::new(members.with_context(|| format!("cannot read {}", input.name))?))
             }
         };

@@ -25,10 +25,11 @@ use super::found::{COMPRESSED, FoundBy, FoundInput, modified};
 use super::left_out::LeftOut;
 use super::listings::{items_of, listing_of};
 use super::spool::{Pipes, STANDARD_INPUT, is_own_descriptor};
+use crate::readers::formats::ALL;
 use crate::readers::input::{Format, Input, Location};
 use crate::readers::streams::{MemberStep, Members, Stored};
 use crate::readers::url_list::{UrlFile, begins_index};
-use crate::readers::{failed, jsonl, sniff, wacz};
+use crate::readers::{jsonl, sniff, wacz};
 use crate::reading::Reading;
 
 /// Stored bytes of a file that are read to recognise its format.
@@ -368,21 +369,7 @@ pub fn format_of_name(name: &str) -> Option<Format> {
     let name = name.to_ascii_lowercase();
     let name = name.rsplit('/').next().unwrap_or_default();
     let plain = COMPRESSED.iter().find_map(|ending| name.strip_suffix(ending)).unwrap_or(name);
-    let ending = |name: &str| name.rsplit_once('.').map(|(_, ending)| ending.to_owned()).unwrap_or_default();
-    match (ending(plain).as_str(), ending(name).as_str()) {
-        ("warc" | "wet", _) => Some(Format::Warc),
-        ("arc", _) => Some(Format::Arc),
-        (_, "wacz") => Some(Format::Wacz),
-        ("jsonl" | "ndjson" | "json", _) => Some(Format::Jsonl),
-        ("tsv", _) if plain.starts_with("failed") => Some(Format::Failed),
-        ("csv", _) => Some(Format::Csv),
-        ("tsv", _) => Some(Format::Tsv),
-        (_, "parquet") => Some(Format::Parquet),
-        ("arrow" | "arrows" | "feather", _) => Some(Format::Arrow),
-        ("html" | "htm" | "xhtml", _) => Some(Format::Html),
-        ("txt" | "md" | "markdown", _) => Some(Format::Text),
-        _ => None,
-    }
+    ALL.into_iter().find(|format| format.reader().is_named(name, plain))
 }
 
 /// Recognises the format of a file by its first bytes.
@@ -390,29 +377,15 @@ fn format_of_content(name: &str, bytes: u64, place: &Location) -> anyhow::Result
     let mut source = crate::readers::open::source(name, bytes.min(FIRST), place)?;
     let mut first = Vec::new();
     source.by_ref().take(FIRST).read_to_end(&mut first).with_context(|| crate::readers::input::cannot("read", name))?;
-    if first.starts_with(b"PAR1") {
-        return Ok(Format::Parquet);
-    }
-    if first.starts_with(b"PK\x03\x04") {
-        return Ok(Format::Wacz);
-    }
-    if first.starts_with(crate::readers::arrow::SIGNATURE) {
-        return Ok(Format::Arrow);
+    if let Some(format) = ALL.into_iter().find(|format| format.reader().begins_stored(&first)) {
+        return Ok(format);
     }
     let first = first_decoded(first, 1024).with_context(|| crate::readers::input::cannot("read", name))?;
     if begins_index(&first) {
         bail!("{name} is an index (CDX), which has no pages: give the WARC files that it names")
     }
-    if first.starts_with(b"WARC/") {
-        Ok(Format::Warc)
-    } else if first.starts_with(b"filedesc://") {
-        Ok(Format::Arc)
-    } else if first.trim_ascii_start().starts_with(b"{") {
-        Ok(Format::Jsonl)
-    } else if failed::begins(&first) {
-        Ok(Format::Failed)
-    } else if sniff::is_html(&first) {
-        Ok(Format::Html)
+    if let Some(format) = ALL.into_iter().find(|format| format.reader().begins(&first)) {
+        Ok(format)
     } else if let Some(advice) = sniff::no_input(&first) {
         bail!("{name} {advice}")
     } else if first.trim_ascii_start().starts_with(b"[") {

@@ -1,0 +1,205 @@
+//! Files of rows or lines with columns: JSON Lines, Parquet, Arrow, CSV and TSV.
+
+use std::fs::File;
+use std::io::{Read as _, Seek as _, SeekFrom};
+
+use anyhow::Context as _;
+
+use super::{Columns, Cutting, FormatReader, ends_in, is_packed};
+use crate::readers::arrow::{ArrowReader, SIGNATURE};
+use crate::readers::csv::CsvReader;
+use crate::readers::input::{Input, Location, cannot};
+use crate::readers::item::{Reader, RejectedFile};
+use crate::readers::jsonl::{self, JsonlReader};
+use crate::readers::open::{KeysOfInput, check, downloaded, source};
+use crate::readers::{parquet, sniff};
+use crate::reading::Reading;
+
+/// One JSON object in each line.
+pub(super) struct Jsonl;
+/// Parquet rows.
+pub(super) struct Parquet;
+/// Arrow record batches.
+pub(super) struct Arrow;
+/// Records with this byte between fields.
+pub(super) struct Delimited(pub u8);
+
+/// The bytes of an input, in order.
+fn bytes_of(input: &Input) -> anyhow::Result<Box<dyn std::io::Read + Send>> {
+    source(&input.name, input.bytes, &input.place)
+}
+
+impl FormatReader for Jsonl {
+    fn name(&self) -> &'static str {
+        "jsonl"
+    }
+
+    fn is_named(&self, _name: &str, plain: &str) -> bool {
+        ends_in(plain, &["jsonl", "ndjson", "json"])
+    }
+
+    fn begins(&self, first: &[u8]) -> bool {
+        first.trim_ascii_start().starts_with(b"{")
+    }
+
+    fn has_lines(&self) -> bool {
+        true
+    }
+
+    fn open(&self, input: &Input, reading: &Reading) -> anyhow::Result<Box<dyn Reader>> {
+        let reader = JsonlReader::new(bytes_of(input)?, &input.name, reading);
+        Ok(Box::new(reader.with_context(|| cannot("read", &input.name))?))
+    }
+
+    fn open_at(
+        &self,
+        mut file: File,
+        input: &Input,
+        offset: u64,
+        reading: &Reading,
+    ) -> anyhow::Result<Option<Box<dyn Reader>>> {
+        let failed = || cannot("read", &input.name);
+        let mut first = Vec::new();
+        file.seek(SeekFrom::Start(0)).with_context(failed)?;
+        std::io::Read::by_ref(&mut file).take(16).read_to_end(&mut first).with_context(failed)?;
+        if sniff::is_binary(&first) {
+            return Ok(None);
+        }
+        file.seek(SeekFrom::Start(offset)).with_context(failed)?;
+        Ok(Some(Box::new(JsonlReader::new(Box::new(file), &input.name, reading).with_context(failed)?)))
+    }
+
+    fn check(&self, input: &Input, reading: &Reading) -> anyhow::Result<KeysOfInput> {
+        Ok(KeysOfInput::of_rows(jsonl::check(bytes_of(input)?, &input.name, reading)?))
+    }
+
+    fn columns(&self, input: &Input, reading: &Reading) -> anyhow::Result<Option<Columns>> {
+        Ok(Some(jsonl::columns(bytes_of(input)?, &input.name, reading)?))
+    }
+
+    fn cutting(&self, name: &str) -> Cutting {
+        if is_packed(name) { Cutting::Whole } else { Cutting::Lines }
+    }
+}
+
+impl Parquet {
+    /// A file of its own, which need not be read in order.
+    fn file_of(input: &Input) -> anyhow::Result<File> {
+        match &input.place {
+            Location::File(path) => File::open(path).with_context(|| cannot("open", &input.name)),
+            _ => downloaded(bytes_of(input)?).with_context(|| cannot("read", &input.name)),
+        }
+    }
+}
+
+impl FormatReader for Parquet {
+    fn name(&self) -> &'static str {
+        "parquet"
+    }
+
+    fn is_named(&self, name: &str, _plain: &str) -> bool {
+        ends_in(name, &["parquet"])
+    }
+
+    fn begins_stored(&self, first: &[u8]) -> bool {
+        first.starts_with(b"PAR1")
+    }
+
+    fn open(&self, input: &Input, reading: &Reading) -> anyhow::Result<Box<dyn Reader>> {
+        parquet::open(Parquet::file_of(input)?, &input.name, reading)
+    }
+
+    fn check(&self, input: &Input, reading: &Reading) -> anyhow::Result<KeysOfInput> {
+        match &input.place {
+            // The footer is at the end of an object.
+            Location::Object { .. } | Location::Entry { .. } => Ok(KeysOfInput::Unknown),
+            Location::File(_) => {
+                Ok(KeysOfInput::of_rows(parquet::check(Parquet::file_of(input)?, &input.name, reading)?))
+            }
+        }
+    }
+
+    fn keys(&self, input: &Input, reading: &Reading) -> anyhow::Result<KeysOfInput> {
+        match &input.place {
+            Location::Object { .. } => {
+                Ok(KeysOfInput::of_rows(parquet::check(Parquet::file_of(input)?, &input.name, reading)?))
+            }
+            _ => check(input, reading),
+        }
+    }
+
+    fn columns(&self, input: &Input, reading: &Reading) -> anyhow::Result<Option<Columns>> {
+        parquet::columns(Parquet::file_of(input)?, &input.name, reading)
+    }
+
+    fn damage(&self, file: File, input: &Input, reading: &Reading) -> anyhow::Result<Option<String>> {
+        parquet::damage(file, &input.name, reading)
+    }
+
+    fn cutting(&self, _name: &str) -> Cutting {
+        Cutting::RowGroups
+    }
+}
+
+impl FormatReader for Arrow {
+    fn name(&self) -> &'static str {
+        "arrow"
+    }
+
+    fn is_named(&self, _name: &str, plain: &str) -> bool {
+        ends_in(plain, &["arrow", "arrows", "feather"])
+    }
+
+    fn begins_stored(&self, first: &[u8]) -> bool {
+        first.starts_with(SIGNATURE)
+    }
+
+    fn open(&self, input: &Input, reading: &Reading) -> anyhow::Result<Box<dyn Reader>> {
+        Ok(match ArrowReader::new(bytes_of(input)?, &input.name, reading)? {
+            Some(reader) => Box::new(reader),
+            None => Box::new(RejectedFile::new("arrow: no schema at the beginning".to_owned(), input.bytes)),
+        })
+    }
+
+    fn check(&self, input: &Input, reading: &Reading) -> anyhow::Result<KeysOfInput> {
+        let reader = ArrowReader::new(bytes_of(input)?, &input.name, reading)?;
+        Ok(KeysOfInput::of_rows(reader.map(|reader| reader.has_url())))
+    }
+
+    fn columns(&self, input: &Input, reading: &Reading) -> anyhow::Result<Option<Columns>> {
+        let reader = ArrowReader::new(bytes_of(input)?, &input.name, reading)?;
+        Ok(reader.map(|reader| reader.columns()))
+    }
+}
+
+impl Delimited {
+    fn reader_of(&self, input: &Input, reading: &Reading) -> anyhow::Result<CsvReader> {
+        CsvReader::new(bytes_of(input)?, self.0, &input.name, reading)
+    }
+}
+
+impl FormatReader for Delimited {
+    fn name(&self) -> &'static str {
+        if self.0 == b',' { "csv" } else { "tsv" }
+    }
+
+    fn is_named(&self, _name: &str, plain: &str) -> bool {
+        ends_in(plain, &[self.name()])
+    }
+
+    fn has_lines(&self) -> bool {
+        true
+    }
+
+    fn open(&self, input: &Input, reading: &Reading) -> anyhow::Result<Box<dyn Reader>> {
+        Ok(Box::new(self.reader_of(input, reading)?))
+    }
+
+    fn check(&self, input: &Input, reading: &Reading) -> anyhow::Result<KeysOfInput> {
+        Ok(KeysOfInput::of_rows(self.reader_of(input, reading)?.has_url()?))
+    }
+
+    fn columns(&self, input: &Input, reading: &Reading) -> anyhow::Result<Option<Columns>> {
+        Ok(Some(self.reader_of(input, reading)?.columns()))
+    }
+}
