@@ -1,5 +1,7 @@
 //! The flags of `nigh run` that stand for fields of its job.
 
+use std::ffi::OsString;
+
 use clap::Args;
 
 use crate::config::Similarity;
@@ -57,9 +59,20 @@ impl FieldFlags {
             ("--text", columns, "text", of_text(text)),
             ("--same-id", read, "same-id", of_text(same_id)),
         ];
-        let field = |(flag, tables, name, value)| Some(JobField { flag, tables, name, value: value? });
+        let field = |(flag, tables, name, value)| {
+            Some(JobField { flag, tables, name, value: value?, is_typed: is_typed(flag) })
+        };
         fields.into_iter().filter_map(field).collect()
     }
+}
+
+/// Whether a flag stands on the command line; its value may be that of a variable.
+fn is_typed(flag: &str) -> bool {
+    let is_it = |argument: OsString| {
+        let rest = argument.to_str().and_then(|argument| argument.strip_prefix(flag));
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('='))
+    };
+    std::env::args_os().any(is_it)
 }
 
 #[cfg(test)]

@@ -18,6 +18,9 @@ pub struct JobField {
     pub name: &'static str,
     /// Its value.
     pub value: toml::Value,
+    /// Whether the flag was typed; otherwise it is an environment variable, which is there for all
+    /// jobs.
+    pub is_typed: bool,
 }
 
 /// A job, and the fields of its file whose place others took, though these have another name:
@@ -40,8 +43,8 @@ const SHAPE: [&str; 4] = ["preset", "features", "supershingles", "agreements"];
 /// all of them: nigh chooses the numbers for it.
 ///
 /// # Errors
-/// As [`read_job`](super::read_job); or if the job does not make a week, or the fields do not fit
-/// it. The message names the flags.
+/// As [`read_job`](super::read_job); or if the job does not make a week and a flag was typed, or
+/// the fields do not fit the job. The message names the flags.
 pub fn read_job_with(path: Option<&Path>, fields: &[JobField]) -> Result<JobWithFields> {
     let name = path.map_or_else(|| "the built-in job".to_owned(), |path| path.display().to_string());
     let text = path.map_or_else(|| Ok("[cluster]\n".to_owned()), job_file)?;
@@ -49,11 +52,14 @@ pub fn read_job_with(path: Option<&Path>, fields: &[JobField]) -> Result<JobWith
     if fields.is_empty() {
         return Ok(JobWithFields { job, replaced: Vec::new() });
     }
-    let flags: Vec<&str> = fields.iter().map(|field| field.flag).collect();
     let mut file: toml::Table = parse(path.unwrap_or(Path::new(&name)), &text)?;
     let (Job::Cluster(_), Some(toml::Value::Table(table))) = (&job, file.iter_mut().next().map(|(_, of_kind)| of_kind))
     else {
-        bail!("{name}: {} is for jobs that make a week from a crawl or a dataset", flags.join(", "));
+        let typed: Vec<&str> = fields.iter().filter(|field| field.is_typed).map(|field| field.flag).collect();
+        if typed.is_empty() {
+            return Ok(JobWithFields { job, replaced: Vec::new() });
+        }
+        bail!("{name}: {} is for jobs that make a week from a crawl or a dataset", typed.join(", "));
     };
     let replaced = replace_shape(table, fields);
     for JobField { tables, name: key, value, .. } in fields {
@@ -100,7 +106,7 @@ mod tests {
     use crate::config::{Method, Verify};
 
     fn field(flag: &'static str, name: &'static str, value: impl Into<toml::Value>) -> JobField {
-        JobField { flag, tables: &["method"], name, value: value.into() }
+        JobField { flag, tables: &["method"], name, value: value.into(), is_typed: true }
     }
 
     /// The job of this text with these fields.
@@ -119,7 +125,8 @@ mod tests {
     fn a_field_is_as_if_the_job_had_it() {
         let similarity = field("--similarity", "similarity", 0.8);
         let verify = field("--verify", "verify", "exact");
-        let id = JobField { flag: "--id", tables: &["read", "columns"], name: "id", value: "key".into() };
+        let tables = &["read", "columns"];
+        let id = JobField { flag: "--id", tables, name: "id", value: "key".into(), is_typed: true };
         for kind in ["cluster", "weekly"] {
             let (job, replaced) = with(
                 &format!("[{kind}]\n[{kind}.method]\nwords = 7\nsimilarity = 0.9\n"),
@@ -168,6 +175,15 @@ mod tests {
         assert!(error.starts_with("the built-in job, with --preset minhash-9: preset = \"minhash-9\""), "{error}");
         let error = with("[mirrors]\n", &verify).unwrap_err();
         assert!(error.contains("job.toml: --verify is for jobs that make a week"), "{error}");
+        // Variables are there for all jobs.
+        let of_variable = JobField { is_typed: false, ..verify[0].clone() };
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("job.toml");
+        std::fs::write(&path, "[mirrors]\n").unwrap();
+        let read = read_job_with(Some(&path), std::slice::from_ref(&of_variable)).unwrap();
+        assert!(matches!(read.job, Job::Study(_)));
+        let error = with("[mirrors]\n", &[of_variable, field("--preset", "preset", "minhash-9x8")]).unwrap_err();
+        assert!(error.contains("job.toml: --preset is for jobs"), "{error}");
         // A mistake of the file has its place.
         let error = with("[cluster]\nimput = []\n", &verify).unwrap_err();
         assert!(error.contains("line 2, column 1"), "{error}");
