@@ -15,6 +15,7 @@
 //! - `nigh delete`: `delete.rs` removes pages from the last week.
 //! - `nigh verify`: `verify.rs` checks the clusters of the last week. `remake.rs` computes that week again, for both.
 //! - `nigh vacuum`: `vacuum.rs` removes old weeks.
+//! - `nigh upgrade`: `upgrade.rs` brings a store of an older version up to date.
 //! - `nigh catalog`: `catalog.rs` keeps a description of the tables for Delta Lake.
 //! - `nigh bench` measures speed: see `crate::bench`, which is compiled with the feature `bench`.
 //! - `nigh pool`: `pool.rs` makes keys, `check.rs` checks the hosts; only with the feature `pool`.
@@ -53,6 +54,7 @@ mod session;
 mod signals;
 mod study;
 mod tasks;
+mod upgrade;
 mod vacuum;
 mod verify;
 mod week;
@@ -145,6 +147,8 @@ enum Command {
     Verify(verify::VerifyArgs),
     /// Remove old weeks from a store.
     Vacuum(vacuum::VacuumArgs),
+    /// Bring a store that an older version made up to date; its tables stay as they are.
+    Upgrade(upgrade::UpgradeArgs),
     /// Keep the tables of a store as Delta Lake tables, too: metadata only, over the same files.
     Catalog(catalog::CatalogArgs),
     /// Measure how fast this machine reads, fingerprints and clusters.
@@ -182,6 +186,7 @@ pub fn main() -> ExitCode {
         Command::Export(args) => Log::new(Display::Person, args.json),
         Command::Vacuum(args) => Log::new(Display::Person, args.json),
         Command::Catalog(args) => Log::new(Display::Person, args.json),
+        Command::Upgrade(args) => Log::new(Display::Person, args.json),
         _ => Log::new(Display::Person, false),
     };
     match cli.cloud_credentials.map_or_else(CloudCredentials::of_environment, Ok) {
@@ -207,6 +212,7 @@ pub fn main() -> ExitCode {
         Command::Verify(args) => verify::run(&args, &log),
         Command::Vacuum(args) => vacuum::run(&args, &log),
         Command::Catalog(args) => catalog::run(&args, &log),
+        Command::Upgrade(args) => upgrade::run(&args, &log),
         #[cfg(not(feature = "bench"))]
         Command::Bench(args) => args.refuse(),
         #[cfg(feature = "bench")]

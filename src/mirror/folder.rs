@@ -162,7 +162,9 @@ impl MirrorFolder {
     /// Names the file that cannot be read.
     pub fn files(&self) -> Result<BTreeMap<String, FileList>> {
         let store = Store::at(&self.root);
-        let paths = store.manifest()?.map(|manifest| store.listed_files(&manifest)).transpose()?;
+        // `nigh upgrade` works in a mirror of the format before.
+        let manifest = store.manifest_of_any_format()?;
+        let paths = manifest.map(|manifest| store.listed_files(&manifest)).transpose()?;
         self.files_of(paths.unwrap_or_default())
     }
 

@@ -88,10 +88,10 @@ impl StoreLocation {
     /// Checks that the store exists.
     ///
     /// # Errors
-    /// If there is no manifest, or it cannot be read.
+    /// If there is no manifest, or it cannot be read by [`Store::upgrade`] either.
     pub fn expect(&self) -> Result<()> {
         let exists = match &self.in_bucket {
-            None => self.store.manifest()?.is_some(),
+            None => self.store.manifest_of_any_format()?.is_some(),
             Some(in_bucket) => Catalog::read(&in_bucket.bucket)?.is_some(),
         };
         anyhow::ensure!(

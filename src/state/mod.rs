@@ -24,8 +24,8 @@
 //!     work/commit/                   a commit in preparation
 //! ```
 //!
-//! A file belongs to the store if the manifest, or a `week.json` that it names, lists the file. No file is written over. A commit puts its
-//! files beside the others, then replaces the manifest, then removes what the manifest does not list any more.
+//! A file belongs to the store if the manifest, or a `week.json` that it names, lists the file. No file is written over, except that
+//! `nigh upgrade` replaces each `week.json`. A commit puts its files beside the others, then replaces the manifest, then removes what the manifest does not list any more.
 //!
 //! In a pool of machines `work` has another name, `work-…`, in each generation of processes, so that a process of an earlier
 //! generation cannot write there.
@@ -52,7 +52,7 @@ mod weeks;
 pub use self::durable::{replace, sync_folder};
 pub use self::history::{Downloads, History, PastWeek, Results};
 pub use self::indexes::{Coding, PostingFile, PostingRuns, UrlIndex, UrlLookup, write_postings};
-pub use self::store::{Begun, Store, Vacuumed, run_folder};
+pub use self::store::{Begun, Store, Upgraded, Vacuumed, run_folder};
 pub(crate) use self::store::{LOCK, ListedTable, MANIFEST, OWN, VIEWS, commit_of, damaged_log, removed_folder};
 pub(crate) use self::weeks::shard_file;
 pub use self::weeks::{

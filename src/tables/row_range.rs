@@ -210,6 +210,14 @@ impl RowRange {
         Ok(rows.end - rows.start)
     }
 
+    /// The number of rows in each row group of these rows.
+    ///
+    /// # Errors
+    /// As [`RowRange::rows`].
+    pub fn rows_of_groups(&self) -> Result<Vec<u64>> {
+        Ok(self.open()?.by_group().into_iter().map(|group| group.rows.end - group.rows.start).collect())
+    }
+
     /// Opens the file, and parses its footer unless one of its ranges was opened before.
     pub(super) fn open(&self) -> Result<Opened> {
         self.check_all_count()?;

@@ -133,6 +133,8 @@ mod transactions;
 mod truth;
 /// Runs that nobody watches: flags, weeks by the clock, variables, events and metrics.
 mod unattended;
+/// A store of an older version is brought up to date.
+mod upgrade;
 /// Clusters whose pages are checked, against brute force over pairs.
 mod verify;
 /// A made web with the truth about it, and slow twins over it, for the tests of jobs.

@@ -152,7 +152,7 @@ impl Store {
     /// If the store cannot be read or written, or its manifest is missing although it has weeks.
     pub fn recover(&self) -> Result<()> {
         self.recover_publication()?;
-        let Some(manifest) = self.manifest()? else {
+        let Some(manifest) = self.manifest_of_any_format()? else {
             if self.has_records()? {
                 bail!(
                     "{} is missing, and only it records the weeks of this store and the ids that they gave: restore it",
@@ -161,6 +161,10 @@ impl Store {
             }
             return Ok(());
         };
+        if manifest.check_format(self.root()).is_err() {
+            // Only `nigh upgrade` goes on with such a store.
+            return Ok(());
+        }
         // A kill may have come right after the manifest was replaced.
         self.write_views()?;
         self.write_catalog()?;

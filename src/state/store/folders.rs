@@ -117,6 +117,18 @@ impl Store {
     /// # Errors
     /// As [`Manifest::read`]; or if the folder has a store of an older format, or is a part of a store.
     pub fn manifest(&self) -> Result<Option<Manifest>> {
+        let manifest = self.manifest_of_any_format()?;
+        if let Some(manifest) = &manifest {
+            manifest.check_format(&self.root)?;
+        }
+        Ok(manifest)
+    }
+
+    /// Reads the manifest, also of a store that [`Store::upgrade`] is to bring up to date.
+    ///
+    /// # Errors
+    /// As [`Store::manifest`], for formats before that.
+    pub fn manifest_of_any_format(&self) -> Result<Option<Manifest>> {
         let manifest = Manifest::read(&self.manifest_path())?;
         let old = self.root.join(MANIFEST);
         if manifest.is_none() && old.exists() {

@@ -3,7 +3,8 @@
 //! In reading order: `folders` (where every file lies), `lock` (one run writes at a time), `commit` (a week from its beginning to
 //! its commit, and recovery after a kill), `publication` (staged files become part of the store at once), `sweep` (removes files that no
 //! commit lists), `views` (views of the tables for DuckDB), `catalog` (logs of the tables for Delta Lake), `postings` (the inverted index
-//! of the last week), `forget` (leaves out the rows of deleted URLs), `vacuum` (removes old weeks).
+//! of the last week), `forget` (leaves out the rows of deleted URLs), `vacuum` (removes old weeks), `upgrade`
+//! (brings a store of the format before up to date).
 
 mod catalog;
 mod commit;
@@ -13,6 +14,7 @@ mod lock;
 mod postings;
 mod publication;
 mod sweep;
+mod upgrade;
 mod vacuum;
 mod views;
 
@@ -23,5 +25,6 @@ pub use self::folders::Store;
 pub(crate) use self::folders::part_file;
 pub(crate) use self::folders::{JOURNAL, LOCK, MANIFEST, OWN, commit_of, removed_folder};
 pub use self::postings::run_folder;
+pub use self::upgrade::Upgraded;
 pub use self::vacuum::Vacuumed;
 pub(crate) use self::views::VIEWS;

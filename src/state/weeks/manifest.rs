@@ -5,7 +5,7 @@
 //!
 //! ```text
 //! {
-//!   "format": 10,                of the layout and of the meaning of columns; another number is refused
+//!   "format": 10,                of the layout and of the meaning of columns; `nigh upgrade` takes the one before, others are refused
 //!   "version": "…",              of the program that wrote it
 //!   "commits": 7,                the number of commits so far; names of new files have it
 //!   "before": "…",               the hash of the manifest that this one replaced
@@ -26,7 +26,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 use serde::{Deserialize, Serialize};
 
 use super::journal::{Journal, Segment};
@@ -38,6 +38,9 @@ use crate::structures::CompactSort;
 
 /// The version of the layout of a store, and of the meaning of its columns.
 pub const FORMAT: u32 = 10;
+
+/// The version before, which [`Store::upgrade`](crate::state::Store::upgrade) brings up to date.
+pub const FORMAT_BEFORE: u32 = 9;
 
 /// The content of `manifest.json`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -254,7 +257,7 @@ impl Manifest {
     /// Reads the manifest at `path`; `None` if it does not exist.
     ///
     /// # Errors
-    /// If the file cannot be read, is damaged, or has another format.
+    /// If the file cannot be read, is damaged, or has another format than this one and the one before.
     pub fn read(path: &Path) -> Result<Option<Manifest>> {
         let text = match std::fs::read_to_string(path) {
             Ok(text) => text,
@@ -275,7 +278,7 @@ impl Manifest {
         }
         let damaged = || format!("{name} is damaged: restore it, or use another --store");
         let Version { format } = serde_json::from_str(text).with_context(damaged)?;
-        if format != FORMAT {
+        if ![FORMAT, FORMAT_BEFORE].contains(&format) {
             bail!(
                 "{name} has format {format}, and this program ({}) reads format {FORMAT}: use the program that made the store, or \
                  make the weeks again in another --store",
@@ -283,6 +286,23 @@ impl Manifest {
             );
         }
         serde_json::from_str(text).with_context(damaged)
+    }
+
+    /// Checks that the tables of the store at `root` can be read.
+    ///
+    /// # Errors
+    /// If the store has the format before; the message says how to bring it up to date.
+    pub(crate) fn check_format(&self, root: &Path) -> Result<()> {
+        ensure!(
+            self.format == FORMAT,
+            "the store {} has format {} (of nigh {}), and this program ({}) reads format {FORMAT}: `nigh upgrade` brings the store \
+             up to date, and leaves its tables as they are",
+            root.display(),
+            self.format,
+            self.version,
+            env!("CARGO_PKG_VERSION"),
+        );
+        Ok(())
     }
 
     /// Writes the manifest to `path` atomically and durably.

@@ -14,7 +14,7 @@ mod unfinished;
 pub use self::bundles::{BundleName, BundleWriter, PlacedPiece};
 pub use self::earlier::Earlier;
 pub use self::journal::{Counts, InputKey, Journal, Origin, RevisitCounts, Segment};
-pub use self::manifest::{CatalogFormat, CommittedWeek, Manifest, RemovedWeeks, WholeWeek};
+pub use self::manifest::{CatalogFormat, CommittedWeek, FORMAT, Manifest, RemovedWeeks, WholeWeek};
 pub(crate) use self::tables::shard_file;
 pub use self::tables::{KeptFiles, Part, Piece, WeekFiles, WeekTables};
 pub use self::unfinished::Unfinished;
