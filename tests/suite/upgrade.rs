@@ -175,7 +175,7 @@ fn a_damaged_store_is_named_and_stays_as_it_is() {
 fn a_store_in_a_bucket_is_brought_up_to_date() {
     let test = "upgrade::a_store_in_a_bucket_is_brought_up_to_date";
     let Some(server) = crate::seaweed::Server::start(test) else { return };
-    let url = "s3://nigh/upgraded";
+    let url = "s3://bucket/upgraded";
     let old = Upgrading::old();
     // A mirror as version 0.1.0 leaves it when it cannot publish.
     std::fs::create_dir(old.store().join("_mirror")).unwrap();

@@ -161,7 +161,7 @@ mod tests {
             ("a.parquet", b"PAR1"),
             ("a.feather", b"ARROW1"),
             ("a.ndjson", b" {\"url\": 1}"),
-            ("failed-1.tsv", b"http://a.example/\t\t2024-01-08\ttimeout\n"),
+            ("failed-1.tsv", b"url\tip\tdate\treason\n"),
             ("a.csv", b""),
             ("a.tsv", b""),
             ("a.htm", b"<!doctype html>"),
