@@ -66,6 +66,11 @@ impl Former {
         if *blanks > 0 { &spaced[..] } else { text }
     }
 
+    /// What case and diacritics make of a character of the normal form: nothing, of a mark that is stripped.
+    pub(super) fn character(&self, c: char) -> String {
+        self.mapping.as_ref().map_or_else(|| c.into(), |mapping| mapping.character(c))
+    }
+
     /// The blanks that the last text got, each between two characters that are no white space.
     pub(super) fn blanks(&self) -> u64 {
         self.blanks

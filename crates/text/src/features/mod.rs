@@ -17,7 +17,7 @@
 //!
 //! In reading order: `form` (what is done to a text before it is cut into words), `shingles` (words to pre-images), `sketch` (pre-images to
 //! features, supershingles and megashingles), `fast` (features in another way, in less time), `chunks` (words to the hashes of lines and paragraphs), `chunk_sets` (these to sets of chunks), `page` (the
-//! bytes of a page to words, sketch, chunks, title and links); and apart from these `samplers` (other ways to estimate resemblance, to compare with).
+//! bytes of a page to words, sketch, chunks, title and links); `word_reader` (words, and where they are in a text); and apart from these `samplers` (other ways to estimate resemblance, to compare with).
 
 mod chunk_sets;
 mod chunks;
@@ -27,6 +27,7 @@ mod page;
 mod samplers;
 mod shingles;
 mod sketch;
+mod word_reader;
 
 pub use chunk_sets::chunk_set;
 pub use chunks::PageChunks;
@@ -36,3 +37,4 @@ pub use page::{Fingerprinter, PageFacts, WordsAndShingles};
 pub use samplers::{ExactPair, SampleMaker, Sampler, Samples};
 pub use shingles::Shingler;
 pub use sketch::{Sketch, Sketcher, VectorKeys, equal_features};
+pub use word_reader::{WordReader, Words};
