@@ -36,7 +36,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 WEEKS = ["2024-01-08", "2024-01-15", "2024-01-22"]
-STUDIES = ["evolution", "mirrors", "overlap", "collections", "mirrors-by-url", "paragraphs", "samplers"]
+STUDIES = ["evolution", "mirrors", "overlap", "collections", "mirrors-by-url", "paragraphs", "passages", "samplers"]
 #: The pages that make their store themselves.
 WITHOUT_STORE = {"README.md", "docs/weeks.md"}
 #: The width of tables that DuckDB prints.

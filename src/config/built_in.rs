@@ -1,7 +1,7 @@
 //! The job files that come with nigh, for those who have no clone.
 
 /// Each kind of job that a store is used with, and the commented file of it.
-const JOBS: [(&str, &str); 11] = [
+const JOBS: [(&str, &str); 12] = [
     ("cluster", include_str!("../../jobs/cluster.toml")),
     ("weekly", include_str!("../../jobs/weekly.toml")),
     ("chunks", include_str!("../../jobs/chunks.toml")),
@@ -11,6 +11,7 @@ const JOBS: [(&str, &str); 11] = [
     ("overlap", include_str!("../../jobs/overlap.toml")),
     ("collections", include_str!("../../jobs/collections.toml")),
     ("paragraphs", include_str!("../../jobs/paragraphs.toml")),
+    ("passages", include_str!("../../jobs/passages.toml")),
     ("samplers", include_str!("../../jobs/samplers.toml")),
     ("example", include_str!("../../jobs/example.toml")),
 ];

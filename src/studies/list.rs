@@ -29,6 +29,8 @@ macro_rules! studies {
             MirrorsByUrl: $crate::studies::mirrors_by_url::MirrorsByUrl;
             /// Finds duplicates by their paragraphs, and where in the web they are.
             Paragraphs: $crate::studies::paragraphs::Paragraphs;
+            /// Finds passages of texts that stand more than once.
+            Passages: $crate::studies::passages::Passages;
             /// Compares samplers of shingles with exact resemblance.
             Samplers: $crate::studies::samplers::Samplers;
         }

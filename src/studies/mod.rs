@@ -25,6 +25,7 @@ pub mod mirrors;
 pub mod mirrors_by_url;
 pub mod overlap;
 pub mod paragraphs;
+pub mod passages;
 mod plan;
 mod run;
 pub mod samplers;

@@ -35,5 +35,5 @@ pub use self::files_again::{FilesAgain, IfMissing, PagePlace};
 pub use self::gather::{Gathered, gather};
 pub use self::nodes::nodes;
 pub use self::pairs::{large_clusters, similar_pairs};
-pub use self::read_again::{ReadAgain, read_again};
+pub use self::read_again::{ReadAgain, read_again, readers_of};
 pub use self::split::{Candidates, SplitClusters, split};

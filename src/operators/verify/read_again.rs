@@ -52,7 +52,7 @@ pub fn read_again(cx: &mut Context, again: ReadAgain<'_>, places: Vec<PagePlace>
 }
 
 /// Which worker reads each input: the largest first, each by the worker with the fewest bytes so far.
-fn readers_of(inputs: &[Input], peers: usize) -> Vec<usize> {
+pub fn readers_of(inputs: &[Input], peers: usize) -> Vec<usize> {
     let mut by_size: Vec<usize> = (0..inputs.len()).collect();
     by_size.sort_items_by_key(|number| (Reverse(inputs[*number].bytes), *number));
     let (mut loads, mut readers) = (vec![0u64; peers], vec![0; inputs.len()]);

@@ -7,6 +7,7 @@ mod mirrors;
 mod mirrors_by_url;
 mod overlap;
 mod paragraphs;
+mod passages;
 mod samplers;
 
 pub use self::collections::{
@@ -29,16 +30,18 @@ pub use self::paragraphs::{
     BoilerplateRow, ClusterSizeRow, CoverageRow, EstimateRow, GrowthRow, NearPageRow, ParagraphPageRow, RegionRow,
     SeedRow,
 };
+pub use self::passages::{PassageRow, PassageSourceRow};
 pub use self::samplers::{SamplerErrorRow, SamplerRow};
 use super::store_table::ResultTables;
 
 /// The tables of all studies, in the order of their folders.
-pub const RESULTS: [ResultTables; 7] = [
+pub const RESULTS: [ResultTables; 8] = [
     collections::TABLES,
     evolution::TABLES,
     mirrors::TABLES,
     mirrors_by_url::TABLES,
     overlap::TABLES,
     paragraphs::TABLES,
+    passages::TABLES,
     samplers::TABLES,
 ];
