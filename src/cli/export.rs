@@ -14,8 +14,9 @@ use super::print::print_json;
 use super::session::{check_not_inside, read_manifest};
 use crate::config::{Absent, By, Bytes, Canonical, Cluster, Count, Key, Policy, Reading};
 use crate::export::{
-    AddedField, Card, Deciding, EarlierWeeks, ExportFolder, ExportFormat, ExportKey, Exported, Finding, IndexFiles,
-    JsonColumns, ListFile, Originals, ParagraphRules, What, Writing, WrittenDataset, near_duplicates, write_dataset,
+    AddedField, Card, CutAt, Deciding, DroppedPassages, EarlierWeeks, ExportFolder, ExportFormat, ExportKey, Exported,
+    Finding, IndexFiles, JsonColumns, ListFile, Originals, ParagraphRules, PassageRules, What, WhichPassages, Writing,
+    WrittenDataset, near_duplicates, write_dataset,
 };
 use crate::log::Log;
 use crate::mirror::ReadStore;
@@ -25,8 +26,11 @@ use crate::readers::{Format, Input, Location, list};
 use crate::records::{Level, Week, short_hash};
 use crate::report::print;
 use crate::sheet::grouped;
-use crate::state::{CommittedWeek, Earlier, Journal, Manifest, Store, removed_folder};
+use crate::state::{CommittedWeek, Earlier, Journal, Manifest, Results, Store, removed_folder};
+use crate::studies::passages::{Passages, PassagesSummary};
+use crate::studies::{Committed, Study as _};
 use crate::summary::Summary;
+use crate::tables::studies::PassageRow;
 use crate::tables::{ClusterRow, DocumentRow, EvidenceRow, FeatureRow, Table as _, UrlRow, ValueRow};
 
 /// Memory for sorting, in bytes.
@@ -39,6 +43,7 @@ Examples:
     nigh export corpus --out longest --keep longest --level identical
     nigh export corpus --out annotated --what annotated
     nigh export corpus --list removed.parquet
+    nigh export corpus --out without-copies --drop-passages
     nigh export crawl --out kept --level exact --revisits --cdxj kept.cdxj
 
 If it is interrupted, give the same command again: it goes on with the files that are not whole.";
@@ -93,6 +98,13 @@ pub(crate) struct ExportArgs {
     /// With --level paragraph: the characters of a paragraph at least; shorter ones stay.
     #[arg(long, value_name = "N", default_value_t = 1)]
     min_length: u64,
+    /// Take out of the documents that stay what jobs/passages.toml found more than once: passages that
+    /// are copies of one before, or with `--drop-passages=all` the first ones, too.
+    #[arg(long, value_enum, value_name = "WHICH", num_args = 0..=1, require_equals = true, default_missing_value = "copies")]
+    drop_passages: Option<WhichPassages>,
+    /// With --drop-passages: cut texts between words, or take out whole lines of which each word goes.
+    #[arg(long, value_enum, requires = "drop_passages", default_value_t)]
+    cut: CutAt,
     /// Add to each record that is written `nigh_size`, the records of its cluster, as a weight.
     #[arg(long)]
     weights: bool,
@@ -228,6 +240,22 @@ pub(crate) fn run(args: &ExportArgs, log: &Log) -> Result<ExitCode> {
     if args.level == ExportLevel::Paragraph && (args.what() != What::Kept || args.list.is_some()) {
         bail!(WrongUse("--level paragraph writes documents: it goes with --what kept and --out".into()));
     }
+    if args.drop_passages.is_some() && (args.what() != What::Kept || args.list.is_some()) {
+        bail!(WrongUse("--drop-passages writes documents: it goes with --what kept and --out".into()));
+    }
+    if args.drop_passages.is_some()
+        && (args.level == ExportLevel::Paragraph
+            || args.revisits
+            || args.near_duplicates
+            || args.weights
+            || args.score.is_some())
+    {
+        bail!(WrongUse(
+            "--drop-passages changes texts of documents that stay: it does not go with --level paragraph, --revisits, --near-duplicates, \
+             --weights and --score"
+                .into()
+        ));
+    }
     if (args.weights || args.score.is_some()) && (args.revisits || args.level == ExportLevel::Paragraph) {
         bail!(WrongUse(
             "--weights and --score add fields to records: --revisits and --level paragraph write records without further fields".into()
@@ -292,6 +320,16 @@ pub(crate) fn run(args: &ExportArgs, log: &Log) -> Result<ExitCode> {
             grouped(counts.emptied)
         ));
     }
+    if let Some(which) = args.drop_passages {
+        let which = if which == WhichPassages::All { "repeated passages" } else { "copies of passages" };
+        let whole = if args.cut == CutAt::Lines { "whole lines of " } else { "" };
+        text.push_str(&format!(
+            "        without {whole}{} {which} ({}), and without {} records of which nothing was left\n",
+            grouped(counts.passages),
+            Bytes(counts.passage_bytes),
+            grouped(counts.emptied)
+        ));
+    }
     if let (Some(IndexSummary { written, removed }), Some(path)) = (index, &args.cdxj) {
         text.push_str(&format!(
             "        indexed {} captures that are written in {}, and {} that are not beside it\n",
@@ -340,6 +378,11 @@ fn export_week(args: &ExportArgs, read_store: &ReadStore, log: &Log) -> Result<E
     let names: Vec<(Week, String)> = stamped.iter().map(|(week, name, _)| (*week, name.clone())).collect();
     let rules = ParagraphRules { least_count: args.min_count, least_characters: args.min_length };
     let paragraphs = (args.level == ExportLevel::Paragraph).then_some(rules);
+    let passages = args.drop_passages.map(|_| committed_passages(read_store, &manifest, week, &root)).transpose()?;
+    let passage_rules = args.drop_passages.zip(passages.as_ref()).map(|(which, (results, _))| {
+        let commit = results.commit_number();
+        PassageRules { which, cut: args.cut, commit }
+    });
     let earlier = if args.revisits && !args.alone && job.absent != Absent::Keep {
         earlier_files(read_store, &manifest, week, &names, &reading, (&keep, args.touched), log)?
     } else {
@@ -357,6 +400,7 @@ fn export_week(args: &ExportArgs, read_store: &ReadStore, log: &Log) -> Result<E
         earlier: earlier.identity.clone(),
         alone: args.alone,
         paragraphs,
+        passages: passage_rules,
         since: args.since,
         only_older: args.only_older,
         format: args.format,
@@ -388,6 +432,7 @@ fn export_week(args: &ExportArgs, read_store: &ReadStore, log: &Log) -> Result<E
         let counts = Exported { documents, written, ..Exported::default() };
         return Ok(ExportSummary { week: week.week, files: 1, counts, index: None });
     };
+    let weeks: Vec<Week> = wanted.clone().map(|(week, ..)| *week).collect();
     let mut inputs = earlier_inputs(wanted.filter(|(of, ..)| *of != week.week), &reading, args.touched)?;
     if args.since.is_none_or(|since| week.week >= since) {
         inputs.extend(own_inputs(args, &job.input, &reading, week, &whole.journal)?);
@@ -398,7 +443,8 @@ fn export_week(args: &ExportArgs, read_store: &ReadStore, log: &Log) -> Result<E
     let columns = (args.format == ExportFormat::Parquet && has_lines).then(|| JsonColumns::of(&inputs)).transpose()?;
     let (what, revisits, others, format) = (args.what(), args.revisits, args.others, args.format);
     let near = args.near_duplicates;
-    let card = args.card.then(|| card(args, store, week, &keep)).transpose()?;
+    let least = passages.as_ref().map(|(_, summary)| summary.least);
+    let card = args.card.then(|| card(args, store, week, &keep, least)).transpose()?;
     let fields = args.fields();
     let writing =
         Writing { reading: &reading, what, fields, revisits, near_duplicates: near, others, format, card, columns };
@@ -422,7 +468,16 @@ fn export_week(args: &ExportArgs, read_store: &ReadStore, log: &Log) -> Result<E
             let finding = Finding { inputs: &inputs, reading: &reading, rules, scratch, memory: MEMORY, threads };
             finding.verdicts(&deciding(folder.scratch()))?
         }
-        None => deciding(folder.scratch()).verdicts()?,
+        None => match passage_rules.zip(passages.as_ref()) {
+            Some((rules, (results, PassagesSummary { batches: compared, .. }))) => {
+                let files = results.committed_files(PassageRow::NAME)?;
+                let scratch = folder.scratch();
+                let dropped =
+                    DroppedPassages { inputs: &inputs, weeks: &weeks, rules, files, compared, scratch, memory: MEMORY };
+                dropped.verdicts(&deciding(folder.scratch()))?
+            }
+            None => deciding(folder.scratch()).verdicts()?,
+        },
     };
     // Where copies stay, or go with near-duplicates, they have a record, too.
     let of_copies = revisits || args.level != ExportLevel::Exact || keep.most > 1;
@@ -441,19 +496,46 @@ fn export_week(args: &ExportArgs, read_store: &ReadStore, log: &Log) -> Result<E
 ///
 /// # Errors
 /// If the summary of the week cannot be read.
-fn card(args: &ExportArgs, store: &Store, week: &CommittedWeek, keep: &Canonical) -> Result<Card> {
+fn card(args: &ExportArgs, store: &Store, week: &CommittedWeek, keep: &Canonical, least: Option<u32>) -> Result<Card> {
     Ok(Card {
         summary: Summary::read(&store.records(week))?,
         level: args.level.of_documents(),
         keep: keep.to_string(),
         what: args.what(),
         fields: args.fields(),
-        further: further(args),
+        further: further(args, least),
     })
 }
 
-/// What a card says of flags that change which records there are.
-fn further(args: &ExportArgs) -> Vec<(&'static str, String)> {
+/// The passages of a store that stand more than once, and their summary. Tables and summary are at hand.
+///
+/// # Errors
+/// If there are none, or those of another week.
+fn committed_passages(
+    read_store: &ReadStore,
+    manifest: &Manifest,
+    week: &CommittedWeek,
+    root: &std::path::Display<'_>,
+) -> Result<(Results, PassagesSummary)> {
+    let week = week.week;
+    let commit = manifest.results.get(Passages::NAME).copied().with_context(|| {
+        format!(
+            "{root} has no tables of passages: `nigh run jobs/passages.toml --store {root} --week {week}` makes them"
+        )
+    })?;
+    read_store.need_own(&Results::of(read_store.store(), Passages::NAME, commit).own_folder())?;
+    let Committed { results, summary, .. } = Committed::<Passages>::numbered(read_store.store(), commit)?;
+    ensure!(
+        summary.last == week,
+        "{root} has the passages of week {}: `nigh run jobs/passages.toml --store {root} --week {week}` finds those of {week}",
+        summary.last
+    );
+    read_store.need(Passages::NAME, &[&format!("{}/", PassageRow::NAME)])?;
+    Ok((results, summary))
+}
+
+/// What a card says of flags that change which records there are. `least` are the words of a passage at least.
+fn further(args: &ExportArgs, least: Option<u32>) -> Vec<(&'static str, String)> {
     let mut rows = Vec::new();
     if let Some(since) = args.since {
         let which = if args.only_older { "that duplicate no older one; copies among them stay" } else { "" };
@@ -461,6 +543,14 @@ fn further(args: &ExportArgs) -> Vec<(&'static str, String)> {
     }
     if args.level == ExportLevel::Paragraph {
         rows.push(("paragraphs", "those that a record before has are left out of records that stay".to_owned()));
+    }
+    if let (Some(which), Some(least)) = (args.drop_passages, least) {
+        let which = match which {
+            WhichPassages::Copies => "are left out, except for the first",
+            WhichPassages::All => "are left out",
+        };
+        let lines = if args.cut == CutAt::Lines { ", as whole lines" } else { "" };
+        rows.push(("passages", format!("those of {least} words and more that stand more than once {which}{lines}")));
     }
     if args.revisits {
         rows.push((

@@ -69,6 +69,12 @@ impl Card {
         if *what != What::Annotated {
             row("records left out", removed.to_string());
         }
+        if counts.passages > 0 {
+            row("passages left out", format!("{} ({} bytes)", counts.passages, counts.passage_bytes));
+        }
+        if counts.emptied > 0 {
+            row("records of which nothing was left", counts.emptied.to_string());
+        }
         let name = match level {
             Level::Similar => "very similar",
             Level::Identical => "virtually identical",

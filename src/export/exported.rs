@@ -7,6 +7,7 @@ use anyhow::{Context as _, Result, bail};
 use parquet::file::metadata::{ParquetMetaData, RowGroupMetaData};
 use serde::{Deserialize, Serialize};
 
+use super::gone::Gone;
 use super::verdicts::Verdict;
 use crate::readers::{Input, Item, Location, Skip, Skipped};
 
@@ -125,7 +126,13 @@ pub struct Exported {
     /// The bytes of their lines.
     #[serde(default)]
     pub paragraph_bytes: u64,
-    /// Documents that stay, of which no paragraph was left: they were not written.
+    /// Passages that went from documents that stay, or from which lines did.
+    #[serde(default)]
+    pub passages: u64,
+    /// The bytes by which their texts became shorter.
+    #[serde(default)]
+    pub passage_bytes: u64,
+    /// Documents that stay, of which no paragraph or no word was left: they were not written.
     #[serde(default)]
     pub emptied: u64,
 }
@@ -137,10 +144,20 @@ impl Exported {
         self.written += u64::from(what.wants(verdict));
     }
 
-    /// Counts the paragraphs that go from a document that stays, and the document itself if none is left.
+    /// Counts what goes from the text of a document that stays, and the document itself if nothing is left.
     pub(super) fn add_gone(&mut self, verdict: &Verdict, before: &str, after: Option<&str>) {
-        self.paragraphs += verdict.gone.len() as u64;
-        self.paragraph_bytes += (before.len() - after.map_or(0, str::len)) as u64;
+        let bytes = before.len().saturating_sub(after.map_or(0, str::len)) as u64;
+        match &verdict.gone {
+            Gone::Nothing => {}
+            Gone::Paragraphs(lines) => {
+                self.paragraphs += lines.len() as u64;
+                self.paragraph_bytes += bytes;
+            }
+            Gone::Passages(passages, _) => {
+                self.passages += passages.len() as u64;
+                self.passage_bytes += bytes;
+            }
+        }
         if after.is_none() {
             self.emptied += 1;
             self.written -= 1;
@@ -159,6 +176,8 @@ impl Exported {
         self.left_out.merge(other.left_out);
         self.paragraphs += other.paragraphs;
         self.paragraph_bytes += other.paragraph_bytes;
+        self.passages += other.passages;
+        self.passage_bytes += other.passage_bytes;
         self.emptied += other.emptied;
     }
 }

@@ -14,9 +14,9 @@
 //! written for it), `copied` (records that are spans of bytes), `revisits` (records that refer to
 //! those that stay), `near_duplicates` (records that say which page another one is like),
 //! `archives` (indexes, WACZ), `rows` (records that are rows), `repeated` (paragraphs that go from
-//! documents that stay), `card` (what a reader of the dataset wants to know), `place` (folders and
+//! documents that stay), `passages` (passages that do), `card` (what a reader of the dataset wants to know), `place` (folders and
 //! lists); and what they share: `exported` (which records are written, and counts), `paragraphs`
-//! (lines of texts).
+//! (lines of texts), `gone` (texts without these, or without passages).
 
 mod archives;
 mod card;
@@ -24,8 +24,10 @@ mod copied;
 mod dataset;
 mod exported;
 mod file;
+mod gone;
 mod near_duplicates;
 mod paragraphs;
+mod passages;
 mod place;
 mod repeated;
 mod revisits;
@@ -37,8 +39,10 @@ pub use self::card::Card;
 pub use self::dataset::{WrittenDataset, write_dataset};
 pub use self::exported::{AddedField, Exported, LeftOut, What};
 pub use self::file::Writing;
+pub use self::gone::{CutAt, PassageRules, WhichPassages};
 pub use self::near_duplicates::{NearDuplicate, near_duplicates};
 pub use self::paragraphs::ParagraphRules;
+pub use self::passages::DroppedPassages;
 pub use self::place::{ExportFolder, ExportKey, ListFile};
 pub use self::repeated::Finding;
 pub use self::revisits::{EarlierWeeks, Originals};

@@ -17,6 +17,7 @@ use arrow_array::{
 };
 use serde::{Deserialize, Serialize};
 
+use super::gone::{CutAt, Gone, PassagePlace};
 use super::near_duplicates::NearDuplicate;
 use super::paragraphs::ParagraphPlace;
 use super::revisits::{Original, Reference};
@@ -52,8 +53,8 @@ pub struct Verdict {
     pub score: Option<f64>,
     /// How it is known, if that is asked for.
     pub names: Option<Box<Names>>,
-    /// The numbers of the lines of its text that go, ascending.
-    pub gone: Vec<u32>,
+    /// What goes from its text.
+    pub gone: Gone,
     /// The group of its cluster, of which some stay: the hash of its host, say; 0 if the cluster is
     /// one group.
     pub group: u64,
@@ -91,6 +92,8 @@ pub struct Verdicts {
     next: Option<Verdict>,
     gone: Option<Sorted<ParagraphPlace>>,
     next_gone: Option<ParagraphPlace>,
+    passages: Option<(Sorted<PassagePlace>, CutAt)>,
+    next_passage: Option<PassagePlace>,
     references: Option<Sorted<Reference>>,
     next_reference: Option<Reference>,
     near: Option<Sorted<NearDuplicate>>,
@@ -110,8 +113,28 @@ impl Verdicts {
         let next_gone = gone.as_mut().map(Sorted::record).transpose()?.flatten();
         let next_reference = references.as_mut().map(Sorted::record).transpose()?.flatten();
         let next = verdicts.record()?;
-        let (near, next_near) = (None, None);
-        Ok(Verdicts { verdicts, next, gone, next_gone, references, next_reference, near, next_near })
+        Ok(Verdicts {
+            verdicts,
+            next,
+            gone,
+            next_gone,
+            passages: None,
+            next_passage: None,
+            references,
+            next_reference,
+            near: None,
+            next_near: None,
+        })
+    }
+
+    /// These verdicts, without passages, in the order of their places.
+    ///
+    /// # Errors
+    /// If these cannot be read.
+    pub(super) fn without_passages(mut self, mut passages: Sorted<PassagePlace>, cut: CutAt) -> Result<Verdicts> {
+        self.next_passage = passages.record()?;
+        self.passages = Some((passages, cut));
+        Ok(self)
     }
 
     /// These verdicts, with what is said of near-duplicates, in the order of their places.
@@ -147,10 +170,16 @@ impl Verdicts {
         }
         while let Some(gone) = self.next_gone.take_if(|gone| (gone.file, gone.offset) == (verdict.file, verdict.offset))
         {
-            verdict.gone.push(gone.line);
+            verdict.gone.add_paragraph(gone.line);
             self.next_gone = self.gone.as_mut().map(Sorted::record).transpose()?.flatten();
         }
         let place = (verdict.file, verdict.offset);
+        if let Some((passages, cut)) = &mut self.passages {
+            while let Some(passage) = self.next_passage.take_if(|next| (next.file, next.offset) == place) {
+                verdict.gone.add_passage(passage.bytes, *cut);
+                self.next_passage = passages.record()?;
+            }
+        }
         if let Some(reference) = self.next_reference.take_if(|next| (next.file, next.offset) == place) {
             // It can be the first of this week, if a week before has it.
             verdict.stays = false;
@@ -491,7 +520,7 @@ impl Deciding<'_> {
                     rank: 1,
                     stays: is_alone,
                     names,
-                    gone: Vec::new(),
+                    gone: Gone::default(),
                     group: comparison.group(&candidate, values),
                     original: None,
                     near: None,

@@ -101,6 +101,8 @@ mod paragraphs;
 mod parquet_kept;
 /// Crawls of a part of the pages.
 mod partial;
+/// Repeated passages, against all windows of the texts.
+mod passages;
 /// A pool of three hosts with a real sshd each.
 #[cfg(all(feature = "cloud", feature = "pool"))]
 mod pool;

@@ -20,7 +20,7 @@ use super::compressed::Compressed;
 use crate::config::Reading;
 use crate::export::exported::{AddedField, AddedValue, Exported, What, annotated_before, changed};
 use crate::export::near_duplicates::{NearDuplicate, Subject, warc_date};
-use crate::export::paragraphs::{text_of, without};
+use crate::export::paragraphs::text_of;
 use crate::export::place::Output;
 use crate::export::revisits::{Original, arc_record_id, as_warc, http_head, revisit, revisit_id};
 use crate::export::verdicts::Verdict;
@@ -213,14 +213,15 @@ impl Spans<'_> {
             exported.left_out.add(&item);
             return Ok(Fate::Left);
         };
-        let body = match item {
-            Item::Page(page) if verdict.is_of(&page, self.input.format) => page.body,
+        let page = match item {
+            Item::Page(page) if verdict.is_of(&page, self.input.format) => page,
             _ => return Err(changed(self.input, offset)),
         };
         exported.add(verdict, self.what);
-        if verdict.stays && !verdict.gone.is_empty() {
-            let Some(before) = text_of(&body) else { bail!(changed(self.input, offset)) };
-            let after = without(before, &verdict.gone);
+        // Of a text that was cut the rest is not known: it stays as it is.
+        if verdict.stays && !verdict.gone.is_nothing() && !page.cut {
+            let Some(before) = text_of(&page.body) else { bail!(changed(self.input, offset)) };
+            let after = verdict.gone.without(before);
             exported.add_gone(verdict, before, after.as_deref());
             return Ok(after.map_or(Fate::Left, Fate::Edited));
         }

@@ -17,6 +17,7 @@ use super::workplace::{Workplace, check_own};
 use crate::config::Canonical;
 use crate::export::archives::wacz_of;
 use crate::export::exported::{AddedField, Exported, What};
+use crate::export::gone::PassageRules;
 use crate::export::paragraphs::ParagraphRules;
 use crate::export::revisits::warc_name;
 use crate::export::rows::ExportFormat;
@@ -66,6 +67,9 @@ pub struct ExportKey {
     /// Which paragraphs go from documents that stay, if any.
     #[serde(default)]
     pub paragraphs: Option<ParagraphRules>,
+    /// Which passages go from documents that stay, if any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub passages: Option<PassageRules>,
     /// The first week whose documents are written, if not all are.
     #[serde(default)]
     pub since: Option<Week>,

@@ -25,6 +25,7 @@ use serde::{Deserialize, Serialize};
 
 use super::digest::PayloadDigest;
 use crate::config::{Candidate, Canonical, Comparison};
+use crate::export::gone::Gone;
 use crate::export::verdicts::Verdict;
 use crate::operators::scan::docs_with_urls;
 use crate::records::{DocId, Week};
@@ -178,7 +179,7 @@ fn pages_of(
                 stays: true,
                 score: None,
                 names: None,
-                gone: Vec::new(),
+                gone: Gone::default(),
                 group: comparison.group(&candidate, values),
                 original: None,
                 near: None,

@@ -25,7 +25,6 @@ use crate::config::Reading;
 use crate::export::exported::{
     AddedField, AddedValue, Exported, What, changed, check_plain, check_unannotated, local_file,
 };
-use crate::export::paragraphs::without;
 use crate::export::place::Output;
 use crate::export::verdicts::Verdict;
 use crate::readers::{Format, Input, Item, SIGNATURE, contained, open};
@@ -65,7 +64,7 @@ pub(crate) fn export(
         let Some(of_batch) = wanted.get(next..next + batch.num_rows()) else { return Err(changed(input, 0)) };
         next += batch.num_rows();
         let batch = match what {
-            What::Kept if of_batch.iter().any(|verdict| !verdict.gone.is_empty()) => {
+            What::Kept if of_batch.iter().any(|verdict| !verdict.gone.is_nothing()) => {
                 without_paragraphs(&batch, of_batch, reading, input, &mut exported)?
             }
             _ if fields.is_empty() => batch,
@@ -234,25 +233,22 @@ fn without_paragraphs(
     let column = reading.columns.text.as_deref().unwrap_or_default();
     let number = batch.schema().index_of(column).ok();
     let number = number.with_context(|| {
-        format!(
-            "paragraphs are taken out of columns, and `{column}` of {} is within one: --list has what goes",
-            input.name
-        )
+        format!("text is taken out of columns, and `{column}` of {} is within one: --list has what goes", input.name)
     })?;
     let before = batch.column(number);
     let texts: Vec<Option<&str>> = match before.data_type() {
         DataType::Utf8 => before.as_string::<i32>().iter().collect(),
         DataType::LargeUtf8 => before.as_string::<i64>().iter().collect(),
         DataType::Utf8View => before.as_string_view().iter().collect(),
-        kind => bail!("paragraphs are taken out of columns of text, and `{column}` of {} is {kind}", input.name),
+        kind => bail!("text is taken out of columns of text, and `{column}` of {} is {kind}", input.name),
     };
     let mut is_left = Vec::with_capacity(texts.len());
     let new: Vec<Option<Cow<'_, str>>> = texts
         .into_iter()
         .zip(verdicts)
         .map(|(text, verdict)| match text {
-            Some(text) if !verdict.gone.is_empty() => {
-                let after = without(text, &verdict.gone);
+            Some(text) if !verdict.gone.is_nothing() => {
+                let after = verdict.gone.without(text);
                 exported.add_gone(verdict, text, after.as_deref());
                 is_left.push(after.is_some());
                 Some(Cow::Owned(after.unwrap_or_default()))

@@ -11,7 +11,7 @@ use super::format::RowFormat;
 use super::writer::RowWriter;
 use crate::config::Reading;
 use crate::export::exported::{AddedField, Exported, What, changed};
-use crate::export::paragraphs::{text_of, without};
+use crate::export::paragraphs::text_of;
 use crate::export::place::Output;
 use crate::export::verdicts::Verdict;
 use crate::kernels::chosen;
@@ -57,11 +57,11 @@ pub(crate) fn export(
         if !what.wants(verdict) {
             continue;
         }
-        if verdict.gone.is_empty() {
+        if verdict.gone.is_nothing() {
             rows.pages.push(page);
         } else {
             let Some(before) = text_of(&page.body) else { return Err(changed(input, offset)) };
-            let after = without(before, &verdict.gone);
+            let after = verdict.gone.without(before);
             exported.add_gone(verdict, before, after.as_deref());
             let Some(after) = after else { continue };
             rows.pages.push(Page { body: Body::Text(after), ..page });

@@ -25,7 +25,6 @@ use parquet::schema::types::Type;
 use super::columnar::arrow_field;
 use crate::config::Reading;
 use crate::export::exported::{AddedField, AddedValue, Exported, What, check_plain, check_unannotated, local_file};
-use crate::export::paragraphs::without;
 use crate::export::place::Output;
 use crate::export::verdicts::Verdict;
 use crate::readers::{Input, contained};
@@ -175,7 +174,7 @@ impl Copying {
             let verdicts = &all[wanted];
             let rows: Vec<usize> = verdicts.iter().map(|verdict| (verdict.offset - first) as usize).collect();
             let mut gone = BTreeMap::new();
-            if what == What::Kept && verdicts.iter().any(|verdict| !verdict.gone.is_empty()) {
+            if what == What::Kept && verdicts.iter().any(|verdict| !verdict.gone.is_nothing()) {
                 let leaf = leaf.context("the column of the texts is there")?;
                 let reader = file.get_row_group(group)?.get_column_reader(leaf)?;
                 gone = without_paragraphs(reader, &rows, verdicts, column, input, exported)?;
@@ -341,16 +340,16 @@ fn without_paragraphs(
     exported: &mut Exported,
 ) -> Result<BTreeMap<usize, Option<String>>> {
     let ColumnReader::ByteArrayColumnReader(mut reader) = reader else {
-        bail!("paragraphs are taken out of columns of text, and `{column}` of {} is none", input.name);
+        bail!("text is taken out of columns of text, and `{column}` of {} is none", input.name);
     };
-    let with_gone: Vec<usize> = (0..rows.len()).filter(|number| !verdicts[*number].gone.is_empty()).collect();
+    let with_gone: Vec<usize> = (0..rows.len()).filter(|number| !verdicts[*number].gone.is_nothing()).collect();
     let places: Vec<usize> = with_gone.iter().map(|number| rows[*number]).collect();
     let mut found = BTreeMap::new();
     each_batch(&mut reader, &places, &mut |first, values, _, _| {
         // A row without a text has no paragraphs.
         for (value, number) in values.iter().zip(&with_gone[first..]) {
             let before = std::str::from_utf8(value.data()).context("a text is UTF-8")?;
-            let after = without(before, &verdicts[*number].gone);
+            let after = verdicts[*number].gone.without(before);
             exported.add_gone(verdicts[*number], before, after.as_deref());
             found.insert(*number, after);
         }
