@@ -240,7 +240,8 @@ pub fn time_text(time: jiff::Timestamp) -> String {
 fn level(kind: &str) -> &'static str {
     match kind {
         "error" => "error",
-        "warning" | "waiting" | "refused" | "lost" | "straggler" | "restart" | "restarts" | "stopped" => "warning",
+        "warning" | "waiting" | "refused" | "lost" | "straggler" | "restart" | "restarts" | "without" | "regroup"
+        | "leaving" | "stopped" => "warning",
         _ => "info",
     }
 }

@@ -101,23 +101,28 @@ impl Session<'_> {
         let events: EventSink = {
             let (log, record, take) = (self.log.clone(), self.record.clone(), take.clone());
             Arc::new(move |event| {
-                // Only a restart begins an epoch. A call of `work` does not: it may find that
-                // nothing is left to do.
-                if event.kind == "restart" {
+                // Only a restart begins an epoch, or another attempt that is not counted as one. A
+                // call of `work` does not: it may find that nothing is left to do.
+                if event.kind == "restart" || event.kind == "regroup" {
                     log.set_epoch(event.epoch);
-                    record.add_restart();
                     take();
+                }
+                if event.kind == "restart" {
+                    record.add_restart();
                 }
                 log.event(event);
             })
         };
-        let mut plans = |epoch| work(epoch)?.map(|work| work.json_text()).transpose();
+        let mut plans = |epoch| work(epoch)?.map(ProcessWork::of_generation).transpose();
         let outcome = supervise(self.pool, &mut plans, &progresses, &events);
         drop(shown);
         take();
         match outcome? {
             Outcome::Done(summary) => {
                 summary.map(|summary| serde_json::from_str(&summary).context("a summary is plain data")).transpose()
+            }
+            Outcome::AtBorder => {
+                bail!("the processes ended after a wave without a next generation: a fault in this program")
             }
             Outcome::Failed { message, code: 3, .. } => Err(TooManyRejects(message).into()),
             Outcome::Failed { message, .. } => bail!(message),

@@ -9,7 +9,7 @@ use super::args::RunArgs;
 use super::errors::WrongUse;
 use super::signals::HAS_STOP_HANDLER;
 use crate::config::{Bytes, Config, Tasks};
-use crate::launch::{EventSink, Pool, SchedulerTask, serve_task};
+use crate::launch::{EventSink, Pool, SchedulerTask, TaskNotice, serve_task};
 use crate::log::Log;
 
 /// What a task has to do.
@@ -29,7 +29,8 @@ pub(crate) fn task_role(table: &Tasks, config: &mut Config, args: &RunArgs, log:
         bail!(WrongUse("--processes is for this machine only: the scheduler decides how many tasks there are".into()));
     }
     let task = SchedulerTask::find(table, |name| std::env::var(name).ok()).map_err(WrongUse::from_error)?;
-    exit_on_signals(log, task.me);
+    let notice = TaskNotice::default();
+    exit_on_signals(log, task.me, &notice);
     let events: EventSink = {
         let log = log.clone();
         Arc::new(move |event| log.event(event))
@@ -41,18 +42,25 @@ pub(crate) fn task_role(table: &Tasks, config: &mut Config, args: &RunArgs, log:
         return Ok(TaskRole::Supervisor(Pool::of_tasks(&task, table, config, &events)?));
     }
     log.set_process(task.me);
-    serve_task(&task, table, config, &events).map(TaskRole::Served)
+    serve_task(&task, table, config, &notice, &events).map(TaskRole::Served)
 }
 
 /// Ends this task on SIGINT or SIGTERM, until the run has its own handler, which reports more. The processes of the task end with
 /// it, and the other tasks notice. It is needed because the first process of a container ignores signals without a handler.
-fn exit_on_signals(log: &Log, task: usize) {
+///
+/// A task that serves the run ends later on SIGTERM: when its process has ended, after the wave
+/// that is read. A second signal ends it at once.
+fn exit_on_signals(log: &Log, task: usize, notice: &TaskNotice) {
     let signals = signal_hook::iterator::Signals::new([signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM]);
     // Without a handler the signal ends the task all the same, but without a message.
     let Ok(mut signals) = signals else { return };
-    let log = log.clone();
+    let (log, notice) = (log.clone(), notice.clone());
     std::thread::spawn(move || {
-        if let Some(signal) = signals.forever().find(|_| !HAS_STOP_HANDLER.load(Ordering::Acquire)) {
+        for signal in signals.forever().filter(|_| !HAS_STOP_HANDLER.load(Ordering::Acquire)) {
+            if signal == signal_hook::consts::SIGTERM && notice.leave((128 + signal) as u8) {
+                log.notice(&format!("task {task} was told to end, and ends after the wave that is read"));
+                continue;
+            }
             log.stopped(&format!("task {task} is stopped"));
             std::process::exit(128 + signal);
         }

@@ -8,8 +8,9 @@ use anyhow::{Context, Result};
 use super::errors::{exit_code, is_transient};
 use super::print::json_text;
 use crate::jobs;
-use crate::launch::{EXIT_PANIC, Outcome, Peers, exit_on_panic, run_workers, serve};
+use crate::launch::{EXIT_PANIC, Outcome, Peers, Work, exit_on_panic, run_workers, serve};
 use crate::plan::Plan;
+use crate::state::Journal;
 use crate::studies::{self, StudySummary, StudyTask};
 use crate::summary::Summary;
 use crate::watch::Watch;
@@ -32,6 +33,31 @@ impl ProcessWork {
     pub(crate) fn json_text(&self) -> Result<String> {
         json_text(self)
     }
+
+    /// The work of a generation, of any number of processes. What it leaves to each, and each one's
+    /// memory, stay the same.
+    ///
+    /// # Errors
+    /// If the journal of the week cannot be read.
+    pub(crate) fn of_generation(self) -> Result<Work> {
+        let committed = match &self {
+            ProcessWork::Run(plan) => {
+                let journal = Journal::read(&plan.open_store().unfinished(plan.week).journal())?;
+                journal.map_or(0, |journal| journal.waves as u64)
+            }
+            _ => 0,
+        };
+        Ok(Work::new(committed, move |processes| match &self {
+            ProcessWork::Run(plan) => ProcessWork::Run(Box::new(Plan { processes, ..Plan::clone(plan) })).json_text(),
+            ProcessWork::Study(task) => {
+                let mut task = task.clone();
+                task.plan.processes = processes;
+                ProcessWork::Study(task).json_text()
+            }
+            #[cfg(feature = "bench")]
+            ProcessWork::Bench(_) => self.json_text(),
+        }))
+    }
 }
 
 /// Runs this process of several: reads its work, joins the other processes, and returns the summary to the supervisor.
@@ -51,7 +77,11 @@ pub(crate) fn worker() -> Result<ExitCode> {
                 ProcessWork::Bench(task) => crate::bench::serve_task(&task, peers, &watch),
             }
         };
-        run().map_or_else(|error| failed(&error), Outcome::Done)
+        match run() {
+            Ok(_) if watch.has_ended_early() => Outcome::AtBorder,
+            Ok(summary) => Outcome::Done(summary),
+            Err(error) => failed(&error),
+        }
     };
     Ok(ExitCode::from(serve(work, failed)?))
 }

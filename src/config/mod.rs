@@ -10,13 +10,15 @@
 //! let config: Config = toml::from_str("workers = 8\nmemory = \"16GiB\"\n")?;
 //! assert_eq!(config.workers(config.processes()), 8);
 //! assert_eq!(config.memory, Some(Bytes(16 << 30)));
-//! assert_eq!(config.restarts(), 3);
+//! assert_eq!(config.restarts().to_string(), "3 in 10min");
 //! # Ok::<(), toml::de::Error>(())
 //! ```
 //!
-//! In reading order: `job` (the jobs that make weeks; studies have their own), `mode` and `week_name` (two of their keys), `canonical`,
-//! `policy` and `terms` (which documents of a cluster stay), `built_in` (the job files that come with nigh), `pool` (the machines of a
-//! config), `tasks` (processes that a scheduler starts), `memory` (that of this machine).
+//! In reading order: `job` (the jobs that make weeks; studies have their own), `mode` and
+//! `week_name` (two of their keys), `canonical`, `policy` and `terms` (which documents of a cluster
+//! stay), `built_in` (the job files that come with nigh), `pool` (the machines of a config),
+//! `restarts` (how often its processes are started again), `tasks` (processes that a scheduler
+//! starts), `memory` (that of this machine).
 
 mod built_in;
 mod canonical;
@@ -25,6 +27,7 @@ mod memory;
 mod mode;
 mod policy;
 mod pool;
+mod restarts;
 mod tasks;
 mod terms;
 mod week_name;
@@ -41,6 +44,7 @@ pub use self::job::{Chunks, Cluster, Keep};
 pub use self::mode::{Absent, Mode};
 pub use self::policy::{Candidate, Policy};
 pub use self::pool::{Destination, HostTable, Ports, Variables};
+pub use self::restarts::Restarts;
 pub use self::tasks::{Scheduler, Tasks};
 pub use self::terms::{Key, Term};
 pub use self::week_name::WeekName;
@@ -49,9 +53,9 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+pub(crate) use self::pool::Time;
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use memory::machine_memory;
-use pool::Time;
 use serde::{Deserialize, Serialize};
 
 /// A config file: where to compute. Every key is optional.
@@ -67,8 +71,18 @@ pub struct Config {
     pub memory: Option<Bytes>,
     /// Whether several workers read a large file that can be read from its middle. Default: true.
     pub split_files: Option<bool>,
-    /// How often all processes are started again, from what is committed, before the run fails. Default: 3.
-    pub restarts: Option<u32>,
+    /// How often all processes are started again, from what is committed, before the run fails: a
+    /// number in all, such as 3, or a rate, such as `3 in 10min`, of which only restarts since the
+    /// last progress count. Default: 3 in 10min.
+    pub restarts: Option<Restarts>,
+    /// With how many processes a run on several machines goes on, if the others are missing for
+    /// longer than `grace`. Default: all.
+    pub min_processes: Option<Count>,
+    /// How long a host or task may be missing before the run goes on without it, where
+    /// `min-processes` allows that. Default: 5 min.
+    pub grace: Option<Time>,
+    /// How often at most a host or task that is back is taken in. Default: 10 min.
+    pub rejoin: Option<Time>,
     /// A process that reports nothing for this long is given up. At least 1 s. Default: 20 s.
     pub timeout: Option<Time>,
     /// The processes are given up if no counter of any of them moves for this long. Default: 30 min.
@@ -124,8 +138,18 @@ impl Config {
     }
 
     /// How often all processes are started again before the run fails.
-    pub fn restarts(&self) -> u32 {
-        self.restarts.unwrap_or(3)
+    pub fn restarts(&self) -> Restarts {
+        self.restarts.unwrap_or_default()
+    }
+
+    /// How long a host may be missing before the run goes on without it.
+    pub fn grace(&self) -> Duration {
+        self.grace.map_or(Duration::from_secs(5 * 60), |time| time.0)
+    }
+
+    /// How often at most a host that is back is taken in.
+    pub fn rejoin(&self) -> Duration {
+        self.rejoin.map_or(Duration::from_secs(10 * 60), |time| time.0)
     }
 
     /// How long a process may report nothing.
@@ -162,6 +186,17 @@ impl Config {
             ensure!(
                 self.keys.is_some(),
                 "`keys` is missing: tasks authenticate each other by the keys that `nigh pool keys` makes"
+            );
+        }
+        if let Some(Count(min)) = self.min_processes {
+            ensure!(
+                !self.hosts.is_empty() || self.tasks.is_some(),
+                "`min-processes` is for machines of a pool and tasks of a scheduler: a process of this machine can be started again"
+            );
+            ensure!(
+                self.tasks.is_some() || min <= self.hosts.len(),
+                "min-processes = {min}: there are only {} [[hosts]]",
+                self.hosts.len()
             );
         }
         ensure!(

@@ -46,8 +46,10 @@ use crate::structures::{DocMap, Ownership};
 use crate::summary::Summary;
 use crate::watch::Stage;
 
-/// Runs the job on one worker. Every worker of every process calls it with the same plan, after the week was begun
-/// ([`Store::begin`](crate::state::Store::begin)). Worker 0 commits the week and returns its summary; the others return `None`.
+/// Runs the job on one worker. Every worker of every process calls it with the same plan, after the
+/// week was begun ([`Store::begin`](crate::state::Store::begin)). Worker 0 commits the week and
+/// returns its summary; the others return `None`. If the watch asks for the end after a wave, all
+/// workers return `None` there, and the watch says so.
 ///
 /// # Errors
 /// If a file cannot be read or written, a worker failed, or too many records are bad. What was committed stays, and the next run
@@ -64,7 +66,10 @@ pub fn cluster(cx: &mut Context, plan: &Arc<Plan>) -> Result<Option<Summary>> {
         leave_out(cx, plan, deletion, &unfinished)?;
     } else if journal.waves < plan.waves.len() {
         cx.enter(Stage::Read);
-        read_crawl(cx, plan, &polynomials, journal)?;
+        if read_crawl(cx, plan, &polynomials, journal)? == Crawl::EndedEarly {
+            cx.watch().end_early();
+            return Ok(None);
+        }
     }
     if plan.deletion.is_none() {
         keep_pages(cx, plan, &unfinished, read_journal(&unfinished)?)?;
@@ -147,8 +152,17 @@ fn read_journal(unfinished: &Unfinished) -> Result<Journal> {
     Journal::read(&path)?.with_context(|| format!("{} is missing: the week was not begun", path.display()))
 }
 
+/// Whether all of a crawl was read.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Crawl {
+    /// All waves are committed.
+    Whole,
+    /// The run was asked to end after a wave; the waves before are committed.
+    EndedEarly,
+}
+
 /// Reads the waves of the crawl that are not committed yet, and commits each.
-fn read_crawl(cx: &mut Context, plan: &Arc<Plan>, polynomials: &Polynomials, journal: Journal) -> Result<()> {
+fn read_crawl(cx: &mut Context, plan: &Arc<Plan>, polynomials: &Polynomials, journal: Journal) -> Result<Crawl> {
     let watch = &cx.watch().clone();
     let shared = &cx.shared().clone();
     let fingerprinter = Fingerprinter::new(&plan.method, polynomials, plan.reading.max_links, kernels::chosen()?);
@@ -156,12 +170,13 @@ fn read_crawl(cx: &mut Context, plan: &Arc<Plan>, polynomials: &Polynomials, jou
     // Kept until all workers have read all: a worker that came later would find a list that no answer fills.
     let unread = shared.of(|| UnreadPieces::new(plan.workers, journal.waves..plan.waves.len()));
     run_dataflow(cx, |scope, probe| {
-        deal(scope, plan, &unread, watch);
         let first_wave = journal.waves;
+        deal(scope, plan, first_wave, &unread, watch);
         let Crawled { captures, failed, notes } =
             crawl(scope, plan, fingerprinter, unread.clone(), first_wave, probe.clone(), watch);
-        let segments = segments(captures, plan, first_wave, &journal.segments, watch);
-        let failures = failures(failed, plan, first_wave, watch);
+        let segments = segments(captures, plan, (first_wave, &unread), &journal.segments, watch);
+        let failures = failures(failed, plan, (first_wave, &unread), watch);
         commit(notes.concat(segments).concat(failures), plan, journal, watch).probe_with(probe);
-    })
+    })?;
+    Ok(if unread.end() < plan.waves.len() { Crawl::EndedEarly } else { Crawl::Whole })
 }

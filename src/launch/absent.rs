@@ -28,8 +28,19 @@ pub fn make(folder: &Path, _: usize, _: u32) -> Result<()> {
 ///
 /// # Errors
 /// Always.
-pub fn serve_task(_: &SchedulerTask, _: &Tasks, _: &Config, _: &EventSink) -> Result<u8> {
+pub fn serve_task(_: &SchedulerTask, _: &Tasks, _: &Config, _: &TaskNotice, _: &EventSink) -> Result<u8> {
     bail!("[tasks]: {ABSENT}")
+}
+
+/// The notice that a task is to end: there is no task.
+#[derive(Clone, Default)]
+pub struct TaskNotice;
+
+impl TaskNotice {
+    /// There is no task that could end later.
+    pub fn leave(&self, _: u8) -> bool {
+        false
+    }
 }
 
 /// A task of a scheduler: there is none.
@@ -64,7 +75,21 @@ impl Agents {
         bail!("[tasks]: {ABSENT}")
     }
 
-    pub(crate) fn wait_for_all(&self, _: u64, _: &EventSink) -> Result<Vec<IpAddr>> {
+    pub(crate) fn wait_for(
+        &self,
+        _: &[usize],
+        _: (usize, Duration),
+        _: u64,
+        _: &EventSink,
+    ) -> Result<Vec<Option<IpAddr>>> {
+        match self.0 {}
+    }
+
+    pub(crate) fn can_be_used(&self, _: usize) -> bool {
+        match self.0 {}
+    }
+
+    pub(crate) fn is_leaving(&self, _: usize) -> bool {
         match self.0 {}
     }
 
@@ -112,6 +137,10 @@ impl SshHost {
     }
 
     pub(crate) fn launch(&self, _: &[&str], _: &Variables) -> Result<Launch> {
+        match self.0 {}
+    }
+
+    pub(crate) fn has_this_program(&self, _: &Variables) -> bool {
         match self.0 {}
     }
 

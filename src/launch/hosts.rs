@@ -8,21 +8,27 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
 
-use anyhow::Result;
+use anyhow::{Result, ensure};
 
 use super::events::EventSink;
 use super::program::this_program;
 use super::{Agents, SchedulerTask, SshHost};
-use crate::config::{Config, Ports, Tasks, Variables};
+use crate::config::{Config, Ports, Restarts, Tasks, Variables};
 use crate::objects::credentials_variable;
 
 /// The processes of a run, and the limits after which they count as failed.
 #[derive(Clone, Debug)]
 pub struct Pool {
-    /// One for each process.
+    /// One for each process, by rank.
     pub hosts: Vec<ProcessHost>,
+    /// With how many processes the run goes on, if the others are missing.
+    pub min_processes: usize,
+    /// How long a host may be missing before the run goes on without it.
+    pub grace: Duration,
+    /// How often at most hosts that are back are taken in.
+    pub rejoin: Duration,
     /// How often the processes are restarted.
-    pub restarts: u32,
+    pub restarts: Restarts,
     /// How long a process may send nothing.
     pub timeout: Duration,
     /// How long all processes may make no progress.
@@ -36,6 +42,9 @@ pub struct Pool {
 /// One process of a run.
 #[derive(Clone, Debug)]
 pub struct ProcessHost {
+    /// The number of the process: that of its host in the config, or of its task. It stays the same
+    /// when a run goes on without some of its hosts, and names its certificate.
+    pub number: usize,
     /// How the supervisor starts it.
     pub reach: HostReach,
     /// The address at which it listens.
@@ -78,6 +87,7 @@ impl Pool {
     pub fn here(processes: usize, config: &Config) -> Pool {
         let loopback = IpAddr::V4(Ipv4Addr::LOCALHOST);
         let host = ProcessHost {
+            number: 0,
             reach: HostReach::Local,
             listen: loopback,
             ports: Ports::default(),
@@ -99,9 +109,13 @@ impl Pool {
         Ok(Pool::of(hosts.collect::<Result<_>>()?, config))
     }
 
-    fn of(hosts: Vec<ProcessHost>, config: &Config) -> Pool {
+    fn of(mut hosts: Vec<ProcessHost>, config: &Config) -> Pool {
+        hosts.iter_mut().enumerate().for_each(|(number, host)| host.number = number);
         Pool {
+            min_processes: config.min_processes.map_or(hosts.len(), |count| count.0),
             hosts,
+            grace: config.grace(),
+            rejoin: config.rejoin(),
             restarts: config.restarts(),
             timeout: config.timeout(),
             stall: config.stall(),
@@ -120,6 +134,7 @@ impl Pool {
         let unknown = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
         let reach = |task| if task == 0 { HostReach::Local } else { HostReach::Task { agents: agents.clone(), task } };
         let host = |task| ProcessHost {
+            number: task,
             reach: reach(task),
             listen: table.listen.unwrap_or(unknown),
             ports: table.port,
@@ -127,20 +142,31 @@ impl Pool {
             environment: Variables::default(),
         };
         let hosts = (0..task.count).map(host).collect();
+        ensure!(
+            config.min_processes.is_none_or(|min| min.0 <= task.count),
+            "min-processes = {}: there are only {} tasks",
+            config.min_processes.map_or(0, |min| min.0),
+            task.count
+        );
         Ok(Pool { agents: Some(agents.clone()), ..Pool::of(hosts, config) })
     }
 
-    /// Returns the pool with the current addresses of its hosts. Waits until all tasks are connected.
+    /// The pool of the hosts with these numbers, with their current addresses. Waits until their
+    /// tasks are connected, and leaves out one that is not within `grace`, if enough are.
     ///
     /// # Errors
-    /// A task did not connect in time; the message names it.
-    pub(crate) fn with_addresses(&self, epoch: u64, events: &EventSink) -> Result<Pool> {
+    /// Too few tasks connected in time; the message names those that did not.
+    pub(crate) fn of_numbers(&self, numbers: &[usize], epoch: u64, events: &EventSink) -> Result<Pool> {
         let mut pool = self.clone();
+        pool.hosts.retain(|host| numbers.contains(&host.number));
         if let Some(agents) = &self.agents {
-            for (host, address) in pool.hosts.iter_mut().zip(agents.wait_for_all(epoch, events)?) {
-                (host.address, host.listen) =
-                    (address, if host.listen.is_unspecified() { address } else { host.listen });
-            }
+            let addresses = agents.wait_for(numbers, (self.min_processes, self.grace), epoch, events)?;
+            pool.hosts.retain_mut(|host| {
+                let Some(Some(address)) = addresses.get(host.number).copied() else { return false };
+                host.address = address;
+                host.listen = if host.listen.is_unspecified() { address } else { host.listen };
+                true
+            });
         }
         Ok(pool)
     }
@@ -165,20 +191,41 @@ impl Pool {
         self.processes_here() == self.processes()
     }
 
-    /// The name of a process in messages.
-    pub fn name(&self, process: usize) -> String {
-        match &self.hosts[process].reach {
-            HostReach::Local => format!("process {process}"),
-            HostReach::Ssh(host) => format!("process {process} on {}", host.destination()),
-            HostReach::Task { agents, task } => match agents.host(*task) {
-                Some(host) => format!("process {process} on {host}"),
-                None => format!("process {process}"),
-            },
-        }
+    /// The name of the process of this rank in messages.
+    pub fn name(&self, rank: usize) -> String {
+        self.hosts[rank].name()
     }
 }
 
 impl ProcessHost {
+    /// The name of its process in messages, which has its number.
+    pub fn name(&self) -> String {
+        let number = self.number;
+        match &self.reach {
+            HostReach::Local => format!("process {number}"),
+            HostReach::Ssh(host) => format!("process {number} on {}", host.destination()),
+            HostReach::Task { agents, task } => match agents.host(*task) {
+                Some(host) => format!("process {number} on {host}"),
+                None => format!("process {number}"),
+            },
+        }
+    }
+
+    /// Whether a process could be started on it now, as far as that can be seen without starting
+    /// one.
+    pub(crate) fn can_be_used(&self) -> bool {
+        match &self.reach {
+            HostReach::Local => true,
+            HostReach::Ssh(host) => host.has_this_program(&self.environment),
+            HostReach::Task { agents, task } => agents.can_be_used(*task),
+        }
+    }
+
+    /// Whether its task was told to end.
+    pub(crate) fn is_leaving(&self) -> bool {
+        matches!(&self.reach, HostReach::Task { agents, task } if agents.is_leaving(*task))
+    }
+
     /// The address by which other processes reach a process that listens at `port`.
     pub fn reached_at(&self, port: u16) -> SocketAddr {
         SocketAddr::new(self.address, port)

@@ -31,7 +31,7 @@ pub mod wire;
 #[cfg(not(feature = "pool"))]
 use self::absent::Running;
 #[cfg(not(feature = "pool"))]
-pub use self::absent::{Agents, SchedulerTask, SshHost, make, serve_task};
+pub use self::absent::{Agents, SchedulerTask, SshHost, TaskNotice, make, serve_task};
 pub use self::events::{EventSink, ProcessEvent};
 pub use self::exit_codes::EXIT_PANIC;
 pub use self::handshake::{Deadlines, Identity, Message, Roster, join, listen, receive};
@@ -41,8 +41,8 @@ pub use self::pool::{Checked, Questions, SshHost, check, serve_probe};
 #[cfg(feature = "pool")]
 use self::scheduler::Running;
 #[cfg(feature = "pool")]
-pub use self::scheduler::{Agents, SchedulerTask, serve_task};
-pub use self::supervise::{Outcome, serve, supervise};
+pub use self::scheduler::{Agents, SchedulerTask, TaskNotice, serve_task};
+pub use self::supervise::{Outcome, Work, serve, supervise};
 pub use self::threads::{Peers, exit_on_panic, run_workers};
 #[cfg(feature = "pool")]
 pub use self::wire::{DEFAULT_DAYS, MadeKeys, make};

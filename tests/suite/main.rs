@@ -49,6 +49,8 @@ mod determinism;
 mod dirty;
 /// Commands and queries of README.md and docs/ print what these say.
 mod documents;
+/// Runs whose hosts come and go.
+mod elastic;
 /// The evolution of clusters against brute force over URLs, on stores with random histories.
 mod evolution;
 /// Datasets that are written again without duplicates.

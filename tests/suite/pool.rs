@@ -17,6 +17,7 @@ use std::process::{Child, Command, Output, Stdio};
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
+use crate::elastic::many_waves;
 use crate::program::{Made, Ran, ran, run_well, skipped, tables};
 use crate::seaweed::Server;
 use crate::skips::Need;
@@ -372,6 +373,35 @@ fn a_link_that_is_up_again_within_the_timeout_restarts_nothing() {
     let blip = pool.run_disturbed(|| pool.cut_link(2, Duration::from_secs(1)));
     assert_as_one_process(&blip, &pool.store());
     assert!(!blip.stderr.contains("restart"), "{}", blip.stderr);
+}
+
+#[test]
+fn a_run_that_loses_a_host_for_good_goes_on_with_the_others() {
+    let Some(pool) = Pool::new("lost") else { return };
+    let text = std::fs::read_to_string(&pool.config).unwrap();
+    std::fs::write(&pool.config, format!("min-processes = 2\ngrace = \"6s\"\n{text}")).unwrap();
+    let lost = pool.run_disturbed(|| pool.hosts.link(2, "down"));
+    assert_as_one_process(&lost, &pool.store());
+    let log = &lost.stderr;
+    assert!(log.contains("process 1 on node-2 is lost: the run goes on with 2 of 3 processes"), "{log}");
+}
+
+#[test]
+fn a_run_that_begins_with_one_host_takes_the_others_in() {
+    let Some(pool) = Pool::new("joined") else { return };
+    let text = std::fs::read_to_string(&pool.config).unwrap();
+    std::fs::write(&pool.config, format!("min-processes = 1\ngrace = \"1s\"\nrejoin = \"100ms\"\n{text}")).unwrap();
+    // A first look at a host whose link was just put up may take some seconds: the crawl has many
+    // waves.
+    many_waves(pool.hosts.folder.path(), 500, 40);
+    let undisturbed = Made::with_job(Path::new(&pool.job), &[]);
+    [2, 3].into_iter().for_each(|node| pool.hosts.link(node, "down"));
+    let joined = pool.run_disturbed(|| [2, 3].into_iter().for_each(|node| pool.hosts.link(node, "up")));
+    assert_eq!(joined.code, Some(0), "{}", joined.stderr);
+    assert!(tables(&pool.store().join("week=2024-01-08")) == undisturbed.tables(), "the tables differ");
+    let log = &joined.stderr;
+    assert!(log.contains("the run goes on with 1 of 3 processes"), "{log}");
+    assert!(log.contains("the run goes on with 3 of 3 processes"), "{log}");
 }
 
 #[test]

@@ -250,7 +250,7 @@ fn a_task_or_its_process_that_is_killed_does_not_end_the_run() {
         signal("KILL", tasks[1].process().expect("it has a process"));
         let log = &all_end_well(&mut tasks)[0].stderr;
         assert!(log.contains("process 1 on") && log.contains("was killed by SIGKILL"), "{log}");
-        assert!(log.contains("(restart 1 of 3)"), "{log}");
+        assert!(log.contains("(restart 1 of 3 in 10min)"), "{log}");
         runs.assert_same("a process was killed", &store, &undisturbed);
 
         let store = runs.path("task");
@@ -264,6 +264,41 @@ fn a_task_or_its_process_that_is_killed_does_not_end_the_run() {
         assert!(log.contains("process 2 on") && log.contains("its task, host or network has failed"), "{log}");
         runs.assert_same("a task was killed", &store, &undisturbed);
     }
+}
+
+#[test]
+fn a_run_goes_on_without_a_task_that_does_not_come_back() {
+    let runs = Runs::new(Scheduler::Kubernetes, "min-processes = 2\ngrace = \"2s\"");
+    let (store, undisturbed) = (runs.path("store"), runs.undisturbed());
+    let mut tasks = runs.all(&store);
+    wait_until_working(&mut tasks, &store);
+    tasks.remove(1).signal("KILL");
+    let begun = Instant::now();
+    let log = &all_end_well(&mut tasks)[0].stderr;
+    assert!(log.contains("its task, host or network has failed"), "{log}");
+    assert!(log.contains("did not join in time: the run goes on with 2 of 3 processes"), "{log}");
+    // `wait` is 100 s: the end of the run does not wait for a lost task either.
+    assert!(begun.elapsed() < Duration::from_secs(60));
+    runs.assert_same("a task was lost", &store, &undisturbed);
+}
+
+#[test]
+fn a_task_that_is_told_to_end_does_so_after_a_wave_and_another_takes_its_place() {
+    let more = "min-processes = 2\ngrace = \"1s\"\nrejoin = \"100ms\"";
+    let runs = Runs::new(Scheduler::Kubernetes, more);
+    let (store, undisturbed) = (runs.path("store"), runs.undisturbed());
+    let mut tasks = runs.all(&store);
+    wait_until_working(&mut tasks, &store);
+    tasks[2].signal("TERM");
+    let left = tasks[2].ends();
+    assert_eq!(left.code, Some(143), "{}", left.stderr);
+    assert!(left.stderr.contains("task 2 was told to end, and ends after the wave"), "{}", left.stderr);
+    tasks[2] = runs.start(2, &store);
+    let log = &all_end_well(&mut tasks)[0].stderr;
+    assert!(log.contains("process 2 on") && log.contains("was told to end (SIGTERM)"), "{log}");
+    assert!(log.contains("was told to end: the run goes on with 2 of 3 processes"), "{log}");
+    assert!(!log.contains("(restart "), "{log}");
+    runs.assert_same("a task was told to end", &store, &undisturbed);
 }
 
 #[test]

@@ -4,7 +4,7 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 
@@ -118,6 +118,8 @@ pub struct Watch {
     starts: Mutex<Vec<StageStart>>,
     failed: AtomicBool,
     failure: Mutex<Option<anyhow::Error>>,
+    asked_for_end: Mutex<Option<Duration>>,
+    has_ended_early: AtomicBool,
 }
 
 /// When a stage was entered.
@@ -291,6 +293,28 @@ impl Watch {
     /// Whether a failure was recorded.
     pub fn failed(&self) -> bool {
         self.failed.load(Ordering::Acquire)
+    }
+
+    /// Asks for the end of the work after a wave, if reading the rest would take at least `worth`.
+    /// Of several requests the one for the least counts.
+    pub fn ask_for_end(&self, worth: Duration) {
+        let mut asked = self.asked_for_end.lock().unwrap_or_else(PoisonError::into_inner);
+        *asked = Some(asked.map_or(worth, |before| before.min(worth)));
+    }
+
+    /// For how long a rest the work is to end after a wave; `None` if it is not.
+    pub fn asked_for_end(&self) -> Option<Duration> {
+        *self.asked_for_end.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Notes that the work has ended after a wave, with more to do.
+    pub fn end_early(&self) {
+        self.has_ended_early.store(true, Ordering::Release);
+    }
+
+    /// Whether the work has ended after a wave, with more to do.
+    pub fn has_ended_early(&self) -> bool {
+        self.has_ended_early.load(Ordering::Acquire)
     }
 
     /// Takes the first failure; later calls return `None`.

@@ -13,8 +13,8 @@ use serde::{Deserialize, Serialize};
 use timely::ExchangeData;
 
 use super::meter::Meter;
-use crate::config::Config;
-use crate::launch::{EventSink, Outcome, Peers, Pool, exit_on_panic, run_workers, supervise};
+use crate::config::{Config, Restarts};
+use crate::launch::{EventSink, Outcome, Peers, Pool, Work, exit_on_panic, run_workers, supervise};
 use crate::watch::{Progress, Span, Watch};
 
 /// A benchmark of a dataflow, as each process receives it.
@@ -119,13 +119,18 @@ pub(crate) fn run<T: Measure>(
     let progresses: Arc<Mutex<Vec<Progress>>> = Arc::default();
     let text = as_text(task.clone())?;
     // No restarts: a restarted benchmark would measure something else.
-    let config = Config { keys: placement.keys.map(Path::to_owned), restarts: Some(0), ..Config::default() };
+    let config = Config {
+        keys: placement.keys.map(Path::to_owned),
+        restarts: Some(Restarts { most: 0, within: None }),
+        ..Config::default()
+    };
     let events: EventSink = Arc::new(|event| eprintln!("nigh: {}", event.text));
     let pool = Pool::here(placement.processes, &config);
-    match supervise(&pool, &mut |_| Ok(Some(text.clone())), &progresses, &events)? {
+    match supervise(&pool, &mut |_| Ok(Some(Work::fixed(text.clone()))), &progresses, &events)? {
         Outcome::Done(measured) => serde_json::from_str(&measured.context("process 0 returns what was measured")?)
             .context("figures are plain data"),
         Outcome::Failed { message, .. } => bail!(message),
+        Outcome::AtBorder => bail!("a benchmark has no waves to end after"),
     }
 }
 

@@ -1,7 +1,9 @@
 //! Joining: every two processes of a run connect and authenticate each other. No other peer is accepted.
 //!
-//! Every process listens on a port and reports it to the supervisor, which sends the [`Roster`] to all. Process j then connects to every
-//! i < j and accepts connections of every k > j, all at the same time. A connection is joined in these steps:
+//! Every process listens on a port and reports it to the supervisor, which sends the [`Roster`] to
+//! all. Process j then connects to every i < j and accepts connections of every k > j, all at the
+//! same time. These are the numbers of the config, as in certificates and messages; only the engine
+//! counts by rank. A connection is joined in these steps:
 //!
 //! ```text
 //!    j                                                       i
@@ -77,7 +79,8 @@ pub fn listen(address: SocketAddr, credentials: &Credentials) -> Result<(TcpList
     Ok((listener, address))
 }
 
-/// Connects to all other processes of the roster as process `me`. Returns the connections by process number, `None` at `me`.
+/// Connects to all other processes of the roster as the process with number `me`. Returns the
+/// connections by rank, `None` at its own.
 ///
 /// # Errors
 /// A process did not join within the deadline, or refused; the message has its number and the reason.
@@ -88,7 +91,7 @@ pub fn join(
     credentials: &Credentials,
     deadlines: Deadlines,
 ) -> Result<Vec<Option<Link>>> {
-    ensure!(me < roster.addresses.len(), "process {me} is not of the {} of the roster", roster.addresses.len());
+    ensure!(roster.rank(me).is_some(), "process {me} is not of the {} of the roster", roster.addresses.len());
     roster.addresses.iter().try_for_each(|address| credentials.allow(*address))?;
     Arc::new(Participant::new(me, roster.clone(), credentials.clone(), deadlines)).join(listener)
 }
@@ -102,7 +105,7 @@ pub(crate) struct Participant {
     /// When all processes must have joined.
     until: Instant,
     pub unauthenticated: Unauthenticated,
-    /// Whether each process that connects to this one has joined.
+    /// Whether each process that connects to this one has joined, by rank.
     joined: Mutex<Vec<bool>>,
 }
 
@@ -137,29 +140,30 @@ impl Participant {
 
     /// Connects to the processes below this one and accepts those above.
     fn connect_all(self: &Arc<Participant>, listener: &TcpListener) -> Result<Vec<Option<Link>>> {
-        let (me, count) = (self.me, self.roster.addresses.len());
-        let mut links: Vec<Option<Link>> = (0..count).map(|_| None).collect();
+        let (me, numbers) = (self.me, &self.roster.numbers);
+        let mut links: Vec<Option<Link>> = numbers.iter().map(|_| None).collect();
         let (sender, results) = channel();
-        for other in 0..me {
+        for other in numbers.iter().copied().take_while(|other| *other < me) {
             let (participant, sender) = (self.clone(), sender.clone());
             spawn(move || sender.send(participant.connect(other)).unwrap_or(()))?;
         }
         listener.set_nonblocking(true).context("cannot listen")?;
-        let mut missing = count - 1;
+        let mut missing = numbers.len() - 1;
         while missing > 0 {
             self.accept(listener, &sender)?;
             match results.recv_timeout(POLL_EVERY) {
                 Ok(Ok((other, link))) => {
                     link.watch_silence(self.roster.peer_timeout).context("cannot set the timeouts of a connection")?;
-                    missing -= usize::from(links[other].replace(link).is_none());
+                    let rank = self.roster.rank(other).context("only processes of the roster join")?;
+                    missing -= usize::from(links[rank].replace(link).is_none());
                 }
                 Ok(Err(error)) => return Err(error),
                 Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {}
             }
             // The threads that connect from here have more exact errors, and some time to report them.
             if Instant::now() > self.until + RETRY_PAUSE {
-                let late: Vec<String> =
-                    (0..count).filter(|at| *at != me && links[*at].is_none()).map(|at| at.to_string()).collect();
+                let late = numbers.iter().zip(&links).filter(|(number, link)| **number != me && link.is_none());
+                let late: Vec<String> = late.map(|(number, _)| number.to_string()).collect();
                 let refused = self.unauthenticated.last().map_or_else(String::new, |last| format!("; {last}"));
                 let (late, seconds) = (late.join(", "), self.deadlines.join.as_secs_f32());
                 bail!("process {late} did not join process {me} within {seconds} s{refused}");
@@ -206,7 +210,9 @@ impl Participant {
     #[cfg(feature = "pool")]
     /// Forgets that a process has joined: it may join again.
     pub fn forget(&self, other: usize) {
-        self.joined.lock().unwrap_or_else(PoisonError::into_inner)[other] = false;
+        if let Some(rank) = self.roster.rank(other) {
+            self.joined.lock().unwrap_or_else(PoisonError::into_inner)[rank] = false;
+        }
     }
 
     /// Steps 1 to 4 as the process that accepts. The error is the reason of the refusal.
@@ -246,7 +252,9 @@ impl Participant {
             return Err("it was closed to make room for other connections".into());
         }
         let mut joined = self.joined.lock().unwrap_or_else(PoisonError::into_inner);
-        if std::mem::replace(&mut joined[hello.me], true) {
+        // `check_free` has found its rank.
+        let is_first = self.roster.rank(hello.me).is_some_and(|rank| !std::mem::replace(&mut joined[rank], true));
+        if !is_first {
             return Err(format!("process {} has joined already", hello.me));
         }
         Ok((hello.me, connection))
@@ -267,7 +275,7 @@ impl Participant {
     /// Checks that a process may connect to this one and has not joined yet.
     fn check_free(&self, other: usize) -> Result<(), String> {
         let joined = self.joined.lock().unwrap_or_else(PoisonError::into_inner);
-        match joined.get(other) {
+        match self.roster.rank(other).and_then(|rank| joined.get(rank)) {
             Some(_) if other <= self.me => {
                 Err(format!("process {other} must wait for a connection of process {}, not connect to it", self.me))
             }
@@ -279,7 +287,9 @@ impl Participant {
 
     /// Connects to a process; tries again until the deadline.
     fn connect(&self, other: usize) -> JoinResult {
-        let (me, address) = (self.me, self.roster.addresses[other]);
+        let me = self.me;
+        let rank = self.roster.rank(other).with_context(|| format!("there is no process {other} in the roster"))?;
+        let address = self.roster.addresses[rank];
         loop {
             let error = match self.attempt(other, address) {
                 Ok(link) => return Ok((other, link)),

@@ -14,16 +14,34 @@ pub struct Roster {
     pub job: u64,
     /// The number of the generation, from 0: a process of an earlier generation is refused.
     pub epoch: u64,
-    /// The addresses at which the processes listen, by process number.
+    /// The numbers of the processes, ascending. A process has the number of its host in the config,
+    /// which names its certificate. A generation without some of the hosts has gaps here. The place
+    /// of a number is the rank of its process, from 0 without gaps, as the engine counts processes.
+    pub numbers: Vec<usize>,
+    /// The addresses at which the processes listen, by rank.
     pub addresses: Vec<SocketAddr>,
     /// A connection whose machine does not answer for this time is ended.
     pub peer_timeout: Duration,
 }
 
 impl Roster {
-    /// A roster with the default timeout.
+    /// A roster of processes of all hosts, with the default timeout.
     pub fn new(job: u64, epoch: u64, addresses: Vec<SocketAddr>) -> Roster {
-        Roster { job, epoch, addresses, peer_timeout: PEER_TIMEOUT }
+        Roster { job, epoch, numbers: (0..addresses.len()).collect(), addresses, peer_timeout: PEER_TIMEOUT }
+    }
+
+    /// The rank of the process with a number; `None` if it is not of this generation.
+    ///
+    /// ```
+    /// use nigh::launch::Roster;
+    ///
+    /// let address = "127.0.0.1:7".parse()?;
+    /// let roster = Roster { numbers: vec![0, 2], ..Roster::new(7, 1, vec![address; 2]) };
+    /// assert_eq!((roster.rank(0), roster.rank(1), roster.rank(2)), (Some(0), None, Some(1)));
+    /// # Ok::<(), std::net::AddrParseError>(())
+    /// ```
+    pub fn rank(&self, number: usize) -> Option<usize> {
+        self.numbers.binary_search(&number).ok().filter(|rank| *rank < self.addresses.len())
     }
 
     /// A hash of the whole roster.

@@ -29,6 +29,8 @@ const SSH_OPTIONS: [&str; 9] = [
     "-o",
     "ServerAliveCountMax=3",
 ];
+/// How long a host may take to say which version of the program it has.
+const LOOK_DEADLINE: Duration = Duration::from_secs(15);
 /// The folder of copied programs on the machine, as its shell writes it.
 const CACHE: &str = "${XDG_CACHE_HOME:-$HOME/.cache}/nigh";
 
@@ -71,6 +73,7 @@ impl SshHost {
         };
         let ssh = config.ssh.clone().unwrap_or_else(|| vec!["ssh".to_owned()]);
         Ok(ProcessHost {
+            number: 0,
             reach: HostReach::Ssh(SshHost { ssh, destination: table.name.clone(), binary }),
             listen: table.listen.unwrap_or(address.ip()),
             ports: table.port,
@@ -99,6 +102,14 @@ impl SshHost {
         let script = format!("set -- {}; {}exec \"$@\"", command.join(" "), reads.collect::<String>());
         let first = variables.values().map(|value| format!("{value}\n")).collect::<String>().into_bytes();
         Ok(Launch { command: self.shell(&script), first })
+    }
+
+    /// Whether the host can be reached, and has the program in this version.
+    pub(crate) fn has_this_program(&self, variables: &Variables) -> bool {
+        let Ok(Launch { mut command, first }) = self.launch(&["--version"], variables) else { return false };
+        let output = run_within(command.stdin(Stdio::piped()), Some(first), LOOK_DEADLINE);
+        let is_this = |text: &[u8]| String::from_utf8_lossy(text).trim_end().ends_with(env!("CARGO_PKG_VERSION"));
+        output.is_ok_and(|output| output.status.success() && is_this(&output.stdout))
     }
 
     /// Runs a script in the shell of the host, for at most this time.

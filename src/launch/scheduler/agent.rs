@@ -3,6 +3,9 @@
 //! It connects to task 0, as soon as that listens, and authenticates itself by its certificate. When the connection ends or falls silent, it
 //! kills its process and tries for a while to connect again. If nothing listens at the supervisor's port any more, the run has ended, and the
 //! agent ends, too.
+//!
+//! A task that is told to end (SIGTERM) informs the supervisor, and ends when its process has
+//! ended: after the wave that is read.
 
 use std::io;
 use std::io::{Read, Write};
@@ -40,7 +43,48 @@ struct TaskAgent<'a> {
     table: &'a Tasks,
     credentials: Credentials,
     timeout: Duration,
+    notice: &'a TaskNotice,
     events: &'a EventSink,
+}
+
+/// The notice that a task is to end; clones share it.
+#[derive(Clone, Default)]
+pub struct TaskNotice(Arc<Mutex<NoticeState>>);
+
+#[derive(Default)]
+struct NoticeState {
+    /// The connection to task 0.
+    control: Option<Control>,
+    /// The exit code of the task, once it was told to end.
+    code: Option<u8>,
+}
+
+impl TaskNotice {
+    /// Tells the task to end with this exit code. Returns whether it will; if it is not connected,
+    /// or was told before, it ends at once.
+    pub fn leave(&self, code: u8) -> bool {
+        let mut state = self.state();
+        let is_first = state.code.replace(code).is_none();
+        is_first && state.control.as_ref().is_some_and(|control| control.send(&ControlFrame::Leaving).is_ok())
+    }
+
+    /// Notes the connection, and repeats the notice there if there is one.
+    fn is_connected(&self, control: &Control) {
+        let mut state = self.state();
+        state.control = Some(control.clone());
+        if state.code.is_some() {
+            // If the connection has ended, the thread that reads from it notices.
+            let _ = control.send(&ControlFrame::Leaving);
+        }
+    }
+
+    fn code(&self) -> Option<u8> {
+        self.state().code
+    }
+
+    fn state(&self) -> std::sync::MutexGuard<'_, NoticeState> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 /// Whether task 0 was connected before.
@@ -58,16 +102,24 @@ enum Ending {
     Lost(String),
 }
 
-/// Serves task 0, the supervisor of the run, until the run has ended. Returns the run's exit code.
+/// Serves task 0, the supervisor of the run, until the run has ended, or the task was told to end
+/// and its process has. Returns the exit code of the run, or that of the notice.
 ///
 /// # Errors
 /// Task 0 cannot be reached in time, refuses this task, or has ended.
-pub fn serve_task(task: &SchedulerTask, table: &Tasks, config: &Config, events: &EventSink) -> Result<u8> {
+pub fn serve_task(
+    task: &SchedulerTask,
+    table: &Tasks,
+    config: &Config,
+    notice: &TaskNotice,
+    events: &EventSink,
+) -> Result<u8> {
     let keys = config.keys.clone().context("tasks authenticate each other by `keys`")?;
     let credentials = Identity::Keys(keys).credentials(task.me)?;
-    let agent = TaskAgent { task, table, credentials, timeout: config.timeout(), events };
+    let agent = TaskAgent { task, table, credentials, timeout: config.timeout(), notice, events };
     let mut control = agent.connect(table.wait.map_or(WAIT, |wait| wait.0), Attempt::First)?;
     loop {
+        notice.is_connected(&control);
         match agent.serve(&control) {
             Ending::Finished(code) => return Ok(code),
             Ending::Lost(reason) => {
@@ -158,6 +210,11 @@ impl TaskAgent<'_> {
     fn serve(&self, control: &Control) -> Ending {
         let mut process: Option<AgentProcess> = None;
         loop {
+            // Frames come at least every second.
+            if let Some(code) = self.notice.code().filter(|_| process.as_ref().is_none_or(AgentProcess::has_ended)) {
+                control.end();
+                return Ending::Finished(code);
+            }
             match control.receive() {
                 Ok(ControlFrame::Beat) => {}
                 Ok(ControlFrame::Begin) => {
@@ -254,6 +311,11 @@ impl AgentProcess {
         self.input = None;
     }
 
+    /// Whether it has ended, and all that it wrote is sent.
+    fn has_ended(&self) -> bool {
+        self.follower.as_ref().is_none_or(JoinHandle::is_finished)
+    }
+
     fn kill(&self) {
         // An error means that it has ended already.
         let _ = self.child.lock().unwrap_or_else(PoisonError::into_inner).kill();
@@ -325,7 +387,8 @@ mod tests {
         let credentials = Identity::Keys(folder.path().to_owned()).credentials(1).unwrap();
         let events: EventSink = Arc::new(|_| {});
         let timeout = Duration::from_secs(20);
-        let agent = TaskAgent { task: &task, table: &table, credentials, timeout, events: &events };
+        let notice = TaskNotice::default();
+        let agent = TaskAgent { task: &task, table: &table, credentials, timeout, notice: &notice, events: &events };
         for (attempt, within) in
             [(Attempt::First, Duration::from_secs(1)), (Attempt::Reconnect, Duration::from_secs(6))]
         {

@@ -77,6 +77,10 @@ struct AgentsState {
     hosts: Vec<Option<String>>,
     /// The reason why the last agent of a task was lost.
     lost: Vec<Option<String>>,
+    /// Which tasks were told to end; a new task of the same number was not.
+    leaving: Vec<bool>,
+    /// Which tasks the run goes on without.
+    left_out: Vec<bool>,
     /// Which tasks need not be informed of the end of the run any more.
     informed: Vec<bool>,
     /// The exit code of the run, after its end.
@@ -156,6 +160,8 @@ impl Agents {
             agents: vec![None; task.count],
             hosts: vec![None; task.count],
             lost: vec![None; task.count],
+            leaving: vec![false; task.count],
+            left_out: vec![false; task.count],
             informed: vec![false; task.count],
             finished: None,
         };
@@ -178,22 +184,38 @@ impl Agents {
         Ok(agents)
     }
 
-    /// Waits until every task has an agent. Returns the addresses of the tasks by number.
+    /// Waits until each of these tasks has an agent; after `grace` also for fewer, if that are at
+    /// least `min`. Returns the addresses of those that have, by their numbers; the others are left
+    /// out.
     ///
     /// # Errors
-    /// A task did not connect in time; the message has its number, and the reason why it was lost if it was connected before.
-    pub(crate) fn wait_for_all(&self, epoch: u64, events: &EventSink) -> Result<Vec<IpAddr>> {
+    /// Too few connected in time; the message has the numbers of the others, and the reason why one
+    /// was lost if it was connected before.
+    pub(crate) fn wait_for(
+        &self,
+        tasks: &[usize],
+        (min, grace): (usize, Duration),
+        epoch: u64,
+        events: &EventSink,
+    ) -> Result<Vec<Option<IpAddr>>> {
         let shared = &self.0;
+        // Longer than `wait` the run does not wait.
+        let grace = grace.min(shared.wait);
         shared.announcer.epoch.store(epoch, Ordering::Relaxed);
         let start = Instant::now();
         let mut report_after = REPORT_AFTER;
         let mut state = lock(&shared.state);
         loop {
-            let missing: Vec<usize> = (1..state.agents.len()).filter(|task| state.agents[*task].is_none()).collect();
-            if missing.is_empty() {
-                return Ok(addresses(&state.agents));
-            }
+            let is_missing = |task: &usize| *task > 0 && (state.agents[*task].is_none() || state.leaving[*task]);
+            let missing: Vec<usize> = tasks.iter().copied().filter(is_missing).collect();
             let waited = start.elapsed();
+            let are_enough = waited >= grace && tasks.len() >= min + missing.len();
+            if missing.is_empty() || are_enough {
+                let are_used = |task: usize| tasks.contains(&task) && !missing.contains(&task);
+                state.left_out = (0..state.agents.len()).map(|task| !are_used(task)).collect();
+                let all = addresses(&state.agents).into_iter().enumerate();
+                return Ok(all.map(|(task, address)| are_used(task).then_some(address)).collect());
+            }
             let names: Vec<String> =
                 missing.iter().map(|task| described(*task, state.lost[*task].as_deref())).collect();
             let (names, count) = (names.join(", "), state.agents.len());
@@ -208,7 +230,8 @@ impl Agents {
                 let text = format!("waiting for {names} of {count} tasks, at {}", shared.address);
                 events(ProcessEvent { kind: "waiting", text: &text, epoch, process: None });
             }
-            let pause = (shared.wait - waited).min(report_after.saturating_sub(waited)).max(Duration::from_millis(1));
+            let next = if waited < grace { grace } else { shared.wait };
+            let pause = (next - waited).min(report_after.saturating_sub(waited)).max(Duration::from_millis(1));
             state = shared.changed.wait_timeout(state, pause).unwrap_or_else(PoisonError::into_inner).0;
         }
     }
@@ -216,6 +239,17 @@ impl Agents {
     /// The host of a task, now or last.
     pub(crate) fn host(&self, task: usize) -> Option<String> {
         lock(&self.0.state).hosts[task].clone()
+    }
+
+    /// Whether a task is connected, and was not told to end.
+    pub(crate) fn can_be_used(&self, task: usize) -> bool {
+        let state = lock(&self.0.state);
+        state.agents[task].is_some() && !state.leaving[task]
+    }
+
+    /// Whether a task was told to end.
+    pub(crate) fn is_leaving(&self, task: usize) -> bool {
+        lock(&self.0.state).leaving[task]
     }
 
     /// Lets the agent of a task start a process.
@@ -243,8 +277,9 @@ impl Agents {
         Ok((Running { agent, exit: exit_receiver }, pipes))
     }
 
-    /// Informs all agents that the run has ended with this exit code, and waits for their end. After a success it also waits for tasks that
-    /// are not connected, to inform them; after a failure such a task ends by itself.
+    /// Informs all agents that the run has ended with this exit code, and waits for their end.
+    /// After a success it also waits for tasks that are not connected, to inform them, except those
+    /// that the run goes on without; after a failure such a task ends by itself.
     pub fn finish(&self, code: u8) {
         let shared = &self.0;
         let timeout = if code == 0 { shared.wait } else { FINISH_DEADLINE };
@@ -253,7 +288,8 @@ impl Agents {
         let present: Vec<Arc<ConnectedAgent>> = state.agents.iter().flatten().cloned().collect();
         for task in 0..state.agents.len() {
             // A lost task ends by itself; after a success it is informed if it connects again.
-            state.informed[task] = state.agents[task].is_some() || (code != 0 && state.lost[task].is_some());
+            let ends_by_itself = state.left_out[task] || code != 0 && state.lost[task].is_some();
+            state.informed[task] = state.agents[task].is_some() || ends_by_itself;
         }
         drop(state);
         present.iter().for_each(|agent| agent.finish(code));
@@ -339,7 +375,7 @@ impl AgentsInner {
                 former.lose("another task of this number connected".to_owned());
             }
             state.hosts[task] = Some(agent.host.clone());
-            state.lost[task] = None;
+            (state.lost[task], state.leaving[task]) = (None, false);
             state.informed[task] = state.finished.is_some();
             state.finished
         };
@@ -347,6 +383,14 @@ impl AgentsInner {
         finished.iter().for_each(|code| agent.finish(*code));
         let reason = loop {
             match agent.control.receive() {
+                Ok(ControlFrame::Leaving) => {
+                    let mut state = lock(&self.state);
+                    if state.agents[task].as_ref().is_some_and(|current| Arc::ptr_eq(current, &agent)) {
+                        state.leaving[task] = true;
+                    }
+                    drop(state);
+                    self.changed.notify_all();
+                }
                 Ok(frame) => {
                     if let Err(reason) = agent.pass(frame) {
                         break reason;

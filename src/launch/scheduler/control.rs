@@ -44,6 +44,8 @@ pub(crate) enum ControlFrame {
     Errors(Vec<u8>),
     /// To the supervisor: the process has ended with this wait status of the system.
     Ended(i32),
+    /// To the supervisor: the task was told to end, and does so when its process has ended.
+    Leaving,
 }
 
 /// Shows the kind and the length: the bytes may be anything, and many.
@@ -60,6 +62,7 @@ impl fmt::Display for ControlFrame {
             ControlFrame::Output(bytes) => ("output", bytes.len()),
             ControlFrame::Errors(bytes) => ("errors", bytes.len()),
             ControlFrame::Ended(_) => ("ended", 4),
+            ControlFrame::Leaving => ("leaving", 0),
         };
         write!(f, "`{kind}` ({length} bytes)")
     }
@@ -78,6 +81,7 @@ impl ControlFrame {
             ControlFrame::Output(bytes) => (7, bytes),
             ControlFrame::Errors(bytes) => (8, bytes),
             ControlFrame::Ended(status) => (9, &status.to_le_bytes()),
+            ControlFrame::Leaving => (10, &[]),
         };
         [&[kind][..], &(payload.len() as u32).to_le_bytes(), payload].concat()
     }
@@ -110,6 +114,7 @@ impl ControlFrame {
             (9, status) if status.len() == 4 => {
                 Ok(ControlFrame::Ended(i32::from_le_bytes(status.try_into().map_err(io::Error::other)?)))
             }
+            (10, []) => Ok(ControlFrame::Leaving),
             _ => Err(invalid(format!("a frame of kind {kind} with {length} bytes, which this version does not know"))),
         }
     }
@@ -203,6 +208,7 @@ mod tests {
             ControlFrame::Output(b"out".to_vec()),
             ControlFrame::Errors(Vec::new()),
             ControlFrame::Ended(-1),
+            ControlFrame::Leaving,
         ];
         let bytes: Vec<u8> = frames.iter().flat_map(ControlFrame::bytes).collect();
         let mut rest = &bytes[..];

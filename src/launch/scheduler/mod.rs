@@ -8,7 +8,7 @@ mod agents;
 mod control;
 mod task;
 
-pub use self::agent::serve_task;
+pub use self::agent::{TaskNotice, serve_task};
 pub use self::agents::Agents;
 pub(crate) use self::agents::Running;
 pub use self::task::SchedulerTask;

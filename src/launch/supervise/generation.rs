@@ -1,7 +1,12 @@
 //! One generation of processes: they start together and end together.
 //!
-//! The supervisor starts all processes, waits until each has reported its address, sends the roster of addresses to all, and then follows
-//! their reports until all have succeeded or one has failed.
+//! The supervisor starts all processes, waits until each has reported its address, sends the roster
+//! of addresses to all, and then follows their reports until all have succeeded or one has failed.
+//! If a process is told to end (SIGTERM), or a host that was left out is back, it asks process 0 to
+//! end the generation after a wave.
+//!
+//! Within a generation processes are counted by rank; what leaves it, as the number of a process,
+//! is that of its host.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::SocketAddr;
@@ -13,13 +18,14 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 
 use super::child::Child;
-use super::process::{Outcome, ProcessReport, Ready, Start};
+use super::lookout::Lookout;
+use super::process::{EndAtBorder, Outcome, ProcessReport, Ready, Start};
 use super::watchdog::{Finding, LOOK_EVERY, Watchdog};
 use crate::launch::Agents;
 use crate::launch::events::{EventSink, ProcessEvent};
 use crate::launch::exit_codes::{EXIT_PANIC, EXIT_PEER_LOST};
 use crate::launch::handshake::{Identity, Roster};
-use crate::launch::hosts::{HostReach, Pool};
+use crate::launch::hosts::{HostReach, Pool, ProcessHost};
 use crate::launch::pipes::{Pipes, ProcessExit};
 use crate::watch::Progress;
 
@@ -44,6 +50,8 @@ pub struct Generation<'a> {
     pub epoch: u64,
     /// Receives the stderr of the processes.
     pub events: &'a EventSink,
+    /// The hosts that the run goes on without, and that it takes in when they are back.
+    pub away: Vec<ProcessHost>,
 }
 
 /// How a generation ended.
@@ -52,16 +60,27 @@ pub enum GenerationEnd {
     Final(Outcome),
     /// With a failure that another generation may not have.
     Retry(GenerationFailure),
+    /// After a wave, as it was asked to; more is left to do.
+    Border {
+        /// The numbers of the processes that were told to end.
+        leaving: Vec<usize>,
+        /// The numbers of the hosts that are back.
+        back: Vec<usize>,
+    },
 }
 
 /// The failure of a generation.
 pub struct GenerationFailure {
     /// The message: which process failed, and how.
     pub cause: String,
-    /// The process that failed, if it is known.
+    /// The number of the process that failed, if it is known.
     pub process: Option<usize>,
     /// Whether all processes had started.
     pub began: bool,
+    /// The numbers of the hosts elsewhere on which no process started.
+    pub missing: Vec<usize>,
+    /// The numbers of the processes that were told to end, and have.
+    pub leaving: Vec<usize>,
 }
 
 /// What the thread that reads a process' stdout received.
@@ -86,6 +105,8 @@ struct SupervisedProcess {
     closed: bool,
     /// Whether its exit was received.
     exited: bool,
+    /// Whether it was told to end.
+    is_leaving: bool,
 }
 
 impl SupervisedProcess {
@@ -119,9 +140,10 @@ impl Drop for Processes<'_> {
                             "{} {why}, and may still run; it ends when it notices that the run has ended",
                             pool.name(me)
                         );
-                        events(ProcessEvent { kind: "straggler", text: &text, epoch, process: Some(me) });
+                        let process = Some(pool.hosts[me].number);
+                        events(ProcessEvent { kind: "straggler", text: &text, epoch, process });
                     };
-                    let done = process.closed || matches!(process.outcome, Some(Outcome::Done(_)));
+                    let done = process.closed || matches!(process.outcome, Some(Outcome::Done(_) | Outcome::AtBorder));
                     let reach = &pool.hosts[process.me].reach;
                     // A frozen process on another machine does not notice that its stdin ended.
                     if let (HostReach::Ssh(host), false, Some(ready)) = (reach, done, &process.ready)
@@ -169,7 +191,8 @@ impl Generation<'_> {
     /// The roster of the processes, which listen at these addresses.
     fn roster(&self, addresses: Vec<SocketAddr>) -> Roster {
         let job = xxhash_rust::xxh3::xxh3_64(self.plan.as_bytes());
-        Roster { peer_timeout: self.pool.timeout, ..Roster::new(job, self.epoch, addresses) }
+        let numbers = self.pool.hosts.iter().map(|host| host.number).collect();
+        Roster { numbers, peer_timeout: self.pool.timeout, ..Roster::new(job, self.epoch, addresses) }
     }
 
     /// Starts all processes at the same time: the program may have to be copied to hosts.
@@ -186,21 +209,26 @@ impl Generation<'_> {
             let process = |thread: std::thread::ScopedJoinHandle<'_, _>| thread.join().expect("spawn does not panic");
             threads.into_iter().map(process).collect()
         });
-        let mut failure = None;
+        let mut unstarted = Vec::new();
         for (me, process) in started.into_iter().enumerate() {
             match process {
                 Ok(process) => processes.all.push(process),
-                Err(error) => {
-                    failure.get_or_insert((me, error));
-                }
+                // An error on this machine would only repeat; another host may be starting.
+                Err(error) if is_local(me) => return Err(error),
+                Err(error) => unstarted.push((me, format!("{}: {error:#}", self.pool.name(me)))),
             }
         }
-        match failure {
-            None => Ok(Ok(())),
-            // An error on this machine would only repeat; another host may be starting.
-            Some((me, error)) if is_local(me) => Err(error),
-            Some((me, error)) => Ok(Err(self.failure(Some(me), format!("{}: {error:#}", self.pool.name(me)), false))),
-        }
+        Ok(if unstarted.is_empty() { Ok(()) } else { Err(self.unstarted(unstarted)) })
+    }
+
+    /// The failure of a generation in which these processes did not start, each with its cause.
+    fn unstarted(&self, unstarted: Vec<(usize, String)>) -> GenerationFailure {
+        let is_elsewhere = |rank: &usize| !matches!(self.pool.hosts[*rank].reach, HostReach::Local);
+        let missing = unstarted.iter().map(|(rank, _)| *rank).filter(is_elsewhere);
+        let missing = missing.map(|rank| self.pool.hosts[rank].number).collect();
+        let first = unstarted.first().map(|(rank, _)| *rank);
+        let cause = unstarted.into_iter().map(|(_, cause)| cause).collect::<Vec<_>>().join("; ");
+        GenerationFailure { missing, ..self.failure(first, cause, false) }
     }
 
     /// Starts a process and the threads that write [`Start`] to it and read its stdout and stderr.
@@ -213,7 +241,7 @@ impl Generation<'_> {
         let host = &self.pool.hosts[me];
         let (child, Pipes { first, mut stdin, stdout, stderr }) = Child::start(host)?;
         let start = Start {
-            me,
+            me: host.number,
             folder: folder.to_owned(),
             listen: SocketAddr::new(host.listen, host.ports.first),
             last_port: host.ports.last,
@@ -228,7 +256,7 @@ impl Generation<'_> {
             let _ = sender_of_stdin.send(stdin);
         });
         read_reports(me, BufReader::new(stdout), sender.clone());
-        forward_errors(self.pool.name(me), me, self.epoch, stderr, self.events.clone());
+        forward_errors(host.name(), host.number, self.epoch, stderr, self.events.clone());
         Ok(SupervisedProcess {
             me,
             child,
@@ -238,17 +266,25 @@ impl Generation<'_> {
             outcome: None,
             closed: false,
             exited: false,
+            is_leaving: false,
         })
     }
 
-    /// Waits until every process has reported its address. Returns the addresses by process number.
+    /// Waits until every process has reported its address, or has failed to start. Returns the
+    /// addresses by rank.
     fn addresses(
         &self,
         processes: &mut Processes<'_>,
         messages: &Receiver<(usize, StdoutMessage)>,
     ) -> Result<Result<Vec<SocketAddr>, GenerationEnd>> {
         let deadline = Instant::now() + START_DEADLINE;
-        while let Some(missing) = processes.all.iter().position(|process| process.ready.is_none()) {
+        let mut unstarted: Vec<(usize, String)> = Vec::new();
+        loop {
+            let is_awaited = |process: &&SupervisedProcess| process.ready.is_none() && !process.closed;
+            let awaited: Vec<usize> = processes.all.iter().filter(is_awaited).map(|process| process.me).collect();
+            if awaited.is_empty() {
+                break;
+            }
             match messages.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
                 Ok((me, StdoutMessage::Report(ProcessReport::Ready(ready)))) => {
                     if ready.version != env!("CARGO_PKG_VERSION") {
@@ -265,16 +301,24 @@ impl Generation<'_> {
                     return Ok(Err(self.ended(processes, me, outcome, false)));
                 }
                 Ok((_, StdoutMessage::Report(ProcessReport::Progress(_)))) => {}
+                Ok((me, StdoutMessage::Report(ProcessReport::Leaving))) => processes.all[me].is_leaving = true,
                 Ok((me, StdoutMessage::Closed)) => {
+                    // One that ends after it was ready did not start either.
                     let exit = processes.all[me].wait()?;
-                    return Ok(Err(GenerationEnd::Retry(self.failed(me, &exit, false))));
+                    unstarted.push((me, self.failed(me, &exit, false).cause));
                 }
                 Err(_) => {
-                    let cause =
-                        format!("{} did not start within {} s", self.pool.name(missing), START_DEADLINE.as_secs());
-                    return Ok(Err(GenerationEnd::Retry(self.failure(Some(missing), cause, false))));
+                    let late = |me| {
+                        (me, format!("{} did not start within {} s", self.pool.name(me), START_DEADLINE.as_secs()))
+                    };
+                    unstarted.extend(awaited.into_iter().map(late));
+                    break;
                 }
             }
+        }
+        if !unstarted.is_empty() {
+            unstarted.sort_unstable();
+            return Ok(Err(GenerationEnd::Retry(self.unstarted(unstarted))));
         }
         let hosts = self.pool.hosts.iter().zip(&processes.all);
         Ok(Ok(hosts
@@ -295,6 +339,10 @@ impl Generation<'_> {
         let mut victim: Option<(GenerationFailure, Instant)> = None;
         // Set when all processes have reported success: when to stop waiting for their exits.
         let mut done: Option<Instant> = None;
+        let lookout = Lookout::new(self.away.clone(), self.pool.rejoin);
+        let begun = Instant::now();
+        // The numbers of the hosts for which the generation ends after a wave.
+        let mut back: Vec<usize> = Vec::new();
         while processes.all.iter().any(|process| !process.closed) {
             let now = Instant::now();
             match messages.recv_timeout(LOOK_EVERY) {
@@ -305,6 +353,7 @@ impl Generation<'_> {
                     progresses[me] = progress;
                 }
                 Ok((_, StdoutMessage::Report(ProcessReport::Ready(_)))) => {}
+                Ok((me, StdoutMessage::Report(ProcessReport::Leaving))) => self.leave(processes, me),
                 Ok((me, StdoutMessage::Report(ProcessReport::Ended(outcome)))) => {
                     if matches!(outcome, Outcome::Failed { .. }) {
                         return Ok(self.ended(processes, me, outcome, true));
@@ -321,16 +370,29 @@ impl Generation<'_> {
                     if processes.all[me].outcome.is_none() {
                         let failure = self.failed(me, &exit, true);
                         if !matches!(&exit, ProcessExit::Exited(status) if status.code() == Some(EXIT_PEER_LOST)) {
-                            return Ok(GenerationEnd::Retry(failure));
+                            return Ok(GenerationEnd::Retry(self.with_leaving(failure, processes)));
                         }
                         victim.get_or_insert((failure, now + CAUSE_DEADLINE));
                     }
                 }
                 Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {}
             }
+            let hosts = self.pool.hosts.iter().zip(&processes.all);
+            let told = hosts.filter(|(host, process)| !process.is_leaving && host.is_leaving());
+            let told: Vec<usize> = told.map(|(_, process)| process.me).collect();
+            told.into_iter().for_each(|me| self.leave(processes, me));
+            if back.is_empty() && begun.elapsed() >= self.pool.rejoin {
+                back = lookout.found();
+                if !back.is_empty() {
+                    self.take_in(processes, &back);
+                }
+            }
             match watchdog.look(now) {
                 Finding::Fine => {}
-                Finding::Silent(process, quiet) => return Ok(GenerationEnd::Retry(self.silent(process, quiet))),
+                Finding::Silent(process, quiet) => {
+                    let failure = self.silent(process, quiet);
+                    return Ok(GenerationEnd::Retry(self.with_leaving(failure, processes)));
+                }
                 Finding::Stalled(idle) => {
                     let cause = format!("no process has made progress for {} s (`stall`)", idle.as_secs());
                     return Ok(GenerationEnd::Retry(self.failure(None, cause, true)));
@@ -345,10 +407,52 @@ impl Generation<'_> {
         }
         if let Some((victim, _)) = victim {
             let suspect = watchdog.suspect(Instant::now());
-            return Ok(GenerationEnd::Retry(suspect.map_or(victim, |(process, quiet)| self.silent(process, quiet))));
+            let failure = suspect.map_or(victim, |(process, quiet)| self.silent(process, quiet));
+            return Ok(GenerationEnd::Retry(self.with_leaving(failure, processes)));
         }
-        let outcome = processes.all[0].outcome.take();
-        Ok(GenerationEnd::Final(outcome.context("process 0 did not report its outcome")?))
+        match processes.all[0].outcome.take().context("the first process did not report its outcome")? {
+            Outcome::AtBorder => Ok(GenerationEnd::Border { leaving: self.leaving(processes), back }),
+            outcome => Ok(GenerationEnd::Final(outcome)),
+        }
+    }
+
+    /// Notes that a process was told to end, and asks for the end of the generation after the wave
+    /// that is read.
+    fn leave(&self, processes: &mut Processes<'_>, me: usize) {
+        processes.all[me].is_leaving = true;
+        let text = format!(
+            "{} was told to end (SIGTERM): the processes end after the wave that is read, and begin again without it if that is allowed",
+            self.pool.name(me)
+        );
+        let process = Some(self.pool.hosts[me].number);
+        (self.events)(ProcessEvent { kind: "leaving", text: &text, epoch: self.epoch, process });
+        ask_for_end(processes, Duration::ZERO);
+    }
+
+    /// Asks for the end of the generation after a wave, if enough is left to read, to take in hosts
+    /// that are back.
+    fn take_in(&self, processes: &mut Processes<'_>, back: &[usize]) {
+        let names: Vec<String> =
+            self.away.iter().filter(|host| back.contains(&host.number)).map(ProcessHost::name).collect();
+        let text = format!(
+            "{} can be used again: the processes end after a wave and begin again with it, if much is left to read",
+            names.join(", ")
+        );
+        (self.events)(ProcessEvent { kind: "back", text: &text, epoch: self.epoch, process: back.first().copied() });
+        ask_for_end(processes, self.pool.rejoin);
+    }
+
+    /// The numbers of the processes that were told to end.
+    fn leaving(&self, processes: &Processes<'_>) -> Vec<usize> {
+        let leaving = processes.all.iter().filter(|process| process.is_leaving);
+        leaving.map(|process| self.pool.hosts[process.me].number).collect()
+    }
+
+    /// A failure of a process that was told to end: it has.
+    fn with_leaving(&self, failure: GenerationFailure, processes: &Processes<'_>) -> GenerationFailure {
+        let leaving: Vec<usize> =
+            self.leaving(processes).into_iter().filter(|number| failure.process == Some(*number)).collect();
+        GenerationFailure { leaving, ..failure }
     }
 
     /// The end of the generation after a process reported this outcome before the others.
@@ -369,8 +473,10 @@ impl Generation<'_> {
         }
     }
 
+    /// A failure of the process with this rank.
     fn failure(&self, process: Option<usize>, cause: String, began: bool) -> GenerationFailure {
-        GenerationFailure { cause, process, began }
+        let process = process.map(|rank| self.pool.hosts[rank].number);
+        GenerationFailure { cause, process, began, missing: Vec::new(), leaving: Vec::new() }
     }
 
     fn silent(&self, process: usize, quiet: Duration) -> GenerationFailure {
@@ -409,6 +515,16 @@ impl Generation<'_> {
         };
         self.failure(Some(process), cause, began)
     }
+}
+
+/// Asks for the end of the generation after a wave, if reading the rest would take at least
+/// `worth`. The first process deals the waves.
+fn ask_for_end(processes: &mut Processes<'_>, worth: Duration) {
+    let first = processes.all.first_mut().and_then(|process| process.stdin.as_mut());
+    // If it has ended since, `follow` receives that.
+    let _ = first.map(|stdin| {
+        write_line(stdin, &EndAtBorder { worth }).and_then(|()| stdin.flush().context("a process has ended"))
+    });
 }
 
 /// Writes a message to a process as a line of JSON.
@@ -455,8 +571,21 @@ mod tests {
         let pool = Pool::here(2, &toml::from_str("timeout = \"90500ms\"").unwrap());
         let identity = Identity::Secrets(Secrets::generate().unwrap());
         let events: EventSink = Arc::new(|_| {});
-        let generation = Generation { pool: &pool, plan: "{}", identity, epoch: 3, events: &events };
+        let generation = Generation { pool: &pool, plan: "{}", identity, epoch: 3, events: &events, away: Vec::new() };
         let roster = generation.roster(Vec::new());
         assert_eq!((roster.epoch, roster.peer_timeout), (3, Duration::from_millis(90_500)));
+    }
+
+    #[test]
+    fn processes_keep_the_numbers_of_their_hosts_in_a_generation_without_some() {
+        let mut pool = Pool::here(3, &toml::from_str("").unwrap());
+        pool.hosts.remove(1);
+        let identity = Identity::Secrets(Secrets::generate().unwrap());
+        let events: EventSink = Arc::new(|_| {});
+        let generation = Generation { pool: &pool, plan: "{}", identity, epoch: 0, events: &events, away: Vec::new() };
+        let roster = generation.roster(vec!["127.0.0.1:1".parse().unwrap(); 2]);
+        assert_eq!((roster.numbers.clone(), roster.rank(2)), (vec![0, 2], Some(1)));
+        let failure = generation.failure(Some(1), "it died".into(), true);
+        assert_eq!((failure.process, pool.name(1)), (Some(2), "process 2".to_owned()));
     }
 }

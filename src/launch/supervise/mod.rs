@@ -1,13 +1,18 @@
 //! Starts the processes of a run, watches them, and restarts them.
 //!
-//! In reading order: `supervisor` (runs one generation after another), `generation` (the processes of one start), `child` (one started
-//! process), `watchdog` (finds processes that are silent or stalled), `process` (the code of the started process).
+//! In reading order: `supervisor` (runs one generation after another), `members` (which hosts a run
+//! has now), `restart_limit` (how often it may be restarted), `generation` (the processes of one
+//! start), `lookout` (looks for hosts that are back), `child` (one started process), `watchdog`
+//! (finds processes that are silent or stalled), `process` (the code of the started process).
 
 mod child;
 mod generation;
+mod lookout;
+mod members;
 mod process;
+mod restart_limit;
 mod supervisor;
 mod watchdog;
 
 pub use self::process::{Outcome, serve};
-pub use self::supervisor::supervise;
+pub use self::supervisor::{Work, supervise};

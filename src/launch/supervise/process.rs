@@ -1,8 +1,12 @@
 //! One process of several: receives its work from the supervisor, joins the other processes, and reports its progress.
 //!
-//! The messages are lines of JSON over the pipes of the process. It reads [`Start`] and then the [`Roster`] from stdin, and writes
-//! [`ProcessReport`]s to stdout from its first moment: the supervisor takes a silent process for frozen. When stdin ends, the supervisor
-//! has ended, and the process exits.
+//! The messages are lines of JSON over the pipes of the process. It reads [`Start`] and then the
+//! [`Roster`] from stdin, perhaps [`EndAtBorder`] later, and writes [`ProcessReport`]s to stdout
+//! from its first moment: the supervisor takes a silent process for frozen. When stdin ends, the
+//! supervisor has ended, and the process exits.
+//!
+//! On SIGTERM a process reports that it is to end, and goes on working: the supervisor ends all
+//! processes after the wave that is read. A second SIGTERM ends it at once.
 
 use std::io::{BufRead, Stdout, Write};
 use std::net::{SocketAddr, TcpListener};
@@ -23,7 +27,7 @@ const REPORT_EVERY: Duration = Duration::from_millis(200);
 /// The first message to a process.
 #[derive(Serialize, Deserialize)]
 pub struct Start {
-    /// The number of the process.
+    /// The number of the process, which is that of its key.
     pub me: usize,
     /// The folder that relative paths start from.
     pub folder: PathBuf,
@@ -45,8 +49,18 @@ pub enum ProcessReport {
     Ready(Ready),
     /// Its counters.
     Progress(Progress),
+    /// The process was told to end, by SIGTERM.
+    Leaving,
     /// The process has ended its work.
     Ended(Outcome),
+}
+
+/// A request to the first process: to end the work of all processes after a wave.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct EndAtBorder {
+    /// Only if reading the rest would take at least this long.
+    pub worth: Duration,
 }
 
 /// A process that listens.
@@ -66,6 +80,9 @@ pub struct Ready {
 pub enum Outcome {
     /// Success. Process 0 has a result, as the caller of `serve` wrote it.
     Done(Option<String>),
+    /// The work was ended after a wave, as the supervisor asked. What is committed stays, and more
+    /// is left to do.
+    AtBorder,
     /// Failure.
     Failed {
         /// The error message.
@@ -81,7 +98,7 @@ impl Outcome {
     /// The exit code of a process with this outcome.
     pub fn code(&self) -> u8 {
         match self {
-            Outcome::Done(_) => 0,
+            Outcome::Done(_) | Outcome::AtBorder => 0,
             Outcome::Failed { code, .. } => *code,
         }
     }
@@ -104,6 +121,7 @@ pub fn serve(
     let stdout = Arc::new(Mutex::new(std::io::stdout()));
     let watch = Arc::new(Watch::default());
     report_progress(&watch, &stdout, failure.clone());
+    report_leaving(&stdout);
     let end = |outcome: Outcome| {
         let code = outcome.code();
         // What the process did since its last report.
@@ -121,14 +139,15 @@ pub fn serve(
     };
     let roster: Roster = serde_json::from_str(&line()?).context("the supervisor is of another version of nigh")?;
     drop(lines);
-    end_with_supervisor();
+    follow_supervisor(&watch);
+    let rank = roster.rank(start.me).context("the roster lacks this process")?;
     let sockets = match join(start.me, &listener, &roster, &credentials, Deadlines::default()) {
         Ok(sockets) => sockets,
         // Another process may have failed, or may not have started yet.
         Err(error) => return end(Outcome::Failed { message: format!("{error:#}"), code: 1, passes: true }),
     };
     drop(listener);
-    end(work(start.plan.get(), Peers::Sockets { me: start.me, sockets }, watch.clone()))
+    end(work(start.plan.get(), Peers::Sockets { me: rank, sockets }, watch.clone()))
 }
 
 /// Changes to the folder of the run, loads the credentials, and opens the port.
@@ -173,12 +192,34 @@ fn report_progress(
     });
 }
 
-/// Starts a thread that ends this process when the supervisor has ended.
-fn end_with_supervisor() {
-    std::thread::spawn(|| {
-        // The supervisor sends nothing more: stdin ends when the supervisor does.
-        let _ = std::io::copy(&mut std::io::stdin(), &mut std::io::sink());
+/// Starts a thread that notes the requests of the supervisor, and ends this process when the
+/// supervisor has ended.
+fn follow_supervisor(watch: &Arc<Watch>) {
+    let watch = watch.clone();
+    std::thread::spawn(move || {
+        for line in std::io::stdin().lock().lines() {
+            let Ok(line) = line else { break };
+            if let Ok(EndAtBorder { worth }) = serde_json::from_str(&line) {
+                watch.ask_for_end(worth);
+            }
+        }
+        // Stdin ends when the supervisor does.
         std::process::exit(1);
+    });
+}
+
+/// Starts a thread that reports SIGTERM.
+fn report_leaving(stdout: &Arc<Mutex<Stdout>>) {
+    let signals = signal_hook::iterator::Signals::new([signal_hook::consts::SIGTERM]);
+    // Without a handler the signal ends the process, and the supervisor sees that.
+    let Ok(mut signals) = signals else { return };
+    let stdout = stdout.clone();
+    std::thread::spawn(move || {
+        for (count, signal) in signals.forever().enumerate() {
+            if count > 0 || report(&stdout, &ProcessReport::Leaving).is_err() {
+                std::process::exit(128 + signal);
+            }
+        }
     });
 }
 

@@ -3,31 +3,59 @@
 //! Timely is fail-stop: no single process recovers. When a process fails or is silent, or all processes wait for each other, the supervisor
 //! ends the whole generation, reports the cause, and starts the next one, which continues from what is committed. An error that would only
 //! repeat (a bad job, too many rejects, a full disk) is final: the process that has it reports it.
+//!
+//! Generations need not have the same processes: hosts that are missing for long are left out, and
+//! those that are back are taken in after a wave ([`Members`]). What a process does depends on its
+//! rank in the generation; its name, key and messages have the number of its host.
 
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 
-use super::generation::{Generation, GenerationEnd};
+use super::generation::{Generation, GenerationEnd, GenerationFailure};
+use super::members::{Members, Missing};
 use super::process::Outcome;
+use super::restart_limit::RestartLimit;
 use crate::launch::Agents;
 use crate::launch::events::{EventSink, ProcessEvent};
 use crate::launch::handshake::{Identity, Secrets};
 use crate::launch::hosts::{HostReach, Pool};
 use crate::watch::Progress;
 
-/// The pauses before restarts when a host could not be reached: it may be starting.
+/// The pauses before the next attempt when a host could not be reached: it may be starting.
 const HOST_PAUSES: [Duration; 3] = [Duration::from_secs(2), Duration::from_secs(15), Duration::from_secs(60)];
 
+/// The work of a generation.
+pub struct Work {
+    /// Returns it as JSON, for so many processes.
+    text: Box<dyn Fn(usize) -> Result<String>>,
+    /// How much is committed: more than at another time means that the run got further.
+    committed: u64,
+}
+
+impl Work {
+    /// Work whose text depends on the number of processes.
+    pub fn new(committed: u64, text: impl Fn(usize) -> Result<String> + 'static) -> Work {
+        Work { text: Box::new(text), committed }
+    }
+
+    /// Work that is the same for any number of processes.
+    pub fn fixed(text: String) -> Work {
+        Work::new(0, move |_| Ok(text.clone()))
+    }
+}
+
 /// Returns the work of a generation by its number; `None` if everything is committed.
-pub type Plans<'a> = dyn FnMut(u64) -> Result<Option<String>> + 'a;
+pub type Plans<'a> = dyn FnMut(u64) -> Result<Option<Work>> + 'a;
 
 /// Runs the pool's processes until a generation succeeds, a failure is final, or no restart is left.
 ///
 /// `plans` returns the work of a generation by its number, from 0. It is called when no process of the generation before runs any more, so
 /// that it sees what is committed; also after the last generation, for which no restart is left. `None` means that everything is committed.
 /// `progresses` receives the counters of every process.
+///
+/// A generation has the hosts that can be used: see [`Members`].
 ///
 /// # Errors
 /// Processes cannot be started on this machine, or `plans` fails.
@@ -37,65 +65,223 @@ pub fn supervise(
     progresses: &Arc<Mutex<Vec<Progress>>>,
     events: &EventSink,
 ) -> Result<Outcome> {
-    let mut epoch = 0;
+    let mut run = Supervised {
+        pool,
+        members: Members::new(pool.processes(), pool.min_processes, pool.grace),
+        limit: RestartLimit::new(pool.restarts),
+        events,
+        epoch: 0,
+        restarts: 0,
+        attempts: 0,
+    };
+    let mut next = plans(0)?;
     loop {
-        let Some(plan) = plans(epoch)? else { return Ok(report_restarts(Outcome::Done(None), epoch, events)) };
-        let identity = match &pool.keys {
-            Some(folder) => Identity::Keys(folder.clone()),
-            None => Identity::Secrets(Secrets::generate()?),
-        };
-        let pool = &pool.with_addresses(epoch, events)?;
-        let generation = Generation { pool, plan: &plan, identity, epoch, events };
-        let failure = match generation.run(progresses)? {
-            GenerationEnd::Final(outcome) => return Ok(report_restarts(outcome, epoch, events)),
-            GenerationEnd::Retry(failure) => failure,
-        };
-        if pool.agents.as_ref().is_some_and(Agents::is_finished) {
+        let Some(work) = next else { return Ok(run.report_restarts(Outcome::Done(None))) };
+        let end = run.generation(&work, progresses)?;
+        let is_final = matches!(end, GenerationEnd::Final(_));
+        if !is_final && pool.agents.as_ref().is_some_and(Agents::is_finished) {
             // A signal has ended the run: its handler has informed the tasks and ends this process in a moment.
             std::thread::sleep(Duration::MAX);
         }
-        if epoch >= u64::from(pool.restarts) {
-            // The process may have failed after its commit and before its last report: only `plans` knows.
-            let Some(_) = plans(epoch + 1).with_context(|| failure.cause.clone())? else {
-                let text = format!("{}; all of its work was committed by then", failure.cause);
-                events(ProcessEvent { kind: "committed", text: &text, epoch, process: failure.process });
-                return Ok(report_restarts(Outcome::Done(None), epoch, events));
-            };
-            let restarts = match pool.restarts {
-                0 => String::new(),
-                1 => "; it was restarted once already, as `restarts` allows".to_owned(),
-                times => format!("; it was restarted {times} times already, as `restarts` allows"),
-            };
-            let message = format!("{}{restarts}; the same command continues from what is committed", failure.cause);
+        let epoch = run.epoch + 1;
+        let failure = match end {
+            GenerationEnd::Final(outcome) => return Ok(run.report_restarts(outcome)),
+            GenerationEnd::Border { leaving, back } => {
+                run.regroup(&leaving, &back);
+                next = plans(epoch)?;
+                continue;
+            }
+            GenerationEnd::Retry(failure) => failure,
+        };
+        // The process may have failed after its commit and before its last report: only `plans`
+        // knows.
+        next = plans(epoch).with_context(|| failure.cause.clone())?;
+        let Some(work) = &next else {
+            let text = format!("{}; all of its work was committed by then", failure.cause);
+            run.report("committed", &text, failure.process);
+            return Ok(run.report_restarts(Outcome::Done(None)));
+        };
+        if let Some(message) = run.after_failure(&failure, work.committed) {
             return Ok(Outcome::Failed { message, code: 1, passes: true });
         }
-        epoch += 1;
-        let mut text = format!(
-            "{}: all processes are ended and restarted from what is committed (restart {epoch} of {})",
-            failure.cause, pool.restarts
-        );
-        let by_ssh = failure.process.is_some_and(|process| matches!(pool.hosts[process].reach, HostReach::Ssh(_)));
-        let pause = if failure.began || !by_ssh {
-            Duration::ZERO
-        } else {
-            HOST_PAUSES[(epoch as usize - 1).min(HOST_PAUSES.len() - 1)]
-        };
-        if !pause.is_zero() {
-            text.push_str(&format!(", in {} s", pause.as_secs()));
-        }
-        events(ProcessEvent { kind: "restart", text: &text, epoch, process: failure.process });
-        std::thread::sleep(pause);
     }
 }
 
-/// Reports the number of restarts of a successful run, if any.
-fn report_restarts(outcome: Outcome, restarts: u64, events: &EventSink) -> Outcome {
-    if restarts > 0 && matches!(outcome, Outcome::Done(_)) {
-        let times = if restarts == 1 { "once".to_owned() } else { format!("{restarts} times") };
-        let text = format!("done; the processes were restarted {times}");
-        events(ProcessEvent { kind: "restarts", text: &text, epoch: restarts, process: None });
+/// A run of the supervisor.
+struct Supervised<'a> {
+    /// All of its hosts.
+    pool: &'a Pool,
+    members: Members,
+    limit: RestartLimit,
+    events: &'a EventSink,
+    /// The number of the generation.
+    epoch: u64,
+    /// How often the processes were started again after a failure.
+    restarts: u64,
+    /// The attempts in a row to start a generation that did not begin.
+    attempts: usize,
+}
+
+impl Supervised<'_> {
+    fn report(&self, kind: &str, text: &str, process: Option<usize>) {
+        (self.events)(ProcessEvent { kind, text, epoch: self.epoch, process });
     }
-    outcome
+
+    /// Runs one generation on the hosts that can be used.
+    fn generation(&mut self, work: &Work, progresses: &Arc<Mutex<Vec<Progress>>>) -> Result<GenerationEnd> {
+        let identity = match &self.pool.keys {
+            Some(folder) => Identity::Keys(folder.clone()),
+            None => Identity::Secrets(Secrets::generate()?),
+        };
+        let wanted = self.members.present();
+        let pool = self.pool.of_numbers(&wanted, self.epoch, self.events)?;
+        let are_there: Vec<usize> = pool.hosts.iter().map(|host| host.number).collect();
+        let late: Vec<usize> = wanted.into_iter().filter(|number| !are_there.contains(number)).collect();
+        if !late.is_empty() {
+            late.iter().for_each(|number| self.members.leave_out(*number));
+            let text = format!("{} did not join in time: {}", self.names(&late), self.goes_on());
+            self.report("without", &text, late.first().copied());
+        }
+        let away = self.members.looked_for(Instant::now());
+        let away = away.into_iter().map(|number| self.pool.hosts[number].clone()).collect();
+        let plan = (work.text)(pool.processes())?;
+        let generation =
+            Generation { pool: &pool, plan: &plan, identity, epoch: self.epoch, events: self.events, away };
+        let end = generation.run(progresses)?;
+        let has_begun = !matches!(&end, GenerationEnd::Retry(failure) if !failure.began);
+        if has_begun {
+            self.attempts = 0;
+            are_there.into_iter().for_each(|number| self.members.has_started(number));
+        }
+        Ok(end)
+    }
+
+    /// The names of the processes of hosts in messages.
+    fn names(&self, numbers: &[usize]) -> String {
+        numbers.iter().map(|number| self.pool.hosts[*number].name()).collect::<Vec<_>>().join(", ")
+    }
+
+    /// How many processes the run goes on with.
+    fn goes_on(&self) -> String {
+        format!("the run goes on with {} of {} processes", self.members.present().len(), self.pool.processes())
+    }
+
+    /// Prepares the generation after one that ended after a wave, as it was asked to.
+    fn regroup(&mut self, leaving: &[usize], back: &[usize]) {
+        let now = Instant::now();
+        let gone: Vec<usize> = leaving.iter().copied().filter(|number| self.members.leaves(*number, now)).collect();
+        back.iter().for_each(|number| self.members.is_back(*number));
+        let mut causes = Vec::new();
+        if !leaving.is_empty() {
+            causes.push(format!("{} {} told to end", self.names(leaving), was(leaving)));
+        }
+        if !back.is_empty() {
+            causes.push(format!("{} can be used again", self.names(back)));
+        }
+        self.epoch += 1;
+        let text = format!("a wave is committed, and {}: {}", causes.join(", and "), self.goes_on());
+        self.report("regroup", &text, gone.first().or(back.first()).or(leaving.first()).copied());
+    }
+
+    /// Prepares the next attempt after a failure, and waits before it. Returns the message of the
+    /// run if it has failed.
+    fn after_failure(&mut self, failure: &GenerationFailure, committed: u64) -> Option<String> {
+        let now = Instant::now();
+        // A host that said that it ends has ended: that is no failure of the run.
+        let left: Vec<usize> =
+            failure.leaving.iter().copied().filter(|number| self.members.leaves(*number, now)).collect();
+        if !left.is_empty() {
+            let text = format!("{} {} told to end: {}", self.names(&left), was(&left), self.goes_on());
+            return self.again(failure, &text);
+        }
+        if let Some(number) = failure.process.filter(|number| failure.began && self.is_elsewhere(*number)) {
+            self.members.was_lost(number, now);
+        }
+        if self.members.may_shrink() && !failure.missing.is_empty() {
+            let grace = crate::config::Time(self.pool.grace);
+            match self.members.could_not_start(&failure.missing, now) {
+                Missing::Again(left) => {
+                    let pause = self.pause().min(left.max(Duration::from_millis(100)));
+                    let rest = format!(
+                        "trying again in {:.0} s, and without it after {:.0} s more (`grace`)",
+                        pause.as_secs_f64(),
+                        left.as_secs_f64()
+                    );
+                    let message = self.again(failure, &rest);
+                    std::thread::sleep(pause);
+                    return message;
+                }
+                Missing::Without(numbers) => {
+                    let lost = self.names(&numbers);
+                    let verb = if numbers.len() == 1 { "is" } else { "are" };
+                    return self.again(failure, &format!("{lost} {verb} lost: {}", self.goes_on()));
+                }
+                Missing::TooFew => {
+                    let mut missing = self.members.left_out();
+                    missing.extend(&failure.missing);
+                    missing.sort_unstable();
+                    return Some(format!(
+                        "{}: {} missing for {grace} (`grace`), and fewer than {} processes would be left (`min-processes`); the same \
+                         command continues from what is committed",
+                        failure.cause,
+                        self.names(&missing),
+                        self.pool.min_processes
+                    ));
+                }
+            }
+        }
+        let Some(counted) = self.limit.add(committed, now) else {
+            let used_up = self.limit.used_up();
+            return Some(format!("{}{used_up}; the same command continues from what is committed", failure.cause));
+        };
+        let mut text = format!(
+            "{}: all processes are ended and restarted from what is committed (restart {counted} of {})",
+            failure.cause, self.pool.restarts
+        );
+        let by_ssh = failure.process.is_some_and(|number| matches!(self.pool.hosts[number].reach, HostReach::Ssh(_)));
+        let pause = if failure.began || !by_ssh { Duration::ZERO } else { self.pause() };
+        if !pause.is_zero() {
+            text.push_str(&format!(", in {} s", pause.as_secs()));
+        }
+        self.epoch += 1;
+        self.restarts += 1;
+        self.report("restart", &text, failure.process);
+        std::thread::sleep(pause);
+        None
+    }
+
+    /// Begins another attempt that is not counted as a restart.
+    fn again(&mut self, failure: &GenerationFailure, rest: &str) -> Option<String> {
+        self.epoch += 1;
+        self.report("regroup", &format!("{}: {rest}", failure.cause), failure.process);
+        None
+    }
+
+    /// The pause before the next attempt to reach a host.
+    fn pause(&mut self) -> Duration {
+        let pause = HOST_PAUSES[self.attempts.min(HOST_PAUSES.len() - 1)];
+        self.attempts += 1;
+        pause
+    }
+
+    /// Whether a host may be lost for good: a process of this machine can be started again.
+    fn is_elsewhere(&self, number: usize) -> bool {
+        !matches!(self.pool.hosts[number].reach, HostReach::Local)
+    }
+
+    /// Reports the number of restarts of a successful run, if any.
+    fn report_restarts(&self, outcome: Outcome) -> Outcome {
+        if self.restarts > 0 && matches!(outcome, Outcome::Done(_)) {
+            let times = if self.restarts == 1 { "once".to_owned() } else { format!("{} times", self.restarts) };
+            self.report("restarts", &format!("done; the processes were restarted {times}"), None);
+        }
+        outcome
+    }
+}
+
+/// The verb for these processes.
+fn was(numbers: &[usize]) -> &'static str {
+    if numbers.len() == 1 { "was" } else { "were" }
 }
 
 #[cfg(all(test, feature = "pool"))]
@@ -124,7 +310,7 @@ mod tests {
         let mut epochs = Vec::new();
         let mut plans = |epoch| {
             epochs.push(epoch);
-            Ok((epoch < plans_until_done).then(|| "{}".to_owned()))
+            Ok((epoch < plans_until_done).then(|| Work::fixed("{}".to_owned())))
         };
         let outcome = supervise(&pool, &mut plans, &Arc::default(), &events).unwrap();
         let received = received.lock().unwrap().clone();
@@ -154,7 +340,8 @@ mod tests {
         let worker = r#"read -r start; printf '%s\n%s' "$PLAIN" "$start" > received; exit 7"#;
         std::fs::write(folder.path().join("worker"), worker).unwrap();
         let pool = local("sh", &format!("cd '{}'", folder.path().display()));
-        let outcome = supervise(&pool, &mut |_| Ok(Some("{}".into())), &Arc::default(), &recorder().0).unwrap();
+        let outcome =
+            supervise(&pool, &mut |_| Ok(Some(Work::fixed("{}".into()))), &Arc::default(), &recorder().0).unwrap();
         let Outcome::Failed { message, .. } = outcome else { panic!("{outcome:?}") };
         assert!(message.contains("failed with exit code 7"), "{message}");
         let received = std::fs::read_to_string(folder.path().join("received")).unwrap();

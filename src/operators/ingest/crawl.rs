@@ -146,9 +146,11 @@ pub struct Crawled<'scope> {
     pub notes: BlockStream<'scope>,
 }
 
-/// Reads the waves from `first_wave` to the end of the plan: the pieces that [`deal`](super::deal()) gives to the process, which its workers
-/// take from `unread`. The number of a wave is the timestamp of its records. Each worker counts what it read of each wave.
-/// `committed` is the probe behind [`commit`](super::commit()): it has passed the waves that are committed.
+/// Reads the waves from `first_wave` to the end of `unread`, which is that of the plan unless the
+/// run is ended earlier: the pieces that [`deal`](super::deal()) gives to the process, which its
+/// workers take from `unread`. The number of a wave is the timestamp of its records. Each worker
+/// counts what it read of each wave. `committed` is the probe behind [`commit`](super::commit()):
+/// it has passed the waves that are committed.
 pub fn crawl<'scope>(
     scope: Scope<'scope, u64>,
     plan: &Arc<Plan>,
@@ -189,7 +191,7 @@ pub fn crawl<'scope>(
             if watch.failed() {
                 return;
             }
-            if wave == part.plan.waves.len() {
+            if wave == part.unread.end() {
                 capabilities = None;
             }
             let Some(capabilities) = &mut capabilities else { return };

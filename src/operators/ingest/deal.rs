@@ -6,13 +6,17 @@
 //! dealt  the first worker of the process that asked: add them to the list from which its workers take
 //! ```
 //!
+//! When the supervisor has asked for it, worker 0 ends the run after a wave: it deals the pieces of
+//! no other wave, and answers so to every process. All processes thus end at the same place, with
+//! all waves before it committed ([`Border`]).
+//!
 //! An answer has a share of what is left (guided self-scheduling: Polychronopoulos and Kuck, 1987): many pieces at first, so that few
 //! questions are asked, and single ones at the end, so that processes end together though their machines or inputs differ.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use nigh_exchange::{BlockStream, RowDealer, rows_of, sink, source, unary};
 use serde::{Deserialize, Serialize};
@@ -40,19 +44,68 @@ struct Answer {
     pieces: Vec<PieceOfInput>,
     /// Whether none are left after these.
     is_last: bool,
+    /// Whether the wave, and those after it, are not read in this run.
+    ends: bool,
 }
 
-/// Fills the `unread` pieces of every process.
-pub fn deal(scope: Scope<'_, u64>, plan: &Arc<Plan>, unread: &Arc<UnreadPieces>, watch: &Arc<Watch>) {
+/// Where a run ends if it was asked to end after a wave. Worker 0 has it, and decides once for all
+/// processes.
+struct Border {
+    plan: Arc<Plan>,
+    watch: Arc<Watch>,
+    begun: Instant,
+    /// The wave that the run began with; it is read in any case.
+    first: usize,
+    /// The first wave that is not read.
+    end: Option<usize>,
+}
+
+impl Border {
+    /// Whether the run ends before this wave, of which no process has got a piece yet.
+    fn is_before(&mut self, wave: usize) -> bool {
+        if self.end.is_none()
+            && wave > self.first
+            && let Some(worth) = self.watch.asked_for_end()
+            && self.rest(wave, self.begun.elapsed()) >= worth
+        {
+            self.end = Some(wave);
+        }
+        self.end.is_some_and(|end| wave >= end)
+    }
+
+    /// How long it would take to read this wave and the others, as fast as those before it were
+    /// read in this time.
+    fn rest(&self, wave: usize, elapsed: Duration) -> Duration {
+        let [before, done, all] =
+            [self.first, wave, self.plan.waves.len()].map(|waves| self.plan.bytes_of_waves(waves));
+        let share = (all - done) as f64 / (done - before).max(1) as f64;
+        Duration::try_from_secs_f64(elapsed.as_secs_f64() * share).unwrap_or(Duration::MAX)
+    }
+}
+
+/// Fills the `unread` pieces of every process, of the waves from `first_wave` on.
+pub fn deal(
+    scope: Scope<'_, u64>,
+    plan: &Arc<Plan>,
+    first_wave: usize,
+    unread: &Arc<UnreadPieces>,
+    watch: &Arc<Watch>,
+) {
     let (index, peers, workers) = (scope.index(), scope.peers(), plan.workers);
     let questions = questions(scope, workers, unread, watch);
     let answers = {
         let (plan, watch) = (plan.clone(), watch.clone());
         let (mut dealers, mut answers) = (BTreeMap::new(), RowDealer::new(index, peers, &watch));
+        let (begun, first, end) = (Instant::now(), first_wave, None);
+        let mut border = Border { plan: plan.clone(), watch: watch.clone(), begun, first, end };
         let mut answer = move |Question { process, wave }, answers: &mut RowDealer| {
+            if !dealers.contains_key(&wave) && border.is_before(wave) {
+                return answers
+                    .deal(process * workers, &Answer { wave, pieces: Vec::new(), is_last: true, ends: true });
+            }
             let dealer = dealers.entry(wave).or_insert_with(|| WaveDealer::new(&plan, wave));
             let (pieces, is_last) = dealer.next(plan.processes);
-            answers.deal(process * workers, &Answer { wave, pieces, is_last });
+            answers.deal(process * workers, &Answer { wave, pieces, is_last, ends: false });
         };
         unary(questions, "Deal", |_| {
             move |input, output| {
@@ -67,7 +120,10 @@ pub fn deal(scope: Scope<'_, u64>, plan: &Arc<Plan>, unread: &Arc<UnreadPieces>,
     };
     let (unread, watch) = (unread.clone(), watch.clone());
     sink(answers, "Dealt", move |answers| {
-        let add = |Answer { wave, pieces, is_last }| unread.add(wave, pieces, is_last);
+        let add = |Answer { wave, pieces, is_last, ends }| match ends {
+            true => unread.end_before(wave),
+            false => unread.add(wave, pieces, is_last),
+        };
         watch.check(rows_of(&answers).try_for_each(|answer| answer.map(add)));
     });
 }
@@ -179,22 +235,34 @@ mod tests {
 
     /// What the workers of some processes take.
     fn taken(plan: Plan) -> Vec<Vec<(usize, PieceOfInput)>> {
+        taken_until(plan, None).into_iter().map(|(taken, _)| taken).collect()
+    }
+
+    /// What the workers of some processes take, and the wave at which each ends. A worker asks for
+    /// the end when it has a piece of this wave.
+    fn taken_until(plan: Plan, asks_at: Option<usize>) -> Vec<(Vec<(usize, PieceOfInput)>, usize)> {
         let plan = Arc::new(plan);
+        let watch = Arc::new(Watch::default());
         let of_processes: Vec<Arc<UnreadPieces>> =
             (0..plan.processes).map(|_| Arc::new(UnreadPieces::new(plan.workers, 0..plan.waves.len()))).collect();
         let workers = timely::execute(timely::Config::process(plan.peers()), move |worker| {
             let cx = &mut Context::alone(worker);
             let unread = &of_processes[cx.index() / plan.workers];
-            install(cx, |scope| deal(scope, &plan, unread, &Arc::default()));
+            install(cx, |scope| deal(scope, &plan, 0, unread, &watch));
             let (mut taken, mut wave) = (Vec::new(), 0);
-            while wave < plan.waves.len() {
+            while wave < unread.end() {
                 match unread.take(wave) {
-                    NextPiece::Piece(piece) => taken.push((wave, piece)),
+                    NextPiece::Piece(piece) => {
+                        taken.push((wave, piece));
+                        if asks_at == Some(wave) {
+                            watch.ask_for_end(Duration::ZERO);
+                        }
+                    }
                     NextPiece::NotYet => _ = cx.worker().step_or_park(Some(LOOK)),
                     NextPiece::End => wave += 1,
                 }
             }
-            taken
+            (taken, wave)
         });
         workers.unwrap().join().into_iter().map(Result::unwrap).collect()
     }
@@ -212,5 +280,53 @@ mod tests {
             taken.sort_unstable();
             assert_eq!(taken, all, "{processes} processes of {workers} workers");
         }
+    }
+
+    #[test]
+    fn all_processes_end_before_the_same_wave_with_all_pieces_of_those_before_it() {
+        for (processes, workers) in [(1, 1), (2, 1), (3, 1), (2, 3)] {
+            let mut plan = plan(&[9, 0, 3, 3, 3, 0, 7, 1, 1, 1, 12, 13, 14, 15, 16], 12);
+            (plan.processes, plan.workers) = (processes, workers);
+            let plan_of_all = plan.clone();
+            let taken = taken_until(plan, Some(2));
+            let end = taken[0].1;
+            // The next wave may have been dealt when the request came; and other processes may be
+            // further.
+            let at_most = if processes * workers == 1 { 4 } else { 7 };
+            assert!((3..=at_most).contains(&end), "{processes} processes of {workers} workers end at {end}");
+            assert!(taken.iter().all(|(_, wave)| *wave == end));
+            let of_wave = |wave| plan_of_all.pieces_of_wave(wave).into_iter().map(move |(_, piece)| (wave, piece));
+            let mut all: Vec<_> = (0..end).flat_map(of_wave).collect();
+            let mut taken: Vec<_> = taken.into_iter().flat_map(|(taken, _)| taken).collect();
+            all.sort_unstable();
+            taken.sort_unstable();
+            assert_eq!(taken, all, "{processes} processes of {workers} workers");
+        }
+    }
+
+    #[test]
+    fn a_run_ends_early_only_if_the_rest_is_worth_it() {
+        let plan = Arc::new(plan(&[10; 10], 10));
+        let watch = Arc::new(Watch::default());
+        let border = |first| Border {
+            plan: plan.clone(),
+            watch: watch.clone(),
+            begun: Instant::now() - Duration::from_secs(60),
+            first,
+            end: None,
+        };
+        let rest = |first, wave| border(first).rest(wave, Duration::from_secs(60)).as_secs();
+        // Of ten waves: two in a minute, so that eight take four; and the same after a restart at
+        // the sixth.
+        assert_eq!((rest(0, 2), rest(6, 8), rest(0, 10)), (240, 60, 0));
+        assert!(!border(0).is_before(2), "it was not asked");
+        watch.ask_for_end(Duration::from_secs(300));
+        assert!(!border(0).is_before(2) && border(0).is_before(1));
+        assert!(!border(1).is_before(1), "one wave is read in any case");
+        // A request for less counts from then on, and what was decided stays.
+        watch.ask_for_end(Duration::ZERO);
+        watch.ask_for_end(Duration::from_secs(9999));
+        let mut border = border(0);
+        assert!(border.is_before(9) && border.is_before(10) && !border.is_before(8));
     }
 }

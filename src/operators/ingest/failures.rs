@@ -20,6 +20,7 @@ use serde::{Deserialize, Serialize};
 use super::failed_pieces::{piece, pieces};
 use super::notes::WaveNote;
 use super::revisits::RevisitOf;
+use super::unread::UnreadPieces;
 use crate::plan::Plan;
 use crate::records::{DocId, KeyHash};
 use crate::state::{BundleName, BundleWriter, Unfinished, UrlIndex, sync_folder};
@@ -100,12 +101,12 @@ impl Sortable for FailedDoc {
     }
 }
 
-/// Writes the failures of every wave from `first_wave` on. Each worker emits one record for every wave, once its failures are
-/// durable.
+/// Writes the failures of every wave from `first_wave` to the end of `unread`. Each worker emits
+/// one record for every wave, once its failures are durable.
 pub fn failures<'scope>(
     failed: BlockStream<'scope>,
     plan: &Arc<Plan>,
-    first_wave: usize,
+    (first_wave, unread): (usize, &Arc<UnreadPieces>),
     watch: &Arc<Watch>,
 ) -> BlockStream<'scope> {
     let (shards, index) = (plan.method.shards, failed.scope().index());
@@ -118,7 +119,7 @@ pub fn failures<'scope>(
         url_files,
         budget: plan.worker_memory / 32,
     };
-    let (waves_of_plan, watch) = (plan.waves.len(), watch.clone());
+    let (unread, watch) = (unread.clone(), watch.clone());
     let mut notes = RowDealer::new(index, 1, &watch);
     unary_frontier(failed, "Failures", |capability, _| {
         let mut waves: BTreeMap<u64, ExternalSort<FailedDownload>> = BTreeMap::new();
@@ -140,7 +141,7 @@ pub fn failures<'scope>(
             while let Some(at_wave) = &mut capability
                 && !watch.failed()
             {
-                if wave as usize == waves_of_plan {
+                if wave as usize == unread.end() {
                     capability = None;
                 } else if frontier.less_equal(&wave) {
                     break;

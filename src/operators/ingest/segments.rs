@@ -32,6 +32,7 @@ use timely::dataflow::operators::generic::Operator;
 use super::crawl::Capture;
 use super::duplicates::{Duplicates, Same};
 use super::notes::{WaveNote, WaveSegments};
+use super::unread::UnreadPieces;
 use crate::features::PageChunks;
 use crate::plan::Plan;
 use crate::readers::Format;
@@ -45,14 +46,14 @@ use crate::tables::{
 use crate::text::urls;
 use crate::watch::Watch;
 
-/// Writes the segments of every wave from `first_wave` on. Each worker emits one `WaveSegments` for every wave, once its
-/// segments are durable.
+/// Writes the segments of every wave from `first_wave` to the end of `unread`. Each worker emits
+/// one `WaveSegments` for every wave, once its segments are durable.
 ///
 /// `done` are the segments of the waves before `first_wave`, which an earlier run committed.
 pub fn segments<'scope>(
     captures: StreamVec<'scope, u64, Box<Capture>>,
     plan: &Arc<Plan>,
-    first_wave: usize,
+    (first_wave, unread): (usize, &Arc<UnreadPieces>),
     done: &[Segment],
     watch: &Arc<Watch>,
 ) -> BlockStream<'scope> {
@@ -60,7 +61,7 @@ pub fn segments<'scope>(
     let url_files = watch.check(plan.open_store().url_indexes(&plan.earlier)).unwrap_or_default();
     let earlier = plan.earlier.urls(shards);
     let route = Exchange::<Box<Capture>, _>::new(move |capture| u64::from(capture.hash.shard(shards)));
-    let (plan, watch) = (plan.clone(), watch.clone());
+    let (plan, unread, watch) = (plan.clone(), unread.clone(), watch.clone());
     let (index, peers) = (captures.scope().index(), captures.scope().peers());
     let done = done.iter().filter(|segment| segment.shard as usize % peers == index);
     let own_shards = (index..shards as usize).step_by(peers).count();
@@ -89,7 +90,7 @@ pub fn segments<'scope>(
             while let Some(at_wave) = &mut capability
                 && !watch.failed()
             {
-                if wave as usize == plan.waves.len() {
+                if wave as usize == unread.end() {
                     capability = None;
                 } else if frontier.less_equal(&wave) {
                     break;

@@ -17,6 +17,10 @@ struct Unread {
     pieces: BTreeMap<usize, VecDeque<PieceOfInput>>,
     /// The waves of which the process may get more pieces. It has all of the waves before.
     waves: Range<usize>,
+    /// The wave that is not read any more, nor are those after it.
+    end: usize,
+    /// The last wave that a worker wanted a piece of.
+    reached: usize,
     /// The number of workers of the process.
     workers: usize,
     /// The number of pieces of its last answer of this wave.
@@ -42,33 +46,52 @@ impl UnreadPieces {
     /// No pieces yet of these waves, for a process of this many workers.
     pub fn new(workers: usize, waves: Range<usize>) -> UnreadPieces {
         let pieces = BTreeMap::new();
-        UnreadPieces(Mutex::new(Unread { pieces, waves, workers, answered: 0, has_asked: false, lacking: None }))
+        let (reached, end) = (waves.start, waves.end);
+        let (answered, has_asked, lacking) = (0, false, None);
+        UnreadPieces(Mutex::new(Unread { pieces, waves, end, reached, workers, answered, has_asked, lacking }))
     }
 
     /// Takes the next piece of a wave.
     pub fn take(&self, wave: usize) -> NextPiece {
         let mut unread = self.lock();
+        unread.reached = unread.reached.max(wave);
         match unread.pieces.get_mut(&wave).and_then(VecDeque::pop_front) {
             Some(piece) => NextPiece::Piece(piece),
             None if unread.waves.contains(&wave) => {
                 unread.lacking = Some(wave);
                 NextPiece::NotYet
             }
+            // It will see that there are no more waves.
+            None if wave >= unread.end => NextPiece::NotYet,
             None => NextPiece::End,
         }
     }
 
+    /// The wave at which reading ends: that of the plan, or an earlier one if the run is ended
+    /// after a wave. It is known before any worker can have passed it.
+    pub fn end(&self) -> usize {
+        self.lock().end
+    }
+
+    /// Ends the reading before this wave, of which no process has a piece.
+    pub fn end_before(&self, wave: usize) {
+        let mut unread = self.lock();
+        (unread.end, unread.waves) = (wave, wave..wave);
+    }
+
     /// The wave of which the process wants more pieces, if it is time to ask for them. It asks again only after [`UnreadPieces::add`].
     ///
-    /// While answers are long, it is time when half of one is taken, so that no worker waits. When they have become short, few pieces are
-    /// left for all processes, and it is time only when a worker waits: a process must not hold a piece that another one could read.
-    /// The first answer of the next wave comes early, so that the process has something to read while worker 0 writes.
+    /// While answers are long, it is time when half of one is taken, so that no worker waits. When
+    /// they have become short, few pieces are left for all processes, and it is time only when a
+    /// worker waits: a process must not hold a piece that another one could read. The first answer
+    /// of the next wave comes early, so that the process has something to read while worker 0
+    /// writes; but not that of the wave after the next, before which the run may be ended.
     pub fn wanted(&self) -> Option<usize> {
         let mut unread = self.lock();
         let wave = unread.waves.clone().next()?;
         let left = unread.pieces.get(&wave).map_or(0, VecDeque::len);
         let wants = match unread.answered {
-            0 => true,
+            0 => wave <= unread.reached + 1,
             answered if answered > unread.workers => left < answered / 2,
             _ => left == 0 && unread.lacking == Some(wave),
         };
@@ -121,6 +144,32 @@ mod tests {
         assert_eq!((unread.take(3), unread.take(4)), (NextPiece::End, NextPiece::NotYet));
         unread.add(4, vec![], true);
         assert_eq!((unread.take(4), unread.wanted(), unread.has_all()), (NextPiece::End, None, true));
+    }
+
+    #[test]
+    fn a_process_asks_for_the_next_wave_early_and_not_for_the_one_after_it() {
+        let unread = UnreadPieces::new(1, 0..9);
+        assert_eq!(unread.wanted(), Some(0));
+        unread.add(0, vec![(0, InputPiece::WHOLE)], true);
+        assert_eq!(unread.wanted(), Some(1));
+        unread.add(1, vec![(1, InputPiece::WHOLE)], true);
+        assert_eq!(unread.wanted(), None);
+        assert_eq!(unread.take(0), NextPiece::Piece((0, InputPiece::WHOLE)));
+        assert_eq!((unread.wanted(), unread.take(0), unread.wanted()), (None, NextPiece::End, None));
+        assert_eq!((unread.take(1), unread.wanted()), (NextPiece::Piece((1, InputPiece::WHOLE)), Some(2)));
+    }
+
+    #[test]
+    fn a_process_that_ends_before_a_wave_asks_for_no_more_and_its_workers_wait_there() {
+        let unread = UnreadPieces::new(1, 3..9);
+        assert_eq!((unread.wanted(), unread.end()), (Some(3), 9));
+        unread.add(3, vec![(0, InputPiece::WHOLE)], true);
+        assert_eq!((unread.wanted(), unread.take(4)), (Some(4), NextPiece::NotYet));
+        unread.end_before(4);
+        assert_eq!((unread.end(), unread.has_all(), unread.wanted()), (4, true, None));
+        // The last wave is read to its end.
+        assert_eq!(unread.take(3), NextPiece::Piece((0, InputPiece::WHOLE)));
+        assert_eq!((unread.take(3), unread.take(4)), (NextPiece::End, NextPiece::NotYet));
     }
 
     #[test]

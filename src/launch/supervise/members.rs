@@ -1,0 +1,246 @@
+//! Which hosts a run has now: those that are missing for long are left out, and taken in again when
+//! they are back.
+//!
+//! A host is missing from the moment when its process was lost, or could not be started, until a
+//! process starts there. While that lasts less than `grace`, the run tries to start on all of its
+//! hosts. Then it goes on without the host, if `min-processes` are left. A host that is left out is
+//! looked for; once it can be used, the next generation has it again. A host that has said that it
+//! ends (SIGTERM) is left out at once.
+//!
+//! Nothing here knows a clock or a network: the callers say what happened, and when.
+
+use std::time::{Duration, Instant};
+
+/// The hosts of a run, by their numbers.
+pub struct Members {
+    hosts: Vec<Standing>,
+    /// With how many the run goes on.
+    min: usize,
+    grace: Duration,
+}
+
+/// What is known of a host.
+#[derive(Clone, Debug, Default)]
+struct Standing {
+    /// Since when it is missing.
+    missing: Option<Instant>,
+    /// Whether the run goes on without it.
+    is_out: bool,
+    /// When it may be used again: it has said that it ends.
+    not_before: Option<Instant>,
+    /// Whether it was taken in again and has not started a process since.
+    is_back: bool,
+}
+
+/// What follows from hosts on which no process could be started.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Missing {
+    /// Try again: none of them is missing for `grace`. This time is left.
+    Again(Duration),
+    /// The run goes on without the hosts of these numbers.
+    Without(Vec<usize>),
+    /// Too few hosts would be left.
+    TooFew,
+}
+
+impl Members {
+    /// All of `count` hosts.
+    pub fn new(count: usize, min: usize, grace: Duration) -> Members {
+        Members { hosts: vec![Standing::default(); count], min, grace }
+    }
+
+    /// Whether the run may go on without some of its hosts.
+    pub fn may_shrink(&self) -> bool {
+        self.min < self.hosts.len()
+    }
+
+    /// The numbers of the hosts of the next generation.
+    pub fn present(&self) -> Vec<usize> {
+        self.numbers(|standing| !standing.is_out)
+    }
+
+    /// The numbers of the hosts that are left out.
+    pub fn left_out(&self) -> Vec<usize> {
+        self.numbers(|standing| standing.is_out)
+    }
+
+    /// The numbers of the hosts that are left out, and may be looked for.
+    pub fn looked_for(&self, now: Instant) -> Vec<usize> {
+        self.numbers(|standing| standing.is_out && standing.not_before.is_none_or(|from| from <= now))
+    }
+
+    /// A process was started on the host.
+    pub fn has_started(&mut self, number: usize) {
+        self.hosts[number] = Standing::default();
+    }
+
+    /// The process of the host was lost.
+    pub fn was_lost(&mut self, number: usize, now: Instant) {
+        self.hosts[number].missing.get_or_insert(now);
+    }
+
+    /// The host has said that it ends. Returns whether the run goes on without it.
+    pub fn leaves(&mut self, number: usize, now: Instant) -> bool {
+        let is_out = self.present().len() > self.min;
+        let standing = &mut self.hosts[number];
+        standing.missing.get_or_insert(now);
+        if is_out {
+            (standing.is_out, standing.not_before) = (true, Some(now + self.grace));
+        }
+        is_out
+    }
+
+    /// The host is left out: others have waited for it long enough.
+    pub fn leave_out(&mut self, number: usize) {
+        self.hosts[number].is_out = true;
+    }
+
+    /// The host can be used again.
+    pub fn is_back(&mut self, number: usize) {
+        self.hosts[number] = Standing { is_back: true, ..Standing::default() };
+    }
+
+    /// No process could be started on these hosts.
+    pub fn could_not_start(&mut self, numbers: &[usize], now: Instant) -> Missing {
+        let mut expired = Vec::new();
+        let mut left = self.grace;
+        for number in numbers {
+            let standing = &mut self.hosts[*number];
+            let since = *standing.missing.get_or_insert(now);
+            let rest = self.grace.saturating_sub(now.duration_since(since));
+            if standing.is_back || rest.is_zero() {
+                expired.push(*number);
+            } else {
+                left = left.min(rest);
+            }
+        }
+        if expired.is_empty() {
+            return Missing::Again(left);
+        }
+        if self.present().len() < self.min + expired.len() {
+            return Missing::TooFew;
+        }
+        expired.iter().for_each(|number| self.leave_out(*number));
+        Missing::Without(expired)
+    }
+
+    fn numbers(&self, wanted: impl Fn(&Standing) -> bool) -> Vec<usize> {
+        (0..self.hosts.len()).filter(|number| wanted(&self.hosts[*number])).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    #[test]
+    fn a_host_is_left_out_when_it_is_missing_for_the_grace() {
+        let begun = Instant::now();
+        let mut members = Members::new(3, 2, 60 * SECOND);
+        assert_eq!(members.could_not_start(&[1], begun), Missing::Again(60 * SECOND));
+        assert_eq!(members.could_not_start(&[1], begun + 50 * SECOND), Missing::Again(10 * SECOND));
+        assert_eq!(members.present(), [0, 1, 2]);
+        assert_eq!(members.could_not_start(&[1], begun + 60 * SECOND), Missing::Without(vec![1]));
+        assert_eq!((members.present(), members.looked_for(begun)), (vec![0, 2], vec![1]));
+    }
+
+    #[test]
+    fn a_host_that_starts_again_is_not_missing_any_more() {
+        let begun = Instant::now();
+        let mut members = Members::new(3, 2, 60 * SECOND);
+        members.was_lost(1, begun);
+        members.has_started(1);
+        assert_eq!(members.could_not_start(&[1], begun + 90 * SECOND), Missing::Again(60 * SECOND));
+        // The time counts from the loss, not from the first attempt to start again.
+        members.has_started(1);
+        members.was_lost(1, begun);
+        assert_eq!(members.could_not_start(&[1], begun + 45 * SECOND), Missing::Again(15 * SECOND));
+    }
+
+    #[test]
+    fn too_few_hosts_end_the_run_and_those_within_the_grace_still_count() {
+        let begun = Instant::now();
+        let mut members = Members::new(3, 2, 60 * SECOND);
+        members.was_lost(0, begun);
+        assert_eq!(members.could_not_start(&[0, 2], begun + 60 * SECOND), Missing::Without(vec![0]));
+        assert_eq!(members.could_not_start(&[2], begun + 90 * SECOND), Missing::Again(30 * SECOND));
+        assert_eq!(members.could_not_start(&[2], begun + 120 * SECOND), Missing::TooFew);
+        let mut all = Members::new(3, 3, 60 * SECOND);
+        all.was_lost(0, begun);
+        assert!(!all.may_shrink());
+        assert_eq!(all.could_not_start(&[0], begun + 60 * SECOND), Missing::TooFew);
+    }
+
+    #[test]
+    fn a_host_that_is_back_has_one_attempt() {
+        let begun = Instant::now();
+        let mut members = Members::new(2, 1, 60 * SECOND);
+        members.leave_out(1);
+        members.is_back(1);
+        assert_eq!(members.present(), [0, 1]);
+        assert_eq!(members.could_not_start(&[1], begun), Missing::Without(vec![1]));
+        members.is_back(1);
+        members.has_started(1);
+        assert_eq!(members.could_not_start(&[1], begun), Missing::Again(60 * SECOND));
+    }
+
+    #[test]
+    fn a_host_that_leaves_is_out_at_once_and_not_looked_for_within_the_grace() {
+        let begun = Instant::now();
+        let mut members = Members::new(2, 1, 60 * SECOND);
+        assert!(members.leaves(1, begun));
+        assert_eq!((members.present(), members.looked_for(begun + 59 * SECOND)), (vec![0], vec![]));
+        assert_eq!(members.looked_for(begun + 60 * SECOND), [1]);
+        // The last one that is needed stays in, and is waited for.
+        assert!(!members.leaves(0, begun));
+        assert_eq!(members.present(), [0]);
+    }
+
+    /// The rules in their plain form: what is known of a host is recomputed from all that happened
+    /// to it.
+    #[test]
+    fn random_events_keep_enough_hosts_and_leave_out_only_those_that_were_missing() {
+        let begun = Instant::now();
+        let mut seed = 7u64;
+        let mut random = |below: u64| {
+            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (seed >> 33) % below
+        };
+        for _ in 0..200 {
+            let (count, min) = (2 + random(4) as usize, 1 + random(2) as usize);
+            let grace = 30 * SECOND;
+            let mut members = Members::new(count, min.min(count), grace);
+            let mut missing: Vec<Option<Instant>> = vec![None; count];
+            let mut now = begun;
+            for _ in 0..60 {
+                now += SECOND * random(20) as u32;
+                let number = random(count as u64) as usize;
+                let is_present = members.present().contains(&number);
+                match random(4) {
+                    0 if is_present => {
+                        members.has_started(number);
+                        missing[number] = None;
+                    }
+                    1 if is_present => {
+                        members.was_lost(number, now);
+                        missing[number].get_or_insert(now);
+                    }
+                    2 if is_present => {
+                        let since = *missing[number].get_or_insert(now);
+                        match members.could_not_start(&[number], now) {
+                            Missing::Again(left) => assert_eq!(left, grace - (now - since)),
+                            Missing::Without(numbers) => {
+                                assert!(numbers == [number] && now - since >= grace);
+                            }
+                            Missing::TooFew => assert_eq!(members.present().len(), min.min(count)),
+                        }
+                    }
+                    _ => {}
+                }
+                assert!(members.present().len() >= min.min(count));
+            }
+        }
+    }
+}
