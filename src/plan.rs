@@ -71,6 +71,8 @@ pub struct Plan {
     pub worker_memory: u64,
     /// Whether several workers read one large file.
     pub split_files: bool,
+    /// Whether what is read of a wave is kept until the wave is committed.
+    pub keep_read: bool,
 }
 
 /// A deletion from a committed week.
@@ -284,6 +286,7 @@ pub(crate) mod tests {
             workers: 1,
             worker_memory: 1,
             split_files: true,
+            keep_read: false,
         }
     }
 

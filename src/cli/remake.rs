@@ -156,6 +156,7 @@ impl Opened {
             workers,
             worker_memory: config.memory() / (processes * workers) as u64,
             split_files: config.split_files(),
+            keep_read: false,
         })
     }
 

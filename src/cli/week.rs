@@ -267,6 +267,8 @@ struct WeekRequest {
     memory: u64,
     /// Whether several workers read one large file.
     split_files: bool,
+    /// Whether what is read of a wave is kept until the wave is committed.
+    keep_read: bool,
     replace: bool,
 }
 
@@ -381,6 +383,7 @@ impl WeekRequest {
             workers,
             memory,
             split_files,
+            keep_read: config.keep_read(),
             replace,
         })
     }
@@ -668,6 +671,7 @@ impl WeekRequest {
             workers,
             worker_memory: self.memory / (self.pool.processes() * workers) as u64,
             split_files: self.split_files,
+            keep_read: self.keep_read,
         })
     }
 }

@@ -71,6 +71,9 @@ pub struct Config {
     pub memory: Option<Bytes>,
     /// Whether several workers read a large file that can be read from its middle. Default: true.
     pub split_files: Option<bool>,
+    /// Whether what is read of a wave is kept until the wave is committed, so that a run that is
+    /// interrupted does not read it again. Default: false.
+    pub keep_read: Option<bool>,
     /// How often all processes are started again, from what is committed, before the run fails: a
     /// number in all, such as 3, or a rate, such as `3 in 10min`, of which only restarts since the
     /// last progress count. Default: 3 in 10min.
@@ -135,6 +138,11 @@ impl Config {
     /// Whether several workers read one large file.
     pub fn split_files(&self) -> bool {
         self.split_files.unwrap_or(true)
+    }
+
+    /// Whether what is read of a wave is kept until the wave is committed.
+    pub fn keep_read(&self) -> bool {
+        self.keep_read.unwrap_or(false)
     }
 
     /// How often all processes are started again before the run fails.

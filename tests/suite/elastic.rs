@@ -352,6 +352,55 @@ fn a_config_that_asks_for_more_than_there_is_names_both() {
     }
 }
 
+/// The files of what was read of waves that are not committed.
+fn kept(store: &Path) -> Vec<PathBuf> {
+    let files = walkdir::WalkDir::new(store.join("_nigh")).into_iter().filter_map(Result::ok);
+    files
+        .map(|entry| entry.into_path())
+        .filter(|path| path.extension().is_some_and(|ending| ending == "read"))
+        .collect()
+}
+
+#[test]
+fn what_was_read_of_a_wave_is_taken_over_by_the_next_run() {
+    let hosts = Hosts::new();
+    // One wave: without what is kept, all of it would be read again.
+    let job = hosts.path("job.toml");
+    let text = std::fs::read_to_string(&job).unwrap().replace("wave-bytes = 1\n", "");
+    std::fs::write(&job, text).unwrap();
+    let undisturbed = hosts.undisturbed();
+    let config = hosts.path("here.toml");
+    std::fs::write(&config, "workers = 1\nprocesses = 2\nkeep-read = true\n").unwrap();
+    let store = hosts.path("store");
+    let arguments = hosts.arguments(&config, &store);
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let mut child = nigh(&arguments).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let begun = Instant::now();
+    while kept(&store).len() < 3 {
+        assert!(child.try_wait().unwrap().is_none(), "it ended before anything was kept");
+        assert!(begun.elapsed() < PATIENCE);
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+    // The processes end when they notice it.
+    std::thread::sleep(Duration::from_millis(300));
+
+    // Other processes read what was kept: a damaged file of it is named.
+    std::fs::write(&config, "workers = 2\nprocesses = 1\nkeep-read = true\n").unwrap();
+    let first = kept(&store).into_iter().min().unwrap();
+    let whole = std::fs::read(&first).unwrap();
+    std::fs::write(&first, &whole[..whole.len() / 2]).unwrap();
+    let damaged = run(&arguments);
+    assert_eq!(damaged.code, Some(1), "{}", damaged.stderr);
+    let name = first.file_name().unwrap().to_str().unwrap();
+    assert!(damaged.stderr.contains(name) && damaged.stderr.contains("is damaged: remove it"), "{}", damaged.stderr);
+    std::fs::write(&first, &whole).unwrap();
+    let again = run_well(&arguments);
+    assert_same(&store, &undisturbed, &again.stderr);
+    assert_eq!(kept(&store), Vec::<PathBuf>::new());
+}
+
 /// A number of the environment.
 fn variable(name: &str, default: u64) -> u64 {
     std::env::var(name).ok().map_or(default, |text| text.parse().unwrap())
@@ -372,7 +421,7 @@ fn random_schedules_of_kills_stops_and_joins_give_the_same_bytes() {
         (1..=COUNT).for_each(|node| hosts.set_down(node, node > 1 && random(3) == 0));
         let name = format!("store-{seed}");
         let more = "min-processes = 1\ngrace = \"300ms\"\nrejoin = \"200ms\"\ntimeout = \"2s\"\nrestarts = 1000";
-        let mut run = hosts.begin(&name, more);
+        let mut run = hosts.begin(&name, &format!("{more}\nkeep-read = {}", seed % 2 == 0));
         let mut schedule = Vec::new();
         for _ in 0..12 {
             std::thread::sleep(Duration::from_millis(random(700)));

@@ -13,6 +13,7 @@ use timely::dataflow::operators::FrontierNotificator;
 
 use super::crawl::MOST_LISTED;
 use super::duplicates::ANOTHER_TEXT;
+use super::kept_records::forget_records;
 use super::notes::{BadRecord, WaveNote};
 use crate::config::{Bytes, SameId};
 use crate::plan::Plan;
@@ -137,6 +138,9 @@ fn commit_wave(plan: &Plan, journal: &mut Journal, wave: usize, pending: Pending
     writer.finish()?;
     sync_folder(unfinished.folder())?;
     unfinished.write_journal(journal)?;
+    if plan.keep_read {
+        forget_records(&unfinished, wave)?;
+    }
     check_rejects(plan, journal, journal.waves == plan.waves.len())
 }
 

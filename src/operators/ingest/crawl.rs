@@ -17,6 +17,7 @@ use timely::dataflow::operators::probe::Handle;
 use timely::dataflow::{Scope, StreamVec};
 
 use super::failures::{FailedDownload, Redirect};
+use super::kept_records::{KeptRecord, RecordReader, RecordWriter, kept_records};
 use super::kept_shingles::{KeptPage, ShingleWriter, kept_shingles};
 use super::keys::PageKey;
 use super::notes::{BadRecord, WaveNote};
@@ -127,7 +128,8 @@ impl Sortable for Capture {
 }
 
 /// A record that the source emits.
-enum CrawlRecord {
+#[derive(Serialize, Deserialize)]
+pub(super) enum CrawlRecord {
     /// A capture, for the owner of its shard.
     Answer(Box<Capture>),
     /// A download that failed, for the owner of its shard.
@@ -167,6 +169,7 @@ pub fn crawl<'scope>(
         wave: first_wave,
         unread,
         open: None,
+        kept: None,
         counts: Counts::default(),
     };
     let (shards, watch) = (plan.method.shards, watch.clone());
@@ -246,6 +249,8 @@ struct WavePart {
     wave: usize,
     unread: Arc<UnreadPieces>,
     open: Option<OpenInput>,
+    /// A piece that an earlier run has read, instead.
+    kept: Option<RecordReader>,
     counts: Counts,
 }
 
@@ -263,6 +268,9 @@ struct OpenInput {
     rejects: u64,
     /// Where the shingles of its pages are kept, if the job says so.
     kept: Option<ShingleWriter>,
+    /// Where its records are kept until the wave is committed, if the config says so.
+    records: Option<RecordWriter>,
+    counts: Counts,
 }
 
 /// The result of one step: one record, usually. The caller checks its time slice after each step.
@@ -278,9 +286,32 @@ enum ReadStep {
 }
 
 impl WavePart {
-    /// Reads the next record.
+    /// Reads the next record, and keeps it if the config says so.
     fn step(&mut self) -> Result<ReadStep> {
+        let step = self.read()?;
+        let records = self.open.as_mut().and_then(|open| open.records.as_mut());
+        if let (ReadStep::Emit(record), Some(records)) = (&step, records) {
+            records.push(&KeptRecord::Emitted(record))?;
+        }
+        Ok(step)
+    }
+
+    /// Reads the next record.
+    fn read(&mut self) -> Result<ReadStep> {
         loop {
+            if let Some(kept) = &mut self.kept {
+                match kept.next()? {
+                    KeptRecord::Emitted(record) => {
+                        self.watch.add_record(is_page(&record), is_bad(&record));
+                        return Ok(ReadStep::Emit(record));
+                    }
+                    KeptRecord::End(counts) => {
+                        self.counts.add(&counts);
+                        self.kept = None;
+                        continue;
+                    }
+                }
+            }
             let Some(open) = &mut self.open else {
                 let (file, piece) = match self.unread.take(self.wave) {
                     NextPiece::Piece(piece) => piece,
@@ -288,13 +319,24 @@ impl WavePart {
                     NextPiece::End => return Ok(ReadStep::End),
                 };
                 let input = &self.plan.inputs[file];
+                let unfinished = self.plan.open_store().unfinished(self.plan.week);
+                let path = kept_records(&unfinished, self.wave, file, piece);
+                if self.plan.keep_read
+                    && let Some(kept) = RecordReader::open(&path)?
+                {
+                    self.watch.add_bytes(input.bytes / piece.of);
+                    self.kept = Some(kept);
+                    continue;
+                }
                 let reading = self.plan.reading.clone().within(self.plan.worker_memory);
                 let reader = open_piece(input, &reading, piece)?;
-                let unfinished = self.plan.open_store().unfinished(self.plan.week);
                 let kept = || ShingleWriter::create(kept_shingles(&unfinished, self.wave, file, piece));
                 let kept = self.plan.keep.shingles.then(kept).transpose()?;
                 let number = file as u32;
-                self.open = Some(OpenInput { number, piece, reader, position: 0, ordinal: 0, rejects: 0, kept });
+                let records = self.plan.keep_read.then(|| RecordWriter::create(path)).transpose()?;
+                let (position, ordinal, rejects, counts) = (0, 0, 0, Counts::default());
+                self.open =
+                    Some(OpenInput { number, piece, reader, position, ordinal, rejects, kept, records, counts });
                 continue;
             };
             let input = &self.plan.inputs[open.number as usize];
@@ -307,20 +349,22 @@ impl WavePart {
             let Some(item) = item else {
                 let Unread { bytes, ends_early } = open.reader.unread();
                 if bytes > 0 {
-                    *self.counts.unread.entry(input.name.clone()).or_default() += bytes;
+                    *open.counts.unread.entry(input.name.clone()).or_default() += bytes;
                 }
                 if ends_early {
-                    self.counts.ends_early.insert(input.name.clone());
+                    open.counts.ends_early.insert(input.name.clone());
                 }
-                if let Some(kept) = self.open.take().and_then(|open| open.kept) {
-                    kept.finish()?;
+                if let Some(OpenInput { kept, records, counts, .. }) = self.open.take() {
+                    kept.map_or(Ok(()), ShingleWriter::finish)?;
+                    records.map_or(Ok(()), |records| records.finish(&counts))?;
+                    self.counts.add(&counts);
                 }
                 continue;
             };
-            self.counts.records += 1;
+            open.counts.records += 1;
             let record = match item {
                 Item::Page(page) => {
-                    self.counts.unread_dates += u64::from(page.date_unread);
+                    open.counts.unread_dates += u64::from(page.date_unread);
                     match capture(&mut self.fingerprinter, self.plan.method.documents, page, input, (file, ordinal)) {
                         Ok(capture) => {
                             if let Some(kept) = open.kept.as_mut().filter(|_| capture.words > 0) {
@@ -333,14 +377,14 @@ impl WavePart {
                 }
                 Item::Reject(reject) => CrawlRecord::Bad(bad(reject, file, ordinal)),
                 Item::Failed(failure) => {
-                    *self.counts.skipped.entry(failure_kind(input.format).into()).or_default() += 1;
+                    *open.counts.skipped.entry(failure_kind(input.format).into()).or_default() += 1;
                     self.watch.add_record(false, false);
                     return Ok(failed(failure, file, ordinal).map_or(ReadStep::OnlyCounted, |failed| {
                         ReadStep::Emit(CrawlRecord::Failed(Box::new(failed)))
                     }));
                 }
                 Item::Revisit(revisit) => {
-                    self.counts.revisits += 1;
+                    open.counts.revisits += 1;
                     self.watch.add_record(false, false);
                     let is_by_url = self.plan.method.documents == DocumentKey::Url;
                     let revisit = is_by_url.then(|| failed_revisit(*revisit, file, ordinal)).flatten();
@@ -349,24 +393,32 @@ impl WavePart {
                     }));
                 }
                 Item::Skip(skipped) => {
-                    *self.counts.skipped.entry(skip_kind(skipped.why).into()).or_default() += 1;
+                    *open.counts.skipped.entry(skip_kind(skipped.why).into()).or_default() += 1;
                     self.watch.add_record(false, false);
                     return Ok(ReadStep::OnlyCounted);
                 }
             };
-            self.watch.add_record(matches!(record, CrawlRecord::Answer(_)), matches!(record, CrawlRecord::Bad(_)));
+            self.watch.add_record(is_page(&record), is_bad(&record));
             if let CrawlRecord::Bad(bad) = &record {
-                *self.counts.rejects.entry(bad.reason.clone()).or_default() += 1;
+                *open.counts.rejects.entry(bad.reason.clone()).or_default() += 1;
                 open.rejects += 1;
                 if open.rejects > MOST_LISTED {
                     // A file of only bad records must not fill the table. Of one in pieces, the commit lists no more than of another.
-                    *self.counts.unlisted.entry(input.name.clone()).or_default() += 1;
+                    *open.counts.unlisted.entry(input.name.clone()).or_default() += 1;
                     return Ok(ReadStep::OnlyCounted);
                 }
             }
             return Ok(ReadStep::Emit(record));
         }
     }
+}
+
+fn is_page(record: &CrawlRecord) -> bool {
+    matches!(record, CrawlRecord::Answer(_))
+}
+
+fn is_bad(record: &CrawlRecord) -> bool {
+    matches!(record, CrawlRecord::Bad(_))
 }
 
 /// Which page the kept shingles of a capture are of.

@@ -6,6 +6,7 @@
 //! - `deal`: which process reads which pieces of the inputs;
 //! - `unread`: the pieces that a process was given and has not read;
 //! - `crawl`: reads input files, and computes the features of their pages;
+//! - `kept_records`: what was read of a wave, for the next run if this one is interrupted;
 //! - `segments`: the captures of a wave become the rows of each shard's tables;
 //! - `duplicates`: the captures whose URL or id another one had before;
 //! - `kept_shingles`: the shingles of pages, if a later step wants them again;
@@ -25,6 +26,7 @@ mod digests;
 mod duplicates;
 mod failed_pieces;
 mod failures;
+mod kept_records;
 mod kept_shingles;
 mod keys;
 mod notes;

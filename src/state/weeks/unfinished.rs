@@ -118,6 +118,11 @@ impl Unfinished {
         self.scratch.join(table).join(file)
     }
 
+    /// The folder of what was read of a wave that is not committed.
+    pub fn read_of_wave(&self, wave: usize) -> PathBuf {
+        self.scratch.join("read").join(format!("wave{wave:05}"))
+    }
+
     /// The list of the documents that the week is made without, if a deletion makes it.
     pub fn deleted(&self) -> PathBuf {
         self.scratch_table("deleted", "all.parquet")
@@ -156,8 +161,10 @@ impl Unfinished {
 
     /// Removes the files of incomplete waves, all tables that are made after the waves, and temporary files.
     ///
-    /// A file stays if its name has a wave and a shard that the journal lists, or a complete wave and no shard, or is that of a bundle that
-    /// [stays](BundleName::stays). Files directly in the two folders (the journal, for example) stay too.
+    /// A file stays if its name has a wave and a shard that the journal lists, or a complete wave
+    /// and no shard, or is that of a bundle that [stays](BundleName::stays). So does what was read
+    /// of a wave that is not complete. Files directly in the two folders (the journal, for example)
+    /// stay too.
     pub(crate) fn drop_unlisted(&self, journal: &Journal) -> Result<()> {
         let listed: HashSet<(usize, u32)> =
             journal.segments.iter().map(|segment| (segment.wave, segment.shard)).collect();
@@ -169,7 +176,11 @@ impl Unfinished {
         let folders = [&self.folder, &self.scratch];
         for entry in folders.into_iter().flat_map(|folder| walkdir::WalkDir::new(folder).min_depth(2)) {
             let entry = entry.with_context(|| format!("cannot list {}", self.folder.display()))?;
-            if entry.file_type().is_file() && !is_listed(&entry.file_name().to_string_lossy()) {
+            let name = entry.file_name().to_string_lossy();
+            let of_wave = |path: &Path| path.file_name()?.to_str()?.strip_prefix("wave")?.parse::<usize>().ok();
+            let was_read = name.ends_with(".read")
+                && entry.path().parent().and_then(of_wave).is_some_and(|wave| wave >= journal.waves);
+            if entry.file_type().is_file() && !was_read && !is_listed(&name) {
                 std::fs::remove_file(entry.path())
                     .with_context(|| format!("cannot remove {}", entry.path().display()))?;
             }
