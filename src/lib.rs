@@ -67,6 +67,7 @@
 //! cli
 //! bench  progress
 //! job_file  log  report  roll_up
+//! live                       clusters that a process keeps right
 //! look                       what a user asks of a week
 //! studies                    jobs that read committed weeks: a folder each
 //! launch | jobs  metrics     launch: processes; jobs: what makes a week; neither imports the other
@@ -113,6 +114,8 @@ pub mod job_file;
 pub mod jobs;
 #[doc(hidden)]
 pub mod launch;
+#[doc(hidden)]
+pub mod live;
 #[doc(hidden)]
 pub mod log;
 #[doc(hidden)]

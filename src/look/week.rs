@@ -109,13 +109,25 @@ impl<'a> LookedWeek<'a> {
     }
 
     /// Calls `each` with the named columns of all rows of the table of clusters, in batches.
-    pub(super) fn each_cluster_row(
+    pub(crate) fn each_cluster_row(
         &self,
         columns: &[&str],
         mut each: impl FnMut(&RecordBatch) -> Result<()>,
     ) -> Result<()> {
         for segment in self.segments(|_| true) {
             Scan::open(self.tables.rows(ClusterRow::NAME, &segment.file())?, columns)?.for_each(&mut each)?;
+        }
+        Ok(())
+    }
+
+    /// Calls `each` with the named columns of all rows of the table of documents, in batches.
+    pub(crate) fn each_document_row(
+        &self,
+        columns: &[&str],
+        mut each: impl FnMut(&RecordBatch) -> Result<()>,
+    ) -> Result<()> {
+        for segment in self.segments(|_| true) {
+            Scan::open(self.tables.rows(DocumentRow::NAME, &segment.file())?, columns)?.for_each(&mut each)?;
         }
         Ok(())
     }
@@ -255,7 +267,7 @@ impl<'a> LookedWeek<'a> {
     }
 
     /// All sketches, for one pass.
-    pub(super) fn whole_sketches(&self) -> Vectors {
+    pub(crate) fn whole_sketches(&self) -> Vectors {
         let segments = self.segments(|segment| segment.features > 0);
         Vectors::of_rows(segments.filter_map(|segment| self.tables.find(FeatureRow::NAME, &segment.file())))
     }

@@ -14,6 +14,7 @@ mod step;
 mod update;
 
 pub use self::cost::{Choice, choose};
+pub(crate) use self::relabel::labels_of_edges;
 pub use self::relabel::{EdgeDifference, incremental_labels};
 pub use self::sharing::{ChangedKeys, Changes, NextRun, PostingIndex, changes, post_all};
 pub use self::splits::{RemainingHolder, RemainingMembers, is_certified, split_components};

@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use anyhow::Result;
+use differential_dataflow::VecCollection;
 use differential_dataflow::algorithms::graphs::propagate::propagate;
 use differential_dataflow::input::Input;
 use nigh_exchange::{Context, run_to_end};
@@ -24,6 +25,15 @@ pub struct EdgeDifference {
     pub time: u32,
     /// How many such edges are added; negative if they are removed.
     pub difference: i32,
+}
+
+/// Labels the nodes of edges by the smallest node of their component: (node, label) pairs.
+pub(crate) fn labels_of_edges(
+    edges: VecCollection<'_, u32, (u64, u64), i32>,
+) -> VecCollection<'_, u32, (u64, u64), i32> {
+    let both_ways = edges.clone().map(|(a, b)| (b, a)).concat(edges);
+    let nodes = both_ways.clone().map(|(a, _)| (a, a));
+    propagate(both_ways, nodes)
 }
 
 /// Labels nodes by the smallest node of their component after the change. Returns (node, label) pairs, of which every worker
@@ -55,10 +65,8 @@ pub fn incremental_labels(cx: &mut Context, mut edges: Vec<EdgeDifference>) -> R
     let differences = Rc::new(Cell::new(0));
     let mut input = cx.worker().dataflow::<u32, _, _>(|scope| {
         let (input, edges) = scope.new_collection::<(u64, u64), i32>();
-        let both_ways = edges.clone().map(|(a, b)| (b, a)).concat(edges);
-        let nodes = both_ways.clone().map(|(a, _)| (a, a));
         let (labels, differences) = (labels.clone(), differences.clone());
-        propagate(both_ways, nodes)
+        labels_of_edges(edges)
             .inspect(move |(labelled, time, difference)| {
                 differences.set(differences.get() + u64::from(*time > 0));
                 let mut labels = labels.borrow_mut();

@@ -6,5 +6,6 @@
 mod incremental_labels;
 mod new_roots;
 
+pub(crate) use self::incremental_labels::labels_of_edges;
 pub use self::incremental_labels::{EdgeDifference, incremental_labels};
 pub(crate) use self::new_roots::NewRoots;

@@ -1,0 +1,279 @@
+//! A batch of records, as lines of JSON.
+//!
+//! ```text
+//! {"url": "http://a.example/", "html": "<p>One two three"}
+//! {"id": "17", "text": "One two three"}
+//! {"id": "17", "delete": true}
+//! ```
+//!
+//! A line is read as the reader of JSON Lines reads it for `nigh add`; but a batch with a bad line is refused as a whole.
+
+use std::borrow::Cow;
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use super::refusal::Refusal;
+use crate::features::{Fingerprinter, PageFacts};
+use crate::operators::ingest::{PageKey, page_facts};
+use crate::readers::{ArchiveEntry, Body, Page};
+use crate::records::{DocumentKey, KeyHash, checksum};
+
+/// What a line asks for.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Record {
+    /// The hash of the key of the document.
+    pub(super) key: KeyHash,
+    /// The canonical URL, or the id.
+    pub(super) name: String,
+    /// What the document is from now on; `None` if it is deleted.
+    pub(super) body: Option<Body>,
+}
+
+/// What is kept of the page of a record.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Features {
+    pub(super) checksum: u128,
+    pub(super) facts: PageFacts,
+}
+
+/// The limits of batches.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// The most bytes of a batch.
+    pub batch_bytes: usize,
+    /// The most bytes of a line.
+    pub line_bytes: usize,
+    /// The most records of a batch.
+    pub records: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Limits {
+        Limits { batch_bytes: 16 << 20, line_bytes: 4 << 20, records: 10_000 }
+    }
+}
+
+impl Limits {
+    /// Without limits: for what was taken once.
+    pub(super) fn none() -> Limits {
+        Limits { batch_bytes: usize::MAX, line_bytes: usize::MAX, records: usize::MAX }
+    }
+}
+
+/// The fields of a line. Others are passed over.
+#[derive(Deserialize)]
+struct Line<'a> {
+    #[serde(borrow)]
+    id: Option<&'a RawValue>,
+    #[serde(borrow)]
+    url: Option<Cow<'a, str>>,
+    #[serde(borrow)]
+    text: Option<Cow<'a, str>>,
+    #[serde(borrow)]
+    html: Option<Cow<'a, str>>,
+    #[serde(default)]
+    delete: bool,
+}
+
+/// Reads the records of a batch.
+///
+/// # Errors
+/// If the batch exceeds a limit, or a line is not a record: the refusal names the line and what is wrong with it.
+pub fn read_batch(bytes: &[u8], documents: DocumentKey, limits: &Limits) -> Result<Vec<Record>, Refusal> {
+    if bytes.len() > limits.batch_bytes {
+        return Err(Refusal::too_large(format!(
+            "the batch has {} bytes, of at most {}: send it in parts",
+            bytes.len(),
+            limits.batch_bytes
+        )));
+    }
+    let mut records = Vec::new();
+    for (line, number) in bytes.split(|byte| *byte == b'\n').zip(1..) {
+        let line = line.trim_ascii();
+        if line.is_empty() {
+            continue;
+        }
+        if line.len() > limits.line_bytes {
+            let text = format!("line {number} has {} bytes, of at most {}", line.len(), limits.line_bytes);
+            return Err(Refusal::too_large(text));
+        }
+        if records.len() == limits.records {
+            let text = format!("the batch has more than {} records: send it in parts", limits.records);
+            return Err(Refusal::too_large(text));
+        }
+        records.push(record(line, documents).map_err(|reason| Refusal::bad(format!("line {number}: {reason}")))?);
+    }
+    Ok(records)
+}
+
+fn record(line: &[u8], documents: DocumentKey) -> Result<Record, String> {
+    let line = std::str::from_utf8(line).map_err(|error| format!("not UTF-8 at byte {}", error.valid_up_to()))?;
+    let Line { id, url, text, html, delete } = serde_json::from_str(line)
+        .map_err(|error| format!("not a JSON object with the fields of a record: {error}"))?;
+    let id = id.map(|id| id_of(id.get())).transpose()?.flatten();
+    let body = match (html, text) {
+        (Some(html), _) => Body::Html(html.into_owned().into_bytes()),
+        (None, Some(text)) => Body::Text(text.into_owned()),
+        (None, None) if delete => Body::Text(String::new()),
+        (None, None) => return Err("neither `text` nor `html`, and not `\"delete\": true`".to_owned()),
+    };
+    let page = page(id, url.map(Cow::into_owned).filter(|url| !url.is_empty()), body);
+    let PageKey { hash, url } = PageKey::of(documents, &page, "").map_err(|reason| match documents {
+        DocumentKey::Id => "no `id`: this store knows documents by their ids".to_owned(),
+        _ if page.url.is_none() => "no `url`: this store knows documents by their URLs".to_owned(),
+        _ => reason.to_owned(),
+    })?;
+    let name = match documents {
+        DocumentKey::Id => page.id.unwrap_or_default(),
+        _ => url.map(String::from).unwrap_or_default(),
+    };
+    Ok(Record { key: hash, name, body: (!delete).then_some(page.body) })
+}
+
+/// Reads a record without a name: a text or a page to compare with.
+///
+/// # Errors
+/// As [`read_batch`].
+pub(super) fn read_body(bytes: &[u8], limits: &Limits) -> Result<Body, Refusal> {
+    if bytes.len() > limits.line_bytes {
+        return Err(Refusal::too_large(format!(
+            "the record has {} bytes, of at most {}",
+            bytes.len(),
+            limits.line_bytes
+        )));
+    }
+    let line: Result<Line<'_>, String> = std::str::from_utf8(bytes)
+        .map_err(|error| format!("not UTF-8 at byte {}", error.valid_up_to()))
+        .and_then(|line| {
+            serde_json::from_str(line).map_err(|error| format!("not a JSON object with `text` or `html`: {error}"))
+        });
+    let Line { text, html, .. } = line.map_err(Refusal::bad)?;
+    match (html, text) {
+        (Some(html), _) => Ok(Body::Html(html.into_owned().into_bytes())),
+        (None, Some(text)) => Ok(Body::Text(text.into_owned())),
+        (None, None) => Err(Refusal::bad("neither `text` nor `html`")),
+    }
+}
+
+/// The page of a line.
+fn page(id: Option<String>, url: Option<String>, body: Body) -> Page {
+    Page {
+        id,
+        url,
+        ip: None,
+        fetched: None,
+        date_unread: false,
+        status: None,
+        media_type: None,
+        charset: None,
+        body,
+        entry: ArchiveEntry::default(),
+        offset: 0,
+        cut: false,
+        is_of_get: true,
+        values: Vec::new(),
+    }
+}
+
+/// The id that a value is: a string, or the digits of a whole number; `None` if it is null or empty.
+fn id_of(value: &str) -> Result<Option<String>, String> {
+    let is_whole = |digits: &str| !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
+    match value {
+        "null" | "\"\"" => Ok(None),
+        "-0" => Ok(Some("0".to_owned())),
+        _ if value.starts_with('"') => {
+            let id: String = serde_json::from_str(value).map_err(|error| format!("`id`: {error}"))?;
+            let has_line_break = id.contains(['\n', '\r']);
+            if has_line_break { Err("`id` has a line break".to_owned()) } else { Ok(Some(id)) }
+        }
+        _ if is_whole(value.strip_prefix('-').unwrap_or(value)) => Ok(Some(value.to_owned())),
+        _ => Err(format!("`id` is {value}, neither text nor a whole number")),
+    }
+}
+
+/// Computes the features of the pages of records, on some threads, in the order of the records.
+pub(super) fn features(fingerprinters: &mut [Fingerprinter], records: &[Record]) -> Vec<Option<Features>> {
+    let share = records.len().div_ceil(fingerprinters.len()).max(1);
+    std::thread::scope(|scope| {
+        let threads: Vec<_> = fingerprinters
+            .iter_mut()
+            .zip(records.chunks(share))
+            .map(|(fingerprinter, records)| {
+                let each =
+                    move || records.iter().map(|record| features_of(fingerprinter, record.body.as_ref()?)).collect();
+                scope.spawn(each)
+            })
+            .collect();
+        let parts = threads.into_iter().map(|thread| thread.join());
+        parts
+            .flat_map(|part: Result<Vec<_>, _>| part.unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+            .collect()
+    })
+}
+
+/// Computes the features of a page.
+pub(super) fn features_of(fingerprinter: &mut Fingerprinter, body: &Body) -> Option<Features> {
+    // A string of JSON is UTF-8, whatever charset its HTML names.
+    let label = matches!(body, Body::Html(_)).then_some("utf-8");
+    let (bytes, facts) = page_facts(fingerprinter, body, label, None);
+    Some(Features { checksum: checksum(bytes), facts })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str, documents: DocumentKey) -> Result<Vec<Record>, String> {
+        read_batch(text.as_bytes(), documents, &Limits::default()).map_err(|refusal| refusal.text)
+    }
+
+    #[test]
+    fn lines_are_records() {
+        let text = "{\"id\": 17, \"text\": \"a b\"}\n\n {\"id\":\"x\\u0041\",\"html\":\"<p>\",\"text\":\"c\",\"more\":[1]} \r\n\
+                    {\"id\":\"17\",\"delete\":true}";
+        let records = read(text, DocumentKey::Id).unwrap();
+        assert_eq!(records.iter().map(|record| record.name.as_str()).collect::<Vec<_>>(), ["17", "xA", "17"]);
+        assert_eq!(records[0].body, Some(Body::Text("a b".to_owned())));
+        assert_eq!(records[1].body, Some(Body::Html(b"<p>".to_vec())));
+        assert_eq!((records[2].key, &records[2].body), (records[0].key, &None));
+        let records = read("{\"url\":\"HTTP://a.example\",\"text\":\"\"}", DocumentKey::Url).unwrap();
+        assert_eq!((records[0].name.as_str(), records[0].key), ("http://a.example/", KeyHash::of("http://a.example/")));
+    }
+
+    #[test]
+    fn a_bad_line_is_named() {
+        for (line, reason) in [
+            ("[1]", "not a JSON object"),
+            ("{\"id\": 1, \"text\": 3}", "not a JSON object with the fields"),
+            ("{\"id\": 1}", "neither `text` nor `html`"),
+            ("{\"id\": 1.5, \"text\": \"\"}", "`id` is 1.5"),
+            ("{\"id\": \"\", \"text\": \"\"}", "no `id`"),
+            ("{\"id\": \"a\\nb\", \"text\": \"\"}", "line break"),
+            ("{\"url\": \"http://a.example\", \"text\": \"\"}", "no `id`"),
+            ("{\"id\": 1, \"text\": \"a\"", "not a JSON object"),
+        ] {
+            let error = read(&format!("{{\"id\":1,\"text\":\"\"}}\n{line}\n"), DocumentKey::Id).unwrap_err();
+            assert!(error.starts_with("line 2: ") && error.contains(reason), "{line}: {error}");
+        }
+        let error = read("{\"url\": \"mailto:a\", \"text\": \"\"}", DocumentKey::Url).unwrap_err();
+        assert!(error.contains("not an http or https address"), "{error}");
+        let error = read_batch(b"{\"id\":1,\"text\":\"\xff\"}", DocumentKey::Id, &Limits::default()).unwrap_err();
+        assert!(error.text.contains("line 1: not UTF-8 at byte 16"), "{}", error.text);
+    }
+
+    #[test]
+    fn limits_are_kept() {
+        let limits = Limits { batch_bytes: 100, line_bytes: 40, records: 2 };
+        let line = "{\"id\":1,\"text\":\"\"}\n";
+        let read = |text: &str| {
+            read_batch(text.as_bytes(), DocumentKey::Id, &limits).map_err(|refusal| (refusal.status, refusal.text))
+        };
+        assert_eq!(read(&line.repeat(2)).unwrap().len(), 2);
+        let (status, text) = read(&line.repeat(3)).unwrap_err();
+        assert!(status == 413 && text.contains("more than 2 records"), "{text}");
+        let (status, text) = read(&format!("{{\"id\":1,\"text\":\"{}\"}}", "a".repeat(30))).unwrap_err();
+        assert!(status == 413 && text.contains("line 1 has 48 bytes, of at most 40"), "{text}");
+        assert_eq!(read(&line.repeat(8)).unwrap_err().0, 413);
+    }
+}

@@ -1,0 +1,80 @@
+//! Commits: what came since the tables were made becomes a batch of the store, by the commands for that.
+//!
+//! ```text
+//! documents that the tables have and that are gone    `nigh delete`
+//! documents that came or changed                      `nigh add`, of a file of their last lines
+//! ```
+//!
+//! So the tables are those of `nigh add` with that file. It stays in the folder of the journal: the tables name it, and an export reads it.
+//! After a kill between the commands and the new journal, the old journal is read over the new tables: its documents are there already.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+
+use super::batch::{Limits, read_batch};
+use super::journal::Journal;
+use crate::config::Method;
+use crate::records::{DocumentKey, KeyHash};
+use crate::state::replace;
+
+/// What the commands of a commit read.
+#[derive(Clone, Debug)]
+pub struct Commitment {
+    /// What documents are known by.
+    pub by: DocumentKey,
+    /// The names of documents to delete, one on each line; `None` if there are none.
+    pub deleted: Option<PathBuf>,
+    /// The job and the documents to add; `None` if there are none.
+    pub added: Option<(PathBuf, PathBuf)>,
+    /// How many these are.
+    pub(super) documents: u64,
+}
+
+impl Commitment {
+    /// Writes what a commit reads, into the folder of the journal. `gone` are the documents to delete, `commit` is the number of the commit.
+    ///
+    /// # Errors
+    /// If the journal cannot be read, or a file cannot be written.
+    pub(super) fn write(journal: &Path, method: &Method, gone: &[&str], commit: u64) -> Result<Commitment> {
+        let by = method.documents;
+        let mut lines: BTreeMap<KeyHash, Vec<u8>> = BTreeMap::new();
+        Journal::read(journal, |head, body| {
+            if head.taken {
+                return Ok(());
+            }
+            // A record has one line.
+            for line in body.split(|byte| *byte == b'\n') {
+                for record in read_batch(line, by, &Limits::none())? {
+                    match record.body {
+                        Some(_) => _ = lines.insert(record.key, line.trim_ascii().to_vec()),
+                        None => _ = lines.remove(&record.key),
+                    }
+                }
+            }
+            Ok(())
+        })?;
+        let beside = |name: &str| journal.with_file_name(format!("{name}-{commit:05}"));
+        let mut commitment = Commitment { by, deleted: None, added: None, documents: lines.len() as u64 };
+        if !gone.is_empty() {
+            let path = beside("deleted").with_extension("txt");
+            replace(&path, (gone.join("\n") + "\n").as_bytes())?;
+            commitment.deleted = Some(path);
+        }
+        if !lines.is_empty() {
+            let (job, input) = (beside("job").with_extension("toml"), beside("documents").with_extension("jsonl"));
+            let id = if by == DocumentKey::Id { "id = \"id\"\n" } else { "" };
+            let method = toml::to_string(method).context("a method has a TOML form")?;
+            let text = format!("[cluster.read.columns]\n{id}html = \"html\"\n\n[cluster.method]\n{method}");
+            replace(&job, text.as_bytes())?;
+            // In the order of the hashes of their keys, as documents are numbered in a shard.
+            replace(
+                &input,
+                &lines.into_values().flat_map(|line| [line, b"\n".to_vec()].concat()).collect::<Vec<u8>>(),
+            )?;
+            commitment.added = Some((job, input));
+        }
+        Ok(commitment)
+    }
+}

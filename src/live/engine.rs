@@ -1,0 +1,746 @@
+//! Documents, and the clusters that they are in now.
+//!
+//! ```text
+//! batch of records ─▶ features ─▶ nodes that come and go ─▶ edges of keys ─▶ fragments, labels ─▶ ids ─▶ answers
+//! ```
+//!
+//! A batch is applied as a whole: of two records of one document the last one counts, and answers tell what is there after it. The clusters
+//! are those that a full clustering of these documents has, at all three levels: similar ones are what edges of keys connect, virtually
+//! identical documents are of one node, and exact copies are those of a node that have the same checksum. Documents without words have no
+//! keys: those with the same checksum are a node.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use anyhow::{Result, ensure};
+use serde::Serialize;
+
+use super::batch::{Features, Record, features, features_of};
+use super::clusters::{ClusterChange, Clusters, Moved};
+use super::fragments::{Fragments, NO_ID};
+use super::id_table::IdTable;
+use super::keys::{Keys, MOST_NODES};
+use super::labels::LabelWorkers;
+use super::refusal::Refusal;
+use crate::config::{Method, Verify};
+use crate::features::{Fingerprinter, Sketch, equal_features};
+use crate::readers::Body;
+use crate::records::{DocumentKey, FeatureBits, KeyHash, Level, fold};
+
+/// The nearest documents that an answer has.
+const NEAREST: usize = 3;
+/// The nodes of each key that are looked at for them, the documents of each node, and the fewest of all that are compared.
+const NODES: usize = 8;
+const OF_NODE: usize = 4;
+const COMPARED: usize = 64;
+/// Above this many documents a node has a map of its checksums.
+const COUNTED: usize = 32;
+/// The changes that an answer has at most.
+const ANSWERED: usize = 16;
+/// The changes that are kept.
+const KEPT_CHANGES: usize = 100_000;
+/// No document.
+const NONE: u32 = u32::MAX;
+
+/// What is known of a record after its batch.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Answer {
+    /// The id of the document, in a store of ids.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub id: Option<String>,
+    /// Its canonical URL, in a store of URLs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub url: Option<String>,
+    /// Its number in the tables; null before it is committed.
+    pub doc: Option<i64>,
+    /// Whether it was not there before the batch.
+    pub new: bool,
+    /// Whether it is not there now: it was deleted.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub deleted: bool,
+    /// The cluster; null for a document without a near-duplicate. A negative id is that of a cluster which no table has yet.
+    pub cluster: Option<i64>,
+    /// Documents of the cluster.
+    pub size: u64,
+    /// The strictest level at which another document is like it.
+    pub level: Option<Level>,
+    /// The name of the cluster's first document.
+    pub canonical: Option<String>,
+    /// The most similar ones of the documents that share a key with it, as far as these were looked at.
+    pub nearest: Vec<Near>,
+    /// What the batch did to its cluster.
+    pub changes: Vec<ClusterChange>,
+}
+
+/// A document that is like another one.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Near {
+    /// Its id or URL.
+    pub name: String,
+    /// The share of equal features: an estimate of the similarity.
+    pub similarity: f64,
+    /// Its cluster.
+    pub cluster: Option<i64>,
+}
+
+/// A cluster with some of its documents.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct ClusterAnswer {
+    /// The id.
+    pub cluster: i64,
+    /// Documents.
+    pub size: u64,
+    /// The name of the first document.
+    pub canonical: String,
+    /// The names of documents, in order.
+    pub documents: Vec<String>,
+}
+
+/// A change with its number.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct NumberedChange {
+    /// The number, from 1.
+    pub number: u64,
+    /// The change.
+    #[serde(flatten)]
+    pub change: ClusterChange,
+}
+
+/// What a process has in memory, as numbers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Counts {
+    /// Documents.
+    pub documents: u64,
+    /// Distinct vectors.
+    pub nodes: u64,
+    /// Clusters of two documents or more.
+    pub clusters: u64,
+    /// Changes of clusters since the start.
+    pub changes: u64,
+    /// Records that were taken since the start.
+    pub records: u64,
+}
+
+/// A document that is there from the beginning.
+#[derive(Clone, Debug, Default)]
+pub struct Loaded {
+    /// Its number in the tables; the documents ascend.
+    pub doc: i64,
+    /// Its id or URL.
+    pub name: String,
+    /// The checksum of its body.
+    pub checksum: u128,
+    /// Its sketch; empty for a document without words.
+    pub sketch: Sketch,
+    /// Its cluster in the tables.
+    pub cluster: Option<i64>,
+}
+
+/// A document.
+struct Doc {
+    key: KeyHash,
+    name: Box<str>,
+    checksum: u128,
+    node: u32,
+    /// Its place among the documents of the node.
+    place: u32,
+    /// Its number in the tables.
+    doc: Option<i64>,
+}
+
+/// The documents of a node.
+#[derive(Default)]
+struct NodeDocs {
+    docs: Vec<u32>,
+    /// The number of documents by checksum, if there are many.
+    copies: Option<BTreeMap<u128, u32>>,
+    /// The checksum, of documents without words.
+    wordless: Option<Box<u128>>,
+}
+
+/// All documents and their clusters.
+pub struct Engine {
+    method: Method,
+    fingerprinters: Vec<Fingerprinter>,
+    docs: Vec<Option<Doc>>,
+    free_docs: Vec<u32>,
+    by_key: IdTable,
+    /// By document.
+    features: Vec<FeatureBits>,
+    nodes: Vec<NodeDocs>,
+    free_nodes: Vec<u32>,
+    by_vector: IdTable,
+    wordless: BTreeMap<u128, u32>,
+    keys: Keys,
+    fragments: Fragments,
+    clusters: Clusters,
+    /// Documents that the tables have and that were deleted, by key.
+    gone: BTreeMap<KeyHash, String>,
+    changes: VecDeque<NumberedChange>,
+    changed: u64,
+    records: u64,
+}
+
+/// What a batch does to documents and nodes, before the clusters follow.
+#[derive(Default)]
+struct Work {
+    /// Nodes that are made, and nodes that lost a document.
+    made: Vec<u32>,
+    left: BTreeSet<u32>,
+    /// Documents that come to a node.
+    entering: Vec<u32>,
+    moved: Vec<Moved>,
+    /// Documents that were not there before.
+    new: BTreeSet<u32>,
+}
+
+impl Engine {
+    /// An engine without documents, with this many workers.
+    ///
+    /// # Errors
+    /// If the method checks the similarity of linked documents, which this does not do; or the workers cannot be started.
+    pub fn new(method: &Method, workers: usize) -> Result<Engine> {
+        ensure!(
+            method.similarity.is_none() && method.verify == Verify::None,
+            "this store's method has a least similarity of linked documents: `nigh live` links documents that share supershingles, and checks \
+             no more; use a store without `similarity` and `verify`"
+        );
+        ensure!(
+            method.documents != DocumentKey::Row,
+            "this store knows documents by their places in files: `nigh live` needs ids or URLs, by which a document is replaced"
+        );
+        let fingerprinters = (0..workers).map(|_| Fingerprinter::of_method(method)).collect::<Result<_>>()?;
+        Ok(Engine {
+            method: method.clone(),
+            fingerprinters,
+            docs: Vec::new(),
+            free_docs: Vec::new(),
+            by_key: IdTable::default(),
+            features: Vec::new(),
+            nodes: Vec::new(),
+            free_nodes: Vec::new(),
+            by_vector: IdTable::default(),
+            wordless: BTreeMap::new(),
+            keys: Keys::new(method.supershingles, method.agreements),
+            fragments: Fragments::new(LabelWorkers::start(workers)?),
+            clusters: Clusters::default(),
+            gone: BTreeMap::new(),
+            changes: VecDeque::new(),
+            changed: 0,
+            records: 0,
+        })
+    }
+
+    /// What documents are known by.
+    pub fn documents(&self) -> DocumentKey {
+        self.method.documents
+    }
+
+    /// The parameters.
+    pub(super) fn method(&self) -> &Method {
+        &self.method
+    }
+
+    /// The names of documents that the tables have and that were deleted.
+    pub(super) fn gone(&self) -> Vec<&str> {
+        self.gone.values().map(String::as_str).collect()
+    }
+
+    /// Goes on counting where another engine ends, whose documents this one has read from the tables. A cluster that has another id here
+    /// is a change, `rename`.
+    pub(super) fn continue_from(&mut self, other: &mut Engine) {
+        self.changes = std::mem::take(&mut other.changes);
+        (self.changed, self.records) = (other.changed, other.records);
+        let mut renamed = Vec::new();
+        for id in other.clusters.ids() {
+            let fragments = other.clusters.fragments(id).unwrap_or_default().iter();
+            let first = fragments.map(|of| first(&mut other.fragments, &other.nodes, *of)).min();
+            let key = first.map(|doc| other.doc(doc).key);
+            let Some(doc) = key.and_then(|key| self.find(key)) else { continue };
+            let Some(now) = self.id_of_node(self.doc(doc).node).filter(|now| *now != id) else { continue };
+            let size = self.fragments.docs_of(self.fragments.label(self.fragments.of(self.doc(doc).node)));
+            renamed.push(ClusterChange {
+                event: "rename",
+                cluster: id,
+                into: Some(now),
+                before: size,
+                after: size,
+                documents: size,
+            });
+        }
+        self.keep(renamed);
+    }
+
+    /// What is in memory.
+    pub fn counts(&self) -> Counts {
+        Counts {
+            documents: (self.docs.len() - self.free_docs.len()) as u64,
+            nodes: (self.nodes.len() - self.free_nodes.len()) as u64,
+            clusters: self.clusters.len() as u64,
+            changes: self.changed,
+            records: self.records,
+        }
+    }
+
+    /// Takes the documents of a store, before any batch. Their clusters are found by union-find, without the workers.
+    ///
+    /// # Errors
+    /// If the documents do not have the clusters that the tables say: then these were made in another way.
+    pub fn load(&mut self, documents: impl Iterator<Item = Result<Loaded>>) -> Result<()> {
+        let mut parents: Vec<u32> = Vec::new();
+        let mut ids: Vec<Option<i64>> = Vec::new();
+        for document in documents {
+            let Loaded { doc, name, checksum, sketch, cluster } = document?;
+            let new = self.new_doc(KeyHash::of(&name), &name, Some(doc));
+            ids.push(cluster);
+            let (node, is_made) = self.node_of(checksum, &sketch);
+            if is_made {
+                parents.push(node);
+                self.keys_of(node, |keys, node| {
+                    keys.insert(node, &mut |edge| {
+                        let (a, b) = (root(&mut parents, edge.a), root(&mut parents, edge.b));
+                        parents[a.max(b) as usize] = a.min(b);
+                    });
+                });
+            }
+            self.set_page(new, checksum, &sketch);
+            self.put(new, node);
+        }
+        let roots: Vec<u32> = (0..parents.len() as u32).map(|node| root(&mut parents, node)).collect();
+        let nodes = &self.nodes;
+        self.fragments.load(&roots, |node| nodes[node as usize].docs.len() as u32);
+        let mut named: BTreeMap<i64, u32> = BTreeMap::new();
+        for (doc, id) in self.docs.iter().flatten().zip(&ids) {
+            let fragment = self.fragments.of(doc.node);
+            let Some(id) = id else {
+                ensure!(self.fragments.fragment(fragment).docs == 1, ANOTHER_WAY);
+                continue;
+            };
+            ensure!(*named.entry(*id).or_insert(fragment) == fragment, ANOTHER_WAY);
+            let of = self.fragments.fragment_mut(fragment);
+            ensure!(of.id == *id || of.id == NO_ID, ANOTHER_WAY);
+            of.id = *id;
+        }
+        for (id, fragment) in named {
+            self.clusters.load(id, fragment, self.fragments.fragment(fragment).docs);
+        }
+        Ok(())
+    }
+
+    /// Applies a batch, and returns an answer for each record, in their order.
+    ///
+    /// # Errors
+    /// If a worker has ended: then nothing more can be done with the engine.
+    pub fn apply(&mut self, records: &[Record]) -> Result<Vec<Answer>> {
+        let features = features(&mut self.fingerprinters, records);
+        self.apply_features(records.iter().map(|record| (record.key, record.name.as_str())).zip(features).collect())
+    }
+
+    /// As [`Engine::apply`], of features.
+    fn apply_features(&mut self, records: Vec<((KeyHash, &str), Option<Features>)>) -> Result<Vec<Answer>> {
+        self.records += records.len() as u64;
+        self.fragments.contract();
+        let last: BTreeMap<KeyHash, usize> = records.iter().enumerate().map(|(at, ((key, _), _))| (*key, at)).collect();
+        let mut work = Work::default();
+        for (at, ((key, name), features)) in records.iter().enumerate() {
+            if last[key] == at {
+                self.change(*key, name, features.as_ref(), &mut work);
+            }
+        }
+        let left = std::mem::take(&mut work.left).into_iter();
+        let removed: Vec<u32> = left.filter(|node| self.nodes[*node as usize].docs.is_empty()).collect();
+        let mut edges = Vec::new();
+        for node in &removed {
+            self.keys_of(*node, |keys, node| keys.remove(node, &mut |edge| edges.push(edge)));
+            self.drop_node(*node);
+        }
+        for node in &work.made {
+            self.keys_of(*node, |keys, node| keys.insert(node, &mut |edge| edges.push(edge)));
+        }
+        self.fragments.update(&self.keys, (&work.made, &removed), edges)?;
+        self.free_nodes.extend(removed);
+        for doc in &work.entering {
+            self.fragments.enter(self.doc(*doc).node, *doc);
+        }
+        let nodes = &self.nodes;
+        let changes =
+            self.clusters.update(&mut self.fragments, &work.moved, |fragments, of| first(fragments, nodes, of));
+        let answers = records.iter().map(|((key, name), _)| {
+            let mut answer = self.answer_of(*key, name);
+            answer.new = self.find(*key).is_some_and(|doc| work.new.contains(&doc));
+            let is_of = |change: &&ClusterChange| [Some(change.cluster), change.into].contains(&answer.cluster);
+            answer.changes = if answer.cluster.is_some() {
+                changes.iter().filter(is_of).take(ANSWERED).cloned().collect()
+            } else {
+                Vec::new()
+            };
+            answer
+        });
+        let answers = answers.collect();
+        self.keep(changes);
+        Ok(answers)
+    }
+
+    /// Changes one document.
+    fn change(&mut self, key: KeyHash, name: &str, features: Option<&Features>, work: &mut Work) {
+        let known = self.find(key);
+        let Some(Features { checksum, facts }) = features else {
+            if let Some(doc) = known {
+                let from = self.id_of_doc(doc);
+                work.moved.push(Moved { from, to: None });
+                self.leave(doc, work);
+                if self.doc(doc).doc.is_some() {
+                    self.gone.insert(key, self.doc(doc).name.to_string());
+                }
+                self.drop_doc(doc);
+            }
+            return;
+        };
+        let (node, is_made) = self.node_of(*checksum, &facts.sketch);
+        if is_made {
+            work.made.push(node);
+        }
+        match known {
+            Some(doc) if self.doc(doc).node == node => {
+                self.take(doc);
+                self.set_page(doc, *checksum, &facts.sketch);
+                self.put(doc, node);
+            }
+            Some(doc) => {
+                work.moved.push(Moved { from: self.id_of_doc(doc), to: Some(node) });
+                self.leave(doc, work);
+                self.set_page(doc, *checksum, &facts.sketch);
+                self.put(doc, node);
+                work.entering.push(doc);
+            }
+            None => {
+                self.gone.remove(&key);
+                let doc = self.new_doc(key, name, None);
+                self.set_page(doc, *checksum, &facts.sketch);
+                self.put(doc, node);
+                work.entering.push(doc);
+                work.new.insert(doc);
+            }
+        }
+    }
+
+    /// What is known of a document.
+    ///
+    /// # Errors
+    /// If it is not there.
+    pub fn document(&mut self, name: &str) -> Result<Answer, Refusal> {
+        let key = self.key_of(name)?;
+        match self.find(key) {
+            Some(_) => Ok(self.answer_of(key, name)),
+            None => Err(Refusal::missing(format!("there is no document {name}"))),
+        }
+    }
+
+    /// A cluster with at most `most` of its documents.
+    ///
+    /// # Errors
+    /// If it is not there.
+    pub fn cluster(&mut self, id: i64, most: usize) -> Result<ClusterAnswer, Refusal> {
+        let fragments = self.clusters.fragments(id).map(<[u32]>::to_vec);
+        let fragments = fragments.ok_or_else(|| Refusal::missing(format!("there is no cluster {id}")))?;
+        let nodes = fragments.iter().flat_map(|fragment| &self.fragments.fragment(*fragment).nodes);
+        let mut docs: Vec<u32> = nodes.flat_map(|node| &self.nodes[*node as usize].docs).copied().collect();
+        docs.sort_unstable();
+        let name = |doc: &u32| self.doc(*doc).name.to_string();
+        let canonical = docs.first().map(name).unwrap_or_default();
+        Ok(ClusterAnswer {
+            cluster: id,
+            size: docs.len() as u64,
+            canonical,
+            documents: docs.iter().take(most).map(name).collect(),
+        })
+    }
+
+    /// The documents that are most like a page that is not there.
+    ///
+    /// # Errors
+    /// If it has no word.
+    pub fn similar(&mut self, body: &Body, most: usize) -> Result<Vec<Near>, Refusal> {
+        let features = self.fingerprinters.first_mut().and_then(|fingerprinter| features_of(fingerprinter, body));
+        let sketch = features.map(|features| features.facts.sketch).unwrap_or_default();
+        if sketch.supershingles.is_empty() {
+            return Err(Refusal::bad("the text has no word"));
+        }
+        Ok(self.nearest(&sketch.supershingles, &sketch.features, None, most))
+    }
+
+    /// The changes after the one with this number, at most `most`.
+    ///
+    /// # Errors
+    /// If they are not kept any more.
+    pub fn changes_since(&self, since: u64, most: usize) -> Result<Vec<NumberedChange>, Refusal> {
+        let first = self.changes.front().map_or(self.changed + 1, |change| change.number);
+        if since + 1 < first {
+            return Err(Refusal {
+                status: 410,
+                text: format!("changes before number {first} are not kept: read the clusters again"),
+            });
+        }
+        let skipped = usize::try_from(since + 1 - first).unwrap_or(usize::MAX);
+        Ok(self.changes.iter().skip(skipped).take(most).cloned().collect())
+    }
+
+    fn keep(&mut self, changes: Vec<ClusterChange>) {
+        for change in changes {
+            self.changed += 1;
+            self.changes.push_back(NumberedChange { number: self.changed, change });
+        }
+        let surplus = self.changes.len().saturating_sub(KEPT_CHANGES);
+        self.changes.drain(..surplus);
+    }
+
+    fn key_of(&self, name: &str) -> Result<KeyHash, Refusal> {
+        match self.method.documents {
+            DocumentKey::Url => {
+                let url = crate::text::canonical(name);
+                let url = url.ok_or_else(|| Refusal::bad(format!("{name} is not an http or https address")))?;
+                Ok(KeyHash::of(url.as_str()))
+            }
+            _ => Ok(KeyHash::of(name)),
+        }
+    }
+
+    fn answer_of(&mut self, key: KeyHash, name: &str) -> Answer {
+        let is_id = self.method.documents != DocumentKey::Url;
+        let found = self.find(key);
+        let name = found.map_or_else(|| name.to_owned(), |doc| self.doc(doc).name.to_string());
+        let mut answer = Answer {
+            id: is_id.then(|| name.clone()),
+            url: (!is_id).then_some(name),
+            doc: None,
+            new: false,
+            deleted: found.is_none(),
+            cluster: None,
+            size: 0,
+            level: None,
+            canonical: None,
+            nearest: Vec::new(),
+            changes: Vec::new(),
+        };
+        let Some(doc) = found else { return answer };
+        let Doc { node, checksum, doc: number, .. } = *self.doc(doc);
+        let label = self.fragments.label(self.fragments.of(node));
+        answer.doc = number;
+        answer.cluster = self.id_of_node(node);
+        answer.size = self.fragments.docs_of(label);
+        answer.level = self.level(node, checksum, answer.size);
+        let nodes = &self.nodes;
+        let class = self.fragments.class(label).into_iter();
+        let canonical = class.map(|of| first(&mut self.fragments, nodes, of)).min();
+        answer.canonical = canonical.map(|doc| self.doc(doc).name.to_string());
+        if self.nodes[node as usize].wordless.is_none() {
+            let vector = self.keys.vector(node).to_vec();
+            answer.nearest = self.nearest(&vector, self.features_of(doc), Some(doc), NEAREST);
+        }
+        answer
+    }
+
+    fn level(&self, node: u32, checksum: u128, size: u64) -> Option<Level> {
+        let NodeDocs { docs, copies, .. } = &self.nodes[node as usize];
+        let same = match copies {
+            Some(copies) => copies.get(&checksum).copied().unwrap_or_default(),
+            None => docs.iter().filter(|doc| self.doc(**doc).checksum == checksum).count() as u32,
+        };
+        match (same, docs.len(), size) {
+            (2.., ..) => Some(Level::Exact),
+            (_, 2.., _) => Some(Level::Identical),
+            (.., 2..) => Some(Level::Similar),
+            _ => None,
+        }
+    }
+
+    /// The most similar ones of the documents that share a key with a vector.
+    fn nearest(&self, vector: &[u64], features: &[FeatureBits], own: Option<u32>, most: usize) -> Vec<Near> {
+        let own_node = own.map(|own| self.doc(own).node);
+        let mut nodes = BTreeSet::new();
+        self.keys.sharing(vector, NODES, |node| _ = nodes.insert(node));
+        let others = nodes.into_iter().filter(|node| own_node != Some(*node));
+        let of_node = |node: u32| self.nodes[node as usize].docs.iter().take(OF_NODE.max(most + 1));
+        let docs = own_node.into_iter().chain(others).flat_map(of_node).filter(|doc| own != Some(**doc));
+        let mut ranked: Vec<(Reverse<usize>, u32)> = docs
+            .take(COMPARED.max(4 * most))
+            .map(|doc| (Reverse(equal_features(self.features_of(*doc), features)), *doc))
+            .collect();
+        ranked.sort_unstable();
+        ranked.truncate(most);
+        let near = |(Reverse(equal), doc): (Reverse<usize>, u32)| Near {
+            name: self.doc(doc).name.to_string(),
+            similarity: equal as f64 / self.method.features as f64,
+            cluster: self.id_of_node(self.doc(doc).node),
+        };
+        ranked.into_iter().map(near).collect()
+    }
+
+    fn doc(&self, doc: u32) -> &Doc {
+        self.docs[doc as usize].as_ref().expect("a document that is there")
+    }
+
+    fn features_of(&self, doc: u32) -> &[FeatureBits] {
+        &self.features[doc as usize * self.method.features..][..self.method.features]
+    }
+
+    fn id_of_node(&self, node: u32) -> Option<i64> {
+        Some(self.fragments.fragment(self.fragments.of(node)).id).filter(|id| *id != NO_ID)
+    }
+
+    fn id_of_doc(&self, doc: u32) -> i64 {
+        self.id_of_node(self.doc(doc).node).unwrap_or(NO_ID)
+    }
+
+    fn find(&self, key: KeyHash) -> Option<u32> {
+        self.by_key.find(key.halves()[1], |doc| self.doc(doc).key == key)
+    }
+
+    fn new_doc(&mut self, key: KeyHash, name: &str, number: Option<i64>) -> u32 {
+        let doc = self.free_docs.pop().unwrap_or(self.docs.len() as u32);
+        assert!(doc != NONE, "four billion documents");
+        if doc as usize == self.docs.len() {
+            self.docs.push(None);
+            self.features.resize(self.docs.len() * self.method.features, 0);
+        }
+        self.docs[doc as usize] = Some(Doc { key, name: name.into(), checksum: 0, node: NONE, place: 0, doc: number });
+        let docs = &self.docs;
+        let hash_of = |doc: u32| docs[doc as usize].as_ref().map_or(0, |doc| doc.key.halves()[1]);
+        self.by_key.insert(key.halves()[1], doc, hash_of);
+        doc
+    }
+
+    fn drop_doc(&mut self, doc: u32) {
+        let docs = &self.docs;
+        let hash_of = |doc: u32| docs[doc as usize].as_ref().map_or(0, |doc| doc.key.halves()[1]);
+        self.by_key.remove(hash_of(doc), doc, hash_of);
+        self.docs[doc as usize] = None;
+        self.free_docs.push(doc);
+    }
+
+    /// Notes the checksum and the features of a document, which is at no node.
+    fn set_page(&mut self, doc: u32, checksum: u128, sketch: &Sketch) {
+        if let Some(doc) = &mut self.docs[doc as usize] {
+            doc.checksum = checksum;
+        }
+        let features = &mut self.features[doc as usize * self.method.features..][..self.method.features];
+        features[..sketch.features.len()].copy_from_slice(&sketch.features);
+    }
+
+    /// The node of a page, and whether it is made now.
+    fn node_of(&mut self, checksum: u128, sketch: &Sketch) -> (u32, bool) {
+        let vector = &sketch.supershingles;
+        let known = if vector.is_empty() {
+            self.wordless.get(&checksum).copied()
+        } else {
+            self.by_vector.find(fold(vector), |node| self.keys.vector(node) == vector)
+        };
+        if let Some(node) = known {
+            return (node, false);
+        }
+        let node = self.free_nodes.pop().unwrap_or(self.nodes.len() as u32);
+        assert!(node < MOST_NODES, "two billion vectors");
+        if node as usize == self.nodes.len() {
+            self.nodes.push(NodeDocs::default());
+        }
+        if vector.is_empty() {
+            self.wordless.insert(checksum, node);
+            self.nodes[node as usize].wordless = Some(Box::new(checksum));
+        } else {
+            self.keys.set_vector(node, vector);
+            let keys = &self.keys;
+            self.by_vector.insert(fold(vector), node, |node| fold(keys.vector(node)));
+        }
+        (node, true)
+    }
+
+    fn drop_node(&mut self, node: u32) {
+        match std::mem::take(&mut self.nodes[node as usize]).wordless {
+            Some(checksum) => _ = self.wordless.remove(&*checksum),
+            None => {
+                let keys = &self.keys;
+                self.by_vector.remove(fold(keys.vector(node)), node, |node| fold(keys.vector(node)));
+            }
+        }
+    }
+
+    /// Calls `change` with the keys, if the node has any.
+    fn keys_of(&mut self, node: u32, change: impl FnOnce(&mut Keys, u32)) {
+        if self.nodes[node as usize].wordless.is_none() {
+            change(&mut self.keys, node);
+        }
+    }
+
+    /// Takes a document from its node, which is in a fragment.
+    fn leave(&mut self, doc: u32, work: &mut Work) {
+        let node = self.doc(doc).node;
+        self.take(doc);
+        self.fragments.leave(node, doc);
+        work.left.insert(node);
+    }
+
+    /// Adds a document to a node.
+    fn put(&mut self, doc: u32, node: u32) {
+        let of = &mut self.nodes[node as usize];
+        let place = of.docs.len() as u32;
+        of.docs.push(doc);
+        let Some(page) = &mut self.docs[doc as usize] else { return };
+        (page.node, page.place) = (node, place);
+        if let Some(copies) = &mut of.copies {
+            *copies.entry(page.checksum).or_default() += 1;
+        } else if of.docs.len() > COUNTED {
+            let mut copies: BTreeMap<u128, u32> = BTreeMap::new();
+            for doc in &of.docs {
+                let checksum = self.docs[*doc as usize].as_ref().map_or(0, |doc| doc.checksum);
+                *copies.entry(checksum).or_default() += 1;
+            }
+            of.copies = Some(copies);
+        }
+    }
+
+    /// Takes a document from the documents of its node.
+    fn take(&mut self, doc: u32) {
+        let Doc { node, place, checksum, .. } = *self.doc(doc);
+        let of = &mut self.nodes[node as usize];
+        of.docs.swap_remove(place as usize);
+        if let Some(copies) = &mut of.copies {
+            let count = copies.entry(checksum).or_default();
+            *count -= 1;
+            if *count == 0 {
+                copies.remove(&checksum);
+            }
+        }
+        if let Some(moved) = of.docs.get(place as usize).copied()
+            && let Some(moved) = &mut self.docs[moved as usize]
+        {
+            moved.place = place;
+        }
+    }
+}
+
+/// Why the clusters of a store are refused.
+const ANOTHER_WAY: &str = "the table `clusters` of the last week has other clusters than the vectors of its documents: it was made in another \
+    way, by `nigh verify`, say, which `nigh live` cannot go on from";
+
+/// The smallest document of a fragment.
+fn first(fragments: &mut Fragments, nodes: &[NodeDocs], fragment: u32) -> u32 {
+    let of = fragments.fragment(fragment);
+    let first = of
+        .first
+        .unwrap_or_else(|| of.nodes.iter().flat_map(|node| &nodes[*node as usize].docs).copied().min().unwrap_or(NONE));
+    fragments.fragment_mut(fragment).first = Some(first);
+    first
+}
+
+/// The root of a node in a forest of parents, with paths halved.
+fn root(parents: &mut [u32], mut node: u32) -> u32 {
+    while parents[node as usize] != node {
+        let next = parents[parents[node as usize] as usize];
+        parents[node as usize] = next;
+        node = next;
+    }
+    node
+}
+
+#[cfg(test)]
+mod tests;

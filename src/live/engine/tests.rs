@@ -1,0 +1,307 @@
+//! Random histories against a full clustering of what is there after each batch.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::*;
+use crate::features::PageFacts;
+use crate::records::mix;
+
+/// What is there, by name.
+type There = BTreeMap<String, Features>;
+
+/// Clusters, each by its documents.
+type Sets = Vec<BTreeSet<String>>;
+
+fn features(checksum: u128, supershingles: &[u64]) -> Features {
+    let features = supershingles.iter().flat_map(|word| [*word as FeatureBits; 14]).collect();
+    let sketch = Sketch { features, supershingles: supershingles.to_vec() };
+    Features { checksum, facts: PageFacts { sketch, ..PageFacts::default() } }
+}
+
+/// Whether two pages are linked at a level.
+fn are_linked(level: Level, a: &Features, b: &Features) -> bool {
+    let (one, other) = (&a.facts.sketch.supershingles, &b.facts.sketch.supershingles);
+    if one.is_empty() || other.is_empty() {
+        return one.is_empty() && other.is_empty() && a.checksum == b.checksum;
+    }
+    match level {
+        Level::Similar => one.iter().zip(other).filter(|(a, b)| a == b).count() >= 2,
+        Level::Identical => one == other,
+        Level::Exact => one == other && a.checksum == b.checksum,
+    }
+}
+
+/// The clusters of a level, of one document or more: every pair is compared.
+fn clustered(there: &There, level: Level) -> Sets {
+    let mut sets: Sets = Vec::new();
+    for (name, page) in there {
+        let (joined, mut apart): (Sets, Sets) =
+            sets.into_iter().partition(|set| set.iter().any(|other| are_linked(level, page, &there[other])));
+        apart.push(joined.into_iter().flatten().chain([name.clone()]).collect());
+        sets = apart;
+    }
+    sets.sort();
+    sets
+}
+
+/// The ids and changes that the rule gives, from the sets of the batch before.
+fn named(
+    before: &BTreeMap<i64, BTreeSet<String>>,
+    now: &Sets,
+    given: &mut i64,
+    rank: impl Fn(&str) -> u32,
+) -> (BTreeMap<i64, BTreeSet<String>>, Vec<ClusterChange>) {
+    let root = |set: &BTreeSet<String>| set.iter().map(|name| rank(name)).min().unwrap();
+    let mut now: Vec<&BTreeSet<String>> = now.iter().filter(|set| set.len() > 1).collect();
+    now.sort_by_key(|set| root(set));
+    let shared = |id: &i64, set: &BTreeSet<String>| before[id].intersection(set).count() as u64;
+    let successor = |id: &i64| {
+        let sets = now.iter().enumerate().filter(|(_, set)| shared(id, set) > 0);
+        sets.max_by_key(|(at, set)| (shared(id, set), Reverse(*at))).map(|(at, _)| at)
+    };
+    let successors: BTreeMap<i64, Option<usize>> = before.keys().map(|id| (*id, successor(id))).collect();
+    let mut after = BTreeMap::new();
+    for (at, set) in now.iter().enumerate() {
+        let succeeded = before.keys().copied().filter(|id| successors[id] == Some(at));
+        let best = succeeded.max_by_key(|id| (shared(id, set), *id > 0, Reverse(id.unsigned_abs())));
+        let id = best.unwrap_or_else(|| {
+            *given += 1;
+            -*given
+        });
+        after.insert(id, (*set).clone());
+    }
+    let mut changes = Vec::new();
+    let mut push = |event, cluster, into, sizes: (usize, usize), documents| {
+        changes.push(ClusterChange { event, cluster, into, before: sizes.0 as u64, after: sizes.1 as u64, documents });
+    };
+    for (id, set) in &after {
+        if before.keys().all(|id| shared(id, set) == 0) {
+            push("birth", *id, None, (0, set.len()), set.len() as u64);
+        }
+    }
+    for (id, set) in before {
+        if successors[id].is_none() {
+            push("death", *id, None, (set.len(), 0), set.len() as u64);
+        }
+        for (other, members) in after.iter().filter(|(_, members)| shared(id, members) > 0) {
+            let sizes = (set.len(), members.len());
+            if other != id {
+                let succeeds = successors[id].is_some_and(|at| now[at] == members);
+                push(if succeeds { "merge" } else { "split" }, *id, Some(*other), sizes, shared(id, members));
+            } else if sizes.0 < sizes.1 {
+                push("grow", *id, None, sizes, (sizes.1 - sizes.0) as u64);
+            } else if sizes.0 > sizes.1 {
+                push("shrink", *id, None, sizes, (sizes.0 - sizes.1) as u64);
+            }
+        }
+    }
+    changes.sort_by_key(|change| (change.cluster, change.event, change.into));
+    (after, changes)
+}
+
+/// A batch of a history: names, and pages or deletions.
+type Batch = Vec<(String, Option<Features>)>;
+
+/// A random batch. `values` of each supershingle: few make large clusters.
+fn batch(seed: u64, names: u64, values: u64) -> Batch {
+    let random = |salt: u64| mix(seed << 20 ^ salt);
+    let record = |at: u64| {
+        let random = |salt: u64| random(at << 8 | salt);
+        let name = format!("n{}", random(0) % names);
+        let page = match random(1) % 10 {
+            0..3 => None,
+            3 => Some(features(u128::from(random(2) % 2), &[])),
+            // Many documents of one vector.
+            4 => Some(features(u128::from(random(2) % 3), &[1; 6])),
+            _ => {
+                let vector: Vec<u64> = (0..6).map(|column| ((random(10 + column) % values) << 3) | column).collect();
+                Some(features(u128::from(random(3) % 2), &vector))
+            }
+        };
+        (name, page)
+    };
+    (0..random(99) % 14).map(record).collect()
+}
+
+fn answers(engine: &mut Engine, batch: &Batch) -> Vec<Answer> {
+    let records = batch.iter().map(|(name, page)| ((KeyHash::of(name), name.as_str()), page.clone())).collect();
+    engine.apply_features(records).unwrap()
+}
+
+fn engine(workers: usize) -> Engine {
+    Engine::new(&Method { documents: DocumentKey::Id, ..Method::default() }, workers).unwrap()
+}
+
+/// Checks what an engine says after a batch.
+fn check(
+    engine: &mut Engine,
+    there: &There,
+    ids: &BTreeMap<i64, BTreeSet<String>>,
+    batch: &Batch,
+    answers: &[Answer],
+    place: &str,
+) {
+    let levels = Level::ALL.map(|level| clustered(there, level));
+    let set_of = |level: usize, name: &String| levels[level].iter().find(|set| set.contains(name)).unwrap();
+    assert_eq!(engine.counts().documents, there.len() as u64);
+    assert_eq!(engine.counts().clusters, ids.len() as u64, "{place}");
+    for name in there.keys() {
+        let answer = engine.document(name).unwrap();
+        let similar = set_of(0, name);
+        let id = ids.iter().find(|(_, set)| *set == similar).map(|(id, _)| *id);
+        assert_eq!((answer.size, answer.cluster), (similar.len() as u64, id), "{name}, {place}");
+        let strictest = (0..3).rev().find(|level| set_of(*level, name).len() > 1);
+        assert_eq!(answer.level, strictest.map(|level| Level::ALL[level]), "{name}, {place}");
+        assert!(similar.contains(&answer.canonical.unwrap()));
+        for near in answer.nearest {
+            assert!(near.name != *name && similar.contains(&near.name), "{name} is near {}, {place}", near.name);
+        }
+    }
+    for (id, set) in ids {
+        let cluster = engine.cluster(*id, usize::MAX).unwrap();
+        assert_eq!(&cluster.documents.into_iter().collect::<BTreeSet<_>>(), set);
+    }
+    assert_eq!(answers.len(), batch.len());
+    for ((name, _), answer) in batch.iter().zip(answers) {
+        assert_eq!((answer.id.as_ref(), answer.deleted), (Some(name), !there.contains_key(name)));
+        if !answer.deleted {
+            let now = engine.document(name).unwrap();
+            assert_eq!((answer.cluster, answer.size, &answer.nearest), (now.cluster, now.size, &now.nearest));
+        }
+    }
+}
+
+#[test]
+fn after_every_batch_the_clusters_are_those_of_a_full_clustering() {
+    for (seed, names, values) in [(1u64, 30u64, 4u64), (2, 60, 8), (3, 15, 3), (4, 60, 20), (5, 200, 12), (6, 100, 6)] {
+        let mut engines = [1, 2, 4].map(engine);
+        let (mut there, mut ids, mut given) = (There::new(), BTreeMap::new(), 0);
+        for step in 0..60u64 {
+            let place = format!("seed {seed}, step {step}");
+            let batch = batch(seed << 10 | step, names, values);
+            let known: BTreeSet<String> = there.keys().cloned().collect();
+            for (name, page) in &batch {
+                match page {
+                    Some(page) => _ = there.insert(name.clone(), page.clone()),
+                    None => _ = there.remove(name),
+                }
+            }
+            let changed = engines[0].changed;
+            let all = engines.each_mut().map(|engine| answers(engine, &batch));
+            assert!(all.iter().all(|answers| *answers == all[0]), "{place}: the same for any number of workers");
+            let engine = &mut engines[0];
+            let rank = |name: &str| engine.find(KeyHash::of(name)).unwrap();
+            let (after, changes) = named(&ids, &clustered(&there, Level::Similar), &mut given, rank);
+            let found = engine.changes_since(changed, usize::MAX).unwrap();
+            assert_eq!(found.into_iter().map(|change| change.change).collect::<Vec<_>>(), changes, "{place}");
+            ids = after;
+            for answer in all[0].iter().filter(|answer| !answer.deleted) {
+                assert_eq!(answer.new, !known.contains(answer.id.as_ref().unwrap()), "{place}");
+            }
+            check(engine, &there, &ids, &batch, &all[0], &place);
+        }
+    }
+}
+
+#[test]
+fn the_order_within_a_batch_is_of_no_account_for_the_clusters() {
+    for seed in 0..20u64 {
+        let (mut one, mut other) = (engine(1), engine(2));
+        for step in 0..6 {
+            let mut batch = batch(seed << 30 | step, 40, 6);
+            let mut seen = BTreeSet::new();
+            batch.retain(|(name, _)| seen.insert(name.clone()));
+            answers(&mut one, &batch);
+            batch.reverse();
+            answers(&mut other, &batch);
+        }
+        let sizes = |engine: &mut Engine| {
+            (0..40)
+                .map(|name| engine.document(&format!("n{name}")).map(|answer| (answer.size, answer.level)).ok())
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(sizes(&mut one), sizes(&mut other), "{seed}");
+    }
+}
+
+#[test]
+fn long_chains_and_large_clusters_merge_and_split() {
+    // Each document shares two supershingles with the one before it and two others with the one after it.
+    let link =
+        |at: u64| features(u128::from(at), &[2 * at, 2 * at + 1, 2 * at + 2, 2 * at + 3, 7 << 40 | at, 8 << 40 | at]);
+    let shifted = |at: u64| {
+        let mut page = link(at);
+        // The shared ones are at the same places.
+        let words = page.facts.sketch.supershingles.clone();
+        if at % 2 == 1 {
+            page.facts.sketch.supershingles = vec![words[2], words[3], words[0], words[1], words[4], words[5]];
+        }
+        page
+    };
+    let mut engine = engine(2);
+    let name = |at: u64| format!("{at}");
+    // Even numbers first, one batch each ten: parts that are joined later, by batches of a few.
+    let put = |at: u64| (name(at), Some(shifted(at)));
+    for part in 0..10 {
+        answers(&mut engine, &(part * 200..part * 200 + 200).filter(|at| at % 10 > 0).map(put).collect());
+    }
+    assert_eq!(engine.document("5").unwrap().size, 9);
+    for part in 0..50u64 {
+        answers(&mut engine, &(0..4).map(|at| put((part * 4 + at) * 10)).collect());
+    }
+    assert_eq!(engine.document("5").unwrap().size, 2000);
+    answers(&mut engine, &vec![(name(700), None)]);
+    let sizes = ["5", "1999"].map(|name| engine.document(name).unwrap().size);
+    assert_eq!(sizes, [700, 1299]);
+    assert_ne!(engine.document("5").unwrap().cluster, engine.document("1999").unwrap().cluster);
+    answers(&mut engine, &vec![put(700)]);
+    assert_eq!(engine.document("5").unwrap().size, 2000);
+}
+
+#[test]
+fn a_store_goes_on_with_its_ids() {
+    let page = |at: u64| {
+        features(u128::from(at), &[at / 3, at / 3 + 5, 1 << 30 | at, 2 << 30 | at, 3 << 30 | at, 4 << 30 | at])
+    };
+    let loaded = |at: u64, cluster| {
+        let page = page(at);
+        Ok(Loaded {
+            doc: at as i64,
+            name: format!("{at}"),
+            checksum: page.checksum,
+            sketch: page.facts.sketch,
+            cluster,
+        })
+    };
+    let mut engine = engine(2);
+    engine.load((0..9).map(|at| loaded(at, Some(100 + at as i64 / 3)))).unwrap();
+    assert_eq!(engine.document("4").unwrap().cluster, Some(101));
+    let found = answers(&mut engine, &vec![("x".to_owned(), Some(page(3))), ("5".to_owned(), Some(page(0)))]);
+    assert_eq!((found[0].cluster, found[0].size, found[0].doc), (Some(101), 3, None));
+    assert_eq!(
+        (found[1].cluster, found[1].size, found[1].doc, found[1].level),
+        (Some(100), 4, Some(5), Some(Level::Exact))
+    );
+    let events: Vec<_> = found[1].changes.iter().map(|change| (change.event, change.cluster, change.into)).collect();
+    assert_eq!(events, [("grow", 100, None), ("split", 101, Some(100))]);
+    // Tables of other clusters are refused.
+    for wrong in [[Some(1), Some(1), None], [Some(1), Some(1), Some(2)], [None; 3]] {
+        let error = self::engine(1).load((0..3).map(|at| loaded(at, wrong[at as usize]))).unwrap_err().to_string();
+        assert!(error.contains("made in another way"), "{error}");
+    }
+}
+
+#[test]
+fn changes_that_are_gone_are_refused() {
+    let mut engine = engine(1);
+    for step in 0..30u64 {
+        answers(&mut engine, &batch(step, 20, 3));
+    }
+    let all = engine.changes_since(0, usize::MAX).unwrap();
+    assert_eq!(all.iter().map(|change| change.number).collect::<Vec<_>>(), (1..=engine.changed).collect::<Vec<_>>());
+    assert_eq!(engine.changes_since(3, 2).unwrap(), all[3..5]);
+    assert_eq!(engine.changes_since(engine.changed + 7, 2).unwrap(), []);
+    engine.changes.drain(..5);
+    assert_eq!(engine.changes_since(4, 1).unwrap_err().status, 410);
+    assert_eq!(engine.changes_since(5, 1).unwrap(), all[5..6]);
+}

@@ -1,0 +1,507 @@
+//! Fragments: sets of nodes that are known to be connected, and the labels of the graph that they make.
+//!
+//! Labels of single nodes cost what a cluster has of them: a document that joins two clusters of 100,000 would change 100,000 labels, and a
+//! chain of as many would take as many rounds. So the graph of differential dataflow has fragments as its nodes, as that of a weekly delta
+//! has one node for each cluster that stays whole:
+//!
+//! ```text
+//! the clusters of a store            one fragment each
+//! new nodes of a batch               one fragment for those that share keys with each other; if that shares keys with one other
+//!                                    fragment only, it becomes a part of it
+//! edges between two fragments        an edge of the graph: this is what joins clusters, and what goes with its documents
+//! an edge goes inside of a fragment  its ends search for each other there, all at once; those whose search ends without the others
+//!                                    have found all of a part, which becomes a fragment
+//! many fragments of one cluster      become one fragment before the next batch
+//! ```
+//!
+//! So a merge costs an edge, a split costs the smaller part, and the graph stays small. A node is always connected to the others of its
+//! fragment by edges inside of it.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use anyhow::Result;
+
+use super::keys::{EdgeChange, Keys};
+use super::labels::{Difference, LabelWorkers};
+use crate::structures::ByKey;
+
+/// A cluster of more fragments is made one fragment. Tests have small clusters.
+const MOST_FRAGMENTS: usize = if cfg!(test) { 3 } else { 32 };
+/// The fragment of a node that is not there.
+const NONE: u32 = u32::MAX;
+/// The id of a cluster of one document.
+pub(super) const NO_ID: i64 = i64::MIN;
+
+/// Nodes that are connected.
+#[derive(Clone, Debug)]
+pub(super) struct Fragment {
+    pub(super) nodes: Vec<u32>,
+    /// Documents of the nodes.
+    pub(super) docs: u64,
+    /// Those of them that came with the last batch.
+    pub(super) entered: u64,
+    /// The id of the cluster to which it belonged after the batch before.
+    pub(super) id: i64,
+    /// The smallest document, or `u32::MAX` if there is none; if that is known.
+    pub(super) first: Option<u32>,
+}
+
+impl Default for Fragment {
+    fn default() -> Fragment {
+        Fragment { nodes: Vec::new(), docs: 0, entered: 0, id: NO_ID, first: Some(u32::MAX) }
+    }
+}
+
+/// The fragments of all nodes.
+pub(super) struct Fragments {
+    /// The fragment of each node, its place there, and the documents of the node.
+    of: Vec<u32>,
+    place: Vec<u32>,
+    weight: Vec<u32>,
+    all: Vec<Fragment>,
+    free: Vec<u32>,
+    /// Freed since the last step: the labels still have these.
+    freed: Vec<u32>,
+    /// The number of edges between each two fragments, in both orders.
+    between: BTreeMap<(u32, u32), u32>,
+    differences: Vec<Difference>,
+    /// The labels of fragments that have edges; the label of any other one is the fragment itself.
+    labels: ByKey<u64, u32>,
+    /// The fragments of each label.
+    classes: BTreeMap<u32, BTreeSet<u32>>,
+    /// Labels that had many fragments after the last batch.
+    crowded: BTreeSet<u32>,
+    /// Fragments of which anything changed in the last batch.
+    changed: BTreeSet<u32>,
+    workers: LabelWorkers,
+}
+
+impl Fragments {
+    pub(super) fn new(workers: LabelWorkers) -> Fragments {
+        Fragments {
+            of: Vec::new(),
+            place: Vec::new(),
+            weight: Vec::new(),
+            all: Vec::new(),
+            free: Vec::new(),
+            freed: Vec::new(),
+            between: BTreeMap::new(),
+            differences: Vec::new(),
+            labels: ByKey::default(),
+            classes: BTreeMap::new(),
+            crowded: BTreeSet::new(),
+            changed: BTreeSet::new(),
+            workers,
+        }
+    }
+
+    /// The fragment of a node that is there.
+    pub(super) fn of(&self, node: u32) -> u32 {
+        self.of[node as usize]
+    }
+
+    pub(super) fn fragment(&self, fragment: u32) -> &Fragment {
+        &self.all[fragment as usize]
+    }
+
+    pub(super) fn fragment_mut(&mut self, fragment: u32) -> &mut Fragment {
+        &mut self.all[fragment as usize]
+    }
+
+    /// The label of a fragment: fragments of one cluster have the same.
+    pub(super) fn label(&self, fragment: u32) -> u32 {
+        self.labels.get(&u64::from(fragment)).copied().unwrap_or(fragment)
+    }
+
+    /// The fragments of a label, ascending.
+    pub(super) fn class(&self, label: u32) -> Vec<u32> {
+        self.classes.get(&label).map_or_else(|| vec![label], |class| class.iter().copied().collect())
+    }
+
+    /// Documents of the fragments of a label.
+    pub(super) fn docs_of(&self, label: u32) -> u64 {
+        self.class(label).iter().map(|fragment| self.fragment(*fragment).docs).sum()
+    }
+
+    /// Takes the fragments that changed in the last batch and are still there.
+    pub(super) fn take_changed(&mut self) -> BTreeSet<u32> {
+        let mut changed = std::mem::take(&mut self.changed);
+        changed.retain(|fragment| !self.fragment(*fragment).nodes.is_empty());
+        changed
+    }
+
+    /// Whether a fragment has nodes.
+    pub(super) fn is_there(&self, fragment: u32) -> bool {
+        self.all.get(fragment as usize).is_some_and(|fragment| !fragment.nodes.is_empty())
+    }
+
+    /// Counts a document that comes to a node, which is in a fragment.
+    pub(super) fn enter(&mut self, node: u32, doc: u32) {
+        self.weight[node as usize] += 1;
+        let of = self.of(node);
+        let fragment = self.fragment_mut(of);
+        (fragment.docs, fragment.entered) = (fragment.docs + 1, fragment.entered + 1);
+        fragment.first = fragment.first.map(|first| first.min(doc));
+        self.changed.insert(of);
+    }
+
+    /// Counts a document that goes from a node.
+    pub(super) fn leave(&mut self, node: u32, doc: u32) {
+        self.weight[node as usize] -= 1;
+        let of = self.of(node);
+        let fragment = self.fragment_mut(of);
+        fragment.docs -= 1;
+        fragment.first = fragment.first.filter(|first| *first != doc);
+        self.changed.insert(of);
+    }
+
+    /// Makes fragments of nodes that are there from the beginning. `roots` has for each node another one of its cluster, itself for one,
+    /// and `docs` the number of its documents.
+    pub(super) fn load(&mut self, roots: &[u32], docs: impl Fn(u32) -> u32) {
+        let mut of_root: ByKey<u64, u32> = ByKey::default();
+        for (node, root) in (0..).zip(roots) {
+            let fragment = *of_root.entry(u64::from(*root)).or_insert_with(|| {
+                self.all.push(Fragment::default());
+                self.all.len() as u32 - 1
+            });
+            self.grow(node);
+            self.weight[node as usize] = docs(node);
+            self.put(node, fragment);
+        }
+    }
+
+    /// Makes one fragment of each cluster that has many: before a batch, so that all of them had the same id.
+    pub(super) fn contract(&mut self) {
+        for label in std::mem::take(&mut self.crowded) {
+            let class = self.class(label);
+            if class.len() <= MOST_FRAGMENTS {
+                continue;
+            }
+            let size = |fragment: &u32| self.fragment(*fragment).nodes.len();
+            let Some(largest) = class.iter().copied().max_by_key(size) else { continue };
+            for fragment in class.into_iter().filter(|fragment| *fragment != largest) {
+                self.merge(fragment, largest);
+            }
+        }
+    }
+
+    /// Brings fragments and labels up to date. `added` and `removed` are the nodes that come and go, `edges` their edges, of which
+    /// `keys` has those that are there now.
+    ///
+    /// # Errors
+    /// If a worker has ended.
+    pub(super) fn update(
+        &mut self,
+        keys: &Keys,
+        (added, removed): (&[u32], &[u32]),
+        edges: Vec<EdgeChange>,
+    ) -> Result<()> {
+        let mut fresh = BTreeSet::new();
+        for node in added {
+            self.grow(*node);
+            let fragment = self.new_fragment();
+            self.put(*node, fragment);
+            fresh.insert(fragment);
+        }
+        let mut ends: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
+        for EdgeChange { a, b, difference } in net(edges) {
+            let (of_a, of_b) = (self.of(a), self.of(b));
+            if of_a != of_b {
+                self.change_between(of_a, of_b, difference);
+            } else if difference < 0 {
+                ends.entry(of_a).or_default().extend([a, b]);
+            }
+        }
+        for node in removed {
+            self.take(*node);
+        }
+        for (fragment, mut ends) in ends {
+            ends.retain(|node| self.of(*node) == fragment);
+            ends.sort_unstable();
+            ends.dedup();
+            self.split(keys, fragment, ends);
+        }
+        self.join_fresh(fresh);
+        self.relabel()
+    }
+
+    /// Splits off the parts of a fragment that are not connected any more. `ends` are the ends of the edges that went, as far as these
+    /// are still nodes of the fragment: each part has one of them.
+    fn split(&mut self, keys: &Keys, fragment: u32, ends: Vec<u32>) {
+        let mut search = Search::new(ends);
+        while search.is_open() {
+            search.round(|node, found| {
+                keys.neighbours(node, |end| {
+                    if self.of(end) == fragment {
+                        found(end);
+                    }
+                });
+            });
+        }
+        for part in search.ended {
+            let new = self.new_fragment();
+            self.fragment_mut(new).id = self.fragment(fragment).id;
+            for node in part {
+                // No edge leads from one part to another.
+                let mut ends = Vec::new();
+                keys.neighbours(node, |end| ends.push(end));
+                self.take(node);
+                self.put(node, new);
+                for of in ends {
+                    let of = self.of(of);
+                    if of == fragment || of == new {
+                        continue;
+                    }
+                    self.change_between(fragment, of, -1);
+                    self.change_between(new, of, 1);
+                }
+            }
+        }
+    }
+
+    /// Makes one fragment of new ones that share edges, and makes it a part of another one if it shares edges with that one only.
+    fn join_fresh(&mut self, mut fresh: BTreeSet<u32>) {
+        for fragment in fresh.clone() {
+            if !fresh.contains(&fragment) {
+                continue;
+            }
+            loop {
+                let other = self.beside(fragment).find(|other| *other != fragment && fresh.contains(other));
+                let Some(other) = other else { break };
+                self.merge(other, fragment);
+                fresh.remove(&other);
+            }
+        }
+        for fragment in fresh {
+            let beside: Vec<u32> = self.beside(fragment).take(2).collect();
+            if let [only] = beside[..] {
+                let is_larger = self.fragment(fragment).nodes.len() > self.fragment(only).nodes.len();
+                let (from, to) = if is_larger { (only, fragment) } else { (fragment, only) };
+                self.merge(from, to);
+            }
+        }
+    }
+
+    /// Sends the edges that changed to the workers, and takes the labels.
+    fn relabel(&mut self) -> Result<()> {
+        let differences = std::mem::take(&mut self.differences);
+        for ((fragment, label), difference) in self.workers.step(&differences)? {
+            let (fragment, label) = (fragment as u32, label as u32);
+            self.changed.insert(fragment);
+            if difference > 0 {
+                self.labels.insert(u64::from(fragment), label);
+                let class = self.classes.entry(label).or_default();
+                class.insert(fragment);
+                if class.len() > MOST_FRAGMENTS {
+                    self.crowded.insert(label);
+                }
+                continue;
+            }
+            // The new label may have come before: only the old one is taken away.
+            if self.labels.get(&u64::from(fragment)) == Some(&label) {
+                self.labels.remove(&u64::from(fragment));
+            }
+            if let Some(class) = self.classes.get_mut(&label) {
+                class.remove(&fragment);
+                if class.is_empty() {
+                    self.classes.remove(&label);
+                }
+            }
+        }
+        self.free.append(&mut self.freed);
+        Ok(())
+    }
+
+    /// The fragments that share edges with one.
+    fn beside(&self, fragment: u32) -> impl Iterator<Item = u32> {
+        self.between.range((fragment, 0)..=(fragment, u32::MAX)).map(|((_, other), _)| *other)
+    }
+
+    /// Changes the number of edges between two fragments.
+    fn change_between(&mut self, a: u32, b: u32, difference: i32) {
+        let mut now = 0;
+        for pair in [(a, b), (b, a)] {
+            let count = self.between.entry(pair).or_default();
+            *count = count.checked_add_signed(difference).expect("an edge goes once only");
+            now = *count;
+            if now == 0 {
+                self.between.remove(&pair);
+            }
+        }
+        let edge = (u64::from(a.min(b)), u64::from(a.max(b)));
+        match (i64::from(now) - i64::from(difference), now) {
+            (0, 1..) => self.differences.push((edge, 1)),
+            (1.., 0) => self.differences.push((edge, -1)),
+            _ => {}
+        }
+    }
+
+    /// Makes the nodes of a fragment nodes of another one.
+    fn merge(&mut self, from: u32, to: u32) {
+        for (other, count) in self
+            .between
+            .range((from, 0)..=(from, u32::MAX))
+            .map(|((_, other), count)| (*other, *count as i32))
+            .collect::<Vec<_>>()
+        {
+            self.change_between(from, other, -count);
+            if other != to {
+                self.change_between(to, other, count);
+            }
+        }
+        let Fragment { nodes, docs, entered, id, first } = std::mem::take(self.fragment_mut(from));
+        self.freed.push(from);
+        let before = self.fragment(to).nodes.len() as u32;
+        for (place, node) in (before..).zip(&nodes) {
+            (self.of[*node as usize], self.place[*node as usize]) = (to, place);
+        }
+        let fragment = self.fragment_mut(to);
+        fragment.nodes.extend(nodes);
+        fragment.docs += docs;
+        fragment.entered += entered;
+        fragment.first = fragment.first.zip(first).map(|(one, other)| one.min(other));
+        if fragment.id == NO_ID {
+            fragment.id = id;
+        }
+        self.changed.insert(to);
+    }
+
+    fn new_fragment(&mut self) -> u32 {
+        let fragment = self.free.pop().unwrap_or_else(|| {
+            self.all.push(Fragment::default());
+            self.all.len() as u32 - 1
+        });
+        self.changed.insert(fragment);
+        fragment
+    }
+
+    fn grow(&mut self, node: u32) {
+        let count = node as usize + 1;
+        if self.of.len() < count {
+            self.of.resize(count, NONE);
+            self.place.resize(count, 0);
+            self.weight.resize(count, 0);
+        }
+    }
+
+    fn put(&mut self, node: u32, fragment: u32) {
+        let weight = u64::from(self.weight[node as usize]);
+        let to = self.fragment_mut(fragment);
+        to.docs += weight;
+        to.first = to.first.filter(|_| weight == 0);
+        to.nodes.push(node);
+        let place = to.nodes.len() as u32 - 1;
+        (self.of[node as usize], self.place[node as usize]) = (fragment, place);
+    }
+
+    fn take(&mut self, node: u32) {
+        let (of, place, weight) = (self.of(node), self.place[node as usize] as usize, self.weight[node as usize]);
+        let fragment = self.fragment_mut(of);
+        fragment.nodes.swap_remove(place);
+        fragment.docs -= u64::from(weight);
+        fragment.first = fragment.first.filter(|_| weight == 0);
+        match fragment.nodes.get(place).copied() {
+            Some(moved) => self.place[moved as usize] = place as u32,
+            None if fragment.nodes.is_empty() => {
+                *fragment = Fragment::default();
+                self.freed.push(of);
+            }
+            None => {}
+        }
+        self.of[node as usize] = NONE;
+        self.changed.insert(of);
+    }
+}
+
+/// The sum of the changes of each edge, without those that cancel; in order.
+fn net(mut edges: Vec<EdgeChange>) -> Vec<EdgeChange> {
+    edges.iter_mut().filter(|edge| edge.a > edge.b).for_each(|edge| std::mem::swap(&mut edge.a, &mut edge.b));
+    edges.sort_unstable();
+    let sums = edges.chunk_by(|one, other| (one.a, one.b) == (other.a, other.b));
+    let sums = sums.map(|same| EdgeChange { difference: same.iter().map(|edge| edge.difference).sum(), ..same[0] });
+    sums.filter(|edge| edge.difference != 0).collect()
+}
+
+/// A search from several nodes at once, until all have met, or all others have ended.
+struct Search {
+    /// The group of each node that was found.
+    found: ByKey<u64, usize>,
+    /// A group that a group was made a part of; itself for one that is open or has ended.
+    part_of: Vec<usize>,
+    /// The nodes of each group whose edges were not followed, and all of its nodes.
+    queues: Vec<VecDeque<u32>>,
+    nodes: Vec<Vec<u32>>,
+    /// The groups that search, with some that are parts of others or have ended; and how many search.
+    open: Vec<usize>,
+    searching: usize,
+    /// The nodes of those that ended: whole parts.
+    ended: Vec<Vec<u32>>,
+}
+
+impl Search {
+    fn new(ends: Vec<u32>) -> Search {
+        Search {
+            found: ends.iter().map(|node| u64::from(*node)).zip(0..).collect(),
+            part_of: (0..ends.len()).collect(),
+            queues: ends.iter().map(|node| VecDeque::from([*node])).collect(),
+            nodes: ends.iter().map(|node| vec![*node]).collect(),
+            open: (0..ends.len()).collect(),
+            searching: ends.len(),
+            ended: Vec::new(),
+        }
+    }
+
+    /// Whether two groups search: of a last one it does not matter how large it is.
+    fn is_open(&self) -> bool {
+        self.searching > 1
+    }
+
+    /// Follows the edges of one node of each group. `neighbours` calls its second argument with the other ends of a node's edges.
+    fn round(&mut self, neighbours: impl Fn(u32, &mut dyn FnMut(u32))) {
+        let mut open = std::mem::take(&mut self.open);
+        open.retain(|group| {
+            if !self.is_open() || self.part_of[*group] != *group {
+                return false;
+            }
+            match self.queues[*group].pop_front() {
+                Some(node) => neighbours(node, &mut |end| self.meet(*group, end)),
+                None => {
+                    self.searching -= 1;
+                    self.ended.push(std::mem::take(&mut self.nodes[*group]));
+                    return false;
+                }
+            }
+            true
+        });
+        self.open = open;
+    }
+
+    /// An edge leads from a group to a node. The group keeps the nodes of any other group that has that node.
+    fn meet(&mut self, group: usize, node: u32) {
+        let group = self.root(group);
+        match self.found.get(&u64::from(node)).map(|other| self.root(*other)) {
+            None => {
+                self.found.insert(u64::from(node), group);
+                self.queues[group].push_back(node);
+                self.nodes[group].push(node);
+            }
+            Some(other) if other == group => {}
+            Some(other) => {
+                let (small, large) =
+                    if self.nodes[other].len() > self.nodes[group].len() { (group, other) } else { (other, group) };
+                self.part_of[small] = large;
+                self.searching -= 1;
+                let (queue, nodes) = (std::mem::take(&mut self.queues[small]), std::mem::take(&mut self.nodes[small]));
+                self.queues[large].extend(queue);
+                self.nodes[large].extend(nodes);
+            }
+        }
+    }
+
+    fn root(&self, mut group: usize) -> usize {
+        while self.part_of[group] != group {
+            group = self.part_of[group];
+        }
+        group
+    }
+}

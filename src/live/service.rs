@@ -1,0 +1,434 @@
+//! An engine with its journal: what a process that stays up does with batches.
+
+use std::borrow::Cow;
+use std::collections::{BTreeMap, VecDeque};
+use std::path::Path;
+use std::sync::Arc;
+
+use anyhow::{Context as _, Result};
+use serde::{Deserialize, Serialize};
+
+use super::batch::{Limits, Record, read_batch, read_body};
+use super::commit::Commitment;
+use super::engine::{Counts, Engine};
+use super::journal::{Head, Journal};
+use super::refusal::Refusal;
+use super::start::last_week;
+use crate::config::Method;
+use crate::records::{DocumentKey, Week, checksum};
+use crate::state::{OWN, Store};
+
+/// The folder of the journal in that of the store's own files.
+const LIVE: &str = "live";
+/// The bytes of answers that are kept for batches that are sent again, and the ids of batches.
+const KEPT_BYTES: usize = 64 << 20;
+const KEPT_IDS: usize = 1 << 20;
+/// The longest id of a batch.
+const ID_BYTES: usize = 128;
+
+/// An engine with its journal.
+pub struct Service {
+    engine: Engine,
+    journal: Journal,
+    limits: Limits,
+    taken: Taken,
+    /// Why nothing more is taken.
+    broken: Option<String>,
+    store: Store,
+    workers: usize,
+}
+
+/// What was found at the start.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Started {
+    /// Documents of the last week of the store.
+    pub documents: u64,
+    /// Batches of the journal.
+    pub batches: u64,
+    /// Bytes of a batch that was not acknowledged, at the end of the journal: these are removed.
+    pub cut: u64,
+}
+
+/// Lines of JSON.
+pub type Lines = Arc<[u8]>;
+
+impl Service {
+    /// Reads the last week of a store, then the journal. A store that has neither is one of `documents`. The caller holds the lock.
+    ///
+    /// # Errors
+    /// If the store or the journal cannot be read, or a week was made in a way that an engine cannot go on from.
+    pub fn open(
+        store: &Store,
+        documents: Option<DocumentKey>,
+        workers: usize,
+        limits: Limits,
+    ) -> Result<(Service, Started)> {
+        let manifest = store.manifest()?;
+        let path = Service::journal_path(store.root());
+        let of_journal = Journal::by(&path)?;
+        let method = match &manifest {
+            Some(manifest) => manifest.method.clone(),
+            None => Method { documents: of_journal.or(documents).unwrap_or_default(), ..Method::default() },
+        };
+        if let Some(documents) = documents.filter(|documents| *documents != method.documents) {
+            anyhow::bail!(
+                "the store {} knows documents by {}, not by {documents}",
+                store.root().display(),
+                method.documents
+            );
+        }
+        let mut engine = Engine::new(&method, workers)?;
+        let loaded = manifest.map_or_else(|| Ok(Vec::new()), |manifest| last_week(store, &manifest))?;
+        let mut started = Started { documents: loaded.len() as u64, ..Started::default() };
+        engine
+            .load(loaded.into_iter().map(Ok))
+            .with_context(|| format!("cannot go on from {}", store.root().display()))?;
+        let folder = store.root().join(OWN).join(LIVE);
+        std::fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
+        let mut taken = Taken::default();
+        let (journal, cut) = Journal::open(&path, |head, body| {
+            if head.taken {
+                return taken.read(body);
+            }
+            let records = read_batch(body, method.documents, &Limits::none())?;
+            let answer = answer(&mut engine, &records)?;
+            started.batches += 1;
+            if let Some(id) = head.batch {
+                taken.add(id, checksum(body), answer);
+            }
+            Ok(())
+        })?;
+        started.cut = cut;
+        let service = Service { engine, journal, limits, taken, broken: None, store: store.clone(), workers };
+        Ok((service, started))
+    }
+
+    /// The journal of the store at `root`.
+    pub fn journal_path(root: &Path) -> std::path::PathBuf {
+        root.join(OWN).join(LIVE).join("journal")
+    }
+
+    /// What documents are known by.
+    pub fn documents(&self) -> DocumentKey {
+        self.engine.documents()
+    }
+
+    /// What is in memory, and the bytes of the journal.
+    pub fn counts(&self) -> (Counts, u64) {
+        (self.engine.counts(), self.journal.bytes())
+    }
+
+    /// Takes a batch: writes it to the journal, applies it, and returns an answer for each record. A batch with an id that was taken
+    /// before gets the answers that it got then.
+    ///
+    /// # Errors
+    /// If the batch is malformed or too large, its id was that of other lines, or the journal cannot be written: then it is not taken.
+    pub fn add(&mut self, id: Option<&str>, body: &[u8]) -> Result<Lines, Refusal> {
+        let sum = checksum(body);
+        if let Some(id) = id {
+            check_id(id)?;
+            if let Some(answer) = self.taken.answer(id, sum)? {
+                return Ok(answer);
+            }
+        }
+        let records = read_batch(body, self.engine.documents(), &self.limits)?;
+        self.check()?;
+        let head = Head { batch: id.map(str::to_owned), by: self.engine.documents(), taken: false };
+        self.journal.add(&head, body).map_err(|error| Refusal::unable(format!("{error:#}: the batch is not taken")))?;
+        let answer = answer(&mut self.engine, &records).map_err(|error| {
+            let text = format!("{error:#}");
+            self.broken = Some(text.clone());
+            Refusal::unable(text)
+        })?;
+        if let Some(id) = id {
+            self.taken.add(id.to_owned(), sum, answer.clone());
+        }
+        Ok(answer)
+    }
+
+    /// Deletes a document, as a batch of its own.
+    ///
+    /// # Errors
+    /// If it is not there, or the journal cannot be written.
+    pub fn delete(&mut self, name: &str) -> Result<Lines, Refusal> {
+        self.engine.document(name)?;
+        let field = if self.engine.documents() == DocumentKey::Url { "url" } else { "id" };
+        let line = serde_json::json!({ field: name, "delete": true }).to_string();
+        self.add(None, line.as_bytes())
+    }
+
+    /// Makes a batch of the store of what came since its tables were made. `run` runs the commands, and returns when the tables are there.
+    /// The clusters then have the ids of the tables; changes say which these are.
+    ///
+    /// # Errors
+    /// If a file cannot be written, or a command failed: then the journal stays, and the next commit tries all of it again.
+    pub fn commit(&mut self, run: &mut dyn FnMut(&Commitment) -> Result<()>) -> Result<Lines, Refusal> {
+        self.check()?;
+        let unable = |error: anyhow::Error| Refusal::unable(format!("not committed: {error:#}"));
+        let (documents, deleted) = self.make_tables(run).map_err(unable)?;
+        let week = self.load_tables().map_err(|error| {
+            let text = format!("committed, but the tables cannot be read: {error:#}");
+            self.broken = Some(text.clone());
+            Refusal::unable(text)
+        })?;
+        line(&serde_json::json!({ "week": week, "documents": documents, "deleted": deleted }))
+    }
+
+    /// Runs the commands of a commit, and begins the journal again. Returns how many documents were added and deleted.
+    fn make_tables(&mut self, run: &mut dyn FnMut(&Commitment) -> Result<()>) -> Result<(u64, u64)> {
+        let gone = self.engine.gone();
+        let deleted = gone.len() as u64;
+        let next = self.store.manifest()?.map_or(0, |manifest| manifest.commits) + 1;
+        let commitment =
+            Commitment::write(&Service::journal_path(self.store.root()), self.engine.method(), &gone, next)?;
+        if commitment.deleted.is_some() || commitment.added.is_some() {
+            run(&commitment)?;
+        }
+        self.journal
+            .begin_again(&Head { batch: None, by: self.engine.documents(), taken: true }, &self.taken.lines()?)?;
+        Ok((commitment.documents, deleted))
+    }
+
+    /// Reads the tables of the last week, whose name it returns.
+    fn load_tables(&mut self) -> Result<Option<Week>> {
+        let Some(manifest) = self.store.manifest()? else { return Ok(None) };
+        let mut engine = Engine::new(&manifest.method, self.workers)?;
+        engine.load(last_week(&self.store, &manifest)?.into_iter().map(Ok))?;
+        engine.continue_from(&mut self.engine);
+        self.engine = engine;
+        Ok(manifest.weeks.last().map(|week| week.week))
+    }
+
+    /// What is known of a document.
+    ///
+    /// # Errors
+    /// If it is not there.
+    pub fn document(&mut self, name: &str) -> Result<Lines, Refusal> {
+        line(&self.engine.document(name)?)
+    }
+
+    /// A cluster with at most `most` of its documents.
+    ///
+    /// # Errors
+    /// If it is not there.
+    pub fn cluster(&mut self, id: i64, most: usize) -> Result<Lines, Refusal> {
+        line(&self.engine.cluster(id, most)?)
+    }
+
+    /// The documents that are most like a text or a page, given as a record without a name; it is not added.
+    ///
+    /// # Errors
+    /// If the record is malformed, or has no word.
+    pub fn similar(&mut self, body: &[u8], most: usize) -> Result<Lines, Refusal> {
+        lines(self.engine.similar(&read_body(body, &self.limits)?, most)?)
+    }
+
+    /// Changes of clusters after the one with this number.
+    ///
+    /// # Errors
+    /// If they are not kept any more.
+    pub fn changes(&self, since: u64, most: usize) -> Result<Lines, Refusal> {
+        lines(self.engine.changes_since(since, most)?)
+    }
+
+    fn check(&self) -> Result<(), Refusal> {
+        self.broken.as_ref().map_or(Ok(()), |reason| Err(Refusal::unable(reason.clone())))
+    }
+}
+
+fn check_id(id: &str) -> Result<(), Refusal> {
+    let is_good = (1..=ID_BYTES).contains(&id.len()) && id.bytes().all(|byte| byte.is_ascii_graphic());
+    let text = || format!("the id of a batch is 1 to {ID_BYTES} printable characters of ASCII without blanks");
+    is_good.then_some(()).ok_or_else(|| Refusal::bad(text()))
+}
+
+/// Applies a batch, and returns the answers as lines.
+fn answer(engine: &mut Engine, records: &[Record]) -> Result<Lines> {
+    Ok(lines(engine.apply(records)?)?)
+}
+
+fn line(value: &impl Serialize) -> Result<Lines, Refusal> {
+    lines([value])
+}
+
+fn lines(values: impl IntoIterator<Item: Serialize>) -> Result<Lines, Refusal> {
+    let mut text = Vec::new();
+    for value in values {
+        serde_json::to_writer(&mut text, &value).map_err(|error| Refusal::unable(format!("no JSON: {error}")))?;
+        text.push(b'\n');
+    }
+    Ok(text.into())
+}
+
+/// The batches that were taken, by id.
+#[derive(Default)]
+struct Taken {
+    by_id: BTreeMap<String, TakenBatch>,
+    /// The ids in the order in which they came, and how many of the first ones have no answer any more.
+    order: VecDeque<String>,
+    without: usize,
+    bytes: usize,
+}
+
+/// What a journal keeps of a batch that is in the tables.
+#[derive(Serialize, Deserialize)]
+struct KeptBatch<'a> {
+    id: Cow<'a, str>,
+    checksum: String,
+    answer: Option<Cow<'a, str>>,
+}
+
+/// A batch that was taken.
+struct TakenBatch {
+    checksum: u128,
+    /// The answers, if they are kept.
+    answer: Option<Lines>,
+}
+
+impl Taken {
+    /// The answers of a batch; `None` if its id is new.
+    fn answer(&self, id: &str, checksum: u128) -> Result<Option<Lines>, Refusal> {
+        let Some(batch) = self.by_id.get(id) else { return Ok(None) };
+        if batch.checksum != checksum {
+            return Err(Refusal::conflict(format!(
+                "batch {id} was taken with other lines: give each batch an id of its own"
+            )));
+        }
+        let gone = || {
+            Refusal::conflict(format!(
+                "batch {id} was taken, and its answers are not kept any more: ask for its documents"
+            ))
+        };
+        batch.answer.clone().map(Some).ok_or_else(gone)
+    }
+
+    /// A line for each batch that has answers, in their order.
+    fn lines(&self) -> Result<Vec<u8>> {
+        let mut lines = Vec::new();
+        for id in &self.order {
+            let Some(batch) = self.by_id.get(id) else { continue };
+            let answer = batch.answer.as_deref().map(|answer| String::from_utf8_lossy(answer));
+            let line = KeptBatch { id: id.into(), checksum: format!("{:032x}", batch.checksum), answer };
+            serde_json::to_writer(&mut lines, &line).context("plain data has a JSON form")?;
+            lines.push(b'\n');
+        }
+        Ok(lines)
+    }
+
+    /// Reads such lines.
+    fn read(&mut self, lines: &[u8]) -> Result<()> {
+        for line in lines.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
+            let KeptBatch { id, checksum, answer } = serde_json::from_slice(line).context("what is kept of a batch")?;
+            let checksum = u128::from_str_radix(&checksum, 16).context("the checksum of a batch")?;
+            match answer {
+                Some(answer) => self.add(id.into_owned(), checksum, answer.as_bytes().into()),
+                None => {
+                    // Those without answers come first.
+                    self.without += 1;
+                    self.order.push_back(id.to_string());
+                    self.by_id.insert(id.into_owned(), TakenBatch { checksum, answer: None });
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn add(&mut self, id: String, checksum: u128, answer: Lines) {
+        self.bytes += answer.len();
+        self.order.push_back(id.clone());
+        self.by_id.insert(id, TakenBatch { checksum, answer: Some(answer) });
+        while self.bytes > KEPT_BYTES && self.without < self.order.len() {
+            if let Some(batch) = self.by_id.get_mut(&self.order[self.without]) {
+                self.bytes -= batch.answer.take().map_or(0, |answer| answer.len());
+            }
+            self.without += 1;
+        }
+        while self.order.len() > KEPT_IDS {
+            let answer = self.order.pop_front().and_then(|id| self.by_id.remove(&id)).and_then(|batch| batch.answer);
+            self.bytes -= answer.map_or(0, |answer| answer.len());
+            self.without = self.without.saturating_sub(1);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ID: Option<DocumentKey> = Some(DocumentKey::Id);
+
+    fn text(lines: Result<Lines, Refusal>) -> String {
+        String::from_utf8(lines.unwrap().to_vec()).unwrap()
+    }
+
+    #[test]
+    fn a_process_that_starts_again_has_the_same_documents_and_answers() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::at(folder.path());
+        let open = |workers| Service::open(&store, ID, workers, Limits::default()).unwrap();
+        let words = |from: usize| (from..from + 60).map(|word| format!("w{word} ")).collect::<String>();
+        let record = |id: usize, from: usize| format!("{{\"id\":{id},\"text\":\"{}\"}}\n", words(from));
+        let batches: Vec<String> = (0..8)
+            .map(|batch| (0..5).map(|at| record(batch * 3 + at, at % 3 * 1000 + batch % 2)).collect::<String>())
+            .chain(["{\"id\":4,\"delete\":true}".to_owned()])
+            .collect();
+        let (mut service, started) = open(1);
+        assert_eq!(started, Started::default());
+        let mut answers = Vec::new();
+        for (number, batch) in batches.iter().enumerate() {
+            let id = format!("b{number}");
+            answers.push(text(service.add(Some(&id), batch.as_bytes())));
+            assert_eq!(text(service.add(Some(&id), batch.as_bytes())), answers[number]);
+            let counts = service.counts();
+            drop(service);
+            let (again, started) = open(number % 3 + 1);
+            service = again;
+            assert_eq!((started.batches, started.cut), (number as u64 + 1, 0));
+            let (now, bytes) = service.counts();
+            assert_eq!((now.documents, now.clusters, bytes), (counts.0.documents, counts.0.clusters, counts.1));
+            for (id, (batch, answer)) in batches.iter().zip(&answers).enumerate() {
+                assert_eq!(&text(service.add(Some(&format!("b{id}")), batch.as_bytes())), answer);
+            }
+        }
+        assert_eq!(service.counts().0.documents, 25);
+        drop(service);
+        // What documents are known by needs to be said once only.
+        let error = Service::open(&store, Some(DocumentKey::Url), 1, Limits::default()).err().unwrap().to_string();
+        assert!(error.contains("knows documents by id, not by url"), "{error}");
+        let (mut service, _) = Service::open(&store, None, 1, Limits::default()).unwrap();
+        let refusal = service.add(Some("b0"), b"").unwrap_err();
+        assert!(refusal.status == 409 && refusal.text.contains("other lines"), "{refusal}");
+        assert_eq!(service.document("4").unwrap_err().status, 404);
+        assert!(text(service.document("3")).starts_with("{\"id\":\"3\",\"doc\":null,\"new\":false,\"cluster\":-"));
+    }
+
+    #[test]
+    fn what_is_refused_changes_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::at(folder.path());
+        let (mut service, _) = Service::open(&store, ID, 1, Limits { records: 2, ..Limits::default() }).unwrap();
+        let record = "{\"id\":1,\"text\":\"one two three\"}\n";
+        for (id, batch, status) in [
+            (None, format!("{record}{{"), 400),
+            (None, record.repeat(3), 413),
+            (Some(""), record.to_owned(), 400),
+            (Some("a b"), record.to_owned(), 400),
+        ] {
+            assert_eq!(service.add(id, batch.as_bytes()).unwrap_err().status, status);
+        }
+        assert_eq!((service.counts().0.documents, service.counts().1), (0, 0));
+        assert!(text(service.add(None, record.as_bytes())).contains("\"new\":true"));
+        // Without an id it is another batch.
+        assert!(text(service.add(None, record.as_bytes())).contains("\"new\":false"));
+    }
+
+    #[test]
+    fn answers_are_kept_within_a_bound() {
+        let mut taken = Taken::default();
+        let answer: Lines = vec![0; KEPT_BYTES / 4].into();
+        (0..6).for_each(|id| taken.add(format!("{id}"), 7, answer.clone()));
+        assert!(taken.answer("1", 7).unwrap_err().text.contains("not kept any more"));
+        assert_eq!(taken.answer("2", 7).unwrap().map(|answer| answer.len()), Some(answer.len()));
+        assert_eq!(taken.answer("9", 7).unwrap(), None);
+    }
+}
