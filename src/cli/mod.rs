@@ -17,6 +17,7 @@
 //! - `nigh vacuum`: `vacuum.rs` removes old weeks.
 //! - `nigh upgrade`: `upgrade.rs` brings a store of an older version up to date.
 //! - `nigh catalog`: `catalog.rs` keeps a description of the tables for Delta Lake.
+//! - `nigh live`: `live.rs` keeps clusters right while documents come and go; only with the feature `live`.
 //! - `nigh bench` measures speed: see `crate::bench`, which is compiled with the feature `bench`.
 //! - `nigh pool`: `pool.rs` makes keys, `check.rs` checks the hosts; only with the feature `pool`.
 //! - `nigh worker` (`worker.rs`) and `nigh probe` are hidden: other processes of `nigh` start them.
@@ -42,6 +43,8 @@ mod fields;
 mod help;
 mod index;
 mod init;
+#[cfg(feature = "live")]
+mod live;
 mod look;
 #[cfg(feature = "pool")]
 mod pool;
@@ -125,6 +128,9 @@ enum Command {
     Run(Box<RunArgs>),
     /// Add a batch to a store: its documents are compared with all that are there, which stay.
     Add(Box<add::AddArgs>),
+    /// Keep clusters right in a process that stays up, while documents come and go over HTTP.
+    #[cfg(feature = "live")]
+    Live(live::LiveArgs),
     /// Write a commented job file.
     Init(init::InitArgs),
     /// Print the summary of a week; or its largest clusters, the pages of one or of a host, or what is known of a page.
@@ -200,6 +206,8 @@ pub fn main() -> ExitCode {
     let result = match cli.command {
         Command::Run(args) => run(&args, &log),
         Command::Add(args) => add::run(*args, &log),
+        #[cfg(feature = "live")]
+        Command::Live(args) => live::run(&args, &log),
         Command::Init(args) => init::run(&args),
         Command::Show(args) => look::show(&args),
         Command::Why(args) => look::why(&args),

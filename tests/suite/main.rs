@@ -77,6 +77,9 @@ mod intruders;
 mod kept;
 /// What exports of archives leave out.
 mod left_out;
+/// Documents that come and go over HTTP: against one run over what is there; kills; hostile clients.
+#[cfg(feature = "live")]
+mod live;
 /// Clusters, pages and the nearest documents, as they are looked up, against the tables.
 mod look;
 /// Mirrors by content against pairs of hosts, one by one.
