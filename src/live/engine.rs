@@ -475,13 +475,14 @@ impl Engine {
     /// If they are not kept any more.
     pub fn changes_since(&self, since: u64, most: usize) -> Result<Vec<NumberedChange>, Refusal> {
         let first = self.changes.front().map_or(self.changed + 1, |change| change.number);
-        if since + 1 < first {
+        let next = since.saturating_add(1);
+        if next < first {
             return Err(Refusal {
                 status: 410,
                 text: format!("changes before number {first} are not kept: read the clusters again"),
             });
         }
-        let skipped = usize::try_from(since + 1 - first).unwrap_or(usize::MAX);
+        let skipped = usize::try_from(next - first).unwrap_or(usize::MAX);
         Ok(self.changes.iter().skip(skipped).take(most).cloned().collect())
     }
 

@@ -3,7 +3,8 @@
 //! In reading order: `engine` (documents, batches, answers), `batch` (records as lines of JSON, and their features), `keys` (the documents
 //! of each key, and the edges between them), `id_table` (its hash table), `fragments` (what is known to be connected, and the graph of
 //! that), `labels` (its labels, by differential dataflow), `clusters` (ids and changes), `start` (the last week of a store), `journal`
-//! (batches on the disk), `commit` (the journal becomes a batch of the store), `service` (an engine with its journal), `refusal` (why a request is not carried out), `server` (HTTP).
+//! (batches on the disk), `commit` (the journal becomes a batch of the store), `service` (an engine with its journal), `refusal` (why a
+//! request is not carried out), `server` (HTTP).
 
 mod batch;
 mod clusters;

@@ -2,7 +2,8 @@
 //!
 //! One thread has the service and answers one request after the other. Another one has the connections: it reads heads and bodies, each
 //! within a time and a size, and puts whole requests into a queue of bounded length and bytes. If the queue is full, the answer is 429 with
-//! `Retry-After`. So memory is bounded whatever clients do, and a slow client delays no other one.
+//! `Retry-After`. So memory is bounded whatever clients do, and slow clients delay no other one as long as they have less than 256
+//! connections.
 //!
 //! Without a token the address is one of this machine, and requests of web pages (with `Origin`, or for another `Host`) are refused:
 //! a browser would send them for anyone.
@@ -20,7 +21,9 @@ use anyhow::{Context as _, Result, bail};
 use bytes::Bytes;
 use http_body_util::{BodyExt as _, Full};
 use hyper::body::Incoming;
-use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HOST, HeaderMap, HeaderValue, ORIGIN, RETRY_AFTER, WWW_AUTHENTICATE};
+use hyper::header::{
+    ALLOW, AUTHORIZATION, CONTENT_TYPE, HOST, HeaderMap, HeaderValue, ORIGIN, RETRY_AFTER, WWW_AUTHENTICATE,
+};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper::{Method, Request, Response, StatusCode};
@@ -262,6 +265,7 @@ async fn accept(listener: tokio::net::TcpListener, shared: Arc<Shared>) {
 /// Answers a request.
 async fn respond(request: Request<Incoming>, shared: &Shared) -> Response<Full<Bytes>> {
     show(&shared.shown, |shown| shown.requests += 1);
+    let methods = methods_of(request.uri().path());
     match answer(request, shared).await {
         Ok((kind, body)) => response(StatusCode::OK, kind, body),
         Err(refusal) => {
@@ -271,6 +275,7 @@ async fn respond(request: Request<Incoming>, shared: &Shared) -> Response<Full<B
             let mut response = response(status, JSON, text.into());
             let header = match refusal.status {
                 401 => Some((WWW_AUTHENTICATE, "Bearer")),
+                405 => methods.map(|methods| (ALLOW, methods)),
                 429 | 503 => Some((RETRY_AFTER, "1")),
                 _ => None,
             };
@@ -335,15 +340,27 @@ async fn answer(request: Request<Incoming>, shared: &Shared) -> Result<(&'static
                 id.parse().map_err(|_| Refusal::bad(format!("/clusters/{id}: the id of a cluster is a number")))?;
             (JSON, Ask::Cluster { id, most })
         }
-        (_, "/documents" | "/similar" | "/changes" | "/commit" | "/healthz" | "/metrics" | "/openapi.json") => {
-            return Err(Refusal { status: 405, text: format!("{path} is not for {}", request.method()) });
-        }
-        _ => {
+        (method, _) => {
+            if let Some(methods) = methods_of(path) {
+                return Err(Refusal { status: 405, text: format!("{path} is not for {method}: it is for {methods}") });
+            }
             let all = "/documents, /documents/NAME, /clusters/ID, /similar, /changes, /commit, /healthz, /metrics and /openapi.json";
             return Err(Refusal::missing(format!("there is no {path}: there are {all}")));
         }
     };
     Ok((kind, asked(shared, ask)?.await?))
+}
+
+/// The methods of a path; `None` if there is no such path.
+fn methods_of(path: &str) -> Option<&'static str> {
+    let is_below = |folder: &str| path.strip_prefix(folder).is_some_and(|name| !name.is_empty());
+    match path {
+        "/documents" | "/similar" | "/commit" => Some("POST"),
+        "/changes" | "/healthz" | "/metrics" | "/openapi.json" => Some("GET"),
+        _ if is_below("/documents/") => Some("GET, DELETE"),
+        _ if is_below("/clusters/") => Some("GET"),
+        _ => None,
+    }
 }
 
 /// Reads the body of a request, and asks what `ask` makes of it. The bytes count until the answer is there.
@@ -457,6 +474,44 @@ fn metrics(shown: Shown) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn requests_are_refused_while_too_many_wait() {
+        let (jobs, queue) = sync_channel(2);
+        let (access, limits) = (Access::default(), Limits::default());
+        let shared = Shared { access, limits, jobs, budget: Arc::new(Semaphore::new(1)), shown: Arc::default() };
+        let refused = || asked(&shared, Ask::Commit).err().map(|refusal| refusal.status);
+        assert_eq!([refused(), refused(), refused()], [None, None, Some(429)]);
+        queue.recv().unwrap();
+        assert_eq!([refused(), refused()], [None, Some(429)]);
+        drop(queue);
+        assert_eq!(refused(), Some(503));
+    }
+
+    #[test]
+    fn a_method_that_a_path_does_not_have_is_refused_with_those_that_it_has() {
+        use std::io::{Read as _, Write as _};
+        let folder = tempfile::tempdir().unwrap();
+        let (store, limits) = (crate::state::Store::at(folder.path()), Limits::default());
+        let (service, _) = Service::open(&store, None, 1, limits).unwrap();
+        let address = ([127, 0, 0, 1], 0).into();
+        let server = Server::start(service, address, Access::default(), limits, Box::new(|_| Ok(()))).unwrap();
+        for (request, allowed) in [
+            ("TRACE /commit", "POST"),
+            ("PUT /documents/x", "GET, DELETE"),
+            ("POST /clusters/1", "GET"),
+            ("POST /metrics", "GET"),
+        ] {
+            let mut socket = std::net::TcpStream::connect(server.address).unwrap();
+            write!(socket, "{request} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").unwrap();
+            let mut answer = String::new();
+            socket.read_to_string(&mut answer).unwrap();
+            assert!(
+                answer.starts_with("HTTP/1.1 405") && answer.contains(&format!("allow: {allowed}\r\n")),
+                "{answer}"
+            );
+        }
+    }
 
     #[test]
     fn names_are_decoded() {

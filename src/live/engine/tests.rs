@@ -301,6 +301,7 @@ fn changes_that_are_gone_are_refused() {
     assert_eq!(all.iter().map(|change| change.number).collect::<Vec<_>>(), (1..=engine.changed).collect::<Vec<_>>());
     assert_eq!(engine.changes_since(3, 2).unwrap(), all[3..5]);
     assert_eq!(engine.changes_since(engine.changed + 7, 2).unwrap(), []);
+    assert_eq!(engine.changes_since(u64::MAX, 2).unwrap(), []);
     engine.changes.drain(..5);
     assert_eq!(engine.changes_since(4, 1).unwrap_err().status, 410);
     assert_eq!(engine.changes_since(5, 1).unwrap(), all[5..6]);
