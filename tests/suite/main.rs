@@ -18,6 +18,8 @@ mod skips;
 mod accuracy;
 /// Web archives as their writers leave them.
 mod archives;
+/// Crawls made in code.
+mod avoid;
 /// Batches that are added to a store, whose documents stay.
 mod batches;
 /// Benchmarks of the cluster stage, which check it against a single thread.
@@ -115,6 +117,8 @@ mod pool;
 mod queries;
 /// The items of hostile files and good weeks, record by record.
 mod readers;
+/// Links through redirects count for the studies.
+mod redirected;
 /// Exports of archives: revisits, WACZ and indexes; pywb replays them.
 mod replay;
 /// Exports that refer to pages of the weeks before.

@@ -1,10 +1,13 @@
-//! Reads the links of a week whose targets are known, at the workers that own the pages that link.
+//! Reads the links of a week whose targets are known, at the workers that own the pages that link. A link to a URL that redirects is one to the
+//! page that it leads to.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 use anyhow::{Result, ensure};
-use arrow_array::{Array, Int64Array};
+use arrow_array::{Array, Int64Array, StringArray};
 
+use super::redirects::RedirectTargets;
 use crate::records::DocId;
 use crate::state::History;
 use crate::structures::Ownership;
@@ -38,6 +41,7 @@ pub struct LinkReader<'a> {
     history: &'a History,
     number: usize,
     owned: &'a Ownership,
+    redirects: Arc<RedirectTargets>,
     files: VecDeque<(u32, RowRange)>,
     /// The file that is being read, and its shard.
     scan: Option<(u32, RowRange, Scan)>,
@@ -46,18 +50,23 @@ pub struct LinkReader<'a> {
 }
 
 impl<'a> LinkReader<'a> {
-    /// Opens the table of week number `number`.
+    /// Opens the table of week number `number`, whose redirects lead to `redirects`.
     ///
     /// # Errors
     /// If the week lacks some of its files.
-    pub fn open(history: &'a History, number: usize, owned: &'a Ownership) -> Result<LinkReader<'a>> {
+    pub fn open(
+        history: &'a History,
+        number: usize,
+        owned: &'a Ownership,
+        redirects: &Arc<RedirectTargets>,
+    ) -> Result<LinkReader<'a>> {
         let tables = history.tables(number);
         let mut files = VecDeque::new();
         for shard in owned.shards() {
             files.extend(history.rows(number, &tables, LinkRow::NAME, shard)?.into_iter().map(|rows| (shard, rows)));
         }
         let links = owned.shards().map(|shard| history.links(number, shard)).sum();
-        Ok(LinkReader { history, number, owned, files, scan: None, links })
+        Ok(LinkReader { history, number, owned, redirects: redirects.clone(), files, scan: None, links })
     }
 }
 
@@ -71,7 +80,12 @@ impl LinkSource for LinkReader<'_> {
         while read < count || links.is_empty() {
             let Some((shard, rows, scan)) = &mut self.scan else {
                 let Some((shard, rows)) = self.files.pop_front() else { break };
-                let scan = Scan::open(&rows, &["doc", "target_doc"])?;
+                // The URLs of targets are many times as long as their ids.
+                let columns: &[&str] = match self.redirects.is_empty() {
+                    true => &["doc", "target_doc"],
+                    false => &["doc", "target_doc", "target_url"],
+                };
+                let scan = Scan::open(&rows, columns)?;
                 self.scan = Some((shard, rows, scan));
                 continue;
             };
@@ -81,9 +95,20 @@ impl LinkSource for LinkReader<'_> {
             };
             read += batch.num_rows();
             let (docs, targets): (&Int64Array, &Int64Array) = (field(&batch, "doc")?, field(&batch, "target_doc")?);
+            let urls: Option<&StringArray> =
+                if self.redirects.is_empty() { None } else { Some(field(&batch, "target_url")?) };
             let mut last = DocId::NONE;
-            for row in (0..batch.num_rows()).filter(|row| targets.is_valid(*row)) {
-                let [doc, target] = [docs, targets].map(|ids| DocId::from_table(ids.value(row)));
+            for row in 0..batch.num_rows() {
+                let redirected = urls.and_then(|urls| self.redirects.of(urls.value(row)));
+                let is_redirected = redirected.is_some();
+                let known = || targets.is_valid(row).then(|| DocId::from_table(targets.value(row)));
+                let (doc, Some(target)) = (DocId::from_table(docs.value(row)), redirected.or_else(known)) else {
+                    continue;
+                };
+                // A page whose link leads back to itself.
+                if is_redirected && doc == target {
+                    continue;
+                }
                 if doc != last {
                     self.history.check(self.number, doc, *shard, rows.path())?;
                     last = doc;

@@ -8,12 +8,14 @@
 //! - `sketches`: supershingles and features, batch by batch;
 //! - `pages`: checksums of page bodies, and the list of a worker's segments;
 //! - `links`: links whose targets are known;
+//! - `redirects`: the pages that redirects lead to;
 //! - `roots`: the roots and cluster ids of a committed week.
 
 mod chunks;
 mod columns;
 mod links;
 mod pages;
+mod redirects;
 mod roots;
 mod sketches;
 mod vectors;
@@ -21,6 +23,7 @@ mod vectors;
 pub use self::chunks::{ChunkScan, VectorChunk};
 pub use self::links::{LinkReader, LinkSource, OwnLink};
 pub use self::pages::{docs_with_urls, own_segments, pages};
+pub use self::redirects::{MOST_REDIRECTS, RedirectTargets};
 pub use self::roots::{PastClusters, VectorRoots, read_past, read_roots};
 pub use self::sketches::{VectorBatch, Vectors};
 pub use self::vectors::{VectorFile, VectorFiles, VectorRow};

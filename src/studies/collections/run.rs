@@ -26,7 +26,7 @@ use super::steps::{
 };
 use super::write::{CollectionWriter, Counts};
 use super::{CollectionLinks, Collections, CollectionsSummary, ReplicaLevel};
-use crate::operators::scan::LinkReader;
+use crate::operators::scan::{LinkReader, RedirectTargets};
 use crate::records::{DocId, Week};
 use crate::state::{History, Results, Store};
 use crate::structures::Ownership;
@@ -115,9 +115,11 @@ pub fn collections(cx: &mut Context, plan: &StudyPlan, job: &Collections) -> Res
     let clusters = parts.clusters()?;
     let pages = Arc::new(clustered_pages(cx, history, parts.number, owned, &clusters)?);
     cx.enter(Stage::Join);
-    let (members, mut counts) = parts.members(cx, &pages)?;
+    let redirects = RedirectTargets::of_week(cx, history, parts.number, owned)?;
+    let (members, mut counts) = parts.members(cx, &pages, &redirects)?;
     let members = Rc::new(members);
-    let found = prefixes(cx, &parts.stage, history, parts.number, owned, &pages, &members)?;
+    let found = prefixes(cx, &parts.stage, history, parts.number, owned, &pages, &members, &redirects)?;
+    drop(redirects);
     let texts = parts.texts(&members, &found)?;
     let now = avoid_list(cx, &members, &found, &texts)?;
     cx.enter(Stage::Weeks);
@@ -145,9 +147,14 @@ impl CollectionsJob<'_> {
     }
 
     /// The own pages of collections.
-    fn members(&self, cx: &mut Context, pages: &Arc<ClusteredPages>) -> Result<(Vec<CollectionPage>, Counts)> {
+    fn members(
+        &self,
+        cx: &mut Context,
+        pages: &Arc<ClusteredPages>,
+        redirects: &Arc<RedirectTargets>,
+    ) -> Result<(Vec<CollectionPage>, Counts)> {
         let (history, owned, stage) = (&self.plan.history, &self.owned, &self.stage);
-        let mut links = LinkReader::open(history, self.number, owned)?;
+        let mut links = LinkReader::open(history, self.number, owned, redirects)?;
         let found = collection_links(cx, stage, owned, pages, &mut links)?;
         let merged = merged_clusters(cx, stage, found.links)?;
         let mut counts = Counts { links: found.read, pairs: merged.pairs, ..Counts::default() };

@@ -27,7 +27,7 @@ use super::summarize::ParagraphsFound;
 use super::write::ParagraphsWriter;
 use super::{FollowedWeek, Paragraphs, ParagraphsSummary, PartOrder};
 use crate::config::Mode;
-use crate::operators::scan::LinkReader;
+use crate::operators::scan::{LinkReader, RedirectTargets};
 use crate::operators::set_join::{Share, TooManyPairs};
 use crate::records::DocId;
 use crate::structures::Ownership;
@@ -178,7 +178,8 @@ impl ParagraphsJob<'_> {
     fn connected(&self, cx: &mut Context, pages: &WeekPages, seeds: &[DocId]) -> Result<Connected> {
         let (history, owned) = (&self.plan.history, &self.owned);
         let number = history.weeks.len() - 1;
-        let open: &OpenLinks<'_> = &|| Ok(Box::new(LinkReader::open(history, number, owned)?));
+        let redirects = RedirectTargets::of_week(cx, history, number, owned)?;
+        let open: &OpenLinks<'_> = &|| Ok(Box::new(LinkReader::open(history, number, owned, &redirects)?));
         connected(cx, owned, &pages.hosts, open, seeds)
     }
 }

@@ -126,7 +126,8 @@ pub struct AvoidRow {
     pub copies: i64,
     /// Bytes of the crawled pages: what is saved.
     pub bytes: i64,
-    /// URLs below the prefix that links of the week name and of which no week has a page: whether they are copies is not known.
+    /// URLs below the prefix that links of the week name, of which no week has a page, and that do not redirect to one: whether they are copies is not
+    /// known.
     pub named: i64,
     /// The week whose run listed it first.
     pub since: Week,

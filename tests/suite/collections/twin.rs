@@ -8,6 +8,7 @@ use nigh::records::DocId;
 use nigh::state::{History, Store};
 
 use crate::program::{UnionFind, each, job, longs, rows_of, run_well, tables, texts, week};
+use crate::redirected::Redirects;
 
 /// Rows of a table, each with its values as text; in no particular order.
 pub type Rows = BTreeSet<Vec<String>>;
@@ -92,14 +93,17 @@ pub fn pages(store: &Path, date: &str, level: &str) -> BTreeMap<i64, Page> {
             pages.get_mut(&doc).unwrap().root = root;
         }
     }
+    let by_url: BTreeMap<String, i64> = pages.values().map(|page| (page.url.clone(), page.doc)).collect();
+    let redirects = Redirects::of(&week, by_url);
     let mut targets: Vec<Option<i64>> = Vec::new();
     each(&week, "links", "target_doc", |array: &arrow_array::Int64Array| targets.extend(array.iter()));
     let urls = texts(&week, "links", "target_url");
     for ((doc, target), url) in longs(&week, "links", "doc").into_iter().zip(targets).zip(urls) {
-        if target.is_none() {
-            pages.get_mut(&doc).unwrap().named.push(url);
+        if target.is_none() && redirects.page(&url).is_none() {
+            pages.get_mut(&doc).unwrap().named.push(url.clone());
         }
-        if let Some(target) = target.filter(|target| pages.contains_key(target)) {
+        let target = redirects.page(&url).or(target);
+        if let Some(target) = target.filter(|target| pages.contains_key(target) && *target != doc) {
             pages.get_mut(&doc).unwrap().links.push(target);
         }
     }

@@ -10,6 +10,7 @@ use std::time::Instant;
 use nigh::records::{checksum, mix};
 
 use self::twin::{Known, Page, Said, Settings, assert_right, name};
+use crate::avoid::made::{Crawl, DATES, MadeStore};
 use crate::program::{Made, WEEK, copy_folder, corpus, job, kill_at_moments, rows_of, run, run_well, tables};
 use crate::web::twins::similar_pages;
 use crate::web::{COLUMNS, Shape, WEEKS, Web, WebStore};
@@ -553,4 +554,31 @@ fn deletions_and_vacuums_remove_the_tables() {
     settings.run(&copy, &[]);
     run_well(&["vacuum", "--store", copy.to_str().unwrap(), "--keep", "1"]);
     assert!(copy.join("mirrors-by-url").exists(), "its week stays");
+}
+
+#[test]
+fn redirects_that_add_or_drop_a_slash_are_followed() {
+    let mut crawl = Crawl::default();
+    for page in 0..40u64 {
+        let path = |host: &str, slash: &str| format!("http://{host}.example/part{}/page{page}{slash}", page % 3);
+        crawl.page(&path("one", "/"), page);
+        crawl.redirect(&path("one", ""), &path("one", "/"));
+        // Of the mirror, half of the pages have no slash, and some redirect elsewhere.
+        let (from, to) = if page % 2 == 0 { ("", "/") } else { ("/", "") };
+        crawl.page(&path("two", to), page);
+        let target = if page % 7 == 0 { "http://two.example/other".to_owned() } else { path("two", to) };
+        crawl.redirect(&path("two", from), &target);
+    }
+    let store = MadeStore::new(&[&crawl]);
+    let settings = Settings { least_urls: 10, ..Settings::default() };
+    let one = settings.run(&store.path(), &["--workers", "1"]);
+    let known = Known::of_week(&store.path(), DATES[0], false);
+    let rows = assert_right(&store.path(), &known, &settings);
+    let columns = ["level", "sf", "tf", "fm"];
+    let counts = rows_of(&store.path().join("mirrors-by-url"), "candidates", &columns);
+    let number = |column: usize| counts[0][column].parse::<usize>().unwrap();
+    assert!(rows["candidates"].len() == 1 && number(3) > 10, "{counts:?}");
+    for flags in [["--workers", "3"], ["--processes", "2"]] {
+        assert!(one == settings.run(&store.path(), &flags), "{flags:?}");
+    }
 }

@@ -91,12 +91,21 @@ pub struct Known {
     urls: BTreeMap<Name, Said>,
     pub pages: BTreeMap<Name, Page>,
     pub gone: BTreeSet<Name>,
+    /// URLs that redirect to the same path of their host, with a slash more or less at its end.
+    slash: BTreeSet<Name>,
 }
 
 pub fn name(url: &str) -> Name {
     let rest = url.split_once("://").unwrap().1;
     let slash = rest.find('/').unwrap();
     (rest[..slash].to_owned(), rest[slash..].to_owned())
+}
+
+/// The same name with a slash more or less at the end of its path.
+fn with_or_without_slash((host, path): &Name) -> Name {
+    let (path, query) = path.split_at(path.find('?').unwrap_or(path.len()));
+    let other = if path.ends_with('/') { path[..path.len() - 1].to_owned() } else { format!("{path}/") };
+    (host.clone(), other + query)
 }
 
 impl Known {
@@ -126,7 +135,13 @@ impl Known {
             texts(&week, "links", "target_url").iter().for_each(|url| known.add(url, Said::default()));
         }
         if has("redirects") {
-            known.gone.extend(texts(&week, "redirects", "url").iter().map(|url| name(url)));
+            let targets = texts(&week, "redirects", "target_url");
+            for (url, target) in texts(&week, "redirects", "url").iter().map(|url| name(url)).zip(targets) {
+                if name(&target) == with_or_without_slash(&url) {
+                    known.slash.insert(url.clone());
+                }
+                known.gone.insert(url);
+            }
         }
         known
     }
@@ -134,6 +149,13 @@ impl Known {
     pub fn add(&mut self, url: &str, said: Said) {
         let plain = url.starts_with("http:");
         self.urls.entry(name(url)).or_default().add(Said { plain, ..said });
+    }
+
+    /// The page of a host at a path, or where it redirects if only a slash is different.
+    fn page(&self, host: &str, path: &str) -> Option<&Page> {
+        let name = (host.to_owned(), path.to_owned());
+        let other = || self.slash.contains(&name).then(|| self.pages.get(&with_or_without_slash(&name))).flatten();
+        self.pages.get(&name).or_else(other)
     }
 
     /// Whether it is known that the host does not have the page, if nothing is known of a page.
@@ -332,14 +354,14 @@ fn test(pair: &mut Pair, known: &Known, settings: &Settings, samples: &BTreeMap<
     let [a, b] = pair.hosts.clone();
     let mut tests = vec![(a.clone(), b.clone(), "/".to_owned())];
     for (source, target) in [(&a, &b), (&b, &a)] {
-        let has = |path: &&String| known.pages.contains_key(&(source.clone(), (*path).clone()));
+        let has = |path: &&String| known.page(source, path).is_some();
         let tested: BTreeSet<String> = tests.iter().map(|(_, _, path)| path.clone()).collect();
         let sample = || samples[source.as_str()].iter().filter(|path| !tested.contains(*path));
         let paths = sample().filter(has).chain(sample().filter(|path| !has(path))).take(settings.tests);
         tests.extend(paths.map(|path| (source.clone(), target.clone(), path.clone())).collect::<Vec<_>>());
     }
     for (source, target, path) in tests {
-        let page = |host: &String| known.pages.get(&(host.clone(), path.clone()));
+        let page = |host: &String| known.page(host, &path);
         let failed = |host: &String| settings.failed || known.has_failed(host, &path);
         let (mut similarity, mut near) = (None, false);
         let outcome = match (page(&source), page(&target)) {
@@ -381,8 +403,7 @@ fn test(pair: &mut Pair, known: &Known, settings: &Settings, samples: &BTreeMap<
     let found: BTreeSet<&str> =
         pair.tests.iter().map(|test| test.3).filter(|of| !["SF", "unknown"].contains(of)).collect();
     let compared = pair.tests.len() - pair.count("SF") - pair.count("unknown");
-    let has_pages =
-        |host: &String| pair.tests.iter().any(|test| known.pages.contains_key(&(host.clone(), test.2.clone())));
+    let has_pages = |host: &String| pair.tests.iter().any(|test| known.page(host, &test.2).is_some());
     let only = |of: &[&str]| found.iter().all(|outcome| of.contains(outcome));
     pair.level = if compared < 3 || !pair.hosts.iter().all(has_pages) {
         "few"

@@ -8,6 +8,7 @@ use arrow_array::{Array, BinaryArray, TimestampMicrosecondArray};
 use nigh::records::mix;
 
 use crate::program::{UnionFind, each, job, longs, rows_of, run_well, tables, texts, week};
+use crate::redirected::Redirects;
 
 /// Rows of a table, each with its values as text.
 type Rows = BTreeSet<Vec<String>>;
@@ -214,9 +215,16 @@ impl Twin {
 
     /// The pages that links lead to.
     fn connected(&mut self, store: &Path, now: &Week, settings: &Settings) -> BTreeSet<i64> {
-        let links = rows_of(&week(store, &now.date), "links", &["doc", "target_doc"]).into_iter();
-        let links = links.filter(|row| row[1] != "null").map(|row| (row[0].parse().unwrap(), row[1].parse().unwrap()));
-        let links: BTreeSet<(i64, i64)> = links.filter(|(_, to)| now.pages.contains_key(to)).collect();
+        let path = week(store, &now.date);
+        let by_url = now.pages.iter().map(|(doc, page)| (page.url.clone(), *doc)).collect();
+        let redirects = Redirects::of(&path, by_url);
+        let links = rows_of(&path, "links", &["doc", "target_url", "target_doc"]).into_iter();
+        let links = links.filter_map(|row| {
+            let (doc, redirected) = (row[0].parse::<i64>().unwrap(), redirects.page(&row[1]));
+            let target = redirected.or_else(|| row[2].parse().ok())?;
+            (redirected != Some(doc)).then_some((doc, target))
+        });
+        let links: Vec<(i64, i64)> = links.filter(|(_, to)| now.pages.contains_key(to)).collect();
         let reach = |seeds: &[i64], is_forward: bool| {
             let mut reached: BTreeSet<i64> = seeds.iter().copied().collect();
             loop {

@@ -1,5 +1,5 @@
-//! Named URLs: those that links of the week name, and of which no week has a page. What they are is not known: most were never fetched, some
-//! redirect or are no pages. Beside copies they are taken for copies; in other directories they are not.
+//! Named URLs: those that links of the week name, of which no week has a page, and that do not redirect to a page. What they are is not known: most
+//! were never fetched, some are no pages. Beside copies they are taken for copies; in other directories they are not.
 //!
 //! ```text
 //! copies                            ─▶ the directory that each lies in ─▶ to the owner of the directory: it has copies
@@ -18,6 +18,7 @@ use nigh_exchange::{Context, Dealer, all_to_all};
 
 use super::directories::{directories, directory_hash};
 use super::pages::host_hash;
+use crate::operators::scan::RedirectTargets;
 use crate::records::{DocId, spread};
 use crate::structures::DocHasher;
 use crate::tables::{DocumentRow, RowRange, Scan, Table, field};
@@ -33,11 +34,16 @@ fn host(url: &str) -> &str {
 }
 
 /// Calls `each` with the named URLs of a batch of links that lie on one of these hosts; a URL that several links name comes several times.
-pub(super) fn named_urls(batch: &arrow_array::RecordBatch, hosts: &Hashes, mut each: impl FnMut(&str)) -> Result<()> {
+pub(super) fn named_urls(
+    batch: &arrow_array::RecordBatch,
+    hosts: &Hashes,
+    redirects: &RedirectTargets,
+    mut each: impl FnMut(&str),
+) -> Result<()> {
     let (urls, targets): (&StringArray, &Int64Array) = (field(batch, "target_url")?, field(batch, "target_doc")?);
     for row in (0..batch.num_rows()).filter(|row| targets.is_null(*row)) {
         let url = urls.value(row);
-        if hosts.contains(&host_hash(host(url))) {
+        if hosts.contains(&host_hash(host(url))) && redirects.of(url).is_none() {
             each(url);
         }
     }
@@ -71,6 +77,7 @@ pub(super) fn find_named(
     cx: &mut Context,
     files: &[(&'static str, RowRange)],
     hosts: &Hashes,
+    redirects: &RedirectTargets,
     is_copy: impl Fn(DocId) -> bool,
 ) -> Result<NamedUrls> {
     let peers = cx.peers() as u64;
@@ -86,7 +93,7 @@ pub(super) fn find_named(
             })?;
         } else {
             Scan::open(rows, &NAMED_COLUMNS)?.for_each(|batch| {
-                named_urls(batch, hosts, |url| {
+                named_urls(batch, hosts, redirects, |url| {
                     named.insert(directory_hash(url));
                     of_named.extend(innermost(url));
                 })

@@ -5,7 +5,7 @@
 //! for each page of a collection, and each page on a host with a copied collection
 //!     for each directory of its URL
 //!         record: directory, those around it and within it, collection, bytes     64 bytes, to the owner of the directory
-//! for each URL on such a host that links name and of which no week has a page (`named`)
+//! for each URL on such a host that links name, of which no week has a page, and that does not redirect to one (`named`)
 //!     for each directory of it
 //!         record: directory, a hash of the URL, whether a copy lies in the directory of the URL
 //! for each directory
@@ -35,6 +35,7 @@ use super::members::CollectionPage;
 use super::named::{Hashes, NAMED_COLUMNS, NamedUrls, find_named, named_urls};
 use super::pages::ClusteredPages;
 use super::stage::CollectionStage;
+use crate::operators::scan::RedirectTargets;
 use crate::records::{DocId, spread};
 use crate::state::History;
 use crate::structures::{ByKey, Ownership};
@@ -133,10 +134,11 @@ fn role(page: &CollectionPage, least_size: u32) -> u32 {
     }
 }
 
-/// Finds the prefixes of the collections of week number `number`. `members` are own pages, ascending.
+/// Finds the prefixes of the collections of week number `number`, whose redirects lead to `redirects`. `members` are own pages, ascending.
 ///
 /// # Errors
 /// If a file cannot be read or written (names it), or a worker of this process failed.
+#[allow(clippy::too_many_arguments, reason = "each is a finding of one step")]
 pub fn prefixes(
     cx: &mut Context,
     stage: &CollectionStage,
@@ -145,6 +147,7 @@ pub fn prefixes(
     owned: &Ownership,
     pages: &Arc<ClusteredPages>,
     members: &Rc<Vec<CollectionPage>>,
+    redirects: &Arc<RedirectTargets>,
 ) -> Result<Prefixes> {
     let peers = cx.peers();
     let copies = members.iter().filter(|page| role(page, stage.least_size) == COPY);
@@ -168,7 +171,7 @@ pub fn prefixes(
             let member = members.binary_search_by_key(&doc, |page| page.doc);
             member.is_ok_and(|at| role(&members[at], stage.least_size) == COPY)
         };
-        let NamedUrls { count, beside_copies } = find_named(cx, &files, &hosts, is_copy)?;
+        let NamedUrls { count, beside_copies } = find_named(cx, &files, &hosts, redirects, is_copy)?;
         let on_hosts = pages.hosts.iter().filter(|host| hosts.contains(host)).count() + members.len();
         all = DIRECTORIES * cx.sum((on_hosts + count) as u64)?;
         Rc::new(PageSource {
@@ -177,6 +180,7 @@ pub fn prefixes(
             owned: owned.clone(),
             pages: pages.clone(),
             members: members.clone(),
+            redirects: redirects.clone(),
             hosts,
             least_size: stage.least_size,
         })
@@ -325,6 +329,7 @@ struct PageSource {
     owned: Ownership,
     pages: Arc<ClusteredPages>,
     members: Rc<Vec<CollectionPage>>,
+    redirects: Arc<RedirectTargets>,
     /// The hosts with copied collections, of all workers.
     hosts: Hashes,
     least_size: u32,
@@ -359,7 +364,7 @@ impl Pass {
         };
         if table == LinkRow::NAME {
             let source = self.source.clone();
-            named_urls(&batch, &source.hosts, |url| self.add_named(url, deal))?;
+            named_urls(&batch, &source.hosts, &source.redirects, |url| self.add_named(url, deal))?;
             if self.sums.len() >= SUMS {
                 self.flush(deal);
             }

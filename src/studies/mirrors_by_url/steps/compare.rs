@@ -21,7 +21,7 @@ use serde::{Deserialize, Serialize};
 use super::listed::{ListedPair, ListedPairs};
 use super::outcomes::{MirrorLevel, Outcome, OutcomeCounts};
 use super::pages::{Known, TestPages};
-use super::urls::{UrlName, text_hash};
+use super::urls::{UrlName, slash_twin, text_hash};
 use crate::features::equal_features;
 use crate::records::{FeatureBits, fold};
 use crate::structures::CompactSort;
@@ -122,10 +122,11 @@ struct UrlFact {
 
 /// The kinds of facts.
 const PAGE: u64 = 0;
-const GONE: u64 = 1;
-const LISTED: u64 = 2;
-const LISTED_GONE: u64 = 3;
-const QUESTION: u64 = 4;
+const SLASH: u64 = 1;
+const GONE: u64 = 2;
+const LISTED: u64 = 3;
+const LISTED_GONE: u64 = 4;
+const QUESTION: u64 = 5;
 
 impl Keyed for UrlFact {
     fn key(&self) -> u64 {
@@ -152,17 +153,19 @@ struct UrlAnswer {
 /// If a file cannot be read or written, or a worker of this process failed.
 pub fn compare(cx: &mut Context, listed: &ListedPairs, pages: TestPages, rules: TestRules) -> Result<Vec<TestedPair>> {
     let own: Vec<usize> = (cx.index()..listed.pairs.len()).step_by(cx.peers()).collect();
-    let mut asked = Vec::new();
+    let (mut asked, mut twins) = (Vec::new(), BTreeMap::new());
     for number in &own {
         let [a, b] = listed.pairs[*number].hosts;
-        let paths = [a, b].into_iter().flat_map(|host| listed.hosts[host].sample.iter().map(|(path, _)| *path));
-        let paths = paths.chain([text_hash("/")]);
+        let sampled = || [a, b].into_iter().flat_map(|host| &listed.hosts[host].sample);
+        twins.extend(sampled().filter_map(|(path, text)| Some((*path, text_hash(&slash_twin(text)?)))));
+        let paths = sampled().map(|(path, _)| *path);
+        let paths = paths.clone().chain(paths.filter_map(|path| twins.get(&path).copied())).chain([text_hash("/")]);
         asked.extend(paths.flat_map(|path| [a, b].map(|host| UrlName { host: listed.hosts[host].hash, path })));
     }
     asked.sort_rows();
     asked.dedup();
     let answers = look_up(cx, &pages, &asked)?;
-    let known = KnownUrls { asked, answers };
+    let known = KnownUrls { asked, answers, twins };
     let (mut tested, mut undecided) = (Vec::new(), Vec::new());
     for number in own {
         let mut tests = Vec::new();
@@ -225,10 +228,22 @@ struct KnownUrls {
     /// In order.
     asked: Vec<UrlName>,
     answers: Vec<Option<UrlAnswer>>,
+    /// By path: the one that differs in a slash at its end.
+    twins: BTreeMap<u64, u64>,
 }
 
 impl KnownUrls {
+    /// What is known of a URL. If it redirects to the same path with a slash more or less, that is the page there.
     fn of(&self, name: UrlName) -> Option<UrlAnswer> {
+        let answer = self.answer(name)?;
+        if answer.kind != SLASH {
+            return Some(answer);
+        }
+        let twin = self.twins.get(&name.path).and_then(|path| self.answer(UrlName { path: *path, ..name }));
+        Some(twin.filter(|twin| twin.kind == PAGE).unwrap_or(UrlAnswer { kind: GONE, ..answer }))
+    }
+
+    fn answer(&self, name: UrlName) -> Option<UrlAnswer> {
         self.answers[self.asked.binary_search(&name).ok()?]
     }
 
@@ -261,6 +276,7 @@ fn look_up(cx: &mut Context, pages: &TestPages, asked: &[UrlName]) -> Result<Vec
             let (order, number, vector) = (page.order, *number as u64, page.vector);
             UrlFact { kind: PAGE, order, number, checksum, vector, ..of_name(*name) }
         }
+        Known::Slash => UrlFact { kind: SLASH, ..of_name(*name) },
         Known::Gone => UrlFact { kind: GONE, ..of_name(*name) },
         Known::Listed => UrlFact { kind: LISTED, ..of_name(*name) },
         Known::ListedGone => UrlFact { kind: LISTED_GONE, ..of_name(*name) },
@@ -272,7 +288,7 @@ fn look_up(cx: &mut Context, pages: &TestPages, asked: &[UrlName]) -> Result<Vec
         for of_url in of_key.chunk_by(|a, b| (a.host, a.path) == (b.host, b.path)) {
             // The page of the smallest order, if there is one.
             let UrlFact { kind, from, number, checksum, vector, .. } = of_url[0];
-            if !matches!(kind, PAGE | GONE | LISTED_GONE) {
+            if !matches!(kind, PAGE | SLASH | GONE | LISTED_GONE) {
                 continue;
             }
             for UrlFact { from: asker, number: question, .. } in of_url.iter().filter(|fact| fact.kind == QUESTION) {

@@ -8,7 +8,7 @@ use nigh_exchange::Context;
 
 use super::candidates::Candidate;
 use super::features::SampledTexts;
-use super::urls::{UrlName, check_same_host, text_hash};
+use super::urls::{UrlName, check_same_host, slash_twin, text_hash};
 
 /// A host of a listed candidate.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -90,7 +90,8 @@ impl ListedPairs {
     }
 }
 
-/// The URLs that tests may ask for: those with the host of a listed pair, and with a path of some sample or the root.
+/// The URLs that tests may ask for: those with the host of a listed pair, and with a path of some sample, or one that differs from it in a slash at
+/// its end, or the root.
 #[derive(Clone, Debug)]
 pub struct WantedUrls {
     hosts: Vec<u64>,
@@ -100,8 +101,9 @@ pub struct WantedUrls {
 impl WantedUrls {
     /// The URLs that tests of these pairs may ask for.
     pub fn of(listed: &ListedPairs) -> WantedUrls {
-        let sampled = listed.hosts.iter().flat_map(|host| host.sample.iter().map(|(path, _)| *path));
-        let mut paths: Vec<u64> = sampled.chain([text_hash("/")]).collect();
+        let sampled = || listed.hosts.iter().flat_map(|host| &host.sample);
+        let twins = sampled().filter_map(|(_, path)| slash_twin(path)).map(|path| text_hash(&path));
+        let mut paths: Vec<u64> = sampled().map(|(path, _)| *path).chain(twins).chain([text_hash("/")]).collect();
         paths.sort_unstable();
         paths.dedup();
         WantedUrls { hosts: listed.hosts.iter().map(|host| host.hash).collect(), paths }

@@ -4,7 +4,7 @@ use anyhow::{Context, Result, ensure};
 use arrow_array::{FixedSizeBinaryArray, Int64Array, StringArray};
 
 use super::listed::WantedUrls;
-use super::urls::{Namer, UrlName, UrlState};
+use super::urls::{Namer, UrlName, UrlState, is_slash_redirect};
 use crate::config::Reading;
 use crate::features::Fingerprinter;
 use crate::operators::ingest::page_facts;
@@ -21,12 +21,19 @@ use crate::watch::Watch;
 pub enum Known {
     /// Its page, by its number.
     Page(usize),
-    /// The host does not have a page there: status 404 or 410, or a redirect.
+    /// It redirects to the same path with a slash more or less at its end: what is there is its page.
+    Slash,
+    /// The host does not have a page there: status 404 or 410, or another redirect.
     Gone,
     /// An index has it with status 200.
     Listed,
     /// An index has it with status 404 or 410, which counts if none has it with status 200.
     ListedGone,
+}
+
+/// What a redirect says of its URL.
+fn of_redirect(url: &str, target: &str) -> Known {
+    if is_slash_redirect(url, target) { Known::Slash } else { Known::Gone }
 }
 
 /// A page.
@@ -136,10 +143,14 @@ impl TestPages {
                 })?;
             }
             if let Some(rows) = tables.of_shard(RedirectRow::NAME, shard) {
-                Scan::open(rows, &["url"])?.for_each(|batch| {
-                    let urls: &StringArray = field(batch, "url")?;
-                    let names = urls.iter().flatten().map(|url| namer.name(url));
-                    found.known.extend(names.filter(|name| wanted.has(*name)).map(|name| (name, Known::Gone)));
+                Scan::open(rows, &["url", "target_url"])?.for_each(|batch| {
+                    let [urls, targets]: [&StringArray; 2] = [field(batch, "url")?, field(batch, "target_url")?];
+                    for (url, target) in urls.iter().flatten().zip(targets.iter().flatten()) {
+                        let name = namer.name(url);
+                        if wanted.has(name) {
+                            found.known.push((name, of_redirect(url, target)));
+                        }
+                    }
                     Ok(())
                 })?;
             }
@@ -166,24 +177,31 @@ impl TestPages {
             watch.add_bytes(reader.position().saturating_sub(position));
             (position, record) = (reader.position().max(position), record + 1);
             let (url, page) = match item {
-                Item::Page(page) => (page.url.as_deref().and_then(canonical), Some(page)),
+                Item::Page(page) => (page.url.as_deref().and_then(canonical), Ok(page)),
                 Item::Failed(failure)
                     if failure.redirect.is_some() || UrlState::of_failure(&failure.reason).is_some() =>
                 {
-                    (canonical(&failure.url), None)
+                    let url = canonical(&failure.url);
+                    let target = url.as_ref().zip(failure.redirect);
+                    let target = target.and_then(|(url, redirect)| Some((url, url.resolve(&redirect.location)?)));
+                    let known = target.map_or(Known::Gone, |(url, target)| of_redirect(url.as_str(), target.as_str()));
+                    (url, Err(known))
                 }
-                Item::Failed(_) | Item::Reject(_) => (None, None),
+                Item::Failed(_) | Item::Reject(_) => (None, Err(Known::Gone)),
                 Item::Revisit(_) | Item::Skip(_) => continue,
             };
-            watch.add_record(page.is_some(), url.is_none());
+            watch.add_record(page.is_ok(), url.is_none());
             let name = url.as_ref().map(|url| namer.name(url.as_str())).filter(|name| wanted.has(*name));
             let Some((url, name)) = url.zip(name) else {
                 self.passed_over += 1;
                 continue;
             };
-            let Some(page) = page else {
-                self.known.push((name, Known::Gone));
-                continue;
+            let page = match page {
+                Ok(page) => page,
+                Err(known) => {
+                    self.known.push((name, known));
+                    continue;
+                }
             };
             let (bytes, facts) = page_facts(fingerprinter, &page.body, page.charset.as_deref(), Some(&url));
             let (mut vector, mut features) = (0, FeaturePlace::None);

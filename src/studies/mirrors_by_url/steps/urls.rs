@@ -54,6 +54,22 @@ pub fn host_and_path(url: &str) -> (&str, &str) {
     rest.find('/').map_or((rest, "/"), |slash| rest.split_at(slash))
 }
 
+/// The path that differs from a path in a slash at its end alone, before the query; none of the root.
+pub fn slash_twin(path: &str) -> Option<String> {
+    let (path, query) = path.split_at(path.find('?').unwrap_or(path.len()));
+    match path.strip_suffix('/') {
+        Some("") => None,
+        Some(without) => Some(format!("{without}{query}")),
+        None => Some(format!("{path}/{query}")),
+    }
+}
+
+/// Whether a redirect leads to the same path of the same host, with a slash more or less at its end.
+pub fn is_slash_redirect(url: &str, target: &str) -> bool {
+    let [(host, path), (target_host, target_path)] = [url, target].map(host_and_path);
+    host == target_host && slash_twin(path).is_some_and(|twin| twin == target_path)
+}
+
 /// Whether a canonical URL has the scheme `http`, not `https`.
 pub fn is_plain(url: &str) -> bool {
     url.starts_with("http://")

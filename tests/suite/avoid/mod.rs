@@ -1,0 +1,3 @@
+//! Crawls made in code.
+
+pub mod made;
