@@ -66,7 +66,7 @@
 //! main
 //! cli
 //! bench  progress
-//! job_file  log  report  roll_up
+//! job_file  log  report  roll_up  avoid
 //! live                       clusters that a process keeps right
 //! look                       what a user asks of a week
 //! studies                    jobs that read committed weeks: a folder each
@@ -101,6 +101,8 @@ pub use nigh_readers::objects;
 pub use nigh_readers::readers;
 pub use nigh_text::{features, text};
 
+#[doc(hidden)]
+pub mod avoid;
 #[cfg(feature = "bench")]
 #[doc(hidden)]
 pub mod bench;

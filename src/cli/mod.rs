@@ -8,7 +8,7 @@
 //! - `nigh add`: `add.rs` is a run that keeps what the store has.
 //! - `nigh init`: `init.rs` writes a commented job file.
 //! - `nigh completions` and `nigh man`: `help.rs`.
-//! - `nigh show`, `nigh why`, `nigh find`, `nigh report`: `look` looks into a week.
+//! - `nigh show`, `nigh why`, `nigh find`, `nigh report`, `nigh avoid`: `look` looks into a week.
 //! - `nigh index`: `index.rs` makes what `nigh find` looks up.
 //! - `nigh export`: `export.rs` writes the inputs of a week again without duplicates.
 //! - `nigh roll-up`: `roll_up.rs` puts each set of replicas once into ranked lists.
@@ -141,6 +141,8 @@ enum Command {
     Find(look::FindArgs),
     /// Write a page about a week: plots, clusters with their words, weeks and studies, in one file of HTML.
     Report(look::ReportArgs),
+    /// List what a crawler need not fetch: prefixes of URLs whose pages are copies, by all studies of the store.
+    Avoid(look::AvoidArgs),
     /// Make the index of the last week, so that `nigh find` need not scan.
     Index(index::IndexArgs),
     /// Write the inputs of a week again without duplicates, or only these, or with what is known of each record.
@@ -213,6 +215,7 @@ pub fn main() -> ExitCode {
         Command::Why(args) => look::why(&args),
         Command::Find(args) => look::find(&args),
         Command::Report(args) => look::report(&args),
+        Command::Avoid(args) => look::avoid(&args),
         Command::Index(args) => index::run(&args, &log),
         Command::Export(args) => export::run(&args, &log),
         Command::RollUp(args) => roll_up::run(&args),

@@ -18,7 +18,7 @@ mod skips;
 mod accuracy;
 /// Web archives as their writers leave them.
 mod archives;
-/// Crawls made in code.
+/// What a crawler need not fetch, against a twin and against the pages.
 mod avoid;
 /// Batches that are added to a store, whose documents stay.
 mod batches;

@@ -4,9 +4,11 @@
 //! - `nigh why`: `why.rs` compares two pages.
 //! - `nigh find`: `find.rs` finds the documents that are most like a text.
 //! - `nigh report`: `report.rs` writes a page of HTML.
+//! - `nigh avoid`: `avoid.rs` lists what a crawler need not fetch.
 //!
 //! A store in a bucket is read in place: only the files that are needed are fetched.
 
+mod avoid;
 mod find;
 mod pages;
 mod report;
@@ -33,6 +35,7 @@ use crate::sheet::Sheet;
 use crate::state::{CommittedWeek, Manifest, removed_folder};
 use crate::tables::{ClusterRow, DocumentRow, Table as _, UrlRow};
 
+pub(super) use self::avoid::{AvoidArgs, avoid};
 pub(super) use self::find::{FindArgs, find};
 pub(super) use self::report::{ReportArgs, report};
 pub(super) use self::show::{ShowArgs, show};

@@ -99,7 +99,7 @@ fn findings(read_store: &ReadStore, manifest: &Manifest, until: Week, store: &Pa
 }
 
 /// Where a file is to be written whole, or not at all.
-struct Destination {
+pub(super) struct Destination {
     /// The path that the user gave.
     path: PathBuf,
     /// The file that is replaced, if the path is a link.
@@ -110,7 +110,7 @@ struct Destination {
 
 impl Destination {
     /// Checks that a file can be there.
-    fn at(path: &Path) -> Result<Destination> {
+    pub(super) fn at(path: &Path) -> Result<Destination> {
         let failed = || format!("cannot write {}", path.display());
         let file = std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
         let found = std::fs::metadata(&file).ok();
@@ -128,7 +128,7 @@ impl Destination {
         Ok(Destination { path: path.to_owned(), file, in_place })
     }
 
-    fn write(&self, bytes: &[u8]) -> Result<()> {
+    pub(super) fn write(&self, bytes: &[u8]) -> Result<()> {
         let failed = || format!("cannot write {}", self.path.display());
         if self.in_place {
             return std::fs::write(&self.file, bytes).with_context(failed);

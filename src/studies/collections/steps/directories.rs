@@ -7,7 +7,7 @@ const MOST: usize = 32;
 
 /// A directory of a URL.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Directory {
+pub struct Directory {
     /// A hash of the text.
     pub hash: u64,
     /// The hash of the directory around it, or 0.
@@ -19,7 +19,7 @@ pub(super) struct Directory {
 }
 
 /// The directories of a canonical URL, the outermost first: that is the whole host. A query has none.
-pub(super) fn directories(url: &str) -> impl Iterator<Item = Directory> {
+pub fn directories(url: &str) -> impl Iterator<Item = Directory> {
     let host = url.find("://").map_or(0, |at| at + "://".len());
     let path = &url[..url.find(['?', '#']).unwrap_or(url.len())];
     let slashes = path.match_indices('/').map(|(at, _)| at).filter(move |at| *at >= host).take(MOST);
@@ -38,7 +38,7 @@ pub fn directory_texts(url: &str) -> impl Iterator<Item = &str> {
 }
 
 /// The hash of a directory.
-pub(super) fn directory_hash(text: &str) -> u64 {
+pub fn directory_hash(text: &str) -> u64 {
     xxh3_64(text.as_bytes()).max(1)
 }
 

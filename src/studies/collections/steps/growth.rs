@@ -119,8 +119,7 @@ fn principal(pages: &[GrowingPage], collections: &[GrownCollection]) -> Option<u
     let host = |of: &GrownCollection| page(of.pages[0]).of_host;
     let rank = |number: &usize| {
         let of = &collections[*number];
-        let HostFacts { pages, in_links, first_seen, .. } = host(of);
-        let of_host = (Reverse(in_links), Reverse(pages), first_seen, page(of.pages[0]).host);
+        let of_host = host(of).rank(page(of.pages[0]).host);
         (of_host, Reverse(of.in_links), Reverse(of.pages.len()), *number)
     };
     let roots = |number: usize| -> BTreeSet<DocId> {

@@ -6,6 +6,7 @@
 //!
 //! Memory: about 40 bytes for each host that a worker has pages of.
 
+use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::hash::BuildHasherDefault;
 use std::rc::Rc;
@@ -33,6 +34,17 @@ pub struct HostFacts {
     pub in_links: u32,
     /// The number of the week that saw the first of its pages.
     pub first_seen: u32,
+}
+
+/// The place of a host in the order of hosts: of several copies that on the host with the least rank stays. More links from other hosts to
+/// replicated pages come first, then more pages, then the page that was seen first, then the smaller hash of the name.
+pub type HostRank = (Reverse<u32>, Reverse<u32>, u32, u64);
+
+impl HostFacts {
+    /// The rank of the host whose name has this hash.
+    pub fn rank(&self, host: u64) -> HostRank {
+        (Reverse(self.in_links), Reverse(self.pages), self.first_seen, host)
+    }
 }
 
 /// The facts of a host on their way; `from` is the worker that is answered.

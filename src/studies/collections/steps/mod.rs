@@ -41,13 +41,13 @@ mod statistics;
 
 pub use self::avoid::{AvoidPrefix, avoid_list, collection_prefix};
 pub use self::condition::MergeCondition;
-pub use self::directories::directory_texts;
+pub use self::directories::{Directory, directories, directory_hash, directory_texts};
 pub use self::growth::{GrowingPage, Grown, GrownCollection, grow};
-pub use self::hosts::{FirstSeen, HostFacts};
+pub use self::hosts::{FirstSeen, HostFacts, HostRank};
 pub use self::links::{ClusterLink, CollectionLinksFound, collection_links};
 pub use self::members::{CollectionPage, Members, members};
 pub use self::names::{PageText, PageTexts};
-pub use self::pages::{ClusteredPages, TrivialClusters, clustered_pages};
+pub use self::pages::{ClusteredPages, TrivialClusters, clustered_pages, host_hash};
 pub use self::prefixes::{Prefixes, PureDirectory, prefixes};
 pub use self::savings::{Judgement, Savings, judge};
 pub use self::stage::CollectionStage;

@@ -25,7 +25,7 @@ pub struct ClusteredPages {
 }
 
 /// A hash of a host, which is never 0.
-pub(super) fn host_hash(host: &str) -> u64 {
+pub fn host_hash(host: &str) -> u64 {
     (checksum(host.as_bytes()) as u64).max(1)
 }
 
