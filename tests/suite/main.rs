@@ -35,6 +35,8 @@ mod chosen;
 mod clusters;
 /// Replicated collections against sets and maps over pages and links.
 mod collections;
+/// What the docs say of lines with one hash.
+mod collide;
 /// The command line: flags, exit codes, messages, mistakes in jobs and configs.
 mod commandline;
 /// The components operators against sequential union-find and differential dataflow's `propagate`.
