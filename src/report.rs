@@ -56,16 +56,19 @@ pub fn summary(summary: &Summary) -> Sheet {
 
 /// One row for each level: clusters, documents in them, duplicates and the power law of cluster sizes.
 fn levels(levels: &[LevelSummary]) -> Grid {
-    let numbers = ["clusters", "documents", "duplicates", "share"].map(|name| (name, Column::Number));
-    let mut grid = Grid::new([("", Column::Text)].into_iter().chain(numbers).chain([("sizes", Column::Text)]));
+    let numbers =
+        ["clusters", "documents", "duplicates", "share", "power law", "from"].map(|name| (name, Column::Number));
+    let mut grid = Grid::new([("", Column::Text)].into_iter().chain(numbers));
     for level in levels {
+        let [exponent, least] = power_law(level);
         grid.row([
             level.level.title().to_owned(),
             grouped(level.clusters),
             grouped(level.clustered),
             grouped(level.duplicates),
             format!("{:.1}%", 100.0 * level.share),
-            power_law(level),
+            exponent,
+            least,
         ]);
     }
     grid
@@ -154,10 +157,11 @@ fn counts(counts: &Counts, sheet: &mut Sheet) {
     sheet.grid(grid);
 }
 
-fn power_law(level: &LevelSummary) -> String {
+/// The exponent of the power law of cluster sizes, and the size from which it holds.
+fn power_law(level: &LevelSummary) -> [String; 2] {
     match (level.exponent, level.x_min) {
-        (Some(exponent), Some(x_min)) => format!("power law, exponent {exponent:.2} from size {x_min}"),
-        _ => "too few clusters for a power law".into(),
+        (Some(exponent), Some(x_min)) => [format!("{exponent:.2}"), grouped(x_min)],
+        _ => ["too few".to_owned(), String::new()],
     }
 }
 

@@ -7,6 +7,9 @@ const GAP: usize = 2;
 /// The least width to which a column of text is shortened.
 pub(crate) const LEAST_TEXT: usize = 16;
 
+/// The least width to which the path of a URL is shortened, so that its host stays whole.
+const LEAST_PATH: usize = 5;
+
 /// What the cells of a column are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Column {
@@ -24,7 +27,7 @@ pub enum Column {
 /// let mut grid = Grid::new([("pages", Column::Number), ("page", Column::Text)]);
 /// grid.row(["1,200", "http://one.example/a/very/long/path/index.html"]);
 /// grid.row(["7", "http://two.example/"]);
-/// assert_eq!(grid.lines(Some(32)), ["pages  page", "1,200  http://one.e…h/index.html", "    7  http://two.example/"]);
+/// assert_eq!(grid.lines(Some(32)), ["pages  page", "1,200  one.example/a/very…x.html", "    7  http://two.example/"]);
 /// ```
 #[derive(Clone, Debug)]
 pub struct Grid {
@@ -144,13 +147,29 @@ impl Grid {
     }
 }
 
-/// A text, without its middle if it takes more than `width` columns.
+/// A text, without its middle if it takes more than `width` columns. A URL first loses its scheme, and then the middle of its path: its host is
+/// what differs most.
 ///
 /// ```
-/// assert_eq!(nigh::sheet::shortened("http://one.example/index.html", 13), "http:/…x.html");
-/// assert_eq!(nigh::sheet::shortened("short", 13), "short");
+/// use nigh::sheet::shortened;
+/// assert_eq!(shortened("http://one.example/index.html", 25), "one.example/index.html");
+/// assert_eq!(shortened("http://one.example/index.html", 20), "one.example/ind…html");
+/// assert_eq!(shortened("a title of a page", 13), "a titl…a page");
+/// assert_eq!(shortened("short", 13), "short");
 /// ```
 pub fn shortened(text: &str, width: usize) -> String {
+    let rest = ["http://", "https://"].into_iter().find_map(|scheme| text.strip_prefix(scheme));
+    let Some(rest) = rest.filter(|_| text.width() > width) else { return without_middle(text, width) };
+    let (host, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
+    let room = width.saturating_sub(host.width());
+    if rest.width() <= width || room < LEAST_PATH {
+        return without_middle(rest, width);
+    }
+    format!("{host}{}", without_middle(path, room))
+}
+
+/// A text, without its middle if it takes more than `width` columns.
+fn without_middle(text: &str, width: usize) -> String {
     if text.width() <= width {
         return text.to_owned();
     }
