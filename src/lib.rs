@@ -68,14 +68,15 @@
 //! bench  progress
 //! job_file  log  report  roll_up  avoid
 //! live                       clusters that a process keeps right
-//! look                       what a user asks of a week
+//! look  figures              what a user asks of a week; the figures of the papers
 //! studies                    jobs that read committed weeks: a folder each
 //! launch | jobs  metrics     launch: processes; jobs: what makes a week; neither imports the other
+//! query                      the rows of any table, as other programs read them
 //! operators                  the dataflows: timely appears from here up
 //! summary  plan  mirror      mirror: a local copy of a store in a bucket
 //! state                      the store of all weeks
 //! tables  stats
-//! config  sheet              sheet: lines and grids for a person
+//! config  sheet  plot        sheet: lines and grids for a person; plot: plots as SVG, with markup
 //! nigh-readers               the package in crates/readers: readers, objects (the client of object stores), reading, units
 //! nigh-exchange              the package in crates/exchange: how workers exchange records; watch
 //! nigh-text                  the package in crates/text: features, method, text
@@ -111,6 +112,8 @@ pub mod cli;
 #[doc(hidden)]
 pub mod export;
 #[doc(hidden)]
+pub mod figures;
+#[doc(hidden)]
 pub mod job_file;
 #[doc(hidden)]
 pub mod jobs;
@@ -122,6 +125,7 @@ pub mod live;
 pub mod log;
 #[doc(hidden)]
 pub mod look;
+mod markup;
 #[doc(hidden)]
 pub mod metrics;
 #[doc(hidden)]
@@ -131,7 +135,11 @@ pub mod operators;
 #[doc(hidden)]
 pub mod plan;
 #[doc(hidden)]
+pub mod plot;
+#[doc(hidden)]
 pub mod progress;
+#[doc(hidden)]
+pub mod query;
 #[doc(hidden)]
 pub mod report;
 pub mod roll_up;

@@ -19,7 +19,7 @@ use crate::summary::{CurvePoint, LevelSummary, Summary};
 use crate::text::{printable, printable_lines};
 
 pub use changes::{Change, Changes, changes};
-pub use html::{escaped_html as escaped, page};
+pub use html::{escaped_html as escaped, figures_page, page};
 
 /// How many of the largest clusters a summary lists.
 const LISTED: usize = 10;

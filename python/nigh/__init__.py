@@ -19,7 +19,7 @@ import subprocess
 import sys
 import sysconfig
 import tempfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
@@ -230,6 +230,35 @@ class Store:
             if not folder.is_dir():
                 raise KeyError(f"{self.path} has no {name} of week {week}: it has weeks {', '.join(self.weeks)}")
         return pyarrow.dataset.dataset(folder, format="parquet", exclude_invalid_files=False)
+
+    def rows(
+        self,
+        name: str,
+        *,
+        week: str | None = None,
+        where: Mapping[str, object] | None = None,
+        columns: Sequence[str] = (),
+        limit: int | None = None,
+    ) -> pyarrow.Table:
+        """The rows of a table, as ``nigh table`` chooses them: of the last week, of ``week``, or of all weeks if that is ``"all"``.
+
+        ``where`` has values of columns, which must all be equal; ``None`` stands for no value.
+
+        Raises ``Failed`` if there is no such table, column or week.
+        """
+        import pyarrow.ipc
+
+        flags = ["--all-weeks"] if week == "all" else [] if week is None else ["--week", week]
+        for column, value in (where or {}).items():
+            text = "" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
+            flags += ["--where", f"{column}={text}"]
+        flags += ["--columns", ",".join(columns)] if columns else []
+        flags += [] if limit is None else ["--limit", str(limit)]
+        with tempfile.TemporaryDirectory(prefix="nigh-") as folder:
+            out = Path(folder) / "rows.arrow"
+            run("table", self.path, name, "--format", "arrow", "--out", out, *flags)
+            with pyarrow.ipc.open_file(out) as rows:
+                return rows.read_all()
 
     def summary(self, week: str | None = None) -> dict[str, Any]:
         """The summary of a week, by default of the last one, as ``nigh show --json`` prints it."""

@@ -8,7 +8,8 @@
 //! - `nigh add`: `add.rs` is a run that keeps what the store has.
 //! - `nigh init`: `init.rs` writes a commented job file.
 //! - `nigh completions` and `nigh man`: `help.rs`.
-//! - `nigh show`, `nigh why`, `nigh find`, `nigh report`, `nigh avoid`: `look` looks into a week.
+//! - `nigh studies`: `studies.rs` runs all studies on all weeks.
+//! - `nigh show`, `nigh why`, `nigh find`, `nigh report`, `nigh avoid`, `nigh figures`, `nigh table`: `look` looks into a store.
 //! - `nigh index`: `index.rs` makes what `nigh find` looks up.
 //! - `nigh export`: `export.rs` writes the inputs of a week again without duplicates.
 //! - `nigh roll-up`: `roll_up.rs` puts each set of replicas once into ranked lists.
@@ -55,6 +56,7 @@ mod roll_up;
 mod run;
 mod session;
 mod signals;
+mod studies;
 mod study;
 mod tasks;
 mod upgrade;
@@ -131,6 +133,8 @@ enum Command {
     /// Keep clusters right in a process that stays up, while documents come and go over HTTP.
     #[cfg(feature = "live")]
     Live(live::LiveArgs),
+    /// Run all studies on all weeks of a store, in order.
+    Studies(studies::StudiesArgs),
     /// Write a commented job file.
     Init(init::InitArgs),
     /// Print the summary of a week; or its largest clusters, the pages of one or of a host, or what is known of a page.
@@ -143,6 +147,10 @@ enum Command {
     Report(look::ReportArgs),
     /// List what a crawler need not fetch: prefixes of URLs whose pages are copies, by all studies of the store.
     Avoid(look::AvoidArgs),
+    /// Draw every figure and table of the studies' papers from the tables of a store: pictures, CSV and one page with all.
+    Figures(look::FiguresArgs),
+    /// Write the rows of a table as CSV, TSV, JSON Lines, Parquet or Arrow; or list the tables.
+    Table(look::TableArgs),
     /// Make the index of the last week, so that `nigh find` need not scan.
     Index(index::IndexArgs),
     /// Write the inputs of a week again without duplicates, or only these, or with what is known of each record.
@@ -191,6 +199,7 @@ pub fn main() -> ExitCode {
         Command::Index(args) => args.remake.log(),
         Command::Delete(args) => args.remake.log(),
         Command::Verify(args) => args.remake.log(),
+        Command::Studies(args) => args.log(),
         Command::Export(args) => Log::new(Display::Person, args.json),
         Command::Vacuum(args) => Log::new(Display::Person, args.json),
         Command::Catalog(args) => Log::new(Display::Person, args.json),
@@ -216,6 +225,9 @@ pub fn main() -> ExitCode {
         Command::Find(args) => look::find(&args),
         Command::Report(args) => look::report(&args),
         Command::Avoid(args) => look::avoid(&args),
+        Command::Figures(args) => look::figures(&args),
+        Command::Table(args) => look::table(&args),
+        Command::Studies(args) => studies::run(&args, &log),
         Command::Index(args) => index::run(&args, &log),
         Command::Export(args) => export::run(&args, &log),
         Command::RollUp(args) => roll_up::run(&args),

@@ -1,6 +1,7 @@
 //! Why two pages of a week are in one cluster, or not.
 
 use std::collections::HashSet;
+use std::ops::Range;
 
 use anyhow::Result;
 use serde::Serialize;
@@ -51,7 +52,14 @@ pub struct Passage {
     pub word: usize,
     /// The words, with blanks between them.
     pub text: String,
+    /// Some words before it.
+    pub before: String,
+    /// Some words after it.
+    pub after: String,
 }
+
+/// Words before and after a passage.
+const CONTEXT: usize = 8;
 
 /// A page of a chain.
 #[derive(Clone, Debug, Serialize)]
@@ -140,7 +148,14 @@ pub(super) fn texts(
     let either = of_a.len() + of_b.len() - shared;
     let passages = |text: &WordsAndShingles, other: &HashSet<u64>| {
         let ranges = differing(text, other, week.method.words).into_iter();
-        ranges.map(|range| Passage { word: range.start + 1, text: text.words[range].join(" ") }).collect()
+        let words = |from: usize, to: usize| text.words[from..to.min(text.words.len())].join(" ");
+        let passage = |range: Range<usize>| Passage {
+            word: range.start + 1,
+            before: words(range.start.saturating_sub(CONTEXT), range.start),
+            after: words(range.end, range.end + CONTEXT),
+            text: words(range.start, range.end),
+        };
+        ranges.map(passage).collect()
     };
     let differing = [passages(&a, &of_b), passages(&b, &of_a)];
     let similarity = if either == 0 { 0.0 } else { shared as f64 / either as f64 };

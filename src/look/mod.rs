@@ -23,7 +23,7 @@ pub use self::lists::{
 };
 pub use self::nearest::{NearPage, Nearest, Query, Way, nearest};
 pub use self::overview::{
-    ClassCurve, EvolutionCurves, Overview, RecallBand, ShownCluster, SizesOfLevel, StoreFindings, Why, overview,
+    Overview, RecallBand, ShownCluster, SizesOfLevel, StoreFindings, StudyPicture, Why, overview,
 };
 pub use self::sketches::SketchComparison;
 pub use self::week::{LookedPage, LookedWeek, Pages};

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::{Context as _, Result};
-use arrow_array::{Array as _, Float64Array, Int32Array, Int64Array, RecordBatch, StringArray};
+use arrow_array::{Array as _, Float64Array, Int64Array, StringArray};
 use serde::Serialize;
 
 use super::compare::{TextComparison, texts};
@@ -13,12 +13,10 @@ use super::week::{LookedPage, LookedWeek, page_of};
 use crate::config::Reading;
 use crate::readers::Input;
 use crate::records::{DocId, Level};
-use crate::state::Results;
 use crate::structures::CompactSort;
-use crate::studies::StudySummary;
+use crate::studies::{Picture, StudySummary};
 use crate::summary::{CurvePoint, Summary};
-use crate::tables::studies::{AmountRow, RetentionRow};
-use crate::tables::{AccuracyRow, ChangeRow, RowRange, Scan, SizeRow, Table as _, field};
+use crate::tables::{AccuracyRow, ChangeRow, SizeRow, Table as _, field};
 
 /// Clusters of each level that are listed.
 const LISTED: usize = 100;
@@ -46,8 +44,9 @@ pub struct Overview {
     pub shown: Vec<ShownCluster>,
     /// What the studies of the store found.
     pub studies: Vec<StudySummary>,
-    /// What the study of evolution found week by week, if the store has it.
-    pub evolution: Option<EvolutionCurves>,
+    /// The figures of the papers of these studies.
+    #[serde(skip)]
+    pub pictures: Vec<StudyPicture>,
 }
 
 /// What a store has besides the tables of a week.
@@ -57,64 +56,21 @@ pub struct StoreFindings {
     pub weeks: Vec<Summary>,
     /// What the studies found.
     pub studies: Vec<StudySummary>,
-    /// What the study of evolution found week by week, if the store has it.
-    pub evolution: Option<EvolutionCurves>,
+    /// The figures of the papers of these studies.
+    pub pictures: Vec<StudyPicture>,
 }
 
-/// How clusters keep together and how much pages change, of the tables `retention` and `amounts` (Fetterly 2004, section 3).
-#[derive(Clone, Debug, Serialize)]
-pub struct EvolutionCurves {
-    /// The classes of cluster sizes that have pages, from the smallest.
-    pub classes: Vec<ClassCurve>,
-    /// Pairs of successive downloads by change amount: 0 to the number of features, and one more for equal pages.
-    pub amounts: Vec<u64>,
-}
-
-/// The retention of a class of cluster sizes.
-#[derive(Clone, Debug, Serialize)]
-pub struct ClassCurve {
-    /// The class.
-    pub class: String,
-    /// The mean retention of its pages in each week, from the first.
-    pub retention: Vec<f64>,
-}
-
-impl EvolutionCurves {
-    /// Reads them from what the job has made.
-    ///
-    /// # Errors
-    /// If a table cannot be read.
-    pub fn read(results: &Results) -> Result<EvolutionCurves> {
-        let each_row = |table, columns: &[&str], each: &mut dyn FnMut(&RecordBatch) -> Result<()>| {
-            let files = results.committed_files(table)?;
-            files.into_iter().try_for_each(|file| Scan::open(RowRange::file(file), columns)?.for_each(&mut *each))
-        };
-        let mut classes: Vec<ClassCurve> = Vec::new();
-        each_row(RetentionRow::NAME, &["class", "documents", "retention"], &mut |batch| {
-            let names: &StringArray = field(batch, "class")?;
-            let documents: &Int64Array = field(batch, "documents")?;
-            let retention: &Float64Array = field(batch, "retention")?;
-            for row in (0..batch.num_rows()).filter(|row| documents.value(*row) > 0) {
-                let (name, share) = (names.value(row), retention.value(row));
-                match classes.iter_mut().find(|class| class.class == name) {
-                    Some(class) => class.retention.push(share),
-                    None => classes.push(ClassCurve { class: name.to_owned(), retention: vec![share] }),
-                }
-            }
-            Ok(())
-        })?;
-        let mut amounts: Vec<u64> = Vec::new();
-        each_row(AmountRow::NAME, &["amount", "pairs"], &mut |batch| {
-            let (of_row, pairs): (&Int32Array, &Int64Array) = (field(batch, "amount")?, field(batch, "pairs")?);
-            for row in 0..batch.num_rows() {
-                let amount = of_row.value(row) as usize;
-                amounts.resize(amounts.len().max(amount + 1), 0);
-                amounts[amount] += pairs.value(row) as u64;
-            }
-            Ok(())
-        })?;
-        Ok(EvolutionCurves { classes, amounts })
-    }
+/// A figure of a study's paper.
+#[derive(Clone, Debug)]
+pub struct StudyPicture {
+    /// The name of the study.
+    pub study: &'static str,
+    /// The name of the figure.
+    pub name: &'static str,
+    /// What it shows.
+    pub title: &'static str,
+    /// The figure.
+    pub picture: Picture,
 }
 
 /// How many clusters of a level have which size.
@@ -183,7 +139,7 @@ pub struct ShownCluster {
 /// If a table cannot be read.
 pub fn overview(
     week: &LookedWeek<'_>,
-    StoreFindings { weeks, studies, evolution }: StoreFindings,
+    StoreFindings { weeks, studies, pictures }: StoreFindings,
     inputs: &[Input],
     reading: &Reading,
 ) -> Result<Overview> {
@@ -204,7 +160,7 @@ pub fn overview(
         shown: shown(week, &wanted, inputs, reading)?,
         largest: of_levels,
         studies,
-        evolution,
+        pictures,
         weeks,
         summary,
     })

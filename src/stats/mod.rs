@@ -4,10 +4,12 @@
 //!
 //! - `accuracy`: shares from samples, with confidence intervals, and what probabilities of links say of them;
 //! - `powerlaw`: the exponent of the distribution of cluster sizes (Fetterly 2004, Fig. 1);
+//! - `fitted`: a power law as the line that a plot shows;
 //! - `evolution`: retention, changes of hosts, change amounts (Fetterly 2004, section 3).
 
 mod accuracy;
 mod evolution;
+mod fitted;
 mod powerlaw;
 
 pub use accuracy::{BANDS, Expectation, ExpectedPairs, SampledShare, band, binomial_tail};
@@ -15,4 +17,5 @@ pub use evolution::{
     AmountShare, BySize, Change, ChangeAmounts, ChangeShare, RetentionSums, SizeClass, add_by_size, change_amount,
     cluster_changes, ratio,
 };
+pub use fitted::{Fitted, fit_words, law_line};
 pub use powerlaw::{Fit, MIN_TAIL, fit};

@@ -7,8 +7,9 @@ use nigh_exchange::Context;
 use serde::{Deserialize, Serialize};
 
 use super::committed::Committed;
+use super::figure::Figure;
 use super::plan::{StudyInput, StudyPlan};
-use super::study::Study;
+use super::study::{Runs, Study};
 use crate::records::Week;
 use crate::sheet::Sheet;
 use crate::state::{PastWeek, Results, Store};
@@ -70,6 +71,19 @@ macro_rules! any {
 
             pub fn input(&mut self) -> Option<&mut Vec<String>> {
                 match self { $(AnyStudy::$Name(study) => Study::input(study),)* }
+            }
+
+            pub fn figures(&self) -> &'static [Figure] {
+                match self { $(AnyStudy::$Name(_) => <$Study>::FIGURES,)* }
+            }
+
+            pub fn runs(&self) -> Runs {
+                match self { $(AnyStudy::$Name(_) => <$Study>::RUNS,)* }
+            }
+
+            /// All studies, each as a job without any key.
+            pub fn all() -> Vec<AnyStudy> {
+                vec![$(AnyStudy::$Name(<$Study>::default()),)*]
             }
 
             pub fn compares_hosts(&self) -> bool {

@@ -12,14 +12,18 @@
 //! | `steps` | the dataflows of `run`, where they are several files |
 //! | `write` | the tables; their columns are in `tables::studies` |
 //! | `summary`, `report` | `summary.json`, and how it is shown |
+//! | `figures` | the figures and tables of the paper, drawn from the tables |
 //!
 //! In reading order: `plan` (what a run gets, and how it writes a table), `study` (the trait),
-//! `committed` (what an earlier run left), `shards` (tables with a file for each shard), `list`, `run`;
-//! then the studies: `samplers` is the smallest.
+//! `committed` (what an earlier run left), `shards` (tables with a file for each shard), `figure` and
+//! `figure_tables` (what figures are, and what they are drawn from), `list`, `run`; then the studies:
+//! `samplers` is the smallest.
 
 pub mod collections;
 mod committed;
 pub mod evolution;
+mod figure;
+mod figure_tables;
 mod list;
 pub mod mirrors;
 pub mod mirrors_by_url;
@@ -33,8 +37,11 @@ mod shards;
 mod study;
 
 pub use self::committed::Committed;
+pub use self::evolution::Evolution;
+pub use self::figure::{Cell, Drawn, Figure, Listing, Picture, percent};
+pub use self::figure_tables::{FigureTables, RowValues, Standing};
 pub(crate) use self::list::studies;
 pub use self::list::{AnyStudy, StudySummary};
 pub use self::plan::{StudyFiles, StudyInput, StudyPlan};
 pub use self::run::{StudyTask, run};
-pub use self::study::Study;
+pub use self::study::{Runs, Study};

@@ -8,10 +8,22 @@ use nigh_exchange::Context;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+use super::figure::Figure;
 use super::plan::{StudyInput, StudyPlan};
 use crate::records::Week;
 use crate::sheet::Sheet;
 use crate::state::{PastWeek, Store};
+
+/// When `nigh studies` runs a study, so that its tables know all weeks of a store. In this order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Runs {
+    /// Once: it reads all weeks.
+    AllWeeks,
+    /// For each week in order: a run goes on from the tables of the run before.
+    EachWeek,
+    /// Once, for the last week, after the others.
+    LastWeek,
+}
 
 /// A study. The value is its table of a job file.
 pub trait Study: Clone + Debug + Serialize + DeserializeOwned {
@@ -19,6 +31,11 @@ pub trait Study: Clone + Debug + Serialize + DeserializeOwned {
     const NAME: &'static str;
     /// The heading of its part of a report.
     const TITLE: &'static str;
+
+    /// The figures and tables of the paper, in the order of the paper.
+    const FIGURES: &'static [Figure] = &[];
+    /// When `nigh studies` runs it.
+    const RUNS: Runs;
 
     /// What is kept as `summary.json` with the tables, and printed.
     type Summary: Clone + Debug + PartialEq + Serialize + DeserializeOwned;

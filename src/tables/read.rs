@@ -5,7 +5,8 @@
 use std::path::PathBuf;
 
 use anyhow::{Context, Result, bail, ensure};
-use arrow_array::{Array, Int64Array, RecordBatch, StringArray};
+use arrow_array::{Array, Int64Array, RecordBatch, RecordBatchReader as _, StringArray};
+use arrow_schema::SchemaRef;
 use arrow_select::filter::filter_record_batch;
 use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::{ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder, RowSelection};
@@ -115,6 +116,11 @@ impl Scan {
         let batches = builder.with_projection(mask).with_row_groups(groups.collect()).with_batch_size(size).build();
         let batches = batches.with_context(|| format!("cannot read {}", path.display()))?;
         Ok(Scan { path: path.to_owned(), batches, live })
+    }
+
+    /// The columns that are read, in the order and with the types that they have in the file.
+    pub fn schema(&self) -> SchemaRef {
+        self.batches.schema()
     }
 
     /// Reads the next batch; `None` after the last row.

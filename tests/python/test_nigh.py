@@ -77,6 +77,11 @@ class Module(unittest.TestCase):
         self.assertEqual(canonical, {row["doc"] for row in found.to_pylist() if row["stays"]})
         self.assertEqual(store.table("documents", store.weeks[0]).count_rows(), 12)
         self.assertEqual(store.summary()["counts"]["documents"], 12)
+        rows = store.rows("clusters", where={"canonical": True}, columns=["doc"])
+        self.assertEqual(set(rows["doc"].to_pylist()), canonical)
+        self.assertEqual(store.rows("clusters", week="all", limit=1).column_names[0], "week")
+        with self.assertRaises(nigh.Failed):
+            store.rows("cluster")
         written = store.export(self.folder / "out")
         self.assertEqual((written["documents"], written["written"]), (12, 4))
         self.assertEqual(pq.read_table(self.folder / "out" / "1.parquet")["text"].to_pylist(), texts()[8:12])

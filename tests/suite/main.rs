@@ -61,6 +61,8 @@ mod evolution;
 mod export;
 /// Processes that are killed or freeze: the run restarts them by itself.
 mod faults;
+/// The figures of the papers, against the tables and in a browser.
+mod figures;
 /// Every format and odd name gives the same pages.
 mod formats;
 /// The fuzz targets, with inputs that a fuzzer found.
@@ -137,6 +139,8 @@ mod samplers;
 mod set_join;
 /// Interrupted runs continue where they stopped; full disks and damaged stores are reported.
 mod survival;
+/// Tables as other programs read them.
+mod table;
 /// Tasks that a scheduler starts, SLURM or Kubernetes.
 #[cfg(feature = "pool")]
 mod tasks;

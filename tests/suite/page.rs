@@ -8,6 +8,7 @@ use html5gum::{Token, Tokenizer};
 use serde_json::{Value, json};
 
 use crate::browser::{Browser, complaints};
+use crate::figures::check_screens;
 use crate::program::{Made, data, job, longs, run, run_well, texts, week};
 
 /// A page stays below this size, whatever the store.
@@ -58,17 +59,20 @@ fn tags(html: &str) -> BTreeMap<String, usize> {
 }
 
 /// The elements that the program itself writes.
-const WRITTEN: [&str; 47] = [
+const WRITTEN: [&str; 50] = [
     "a",
     "article",
     "body",
+    "br",
     "circle",
+    "code",
     "dd",
     "div",
     "dl",
     "dt",
     "figcaption",
     "figure",
+    "g",
     "footer",
     "h1",
     "h2",
@@ -131,8 +135,8 @@ fn a_report_has_the_totals_of_the_summary_and_every_section() {
     for tag in tags.keys() {
         assert!(WRITTEN.contains(&tag.as_str()), "{tag}");
     }
-    // Sizes, accuracy, weeks, retention and change amounts.
-    assert_eq!(tags["svg"], 5);
+    // Sizes, accuracy, weeks, and the seven figures of evolution: each for a wide screen and for a phone.
+    assert_eq!(tags["svg"], 2 * (3 + 7));
     // The weeks are those of their summaries.
     let weeks = self::section(&html, "weeks");
     for week in ["2024-01-08", "2024-01-15", "2024-01-22"] {
@@ -276,6 +280,16 @@ fn hostile_titles_and_names_are_text_and_the_page_stays_small() {
     for c in ['\u{202e}', '\u{2066}', '\u{feff}'] {
         assert!(!html.contains(c), "{c:?}");
     }
+    // So is the page of figures, which lists the titles of the largest clusters.
+    let store = folder.path().join("<script>window.harmed=1<'script'>");
+    let figures = folder.path().join("figures");
+    run_well(&["figures", store.to_str().unwrap(), "--out", figures.to_str().unwrap()]);
+    let html = std::fs::read_to_string(figures.join("index.html")).unwrap();
+    assert!(html.contains("&lt;/script&gt;&lt;script&gt;window.harmed") && html.len() < LARGEST);
+    assert_eq!((html.matches("<script").count(), html.matches("<style").count()), (1, 1));
+    for markup in ["<img", "<base", "<svg onload", "<i>", "<b>"] {
+        assert!(!html.contains(markup), "{markup}");
+    }
 }
 
 #[test]
@@ -341,19 +355,22 @@ fn a_browser_shows_all_plots_and_tables_that_sort_and_filter() {
     let Some(mut browser) = Browser::start("a browser shows a report") else { return };
     let events = browser.open(&page);
     assert_eq!(complaints(&events), Vec::<Value>::new());
+    check_screens(&mut browser, &page);
+    browser.call("Emulation.clearDeviceMetricsOverride", json!({}));
+    browser.open(&page);
     let requests = events.iter().filter(|event| event["method"] == "Network.requestWillBeSent");
     let requests: Vec<&str> = requests.filter_map(|event| event["params"]["request"]["url"].as_str()).collect();
     assert!(requests.len() == 1 && requests[0].starts_with("file://"), "{requests:?}");
 
     // Every plot has marks within it, and text that is not the browser's default black where the page is dark.
-    let drawn = "[...document.querySelectorAll('figure svg')].map((svg) => { const of = svg.getBoundingClientRect(); \
-                 return [...svg.querySelectorAll('circle, polyline')].map((mark) => { const at = mark.getBoundingClientRect(); \
+    let drawn = "[...document.querySelectorAll('figure svg')].filter((svg) => svg.getClientRects().length > 0).map((svg) => { \
+                 const of = svg.getBoundingClientRect(); return [...svg.querySelectorAll('.dot, .ring, .stroke, .bar')].map((mark) => { const at = mark.getBoundingClientRect(); \
                  return at.width + at.height > 0 && at.left >= of.left - 5 && at.right <= of.right + 5 && at.top >= of.top - 5 && at.bottom <= of.bottom + 5; \
                  }); })";
     let marks = browser.value(drawn);
     let marks = marks.as_array().unwrap();
     let is_drawn = |of: &Value| of.as_array().is_some_and(|of| !of.is_empty() && of.iter().all(|drawn| *drawn == true));
-    assert!(marks.len() == 5 && marks.iter().all(is_drawn), "{marks:?}");
+    assert!(marks.len() == 3 + 7 && marks.iter().all(is_drawn), "{marks:?}");
 
     let all = browser.value(ROWS_SHOWN).as_u64().unwrap();
     let filter = |text: &str| {

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use anyhow::{Result, ensure};
 use clap::Args;
 
-use super::report::Destination;
+use super::destination::Destination;
 use super::{LookArgs, committed_week};
 use crate::avoid::{Settings, TABLES, avoid_list, prefix_file, sheet};
 use crate::cli::errors::WrongUse;

@@ -5,14 +5,21 @@
 //! - `nigh find`: `find.rs` finds the documents that are most like a text.
 //! - `nigh report`: `report.rs` writes a page of HTML.
 //! - `nigh avoid`: `avoid.rs` lists what a crawler need not fetch.
+//! - `nigh figures`: `figures.rs` draws the figures of the papers.
+//! - `nigh table`: `table.rs` writes the rows of a table.
+//!
+//! `destination.rs` is a file that is written whole or not at all.
 //!
 //! A store in a bucket is read in place: only the files that are needed are fetched.
 
 mod avoid;
+mod destination;
+mod figures;
 mod find;
 mod pages;
 mod report;
 mod show;
+mod table;
 mod why;
 
 use std::path::{Path, PathBuf};
@@ -36,9 +43,11 @@ use crate::state::{CommittedWeek, Manifest, removed_folder};
 use crate::tables::{ClusterRow, DocumentRow, Table as _, UrlRow};
 
 pub(super) use self::avoid::{AvoidArgs, avoid};
+pub(super) use self::figures::{FiguresArgs, figures};
 pub(super) use self::find::{FindArgs, find};
 pub(super) use self::report::{ReportArgs, report};
 pub(super) use self::show::{ShowArgs, show};
+pub(super) use self::table::{TableArgs, table};
 pub(super) use self::why::{WhyArgs, why};
 
 /// The columns before facts about pages: room for the titles of levels.

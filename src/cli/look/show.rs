@@ -8,15 +8,17 @@ use clap::Args;
 use super::pages::{self, PagesArgs};
 use super::{LookArgs, committed_week};
 use crate::cli::errors::WrongUse;
-use crate::cli::print::result_text;
+use crate::cli::print::{json_text, result_text};
 use crate::cli::session::read_manifest;
 use crate::mirror::ReadStore;
+use crate::query::{Choice, NamedTable, Rows, json_rows, ranges_of_results};
+use crate::records::Week;
 use crate::report;
 use crate::report::{Changes, print};
 use crate::state::{Manifest, Results};
 use crate::studies::StudySummary;
 use crate::summary::Summary;
-use crate::tables::studies::RESULTS;
+use crate::tables::studies::{AvoidRow, RESULTS};
 use crate::tables::{ChangeRow, ClusterRow, Table as _};
 
 /// Examples at the end of `nigh help show`.
@@ -46,7 +48,8 @@ pub(in crate::cli) struct ShowArgs {
     #[arg(long, value_name = "NAME", conflicts_with_all = ["week", "changes"])]
     job: Option<String>,
     /// Print the prefixes of URLs that a crawler need not fetch, one on each line: what jobs/collections.toml found.
-    #[arg(long, conflicts_with_all = ["week", "changes", "job", "json"])]
+    /// With --json, all that is known of them.
+    #[arg(long, conflicts_with_all = ["week", "changes", "job"])]
     avoid: bool,
 }
 
@@ -67,7 +70,11 @@ fn show_text(args: &ShowArgs, read_store: &ReadStore) -> Result<String> {
         return study_text(args, read_store, &manifest, job);
     }
     if args.avoid {
-        let path = committed_results(args, read_store, &manifest, "collections")?.committed_file("avoid.txt");
+        let results = committed_results(args, read_store, &manifest, "collections")?;
+        if args.look.json {
+            return avoid_json(read_store, &results);
+        }
+        let path = results.committed_file("avoid.txt");
         return std::fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()));
     }
     let shown = committed_week(&manifest, &args.look.store, args.look.week)?;
@@ -89,6 +96,16 @@ fn show_text(args: &ShowArgs, read_store: &ReadStore) -> Result<String> {
     }
     let changes = report::changes(shown.week, &store.tables(shown)?, &store.tables(last)?, since)?;
     result_text(&changes, args.look.json, Changes::sheet)
+}
+
+/// The table `avoid` as one JSON object.
+fn avoid_json(read_store: &ReadStore, results: &Results) -> Result<String> {
+    let table = NamedTable::find("collections/avoid").context("a table of nigh")?;
+    let choice = Choice::new(table, &[], &[], None, false).map_err(WrongUse)?;
+    let files = ranges_of_results(read_store, results, AvoidRow::NAME)?;
+    let files = files.into_iter().map(|rows| (Week::from_days(0), rows)).collect();
+    let avoid = json_rows(Rows::open(choice, files)?)?;
+    Ok(format!("{}\n", json_text(&serde_json::json!({ "avoid": avoid }))?))
 }
 
 /// The committed results of a job; their own files, but not their tables, are at hand.

@@ -86,7 +86,7 @@ fn of_comparison(comparison: &Comparison) -> Sheet {
     for (letter, passages) in ["A", "B"].iter().zip(texts.iter().flat_map(|texts| &texts.differing)) {
         sheet.blank();
         sheet.line(format!("In {letter} only: {}", plural(passages.len() as u64, "passage")));
-        for Passage { word, text } in passages.iter().take(PASSAGES) {
+        for Passage { word, text, .. } in passages.iter().take(PASSAGES) {
             sheet.fact(format!("  word {}", grouped(*word as u64)), cut(text));
         }
         if passages.len() > PASSAGES {

@@ -2,7 +2,7 @@
 
 use super::escape::{line, name, short};
 use super::parts::{Cell, table};
-use crate::look::{LookedCluster, ShownCluster, Why};
+use crate::look::{LookedCluster, Passage, ShownCluster, Why};
 use crate::records::Level;
 use crate::sheet::{grouped, plural};
 
@@ -47,15 +47,18 @@ pub(super) fn card(shown: &ShownCluster) -> String {
     if let Some(unread) = &shown.unread {
         out.push_str(&format!("<p>Their words could not be read: {}.</p>\n", line(unread)));
     }
+    let is_same = texts.as_ref().is_some_and(|texts| texts.differing.iter().all(Vec::is_empty));
+    if is_same {
+        out.push_str("<p>Neither page has words that the other lacks.</p>\n");
+    }
     out.push_str("<div class=\"pair\">\n");
     for (side, page) in pair.iter().enumerate() {
         out.push_str(&format!("<div><p>{}</p>\n<p class=\"soft\">{}</p>\n", name(&page.name), short(&page.title)));
-        if let Some(texts) = texts {
+        if let Some(texts) = texts.as_ref().filter(|_| !is_same) {
             let passages = &texts.differing[side];
             out.push_str("<ul>\n");
             for passage in passages.iter().take(PASSAGES) {
-                let text = short(&passage.text);
-                out.push_str(&format!("<li>word {}: <mark>{text}</mark></li>\n", grouped(passage.word as u64)));
+                out.push_str(&format!("<li>{}</li>\n", in_context(passage)));
             }
             if passages.is_empty() {
                 out.push_str("<li>No words that the other page lacks</li>\n");
@@ -68,6 +71,15 @@ pub(super) fn card(shown: &ShownCluster) -> String {
     }
     out.push_str("</div>\n</article>\n");
     out
+}
+
+/// A passage between the words around it.
+fn in_context(passage: &Passage) -> String {
+    let [before, text, after] = [&passage.before, &passage.text, &passage.after].map(|words| short(words));
+    let begins = if passage.word > 1 + passage.before.split(' ').count() { "… " } else { "" };
+    let ends = if after.is_empty() { "" } else { " …" };
+    let marked = format!("{begins}{before} <mark>{text}</mark> {after}{ends}");
+    format!("{} <small class=\"soft\">(word {})</small>", marked.trim(), grouped(passage.word as u64))
 }
 
 /// Why a cluster of so many pages is shown.

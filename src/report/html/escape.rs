@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+pub use crate::markup::escaped;
 use crate::text::printable;
 
 /// Characters of a title or a URL that are shown, at most.
@@ -10,26 +11,6 @@ const SHOWN: usize = 200;
 const LINE: usize = 1000;
 /// The length of a URL that becomes a link, at most, in bytes of HTML.
 const LINKED: usize = 500;
-
-/// A text in which nothing is markup, and no character acts: see [`printable`].
-///
-/// ```
-/// assert_eq!(nigh::report::escaped("<b> & \u{202e}'x'"), "&lt;b&gt; &amp; \\u{202e}&#39;x&#39;");
-/// ```
-pub fn escaped(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for c in printable(text).chars() {
-        match c {
-            '&' => out.push_str("&amp;"),
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '"' => out.push_str("&quot;"),
-            '\'' => out.push_str("&#39;"),
-            c => out.push(c),
-        }
-    }
-    out
-}
 
 /// As [`escaped`], without the middle of a long title or URL.
 pub(super) fn short(text: &str) -> String {

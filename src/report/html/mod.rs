@@ -1,7 +1,7 @@
 //! The report of a week as one page of HTML: styles, script and plots are inside, and nothing is fetched.
 //!
 //! In reading order: `escape` (text of others), `plots` (figures in SVG), `parts` (sheets as HTML, tables that sort and filter), `clusters` and
-//! `weeks` (what is shown of them), `sections` (all that the page has).
+//! `weeks` (what is shown of them), `pictures` (figures of the papers), `sections` (all that the page has).
 //! `style.css` and `script.js` are in the page as they are here.
 //!
 //! Titles and URLs are those of others: everything is escaped, only http and https become links, and a content security policy allows
@@ -10,14 +10,18 @@
 mod clusters;
 mod escape;
 mod parts;
+mod pictures;
 mod plots;
 mod sections;
 mod weeks;
 
-use anyhow::Result;
+use std::path::Path;
 
 use self::escape::escaped;
+use self::sections::Section;
+use crate::figures::{FigureFormat, MadeFigure};
 use crate::look::Overview;
+use crate::records::Week;
 
 pub use self::escape::escaped as escaped_html;
 
@@ -25,16 +29,30 @@ const STYLE: &str = include_str!("style.css");
 const SCRIPT: &str = include_str!("script.js");
 
 /// What the policy calls them; a test says what these must be.
-const STYLE_HASH: &str = "sha256-k3xl0TWFAXOLexH3gB+gSOytJsMtH9ce/pQfXDDp4Jg=";
+const STYLE_HASH: &str = "sha256-fWNx3MyiQZIDMLJYyNtMAgnoiqnVgu63xZWpGeKp6cU=";
 const SCRIPT_HASH: &str = "sha256-A31EKA13O/Y78YuCi4CruvNIApGVOD0asyBdXgdzRao=";
 
 /// The page of a report.
-///
-/// # Errors
-/// If a plot cannot be drawn.
-pub fn page(overview: &Overview) -> Result<String> {
-    let sections = sections::all(overview)?;
+pub fn page(overview: &Overview) -> String {
     let title = format!("Near-duplicates of {}, week {}", overview.summary.store.display(), overview.summary.week);
+    of_sections(&title, &sections::all(overview))
+}
+
+/// The page of all figures of the papers.
+pub fn figures_page(store: &Path, week: Week, figures: &[MadeFigure], formats: &[FigureFormat]) -> String {
+    let paper_of = |made: &MadeFigure| made.figure.name.split(',').next().unwrap_or_default();
+    let mut sections: Vec<Section> = Vec::new();
+    for of_paper in figures.chunk_by(|a, b| paper_of(a) == paper_of(b)) {
+        let paper = paper_of(&of_paper[0]);
+        let id = paper.to_lowercase().replace(' ', "-");
+        let body = of_paper.iter().map(|made| pictures::made(made, formats)).collect();
+        sections.push(Section { id, title: paper.to_owned(), body });
+    }
+    of_sections(&format!("Figures of the papers from {}, until week {week}", store.display()), &sections)
+}
+
+/// A page of sections.
+fn of_sections(title: &str, sections: &[Section]) -> String {
     let mut out = String::new();
     out.push_str("<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n");
     out.push_str(&format!(
@@ -42,14 +60,14 @@ pub fn page(overview: &Overview) -> Result<String> {
         STYLE_HASH, SCRIPT_HASH
     ));
     out.push_str("<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n");
-    out.push_str(&format!("<title>{}</title>\n<style>{STYLE}</style>\n</head>\n<body>\n", escaped(&title)));
+    out.push_str(&format!("<title>{}</title>\n<style>{STYLE}</style>\n</head>\n<body>\n", escaped(title)));
     out.push_str("<a class=\"skip\" href=\"#main\">Skip to the report</a>\n<header>\n");
-    out.push_str(&format!("<h1>{}</h1>\n<nav aria-label=\"Sections\"><ul>\n", escaped(&title)));
-    for section in &sections {
+    out.push_str(&format!("<h1>{}</h1>\n<nav aria-label=\"Sections\"><ul>\n", escaped(title)));
+    for section in sections {
         out.push_str(&format!("<li><a href=\"#{}\">{}</a></li>\n", section.id, escaped(&section.title)));
     }
     out.push_str("</ul></nav>\n</header>\n<main id=\"main\">\n");
-    for section in &sections {
+    for section in sections {
         out.push_str(&format!(
             "<section id=\"{}\">\n<h2>{}</h2>\n{}</section>\n",
             section.id,
@@ -61,7 +79,7 @@ pub fn page(overview: &Overview) -> Result<String> {
         "</main>\n<footer class=\"soft\"><p>Made by nigh {}.</p></footer>\n<script>{SCRIPT}</script>\n</body>\n</html>\n",
         env!("CARGO_PKG_VERSION")
     ));
-    Ok(out)
+    out
 }
 
 #[cfg(test)]

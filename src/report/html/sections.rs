@@ -1,40 +1,37 @@
 //! The sections of the page.
 
-use anyhow::Result;
-
 use super::clusters::{card, largest};
 use super::escape::escaped;
 use super::parts::{Cell, sheet, table};
-use super::plots::{Axis, Ink, Series, figure, greatest};
-use super::weeks::{evolution, weeks};
+use super::pictures::picture;
+use super::plots::figure;
+use super::weeks::weeks;
+use crate::figures::published_slope;
 use crate::look::{Overview, SizesOfLevel};
+use crate::plot::{Axis, Ink, Marks, Plot, Series};
 use crate::report;
 use crate::sheet::{Sheet, plural};
-use crate::studies::StudySummary;
+use crate::stats::law_line;
 use crate::summary::Summary;
 
-/// The exponent of the sizes of clusters in the study's crawl (Fetterly 2004, section 2).
-const PUBLISHED_EXPONENT: f64 = 2.5;
 /// The share of pages that were duplicates in the study's crawl: very similar, virtually identical (Fetterly 2004, section 2).
 const PUBLISHED_DUPLICATES: [f64; 2] = [0.292, 0.222];
-/// The inks of the levels.
-const INKS: [Ink; 3] = [Ink::One, Ink::Two, Ink::Three];
 
 /// A section of the page.
 pub(super) struct Section {
-    pub(super) id: &'static str,
+    pub(super) id: String,
     pub(super) title: String,
     /// HTML.
     pub(super) body: String,
 }
 
 /// All sections that have something to show.
-pub(super) fn all(overview: &Overview) -> Result<Vec<Section>> {
-    let section = |id, title: &str, body: String| Section { id, title: title.to_owned(), body };
+pub(super) fn all(overview: &Overview) -> Vec<Section> {
+    let section = |id: &str, title: &str, body: String| Section { id: id.to_owned(), title: title.to_owned(), body };
     let mut sections = vec![
         section("totals", "Totals", totals(&overview.summary)),
-        section("sizes", "Cluster sizes", sizes(overview)?),
-        section("accuracy", "How right the clusters are", accuracy(overview)?),
+        section("sizes", "Cluster sizes", sizes(overview)),
+        section("accuracy", "How right the clusters are", accuracy(overview)),
     ];
     for (level, clusters) in &overview.largest {
         if !clusters.is_empty() {
@@ -47,20 +44,19 @@ pub(super) fn all(overview: &Overview) -> Result<Vec<Section>> {
         sections.push(section("clusters", "Clusters with their words", cards));
     }
     if overview.weeks.len() > 1 {
-        sections.push(section("weeks", "Weeks", weeks(&overview.weeks)?));
+        sections.push(section("weeks", "Weeks", weeks(&overview.weeks)));
     }
     for study in &overview.studies {
         let (id, title) = study.titled();
         let mut body = sheet(&study.report(&overview.summary.store.join(id)));
-        if let (StudySummary::Evolution(_), Some(curves)) = (study, &overview.evolution) {
-            body.push_str(&evolution(curves)?);
-        }
+        let pictures = overview.pictures.iter().filter(|of| of.study == id);
+        body.extend(pictures.map(|of| picture(of.name, of.title, &of.picture)));
         let of = study.week().filter(|week| *week != overview.summary.week);
         let title = of.map_or_else(|| title.to_owned(), |week| format!("{title}, until week {week}"));
         sections.push(section(id, &title, body));
     }
     sections.push(section("records", "Records and rejects", records(&overview.summary)));
-    Ok(sections)
+    sections
 }
 
 fn totals(summary: &Summary) -> String {
@@ -97,84 +93,64 @@ fn totals(summary: &Summary) -> String {
     out
 }
 
-fn sizes(overview: &Overview) -> Result<String> {
+fn sizes(overview: &Overview) -> String {
     let mut series = Vec::new();
-    let mut facts = Vec::new();
-    for SizesOfLevel { level, sizes } in &overview.sizes {
-        let points: Vec<(f64, f64)> = sizes
-            .iter()
-            .filter(|(size, _)| *size > 1)
-            .map(|(size, clusters)| (*size as f64, *clusters as f64))
-            .collect();
-        let ink = INKS[*level as usize];
+    let mut notes = Vec::new();
+    for (number, SizesOfLevel { level, sizes }) in overview.sizes.iter().enumerate() {
+        let sizes: Vec<(u64, u64)> = sizes.iter().filter(|(size, _)| *size > 1).copied().collect();
+        let points = sizes.iter().map(|(size, clusters)| (*size as f64, *clusters as f64)).collect();
+        let ink = Ink::of(number);
+        series.push(Series::ours(level.title(), ink, Marks::Points, points));
         let of_level = overview.summary.levels.iter().find(|summary| summary.level == *level);
         if let Some((exponent, x_min)) = of_level.and_then(|level| level.exponent.zip(level.x_min)) {
-            facts.push(format!("{}: exponent {exponent:.2} from size {x_min}", level.title()));
-            series.extend(fit(&points, exponent, x_min as f64, ink));
+            notes.push(format!("{}: exponent {exponent:.2} from size {x_min}", level.title()));
+            series.extend(law_line(&sizes, exponent, x_min).map(|line| Series::fit("", ink, line)));
         }
-        series.push(Series { name: level.title().to_owned(), ink, is_line: false, points });
     }
-    let fitted = if facts.is_empty() {
+    let fitted = if notes.is_empty() {
         "There are too few clusters to fit a power law.".to_owned()
     } else {
-        format!("Lines: fitted power laws ({}).", facts.join("; "))
+        format!("Lines: fitted power laws ({}).", notes.join("; "))
     };
-    let [most_pages, most_clusters] = greatest(&series).map(|most| most.max(10.0) * 1.5);
-    // Only its slope was published: it begins where the most clusters of this crawl are.
-    let first = series.iter().flat_map(|series| &series.points).copied().max_by(|a, b| a.1.total_cmp(&b.1));
-    if let Some((size, clusters)) = first.filter(|(_, clusters)| *clusters > 1.0) {
-        let end = (size * clusters.powf(1.0 / PUBLISHED_EXPONENT)).min(most_pages);
-        let at = |size_of: f64| (size_of, clusters * (size_of / size).powf(-PUBLISHED_EXPONENT));
-        let name = format!("published exponent, {PUBLISHED_EXPONENT}");
-        series.push(Series { name, ink: Ink::Text, is_line: true, points: vec![at(size), at(end)] });
-    }
-    let axes = [("pages of a cluster", most_pages), ("clusters of this size", most_clusters)];
-    let axes = axes.map(|(name, most)| Axis { name, bounds: (0.8, most), is_logarithmic: true, is_whole: true });
-    let caption = format!("{fitted} The study's crawl has an exponent of about {PUBLISHED_EXPONENT}.");
-    figure("How many clusters have how many pages, on logarithmic axes", axes, &series, &caption)
+    series.extend(published_slope(&series));
+    let plot = Plot {
+        label: "How many clusters have how many pages, on logarithmic axes".to_owned(),
+        x: Axis::logarithmic("pages of a cluster", "size"),
+        y: Axis::logarithmic("clusters of this size", "clusters").within(0.8, None),
+        series,
+    };
+    figure(&plot, &[fitted, "Of the study's crawl only the slope was published.".to_owned()])
 }
 
-/// The line of a power law through the clusters from its least size on.
-fn fit(points: &[(f64, f64)], exponent: f64, least: f64, ink: Ink) -> Option<Series> {
-    let above = || points.iter().filter(|point| point.0 >= least);
-    let clusters: f64 = above().map(|point| point.1).sum();
-    let most = above().map(|point| point.0).fold(0.0, f64::max);
-    if clusters == 0.0 || most <= least {
-        return None;
-    }
-    // The sum of all sizes from the least on, by the integral.
-    let scale = clusters * (exponent - 1.0) * (least - 0.5).powf(exponent - 1.0);
-    let at = |size: f64| (size, scale * size.powf(-exponent));
-    let points = (0..=40).map(|step| at(least * (most / least).powf(f64::from(step) / 40.0)));
-    let points = points.filter(|point| point.1 >= 0.8).collect();
-    Some(Series { name: String::new(), ink, is_line: true, points })
-}
-
-fn accuracy(overview: &Overview) -> Result<String> {
+fn accuracy(overview: &Overview) -> String {
     let percent = |(similarity, share): (f64, f64)| (similarity, 100.0 * share);
-    let line = |name: &str, ink, points| Series { name: name.to_owned(), ink, is_line: true, points };
     let curve = overview.curve.iter().map(|point| percent((point.similarity, point.chance)));
-    let mut series = vec![line("linked directly, by the method", Ink::One, curve.collect())];
+    let mut series = vec![Series::ours("linked directly, by the method", Ink::One, Marks::Line, curve.collect())];
     let bands = &overview.recall;
     let expected = bands.iter().filter_map(|band| Some(percent((band.similarity, band.expected?))));
     let expected: Vec<(f64, f64)> = expected.collect();
     if !expected.is_empty() {
-        let name = "expected of the sampled pairs".to_owned();
-        series.push(Series { name, ink: Ink::Three, is_line: false, points: expected });
+        series.push(Series::ours("expected of the sampled pairs", Ink::Three, Marks::Points, expected));
     }
     if !bands.is_empty() {
         let sampled = bands.iter().map(|band| percent((band.similarity, band.share[0])));
-        let name = "in one cluster, of the sampled pairs".to_owned();
-        series.push(Series { name, ink: Ink::Two, is_line: false, points: sampled.collect() });
+        series.push(Series::ours("in one cluster, of the sampled pairs", Ink::Two, Marks::Points, sampled.collect()));
     }
     for band in bands {
         let ends = [band.share[1], band.share[2]].map(|share| percent((band.similarity, share)));
-        series.push(line("", Ink::Two, ends.to_vec()));
+        series.push(Series::fit("", Ink::Text, ends.to_vec()));
     }
-    let axes = [("similarity of two pages", 1.0), ("% of the pairs", 101.0)];
-    let axes = axes.map(|(name, most)| Axis { name, bounds: (0.0, most), is_logarithmic: false, is_whole: false });
-    let caption = "Vertical lines are 95% confidence intervals. Pages are in one cluster, too, if links through others join them.";
-    let mut out = figure("The share of pairs that are linked, by their similarity", axes, &series, caption)?;
+    let plot = Plot {
+        label: "The share of pairs that are linked, by their similarity".to_owned(),
+        x: Axis::linear("similarity of two pages", "similarity").within(0.0, 1.0),
+        y: Axis::linear("% of the pairs", "percent").within(0.0, 102.0),
+        series,
+    };
+    let notes = [
+        "Vertical lines are 95% confidence intervals.".to_owned(),
+        "Pages are in one cluster, too, if links through others join them.".to_owned(),
+    ];
+    let mut out = figure(&plot, &notes);
     match &overview.summary.accuracy {
         None => out.push_str("<p>The accuracy of this week was not measured.</p>\n"),
         Some(accuracy) => {
@@ -183,7 +159,7 @@ fn accuracy(overview: &Overview) -> Result<String> {
             out.push_str(&sheet(&of));
         }
     }
-    Ok(out)
+    out
 }
 
 fn records(summary: &Summary) -> String {

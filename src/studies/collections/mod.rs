@@ -1,8 +1,9 @@
 //! The collections study: pages that are copied together, and what a crawler need not fetch (Cho, Shivakumar and Garcia-Molina 2000).
 //!
 //! In reading order: `job`, `run` (from top to bottom), `former` (the avoid list of the run before), `steps`, `judge` (what crawls would have
-//! been without the pages of a list), `write`, `summary`, `report`.
+//! been without the pages of a list), `write`, `summary`, `report`, `figures`.
 
+mod figures;
 mod former;
 mod job;
 mod judge;
@@ -24,8 +25,9 @@ use anyhow::Result;
 use nigh_exchange::Context;
 
 use self::former::{Former, former_list};
+use super::figure::Figure;
 use super::plan::{StudyInput, StudyPlan};
-use super::study::Study;
+use super::study::{Runs, Study};
 use crate::records::Week;
 use crate::sheet::Sheet;
 use crate::state::{History, PastWeek, Store};
@@ -33,6 +35,8 @@ use crate::state::{History, PastWeek, Store};
 impl Study for Collections {
     const NAME: &'static str = "collections";
     const TITLE: &'static str = "Replicated collections";
+    const FIGURES: &'static [Figure] = figures::FIGURES;
+    const RUNS: Runs = Runs::EachWeek;
 
     type Summary = CollectionsSummary;
 

@@ -1,13 +1,15 @@
 //! The evolution study: how the clusters of a store change from week to week (Fetterly 2004, section 3).
 //!
-//! In reading order: `job`, `run` (from top to bottom), `steps`, `summary`, `report`.
+//! In reading order: `job`, `run` (from top to bottom), `steps`, `summary`, `report`, `figures`.
 
+mod figures;
 mod job;
 mod report;
 mod run;
 mod steps;
 mod summary;
 
+pub(in crate::studies) use self::figures::changes;
 pub use self::job::Evolution;
 pub use self::summary::{ChangeCount, ClassRetention, EvolutionSummary, HostChanges, PUBLISHED_UNCHANGED, Turnover};
 
@@ -16,8 +18,9 @@ use std::path::{Path, PathBuf};
 use anyhow::Result;
 use nigh_exchange::Context;
 
+use super::figure::Figure;
 use super::plan::{StudyInput, StudyPlan};
-use super::study::Study;
+use super::study::{Runs, Study};
 use crate::records::Week;
 use crate::sheet::Sheet;
 use crate::state::{History, Store};
@@ -25,6 +28,8 @@ use crate::state::{History, Store};
 impl Study for Evolution {
     const NAME: &'static str = "evolution";
     const TITLE: &'static str = "Evolution of clusters";
+    const RUNS: Runs = Runs::AllWeeks;
+    const FIGURES: &'static [Figure] = figures::FIGURES;
 
     type Summary = EvolutionSummary;
 

@@ -1,7 +1,8 @@
 //! The mirrors study: hosts that mirror each other, by the content of their pages (Fetterly 2004, sections 2 and 4).
 //!
-//! In reading order: `job`, `run` (from top to bottom), `pairs` (what is known of the pairs of a week), `steps`, `write`, `summary`, `report`.
+//! In reading order: `job`, `run` (from top to bottom), `pairs` (what is known of the pairs of a week), `steps`, `write`, `summary`, `report`, `figures`.
 
+mod figures;
 mod job;
 mod pairs;
 mod report;
@@ -18,8 +19,9 @@ use std::path::{Path, PathBuf};
 use anyhow::Result;
 use nigh_exchange::Context;
 
+use super::figure::Figure;
 use super::plan::{StudyInput, StudyPlan};
-use super::study::Study;
+use super::study::{Runs, Study};
 use crate::records::Week;
 use crate::sheet::Sheet;
 use crate::state::{History, PastWeek, Store};
@@ -27,6 +29,8 @@ use crate::state::{History, PastWeek, Store};
 impl Study for Mirrors {
     const NAME: &'static str = "mirrors";
     const TITLE: &'static str = "Mirrors by content";
+    const RUNS: Runs = Runs::AllWeeks;
+    const FIGURES: &'static [Figure] = figures::FIGURES;
 
     type Summary = MirrorsSummary;
 

@@ -1,9 +1,10 @@
 //! The mirrors-by-url study: hosts that mirror each other, by their URLs (Bharat and Broder 1999).
 //!
 //! In reading order: `job`, `run` (from top to bottom), `steps`, `compared` (mirrors by URL beside those by content), `write`, `summary`,
-//! `report`.
+//! `report`, `figures`.
 
 mod compared;
+mod figures;
 mod job;
 mod report;
 mod run;
@@ -19,8 +20,9 @@ use std::path::{Path, PathBuf};
 use anyhow::Result;
 use nigh_exchange::Context;
 
+use super::figure::Figure;
 use super::plan::{StudyFiles, StudyInput, StudyPlan};
-use super::study::Study;
+use super::study::{Runs, Study};
 use crate::config::{Method, Reading};
 use crate::plan::job_of_week;
 use crate::records::Week;
@@ -30,6 +32,8 @@ use crate::state::{History, Store};
 impl Study for MirrorsByUrl {
     const NAME: &'static str = "mirrors-by-url";
     const TITLE: &'static str = "Mirrors by URL";
+    const RUNS: Runs = Runs::LastWeek;
+    const FIGURES: &'static [Figure] = figures::FIGURES;
 
     type Summary = MirrorsByUrlSummary;
 

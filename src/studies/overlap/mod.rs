@@ -1,9 +1,10 @@
 //! The overlap study: pages and hosts that share chunks of text (Shivakumar and Garcia-Molina 1998).
 //!
 //! In reading order: `job`, `run` (from top to bottom), `former` (the run that a later week follows), `steps`, `counts`, `write`, `summary`,
-//! `report`.
+//! `report`, `figures`.
 
 mod counts;
+mod figures;
 mod former;
 mod job;
 mod report;
@@ -22,8 +23,9 @@ use std::path::{Path, PathBuf};
 use anyhow::Result;
 use nigh_exchange::Context;
 
+use super::figure::Figure;
 use super::plan::{StudyInput, StudyPlan, check_chunks};
-use super::study::Study;
+use super::study::{Runs, Study};
 use crate::records::Week;
 use crate::sheet::Sheet;
 use crate::state::{History, PastWeek, Store};
@@ -31,6 +33,8 @@ use crate::state::{History, PastWeek, Store};
 impl Study for Overlap {
     const NAME: &'static str = "overlap";
     const TITLE: &'static str = "Overlap of pages";
+    const FIGURES: &'static [Figure] = figures::FIGURES;
+    const RUNS: Runs = Runs::EachWeek;
 
     type Summary = OverlapSummary;
 

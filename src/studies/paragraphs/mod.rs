@@ -2,9 +2,10 @@
 //!
 //! In reading order: `job`, `run` (from top to bottom), `former` (the weeks before), `steps`, `reach` (pages that links lead to), `genealogy`
 //! (where the text of new pages comes from), `followed` (the genealogy week after week), `seeds` (URLs of pages), `estimates`, `summarize`,
-//! `write`, `small_tables`, `summary`, `report`.
+//! `write`, `small_tables`, `summary`, `report`, `figures`.
 
 mod estimates;
+mod figures;
 mod followed;
 mod former;
 pub mod genealogy;
@@ -30,8 +31,9 @@ use std::path::{Path, PathBuf};
 use anyhow::Result;
 use nigh_exchange::Context;
 
+use super::figure::Figure;
 use super::plan::{StudyInput, StudyPlan, check_chunks};
-use super::study::Study;
+use super::study::{Runs, Study};
 use crate::records::Week;
 use crate::sheet::Sheet;
 use crate::state::{History, Store};
@@ -39,6 +41,8 @@ use crate::state::{History, Store};
 impl Study for Paragraphs {
     const NAME: &'static str = "paragraphs";
     const TITLE: &'static str = "Paragraphs";
+    const FIGURES: &'static [Figure] = figures::FIGURES;
+    const RUNS: Runs = Runs::EachWeek;
 
     type Summary = ParagraphsSummary;
 

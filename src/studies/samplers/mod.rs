@@ -21,7 +21,7 @@ use anyhow::{Context as _, Result};
 use nigh_exchange::Context;
 
 use super::plan::{StudyFiles, StudyInput, StudyPlan};
-use super::study::Study;
+use super::study::{Runs, Study};
 use crate::config::{Cluster, Method, Verify};
 use crate::plan::{inputs_at_hand, job_of_week};
 use crate::records::Week;
@@ -31,6 +31,7 @@ use crate::state::{History, Store};
 impl Study for Samplers {
     const NAME: &'static str = "samplers";
     const TITLE: &'static str = "Samplers";
+    const RUNS: Runs = Runs::LastWeek;
 
     type Summary = SamplersSummary;
 

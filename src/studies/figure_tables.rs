@@ -1,0 +1,215 @@
+//! The tables that figures are drawn from, row by row.
+
+use anyhow::{Context, Result, bail};
+use arrow_array::{
+    Array as _, BooleanArray, Date32Array, Float64Array, Int32Array, Int64Array, RecordBatch, StringArray,
+};
+
+use super::list::StudySummary;
+use super::study::Study;
+use crate::mirror::ReadStore;
+use crate::query::{ranges_of_results, ranges_of_week};
+use crate::records::Week;
+use crate::state::{CommittedWeek, Manifest, Results};
+use crate::tables::{RowRange, Scan, Table, field};
+
+/// The tables of a store, until a week.
+#[derive(Clone, Copy)]
+pub struct FigureTables<'a> {
+    store: &'a ReadStore,
+    manifest: &'a Manifest,
+    weeks: &'a [CommittedWeek],
+}
+
+impl<'a> FigureTables<'a> {
+    /// Those of a store until a week, which it has.
+    pub fn new(store: &'a ReadStore, manifest: &'a Manifest, until: Week) -> FigureTables<'a> {
+        let count = manifest.weeks.iter().take_while(|week| week.week <= until).count();
+        FigureTables { store, manifest, weeks: &manifest.weeks[..count] }
+    }
+
+    /// The weeks, in order.
+    pub fn weeks(&self) -> &'a [CommittedWeek] {
+        self.weeks
+    }
+
+    /// The last week.
+    ///
+    /// # Errors
+    /// If there is none.
+    pub fn last(&self) -> Result<&'a CommittedWeek> {
+        self.weeks.last().context("the store has no week")
+    }
+
+    /// Whether a study has tables of these weeks.
+    ///
+    /// # Errors
+    /// If its summary is damaged.
+    pub fn standing(&self, study: &str) -> Result<Standing> {
+        let Some(summary) = self.summary_of(study)? else { return Ok(Standing::Absent) };
+        let last = self.weeks.last().map(|week| week.week);
+        Ok(match summary.week() {
+            Some(week) if Some(week) > last => Standing::Later(week),
+            Some(week) if Some(week) < last => Standing::Earlier(week),
+            _ => Standing::Here,
+        })
+    }
+
+    /// What a study found; `None` if it has no tables.
+    ///
+    /// # Errors
+    /// If its summary is damaged.
+    pub fn summary_of(&self, study: &str) -> Result<Option<StudySummary>> {
+        let Some(results) = self.results(study) else { return Ok(None) };
+        self.store.need_own(&results.own_folder())?;
+        StudySummary::read(self.store.store(), study, results.commit_number()).map(Some)
+    }
+
+    fn results(&self, study: &str) -> Option<Results> {
+        let commit = self.manifest.results.get(study)?;
+        Some(Results::of(self.store.store(), study, *commit))
+    }
+
+    /// Calls `each` with every row of a table of a week.
+    ///
+    /// # Errors
+    /// If a file cannot be read; or returns the first error of `each`.
+    pub fn of_week<T: Table>(
+        &self,
+        week: &CommittedWeek,
+        columns: &[&str],
+        each: impl FnMut(&RowValues<'_>) -> Result<()>,
+    ) -> Result<()> {
+        let files = ranges_of_week(self.store, week, T::NAME)?;
+        rows(files.into_iter().map(|(_, rows)| rows), columns, each)
+    }
+
+    /// Calls `each` with every row of a table of a study that has tables.
+    ///
+    /// # Errors
+    /// As [`FigureTables::of_week`].
+    pub fn of_study<S: Study, T: Table>(
+        &self,
+        columns: &[&str],
+        each: impl FnMut(&RowValues<'_>) -> Result<()>,
+    ) -> Result<()> {
+        let results = self.results(S::NAME).with_context(|| format!("the store has no tables of {}", S::NAME))?;
+        rows(ranges_of_results(self.store, &results, T::NAME)?.into_iter(), columns, each)
+    }
+
+    /// The bytes of the files of a table of a week, and of a table of a study.
+    ///
+    /// # Errors
+    /// If a file is missing.
+    pub fn bytes<S: Study>(&self, week: &CommittedWeek, of_week: &str, of_study: &[&str]) -> Result<[i64; 2]> {
+        let files = ranges_of_week(self.store, week, of_week)?;
+        let of_week = bytes(files.iter().map(|(_, rows)| rows))?;
+        let results = self.results(S::NAME).with_context(|| format!("the store has no tables of {}", S::NAME))?;
+        let mut sum = 0;
+        for table in of_study {
+            sum += bytes(ranges_of_results(self.store, &results, table)?.iter())?;
+        }
+        Ok([of_week, sum])
+    }
+}
+
+/// The bytes of files.
+fn bytes<'a>(files: impl Iterator<Item = &'a RowRange>) -> Result<i64> {
+    let mut sum = 0;
+    for rows in files {
+        let path = rows.path();
+        sum += path.metadata().with_context(|| format!("cannot read {}", path.display()))?.len() as i64;
+    }
+    Ok(sum)
+}
+
+/// Whether a study has tables of the weeks that figures are about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Standing {
+    /// It has none.
+    Absent,
+    /// It has tables until the last of the weeks.
+    Here,
+    /// Its tables are until this week, which is before the last one.
+    Earlier(Week),
+    /// Its tables are until this week, which is after the last one.
+    Later(Week),
+}
+
+fn rows(
+    files: impl Iterator<Item = RowRange>,
+    columns: &[&str],
+    mut each: impl FnMut(&RowValues<'_>) -> Result<()>,
+) -> Result<()> {
+    for file in files {
+        Scan::open(file, columns)?
+            .for_each(|batch| (0..batch.num_rows()).try_for_each(|row| each(&RowValues { batch, row })))?;
+    }
+    Ok(())
+}
+
+/// The values of a row, by column.
+pub struct RowValues<'a> {
+    batch: &'a RecordBatch,
+    row: usize,
+}
+
+impl RowValues<'_> {
+    /// A text.
+    ///
+    /// # Errors
+    /// If the table has no such column of texts; so do the others.
+    pub fn text(&self, column: &str) -> Result<String> {
+        Ok(field::<StringArray>(self.batch, column)?.value(self.row).to_owned())
+    }
+
+    /// A whole number.
+    ///
+    /// # Errors
+    /// As [`RowValues::text`].
+    pub fn count(&self, column: &str) -> Result<i64> {
+        self.maybe_count(column)?.with_context(|| format!("`{column}` has no value"))
+    }
+
+    /// A whole number, if there is one.
+    ///
+    /// # Errors
+    /// As [`RowValues::text`].
+    pub fn maybe_count(&self, column: &str) -> Result<Option<i64>> {
+        let values = self.batch.column_by_name(column).with_context(|| format!("no column `{column}`"))?;
+        if values.is_null(self.row) {
+            return Ok(None);
+        }
+        let any = values.as_any();
+        match (any.downcast_ref::<Int64Array>(), any.downcast_ref::<Int32Array>()) {
+            (Some(longs), _) => Ok(Some(longs.value(self.row))),
+            (_, Some(ints)) => Ok(Some(ints.value(self.row).into())),
+            _ => bail!("column `{column}` has no whole numbers"),
+        }
+    }
+
+    /// A number, if there is one.
+    ///
+    /// # Errors
+    /// As [`RowValues::text`].
+    pub fn real(&self, column: &str) -> Result<Option<f64>> {
+        let values: &Float64Array = field(self.batch, column)?;
+        Ok(values.is_valid(self.row).then(|| values.value(self.row)))
+    }
+
+    /// Yes or no.
+    ///
+    /// # Errors
+    /// As [`RowValues::text`].
+    pub fn truth(&self, column: &str) -> Result<bool> {
+        Ok(field::<BooleanArray>(self.batch, column)?.value(self.row))
+    }
+
+    /// A week.
+    ///
+    /// # Errors
+    /// As [`RowValues::text`].
+    pub fn week(&self, column: &str) -> Result<Week> {
+        Ok(Week::from_days(field::<Date32Array>(self.batch, column)?.value(self.row)))
+    }
+}

@@ -1,0 +1,128 @@
+//! The figure and the tables of the study (Shivakumar and Garcia-Molina 1998).
+
+use anyhow::Result;
+
+use super::{Overlap, REPLICAS};
+use crate::config::Chunking;
+use crate::plot::{Axis, Ink, Marks, Plot, Series};
+use crate::studies::figure::{Cell, Figure, Picture, percent};
+use crate::studies::figure_tables::FigureTables;
+use crate::studies::list::StudySummary;
+use crate::tables::studies::{MostRow, OverlapRow, ReplicaRow, SavingRow};
+use crate::tables::{ChunkRow, Table as _};
+
+pub(super) const FIGURES: &[Figure] = &[
+    Figure {
+        name: "Shivakumar 1998, Fig. 1",
+        title: "Pages by the number of other pages that overlap with them",
+        draw: replicas,
+    },
+    Figure { name: "Shivakumar 1998, Table 1", title: "What the steps need", draw: needs },
+    Figure { name: "Shivakumar 1998, Table 2", title: "The pages with most replicas", draw: most },
+];
+
+/// What the study found of its chunkings, in the order of the table: gigabytes of fingerprints, and
+/// minutes of sorting and counting.
+const PUBLISHED_NEEDS: [(&str, &str, i64, i64); 3] =
+    [("document", "0.8 GB", 52, 45), ("four-lines", "2.4 GB", 163, 85), ("two-lines", "4.6 GB", 434, 162)];
+
+fn replicas(tables: &FigureTables<'_>) -> Result<Picture> {
+    let chunkings = [Chunking::Document, Chunking::FourLines, Chunking::TwoLines].map(Chunking::name);
+    let mut ours = vec![Vec::new(); chunkings.len()];
+    let mut published = vec![Vec::new(); chunkings.len()];
+    tables.of_study::<Overlap, ReplicaRow>(&["chunking", "replicas", "share", "published"], |row| {
+        let (chunking, replicas) = (row.text("chunking")?, row.text("replicas")?);
+        let number = chunkings.iter().position(|name| *name == chunking).unwrap_or(0);
+        let place = REPLICAS.iter().position(|name| *name == replicas).unwrap_or(0) as f64;
+        ours[number].extend(row.real("share")?.map(|share| (place, 100.0 * share)));
+        published[number].extend(row.real("published")?.map(|share| (place, 100.0 * share)));
+        Ok(())
+    })?;
+    let mut series = Vec::new();
+    for (number, name) in chunkings.iter().enumerate() {
+        let ink = Ink::of(number);
+        if !ours[number].is_empty() {
+            series.push(Series::ours(*name, ink, Marks::LineAndPoints, std::mem::take(&mut ours[number])));
+        }
+        if !published[number].is_empty() {
+            let points = std::mem::take(&mut published[number]);
+            series.push(Series::published(format!("{name}, published"), ink, Marks::Points, points));
+        }
+    }
+    let mut notes = Vec::new();
+    tables.of_study::<Overlap, SavingRow>(&["chunking", "share", "published"], |row| {
+        let of_study =
+            row.real("published")?.map_or_else(String::new, |share| format!("; in the study {}", percent(Some(share))));
+        notes.push(format!(
+            "{}: a crawl could leave out {} of the pages{of_study}.",
+            row.text("chunking")?,
+            percent(row.real("share")?)
+        ));
+        Ok(())
+    })?;
+    let plot = Plot {
+        label: "Pages by the number of other pages that overlap with them".to_owned(),
+        x: Axis::names("other pages", "replicas", REPLICAS),
+        y: Axis::linear("% of the pages", "percent").within(0.0, None),
+        series,
+    };
+    Ok(Picture::plot(plot, notes))
+}
+
+fn needs(tables: &FigureTables<'_>) -> Result<Picture> {
+    let pairs = match tables.summary_of("overlap")? {
+        Some(StudySummary::Overlap(summary)) => summary.chunkings,
+        _ => Vec::new(),
+    };
+    let row = |(chunking, fingerprints, sort, overlap): &(&str, &str, i64, i64)| {
+        let of_chunking = pairs.iter().find(|of| of.chunking.name() == *chunking);
+        vec![
+            Cell::Text((*chunking).to_owned()),
+            Cell::count(of_chunking.map(|of| of.pairs as i64)),
+            Cell::count(of_chunking.map(|of| of.family_pairs as i64)),
+            Cell::Text((*fingerprints).to_owned()),
+            Cell::Count(*sort),
+            Cell::Count(*overlap),
+        ]
+    };
+    let rows: Vec<Vec<Cell>> = PUBLISHED_NEEDS.iter().map(row).collect();
+    let week = tables.last()?;
+    let [chunks, overlap] = tables.bytes::<Overlap>(week, ChunkRow::NAME, &[OverlapRow::NAME])?;
+    let notes = [
+        format!(
+            "The chunks of all chunkings follow from the table `chunks`, which has {} in week {}; the pairs of pages have {}.",
+            crate::config::Bytes(chunks as u64),
+            week.week,
+            crate::config::Bytes(overlap as u64)
+        ),
+        "The study took 44 hours to make the fingerprints of 24 million pages. A store does not keep the time of a job: `nigh run -v` prints that of each step.".to_owned(),
+    ];
+    let columns = [
+        "chunking",
+        "pairs listed",
+        "pairs of families",
+        "published: fingerprints",
+        "published: minutes to sort",
+        "published: minutes to count",
+    ];
+    Ok(Picture::listing(columns, rows, notes))
+}
+
+fn most(tables: &FigureTables<'_>) -> Result<Picture> {
+    let mut rows = Vec::new();
+    let columns = ["chunking", "rank", "documents", "hosts", "machines", "title", "url"];
+    tables.of_study::<Overlap, MostRow>(&columns, |row| {
+        rows.push(vec![
+            Cell::Text(row.text("chunking")?),
+            Cell::Count(row.count("rank")?),
+            Cell::Count(row.count("documents")?),
+            Cell::Count(row.count("hosts")?),
+            Cell::Count(row.count("machines")?),
+            Cell::Text(row.text("title")?),
+            Cell::Name(row.text("url")?),
+        ]);
+        Ok(())
+    })?;
+    let empty = rows.is_empty().then(|| "No two pages overlap.".to_owned());
+    Ok(Picture::listing(columns, rows, empty))
+}
