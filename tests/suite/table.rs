@@ -178,7 +178,7 @@ fn formats_have_the_same_rows() {
         assert_eq!(table(&store, "clusters", &[&columns[..], &flags].concat()), "");
         path
     };
-    let mut scan = Scan::open(&out("parquet"), &["url", "doc", "cluster_id"]).unwrap();
+    let mut scan = Scan::open(out("parquet"), &["url", "doc", "cluster_id"]).unwrap();
     let mut batches = Vec::new();
     while let Some(batch) = scan.batch().unwrap() {
         batches.push(batch);

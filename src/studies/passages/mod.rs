@@ -22,7 +22,7 @@ use anyhow::{Context as _, Result};
 use nigh_exchange::Context;
 
 use super::plan::{StudyFiles, StudyInput, StudyPlan};
-use super::study::Study;
+use super::study::{Runs, Study};
 use crate::config::{Cluster, Method, Verify};
 use crate::plan::{inputs_at_hand, job_of_week};
 use crate::readers::Input;
@@ -33,6 +33,8 @@ use crate::state::{History, Store};
 impl Study for Passages {
     const NAME: &'static str = "passages";
     const TITLE: &'static str = "Repeated passages";
+
+    const RUNS: Runs = Runs::LastWeek;
 
     type Summary = PassagesSummary;
 

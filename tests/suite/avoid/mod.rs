@@ -60,8 +60,8 @@ fn random_web(seed: u64) -> Crawl {
                                 crawl.redirect(&url, &step);
                                 crawl.redirect(&step, &target(*text));
                             }
-                            1 if seed % 3 == 0 => crawl.redirect(&url, &url),
-                            2 if seed % 3 == 0 => crawl.redirect(&url, "http://elsewhere.example/"),
+                            1 if seed.is_multiple_of(3) => crawl.redirect(&url, &url),
+                            2 if seed.is_multiple_of(3) => crawl.redirect(&url, "http://elsewhere.example/"),
                             _ => crawl.redirect(&url, &target(*text)),
                         }
                     }
@@ -136,10 +136,10 @@ fn a_later_week_is_judged_by_its_own_pages() {
         let mut number = 0;
         second.pages.retain_mut(|page| {
             number += 1;
-            if mix(seed ^ number) % 9 == 0 {
+            if mix(seed ^ number).is_multiple_of(9) {
                 page.text = 2_000_000 + number;
             }
-            mix(seed ^ number) % 11 != 0
+            !mix(seed ^ number).is_multiple_of(11)
         });
         second.page("http://h0.example/new/1.html", 3_000_000);
         let store = MadeStore::new(&[&first]);

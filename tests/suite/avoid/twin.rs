@@ -407,7 +407,7 @@ impl Twin {
         let common = |pages: &[&Page]| {
             let of_first = directories(&pages[0].url);
             let is_common = |of: &&&str| pages.iter().all(|page| is_below(&page.url, of));
-            of_first.iter().filter(is_common).next_back().unwrap().to_string()
+            of_first.iter().rfind(is_common).unwrap().to_string()
         };
         let key = |pages: &Vec<&Page>| (Reverse(pages.len()), self.place(&pages[0].host), common(pages));
         sites.values().min_by_key(|pages| key(pages)).map(|pages| common(pages))

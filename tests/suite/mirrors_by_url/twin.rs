@@ -104,7 +104,7 @@ pub fn name(url: &str) -> Name {
 /// The same name with a slash more or less at the end of its path.
 fn with_or_without_slash((host, path): &Name) -> Name {
     let (path, query) = path.split_at(path.find('?').unwrap_or(path.len()));
-    let other = if path.ends_with('/') { path[..path.len() - 1].to_owned() } else { format!("{path}/") };
+    let other = path.strip_suffix('/').map_or_else(|| format!("{path}/"), str::to_owned);
     (host.clone(), other + query)
 }
 
