@@ -51,12 +51,14 @@ mod formats;
 mod input;
 mod item;
 mod jsonl;
+mod keys;
 mod open;
 mod parquet;
 mod piece;
 mod raw;
 mod rows;
 mod sniff;
+mod source;
 mod streams;
 mod url_list;
 mod value;
@@ -72,7 +74,8 @@ pub use self::item::{
     ArchiveEntry, Body, CountedIn, Failure, Item, Page, Profile, Reader, RecordNames, RedirectAnswer, Reject, Revisit,
     Skip, Skipped, StoredRecord, Unread,
 };
-pub use self::open::{KeysOfInput, check, columns, damage, keys, open, open_at};
+pub use self::keys::KeysOfInput;
+pub use self::open::{check, columns, damage, keys, open, open_at};
 pub use self::piece::{InputPiece, open_piece, pieces};
 pub use self::raw::{RawBytes, decoded};
 pub use self::url_list::{ListLines, Listed, UrlFile, each_listed_url};

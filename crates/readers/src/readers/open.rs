@@ -1,13 +1,15 @@
 //! Opens an input with the reader of its format, or checks that it can be opened.
 
 use std::fs::File;
-use std::io::{Read, Seek as _, SeekFrom};
+use std::io::{Read as _, Seek as _, SeekFrom};
 
 use anyhow::{Context as _, bail};
 
 use super::formats::Columns;
 use super::input::{Format, Input, Location, cannot};
 use super::item::{CountedIn, Item, Reader, Unread};
+use super::keys::KeysOfInput;
+use super::source::source;
 use crate::reading::Reading;
 
 /// Opens one input.
@@ -92,37 +94,12 @@ impl Reader for FromOffset {
     }
 }
 
-/// What the records of an input have that a document can be known by.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum KeysOfInput {
-    /// Pages, which have URLs and no ids.
-    Pages,
-    /// Rows with the id, if the job names a column for it, and with URLs.
-    RowsWithUrls,
-    /// Rows with the id, if the job names a column for it, and without URLs.
-    Rows,
-    /// Files that are one document each, without id and URL.
-    Files,
-    /// The input has no record, or they are seen only when it is read.
-    Unknown,
-}
-
-impl KeysOfInput {
-    pub(super) fn of_rows(has_url: Option<bool>) -> KeysOfInput {
-        match has_url {
-            Some(true) => KeysOfInput::RowsWithUrls,
-            Some(false) => KeysOfInput::Rows,
-            None => KeysOfInput::Unknown,
-        }
-    }
-}
-
 /// What the records of an input have, also of an object, which is read for it.
 ///
 /// # Errors
 /// As [`check`].
 pub fn keys(input: &Input, reading: &Reading) -> anyhow::Result<KeysOfInput> {
-    input.format.reader().keys(input, reading)
+    input.format.reader().slow_keys(input, reading)?.map_or_else(|| check(input, reading), Ok)
 }
 
 /// Opens one input and reads its first bytes, so that a run fails before it starts and not in its middle.
@@ -176,53 +153,4 @@ pub fn damage(input: &Input, reading: &Reading) -> anyhow::Result<Option<String>
     }
     let file = File::open(path).with_context(|| cannot("open", &input.name))?;
     input.format.reader().damage(file, input, reading)
-}
-
-/// Opens the first `bytes` stored bytes of an input. A local file may return more.
-///
-/// # Errors
-/// If it cannot be opened.
-pub(crate) fn source(name: &str, bytes: u64, place: &Location) -> anyhow::Result<Box<dyn Read + Send>> {
-    match place {
-        Location::File(path) => Ok(Box::new(File::open(path).with_context(|| cannot("open", name))?)),
-        Location::Entry { archive, start, packed, unpacked, checksum, packing } => {
-            let (source, _) = super::wacz::entry_source(archive, (*start, *packed), (*unpacked, *checksum), *packing)
-                .with_context(|| cannot("open", name))?;
-            Ok(source)
-        }
-        Location::Object { store, key } => crate::readers::find::open(name, store, key, bytes),
-    }
-}
-
-/// Copies a source to a temporary file without a name, for formats that are not read in order.
-///
-/// # Errors
-/// If the source cannot be read or the file cannot be written.
-pub(crate) fn downloaded(mut source: Box<dyn Read + Send>) -> std::io::Result<File> {
-    use std::os::unix::fs::OpenOptionsExt as _;
-    use std::sync::atomic::{AtomicU64, Ordering};
-
-    static NUMBER: AtomicU64 = AtomicU64::new(0);
-    let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-    let path = std::env::temp_dir().join(format!("nigh-{}-{number}.parquet", std::process::id()));
-    // The file may be a copy of a private object: other users must not be able to open it before it loses its name.
-    let mut file = File::options().read(true).write(true).create_new(true).mode(0o600).open(&path)?;
-    // The system frees the space when the file is closed, even if the program is killed.
-    std::fs::remove_file(&path)?;
-    std::io::copy(&mut source, &mut file)?;
-    file.seek(SeekFrom::Start(0))?;
-    Ok(file)
-}
-
-#[cfg(test)]
-mod tests {
-    use std::os::unix::fs::PermissionsExt as _;
-
-    use super::*;
-
-    #[test]
-    fn only_this_user_may_read_a_downloaded_copy() {
-        let file = downloaded(Box::new(&b"PAR1 of a private bucket"[..])).unwrap();
-        assert_eq!(file.metadata().unwrap().permissions().mode() & 0o777, 0o600);
-    }
 }

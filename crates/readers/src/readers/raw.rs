@@ -35,7 +35,7 @@ impl RawBytes {
     /// # Errors
     /// If it cannot be read.
     pub fn open(input: &Input, counted_in: CountedIn) -> anyhow::Result<RawBytes> {
-        let source = super::open::source(&input.name, input.bytes, &input.place)?;
+        let source = super::source::source(&input.name, input.bytes, &input.place)?;
         let source = match counted_in {
             CountedIn::Stored | CountedIn::Shared => RawSource::Stored(source),
             CountedIn::Decoded => {

@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 
 use super::fields;
 use super::input::{Location, cannot};
-use super::open::source;
+use super::source::source;
 use crate::readers::streams::{LineStep, Lines};
 
 /// The longest line in bytes: a line of a CDXJ index has some fields besides the URL.

@@ -217,7 +217,10 @@ mod tests {
 
     fn stored(input: &readers::Input) -> Vec<u8> {
         let mut bytes = Vec::new();
-        crate::readers::open::source(&input.name, input.bytes, &input.place).unwrap().read_to_end(&mut bytes).unwrap();
+        crate::readers::source::source(&input.name, input.bytes, &input.place)
+            .unwrap()
+            .read_to_end(&mut bytes)
+            .unwrap();
         bytes
     }
 

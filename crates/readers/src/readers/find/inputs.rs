@@ -374,7 +374,7 @@ pub fn format_of_name(name: &str) -> Option<Format> {
 
 /// Recognises the format of a file by its first bytes.
 fn format_of_content(name: &str, bytes: u64, place: &Location) -> anyhow::Result<Format> {
-    let mut source = crate::readers::open::source(name, bytes.min(FIRST), place)?;
+    let mut source = crate::readers::source::source(name, bytes.min(FIRST), place)?;
     let mut first = Vec::new();
     source.by_ref().take(FIRST).read_to_end(&mut first).with_context(|| crate::readers::input::cannot("read", name))?;
     if let Some(format) = ALL.into_iter().find(|format| format.reader().begins_stored(&first)) {

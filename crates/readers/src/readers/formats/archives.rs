@@ -4,10 +4,11 @@ use std::fs::File;
 
 use anyhow::{Context as _, bail};
 
-use super::{Cutting, FormatReader, ends_in, is_packed};
+use super::face::{Cutting, FormatReader, ends_in, is_packed};
 use crate::readers::input::{Input, Location, cannot};
 use crate::readers::item::{Reader, RejectedFile};
-use crate::readers::open::{KeysOfInput, source};
+use crate::readers::keys::KeysOfInput;
+use crate::readers::source::source;
 use crate::readers::wacz::{self, EntryReader, entry_source};
 use crate::readers::warc::{Dialect, WarcReader};
 use crate::reading::Reading;

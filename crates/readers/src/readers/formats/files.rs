@@ -2,10 +2,11 @@
 
 use anyhow::Context as _;
 
-use super::{FormatReader, ends_in};
+use super::face::{FormatReader, ends_in};
 use crate::readers::input::{Input, cannot};
 use crate::readers::item::Reader;
-use crate::readers::open::{KeysOfInput, source};
+use crate::readers::keys::KeysOfInput;
+use crate::readers::source::source;
 use crate::readers::whole::{Content, WholeReader};
 use crate::readers::{failed, sniff};
 use crate::reading::Reading;

@@ -5,13 +5,14 @@ use std::io::{Read as _, Seek as _, SeekFrom};
 
 use anyhow::Context as _;
 
-use super::{Columns, Cutting, FormatReader, ends_in, is_packed};
+use super::face::{Columns, Cutting, FormatReader, ends_in, is_packed};
 use crate::readers::arrow::{ArrowReader, SIGNATURE};
 use crate::readers::csv::CsvReader;
 use crate::readers::input::{Input, Location, cannot};
 use crate::readers::item::{Reader, RejectedFile};
 use crate::readers::jsonl::{self, JsonlReader};
-use crate::readers::open::{KeysOfInput, check, downloaded, source};
+use crate::readers::keys::KeysOfInput;
+use crate::readers::source::{downloaded, source};
 use crate::readers::{parquet, sniff};
 use crate::reading::Reading;
 
@@ -119,13 +120,10 @@ impl FormatReader for Parquet {
         }
     }
 
-    fn keys(&self, input: &Input, reading: &Reading) -> anyhow::Result<KeysOfInput> {
-        match &input.place {
-            Location::Object { .. } => {
-                Ok(KeysOfInput::of_rows(parquet::check(Parquet::file_of(input)?, &input.name, reading)?))
-            }
-            _ => check(input, reading),
-        }
+    fn slow_keys(&self, input: &Input, reading: &Reading) -> anyhow::Result<Option<KeysOfInput>> {
+        let Location::Object { .. } = &input.place else { return Ok(None) };
+        let has_url = parquet::check(Parquet::file_of(input)?, &input.name, reading)?;
+        Ok(Some(KeysOfInput::of_rows(has_url)))
     }
 
     fn columns(&self, input: &Input, reading: &Reading) -> anyhow::Result<Option<Columns>> {

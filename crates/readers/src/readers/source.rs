@@ -1,0 +1,58 @@
+//! The stored bytes of an input.
+
+use std::fs::File;
+use std::io::Read;
+
+use anyhow::Context as _;
+
+use super::input::{Location, cannot};
+
+/// Opens the first `bytes` stored bytes of an input. A local file may return more.
+///
+/// # Errors
+/// If it cannot be opened.
+pub(crate) fn source(name: &str, bytes: u64, place: &Location) -> anyhow::Result<Box<dyn Read + Send>> {
+    match place {
+        Location::File(path) => Ok(Box::new(File::open(path).with_context(|| cannot("open", name))?)),
+        Location::Entry { archive, start, packed, unpacked, checksum, packing } => {
+            let (source, _) = super::wacz::entry_source(archive, (*start, *packed), (*unpacked, *checksum), *packing)
+                .with_context(|| cannot("open", name))?;
+            Ok(source)
+        }
+        Location::Object { store, key } => crate::readers::find::open(name, store, key, bytes),
+    }
+}
+
+/// Copies a source to a temporary file without a name, for formats that are not read in order.
+///
+/// # Errors
+/// If the source cannot be read or the file cannot be written.
+pub(crate) fn downloaded(mut source: Box<dyn Read + Send>) -> std::io::Result<File> {
+    use std::io::{Seek as _, SeekFrom};
+    use std::os::unix::fs::OpenOptionsExt as _;
+    use std::sync::atomic::{AtomicU64, Ordering};
+
+    static NUMBER: AtomicU64 = AtomicU64::new(0);
+    let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+    let path = std::env::temp_dir().join(format!("nigh-{}-{number}.parquet", std::process::id()));
+    // The file may be a copy of a private object: other users must not be able to open it before it loses its name.
+    let mut file = File::options().read(true).write(true).create_new(true).mode(0o600).open(&path)?;
+    // The system frees the space when the file is closed, even if the program is killed.
+    std::fs::remove_file(&path)?;
+    std::io::copy(&mut source, &mut file)?;
+    file.seek(SeekFrom::Start(0))?;
+    Ok(file)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    use super::*;
+
+    #[test]
+    fn only_this_user_may_read_a_downloaded_copy() {
+        let file = downloaded(Box::new(&b"PAR1 of a private bucket"[..])).unwrap();
+        assert_eq!(file.metadata().unwrap().permissions().mode() & 0o777, 0o600);
+    }
+}
