@@ -5,9 +5,8 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::Args;
-use clap::builder::BoolishValueParser;
 
-use super::fields::FieldFlags;
+use super::fields::{FieldFlags, truth};
 use crate::config::{Absent, Count, WeekName};
 use crate::log::{Display, Log};
 
@@ -26,12 +25,6 @@ Examples:
 If a run is interrupted, give the same command again: it continues.
 
 Each flag is also an environment variable, which the flag overrides: NIGH_STORE is --store, NIGH_NO_ACCURACY=true is --no-accuracy.";
-
-/// What a variable of a flag without a value may say: `true`, `yes`, `on`, `1`, and their
-/// opposites.
-pub(super) fn truth() -> BoolishValueParser {
-    BoolishValueParser::new()
-}
 
 #[derive(Args)]
 // The text at the end says what the variables are called; after each flag they would be in the way.

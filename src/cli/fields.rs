@@ -3,6 +3,7 @@
 use std::ffi::OsString;
 
 use clap::Args;
+use clap::builder::BoolishValueParser;
 
 use crate::config::Similarity;
 use crate::job_file::JobField;
@@ -22,7 +23,7 @@ pub(crate) struct FieldFlags {
     #[arg(long, value_name = "NAME", env = "NIGH_PRESET")]
     preset: Option<String>,
     /// Compare words without their case.
-    #[arg(long, env = "NIGH_FOLD_CASE", value_parser = super::args::truth())]
+    #[arg(long, env = "NIGH_FOLD_CASE", value_parser = truth())]
     fold_case: bool,
     /// Column of the ids of documents, in JSONL, Parquet, CSV and Arrow.
     #[arg(long, value_name = "COLUMN", env = "NIGH_ID")]
@@ -36,6 +37,12 @@ pub(crate) struct FieldFlags {
     /// What becomes of two records with one id or URL.
     #[arg(long, value_name = "WHAT", env = "NIGH_SAME_ID", value_parser = ["equal", "first", "reject", "row"])]
     same_id: Option<String>,
+}
+
+/// What a variable of a flag without a value may say: `true`, `yes`, `on`, `1`, and their
+/// opposites.
+pub(super) fn truth() -> BoolishValueParser {
+    BoolishValueParser::new()
 }
 
 fn similarity(text: &str) -> Result<Similarity, String> {

@@ -138,10 +138,18 @@ pub(crate) fn run(args: &StudiesArgs, log: &Log) -> Result<ExitCode> {
 
 /// The runs, in order.
 fn steps(args: &StudiesArgs, weeks: &[Week], documents: DocumentKey, notice: &dyn Fn(&str)) -> Result<Vec<Step>> {
+    let names = AnyStudy::all().into_iter().map(|study| study.name());
+    if let Some(folder) = &args.jobs
+        && !names.into_iter().any(|name| folder.join(format!("{name}.toml")).is_file())
+    {
+        bail!(WrongUse(format!("--jobs {}: there is no job file of a study, such as overlap.toml", folder.display())));
+    }
+    // `nigh run jobs/overlap.toml` reads that file, too, if it is there.
+    let folder = args.jobs.as_deref().unwrap_or(Path::new("jobs"));
     let mut studies: Vec<(AnyStudy, Option<PathBuf>)> = Vec::new();
     for default in AnyStudy::all() {
         let name = default.name();
-        let job = args.jobs.as_ref().map(|folder| folder.join(format!("{name}.toml"))).filter(|path| path.exists());
+        let job = Some(folder.join(format!("{name}.toml"))).filter(|path| path.exists());
         let study = match &job {
             None => default,
             Some(path) => match read_job_with(Some(path), &[]).map_err(WrongUse::from_error)?.job {

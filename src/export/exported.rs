@@ -153,6 +153,8 @@ impl Exported {
                 self.paragraphs += lines.len() as u64;
                 self.paragraph_bytes += bytes;
             }
+            // No whole line of them went.
+            Gone::Passages(..) if after == Some(before) => {}
             Gone::Passages(passages, _) => {
                 self.passages += passages.len() as u64;
                 self.passage_bytes += bytes;

@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use anyhow::{Result, bail, ensure};
-use arrow_array::{Array as _, Int64Array};
+use arrow_array::{Array as _, Int32Array, Int64Array};
 use serde::{Deserialize, Serialize};
 
 use super::gone::{PassagePlace, PassageRules, WhichPassages};
@@ -72,16 +72,21 @@ impl DroppedPassages<'_> {
         let mut passages = ExternalSort::new(&self.scratch.join("passages"), self.memory / 2);
         let mut next = staying.record()?;
         for path in &self.files {
-            Scan::open(path, &["doc", "offset", "bytes", "copied_bytes"])?.for_each(|batch| {
+            Scan::open(path, &["doc", "offset", "bytes", "copied", "copied_bytes"])?.for_each(|batch| {
                 let longs = |name| field::<Int64Array>(batch, name);
                 let (docs, offsets) = (longs("doc")?, longs("offset")?);
                 let (bytes, copied) = (longs("bytes")?, longs("copied_bytes")?);
+                let copied_words: &Int32Array = field(batch, "copied")?;
                 for (row, doc) in docs.values().iter().enumerate() {
                     while next.is_some_and(|next| next.doc < *doc) {
                         next = staying.record()?;
                     }
                     // Of an earlier batch, if only later ones are written.
                     let Some(Staying { file, offset, .. }) = next.filter(|next| next.doc == *doc) else { continue };
+                    // Nothing is taken out of the first occurrence.
+                    if self.rules.which == WhichPassages::Copies && copied_words.value(row) == 0 {
+                        continue;
+                    }
                     let input = &self.inputs[file as usize];
                     if offsets.is_null(row) || !matches!(input.format, Format::Jsonl | Format::Parquet | Format::Text) {
                         bail!(

@@ -176,6 +176,9 @@ fn page(id: Option<String>, url: Option<String>, body: Body) -> Page {
     }
 }
 
+/// The most bytes of an id.
+const LONGEST_ID: usize = 8192;
+
 /// The id that a value is: a string, or the digits of a whole number; `None` if it is null or empty.
 fn id_of(value: &str) -> Result<Option<String>, String> {
     let is_whole = |digits: &str| !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
@@ -185,7 +188,14 @@ fn id_of(value: &str) -> Result<Option<String>, String> {
         _ if value.starts_with('"') => {
             let id: String = serde_json::from_str(value).map_err(|error| format!("`id`: {error}"))?;
             let has_line_break = id.contains(['\n', '\r']);
-            if has_line_break { Err("`id` has a line break".to_owned()) } else { Ok(Some(id)) }
+            if has_line_break {
+                Err("`id` has a line break".to_owned())
+            } else if id.len() > LONGEST_ID {
+                // Answers repeat it for each document that is like this one.
+                Err(format!("`id` has {} bytes: at most {LONGEST_ID} are allowed", id.len()))
+            } else {
+                Ok(Some(id))
+            }
         }
         _ if is_whole(value.strip_prefix('-').unwrap_or(value)) => Ok(Some(value.to_owned())),
         _ => Err(format!("`id` is {value}, neither text nor a whole number")),

@@ -55,6 +55,16 @@ struct Named {
 }
 
 impl Clusters {
+    /// How many ids were given to clusters that no table has.
+    pub(super) fn given(&self) -> i64 {
+        self.given
+    }
+
+    /// Gives no id again that was given by then.
+    pub(super) fn go_on_from(&mut self, given: i64) {
+        self.given = self.given.max(given);
+    }
+
     /// The fragments of a cluster.
     pub(super) fn fragments(&self, id: i64) -> Option<&[u32]> {
         self.by_id.get(&id).map(|named| named.fragments.as_slice())

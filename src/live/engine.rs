@@ -19,6 +19,7 @@ use super::batch::{Features, Record, features, features_of};
 use super::clusters::{ClusterChange, Clusters, Moved};
 use super::fragments::{Fragments, NO_ID};
 use super::id_table::IdTable;
+use super::journal::Given;
 use super::keys::{Keys, MOST_NODES};
 use super::labels::LabelWorkers;
 use super::refusal::Refusal;
@@ -246,11 +247,24 @@ impl Engine {
         self.gone.values().map(String::as_str).collect()
     }
 
+    /// The numbers that were given. Those of changes leave room for the `rename`s of a commit.
+    pub(super) fn given(&self) -> Given {
+        let renames = self.clusters.ids().len() as u64;
+        Given { changes: self.changed + renames, clusters: self.clusters.given() }
+    }
+
+    /// Gives no number again that was given by then.
+    pub(super) fn go_on_from(&mut self, given: Given) {
+        self.changed = self.changed.max(given.changes);
+        self.clusters.go_on_from(given.clusters);
+    }
+
     /// Goes on counting where another engine ends, whose documents this one has read from the tables. A cluster that has another id here
     /// is a change, `rename`.
     pub(super) fn continue_from(&mut self, other: &mut Engine) {
         self.changes = std::mem::take(&mut other.changes);
         (self.changed, self.records) = (other.changed, other.records);
+        self.clusters.go_on_from(other.clusters.given());
         let mut renamed = Vec::new();
         for id in other.clusters.ids() {
             let fragments = other.clusters.fragments(id).unwrap_or_default().iter();
@@ -475,6 +489,12 @@ impl Engine {
     /// If they are not kept any more.
     pub fn changes_since(&self, since: u64, most: usize) -> Result<Vec<NumberedChange>, Refusal> {
         let first = self.changes.front().map_or(self.changed + 1, |change| change.number);
+        if since > self.changed {
+            return Err(Refusal {
+                status: 410,
+                text: format!("the last change has number {}: read the clusters again", self.changed),
+            });
+        }
         let next = since.saturating_add(1);
         if next < first {
             return Err(Refusal {

@@ -1,7 +1,8 @@
 //! The journal: the batches that were taken since the tables of the store were made, as they were sent.
 //!
 //! ```text
-//! record   length of the head (4 bytes), length of the body (4), checksum of both parts (16): little-endian; then head and body
+//! record   length of the head (4 bytes), of the body (4), checksum of these lengths (4), checksum of both parts (16): little-endian;
+//!          then head and body
 //! head     {"batch": "the id that the client gave", "by": "id"}; with "taken": true for what is kept of batches that are in the tables
 //! body     the lines of the batch; or a line for each of those batches, with its answers
 //! ```
@@ -13,14 +14,14 @@ use std::fs::File;
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
 
 use crate::records::{DocumentKey, checksum};
 use crate::state::{replace, sync_folder};
 
 /// The bytes before the head.
-const FRAME: usize = 24;
+const FRAME: usize = 28;
 
 /// What a journal has of a batch besides its lines.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -33,6 +34,18 @@ pub(super) struct Head {
     /// Whether this is not a batch, but what is kept of batches that are in the tables.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(super) taken: bool,
+    /// Of such a record, the numbers that were given by then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) given: Option<Given>,
+}
+
+/// Numbers that are not given again.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Given {
+    /// To changes: none has a larger one.
+    pub(super) changes: u64,
+    /// To clusters that no table has.
+    pub(super) clusters: i64,
 }
 
 /// An open journal.
@@ -105,7 +118,7 @@ impl Journal {
     /// Puts a journal with one record in the place of this one, at once.
     ///
     /// # Errors
-    /// If it cannot be written: then this one stays.
+    /// If it cannot be written, or not be opened again. Then which of both is there is not known.
     pub(super) fn begin_again(&mut self, head: &Head, body: &[u8]) -> Result<()> {
         replace(&self.path, &record_of(head, body)?)?;
         let file = File::options().read(true).write(true).open(&self.path);
@@ -125,8 +138,20 @@ impl Journal {
         let mut frame = [0; FRAME];
         self.file.seek(SeekFrom::Start(at)).with_context(failed)?;
         self.file.read_exact(&mut frame).with_context(failed)?;
-        let (lengths, sum) = frame.split_at(8);
+        let (lengths, sums) = frame.split_at(8);
+        let (sum_of_lengths, sum) = sums.split_at(4);
         let [head_bytes, body_bytes] = [0, 4].map(|at| u32::from_le_bytes([0, 1, 2, 3].map(|byte| lengths[at + byte])));
+        let damaged = |what: &str| {
+            anyhow::anyhow!(
+                "the journal {} is damaged at byte {at}: {what}. Move the file away to go on without the batches in it",
+                self.path.display()
+            )
+        };
+        if sum_of_lengths != checksum_of_lengths(lengths) {
+            let error = damaged("the lengths there have another checksum");
+            // The file system may have made the file longer before it wrote the last record.
+            return if self.is_empty_after(at)? { Ok(None) } else { Err(error) };
+        }
         let bytes = u64::from(head_bytes) + u64::from(body_bytes);
         let end = at + FRAME as u64 + bytes;
         if end > size {
@@ -135,15 +160,8 @@ impl Journal {
         let mut record = vec![0; bytes as usize];
         self.file.read_exact(&mut record).with_context(failed)?;
         if sum != checksum_of(&record, head_bytes, body_bytes) {
-            // The file system may have made the file longer before it wrote the last record.
-            if end == size || self.is_empty_after(at)? {
-                return Ok(None);
-            }
-            bail!(
-                "the journal {} is damaged at byte {at}: the record there has another checksum. Move the file away to go on without the \
-                 batches in it",
-                self.path.display()
-            );
+            let error = damaged("the record there has another checksum");
+            return if end == size || self.is_empty_after(at)? { Ok(None) } else { Err(error) };
         }
         let body = record.split_off(head_bytes as usize);
         let head = serde_json::from_slice(&record)
@@ -200,6 +218,7 @@ fn record_of(head: &Head, body: &[u8]) -> Result<Vec<u8>> {
     let parts = [&head, body].concat();
     let mut record = Vec::with_capacity(FRAME + parts.len());
     record.extend([head_bytes.to_le_bytes(), body_bytes.to_le_bytes()].as_flattened());
+    record.extend(checksum_of_lengths(&record));
     record.extend(checksum_of(&parts, head_bytes, body_bytes));
     record.extend(parts);
     Ok(record)
@@ -208,6 +227,11 @@ fn record_of(head: &Head, body: &[u8]) -> Result<Vec<u8>> {
 /// The checksum of a record, with the lengths of its parts.
 fn checksum_of(record: &[u8], head: u32, body: u32) -> [u8; 16] {
     (checksum(record) ^ u128::from(head) << 64 ^ u128::from(body)).to_le_bytes()
+}
+
+/// The checksum of the two lengths of a record: those of a cut record are believed, so they must be right.
+fn checksum_of_lengths(lengths: &[u8]) -> [u8; 4] {
+    (checksum(lengths) as u32).to_le_bytes()
 }
 
 #[cfg(test)]
@@ -265,6 +289,16 @@ mod tests {
         std::fs::write(&path, &bytes).unwrap();
         let error = read(&path).unwrap_err().to_string();
         assert!(error.contains("damaged at byte 0") && error.contains("journal"), "{error}");
+        // A damaged length is no cut record, wherever the bit is.
+        bytes[one - 3] ^= 1;
+        for byte in 0..FRAME {
+            bytes[one + byte] ^= 0x40;
+            std::fs::write(&path, &bytes).unwrap();
+            let error = read(&path).unwrap_err().to_string();
+            assert!(error.contains(&format!("damaged at byte {one}")), "{byte}: {error}");
+            bytes[one + byte] ^= 0x40;
+        }
+        bytes[one - 3] ^= 1;
         // Of the last record it is one that was not acknowledged; or the file system wrote zeros.
         bytes[one - 3] ^= 1;
         bytes[3 * one - 3] ^= 1;

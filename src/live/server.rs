@@ -29,7 +29,7 @@ use hyper::service::service_fn;
 use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use ring::digest::{Digest, SHA256, digest};
-use tokio::sync::{Semaphore, oneshot};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 
 use super::batch::Limits;
 use super::commit::Commitment;
@@ -143,6 +143,8 @@ pub type Committer = Box<dyn FnMut(&Commitment) -> Result<()> + Send>;
 struct Job {
     ask: Ask,
     reply: oneshot::Sender<Result<Lines, Refusal>>,
+    /// The share of the budget that its body takes, also if the client has gone meanwhile.
+    _held: Vec<OwnedSemaphorePermit>,
 }
 
 /// The numbers of `/metrics`.
@@ -218,7 +220,7 @@ fn show(shown: &Mutex<Shown>, change: impl FnOnce(&mut Shown)) {
 
 /// Answers the requests of the queue, one after the other.
 fn answer_all(service: &mut Service, committer: &mut Committer, queue: &Receiver<Job>, shown: &Mutex<Shown>) {
-    for Job { ask, reply } in queue {
+    for Job { ask, reply, _held } in queue {
         let answer = match ask {
             Ask::Add { id, lines } => service.add(id.as_deref(), &lines),
             Ask::Delete { name } => service.delete(&name),
@@ -363,7 +365,7 @@ fn methods_of(path: &str) -> Option<&'static str> {
     }
 }
 
-/// Reads the body of a request, and asks what `ask` makes of it. The bytes count until the answer is there.
+/// Reads the body of a request, and asks what `ask` makes of it. The bytes count until they are applied.
 async fn queued(
     shared: &Shared,
     kind: &'static str,
@@ -393,15 +395,22 @@ async fn queued(
     };
     let too_slow = || Refusal { status: 408, text: format!("the body took more than {} seconds", BODY_TIME.as_secs()) };
     tokio::time::timeout(BODY_TIME, read).await.map_err(|_| too_slow())??;
-    let answer = asked(shared, ask(lines))?.await?;
-    drop(held);
-    Ok((kind, answer))
+    Ok((kind, asked_with(shared, ask(lines), held)?.await?))
 }
 
 /// Puts a question into the queue. The future is its answer.
 fn asked(shared: &Shared, ask: Ask) -> Result<impl Future<Output = Result<Bytes, Refusal>> + use<>, Refusal> {
+    asked_with(shared, ask, Vec::new())
+}
+
+/// As [`asked`], for a question that has bytes of the budget.
+fn asked_with(
+    shared: &Shared,
+    ask: Ask,
+    held: Vec<OwnedSemaphorePermit>,
+) -> Result<impl Future<Output = Result<Bytes, Refusal>> + use<>, Refusal> {
     let (reply, answer) = oneshot::channel();
-    match shared.jobs.try_send(Job { ask, reply }) {
+    match shared.jobs.try_send(Job { ask, reply, _held: held }) {
         Ok(()) => Ok(async move {
             let answer = answer.await.map_err(|_| ended())?;
             answer.map(Bytes::from_owner)

@@ -88,6 +88,7 @@ impl Service {
         let mut taken = Taken::default();
         let (journal, cut) = Journal::open(&path, |head, body| {
             if head.taken {
+                engine.go_on_from(head.given.unwrap_or_default());
                 return taken.read(body);
             }
             let records = read_batch(body, method.documents, &Limits::none())?;
@@ -133,7 +134,7 @@ impl Service {
         }
         let records = read_batch(body, self.engine.documents(), &self.limits)?;
         self.check()?;
-        let head = Head { batch: id.map(str::to_owned), by: self.engine.documents(), taken: false };
+        let head = Head { batch: id.map(str::to_owned), by: self.engine.documents(), ..Head::default() };
         self.journal.add(&head, body).map_err(|error| Refusal::unable(format!("{error:#}: the batch is not taken")))?;
         let answer = answer(&mut self.engine, &records).map_err(|error| {
             let text = format!("{error:#}");
@@ -166,6 +167,11 @@ impl Service {
         self.check()?;
         let unable = |error: anyhow::Error| Refusal::unable(format!("not committed: {error:#}"));
         let (documents, deleted) = self.make_tables(run).map_err(unable)?;
+        self.begin_journal().map_err(|error| {
+            let text = format!("committed, but the journal cannot begin again: {error:#}: start nigh again");
+            self.broken = Some(text.clone());
+            Refusal::unable(text)
+        })?;
         let week = self.load_tables().map_err(|error| {
             let text = format!("committed, but the tables cannot be read: {error:#}");
             self.broken = Some(text.clone());
@@ -174,7 +180,7 @@ impl Service {
         line(&serde_json::json!({ "week": week, "documents": documents, "deleted": deleted }))
     }
 
-    /// Runs the commands of a commit, and begins the journal again. Returns how many documents were added and deleted.
+    /// Runs the commands of a commit. Returns how many documents were added and deleted.
     fn make_tables(&mut self, run: &mut dyn FnMut(&Commitment) -> Result<()>) -> Result<(u64, u64)> {
         let gone = self.engine.gone();
         let deleted = gone.len() as u64;
@@ -184,9 +190,14 @@ impl Service {
         if commitment.deleted.is_some() || commitment.added.is_some() {
             run(&commitment)?;
         }
-        self.journal
-            .begin_again(&Head { batch: None, by: self.engine.documents(), taken: true }, &self.taken.lines()?)?;
         Ok((commitment.documents, deleted))
+    }
+
+    /// Begins the journal again, with what is kept of the batches that are in the tables.
+    fn begin_journal(&mut self) -> Result<()> {
+        let by = self.engine.documents();
+        let head = Head { batch: None, by, taken: true, given: Some(self.engine.given()) };
+        self.journal.begin_again(&head, &self.taken.lines()?)
     }
 
     /// Reads the tables of the last week, whose name it returns.

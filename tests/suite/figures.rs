@@ -286,7 +286,7 @@ fn a_study_that_cannot_run_does_not_keep_others_from_running() {
     let ran = run(&["studies", name, "--quiet", "--jobs", jobs.to_str().unwrap()]);
     assert_eq!(ran.code, Some(1), "{}", ran.stderr);
     assert!(
-        ran.stderr.contains("1 of 7 runs failed: nigh run ") && ran.stderr.contains("jobs/overlap.toml"),
+        ran.stderr.contains("1 of 8 runs failed: nigh run ") && ran.stderr.contains("jobs/overlap.toml"),
         "{}",
         ran.stderr
     );
@@ -294,7 +294,7 @@ fn a_study_that_cannot_run_does_not_keep_others_from_running() {
     let made: BTreeSet<&str> = manifest["results"].as_object().unwrap().keys().map(String::as_str).collect();
     assert_eq!(
         made,
-        BTreeSet::from(["collections", "evolution", "mirrors", "mirrors-by-url", "paragraphs", "samplers"])
+        BTreeSet::from(["collections", "evolution", "mirrors", "mirrors-by-url", "paragraphs", "passages", "samplers"])
     );
     std::fs::write(jobs.join("mirrors.toml"), "[evolution]\n").unwrap();
     let wrong = run(&["studies", name, "--jobs", jobs.to_str().unwrap()]);

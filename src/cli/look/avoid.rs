@@ -57,6 +57,8 @@ pub(in crate::cli) fn avoid(args: &AvoidArgs) -> Result<ExitCode> {
     let files = [args.out.as_deref(), args.sample.as_deref()];
     let [out, sample] = files.map(|path| path.map(Destination::at).transpose());
     let (out, sample) = (out?, sample?);
+    let is_same = out.as_ref().zip(sample.as_ref()).is_some_and(|(out, sample)| out.is_same_file(sample));
+    ensure!(!is_same, WrongUse("--out and --sample are one file: give two".to_owned()));
     let settings = Settings { purity: *purity, least: *least, sample: args.sample_size };
     let list = look.of_store(|read_store| {
         need_tables(look, read_store)?;

@@ -41,6 +41,12 @@ impl Destination {
         &self.path
     }
 
+    /// Whether two paths are of one file that is replaced.
+    pub(super) fn is_same_file(&self, other: &Destination) -> bool {
+        let whole = |of: &Destination| std::path::absolute(&of.file).unwrap_or_else(|_| of.file.clone());
+        !self.in_place && whole(self) == whole(other)
+    }
+
     /// Whether this is a file of which any part can be read.
     pub(super) fn is_file(&self) -> bool {
         !self.in_place

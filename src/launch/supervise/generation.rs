@@ -343,6 +343,10 @@ impl Generation<'_> {
         let begun = Instant::now();
         // The numbers of the hosts for which the generation ends after a wave.
         let mut back: Vec<usize> = Vec::new();
+        // Those that were told to end before all had started.
+        for me in (0..count).filter(|me| processes.all[*me].is_leaving).collect::<Vec<usize>>() {
+            self.leave(processes, me);
+        }
         while processes.all.iter().any(|process| !process.closed) {
             let now = Instant::now();
             match messages.recv_timeout(LOOK_EVERY) {

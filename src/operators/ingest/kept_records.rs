@@ -10,7 +10,8 @@
 //!
 //! ```text
 //! _nigh/work/scratch-DATE/read/wave00007/input00000012-piece00000003-of00000020.read
-//!     for each record its length (32 bits) and bytes (postcard); the last record has the counts
+//!     the version of nigh, and a line feed; for each record its length (32 bits), the XXH3 of its
+//!     bytes (64) and these (postcard); the last record has the counts
 //! ```
 //!
 //! The file gets its name when all of it is durable. The files of a wave are removed when the wave
@@ -20,12 +21,16 @@ use std::fs::File;
 use std::io::{BufReader, BufWriter, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use serde::{Deserialize, Serialize};
+use xxhash_rust::xxh3::xxh3_64;
 
 use super::crawl::CrawlRecord;
 use crate::readers::InputPiece;
 use crate::state::{Counts, Unfinished};
+
+/// What a file begins with: another version may have other records.
+const HEAD: &str = concat!("nigh ", env!("CARGO_PKG_VERSION"), "\n");
 
 /// Bytes that are read or written at once.
 const BUFFER: usize = 1 << 20;
@@ -73,7 +78,9 @@ impl RecordWriter {
         let failed = || format!("cannot write {}", path.display());
         path.parent().map_or(Ok(()), std::fs::create_dir_all).with_context(failed)?;
         let file = File::create(path.with_extension("part")).with_context(failed)?;
-        Ok(RecordWriter { file: BufWriter::with_capacity(BUFFER, file), path, buffer: Vec::new() })
+        let mut file = BufWriter::with_capacity(BUFFER, file);
+        file.write_all(HEAD.as_bytes()).with_context(failed)?;
+        Ok(RecordWriter { file, path, buffer: Vec::new() })
     }
 
     /// Adds a record.
@@ -85,7 +92,9 @@ impl RecordWriter {
         self.buffer =
             postcard::to_extend(record, std::mem::take(&mut self.buffer)).context("a record is plain data")?;
         let length = u32::try_from(self.buffer.len()).context("a record is shorter than 4 GiB")?;
-        let written = self.file.write_all(&length.to_le_bytes()).and_then(|()| self.file.write_all(&self.buffer));
+        let sum = xxh3_64(&self.buffer).to_le_bytes();
+        let parts = [&length.to_le_bytes()[..], &sum, &self.buffer];
+        let written = parts.into_iter().try_for_each(|part| self.file.write_all(part));
         written.with_context(|| format!("cannot write {}", self.path.display()))
     }
 
@@ -109,15 +118,19 @@ pub(super) struct RecordReader {
 }
 
 impl RecordReader {
-    /// Opens the file; `None` if the piece was not read to its end.
+    /// Opens the file; `None` if the piece was not read to its end, or by another version.
     ///
     /// # Errors
     /// Names the file that cannot be opened.
     pub(super) fn open(path: &Path) -> Result<Option<RecordReader>> {
         match File::open(path) {
             Ok(file) => {
-                let file = BufReader::with_capacity(BUFFER, file);
-                Ok(Some(RecordReader { path: path.to_owned(), file, buffer: Vec::new() }))
+                let mut file = BufReader::with_capacity(BUFFER, file);
+                let mut head = Vec::new();
+                let read = file.by_ref().take(HEAD.len() as u64).read_to_end(&mut head);
+                read.with_context(|| format!("cannot read {}", path.display()))?;
+                let is_ours = head == HEAD.as_bytes();
+                Ok(is_ours.then(|| RecordReader { path: path.to_owned(), file, buffer: Vec::new() }))
             }
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
             Err(error) => Err(error).with_context(|| format!("cannot read {}", path.display())),
@@ -132,12 +145,13 @@ impl RecordReader {
     pub(super) fn next(&mut self) -> Result<KeptRecord<CrawlRecord>> {
         let damaged =
             || format!("{} is damaged: remove it, and its part of the input is read again", self.path.display());
-        let mut length = [0; 4];
-        self.file.read_exact(&mut length).with_context(damaged)?;
+        let (mut length, mut sum) = ([0; 4], [0; 8]);
+        self.file.read_exact(&mut length).and_then(|()| self.file.read_exact(&mut sum)).with_context(damaged)?;
         let length = u32::from_le_bytes(length);
         self.buffer.clear();
         // No length that a damaged file claims is believed before that many bytes are there.
         self.file.by_ref().take(length.into()).read_to_end(&mut self.buffer).with_context(damaged)?;
+        ensure!(xxh3_64(&self.buffer).to_le_bytes() == sum, damaged());
         postcard::from_bytes(&self.buffer).with_context(damaged)
     }
 }
@@ -177,10 +191,26 @@ mod tests {
         writer.push(&KeptRecord::Emitted(&CrawlRecord::Bad(bad(1)))).unwrap();
         writer.finish(&Counts::default()).unwrap();
         let bytes = std::fs::read(&path).unwrap();
-        for left in 0..bytes.len() {
-            std::fs::write(&path, &bytes[..left]).unwrap();
-            let mut reader = RecordReader::open(&path).unwrap().unwrap();
-            let error = std::iter::repeat_with(|| reader.next()).find_map(Result::err).unwrap();
+        let cut = (0..bytes.len()).map(|left| bytes[..left].to_vec());
+        let flipped = (0..bytes.len()).map(|at| {
+            let mut bytes = bytes.clone();
+            bytes[at] ^= 0x20;
+            bytes
+        });
+        for (left, bytes) in (0..bytes.len()).cycle().zip(cut.chain(flipped)) {
+            std::fs::write(&path, bytes).unwrap();
+            let opened = RecordReader::open(&path).unwrap();
+            // Of another version, as far as it says.
+            assert_eq!(opened.is_some(), left >= HEAD.len(), "{left}");
+            let Some(mut reader) = opened else { continue };
+            let mut read = 0;
+            let error = loop {
+                match reader.next() {
+                    Ok(_) => read += 1,
+                    Err(error) => break error,
+                }
+            };
+            assert!(read < 2, "{left}: both records are right");
             let text = format!("{error:#}");
             assert!(text.contains("a.read is damaged: remove it"), "{left}: {text}");
         }

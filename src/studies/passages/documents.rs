@@ -191,6 +191,8 @@ struct OpenFile {
     last: u64,
     /// Whether it was begun inside, at the place of a document.
     is_inside: bool,
+    /// Whether places of this file are not those of its bytes, so that it is read in order.
+    in_order: bool,
 }
 
 impl CrawlTexts {
@@ -198,7 +200,7 @@ impl CrawlTexts {
     fn open(&self, file: u64) -> Result<OpenFile> {
         let mut reader = readers::open(&self.inputs[file as usize], &self.reading)?;
         reader.without_waiting();
-        Ok(OpenFile { file, reader, last: 0, is_inside: false })
+        Ok(OpenFile { file, reader, last: 0, is_inside: false, in_order: false })
     }
 
     /// Begins to read a file at a place, if it can be read there.
@@ -206,7 +208,7 @@ impl CrawlTexts {
         let reader = readers::open_at(&self.inputs[file as usize], &self.reading, offset)?;
         Ok(reader.map(|mut reader| {
             reader.without_waiting();
-            OpenFile { file, reader, last: offset, is_inside: true }
+            OpenFile { file, reader, last: offset, is_inside: true, in_order: false }
         }))
     }
 
@@ -216,8 +218,9 @@ impl CrawlTexts {
         let name = &self.inputs[file as usize].name;
         let failed = || format!("cannot read {name}");
         let before = open.take().filter(|open| open.file == file);
+        let mut in_order = before.as_ref().is_some_and(|open| open.in_order);
         let inside = match before.as_ref().map_or(0, |open| open.last) {
-            last if offset > last + GAP => self.open_at(file, offset)?,
+            last if offset > last + GAP && !in_order => self.open_at(file, offset)?,
             _ => None,
         };
         let mut reading = match inside.or(before) {
@@ -246,7 +249,9 @@ impl CrawlTexts {
                 "{name} does not have the record of document {doc} at {offset} any more: the file has changed since it was read. Put it \
                  back and run again, or make the week again"
             );
-            reading = self.open(file)?;
+            // What began at the place found other things: this file is not begun inside again.
+            in_order |= reading.is_inside;
+            reading = OpenFile { in_order, ..self.open(file)? };
             is_whole = true;
         }
     }

@@ -57,6 +57,13 @@ impl WholeReader {
         }
         let cut = bytes.len() > self.limit;
         bytes.truncate(self.limit);
+        if cut
+            && let Err(error) = std::str::from_utf8(&bytes)
+            && error.error_len().is_none()
+        {
+            // The limit is within a character.
+            bytes.truncate(error.valid_up_to());
+        }
         let (media_type, body) = match self.content {
             Content::Html => ("text/html", Body::Html(bytes)),
             Content::Text => ("text/plain", Body::Plain(bytes)),
