@@ -115,7 +115,7 @@ fn by_seeds(cx: &mut Context, stage: &SetJoinStage, rows: &Rows) -> Result<Membe
     Ok((members, families.collect()))
 }
 
-/// The seeds of which none is of the family of one before it.
+/// The seeds that are of their own family, and of which none is of the family of one before it.
 struct SeedIndex {
     requirement: Requirement,
     /// The name of each seed, and what its collection weighs.
@@ -130,7 +130,9 @@ impl SeedIndex {
         let mut counts = vec![0; seeds.len()];
         for (_, name, size, columns) in seeds {
             let of = columns.iter().map(|(_, weight)| u64::from(*weight)).sum();
-            if index.family_of(columns.iter().copied(), size.into(), &mut counts).is_none() {
+            // Its own row is of its family, so that some worker has the collection.
+            let is_own = requirement.least_in_family(of, size.into()).is_some_and(|least| of >= least);
+            if is_own && index.family_of(columns.iter().copied(), size.into(), &mut counts).is_none() {
                 let number = index.seeds.len() as u32;
                 index.seeds.push((name, of));
                 columns.iter().for_each(|(id, _)| index.with.entry(*id).or_default().push(number));
