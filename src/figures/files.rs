@@ -75,8 +75,7 @@ pub fn write_files(folder: &Path, made: &[MadeFigure], formats: &[FigureFormat],
             let text = of.picture().filter(|_| formats.contains(&format)).and_then(|picture| format.file(picture));
             match text {
                 Some(text) => replace(&path, text.as_bytes())?,
-                // That of a format that was not asked for stays while the figure can be drawn.
-                None if path.is_file() && (of.picture().is_none() || formats.contains(&format)) => {
+                None if path.is_file() => {
                     std::fs::remove_file(&path).with_context(|| format!("cannot remove {}", path.display()))?;
                 }
                 None => {}

@@ -182,7 +182,8 @@ fn a_store_in_a_bucket_is_brought_up_to_date() {
     std::fs::write(old.store().join("_mirror/base.json"), format!("{{\"url\":\"{url}\",\"base\":\"nothing\"}}"))
         .unwrap();
     let there = |arguments: &[&str]| crate::program::ran(nigh(arguments).envs(server.environment()));
-    let published = there(&["vacuum", "--store", url, "--keep", "9", "--mirror", &old.name()]);
+    let again = ["run", "jobs/example.toml", "-q", "--store", url, "--week", "2024-01-22", "--mirror"];
+    let published = there(&[&again[..], &[&old.name()]].concat());
     assert!(published.code == Some(1) && published.stderr.contains("`nigh upgrade`"), "{}", published.stderr);
     let refused = there(&["show", url]);
     assert!(refused.code == Some(1) && refused.stderr.contains("`nigh upgrade`"), "{}", refused.stderr);
