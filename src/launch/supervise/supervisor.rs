@@ -55,7 +55,7 @@ pub type Plans<'a> = dyn FnMut(u64) -> Result<Option<Work>> + 'a;
 /// that it sees what is committed; also after the last generation, for which no restart is left. `None` means that everything is committed.
 /// `progresses` receives the counters of every process.
 ///
-/// A generation has the hosts that can be used: see [`Members`].
+/// A generation has the hosts that can be used: see `members.rs`.
 ///
 /// # Errors
 /// Processes cannot be started on this machine, or `plans` fails.
