@@ -34,7 +34,7 @@ pub fn serve_task(_: &SchedulerTask, _: &Tasks, _: &Config, _: &TaskNotice, _: &
 
 /// The notice that a task is to end: there is no task.
 #[derive(Clone, Default)]
-pub struct TaskNotice;
+pub struct TaskNotice(());
 
 impl TaskNotice {
     /// There is no task that could end later.
