@@ -151,7 +151,8 @@ impl RecordReader {
         self.buffer.clear();
         // No length that a damaged file claims is believed before that many bytes are there.
         self.file.by_ref().take(length.into()).read_to_end(&mut self.buffer).with_context(damaged)?;
-        ensure!(xxh3_64(&self.buffer).to_le_bytes() == sum, damaged());
+        let is_whole = self.buffer.len() == length as usize && xxh3_64(&self.buffer).to_le_bytes() == sum;
+        ensure!(is_whole, damaged());
         postcard::from_bytes(&self.buffer).with_context(damaged)
     }
 }
