@@ -45,6 +45,8 @@ pub enum StudyState {
     Later,
     /// Its tables are not of pages, and are not read.
     OfHosts,
+    /// Its tables do not have whole texts, and are not read.
+    WithoutTexts,
     /// The store has no tables of it.
     Missing,
 }
@@ -193,10 +195,12 @@ impl Found {
         let state = match state(summary.last, Some(summary.week_commit), pages.history.last()) {
             StudyState::Older => StudyState::TooOld,
             StudyState::Read if summary.unit != Unit::Document => StudyState::OfHosts,
+            StudyState::Read if !summary.chunkings.iter().any(|of| of.chunking == Chunking::Document) => {
+                StudyState::WithoutTexts
+            }
             state => state,
         };
-        let has_documents = summary.chunkings.iter().any(|of| of.chunking == Chunking::Document);
-        if state != StudyState::Read || !has_documents {
+        if state != StudyState::Read {
             return Ok((state, of));
         }
         let mut components = ByKey::default();

@@ -69,6 +69,7 @@ fn said(study: &StudyRead) -> String {
         StudyState::TooOld => format!("not read: tables of {of}, as it was then; now"),
         StudyState::Later => format!("not read: tables of {of}, which is later;"),
         StudyState::OfHosts => "not read: tables of hosts; with `unit = \"document\"`".to_owned(),
+        StudyState::WithoutTexts => "not read: no whole texts; with `document` in its chunkings".to_owned(),
         StudyState::Missing => "no tables;".to_owned(),
     };
     format!("{what} `{}`", study.command.as_deref().unwrap_or_default())

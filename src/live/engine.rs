@@ -164,7 +164,8 @@ pub struct Engine {
     method: Method,
     fingerprinters: Vec<Fingerprinter>,
     docs: Vec<Option<Doc>>,
-    free_docs: Vec<u32>,
+    /// How many of `docs` are gone. Their numbers are not used again: documents are ordered by them.
+    dropped: u64,
     by_key: IdTable,
     /// By document.
     features: Vec<FeatureBits>,
@@ -215,7 +216,7 @@ impl Engine {
             method: method.clone(),
             fingerprinters,
             docs: Vec::new(),
-            free_docs: Vec::new(),
+            dropped: 0,
             by_key: IdTable::default(),
             features: Vec::new(),
             nodes: Vec::new(),
@@ -288,7 +289,7 @@ impl Engine {
     /// What is in memory.
     pub fn counts(&self) -> Counts {
         Counts {
-            documents: (self.docs.len() - self.free_docs.len()) as u64,
+            documents: self.docs.len() as u64 - self.dropped,
             nodes: (self.nodes.len() - self.free_nodes.len()) as u64,
             clusters: self.clusters.len() as u64,
             changes: self.changed,
@@ -618,13 +619,10 @@ impl Engine {
     }
 
     fn new_doc(&mut self, key: KeyHash, name: &str, number: Option<i64>) -> u32 {
-        let doc = self.free_docs.pop().unwrap_or(self.docs.len() as u32);
+        let doc = self.docs.len() as u32;
         assert!(doc != NONE, "four billion documents");
-        if doc as usize == self.docs.len() {
-            self.docs.push(None);
-            self.features.resize(self.docs.len() * self.method.features, 0);
-        }
-        self.docs[doc as usize] = Some(Doc { key, name: name.into(), checksum: 0, node: NONE, place: 0, doc: number });
+        self.docs.push(Some(Doc { key, name: name.into(), checksum: 0, node: NONE, place: 0, doc: number }));
+        self.features.resize(self.docs.len() * self.method.features, 0);
         let docs = &self.docs;
         let hash_of = |doc: u32| docs[doc as usize].as_ref().map_or(0, |doc| doc.key.halves()[1]);
         self.by_key.insert(key.halves()[1], doc, hash_of);
@@ -636,7 +634,7 @@ impl Engine {
         let hash_of = |doc: u32| docs[doc as usize].as_ref().map_or(0, |doc| doc.key.halves()[1]);
         self.by_key.remove(hash_of(doc), doc, hash_of);
         self.docs[doc as usize] = None;
-        self.free_docs.push(doc);
+        self.dropped += 1;
     }
 
     /// Notes the checksum and the features of a document, which is at no node.

@@ -2,8 +2,8 @@
 //!
 //! One thread has the service and answers one request after the other. Another one has the connections: it reads heads and bodies, each
 //! within a time and a size, and puts whole requests into a queue of bounded length and bytes. If the queue is full, the answer is 429 with
-//! `Retry-After`. So memory is bounded whatever clients do, and slow clients delay no other one as long as they have less than 256
-//! connections.
+//! `Retry-After`. So bodies take a bounded memory whatever clients do, and slow clients delay no other one while they have less than 256
+//! connections. Answers are not in that bound: each has at most the names of its batch, with those of their nearest documents.
 //!
 //! Without a token the address is one of this machine, and requests of web pages (with `Origin`, or for another `Host`) are refused:
 //! a browser would send them for anyone.
