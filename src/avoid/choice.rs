@@ -3,7 +3,7 @@
 //! ```text
 //! candidates in order: those whose copies come later first, of these the ones with more copies
 //!     not if it is below a chosen one, or a chosen one below it
-//!     not if more than 1 - purity of its pages would be lost, with all that is chosen
+//!     not if more than 1 - purity of its pages, or of those of a chosen one, would be lost
 //! then prefixes of the collections job of which the week shows nothing
 //! ```
 //!
@@ -38,6 +38,10 @@ pub(super) struct Choice {
     pub chosen: Vec<Chosen>,
     /// The units with pages below some candidate.
     units: ByKey<u64, Unit>,
+    /// By chosen prefix, in the order of choice: its pages, and how many of them are lost.
+    losses: Vec<[u64; 2]>,
+    /// By unit: the chosen prefixes with pages of it, by their places in `losses`, and how many.
+    chosen_with: ByKey<u64, Vec<(usize, u64)>>,
 }
 
 /// The pages of a unit.
@@ -123,11 +127,9 @@ impl Choice {
             if !is_shown && !has_keep {
                 continue;
             }
-            let lost = choice.lost_with(&units);
-            if lost as f64 > (1.0 - settings.purity) * units.len() as f64 + ROUNDING {
+            if !choice.skip(&units, settings.purity) {
                 continue;
             }
-            choice.skip(&units);
             prefixes.insert(candidate.hash);
             around.extend(directory_texts(&candidate.prefix).map(directory_hash));
             choice.chosen.push(Chosen { candidate, units, redirected });
@@ -136,19 +138,38 @@ impl Choice {
         Ok(choice)
     }
 
-    /// The pages that would be lost if pages of these units were skipped, too.
-    fn lost_with(&self, units: &[u64]) -> u64 {
-        let lost = |same: &[u64]| {
-            let of = self.units.get(&same[0]).copied().unwrap_or_default();
-            if of.skipped + same.len() as u64 >= of.pages { of.pages } else { 0 }
-        };
-        units.chunk_by(|a, b| a == b).map(lost).sum()
-    }
-
-    fn skip(&mut self, units: &[u64]) {
-        for unit in units {
-            self.units.entry(*unit).or_default().skipped += 1;
+    /// Skips pages of these units, unless more than 1 - `purity` of them, or of the pages below a chosen
+    /// prefix, would be lost. Returns whether it did.
+    fn skip(&mut self, units: &[u64], purity: f64) -> bool {
+        let is_too_much = |lost: u64, pages: u64| lost as f64 > (1.0 - purity) * pages as f64 + ROUNDING;
+        let counts: Vec<(u64, u64)> = units.chunk_by(|a, b| a == b).map(|same| (same[0], same.len() as u64)).collect();
+        // What becomes lost: of all pages, of those below the prefix, and of those below each chosen one.
+        let (mut lost, mut own, mut of_chosen) = (0, 0, ByKey::<usize, u64>::default());
+        for (unit, count) in &counts {
+            let of = self.units.get(unit).copied().unwrap_or_default();
+            if of.skipped + count < of.pages {
+                continue;
+            }
+            (lost, own) = (lost + of.pages, own + count);
+            for (chosen, count) in self.chosen_with.get(unit).into_iter().flatten() {
+                *of_chosen.entry(*chosen).or_default() += count;
+            }
         }
+        let breaks = |(chosen, more): (&usize, &u64)| {
+            let [pages, lost] = self.losses[*chosen];
+            is_too_much(lost + more, pages)
+        };
+        if is_too_much(lost, units.len() as u64) || of_chosen.iter().any(breaks) {
+            return false;
+        }
+        of_chosen.iter().for_each(|(chosen, more)| self.losses[*chosen][1] += more);
+        let number = self.losses.len();
+        self.losses.push([units.len() as u64, own]);
+        for (unit, count) in counts {
+            self.units.entry(unit).or_default().skipped += count;
+            self.chosen_with.entry(unit).or_default().push((number, count));
+        }
+        true
     }
 }
 

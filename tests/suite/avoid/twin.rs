@@ -362,8 +362,10 @@ impl Twin {
             }
             let before = self.lost(&prefixes).len();
             prefixes.push(&candidate.prefix);
-            let lost = self.lost(&prefixes).len() - before;
-            if lost as f64 <= (1.0 - self.purity) * candidate.counts[0] as f64 + 1e-9 {
+            let lost = self.lost(&prefixes);
+            let is_kept = |of: &Candidate, lost: usize| lost as f64 <= (1.0 - self.purity) * of.counts[0] as f64 + 1e-9;
+            let below = |of: &Candidate| lost.iter().filter(|page| is_below(&page.url, &of.prefix)).count();
+            if is_kept(&candidate, lost.len() - before) && chosen.iter().all(|of| is_kept(of, below(of))) {
                 chosen.push(candidate);
             }
         }
