@@ -7,7 +7,7 @@ use anyhow::Result;
 use clap::{Args, ValueEnum};
 
 use super::print::print_json;
-use super::session::{locate_store, lock, notify, read_manifest};
+use super::session::{locate_store, notify, read_manifest, take_store};
 use crate::config::Config;
 use crate::log::Log;
 use crate::report::print;
@@ -44,13 +44,7 @@ pub(crate) fn run(args: &CatalogArgs, log: &Log) -> Result<ExitCode> {
     log.name("catalog".to_owned());
     let location = locate_store(&args.store, args.mirror.as_deref(), &Config::default())?;
     let store = location.store();
-    // Locking creates the folder, so check first that it is a store.
-    location.expect()?;
-    let mut guard = lock(&location, log)?;
-    store.check_writable()?;
-    // The commit of a killed run is finished first.
-    store.take_work()?;
-    store.recover()?;
+    let mut guard = take_store(&location, log)?;
     read_manifest(store, &args.store)?;
     let catalog = match args.format {
         Format::Delta => Some(CatalogFormat::Delta),

@@ -245,6 +245,22 @@ pub(crate) fn lock(location: &StoreLocation, log: &Log) -> Result<WriteGuard> {
     location.take(&notify(log), exit_when_lost)
 }
 
+/// Takes a store that must exist, for a command that computes nothing: locks it, and finishes the
+/// commit of a killed run.
+///
+/// # Errors
+/// If there is no store, another run has it, or it cannot be read or written.
+pub(crate) fn take_store(location: &StoreLocation, log: &Log) -> Result<WriteGuard> {
+    // Locking creates the folder, so check first that it is a store.
+    location.expect()?;
+    let guard = lock(location, log)?;
+    let store = location.store();
+    store.check_writable()?;
+    store.take_work()?;
+    store.recover()?;
+    Ok(guard)
+}
+
 /// Messages of a store in a bucket, as notices in the log.
 pub(crate) fn notify(log: &Log) -> Notify {
     let log = log.clone();

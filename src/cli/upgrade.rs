@@ -7,7 +7,7 @@ use anyhow::Result;
 use clap::Args;
 
 use super::print::print_json;
-use super::session::{locate_store, lock, notify};
+use super::session::{locate_store, notify, take_store};
 use crate::config::Config;
 use crate::log::Log;
 use crate::report::print;
@@ -31,13 +31,7 @@ pub(crate) fn run(args: &UpgradeArgs, log: &Log) -> Result<ExitCode> {
     log.name("upgrade".to_owned());
     let location = locate_store(&args.store, args.mirror.as_deref(), &Config::default())?;
     let store = location.store();
-    // Locking creates the folder, so check first that it is a store.
-    location.expect()?;
-    let mut guard = lock(&location, log)?;
-    store.check_writable()?;
-    // The commit of a killed run is finished first.
-    store.take_work()?;
-    store.recover()?;
+    let mut guard = take_store(&location, log)?;
     let upgraded = store.upgrade()?;
     guard.publish(true, &notify(log))?;
     if args.json {

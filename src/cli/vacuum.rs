@@ -8,7 +8,7 @@ use clap::Args;
 
 use super::errors::WrongUse;
 use super::print::print_json;
-use super::session::{locate_store, lock, notify, read_manifest};
+use super::session::{locate_store, notify, read_manifest, take_store};
 use crate::config::{Bytes, Config, Count};
 use crate::log::Log;
 use crate::records::Week;
@@ -51,17 +51,13 @@ pub(crate) fn run(args: &VacuumArgs, log: &Log) -> Result<ExitCode> {
     log.name("vacuum".to_owned());
     let location = locate_store(&args.store, args.mirror.as_deref(), &Config::default())?;
     let store = location.store();
-    // Locking creates the folder, so check first that it is a store.
-    location.expect()?;
     let mut guard = None;
     if args.dry_run {
+        location.expect()?;
         location.look(&notify(log))?;
     } else {
-        guard = Some(lock(&location, log)?);
-        store.check_writable()?;
-        // The commit of a killed run is finished first: its week counts, too.
-        store.take_work()?;
-        store.recover()?;
+        // The week of a commit that is finished now counts, too.
+        guard = Some(take_store(&location, log)?);
     }
     let weeks = read_manifest(store, &args.store)?.weeks;
     let before = match (args.kept.before, args.kept.keep) {
