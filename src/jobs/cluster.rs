@@ -34,6 +34,7 @@ use super::verification::verify;
 use super::week::IngestedWeek;
 use crate::features::{Fingerprinter, VectorKeys};
 use crate::kernels;
+use crate::kernels::memory::return_freed;
 use crate::kernels::{Polynomials, polynomials};
 use crate::operators::ingest::{
     Crawled, UnreadPieces, check_pages, check_rejects, check_revisits, commit, crawl, deal, failures, segments,
@@ -70,6 +71,7 @@ pub fn cluster(cx: &mut Context, plan: &Arc<Plan>) -> Result<Option<Summary>> {
             cx.watch().end_early();
             return Ok(None);
         }
+        return_freed();
     }
     if plan.deletion.is_none() {
         keep_pages(cx, plan, &unfinished, read_journal(&unfinished)?)?;
@@ -119,6 +121,7 @@ pub fn cluster(cx: &mut Context, plan: &Arc<Plan>) -> Result<Option<Summary>> {
     let new_ids = cx.sorted(ids.new_ids)?;
     // The files are gathered after every process has made its own durable.
     cx.enter(Stage::Packing);
+    return_freed();
     let files = pack_week(cx, &week)?;
     if cx.index() > 0 {
         return Ok(None);

@@ -10,12 +10,12 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result};
 use nigh_exchange::{BlockBuilder, BlockStream, RowDealer, emit};
 use serde::{Deserialize, Serialize};
-use timely::container::CapacityContainerBuilder;
+use timely::dataflow::Scope;
 use timely::dataflow::operators::generic::OutputBuilder;
 use timely::dataflow::operators::generic::builder_rc::OperatorBuilder;
 use timely::dataflow::operators::probe::Handle;
-use timely::dataflow::{Scope, StreamVec};
 
+use super::capture::{Capture, CaptureKey, PackedCapture};
 use super::failures::{FailedDownload, Redirect};
 use super::kept_records::{KeptRecord, RecordReader, RecordWriter, kept_records};
 use super::kept_shingles::{KeptPage, ShingleWriter, kept_shingles};
@@ -23,15 +23,14 @@ use super::keys::PageKey;
 use super::notes::{BadRecord, WaveNote};
 use super::revisits::{NOT_KNOWN, RevisitOf};
 use super::unread::{NextPiece, UnreadPieces};
-use crate::features::{Fingerprinter, PageChunks, PageFacts, Sketch, WordsAndShingles};
+use crate::features::{Fingerprinter, PageFacts, WordsAndShingles};
 use crate::plan::Plan;
 use crate::readers::{
-    ArchiveEntry, Body, Failure, Format, Input, InputPiece, Item, Page, Reader, RedirectAnswer, Reject, Revisit, Skip,
-    Unread, open_piece,
+    Body, Failure, Format, Input, InputPiece, Item, Page, Reader, RedirectAnswer, Reject, Revisit, Skip, Unread,
+    open_piece,
 };
-use crate::records::{DocumentKey, KeyHash, checksum};
+use crate::records::{DocumentKey, KeyHash};
 use crate::state::Counts;
-use crate::structures::{Sortable, TextList};
 use crate::text::urls;
 use crate::watch::Watch;
 
@@ -46,92 +45,11 @@ const COMMIT_POLL: Duration = Duration::from_millis(5);
 /// The time between two checks of an operator that waits for a piece.
 const PIECE_POLL: Duration = Duration::from_millis(1);
 
-/// A capture: one fetch of a URL, with the features of its page.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Capture {
-    /// The hash of the canonical URL; the owner of its shard receives the capture.
-    pub hash: KeyHash,
-    /// The input's number in the plan.
-    pub file: u32,
-    /// The record's number in the input. Of several captures of a URL, the first by (file, ordinal)
-    /// of GET becomes the document; of another method, if there is none of GET.
-    pub ordinal: u64,
-    /// The user's id.
-    pub id: Option<String>,
-    /// The canonical URL.
-    pub url: Option<String>,
-    /// The host of the URL.
-    pub host: Option<String>,
-    /// The URL as written, if that is not the canonical one.
-    pub given_url: Option<String>,
-    /// The IP address of the server.
-    pub ip: Option<String>,
-    /// The time of the fetch, in microseconds since 1970, UTC.
-    pub fetched: Option<i64>,
-    /// The HTTP status.
-    pub status: Option<u16>,
-    /// The media type, without parameters.
-    pub media_type: Option<String>,
-    /// The charset label of the answer.
-    pub charset: Option<String>,
-    /// What an index of an archive has of its record.
-    pub entry: ArchiveEntry,
-    /// The length of the body in bytes, as read.
-    pub bytes: u64,
-    /// The checksum of these bytes.
-    pub checksum: u128,
-    /// The number of words of the text.
-    pub words: u64,
-    /// The title of the page.
-    pub title: String,
-    /// The position of the record in the input, in bytes.
-    pub offset: u64,
-    /// Whether the body was truncated.
-    pub cut: bool,
-    /// Whether the page was asked for by GET, as far as the input says.
-    pub is_of_get: bool,
-    /// Supershingles and features; empty for a page without words.
-    pub sketch: Sketch,
-    /// Hashes of text, lines and paragraphs; `None` for a page without words, and if the job does not keep them.
-    pub chunks: Option<PageChunks>,
-    /// The canonical URLs that the page links to.
-    pub links: TextList,
-    /// The values of the columns whose values are kept.
-    pub values: Vec<Option<String>>,
-}
-
-impl Sortable for Capture {
-    type Key = (KeyHash, bool, u32, u64);
-
-    fn key(&self) -> Self::Key {
-        (self.hash, !self.is_of_get, self.file, self.ordinal)
-    }
-
-    fn weight(&self) -> usize {
-        size_of::<Capture>()
-            + [&self.id, &self.url, &self.host, &self.given_url, &self.media_type, &self.entry.id, &self.entry.digest]
-                .into_iter()
-                .flatten()
-                .map(String::len)
-                .sum::<usize>()
-            + self.title.len()
-            + 8 * self.sketch.supershingles.len()
-            + size_of_val(&self.sketch.features[..])
-            + self.chunks.as_ref().map_or(0, |chunks| chunks.lines.len() + chunks.paragraphs.len())
-            + self.links.weight()
-            + self
-                .values
-                .iter()
-                .map(|value| size_of::<Option<String>>() + value.as_ref().map_or(0, String::len))
-                .sum::<usize>()
-    }
-}
-
 /// A record that the source emits.
 #[derive(Serialize, Deserialize)]
 pub(super) enum CrawlRecord {
     /// A capture, for the owner of its shard.
-    Answer(Box<Capture>),
+    Answer(PackedCapture),
     /// A download that failed, for the owner of its shard.
     Failed(Box<FailedDownload>),
     /// A bad record, for the commit.
@@ -140,8 +58,8 @@ pub(super) enum CrawlRecord {
 
 /// What a crawl consists of.
 pub struct Crawled<'scope> {
-    /// Captures: they are the one thing that crosses workers in boxes and not in blocks, since most go to a worker of the same process.
-    pub captures: StreamVec<'scope, u64, Box<Capture>>,
+    /// Rows: the keys and rows of captures ([`PackedCapture::parts`]), for the owners of their shards.
+    pub captures: BlockStream<'scope>,
     /// Rows: the downloads that failed, for the owners of their shards.
     pub failed: BlockStream<'scope>,
     /// Rows: the `WaveNote`s of bad records and of the counts of each wave, for worker 0.
@@ -173,6 +91,7 @@ pub fn crawl<'scope>(
         counts: Counts::default(),
     };
     let (shards, watch) = (plan.method.shards, watch.clone());
+    let mut capture_rows = RowDealer::new(scope.index(), scope.peers(), &watch);
     let mut failed_rows = RowDealer::new(scope.index(), scope.peers(), &watch);
     let mut note_rows = RowDealer::new(scope.index(), 1, &watch);
     let peers = scope.peers();
@@ -182,7 +101,7 @@ pub fn crawl<'scope>(
     let (failed_output, failed) = builder.new_output();
     let (notes_output, notes) = builder.new_output();
     builder.build(move |capabilities| {
-        let mut captures = OutputBuilder::<_, CapacityContainerBuilder<Vec<Box<Capture>>>>::from(captures_output);
+        let mut captures = OutputBuilder::<_, BlockBuilder>::from(captures_output);
         let mut failed = OutputBuilder::<_, BlockBuilder>::from(failed_output);
         let mut notes = OutputBuilder::<_, BlockBuilder>::from(notes_output);
         // One for each output, in their order.
@@ -207,16 +126,15 @@ pub fn crawl<'scope>(
                 begun = true;
             }
             let [at_captures, at_failed, at_notes] = &capabilities[..] else { return };
-            let mut captures = captures.activate();
-            let mut session = captures.session(at_captures);
+            let owner = |hash: KeyHash| hash.shard(shards) as usize % peers;
             let slice = Instant::now();
             let mut waits = false;
             while slice.elapsed() < TIME_SLICE {
                 match watch.check(part.step()) {
-                    Some(ReadStep::Emit(CrawlRecord::Answer(capture))) => session.give(capture),
-                    Some(ReadStep::Emit(CrawlRecord::Failed(failed))) => {
-                        failed_rows.deal(failed.hash.shard(shards) as usize % peers, &failed);
+                    Some(ReadStep::Emit(CrawlRecord::Answer(capture))) => {
+                        capture_rows.deal_bytes(owner(capture.key.hash()), &capture.parts());
                     }
+                    Some(ReadStep::Emit(CrawlRecord::Failed(failed))) => failed_rows.deal(owner(failed.hash), &failed),
                     Some(ReadStep::Emit(CrawlRecord::Bad(bad))) => note_rows.deal(0, &WaveNote::Bad(bad)),
                     Some(ReadStep::OnlyCounted) => {}
                     Some(ReadStep::End) => {
@@ -232,7 +150,7 @@ pub fn crawl<'scope>(
                     None => break,
                 }
             }
-            drop(session);
+            emit(capture_rows.finish(), &mut captures.activate(), at_captures);
             emit(failed_rows.finish(), &mut failed.activate(), at_failed);
             emit(note_rows.finish(), &mut notes.activate(), at_notes);
             if waits { activator.activate_after(PIECE_POLL) } else { activator.activate() }
@@ -365,14 +283,18 @@ impl WavePart {
             let record = match item {
                 Item::Page(page) => {
                     open.counts.unread_dates += u64::from(page.date_unread);
-                    match capture(&mut self.fingerprinter, self.plan.method.documents, page, input, (file, ordinal)) {
-                        Ok(capture) => {
+                    match PageKey::of(self.plan.method.documents, &page, &input.name) {
+                        Ok(PageKey { hash, url }) => {
+                            let key = CaptureKey::new(hash, page.is_of_get, (file, ordinal));
+                            let (label, url) = (page.charset.as_deref(), url.as_ref());
+                            let (bytes, facts) = page_facts(&mut self.fingerprinter, &page.body, label, url);
+                            let capture = Capture::of(&page, url, bytes, &facts);
                             if let Some(kept) = open.kept.as_mut().filter(|_| capture.words > 0) {
-                                kept.push(kept_page(&capture), self.fingerprinter.last_shingles())?;
+                                kept.push(kept_page(hash, &capture), self.fingerprinter.last_shingles())?;
                             }
-                            CrawlRecord::Answer(Box::new(capture))
+                            CrawlRecord::Answer(capture.packed(key))
                         }
-                        Err(reject) => CrawlRecord::Bad(bad(reject, file, ordinal)),
+                        Err(reason) => CrawlRecord::Bad(bad(without_key(page, reason, input), file, ordinal)),
                     }
                 }
                 Item::Reject(reject) => CrawlRecord::Bad(bad(reject, file, ordinal)),
@@ -422,9 +344,16 @@ fn is_bad(record: &CrawlRecord) -> bool {
 }
 
 /// Which page the kept shingles of a capture are of.
-fn kept_page(capture: &Capture) -> KeptPage {
+fn kept_page(hash: KeyHash, capture: &Capture) -> KeptPage {
     let checksum = [(capture.checksum >> 64) as u64, capture.checksum as u64];
-    KeptPage { offset: capture.offset, key: capture.hash.halves(), checksum }
+    KeptPage { offset: capture.offset, key: hash.halves(), checksum }
+}
+
+/// A page of an input that has not what documents are known by, for `reason`.
+fn without_key(page: Page, reason: &str, input: &Input) -> Reject {
+    // What the format has no place for is named with the format.
+    let reason = if reason.starts_with("no ") { format!("{}: {reason}", input.format) } else { reason.into() };
+    Reject { offset: page.offset, url: page.url, reason }
 }
 
 /// The row of `rejects` of a bad record: its URL is cut at [`BAD_URL_BYTES`].
@@ -503,51 +432,4 @@ pub fn page_words(fingerprinter: &mut Fingerprinter, body: &Body, label: Option<
         Body::Plain(body) => fingerprinter.words_of_plain(body, label),
         Body::Text(text) => fingerprinter.words_of_text(text),
     }
-}
-
-/// Computes the features of a page that was read from `input`. A page that has not what documents are known by is rejected. `place` is the
-/// number of the input in the plan, and that of the record in the input.
-fn capture(
-    fingerprinter: &mut Fingerprinter,
-    documents: DocumentKey,
-    page: Page,
-    input: &Input,
-    place: (u32, u64),
-) -> Result<Capture, Reject> {
-    let PageKey { hash, url } = match PageKey::of(documents, &page, &input.name) {
-        Ok(key) => key,
-        Err(reason) => {
-            // What the format has no place for is named with the format.
-            let reason = if reason.starts_with("no ") { format!("{}: {reason}", input.format) } else { reason.into() };
-            return Err(Reject { offset: page.offset, url: page.url, reason });
-        }
-    };
-    let (bytes, facts) = page_facts(fingerprinter, &page.body, page.charset.as_deref(), url.as_ref());
-    let is_canonical = |given: &String| url.as_ref().is_some_and(|url| url.as_str() == given);
-    Ok(Capture {
-        hash,
-        file: place.0,
-        ordinal: place.1,
-        id: page.id,
-        host: url.as_ref().map(|url| url.host().to_owned()),
-        given_url: page.url.filter(|given| !is_canonical(given)),
-        url: url.map(String::from),
-        ip: page.ip.map(|ip| ip.to_string()),
-        fetched: page.fetched,
-        status: page.status,
-        media_type: page.media_type,
-        charset: page.charset,
-        entry: page.entry,
-        bytes: bytes.len() as u64,
-        checksum: checksum(bytes),
-        words: facts.words,
-        title: facts.title,
-        offset: page.offset,
-        cut: page.cut,
-        is_of_get: page.is_of_get,
-        sketch: facts.sketch,
-        chunks: facts.chunks,
-        links: facts.links,
-        values: page.values,
-    })
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use anyhow::Result;
 
-use super::crawl::Capture;
+use super::capture::{Capture, CaptureKey};
 use super::notes::BadRecord;
 use crate::config::SameId;
 use crate::plan::Plan;
@@ -68,8 +68,14 @@ impl Duplicates<'_> {
     ///
     /// # Errors
     /// If these cannot be read.
-    pub(super) fn add(&mut self, capture: Capture, same: Same, checksums: ReadChecksums<'_>) -> Result<()> {
-        let Capture { file, ordinal, offset, given_url, url, checksum, .. } = capture;
+    pub(super) fn add(
+        &mut self,
+        CaptureKey { file, ordinal, .. }: CaptureKey,
+        capture: &Capture,
+        same: Same,
+        checksums: ReadChecksums<'_>,
+    ) -> Result<()> {
+        let Capture { offset, given_url, url, checksum, .. } = *capture;
         match same {
             _ if self.plan.method.documents != DocumentKey::Id => self.count += 1,
             Same::Here(of_document) if of_document == checksum => self.count += 1,
@@ -88,7 +94,7 @@ impl Duplicates<'_> {
             *self.unlisted.entry(file).or_default() += 1;
             return Ok(());
         }
-        let (url, reason) = (given_url.or(url), self.reason().to_owned());
+        let (url, reason) = (given_url.or(url).map(str::to_owned), self.reason().to_owned());
         self.rejected.push(BadRecord { file, ordinal, offset, url, reason, is_duplicate: true });
         Ok(())
     }

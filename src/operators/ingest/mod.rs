@@ -5,6 +5,7 @@
 //! - `keys`: what makes two records the same document;
 //! - `deal`: which process reads which pieces of the inputs;
 //! - `unread`: the pieces that a process was given and has not read;
+//! - `capture`: a fetch of a page, as it crosses workers and is sorted;
 //! - `crawl`: reads input files, and computes the features of their pages;
 //! - `kept_records`: what was read of a wave, for the next run if this one is interrupted;
 //! - `segments`: the captures of a wave become the rows of each shard's tables;
@@ -19,6 +20,7 @@
 //! A wave is a timestamp of the dataflow. At most two waves are in progress at a time. If the run is interrupted, the next
 //! run starts after the last committed wave.
 
+mod capture;
 mod commit;
 mod crawl;
 mod deal;
@@ -35,7 +37,7 @@ mod segments;
 mod unread;
 
 pub use self::commit::{TooManyRejects, check_pages, check_rejects, check_revisits, commit};
-pub use self::crawl::{Capture, Crawled, crawl, page_facts, page_shingles, page_words};
+pub use self::crawl::{Crawled, crawl, page_facts, page_shingles, page_words};
 pub use self::deal::deal;
 pub use self::digests::PayloadDigest;
 pub use self::duplicates::ANOTHER_TEXT;

@@ -23,22 +23,19 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result};
 use arrow_array::{FixedSizeBinaryArray, Int64Array};
-use nigh_exchange::{BlockBuilder, BlockStream, RowDealer, emit};
-use serde::{Deserialize, Serialize};
-use timely::dataflow::StreamVec;
-use timely::dataflow::channels::pact::Exchange;
-use timely::dataflow::operators::generic::Operator;
+use bytemuck::{Pod, Zeroable};
+use nigh_exchange::{BlockStream, RowDealer, bytes_of_rows, emit, unary_frontier};
 
-use super::crawl::Capture;
+use super::capture::{Capture, CaptureKey, CapturedChunks, PackedCapture};
 use super::duplicates::{Duplicates, Same};
 use super::notes::{WaveNote, WaveSegments};
 use super::unread::UnreadPieces;
-use crate::features::PageChunks;
+use crate::kernels::memory::return_freed;
 use crate::plan::Plan;
 use crate::readers::Format;
 use crate::records::{DocId, DocumentKey};
 use crate::state::{BundleName, BundleWriter, Counts, Segment, Unfinished, UrlIndex, sync_folder};
-use crate::structures::{ExternalSort, Sortable, Sorted};
+use crate::structures::{RowSort, SortedRows};
 use crate::tables::{
     CaptureRow, ChunkRow, DocumentRow, FeatureRow, FoundLinkRow, FoundLinks, RowRange, Scan, UrlRow, UtcMicros,
     ValueRow, field,
@@ -51,7 +48,7 @@ use crate::watch::Watch;
 ///
 /// `done` are the segments of the waves before `first_wave`, which an earlier run committed.
 pub fn segments<'scope>(
-    captures: StreamVec<'scope, u64, Box<Capture>>,
+    captures: BlockStream<'scope>,
     plan: &Arc<Plan>,
     (first_wave, unread): (usize, &Arc<UnreadPieces>),
     done: &[Segment],
@@ -60,7 +57,6 @@ pub fn segments<'scope>(
     let shards = plan.method.shards;
     let url_files = watch.check(plan.open_store().url_indexes(&plan.earlier)).unwrap_or_default();
     let earlier = plan.earlier.urls(shards);
-    let route = Exchange::<Box<Capture>, _>::new(move |capture| u64::from(capture.hash.shard(shards)));
     let (plan, unread, watch) = (plan.clone(), unread.clone(), watch.clone());
     let (index, peers) = (captures.scope().index(), captures.scope().peers());
     let done = done.iter().filter(|segment| segment.shard as usize % peers == index);
@@ -68,21 +64,25 @@ pub fn segments<'scope>(
     let mut writer = ShardWriter::new(&plan, url_files, earlier, done, own_shards, index, &watch);
     watch.expect_steps(2 * own_shards * (plan.waves.len() - first_wave));
     let mut notes = RowDealer::new(index, 1, &watch);
-    captures.unary_frontier::<BlockBuilder, _, _, _>(route, "Segments", |capability, _| {
-        let mut waves: BTreeMap<u64, ExternalSort<Box<Capture>>> = BTreeMap::new();
+    unary_frontier(captures, "Segments", |capability, _| {
+        let mut waves: BTreeMap<u64, RowSort<CaptureKey>> = BTreeMap::new();
         // At most two waves are in progress; half of the memory is left for other buffers.
         let budget = plan.worker_memory / 4;
         // Every worker reports every wave, even without segments: the commit counts the reports. After a failure the
         // operator keeps its capability, so that no other process takes the wave for complete.
         let mut capability = Some(capability);
         let mut wave = first_wave as u64;
-        move |(input, frontier), output| {
-            input.for_each_time(|time, batches| {
+        move |input, frontier, output| {
+            input.for_each_time(|time, blocks| {
                 let wave = *time.time();
                 let prefix = || writer.unfinished.spill().join(format!("worker{index}-wave{wave}"));
-                let sort = waves.entry(wave).or_insert_with(|| ExternalSort::new(&prefix(), budget));
-                for capture in batches.flat_map(|batch| batch.drain(..)) {
-                    if watch.failed() || watch.check(sort.push(capture)).is_none() {
+                let sort = waves.entry(wave).or_insert_with(|| RowSort::new(&prefix(), budget));
+                let mut push = |bytes: Result<&[u8]>| {
+                    let (key, row) = PackedCapture::split(bytes?)?;
+                    sort.push(key, &[row])
+                };
+                for block in blocks {
+                    if watch.failed() || watch.check(bytes_of_rows(block).try_for_each(&mut push)).is_none() {
                         return;
                     }
                 }
@@ -96,8 +96,7 @@ pub fn segments<'scope>(
                     break;
                 } else {
                     at_wave.downgrade(&wave);
-                    let sort =
-                        waves.remove(&wave).unwrap_or_else(|| ExternalSort::new(&writer.unfinished.spill(), budget));
+                    let sort = waves.remove(&wave).unwrap_or_else(|| RowSort::new(&writer.unfinished.spill(), budget));
                     let Some(segments) = watch.check(writer.write(sort, wave as usize)) else { return };
                     notes.deal(0, &WaveNote::Made(Box::new(segments)));
                     emit(notes.finish(), output, &*at_wave);
@@ -156,19 +155,20 @@ impl ShardWriter {
     }
 
     /// Writes the segments of a wave for all shards of this worker, and merges their url indexes.
-    fn write(&mut self, sort: ExternalSort<Box<Capture>>, wave: usize) -> Result<WaveSegments> {
+    fn write(&mut self, sort: RowSort<CaptureKey>, wave: usize) -> Result<WaveSegments> {
         let mut sorted = sort.sorted()?;
         let mut written = WaveSegments { segments: Vec::new(), counts: Counts::default(), rejected: Vec::new() };
-        let mut next = sorted.record()?;
         // Two steps for each shard, also for those without captures.
         let mut left = 2 * self.own_shards;
         let mut writer = SegmentWriter::new(&self.plan, &self.unfinished, wave, self.worker);
-        while let Some(first) = next.take() {
-            next = self.write_shard(first, &mut sorted, &mut writer, &mut written)?;
+        while let Some(first) = sorted.key() {
+            self.write_shard(first.hash().shard(self.plan.method.shards), &mut sorted, &mut writer, &mut written)?;
             self.watch.add_steps(1);
             left -= 1;
         }
         writer.finish()?;
+        drop(sorted);
+        return_freed();
         for (shard, segments) in &self.segments {
             let earlier = self.url_files.get(shard).map_or(&[][..], |files| files);
             UrlIndex { unfinished: &self.unfinished, shard: *shard, segments, earlier }.merge(wave)?;
@@ -180,17 +180,15 @@ impl ShardWriter {
         Ok(written)
     }
 
-    /// Writes the segment of the shard of `first`: `sorted` has the other captures of the shard next. Returns the first
-    /// capture of another shard.
+    /// Writes the segment of a shard, whose captures are next in `sorted`.
     fn write_shard(
         &mut self,
-        first: Box<Capture>,
-        sorted: &mut Sorted<Box<Capture>>,
+        shard: u32,
+        sorted: &mut SortedRows<CaptureKey>,
         writer: &mut SegmentWriter,
         written: &mut WaveSegments,
-    ) -> Result<Option<Box<Capture>>> {
+    ) -> Result<()> {
         let (shards, wave) = (self.plan.method.shards, writer.wave);
-        let shard = first.hash.shard(shards);
         let mut captured = self.take_captured(shard)?;
         let (segments, earlier) = (self.segments.entry(shard).or_default(), self.earlier[shard as usize]);
         let url_files = self.url_files.get(&shard).map_or(&[][..], |files| files);
@@ -199,7 +197,7 @@ impl ShardWriter {
         let mut row = earlier + segments.iter().map(|segment| segment.urls).sum::<u64>();
         writer.begin(shard, row);
         let prefix = self.unfinished.spill().join(format!("shard{shard}-wave{wave}"));
-        let mut by_doc = ExternalSort::new(&prefix, self.plan.worker_memory / 8);
+        let mut by_doc = RowSort::<NumberedPage>::new(&prefix, self.plan.worker_memory / 8);
         let mut duplicates = Duplicates::new(&self.plan);
         let (unfinished, before) = (&self.unfinished, segments.clone());
         let checksums = |each: &mut dyn FnMut(DocId, u128)| -> Result<()> {
@@ -217,11 +215,10 @@ impl ShardWriter {
             }
             Ok(())
         };
-        let mut next = Some(first);
-        while let Some(page) = next.take_if(|capture| capture.hash.shard(shards) == shard) {
+        while let Some(key) = sorted.key().filter(|key| key.hash().shard(shards) == shard) {
             // The captures of one URL follow each other, those of GET first, in the order of (file,
             // ordinal).
-            let hash = page.hash;
+            let hash = key.hash();
             let (doc, is_first) = match urls.find(hash)? {
                 Some(doc) => (doc, doc.row() < earlier && captured.add(doc.row())),
                 None => {
@@ -229,26 +226,29 @@ impl ShardWriter {
                     (DocId::new(shard, row - 1), true)
                 }
             };
+            let page = Capture::read(sorted.row())?;
             let of_document = is_first.then_some(page.checksum);
             let same = || of_document.map_or(Same::Earlier(doc), Same::Here);
             match is_first {
                 false => {
-                    writer.push_later(doc, &page, None)?;
-                    duplicates.add(*page, same(), &checksums)?;
+                    writer.push_later(doc, key, &page, None)?;
+                    duplicates.add(key, &page, same(), &checksums)?;
                 }
-                true if earlier == 0 => writer.push(doc, page, &mut written.counts)?,
-                true => by_doc.push(NumberedPage { doc, page })?,
+                true if earlier == 0 => writer.push(doc, key, &page, &mut written.counts)?,
+                true => by_doc.push(NumberedPage { doc: doc.to_table(), key }, &[sorted.row()])?,
             }
-            next = sorted.record()?;
-            while let Some(again) = next.take_if(|capture| capture.hash == hash) {
-                writer.push_later(doc, &again, of_document)?;
-                duplicates.add(*again, same(), &checksums)?;
-                next = sorted.record()?;
+            sorted.advance()?;
+            while let Some(key) = sorted.key().filter(|key| key.hash() == hash) {
+                let again = Capture::read(sorted.row())?;
+                writer.push_later(doc, key, &again, of_document)?;
+                duplicates.add(key, &again, same(), &checksums)?;
+                sorted.advance()?;
             }
         }
         let mut by_doc = by_doc.sorted()?;
-        while let Some(NumberedPage { doc, page }) = by_doc.record()? {
-            writer.push(doc, page, &mut written.counts)?;
+        while let Some(NumberedPage { doc, key }) = by_doc.key() {
+            writer.push(DocId::from_table(doc), key, &Capture::read(by_doc.row())?, &mut written.counts)?;
+            by_doc.advance()?;
         }
         let segment = writer.end_segment()?;
         written.rejected.append(&mut duplicates.count(&mut written.counts, &checksums)?);
@@ -257,7 +257,7 @@ impl ShardWriter {
             segments.push(segment);
             written.segments.push(segment);
         }
-        Ok(next)
+        Ok(())
     }
 
     /// Takes the set of rows of earlier weeks that have a document in this week's waves so far. After a restart it is read
@@ -298,23 +298,13 @@ impl RowSet {
     }
 }
 
-/// A capture with its document id.
-#[derive(Serialize, Deserialize)]
+/// The key of a capture with its document id, by which it is sorted.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Pod, Zeroable)]
+#[repr(C)]
 struct NumberedPage {
-    doc: DocId,
-    page: Box<Capture>,
-}
-
-impl Sortable for NumberedPage {
-    type Key = DocId;
-
-    fn key(&self) -> DocId {
-        self.doc
-    }
-
-    fn weight(&self) -> usize {
-        size_of::<DocId>() + self.page.weight()
-    }
+    /// The document id as tables have it: ascending in a shard.
+    doc: i64,
+    key: CaptureKey,
 }
 
 /// The bundles of one wave and worker, while they are written, segment by segment.
@@ -361,7 +351,7 @@ impl SegmentWriter {
     }
 
     /// Writes the rows of a document.
-    fn push(&mut self, doc: DocId, page: Box<Capture>, counts: &mut Counts) -> Result<()> {
+    fn push(&mut self, doc: DocId, key: CaptureKey, page: &Capture, counts: &mut Counts) -> Result<()> {
         self.found.push(doc, &page.links, self.links.writer()?)?;
         let (is_new_url, doc) = (doc.row() >= self.first_row, doc.to_table());
         counts.documents += 1;
@@ -370,14 +360,10 @@ impl SegmentWriter {
         counts.words += page.words;
         counts.bytes += page.bytes;
         if page.words > 0 {
-            // This machine is little-endian: `records` does not compile for others.
-            let sketch = &page.sketch;
-            let (supershingles, features) =
-                (bytemuck::cast_slice(&sketch.supershingles), bytemuck::cast_slice(&sketch.features));
-            self.features.push(FeatureRow::new(doc, supershingles, features))?;
+            self.features.push(FeatureRow::new(doc, page.supershingles, page.features))?;
         }
-        if let Some(PageChunks { text, characters, lines, paragraphs }) = &page.chunks {
-            let (text, characters) = (text.to_be_bytes(), *characters as i64);
+        if let Some(CapturedChunks { text, characters, lines, paragraphs }) = page.chunks {
+            let (text, characters) = (text.to_be_bytes(), characters as i64);
             self.chunks.push(ChunkRow { doc, text, characters, lines, paragraphs })?;
         }
         for (column, value) in self.plan.reading.columns.values.iter().zip(&page.values) {
@@ -385,37 +371,37 @@ impl SegmentWriter {
                 self.values.push(ValueRow { doc, column, value })?;
             }
         }
-        let (id, url) = (page.id.as_deref(), page.url.as_deref());
+        let (id, url) = (page.id, page.url);
         if is_new_url {
             let known_by = self.plan.method.documents;
             self.urls.push(UrlRow {
                 doc,
-                hash: page.hash.to_bytes(),
+                hash: key.hash().to_bytes(),
                 url: url.filter(|_| known_by == DocumentKey::Url),
                 id: id.filter(|_| known_by == DocumentKey::Id),
             })?;
         }
-        let file = self.plan.inputs.get(page.file as usize).context("a capture names an input of the plan")?;
+        let file = self.plan.inputs.get(key.file as usize).context("a capture names an input of the plan")?;
         self.documents.push(DocumentRow {
             doc,
             id,
             url,
-            given_url: page.given_url.as_deref(),
-            host: page.host.as_deref(),
-            domain: page.host.as_deref().map(urls::domain),
+            given_url: page.given_url,
+            host: page.host,
+            domain: page.host.map(urls::domain),
             ip: page.ip.as_deref(),
             fetched: page.fetched.map(UtcMicros),
             status: page.status.map(i32::from),
-            media_type: page.media_type.as_deref(),
-            charset: page.charset.as_deref(),
-            digest: page.entry.digest.as_deref(),
-            record_id: page.entry.id.as_deref(),
-            length: page.entry.length.map(|length| length as i64),
+            media_type: page.media_type,
+            charset: page.charset,
+            digest: page.digest,
+            record_id: page.record_id,
+            length: page.length.map(|length| length as i64),
             record_url: None,
             bytes: page.bytes as i64,
             checksum: page.checksum.to_be_bytes(),
             words: page.words as i64,
-            title: &page.title,
+            title: page.title,
             file: &file.name,
             offset: page.offset as i64,
             crawled: self.plan.week,
@@ -425,11 +411,11 @@ impl SegmentWriter {
 
     /// Writes a capture of a document's URL after the first, if a revisit can refer to it.
     /// `of_document` is the checksum of the first, if that is at hand.
-    fn push_later(&mut self, doc: DocId, page: &Capture, of_document: Option<u128>) -> Result<()> {
-        let file = self.plan.inputs.get(page.file as usize).context("a capture names an input of the plan")?;
+    fn push_later(&mut self, doc: DocId, key: CaptureKey, page: &Capture, of_document: Option<u128>) -> Result<()> {
+        let file = self.plan.inputs.get(key.file as usize).context("a capture names an input of the plan")?;
         let has_records = matches!(file.format, Format::Warc | Format::Arc | Format::Wacz);
         let is_by_url = self.plan.method.documents == DocumentKey::Url;
-        let Some(url) = page.url.as_deref().filter(|_| has_records && is_by_url) else { return Ok(()) };
+        let Some(url) = page.url.filter(|_| has_records && is_by_url) else { return Ok(()) };
         let same = of_document == Some(page.checksum);
         let has_words = !same && page.words > 0;
         let chunks = page.chunks.as_ref().filter(|_| has_words);
@@ -437,25 +423,25 @@ impl SegmentWriter {
             doc: doc.to_table(),
             url,
             fetched: page.fetched.map(UtcMicros),
-            digest: page.entry.digest.as_deref(),
-            record_id: page.entry.id.as_deref(),
+            digest: page.digest,
+            record_id: page.record_id,
             file: &file.name,
             offset: page.offset as i64,
-            length: page.entry.length.map(|length| length as i64),
+            length: page.length.map(|length| length as i64),
             status: page.status.map(i32::from),
-            media_type: page.media_type.as_deref(),
-            charset: page.charset.as_deref(),
+            media_type: page.media_type,
+            charset: page.charset,
             bytes: page.bytes as i64,
             checksum: page.checksum.to_be_bytes(),
             words: page.words as i64,
-            title: &page.title,
+            title: page.title,
             same,
-            supershingles: has_words.then(|| bytemuck::cast_slice(&page.sketch.supershingles)),
-            features: has_words.then(|| bytemuck::cast_slice(&page.sketch.features)),
+            supershingles: has_words.then_some(page.supershingles),
+            features: has_words.then_some(page.features),
             text: chunks.map(|chunks| chunks.text.to_be_bytes()),
             characters: chunks.map(|chunks| chunks.characters as i64),
-            lines: chunks.map(|chunks| &chunks.lines[..]),
-            paragraphs: chunks.map(|chunks| &chunks.paragraphs[..]),
+            lines: chunks.map(|chunks| chunks.lines),
+            paragraphs: chunks.map(|chunks| chunks.paragraphs),
             links: (!same).then(|| page.links.iter().collect::<Vec<_>>().join("\n")),
         })
     }

@@ -25,19 +25,8 @@ pub trait Sortable: Serialize + DeserializeOwned {
     fn weight(&self) -> usize;
 }
 
-impl<T: Sortable> Sortable for Box<T> {
-    type Key = T::Key;
-
-    fn key(&self) -> T::Key {
-        T::key(self)
-    }
-
-    fn weight(&self) -> usize {
-        size_of::<Box<T>>() + T::weight(self)
-    }
-}
-
-/// Collects records, then returns them in the order of their keys. Large records are sorted faster in boxes.
+/// Collects records, then returns them in the order of their keys. Records of which there are many are sorted with less memory as
+/// rows: [`row_sort`](super::row_sort).
 ///
 /// ```
 /// use nigh_kernels::structures::{ExternalSort, Sortable};
@@ -79,7 +68,7 @@ pub struct ExternalSort<T> {
 }
 
 /// The number of runs at which they are merged into one.
-const MOST_RUNS: usize = 64;
+pub(super) const MOST_RUNS: usize = 64;
 
 impl<T: Sortable> ExternalSort<T> {
     /// A sort that keeps about `budget` bytes of records in memory, and writes the rest to runs: files named `prefix` with an
@@ -233,7 +222,7 @@ impl<T> Drop for Sorted<T> {
 }
 
 /// Makes a file for a run, which only this user may read: it is not a part of the store.
-fn create(path: &Path) -> std::io::Result<File> {
+pub(super) fn create(path: &Path) -> std::io::Result<File> {
     File::options().write(true).create(true).truncate(true).mode(0o600).open(path)
 }
 

@@ -16,7 +16,8 @@
 //! - [`word_set`]: a set of hashes that is filled and asked many times;
 //! - [`text_list`]: many short texts in one buffer;
 //! - [`order`]: sorts with little code;
-//! - [`external_sort`]: records in order, in bounded memory.
+//! - [`external_sort`]: records in order, in bounded memory;
+//! - [`row_sort`]: rows of bytes in order, in bounded memory.
 
 pub mod bit_columns;
 pub mod doc_filter;
@@ -29,6 +30,7 @@ pub mod numbering;
 pub mod order;
 pub mod ownership;
 pub mod rank_bitmap;
+pub mod row_sort;
 pub mod seen_twice;
 pub mod text_list;
 pub mod union_find;
@@ -46,6 +48,7 @@ pub use self::numbering::{Numbering, OwnNumbers};
 pub use self::order::CompactSort;
 pub use self::ownership::Ownership;
 pub use self::rank_bitmap::RankBitmap;
+pub use self::row_sort::{RowSort, SortedRows};
 pub use self::seen_twice::Counters;
 pub use self::text_list::TextList;
 pub use self::union_find::UnionFind;

@@ -1,0 +1,357 @@
+//! External sort of rows: bytes in the order of keys of a fixed size, in bounded memory.
+//!
+//! Rows lie one after the other in large buffers, and only keys and places are sorted: a row costs
+//! its bytes, its key and 8 bytes more, and no allocation of its own. When keys and rows exceed the
+//! budget they are written to a *run*, a file that is sorted. At the end the runs and what is in
+//! memory are merged. When there are 64 runs they are merged into one, so the number of open files
+//! is bounded. Rows with equal keys come in no particular order.
+//!
+//! Records that are values and not bytes are sorted by [`external_sort`](super::external_sort).
+
+use std::fs::File;
+use std::io::{BufRead as _, BufReader, BufWriter, Read as _, Write};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+use bytemuck::Pod;
+
+use super::external_sort::{MOST_RUNS, create};
+
+/// The bytes of a buffer; one for a longer row is as long as the row.
+const CHUNK_BYTES: usize = 256 << 10;
+
+/// Where a row is.
+#[derive(Clone, Copy)]
+struct Place {
+    chunk: u32,
+    /// Where in the chunk its length is, in 4 bytes, with the row behind it.
+    offset: u32,
+}
+
+/// Rows in memory.
+#[derive(Default)]
+struct Arena(Vec<Vec<u8>>);
+
+impl Arena {
+    /// Adds a row that is given as some slices of bytes, one after the other.
+    fn push(&mut self, row: &[&[u8]]) -> Result<Place> {
+        let length: usize = row.iter().map(|bytes| bytes.len()).sum();
+        let head = u32::try_from(length).context("a row has 4 GiB or more")?.to_le_bytes();
+        let needed = head.len() + length;
+        if self.0.last().is_none_or(|chunk| chunk.capacity() - chunk.len() < needed) {
+            self.0.push(Vec::with_capacity(needed.max(CHUNK_BYTES)));
+        }
+        let number = self.0.len() - 1;
+        let chunk = &mut self.0[number];
+        // A row begins at 0, or within the first `CHUNK_BYTES`.
+        let place = Place { chunk: number as u32, offset: chunk.len() as u32 };
+        chunk.extend_from_slice(&head);
+        row.iter().for_each(|bytes| chunk.extend_from_slice(bytes));
+        Ok(place)
+    }
+
+    fn row(&self, Place { chunk, offset }: Place) -> &[u8] {
+        let (head, rest) = self.0[chunk as usize][offset as usize..].split_at(4);
+        &rest[..u32::from_le_bytes([head[0], head[1], head[2], head[3]]) as usize]
+    }
+}
+
+/// Collects rows, then returns them in the order of their keys.
+///
+/// ```
+/// use nigh_kernels::structures::RowSort;
+///
+/// # let folder = tempfile::tempdir()?;
+/// // A budget of one byte: every row becomes a run.
+/// let mut sort = RowSort::new(&folder.path().join("rows"), 1);
+/// for (key, row) in [(5u64, "five"), (2, "two"), (3, "three")] {
+///     sort.push(key, &[row.as_bytes()])?;
+/// }
+/// let mut sorted = sort.sorted()?;
+/// assert_eq!((sorted.key(), sorted.row()), (Some(2), &b"two"[..]));
+/// sorted.advance()?;
+/// assert_eq!((sorted.key(), sorted.row()), (Some(3), &b"three"[..]));
+/// # Ok::<(), anyhow::Error>(())
+/// ```
+pub struct RowSort<K> {
+    /// The path of a run, without the extension that numbers it.
+    prefix: PathBuf,
+    /// Bytes of keys and rows at which they are written to a run.
+    budget: usize,
+    arena: Arena,
+    keys: Vec<(K, Place)>,
+    bytes: usize,
+    runs: Vec<PathBuf>,
+    /// How often runs were merged into one.
+    merges: usize,
+}
+
+impl<K: Pod + Ord> RowSort<K> {
+    /// A sort that keeps about `budget` bytes in memory, and writes the rest to runs: files named
+    /// `prefix` with an extension that numbers them. Their folder is created with the first run.
+    pub fn new(prefix: &Path, budget: u64) -> RowSort<K> {
+        RowSort {
+            prefix: prefix.to_owned(),
+            budget: budget as usize,
+            arena: Arena::default(),
+            keys: Vec::new(),
+            bytes: 0,
+            runs: Vec::new(),
+            merges: 0,
+        }
+    }
+
+    /// Adds a row that is given as some slices of bytes, one after the other; writes a run if the
+    /// budget is exceeded.
+    ///
+    /// # Errors
+    /// If a run cannot be written: names its file. If the row has 4 GiB or more.
+    pub fn push(&mut self, key: K, row: &[&[u8]]) -> Result<()> {
+        let place = self.arena.push(row)?;
+        self.keys.push((key, place));
+        self.bytes += size_of::<(K, Place)>() + 4 + row.iter().map(|bytes| bytes.len()).sum::<usize>();
+        if self.bytes > self.budget { self.spill() } else { Ok(()) }
+    }
+
+    /// Writes what is in memory to a new run.
+    fn spill(&mut self) -> Result<()> {
+        self.bytes = 0;
+        let path = self.prefix.with_extension(format!("{}-{}.run", self.merges, self.runs.len()));
+        if let Some(folder) = path.parent() {
+            std::fs::create_dir_all(folder).with_context(|| format!("cannot write {}", path.display()))?;
+        }
+        let memory = self.take_memory();
+        write_run(&path, SortedRows::of(vec![memory])?)?;
+        self.runs.push(path);
+        if self.runs.len() >= MOST_RUNS { self.merge() } else { Ok(()) }
+    }
+
+    /// Merges all runs into one: each run costs an open file and a buffer while rows are returned.
+    fn merge(&mut self) -> Result<()> {
+        self.merges += 1;
+        let path = self.prefix.with_extension(format!("merged{}.run", self.merges));
+        let runs = std::mem::take(&mut self.runs).into_iter().map(Source::run).collect::<Result<_>>()?;
+        write_run(&path, SortedRows::<K>::of(runs)?)?;
+        self.runs.push(path);
+        Ok(())
+    }
+
+    fn take_memory(&mut self) -> Source<K> {
+        let mut keys = std::mem::take(&mut self.keys);
+        keys.sort_unstable_by_key(|(key, _)| *key);
+        Source::Memory { arena: std::mem::take(&mut self.arena), rest: keys.into_iter(), head: None }
+    }
+
+    /// Returns all rows in order. The runs are removed when [`SortedRows`] is dropped.
+    ///
+    /// # Errors
+    /// If a run cannot be read: names its file.
+    pub fn sorted(mut self) -> Result<SortedRows<K>> {
+        let mut sources = vec![self.take_memory()];
+        for path in std::mem::take(&mut self.runs) {
+            sources.push(Source::run(path)?);
+        }
+        SortedRows::of(sources)
+    }
+}
+
+/// Writes rows to a file: for each its key, its length in 4 bytes, and its bytes.
+fn write_run<K: Pod + Ord>(path: &Path, mut rows: SortedRows<K>) -> Result<()> {
+    let failed = || format!("cannot write {}", path.display());
+    let mut file = BufWriter::with_capacity(1 << 20, create(path).with_context(failed)?);
+    while let Some(key) = rows.key() {
+        let row = rows.row();
+        let parts = [bytemuck::bytes_of(&key), &(row.len() as u32).to_le_bytes(), row];
+        parts.into_iter().try_for_each(|part| file.write_all(part)).with_context(failed)?;
+        rows.advance()?;
+    }
+    file.flush().with_context(failed)
+}
+
+/// Rows in the order of their keys: see [`RowSort::sorted`].
+pub struct SortedRows<K> {
+    sources: Vec<Source<K>>,
+    /// The source of the row at hand; `None` at the end.
+    at: Option<usize>,
+}
+
+/// Sorted rows: the ones that stayed in memory, or a run.
+enum Source<K> {
+    Memory { arena: Arena, rest: std::vec::IntoIter<(K, Place)>, head: Option<(K, Place)> },
+    Run { file: BufReader<File>, path: PathBuf, key: Option<K>, row: Vec<u8> },
+}
+
+impl<K: Pod + Ord> Source<K> {
+    fn run(path: PathBuf) -> Result<Source<K>> {
+        let file = File::open(&path).with_context(|| format!("cannot read {}", path.display()))?;
+        Ok(Source::Run { file: BufReader::with_capacity(1 << 18, file), path, key: None, row: Vec::new() })
+    }
+
+    fn key(&self) -> Option<K> {
+        match self {
+            Source::Memory { head, .. } => head.map(|(key, _)| key),
+            Source::Run { key, .. } => *key,
+        }
+    }
+
+    fn row(&self) -> &[u8] {
+        match self {
+            Source::Memory { arena, head, .. } => head.map_or(&[], |(_, place)| arena.row(place)),
+            Source::Run { row, .. } => row,
+        }
+    }
+
+    fn advance(&mut self) -> Result<()> {
+        match self {
+            Source::Memory { rest, head, .. } => *head = rest.next(),
+            Source::Run { file, path, key, row } => {
+                let mut read = || -> std::io::Result<Option<K>> {
+                    if file.fill_buf()?.is_empty() {
+                        return Ok(None);
+                    }
+                    let (mut next, mut length) = (K::zeroed(), [0; 4]);
+                    file.read_exact(bytemuck::bytes_of_mut(&mut next))?;
+                    file.read_exact(&mut length)?;
+                    row.resize(u32::from_le_bytes(length) as usize, 0);
+                    file.read_exact(row)?;
+                    Ok(Some(next))
+                };
+                *key = read().with_context(|| format!("cannot read {}", path.display()))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl<K: Pod + Ord> SortedRows<K> {
+    fn of(mut sources: Vec<Source<K>>) -> Result<SortedRows<K>> {
+        sources.iter_mut().try_for_each(Source::advance)?;
+        let mut rows = SortedRows { sources, at: None };
+        rows.find();
+        Ok(rows)
+    }
+
+    /// Finds the smallest key. There are at most 65 sources: a search through all is faster than a
+    /// heap.
+    fn find(&mut self) {
+        let keys = self.sources.iter().enumerate().filter_map(|(number, source)| Some((source.key()?, number)));
+        self.at = keys.min().map(|(_, number)| number);
+    }
+
+    /// The key of the row at hand; `None` at the end.
+    pub fn key(&self) -> Option<K> {
+        self.sources[self.at?].key()
+    }
+
+    /// The row at hand; empty at the end.
+    pub fn row(&self) -> &[u8] {
+        self.at.map_or(&[], |at| self.sources[at].row())
+    }
+
+    /// Goes to the next row.
+    ///
+    /// # Errors
+    /// If a run cannot be read, or is cut short: names its file.
+    pub fn advance(&mut self) -> Result<()> {
+        if let Some(at) = self.at {
+            self.sources[at].advance()?;
+            self.find();
+        }
+        Ok(())
+    }
+}
+
+impl<K> Drop for SortedRows<K> {
+    fn drop(&mut self) {
+        for source in &self.sources {
+            if let Source::Run { path, .. } = source {
+                // A run that cannot be removed now is removed when the week starts again, or with
+                // the week's folder.
+                let _ = std::fs::remove_file(path);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::records::mix;
+
+    /// Rows of many lengths: none, some, and more than a buffer has.
+    fn made(number: u64) -> ([u64; 2], Vec<u8>) {
+        let length = match number {
+            17 => CHUNK_BYTES + 3,
+            18 => CHUNK_BYTES - 4,
+            _ => (mix(number) % 900) as usize,
+        };
+        ([mix(number) % 300, number], vec![number as u8; length])
+    }
+
+    fn sort_of(prefix: &Path, budget: u64) -> RowSort<[u64; 2]> {
+        let mut sort = RowSort::new(prefix, budget);
+        for (key, row) in (0..1000).map(made) {
+            let (first, rest) = row.split_at(row.len() / 3);
+            sort.push(key, &[first, rest]).unwrap();
+        }
+        sort
+    }
+
+    #[test]
+    fn rows_come_in_the_order_of_their_keys_whatever_the_memory() {
+        let mut wanted: Vec<_> = (0..1000).map(made).collect();
+        wanted.sort();
+        for (budget, least, most) in [(u64::MAX, 0, 0), (50_000, 5, 60), (2_000, 1, 64)] {
+            let folder = tempfile::tempdir().unwrap();
+            let sort = sort_of(&folder.path().join("spill/wave"), budget);
+            assert!((least..=most).contains(&sort.runs.len()), "{}", sort.runs.len());
+            let mut sorted = sort.sorted().unwrap();
+            let mut all = Vec::new();
+            while let Some(key) = sorted.key() {
+                all.push((key, sorted.row().to_vec()));
+                sorted.advance().unwrap();
+            }
+            sorted.advance().unwrap();
+            assert_eq!((sorted.key(), sorted.row()), (None, &[][..]));
+            assert!(all == wanted, "{budget}");
+            drop(sorted);
+            let left = std::fs::read_dir(folder.path().join("spill")).map_or(0, |files| files.count());
+            assert_eq!(left, 0, "runs are removed");
+        }
+    }
+
+    #[test]
+    fn without_rows_there_is_an_end() {
+        let folder = tempfile::tempdir().unwrap();
+        let sorted = RowSort::<u64>::new(&folder.path().join("none"), 0).sorted().unwrap();
+        assert_eq!((sorted.key(), sorted.row()), (None, &[][..]));
+    }
+
+    #[test]
+    fn a_run_that_is_cut_short_is_named_wherever_it_is_cut() {
+        let folder = tempfile::tempdir().unwrap();
+        let run = folder.path().join("run");
+        let mut sort = RowSort::new(&folder.path().join("made"), u64::MAX);
+        [(1u64, "one"), (2, "two")].iter().for_each(|(key, row)| sort.push(*key, &[row.as_bytes()]).unwrap());
+        write_run(&run, sort.sorted().unwrap()).unwrap();
+        let bytes = std::fs::read(&run).unwrap();
+        assert_eq!(bytes.len(), 2 * (8 + 4 + 3));
+        for cut in 0..bytes.len() {
+            std::fs::write(&run, &bytes[..cut]).unwrap();
+            let mut rows = 0;
+            let end = SortedRows::<u64>::of(vec![Source::run(run.clone()).unwrap()]).and_then(|mut sorted| {
+                while sorted.key().is_some() {
+                    rows += 1;
+                    sorted.advance()?;
+                }
+                Ok(())
+            });
+            // Only between rows a cut cannot be seen.
+            assert_eq!(end.is_err(), cut % 15 != 0, "{cut}");
+            assert_eq!(rows, cut / 15, "{cut}");
+            if let Err(error) = end {
+                assert!(format!("{error:#}").contains("run"), "{error:#}");
+            }
+        }
+    }
+}
