@@ -242,7 +242,8 @@ pub struct AmountShare {
     pub pairs: u64,
     /// `pairs` over the pairs of all classes with this amount (Fig. 8); `None` if there are none.
     pub share: Option<f64>,
-    /// The share over the mean share of the class (Fig. 9): the mean over the amounts that occur, each counted once.
+    /// The share over the mean share of the class (Fig. 9): the mean over all amounts, as in the study; one that does not occur
+    /// has a share of 0 in it.
     pub relative: Option<f64>,
 }
 
@@ -284,8 +285,8 @@ impl ChangeAmounts {
     pub fn shares(&self) -> Vec<AmountShare> {
         let share = |counts: &BySize, class: SizeClass| ratio(counts[class as usize], counts.iter().sum());
         let mean = |class: SizeClass| {
-            let shares: Vec<f64> = self.pairs.iter().filter_map(|counts| share(counts, class)).collect();
-            shares.iter().sum::<f64>() / shares.len() as f64
+            let sum: f64 = self.pairs.iter().filter_map(|counts| share(counts, class)).sum();
+            sum / self.pairs.len() as f64
         };
         let means: Vec<(SizeClass, f64)> = SizeClass::study().map(|class| (class, mean(class))).collect();
         let rows_of_amount = |(amount, counts)| {
@@ -461,7 +462,8 @@ mod tests {
             for class in SizeClass::study() {
                 let rows = shares.iter().filter(|row| row.class == class);
                 let of: Vec<f64> = rows.filter_map(|row| row.relative).collect();
-                let mean = of.iter().sum::<f64>() / of.len() as f64;
+                // Over the eight amounts of six features, also those that do not occur.
+                let mean = of.iter().sum::<f64>() / 8.0;
                 prop_assert!(of.is_empty() || (mean - 1.0).abs() < 1e-12, "{}", mean);
             }
             for row in amounts.changes() {

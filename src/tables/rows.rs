@@ -711,7 +711,8 @@ pub struct LargestRow {
     pub urls: i64,
     /// Distinct hosts.
     pub hosts: i64,
-    /// Distinct IP addresses.
+    /// Machines: hosts with an IP address in common are on one, directly or over other hosts; hosts without an address are not
+    /// counted.
     pub machines: i64,
     /// Hosts without a known address (the summary prints `machines (+unresolved)`).
     pub unresolved: i64,

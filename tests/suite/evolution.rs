@@ -199,9 +199,10 @@ fn change_amounts(pairs: &DownloadPairs, amounts: usize) -> Vec<Row> {
     let mut rows = Vec::new();
     for amount in 0..amounts {
         for class in classes_with_pages() {
-            let all: Vec<f64> = (0..amounts).filter_map(|amount| share_of_class(amount, class)).collect();
+            let all = (0..amounts).filter_map(|amount| share_of_class(amount, class));
+            let mean = all.sum::<f64>() / amounts as f64;
             let share = share_of_class(amount, class);
-            let relative = share.zip(mean(&all)).filter(|(_, mean)| *mean > 0.0).map(|(share, mean)| share / mean);
+            let relative = share.filter(|_| mean > 0.0).map(|share| share / mean);
             let pairs = count(&|a, c| a == amount && c == class);
             rows.push(row(&[&amount, &class, &pairs], &[share, relative]));
         }

@@ -14,6 +14,7 @@ use super::cluster_sizes::LevelClusters;
 use crate::operators::scan::own_segments;
 use crate::records::{DocId, Level};
 use crate::state::{Journal, Unfinished};
+use crate::stats::machines;
 use crate::structures::{CompactSort, Ownership, SparseDocs};
 use crate::tables::{DocumentRow, LargestRow, Names, PieceScan, field};
 
@@ -129,10 +130,10 @@ fn rows(levels: &[LevelClusters], chosen: &[RankedCluster], details: ClusterDeta
         let rank = rows.iter().filter(|row| row.level == level).count() as i32 + 1;
         // Whether any document of a host has the address of a machine.
         let mut resolved: BTreeMap<&str, bool> = BTreeMap::new();
-        let mut machines: BTreeSet<&str> = BTreeSet::new();
-        for (_, host, ip) in details.hosts.iter().filter(|host| host.0 == position) {
+        let hosts = details.hosts.iter().filter(|host| host.0 == position);
+        let addresses = hosts.clone().filter_map(|(_, host, ip)| Some((host, ip.as_ref()?)));
+        for (_, host, ip) in hosts {
             *resolved.entry(host).or_default() |= ip.is_some();
-            machines.extend(ip.as_deref());
         }
         let (name, title, cluster_id) =
             pages.remove(&position).map(|page| (page.name, page.title, page.cluster_id)).unwrap_or_default();
@@ -141,7 +142,7 @@ fn rows(levels: &[LevelClusters], chosen: &[RankedCluster], details: ClusterDeta
             rank,
             urls: (u64::MAX - members) as i64,
             hosts: resolved.len() as i64,
-            machines: machines.len() as i64,
+            machines: machines(addresses) as i64,
             unresolved: resolved.values().filter(|has_address| !**has_address).count() as i64,
             title,
             name,

@@ -79,7 +79,7 @@ pub struct AmountRow {
     pub share: Option<f64>,
     /// Share over the class's mean share (Fig. 9).
     ///
-    /// The mean is taken over the amounts that occur. Null if `share` is null or the mean is 0.
+    /// The mean is taken over all amounts, as in the study; one that does not occur counts as 0. Null if `share` is null or the mean is 0.
     pub relative: Option<f64>,
 }
 

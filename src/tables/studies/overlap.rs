@@ -163,7 +163,8 @@ pub struct MostRow {
     pub documents: i64,
     /// Distinct hosts of these pages.
     pub hosts: i64,
-    /// Distinct IP addresses of these pages.
+    /// Machines: hosts with an IP address in common are on one, directly or over other hosts; hosts without an address are not
+    /// counted.
     pub machines: i64,
     /// Title of the first page.
     pub title: String,

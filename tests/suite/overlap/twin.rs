@@ -278,7 +278,7 @@ pub fn twin(store: &Path, date: &str, settings: &Settings) -> BTreeMap<&'static 
             let distinct = |of: fn(&Page) -> &str| {
                 pages.iter().map(|page| of(page)).filter(|text| !text.is_empty()).collect::<BTreeSet<_>>().len()
             };
-            let (hosts, machines) = (distinct(|page| &page.host), distinct(|page| &page.ip));
+            let (hosts, machines) = (distinct(|page| &page.host), machines(&pages));
             add(
                 "most",
                 &[chunking, &(rank + 1), &pages.len(), &hosts, &machines, &first.title, &first.url, &first.doc],
@@ -286,6 +286,21 @@ pub fn twin(store: &Path, date: &str, settings: &Settings) -> BTreeMap<&'static 
         }
     }
     tables
+}
+
+/// The machines of pages: sets of hosts, put together as long as two have an address in common.
+fn machines(pages: &[&Page]) -> usize {
+    let with_address = pages.iter().filter(|page| !page.ip.is_empty());
+    let mut addresses: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+    with_address.for_each(|page| _ = addresses.entry(&page.host).or_default().insert(&page.ip));
+    let mut machines: Vec<BTreeSet<&str>> = Vec::new();
+    for mut machine in addresses.into_values() {
+        while let Some(other) = machines.iter().position(|other| !other.is_disjoint(&machine)) {
+            machine.append(&mut machines.remove(other));
+        }
+        machines.push(machine);
+    }
+    machines.len()
 }
 
 /// The id that nigh gives a host: its shard, and its place among the hosts of the shard in the order of the alphabet.

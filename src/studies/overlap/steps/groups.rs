@@ -10,6 +10,7 @@ use super::units::Units;
 use crate::operators::components::component_roots;
 use crate::operators::output::cluster_sizes;
 use crate::records::{DocId, Edge};
+use crate::stats::machines;
 
 /// The number of groups that are described.
 pub const LARGEST: usize = 20;
@@ -111,29 +112,27 @@ fn largest(cx: &mut Context, units: &Units, roots: &[DocId], candidates: Vec<(u6
     let mut chosen = cx.sorted(candidates)?;
     chosen.truncate(LARGEST);
     let places: HashMap<DocId, usize> = chosen.iter().enumerate().map(|(place, (_, root))| (*root, place)).collect();
-    let (mut hosts, mut machines) = (BTreeSet::new(), BTreeSet::new());
+    let (mut hosts, mut addresses) = (BTreeSet::new(), BTreeSet::new());
     let mut own = vec![(0u64, DocId::NONE); chosen.len()];
     for unit in units.numbers() {
         let Some(&place) = places.get(&roots[unit]) else { continue };
         hosts.insert((place, units.host[unit]));
-        machines.extend(units.machines_of(unit).map(|machine| (place, machine)));
+        addresses.extend(units.machines_of(unit).map(|address| (place, units.host[unit], address)));
         own[place] = (own[place].0 + u64::from(units.pages[unit]), own[place].1.min(units.first[unit]));
     }
     let index = cx.index();
     let own = own.into_iter().enumerate().map(|(place, (pages, first))| (place, index, pages, first)).collect();
     let parts = cx.sorted(own)?;
     let mut hosts = cx.sorted(hosts.into_iter().collect())?;
-    let mut machines = cx.sorted(machines.into_iter().collect())?;
+    let addresses = cx.sorted(addresses.into_iter().collect())?;
     hosts.dedup();
-    machines.dedup();
-    let of = |place: usize, all: &[(usize, u64)]| all.iter().filter(|(of, _)| *of == place).count() as u64;
     let group = |(place, (members, _)): (usize, &(u64, DocId))| {
         let parts = parts.iter().filter(|part| part.0 == place);
         Group {
             units: u64::MAX - members,
             pages: parts.clone().map(|part| part.2).sum(),
-            hosts: of(place, &hosts),
-            machines: of(place, &machines),
+            hosts: hosts.iter().filter(|(of, _)| *of == place).count() as u64,
+            machines: machines(addresses.iter().filter(|of| of.0 == place).map(|(_, host, address)| (host, address))),
             first: parts.map(|part| part.3).min().unwrap_or(DocId::NONE),
         }
     };
