@@ -66,6 +66,8 @@ struct Side {
 pub(super) struct Copies {
     /// By host: the hosts that it is in a pair with, and why, ascending.
     related: Vec<Vec<(HostNumber, Whys)>>,
+    /// By host: why it is in any pair.
+    all_related: Vec<Whys>,
     /// By host: the group of hosts that pairs put together.
     groups: Vec<u32>,
     /// Unit, group, place of the host, host: ascending, each once.
@@ -112,7 +114,14 @@ impl Copies {
         let mut members: Vec<_> = units.iter().map(member).collect();
         members.sort_unstable();
         members.dedup();
+        let all_of = |related: &Vec<(HostNumber, Whys)>| {
+            related.iter().fold(Whys::default(), |mut all, (_, whys)| {
+                all.add(*whys);
+                all
+            })
+        };
         let mut copies = Copies {
+            all_related: related.iter().map(all_of).collect(),
             related,
             groups,
             members,
@@ -224,16 +233,35 @@ impl Copies {
         if related.is_empty() {
             return;
         }
-        let of_unit = (page.unit, self.groups[host as usize]);
-        let from = self.members.partition_point(|(unit, group, ..)| (*unit, *group) < of_unit);
-        let same = self.members[from..].iter().take_while(|(unit, group, ..)| (*unit, *group) == of_unit);
-        let others: Vec<HostNumber> = same.map(|(.., other)| *other).filter(|other| *other != host).collect();
-        let Some(first) = others.first() else { return };
+        let (unit, group) = (page.unit, self.groups[host as usize]);
+        let from = self.members.partition_point(|member| (member.0, member.1) < (unit, group));
+        let same = &self.members[from..];
+        let same = &same[..same.partition_point(|member| (member.0, member.1) == (unit, group))];
+        let Some((.., first)) = same.iter().find(|(.., other)| *other != host) else { return };
         of_page.is_later |= hosts.place(*first) < hosts.place(host);
-        let direct = related.iter().filter(|(other, _)| others.contains(other));
-        let is_direct = direct.clone().next().is_some();
-        let whys = related.iter().filter(|(other, _)| !is_direct || others.contains(other));
-        whys.for_each(|(_, whys)| of_page.whys.add(*whys));
+        // A group can have thousands of hosts: the shorter list is gone through, until it can add
+        // no more.
+        let (all, mut direct) = (self.all_related[host as usize], Whys::default());
+        if related.len() < same.len() {
+            for (other, whys) in related {
+                if direct == all {
+                    break;
+                }
+                if same.binary_search(&(unit, group, hosts.place(*other), *other)).is_ok() {
+                    direct.add(*whys);
+                }
+            }
+        } else {
+            for (.., other) in same {
+                if direct == all {
+                    break;
+                }
+                if let Ok(at) = related.binary_search_by_key(other, |(host, _)| *host) {
+                    direct.add(related[at].1);
+                }
+            }
+        }
+        of_page.whys.add(if direct.is_empty() { all } else { direct });
     }
 
     fn share_an_address(&self, a: HostNumber, b: HostNumber) -> bool {
@@ -288,9 +316,14 @@ fn hosts_with_more(
         of_unit.clear();
         of_unit.extend(unit.chunk_by(|a, b| a.1 == b.1).map(|same| (same[0].1, same.len() as u32)));
         for (host, count) in &of_unit {
-            let others = related[*host as usize].iter().map(|(other, _)| *other);
-            for other in others.filter(|other| of_unit.binary_search_by_key(other, |(host, _)| *host).is_ok()) {
-                *shared.entry(key(other, *host)).or_default() += count;
+            let related = &related[*host as usize];
+            let mut add = |other: HostNumber| *shared.entry(key(other, *host)).or_default() += count;
+            if related.len() < of_unit.len() {
+                let others = related.iter().map(|(other, _)| *other);
+                others.filter(|other| of_unit.binary_search_by_key(other, |of| of.0).is_ok()).for_each(&mut add);
+            } else {
+                let others = of_unit.iter().map(|(other, _)| *other);
+                others.filter(|other| related.binary_search_by_key(other, |of| of.0).is_ok()).for_each(&mut add);
             }
         }
     }
