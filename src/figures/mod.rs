@@ -99,7 +99,7 @@ pub fn draw_studies(tables: &FigureTables<'_>) -> Result<Vec<(&'static str, Figu
     let mut drawn = Vec::new();
     for (study, figure) in all_figures() {
         let Some(study) = study else { continue };
-        if matches!(tables.standing(study.name())?, Standing::Here | Standing::Earlier(_)) {
+        if matches!(tables.standing(study.name())?, Standing::Here | Standing::Earlier(_) | Standing::Replaced(_)) {
             drawn.push((study.name(), figure, draw(figure, tables)?));
         }
     }
@@ -118,6 +118,7 @@ fn missing(study: &AnyStudy, standing: Standing, last: Week) -> Option<String> {
         Standing::Absent => Some(format!("The store has no tables of {name} yet.")),
         Standing::Earlier(week) => Some(format!("The tables of {name} are of week {week}, not of {last}.")),
         Standing::Later(week) => Some(format!("The tables of {name} know later weeks, until {week}.")),
+        Standing::Replaced(week) => Some(format!("The tables of {name} were made before week {week} was changed.")),
     }
 }
 

@@ -47,10 +47,13 @@ impl<'a> FigureTables<'a> {
     /// If its summary is damaged.
     pub fn standing(&self, study: &str) -> Result<Standing> {
         let Some(summary) = self.summary_of(study)? else { return Ok(Standing::Absent) };
-        let last = self.weeks.last().map(|week| week.week);
+        let last = self.last()?;
+        // Commits of weeks and of results are numbered together.
+        let commit = self.manifest.results.get(study).copied().unwrap_or_default();
         Ok(match summary.week() {
-            Some(week) if Some(week) > last => Standing::Later(week),
-            Some(week) if Some(week) < last => Standing::Earlier(week),
+            Some(week) if week > last.week => Standing::Later(week),
+            Some(week) if week < last.week => Standing::Earlier(week),
+            _ if commit < last.commit => Standing::Replaced(last.week),
             _ => Standing::Here,
         })
     }
@@ -134,6 +137,8 @@ pub enum Standing {
     Earlier(Week),
     /// Its tables are until this week, which is after the last one.
     Later(Week),
+    /// They are until this week, the last one, as it was before it was changed.
+    Replaced(Week),
 }
 
 fn rows(

@@ -267,6 +267,12 @@ fn all_studies_run_and_every_figure_has_the_numbers_of_the_tables() {
     let middle = run_well(&["figures", name, "--out", out, "--week", "2024-01-15", "--format", "csv"]).stdout;
     assert!(middle.contains("6 of 37") && middle.contains("know later weeks, until 2024-01-22"), "{middle}");
     assert!(!folder.join("fetterly-2004-fig-4.csv").exists() && !folder.join("fetterly-2004-fig-1.svg").exists());
+    // The last week again, from other files: what studies found is of the week as it was.
+    let inputs = data("week-2024-01-15/*.warc.gz");
+    let replace = ["--week", "2024-01-22", "--replace", "--input", inputs.to_str().unwrap()];
+    run_well(&[&["run", "jobs/example.toml", "--quiet", "--store", name][..], &replace].concat());
+    let replaced = run_well(&["figures", name, "--out", out]).stdout;
+    assert!(replaced.contains("6 of 37") && replaced.contains("made before week 2024-01-22 was changed"), "{replaced}");
     // A folder that is a file.
     let file = store.with_file_name("file");
     std::fs::write(&file, "").unwrap();
