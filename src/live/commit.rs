@@ -9,15 +9,30 @@
 //! After a kill between the commands and the new journal, the old journal is read over the new tables: its documents are there already.
 
 use std::collections::BTreeMap;
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
+
+use serde::Serialize;
 
 use super::batch::{Limits, read_batch};
 use super::journal::Journal;
 use crate::config::Method;
-use crate::records::{DocumentKey, KeyHash};
+use crate::records::{DocumentKey, KeyHash, Week};
 use crate::state::replace;
+
+/// What a commit made.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Committed {
+    /// The last week of the tables; `None` if there are none.
+    pub week: Option<Week>,
+    /// Documents that were added, or changed.
+    pub documents: u64,
+    /// Documents of the tables that were deleted.
+    pub deleted: u64,
+}
 
 /// What the commands of a commit read.
 #[derive(Clone, Debug)]
@@ -76,5 +91,31 @@ impl Commitment {
             commitment.added = Some((job, input));
         }
         Ok(commitment)
+    }
+
+    /// Runs `nigh delete` and `nigh add` on a store. `stdin` is the standard input of a command: the lock of the store, if this process
+    /// has it.
+    ///
+    /// # Errors
+    /// If a command fails: the error has what it said.
+    pub fn run(&self, store: &Path, stdin: impl Fn() -> Result<Stdio>) -> Result<()> {
+        let program = std::env::current_exe().context("cannot find this program")?;
+        let run = |arguments: &[&OsStr]| -> Result<()> {
+            let output = Command::new(&program).args(arguments).stdin(stdin()?).output();
+            let output = output.with_context(|| format!("cannot start {}", program.display()))?;
+            let name = arguments[0].to_string_lossy();
+            ensure!(output.status.success(), "nigh {name}: {}", String::from_utf8_lossy(&output.stderr).trim());
+            Ok(())
+        };
+        if let Some(deleted) = &self.deleted {
+            let names = if self.by == DocumentKey::Url { "--urls" } else { "--ids" };
+            let [delete, of, quiet, names] = ["delete", "--store", "--quiet", names].map(OsStr::new);
+            run(&[delete, of, store.as_ref(), names, deleted.as_ref(), quiet])?;
+        }
+        if let Some((job, input)) = &self.added {
+            let [add, flag, quiet] = ["add", "--input", "--quiet"].map(OsStr::new);
+            run(&[add, store.as_ref(), job.as_ref(), flag, input.as_ref(), quiet])?;
+        }
+        Ok(())
     }
 }

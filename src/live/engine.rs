@@ -9,31 +9,25 @@
 //! identical documents are of one node, and exact copies are those of a node that have the same checksum. Documents without words have no
 //! keys: those with the same checksum are a node.
 
-use std::cmp::Reverse;
+mod answers;
+
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use anyhow::{Result, ensure};
-use serde::Serialize;
 
-use super::batch::{Features, Record, features, features_of};
+use super::batch::{Features, Record, features};
 use super::clusters::{ClusterChange, Clusters, Moved};
 use super::fragments::{Fragments, NO_ID};
 use super::id_table::IdTable;
 use super::journal::Given;
 use super::keys::{Keys, MOST_NODES};
 use super::labels::LabelWorkers;
-use super::refusal::Refusal;
 use crate::config::{Method, Verify};
-use crate::features::{Fingerprinter, Sketch, equal_features};
-use crate::readers::Body;
-use crate::records::{DocumentKey, FeatureBits, KeyHash, Level, fold};
+use crate::features::{Fingerprinter, PageFacts, Sketch};
+use crate::records::{DocumentKey, FeatureBits, KeyHash, fold};
 
-/// The nearest documents that an answer has.
-const NEAREST: usize = 3;
-/// The nodes of each key that are looked at for them, the documents of each node, and the fewest of all that are compared.
-const NODES: usize = 8;
-const OF_NODE: usize = 4;
-const COMPARED: usize = 64;
+pub use self::answers::{Answer, ClusterAnswer, Counts, Near, NumberedChange};
+
 /// Above this many documents a node has a map of its checksums.
 const COUNTED: usize = 32;
 /// The changes that an answer has at most.
@@ -42,85 +36,6 @@ const ANSWERED: usize = 16;
 const KEPT_CHANGES: usize = 100_000;
 /// No document.
 const NONE: u32 = u32::MAX;
-
-/// What is known of a record after its batch.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Answer {
-    /// The id of the document, in a store of ids.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub id: Option<String>,
-    /// Its canonical URL, in a store of URLs.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub url: Option<String>,
-    /// Its number in the tables; null before it is committed.
-    pub doc: Option<i64>,
-    /// Whether it was not there before the batch.
-    pub new: bool,
-    /// Whether it is not there now: it was deleted.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    pub deleted: bool,
-    /// The cluster; null for a document without a near-duplicate. A negative id is that of a cluster which no table has yet.
-    pub cluster: Option<i64>,
-    /// Documents of the cluster.
-    pub size: u64,
-    /// The strictest level at which another document is like it.
-    pub level: Option<Level>,
-    /// The name of the cluster's first document.
-    pub canonical: Option<String>,
-    /// The most similar ones of the documents that share a key with it, as far as these were looked at.
-    pub nearest: Vec<Near>,
-    /// What the batch did to its cluster.
-    pub changes: Vec<ClusterChange>,
-}
-
-/// A document that is like another one.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Near {
-    /// Its id or URL.
-    pub name: String,
-    /// The share of equal features: an estimate of the similarity.
-    pub similarity: f64,
-    /// Its cluster.
-    pub cluster: Option<i64>,
-}
-
-/// A cluster with some of its documents.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct ClusterAnswer {
-    /// The id.
-    pub cluster: i64,
-    /// Documents.
-    pub size: u64,
-    /// The name of the first document.
-    pub canonical: String,
-    /// The names of documents, in order.
-    pub documents: Vec<String>,
-}
-
-/// A change with its number.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct NumberedChange {
-    /// The number, from 1.
-    pub number: u64,
-    /// The change.
-    #[serde(flatten)]
-    pub change: ClusterChange,
-}
-
-/// What a process has in memory, as numbers.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Counts {
-    /// Documents.
-    pub documents: u64,
-    /// Distinct vectors.
-    pub nodes: u64,
-    /// Clusters of two documents or more.
-    pub clusters: u64,
-    /// Changes of clusters since the start.
-    pub changes: u64,
-    /// Records that were taken since the start.
-    pub records: u64,
-}
 
 /// A document that is there from the beginning.
 #[derive(Clone, Debug, Default)]
@@ -351,6 +266,21 @@ impl Engine {
         self.apply_features(records.iter().map(|record| (record.key, record.name.as_str())).zip(features).collect())
     }
 
+    /// As [`Engine::apply`], of documents by their names, whose checksums and sketches are known; `None` deletes one.
+    ///
+    /// # Errors
+    /// As [`Engine::apply`].
+    pub fn apply_known(&mut self, documents: &[(String, Option<(u128, Sketch)>)]) -> Result<Vec<Answer>> {
+        let known = documents.iter().map(|(name, page)| {
+            let features = page.as_ref().map(|(checksum, sketch)| {
+                let facts = PageFacts { sketch: sketch.clone(), ..PageFacts::default() };
+                Features { checksum: *checksum, facts }
+            });
+            ((KeyHash::of(name), name.as_str()), features)
+        });
+        self.apply_features(known.collect())
+    }
+
     /// As [`Engine::apply`], of features.
     fn apply_features(&mut self, records: Vec<((KeyHash, &str), Option<Features>)>) -> Result<Vec<Answer>> {
         self.records += records.len() as u64;
@@ -439,74 +369,6 @@ impl Engine {
         }
     }
 
-    /// What is known of a document.
-    ///
-    /// # Errors
-    /// If it is not there.
-    pub fn document(&mut self, name: &str) -> Result<Answer, Refusal> {
-        let key = self.key_of(name)?;
-        match self.find(key) {
-            Some(_) => Ok(self.answer_of(key, name)),
-            None => Err(Refusal::missing(format!("there is no document {name}"))),
-        }
-    }
-
-    /// A cluster with at most `most` of its documents.
-    ///
-    /// # Errors
-    /// If it is not there.
-    pub fn cluster(&mut self, id: i64, most: usize) -> Result<ClusterAnswer, Refusal> {
-        let fragments = self.clusters.fragments(id).map(<[u32]>::to_vec);
-        let fragments = fragments.ok_or_else(|| Refusal::missing(format!("there is no cluster {id}")))?;
-        let nodes = fragments.iter().flat_map(|fragment| &self.fragments.fragment(*fragment).nodes);
-        let mut docs: Vec<u32> = nodes.flat_map(|node| &self.nodes[*node as usize].docs).copied().collect();
-        docs.sort_unstable();
-        let name = |doc: &u32| self.doc(*doc).name.to_string();
-        let canonical = docs.first().map(name).unwrap_or_default();
-        Ok(ClusterAnswer {
-            cluster: id,
-            size: docs.len() as u64,
-            canonical,
-            documents: docs.iter().take(most).map(name).collect(),
-        })
-    }
-
-    /// The documents that are most like a page that is not there.
-    ///
-    /// # Errors
-    /// If it has no word.
-    pub fn similar(&mut self, body: &Body, most: usize) -> Result<Vec<Near>, Refusal> {
-        let features = self.fingerprinters.first_mut().and_then(|fingerprinter| features_of(fingerprinter, body));
-        let sketch = features.map(|features| features.facts.sketch).unwrap_or_default();
-        if sketch.supershingles.is_empty() {
-            return Err(Refusal::bad("the text has no word"));
-        }
-        Ok(self.nearest(&sketch.supershingles, &sketch.features, None, most))
-    }
-
-    /// The changes after the one with this number, at most `most`.
-    ///
-    /// # Errors
-    /// If they are not kept any more.
-    pub fn changes_since(&self, since: u64, most: usize) -> Result<Vec<NumberedChange>, Refusal> {
-        let first = self.changes.front().map_or(self.changed + 1, |change| change.number);
-        if since > self.changed {
-            return Err(Refusal {
-                status: 410,
-                text: format!("the last change has number {}: read the clusters again", self.changed),
-            });
-        }
-        let next = since.saturating_add(1);
-        if next < first {
-            return Err(Refusal {
-                status: 410,
-                text: format!("changes before number {first} are not kept: read the clusters again"),
-            });
-        }
-        let skipped = usize::try_from(next - first).unwrap_or(usize::MAX);
-        Ok(self.changes.iter().skip(skipped).take(most).cloned().collect())
-    }
-
     fn keep(&mut self, changes: Vec<ClusterChange>) {
         for change in changes {
             self.changed += 1;
@@ -514,88 +376,6 @@ impl Engine {
         }
         let surplus = self.changes.len().saturating_sub(KEPT_CHANGES);
         self.changes.drain(..surplus);
-    }
-
-    fn key_of(&self, name: &str) -> Result<KeyHash, Refusal> {
-        match self.method.documents {
-            DocumentKey::Url => {
-                let url = crate::text::canonical(name);
-                let url = url.ok_or_else(|| Refusal::bad(format!("{name} is not an http or https address")))?;
-                Ok(KeyHash::of(url.as_str()))
-            }
-            _ => Ok(KeyHash::of(name)),
-        }
-    }
-
-    fn answer_of(&mut self, key: KeyHash, name: &str) -> Answer {
-        let is_id = self.method.documents != DocumentKey::Url;
-        let found = self.find(key);
-        let name = found.map_or_else(|| name.to_owned(), |doc| self.doc(doc).name.to_string());
-        let mut answer = Answer {
-            id: is_id.then(|| name.clone()),
-            url: (!is_id).then_some(name),
-            doc: None,
-            new: false,
-            deleted: found.is_none(),
-            cluster: None,
-            size: 0,
-            level: None,
-            canonical: None,
-            nearest: Vec::new(),
-            changes: Vec::new(),
-        };
-        let Some(doc) = found else { return answer };
-        let Doc { node, checksum, doc: number, .. } = *self.doc(doc);
-        let label = self.fragments.label(self.fragments.of(node));
-        answer.doc = number;
-        answer.cluster = self.id_of_node(node);
-        answer.size = self.fragments.docs_of(label);
-        answer.level = self.level(node, checksum, answer.size);
-        let nodes = &self.nodes;
-        let class = self.fragments.class(label).into_iter();
-        let canonical = class.map(|of| first(&mut self.fragments, nodes, of)).min();
-        answer.canonical = canonical.map(|doc| self.doc(doc).name.to_string());
-        if self.nodes[node as usize].wordless.is_none() {
-            let vector = self.keys.vector(node).to_vec();
-            answer.nearest = self.nearest(&vector, self.features_of(doc), Some(doc), NEAREST);
-        }
-        answer
-    }
-
-    fn level(&self, node: u32, checksum: u128, size: u64) -> Option<Level> {
-        let NodeDocs { docs, copies, .. } = &self.nodes[node as usize];
-        let same = match copies {
-            Some(copies) => copies.get(&checksum).copied().unwrap_or_default(),
-            None => docs.iter().filter(|doc| self.doc(**doc).checksum == checksum).count() as u32,
-        };
-        match (same, docs.len(), size) {
-            (2.., ..) => Some(Level::Exact),
-            (_, 2.., _) => Some(Level::Identical),
-            (.., 2..) => Some(Level::Similar),
-            _ => None,
-        }
-    }
-
-    /// The most similar ones of the documents that share a key with a vector.
-    fn nearest(&self, vector: &[u64], features: &[FeatureBits], own: Option<u32>, most: usize) -> Vec<Near> {
-        let own_node = own.map(|own| self.doc(own).node);
-        let mut nodes = BTreeSet::new();
-        self.keys.sharing(vector, NODES, |node| _ = nodes.insert(node));
-        let others = nodes.into_iter().filter(|node| own_node != Some(*node));
-        let of_node = |node: u32| self.nodes[node as usize].docs.iter().take(OF_NODE.max(most + 1));
-        let docs = own_node.into_iter().chain(others).flat_map(of_node).filter(|doc| own != Some(**doc));
-        let mut ranked: Vec<(Reverse<usize>, u32)> = docs
-            .take(COMPARED.max(4 * most))
-            .map(|doc| (Reverse(equal_features(self.features_of(*doc), features)), *doc))
-            .collect();
-        ranked.sort_unstable();
-        ranked.truncate(most);
-        let near = |(Reverse(equal), doc): (Reverse<usize>, u32)| Near {
-            name: self.doc(doc).name.to_string(),
-            similarity: equal as f64 / self.method.features as f64,
-            cluster: self.id_of_node(self.doc(doc).node),
-        };
-        ranked.into_iter().map(near).collect()
     }
 
     fn doc(&self, doc: u32) -> &Doc {

@@ -3,9 +3,12 @@
 //! In reading order: `engine` (documents, batches, answers), `batch` (records as lines of JSON, and their features), `keys` (the documents
 //! of each key, and the edges between them), `id_table` (its hash table), `fragments` (what is known to be connected, and the graph of
 //! that), `labels` (its labels, by differential dataflow), `clusters` (ids and changes), `start` (the last week of a store), `journal`
-//! (batches on the disk), `commit` (the journal becomes a batch of the store), `service` (an engine with its journal), `refusal` (why a
-//! request is not carried out), `server` (HTTP).
+//! (batches on the disk), `commit` (the journal becomes a batch of the store), `service` (an engine with its journal), `schedule` (when it
+//! commits by itself), `refusal` (why a request is not carried out), `stream` (lines of standard input), `access` (who may send requests),
+//! `server` (HTTP).
 
+#[cfg(feature = "live")]
+mod access;
 mod batch;
 mod clusters;
 mod commit;
@@ -16,16 +19,22 @@ mod journal;
 mod keys;
 mod labels;
 mod refusal;
+mod schedule;
 #[cfg(feature = "live")]
 mod server;
 mod service;
 mod start;
+mod stream;
 
+#[cfg(feature = "live")]
+pub use self::access::Access;
 pub use self::batch::{Limits, Record, read_batch};
 pub use self::clusters::ClusterChange;
-pub use self::commit::Commitment;
+pub use self::commit::{Commitment, Committed};
 pub use self::engine::{Answer, ClusterAnswer, Counts, Engine, Loaded, Near, NumberedChange};
 pub use self::refusal::Refusal;
+pub use self::schedule::{CommitEvery, CommitNotice, Commits, Committer};
 #[cfg(feature = "live")]
-pub use self::server::{Access, Committer, Server};
-pub use self::service::{Lines, Service, Started};
+pub use self::server::Server;
+pub use self::service::{Lines, Pending, Service, Started};
+pub use self::stream::answer_lines;

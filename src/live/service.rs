@@ -4,12 +4,13 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, VecDeque};
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Instant;
 
 use anyhow::{Context as _, Result};
 use serde::{Deserialize, Serialize};
 
 use super::batch::{Limits, Record, read_batch, read_body};
-use super::commit::Commitment;
+use super::commit::{Commitment, Committed};
 use super::engine::{Counts, Engine};
 use super::journal::{Head, Journal};
 use super::refusal::Refusal;
@@ -34,8 +35,30 @@ pub struct Service {
     taken: Taken,
     /// Why nothing more is taken.
     broken: Option<String>,
+    pending: Pending,
+    /// Commits since the start.
+    commits: u64,
     store: Store,
     workers: usize,
+}
+
+/// What was taken since the tables were made.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Pending {
+    /// Lines of batches.
+    pub lines: u64,
+    /// When the first of these batches came, or was read from the journal; `None` if there is none.
+    pub since: Option<Instant>,
+}
+
+impl Pending {
+    fn add(&mut self, lines: usize) {
+        if lines == 0 {
+            return;
+        }
+        self.lines += lines as u64;
+        self.since = self.since.or_else(|| Some(Instant::now()));
+    }
 }
 
 /// What was found at the start.
@@ -85,7 +108,7 @@ impl Service {
             .with_context(|| format!("cannot go on from {}", store.root().display()))?;
         let folder = store.root().join(OWN).join(LIVE);
         std::fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
-        let mut taken = Taken::default();
+        let (mut taken, mut pending) = (Taken::default(), Pending::default());
         let (journal, cut) = Journal::open(&path, |head, body| {
             if head.taken {
                 engine.go_on_from(head.given.unwrap_or_default());
@@ -94,13 +117,15 @@ impl Service {
             let records = read_batch(body, method.documents, &Limits::none())?;
             let answer = answer(&mut engine, &records)?;
             started.batches += 1;
+            pending.add(records.len());
             if let Some(id) = head.batch {
                 taken.add(id, checksum(body), answer);
             }
             Ok(())
         })?;
         started.cut = cut;
-        let service = Service { engine, journal, limits, taken, broken: None, store: store.clone(), workers };
+        let store = store.clone();
+        let service = Service { engine, journal, limits, taken, broken: None, pending, commits: 0, store, workers };
         Ok((service, started))
     }
 
@@ -117,6 +142,16 @@ impl Service {
     /// What is in memory, and the bytes of the journal.
     pub fn counts(&self) -> (Counts, u64) {
         (self.engine.counts(), self.journal.bytes())
+    }
+
+    /// What no table has yet.
+    pub fn pending(&self) -> Pending {
+        self.pending
+    }
+
+    /// Commits since the start.
+    pub fn commits(&self) -> u64 {
+        self.commits
     }
 
     /// Takes a batch: writes it to the journal, applies it, and returns an answer for each record. A batch with an id that was taken
@@ -136,6 +171,7 @@ impl Service {
         self.check()?;
         let head = Head { batch: id.map(str::to_owned), by: self.engine.documents(), ..Head::default() };
         self.journal.add(&head, body).map_err(|error| Refusal::unable(format!("{error:#}: the batch is not taken")))?;
+        self.pending.add(records.len());
         let answer = answer(&mut self.engine, &records).map_err(|error| {
             let text = format!("{error:#}");
             self.broken = Some(text.clone());
@@ -163,7 +199,7 @@ impl Service {
     ///
     /// # Errors
     /// If a file cannot be written, or a command failed: then the journal stays, and the next commit tries all of it again.
-    pub fn commit(&mut self, run: &mut dyn FnMut(&Commitment) -> Result<()>) -> Result<Lines, Refusal> {
+    pub fn commit(&mut self, run: &mut dyn FnMut(&Commitment) -> Result<()>) -> Result<Committed, Refusal> {
         self.check()?;
         let unable = |error: anyhow::Error| Refusal::unable(format!("not committed: {error:#}"));
         let (documents, deleted) = self.make_tables(run).map_err(unable)?;
@@ -177,7 +213,9 @@ impl Service {
             self.broken = Some(text.clone());
             Refusal::unable(text)
         })?;
-        line(&serde_json::json!({ "week": week, "documents": documents, "deleted": deleted }))
+        self.pending = Pending::default();
+        self.commits += 1;
+        Ok(Committed { week, documents, deleted })
     }
 
     /// Runs the commands of a commit. Returns how many documents were added and deleted.
@@ -258,7 +296,8 @@ fn answer(engine: &mut Engine, records: &[Record]) -> Result<Lines> {
     Ok(lines(engine.apply(records)?)?)
 }
 
-fn line(value: &impl Serialize) -> Result<Lines, Refusal> {
+/// A value as a line of JSON.
+pub(super) fn line(value: &impl Serialize) -> Result<Lines, Refusal> {
     lines([value])
 }
 

@@ -41,7 +41,7 @@ struct BucketStore {
 pub struct WriteGuard {
     publishing: Option<Publishing>,
     /// The lock of the folder. It is dropped after the lock in the bucket, because fields are dropped in order.
-    _lock: File,
+    lock: File,
 }
 
 /// The bucket of a store that a run writes to, its current catalog and the lease on it.
@@ -128,7 +128,7 @@ impl StoreLocation {
     /// If another run has the store: the message describes that run. If the bucket cannot be read or written.
     pub fn take(&self, say: &Notify, lost: impl Fn(&str) + Send + 'static) -> Result<WriteGuard> {
         let lock = self.lock()?;
-        let Some(in_bucket) = &self.in_bucket else { return Ok(WriteGuard { publishing: None, _lock: lock }) };
+        let Some(in_bucket) = &self.in_bucket else { return Ok(WriteGuard { publishing: None, lock }) };
         let BucketStore { bucket, folder, .. } = in_bucket;
         folder.make()?;
         let lease = Lease::take(bucket, say, lost)?;
@@ -142,7 +142,7 @@ impl StoreLocation {
         // This published an earlier run's work; this run has published nothing yet.
         lease.shared().enter(LeasePhase::Held);
         let publishing = Publishing { in_bucket: in_bucket.clone(), current, lease };
-        Ok(WriteGuard { publishing: Some(publishing), _lock: lock })
+        Ok(WriteGuard { publishing: Some(publishing), lock })
     }
 
     /// Locks the folder, and makes the mirror's if there is none.
@@ -174,6 +174,14 @@ impl WriteGuard {
         // If nothing was new, there was no commit that entered this phase.
         lease.shared().enter(LeasePhase::Published);
         Ok(())
+    }
+
+    /// The lock of the folder, for a command that this process starts: [`Store::lock`] takes it from the command's standard input.
+    ///
+    /// # Errors
+    /// If the system has no file descriptor left.
+    pub fn lend(&self) -> Result<File> {
+        self.lock.try_clone().context("cannot lend the lock of the store")
     }
 
     /// The handle for a signal handler.

@@ -12,21 +12,21 @@ use serde_json::{Value, json};
 use crate::program::{longs, nigh, run, run_well, texts, week};
 
 /// A server, which is killed at the end.
-struct Live {
-    child: Child,
-    address: SocketAddr,
+pub(crate) struct Live {
+    pub(crate) child: Child,
+    pub(crate) address: SocketAddr,
 }
 
 /// An answer of HTTP.
 #[derive(Debug, PartialEq)]
-struct Response {
-    status: u16,
-    head: String,
-    body: String,
+pub(crate) struct Response {
+    pub(crate) status: u16,
+    pub(crate) head: String,
+    pub(crate) body: String,
 }
 
 impl Live {
-    fn start(store: &Path, flags: &[&str]) -> Live {
+    pub(crate) fn start(store: &Path, flags: &[&str]) -> Live {
         let arguments =
             [&["live", store.to_str().unwrap(), "--listen", "127.0.0.1:0", "--workers", "2"], flags].concat();
         let mut child = nigh(&arguments).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
@@ -44,12 +44,12 @@ impl Live {
         Live { child, address }
     }
 
-    fn send(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &[u8]) -> Response {
+    pub(crate) fn send(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &[u8]) -> Response {
         self.try_send(method, path, headers, body).unwrap()
     }
 
     /// Sends a request on a connection of its own; `None` if the server ends meanwhile.
-    fn try_send(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &[u8]) -> Option<Response> {
+    pub(crate) fn try_send(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &[u8]) -> Option<Response> {
         let mut socket = TcpStream::connect(self.address).ok()?;
         socket.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
         let mut head = format!("{method} {path} HTTP/1.1\r\nConnection: close\r\nContent-Length: {}\r\n", body.len());
@@ -63,13 +63,13 @@ impl Live {
         response(socket)
     }
 
-    fn post(&self, id: &str, lines: &[Value]) -> Vec<Value> {
+    pub(crate) fn post(&self, id: &str, lines: &[Value]) -> Vec<Value> {
         let response = self.send("POST", "/documents", &[("Batch-Id", id)], body(lines).as_bytes());
         assert_eq!(response.status, 200, "{response:?}");
         values(&response.body)
     }
 
-    fn get(&self, path: &str) -> Value {
+    pub(crate) fn get(&self, path: &str) -> Value {
         let response = self.send("GET", path, &[], b"");
         assert_eq!(response.status, 200, "{response:?}");
         serde_json::from_str(&response.body).unwrap()
@@ -84,7 +84,7 @@ impl Drop for Live {
     }
 }
 
-fn response(mut socket: TcpStream) -> Option<Response> {
+pub(crate) fn response(mut socket: TcpStream) -> Option<Response> {
     let mut text = String::new();
     let read = socket.read_to_string(&mut text);
     let (head, body) = text.split_once("\r\n\r\n")?;
@@ -96,25 +96,25 @@ fn response(mut socket: TcpStream) -> Option<Response> {
     (length == Some(body.len())).then(|| Response { status, head: head.to_owned(), body: body.to_owned() })
 }
 
-fn body(lines: &[Value]) -> String {
+pub(crate) fn body(lines: &[Value]) -> String {
     lines.iter().map(|line| format!("{line}\n")).collect()
 }
 
-fn values(text: &str) -> Vec<Value> {
+pub(crate) fn values(text: &str) -> Vec<Value> {
     text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
 /// Numbers that are the same each time.
-struct Numbers(u64);
+pub(crate) struct Numbers(pub(crate) u64);
 
 impl Numbers {
-    fn below(&mut self, bound: u64) -> u64 {
+    pub(crate) fn below(&mut self, bound: u64) -> u64 {
         self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (self.0 >> 33) % bound
     }
 
     /// A text of one of a few families: equal ones, similar ones and others.
-    fn text(&mut self) -> String {
+    pub(crate) fn text(&mut self) -> String {
         let (family, version) = (self.below(9), self.below(6));
         if family == 8 {
             return ["", " - "][(version % 2) as usize].to_owned();
@@ -125,7 +125,7 @@ impl Numbers {
         words.join(" ")
     }
 
-    fn batch(&mut self, names: u64) -> Vec<Value> {
+    pub(crate) fn batch(&mut self, names: u64) -> Vec<Value> {
         let count = 1 + self.below(12);
         (0..count)
             .map(|_| match (self.below(names), self.below(5)) {
@@ -138,7 +138,7 @@ impl Numbers {
 }
 
 /// What is there after a batch, by name.
-fn apply(there: &mut BTreeMap<String, Value>, batch: &[Value]) {
+pub(crate) fn apply(there: &mut BTreeMap<String, Value>, batch: &[Value]) {
     for line in batch {
         let name = line["id"].as_str().map_or_else(|| line["id"].to_string(), str::to_owned);
         match line["delete"].as_bool() {
@@ -151,7 +151,7 @@ fn apply(there: &mut BTreeMap<String, Value>, batch: &[Value]) {
 const JOB: &str = "[cluster]\n[cluster.read.columns]\nid = \"id\"\nhtml = \"html\"\n[cluster.method]\nshards = 4\n";
 
 /// What a run over some documents finds, by name: the names of the similar cluster, and the strictest level.
-fn found_by_run(
+pub(crate) fn found_by_run(
     folder: &Path,
     name: &str,
     there: &BTreeMap<String, Value>,
@@ -173,7 +173,7 @@ fn found_by_run(
 }
 
 /// What a server says, in the same form.
-fn found_live(live: &Live, there: &BTreeMap<String, Value>) -> BTreeMap<String, (BTreeSet<String>, Option<String>)> {
+pub(crate) fn found_live(live: &Live, there: &BTreeMap<String, Value>) -> BTreeMap<String, (BTreeSet<String>, Option<String>)> {
     let mut found = BTreeMap::new();
     for name in there.keys() {
         let answer = live.get(&format!("/documents/{name}"));

@@ -86,6 +86,9 @@ mod left_out;
 /// Documents that come and go over HTTP: against one run over what is there; kills; hostile clients.
 #[cfg(feature = "live")]
 mod live;
+/// Commits that a live process makes by itself, and the lock meanwhile.
+#[cfg(feature = "live")]
+mod live_commits;
 /// Clusters, pages and the nearest documents, as they are looked up, against the tables.
 mod look;
 /// Mirrors by content against pairs of hosts, one by one.

@@ -1,10 +1,10 @@
 //! Random histories against a full clustering of what is there after each batch.
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::*;
-use crate::features::PageFacts;
-use crate::records::mix;
+use crate::records::{Level, mix};
 
 /// What is there, by name.
 type There = BTreeMap<String, Features>;

@@ -2,9 +2,13 @@
 //!
 //! It is an advisory lock of the system (`flock`) on the file `_nigh/lock`, so a kill releases it. The file also names the process that
 //! took the lock, for messages. (A store in a bucket has a lease instead: `mirror/lease.rs`.)
+//!
+//! A process that holds the lock can lend it to a command that it starts, as the standard input of that command. The lock belongs to
+//! the open file, which both then have: so it is never free between the commands of a commit of `nigh live`.
 
 use std::fs::{File, TryLockError};
 use std::io::Write;
+use std::os::fd::AsFd as _;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -20,6 +24,8 @@ impl Store {
     /// them have ended: so a process that outlives a killed run never writes at the same time as the next run. If the process that
     /// took the lock no longer runs, this waits up to 10 seconds for the processes that inherited it.
     ///
+    /// If the process that holds the lock has given it to this one as standard input, this returns it.
+    ///
     /// # Errors
     /// If another run has the lock; the message says which, since when, on which machine.
     pub fn lock(&self) -> Result<File> {
@@ -29,6 +35,9 @@ impl Store {
         let failed = || format!("cannot lock {}", path.display());
         let mut file =
             File::options().read(true).write(true).create(true).truncate(false).open(&path).with_context(failed)?;
+        if let Some(lent) = lent_lock(&file).with_context(failed)? {
+            return Ok(lent);
+        }
         let begun = Instant::now();
         loop {
             match file.try_lock() {
@@ -52,8 +61,7 @@ impl Store {
                 }
             }
         }
-        // Without close-on-exec, child processes inherit the lock.
-        rustix::io::fcntl_setfd(&file, rustix::io::FdFlags::empty()).with_context(failed)?;
+        inherit(&file).with_context(failed)?;
         let host = rustix::system::uname();
         let owner = format!(
             "process {} on {} since {}\n",
@@ -64,6 +72,27 @@ impl Store {
         file.set_len(0).and_then(|()| file.write_all(owner.as_bytes())).with_context(failed)?;
         Ok(file)
     }
+}
+
+/// The lock that standard input is; `None` if it is another file than `lock`, or another process has the lock.
+fn lent_lock(lock: &File) -> std::io::Result<Option<File>> {
+    let stdin = std::io::stdin();
+    let (own, Ok(given)) = (rustix::fs::fstat(lock)?, rustix::fs::fstat(&stdin)) else { return Ok(None) };
+    if (own.st_dev, own.st_ino) != (given.st_dev, given.st_ino) {
+        return Ok(None);
+    }
+    let lent = File::from(stdin.as_fd().try_clone_to_owned()?);
+    // This succeeds for the open file that has the lock, and for another one if the lock is free.
+    match lent.try_lock() {
+        Ok(()) => inherit(&lent).map(|()| Some(lent)),
+        Err(TryLockError::WouldBlock) => Ok(None),
+        Err(TryLockError::Error(error)) => Err(error),
+    }
+}
+
+/// Lets child processes inherit the lock: the file is not closed when they start.
+fn inherit(file: &File) -> std::io::Result<()> {
+    Ok(rustix::io::fcntl_setfd(file, rustix::io::FdFlags::empty())?)
 }
 
 /// Whether the process named in a lock file still runs; true if the system cannot say (no `/proc`, or no process named).
