@@ -17,6 +17,7 @@ python3 -m venv "$folder/build"
 
 "$folder/build/bin/python" -m pip install --quiet --disable-pip-version-check mypy
 "$folder/build/bin/mypy" --strict --ignore-missing-imports python/nigh
+MYPYPATH=python "$folder/build/bin/mypy" --strict --ignore-missing-imports tests/python/test_live.py
 
 python3 -m venv "$folder/fresh"
 wheel=("$folder"/wheels/nigh-*.whl)
@@ -24,4 +25,5 @@ wheel=("$folder"/wheels/nigh-*.whl)
 "$folder/fresh/bin/nigh" run jobs/example.toml --quiet --store "$folder/store"
 "$folder/fresh/bin/nigh" show "$folder/store" | head -n 6
 "$folder/fresh/bin/python" tests/python/test_nigh.py
+"$folder/fresh/bin/python" tests/python/test_live.py
 echo "wheel: $(basename "${wheel[0]}") ($(du -h "${wheel[0]}" | cut -f1)) was installed, ran the main job and passed its tests"

@@ -7,7 +7,7 @@ This module runs the program ``nigh``, which the same package installs, and hand
 >>> clusters.column_names  # doctest: +SKIP
 ['file', 'offset', 'id', 'url', 'doc', 'cluster', 'size', 'rank', 'stays']
 
-Nothing is computed here. A run can be repeated with the program alone: see ``nigh help run``.
+Nothing is computed here. A run can be repeated with the program alone: see ``nigh help run``. ``nigh.connect`` is a client of ``nigh live``.
 """
 
 from __future__ import annotations
@@ -23,11 +23,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
+from . import live
+from .live import Answer, Client, Refused, connect
+
 if TYPE_CHECKING:
     import pyarrow
     import pyarrow.dataset
 
-__all__ = ["Failed", "Store", "cluster", "open", "program", "run"]
+__all__ = ["Answer", "Client", "Failed", "Refused", "Store", "cluster", "connect", "live", "open", "program", "run"]
 
 Level = Literal["similar", "identical", "exact"]
 Policy = Literal["first", "longest", "newest", "shortest-url", "per-host", "root"]

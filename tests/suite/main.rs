@@ -86,6 +86,9 @@ mod left_out;
 /// Documents that come and go over HTTP: against one run over what is there; kills; hostile clients.
 #[cfg(feature = "live")]
 mod live;
+/// Clients of a live process in Python.
+#[cfg(feature = "live")]
+mod live_clients;
 /// Commits that a live process makes by itself, and the lock meanwhile.
 #[cfg(feature = "live")]
 mod live_commits;
