@@ -3,7 +3,7 @@
 //! Timings are here and never in tests. The environment variable `NIGH_KERNELS` selects another level of kernels than the fastest.
 //!
 //! In reading order: `crawl` (reading and fingerprinting, on one machine), `dataflow` (clusters, components, a second week and the
-//! exchange of records, in one process or several), `job` (whole runs), `made_up_crawl` (writes crawls to measure whole runs with), `synthetic` (their made-up input), `single_thread` (the sequential algorithms to
+//! exchange of records, in one process or several), `job` (whole runs), `live` (documents that come and go in a process that stays up), `made_up_crawl` (writes crawls to measure whole runs with), `synthetic` (their made-up input), `single_thread` (the sequential algorithms to
 //! compare with), `outcome` (the report, and whether the results were right).
 //!
 //! The figures of `crawl` are the CPU seconds of the working thread, so that other programs on the machine disturb them less, and the
@@ -12,6 +12,8 @@
 mod crawl;
 mod dataflow;
 mod job;
+#[cfg(feature = "live")]
+mod live;
 mod made_up_crawl;
 mod outcome;
 mod single_thread;
@@ -92,6 +94,9 @@ enum Benchmark {
     Paragraphs(dataflow::ParagraphsArgs),
     /// A check of made-up clusters by features, beside the stage that finds their candidates.
     Verify(dataflow::VerifyArgs),
+    /// Documents that come to a process that keeps clusters, in process and by HTTP; clusters that merge and split.
+    #[cfg(feature = "live")]
+    Live(live::LiveArgs),
     /// Write the crawl of a made-up web, or a dataset of its texts: input for measuring whole runs.
     Crawl(MadeUpCrawlArgs),
 }
@@ -121,6 +126,8 @@ pub fn bench(args: &BenchArgs, as_text: fn(BenchTask) -> Result<String>) -> Resu
             crawl(&texts.input, workers.workers.0, common, crawl::features)
         }
         Benchmark::Job(args) => job::bench_job(args),
+        #[cfg(feature = "live")]
+        Benchmark::Live(args) => live::bench_live(args),
         Benchmark::Cluster(args) => dataflow::bench_cluster(args, |task| as_text(BenchTask::Cluster(task))),
         Benchmark::Components(args) => dataflow::bench_components(args, |task| as_text(BenchTask::Components(task))),
         Benchmark::Weeks(args) => dataflow::bench_weeks(args, |task| as_text(BenchTask::Weeks(task))),

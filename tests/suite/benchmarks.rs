@@ -182,3 +182,27 @@ fn made_up_urls_and_links_give_the_same_for_any_workers() {
     assert_eq!((read, urls), (120_000, 60_000), "{figures}");
     assert!((30..600).contains(&figures["candidates"].as_u64().unwrap()), "{figures}");
 }
+
+#[cfg(feature = "live")]
+#[test]
+fn documents_that_come_have_the_same_clusters_in_process_by_http_and_in_the_tables() {
+    let flags = ["live", "--documents", "3000", "--words", "60", "--batch", "500", "--cluster", "500", "--seconds", "1"];
+    let figures = figures(&flags);
+    assert_eq!(figures["clusters_match"], true, "{figures}");
+    // A tenth of the documents are copies, and two tenths near-duplicates.
+    assert!((2000..2800).contains(&figures["distinct_vectors"].as_u64().unwrap()), "{figures}");
+    assert!((200..700).contains(&figures["clusters"].as_u64().unwrap()), "{figures}");
+    for part in ["in_process", "by_http", "commit", "start"] {
+        assert!(figures[part]["wall_s"].as_f64() > Some(0.0), "{figures}");
+    }
+    for key in ["merge_s", "split_s", "split_of_one_s"] {
+        assert!(figures["joins"][key].as_f64() > Some(0.0), "{figures}");
+    }
+    let single = &figures["single"];
+    assert!(single["sent"].as_u64() > Some(0) && single["p50_ms"].as_f64() <= single["p99_ms"].as_f64(), "{figures}");
+    // 84 features of two bytes, and six supershingles of eight for each vector.
+    let bytes = figures["vector_bytes_per_document"].as_f64().unwrap();
+    assert!((168.0..216.0).contains(&bytes), "{figures}");
+    let table = run_well(&[&["bench"][..], &flags].concat()).stdout;
+    assert!(table.contains("taken and answered, by HTTP") && table.contains("p99"), "{table}");
+}

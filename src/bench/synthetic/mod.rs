@@ -30,3 +30,5 @@ pub(crate) use self::linked_hosts::LinkedHosts;
 pub(crate) use self::pages::WebPages;
 pub(crate) use self::url_hosts::UrlHosts;
 pub(crate) use self::vectors::{Noise, Synthetic, WIDTH};
+#[cfg(feature = "live")]
+pub(crate) use self::words::{Script, Vocabulary};
