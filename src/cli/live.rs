@@ -11,7 +11,7 @@ use super::errors::WrongUse;
 use super::session::{check_kernels, check_not_inside, lock};
 use crate::config::{Config, Count};
 use crate::launch::exit_on_panic;
-use crate::live::{Access, CommitEvery, Commitment, Commits, Committed, Limits, Refusal, Server, Service, Started, answer_lines};
+use crate::live::{Access, CommitEvery, Commitment, Commits, Committed, Limits, Refusal, Server, Service, Started, Tls, answer_lines};
 use crate::log::Log;
 use crate::mirror::{StoreLocation, WriteGuard, url_of};
 use crate::objects::refuse_secrets;
@@ -44,6 +44,16 @@ pub(crate) struct LiveArgs {
     /// allowed.
     #[arg(long, value_name = "FILE", conflicts_with = "stdin")]
     token_file: Option<PathBuf>,
+    /// File with the certificate of the server in PEM, and those that lead to its authority: requests
+    /// are encrypted. Needed where other machines reach the address.
+    #[arg(long, value_name = "FILE", requires = "tls_key", conflicts_with = "stdin")]
+    tls_cert: Option<PathBuf>,
+    /// File with the key of that certificate in PEM.
+    #[arg(long, value_name = "FILE", requires = "tls_cert")]
+    tls_key: Option<PathBuf>,
+    /// Take requests of other machines without encryption, behind a proxy that has it.
+    #[arg(long, conflicts_with_all = ["stdin", "tls_cert"])]
+    without_tls: bool,
     /// Commit by itself: after a time, such as 10min, or a number of lines, such as 50000, or after
     /// what comes first, 10min,50000 [default: only when it is asked to].
     #[arg(long, value_name = "TIME,LINES")]
@@ -75,7 +85,7 @@ pub(crate) fn run(args: &LiveArgs, log: &Log) -> Result<ExitCode> {
     }
     check_not_inside(&args.store)?;
     check_kernels()?;
-    let access = Access::new(token(args)?.as_deref()).map_err(WrongUse::from_error)?;
+    let access = access(args)?;
     let address = args.listen.unwrap_or(([127, 0, 0, 1], 7744).into());
     access.check(address).map_err(WrongUse::from_error)?;
     let location = StoreLocation::at(&args.store, None)?;
@@ -101,8 +111,9 @@ pub(crate) fn run(args: &LiveArgs, log: &Log) -> Result<ExitCode> {
     if args.stdin {
         answer_lines(service, commits, std::io::stdin(), std::io::stdout().lock(), limits)?;
     } else {
+        let scheme = access.scheme();
         let server = Server::start(service, address, access, limits, commits)?;
-        log.notice(&format!("listening at http://{}", server.address));
+        log.notice(&format!("listening at {scheme}://{}", server.address));
         server.wait();
     }
     Ok(ExitCode::SUCCESS)
@@ -122,6 +133,15 @@ fn commits(args: &LiveArgs, guard: WriteGuard, log: &Log) -> Commits {
         Err(refusal) => log.error(&refusal.to_string()),
     });
     Commits::new(args.commit_every.unwrap_or_default(), committer, notice)
+}
+
+/// Who may send requests, by the files of the token and of the certificate.
+fn access(args: &LiveArgs) -> Result<Access> {
+    let mut access = Access::new(token(args)?.as_deref()).map_err(WrongUse::from_error)?;
+    if let (Some(certificate), Some(key)) = (&args.tls_cert, &args.tls_key) {
+        access = access.with_tls(Tls::read(certificate, key).map_err(WrongUse::from_error)?);
+    }
+    Ok(if args.without_tls { access.with_plain() } else { access })
 }
 
 /// The token of the file, without the end of its line.

@@ -1,18 +1,23 @@
-//! Who may send requests to a server: those with its token, or programs of this machine.
+//! Who may send requests to a server: those with its token, or programs of this machine; and whether they are encrypted.
 
 use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
 
 use anyhow::{Result, bail};
 use hyper::header::{AUTHORIZATION, HOST, HeaderMap, HeaderValue, ORIGIN};
 use ring::digest::{Digest, SHA256, digest};
 
 use super::refusal::Refusal;
+use super::tls::Tls;
 
 /// Who may send requests.
 #[derive(Clone, Debug, Default)]
 pub struct Access {
     /// The SHA-256 of the token that each request must have; of any token if none is given.
     token: Option<[u8; 32]>,
+    tls: Option<Arc<Tls>>,
+    /// Whether other machines may send requests that are not encrypted.
+    is_plain_allowed: bool,
 }
 
 impl Access {
@@ -26,17 +31,48 @@ impl Access {
         {
             bail!("the token has {} bytes: it must have 16 at least, all printable ASCII without blanks", token.len());
         }
-        Ok(Access { token: token.map(sha256) })
+        Ok(Access { token: token.map(sha256), ..Access::default() })
+    }
+
+    /// The same, encrypted.
+    #[must_use]
+    pub fn with_tls(self, tls: Tls) -> Access {
+        Access { tls: Some(Arc::new(tls)), ..self }
+    }
+
+    /// The same, from other machines without encryption, too: behind a proxy that has it.
+    #[must_use]
+    pub fn with_plain(self) -> Access {
+        Access { is_plain_allowed: true, ..self }
+    }
+
+    /// The certificate and key; `None` if requests are not encrypted.
+    pub(super) fn tls(&self) -> Option<Arc<Tls>> {
+        self.tls.clone()
+    }
+
+    /// `http` or `https`.
+    pub fn scheme(&self) -> &'static str {
+        if self.tls.is_some() { "https" } else { "http" }
     }
 
     /// Checks that a server may listen at an address.
     ///
     /// # Errors
-    /// If other machines reach the address, and no token is needed.
+    /// If other machines reach the address, and no token is needed, or requests are not encrypted.
     pub fn check(&self, address: SocketAddr) -> Result<()> {
-        if self.token.is_none() && !address.ip().is_loopback() {
+        if address.ip().is_loopback() {
+            return Ok(());
+        }
+        if self.token.is_none() {
             bail!(
                 "--listen {address}: without --token-file only an address of this machine is allowed, such as 127.0.0.1:7744"
+            );
+        }
+        if self.tls.is_none() && !self.is_plain_allowed {
+            bail!(
+                "--listen {address}: others on the network could read the token and the documents; give --tls-cert and \
+                 --tls-key, or --without-tls if a proxy encrypts"
             );
         }
         Ok(())
@@ -112,6 +148,8 @@ mod tests {
         assert!(Access::new(Some("short")).is_err());
         let anywhere: SocketAddr = "0.0.0.0:1".parse().unwrap();
         assert!(open.check(anywhere).unwrap_err().to_string().contains("--token-file"));
-        closed.check(anywhere).unwrap();
+        assert!(open.clone().with_plain().check(anywhere).unwrap_err().to_string().contains("--token-file"));
+        assert!(closed.check(anywhere).unwrap_err().to_string().contains("--tls-cert"));
+        closed.with_plain().check(anywhere).unwrap();
     }
 }

@@ -4,8 +4,8 @@
 //! of each key, and the edges between them), `id_table` (its hash table), `fragments` (what is known to be connected, and the graph of
 //! that), `labels` (its labels, by differential dataflow), `clusters` (ids and changes), `start` (the last week of a store), `journal`
 //! (batches on the disk), `commit` (the journal becomes a batch of the store), `service` (an engine with its journal), `schedule` (when it
-//! commits by itself), `refusal` (why a request is not carried out), `stream` (lines of standard input), `access` (who may send requests),
-//! `server` (HTTP).
+//! commits by itself), `refusal` (why a request is not carried out), `stream` (lines of standard input), `tls` (certificates), `access` (who may send
+//! requests), `server` (HTTP).
 
 #[cfg(feature = "live")]
 mod access;
@@ -25,6 +25,8 @@ mod server;
 mod service;
 mod start;
 mod stream;
+#[cfg(feature = "live")]
+mod tls;
 
 #[cfg(feature = "live")]
 pub use self::access::Access;
@@ -38,3 +40,5 @@ pub use self::schedule::{CommitEvery, CommitNotice, Commits, Committer};
 pub use self::server::Server;
 pub use self::service::{Lines, Pending, Service, Started};
 pub use self::stream::answer_lines;
+#[cfg(feature = "live")]
+pub use self::tls::Tls;

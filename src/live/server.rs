@@ -6,7 +6,7 @@
 //! connections. Answers are not in that bound: each has at most the names of its batch, with those of their nearest documents.
 //!
 //! Without a token the address is one of this machine, and requests of web pages (with `Origin`, or for another `Host`) are refused:
-//! a browser would send them for anyone.
+//! a browser would send them for anyone. With a certificate each connection begins with the handshake of TLS.
 
 mod metrics;
 mod requests;
@@ -26,6 +26,7 @@ use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 use tokio::time::timeout;
+use tokio_rustls::TlsAcceptor;
 
 use self::metrics::Shown;
 use self::requests::respond;
@@ -46,7 +47,7 @@ const HEAD_BYTES: usize = 64 << 10;
 /// How long clients may take. The time in which the service works for them does not count.
 #[derive(Clone, Copy, Debug)]
 struct Patience {
-    /// For a head.
+    /// For a head, and for the handshake of TLS.
     head: Duration,
     /// For a body, and for reading an answer after the time of the connection is over.
     body: Duration,
@@ -208,7 +209,16 @@ async fn accept(listener: tokio::net::TcpListener, shared: Arc<Shared>) {
         let _ = socket.set_nodelay(true);
         let shared = shared.clone();
         tokio::spawn(async move {
-            serve(TokioIo::new(socket), shared).await;
+            match shared.access.tls() {
+                None => serve(TokioIo::new(socket), shared).await,
+                Some(tls) => {
+                    let handshake = TlsAcceptor::from(tls.config()).accept(socket);
+                    // Who does not finish it is not served.
+                    if let Ok(Ok(socket)) = timeout(shared.patience.head, handshake).await {
+                        serve(TokioIo::new(socket), shared).await;
+                    }
+                }
+            }
             drop(place);
         });
     }

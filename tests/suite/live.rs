@@ -34,8 +34,8 @@ impl Live {
         let mut said = Vec::new();
         let address = loop {
             let line = lines.next().unwrap_or_else(|| panic!("{said:?}")).unwrap();
-            if let Some((_, address)) = line.split_once("listening at http://") {
-                break address.parse().unwrap();
+            if let Some((_, url)) = line.split_once("listening at ") {
+                break url.split_once("://").unwrap().1.parse().unwrap();
             }
             said.push(line);
         };
@@ -84,7 +84,7 @@ impl Drop for Live {
     }
 }
 
-pub(crate) fn response(mut socket: TcpStream) -> Option<Response> {
+pub(crate) fn response(mut socket: impl Read) -> Option<Response> {
     let mut text = String::new();
     let read = socket.read_to_string(&mut text);
     let (head, body) = text.split_once("\r\n\r\n")?;
@@ -173,7 +173,10 @@ pub(crate) fn found_by_run(
 }
 
 /// What a server says, in the same form.
-pub(crate) fn found_live(live: &Live, there: &BTreeMap<String, Value>) -> BTreeMap<String, (BTreeSet<String>, Option<String>)> {
+pub(crate) fn found_live(
+    live: &Live,
+    there: &BTreeMap<String, Value>,
+) -> BTreeMap<String, (BTreeSet<String>, Option<String>)> {
     let mut found = BTreeMap::new();
     for name in there.keys() {
         let answer = live.get(&format!("/documents/{name}"));

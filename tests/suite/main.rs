@@ -92,6 +92,9 @@ mod live_clients;
 /// Commits that a live process makes by itself, and the lock meanwhile.
 #[cfg(feature = "live")]
 mod live_commits;
+/// A live process with TLS, and clients that do not keep to it.
+#[cfg(feature = "live")]
+mod live_tls;
 /// Clusters, pages and the nearest documents, as they are looked up, against the tables.
 mod look;
 /// Mirrors by content against pairs of hosts, one by one.
