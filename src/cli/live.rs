@@ -11,7 +11,7 @@ use super::errors::WrongUse;
 use super::session::{check_kernels, check_not_inside, lock};
 use crate::config::{Config, Count};
 use crate::launch::exit_on_panic;
-use crate::live::{Access, CommitEvery, Commitment, Commits, Committed, Limits, Refusal, Server, Service, Started, Tls, answer_lines};
+use crate::live::{Access, CommitEvery, Commitment, Commits, Committed, Follower, Limits, Refusal, Server, Service, Started, Tls, answer_lines};
 use crate::log::Log;
 use crate::mirror::{StoreLocation, WriteGuard, url_of};
 use crate::objects::refuse_secrets;
@@ -54,6 +54,10 @@ pub(crate) struct LiveArgs {
     /// Take requests of other machines without encryption, behind a proxy that has it.
     #[arg(long, conflicts_with_all = ["stdin", "tls_cert"])]
     without_tls: bool,
+    /// Take what comes to the files of this folder, too: lines of JSON (.jsonl), pages of archives
+    /// (.warc, .warc.gz). Files may only grow.
+    #[arg(long, value_name = "DIR", conflicts_with = "stdin")]
+    follow: Option<PathBuf>,
     /// Commit by itself: after a time, such as 10min, or a number of lines, such as 50000, or after
     /// what comes first, 10min,50000 [default: only when it is asked to].
     #[arg(long, value_name = "TIME,LINES")]
@@ -112,8 +116,16 @@ pub(crate) fn run(args: &LiveArgs, log: &Log) -> Result<ExitCode> {
         answer_lines(service, commits, std::io::stdin(), std::io::stdout().lock(), limits)?;
     } else {
         let scheme = access.scheme();
+        let follower = args.follow.as_ref().map(|folder| {
+            Follower::new(folder, service.documents(), limits, service.followed().clone()).map_err(WrongUse::from_error)
+        });
+        let follower = follower.transpose()?;
         let server = Server::start(service, address, access, limits, commits)?;
         log.notice(&format!("listening at {scheme}://{}", server.address));
+        if let Some(follower) = follower {
+            let log = log.clone();
+            server.follow(follower, move |text| log.warn(text));
+        }
         server.wait();
     }
     Ok(ExitCode::SUCCESS)

@@ -10,6 +10,7 @@
 //! A batch is acknowledged after its record is on the disk. A record that the end of the file cuts was not acknowledged: it is removed when
 //! the journal is opened. Damage before the last record is an error.
 
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
@@ -37,6 +38,9 @@ pub(super) struct Head {
     /// Of such a record, the numbers that were given by then.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) given: Option<Given>,
+    /// How far files of a followed folder are read with this batch, or were by then.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub(super) followed: BTreeMap<String, u64>,
 }
 
 /// Numbers that are not given again.

@@ -4,7 +4,7 @@
 //! of each key, and the edges between them), `id_table` (its hash table), `fragments` (what is known to be connected, and the graph of
 //! that), `labels` (its labels, by differential dataflow), `clusters` (ids and changes), `start` (the last week of a store), `journal`
 //! (batches on the disk), `commit` (the journal becomes a batch of the store), `service` (an engine with its journal), `schedule` (when it
-//! commits by itself), `refusal` (why a request is not carried out), `stream` (lines of standard input), `tls` (certificates), `access` (who may send
+//! commits by itself), `refusal` (why a request is not carried out), `stream` (lines of standard input), `follow` (files that grow), `tls` (certificates), `access` (who may send
 //! requests), `server` (HTTP).
 
 #[cfg(feature = "live")]
@@ -13,6 +13,7 @@ mod batch;
 mod clusters;
 mod commit;
 mod engine;
+mod follow;
 mod fragments;
 mod id_table;
 mod journal;
@@ -34,6 +35,7 @@ pub use self::batch::{Limits, Record, read_batch};
 pub use self::clusters::ClusterChange;
 pub use self::commit::{Commitment, Committed};
 pub use self::engine::{Answer, ClusterAnswer, Counts, Engine, Loaded, Near, NumberedChange};
+pub use self::follow::{Follower, Part, TakePart};
 pub use self::refusal::Refusal;
 pub use self::schedule::{CommitEvery, CommitNotice, Commits, Committer};
 #[cfg(feature = "live")]

@@ -32,6 +32,7 @@ use self::metrics::Shown;
 use self::requests::respond;
 use super::access::Access;
 use super::batch::Limits;
+use super::follow::{Follower, Part};
 use super::refusal::Refusal;
 use super::schedule::Commits;
 use super::service::{Lines, Service, line};
@@ -41,6 +42,8 @@ const CONNECTIONS: usize = 256;
 /// The most requests that wait for the service, and the most bytes of all bodies.
 const QUEUE: usize = 64;
 const QUEUE_BYTES: usize = 256 << 20;
+/// How often a followed folder is looked at.
+const LOOK: Duration = Duration::from_millis(500);
 /// The most bytes of a head.
 const HEAD_BYTES: usize = 64 << 10;
 
@@ -74,6 +77,7 @@ enum Ask {
     Similar { body: Vec<u8>, most: usize },
     Changes { since: u64, most: usize },
     Commit,
+    Follow(Part),
 }
 
 /// A request on its way to the service, and back.
@@ -107,6 +111,7 @@ pub struct Server {
     /// The address of the listener.
     pub address: SocketAddr,
     threads: [JoinHandle<()>; 2],
+    jobs: SyncSender<Job>,
 }
 
 impl Server {
@@ -142,14 +147,39 @@ impl Server {
         let shown = Arc::new(Mutex::new(Shown::default()));
         show(&shown, |shown| shown.update(&service));
         let budget = Arc::new(Semaphore::new(QUEUE_BYTES >> 10));
-        let shared = Arc::new(Shared { access, limits, patience, jobs, budget, shown: shown.clone() });
+        let (shown_here, jobs_here) = (shown.clone(), jobs.clone());
+        let shared = Arc::new(Shared { access, limits, patience, jobs, budget, shown: shown_here });
         let listener = {
             let _entered = runtime.enter();
             tokio::net::TcpListener::from_std(listener).with_context(failed)?
         };
         let answers = std::thread::spawn(move || answer_all(&mut service, &mut commits, &queue, &shown));
         let connections = std::thread::spawn(move || runtime.block_on(accept(listener, shared)));
-        Ok(Server { address, threads: [answers, connections] })
+        Ok(Server { address, threads: [answers, connections], jobs: jobs_here })
+    }
+
+    /// Takes what comes to a folder, besides requests. `say` is told what is passed over, and what cannot be read.
+    pub fn follow(&self, mut follower: Follower, say: impl Fn(&str) + Send + 'static) {
+        let jobs = self.jobs.clone();
+        std::thread::spawn(move || {
+            let mut before = String::new();
+            loop {
+                let looked = follower.look(&mut |part| {
+                    part.bad.iter().for_each(|reason| say(reason));
+                    let (reply, answer) = oneshot::channel();
+                    let job = Job { ask: Ask::Follow(part.clone()), reply, _held: Vec::new() };
+                    jobs.send(job).map_err(|_| requests::ended())?;
+                    answer.blocking_recv().map_err(|_| requests::ended())?.map(drop)
+                });
+                // The same fault is found at each look.
+                let fault = looked.err().map(|error| format!("{error:#}")).unwrap_or_default();
+                if !fault.is_empty() && fault != before {
+                    say(&fault);
+                }
+                before = fault;
+                std::thread::sleep(LOOK);
+            }
+        });
     }
 
     /// Waits until a thread ends, which it does by a panic only.
@@ -181,6 +211,7 @@ fn answer_all(service: &mut Service, commits: &mut Commits, queue: &Receiver<Job
                     Ask::Cluster { id, most } => service.cluster(id, most),
                     Ask::Similar { body, most } => service.similar(&body, most),
                     Ask::Changes { since, most } => service.changes(since, most),
+                    Ask::Follow(part) => service.add_followed(&part),
                     Ask::Commit => commits.commit(service).and_then(|committed| line(&committed)),
                 };
                 show(shown, |shown| shown.update(service));

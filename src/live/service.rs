@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use super::batch::{Limits, Record, read_batch, read_body};
 use super::commit::{Commitment, Committed};
 use super::engine::{Counts, Engine};
+use super::follow::Part;
 use super::journal::{Head, Journal};
 use super::refusal::Refusal;
 use super::start::last_week;
@@ -36,6 +37,8 @@ pub struct Service {
     /// Why nothing more is taken.
     broken: Option<String>,
     pending: Pending,
+    /// How far files of a followed folder are read.
+    followed: BTreeMap<String, u64>,
     /// Commits since the start.
     commits: u64,
     store: Store,
@@ -108,8 +111,9 @@ impl Service {
             .with_context(|| format!("cannot go on from {}", store.root().display()))?;
         let folder = store.root().join(OWN).join(LIVE);
         std::fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
-        let (mut taken, mut pending) = (Taken::default(), Pending::default());
+        let (mut taken, mut pending, mut followed) = (Taken::default(), Pending::default(), BTreeMap::new());
         let (journal, cut) = Journal::open(&path, |head, body| {
+            followed.extend(head.followed);
             if head.taken {
                 engine.go_on_from(head.given.unwrap_or_default());
                 return taken.read(body);
@@ -125,7 +129,9 @@ impl Service {
         })?;
         started.cut = cut;
         let store = store.clone();
-        let service = Service { engine, journal, limits, taken, broken: None, pending, commits: 0, store, workers };
+        let (broken, commits) = (None, 0);
+        let service =
+            Service { engine, journal, limits, taken, broken, pending, followed, commits, store, workers };
         Ok((service, started))
     }
 
@@ -168,19 +174,42 @@ impl Service {
             }
         }
         let records = read_batch(body, self.engine.documents(), &self.limits)?;
-        self.check()?;
         let head = Head { batch: id.map(str::to_owned), by: self.engine.documents(), ..Head::default() };
-        self.journal.add(&head, body).map_err(|error| Refusal::unable(format!("{error:#}: the batch is not taken")))?;
-        self.pending.add(records.len());
-        let answer = answer(&mut self.engine, &records).map_err(|error| {
-            let text = format!("{error:#}");
-            self.broken = Some(text.clone());
-            Refusal::unable(text)
-        })?;
+        let answer = self.take(&head, body, &records)?;
         if let Some(id) = id {
             self.taken.add(id.to_owned(), sum, answer.clone());
         }
         Ok(answer)
+    }
+
+    /// Takes a part of a file of a followed folder. How far the file is read is in the journal with it.
+    ///
+    /// # Errors
+    /// If the journal cannot be written: then it is not taken.
+    pub fn add_followed(&mut self, part: &Part) -> Result<Lines, Refusal> {
+        let by = self.engine.documents();
+        let records = read_batch(&part.lines, by, &Limits::none())?;
+        let followed = BTreeMap::from([(part.file.clone(), part.end)]);
+        let answer = self.take(&Head { by, followed, ..Head::default() }, &part.lines, &records)?;
+        self.followed.insert(part.file.clone(), part.end);
+        Ok(answer)
+    }
+
+    /// How far files of a followed folder are read.
+    pub fn followed(&self) -> &BTreeMap<String, u64> {
+        &self.followed
+    }
+
+    /// Writes a batch to the journal, and applies it.
+    fn take(&mut self, head: &Head, body: &[u8], records: &[Record]) -> Result<Lines, Refusal> {
+        self.check()?;
+        self.journal.add(head, body).map_err(|error| Refusal::unable(format!("{error:#}: the batch is not taken")))?;
+        self.pending.add(records.len());
+        answer(&mut self.engine, records).map_err(|error| {
+            let text = format!("{error:#}");
+            self.broken = Some(text.clone());
+            Refusal::unable(text)
+        })
     }
 
     /// Deletes a document, as a batch of its own.
@@ -234,7 +263,8 @@ impl Service {
     /// Begins the journal again, with what is kept of the batches that are in the tables.
     fn begin_journal(&mut self) -> Result<()> {
         let by = self.engine.documents();
-        let head = Head { batch: None, by, taken: true, given: Some(self.engine.given()) };
+        let followed = self.followed.clone();
+        let head = Head { batch: None, by, taken: true, given: Some(self.engine.given()), followed };
         self.journal.begin_again(&head, &self.taken.lines()?)
     }
 

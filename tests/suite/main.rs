@@ -92,6 +92,9 @@ mod live_clients;
 /// Commits that a live process makes by itself, and the lock meanwhile.
 #[cfg(feature = "live")]
 mod live_commits;
+/// Files that grow, which a live process follows.
+#[cfg(feature = "live")]
+mod live_follow;
 /// A live process with TLS, and clients that do not keep to it.
 #[cfg(feature = "live")]
 mod live_tls;

@@ -190,7 +190,7 @@ fn busy() -> Refusal {
     Refusal { status: 429, text: "too many requests wait: send it again later".to_owned() }
 }
 
-fn ended() -> Refusal {
+pub(super) fn ended() -> Refusal {
     Refusal::unable("the service has ended by a fault: start nigh again, which reads the journal")
 }
 

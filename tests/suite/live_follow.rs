@@ -1,0 +1,125 @@
+//! Files that grow, which `nigh live` follows; it is killed meanwhile.
+
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use crate::live::{Live, Numbers, apply, body, found_by_run, found_live};
+use crate::program::run;
+
+fn append(path: &Path, bytes: &[u8]) {
+    std::fs::File::options().create(true).append(true).open(path).unwrap().write_all(bytes).unwrap();
+}
+
+/// The records that a process has taken, with those of its journal.
+fn records(live: &Live) -> Option<u64> {
+    let metrics = live.try_send("GET", "/metrics", &[], b"")?.body;
+    metrics.lines().find_map(|line| line.strip_prefix("nigh_live_records_total ")?.parse().ok())
+}
+
+/// Waits until so many records were taken, within a bound that only a hang breaks.
+fn wait_for(live: &Live, wanted: u64) {
+    let begun = Instant::now();
+    while records(live) != Some(wanted) {
+        assert!(begun.elapsed() < Duration::from_secs(120), "{:?} of {wanted} records", records(live));
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+#[test]
+fn lines_of_files_that_grow_are_taken_once_whenever_it_is_killed() {
+    let folder = tempfile::tempdir().unwrap();
+    let (store, followed) = (folder.path().join("store"), folder.path().join("in"));
+    std::fs::create_dir(&followed).unwrap();
+    let (mut numbers, mut there) = (Numbers(31), BTreeMap::new());
+    // Each file has documents of its own, so that the order of files does not matter.
+    let batches: Vec<(usize, Vec<Value>)> = (0..60)
+        .map(|number| {
+            let named = |line: Value| {
+                let mut line = line;
+                line["id"] = json!(format!("{}-{}", number % 3, line["id"]).replace('"', ""));
+                line
+            };
+            (number % 3, numbers.batch(40).into_iter().map(named).collect())
+        })
+        .collect();
+    let text: Vec<(usize, String)> = batches.iter().map(|(file, lines)| (*file, body(lines))).collect();
+    // Pieces that end anywhere.
+    let mut pieces = text.iter().flat_map(|(file, text)| text.as_bytes().chunks(5000).map(move |piece| (*file, piece)));
+    let flags = ["--by", "id", "--follow", followed.to_str().unwrap()];
+    let mut is_end = false;
+    while !is_end {
+        let live = Live::start(&store, &flags);
+        for _ in 0..10 {
+            match pieces.next() {
+                Some((file, piece)) => append(&followed.join(format!("{file}.jsonl")), piece),
+                None => is_end = true,
+            }
+            std::thread::sleep(Duration::from_millis(numbers.below(120)));
+        }
+        // Killed here.
+        drop(live);
+    }
+    batches.iter().for_each(|(_, batch)| apply(&mut there, batch));
+    let all: u64 = batches.iter().map(|(_, batch)| batch.len() as u64).sum();
+    let live = Live::start(&store, &flags);
+    wait_for(&live, all);
+    assert_eq!(found_live(&live, &there), found_by_run(folder.path(), "run", &there));
+    // The journal of a commit keeps the places.
+    assert_eq!(live.send("POST", "/commit", &[], b"").status, 200);
+    drop(live);
+    let live = Live::start(&store, &flags);
+    append(&followed.join("0.jsonl"), b"not JSON\n{\"id\":\"new\",\"text\":\"one two three\"}\n");
+    wait_for(&live, 1);
+    apply(&mut there, &[json!({"id": "new", "text": "one two three"})]);
+    assert_eq!(found_live(&live, &there), found_by_run(folder.path(), "committed", &there));
+    // One that is there has another text, by HTTP.
+    assert_eq!(live.post("1", &[json!({"id": "new", "text": "four five six"})])[0]["new"], false);
+}
+
+#[test]
+fn pages_of_an_archive_that_grows_are_those_of_a_run_over_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let (store, followed) = (folder.path().join("store"), folder.path().join("in"));
+    std::fs::create_dir(&followed).unwrap();
+    let archive = crate::program::data("week-2024-01-08").read_dir().unwrap().map(|entry| entry.unwrap().path());
+    let archive = archive.filter(|path| path.to_str().unwrap().ends_with(".warc.gz")).min().unwrap();
+    let bytes = std::fs::read(&archive).unwrap();
+    let live = Live::start(&store, &["--follow", followed.to_str().unwrap()]);
+    for piece in bytes.chunks(bytes.len().div_ceil(5)) {
+        append(&followed.join("crawl.warc.gz"), piece);
+        std::thread::sleep(Duration::from_millis(700));
+    }
+    // The last record counts after ten seconds.
+    let other = folder.path().join("other");
+    let paths = [&other, &archive].map(|path| path.to_str().unwrap());
+    let ran = run(&["run", "jobs/cluster.toml", "-q", "--store", paths[0], "--week", "2024-01-08", "--input", paths[1]]);
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    let of = crate::program::week(&other, "2024-01-08");
+    let (urls, sizes) =
+        (crate::program::texts(&of, "clusters", "url"), crate::program::longs(&of, "clusters", "similar_size"));
+    let begun = Instant::now();
+    loop {
+        let metrics = live.send("GET", "/metrics", &[], b"").body;
+        if metrics.contains(&format!("\nnigh_live_documents {}\n", urls.len())) {
+            break;
+        }
+        assert!(begun.elapsed() < Duration::from_secs(120), "{} documents: {metrics}", urls.len());
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    for (url, size) in urls.iter().zip(sizes) {
+        let encoded = url.replace('%', "%25").replace('?', "%3F").replace('#', "%23");
+        assert_eq!(live.get(&format!("/documents/{encoded}"))["size"].as_i64(), Some(size), "{url}");
+    }
+}
+
+#[test]
+fn a_folder_that_is_not_there_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let [store, missing] = ["store", "missing"].map(|name| folder.path().join(name).to_str().unwrap().to_owned());
+    let refused = run(&["live", &store, "--follow", &missing]);
+    assert!(refused.code == Some(2) && refused.stderr.contains("there is no such folder"), "{}", refused.stderr);
+}
