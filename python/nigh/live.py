@@ -110,11 +110,12 @@ _REFUSALS: dict[int, type[Refused]] = {
 
 @dataclass(frozen=True)
 class Near:
-    """A document that is like another one. ``similarity`` is an estimate."""
+    """A document that is like another one. ``similarity`` is an estimate; ``exact`` is there if it was asked for, and both texts are at hand."""
 
     name: str
     similarity: float
     cluster: int | None
+    exact: float | None = None
 
 
 @dataclass(frozen=True)
@@ -178,7 +179,7 @@ class Committed:
 
 
 def _near(value: Mapping[str, Any]) -> Near:
-    return Near(value["name"], value["similarity"], value["cluster"])
+    return Near(value["name"], value["similarity"], value["cluster"], value.get("exact"))
 
 
 def _change(value: Mapping[str, Any]) -> Change:
@@ -256,20 +257,23 @@ class Client:
             answers += map(_answer, self._lines("POST", "/documents", lines, {"Batch-Id": part}))
         return answers
 
-    def get(self, name: str) -> Answer:
-        """What is known of a document, by its id or URL. Raises ``NotFound`` if it is not there."""
-        return _answer(self._value("GET", f"/documents/{quote(name, safe='')}"))
+    def get(self, name: str, *, exact: bool = False) -> Answer:
+        """What is known of a document, by its id or URL; with exact similarities, if ``exact``. Raises ``NotFound`` if it is not there."""
+        return _answer(self._value("GET", f"/documents/{quote(name, safe='')}{'?exact=true' if exact else ''}"))
 
     def delete(self, name: str) -> Answer:
         """Deletes a document. Raises ``NotFound`` if it is not there."""
         return _answer(self._value("DELETE", f"/documents/{quote(name, safe='')}", is_once=True))
 
-    def similar(self, *, text: str | None = None, html: str | None = None, most: int = 100) -> list[Near]:
-        """The documents that are most like a text or a page, which is not added. Raises ``BadRequest`` if it has no word."""
+    def similar(self, *, text: str | None = None, html: str | None = None, most: int = 100, exact: bool = False) -> list[Near]:
+        """The documents that are most like a text or a page, which is not added; with exact similarities, if ``exact``.
+
+        Raises ``BadRequest`` if it has no word.
+        """
         if (text is None) == (html is None):
             raise ValueError("give either text or html")
         body = {"text": text} if html is None else {"html": html}
-        return [_near(value) for value in self._lines("POST", f"/similar?most={most}", _line(body))]
+        return [_near(value) for value in self._lines("POST", f"/similar?most={most}&exact={str(exact).lower()}", _line(body))]
 
     def cluster(self, cluster: int, *, most: int = 100) -> Cluster:
         """A cluster with ``most`` of its documents at most. Raises ``NotFound`` if it is not there."""

@@ -28,6 +28,8 @@ pub struct Record {
     pub(super) name: String,
     /// What the document is from now on; `None` if it is deleted.
     pub(super) body: Option<Body>,
+    /// Where its line begins in the batch, and its bytes.
+    pub(super) line: (usize, usize),
 }
 
 /// What is kept of the page of a record.
@@ -89,7 +91,10 @@ pub fn read_batch(bytes: &[u8], documents: DocumentKey, limits: &Limits) -> Resu
         )));
     }
     let mut records = Vec::new();
+    let mut next = 0;
     for (line, number) in bytes.split(|byte| *byte == b'\n').zip(1..) {
+        let at = next + line.len() - line.trim_ascii_start().len();
+        next += line.len() + 1;
         let line = line.trim_ascii();
         if line.is_empty() {
             continue;
@@ -102,7 +107,8 @@ pub fn read_batch(bytes: &[u8], documents: DocumentKey, limits: &Limits) -> Resu
             let text = format!("the batch has more than {} records: send it in parts", limits.records);
             return Err(Refusal::too_large(text));
         }
-        records.push(record(line, documents).map_err(|reason| Refusal::bad(format!("line {number}: {reason}")))?);
+        let read = record(line, documents).map_err(|reason| Refusal::bad(format!("line {number}: {reason}")))?;
+        records.push(Record { line: (at, line.len()), ..read });
     }
     Ok(records)
 }
@@ -128,7 +134,7 @@ fn record(line: &[u8], documents: DocumentKey) -> Result<Record, String> {
         DocumentKey::Id => page.id.unwrap_or_default(),
         _ => url.map(String::from).unwrap_or_default(),
     };
-    Ok(Record { key: hash, name, body: (!delete).then_some(page.body) })
+    Ok(Record { key: hash, name, body: (!delete).then_some(page.body), line: (0, 0) })
 }
 
 /// Reads a record without a name: a text or a page to compare with.
@@ -224,10 +230,13 @@ pub(super) fn features(fingerprinters: &mut [Fingerprinter], records: &[Record])
 
 /// Computes the features of a page.
 pub(super) fn features_of(fingerprinter: &mut Fingerprinter, body: &Body) -> Option<Features> {
-    // A string of JSON is UTF-8, whatever charset its HTML names.
-    let label = matches!(body, Body::Html(_)).then_some("utf-8");
-    let (bytes, facts) = page_facts(fingerprinter, body, label, None);
+    let (bytes, facts) = page_facts(fingerprinter, body, label_of(body), None);
     Some(Features { checksum: checksum(bytes), facts })
+}
+
+/// The charset of a body: a string of JSON is UTF-8, whatever charset its HTML names.
+pub(super) fn label_of(body: &Body) -> Option<&'static str> {
+    matches!(body, Body::Html(_)).then_some("utf-8")
 }
 
 #[cfg(test)]
@@ -245,6 +254,8 @@ mod tests {
         let records = read(text, DocumentKey::Id).unwrap();
         assert_eq!(records.iter().map(|record| record.name.as_str()).collect::<Vec<_>>(), ["17", "xA", "17"]);
         assert_eq!(records[0].body, Some(Body::Text("a b".to_owned())));
+        let lines: Vec<&str> = records.iter().map(|record| &text[record.line.0..][..record.line.1]).collect();
+        assert_eq!(lines, text.lines().map(str::trim).filter(|line| !line.is_empty()).collect::<Vec<_>>());
         assert_eq!(records[1].body, Some(Body::Html(b"<p>".to_vec())));
         assert_eq!((records[2].key, &records[2].body), (records[0].key, &None));
         let records = read("{\"url\":\"HTTP://a.example\",\"text\":\"\"}", DocumentKey::Url).unwrap();

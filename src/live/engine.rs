@@ -36,6 +36,8 @@ const ANSWERED: usize = 16;
 const KEPT_CHANGES: usize = 100_000;
 /// No document.
 const NONE: u32 = u32::MAX;
+/// No number in the tables.
+const NO_NUMBER: i64 = i64::MIN;
 
 /// A document that is there from the beginning.
 #[derive(Clone, Debug, Default)]
@@ -60,8 +62,27 @@ struct Doc {
     node: u32,
     /// Its place among the documents of the node.
     place: u32,
+    /// Its number in the tables; [`NO_NUMBER`] if it has none.
+    number: i64,
+    /// Where its text is in the journal, and its bytes: none if it is not there.
+    text_at: u64,
+    text_bytes: u32,
+}
+
+impl Doc {
     /// Its number in the tables.
-    doc: Option<i64>,
+    fn number(&self) -> Option<i64> {
+        (self.number != NO_NUMBER).then_some(self.number)
+    }
+}
+
+/// Where the text of a document is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum TextPlace {
+    /// In the journal: its line.
+    Journal { at: u64, bytes: u32 },
+    /// Where the tables say, if its checksum is this one.
+    Tables { doc: i64, checksum: u128 },
 }
 
 /// The documents of a node.
@@ -257,6 +278,18 @@ impl Engine {
         Ok(())
     }
 
+    /// Notes where the texts of records are that were applied: their batch begins at this place of the journal.
+    pub(super) fn note_texts(&mut self, records: &[Record], batch: u64) {
+        for record in records {
+            let (at, bytes) = record.line;
+            if let Some(doc) = self.find(record.key)
+                && let Some(doc) = &mut self.docs[doc as usize]
+            {
+                (doc.text_at, doc.text_bytes) = (batch + at as u64, u32::try_from(bytes).unwrap_or_default());
+            }
+        }
+    }
+
     /// Applies a batch, and returns an answer for each record, in their order.
     ///
     /// # Errors
@@ -334,7 +367,7 @@ impl Engine {
                 let from = self.id_of_doc(doc);
                 work.moved.push(Moved { from, to: None });
                 self.leave(doc, work);
-                if self.doc(doc).doc.is_some() {
+                if self.doc(doc).number().is_some() {
                     self.gone.insert(key, self.doc(doc).name.to_string());
                 }
                 self.drop_doc(doc);
@@ -401,7 +434,16 @@ impl Engine {
     fn new_doc(&mut self, key: KeyHash, name: &str, number: Option<i64>) -> u32 {
         let doc = self.docs.len() as u32;
         assert!(doc != NONE, "four billion documents");
-        self.docs.push(Some(Doc { key, name: name.into(), checksum: 0, node: NONE, place: 0, doc: number }));
+        self.docs.push(Some(Doc {
+            key,
+            name: name.into(),
+            checksum: 0,
+            node: NONE,
+            place: 0,
+            number: number.unwrap_or(NO_NUMBER),
+            text_at: 0,
+            text_bytes: 0,
+        }));
         self.features.resize(self.docs.len() * self.method.features, 0);
         let docs = &self.docs;
         let hash_of = |doc: u32| docs[doc as usize].as_ref().map_or(0, |doc| doc.key.halves()[1]);

@@ -41,6 +41,9 @@ pub(super) struct Head {
     /// How far files of a followed folder are read with this batch, or were by then.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub(super) followed: BTreeMap<String, u64>,
+    /// Where the body begins in the journal, of a record that was read.
+    #[serde(skip)]
+    pub(super) body_at: u64,
 }
 
 /// Numbers that are not given again.
@@ -168,8 +171,9 @@ impl Journal {
             return if end == size || self.is_empty_after(at)? { Ok(None) } else { Err(error) };
         }
         let body = record.split_off(head_bytes as usize);
-        let head = serde_json::from_slice(&record)
+        let mut head: Head = serde_json::from_slice(&record)
             .with_context(|| format!("{}: no head at byte {at}", self.path.display()))?;
+        head.body_at = end - body.len() as u64;
         self.length = end;
         Ok(Some((head, body)))
     }
@@ -206,6 +210,18 @@ impl Journal {
         }
         self.length += record.len() as u64;
         Ok(())
+    }
+
+    /// Some of its bytes.
+    ///
+    /// # Errors
+    /// If they cannot be read.
+    pub(super) fn read_at(&mut self, at: u64, bytes: usize) -> Result<Vec<u8>> {
+        let failed = || format!("cannot read the journal {} at byte {at}", self.path.display());
+        let mut read = vec![0; bytes];
+        self.file.seek(SeekFrom::Start(at)).with_context(failed)?;
+        self.file.read_exact(&mut read).with_context(failed)?;
+        Ok(read)
     }
 
     /// Its bytes.

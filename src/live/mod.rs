@@ -3,7 +3,8 @@
 //! In reading order: `engine` (documents, batches, answers), `batch` (records as lines of JSON, and their features), `keys` (the documents
 //! of each key, and the edges between them), `id_table` (its hash table), `fragments` (what is known to be connected, and the graph of
 //! that), `labels` (its labels, by differential dataflow), `clusters` (ids and changes), `start` (the last week of a store), `journal`
-//! (batches on the disk), `commit` (the journal becomes a batch of the store), `service` (an engine with its journal), `schedule` (when it
+//! (batches on the disk), `commit` (the journal becomes a batch of the store), `service` (an engine with its journal), `exact` (similarities by
+//! texts), `schedule` (when it
 //! commits by itself), `refusal` (why a request is not carried out), `stream` (lines of standard input), `follow` (files that grow), `tls` (certificates), `access` (who may send
 //! requests), `server` (HTTP).
 
@@ -13,6 +14,7 @@ mod batch;
 mod clusters;
 mod commit;
 mod engine;
+mod exact;
 mod follow;
 mod fragments;
 mod id_table;

@@ -72,9 +72,9 @@ impl Default for Patience {
 enum Ask {
     Add { id: Option<String>, lines: Vec<u8> },
     Delete { name: String },
-    Document(String),
+    Document { name: String, exact: bool },
     Cluster { id: i64, most: usize },
-    Similar { body: Vec<u8>, most: usize },
+    Similar { body: Vec<u8>, most: usize, exact: bool },
     Changes { since: u64, most: usize },
     Commit,
     Follow(Part),
@@ -207,9 +207,9 @@ fn answer_all(service: &mut Service, commits: &mut Commits, queue: &Receiver<Job
                 let answer = match ask {
                     Ask::Add { id, lines } => service.add(id.as_deref(), &lines),
                     Ask::Delete { name } => service.delete(&name),
-                    Ask::Document(name) => service.document(&name),
+                    Ask::Document { name, exact } => service.document(&name, exact),
                     Ask::Cluster { id, most } => service.cluster(id, most),
-                    Ask::Similar { body, most } => service.similar(&body, most),
+                    Ask::Similar { body, most, exact } => service.similar(&body, most, exact),
                     Ask::Changes { since, most } => service.changes(since, most),
                     Ask::Follow(part) => service.add_followed(&part),
                     Ask::Commit => commits.commit(service).and_then(|committed| line(&committed)),

@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use super::batch::{Limits, Record, read_batch, read_body};
 use super::commit::{Commitment, Committed};
 use super::engine::{Counts, Engine};
+use super::exact;
 use super::follow::Part;
 use super::journal::{Head, Journal};
 use super::refusal::Refusal;
@@ -30,8 +31,8 @@ const ID_BYTES: usize = 128;
 
 /// An engine with its journal.
 pub struct Service {
-    engine: Engine,
-    journal: Journal,
+    pub(super) engine: Engine,
+    pub(super) journal: Journal,
     limits: Limits,
     taken: Taken,
     /// Why nothing more is taken.
@@ -41,7 +42,7 @@ pub struct Service {
     followed: BTreeMap<String, u64>,
     /// Commits since the start.
     commits: u64,
-    store: Store,
+    pub(super) store: Store,
     workers: usize,
 }
 
@@ -120,6 +121,7 @@ impl Service {
             }
             let records = read_batch(body, method.documents, &Limits::none())?;
             let answer = answer(&mut engine, &records)?;
+            engine.note_texts(&records, head.body_at);
             started.batches += 1;
             pending.add(records.len());
             if let Some(id) = head.batch {
@@ -205,11 +207,13 @@ impl Service {
         self.check()?;
         self.journal.add(head, body).map_err(|error| Refusal::unable(format!("{error:#}: the batch is not taken")))?;
         self.pending.add(records.len());
-        answer(&mut self.engine, records).map_err(|error| {
+        let answer = answer(&mut self.engine, records).map_err(|error| {
             let text = format!("{error:#}");
             self.broken = Some(text.clone());
             Refusal::unable(text)
-        })
+        })?;
+        self.engine.note_texts(records, self.journal.bytes() - body.len() as u64);
+        Ok(answer)
     }
 
     /// Deletes a document, as a batch of its own.
@@ -278,12 +282,16 @@ impl Service {
         Ok(manifest.weeks.last().map(|week| week.week))
     }
 
-    /// What is known of a document.
+    /// What is known of a document; with exact similarities, if `exact`.
     ///
     /// # Errors
-    /// If it is not there.
-    pub fn document(&mut self, name: &str) -> Result<Lines, Refusal> {
-        line(&self.engine.document(name)?)
+    /// If it is not there, or a text cannot be read.
+    pub fn document(&mut self, name: &str, exact: bool) -> Result<Lines, Refusal> {
+        let mut answer = self.engine.document(name)?;
+        if exact {
+            exact::compare_document(self, name, &mut answer.nearest)?;
+        }
+        line(&answer)
     }
 
     /// A cluster with at most `most` of its documents.
@@ -294,12 +302,18 @@ impl Service {
         line(&self.engine.cluster(id, most)?)
     }
 
-    /// The documents that are most like a text or a page, given as a record without a name; it is not added.
+    /// The documents that are most like a text or a page, given as a record without a name; it is not added. With exact similarities, if
+    /// `exact`.
     ///
     /// # Errors
-    /// If the record is malformed, or has no word.
-    pub fn similar(&mut self, body: &[u8], most: usize) -> Result<Lines, Refusal> {
-        lines(self.engine.similar(&read_body(body, &self.limits)?, most)?)
+    /// If the record is malformed, or has no word; or a text cannot be read.
+    pub fn similar(&mut self, body: &[u8], most: usize, exact: bool) -> Result<Lines, Refusal> {
+        let body = read_body(body, &self.limits)?;
+        let mut near = self.engine.similar(&body, most)?;
+        if exact {
+            exact::compare_body(self, &body, &mut near)?;
+        }
+        lines(near)
     }
 
     /// Changes of clusters after the one with this number.
@@ -478,8 +492,8 @@ mod tests {
         let (mut service, _) = Service::open(&store, None, 1, Limits::default()).unwrap();
         let refusal = service.add(Some("b0"), b"").unwrap_err();
         assert!(refusal.status == 409 && refusal.text.contains("other lines"), "{refusal}");
-        assert_eq!(service.document("4").unwrap_err().status, 404);
-        assert!(text(service.document("3")).starts_with("{\"id\":\"3\",\"doc\":null,\"new\":false,\"cluster\":-"));
+        assert_eq!(service.document("4", false).unwrap_err().status, 404);
+        assert!(text(service.document("3", false)).starts_with("{\"id\":\"3\",\"doc\":null,\"new\":false,\"cluster\":-"));
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Why two pages of a week are in one cluster, or not.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::ops::Range;
 
 use anyhow::Result;
@@ -160,6 +160,29 @@ pub(super) fn texts(
     let differing = [passages(&a, &of_b), passages(&b, &of_a)];
     let similarity = if either == 0 { 0.0 } else { shared as f64 / either as f64 };
     Ok(Some(TextComparison { shared, either, similarity, differing }))
+}
+
+/// The distinct shingles of documents whose pages can be read again, by document. Each is given with the checksum of its page.
+///
+/// # Errors
+/// If a table or a crawl file cannot be read.
+pub(crate) fn shingles(
+    week: &LookedWeek<'_>,
+    wanted: &BTreeMap<DocId, u128>,
+    inputs: &[Input],
+    reading: &Reading,
+) -> Result<BTreeMap<DocId, BTreeSet<u64>>> {
+    let mut fingerprinter = Fingerprinter::of_method(&week.method)?;
+    let pages = week.pages(wanted.keys().copied())?;
+    let mut found = BTreeMap::new();
+    for (doc, sum) in wanted {
+        let Ok(page) = page_of(&pages, *doc, "a document", week.week.week) else { continue };
+        let Some(input) = inputs.iter().find(|input| input.name == page.file) else { continue };
+        if let Some(text) = read_again(input, reading, page.offset, *sum, &mut fingerprinter)? {
+            found.insert(*doc, text.shingles.into_iter().collect());
+        }
+    }
+    Ok(found)
 }
 
 /// Reads a page at its place again; `None` if it is not there any more.

@@ -16,6 +16,7 @@ mod passages;
 mod sketches;
 mod week;
 
+pub(crate) use self::compare::shingles;
 pub use self::compare::{ChainLink, Comparison, Passage, TextComparison, compare};
 pub use self::lists::{
     KnownPage, ListedPage, LookedCluster, LookedEvidence, PageList, known_page, largest, pages_of_cluster,

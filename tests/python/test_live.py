@@ -103,6 +103,8 @@ class Live(unittest.TestCase):
             self.assertEqual((third.cluster, third.level, third.nearest), (None, None, ()))
             self.assertEqual(client.similar(text=words(1), most=1), [live.Near("1", 1.0, -1)])
             self.assertEqual(client.similar(html=words(7)), [])
+            self.assertEqual(client.similar(text=words(1), most=1, exact=True), [live.Near("1", 1.0, -1, 1.0)])
+            self.assertEqual([near.exact for near in client.get("2", exact=True).nearest], [1.0])
             self.assertEqual(client.cluster(-1), live.Cluster(-1, 2, "1", ("1", "2")))
             self.assertEqual([change.event for change in client.changes()], ["birth"])
             committed = client.commit()

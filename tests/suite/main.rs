@@ -92,6 +92,9 @@ mod live_clients;
 /// Commits that a live process makes by itself, and the lock meanwhile.
 #[cfg(feature = "live")]
 mod live_commits;
+/// Exact similarities of a live process.
+#[cfg(feature = "live")]
+mod live_exact;
 /// Files that grow, which a live process follows.
 #[cfg(feature = "live")]
 mod live_follow;

@@ -5,11 +5,12 @@ use std::collections::BTreeSet;
 
 use serde::Serialize;
 
-use super::{Doc, Engine, NodeDocs, first};
-use crate::live::batch::features_of;
+use super::{Doc, Engine, NodeDocs, TextPlace, first};
+use crate::live::batch::{features_of, label_of};
 use crate::live::clusters::ClusterChange;
 use crate::live::refusal::Refusal;
 use crate::features::equal_features;
+use crate::operators::ingest::page_shingles;
 use crate::readers::Body;
 use crate::records::{DocumentKey, FeatureBits, KeyHash, Level};
 
@@ -58,6 +59,9 @@ pub struct Near {
     pub similarity: f64,
     /// Its cluster.
     pub cluster: Option<i64>,
+    /// The exact similarity, if it was asked for: the share of shingles in both texts. None of a document whose text is not at hand.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub exact: Option<Option<f64>>,
 }
 
 /// A cluster with some of its documents.
@@ -144,6 +148,21 @@ impl Engine {
         Ok(self.nearest(&sketch.supershingles, &sketch.features, None, most))
     }
 
+    /// The shingles of a page, by which similarities are exact.
+    pub(in crate::live) fn shingles(&mut self, body: &Body) -> BTreeSet<u64> {
+        let Some(fingerprinter) = self.fingerprinters.first_mut() else { return BTreeSet::new() };
+        page_shingles(fingerprinter, body, label_of(body)).into_iter().collect()
+    }
+
+    /// Where the text of a document is; `None` if there is no such document.
+    pub(in crate::live) fn text_of(&self, name: &str) -> Option<TextPlace> {
+        let doc = self.doc(self.find(self.key_of(name).ok()?)?);
+        match doc.text_bytes {
+            0 => Some(TextPlace::Tables { doc: doc.number()?, checksum: doc.checksum }),
+            bytes => Some(TextPlace::Journal { at: doc.text_at, bytes }),
+        }
+    }
+
     /// The changes after the one with this number, at most `most`.
     ///
     /// # Errors
@@ -197,9 +216,9 @@ impl Engine {
             changes: Vec::new(),
         };
         let Some(doc) = found else { return answer };
-        let Doc { node, checksum, doc: number, .. } = *self.doc(doc);
+        let Doc { node, checksum, .. } = *self.doc(doc);
         let label = self.fragments.label(self.fragments.of(node));
-        answer.doc = number;
+        answer.doc = self.doc(doc).number();
         answer.cluster = self.id_of_node(node);
         answer.size = self.fragments.docs_of(label);
         answer.level = self.level(node, checksum, answer.size);
@@ -246,6 +265,7 @@ impl Engine {
             name: self.doc(doc).name.to_string(),
             similarity: equal as f64 / self.method.features as f64,
             cluster: self.id_of_node(self.doc(doc).node),
+            exact: None,
         };
         ranked.into_iter().map(near).collect()
     }

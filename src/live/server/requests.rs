@@ -78,6 +78,7 @@ async fn answer(request: Request<Incoming>, client: &Client) -> Result<(&'static
     }
     let query = request.uri().query().unwrap_or_default().to_owned();
     let most = number(&query, "most")?.map_or(SOME, |most| (most as usize).min(MOST));
+    let exact = truth(&query, "exact")?;
     let name = |prefix: &str| path.strip_prefix(prefix).filter(|name| !name.is_empty());
     let (kind, ask) = match (request.method(), path) {
         (&Method::POST, "/documents") => {
@@ -87,14 +88,14 @@ async fn answer(request: Request<Incoming>, client: &Client) -> Result<(&'static
             return queued(client, NDJSON, request, |lines| Ask::Add { id, lines }).await;
         }
         (&Method::POST, "/similar") => {
-            return queued(client, NDJSON, request, |body| Ask::Similar { body, most }).await;
+            return queued(client, NDJSON, request, |body| Ask::Similar { body, most, exact }).await;
         }
         (&Method::POST, "/commit") => (JSON, Ask::Commit),
         (&Method::GET, "/changes") => {
             (NDJSON, Ask::Changes { since: number(&query, "since")?.unwrap_or_default(), most })
         }
         (&Method::GET, _) if name("/documents/").is_some() => {
-            (JSON, Ask::Document(decoded(name("/documents/").unwrap_or_default())?))
+            (JSON, Ask::Document { name: decoded(name("/documents/").unwrap_or_default())?, exact })
         }
         (&Method::DELETE, _) if name("/documents/").is_some() => {
             (JSON, Ask::Delete { name: decoded(name("/documents/").unwrap_or_default())? })
@@ -201,6 +202,16 @@ fn number(query: &str, name: &str) -> Result<Option<u64>, Refusal> {
     value.parse().map(Some).map_err(|_| Refusal::bad(format!("{name}={value} is not a number from 0")))
 }
 
+/// Whether a query has a flag: `true` or `false`.
+fn truth(query: &str, name: &str) -> Result<bool, Refusal> {
+    let mut pairs = query.split('&').filter_map(|pair| pair.split_once('='));
+    match pairs.find(|(key, _)| *key == name) {
+        None | Some((_, "false")) => Ok(false),
+        Some((_, "true")) => Ok(true),
+        Some((_, value)) => Err(Refusal::bad(format!("{name}={value} is neither true nor false"))),
+    }
+}
+
 /// A part of a path without its percent signs.
 fn decoded(part: &str) -> Result<String, Refusal> {
     let mut bytes = Vec::with_capacity(part.len());
@@ -233,6 +244,8 @@ mod tests {
         }
         assert_eq!(number("most=3&since=9", "since").unwrap(), Some(9));
         assert_eq!(number("most=3", "since").unwrap(), None);
+        assert_eq!(["", "exact=true", "exact=false"].map(|query| truth(query, "exact").unwrap()), [false, true, false]);
+        assert!(truth("exact=1", "exact").unwrap_err().text.contains("exact=1"));
         assert!(number("since=-1", "since").unwrap_err().text.contains("since=-1"));
     }
 }
