@@ -11,7 +11,10 @@ use super::errors::WrongUse;
 use super::session::{check_kernels, check_not_inside, lock};
 use crate::config::{Config, Count};
 use crate::launch::exit_on_panic;
-use crate::live::{Access, CommitEvery, Commitment, Commits, Committed, Follower, Limits, Refusal, Server, Service, Started, Tls, answer_lines};
+use crate::live::{
+    Access, CommitEvery, Commitment, Commits, Committed, Follower, Limits, Refusal, Server, Service, Started, Tls,
+    answer_lines,
+};
 use crate::log::Log;
 use crate::mirror::{StoreLocation, WriteGuard, url_of};
 use crate::objects::refuse_secrets;
@@ -117,7 +120,8 @@ pub(crate) fn run(args: &LiveArgs, log: &Log) -> Result<ExitCode> {
     } else {
         let scheme = access.scheme();
         let follower = args.follow.as_ref().map(|folder| {
-            Follower::new(folder, service.documents(), limits, service.followed().clone()).map_err(WrongUse::from_error)
+            Follower::new(folder, service.method().clone(), limits, service.followed().clone())
+                .map_err(WrongUse::from_error)
         });
         let follower = follower.transpose()?;
         let server = Server::start(service, address, access, limits, commits)?;

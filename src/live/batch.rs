@@ -4,20 +4,25 @@
 //! {"url": "http://a.example/", "html": "<p>One two three"}
 //! {"id": "17", "text": "One two three"}
 //! {"id": "17", "delete": true}
+//! {"id": "17", "supershingles": "base64", "features": "base64", "checksum": "32 hexadecimal digits"}
 //! ```
 //!
+//! The last one has what the tables have of a page: the bytes of both columns of `features`, and the checksum of `documents`.
 //! A line is read as the reader of JSON Lines reads it for `nigh add`; but a batch with a bad line is refused as a whole.
 
 use std::borrow::Cow;
 
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::refusal::Refusal;
-use crate::features::{Fingerprinter, PageFacts};
+use crate::config::Method;
+use crate::features::{Fingerprinter, PageFacts, Sketch};
 use crate::operators::ingest::{PageKey, page_facts};
 use crate::readers::{ArchiveEntry, Body, Page};
-use crate::records::{DocumentKey, KeyHash, checksum};
+use crate::records::{DocumentKey, FeatureBits, KeyHash, checksum};
 
 /// What a line asks for.
 #[derive(Clone, Debug, PartialEq)]
@@ -27,9 +32,18 @@ pub struct Record {
     /// The canonical URL, or the id.
     pub(super) name: String,
     /// What the document is from now on; `None` if it is deleted.
-    pub(super) body: Option<Body>,
+    pub(super) body: Option<Content>,
     /// Where its line begins in the batch, and its bytes.
     pub(super) line: (usize, usize),
+}
+
+/// What a record has of a document.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Content {
+    /// Its page.
+    Page(Body),
+    /// What its page would be read for.
+    Ready(Box<Features>),
 }
 
 /// What is kept of the page of a record.
@@ -74,15 +88,57 @@ struct Line<'a> {
     text: Option<Cow<'a, str>>,
     #[serde(borrow)]
     html: Option<Cow<'a, str>>,
+    #[serde(borrow)]
+    supershingles: Option<Cow<'a, str>>,
+    #[serde(borrow)]
+    features: Option<Cow<'a, str>>,
+    #[serde(borrow)]
+    checksum: Option<Cow<'a, str>>,
     #[serde(default)]
     delete: bool,
+}
+
+impl Line<'_> {
+    /// The features that the line has; `None` if it has none.
+    fn ready(&self, method: &Method) -> Result<Option<Features>, String> {
+        let (supershingles, features) = match (&self.supershingles, &self.features) {
+            (None, None) => return Ok(None),
+            (Some(supershingles), Some(features)) => (supershingles, features),
+            _ => return Err("`supershingles` and `features` need each other".to_owned()),
+        };
+        if self.text.is_some() || self.html.is_some() {
+            return Err("both a text and `features`: give one of them".to_owned());
+        }
+        let checksum = self.checksum.as_deref().filter(|digits| digits.len() == 32);
+        let checksum = checksum.and_then(|digits| u128::from_str_radix(digits, 16).ok());
+        let checksum = checksum.ok_or("`features` needs `checksum`, of 32 hexadecimal digits")?;
+        let bytes = |name: &str, text: &str, wanted: usize| {
+            let bytes = BASE64_STANDARD.decode(text).map_err(|error| format!("`{name}` is not base64: {error}"))?;
+            let is_right = bytes.is_empty() || bytes.len() == wanted;
+            let text =
+                || format!("`{name}` has {} bytes: in this store it has {wanted}, or none without words", bytes.len());
+            is_right.then_some(()).ok_or_else(text)?;
+            Ok::<_, String>(bytes)
+        };
+        let supershingles = bytes("supershingles", supershingles, size_of::<u64>() * method.supershingles)?;
+        let features = bytes("features", features, size_of::<FeatureBits>() * method.features)?;
+        if supershingles.is_empty() != features.is_empty() {
+            return Err("`supershingles` and `features` need each other".to_owned());
+        }
+        let (supershingles, features) = (supershingles.as_chunks().0, features.as_chunks().0);
+        let sketch = Sketch {
+            supershingles: supershingles.iter().map(|bytes| u64::from_le_bytes(*bytes)).collect(),
+            features: features.iter().map(|bytes| FeatureBits::from_le_bytes(*bytes)).collect(),
+        };
+        Ok(Some(Features { checksum, facts: PageFacts { sketch, ..PageFacts::default() } }))
+    }
 }
 
 /// Reads the records of a batch.
 ///
 /// # Errors
 /// If the batch exceeds a limit, or a line is not a record: the refusal names the line and what is wrong with it.
-pub fn read_batch(bytes: &[u8], documents: DocumentKey, limits: &Limits) -> Result<Vec<Record>, Refusal> {
+pub fn read_batch(bytes: &[u8], method: &Method, limits: &Limits) -> Result<Vec<Record>, Refusal> {
     if bytes.len() > limits.batch_bytes {
         return Err(Refusal::too_large(format!(
             "the batch has {} bytes, of at most {}: send it in parts",
@@ -107,21 +163,24 @@ pub fn read_batch(bytes: &[u8], documents: DocumentKey, limits: &Limits) -> Resu
             let text = format!("the batch has more than {} records: send it in parts", limits.records);
             return Err(Refusal::too_large(text));
         }
-        let read = record(line, documents).map_err(|reason| Refusal::bad(format!("line {number}: {reason}")))?;
+        let read = record(line, method).map_err(|reason| Refusal::bad(format!("line {number}: {reason}")))?;
         records.push(Record { line: (at, line.len()), ..read });
     }
     Ok(records)
 }
 
-fn record(line: &[u8], documents: DocumentKey) -> Result<Record, String> {
+fn record(line: &[u8], method: &Method) -> Result<Record, String> {
+    let documents = method.documents;
     let line = std::str::from_utf8(line).map_err(|error| format!("not UTF-8 at byte {}", error.valid_up_to()))?;
-    let Line { id, url, text, html, delete } = serde_json::from_str(line)
+    let line: Line<'_> = serde_json::from_str(line)
         .map_err(|error| format!("not a JSON object with the fields of a record: {error}"))?;
+    let ready = line.ready(method)?;
+    let Line { id, url, text, html, delete, .. } = line;
     let id = id.map(|id| id_of(id.get())).transpose()?.flatten();
     let body = match (html, text) {
         (Some(html), _) => Body::Html(html.into_owned().into_bytes()),
         (None, Some(text)) => Body::Text(text.into_owned()),
-        (None, None) if delete => Body::Text(String::new()),
+        (None, None) if delete || ready.is_some() => Body::Text(String::new()),
         (None, None) => return Err("neither `text` nor `html`, and not `\"delete\": true`".to_owned()),
     };
     let page = page(id, url.map(Cow::into_owned).filter(|url| !url.is_empty()), body);
@@ -134,7 +193,8 @@ fn record(line: &[u8], documents: DocumentKey) -> Result<Record, String> {
         DocumentKey::Id => page.id.unwrap_or_default(),
         _ => url.map(String::from).unwrap_or_default(),
     };
-    Ok(Record { key: hash, name, body: (!delete).then_some(page.body), line: (0, 0) })
+    let content = ready.map_or(Content::Page(page.body), |features| Content::Ready(Box::new(features)));
+    Ok(Record { key: hash, name, body: (!delete).then_some(content), line: (0, 0) })
 }
 
 /// Reads a record without a name: a text or a page to compare with.
@@ -216,8 +276,9 @@ pub(super) fn features(fingerprinters: &mut [Fingerprinter], records: &[Record])
             .iter_mut()
             .zip(records.chunks(share))
             .map(|(fingerprinter, records)| {
-                let each =
-                    move || records.iter().map(|record| features_of(fingerprinter, record.body.as_ref()?)).collect();
+                let each = move || {
+                    records.iter().map(|record| features_of_content(fingerprinter, record.body.as_ref()?)).collect()
+                };
                 scope.spawn(each)
             })
             .collect();
@@ -226,6 +287,13 @@ pub(super) fn features(fingerprinters: &mut [Fingerprinter], records: &[Record])
             .flat_map(|part: Result<Vec<_>, _>| part.unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
             .collect()
     })
+}
+
+fn features_of_content(fingerprinter: &mut Fingerprinter, content: &Content) -> Option<Features> {
+    match content {
+        Content::Page(body) => features_of(fingerprinter, body),
+        Content::Ready(features) => Some((**features).clone()),
+    }
 }
 
 /// Computes the features of a page.
@@ -243,8 +311,12 @@ pub(super) fn label_of(body: &Body) -> Option<&'static str> {
 mod tests {
     use super::*;
 
+    fn method(documents: DocumentKey) -> Method {
+        Method { documents, ..Method::default() }
+    }
+
     fn read(text: &str, documents: DocumentKey) -> Result<Vec<Record>, String> {
-        read_batch(text.as_bytes(), documents, &Limits::default()).map_err(|refusal| refusal.text)
+        read_batch(text.as_bytes(), &method(documents), &Limits::default()).map_err(|refusal| refusal.text)
     }
 
     #[test]
@@ -253,13 +325,39 @@ mod tests {
                     {\"id\":\"17\",\"delete\":true}";
         let records = read(text, DocumentKey::Id).unwrap();
         assert_eq!(records.iter().map(|record| record.name.as_str()).collect::<Vec<_>>(), ["17", "xA", "17"]);
-        assert_eq!(records[0].body, Some(Body::Text("a b".to_owned())));
+        assert_eq!(records[0].body, Some(Content::Page(Body::Text("a b".to_owned()))));
         let lines: Vec<&str> = records.iter().map(|record| &text[record.line.0..][..record.line.1]).collect();
         assert_eq!(lines, text.lines().map(str::trim).filter(|line| !line.is_empty()).collect::<Vec<_>>());
-        assert_eq!(records[1].body, Some(Body::Html(b"<p>".to_vec())));
+        assert_eq!(records[1].body, Some(Content::Page(Body::Html(b"<p>".to_vec()))));
         assert_eq!((records[2].key, &records[2].body), (records[0].key, &None));
         let records = read("{\"url\":\"HTTP://a.example\",\"text\":\"\"}", DocumentKey::Url).unwrap();
         assert_eq!((records[0].name.as_str(), records[0].key), ("http://a.example/", KeyHash::of("http://a.example/")));
+    }
+
+    /// A line with ready features, and more fields.
+    fn ready(supershingles: &str, features: &str, more: &str) -> String {
+        let checksum = "0123456789abcdef0123456789abcdef";
+        format!(
+            "{{\"id\":1,\"supershingles\":\"{supershingles}\",\"features\":\"{features}\",\"checksum\":\"{checksum}\"{more}}}"
+        )
+    }
+
+    #[test]
+    fn ready_features_are_taken_as_they_are() {
+        let method = Method::default();
+        let features: Vec<FeatureBits> = (0..method.features as u16).map(|number| number * 257).collect();
+        let supershingles: Vec<u64> = (0..method.supershingles as u64).map(|number| number << 60 | 7).collect();
+        let [of_supershingles, of_features] = [
+            supershingles.iter().flat_map(|word| word.to_le_bytes()).collect::<Vec<u8>>(),
+            features.iter().flat_map(|word| word.to_le_bytes()).collect(),
+        ]
+        .map(|bytes| BASE64_STANDARD.encode(bytes));
+        let records = read(&ready(&of_supershingles, &of_features, ""), DocumentKey::Id).unwrap();
+        let Some(Content::Ready(read)) = &records[0].body else { panic!("{records:?}") };
+        assert_eq!(read.checksum, 0x0123_4567_89ab_cdef_0123_4567_89ab_cdef);
+        assert_eq!(read.facts.sketch, Sketch { supershingles, features });
+        let records = self::read(&ready("", "", ""), DocumentKey::Id).unwrap();
+        assert!(matches!(&records[0].body, Some(Content::Ready(read)) if read.facts.sketch == Sketch::default()));
     }
 
     #[test]
@@ -273,13 +371,20 @@ mod tests {
             ("{\"id\": \"a\\nb\", \"text\": \"\"}", "line break"),
             ("{\"url\": \"http://a.example\", \"text\": \"\"}", "no `id`"),
             ("{\"id\": 1, \"text\": \"a\"", "not a JSON object"),
+            ("{\"id\": 1, \"features\": \"\"}", "need each other"),
+            ("{\"id\": 1, \"features\": \"\", \"supershingles\": \"\"}", "needs `checksum`"),
+            (&ready("!", "", ""), "`supershingles` is not base64"),
+            (&ready("AAAA", "", ""), "`supershingles` has 3 bytes: in this store it has 48"),
+            (&ready("", &"A".repeat(224), ""), "need each other"),
+            (&ready("", "", ",\"text\":\"a\""), "both a text and `features`"),
         ] {
             let error = read(&format!("{{\"id\":1,\"text\":\"\"}}\n{line}\n"), DocumentKey::Id).unwrap_err();
             assert!(error.starts_with("line 2: ") && error.contains(reason), "{line}: {error}");
         }
         let error = read("{\"url\": \"mailto:a\", \"text\": \"\"}", DocumentKey::Url).unwrap_err();
         assert!(error.contains("not an http or https address"), "{error}");
-        let error = read_batch(b"{\"id\":1,\"text\":\"\xff\"}", DocumentKey::Id, &Limits::default()).unwrap_err();
+        let error =
+            read_batch(b"{\"id\":1,\"text\":\"\xff\"}", &method(DocumentKey::Id), &Limits::default()).unwrap_err();
         assert!(error.text.contains("line 1: not UTF-8 at byte 16"), "{}", error.text);
     }
 
@@ -288,7 +393,8 @@ mod tests {
         let limits = Limits { batch_bytes: 100, line_bytes: 40, records: 2 };
         let line = "{\"id\":1,\"text\":\"\"}\n";
         let read = |text: &str| {
-            read_batch(text.as_bytes(), DocumentKey::Id, &limits).map_err(|refusal| (refusal.status, refusal.text))
+            read_batch(text.as_bytes(), &method(DocumentKey::Id), &limits)
+                .map_err(|refusal| (refusal.status, refusal.text))
         };
         assert_eq!(read(&line.repeat(2)).unwrap().len(), 2);
         let (status, text) = read(&line.repeat(3)).unwrap_err();

@@ -5,6 +5,9 @@
 //! documents that came or changed                      `nigh add`, of a file of their last lines
 //! ```
 //!
+//! A document of ready features has no text, and no table has it: it stays in the journal. If the tables have it with an earlier text, it is
+//! deleted there.
+//!
 //! So the tables are those of `nigh add` with that file. It stays in the folder of the journal: the tables name it, and an export reads it.
 //! After a kill between the commands and the new journal, the old journal is read over the new tables: its documents are there already.
 
@@ -17,9 +20,9 @@ use anyhow::{Context, Result, ensure};
 
 use serde::Serialize;
 
-use super::batch::{Limits, read_batch};
+use super::batch::{Content, Limits, read_batch};
+use super::engine::Engine;
 use super::journal::Journal;
-use crate::config::Method;
 use crate::records::{DocumentKey, KeyHash, Week};
 use crate::state::replace;
 
@@ -43,35 +46,47 @@ pub struct Commitment {
     pub deleted: Option<PathBuf>,
     /// The job and the documents to add; `None` if there are none.
     pub added: Option<(PathBuf, PathBuf)>,
-    /// How many these are.
+    /// How many documents are added, and deleted.
     pub(super) documents: u64,
+    pub(super) gone: u64,
+    /// The lines of documents that no table can have.
+    pub(super) rest: Vec<u8>,
 }
 
 impl Commitment {
-    /// Writes what a commit reads, into the folder of the journal. `gone` are the documents to delete, `commit` is the number of the commit.
+    /// Writes what a commit reads, into the folder of the journal. `commit` is the number of the commit.
     ///
     /// # Errors
     /// If the journal cannot be read, or a file cannot be written.
-    pub(super) fn write(journal: &Path, method: &Method, gone: &[&str], commit: u64) -> Result<Commitment> {
+    pub(super) fn write(journal: &Path, engine: &Engine, commit: u64) -> Result<Commitment> {
+        let method = engine.method();
         let by = method.documents;
         let mut lines: BTreeMap<KeyHash, Vec<u8>> = BTreeMap::new();
+        let mut ready: BTreeMap<KeyHash, (String, Vec<u8>)> = BTreeMap::new();
         Journal::read(journal, |head, body| {
             if head.taken {
                 return Ok(());
             }
-            // A record has one line.
-            for line in body.split(|byte| *byte == b'\n') {
-                for record in read_batch(line, by, &Limits::none())? {
-                    match record.body {
-                        Some(_) => _ = lines.insert(record.key, line.trim_ascii().to_vec()),
-                        None => _ = lines.remove(&record.key),
-                    }
+            for record in read_batch(body, method, &Limits::none())? {
+                let (at, bytes) = record.line;
+                let line = || body[at..][..bytes].to_vec();
+                lines.remove(&record.key);
+                ready.remove(&record.key);
+                match record.body {
+                    Some(Content::Page(_)) => _ = lines.insert(record.key, line()),
+                    Some(Content::Ready(_)) => _ = ready.insert(record.key, (record.name, line())),
+                    None => {}
                 }
             }
             Ok(())
         })?;
+        let of_tables = engine.gone().iter().filter(|(key, _)| !lines.contains_key(key));
+        let mut gone: Vec<&str> = of_tables.map(|(_, name)| name.as_str()).collect();
+        gone.extend(ready.values().map(|(name, _)| name.as_str()).filter(|name| engine.is_of_tables(name)));
         let beside = |name: &str| journal.with_file_name(format!("{name}-{commit:05}"));
-        let mut commitment = Commitment { by, deleted: None, added: None, documents: lines.len() as u64 };
+        let rest = ready.values().flat_map(|(_, line)| [line.as_slice(), b"\n"].concat()).collect();
+        let (documents, deleted) = (lines.len() as u64, gone.len() as u64);
+        let mut commitment = Commitment { by, deleted: None, added: None, documents, gone: deleted, rest };
         if !gone.is_empty() {
             let path = beside("deleted").with_extension("txt");
             replace(&path, (gone.join("\n") + "\n").as_bytes())?;

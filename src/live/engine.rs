@@ -112,7 +112,7 @@ pub struct Engine {
     keys: Keys,
     fragments: Fragments,
     clusters: Clusters,
-    /// Documents that the tables have and that were deleted, by key.
+    /// Documents that the tables have and that were deleted, by key; also those that came again.
     gone: BTreeMap<KeyHash, String>,
     changes: VecDeque<NumberedChange>,
     changed: u64,
@@ -179,9 +179,9 @@ impl Engine {
         &self.method
     }
 
-    /// The names of documents that the tables have and that were deleted.
-    pub(super) fn gone(&self) -> Vec<&str> {
-        self.gone.values().map(String::as_str).collect()
+    /// The names of documents that the tables have and that were deleted, also if they came again.
+    pub(super) fn gone(&self) -> &BTreeMap<KeyHash, String> {
+        &self.gone
     }
 
     /// The numbers that were given. Those of changes leave room for the `rename`s of a commit.
@@ -392,7 +392,6 @@ impl Engine {
                 work.entering.push(doc);
             }
             None => {
-                self.gone.remove(&key);
                 let doc = self.new_doc(key, name, None);
                 self.set_page(doc, *checksum, &facts.sketch);
                 self.put(doc, node);

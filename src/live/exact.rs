@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::batch::{Limits, read_batch};
+use super::batch::{Content, Limits, read_batch};
 use super::engine::{Near, TextPlace};
 use super::refusal::Refusal;
 use super::service::Service;
@@ -69,8 +69,8 @@ fn texts<'a>(
             Some(TextPlace::Journal { at, bytes }) => {
                 let unable = |error: anyhow::Error| Refusal::unable(format!("{error:#}"));
                 let line = service.journal.read_at(at, bytes as usize).map_err(unable)?;
-                let records = read_batch(&line, service.documents(), &Limits::none())?;
-                if let Some(body) = records.into_iter().next().and_then(|record| record.body) {
+                let records = read_batch(&line, service.engine.method(), &Limits::none())?;
+                if let Some(Content::Page(body)) = records.into_iter().next().and_then(|record| record.body) {
                     found.insert(name.to_owned(), service.engine.shingles(&body));
                 }
             }

@@ -20,7 +20,7 @@ use anyhow::{Context as _, Result, ensure};
 
 use super::batch::{Limits, read_batch};
 use super::refusal::Refusal;
-use crate::config::Reading;
+use crate::config::{Method, Reading};
 use crate::readers::{self, Body, Format, Input, Item, Location, Page, Reader};
 use crate::records::DocumentKey;
 use crate::text::charset;
@@ -48,7 +48,7 @@ pub struct Part {
 /// Follows the files of a folder.
 pub struct Follower {
     folder: PathBuf,
-    documents: DocumentKey,
+    method: Method,
     limits: Limits,
     quiet: Duration,
     /// Where the next part of each file begins.
@@ -65,10 +65,10 @@ impl Follower {
     ///
     /// # Errors
     /// If it is not a folder.
-    pub fn new(folder: &Path, documents: DocumentKey, limits: Limits, ends: BTreeMap<String, u64>) -> Result<Follower> {
+    pub fn new(folder: &Path, method: Method, limits: Limits, ends: BTreeMap<String, u64>) -> Result<Follower> {
         ensure!(folder.is_dir(), "--follow {}: there is no such folder", folder.display());
         let looked = BTreeMap::new();
-        Ok(Follower { folder: folder.to_owned(), documents, limits, quiet: QUIET, ends, looked })
+        Ok(Follower { folder: folder.to_owned(), method, limits, quiet: QUIET, ends, looked })
     }
 
     /// Reads what came to the files since the last look, in the order of their names, and gives it to `take` in parts.
@@ -76,7 +76,8 @@ impl Follower {
     /// # Errors
     /// If a file cannot be read or has become shorter, or a part is not taken. Other files are read first; the next look tries it again.
     pub fn look(&mut self, take: &mut TakePart<'_>) -> Result<()> {
-        let listed = std::fs::read_dir(&self.folder).with_context(|| format!("cannot list {}", self.folder.display()))?;
+        let listed =
+            std::fs::read_dir(&self.folder).with_context(|| format!("cannot list {}", self.folder.display()))?;
         let mut names: Vec<String> =
             listed.flatten().filter_map(|entry| entry.file_name().into_string().ok()).collect();
         names.sort();
@@ -104,7 +105,9 @@ impl Follower {
         let begin = self.ends.get(name).copied().unwrap_or_default();
         let age = metadata.modified().ok().and_then(|time| SystemTime::now().duration_since(time).ok());
         let (size, is_quiet) = (metadata.len(), age.is_some_and(|age| age >= self.quiet));
-        if !metadata.is_file() || self.looked.get(name).is_some_and(|before| *before == (size, is_quiet) || before == &(size, true)) {
+        if !metadata.is_file()
+            || self.looked.get(name).is_some_and(|before| *before == (size, is_quiet) || before == &(size, true))
+        {
             return Ok(());
         }
         let is_packed = name.ends_with(".gz");
@@ -168,7 +171,10 @@ impl Follower {
 
     /// Reads the pages of a WARC file. Returns the size of the file when its end was seen.
     fn pages(&self, tail: &Tail, take: &mut TakePart<'_>) -> Result<u64> {
-        ensure!(self.documents == DocumentKey::Url, "pages of WARC files have no ids: this store knows documents by ids");
+        ensure!(
+            self.method.documents == DocumentKey::Url,
+            "pages of WARC files have no ids: this store knows documents by ids"
+        );
         let mut items = tail.items()?;
         let (mut parts, mut last) = (Parts::new(self, tail), None);
         while let Some(item) = items.next()? {
@@ -284,7 +290,7 @@ impl<'a> Parts<'a> {
 
     /// Why a line is not a record.
     fn check(&self, line: &[u8]) -> Result<(), String> {
-        let read = read_batch(line, self.follower.documents, &Limits::none());
+        let read = read_batch(line, &self.follower.method, &Limits::none());
         read.map(drop).map_err(|refusal| refusal.text.trim_start_matches("line 1: ").to_owned())
     }
 
@@ -397,7 +403,8 @@ mod tests {
         fn new(documents: DocumentKey) -> Followed {
             let folder = tempfile::tempdir().unwrap();
             let limits = Limits { line_bytes: 2000, batch_bytes: 3000, records: 10 };
-            let mut follower = Follower::new(folder.path(), documents, limits, BTreeMap::new()).unwrap();
+            let method = Method { documents, ..Method::default() };
+            let mut follower = Follower::new(folder.path(), method, limits, BTreeMap::new()).unwrap();
             follower.quiet = Duration::from_secs(3600);
             Followed { folder, follower, lines: Vec::new(), bad: Vec::new() }
         }
@@ -410,9 +417,12 @@ mod tests {
         fn look(&mut self) -> Result<()> {
             let (lines, bad) = (&mut self.lines, &mut self.bad);
             self.follower.look(&mut |part| {
-                lines.extend(part.lines.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()).map(|line| {
-                    String::from_utf8(line.to_vec()).unwrap()
-                }));
+                lines.extend(
+                    part.lines
+                        .split(|byte| *byte == b'\n')
+                        .filter(|line| !line.is_empty())
+                        .map(|line| String::from_utf8(line.to_vec()).unwrap()),
+                );
                 bad.extend(part.bad.iter().cloned());
                 Ok(())
             })
@@ -429,7 +439,8 @@ mod tests {
     }
 
     fn response(number: usize) -> Vec<u8> {
-        let block = format!("HTTP/1.1 200 OK\r\nContent-Type: text/html; charset=iso-8859-1\r\n\r\n<p>caf\u{e9} {number}");
+        let block =
+            format!("HTTP/1.1 200 OK\r\nContent-Type: text/html; charset=iso-8859-1\r\n\r\n<p>caf\u{e9} {number}");
         // In Latin-1 the letter is one byte.
         let block: Vec<u8> = block.chars().map(|letter| letter as u8).collect();
         let head = format!(
@@ -528,7 +539,9 @@ mod tests {
 
     #[test]
     fn pages_of_archives_that_grow_are_taken_once() {
-        let url = |line: &String| serde_json::from_str::<serde_json::Value>(line).unwrap()["url"].as_str().unwrap().to_owned();
+        let url = |line: &String| {
+            serde_json::from_str::<serde_json::Value>(line).unwrap()["url"].as_str().unwrap().to_owned()
+        };
         let urls = |count: usize| (0..count).map(|number| format!("http://a.example/{number}")).collect::<Vec<_>>();
         for (name, is_packed) in [("a.warc", false), ("a.warc.gz", true)] {
             for piece in [100, 1000] {

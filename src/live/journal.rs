@@ -122,12 +122,13 @@ impl Journal {
         Ok(())
     }
 
-    /// Puts a journal with one record in the place of this one, at once.
+    /// Puts a journal with these records, heads and bodies, in the place of this one, at once.
     ///
     /// # Errors
     /// If it cannot be written, or not be opened again. Then which of both is there is not known.
-    pub(super) fn begin_again(&mut self, head: &Head, body: &[u8]) -> Result<()> {
-        replace(&self.path, &record_of(head, body)?)?;
+    pub(super) fn begin_again(&mut self, records: &[(&Head, &[u8])]) -> Result<()> {
+        let records: Result<Vec<Vec<u8>>> = records.iter().map(|(head, body)| record_of(head, body)).collect();
+        replace(&self.path, &records?.concat())?;
         let file = File::options().read(true).write(true).open(&self.path);
         self.file = file.with_context(|| format!("cannot open the journal {}", self.path.display()))?;
         self.length =

@@ -9,7 +9,7 @@ use std::time::Instant;
 use anyhow::{Context as _, Result};
 use serde::{Deserialize, Serialize};
 
-use super::batch::{Limits, Record, read_batch, read_body};
+use super::batch::{Content, Limits, Record, read_batch, read_body};
 use super::commit::{Commitment, Committed};
 use super::engine::{Counts, Engine};
 use super::exact;
@@ -56,7 +56,9 @@ pub struct Pending {
 }
 
 impl Pending {
-    fn add(&mut self, lines: usize) {
+    /// Counts what a commit can bring to the tables.
+    fn add(&mut self, records: &[Record]) {
+        let lines = records.iter().filter(|record| !matches!(record.body, Some(Content::Ready(_)))).count();
         if lines == 0 {
             return;
         }
@@ -119,11 +121,11 @@ impl Service {
                 engine.go_on_from(head.given.unwrap_or_default());
                 return taken.read(body);
             }
-            let records = read_batch(body, method.documents, &Limits::none())?;
+            let records = read_batch(body, &method, &Limits::none())?;
             let answer = answer(&mut engine, &records)?;
             engine.note_texts(&records, head.body_at);
             started.batches += 1;
-            pending.add(records.len());
+            pending.add(&records);
             if let Some(id) = head.batch {
                 taken.add(id, checksum(body), answer);
             }
@@ -132,8 +134,7 @@ impl Service {
         started.cut = cut;
         let store = store.clone();
         let (broken, commits) = (None, 0);
-        let service =
-            Service { engine, journal, limits, taken, broken, pending, followed, commits, store, workers };
+        let service = Service { engine, journal, limits, taken, broken, pending, followed, commits, store, workers };
         Ok((service, started))
     }
 
@@ -145,6 +146,11 @@ impl Service {
     /// What documents are known by.
     pub fn documents(&self) -> DocumentKey {
         self.engine.documents()
+    }
+
+    /// The parameters.
+    pub fn method(&self) -> &Method {
+        self.engine.method()
     }
 
     /// What is in memory, and the bytes of the journal.
@@ -175,7 +181,7 @@ impl Service {
                 return Ok(answer);
             }
         }
-        let records = read_batch(body, self.engine.documents(), &self.limits)?;
+        let records = read_batch(body, self.engine.method(), &self.limits)?;
         let head = Head { batch: id.map(str::to_owned), by: self.engine.documents(), ..Head::default() };
         let answer = self.take(&head, body, &records)?;
         if let Some(id) = id {
@@ -190,7 +196,7 @@ impl Service {
     /// If the journal cannot be written: then it is not taken.
     pub fn add_followed(&mut self, part: &Part) -> Result<Lines, Refusal> {
         let by = self.engine.documents();
-        let records = read_batch(&part.lines, by, &Limits::none())?;
+        let records = read_batch(&part.lines, self.engine.method(), &Limits::none())?;
         let followed = BTreeMap::from([(part.file.clone(), part.end)]);
         let answer = self.take(&Head { by, followed, ..Head::default() }, &part.lines, &records)?;
         self.followed.insert(part.file.clone(), part.end);
@@ -206,7 +212,7 @@ impl Service {
     fn take(&mut self, head: &Head, body: &[u8], records: &[Record]) -> Result<Lines, Refusal> {
         self.check()?;
         self.journal.add(head, body).map_err(|error| Refusal::unable(format!("{error:#}: the batch is not taken")))?;
-        self.pending.add(records.len());
+        self.pending.add(records);
         let answer = answer(&mut self.engine, records).map_err(|error| {
             let text = format!("{error:#}");
             self.broken = Some(text.clone());
@@ -235,13 +241,13 @@ impl Service {
     pub fn commit(&mut self, run: &mut dyn FnMut(&Commitment) -> Result<()>) -> Result<Committed, Refusal> {
         self.check()?;
         let unable = |error: anyhow::Error| Refusal::unable(format!("not committed: {error:#}"));
-        let (documents, deleted) = self.make_tables(run).map_err(unable)?;
-        self.begin_journal().map_err(|error| {
+        let (documents, deleted, rest) = self.make_tables(run).map_err(unable)?;
+        self.begin_journal(&rest).map_err(|error| {
             let text = format!("committed, but the journal cannot begin again: {error:#}: start nigh again");
             self.broken = Some(text.clone());
             Refusal::unable(text)
         })?;
-        let week = self.load_tables().map_err(|error| {
+        let week = self.load_tables(&rest).map_err(|error| {
             let text = format!("committed, but the tables cannot be read: {error:#}");
             self.broken = Some(text.clone());
             Refusal::unable(text)
@@ -251,32 +257,37 @@ impl Service {
         Ok(Committed { week, documents, deleted })
     }
 
-    /// Runs the commands of a commit. Returns how many documents were added and deleted.
-    fn make_tables(&mut self, run: &mut dyn FnMut(&Commitment) -> Result<()>) -> Result<(u64, u64)> {
-        let gone = self.engine.gone();
-        let deleted = gone.len() as u64;
+    /// Runs the commands of a commit. Returns how many documents were added and deleted, and the lines of those that no table can have.
+    fn make_tables(&mut self, run: &mut dyn FnMut(&Commitment) -> Result<()>) -> Result<(u64, u64, Vec<u8>)> {
         let next = self.store.manifest()?.map_or(0, |manifest| manifest.commits) + 1;
-        let commitment =
-            Commitment::write(&Service::journal_path(self.store.root()), self.engine.method(), &gone, next)?;
+        let path = Service::journal_path(self.store.root());
+        let commitment = Commitment::write(&path, &self.engine, next)?;
         if commitment.deleted.is_some() || commitment.added.is_some() {
             run(&commitment)?;
         }
-        Ok((commitment.documents, deleted))
+        Ok((commitment.documents, commitment.gone, commitment.rest))
     }
 
-    /// Begins the journal again, with what is kept of the batches that are in the tables.
-    fn begin_journal(&mut self) -> Result<()> {
+    /// Begins the journal again, with what is kept of the batches that are in the tables, and with lines that are in none.
+    fn begin_journal(&mut self, rest: &[u8]) -> Result<()> {
         let by = self.engine.documents();
         let followed = self.followed.clone();
-        let head = Head { batch: None, by, taken: true, given: Some(self.engine.given()), followed };
-        self.journal.begin_again(&head, &self.taken.lines()?)
+        let head = Head { by, taken: true, given: Some(self.engine.given()), followed, ..Head::default() };
+        let (kept, of_rest) = (self.taken.lines()?, Head { by, ..Head::default() });
+        let records: [(&Head, &[u8]); 2] = [(&head, &kept), (&of_rest, rest)];
+        self.journal.begin_again(if rest.is_empty() { &records[..1] } else { &records })
     }
 
-    /// Reads the tables of the last week, whose name it returns.
-    fn load_tables(&mut self) -> Result<Option<Week>> {
+    /// Reads the tables of the last week, whose name it returns, and takes the lines that are in no table.
+    fn load_tables(&mut self, rest: &[u8]) -> Result<Option<Week>> {
         let Some(manifest) = self.store.manifest()? else { return Ok(None) };
         let mut engine = Engine::new(&manifest.method, self.workers)?;
         engine.load(last_week(&self.store, &manifest)?.into_iter().map(Ok))?;
+        if !rest.is_empty() {
+            let records = read_batch(rest, engine.method(), &Limits::none())?;
+            engine.apply(&records)?;
+            engine.note_texts(&records, self.journal.bytes() - rest.len() as u64);
+        }
         engine.continue_from(&mut self.engine);
         self.engine = engine;
         Ok(manifest.weeks.last().map(|week| week.week))
@@ -493,7 +504,9 @@ mod tests {
         let refusal = service.add(Some("b0"), b"").unwrap_err();
         assert!(refusal.status == 409 && refusal.text.contains("other lines"), "{refusal}");
         assert_eq!(service.document("4", false).unwrap_err().status, 404);
-        assert!(text(service.document("3", false)).starts_with("{\"id\":\"3\",\"doc\":null,\"new\":false,\"cluster\":-"));
+        assert!(
+            text(service.document("3", false)).starts_with("{\"id\":\"3\",\"doc\":null,\"new\":false,\"cluster\":-")
+        );
     }
 
     #[test]

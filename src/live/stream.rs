@@ -8,7 +8,7 @@ use anyhow::{Context as _, Result};
 use super::batch::{Limits, read_batch};
 use super::schedule::Commits;
 use super::service::Service;
-use crate::records::DocumentKey;
+use crate::config::Method;
 
 /// Records that are taken as a batch, if they are there.
 const AT_ONCE: usize = 1000;
@@ -28,10 +28,10 @@ pub fn answer_lines(
     mut output: impl Write,
     limits: Limits,
 ) -> Result<()> {
-    let documents = service.documents();
+    let method = service.method().clone();
     let (sender, batches) = sync_channel(1);
     // If this function fails, the thread ends with the process, or when it has read the next batch.
-    std::thread::spawn(move || read_batches(input, documents, limits, &sender));
+    std::thread::spawn(move || read_batches(input, &method, limits, &sender));
     loop {
         let batch = match commits.wait(&service) {
             Some(wait) => batches.recv_timeout(wait),
@@ -63,11 +63,11 @@ fn answer_batch(service: &mut Service, batch: Batch, output: &mut impl Write) ->
 }
 
 /// Sends the batches of a stream until it ends.
-fn read_batches(input: impl Read, documents: DocumentKey, limits: Limits, batches: &SyncSender<Result<Batch>>) {
+fn read_batches(input: impl Read, method: &Method, limits: Limits, batches: &SyncSender<Result<Batch>>) {
     let mut input = BufReader::with_capacity(1 << 20, input);
     let mut number = 0;
     loop {
-        let batch = next_batch(&mut input, documents, &limits, &mut number);
+        let batch = next_batch(&mut input, method, &limits, &mut number);
         let is_end = batch.as_ref().map_or(true, |(_, is_end)| *is_end);
         if batches.send(batch.map(|(batch, _)| batch)).is_err() || is_end {
             return;
@@ -78,7 +78,7 @@ fn read_batches(input: impl Read, documents: DocumentKey, limits: Limits, batche
 /// Reads the next batch, and whether the stream ends with it. `number` is that of the last line.
 fn next_batch<R: Read>(
     input: &mut BufReader<R>,
-    documents: DocumentKey,
+    method: &Method,
     limits: &Limits,
     number: &mut u64,
 ) -> Result<(Batch, bool)> {
@@ -92,7 +92,7 @@ fn next_batch<R: Read>(
         *number += 1;
         let line = match line {
             Some(line) if line.trim_ascii().is_empty() => continue,
-            Some(line) => read_batch(&line, documents, limits)
+            Some(line) => read_batch(&line, method, limits)
                 .map(|_| line)
                 .map_err(|refusal| refusal.text.trim_start_matches("line 1: ").to_owned()),
             None => Err(format!("more than {} bytes", limits.line_bytes)),
@@ -120,6 +120,7 @@ fn read_line(input: &mut impl BufRead, most: usize) -> Result<Option<Option<Vec<
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::records::DocumentKey;
     use crate::state::Store;
 
     #[test]

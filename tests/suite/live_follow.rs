@@ -96,7 +96,8 @@ fn pages_of_an_archive_that_grows_are_those_of_a_run_over_it() {
     // The last record counts after ten seconds.
     let other = folder.path().join("other");
     let paths = [&other, &archive].map(|path| path.to_str().unwrap());
-    let ran = run(&["run", "jobs/cluster.toml", "-q", "--store", paths[0], "--week", "2024-01-08", "--input", paths[1]]);
+    let ran =
+        run(&["run", "jobs/cluster.toml", "-q", "--store", paths[0], "--week", "2024-01-08", "--input", paths[1]]);
     assert_eq!(ran.code, Some(0), "{}", ran.stderr);
     let of = crate::program::week(&other, "2024-01-08");
     let (urls, sizes) =

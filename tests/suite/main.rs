@@ -98,6 +98,9 @@ mod live_exact;
 /// Files that grow, which a live process follows.
 #[cfg(feature = "live")]
 mod live_follow;
+/// Documents of ready features in a live process.
+#[cfg(feature = "live")]
+mod live_ready;
 /// A live process with TLS, and clients that do not keep to it.
 #[cfg(feature = "live")]
 mod live_tls;

@@ -6,10 +6,10 @@ use std::collections::BTreeSet;
 use serde::Serialize;
 
 use super::{Doc, Engine, NodeDocs, TextPlace, first};
+use crate::features::equal_features;
 use crate::live::batch::{features_of, label_of};
 use crate::live::clusters::ClusterChange;
 use crate::live::refusal::Refusal;
-use crate::features::equal_features;
 use crate::operators::ingest::page_shingles;
 use crate::readers::Body;
 use crate::records::{DocumentKey, FeatureBits, KeyHash, Level};
@@ -152,6 +152,12 @@ impl Engine {
     pub(in crate::live) fn shingles(&mut self, body: &Body) -> BTreeSet<u64> {
         let Some(fingerprinter) = self.fingerprinters.first_mut() else { return BTreeSet::new() };
         page_shingles(fingerprinter, body, label_of(body)).into_iter().collect()
+    }
+
+    /// Whether the tables have a document.
+    pub(in crate::live) fn is_of_tables(&self, name: &str) -> bool {
+        let found = self.key_of(name).ok().and_then(|key| self.find(key));
+        found.is_some_and(|doc| self.doc(doc).number().is_some())
     }
 
     /// Where the text of a document is; `None` if there is no such document.
