@@ -37,20 +37,20 @@ const CONNECTIONS: usize = 4;
 #[derive(Args)]
 pub(crate) struct LiveArgs {
     /// Documents.
-    #[arg(long, default_value = "100000", value_name = "N")]
-    documents: Count,
+    #[arg(long, default_value = "100000", value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    documents: u64,
     /// Words of a document.
-    #[arg(long, default_value = "500", value_name = "N")]
-    words: Count,
+    #[arg(long, default_value = "500", value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    words: u64,
     /// Documents of a batch.
-    #[arg(long, default_value = "1000", value_name = "N")]
-    batch: Count,
+    #[arg(long, default_value = "1000", value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    batch: u64,
     /// Documents of each of two clusters that merge and split.
-    #[arg(long, default_value = "100000", value_name = "N")]
-    cluster: Count,
+    #[arg(long, default_value = "100000", value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    cluster: u64,
     /// Seconds in which single documents are sent: first as fast as they are answered, then at half that rate.
-    #[arg(long, default_value = "10", value_name = "N")]
-    seconds: Count,
+    #[arg(long, default_value = "10", value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    seconds: u64,
     /// Threads that find features and keep clusters.
     #[arg(long, default_value = "1", value_name = "N")]
     workers: Count,
@@ -114,8 +114,8 @@ struct LiveReport {
 pub(crate) fn bench_live(args: &LiveArgs) -> Result<BenchOutcome> {
     let temporary = Temporary::new();
     let store = |name: &str| Store::at(&temporary.folder.join(name));
-    let (documents, workers) = (Documents::new(args.words.0 as u64), args.workers.0);
-    let (count, batch) = (args.documents.0 as u64, args.batch.0 as u64);
+    let (documents, workers) = (Documents::new(args.words), args.workers.0);
+    let (count, batch) = (args.documents, args.batch);
     let open = |store: &Store| {
         let opened = Service::open(store, Some(DocumentKey::Id), workers, Limits::default());
         opened.map(|(service, _)| service)
@@ -148,7 +148,7 @@ pub(crate) fn bench_live(args: &LiveArgs) -> Result<BenchOutcome> {
     let (of_tables, _) = service.counts();
 
     let address = serve(service)?;
-    let single = latencies(address, &documents, count, Duration::from_secs(args.seconds.0 as u64))?;
+    let single = latencies(address, &documents, count, Duration::from_secs(args.seconds))?;
 
     let empty = serve(open(&store("http"))?)?;
     let mut client = HttpClient::connect(empty)?;
@@ -158,7 +158,7 @@ pub(crate) fn bench_live(args: &LiveArgs) -> Result<BenchOutcome> {
         let spent = Spent::on(|| client.post("/documents", lines.as_bytes()).map(drop))?;
         by_http = Spent { wall_s: by_http.wall_s + spent.wall_s, cpu_s: by_http.cpu_s + spent.cpu_s };
     }
-    let joins = chains::measure(args.cluster.0 as u64, workers)?;
+    let joins = chains::measure(args.cluster, workers)?;
 
     let same = |counts: Counts| (counts.documents, counts.nodes, counts.clusters);
     let http_clusters = {
@@ -167,7 +167,7 @@ pub(crate) fn bench_live(args: &LiveArgs) -> Result<BenchOutcome> {
     };
     let report = LiveReport {
         documents: count,
-        words: args.words.0 as u64,
+        words: args.words,
         batch,
         workers,
         clusters: counts.clusters,
