@@ -85,10 +85,11 @@ def main() -> None:
                 )
                 process.crawl(Pages, start_urls=[f"http://127.0.0.1:{site.server_address[1]}/news/0"])
                 process.start()
+                # The first page is crawled twice: links lead to it.
                 stayed = [json.loads(line)["url"].split("/", 3)[3] for line in out.read_text().splitlines()]
                 with nigh.connect(url) as client:
                     metrics = {family: client.get(f"http://127.0.0.1:{site.server_address[1]}/{family}/0").size for family in FAMILIES}
-                print(json.dumps({"stayed": sorted(stayed), "sizes": metrics}))
+                print(json.dumps({"stayed": sorted(set(stayed)), "sizes": metrics}))
             finally:
                 live.kill()
     site.shutdown()
