@@ -44,6 +44,11 @@ pub(crate) fn run(args: AddArgs, log: &Log) -> Result<ExitCode> {
             "`nigh add STORE` names the store, and keeps what is there: leave out --store and --absent".into()
         ));
     }
+    if !run.against.is_empty() {
+        bail!(WrongUse(
+            "--against compares a batch that is there: add it without, and then `nigh run --store STORE --against REFERENCE`".into()
+        ));
+    }
     (run.store, run.absent) = (Some(to), Some(Absent::Keep));
     super::run::run(&run, log)
 }

@@ -39,6 +39,11 @@ pub(crate) struct RunArgs {
     /// Crawl (cc:CC-MAIN-2024-10), or `-` for standard input. Overrides the job.
     #[arg(long, num_args = 1.., value_name = "PATH_OR_GLOB_OR_URL", env = "NIGH_INPUT")]
     pub(crate) input: Vec<String>,
+    /// Compare the documents of the store with a reference, which is not clustered: files, folders,
+    /// globs or URLs of benchmarks, or another store. Without a job: the defaults of
+    /// jobs/decontamination.toml, whose `against` it overrides.
+    #[arg(long, num_args = 1.., value_name = "PATH_OR_STORE", env = "NIGH_AGAINST")]
+    pub(crate) against: Vec<String>,
     /// Week of the crawl: a date, `today`, or `monday` for the Monday of this week, both UTC.
     /// Overrides the job [default: today, or the day after the store's last week].
     #[arg(long, value_name = "YYYY-MM-DD", env = "NIGH_WEEK")]

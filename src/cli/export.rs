@@ -15,8 +15,9 @@ use super::session::{check_not_inside, read_manifest};
 use crate::config::{Absent, By, Bytes, Canonical, Cluster, Count, Key, Policy, Reading};
 use crate::export::{
     AddedField, Card, CutAt, Deciding, DroppedPassages, EarlierWeeks, ExportFolder, ExportFormat, ExportKey, Exported,
-    Finding, IndexFiles, JsonColumns, ListFile, Originals, ParagraphRules, PassageRules, What, WhichPassages, Writing,
-    WrittenDataset, near_duplicates, write_dataset,
+    Finding, IndexFiles, JsonColumns, ListFile, MatchRules, MatchedDocuments, MatchedRecords, Originals,
+    ParagraphRules, PassageRules, Verdicts, What, WhichPassages, Writing, WrittenDataset, near_duplicates,
+    write_dataset,
 };
 use crate::log::Log;
 use crate::mirror::ReadStore;
@@ -27,10 +28,11 @@ use crate::records::{Level, Week, short_hash};
 use crate::report::print;
 use crate::sheet::grouped;
 use crate::state::{CommittedWeek, Earlier, Journal, Manifest, Results, Store, removed_folder};
+use crate::studies::decontamination::Decontamination;
 use crate::studies::passages::{Passages, PassagesSummary};
-use crate::studies::{Committed, Study as _};
+use crate::studies::{Committed, Study};
 use crate::summary::Summary;
-use crate::tables::studies::PassageRow;
+use crate::tables::studies::{PassageRow, ReferenceMatchRow};
 use crate::tables::{ClusterRow, DocumentRow, EvidenceRow, FeatureRow, Table as _, UrlRow, ValueRow};
 
 /// Memory for sorting, in bytes.
@@ -44,6 +46,7 @@ Examples:
     nigh export corpus --out annotated --what annotated
     nigh export corpus --list removed.parquet
     nigh export corpus --out without-copies --drop-passages
+    nigh export corpus --out clean --matched drop
     nigh export crawl --out kept --level exact --revisits --cdxj kept.cdxj
 
 If it is interrupted, give the same command again: it goes on with the files that are not whole.";
@@ -105,6 +108,10 @@ pub(crate) struct ExportArgs {
     /// With --drop-passages: cut texts between words, or take out whole lines of which each word goes.
     #[arg(long, value_enum, requires = "drop_passages", default_value_t)]
     cut: CutAt,
+    /// What becomes of the records that match an item of the reference, as jobs/decontamination.toml
+    /// found them.
+    #[arg(long, value_enum, value_name = "WHAT")]
+    matched: Option<MatchedRecords>,
     /// Add to each record that is written `nigh_size`, the records of its cluster, as a weight.
     #[arg(long)]
     weights: bool,
@@ -183,6 +190,9 @@ impl ExportArgs {
             (_, false) => Vec::new(),
         };
         fields.extend(self.score.as_ref().map(|_| AddedField::Score));
+        if self.matched == Some(MatchedRecords::Annotate) {
+            fields.extend(AddedField::OF_MATCHES);
+        }
         fields
     }
 
@@ -261,6 +271,21 @@ pub(crate) fn run(args: &ExportArgs, log: &Log) -> Result<ExitCode> {
             "--weights and --score add fields to records: --revisits and --level paragraph write records without further fields".into()
         ));
     }
+    if args.matched.is_some()
+        && (args.level == ExportLevel::Paragraph
+            || args.revisits
+            || args.near_duplicates
+            || args.drop_passages.is_some())
+    {
+        bail!(WrongUse(
+            "--matched chooses among documents as they are: it does not go with --level paragraph, --drop-passages, --revisits and \
+             --near-duplicates"
+                .into()
+        ));
+    }
+    if args.matched == Some(MatchedRecords::Annotate) && args.list.is_some() {
+        bail!(WrongUse("--matched annotate adds fields to records that are written: it goes with --out".into()));
+    }
     check_not_inside(&args.store)?;
     let summary = ReadStore::at(&args.store, |store| export_week(args, store, log))?;
     if args.json {
@@ -287,6 +312,15 @@ pub(crate) fn run(args: &ExportArgs, log: &Log) -> Result<ExitCode> {
         }
         (None, None) => String::new(),
     };
+    if let Some(matched) = args.matched.filter(|_| args.out.is_some()) {
+        let what = match matched {
+            MatchedRecords::Drop => "they go",
+            MatchedRecords::Only => "the others go",
+            MatchedRecords::Annotate => "`nigh_matches` says so",
+        };
+        let count = grouped(counts.matched);
+        text.push_str(&format!("        {count} of the documents match an item of the reference: {what}\n"));
+    }
     if args.revisits {
         text.push_str(&format!(
             "        and {} revisits of records that stay\n",
@@ -378,7 +412,21 @@ fn export_week(args: &ExportArgs, read_store: &ReadStore, log: &Log) -> Result<E
     let names: Vec<(Week, String)> = stamped.iter().map(|(week, name, _)| (*week, name.clone())).collect();
     let rules = ParagraphRules { least_count: args.min_count, least_characters: args.min_length };
     let paragraphs = (args.level == ExportLevel::Paragraph).then_some(rules);
-    let passages = args.drop_passages.map(|_| committed_passages(read_store, &manifest, week, &root)).transpose()?;
+    let passages = args
+        .drop_passages
+        .map(|_| committed_results::<Passages, PassageRow>(read_store, &manifest, week, &root, ""))
+        .transpose()?;
+    let compared = args
+        .matched
+        .map(|_| {
+            let flags = " --against FILES";
+            committed_results::<Decontamination, ReferenceMatchRow>(read_store, &manifest, week, &root, flags)
+        })
+        .transpose()?;
+    let match_rules = args.matched.zip(compared.as_ref()).map(|(records, (results, _))| {
+        let commit = results.commit_number();
+        MatchRules { records, commit }
+    });
     let passage_rules = args.drop_passages.zip(passages.as_ref()).map(|(which, (results, _))| {
         let commit = results.commit_number();
         PassageRules { which, cut: args.cut, commit }
@@ -401,6 +449,7 @@ fn export_week(args: &ExportArgs, read_store: &ReadStore, log: &Log) -> Result<E
         alone: args.alone,
         paragraphs,
         passages: passage_rules,
+        matched: match_rules,
         since: args.since,
         only_older: args.only_older,
         format: args.format,
@@ -423,16 +472,27 @@ fn export_week(args: &ExportArgs, read_store: &ReadStore, log: &Log) -> Result<E
         memory: MEMORY,
     };
     let wanted = stamped.iter().filter(|(week, ..)| args.since.is_none_or(|since| *week >= since));
+    let weeks: Vec<Week> = wanted.clone().map(|(week, ..)| *week).collect();
+    let with_matches = |scratch: PathBuf, make: &mut dyn FnMut() -> Result<Verdicts>| match (args.matched, &compared) {
+        (Some(records), Some((results, summary))) => {
+            let files = results.committed_files(ReferenceMatchRow::NAME)?;
+            let compared = &summary.batches;
+            let memory = MEMORY;
+            let matched =
+                MatchedDocuments { weeks: &weeks, records, files, compared, scratch: scratch.clone(), memory };
+            matched.verdicts(&deciding(scratch), make)
+        }
+        _ => make(),
+    };
     let Some(out) = &args.out else {
         let listed: Vec<String> = wanted.map(|(_, name, _)| name.clone()).collect();
         let list = ListFile::open(args.list.as_ref().context("there is a folder or a list")?, &key);
         let list = list.map_err(not_free)?;
-        let mut verdicts = deciding(list.scratch()).verdicts()?;
+        let mut verdicts = with_matches(list.scratch(), &mut || deciding(list.scratch()).verdicts())?;
         let (documents, written) = list.write(&listed, &mut verdicts, args.what())?;
         let counts = Exported { documents, written, ..Exported::default() };
         return Ok(ExportSummary { week: week.week, files: 1, counts, index: None });
     };
-    let weeks: Vec<Week> = wanted.clone().map(|(week, ..)| *week).collect();
     let mut inputs = earlier_inputs(wanted.filter(|(of, ..)| *of != week.week), &reading, args.touched)?;
     if args.since.is_none_or(|since| week.week >= since) {
         inputs.extend(own_inputs(args, &job.input, &reading, week, &whole.journal)?);
@@ -476,7 +536,7 @@ fn export_week(args: &ExportArgs, read_store: &ReadStore, log: &Log) -> Result<E
                     DroppedPassages { inputs: &inputs, weeks: &weeks, rules, files, compared, scratch, memory: MEMORY };
                 dropped.verdicts(&deciding(folder.scratch()))?
             }
-            None => deciding(folder.scratch()).verdicts()?,
+            None => with_matches(folder.scratch(), &mut || deciding(folder.scratch()).verdicts())?,
         },
     };
     // Where copies stay, or go with near-duplicates, they have a record, too.
@@ -507,30 +567,32 @@ fn card(args: &ExportArgs, store: &Store, week: &CommittedWeek, keep: &Canonical
     })
 }
 
-/// The passages of a store that stand more than once, and their summary. Tables and summary are at hand.
+/// The tables of a study of a week, and its summary. Its table `T` is at hand.
 ///
 /// # Errors
 /// If there are none, or those of another week.
-fn committed_passages(
+fn committed_results<S: Study, T: crate::tables::Table>(
     read_store: &ReadStore,
     manifest: &Manifest,
     week: &CommittedWeek,
     root: &std::path::Display<'_>,
-) -> Result<(Results, PassagesSummary)> {
-    let week = week.week;
-    let commit = manifest.results.get(Passages::NAME).copied().with_context(|| {
+    flags: &str,
+) -> Result<(Results, S::Summary)> {
+    let (week, name) = (week.week, S::NAME);
+    let commit = manifest.results.get(name).copied().with_context(|| {
         format!(
-            "{root} has no tables of passages: `nigh run jobs/passages.toml --store {root} --week {week}` makes them"
+            "{root} has no tables of {name}: `nigh run jobs/{name}.toml --store {root} --week {week}{flags}` makes them"
         )
     })?;
-    read_store.need_own(&Results::of(read_store.store(), Passages::NAME, commit).own_folder())?;
-    let Committed { results, summary, .. } = Committed::<Passages>::numbered(read_store.store(), commit)?;
+    read_store.need_own(&Results::of(read_store.store(), name, commit).own_folder())?;
+    let Committed { results, summary, .. } = Committed::<S>::numbered(read_store.store(), commit)?;
+    let of = S::last_week(&summary);
     ensure!(
-        summary.last == week,
-        "{root} has the passages of week {}: `nigh run jobs/passages.toml --store {root} --week {week}` finds those of {week}",
-        summary.last
+        of == Some(week),
+        "{root} has the {name} of week {}: `nigh run jobs/{name}.toml --store {root} --week {week}{flags}` finds those of {week}",
+        of.map_or_else(String::new, |of| of.to_string())
     );
-    read_store.need(Passages::NAME, &[&format!("{}/", PassageRow::NAME)])?;
+    read_store.need(name, &[&format!("{}/", T::NAME)])?;
     Ok((results, summary))
 }
 
@@ -551,6 +613,15 @@ fn further(args: &ExportArgs, least: Option<u32>) -> Vec<(&'static str, String)>
         };
         let lines = if args.cut == CutAt::Lines { ", as whole lines" } else { "" };
         rows.push(("passages", format!("those of {least} words and more that stand more than once {which}{lines}")));
+    }
+    match args.matched {
+        Some(MatchedRecords::Drop) => {
+            rows.push(("matches", "records that match an item of the reference are left out".to_owned()));
+        }
+        Some(MatchedRecords::Only) => {
+            rows.push(("matches", "only records that match an item of the reference".to_owned()));
+        }
+        Some(MatchedRecords::Annotate) | None => {}
     }
     if args.revisits {
         rows.push((

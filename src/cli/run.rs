@@ -1,9 +1,10 @@
 //! `nigh run`: reads the job and the config, finds the pool of processes, and starts the job.
 
+use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 
 use super::args::RunArgs;
 use super::errors::{WrongUse, exit_code};
@@ -30,11 +31,21 @@ pub(crate) fn run(args: &RunArgs, log: &Log) -> Result<ExitCode> {
 
 fn read_and_run(args: &RunArgs, log: &Log, record: &Arc<RunRecord>) -> Result<ExitCode> {
     let fields = args.fields.fields();
-    let JobWithFields { job, replaced } = read_job_with(args.job.as_deref(), &fields).map_err(WrongUse::from_error)?;
+    // A reference says what to do: jobs/decontamination.toml is built in.
+    let of_reference = (!args.against.is_empty()).then_some(Path::new("jobs/decontamination.toml"));
+    let path = args.job.as_deref().or(of_reference);
+    let JobWithFields { job, replaced } = read_job_with(path, &fields).map_err(WrongUse::from_error)?;
+    if !args.against.is_empty() && !matches!(&job, Job::Study(study) if study.clone().against().is_some()) {
+        bail!(WrongUse(format!(
+            "{}: --against is for [decontamination]: make the week first, and then compare it, with `nigh run --against` or \
+             jobs/decontamination.toml",
+            args.job_name()
+        )));
+    }
     let (kind, week) = name_of(&job, args);
     record.name(kind, week);
     log.name(week.map_or_else(|| kind.to_owned(), |week| format!("{kind} {week}")));
-    if args.job.is_none() {
+    if path.is_none() {
         log.notice("no job file is given: every field has the default that `nigh init --out -` prints, or the value of its flag");
     }
     if !replaced.is_empty() {

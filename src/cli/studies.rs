@@ -150,13 +150,17 @@ fn steps(args: &StudiesArgs, weeks: &[Week], documents: DocumentKey, notice: &dy
     for default in AnyStudy::all() {
         let name = default.name();
         let job = Some(folder.join(format!("{name}.toml"))).filter(|path| path.exists());
-        let study = match &job {
+        let mut study = match &job {
             None => default,
             Some(path) => match read_job_with(Some(path), &[]).map_err(WrongUse::from_error)?.job {
                 Job::Study(study) if study.name() == name => study,
                 _ => bail!(WrongUse(format!("{} has no table [{name}]", path.display()))),
             },
         };
+        // What to compare with, only the user knows.
+        if study.against().is_some_and(|against| against.is_empty()) {
+            continue;
+        }
         if study.compares_hosts() && documents != DocumentKey::Url {
             notice(&format!(
                 "{name} is left out: it compares hosts, and the store knows documents by their {documents}"
@@ -203,6 +207,7 @@ impl Step {
             job: Some(self.job()),
             config: args.config.clone(),
             input: Vec::new(),
+            against: Vec::new(),
             week: self.week.map(WeekName::Date),
             store: Some(args.store.clone()),
             mirror: args.mirror.clone(),

@@ -85,6 +85,11 @@ fn check_flags(study: &mut AnyStudy, args: &RunArgs) -> Result<PathBuf> {
         };
         input.clone_from(&args.input);
     }
+    if !args.against.is_empty()
+        && let Some(against) = study.against()
+    {
+        against.clone_from(&args.against);
+    }
     if let Some(week) = args.week {
         let Some(week_of_study) = study.week() else {
             return wrong_use("--week is for jobs about one week: set `first` and `last` in the job");
@@ -206,6 +211,7 @@ fn plan_text(task: &StudyTask, store: &Path) -> String {
     for (name, count, bytes) in [
         ("Lists", files.lists.len(), files.lists.iter().map(|file| file.bytes).sum()),
         ("Input", files.crawl.len(), files.crawl.iter().map(|input| input.bytes).sum()),
+        ("Against", files.reference.len(), files.reference.iter().map(|file| file.input.bytes).sum()),
     ] {
         if count > 0 {
             of_files += &format!("{name:9} {} files, {}\n", grouped(count as u64), Bytes(bytes));

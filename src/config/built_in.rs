@@ -1,7 +1,7 @@
 //! The job files that come with nigh, for those who have no clone.
 
 /// Each kind of job that a store is used with, and the commented file of it.
-const JOBS: [(&str, &str); 12] = [
+const JOBS: [(&str, &str); 13] = [
     ("cluster", include_str!("../../jobs/cluster.toml")),
     ("weekly", include_str!("../../jobs/weekly.toml")),
     ("chunks", include_str!("../../jobs/chunks.toml")),
@@ -12,6 +12,7 @@ const JOBS: [(&str, &str); 12] = [
     ("collections", include_str!("../../jobs/collections.toml")),
     ("paragraphs", include_str!("../../jobs/paragraphs.toml")),
     ("passages", include_str!("../../jobs/passages.toml")),
+    ("decontamination", include_str!("../../jobs/decontamination.toml")),
     ("samplers", include_str!("../../jobs/samplers.toml")),
     ("example", include_str!("../../jobs/example.toml")),
 ];

@@ -95,6 +95,9 @@ impl Card {
                 AddedField::Rank => "the rank in its cluster, from 1",
                 AddedField::Stays => "whether the record stays if duplicates go",
                 AddedField::Score => "the mean of the scores of its cluster",
+                AddedField::Matches => "the items of the reference that it matches",
+                AddedField::Item => "the number of the item that it matches best",
+                AddedField::Containment => "the share of the n-grams of that item that it has",
             };
             row(&format!("`{}`", field.name()), meaning.to_owned());
         }

@@ -25,6 +25,12 @@ pub enum AddedField {
     Stays,
     /// The mean of the numbers that the records of the cluster have in a column.
     Score,
+    /// The items of a reference that the record matches.
+    Matches,
+    /// The number of the item that it matches best.
+    Item,
+    /// The share of the n-grams of that item that it has.
+    Containment,
 }
 
 /// The value of such a field.
@@ -33,11 +39,15 @@ pub(super) enum AddedValue {
     Long(i64),
     Boolean(bool),
     Double(Option<f64>),
+    MaybeLong(Option<i64>),
 }
 
 impl AddedField {
     /// Those of annotated records.
     pub const ANNOTATED: [AddedField; 4] = [AddedField::Cluster, AddedField::Size, AddedField::Rank, AddedField::Stays];
+
+    /// Those that say which items of a reference a record matches.
+    pub const OF_MATCHES: [AddedField; 3] = [AddedField::Matches, AddedField::Item, AddedField::Containment];
 
     pub(super) fn name(self) -> &'static str {
         match self {
@@ -46,6 +56,9 @@ impl AddedField {
             AddedField::Rank => "nigh_rank",
             AddedField::Stays => "nigh_stays",
             AddedField::Score => "nigh_score",
+            AddedField::Matches => "nigh_matches",
+            AddedField::Item => "nigh_item",
+            AddedField::Containment => "nigh_containment",
         }
     }
 
@@ -56,6 +69,9 @@ impl AddedField {
             AddedField::Rank => AddedValue::Long(verdict.rank as i64),
             AddedField::Stays => AddedValue::Boolean(verdict.stays),
             AddedField::Score => AddedValue::Double(verdict.score),
+            AddedField::Matches => AddedValue::Long(verdict.matched.map_or(0, |matched| matched.items as i64)),
+            AddedField::Item => AddedValue::MaybeLong(verdict.matched.map(|matched| matched.best)),
+            AddedField::Containment => AddedValue::Double(verdict.matched.and_then(|matched| matched.containment)),
         }
     }
 }
@@ -67,7 +83,8 @@ impl fmt::Display for AddedValue {
             AddedValue::Long(value) => write!(f, "{value}"),
             AddedValue::Boolean(value) => write!(f, "{value}"),
             AddedValue::Double(Some(value)) => write!(f, "{value:?}"),
-            AddedValue::Double(None) => Ok(()),
+            AddedValue::MaybeLong(Some(value)) => write!(f, "{value}"),
+            AddedValue::Double(None) | AddedValue::MaybeLong(None) => Ok(()),
         }
     }
 }
@@ -132,9 +149,16 @@ pub struct Exported {
     /// The bytes by which their texts became shorter.
     #[serde(default)]
     pub passage_bytes: u64,
+    /// Documents that match an item of a reference, whether they stay or not, if that is asked for.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub matched: u64,
     /// Documents that stay, of which no paragraph or no word was left: they were not written.
     #[serde(default)]
     pub emptied: u64,
+}
+
+fn is_none(count: &u64) -> bool {
+    *count == 0
 }
 
 impl Exported {
@@ -142,6 +166,7 @@ impl Exported {
     pub(super) fn add(&mut self, verdict: &Verdict, what: What) {
         self.documents += 1;
         self.written += u64::from(what.wants(verdict));
+        self.matched += u64::from(verdict.matched.is_some());
     }
 
     /// Counts what goes from the text of a document that stays, and the document itself if nothing is left.
@@ -180,6 +205,7 @@ impl Exported {
         self.paragraph_bytes += other.paragraph_bytes;
         self.passages += other.passages;
         self.passage_bytes += other.passage_bytes;
+        self.matched += other.matched;
         self.emptied += other.emptied;
     }
 }

@@ -14,7 +14,8 @@
 //! written for it), `copied` (records that are spans of bytes), `revisits` (records that refer to
 //! those that stay), `near_duplicates` (records that say which page another one is like),
 //! `archives` (indexes, WACZ), `rows` (records that are rows), `repeated` (paragraphs that go from
-//! documents that stay), `passages` (passages that do), `card` (what a reader of the dataset wants to know), `place` (folders and
+//! documents that stay), `passages` (passages that do), `matched`
+//! (records that match a reference), `card` (what a reader of the dataset wants to know), `place` (folders and
 //! lists); and what they share: `exported` (which records are written, and counts), `paragraphs`
 //! (lines of texts), `gone` (texts without these, or without passages).
 
@@ -25,6 +26,7 @@ mod dataset;
 mod exported;
 mod file;
 mod gone;
+mod matched;
 mod near_duplicates;
 mod paragraphs;
 mod passages;
@@ -40,6 +42,7 @@ pub use self::dataset::{WrittenDataset, write_dataset};
 pub use self::exported::{AddedField, Exported, LeftOut, What};
 pub use self::file::Writing;
 pub use self::gone::{CutAt, PassageRules, WhichPassages};
+pub use self::matched::{MatchRules, MatchedDocuments, MatchedRecords};
 pub use self::near_duplicates::{NearDuplicate, near_duplicates};
 pub use self::paragraphs::ParagraphRules;
 pub use self::passages::DroppedPassages;
@@ -47,4 +50,4 @@ pub use self::place::{ExportFolder, ExportKey, ListFile};
 pub use self::repeated::Finding;
 pub use self::revisits::{EarlierWeeks, Originals};
 pub use self::rows::{ExportFormat, JsonColumns};
-pub use self::verdicts::{Deciding, Verdict};
+pub use self::verdicts::{Deciding, Verdict, Verdicts};

@@ -18,6 +18,7 @@ use arrow_array::{
 use serde::{Deserialize, Serialize};
 
 use super::gone::{CutAt, Gone, PassagePlace};
+use super::matched::{Matched, MatchedPlace, MatchedRecords};
 use super::near_duplicates::NearDuplicate;
 use super::paragraphs::ParagraphPlace;
 use super::revisits::{Original, Reference};
@@ -62,6 +63,8 @@ pub struct Verdict {
     pub original: Option<Box<Original>>,
     /// What is said of it, if it is a near-duplicate and that is asked for.
     pub near: Option<Box<NearDuplicate>>,
+    /// The items of a reference that it matches, if it matches some and that is asked for.
+    pub matched: Option<Matched>,
 }
 
 impl Verdict {
@@ -98,6 +101,8 @@ pub struct Verdicts {
     next_reference: Option<Reference>,
     near: Option<Sorted<NearDuplicate>>,
     next_near: Option<NearDuplicate>,
+    matched: Option<(Sorted<MatchedPlace>, MatchedRecords)>,
+    next_matched: Option<MatchedPlace>,
 }
 
 impl Verdicts {
@@ -124,6 +129,8 @@ impl Verdicts {
             next_reference,
             near: None,
             next_near: None,
+            matched: None,
+            next_matched: None,
         })
     }
 
@@ -147,12 +154,33 @@ impl Verdicts {
         Ok(self)
     }
 
+    /// These verdicts, with what records match, in the order of their places; those that match go,
+    /// or stay alone, or as they would.
+    ///
+    /// # Errors
+    /// If that cannot be read.
+    pub(super) fn with_matched(mut self, mut matched: Sorted<MatchedPlace>, which: MatchedRecords) -> Result<Verdicts> {
+        self.next_matched = matched.record()?;
+        self.matched = Some((matched, which));
+        Ok(self)
+    }
+
     /// Verdicts on records in the order of files and places, as they are.
     ///
     /// # Errors
     /// If these cannot be read.
     pub(super) fn of_places(verdicts: Sorted<Verdict>) -> Result<Verdicts> {
         Verdicts::new(verdicts, None, None)
+    }
+
+    /// The next one, by itself: of several documents that are one record each.
+    ///
+    /// # Errors
+    /// If it cannot be read.
+    pub(super) fn document(&mut self) -> Result<Option<Verdict>> {
+        let verdict = self.next.take();
+        self.next = self.verdicts.record()?;
+        Ok(verdict)
     }
 
     /// The next one. A record may be the page of several documents, if revisits of other URLs name it: it stays if one of them does.
@@ -179,6 +207,19 @@ impl Verdicts {
                 verdict.gone.add_passage(passage.bytes, *cut);
                 self.next_passage = passages.record()?;
             }
+        }
+        if let Some((places, which)) = &mut self.matched {
+            while let Some(next) = self.next_matched.take_if(|next| (next.file, next.offset) <= place) {
+                if (next.file, next.offset) == place {
+                    verdict.matched = Some(next.matched);
+                }
+                self.next_matched = places.record()?;
+            }
+            verdict.stays &= match which {
+                MatchedRecords::Drop => verdict.matched.is_none(),
+                MatchedRecords::Only => verdict.matched.is_some(),
+                MatchedRecords::Annotate => true,
+            };
         }
         if let Some(reference) = self.next_reference.take_if(|next| (next.file, next.offset) == place) {
             // It can be the first of this week, if a week before has it.
@@ -524,6 +565,7 @@ impl Deciding<'_> {
                     group: comparison.group(&candidate, values),
                     original: None,
                     near: None,
+                    matched: None,
                 };
                 let order = (!is_alone).then(|| {
                     let mut order = Vec::new();

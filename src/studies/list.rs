@@ -32,6 +32,8 @@ macro_rules! studies {
             Paragraphs: $crate::studies::paragraphs::Paragraphs;
             /// Finds passages of texts that stand more than once.
             Passages: $crate::studies::passages::Passages;
+            /// Finds documents that match items of a reference.
+            Decontamination: $crate::studies::decontamination::Decontamination;
             /// Compares samplers of shingles with exact resemblance.
             Samplers: $crate::studies::samplers::Samplers;
         }
@@ -71,6 +73,10 @@ macro_rules! any {
 
             pub fn input(&mut self) -> Option<&mut Vec<String>> {
                 match self { $(AnyStudy::$Name(study) => Study::input(study),)* }
+            }
+
+            pub fn against(&mut self) -> Option<&mut Vec<String>> {
+                match self { $(AnyStudy::$Name(study) => Study::against(study),)* }
             }
 
             pub fn figures(&self) -> &'static [Figure] {

@@ -21,6 +21,7 @@
 
 pub mod collections;
 mod committed;
+pub mod decontamination;
 pub mod evolution;
 mod figure;
 mod figure_tables;
@@ -42,6 +43,6 @@ pub use self::figure::{Cell, Drawn, Figure, Listing, Picture, percent};
 pub use self::figure_tables::{FigureTables, RowValues, Standing};
 pub(crate) use self::list::studies;
 pub use self::list::{AnyStudy, StudySummary};
-pub use self::plan::{StudyFiles, StudyInput, StudyPlan};
+pub use self::plan::{ReferenceFile, StudyFiles, StudyInput, StudyPlan};
 pub use self::run::{StudyTask, run};
 pub use self::study::{Runs, Study};

@@ -63,6 +63,20 @@ pub struct StudyFiles {
     pub reading: Reading,
     /// The parameters of their features.
     pub method: Method,
+    /// Files of a reference.
+    pub reference: Vec<ReferenceFile>,
+}
+
+/// A file of a reference, with which documents are compared.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct ReferenceFile {
+    /// The file.
+    pub input: Input,
+    /// How it is read.
+    pub reading: Reading,
+    /// Whether it is an input of a store: then its pages are the reference, and not what columns of
+    /// the job have.
+    pub is_of_store: bool,
 }
 
 impl StudyPlan {

@@ -59,6 +59,12 @@ pub trait Study: Clone + Debug + Serialize + DeserializeOwned {
         None
     }
 
+    /// What documents are compared with, if the study compares them with a reference; `--against`
+    /// sets it. `nigh studies` leaves out a study that needs one and has none.
+    fn against(&mut self) -> Option<&mut Vec<String>> {
+        None
+    }
+
     /// Whether it compares hosts. Then the store must know documents by their URLs.
     fn compares_hosts(&self) -> bool {
         false

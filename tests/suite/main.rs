@@ -45,6 +45,8 @@ mod components;
 mod conversions;
 /// Datasets of records with ids or without any.
 mod datasets;
+/// Documents against a reference, and planted leaks.
+mod decontamination;
 /// Deleted pages and removed weeks.
 mod deletion;
 /// The same bytes whatever the workers, the processes and the order of inputs.

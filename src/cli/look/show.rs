@@ -44,7 +44,7 @@ pub(in crate::cli) struct ShowArgs {
     #[arg(long)]
     changes: bool,
     /// Show what a job found that reads committed weeks, by its name: evolution, mirrors, mirrors-by-url, overlap, collections,
-    /// paragraphs, passages or samplers.
+    /// paragraphs, passages, decontamination or samplers.
     #[arg(long, value_name = "NAME", conflicts_with_all = ["week", "changes"])]
     job: Option<String>,
     /// Print the prefixes of URLs that a crawler need not fetch, one on each line: what jobs/collections.toml found.

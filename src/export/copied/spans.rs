@@ -469,7 +469,7 @@ impl Copy<'_> {
         self.out.write_all(object)?;
         for field in fields {
             let value = match field.value(verdict) {
-                AddedValue::Double(None) => "null".to_owned(),
+                AddedValue::Double(None) | AddedValue::MaybeLong(None) => "null".to_owned(),
                 value => value.to_string(),
             };
             write!(self.out, "{comma}\"{}\":{value}", field.name())?;

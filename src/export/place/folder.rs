@@ -18,6 +18,7 @@ use crate::config::Canonical;
 use crate::export::archives::wacz_of;
 use crate::export::exported::{AddedField, Exported, What};
 use crate::export::gone::PassageRules;
+use crate::export::matched::MatchRules;
 use crate::export::paragraphs::ParagraphRules;
 use crate::export::revisits::warc_name;
 use crate::export::rows::ExportFormat;
@@ -70,6 +71,9 @@ pub struct ExportKey {
     /// Which passages go from documents that stay, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub passages: Option<PassageRules>,
+    /// What becomes of records that match a reference, if that is asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub matched: Option<MatchRules>,
     /// The first week whose documents are written, if not all are.
     #[serde(default)]
     pub since: Option<Week>,

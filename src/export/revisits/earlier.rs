@@ -183,6 +183,7 @@ fn pages_of(
                 group: comparison.group(&candidate, values),
                 original: None,
                 near: None,
+                matched: None,
             };
             add(PageOfContent { verdict, week: Some(week), order, digest: maybe_text(digests, row) })?;
         }

@@ -175,9 +175,10 @@ pub(crate) fn annotated(schema: &SchemaRef, added: &[AddedField], input: &Input)
 /// A further field as one of Arrow.
 pub(crate) fn arrow_field(field: AddedField) -> Field {
     let (kind, is_nullable) = match field {
-        AddedField::Cluster | AddedField::Size | AddedField::Rank => (DataType::Int64, false),
+        AddedField::Cluster | AddedField::Size | AddedField::Rank | AddedField::Matches => (DataType::Int64, false),
         AddedField::Stays => (DataType::Boolean, false),
-        AddedField::Score => (DataType::Float64, true),
+        AddedField::Score | AddedField::Containment => (DataType::Float64, true),
+        AddedField::Item => (DataType::Int64, true),
     };
     Field::new(field.name(), kind, is_nullable)
 }
@@ -186,15 +187,19 @@ pub(crate) fn arrow_field(field: AddedField) -> Field {
 pub(crate) fn annotations(verdicts: &[&Verdict], fields: &[AddedField]) -> Vec<ArrayRef> {
     let column = |field: &AddedField| -> ArrayRef {
         let values = || verdicts.iter().map(|verdict| field.value(verdict));
-        let long = |value| if let AddedValue::Long(value) = value { Some(value) } else { None };
+        let long = |value| match value {
+            AddedValue::Long(value) => Some(value),
+            AddedValue::MaybeLong(value) => value,
+            _ => None,
+        };
         let boolean = |value| if let AddedValue::Boolean(value) = value { Some(value) } else { None };
         let double = |value| if let AddedValue::Double(value) = value { value } else { None };
         match field {
-            AddedField::Cluster | AddedField::Size | AddedField::Rank => {
+            AddedField::Cluster | AddedField::Size | AddedField::Rank | AddedField::Matches | AddedField::Item => {
                 Arc::new(values().map(long).collect::<Int64Array>())
             }
             AddedField::Stays => Arc::new(values().map(boolean).collect::<BooleanArray>()),
-            AddedField::Score => Arc::new(values().map(double).collect::<Float64Array>()),
+            AddedField::Score | AddedField::Containment => Arc::new(values().map(double).collect::<Float64Array>()),
         }
     };
     fields.iter().map(column).collect()

@@ -108,11 +108,12 @@ impl Copying {
             let mut fields = schema.get_fields().to_vec();
             for field in added {
                 let (kind, repetition) = match field {
-                    AddedField::Cluster | AddedField::Size | AddedField::Rank => {
+                    AddedField::Cluster | AddedField::Size | AddedField::Rank | AddedField::Matches => {
                         (PhysicalType::INT64, Repetition::REQUIRED)
                     }
+                    AddedField::Item => (PhysicalType::INT64, Repetition::OPTIONAL),
                     AddedField::Stays => (PhysicalType::BOOLEAN, Repetition::REQUIRED),
-                    AddedField::Score => (PhysicalType::DOUBLE, Repetition::OPTIONAL),
+                    AddedField::Score | AddedField::Containment => (PhysicalType::DOUBLE, Repetition::OPTIONAL),
                 };
                 let field = Type::primitive_type_builder(field.name(), kind).with_repetition(repetition);
                 fields.push(Arc::new(field.build()?));
@@ -215,6 +216,10 @@ impl Copying {
                 match field.value(verdict) {
                     AddedValue::Long(value) => longs.push(value),
                     AddedValue::Boolean(value) => booleans.push(value),
+                    AddedValue::MaybeLong(value) => {
+                        longs.extend(value);
+                        levels.push(i16::from(value.is_some()));
+                    }
                     AddedValue::Double(value) => {
                         doubles.extend(value);
                         levels.push(i16::from(value.is_some()));
@@ -222,11 +227,14 @@ impl Copying {
                 }
             }
             match field {
-                AddedField::Cluster | AddedField::Size | AddedField::Rank => {
+                AddedField::Cluster | AddedField::Size | AddedField::Rank | AddedField::Matches => {
                     to.typed::<Int64Type>().write_batch(&longs, None, None)?
                 }
                 AddedField::Stays => to.typed::<BoolType>().write_batch(&booleans, None, None)?,
-                AddedField::Score => to.typed::<DoubleType>().write_batch(&doubles, Some(&levels), None)?,
+                AddedField::Item => to.typed::<Int64Type>().write_batch(&longs, Some(&levels), None)?,
+                AddedField::Score | AddedField::Containment => {
+                    to.typed::<DoubleType>().write_batch(&doubles, Some(&levels), None)?
+                }
             };
             to.close()?;
         }

@@ -115,6 +115,6 @@ impl MirrorsByUrl {
         let crawl = if self.input.is_empty() { Vec::new() } else { crate::readers::list(&self.input, &reading)? };
         crawl.iter().try_for_each(|input| crate::readers::check(input, &reading).map(drop))?;
         let method = manifest.map_or_else(Method::default, |manifest| manifest.method);
-        Ok(StudyFiles { lists, crawl, reading, method })
+        Ok(StudyFiles { lists, crawl, reading, method, reference: Vec::new() })
     }
 }

@@ -15,18 +15,43 @@ use serde::{Deserialize, Serialize};
 
 use super::job::PassageDocuments;
 use super::steps::{OpenText, Place, ReadTexts, Texts};
-use crate::config::Reading;
+use crate::config::{Cluster, Method, Reading, Verify};
 use crate::kernels;
 use crate::operators::verify::readers_of;
+use crate::plan::{inputs_at_hand, job_of_week};
 use crate::readers::{self, Input, Item, Page, Reader};
 use crate::records::{DocId, Week, checksum, mix};
+use crate::state::Store;
 use crate::structures::{CompactSort, Ownership};
-use crate::studies::StudyPlan;
+use crate::studies::{StudyFiles, StudyPlan};
 use crate::tables::{ClusterRow, DocumentRow, Scan, Table, field};
 
 /// Up to so many bytes to the next wanted document are read rather than left out: to begin at
 /// another place costs as much.
 const GAP: u64 = 1 << 20;
+
+/// The input files of a week in the order of the corpus: those of earlier batches whose documents
+/// stay, as far as they are at hand, and `input`, or what the job of the week names if there is
+/// none.
+///
+/// # Errors
+/// If files of the store cannot be read, or an input matches nothing.
+pub fn corpus_of_week(store: &Store, week: Week, input: &[String]) -> Result<StudyFiles> {
+    let committed = store.committed(week)?;
+    let Cluster { input: of_job, read: reading, .. } = job_of_week(store, &committed)?;
+    let input = if input.is_empty() { &of_job } else { input };
+    let own = readers::list(input, &reading)
+        .with_context(|| format!("the input files of week {week} are read again: give them with --input"))?;
+    let journal = store.whole(&committed)?.journal;
+    let earlier = journal.earlier_inputs.values().flat_map(|names| names.keys()).map(String::as_str);
+    let earlier = inputs_at_hand(earlier, &reading, Verify::Exact, true);
+    let mut at_hand: BTreeMap<String, Input> =
+        earlier.into_iter().chain(own).map(|input| (input.name.clone(), input)).collect();
+    let names = journal.inputs(week).flat_map(|(_, names)| names.keys());
+    let crawl = names.filter_map(|name| at_hand.remove(name)).collect();
+    let method = store.manifest()?.map_or_else(Method::default, |manifest| manifest.method);
+    Ok(StudyFiles { crawl, reading, method, ..StudyFiles::default() })
+}
 
 /// The documents of a batch that were compared: enough to know whether others are the same ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -81,7 +106,8 @@ pub struct CrawlTexts {
 
 impl CrawlTexts {
     /// Finds the documents of the week in its tables, and deals them to the workers that read their
-    /// files. Also returns how many there are of each batch, in its order.
+    /// files; with `since` only those of batches from that date on. Also returns how many there are
+    /// of each batch, in its order.
     ///
     /// # Errors
     /// If a table cannot be read, or names an input that is not at hand; or a worker of this
@@ -91,11 +117,12 @@ impl CrawlTexts {
         plan: &StudyPlan,
         owned: &Ownership,
         which: PassageDocuments,
+        since: Option<Week>,
     ) -> Result<(CrawlTexts, Vec<ComparedBatch>)> {
         let files = &plan.files;
         ensure!(files.crawl.len() < 1 << 24, "{} input files are too many: at most 2^24", files.crawl.len());
         let readers = readers_of(&files.crawl, cx.peers());
-        let (places, own) = own_documents(plan, owned, which)?;
+        let (places, own) = own_documents(plan, owned, which, since)?;
         let mut dealer = cx.dealer();
         places.into_iter().for_each(|place| dealer.deal(readers[place.file as usize] as u64, place));
         let mut places: Vec<DocumentPlace> = Vec::new();
@@ -123,6 +150,7 @@ fn own_documents(
     plan: &StudyPlan,
     owned: &Ownership,
     which: PassageDocuments,
+    since: Option<Week>,
 ) -> Result<(Vec<DocumentPlace>, Vec<ComparedBatch>)> {
     let history = &plan.history;
     let number = history.weeks.len() - 1;
@@ -156,7 +184,8 @@ fn own_documents(
                 for (row, doc) in docs.values().iter().enumerate() {
                     let doc = DocId::from_table(*doc);
                     history.check(number, doc, shard, rows.path())?;
-                    if !is_wanted[owned.index(doc)] {
+                    let days = weeks.value(row);
+                    if !is_wanted[owned.index(doc)] || since.is_some_and(|since| days < since.days()) {
                         continue;
                     }
                     let file = files.value(row);
@@ -169,7 +198,6 @@ fn own_documents(
                     let sum = u128::from_be_bytes(checksums.value(row).try_into().context("a checksum has 16 bytes")?);
                     let checksum = halves(sum);
                     places.push(DocumentPlace { file, offset: offsets.value(row) as u64, doc, checksum });
-                    let days = weeks.value(row);
                     batches.entry(days).or_insert(ComparedBatch::new(Week::from_days(days))).add(doc, sum);
                 }
                 Ok(())

@@ -12,20 +12,18 @@ mod summary;
 mod write;
 
 pub use self::documents::ComparedBatch;
+pub(in crate::studies) use self::documents::{CrawlTexts, corpus_of_week};
 pub use self::job::{PassageDocuments, Passages};
+pub(in crate::studies) use self::steps::{OpenText, Place, ReadTexts, Texts, polynomials, send, sort_of};
 pub use self::summary::{FrequentPassage, PassagesSummary};
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context as _, Result};
+use anyhow::Result;
 use nigh_exchange::Context;
 
-use super::plan::{StudyFiles, StudyInput, StudyPlan};
+use super::plan::{StudyInput, StudyPlan};
 use super::study::{Runs, Study};
-use crate::config::{Cluster, Method, Verify};
-use crate::plan::{inputs_at_hand, job_of_week};
-use crate::readers::Input;
 use crate::records::Week;
 use crate::sheet::Sheet;
 use crate::state::{History, Store};
@@ -58,7 +56,7 @@ impl Study for Passages {
         let last = store.manifest()?.and_then(|manifest| manifest.weeks.last().map(|week| week.week));
         let week = self.week.or(last);
         let history = History::open(store, week, week)?;
-        let files = self.files(store, history.last().week)?;
+        let files = corpus_of_week(store, history.last().week, &self.input)?;
         Ok(StudyInput { history, former: None, files })
     }
 
@@ -80,27 +78,5 @@ impl Study for Passages {
 
     fn report(summary: &PassagesSummary, tables: &Path) -> Sheet {
         report::passages(summary, tables)
-    }
-}
-
-impl Passages {
-    /// The input files of a week in the order of the corpus: those of earlier batches whose
-    /// documents stay, as far as they are at hand, and those that the job names, or that the job of
-    /// the week names.
-    fn files(&self, store: &Store, week: Week) -> Result<StudyFiles> {
-        let committed = store.committed(week)?;
-        let Cluster { input, read: reading, .. } = job_of_week(store, &committed)?;
-        let input = if self.input.is_empty() { input } else { self.input.clone() };
-        let own = crate::readers::list(&input, &reading)
-            .with_context(|| format!("the input files of week {week} are read again: give them with --input"))?;
-        let journal = store.whole(&committed)?.journal;
-        let earlier = journal.earlier_inputs.values().flat_map(|names| names.keys()).map(String::as_str);
-        let earlier = inputs_at_hand(earlier, &reading, Verify::Exact, true);
-        let mut at_hand: BTreeMap<String, Input> =
-            earlier.into_iter().chain(own).map(|input| (input.name.clone(), input)).collect();
-        let names = journal.inputs(week).flat_map(|(_, names)| names.keys());
-        let crawl = names.filter_map(|name| at_hand.remove(name)).collect();
-        let method = store.manifest()?.map_or_else(Method::default, |manifest| manifest.method);
-        Ok(StudyFiles { lists: Vec::new(), crawl, reading, method })
     }
 }

@@ -37,7 +37,7 @@ use crate::watch::Stage;
 /// If a file cannot be read or written, an input file has changed, or a worker failed.
 pub fn passages(cx: &mut Context, plan: &StudyPlan, job: &Passages) -> Result<Option<PassagesSummary>> {
     let owned = plan.owned(cx);
-    let (mut texts, batches) = CrawlTexts::find(cx, plan, &owned, job.documents)?;
+    let (mut texts, batches) = CrawlTexts::find(cx, plan, &owned, job.documents, None)?;
     cx.enter(Stage::Read);
     let scratch = plan.results().scratch();
     let hashing = |round: u64| Hashing::new(job.words as usize, mix(round));

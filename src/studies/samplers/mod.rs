@@ -95,6 +95,6 @@ impl Samplers {
         let at_hand = inputs_at_hand(names, &reading, Verify::Exact, true);
         crawl.extend(at_hand.into_iter().filter(|input| !known.contains(&input.name)));
         let method = store.manifest()?.map_or_else(Method::default, |manifest| manifest.method);
-        Ok(StudyFiles { lists: Vec::new(), crawl, reading, method })
+        Ok(StudyFiles { crawl, reading, method, ..StudyFiles::default() })
     }
 }

@@ -1,6 +1,7 @@
 //! The tables that studies make of committed weeks, with their columns: one file for each study.
 
 mod collections;
+mod decontamination;
 mod evolution;
 mod genealogy;
 mod mirrors;
@@ -14,6 +15,7 @@ pub use self::collections::{
     AvoidRow, CollectionClusterRow, CollectionPageRow, CollectionReplicaRow, CollectionRow, CollectionSavingRow,
     CollectionSizeRow, JudgedRow,
 };
+pub use self::decontamination::{ReferenceItemRow, ReferenceMatchRow};
 pub use self::evolution::{AmountRow, BirthRow, ChangeClassRow, DeathRow, HostChangeRow, RetentionRow};
 pub use self::genealogy::{BornPageRow, LifetimeRow, ParagraphTurnoverRow, ParentRow};
 pub use self::mirrors::{
@@ -35,8 +37,9 @@ pub use self::samplers::{SamplerErrorRow, SamplerRow};
 use super::store_table::ResultTables;
 
 /// The tables of all studies, in the order of their folders.
-pub const RESULTS: [ResultTables; 8] = [
+pub const RESULTS: [ResultTables; 9] = [
     collections::TABLES,
+    decontamination::TABLES,
     evolution::TABLES,
     mirrors::TABLES,
     mirrors_by_url::TABLES,

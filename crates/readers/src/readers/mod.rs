@@ -39,7 +39,7 @@
 //! names to inputs), `formats` (what nigh does with each format), `open` (an input to its reader), `piece` (a part of it); the readers of `warc`, `wacz`, `jsonl`, `parquet`, `csv`, `whole` (a file is one page) and `failed`; and what they
 //! share: `streams` (compressed files as streams of bytes and lines), `rows` (a row or line as a
 //! page), `value` (values that have an order), `fields` (dates and UTF-8),
-//! `sniff` (what bytes are, whatever their label says), `url_list` (files with URLs instead of pages), `contained` (panics of decoders as reasons).
+//! `json_lines` (lines as they are), `sniff` (what bytes are, whatever their label says), `url_list` (files with URLs instead of pages), `contained` (panics of decoders as reasons).
 
 mod arrow;
 mod contained;
@@ -50,6 +50,7 @@ mod find;
 mod formats;
 mod input;
 mod item;
+mod json_lines;
 mod jsonl;
 mod keys;
 mod open;
@@ -74,6 +75,7 @@ pub use self::item::{
     ArchiveEntry, Body, CountedIn, Failure, Item, Page, Profile, Reader, RecordNames, RedirectAnswer, Reject, Revisit,
     Skip, Skipped, StoredRecord, Unread,
 };
+pub use self::json_lines::JsonLines;
 pub use self::keys::KeysOfInput;
 pub use self::open::{check, columns, damage, keys, open, open_at};
 pub use self::piece::{InputPiece, open_piece, pieces};

@@ -121,8 +121,8 @@ fn product(a: u64, b: u64) -> u64 {
 }
 
 /// The values of the polynomials of all runs of `width` hashes, the first of a run with the highest
-/// power. None if there are fewer.
-fn polynomials(hashes: &[u64], width: usize, base: u64, values: &mut Vec<u64>) {
+/// power. None if there are fewer. Hashes and `base` are below 2^61 - 1.
+pub fn polynomials(hashes: &[u64], width: usize, base: u64, values: &mut Vec<u64>) {
     values.clear();
     let Some(first) = hashes.get(..width) else { return };
     let highest = (1..width).fold(1, |power, _| product(power, base));

@@ -23,9 +23,10 @@ mod tests;
 mod texts;
 mod windows;
 
-pub use self::fingerprints::Hashing;
+pub use self::fingerprints::{Hashing, polynomials};
 pub use self::found::{FoundCounts, MostRepeated, Passage};
 pub use self::grams::ReadCounts;
 pub use self::repeated::{Repeated, repeated};
+pub use self::send::{send, sort_of};
 pub use self::stretches::united;
 pub use self::texts::{OpenText, Place, ReadTexts, Texts};

@@ -1,0 +1,375 @@
+//! The records of the files of a reference, with the texts of the columns that the job names.
+//!
+//! ```text
+//! JSON Lines, Parquet        rows as JSON objects; a column is a text, or texts in lists and objects
+//! CSV, TSV, Arrow            a text for each column; the texts of a file are in memory
+//! WARC, HTML, text, a store  pages
+//! ```
+//!
+//! A column may be within objects: `choices.text`, unless a field has just that name. Numbers,
+//! booleans and nulls are no texts.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::File;
+
+use anyhow::{Context as _, Result, bail, ensure};
+use arrow_json::writer::{LineDelimited, WriterBuilder};
+use parquet::arrow::ProjectionMask;
+use parquet::arrow::arrow_reader::{ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder};
+use serde_json::{Map, Value};
+
+use crate::config::Reading;
+use crate::readers::{self, Body, Format, Item, JsonLines, Location, Reader, contained};
+use crate::studies::ReferenceFile;
+
+/// Rows of a batch of Parquet.
+const BATCH: usize = 1024;
+
+/// A record of a file.
+pub struct Record {
+    /// The number of its file.
+    pub file: usize,
+    /// Its number in the file, from 0; records that cannot be read count.
+    pub number: u64,
+    /// Its id, if it has one.
+    pub id: Option<String>,
+    /// Its texts, each with its charset and the number of its column.
+    pub texts: Vec<RecordText>,
+}
+
+/// A text of a record.
+pub struct RecordText {
+    /// The number of the column; 0 of a page.
+    pub column: usize,
+    /// The text.
+    pub body: Body,
+    /// The charset that its record says.
+    pub label: Option<String>,
+}
+
+/// What comes next in a reference.
+pub enum Found {
+    /// A record.
+    Record(Record),
+    /// One that cannot be read.
+    Bad,
+}
+
+/// The records of all files, in order.
+pub struct Records<'a> {
+    files: &'a [ReferenceFile],
+    columns: Vec<String>,
+    id: Option<String>,
+    /// The number of the file that is open, or comes next.
+    file: usize,
+    open: Option<OpenFile>,
+    number: u64,
+    /// Which columns, and the id, some file has.
+    has: Vec<bool>,
+    has_id: bool,
+    /// Whether the open file has a column.
+    file_has: bool,
+    /// The names of the fields of records: some, for messages.
+    names: BTreeSet<String>,
+    of_file: BTreeSet<String>,
+}
+
+/// The most names in a message.
+const MOST_NAMES: usize = 40;
+
+/// The id and the texts of a record; `None` if it cannot be read.
+type IdAndTexts = Option<(Option<String>, Vec<RecordText>)>;
+
+enum OpenFile {
+    Json(Box<JsonLines>),
+    Parquet {
+        batches: Box<ParquetRecordBatchReader>,
+        rows: std::vec::IntoIter<Map<String, Value>>,
+    },
+    /// By the places of records.
+    Columns(std::collections::btree_map::IntoIter<u64, IdAndTexts>),
+    Pages(Box<dyn Reader>),
+}
+
+impl<'a> Records<'a> {
+    /// The records of these files.
+    pub fn new(files: &'a [ReferenceFile], columns: Vec<String>, id: Option<String>) -> Records<'a> {
+        let has = vec![false; columns.len()];
+        Records {
+            files,
+            columns,
+            id,
+            file: 0,
+            open: None,
+            number: 0,
+            has,
+            has_id: false,
+            file_has: false,
+            names: BTreeSet::new(),
+            of_file: BTreeSet::new(),
+        }
+    }
+
+    /// The next record.
+    ///
+    /// # Errors
+    /// If a file cannot be read, or has none of the columns; or, at the end, if no file has one of
+    /// them.
+    pub fn next(&mut self) -> Result<Option<Found>> {
+        loop {
+            let Some(file) = self.files.get(self.file) else {
+                self.check_columns()?;
+                return Ok(None);
+            };
+            if self.open.is_none() {
+                (self.number, self.file_has) = (0, false);
+                self.of_file.clear();
+                self.open = Some(self.open_file(file)?);
+            }
+            if let Some(found) = self.of_open_file(file)? {
+                return Ok(Some(found));
+            }
+            self.check_file(file)?;
+            (self.open, self.file) = (None, self.file + 1);
+        }
+    }
+
+    fn of_open_file(&mut self, file: &ReferenceFile) -> Result<Option<Found>> {
+        let failed = || format!("cannot read {} of the reference", file.input.name);
+        let number = self.number;
+        let found = match self.open.as_mut().context("a file is open")? {
+            OpenFile::Json(lines) => match lines.line().with_context(failed)? {
+                None => return Ok(None),
+                Some(Ok(line)) if number == 0 && line.starts_with(b"[") => bail!(
+                    "{} of the reference is a JSON array, and nigh reads JSON Lines: `jq -c '.[]'` makes lines of it",
+                    file.input.name
+                ),
+                Some(line) => {
+                    let object = line.ok().and_then(|line| serde_json::from_slice::<Map<String, Value>>(line).ok());
+                    object.map_or(Found::Bad, |object| Found::Record(self.of_object(&object)))
+                }
+            },
+            OpenFile::Parquet { batches, rows } => {
+                let row = loop {
+                    if let Some(row) = rows.next() {
+                        break row;
+                    }
+                    match objects_of_next(batches).with_context(failed)? {
+                        Some(objects) => *rows = objects.into_iter(),
+                        None => return Ok(None),
+                    }
+                };
+                Found::Record(self.of_object(&row))
+            }
+            OpenFile::Columns(records) => match records.next() {
+                None => return Ok(None),
+                Some((_, None)) => Found::Bad,
+                Some((_, Some((id, texts)))) => Found::Record(Record { file: self.file, number, id, texts }),
+            },
+            OpenFile::Pages(reader) => loop {
+                match reader.next().with_context(failed)? {
+                    None => return Ok(None),
+                    Some(Item::Page(page)) => {
+                        let id = page.id.or(page.url);
+                        let texts = vec![RecordText { column: 0, body: page.body, label: page.charset }];
+                        break Found::Record(Record { file: self.file, number, id, texts });
+                    }
+                    Some(Item::Reject(_)) => break Found::Bad,
+                    Some(Item::Failed(_) | Item::Revisit(_) | Item::Skip(_)) => {}
+                }
+            },
+        };
+        self.number += 1;
+        Ok(Some(found))
+    }
+
+    /// The record of a row.
+    fn of_object(&mut self, object: &Map<String, Value>) -> Record {
+        for name in object.keys() {
+            if self.of_file.len() < MOST_NAMES && !self.of_file.contains(name) {
+                self.of_file.insert(name.clone());
+            }
+        }
+        let mut texts = Vec::new();
+        for (column, name) in self.columns.iter().enumerate() {
+            let Some(value) = value_at(object, name) else { continue };
+            (self.has[column], self.file_has) = (true, true);
+            let mut text = String::new();
+            add_texts(value, &mut text);
+            if !text.is_empty() {
+                texts.push(RecordText { column, body: Body::Text(text), label: None });
+            }
+        }
+        let id = self.id.as_ref().and_then(|name| value_at(object, name));
+        self.has_id |= id.is_some();
+        let id = id.and_then(|id| match id {
+            Value::String(text) => Some(text.clone()),
+            Value::Number(number) => Some(number.to_string()),
+            _ => None,
+        });
+        Record { file: self.file, number: self.number, id, texts }
+    }
+
+    fn open_file(&mut self, file: &ReferenceFile) -> Result<OpenFile> {
+        let ReferenceFile { input, reading, is_of_store } = file;
+        match input.format {
+            Format::Jsonl if !is_of_store => {
+                let longest = reading.page_limit().saturating_mul(6);
+                Ok(OpenFile::Json(Box::new(JsonLines::open(input, longest)?)))
+            }
+            Format::Parquet if !is_of_store => self.parquet(file),
+            Format::Csv | Format::Tsv | Format::Arrow if !is_of_store => self.by_columns(file),
+            _ => {
+                // Pages have no columns of the job.
+                self.has.fill(true);
+                (self.has_id, self.file_has) = (true, true);
+                let mut reader = readers::open(input, reading)?;
+                reader.without_waiting();
+                Ok(OpenFile::Pages(reader))
+            }
+        }
+    }
+
+    fn parquet(&mut self, file: &ReferenceFile) -> Result<OpenFile> {
+        let name = &file.input.name;
+        let failed = || format!("cannot read {name} of the reference");
+        let Location::File(path) = &file.input.place else {
+            bail!("{name} of the reference is not on a local disk: copy it there first");
+        };
+        let opened = File::open(path).with_context(failed)?;
+        let builder = contained(|| ParquetRecordBatchReaderBuilder::try_new(opened));
+        let builder = builder.map_err(anyhow::Error::msg).with_context(failed)?.with_context(failed)?;
+        let roots: Vec<String> =
+            builder.parquet_schema().root_schema().get_fields().iter().map(|field| field.name().to_owned()).collect();
+        self.of_file = roots.iter().take(MOST_NAMES).cloned().collect();
+        let wanted: Vec<&String> = self.columns.iter().chain(&self.id).collect();
+        let is_wanted = |root: &str| {
+            let within =
+                |name: &str| name.strip_prefix(root).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'));
+            wanted.iter().any(|name| within(name))
+        };
+        let wanted = (0..roots.len()).filter(|root| is_wanted(&roots[*root]));
+        let mask = ProjectionMask::roots(builder.parquet_schema(), wanted.collect::<Vec<_>>());
+        let batches = contained(|| builder.with_projection(mask).with_batch_size(BATCH).build());
+        let batches = batches.map_err(anyhow::Error::msg).with_context(failed)?.with_context(failed)?;
+        Ok(OpenFile::Parquet { batches: Box::new(batches), rows: Vec::new().into_iter() })
+    }
+
+    /// Reads a file once for each column that it has.
+    fn by_columns(&mut self, file: &ReferenceFile) -> Result<OpenFile> {
+        let ReferenceFile { input, reading, .. } = file;
+        let names = readers::columns(input, reading)?.map_or_else(Vec::new, |(names, _)| names);
+        self.of_file = names.iter().take(MOST_NAMES).cloned().collect();
+        let has = |column: &String| names.contains(column);
+        let id = self.id.clone().filter(has);
+        self.has_id |= id.is_some();
+        let mut records: BTreeMap<u64, IdAndTexts> = BTreeMap::new();
+        for (column, name) in self.columns.iter().enumerate().filter(|(_, name)| names.contains(name)) {
+            (self.has[column], self.file_has) = (true, true);
+            let columns = crate::config::Columns { id: id.clone(), text: Some(name.clone()), ..Default::default() };
+            let mut reader = readers::open(input, &Reading { columns, ..reading.clone() })?;
+            while let Some(item) = reader.next()? {
+                let record = records.entry(item.offset()).or_default();
+                if let Item::Page(page) = item {
+                    let (_, texts) = record.get_or_insert_with(|| (page.id, Vec::new()));
+                    texts.push(RecordText { column, body: page.body, label: page.charset });
+                }
+            }
+        }
+        Ok(OpenFile::Columns(records.into_iter()))
+    }
+
+    /// Checks that a file that was read has one of the columns.
+    fn check_file(&mut self, file: &ReferenceFile) -> Result<()> {
+        ensure!(
+            self.file_has || self.number == 0,
+            "{} of the reference has none of the columns {}: it has {}. Name those with texts in `columns` of [decontamination]",
+            file.input.name,
+            list(self.columns.iter()),
+            list(self.of_file.iter())
+        );
+        self.names.extend(std::mem::take(&mut self.of_file));
+        Ok(())
+    }
+
+    /// Checks, at the end, that some file has each column.
+    fn check_columns(&self) -> Result<()> {
+        let missing = self.columns.iter().zip(&self.has).find(|(_, has)| !**has).map(|(column, _)| column);
+        let missing = missing.or(self.id.as_ref().filter(|_| !self.has_id));
+        match missing.filter(|_| !self.names.is_empty()) {
+            Some(column) => bail!(
+                "no file of the reference has the column `{column}` of [decontamination]: they have {}",
+                list(self.names.iter().take(MOST_NAMES))
+            ),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Names, as a message lists them.
+fn list<'a>(names: impl Iterator<Item = &'a String>) -> String {
+    let names: Vec<String> = names.map(|name| format!("`{name}`")).collect();
+    if names.is_empty() { "none".to_owned() } else { names.join(", ") }
+}
+
+/// The rows of the next batch.
+fn objects_of_next(batches: &mut ParquetRecordBatchReader) -> Result<Option<Vec<Map<String, Value>>>> {
+    let Some(batch) = contained(|| batches.next()).map_err(anyhow::Error::msg)?.transpose()? else { return Ok(None) };
+    if batch.num_columns() == 0 {
+        return Ok(Some(vec![Map::new(); batch.num_rows()]));
+    }
+    let mut writer = WriterBuilder::new().with_explicit_nulls(true).build::<_, LineDelimited>(Vec::new());
+    writer.write(&batch)?;
+    writer.finish()?;
+    let lines = writer.into_inner();
+    let objects = lines.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
+    Ok(Some(objects.map(serde_json::from_slice).collect::<Result<_, _>>()?))
+}
+
+/// The value of a column, which may be within objects.
+fn value_at<'a>(object: &'a Map<String, Value>, name: &str) -> Option<&'a Value> {
+    if let Some(value) = object.get(name) {
+        return Some(value);
+    }
+    name.match_indices('.').find_map(|(at, _)| value_at(object.get(&name[..at])?.as_object()?, &name[at + 1..]))
+}
+
+/// Adds the texts of a value, each on a line of its own.
+fn add_texts(value: &Value, to: &mut String) {
+    match value {
+        Value::String(text) => {
+            if !to.is_empty() {
+                to.push('\n');
+            }
+            to.push_str(text);
+        }
+        Value::Array(values) => values.iter().for_each(|value| add_texts(value, to)),
+        Value::Object(fields) => fields.values().for_each(|value| add_texts(value, to)),
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_may_be_within_objects_and_lists() {
+        let text =
+            r#"{"a":"one","b":{"c":{"d":["two",3,["four",null]]},"c.d":"five"},"x.y":"six","x":{"y":"seven"},"n":4}"#;
+        let object: Map<String, Value> = serde_json::from_str(text).unwrap();
+        let text = |name: &str| {
+            value_at(&object, name).map(|value| {
+                let mut text = String::new();
+                add_texts(value, &mut text);
+                text
+            })
+        };
+        assert_eq!(text("a").as_deref(), Some("one"));
+        assert_eq!(text("b.c.d").as_deref(), Some("two\nfour"));
+        assert_eq!(text("b").as_deref(), Some("two\nfour\nfive"));
+        assert_eq!(text("x.y").as_deref(), Some("six"));
+        assert_eq!(text("n").as_deref(), Some(""));
+        assert_eq!([text("b.e"), text("c"), text("a.b")], [None, None, None]);
+    }
+}
