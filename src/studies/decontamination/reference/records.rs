@@ -366,7 +366,8 @@ mod tests {
             })
         };
         assert_eq!(text("a").as_deref(), Some("one"));
-        assert_eq!(text("b.c.d").as_deref(), Some("two\nfour"));
+        assert_eq!(text("b.c").as_deref(), Some("two\nfour"));
+        assert_eq!(text("b.c.d").as_deref(), Some("five"), "a field that has just that name");
         assert_eq!(text("b").as_deref(), Some("two\nfour\nfive"));
         assert_eq!(text("x.y").as_deref(), Some("six"));
         assert_eq!(text("n").as_deref(), Some(""));
