@@ -294,7 +294,10 @@ fn named(pages: &Pages, neighbour: DocId, evidence: LookedEvidence) -> LookedEvi
 }
 
 /// The neighbours of some documents and what they have in common, as far as the table of evidence has them. The neighbours have no names yet.
-fn evidence(week: &LookedWeek<'_>, docs: &[DocId]) -> Result<BTreeMap<DocId, (DocId, LookedEvidence)>> {
+///
+/// # Errors
+/// If a table cannot be read.
+pub fn evidence(week: &LookedWeek<'_>, docs: &[DocId]) -> Result<BTreeMap<DocId, (DocId, LookedEvidence)>> {
     let mut docs: Vec<DocId> = docs.to_vec();
     docs.sort_rows();
     let mut found = BTreeMap::new();
@@ -302,7 +305,7 @@ fn evidence(week: &LookedWeek<'_>, docs: &[DocId]) -> Result<BTreeMap<DocId, (Do
         let Some(rows) = week.of_shard(EvidenceRow::NAME, of_shard[0].shard()) else { continue };
         let wanted: Vec<i64> = of_shard.iter().map(|doc| doc.to_table()).collect();
         let columns = ["doc", "neighbour", "agreements", "similarity", "found"];
-        Scan::of_docs(rows, &columns, &wanted)?.for_each(|batch| {
+        Scan::each_of_docs(rows, &columns, &wanted, |batch| {
             let [docs, neighbours] = [field::<Int64Array>(batch, "doc")?, field(batch, "neighbour")?];
             let agreements: &Int32Array = field(batch, "agreements")?;
             let similarities: &Float32Array = field(batch, "similarity")?;
@@ -347,7 +350,7 @@ pub fn known_page(week: &LookedWeek<'_>, name: &str) -> Result<KnownPage> {
 fn missing(week: &LookedWeek<'_>, doc: DocId) -> Result<String> {
     let mut reason = "the table `missing` does not say why".to_owned();
     if let Some(rows) = week.of_shard(MissingRow::NAME, doc.shard()) {
-        Scan::of_docs(rows, &["reason"], &[doc.to_table()])?.for_each(|batch| {
+        Scan::each_of_docs(rows, &["reason"], &[doc.to_table()], |batch| {
             let reasons: &StringArray = field(batch, "reason")?;
             reasons.iter().flatten().for_each(|found| reason = found.to_owned());
             Ok(())

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
+use std::sync::OnceLock;
 
 use anyhow::{Context, Result, bail, ensure};
 use arrow_array::{Array as _, BooleanArray, Date32Array, FixedSizeBinaryArray, Int64Array, RecordBatch, StringArray};
@@ -27,6 +28,8 @@ pub struct LookedWeek<'a> {
     earlier: Earlier,
     whole: WholeWeek,
     tables: WeekTables,
+    /// The files in which URLs are looked up, by shard, once one was looked up.
+    urls: OnceLock<BTreeMap<u32, Vec<RowRange>>>,
 }
 
 /// What a week has of a page.
@@ -67,7 +70,8 @@ impl<'a> LookedWeek<'a> {
         let mut earlier = Earlier::before(manifest, week.week);
         earlier.weeks.push(week.clone());
         let tables = whole.tables(store.root());
-        Ok(LookedWeek { store, method: manifest.method.clone(), week: week.clone(), earlier, whole, tables })
+        let urls = OnceLock::new();
+        Ok(LookedWeek { store, method: manifest.method.clone(), week: week.clone(), earlier, whole, tables, urls })
     }
 
     /// The document of a URL, or of an id.
@@ -86,9 +90,19 @@ impl<'a> LookedWeek<'a> {
                 return doc.with_context(|| format!("{name} is no document: the store knows them by their `doc` only"));
             }
         };
-        let files = self.store.url_indexes(&self.earlier)?.remove(&hash.shard(self.method.shards)).unwrap_or_default();
+        let files = self.urls()?.get(&hash.shard(self.method.shards)).cloned().unwrap_or_default();
         let doc = UrlLookup::open(files)?.find(hash)?;
         doc.with_context(|| format!("{name} is not known: no week until {} has it", self.week.week))
+    }
+
+    fn urls(&self) -> Result<&BTreeMap<u32, Vec<RowRange>>> {
+        match self.urls.get() {
+            Some(urls) => Ok(urls),
+            None => {
+                let urls = self.store.url_indexes(&self.earlier)?;
+                Ok(self.urls.get_or_init(|| urls))
+            }
+        }
     }
 
     /// What the week has of some documents, by document.
@@ -142,8 +156,30 @@ impl<'a> LookedWeek<'a> {
         self.tables.all(table).iter().try_for_each(|rows| Scan::open(rows, columns)?.for_each(&mut each))
     }
 
+    /// The rows of the table of clusters of a shard, segment by segment.
+    ///
+    /// # Errors
+    /// If the week lacks some: the store is damaged.
+    pub fn cluster_rows(&self, shard: u32) -> Result<Vec<RowRange>> {
+        let of_shard = self.segments(|segment| segment.shard == shard);
+        of_shard.map(|segment| self.tables.rows(ClusterRow::NAME, &segment.file())).collect()
+    }
+
+    /// The rows of the table of documents, segment by segment.
+    ///
+    /// # Errors
+    /// As [`LookedWeek::cluster_rows`].
+    pub fn document_rows(&self) -> Result<Vec<RowRange>> {
+        self.segments(|_| true).map(|segment| self.tables.rows(DocumentRow::NAME, &segment.file())).collect()
+    }
+
+    /// Whether the store has an inverted index of the week.
+    pub fn has_index(&self) -> bool {
+        self.store.postings(&self.week).is_some()
+    }
+
     /// The rows of a table that has one file for each shard.
-    pub(super) fn of_shard(&self, table: &str, shard: u32) -> Option<RowRange> {
+    pub fn of_shard(&self, table: &str, shard: u32) -> Option<RowRange> {
         self.tables.of_shard(table, shard)
     }
 
@@ -158,7 +194,7 @@ impl<'a> LookedWeek<'a> {
     fn read_documents(&self, segment: &Segment, wanted: &[i64], pages: &mut Pages) -> Result<()> {
         let rows = self.tables.rows(DocumentRow::NAME, &segment.file())?;
         let columns = ["doc", "url", "id", "title", "words", "crawled", "file", "offset"];
-        Scan::of_docs(rows, &columns, wanted)?.for_each(|batch| {
+        Scan::each_of_docs(rows, &columns, wanted, |batch| {
             let texts = |name| field::<StringArray>(batch, name);
             let longs = |name| field::<Int64Array>(batch, name);
             let docs = longs("doc")?;
@@ -190,7 +226,7 @@ impl<'a> LookedWeek<'a> {
         let mut names: Vec<&str> = columns.iter().flatten().map(String::as_str).collect();
         names.extend(["doc", "cluster_id", "canonical"]);
         let rows = self.tables.rows(ClusterRow::NAME, &segment.file())?;
-        Scan::of_docs(rows, &names, wanted)?.for_each(|batch| {
+        Scan::each_of_docs(rows, &names, wanted, |batch| {
             let longs = |name: &str| field::<Int64Array>(batch, name);
             let (docs, ids, canonical) =
                 (longs("doc")?, longs("cluster_id")?, field::<BooleanArray>(batch, "canonical")?);
@@ -214,7 +250,7 @@ impl<'a> LookedWeek<'a> {
         let mut found = None;
         for segment in self.segments(|segment| segment.shard == wanted.shard()) {
             let rows = self.tables.rows(DocumentRow::NAME, &segment.file())?;
-            Scan::of_docs(rows, &["checksum"], &[wanted.to_table()])?.for_each(|batch| {
+            Scan::each_of_docs(rows, &["checksum"], &[wanted.to_table()], |batch| {
                 let sums: &FixedSizeBinaryArray = field(batch, "checksum")?;
                 for sum in sums.iter().flatten() {
                     found = Some(u128::from_be_bytes(sum.try_into().context("a checksum has 16 bytes")?));

@@ -2,6 +2,7 @@
 //!
 //! A file is read front to back, batch by batch: memory is that of one batch, and of the Parquet reader's page of each column.
 
+use std::ops::Range;
 use std::path::PathBuf;
 
 use anyhow::{Context, Result, bail, ensure};
@@ -11,6 +12,7 @@ use arrow_select::filter::filter_record_batch;
 use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::{ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder, RowSelection};
 
+use super::page_choice::rows_of_pages;
 use super::row_range::{Opened, RowRange};
 
 /// Rows of a batch.
@@ -22,6 +24,15 @@ pub struct Scan {
     batches: ParquetRecordBatchReader,
     /// If some rows do not count: which do.
     live: Option<Box<LiveRows>>,
+}
+
+/// Which rows are read.
+enum Chosen<'a> {
+    All,
+    /// Those with these numbers, which ascend.
+    Rows(&'a [u64]),
+    /// Those with the numbers of these ranges, which ascend.
+    Ranges(&'a [Range<u64>]),
 }
 
 /// The documents whose rows count.
@@ -48,28 +59,42 @@ impl Scan {
     /// # Errors
     /// As [`Scan::open`].
     pub fn open_by(rows: impl Into<RowRange>, columns: &[&str], size: usize) -> Result<Scan> {
-        Scan::select(rows.into(), columns, size, None)
+        Scan::select(rows.into(), columns, size, Chosen::All)
     }
 
-    /// Opens the rows of some documents, which ascend, as the column `doc` of `of` must. Pages of the file without such a row are not read, if
-    /// the file has an index of its pages, as those of this program have.
+    /// Calls `each` with the rows of some documents, which ascend, as the column `doc` of `of` must. Pages of the file without such a row are not
+    /// read, if the file has an index of its pages, as those of this program have.
+    ///
+    /// Cost: the pages of the column `doc` that can have one of the documents, and those of the other columns that have one.
     ///
     /// # Errors
-    /// As [`Scan::open`].
-    pub fn of_docs(of: impl Into<RowRange>, columns: &[&str], docs: &[i64]) -> Result<Scan> {
+    /// As [`Scan::open`] and [`Scan::for_each`].
+    pub fn each_of_docs(
+        of: impl Into<RowRange>,
+        columns: &[&str],
+        docs: &[i64],
+        each: impl FnMut(&RecordBatch) -> Result<()>,
+    ) -> Result<()> {
         let of = of.into();
-        let (mut numbers, mut row, mut at) = (Vec::new(), 0, 0);
-        Scan::open(of.with_all_rows(), &["doc"])?.for_each(|batch| {
-            for doc in field::<Int64Array>(batch, "doc")?.values() {
-                at += docs[at..].iter().take_while(|wanted| *wanted < doc).count();
-                if docs.get(at) == Some(doc) {
-                    numbers.push(row);
+        let ranges = rows_of_pages(&of.open_all()?, "doc", docs);
+        let (mut numbers, mut at) = (Vec::new(), 0);
+        if !ranges.is_empty() {
+            let mut rows = ranges.iter().cloned().flatten();
+            Scan::select(of.with_all_rows(), &["doc"], BATCH, Chosen::Ranges(&ranges))?.for_each(|batch| {
+                for (doc, row) in field::<Int64Array>(batch, "doc")?.values().iter().zip(&mut rows) {
+                    at += docs[at..].iter().take_while(|wanted| *wanted < doc).count();
+                    if docs.get(at) == Some(doc) {
+                        numbers.push(row);
+                    }
                 }
-                row += 1;
-            }
+                Ok(())
+            })?;
+        }
+        if numbers.is_empty() {
             Ok(())
-        })?;
-        Scan::select(of, columns, BATCH, Some(&numbers))
+        } else {
+            Scan::select(of, columns, BATCH, Chosen::Rows(&numbers))?.for_each(each)
+        }
     }
 
     /// Opens some rows of one column, by their ascending numbers in `of`. Pages of the file without such a row are not read, if the file has
@@ -78,13 +103,21 @@ impl Scan {
     /// # Errors
     /// As [`Scan::open`]; and if some rows of `of` do not count.
     pub fn of_rows(of: impl Into<RowRange>, column: &str, rows: &[u64]) -> Result<Scan> {
-        let of = of.into();
-        of.check_all_count()?;
-        Scan::select(of, &[column], BATCH, Some(rows))
+        Scan::columns_of_rows(of, &[column], rows)
     }
 
-    /// Opens rows, all or those with some ascending numbers.
-    fn select(rows: RowRange, columns: &[&str], size: usize, numbers: Option<&[u64]>) -> Result<Scan> {
+    /// As [`Scan::of_rows`], of several columns.
+    ///
+    /// # Errors
+    /// As [`Scan::of_rows`].
+    pub fn columns_of_rows(of: impl Into<RowRange>, columns: &[&str], rows: &[u64]) -> Result<Scan> {
+        let of = of.into();
+        of.check_all_count()?;
+        Scan::select(of, columns, BATCH, Chosen::Rows(rows))
+    }
+
+    /// Opens the chosen rows.
+    fn select(rows: RowRange, columns: &[&str], size: usize, chosen: Chosen<'_>) -> Result<Scan> {
         let opened = rows.open_all()?;
         let (groups, before) = opened.groups();
         let Opened { file, footer, rows: range } = opened;
@@ -102,16 +135,25 @@ impl Scan {
         let mask = ProjectionMask::columns(builder.parquet_schema(), columns.iter().copied().chain(doc));
         let of_groups = |group: usize| builder.metadata().row_group(group).num_rows() as u64;
         let (count, in_groups) = (range.end - range.start, groups.clone().map(of_groups).sum::<u64>());
-        let end = numbers.and_then(<[u64]>::last).map_or(0, |last| last + 1);
+        let end = match chosen {
+            Chosen::All => 0,
+            Chosen::Rows(numbers) => numbers.last().map_or(0, |last| last + 1),
+            Chosen::Ranges(ranges) => ranges.last().map_or(0, |last| last.end),
+        };
         ensure!(end <= count, "{} has {count} rows, but row {} was expected", path.display(), end.saturating_sub(1));
         let in_order = |ranges: &mut dyn Iterator<Item = (u64, u64)>| {
             let ranges = ranges.map(|(first, end)| (before + first) as usize..(before + end) as usize);
             RowSelection::from_consecutive_ranges(ranges, in_groups as usize)
         };
-        builder = match numbers {
-            Some(numbers) => builder.with_row_selection(in_order(&mut numbers.iter().map(|row| (*row, row + 1)))),
-            None if count < in_groups => builder.with_row_selection(in_order(&mut [(0, count)].into_iter())),
-            None => builder,
+        builder = match chosen {
+            Chosen::Rows(numbers) => {
+                builder.with_row_selection(in_order(&mut numbers.iter().map(|row| (*row, row + 1))))
+            }
+            Chosen::Ranges(ranges) => {
+                builder.with_row_selection(in_order(&mut ranges.iter().map(|rows| (rows.start, rows.end))))
+            }
+            Chosen::All if count < in_groups => builder.with_row_selection(in_order(&mut [(0, count)].into_iter())),
+            Chosen::All => builder,
         };
         let batches = builder.with_projection(mask).with_row_groups(groups.collect()).with_batch_size(size).build();
         let batches = batches.with_context(|| format!("cannot read {}", path.display()))?;
