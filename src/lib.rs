@@ -65,7 +65,7 @@
 //! ```text
 //! main
 //! cli
-//! bench  progress
+//! bench  browse  progress    browse: a store as pages of a browser
 //! job_file  log  report  roll_up  avoid
 //! live                       clusters that a process keeps right
 //! look  figures              what a user asks of a week; the figures of the papers
@@ -107,6 +107,9 @@ pub mod avoid;
 #[cfg(feature = "bench")]
 #[doc(hidden)]
 pub mod bench;
+#[cfg(feature = "live")]
+#[doc(hidden)]
+pub mod browse;
 #[doc(hidden)]
 pub mod cli;
 #[doc(hidden)]

@@ -20,6 +20,8 @@ use crate::text::{printable, printable_lines};
 
 pub use changes::{Change, Changes, changes};
 pub use html::{escaped_html as escaped, figures_page, page};
+#[cfg(feature = "live")]
+pub(crate) use html::{is_web_address, without_middle};
 
 /// How many of the largest clusters a summary lists.
 const LISTED: usize = 10;

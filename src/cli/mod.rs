@@ -9,7 +9,7 @@
 //! - `nigh init`: `init.rs` writes a commented job file.
 //! - `nigh completions` and `nigh man`: `help.rs`.
 //! - `nigh studies`: `studies.rs` runs all studies on all weeks.
-//! - `nigh show`, `nigh why`, `nigh find`, `nigh report`, `nigh avoid`, `nigh figures`, `nigh table`: `look` looks into a store.
+//! - `nigh show`, `nigh why`, `nigh find`, `nigh report`, `nigh browse`, `nigh avoid`, `nigh figures`, `nigh table`: `look` looks into a store.
 //! - `nigh index`: `index.rs` makes what `nigh find` looks up.
 //! - `nigh export`: `export.rs` writes the inputs of a week again without duplicates.
 //! - `nigh roll-up`: `roll_up.rs` puts each set of replicas once into ranked lists.
@@ -145,6 +145,9 @@ enum Command {
     Find(look::FindArgs),
     /// Write a page about a week: plots, clusters with their words, weeks and studies, in one file of HTML.
     Report(look::ReportArgs),
+    /// Serve pages to a browser on this machine: clusters, their pages side by side, hosts, and a search.
+    #[cfg(feature = "live")]
+    Browse(look::BrowseArgs),
     /// List what a crawler need not fetch: prefixes of URLs whose pages are copies, by all studies of the store.
     Avoid(look::AvoidArgs),
     /// Draw every figure and table of the studies' papers from the tables of a store: pictures, CSV and one page with all.
@@ -224,6 +227,8 @@ pub fn main() -> ExitCode {
         Command::Why(args) => look::why(&args),
         Command::Find(args) => look::find(&args),
         Command::Report(args) => look::report(&args),
+        #[cfg(feature = "live")]
+        Command::Browse(args) => look::browse(&args, &log),
         Command::Avoid(args) => look::avoid(&args),
         Command::Figures(args) => look::figures(&args),
         Command::Table(args) => look::table(&args),

@@ -103,7 +103,7 @@ fn sha256(text: &str) -> [u8; 32] {
 }
 
 /// Whether a `Host` is a name or an address of this machine.
-fn is_loopback(host: &HeaderValue) -> bool {
+pub(crate) fn is_loopback(host: &HeaderValue) -> bool {
     let host = host.to_str().unwrap_or("?");
     let name = match host.strip_prefix('[') {
         Some(rest) => rest.split(']').next().unwrap_or_default(),

@@ -33,6 +33,8 @@ mod tls;
 
 #[cfg(feature = "live")]
 pub use self::access::Access;
+#[cfg(feature = "live")]
+pub(crate) use self::access::is_loopback;
 pub use self::batch::{Limits, Record, read_batch};
 pub use self::clusters::ClusterChange;
 pub use self::commit::{Commitment, Committed};

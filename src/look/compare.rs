@@ -91,8 +91,11 @@ pub fn compare(week: &LookedWeek<'_>, names: [&str; 2], inputs: &[Input], readin
     Ok(Comparison { pages, together, sketches, texts, chain })
 }
 
-/// What the sketches of two documents have in common.
-fn sketches(week: &LookedWeek<'_>, docs: [DocId; 2]) -> Result<SketchComparison> {
+/// What the sketches of two documents with words have in common.
+///
+/// # Errors
+/// If a table cannot be read.
+pub fn sketches(week: &LookedWeek<'_>, docs: [DocId; 2]) -> Result<SketchComparison> {
     let [low, high] = [docs[0].min(docs[1]), docs[0].max(docs[1])];
     let ascending = if low == high { vec![low] } else { vec![low, high] };
     Ok(week.sketches(&ascending)?.compare(0, ascending.len() - 1))
@@ -136,6 +139,20 @@ pub(super) fn texts(
     inputs: &[Input],
     reading: &Reading,
 ) -> Result<Option<TextComparison>> {
+    let words = words_of_pages(week, pages, inputs, reading)?;
+    Ok(words.map(|[a, b]| compare_texts(&a, &b, week.method.words)))
+}
+
+/// The words of two pages, read again from the crawl files; `None` if one of them is not at hand, or has another page there.
+///
+/// # Errors
+/// If a table or a crawl file cannot be read.
+pub fn words_of_pages(
+    week: &LookedWeek<'_>,
+    pages: &[LookedPage; 2],
+    inputs: &[Input],
+    reading: &Reading,
+) -> Result<Option<[WordsAndShingles; 2]>> {
     let mut fingerprinter = Fingerprinter::of_method(&week.method)?;
     let mut read = |page: &LookedPage| -> Result<Option<WordsAndShingles>> {
         let Some(input) = inputs.iter().find(|input| input.name == page.file) else { return Ok(None) };
@@ -143,11 +160,16 @@ pub(super) fn texts(
         read_again(input, reading, page.offset, sum, &mut fingerprinter)
     };
     let (Some(a), Some(b)) = (read(&pages[0])?, read(&pages[1])?) else { return Ok(None) };
-    let [of_a, of_b] = [&a, &b].map(|text| text.shingles.iter().copied().collect::<HashSet<u64>>());
+    Ok(Some([a, b]))
+}
+
+/// What two texts have in common; `width` are the words of a shingle.
+pub fn compare_texts(a: &WordsAndShingles, b: &WordsAndShingles, width: usize) -> TextComparison {
+    let [of_a, of_b] = [a, b].map(|text| text.shingles.iter().copied().collect::<HashSet<u64>>());
     let shared = of_a.intersection(&of_b).count();
     let either = of_a.len() + of_b.len() - shared;
     let passages = |text: &WordsAndShingles, other: &HashSet<u64>| {
-        let ranges = differing(text, other, week.method.words).into_iter();
+        let ranges = differing(text, other, width).into_iter();
         let words = |from: usize, to: usize| text.words[from..to.min(text.words.len())].join(" ");
         let passage = |range: Range<usize>| Passage {
             word: range.start + 1,
@@ -157,9 +179,9 @@ pub(super) fn texts(
         };
         ranges.map(passage).collect()
     };
-    let differing = [passages(&a, &of_b), passages(&b, &of_a)];
+    let differing = [passages(a, &of_b), passages(b, &of_a)];
     let similarity = if either == 0 { 0.0 } else { shared as f64 / either as f64 };
-    Ok(Some(TextComparison { shared, either, similarity, differing }))
+    TextComparison { shared, either, similarity, differing }
 }
 
 /// The distinct shingles of documents whose pages can be read again, by document. Each is given with the checksum of its page.

@@ -17,9 +17,11 @@ mod sketches;
 mod week;
 
 pub(crate) use self::compare::shingles;
-pub use self::compare::{ChainLink, Comparison, Passage, TextComparison, compare};
+pub use self::compare::{
+    ChainLink, Comparison, Passage, TextComparison, compare, compare_texts, sketches, words_of_pages,
+};
 pub use self::lists::{
-    KnownPage, ListedPage, LookedCluster, LookedEvidence, PageList, known_page, largest, pages_of_cluster,
+    KnownPage, ListedPage, LookedCluster, LookedEvidence, PageList, evidence, known_page, largest, pages_of_cluster,
     pages_of_host,
 };
 pub use self::nearest::{NearPage, Nearest, Query, Way, nearest};

@@ -112,9 +112,13 @@ impl Browser {
 
     /// Opens a file, and waits until it is loaded. Returns the events until then.
     pub fn open(&mut self, file: &Path) -> Vec<Value> {
+        self.visit(&format!("file://{}", file.display()))
+    }
+
+    /// As [`Browser::open`], of an address.
+    pub fn visit(&mut self, address: &str) -> Vec<Value> {
         self.events.clear();
-        let loader =
-            self.call("Page.navigate", json!({"url": format!("file://{}", file.display())}))["loaderId"].clone();
+        let loader = self.call("Page.navigate", json!({"url": address}))["loaderId"].clone();
         let is_loaded = |event: &Value| {
             event["method"] == "Page.lifecycleEvent"
                 && event["params"]["name"] == "load"

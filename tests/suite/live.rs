@@ -84,6 +84,7 @@ impl Drop for Live {
     }
 }
 
+/// Reads an answer to its end; `None` if it breaks off.
 pub(crate) fn response(mut socket: impl Read) -> Option<Response> {
     let mut text = String::new();
     let read = socket.read_to_string(&mut text);

@@ -24,6 +24,9 @@ mod avoid;
 mod batches;
 /// Benchmarks of the cluster stage, which check it against a single thread.
 mod benchmarks;
+/// The pages that `nigh browse` serves: against the tables, with hostile texts and requests, and in a browser.
+#[cfg(feature = "live")]
+mod browse;
 /// The logs of Delta Lake list just the files of a store.
 #[cfg(feature = "cloud")]
 mod catalog;

@@ -15,7 +15,7 @@ use crate::program::{Made, data, job, longs, run, run_well, texts, week};
 const LARGEST: usize = 3_000_000;
 
 /// A store of the three shipped weeks, with a study; and the page of its last week.
-fn three_weeks() -> (Made, std::path::PathBuf) {
+pub fn three_weeks() -> (Made, std::path::PathBuf) {
     let made = Made::new(&[]);
     let store = made.store();
     let store = store.to_str().unwrap();
@@ -205,7 +205,7 @@ fn a_report_shows_the_words_that_pages_do_not_share() {
 }
 
 /// Texts that would act if they were markup, or mislead.
-const HOSTILE: [&str; 8] = [
+pub const HOSTILE: [&str; 8] = [
     "</script><script>window.harmed = 1</script>",
     "\"><img src=x onerror=\"window.harmed = 1\">",
     "' onmouseover='window.harmed = 1",
@@ -217,7 +217,7 @@ const HOSTILE: [&str; 8] = [
 ];
 
 /// A store of records whose ids, titles and words are hostile and long, and its page. Its clusters are copies: every level has all of them.
-fn hostile(folder: &Path) -> std::path::PathBuf {
+pub fn hostile(folder: &Path) -> std::path::PathBuf {
     let mut lines = String::new();
     for cluster in 0..120 {
         let kind = cluster % 10;

@@ -4,6 +4,7 @@
 //! - `nigh why`: `why.rs` compares two pages.
 //! - `nigh find`: `find.rs` finds the documents that are most like a text.
 //! - `nigh report`: `report.rs` writes a page of HTML.
+//! - `nigh browse`: `browse.rs` serves pages to a browser; only with the feature `live`.
 //! - `nigh avoid`: `avoid.rs` lists what a crawler need not fetch.
 //! - `nigh figures`: `figures.rs` draws the figures of the papers.
 //! - `nigh table`: `table.rs` writes the rows of a table.
@@ -13,6 +14,8 @@
 //! A store in a bucket is read in place: only the files that are needed are fetched.
 
 mod avoid;
+#[cfg(feature = "live")]
+mod browse;
 mod destination;
 mod figures;
 mod find;
@@ -43,6 +46,8 @@ use crate::state::{CommittedWeek, Manifest, removed_folder};
 use crate::tables::{ClusterRow, DocumentRow, Table as _, UrlRow};
 
 pub(super) use self::avoid::{AvoidArgs, avoid};
+#[cfg(feature = "live")]
+pub(super) use self::browse::{BrowseArgs, browse};
 pub(super) use self::figures::{FiguresArgs, figures};
 pub(super) use self::find::{FindArgs, find};
 pub(super) use self::report::{ReportArgs, report};
@@ -82,16 +87,22 @@ impl LookArgs {
     fn of_week<T>(&self, others: &[&str], mut look: impl FnMut(&LookedWeek<'_>, &Reading) -> Result<T>) -> Result<T> {
         self.of_store(|read_store| {
             let manifest = read_manifest(read_store.store(), &self.store)?;
-            let committed = committed_week(&manifest, &self.store, self.week)?;
-            for week in manifest.weeks.iter().filter(|week| week.week <= committed.week) {
-                read_store.need(UrlRow::NAME, &[&format!("{}/", week.week.folder())])?;
-            }
-            // The ids of URLs of removed weeks.
-            if let Some(removed) = &manifest.removed {
-                read_store.need_own(&removed_folder(removed))?;
-            }
+            self.need_names(read_store, &manifest)?;
             self.of_pages(read_store, &manifest, others, |week, reading| look(week, reading))
         })
+    }
+
+    /// Fetches what pages are found by: their URLs until the week.
+    fn need_names(&self, read_store: &ReadStore, manifest: &Manifest) -> Result<()> {
+        let committed = committed_week(manifest, &self.store, self.week)?;
+        for week in manifest.weeks.iter().filter(|week| week.week <= committed.week) {
+            read_store.need(UrlRow::NAME, &[&format!("{}/", week.week.folder())])?;
+        }
+        // The ids of URLs of removed weeks.
+        match &manifest.removed {
+            Some(removed) => read_store.need_own(&removed_folder(removed)),
+            None => Ok(()),
+        }
     }
 
     /// As [`LookArgs::of_week`], of a store that is open; no pages are found by their URLs.

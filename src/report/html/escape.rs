@@ -23,7 +23,7 @@ pub(super) fn line(text: &str) -> String {
 }
 
 /// A text of at most `most` characters, whatever their widths.
-fn without_middle(text: &str, most: usize) -> Cow<'_, str> {
+pub(crate) fn without_middle(text: &str, most: usize) -> Cow<'_, str> {
     if text.char_indices().nth(most).is_none() {
         return Cow::Borrowed(text);
     }
@@ -32,11 +32,15 @@ fn without_middle(text: &str, most: usize) -> Cow<'_, str> {
     Cow::Owned(format!("{}…{}", &text[..head], &text[tail..]))
 }
 
-/// How a page is known: a link, if that is the URL of a web page as it is, and not the place of a row in a file.
-pub(super) fn name(name: &str) -> String {
+/// Whether a name is the URL of a web page as it is, and not the place of a row in a file.
+pub(crate) fn is_web_address(name: &str) -> bool {
     let is_url = ["http://", "https://"].iter().any(|scheme| name.starts_with(scheme));
-    let is_plain = !name.contains(|c: char| c.is_whitespace() || c == '\\') && printable(name) == name;
-    let escaped = if is_url && is_plain && name.len() <= LINKED { escaped(name) } else { String::new() };
+    is_url && !name.contains(|c: char| c.is_whitespace() || c == '\\') && printable(name) == name
+}
+
+/// How a page is known: a link, if that is the URL of a web page.
+pub(super) fn name(name: &str) -> String {
+    let escaped = if name.len() <= LINKED && is_web_address(name) { escaped(name) } else { String::new() };
     if escaped.is_empty() || escaped.len() > LINKED {
         return short(name);
     }

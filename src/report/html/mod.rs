@@ -24,6 +24,8 @@ use crate::look::Overview;
 use crate::records::Week;
 
 pub use self::escape::escaped as escaped_html;
+#[cfg(feature = "live")]
+pub(crate) use self::escape::{is_web_address, without_middle};
 
 const STYLE: &str = include_str!("style.css");
 const SCRIPT: &str = include_str!("script.js");
