@@ -23,14 +23,31 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
-from . import live
+from . import _notebook, live
+from ._notebook import Cluster, Figure, Figures, Run
 from .live import Answer, Client, Refused, connect
 
 if TYPE_CHECKING:
     import pyarrow
     import pyarrow.dataset
 
-__all__ = ["Answer", "Client", "Failed", "Refused", "Store", "cluster", "connect", "live", "open", "program", "run"]
+__all__ = [
+    "Answer",
+    "Client",
+    "Cluster",
+    "Failed",
+    "Figure",
+    "Figures",
+    "Refused",
+    "Run",
+    "Store",
+    "cluster",
+    "connect",
+    "live",
+    "open",
+    "program",
+    "run",
+]
 
 Level = Literal["similar", "identical", "exact"]
 Policy = Literal["first", "longest", "newest", "shortest-url", "per-host", "root"]
@@ -197,6 +214,7 @@ class Store:
         self.path = Path(path)
         if not (self.path / "_nigh" / "manifest.json").is_file():
             raise FileNotFoundError(f"{self.path} is not a store of nigh: it has no _nigh/manifest.json")
+        self._figures: Figures | None = None
 
     @property
     def weeks(self) -> list[str]:
@@ -269,6 +287,25 @@ class Store:
         summary: dict[str, Any] = json.loads(run("show", self.path, "--json", *flags))
         return summary
 
+    def run(self, week: str | None = None) -> Run:
+        """A week as a run made it, by default the last one: a notebook shows its totals and largest clusters."""
+        return Run(self.summary(week))
+
+    def cluster(self, cluster_id: int, week: str | None = None) -> Cluster:
+        """A very similar cluster of a week, by default of the last one: a notebook shows its pages.
+
+        Raises ``Failed`` if the week has no such cluster.
+        """
+        flags = [] if week is None else ["--week", week]
+        return Cluster(cluster_id, json.loads(run("show", self.path, "--cluster", str(cluster_id), "--json", *flags)))
+
+    @property
+    def figures(self) -> Figures:
+        """The figures and tables of the papers, by their names: ``figures["Fetterly 2004, Fig. 1"]``. A notebook shows the picture."""
+        if self._figures is None:
+            self._figures = Figures(self.path, run)
+        return self._figures
+
     def export(self, out: str | os.PathLike[str], *flags: str) -> dict[str, Any]:
         """Writes the inputs again without duplicates: ``nigh export`` with further flags. Returns what was written."""
         written: dict[str, Any] = json.loads(run("export", self.path, "--out", out, "--json", *flags))
@@ -287,6 +324,13 @@ class Store:
 
     def __repr__(self) -> str:
         return f"nigh.open({str(self.path)!r})"
+
+    def _repr_html_(self) -> str:
+        weeks, tables = self.weeks, self.tables
+        shown = f"<p>Store {_notebook.text(self.path)}: {len(weeks)} weeks ({_notebook.text(', '.join(weeks))})</p>"
+        if weeks:
+            shown += _notebook.totals(self.summary())
+        return f"{shown}<p>Tables: {_notebook.text(', '.join(tables))}</p>"
 
 
 def open(path: str | os.PathLike[str]) -> Store:  # noqa: A001
