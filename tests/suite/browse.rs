@@ -506,7 +506,10 @@ fn two_pages_are_compared_word_by_word() {
         json!({"url": format!("http://{n}.example/"), "html": format!("<p>{words} own{n}")})
     };
     std::fs::write(&input, (0..3).map(|n| format!("{}\n", page(n))).collect::<String>()).unwrap();
-    let job = job(folder.path(), "[cluster]\nweek = \"2024-01-08\"\n");
+    let job = job(
+        folder.path(),
+        "[cluster]\nweek = \"2024-01-08\"\n[cluster.read.columns]\nurl = \"url\"\nhtml = \"html\"\n",
+    );
     let made = Made::with_job(&job, &["--input", input.to_str().unwrap()]);
     let docs = longs(&made.week(), "documents", "doc");
     let path = format!("/compare?a={}&b={}", docs[0], docs[1]);
@@ -527,7 +530,7 @@ fn two_pages_are_compared_word_by_word() {
 fn merges_and_splits_of_clusters_are_told() {
     let folder = tempfile::tempdir().unwrap();
     let store = folder.path().join("store");
-    let job = job(folder.path(), "[cluster]\n");
+    let job = job(folder.path(), "[cluster]\n[cluster.read.columns]\nurl = \"url\"\nhtml = \"html\"\n");
     // The text of each of five pages, by week.
     for (date, kinds) in [("2024-01-08", [1, 1, 1, 2, 2]), ("2024-01-15", [1; 5]), ("2024-01-22", [1, 1, 1, 3, 3])] {
         let input = folder.path().join(format!("{date}.jsonl"));
