@@ -126,8 +126,8 @@ pub(super) fn picture(nodes: &[Node], links: &[Link]) -> Html {
     }
     html.own("</svg>\n<figcaption>");
     html.text(
-        "Numbers are those of the list. Each link has the similarity of the two pages, and how\
-          many supershingles agree; it is dashed below 0.90. ",
+        "Numbers are those of the list. Each link has the similarity of the two pages, and how \
+         many supershingles agree; it is dashed below 0.90. ",
     );
     html.text("A ring is the page that stays if duplicates are removed.");
     for Link { page, neighbour, agreements, similarity } in circles {

@@ -90,8 +90,8 @@ impl Browse<'_> {
             .collect::<Result<_>>()?;
         let columns = [
             Column::number("page"),
-            Column::text("A"),
-            Column::text("B"),
+            Column::number("A"),
+            Column::number("B"),
             Column::text("name"),
             Column::text("title"),
             Column::number("words"),

@@ -49,7 +49,7 @@ impl Browse<'_> {
         body.add(&links).add(&table(by(order), &columns, &rows)).add(&links);
         body.add(&note(
             "Mean and least: the similarity of the links that hold a cluster together, which is in \
-             the table `evidence`. Growth: pages gained since the week before. The page is the \
+             the table evidence. Growth: pages gained since the week before. The page is the \
             one that stays if duplicates are removed.",
         ));
         Ok((by(order).to_owned(), body))

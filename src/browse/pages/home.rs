@@ -3,7 +3,7 @@
 use anyhow::Result;
 
 use super::Browse;
-use crate::browse::html::{Column, heading, link, note, paragraph, search_form, table, text, text_form};
+use crate::browse::html::{Column, heading, link, note, paragraph, table, text, text_form};
 use crate::browse::request::Asked;
 use crate::markup::Html;
 use crate::sheet::{grouped, plural};
@@ -39,8 +39,7 @@ impl Browse<'_> {
             "Duplicates are the pages that go if one of each cluster stays. The clusters of these \
              pages are the very similar ones.",
         ));
-        body.add(&heading("Search"));
-        body.add(&search_form(""));
+        body.add(&heading("Search by a text"));
         body.add(&text_form(""));
         self.add_hosts(&mut body);
         self.add_weeks(&mut body);
