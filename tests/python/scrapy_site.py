@@ -1,4 +1,4 @@
-"""Crawls a site of this machine with Scrapy and examples/scrapy_pipeline.py, beside a `nigh live` of its own.
+"""Crawls a site of this machine with Scrapy and scripts/scrapy_pipeline.py, beside a `nigh live` of its own.
 
 Prints the paths of the pages that stay, as JSON. Ends with 4 if Scrapy is not there.
 """
