@@ -109,11 +109,15 @@ mod tests {
     use crate::records::DocumentKey;
     use crate::state::Store;
 
-    /// The shingles of words, as the method has them: each run of so many words.
+    /// The share of shingles in both, as the method has them: a run of so many words begins with each word, past the end with the first.
     fn twin(a: &str, b: &str) -> f64 {
         let of = |text: &str| -> BTreeSet<Vec<String>> {
             let words: Vec<String> = text.split(' ').map(str::to_owned).collect();
-            words.windows(crate::config::Method::default().words).map(<[String]>::to_vec).collect()
+            let run = |from: usize| {
+                let places = from..from + crate::config::Method::default().words;
+                places.map(|place| words[place % words.len()].clone()).collect()
+            };
+            (0..words.len()).map(run).collect()
         };
         let (a, b) = (of(a), of(b));
         let shared = a.intersection(&b).count();

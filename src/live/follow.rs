@@ -500,8 +500,8 @@ mod tests {
         followed.append("notes.txt", b"dear diary\n");
         followed.look().unwrap();
         assert_eq!(followed.lines, [record(1), record(2)]);
-        assert!(followed.bad[0].starts_with("a.jsonl, byte 27: not a JSON object"), "{:?}", followed.bad);
-        assert!(followed.bad[1].starts_with("a.jsonl, byte 37: the line has more than 2000"), "{:?}", followed.bad);
+        assert!(followed.bad[0].starts_with("a.jsonl, byte 28: not a JSON object"), "{:?}", followed.bad);
+        assert!(followed.bad[1].starts_with("a.jsonl, byte 38: the line has more than 2000"), "{:?}", followed.bad);
         // The rest of a long line comes later.
         followed.append("b.jsonl", format!("{}\n{}\n", &long[4000..], record(4)).as_bytes());
         followed.look().unwrap();
