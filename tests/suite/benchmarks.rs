@@ -186,7 +186,8 @@ fn made_up_urls_and_links_give_the_same_for_any_workers() {
 #[cfg(feature = "live")]
 #[test]
 fn documents_that_come_have_the_same_clusters_in_process_by_http_and_in_the_tables() {
-    let flags = ["live", "--documents", "3000", "--words", "60", "--batch", "500", "--cluster", "500", "--seconds", "1"];
+    let flags =
+        ["live", "--documents", "3000", "--words", "60", "--batch", "500", "--cluster", "500", "--seconds", "1"];
     let figures = figures(&flags);
     assert_eq!(figures["clusters_match"], true, "{figures}");
     // A tenth of the documents are copies, and two tenths near-duplicates.
