@@ -6,7 +6,7 @@
 //! cluster as a picture), `difference` (insertions and deletions), `server` (HTTP).
 //!
 //! Texts, titles and URLs are those of crawled pages: they become markup through
-//! [`Html`](crate::markup::Html) only, which escapes them. There is no script, and the content
+//! `markup::Html` only, which escapes them. There is no script, and the content
 //! security policy allows none. An address names a document, a cluster or a host, never a file.
 
 mod difference;

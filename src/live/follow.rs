@@ -149,7 +149,7 @@ impl Follower {
                 let skipped = skip_line(&mut file)?;
                 (end, is_whole) = (end + skipped.bytes, skipped.has_end);
             }
-            if read == 0 || !is_whole && !(tail.is_quiet && !is_long) {
+            if read == 0 || (!is_whole && (is_long || !tail.is_quiet)) {
                 break;
             }
             if is_long {

@@ -58,7 +58,7 @@ pub(super) enum CrawlRecord {
 
 /// What a crawl consists of.
 pub struct Crawled<'scope> {
-    /// Rows: the keys and rows of captures ([`PackedCapture::parts`]), for the owners of their shards.
+    /// Rows: the keys and rows of captures (`PackedCapture::parts`), for the owners of their shards.
     pub captures: BlockStream<'scope>,
     /// Rows: the downloads that failed, for the owners of their shards.
     pub failed: BlockStream<'scope>,
