@@ -50,7 +50,7 @@ impl Question {
             _ => format!("Which of the following is true: {}?", words(5000 + same, 6 + same % 9)),
         };
         let choices = (0..4).map(|choice| words(6000 + same * 4 + choice, 1 + same % 3)).collect();
-        let answer = if number % 4 == 3 { words(7000 + same, 12) } else { "B".to_owned() };
+        let answer = if same % 4 == 3 { words(7000 + same, 12) } else { "B".to_owned() };
         match number {
             12 => Question { question, choices: vec!["-".into()], answer: "--".into() },
             _ => Question { question, choices, answer },
@@ -169,8 +169,11 @@ impl Corpus {
 
     fn cluster(&self, store: &str, input: &str, flags: &[&str]) {
         let method = ["--id", "id", "--similarity", "0.9", "--verify", "exact"];
-        let arguments = ["add", &self.name(store), "-q", "--input", &self.name(input)];
-        run_well(&[&arguments[..], &method, flags].concat());
+        // CSV in a folder is no input by itself.
+        let files = ["a.jsonl", "b.parquet", "c.csv"].map(|file| self.name(&format!("shards/{file}")));
+        let inputs = if input == "shards" { files.to_vec() } else { vec![self.name(input)] };
+        let inputs: Vec<&str> = inputs.iter().map(String::as_str).collect();
+        run_well(&[&["add", &self.name(store), "-q", "--input"][..], &inputs, &method, flags].concat());
     }
 
     /// A job with these lines, besides the columns of the benchmark.
@@ -421,7 +424,7 @@ fn an_export_drops_keeps_or_annotates_what_matches() {
     for row in corpus.rows("matches", &["doc", "item", "containment"]) {
         of_documents.entry(numbers[&row[0]]).or_default().push((row[2].parse().unwrap(), row[1].parse().unwrap()));
     }
-    assert!(of_documents.len() > 10 && of_documents.len() < 40, "{}", of_documents.len());
+    assert!(of_documents.len() > 8 && of_documents.len() < 40, "{}", of_documents.len());
     let plain = {
         assert_eq!(corpus.export("plain", &[]).code, Some(0));
         exported(&corpus, "plain")

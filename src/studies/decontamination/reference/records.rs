@@ -282,7 +282,7 @@ impl<'a> Records<'a> {
     /// Checks that a file that was read has one of the columns.
     fn check_file(&mut self, file: &ReferenceFile) -> Result<()> {
         ensure!(
-            self.file_has || self.number == 0,
+            self.file_has || self.number == 0 || self.of_file.is_empty(),
             "{} of the reference has none of the columns {}: it has {}. Name those with texts in `columns` of [decontamination]",
             file.input.name,
             list(self.columns.iter()),
