@@ -52,6 +52,8 @@ mod datasets;
 mod decontamination;
 /// Deleted pages and removed weeks.
 mod deletion;
+/// The files by which others run nigh: images, schedulers, releases.
+mod deployment;
 /// The same bytes whatever the workers, the processes and the order of inputs.
 mod determinism;
 /// Damaged and hostile files: each gives the pages and rejects that its manifest states.
