@@ -15,7 +15,7 @@ use std::fs;
 use std::io::{ErrorKind, Read as _};
 use std::path::{Component, Path, PathBuf};
 
-use anyhow::{Context as _, bail};
+use anyhow::{Context as _, bail, ensure};
 use globset::{GlobBuilder, GlobMatcher};
 use nigh_kernels::structures::CompactSort;
 use walkdir::{DirEntry, WalkDir};
@@ -281,8 +281,13 @@ impl Search<'_> {
             }
         }
         if self.files.len() == before {
+            ensure!(
+                Path::new(root).is_dir(),
+                "no input matches {pattern}: there is no folder {root} (relative paths start at the working directory)"
+            );
             bail!(
-                "no input matches {pattern}: put the glob in quotes; `*` matches within one folder, `**` across folders"
+                "no input matches {pattern}: nothing in the folder {root} has such a name; `*` matches within one folder, `**` across \
+                 folders"
             );
         }
         Ok(())
@@ -702,8 +707,14 @@ mod tests {
     #[test]
     fn errors_name_the_item() {
         assert!(error(&["/no/such/file"]).starts_with("no input matches /no/such/file"));
-        assert!(error(&["/no/such/*.warc"]).starts_with("no input matches /no/such/*.warc"));
+        assert!(
+            error(&["/no/such/*.warc"]).starts_with("no input matches /no/such/*.warc: there is no folder /no/such")
+        );
         let folder = folder(&["notes.doc"]);
+        let glob = format!("{}/*.warc", folder.path().display());
+        assert!(
+            error(&[&glob]).contains(&format!("nothing in the folder {} has such a name", folder.path().display()))
+        );
         assert!(error(&[&folder.path().display().to_string()]).starts_with("no input in"));
     }
 
