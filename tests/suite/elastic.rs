@@ -310,6 +310,77 @@ fn a_host_that_is_told_to_end_hands_back_what_is_read() {
 }
 
 #[test]
+fn a_host_that_is_back_is_taken_in_after_a_failure() {
+    let hosts = Hosts::new();
+    let undisturbed = hosts.undisturbed();
+    hosts.set_down(2, true);
+    // After a wave it would be taken in after an hour.
+    let more = "min-processes = 1\ngrace = \"500ms\"\nrejoin = \"1h\"\nrestarts = 1000";
+    let mut run = hosts.begin("store", more);
+    run.wait_for("it begins with two", |run| run.log().contains("the run goes on with 2 of 3 processes"));
+    run.wait_for_work();
+    hosts.set_down(2, false);
+    let taken = "process 1 on node-2 can be used again: the run goes on with 3 of 3 processes";
+    // The first restart looks for it at once, and the next one has it.
+    while !run.log().contains(taken) {
+        run.wait_for("node-3 works", |run| run.process(3).is_some() || run.log().contains(taken));
+        std::thread::sleep(Duration::from_millis(400));
+        run.signal("KILL", 3);
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    let (code, log) = run.end();
+    assert_eq!(code, Some(0), "{log}");
+    assert_in_order(&log, &["process 1 on node-2 is lost: the run goes on with 2 of 3", taken]);
+    assert!(!log.contains("the processes end after a wave"), "{log}");
+    assert_same(&run.store, &undisturbed, &log);
+}
+
+#[test]
+fn a_host_that_is_back_stands_in_for_one_that_is_lost() {
+    let hosts = Hosts::new();
+    let undisturbed = hosts.undisturbed();
+    hosts.set_down(3, true);
+    let mut run = hosts.begin("store", "min-processes = 2\ngrace = \"1s\"\nrejoin = \"1h\"");
+    run.wait_for("it begins with two", |run| run.log().contains("the run goes on with 2 of 3 processes"));
+    run.wait_for_work();
+    hosts.set_down(3, false);
+    hosts.set_down(2, true);
+    run.signal("KILL", 2);
+    let (code, log) = run.end();
+    assert_eq!(code, Some(0), "{log}");
+    assert_in_order(
+        &log,
+        &[
+            "process 2 on node-3 is lost: the run goes on with 2 of 3 processes",
+            "process 1 on node-2 was killed",
+            "process 2 on node-3 can be used again: the run goes on with 3 of 3 processes",
+            "process 1 on node-2 is lost: the run goes on with 2 of 3 processes",
+        ],
+    );
+    assert_same(&run.store, &undisturbed, &log);
+}
+
+#[test]
+fn a_host_that_was_told_to_end_is_taken_in_again_after_the_grace() {
+    let hosts = Hosts::new();
+    let undisturbed = hosts.undisturbed();
+    let mut run = hosts.begin("store", "min-processes = 2\ngrace = \"700ms\"\nrejoin = \"100ms\"");
+    run.wait_for_work();
+    run.signal("TERM", 3);
+    let (code, log) = run.end();
+    assert_eq!(code, Some(0), "{log}");
+    assert_in_order(
+        &log,
+        &[
+            "process 2 on node-3 was told to end: the run goes on with 2 of 3 processes",
+            "process 2 on node-3 can be used again: the processes end after a wave",
+            "the run goes on with 3 of 3 processes",
+        ],
+    );
+    assert_same(&run.store, &undisturbed, &log);
+}
+
+#[test]
 fn too_few_hosts_end_the_run_which_names_them_and_goes_on_later() {
     let hosts = Hosts::new();
     let mut run = hosts.begin("store", "min-processes = 2\ngrace = \"500ms\"");

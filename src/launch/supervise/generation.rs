@@ -25,7 +25,7 @@ use crate::launch::Agents;
 use crate::launch::events::{EventSink, ProcessEvent};
 use crate::launch::exit_codes::{EXIT_PANIC, EXIT_PEER_LOST};
 use crate::launch::handshake::{Identity, Roster};
-use crate::launch::hosts::{HostReach, Pool, ProcessHost};
+use crate::launch::hosts::{HostReach, Pool};
 use crate::launch::pipes::{Pipes, ProcessExit};
 use crate::watch::Progress;
 
@@ -50,8 +50,8 @@ pub struct Generation<'a> {
     pub epoch: u64,
     /// Receives the stderr of the processes.
     pub events: &'a EventSink,
-    /// The hosts that the run goes on without, and that it takes in when they are back.
-    pub away: Vec<ProcessHost>,
+    /// Looks for the hosts that the run goes on without, and that it takes in when they are back.
+    pub lookout: &'a Lookout,
 }
 
 /// How a generation ended.
@@ -339,7 +339,6 @@ impl Generation<'_> {
         let mut victim: Option<(GenerationFailure, Instant)> = None;
         // Set when all processes have reported success: when to stop waiting for their exits.
         let mut done: Option<Instant> = None;
-        let lookout = Lookout::new(self.away.clone(), self.pool.rejoin);
         let begun = Instant::now();
         // The numbers of the hosts for which the generation ends after a wave.
         let mut back: Vec<usize> = Vec::new();
@@ -386,7 +385,7 @@ impl Generation<'_> {
             let told: Vec<usize> = told.map(|(_, process)| process.me).collect();
             told.into_iter().for_each(|me| self.leave(processes, me));
             if back.is_empty() && begun.elapsed() >= self.pool.rejoin {
-                back = lookout.found();
+                back = self.lookout.found();
                 if !back.is_empty() {
                     self.take_in(processes, &back);
                 }
@@ -436,11 +435,9 @@ impl Generation<'_> {
     /// Asks for the end of the generation after a wave, if enough is left to read, to take in hosts
     /// that are back.
     fn take_in(&self, processes: &mut Processes<'_>, back: &[usize]) {
-        let names: Vec<String> =
-            self.away.iter().filter(|host| back.contains(&host.number)).map(ProcessHost::name).collect();
         let text = format!(
             "{} can be used again: the processes end after a wave and begin again with it, if much is left to read",
-            names.join(", ")
+            self.lookout.names(back)
         );
         (self.events)(ProcessEvent { kind: "back", text: &text, epoch: self.epoch, process: back.first().copied() });
         ask_for_end(processes, self.pool.rejoin);
@@ -575,7 +572,8 @@ mod tests {
         let pool = Pool::here(2, &toml::from_str("timeout = \"90500ms\"").unwrap());
         let identity = Identity::Secrets(Secrets::generate().unwrap());
         let events: EventSink = Arc::new(|_| {});
-        let generation = Generation { pool: &pool, plan: "{}", identity, epoch: 3, events: &events, away: Vec::new() };
+        let lookout = Lookout::new(Vec::new(), pool.rejoin);
+        let generation = Generation { pool: &pool, plan: "{}", identity, epoch: 3, events: &events, lookout: &lookout };
         let roster = generation.roster(Vec::new());
         assert_eq!((roster.epoch, roster.peer_timeout), (3, Duration::from_millis(90_500)));
     }
@@ -586,7 +584,8 @@ mod tests {
         pool.hosts.remove(1);
         let identity = Identity::Secrets(Secrets::generate().unwrap());
         let events: EventSink = Arc::new(|_| {});
-        let generation = Generation { pool: &pool, plan: "{}", identity, epoch: 0, events: &events, away: Vec::new() };
+        let lookout = Lookout::new(Vec::new(), pool.rejoin);
+        let generation = Generation { pool: &pool, plan: "{}", identity, epoch: 0, events: &events, lookout: &lookout };
         let roster = generation.roster(vec!["127.0.0.1:1".parse().unwrap(); 2]);
         assert_eq!((roster.numbers.clone(), roster.rank(2)), (vec![0, 2], Some(1)));
         let failure = generation.failure(Some(1), "it died".into(), true);

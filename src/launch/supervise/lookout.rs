@@ -1,4 +1,5 @@
-//! Looks for hosts that a run goes on without, while its processes work.
+//! Looks for hosts that a run goes on without, while its processes work, and while it waits before
+//! the next attempt to start them.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -11,33 +12,32 @@ const LOOK_EVERY: Duration = Duration::from_secs(30);
 /// How often the thread sees whether it shall end.
 const POLL_EVERY: Duration = Duration::from_millis(100);
 
+/// A host, and the time before which it is not looked for.
+pub type Sought = (ProcessHost, Option<Instant>);
+
 /// A thread that looks for hosts, until this is dropped.
 pub struct Lookout {
-    found: Arc<Mutex<Vec<usize>>>,
+    hosts: Arc<Vec<Sought>>,
+    /// The numbers of those that could be used at the last look; `None` before the first one.
+    found: Arc<Mutex<Option<Vec<usize>>>>,
     ended: Arc<AtomicBool>,
 }
 
 impl Lookout {
     /// Looks for these hosts, at least as often as `every`.
-    pub fn new(hosts: Vec<ProcessHost>, every: Duration) -> Lookout {
-        let lookout = Lookout { found: Arc::default(), ended: Arc::default() };
-        if hosts.is_empty() {
+    pub fn new(hosts: Vec<Sought>, every: Duration) -> Lookout {
+        let lookout = Lookout { hosts: Arc::new(hosts), found: Arc::default(), ended: Arc::default() };
+        if lookout.hosts.is_empty() {
             return lookout;
         }
-        let (found, ended, pause) = (lookout.found.clone(), lookout.ended.clone(), every.min(LOOK_EVERY));
+        let (hosts, found, ended) = (lookout.hosts.clone(), lookout.found.clone(), lookout.ended.clone());
+        let pause = every.min(LOOK_EVERY);
         // An attempt to reach a host may take longer than the generation: nothing waits for this
         // thread.
         std::thread::spawn(move || {
             while !ended.load(Ordering::Relaxed) {
-                // All at the same time: one that does not answer must not hide the others.
-                let now: Vec<usize> = std::thread::scope(|scope| {
-                    let looks: Vec<_> = hosts.iter().map(|host| scope.spawn(|| host.can_be_used())).collect();
-                    // A look that panicked has found nothing.
-                    let found =
-                        hosts.iter().zip(looks).filter_map(|(host, look)| look.join().ok()?.then_some(host.number));
-                    found.collect()
-                });
-                *found.lock().unwrap_or_else(PoisonError::into_inner) = now;
+                let now = look(&hosts);
+                *found.lock().unwrap_or_else(PoisonError::into_inner) = Some(now);
                 let looked = Instant::now();
                 while !ended.load(Ordering::Relaxed) && looked.elapsed() < pause {
                     std::thread::sleep(POLL_EVERY.min(pause));
@@ -49,12 +49,76 @@ impl Lookout {
 
     /// The numbers of the hosts that could be used when it last looked.
     pub fn found(&self) -> Vec<usize> {
-        self.found.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.found.lock().unwrap_or_else(PoisonError::into_inner).clone().unwrap_or_default()
     }
+
+    /// As [`Lookout::found`], after the first look if that takes no longer than `patience`.
+    pub fn found_within(&self, patience: Duration) -> Vec<usize> {
+        let begun = Instant::now();
+        let has_looked = || self.found.lock().unwrap_or_else(PoisonError::into_inner).is_some();
+        while !self.hosts.is_empty() && !has_looked() && begun.elapsed() < patience {
+            std::thread::sleep(POLL_EVERY);
+        }
+        self.found()
+    }
+
+    /// The names of hosts in messages.
+    pub fn names(&self, numbers: &[usize]) -> String {
+        let named = self.hosts.iter().filter(|(host, _)| numbers.contains(&host.number));
+        named.map(|(host, _)| host.name()).collect::<Vec<_>>().join(", ")
+    }
+}
+
+/// Those hosts that can be used now. All are looked for at the same time: one that does not answer
+/// must not hide the others.
+fn look(hosts: &[Sought]) -> Vec<usize> {
+    let now = Instant::now();
+    std::thread::scope(|scope| {
+        let due = hosts.iter().filter(|(_, from)| from.is_none_or(|from| from <= now));
+        let looks: Vec<_> = due.map(|(host, _)| (host.number, scope.spawn(|| host.can_be_used()))).collect();
+        // A look that panicked has found nothing.
+        looks.into_iter().filter_map(|(number, look)| look.join().ok()?.then_some(number)).collect()
+    })
 }
 
 impl Drop for Lookout {
     fn drop(&mut self) {
         self.ended.store(true, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::launch::hosts::Pool;
+
+    /// A process of this machine, which can always be used, sought from a time on.
+    fn host(number: usize, from: Option<Instant>) -> Sought {
+        (ProcessHost { number, ..Pool::here(1, &toml::from_str("").unwrap()).hosts.remove(0) }, from)
+    }
+
+    #[test]
+    fn a_host_is_found_from_its_time_on() {
+        let begun = Instant::now();
+        let later = begun + Duration::from_millis(400);
+        let lookout = Lookout::new(vec![host(1, None), host(3, Some(later))], Duration::from_millis(20));
+        let first = lookout.found_within(Duration::from_secs(20));
+        if begun.elapsed() < Duration::from_millis(400) {
+            assert_eq!(first, [1]);
+        }
+        while lookout.found() != [1, 3] {
+            assert!(begun.elapsed() < Duration::from_secs(20), "{:?}", lookout.found());
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        assert!(begun.elapsed() >= Duration::from_millis(400));
+        assert_eq!(lookout.names(&[3]), "process 3");
+    }
+
+    #[test]
+    fn nothing_is_waited_for_where_nothing_is_sought() {
+        let begun = Instant::now();
+        let lookout = Lookout::new(Vec::new(), Duration::from_millis(20));
+        assert_eq!(lookout.found_within(Duration::from_secs(60)), Vec::<usize>::new());
+        assert!(begun.elapsed() < Duration::from_secs(30));
     }
 }

@@ -64,9 +64,10 @@ impl Members {
         self.numbers(|standing| standing.is_out)
     }
 
-    /// The numbers of the hosts that are left out, and may be looked for.
-    pub fn looked_for(&self, now: Instant) -> Vec<usize> {
-        self.numbers(|standing| standing.is_out && standing.not_before.is_none_or(|from| from <= now))
+    /// The numbers of the hosts that are left out, each with the time before which it is not looked
+    /// for.
+    pub fn looked_for(&self) -> Vec<(usize, Option<Instant>)> {
+        self.left_out().into_iter().map(|number| (number, self.hosts[number].not_before)).collect()
     }
 
     /// A process was started on the host.
@@ -143,7 +144,7 @@ mod tests {
         assert_eq!(members.could_not_start(&[1], begun + 50 * SECOND), Missing::Again(10 * SECOND));
         assert_eq!(members.present(), [0, 1, 2]);
         assert_eq!(members.could_not_start(&[1], begun + 60 * SECOND), Missing::Without(vec![1]));
-        assert_eq!((members.present(), members.looked_for(begun)), (vec![0, 2], vec![1]));
+        assert_eq!((members.present(), members.looked_for()), (vec![0, 2], vec![(1, None)]));
     }
 
     #[test]
@@ -191,8 +192,7 @@ mod tests {
         let begun = Instant::now();
         let mut members = Members::new(2, 1, 60 * SECOND);
         assert!(members.leaves(1, begun));
-        assert_eq!((members.present(), members.looked_for(begun + 59 * SECOND)), (vec![0], vec![]));
-        assert_eq!(members.looked_for(begun + 60 * SECOND), [1]);
+        assert_eq!((members.present(), members.looked_for()), (vec![0], vec![(1, Some(begun + 60 * SECOND))]));
         // The last one that is needed stays in, and is waited for.
         assert!(!members.leaves(0, begun));
         assert_eq!(members.present(), [0]);

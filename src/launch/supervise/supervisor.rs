@@ -5,8 +5,9 @@
 //! repeat (a bad job, too many rejects, a full disk) is final: the process that has it reports it.
 //!
 //! Generations need not have the same processes: hosts that are missing for long are left out, and
-//! those that are back are taken in after a wave ([`Members`]). What a process does depends on its
-//! rank in the generation; its name, key and messages have the number of its host.
+//! those that are back are taken in after a wave, or after a failure ([`Members`]). What a process
+//! does depends on its rank in the generation; its name, key and messages have the number of its
+//! host.
 
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -14,6 +15,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result};
 
 use super::generation::{Generation, GenerationEnd, GenerationFailure};
+use super::lookout::Lookout;
 use super::members::{Members, Missing};
 use super::process::Outcome;
 use super::restart_limit::RestartLimit;
@@ -25,6 +27,8 @@ use crate::watch::Progress;
 
 /// The pauses before the next attempt when a host could not be reached: it may be starting.
 const HOST_PAUSES: [Duration; 3] = [Duration::from_secs(2), Duration::from_secs(15), Duration::from_secs(60)];
+/// How long a run that has too few hosts looks whether another one is back, before it fails.
+const LAST_LOOK: Duration = Duration::from_secs(10);
 
 /// The work of a generation.
 pub struct Work {
@@ -68,11 +72,13 @@ pub fn supervise(
     let mut run = Supervised {
         pool,
         members: Members::new(pool.processes(), pool.min_processes, pool.grace),
+        lookout: Lookout::new(Vec::new(), pool.rejoin),
         limit: RestartLimit::new(pool.restarts),
         events,
         epoch: 0,
         restarts: 0,
         attempts: 0,
+        taken_back: 0,
     };
     let mut next = plans(0)?;
     loop {
@@ -112,6 +118,8 @@ struct Supervised<'a> {
     /// All of its hosts.
     pool: &'a Pool,
     members: Members,
+    /// Looks for the hosts that the current generation, or the last one, does not have.
+    lookout: Lookout,
     limit: RestartLimit,
     events: &'a EventSink,
     /// The number of the generation.
@@ -120,6 +128,8 @@ struct Supervised<'a> {
     restarts: u64,
     /// The attempts in a row to start a generation that did not begin.
     attempts: usize,
+    /// How often hosts were taken back after a failure since a generation began.
+    taken_back: usize,
 }
 
 impl Supervised<'_> {
@@ -142,15 +152,16 @@ impl Supervised<'_> {
             let text = format!("{} did not join in time: {}", self.names(&late), self.goes_on());
             self.report("without", &text, late.first().copied());
         }
-        let away = self.members.looked_for(Instant::now());
-        let away = away.into_iter().map(|number| self.pool.hosts[number].clone()).collect();
+        let away = self.members.looked_for();
+        let away = away.into_iter().map(|(number, from)| (self.pool.hosts[number].clone(), from)).collect();
+        self.lookout = Lookout::new(away, self.pool.rejoin);
         let plan = (work.text)(pool.processes())?;
-        let generation =
-            Generation { pool: &pool, plan: &plan, identity, epoch: self.epoch, events: self.events, away };
+        let (epoch, events, lookout) = (self.epoch, self.events, &self.lookout);
+        let generation = Generation { pool: &pool, plan: &plan, identity, epoch, events, lookout };
         let end = generation.run(progresses)?;
         let has_begun = !matches!(&end, GenerationEnd::Retry(failure) if !failure.began);
         if has_begun {
-            self.attempts = 0;
+            (self.attempts, self.taken_back) = (0, 0);
             are_there.into_iter().for_each(|number| self.members.has_started(number));
         }
         Ok(end)
@@ -169,24 +180,53 @@ impl Supervised<'_> {
     /// Prepares the generation after one that ended after a wave, as it was asked to.
     fn regroup(&mut self, leaving: &[usize], back: &[usize]) {
         let now = Instant::now();
-        let gone: Vec<usize> = leaving.iter().copied().filter(|number| self.members.leaves(*number, now)).collect();
         back.iter().for_each(|number| self.members.is_back(*number));
+        // Others that were found since: all begin again anyway.
+        let back = [back, &self.take_back(Duration::ZERO)].concat();
+        let gone: Vec<usize> = leaving.iter().copied().filter(|number| self.members.leaves(*number, now)).collect();
         let mut causes = Vec::new();
         if !leaving.is_empty() {
             causes.push(format!("{} {} told to end", self.names(leaving), was(leaving)));
         }
         if !back.is_empty() {
-            causes.push(format!("{} can be used again", self.names(back)));
+            causes.push(format!("{} can be used again", self.names(&back)));
         }
         self.epoch += 1;
         let text = format!("a wave is committed, and {}: {}", causes.join(", and "), self.goes_on());
         self.report("regroup", &text, gone.first().or(back.first()).or(leaving.first()).copied());
     }
 
+    /// Takes hosts that are back into the next generation, if it was seen that they are. Waits for
+    /// the first look at most so long. Returns their numbers.
+    fn take_back(&mut self, patience: Duration) -> Vec<usize> {
+        let left_out = self.members.left_out();
+        let mut back = self.lookout.found_within(patience);
+        back.retain(|number| left_out.contains(number));
+        back.iter().for_each(|number| self.members.is_back(*number));
+        back
+    }
+
+    /// As [`Supervised::take_back`], after a failure: all processes begin again anyway. Returns
+    /// whether there are any.
+    fn take_back_after_failure(&mut self, patience: Duration) -> bool {
+        // Hosts that can be reached, and on which no process starts, would take turns without end.
+        if self.taken_back >= self.pool.processes() {
+            return false;
+        }
+        let back = self.take_back(patience);
+        self.taken_back += usize::from(!back.is_empty());
+        if let Some(first) = back.first() {
+            let text = format!("{} can be used again: {}", self.names(&back), self.goes_on());
+            self.report("back", &text, Some(*first));
+        }
+        !back.is_empty()
+    }
+
     /// Prepares the next attempt after a failure, and waits before it. Returns the message of the
     /// run if it has failed.
     fn after_failure(&mut self, failure: &GenerationFailure, committed: u64) -> Option<String> {
         let now = Instant::now();
+        self.take_back_after_failure(Duration::ZERO);
         // A host that said that it ends has ended: that is no failure of the run.
         let left: Vec<usize> =
             failure.leaving.iter().copied().filter(|number| self.members.leaves(*number, now)).collect();
@@ -199,7 +239,11 @@ impl Supervised<'_> {
         }
         if self.members.may_shrink() && !failure.missing.is_empty() {
             let grace = crate::config::Time(self.pool.grace);
-            match self.members.could_not_start(&failure.missing, now) {
+            let mut follows = self.members.could_not_start(&failure.missing, now);
+            if follows == Missing::TooFew && self.take_back_after_failure(LAST_LOOK) {
+                follows = self.members.could_not_start(&failure.missing, now);
+            }
+            match follows {
                 Missing::Again(left) => {
                     let pause = self.pause().min(left.max(Duration::from_millis(100)));
                     let rest = format!(
@@ -209,6 +253,7 @@ impl Supervised<'_> {
                     );
                     let message = self.again(failure, &rest);
                     std::thread::sleep(pause);
+                    self.take_back_after_failure(Duration::ZERO);
                     return message;
                 }
                 Missing::Without(numbers) => {
