@@ -46,7 +46,7 @@ def main():
         print(f"{table}\t{len(files)} files\t{rows} rows")
     by_url(args.store, connection)
     similarity(connection)
-    for job in ("collections", "evolution", "mirrors", "mirrors-by-url", "overlap", "paragraphs", "passages", "samplers"):
+    for job in ("collections", "decontamination", "evolution", "mirrors", "mirrors-by-url", "overlap", "paragraphs", "passages", "samplers"):
         for folder in sorted({path.parent for path in (args.store / job).glob("*/*.parquet")}):
             files = sorted(folder.glob("*.parquet"))
             rows = sum(rows_of(file) for file in files)

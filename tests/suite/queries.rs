@@ -36,6 +36,9 @@ fn every_table_of_every_week_opens_in_every_engine() {
         let job = format!("jobs/{job}.toml");
         run_well(&["run", &job, "-q", "--store", store.to_str().unwrap()]);
     }
+    // The pages of a week against themselves.
+    let against = ["--against", "tests/data/week-2024-01-22"];
+    run_well(&[&["run", "-q", "--store", store.to_str().unwrap()][..], &against].concat());
     let Some(opened) = script("engines.py", &store) else { return };
     run_well(&["catalog", store.to_str().unwrap(), "--format", "delta"]);
     assert_eq!(script("engines.py", &store).as_ref(), Some(&opened), "the same by the logs of Delta Lake");

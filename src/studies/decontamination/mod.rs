@@ -57,13 +57,13 @@ impl Study for Decontamination {
         Some(&mut self.against)
     }
 
-    fn find(&self, store: &Store, _notice: &dyn Fn(&str)) -> Result<StudyInput> {
+    fn find(&self, store: &Store, notice: &dyn Fn(&str)) -> Result<StudyInput> {
         let last = store.manifest()?.and_then(|manifest| manifest.weeks.last().map(|week| week.week));
         let week = self.week.or(last);
         let history = History::open(store, week, week)?;
         let mut files = corpus_of_week(store, history.last().week, &self.input)?;
         files.method.form = self.form(files.method.form);
-        let reference = reference::find(self, store)?;
+        let reference = reference::find(self, store, notice)?;
         Ok(StudyInput { history, former: None, files: StudyFiles { reference, ..files } })
     }
 

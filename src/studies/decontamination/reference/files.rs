@@ -6,18 +6,18 @@ use anyhow::{Context as _, Result, ensure};
 
 use crate::config::{Cluster, Columns, Reading};
 use crate::plan::job_of_week;
-use crate::readers;
+use crate::readers::{self, Pipes};
 use crate::state::Store;
 use crate::studies::ReferenceFile;
 use crate::studies::decontamination::Decontamination;
 use crate::studies::passages::corpus_of_week;
 
 /// The files of a reference, in the order of their names; those of stores follow, store by store.
-/// `own` is the store whose documents are compared.
+/// `own` is the store whose documents are compared; `notice` is told what is left out of folders.
 ///
 /// # Errors
 /// If the job names none, one matches nothing, or a store has no week or files that are not at hand.
-pub fn find(job: &Decontamination, own: &Store) -> Result<Vec<ReferenceFile>> {
+pub fn find(job: &Decontamination, own: &Store, notice: &dyn Fn(&str)) -> Result<Vec<ReferenceFile>> {
     ensure!(
         !job.against.is_empty(),
         "there is nothing to compare with: give --against FILES, or `against` in [decontamination]"
@@ -34,8 +34,15 @@ pub fn find(job: &Decontamination, own: &Store) -> Result<Vec<ReferenceFile>> {
             None => files.push(name.clone()),
         }
     }
-    let inputs =
-        if files.is_empty() { Vec::new() } else { readers::list(&files, &reading).context("in the reference")? };
+    let mut inputs = Vec::new();
+    if !files.is_empty() {
+        let pipes = Pipes::Refuse("write it to a file, and name that file");
+        let found = readers::list_with_pipes(&files, &reading, pipes).context("in the reference")?;
+        if !found.left_out.is_empty() {
+            notice(&format!("left out of the reference: {}", found.left_out));
+        }
+        inputs = found.inputs;
+    }
     let of_files =
         inputs.into_iter().map(|input| ReferenceFile { input, reading: reading.clone(), is_of_store: false });
     Ok(of_files.chain(of_stores).collect())
