@@ -600,8 +600,8 @@ fn the_twin_gives_the_figures_of_a_store_that_is_worked_out_by_hand() {
     assert_eq!(rows("retention"), retention);
     // Host c lost its cluster, a has one as before, b has one for the first time.
     assert_eq!(rows("host-changes"), [row(&["-1", "1"], &[]), row(&["0", "1"], &[]), row(&["1", "1"], &[])]);
-    // Page 1 alone was downloaded twice.
-    assert_eq!(rows("amounts"), [row(&["1", "2-10", "1"], &[Some(1.0), Some(1.0)])]);
+    // Page 1 alone was downloaded twice. Its amount is one of five, so the mean share is a fifth.
+    assert_eq!(rows("amounts"), [row(&["1", "2-10", "1"], &[Some(1.0), Some(5.0)])]);
     assert_eq!(rows("change-classes"), [row(&["2-10", "large", "1"], &[Some(1.0)])]);
     assert_eq!(rows("births"), [row(&["second", "1", "1"], &[])]);
     assert_eq!(rows("deaths"), [row(&["second", "1", "1"], &[]), row(&["second", "2-10", "1"], &[])]);
