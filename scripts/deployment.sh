@@ -2,12 +2,17 @@
 # Checks the files by which others run nigh, each by the tool that reads it: the image, Kubernetes, systemd, scripts, Airflow, Dagster
 # and the files of a release. What cannot be installed is said, and left out.
 #
-#     scripts/deployment.sh [PROGRAM]        target/debug/nigh if none is named
+#     scripts/deployment.sh [--all] [PROGRAM]        target/debug/nigh if none is named
 #
 # The tools come from PyPI; kubectl and systemd-analyze are used where they are there. Nothing is installed outside of a folder
-# that is removed at the end. Airflow and Dagster run the program on tests/data, and fetch 100 MB.
+# that is removed at the end. With `--all` Airflow and Dagster, too, run the program on tests/data; they fetch 100 MB and take minutes.
 set -euo pipefail
 cd "$(dirname "$0")/.."
+all=
+if [ "${1:-}" = --all ]; then
+    all=yes
+    shift
+fi
 program=$(realpath "${1:-target/debug/nigh}")
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
@@ -63,7 +68,7 @@ cp -r tests/data/week-2024-01-08 "$folder/crawls/2024-01-08"
 ln -s "$program" "$folder/path/nigh"
 export CRAWLS=$folder/crawls PATH=$folder/path:$PATH
 
-if install_tool dagster; then
+if [ -n "$all" ] && install_tool dagster; then
     NIGH_STORE=$folder/of-dagster "$folder/dagster/bin/python" - 2>"$folder/error" <<'PY' || { cat "$folder/error"; exit 1; }
 import sys
 sys.path.insert(0, "scripts")
@@ -78,7 +83,7 @@ PY
     echo "good: scripts/dagster_weekly.py made a week, for Dagster"
 fi
 
-if install_tool apache-airflow-core; then
+if [ -n "$all" ] && install_tool apache-airflow-core; then
     export AIRFLOW_HOME=$folder/airflow AIRFLOW__CORE__LOAD_EXAMPLES=False AIRFLOW__CORE__DAGS_FOLDER=$folder/dags
     mkdir "$folder/dags"
     cp scripts/airflow_weekly.py "$folder/dags/"
