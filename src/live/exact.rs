@@ -124,6 +124,11 @@ mod tests {
         shared as f64 / (a.len() + b.len() - shared) as f64
     }
 
+    /// Whether JSON has this number. What reads it here may miss the last bit.
+    fn is_share(read: &serde_json::Value, wanted: f64) -> bool {
+        read.as_f64().is_some_and(|read| (read - wanted).abs() < 1e-15)
+    }
+
     #[test]
     fn texts_of_the_journal_are_compared_word_by_word() {
         let folder = tempfile::tempdir().unwrap();
@@ -154,12 +159,12 @@ mod tests {
             for near in &near {
                 let id: usize = near["name"].as_str().unwrap().parse().unwrap();
                 let other = text(if id == 3 { 1 } else { id });
-                assert_eq!(near["exact"].as_f64(), Some(twin(&text(2), &other)), "{near}");
+                assert!(is_share(&near["exact"], twin(&text(2), &other)), "{near}");
             }
             let answer = values(&service.document("3", true).unwrap()).remove(0);
             for near in answer["nearest"].as_array().unwrap() {
                 let id: usize = near["name"].as_str().unwrap().parse().unwrap();
-                assert_eq!(near["exact"].as_f64(), Some(twin(&text(1), &text(id))), "{near}");
+                assert!(is_share(&near["exact"], twin(&text(1), &text(id))), "{near}");
             }
             let plain = values(&service.document("3", false).unwrap()).remove(0);
             assert!(plain["nearest"].as_array().unwrap().iter().all(|near| near.get("exact").is_none()));
