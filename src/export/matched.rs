@@ -6,7 +6,7 @@
 //! ```
 //!
 //! All documents must be those that were compared, with the same texts: a hash of their ids and
-//! checksums says so. Else a record that nobody compared would pass as one without a match.
+//! checksums says so. Else a record that was not compared would pass as one without a match.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;

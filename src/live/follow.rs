@@ -476,7 +476,7 @@ mod tests {
             }
             assert_eq!(followed.lines.join("\n") + "\n", all);
         }
-        // A last line without an end counts when nobody writes any more, if it is whole.
+        // A last line without an end counts when the file stopped growing, if it is whole.
         followed.append("7.jsonl", record(10).as_bytes());
         followed.append("50.jsonl", b"{\"id\":11,");
         followed.look().unwrap();
