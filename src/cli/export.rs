@@ -9,13 +9,14 @@ use anyhow::{Context, Result, bail, ensure};
 use clap::{Args, ValueEnum};
 use serde::Serialize;
 
+use super::columns::check_columns;
 use super::errors::WrongUse;
 use super::print::print_json;
 use super::session::{check_not_inside, read_manifest};
 use crate::config::{Absent, By, Bytes, Canonical, Cluster, Count, Key, Policy, Reading};
 use crate::export::{
     AddedField, Card, CutAt, Deciding, DroppedPassages, EarlierWeeks, ExportFolder, ExportFormat, ExportKey, Exported,
-    Finding, IndexFiles, JsonColumns, ListFile, MatchRules, MatchedDocuments, MatchedRecords, Originals,
+    Finding, IndexFiles, InputValues, JsonColumns, ListFile, MatchRules, MatchedDocuments, MatchedRecords, Originals,
     ParagraphRules, PassageRules, Verdicts, What, WhichPassages, Writing, WrittenDataset, near_duplicates,
     write_dataset,
 };
@@ -80,16 +81,15 @@ pub(crate) struct ExportArgs {
     #[arg(long)]
     touched: bool,
     /// Which record of a cluster stays: first, longest, newest, shortest-url, per-host or root; or
-    /// an order by columns whose values the store has, such as 'score desc, source in ["a", "b"]'
-    /// [default: what the job of the week has as `canonical`].
-    #[arg(long, value_name = "POLICY_OR_COLUMNS", value_parser = By::from_str)]
+    /// an order by columns, such as 'score desc, source in ["a", "b"]'; values that the store does
+    /// not have are read from the inputs [default: what the job of the week has as `canonical`].
+    #[arg(long, visible_alias = "keep-by", value_name = "POLICY_OR_COLUMNS", value_parser = By::from_str)]
     keep: Option<By>,
     /// How many records of a cluster stay, or of each group of --each; 0: none of a cluster of two
     /// or more [default: the job's, or 1].
     #[arg(long, value_name = "N")]
     most: Option<u64>,
-    /// Keep --most records of each group of a cluster: of each value of a column whose values the
-    /// store has, or of each `host`.
+    /// Keep --most records of each group of a cluster: of each value of a column, or of each `host`.
     #[arg(long, value_name = "COLUMN", value_parser = |name: &str| Key::try_from(name.to_owned()))]
     each: Option<Key>,
     /// The level of the clusters; `paragraph` takes from the documents that stay, at level similar, the paragraphs (lines) that others before had.
@@ -116,7 +116,7 @@ pub(crate) struct ExportArgs {
     #[arg(long)]
     weights: bool,
     /// Add to each record that is written `nigh_score`, the mean of the numbers that the records of
-    /// its cluster have in a column whose values the store has.
+    /// its cluster have in a column.
     #[arg(long, value_name = "COLUMN")]
     score: Option<String>,
     /// Which records are written [default: kept; removed for a list].
@@ -402,7 +402,8 @@ fn export_week(args: &ExportArgs, read_store: &ReadStore, log: &Log) -> Result<E
     let whole = store.whole(week)?;
     let job = crate::plan::job_of_week(store, week)?;
     let keep = kept(args, &job)?;
-    if !keep.columns().is_empty() || args.score.is_some() {
+    let decided_by = DecidingColumns::of(args, &keep, &job)?;
+    if let DecidingColumns::OfStore = decided_by {
         read_store.need(ValueRow::NAME, &[&format!("{}/", week.week.folder())])?;
     }
     let reading = job.read;
@@ -457,6 +458,8 @@ fn export_week(args: &ExportArgs, read_store: &ReadStore, log: &Log) -> Result<E
         score: args.score.clone(),
     };
     let tables = store.tables(week)?;
+    let threads =
+        args.workers.map_or_else(|| std::thread::available_parallelism().map_or(1, usize::from), |count| count.0);
     let deciding = |scratch: PathBuf| Deciding {
         tables: &tables,
         segments: &whole.journal.segments,
@@ -467,37 +470,64 @@ fn export_week(args: &ExportArgs, read_store: &ReadStore, log: &Log) -> Result<E
         older: false,
         only_older: args.only_older,
         score: args.score.as_deref(),
+        values: None,
         names: args.list.is_some() || args.touched,
         scratch,
         memory: MEMORY,
     };
+    // The inputs from a week on.
+    let inputs_since = |since: Option<Week>| -> Result<Vec<Input>> {
+        let older = stamped.iter().filter(|(of, ..)| *of != week.week && since.is_none_or(|since| *of >= since));
+        let mut inputs = earlier_inputs(older, &reading, args.touched)?;
+        if since.is_none_or(|since| week.week >= since) {
+            inputs.extend(own_inputs(args, &job.input, &reading, week, &whole.journal)?);
+        }
+        Ok(inputs)
+    };
+    // All inputs, and how they are read, if the store lacks values.
+    let read_for_values = match &decided_by {
+        DecidingColumns::OfInputs(columns) => {
+            let (inputs, mut reading) = (inputs_since(None)?, reading.clone());
+            reading.columns.values.clone_from(columns);
+            check_columns(&inputs, &reading, "--keep, --each, --score or the job names")?;
+            Some((inputs, reading))
+        }
+        DecidingColumns::None | DecidingColumns::OfStore => None,
+    };
+    let values_of_inputs = |scratch: PathBuf| -> Result<Option<PathBuf>> {
+        let Some((inputs, reading)) = &read_for_values else { return Ok(None) };
+        let values = InputValues { inputs, reading, scratch: scratch.clone(), memory: MEMORY, threads };
+        values.read(&deciding(scratch)).map(Some)
+    };
     let wanted = stamped.iter().filter(|(week, ..)| args.since.is_none_or(|since| *week >= since));
     let weeks: Vec<Week> = wanted.clone().map(|(week, ..)| *week).collect();
-    let with_matches = |scratch: PathBuf, make: &mut dyn FnMut() -> Result<Verdicts>| match (args.matched, &compared) {
-        (Some(records), Some((results, summary))) => {
-            let files = results.committed_files(ReferenceMatchRow::NAME)?;
-            let compared = &summary.batches;
-            let memory = MEMORY;
-            let matched =
-                MatchedDocuments { weeks: &weeks, records, files, compared, scratch: scratch.clone(), memory };
-            matched.verdicts(&deciding(scratch), make)
-        }
-        _ => make(),
-    };
+    let with_matches =
+        |deciding: &Deciding<'_>, make: &mut dyn FnMut() -> Result<Verdicts>| match (args.matched, &compared) {
+            (Some(records), Some((results, summary))) => {
+                let files = results.committed_files(ReferenceMatchRow::NAME)?;
+                let compared = &summary.batches;
+                let memory = MEMORY;
+                let scratch = deciding.scratch.clone();
+                let matched = MatchedDocuments { weeks: &weeks, records, files, compared, scratch, memory };
+                matched.verdicts(deciding, make)
+            }
+            _ => make(),
+        };
     let Some(out) = &args.out else {
         let listed: Vec<String> = wanted.map(|(_, name, _)| name.clone()).collect();
         let list = ListFile::open(args.list.as_ref().context("there is a folder or a list")?, &key);
         let list = list.map_err(not_free)?;
-        let mut verdicts = with_matches(list.scratch(), &mut || deciding(list.scratch()).verdicts())?;
+        let values = values_of_inputs(list.scratch())?;
+        let deciding = Deciding { values: values.as_deref(), ..deciding(list.scratch()) };
+        let mut verdicts = with_matches(&deciding, &mut || deciding.verdicts())?;
         let (documents, written) = list.write(&listed, &mut verdicts, args.what())?;
         let counts = Exported { documents, written, ..Exported::default() };
         return Ok(ExportSummary { week: week.week, files: 1, counts, index: None });
     };
-    let mut inputs = earlier_inputs(wanted.filter(|(of, ..)| *of != week.week), &reading, args.touched)?;
-    if args.since.is_none_or(|since| week.week >= since) {
-        inputs.extend(own_inputs(args, &job.input, &reading, week, &whole.journal)?);
-    }
+    let inputs = inputs_since(args.since)?;
     let folder = ExportFolder::open(out, &key).map_err(not_free)?;
+    let values = values_of_inputs(folder.scratch())?;
+    let deciding = |scratch: PathBuf| Deciding { values: values.as_deref(), ..deciding(scratch) };
     let index = args.cdxj.as_ref().map(|path| IndexFiles::open(path, &folder, MEMORY)).transpose().map_err(not_free)?;
     let has_lines = inputs.iter().any(|input| input.format == Format::Jsonl);
     let columns = (args.format == ExportFormat::Parquet && has_lines).then(|| JsonColumns::of(&inputs)).transpose()?;
@@ -508,8 +538,6 @@ fn export_week(args: &ExportArgs, read_store: &ReadStore, log: &Log) -> Result<E
     let fields = args.fields();
     let writing =
         Writing { reading: &reading, what, fields, revisits, near_duplicates: near, others, format, card, columns };
-    let threads =
-        args.workers.map_or_else(|| std::thread::available_parallelism().map_or(1, usize::from), |count| count.0);
     let done = |files: usize, all: usize| {
         if all > 1 && !args.json {
             log.notice(&format!("{files} of {all} files are whole"));
@@ -536,7 +564,10 @@ fn export_week(args: &ExportArgs, read_store: &ReadStore, log: &Log) -> Result<E
                     DroppedPassages { inputs: &inputs, weeks: &weeks, rules, files, compared, scratch, memory: MEMORY };
                 dropped.verdicts(&deciding(folder.scratch()))?
             }
-            None => with_matches(folder.scratch(), &mut || deciding(folder.scratch()).verdicts())?,
+            None => {
+                let deciding = deciding(folder.scratch());
+                with_matches(&deciding, &mut || deciding.verdicts())?
+            }
         },
     };
     // Where copies stay, or go with near-duplicates, they have a record, too.
@@ -635,13 +666,12 @@ fn further(args: &ExportArgs, least: Option<u32>) -> Vec<(&'static str, String)>
 /// Which records stay: as the flags say, and else as the job of the week.
 ///
 /// # Errors
-/// If the week has no values of a column.
+/// If the flags contradict each other.
 fn kept(args: &ExportArgs, job: &Cluster) -> Result<Canonical> {
     let mut keep = job.canonical.clone();
     keep.by = args.keep.clone().unwrap_or(keep.by);
     keep.most = args.most.unwrap_or(keep.most);
     keep.each = args.each.clone().or(keep.each);
-    let known = &job.read.columns.values;
     let wrong = |text: &str| Err(WrongUse(text.to_owned()).into());
     if args.revisits && keep.most == 0 {
         return wrong("--revisits refers to records that stay, and none of a cluster stays: give --most 1 or more");
@@ -657,13 +687,34 @@ fn kept(args: &ExportArgs, job: &Cluster) -> Result<Canonical> {
     if keep.by == By::Policy(Policy::PerHost) && keep.each.as_ref().is_some_and(|key| *key != Key::Host) {
         return wrong("per-host keeps one record of each host, and --each names other groups: choose one of the two");
     }
-    match keep.columns().into_iter().chain(args.score.clone()).find(|column| !known.contains(column)) {
-        Some(column) => bail!(WrongUse(format!(
-            "the week has no values of `{column}`: its job kept {}. Name it in `canonical`, or as values = [\"{column}\"] in \
-             [cluster.read.columns], and make the week again",
-            if known.is_empty() { "none".to_owned() } else { format!("those of {}", known.join(", ")) }
-        ))),
-        None => Ok(keep),
+    Ok(keep)
+}
+
+/// Where the values are that decide what stays, and of which scores are made.
+enum DecidingColumns {
+    /// No column decides.
+    None,
+    /// The store has the values of all of them.
+    OfStore,
+    /// The store lacks those of one, so that all are read from the inputs: these columns.
+    OfInputs(Vec<String>),
+}
+
+impl DecidingColumns {
+    /// # Errors
+    /// If values would have to be read from archives that revisits refer to.
+    fn of(args: &ExportArgs, keep: &Canonical, job: &Cluster) -> Result<DecidingColumns> {
+        let (mut columns, known) = (keep.columns(), &job.read.columns.values);
+        columns.extend(args.score.clone().filter(|score| !columns.contains(score)));
+        let Some(lacking) = columns.iter().find(|column| !known.contains(column)) else {
+            return Ok(if columns.is_empty() { DecidingColumns::None } else { DecidingColumns::OfStore });
+        };
+        if args.revisits {
+            bail!(WrongUse(format!(
+                "the week has no values of `{lacking}`, and --revisits is for archives, which have no columns: leave it out"
+            )));
+        }
+        Ok(DecidingColumns::OfInputs(columns))
     }
 }
 

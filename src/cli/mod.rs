@@ -37,6 +37,7 @@ mod catalog;
 #[cfg(feature = "pool")]
 mod check;
 mod chunks;
+mod columns;
 mod delete;
 mod errors;
 mod export;

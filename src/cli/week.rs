@@ -9,6 +9,7 @@ use anyhow::{Context as _, Result, bail, ensure};
 
 use super::advice::{default_links, few_candidates};
 use super::args::RunArgs;
+use super::columns::check_columns;
 use super::errors::WrongUse;
 use super::record::{Done, RunRecord};
 use super::session::{Session, check_name, locate_store, lock, notify, open_bucket, take_work};
@@ -34,8 +35,6 @@ use crate::text::printable_lines;
 
 /// The number of changed files that a message names.
 const MOST_NAMED: usize = 5;
-/// The number of columns that a message names.
-const MOST_COLUMNS: usize = 50;
 
 /// Makes the week, or resumes making it, and prints its summary.
 pub(crate) fn run(
@@ -468,34 +467,9 @@ impl WeekRequest {
     /// Checks that some input has each column whose values are kept.
     ///
     /// # Errors
-    /// If none has one of them; the message says which columns there are. Or if an input cannot be
-    /// read.
+    /// As [`check_columns`].
     fn check_values(&self) -> Result<()> {
-        let wanted = &self.reading().columns.values;
-        let (mut missing, mut names) = (vec![true; wanted.len()], BTreeSet::new());
-        for input in &self.inputs {
-            if !missing.contains(&true) {
-                return Ok(());
-            }
-            if let Some((of_input, has)) = crate::readers::columns(input, self.reading())? {
-                names.extend(of_input);
-                missing.iter_mut().zip(has).for_each(|(missing, has)| *missing &= !has);
-            }
-        }
-        let Some(column) = wanted.iter().zip(missing).find_map(|(column, missing)| missing.then_some(column)) else {
-            return Ok(());
-        };
-        let there = match names.len() {
-            0 => "they have no columns".to_owned(),
-            count => {
-                let named: Vec<&str> = names.iter().take(MOST_COLUMNS).map(String::as_str).collect();
-                let more = if count > MOST_COLUMNS { ", and more" } else { "" };
-                format!("they have {}{more}", named.join(", "))
-            }
-        };
-        bail!(WrongUse(format!(
-            "no input has a column `{column}`, which `canonical` or `values` of [cluster.read.columns] names: {there}"
-        )))
+        check_columns(&self.inputs, self.reading(), "`canonical` or `values` of [cluster.read.columns] names")
     }
 
     /// The inputs that are damaged from their beginning, with the reason.

@@ -10,7 +10,8 @@
 //! changed since is an error. A file gets its name when it is whole, and a list of whole files is kept beside them: the same command goes on
 //! where it was stopped.
 //!
-//! In reading order: `verdicts`, `dataset` (all inputs), `file` (an input and the file that is
+//! In reading order: `verdicts`, `input_values` (columns that these need and the store does not
+//! have), `dataset` (all inputs), `file` (an input and the file that is
 //! written for it), `copied` (records that are spans of bytes), `revisits` (records that refer to
 //! those that stay), `near_duplicates` (records that say which page another one is like),
 //! `archives` (indexes, WACZ), `rows` (records that are rows), `repeated` (paragraphs that go from
@@ -26,6 +27,7 @@ mod dataset;
 mod exported;
 mod file;
 mod gone;
+mod input_values;
 mod matched;
 mod near_duplicates;
 mod paragraphs;
@@ -42,6 +44,7 @@ pub use self::dataset::{WrittenDataset, write_dataset};
 pub use self::exported::{AddedField, Exported, LeftOut, What};
 pub use self::file::Writing;
 pub use self::gone::{CutAt, PassageRules, WhichPassages};
+pub use self::input_values::InputValues;
 pub use self::matched::{MatchRules, MatchedDocuments, MatchedRecords};
 pub use self::near_duplicates::{NearDuplicate, near_duplicates};
 pub use self::paragraphs::ParagraphRules;

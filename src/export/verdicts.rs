@@ -8,7 +8,7 @@
 //! Both sorts are external: memory does not depend on the number of documents.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::{Context, Result, ensure};
@@ -27,7 +27,7 @@ use crate::readers::{Format, Page};
 use crate::records::{Level, Week, checksum};
 use crate::state::{Segment, WeekTables};
 use crate::structures::{ExternalSort, Sortable, Sorted};
-use crate::tables::{ClusterRow, DocumentRow, Scan, Table, ValueRow, ValueRows, field, maybe_text};
+use crate::tables::{ClusterRow, DocumentRow, RowRange, Scan, Table, ValueRow, ValueRows, field, maybe_text};
 use crate::text::canonical;
 
 /// What becomes of a record.
@@ -370,8 +370,11 @@ pub struct Deciding<'a> {
     pub level: Level,
     /// Which records of a cluster stay.
     pub canonical: &'a Canonical,
-    /// The column of the scores, whose values the week has, if verdicts have scores.
+    /// The column of the scores, if verdicts have scores.
     pub score: Option<&'a str>,
+    /// A folder with the values of columns, a file for each segment that has some, if they are not
+    /// those of the week: see [`InputValues`](super::InputValues).
+    pub values: Option<&'a Path>,
     /// Whether verdicts have names.
     pub names: bool,
     /// A folder for runs of the sorts.
@@ -449,6 +452,14 @@ impl Deciding<'_> {
         verdicts.sorted()
     }
 
+    /// The values that the documents of a segment have in columns.
+    fn values(&self, segment: &str) -> Result<Option<RowRange>> {
+        let Some(folder) = self.values else { return Ok(self.tables.find(ValueRow::NAME, segment)) };
+        let file = folder.join(segment);
+        let is_there = file.try_exists().with_context(|| format!("cannot read {}", file.display()))?;
+        Ok(is_there.then(|| RowRange::file(file)))
+    }
+
     /// The inputs before those whose documents have verdicts.
     fn skipped(&self) -> u32 {
         let since = self.since.filter(|_| !self.older);
@@ -492,7 +503,7 @@ impl Deciding<'_> {
         let of_score = columns.iter().position(|column| Some(column.as_str()) == self.score);
         let columns: Arc<[String]> = columns.into();
         let comparison = self.canonical.comparison(&columns);
-        let mut values = ValueRows::open(self.tables.find(ValueRow::NAME, file), columns.clone())?;
+        let mut values = ValueRows::open(self.values(file)?, columns.clone())?;
         let columns = [
             "doc",
             "file",

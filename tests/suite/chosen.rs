@@ -19,9 +19,9 @@ use serde_json::{Value, json};
 
 use crate::program::{booleans, job, longs, run, run_well, tables, texts, week};
 
-const DATE: &str = "2024-01-08";
+pub(crate) const DATE: &str = "2024-01-08";
 const FAMILIES: usize = 20;
-const RECORDS: usize = 160;
+pub(crate) const RECORDS: usize = 160;
 
 /// Something of record `n` that looks random.
 fn random(n: usize, salt: usize) -> usize {
@@ -29,7 +29,7 @@ fn random(n: usize, salt: usize) -> usize {
 }
 
 /// Record `n`: of family `n % FAMILIES`, with columns that have ties and nulls.
-fn record(n: usize) -> Value {
+pub(crate) fn record(n: usize) -> Value {
     let word = |place: usize| match place {
         70 => format!("own{n}"),
         _ => format!("w{}", ((n % FAMILIES + 1) * 7919 + place * 104_729) % 99_991),
@@ -51,7 +51,7 @@ fn record(n: usize) -> Value {
 }
 
 /// The value of a column of record `n`; none for null.
-fn value(n: usize, column: &str) -> Option<Value> {
+pub(crate) fn value(n: usize, column: &str) -> Option<Value> {
     let record = record(n);
     let value = match column {
         "length" => json!(record["text"].as_str().unwrap().len()),
@@ -103,15 +103,15 @@ fn by_value(a: &Value, b: &Value) -> Ordering {
 }
 
 /// A choice: as a job has it, as flags of an export, and as the twin has it.
-struct Choice {
-    job: &'static str,
-    flags: &'static [&'static str],
+pub(crate) struct Choice {
+    pub(crate) job: &'static str,
+    pub(crate) flags: &'static [&'static str],
     terms: &'static [By],
     most: usize,
     each: Option<&'static str>,
 }
 
-const CHOICES: [Choice; 7] = [
+pub(crate) const CHOICES: [Choice; 7] = [
     Choice {
         job: "{ by = [\"meta.score desc\"] }",
         flags: &["--keep", "meta.score desc"],
@@ -159,7 +159,7 @@ const CHOICES: [Choice; 7] = [
 
 impl Choice {
     /// The records that stay, given the cluster and the document of each.
-    fn kept(&self, clusters: &Clusters, docs: &BTreeMap<usize, i64>) -> BTreeSet<usize> {
+    pub(crate) fn kept(&self, clusters: &Clusters, docs: &BTreeMap<usize, i64>) -> BTreeSet<usize> {
         let mut kept = BTreeSet::new();
         for cluster in clusters.values() {
             if cluster.len() == 1 {
@@ -181,10 +181,10 @@ impl Choice {
 }
 
 /// The records of each cluster, by its root.
-type Clusters = BTreeMap<i64, BTreeSet<usize>>;
+pub(crate) type Clusters = BTreeMap<i64, BTreeSet<usize>>;
 
 /// The clusters of a week, the documents of its records, and those that are canonical.
-fn clusters(store: &Path, date: &str) -> (Clusters, BTreeMap<usize, i64>, BTreeSet<usize>) {
+pub(crate) fn clusters(store: &Path, date: &str) -> (Clusters, BTreeMap<usize, i64>, BTreeSet<usize>) {
     let week = week(store, date);
     let ids: Vec<usize> = texts(&week, "clusters", "id").into_iter().map(|id| id.parse().unwrap()).collect();
     let mut clusters = Clusters::new();
@@ -198,7 +198,7 @@ fn clusters(store: &Path, date: &str) -> (Clusters, BTreeMap<usize, i64>, BTreeS
 }
 
 /// Writes records as a file of a format.
-fn write(folder: &Path, format: &str, records: std::ops::Range<usize>) -> PathBuf {
+pub(crate) fn write(folder: &Path, format: &str, records: std::ops::Range<usize>) -> PathBuf {
     let path = folder.join(format!("{}-{}.{format}", records.start, records.end));
     let all: Vec<usize> = records.collect();
     let text = |n: &usize| record(*n)["text"].as_str().unwrap().to_owned();
@@ -260,14 +260,14 @@ fn write(folder: &Path, format: &str, records: std::ops::Range<usize>) -> PathBu
 }
 
 /// A job with this choice.
-fn job_of(folder: &Path, canonical: &str, columns: &str) -> PathBuf {
+pub(crate) fn job_of(folder: &Path, canonical: &str, columns: &str) -> PathBuf {
     let text = format!(
         "[cluster]\ncanonical = {canonical}\n[cluster.read.columns]\nid = \"id\"\n{columns}\n[cluster.method]\nshards = 4\nsimilarity = 0.8\n"
     );
     job(folder, &text)
 }
 
-fn cluster(folder: &Path, canonical: &str, columns: &str, input: &Path, flags: &[&str]) {
+pub(crate) fn cluster(folder: &Path, canonical: &str, columns: &str, input: &Path, flags: &[&str]) {
     let job = job_of(folder, canonical, columns);
     let store = folder.join("store");
     let arguments =
@@ -331,8 +331,10 @@ fn an_export_chooses_by_columns_that_the_store_has() {
         ran.stderr
     };
     let error = wrong(&["--keep", "score desc"]);
-    assert!(error.contains("no values of `score`: its job kept those of day, flag, meta.score, source"), "{error}");
-    assert!(wrong(&["--each", "score"]).contains("no values of `score`"));
+    let named =
+        "no input has a column `score`, which --keep, --each, --score or the job names: they have day, flag, id, ";
+    assert!(error.contains(named), "{error}");
+    assert!(wrong(&["--each", "score"]).contains("no input has a column `score`"));
     assert!(wrong(&["--keep", "score down"]).contains("allowed are NAME, NAME asc"));
     assert!(!out.exists());
 }

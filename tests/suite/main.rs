@@ -34,6 +34,8 @@ mod catalog;
 mod changed_jobs;
 /// Which documents stay by the user's columns, against a slow twin.
 mod chosen;
+/// Which documents stay by columns that the store does not have, against the same twin.
+mod chosen_at_export;
 /// Clusters against brute force and sequential union-find.
 mod clusters;
 /// Replicated collections against sets and maps over pages and links.
