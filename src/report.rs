@@ -119,6 +119,18 @@ fn counts(counts: &Counts, sheet: &mut Sheet) {
             row(grouped(*count), format!("{title}: {}", printable(kind)));
         }
     }
+    for (count, what) in [
+        (counts.no_bytes, "documents without a byte: exact copies of each other"),
+        (
+            counts.empty.saturating_sub(counts.no_bytes),
+            "documents without words: copies of those with the same bytes, like no others",
+        ),
+        (counts.short, "documents with fewer words than a shingle: their shingles have words more than once"),
+    ] {
+        if count > 0 {
+            row(grouped(count), what.to_owned());
+        }
+    }
     if counts.revisits > 0 {
         let of = counts.revisited.clone().unwrap_or_default();
         let others = counts.revisits.saturating_sub(of.here + of.earlier + of.unknown());

@@ -109,6 +109,8 @@ def cluster(
     similarity: float | None = None,
     verify: Literal["none", "estimate", "exact"] | None = None,
     preset: str | None = None,
+    words: Literal["letters", "code", "characters"] | int | None = None,
+    shingle: int | None = None,
     fold_case: bool = False,
     level: Level = "similar",
     keep: Policy | str | Sequence[str] = "first",
@@ -121,7 +123,7 @@ def cluster(
 
     ``data`` is a table, or paths, folders and globs of files as ``nigh run --input`` takes them. ``text``, ``id`` and ``url`` name columns.
     ``same_id`` says what becomes of records with one id and different texts; they are an error without it.
-    ``similarity``, ``verify``, ``preset``, ``fold_case`` and the level are those of the program (``nigh help run``); without ``similarity``
+    ``similarity``, ``verify``, ``preset``, ``words``, ``shingle``, ``fold_case`` and the level are those of the program (``nigh help run``); without ``similarity``
     and ``preset`` it has the numbers of Fetterly's study.
     The tables are kept if ``store`` names a folder for them.
 
@@ -158,7 +160,14 @@ def cluster(
         fields: dict[str, dict[str, Any]] = {
             "read": {"same-id": same_id},
             "read.columns": {"text": text, "id": id, "url": url},
-            "method": {"similarity": similarity, "verify": verify, "preset": preset, "fold-case": fold_case or None},
+            "method": {
+                "similarity": similarity,
+                "verify": verify,
+                "preset": preset,
+                "words": words,
+                "shingle": shingle,
+                "fold-case": fold_case or None,
+            },
         }
         job.write_text(_job(fields, _canonical(keep, most, each), accepted), encoding="utf-8")
         root = scratch / "store" if store is None else Path(store)

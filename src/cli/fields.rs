@@ -22,6 +22,13 @@ pub(crate) struct FieldFlags {
     /// The numbers of the method by name: fetterly-2004, or minhash-BxR for B bands of R features.
     #[arg(long, value_name = "NAME", env = "NIGH_PRESET")]
     preset: Option<String>,
+    /// What a word is: letters, code (identifiers and symbols) or characters; or how many words of
+    /// letters a shingle has. A pattern is for a job.
+    #[arg(long, value_name = "RULE_OR_NUMBER", env = "NIGH_WORDS")]
+    words: Option<String>,
+    /// The words in a shingle [default: 5, of characters 24].
+    #[arg(long, value_name = "N", env = "NIGH_SHINGLE")]
+    shingle: Option<i64>,
     /// Compare words without their case.
     #[arg(long, env = "NIGH_FOLD_CASE", value_parser = truth())]
     fold_case: bool,
@@ -53,13 +60,17 @@ fn similarity(text: &str) -> Result<Similarity, String> {
 impl FieldFlags {
     /// The fields that are given.
     pub(crate) fn fields(&self) -> Vec<JobField> {
-        let FieldFlags { similarity, verify, preset, fold_case, id, url, text, same_id } = self;
+        let FieldFlags { similarity, verify, preset, words, shingle, fold_case, id, url, text, same_id } = self;
+        let number_or_text =
+            |value: &String| value.parse::<i64>().map_or_else(|_| value.clone().into(), toml::Value::from);
         let of_text = |value: &Option<String>| value.clone().map(toml::Value::from);
         let (method, read, columns): (&[_], &[_], &[_]) = (&["method"], &["read"], &["read", "columns"]);
         let fields = [
             ("--similarity", method, "similarity", similarity.map(|similarity| f64::from(similarity).into())),
             ("--verify", method, "verify", of_text(verify)),
             ("--preset", method, "preset", of_text(preset)),
+            ("--words", method, "words", words.as_ref().map(number_or_text)),
+            ("--shingle", method, "shingle", shingle.map(toml::Value::from)),
             ("--fold-case", method, "fold-case", fold_case.then_some(true.into())),
             ("--id", columns, "id", of_text(id)),
             ("--url", columns, "url", of_text(url)),
@@ -102,13 +113,16 @@ mod tests {
     fn flags_are_fields_of_their_names() {
         assert!(fields(&[]).is_empty());
         let all = ["--similarity", "0.85", "--verify", "exact", "--preset", "minhash-14x8", "--fold-case"];
+        let words = ["--words", "code", "--shingle", "8"];
         let columns = ["--id", "key", "--url", "address", "--text", "body", "--same-id", "first"];
-        let fields = fields(&[&all[..], &columns].concat());
-        assert_eq!(fields.len(), 8);
+        let fields = fields(&[&all[..], &words, &columns].concat());
+        assert_eq!(fields.len(), 10);
         for field in &fields {
             assert_eq!(field.flag, format!("--{}", field.name));
         }
         assert_eq!(fields[0].value, toml::Value::Float(0.85));
+        assert_eq!(fields[3].value, "code".into());
+        assert_eq!(self::fields(&["--words", "7"])[0].value, toml::Value::Integer(7));
         let error = Line::try_parse_from(["nigh", "--similarity", "80"]).err().unwrap().to_string();
         assert!(error.contains("allowed is 0.5 to 0.99"), "{error}");
     }

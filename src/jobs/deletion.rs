@@ -25,7 +25,8 @@ use super::page_bundles::PageBundles;
 use crate::plan::{Deletion, Plan};
 use crate::records::{DocId, KeyHash};
 use crate::state::{
-    BundleName, BundleWriter, CommittedWeek, Earlier, Journal, Segment, Store, Unfinished, WeekTables, sync_folder,
+    BundleName, BundleWriter, CommittedWeek, DocumentTotals, Earlier, Journal, Segment, Store, Unfinished, WeekTables,
+    sync_folder,
 };
 use crate::structures::{CompactSort, Ownership};
 use crate::tables::{
@@ -134,8 +135,9 @@ pub(crate) fn leave_out(cx: &mut Context, plan: &Plan, deletion: &Deletion, unfi
     let (old, tables) = (store.whole(&deletion.of)?.journal, store.tables(&deletion.of)?);
     let owned = Ownership::new(cx.index(), cx.peers(), &plan.urls(&old));
     let name = BundleName::Remaining(cx.index());
-    let week = FilteredWeek { tables: &tables, unfinished, deleted: read_deleted(unfinished, &owned)?, deletion, name };
-    let (mut segments, mut deleted) = (Vec::new(), DeletedCounts::default());
+    let (deleted, shingle) = (read_deleted(unfinished, &owned)?, plan.method.words);
+    let week = FilteredWeek { tables: &tables, unfinished, deleted, deletion, name, shingle };
+    let (mut segments, mut deleted) = (Vec::new(), DocumentTotals::default());
     let mut bundles = PageBundles::new(unfinished, name);
     let by_shard = old.by_shard();
     for segment in owned.shards().filter_map(|shard| by_shard.get(&shard)).flatten() {
@@ -150,10 +152,7 @@ pub(crate) fn leave_out(cx: &mut Context, plan: &Plan, deletion: &Deletion, unfi
     if cx.index() == 0 {
         journal.counts = old.counts;
         for deleted in deleted {
-            journal.counts.documents -= deleted.documents;
-            journal.counts.empty -= deleted.empty;
-            journal.counts.words -= deleted.words;
-            journal.counts.bytes -= deleted.bytes;
+            journal.counts.take_documents_away(&deleted);
         }
         for (reason, count) in week.rejects(old.waves)? {
             let remaining = journal.counts.rejects.entry(reason).or_default();
@@ -186,15 +185,6 @@ pub(crate) fn missing_without(
     .map(|_| ())
 }
 
-/// Totals of the deleted documents.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
-struct DeletedCounts {
-    documents: u64,
-    empty: u64,
-    words: u64,
-    bytes: u64,
-}
-
 /// A committed week that is copied without the deleted documents.
 struct FilteredWeek<'a> {
     tables: &'a WeekTables,
@@ -204,6 +194,8 @@ struct FilteredWeek<'a> {
     deletion: &'a Deletion,
     /// The bundles that the worker writes.
     name: BundleName,
+    /// The words in a shingle.
+    shingle: usize,
 }
 
 impl FilteredWeek<'_> {
@@ -212,7 +204,7 @@ impl FilteredWeek<'_> {
     }
 
     /// Copies a segment's tables without the deleted documents, and adds these to `deleted`. Returns the segment that remains.
-    fn segment(&self, segment: Segment, to: &mut PageBundles, deleted: &mut DeletedCounts) -> Result<Segment> {
+    fn segment(&self, segment: Segment, to: &mut PageBundles, deleted: &mut DocumentTotals) -> Result<Segment> {
         let Segment { wave, shard, origin, .. } = segment;
         // Nothing that is deleted stays in the files of the week that crawled it because of this week.
         let is_written = origin.is_some() && (self.has_deleted(segment)? || self.has_links_to_deleted(segment)?);
@@ -227,10 +219,7 @@ impl FilteredWeek<'_> {
                 let column = |name| field::<Int64Array>(batch, name);
                 let (docs, bytes, words) = (column("doc")?, column("bytes")?, column("words")?);
                 for row in (0..batch.num_rows()).filter(|row| self.is_deleted(docs.value(*row))) {
-                    deleted.documents += 1;
-                    deleted.empty += u64::from(words.value(row) == 0);
-                    deleted.words += words.value(row) as u64;
-                    deleted.bytes += bytes.value(row) as u64;
+                    deleted.add(words.value(row) as u64, bytes.value(row) as u64, self.shingle);
                 }
                 Ok(())
             })?;

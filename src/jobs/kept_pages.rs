@@ -28,7 +28,8 @@ use crate::operators::scan::{docs_with_urls, own_segments};
 use crate::plan::Plan;
 use crate::records::{DocId, DocumentKey, Week};
 use crate::state::{
-    BundleName, BundleWriter, Journal, Origin, RevisitCounts, Segment, Unfinished, UrlIndex, WeekTables, sync_folder,
+    BundleName, BundleWriter, DocumentTotals, Journal, Origin, RevisitCounts, Segment, Unfinished, UrlIndex,
+    WeekTables, sync_folder,
 };
 use crate::structures::Ownership;
 use crate::tables::{
@@ -65,7 +66,7 @@ pub(crate) fn keep_pages(cx: &mut Context, plan: &Plan, unfinished: &Unfinished,
         let found = finding.find(cx, &revisits.concat())?;
         to_write = resolved(&finding, revisits, found, &mut stays, &mut of_revisits)?;
     }
-    let (mut segments, mut kept_pages) = (Vec::new(), KeptTotals::default());
+    let (mut segments, mut kept_pages) = (Vec::new(), KeptTotals::new(plan.method.words));
     if let Some((week, old, tables)) = &before {
         let (new, first_wave) = (plan.week, journal.waves + 1);
         let kept = KeptPages { tables, week: *week, new, owned: &owned, stays, first_wave };
@@ -86,7 +87,7 @@ pub(crate) fn keep_pages(cx: &mut Context, plan: &Plan, unfinished: &Unfinished,
         segments.extend(written);
     }
     let segments = cx.sorted(segments)?;
-    let KeptTotals { counts, inputs } = kept_pages;
+    let KeptTotals { counts, inputs, .. } = kept_pages;
     let counts = cx.concat(vec![counts])?;
     let of_revisits = cx.concat(vec![of_revisits])?;
     let mut inputs = cx.sorted(inputs.into_iter().collect())?;
@@ -95,10 +96,7 @@ pub(crate) fn keep_pages(cx: &mut Context, plan: &Plan, unfinished: &Unfinished,
     if cx.index() == 0 && (!segments.is_empty() || are_resolved) {
         journal.segments.extend(segments);
         for kept in counts {
-            journal.counts.documents += kept.documents;
-            journal.counts.empty += kept.empty;
-            journal.counts.words += kept.words;
-            journal.counts.bytes += kept.bytes;
+            journal.counts.add_documents(&kept);
         }
         journal.counts.revisited = are_resolved.then(RevisitCounts::default);
         for of_worker in of_revisits {
@@ -260,37 +258,30 @@ fn resolved(
 }
 
 /// The documents that stay, all together.
-#[derive(Default)]
 struct KeptTotals {
-    counts: KeptCounts,
+    counts: DocumentTotals,
+    /// The words in a shingle.
+    shingle: usize,
     /// The week (days since 1970) and the name of each input that has one.
     inputs: BTreeSet<(i32, String)>,
 }
 
-/// Numbers of documents that stay.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
-struct KeptCounts {
-    documents: u64,
-    empty: u64,
-    words: u64,
-    bytes: u64,
-}
-
 impl KeptTotals {
+    fn new(shingle: usize) -> KeptTotals {
+        KeptTotals { counts: DocumentTotals::default(), shingle, inputs: BTreeSet::new() }
+    }
+
     /// Adds the rows of `documents` whose document stays. Returns how many these are.
     fn add(&mut self, rows: RowRange, stays: impl Fn(i64) -> bool) -> Result<u64> {
         let before = self.counts.documents;
-        let counts = &mut self.counts;
+        let (counts, shingle) = (&mut self.counts, self.shingle);
         Scan::open(rows, &["doc", "bytes", "words", "crawled", "file"])?.for_each(|batch| {
             let column = |name| field::<Int64Array>(batch, name);
             let (docs, bytes, words) = (column("doc")?, column("bytes")?, column("words")?);
             let (weeks, files): (&Date32Array, &StringArray) = (field(batch, "crawled")?, field(batch, "file")?);
             let mut of_batch: BTreeSet<(i32, &str)> = BTreeSet::new();
             for row in (0..batch.num_rows()).filter(|row| stays(docs.value(*row))) {
-                counts.documents += 1;
-                counts.empty += u64::from(words.value(row) == 0);
-                counts.words += words.value(row) as u64;
-                counts.bytes += bytes.value(row) as u64;
+                counts.add(words.value(row) as u64, bytes.value(row) as u64, shingle);
                 of_batch.insert((weeks.value(row), files.value(row)));
             }
             self.inputs.extend(of_batch.into_iter().map(|(week, file)| (week, file.to_owned())));

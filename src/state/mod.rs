@@ -56,6 +56,7 @@ pub use self::store::{Begun, Store, Upgraded, Vacuumed, run_folder};
 pub(crate) use self::store::{LOCK, ListedTable, MANIFEST, OWN, VIEWS, commit_of, damaged_log, removed_folder};
 pub(crate) use self::weeks::shard_file;
 pub use self::weeks::{
-    BundleName, BundleWriter, CatalogFormat, CommittedWeek, Counts, Earlier, InputKey, Journal, KeptFiles, Manifest,
-    Origin, Part, Piece, PlacedPiece, RevisitCounts, Segment, Unfinished, WeekFiles, WeekTables, WholeWeek,
+    BundleName, BundleWriter, CatalogFormat, CommittedWeek, Counts, DocumentTotals, Earlier, InputKey, Journal,
+    KeptFiles, Manifest, Origin, Part, Piece, PlacedPiece, RevisitCounts, Segment, Unfinished, WeekFiles, WeekTables,
+    WholeWeek,
 };

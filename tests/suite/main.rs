@@ -188,3 +188,5 @@ mod weekly;
 /// Why two pages are in one cluster, against tables and texts.
 mod why;
 mod wordless;
+/// Other words than letters and digits, and texts that are short.
+mod words;

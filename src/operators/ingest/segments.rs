@@ -34,7 +34,7 @@ use crate::kernels::memory::return_freed;
 use crate::plan::Plan;
 use crate::readers::Format;
 use crate::records::{DocId, DocumentKey};
-use crate::state::{BundleName, BundleWriter, Counts, Segment, Unfinished, UrlIndex, sync_folder};
+use crate::state::{BundleName, BundleWriter, Counts, DocumentTotals, Segment, Unfinished, UrlIndex, sync_folder};
 use crate::structures::{RowSort, SortedRows};
 use crate::tables::{
     CaptureRow, ChunkRow, DocumentRow, FeatureRow, FoundLinkRow, FoundLinks, RowRange, Scan, UrlRow, UtcMicros,
@@ -354,11 +354,10 @@ impl SegmentWriter {
     fn push(&mut self, doc: DocId, key: CaptureKey, page: &Capture, counts: &mut Counts) -> Result<()> {
         self.found.push(doc, &page.links, self.links.writer()?)?;
         let (is_new_url, doc) = (doc.row() >= self.first_row, doc.to_table());
-        counts.documents += 1;
-        counts.empty += u64::from(page.words == 0);
+        let mut totals = DocumentTotals::default();
+        totals.add(page.words, page.bytes, self.plan.method.words);
+        counts.add_documents(&totals);
         counts.cut += u64::from(page.cut);
-        counts.words += page.words;
-        counts.bytes += page.bytes;
         if page.words > 0 {
             self.features.push(FeatureRow::new(doc, page.supershingles, page.features))?;
         }

@@ -130,6 +130,12 @@ pub struct Counts {
     pub documents: u64,
     /// Pages without words.
     pub empty: u64,
+    /// Of these, pages without bytes; 0 in weeks of older versions.
+    #[serde(default)]
+    pub no_bytes: u64,
+    /// Pages with fewer words than a shingle has, and at least one; 0 in weeks of older versions.
+    #[serde(default)]
+    pub short: u64,
     /// Pages cut at `max-page-bytes`, or marked as cut by the crawler.
     pub cut: u64,
     /// Pages read whose time of the fetch is there and cannot be read; duplicates of a URL are counted, too.
@@ -197,6 +203,8 @@ impl Counts {
         self.records += other.records;
         self.documents += other.documents;
         self.empty += other.empty;
+        self.no_bytes += other.no_bytes;
+        self.short += other.short;
         self.cut += other.cut;
         self.unread_dates += other.unread_dates;
         self.revisits += other.revisits;

@@ -9,6 +9,7 @@ mod earlier;
 mod journal;
 mod manifest;
 mod tables;
+mod totals;
 mod unfinished;
 
 pub use self::bundles::{BundleName, BundleWriter, PlacedPiece};
@@ -17,5 +18,6 @@ pub use self::journal::{Counts, InputKey, Journal, Origin, RevisitCounts, Segmen
 pub use self::manifest::{CatalogFormat, CommittedWeek, FORMAT, Manifest, RemovedWeeks, WholeWeek};
 pub(crate) use self::tables::shard_file;
 pub use self::tables::{KeptFiles, Part, Piece, WeekFiles, WeekTables};
+pub use self::totals::DocumentTotals;
 pub use self::unfinished::Unfinished;
 pub(crate) use self::unfinished::week_of;

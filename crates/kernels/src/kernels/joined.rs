@@ -79,6 +79,18 @@ impl Joined {
 pub(super) fn by_words(text: &[u8], bounds: &[u32], line_end: u8, joined: &mut Joined) {
     let (words, _) = bounds.as_chunks::<2>();
     joined.begin(text.len(), words.len());
+    fill(text, words, line_end, joined);
+}
+
+/// As [`by_words`], of words that need not have a byte between them.
+pub(super) fn of_given_words(text: &[u8], bounds: &[u32], line_end: u8, joined: &mut Joined) {
+    let (words, _) = bounds.as_chunks::<2>();
+    joined.begin(text.len() + words.len(), words.len());
+    fill(text, words, line_end, joined);
+}
+
+#[inline(always)]
+fn fill(text: &[u8], words: &[[u32; 2]], line_end: u8, joined: &mut Joined) {
     let Joined { bytes, lines, sentences, .. } = joined;
     let (mut line_count, mut sentence_count) = (0, 0);
     let (mut before, mut start) = (0, 0);
@@ -105,7 +117,6 @@ pub(super) fn by_words(text: &[u8], bounds: &[u32], line_end: u8, joined: &mut J
 
 /// Whether a line ends, and whether a sentence ends, in a gap between two words. Reads eight bytes at a time: most
 /// gaps have one or two.
-#[cfg(any(target_arch = "x86_64", all(target_arch = "aarch64", target_endian = "little")))]
 #[inline(always)]
 fn ends(text: &[u8], mut from: usize, to: usize, line_end: u8) -> (bool, bool) {
     const ONES: u64 = u64::MAX / 255;
@@ -132,7 +143,6 @@ fn ends(text: &[u8], mut from: usize, to: usize, line_end: u8) -> (bool, bool) {
 }
 
 /// The number of characters of a text: see [`Joined::characters`].
-#[cfg(any(target_arch = "x86_64", all(target_arch = "aarch64", target_endian = "little")))]
 fn characters(text: &[u8]) -> u64 {
     let (Some(first), Some(last)) = (text.first(), text.last()) else { return 0 };
     let mut sum = u64::from(begins(*first));
@@ -147,7 +157,6 @@ fn characters(text: &[u8]) -> u64 {
 }
 
 /// The number of characters without the blanks at the ends, given that with them.
-#[cfg(any(target_arch = "x86_64", all(target_arch = "aarch64", target_endian = "little")))]
 pub(super) fn without_ends(characters: u64, first: u8, last: u8) -> u64 {
     // A text of blanks alone is one blank.
     characters.saturating_sub(u64::from(is_blank(first)) + u64::from(is_blank(last)))

@@ -130,8 +130,22 @@ impl Kernels {
         (self.join)(text, line_end, bounds, joined);
     }
 
+    /// Joins words of another kind than those of [`words`](Kernels::words), as [`join`](Kernels::join) does those: `bounds` are
+    /// the start and the end of each, in order. Words may follow each other without a byte between them, and do not overlap.
+    ///
+    /// ```
+    /// use nigh_kernels::kernels::{Joined, chosen};
+    /// let mut joined = Joined::default();
+    /// chosen()?.join_given(b"a+b\nc", &[0, 1, 1, 2, 2, 3, 4, 5], b'\n', &mut joined);
+    /// assert_eq!((joined.words(), joined.line_starts()), (&b"a + b c"[..], &[6][..]));
+    /// # anyhow::Ok(())
+    /// ```
+    pub fn join_given(&self, text: &[u8], bounds: &[u32], line_end: u8, joined: &mut Joined) {
+        joined::of_given_words(text, bounds, line_end, joined);
+    }
+
     /// Writes the pre-images of a text's shingles, one for each word (Fetterly 2004, section 2). `bounds` are those that
-    /// [`words`](Kernels::words) writes for `text`.
+    /// [`words`](Kernels::words) writes for `text`, or those of words of another kind.
     pub fn preimages(&self, shingles: &Shingles, text: &[u8], bounds: &[u32], preimages: &mut Vec<u64>) {
         preimages.clear();
         (self.preimages)(shingles, text, bounds, preimages);

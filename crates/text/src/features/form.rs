@@ -15,7 +15,7 @@ use icu_properties::props::GeneralCategory;
 
 use nigh_kernels::kernels::{Kernels, character};
 
-use crate::method::{Spaceless, TextForm, Unicode};
+use crate::method::{Method, Spaceless, TextForm, Unicode, WordRule};
 
 /// The characters of two bytes.
 const TWO_BYTES: usize = 0x800;
@@ -33,7 +33,14 @@ pub(super) struct Former {
 }
 
 impl Former {
-    pub(super) fn new(form: TextForm, kernels: &'static Kernels) -> Former {
+    /// Brings texts into the form of a method. Blanks are put for the kernel that cuts at them, and for no other rule.
+    pub(super) fn of_method(method: &Method, kernels: &'static Kernels) -> Former {
+        let puts_blanks = method.rule == WordRule::Letters && method.form.spaceless == Spaceless::Letters;
+        let spaceless = if puts_blanks { Spaceless::Letters } else { Spaceless::Runs };
+        Former::new(TextForm { spaceless, ..method.form }, kernels)
+    }
+
+    fn new(form: TextForm, kernels: &'static Kernels) -> Former {
         let mapping = (form.fold_case || form.strip_diacritics).then(|| Box::new(Mapping::new(form)));
         Former { form, kernels, mapping, mapped: Vec::new(), spaced: Vec::new(), blanks: 0 }
     }

@@ -9,7 +9,6 @@ use super::form::Former;
 use super::shingles::Shingler;
 use super::sketch::{Sketch, Sketcher};
 use crate::method::Method;
-use crate::text::words::words;
 use crate::text::{charset, html, urls};
 
 /// Computes sketches, chunks, titles and links of documents; its buffers are reused from document to document.
@@ -60,10 +59,10 @@ impl Fingerprinter {
         kernels: &'static Kernels,
     ) -> Fingerprinter {
         Fingerprinter {
-            shingler: Shingler::new(polynomials.shingles, method.words, kernels),
+            shingler: Shingler::of_method(polynomials.shingles, method, kernels),
             sketcher: Sketcher::new(method, polynomials, kernels),
             joined: None,
-            former: Former::new(method.form, kernels),
+            former: Former::of_method(method, kernels),
             max_links,
             kernels,
             decoded: String::new(),
@@ -207,7 +206,8 @@ impl Fingerprinter {
     fn words_of(&mut self, text: &[u8]) -> WordsAndShingles {
         let text = self.former.form(text);
         let shingles = self.shingler.preimages(text).to_vec();
-        WordsAndShingles { words: words(&String::from_utf8_lossy(text)).map(str::to_owned).collect(), shingles }
+        let words = self.shingler.last_words(text).map(|word| String::from_utf8_lossy(word).into_owned());
+        WordsAndShingles { words: words.collect(), shingles }
     }
 
     /// The shingles of the last document, as pre-images, one for each word.

@@ -5,9 +5,13 @@
 
 use nigh_kernels::kernels::{Joined, Kernels, Shingles};
 
+use super::cutter::WordCutter;
+use crate::method::{Method, TextForm, WordRule};
+
 /// Turns texts into pre-images; its buffers are reused from text to text.
 pub struct Shingler {
     kernels: &'static Kernels,
+    cutter: WordCutter,
     shingles: Shingles,
     /// Start and end of each word of the text.
     bounds: Vec<u32>,
@@ -15,9 +19,16 @@ pub struct Shingler {
 }
 
 impl Shingler {
-    /// Makes a shingler of `width` words (1 to 64) with the polynomial `t^64 + p`.
+    /// Makes a shingler of `width` words (1 to 64) of letters and digits, with the polynomial `t^64 + p`.
     pub fn new(p: u64, width: usize, kernels: &'static Kernels) -> Shingler {
-        Shingler { kernels, shingles: Shingles::new(p, width), bounds: Vec::new(), preimages: Vec::new() }
+        let cutter = WordCutter::new(&WordRule::Letters, TextForm::default(), kernels);
+        Shingler { kernels, cutter, shingles: Shingles::new(p, width), bounds: Vec::new(), preimages: Vec::new() }
+    }
+
+    /// The shingler of a method, which cuts words by its rule.
+    pub(super) fn of_method(p: u64, method: &Method, kernels: &'static Kernels) -> Shingler {
+        let cutter = WordCutter::new(&method.rule, method.form, kernels);
+        Shingler { cutter, ..Shingler::new(p, method.words, kernels) }
     }
 
     /// Computes the pre-images of a text, one for each word, in the order of the words. Bytes that are not UTF-8 are not
@@ -33,7 +44,7 @@ impl Shingler {
     /// # anyhow::Ok(())
     /// ```
     pub fn preimages(&mut self, text: &[u8]) -> &[u64] {
-        self.kernels.words(text, &mut self.bounds);
+        self.cutter.cut(text, &mut self.bounds);
         self.kernels.preimages(&self.shingles, text, &self.bounds, &mut self.preimages);
         &self.preimages
     }
@@ -43,9 +54,19 @@ impl Shingler {
         &self.preimages
     }
 
+    /// The words of the last text, which is given again.
+    pub(super) fn last_words<'a>(&self, text: &'a [u8]) -> impl Iterator<Item = &'a [u8]> {
+        self.bounds.as_chunks().0.iter().map(|[start, end]| &text[*start as usize..*end as usize])
+    }
+
     /// As [`preimages`](Shingler::preimages), and joins the words: see [`Kernels::join`].
     pub fn preimages_and_words(&mut self, text: &[u8], line_end: u8, joined: &mut Joined) -> &[u64] {
-        self.kernels.join(text, line_end, &mut self.bounds, joined);
+        if self.cutter.is_kernel() {
+            self.kernels.join(text, line_end, &mut self.bounds, joined);
+        } else {
+            self.cutter.cut(text, &mut self.bounds);
+            self.kernels.join_given(text, &self.bounds, line_end, joined);
+        }
         self.kernels.preimages(&self.shingles, text, &self.bounds, &mut self.preimages);
         &self.preimages
     }

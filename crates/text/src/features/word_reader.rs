@@ -15,6 +15,7 @@ use icu_properties::CodePointMapData;
 use icu_properties::props::GeneralCategory;
 use nigh_kernels::kernels::{Kernels, chosen, is_spaceless};
 
+use super::cutter::WordCutter;
 use super::form::Former;
 use crate::method::{Method, Spaceless, TextForm, Unicode};
 use crate::text::{charset, html};
@@ -23,6 +24,7 @@ use crate::text::{charset, html};
 pub struct WordReader {
     form: TextForm,
     former: Former,
+    cutter: WordCutter,
     kernels: &'static Kernels,
     decoded: String,
     extract: html::Extract,
@@ -72,11 +74,12 @@ impl<'a> Words<'a> {
 }
 
 impl WordReader {
-    /// A reader of words in a form.
-    pub fn new(form: TextForm, kernels: &'static Kernels) -> WordReader {
+    /// A reader of the words of a method.
+    pub fn new(method: &Method, kernels: &'static Kernels) -> WordReader {
         WordReader {
-            form,
-            former: Former::new(form, kernels),
+            form: method.form,
+            former: Former::of_method(method, kernels),
+            cutter: WordCutter::new(&method.rule, method.form, kernels),
             kernels,
             decoded: String::new(),
             extract: html::Extract::default(),
@@ -89,27 +92,27 @@ impl WordReader {
     /// # Errors
     /// If `NIGH_KERNELS` names a level of kernels that this machine does not have.
     pub fn of_method(method: &Method) -> Result<WordReader> {
-        Ok(WordReader::new(method.form, chosen()?))
+        Ok(WordReader::new(method, chosen()?))
     }
 
     /// The words of an HTML page. `label` is the charset of its HTTP header.
     pub fn html(&mut self, body: &[u8], label: Option<&str>) -> Words<'_> {
-        let WordReader { former, kernels, decoded, extract, bounds, .. } = self;
+        let WordReader { former, cutter, kernels, decoded, extract, bounds, .. } = self;
         html::scan(charset::decode_bytes(body, label, decoded), 0, kernels, extract);
-        words(former, kernels, bounds, &extract.text)
+        words(former, cutter, bounds, &extract.text)
     }
 
     /// The words of plain text, as bytes in some charset. `label` is the charset of its HTTP
     /// header.
     pub fn plain<'a>(&'a mut self, body: &'a [u8], label: Option<&str>) -> Words<'a> {
-        let WordReader { former, kernels, decoded, bounds, .. } = self;
-        words(former, kernels, bounds, charset::decode_bytes(body, label, decoded))
+        let WordReader { former, cutter, decoded, bounds, .. } = self;
+        words(former, cutter, bounds, charset::decode_bytes(body, label, decoded))
     }
 
     /// The words of a text.
     pub fn text<'a>(&'a mut self, text: &'a str) -> Words<'a> {
-        let WordReader { former, kernels, bounds, .. } = self;
-        words(former, kernels, bounds, text.as_bytes())
+        let WordReader { former, cutter, bounds, .. } = self;
+        words(former, cutter, bounds, text.as_bytes())
     }
 
     /// Where each word is in a text: its first byte, and the byte after its last one. A word that
@@ -126,27 +129,60 @@ impl WordReader {
     /// # anyhow::Ok(())
     /// ```
     pub fn places(&mut self, text: &str) -> Vec<[u32; 2]> {
-        let WordReader { form, former, kernels, bounds, .. } = self;
+        let WordReader { form, former, cutter, bounds, .. } = self;
         let formed = former.form(text.as_bytes());
         if formed.as_ptr() == text.as_ptr() || text.is_ascii() {
             // Nothing moved: of ASCII, only case changes.
-            kernels.words(formed, bounds);
+            cutter.cut(formed, bounds);
             return bounds.as_chunks().0.to_vec();
         }
-        let mut found = Places { form: *form, places: Vec::new(), open: None };
-        match form.unicode {
-            Unicode::AsIs => each_character(text, 0, &mut |c, place| found.add(former, c, place)),
-            Unicode::Nfc => each_composed(text, &mut |c, place| found.add(former, c, place)),
+        let each = |add: &mut dyn FnMut(char, [u32; 2])| match form.unicode {
+            Unicode::AsIs => each_character(text, 0, &mut |c, place| add(c, place)),
+            Unicode::Nfc => each_composed(text, &mut |c, place| add(c, place)),
+        };
+        if cutter.is_kernel() {
+            let mut found = Places { form: *form, places: Vec::new(), open: None };
+            each(&mut |c, place| found.add(former, c, place));
+            found.end();
+            return found.places;
         }
-        found.end();
-        found.places
+        let mut formed = FormedText::default();
+        each(&mut |c, place| formed.add(former, c, place));
+        cutter.cut(formed.text.as_bytes(), bounds);
+        bounds.as_chunks().0.iter().map(|word| formed.place(*word)).collect()
+    }
+}
+
+/// A text in its form, with where each of its characters was.
+#[derive(Default)]
+struct FormedText {
+    text: String,
+    /// Where each character begins in `text`, and the place that it was made of.
+    characters: Vec<(u32, [u32; 2])>,
+}
+
+impl FormedText {
+    /// Adds a character of the normal form, which was made of the bytes at `place`.
+    fn add(&mut self, former: &Former, c: char, place: [u32; 2]) {
+        for c in former.character(c).chars() {
+            self.characters.push((self.text.len() as u32, place));
+            self.text.push(c);
+        }
+    }
+
+    /// The place of a word.
+    fn place(&self, [start, end]: [u32; 2]) -> [u32; 2] {
+        let before = |end: u32| self.characters.partition_point(|(at, _)| *at < end);
+        let (_, [first, _]) = self.characters[before(start)];
+        let (_, [_, last]) = self.characters[before(end) - 1];
+        [first, last]
     }
 }
 
 /// The words of a text that is brought into the form first.
-fn words<'a>(former: &'a mut Former, kernels: &'static Kernels, bounds: &'a mut Vec<u32>, text: &'a [u8]) -> Words<'a> {
+fn words<'a>(former: &'a mut Former, cutter: &WordCutter, bounds: &'a mut Vec<u32>, text: &'a [u8]) -> Words<'a> {
     let text = former.form(text);
-    kernels.words(text, bounds);
+    cutter.cut(text, bounds);
     Words { text, bounds: bounds.as_chunks().0 }
 }
 
@@ -237,6 +273,7 @@ mod tests {
 
     use super::*;
     use crate::features::Fingerprinter;
+    use crate::method::WordRule;
 
     fn forms() -> Vec<TextForm> {
         let mut all = Vec::new();
@@ -254,7 +291,11 @@ mod tests {
 
     /// The text at each place, read again, is the word.
     fn assert_right(form: TextForm, text: &str) {
-        let method = Method { form, ..Method::default() };
+        assert_right_by(WordRule::Letters, form, text);
+    }
+
+    fn assert_right_by(rule: WordRule, form: TextForm, text: &str) {
+        let method = Method { rule, form, ..Method::default() };
         let mut reader = WordReader::of_method(&method).unwrap();
         let read: Vec<Vec<u8>> = reader.text(text).iter().map(<[u8]>::to_vec).collect();
         let known = Fingerprinter::of_method(&method).unwrap().words_of_text(text).words;
@@ -283,6 +324,9 @@ mod tests {
                 "ｱ각b",
             ] {
                 assert_right(form, text);
+                for rule in [WordRule::Code, WordRule::Characters] {
+                    assert_right_by(rule, form, text);
+                }
             }
         }
         let nfc = TextForm { unicode: Unicode::Nfc, ..TextForm::default() };
@@ -305,7 +349,10 @@ mod tests {
             ),
             form in prop::sample::select(forms()),
         ) {
-            assert_right(form, &pieces.concat());
+            let text = pieces.concat();
+            for rule in [WordRule::Letters, WordRule::Code, WordRule::Characters] {
+                assert_right_by(rule, form, &text);
+            }
         }
     }
 }

@@ -4,6 +4,7 @@ mod chunking;
 mod form;
 mod preset;
 mod s_curve;
+mod word_rule;
 
 use std::fmt;
 
@@ -15,6 +16,8 @@ pub use self::form::{Spaceless, TextForm, Unicode};
 use self::preset::{Given, MAX_MEGASHINGLES, MAX_SUPERSHINGLES, cheapest, name_of, preset};
 pub use self::preset::{MAX_FEATURES, RECALL, STUDY};
 pub use self::s_curve::{CURVE, Shape};
+use self::word_rule::WordsValue;
+pub use self::word_rule::{WordPattern, WordRule};
 
 /// The `[cluster.method]` or `[weekly.method]` table: the numbers of Fetterly 2004, section 2, what a link means, and the number of shards.
 ///
@@ -39,7 +42,9 @@ pub use self::s_curve::{CURVE, Shape};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "MethodTable", into = "MethodTable")]
 pub struct Method {
-    /// Words in a shingle, 1 to 64. Default: 5.
+    /// What a word is. Default: a run of letters and digits. See [`WordRule`] for the key `words`.
+    pub rule: WordRule,
+    /// Words in a shingle, 1 to 64. Default: 5, of characters 24.
     pub words: usize,
     /// Features of a document, 1 to 1024, a multiple of `supershingles`. Default: 84.
     pub features: usize,
@@ -67,7 +72,9 @@ pub struct Method {
 #[derive(Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
 struct MethodTable {
-    words: Option<usize>,
+    words: Option<WordsValue>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    shingle: Option<usize>,
     #[serde(skip_serializing)]
     preset: Option<String>,
     features: Option<usize>,
@@ -158,7 +165,8 @@ impl Default for Method {
     fn default() -> Method {
         let Shape { features, supershingles, agreements } = STUDY;
         Method {
-            words: 5,
+            rule: WordRule::Letters,
+            words: WordRule::Letters.usual_shingle(),
             features,
             supershingles,
             agreements,
@@ -175,8 +183,10 @@ impl Default for Method {
 
 impl From<Method> for MethodTable {
     fn from(m: Method) -> MethodTable {
+        let (words, shingle) = WordsValue::of(m.rule, m.words);
         MethodTable {
-            words: Some(m.words),
+            words: Some(words),
+            shingle,
             preset: None,
             features: Some(m.features),
             supershingles: Some(m.supershingles),
@@ -201,8 +211,12 @@ impl TryFrom<MethodTable> for Method {
     fn try_from(t: MethodTable) -> Result<Method, String> {
         let Shape { features, supershingles, agreements } = t.shape()?;
         let defaults = Method::default();
+        let key = if t.shingle.is_some() { "shingle" } else { "words" };
+        let (rule, words) = WordsValue::rule(t.words, t.shingle)?;
+        let folds_case = rule.folds_case();
         let method = Method {
-            words: t.words.unwrap_or(defaults.words),
+            rule,
+            words,
             features,
             supershingles,
             agreements,
@@ -210,7 +224,7 @@ impl TryFrom<MethodTable> for Method {
             verify: t.verify.unwrap_or_default(),
             sketch: t.sketch.unwrap_or_default(),
             form: TextForm {
-                fold_case: t.fold_case.unwrap_or_default(),
+                fold_case: t.fold_case.unwrap_or(folds_case),
                 strip_diacritics: t.strip_diacritics.unwrap_or_default(),
                 unicode: t.unicode.unwrap_or_default(),
                 spaceless: t.spaceless.unwrap_or_default(),
@@ -226,7 +240,7 @@ impl TryFrom<MethodTable> for Method {
                 Err(format!("{name} = {value}: allowed is {low} to {high}"))
             }
         };
-        within("words", method.words, 1, 64)?;
+        within(key, method.words, 1, 64)?;
         within("features", features, 1, MAX_FEATURES)?;
         within("supershingles", supershingles, 1, features.min(MAX_SUPERSHINGLES))?;
         within("agreements", agreements, 1, supershingles)?;
@@ -306,6 +320,7 @@ impl Method {
 impl fmt::Display for Method {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Method {
+            rule,
             words,
             features,
             supershingles,
@@ -318,10 +333,11 @@ impl fmt::Display for Method {
             shards,
             documents,
         } = self;
-        write!(
-            f,
-            "words = {words}, features = {features}, supershingles = {supershingles}, agreements = {agreements}, "
-        )?;
+        match rule {
+            WordRule::Letters => write!(f, "words = {words}, ")?,
+            rule => write!(f, "words = {rule}, shingle = {words}, ")?,
+        }
+        write!(f, "features = {features}, supershingles = {supershingles}, agreements = {agreements}, ")?;
         if let Some(similarity) = similarity {
             write!(f, "similarity = {}, ", f64::from(*similarity))?;
         }
