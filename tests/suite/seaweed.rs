@@ -19,7 +19,7 @@ pub struct Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // `timeout` hands the signal on to the server.
+        // `timeout` hands the signal on to the server, which would take half a minute to end, and kills it.
         let _ = Command::new("kill").arg(self.child.id().to_string()).status();
         let _ = self.child.wait();
     }
@@ -49,7 +49,7 @@ fn spawn(within: &[String], weed: &Path, folder: &Path) -> (Child, u16) {
     // It ends by itself, should this process be killed.
     let child = Command::new(&within[0])
         .args(&within[1..])
-        .args(["timeout", "900"])
+        .args(["timeout", "--kill-after=0.2", "900"])
         .arg(weed)
         .args(["server", "-ip=127.0.0.1", "-ip.bind=127.0.0.1", "-filer", "-s3", "-volume.max=20"])
         .arg(format!("-dir={}", folder.join("data").display()))
