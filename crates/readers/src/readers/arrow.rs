@@ -67,6 +67,19 @@ pub struct ArrowReader {
     name: String,
 }
 
+/// Whether a file or a pipe begins with these bytes: the signature of a file, or the first message of a stream.
+pub fn begins(first: &[u8]) -> bool {
+    let word = |at: usize| first.get(at..).and_then(|rest| rest.first_chunk()).map(|word| u32::from_le_bytes(*word));
+    // The head of the message, with its marker and length, is filled up to a multiple of eight bytes. It begins with the place of its table.
+    let is_stream = || match (word(0), word(4), word(8)) {
+        (Some(u32::MAX), Some(length), Some(place)) => {
+            (16..=HEAD as u64).contains(&length.into()) && length.is_multiple_of(8) && place < length
+        }
+        _ => false,
+    };
+    first.starts_with(SIGNATURE) || is_stream()
+}
+
 /// The names that lead to a column: of a field, and of fields within structures.
 type ColumnPath = Vec<String>;
 
@@ -683,6 +696,20 @@ mod tests {
             }
             let packed = zstd::bulk::compress(&stream(&batches, None), 1).unwrap();
             assert_eq!(read(&packed, &reading).unwrap(), wanted);
+        }
+    }
+
+    #[test]
+    fn streams_and_files_are_known_by_their_first_bytes() {
+        let batches = [batch(3)];
+        for compression in [None, Some(CompressionType::LZ4_FRAME)] {
+            assert!(begins(&stream(&batches, compression)) && begins(&file(&batches, compression)));
+        }
+        let schema = Schema::empty();
+        assert!(begins(&StreamWriter::try_new(Vec::new(), &schema).unwrap().into_inner().unwrap()));
+        for other in [&b""[..], b"\xff\xff\xff\xff", &[0xff; 64], b"\xff\xff\xff\xff\0\0\0\0\0\0\0\0", b"{\"text\": 1}"]
+        {
+            assert!(!begins(other), "{other:?}");
         }
     }
 

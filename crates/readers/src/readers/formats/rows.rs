@@ -6,7 +6,7 @@ use std::io::{Read as _, Seek as _, SeekFrom};
 use anyhow::Context as _;
 
 use super::face::{Columns, Cutting, FormatReader, ends_in, is_packed};
-use crate::readers::arrow::{ArrowReader, SIGNATURE};
+use crate::readers::arrow::{self, ArrowReader};
 use crate::readers::csv::CsvReader;
 use crate::readers::input::{Input, Location, cannot};
 use crate::readers::item::{Reader, RejectedFile};
@@ -149,7 +149,7 @@ impl FormatReader for Arrow {
     }
 
     fn begins_stored(&self, first: &[u8]) -> bool {
-        first.starts_with(SIGNATURE)
+        arrow::begins(first)
     }
 
     fn open(&self, input: &Input, reading: &Reading) -> anyhow::Result<Box<dyn Reader>> {
