@@ -115,9 +115,10 @@ def tidy(text: str) -> list[str]:
 
 
 def environment(program: Path) -> dict[str, str]:
-    """The variables of the commands: those of this process, and the program first on the path."""
+    """The variables of the commands: those of this process, the program first on the path, and the module of Python."""
     variables = {name: value for name, value in os.environ.items() if not name.startswith("NIGH_")}
-    return {**variables, "PATH": f"{program.parent}{os.pathsep}{os.environ['PATH']}", "NO_COLOR": "1"}
+    variables |= {"PATH": f"{program.parent}{os.pathsep}{os.environ['PATH']}", "PYTHONPATH": str(ROOT / "python")}
+    return {**variables, "NO_COLOR": "1", "PYTHONDONTWRITEBYTECODE": "1"}
 
 
 def run_commands(source: str, folder: Path, variables: dict[str, str], with_messages: bool) -> list[str]:
@@ -198,7 +199,10 @@ def main() -> int:
                     printed = run_query(block.source, folder)
                 else:
                     command = [sys.executable, "-c", block.source]
-                    printed = tidy(subprocess.run(command, cwd=folder, capture_output=True, text=True, check=True).stdout)
+                    done = subprocess.run(command, cwd=folder, env=variables, capture_output=True, text=True, check=False)
+                    if done.returncode != 0:
+                        print(f"ended with {done.returncode}:\n{done.stderr}", file=sys.stderr)
+                    printed = tidy(done.stdout)
                 if block.kind not in kinds:
                     continue
                 ran += 1

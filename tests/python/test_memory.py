@@ -1,0 +1,432 @@
+"""`nigh.cluster`, `nigh.deduplicate` and `Store.add` on rows in memory and in streams, against the same rows in files.
+
+Run by scripts/wheel.sh with the wheel installed, and by tests/suite/in_memory.rs with the program on PATH. Ends with 4 if pandas, Polars
+or DuckDB is not there.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import textwrap
+import time
+import unittest
+import unittest.mock
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+try:
+    import duckdb
+    import pandas
+    import polars
+    import pyarrow as pa
+    import pyarrow.csv
+    import pyarrow.dataset
+    import pyarrow.parquet as pq
+except ImportError as error:
+    print(f"{error}: python3 -m pip install duckdb pandas polars pyarrow", file=sys.stderr)
+    sys.exit(4)
+
+import nigh
+
+ROWS = 60
+#: The families of texts, of which rows `n`, `n + FAMILIES`, ... are near-duplicates.
+FAMILIES = 20
+
+
+def texts() -> list[str]:
+    """Texts of some families; the last third differs in a word from the ones before."""
+    families = [" ".join(f"w{(family + 1) * 7919 + place * 104729}" for place in range(120)) for family in range(FAMILIES)]
+    return [families[number % FAMILIES] + (f" own{number}" if number >= 2 * FAMILIES else "") for number in range(ROWS)]
+
+
+def table() -> pa.Table:
+    """Rows with ids, texts and columns that are not read."""
+    return pa.table({
+        "key": pa.array([f"k{number}" for number in range(ROWS)]),
+        "text": pa.array(texts()),
+        "score": pa.array([number % 7 / 2 for number in range(ROWS)]),
+        "meta": pa.array([{"source": "ab"[number % 2], "n": number} for number in range(ROWS)]),
+        "tags": pa.array([["x"] * (number % 3) for number in range(ROWS)]),
+        "day": pa.array(range(ROWS), pa.int32()).cast(pa.date32()),
+    })
+
+
+def children() -> list[int]:
+    """The programs that this process has started and that are there still."""
+    found = []
+    for task in Path("/proc/self/task").iterdir():
+        # A thread may end meanwhile, and so may a program.
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+            for child in (task / "children").read_text().split():
+                if "nigh" in Path(f"/proc/{child}/comm").read_text():
+                    found.append(int(child))
+    return found
+
+
+class Memory(unittest.TestCase):
+    def setUp(self) -> None:
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = Path(folder.name)
+        # What is left behind would be here.
+        self.scratch = self.folder / "tmp"
+        self.scratch.mkdir()
+        variables = unittest.mock.patch.dict(os.environ, {"TMPDIR": str(self.scratch)})
+        variables.start()
+        self.addCleanup(variables.stop)
+        tempfile.tempdir = None
+        self.addCleanup(setattr, tempfile, "tempdir", None)
+
+    def assert_nothing_left(self) -> None:
+        self.assertEqual(list(self.scratch.iterdir()), [])
+        self.assertEqual(children(), [])
+
+    def kinds(self, rows: pa.Table) -> dict[str, Any]:
+        """The same rows as values of each kind."""
+        pq.write_table(rows, self.folder / "rows.parquet", row_group_size=7)
+        return {
+            "table": rows,
+            "chunks": pa.concat_tables([rows.slice(0, 1), rows.slice(1, 0), rows.slice(1, 30), rows.slice(31)]),
+            "batch": pa.RecordBatch.from_arrays([column.combine_chunks() for column in rows.columns], schema=rows.schema),
+            "reader": pa.RecordBatchReader.from_batches(rows.schema, rows.to_batches(max_chunksize=7)),
+            "dataset": pyarrow.dataset.dataset(self.folder / "rows.parquet"),
+            "pandas": rows.to_pandas(types_mapper=pandas.ArrowDtype),
+            "polars": polars.DataFrame(rows),
+            "duckdb": duckdb.connect().from_arrow(rows),
+        }
+
+    def test_each_kind_has_the_clusters_of_a_file(self) -> None:
+        rows = table()
+        kinds = self.kinds(rows)
+        expected = nigh.cluster(self.folder / "rows.parquet", id="key", similarity=0.8, verify="exact")
+        self.assertEqual(sum(expected["stays"].to_pylist()), FAMILIES)
+        for name, data in kinds.items():
+            found = nigh.cluster(data, id="key", similarity=0.8, verify="exact", progress=False)
+            self.assertEqual(found.to_pydict(), expected.drop_columns(["file"]).to_pydict(), name)
+        self.assert_nothing_left()
+
+    def test_what_stays_is_of_the_same_kind_with_all_columns_and_types(self) -> None:
+        rows = table()
+        expected = rows.slice(0, FAMILIES)
+        for name, data in self.kinds(rows).items():
+            kept = nigh.deduplicate(data, id="key", similarity=0.8)
+            same = {"dataset": pa.RecordBatchReader, "duckdb": pa.RecordBatchReader}.get(name, type(data))
+            self.assertIs(type(kept), same, name)
+            if name == "pandas":
+                self.assertTrue(kept.equals(data.head(FAMILIES)))
+            elif name == "polars":
+                self.assertTrue(kept.equals(data.head(FAMILIES)))
+            elif name == "batch":
+                self.assertEqual(kept, expected.combine_chunks().to_batches()[0])
+            elif name == "duckdb":
+                self.assertEqual(kept.read_all()["key"].to_pylist(), expected["key"].to_pylist())
+            else:
+                self.assertEqual(kept.read_all() if same is pa.RecordBatchReader else kept, expected, name)
+        self.assert_nothing_left()
+
+    def test_what_stays_is_what_an_export_writes(self) -> None:
+        rows = table()
+        pq.write_table(rows, self.folder / "rows.parquet")
+        choice: dict[str, Any] = {"keep": ["score desc", "meta.n desc"], "most": 2, "each": "meta.source"}
+        kept = nigh.deduplicate(rows, id="key", similarity=0.8, **choice)
+        nigh.cluster(self.folder / "rows.parquet", id="key", similarity=0.8, store=self.folder / "store", **choice)
+        nigh.open(self.folder / "store").export(self.folder / "out")
+        self.assertEqual(kept, pq.read_table(self.folder / "out" / "rows.parquet"))
+        self.assertTrue(FAMILIES < kept.num_rows < ROWS)
+
+    def test_types_of_texts(self) -> None:
+        plain = pa.array(texts())
+        long = pa.array(["unread"] * 11 + texts() + ["unread"] * 5)
+        columns: dict[str, Any] = {
+            "large": plain.cast(pa.large_string()),
+            "view": plain.cast(pa.string_view()),
+            "binary": plain.cast(pa.binary()),
+            "dictionary": plain.dictionary_encode(),
+            "dictionaries": pa.chunked_array([plain.slice(0, 25).dictionary_encode(), plain.slice(25).dictionary_encode()]),
+            "sliced": long.slice(11, ROWS),
+            "sliced view": long.cast(pa.string_view()).slice(11, ROWS),
+            "sliced dictionary": long.dictionary_encode().slice(11, ROWS),
+        }
+        for name, column in columns.items():
+            rows = pa.table({"text": column, "place": range(ROWS), "within": pa.StructArray.from_arrays([plain.cast(pa.string_view())], ["view"])})
+            kept = nigh.deduplicate(rows, similarity=0.8)
+            self.assertEqual(kept.schema, rows.schema, name)
+            self.assertEqual(kept.to_pylist(), rows.slice(0, FAMILIES).to_pylist(), name)
+            reader = nigh.deduplicate(rows.to_reader(max_chunksize=9), similarity=0.8)
+            self.assertEqual(reader.schema, rows.schema, name)
+            self.assertEqual(reader.read_all().to_pylist(), rows.slice(0, FAMILIES).to_pylist(), name)
+        frame = polars.DataFrame({"text": polars.Series(texts(), dtype=polars.Categorical), "place": range(ROWS)})
+        self.assertTrue(nigh.deduplicate(frame, similarity=0.8).equals(frame.head(FAMILIES)))
+        objects = pandas.DataFrame({"text": texts()}, dtype=object, index=[f"row {number}" for number in range(ROWS)])
+        self.assertTrue(nigh.deduplicate(objects, similarity=0.8).equals(objects.head(FAMILIES)))
+
+    def test_columns_within_others(self) -> None:
+        rows = pa.table({"doc": [{"body": text, "key": number} for number, text in enumerate(texts())]})
+        kept = nigh.deduplicate(rows, text="doc.body", id="doc.key", similarity=0.8)
+        self.assertEqual(kept, rows.slice(0, FAMILIES))
+
+    def test_rows_without_a_text_do_not_stay(self) -> None:
+        some: list[str | None] = [*texts()[:FAMILIES], None, "", None]
+        with self.assertWarnsRegex(UserWarning, "2 of 23 rows do not stay"):
+            kept = nigh.deduplicate(pa.table({"text": some}), similarity=0.8)
+        self.assertEqual(kept["text"].to_pylist(), [*texts()[:FAMILIES], ""])
+        found = nigh.cluster(pa.table({"text": some}), similarity=0.8)
+        self.assertEqual([place for place, doc in enumerate(found["doc"].to_pylist()) if doc is None], [20, 22])
+        with self.assertWarnsRegex(UserWarning, "3 of 3 rows"):
+            self.assertEqual(nigh.deduplicate(pa.table({"text": pa.nulls(3)})), pa.table({"text": pa.nulls(0)}))
+
+    def test_no_rows(self) -> None:
+        empty = table().slice(0, 0)
+        for name, data in self.kinds(empty).items():
+            kept = nigh.deduplicate(data, id="key")
+            kept = kept.read_all() if isinstance(kept, pa.RecordBatchReader) else kept
+            self.assertEqual(len(kept), 0, name)
+            names = kept.columns if name in ("pandas", "polars") else kept.schema.names
+            self.assertEqual(list(names), table().column_names, name)
+        self.assertEqual(nigh.cluster(empty, id="key").num_rows, 0)
+
+    def test_columns_that_are_not_there_or_there_twice(self) -> None:
+        rows = table()
+        for name, data in self.kinds(rows).items():
+            with self.assertRaisesRegex(nigh.NoColumn, r"no column `body` \(its columns: key, text, score, meta, tags, day\)", msg=name):
+                nigh.deduplicate(data, text="body")
+        twice = pa.table([pa.array(texts()), pa.array(texts())], names=["text", "text"])
+        with self.assertRaisesRegex(nigh.NoColumn, "2 columns `text`"):
+            nigh.cluster(twice)
+        with self.assertRaisesRegex(nigh.NoColumn, r"no input has a column `quality` \(its columns: key, text, score"):
+            nigh.cluster(rows, keep=["quality desc"])
+        with self.assertRaisesRegex(nigh.Failed, "the column `tags` of - is"):
+            nigh.cluster(rows, text="tags")
+        self.assertTrue(issubclass(nigh.NoColumn, LookupError) and issubclass(nigh.NoColumn, ValueError))
+        self.assert_nothing_left()
+
+    def test_wrong_arguments(self) -> None:
+        with self.assertRaises(nigh.WrongUse):
+            nigh.cluster(table(), similarity=2.0)
+        for wrong in ([{"text": "a"}], {"text": ["a"]}, 7, b"text", table().column("text")):
+            with self.assertRaises(TypeError):
+                nigh.cluster(wrong)
+        with self.assertRaisesRegex(TypeError, "export"):
+            nigh.deduplicate("shards/*.parquet")
+        with self.assertRaisesRegex(TypeError, "collect"):
+            nigh.deduplicate(polars.DataFrame(table()).lazy())
+        self.assert_nothing_left()
+
+    def test_a_column_of_urls_is_read_only_if_it_is_named(self) -> None:
+        rows = pa.table({"url": ["http://a.example/"] * ROWS, "text": texts(), "source_url": [str(n) for n in range(ROWS)]})
+        self.assertEqual(nigh.deduplicate(rows, similarity=0.8, keep=["source_url"]).num_rows, FAMILIES)
+        with warnings.catch_warnings(record=True):
+            self.assertEqual(nigh.deduplicate(rows, similarity=0.8, url="url", same_id="first").num_rows, 1)
+
+    def test_an_error_of_a_reader_is_shown_and_nothing_is_left(self) -> None:
+        class Broken(Exception):
+            pass
+
+        def batches() -> Iterator[pa.RecordBatch]:
+            for batch in table().to_batches(max_chunksize=20):
+                yield batch
+            raise Broken("the source is gone")
+
+        for call in (nigh.cluster, nigh.deduplicate):
+            for store in (None, self.folder / "store"):
+                reader = pa.RecordBatchReader.from_batches(table().schema, batches())
+                with self.assertRaisesRegex(Broken, "the source is gone"):
+                    call(reader, id="key", store=store)
+                self.assertFalse((self.folder / "store").exists())
+                self.assert_nothing_left()
+
+    def test_a_program_that_is_killed(self) -> None:
+        def batches() -> Iterator[pa.RecordBatch]:
+            for place, batch in enumerate(table().to_batches(max_chunksize=20)):
+                if place == 1:
+                    for child in children():
+                        os.kill(child, signal.SIGKILL)
+                yield batch
+
+        with self.assertRaisesRegex(nigh.Killed, "SIGKILL") as killed:
+            nigh.deduplicate(pa.RecordBatchReader.from_batches(table().schema, batches()))
+        self.assertEqual((killed.exception.signal, killed.exception.code), (signal.SIGKILL, -signal.SIGKILL))
+        self.assert_nothing_left()
+
+    def interrupted(self, code: str, until: str, *, by_terminal: bool = False) -> subprocess.CompletedProcess[str]:
+        """Runs some code, and interrupts it when it has printed a line: it alone, or with the program as Ctrl-C does on a terminal."""
+        process = subprocess.Popen(
+            [sys.executable, "-c", textwrap.dedent(code)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+        )
+        assert process.stdout is not None
+        for line in process.stdout:
+            if line.startswith(until):
+                break
+        started = [int(pid) for pid in Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()]
+        (os.killpg if by_terminal else os.kill)(process.pid, signal.SIGINT)
+        printed, said = process.communicate(timeout=60)
+        for child in started:
+            self.assertFalse(Path(f"/proc/{child}").exists())
+        return subprocess.CompletedProcess(process.args, process.returncode, printed, f"{len(started)} {said}")
+
+    def test_an_interrupted_call_ends_the_program(self) -> None:
+        code = f"""
+            import sys, time
+            import pyarrow as pa
+            import nigh
+
+            def batches():
+                yield pa.record_batch({{"text": ["some words"]}})
+                print("reading", flush=True)
+                time.sleep(600)
+
+            store = {str(self.folder / "store")!r} if {{}} else None
+            nigh.deduplicate(pa.RecordBatchReader.from_batches(pa.schema({{"text": pa.string()}}), batches()), store=store)
+        """
+        for with_store, by_terminal in (("True", True), ("True", False), ("False", True), ("False", False)):
+            ended = self.interrupted(code.replace("{}", with_store), "reading", by_terminal=by_terminal)
+            self.assertIn("KeyboardInterrupt", ended.stderr)
+            self.assertTrue(ended.stderr.startswith("1 "), ended.stderr)
+            self.assertEqual(ended.returncode, -signal.SIGINT)
+            self.assertFalse((self.folder / "store").exists())
+            self.assert_nothing_left()
+
+    def test_a_call_is_interrupted_while_the_program_computes(self) -> None:
+        # The program stands still, so that the call waits for it.
+        code = """
+            import os, signal, threading, time
+            from pathlib import Path
+            import pyarrow as pa
+            import nigh
+            import nigh._cluster as module
+
+            send = module.send
+            def sent(*arguments):
+                count = send(*arguments)
+                for child in Path(f"/proc/self/task/{os.getpid()}/children").read_text().split():
+                    os.kill(int(child), signal.SIGSTOP)
+                    threading.Timer(3, os.kill, (int(child), signal.SIGCONT)).start()
+                print("sent", flush=True)
+                return count
+            module.send = sent
+            nigh.cluster(pa.table({"text": ["some words"] * 10}))
+        """
+        begun = time.monotonic()
+        ended = self.interrupted(code, "sent")
+        self.assertIn("KeyboardInterrupt", ended.stderr)
+        self.assertTrue(ended.stderr.startswith("1 "), ended.stderr)
+        self.assertLess(time.monotonic() - begun, 30)
+        self.assert_nothing_left()
+
+    def test_a_stream_is_not_held_in_memory(self) -> None:
+        code = """
+            import random
+            import pyarrow as pa
+            import nigh
+
+            BATCHES, ROWS = 250, 128
+            paragraphs = [" ".join(f"w{(1000 * place + word) * 104729 % 10000019:08}" for word in range(100)) for place in range(4000)]
+
+            def text(number):
+                return " ".join(random.Random(number).choices(paragraphs, k=18))
+
+            def batches():
+                for batch in range(BATCHES):
+                    # Each text is there twice.
+                    rows = [(batch * ROWS + row) // 2 for row in range(ROWS)]
+                    yield pa.record_batch({"id": [batch * ROWS + row for row in range(ROWS)], "text": [text(number) for number in rows]})
+
+            reader = pa.RecordBatchReader.from_batches(pa.schema({"id": pa.int64(), "text": pa.string()}), batches())
+            def most_memory():
+                # Of this process since it was started; the resource usage has that of the parent, too.
+                return next(int(line.split()[1]) for line in open("/proc/self/status") if line.startswith("VmHWM"))
+
+            before = most_memory()
+            sent = kept = 0
+            for batch in nigh.deduplicate(reader, similarity=0.8):
+                kept += batch.num_rows
+                sent += batch.nbytes
+            print(kept, sent, (most_memory() - before) >> 10)
+        """
+        done = subprocess.run([sys.executable, "-c", textwrap.dedent(code)], capture_output=True, text=True, check=False)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        kept, of_bytes, megabytes = map(int, done.stdout.split())
+        print(f"a reader of {250 * 128:,} texts, 500 MB or more: {kept:,} stay; Python took {megabytes} MB more", file=sys.stderr)
+        # What stays is half.
+        self.assertGreater(2 * of_bytes, 500_000_000)
+        self.assertEqual(kept, 16_000)
+        self.assertLess(megabytes, 150)
+        self.assert_nothing_left()
+
+    def test_a_dataset_that_changed_is_an_error(self) -> None:
+        for count, says in ((ROWS - 1, "59 now"), (ROWS + 1, "more now")):
+            shard = self.folder / f"{count}.csv"
+            rows = table().select(["key", "text"])
+            pa.csv.write_csv(rows, shard)
+            kept = nigh.deduplicate(pyarrow.dataset.dataset(shard, format="csv"), id="key")
+            pa.csv.write_csv(pa.concat_tables([rows, rows]).slice(0, count), shard)
+            with self.assertRaisesRegex(nigh.Failed, says):
+                kept.read_all()
+
+    def test_progress(self) -> None:
+        for has_tqdm in (False, True):
+            hide = "" if has_tqdm else "import importlib.util; importlib.util.find_spec = lambda name: None"
+            code = f"{hide}\nimport sys; sys.path.insert(0, {str(Path(__file__).parent)!r})\nimport nigh, test_memory\n"
+            code += "nigh.cluster(test_memory.table(), similarity=0.8, progress={})"
+            found = {}
+            for progress in ("True", "False", "None"):
+                done = subprocess.run([sys.executable, "-c", code.replace("{}", progress)], capture_output=True, text=True, check=True)
+                found[progress] = done.stderr
+            # Standard error is no terminal.
+            self.assertEqual((found["False"], found["None"]), ("", ""))
+            self.assertIn("sending rows", found["True"])
+            self.assertRegex(found["True"], r"60 of 60|60/60")
+
+    def test_batches_add_up_in_a_store(self) -> None:
+        rows = table()
+        method: dict[str, Any] = {"id": "key", "similarity": 0.8, "verify": "estimate"}
+        with self.assertRaises(FileNotFoundError):
+            nigh.open(self.folder / "store")
+        store = nigh.open(self.folder / "store", create=True)
+        self.assertEqual((store.weeks, store.tables), ([], []))
+        with self.assertRaisesRegex(ValueError, "id="):
+            store.add(rows, similarity=0.8)
+        with self.assertRaisesRegex(ValueError, "estimate"):
+            store.add(rows, id="key", similarity=0.8, verify="exact")
+        first = store.add(rows.slice(0, 25), week="2024-01-01", **method)
+        self.assertEqual(first.summary["counts"]["documents"], 25)
+        second = store.add(polars.DataFrame(rows.slice(25)), week="2024-01-02", **method)
+        self.assertEqual((second.week, store.weeks), ("2024-01-02", ["2024-01-01", "2024-01-02"]))
+        self.assertEqual(second.summary["counts"]["documents"], ROWS)
+        one = nigh.cluster(rows, **method)
+        clusters = store.rows("clusters", columns=["similar_size"])["similar_size"].to_pylist()
+        self.assertEqual(sorted(clusters), sorted(one["size"].to_pylist()))
+        with self.assertRaises(nigh.Failed):
+            store.add(rows, week="2024-01-03", id="key", similarity=0.9)
+        found = store.find(texts()[3])
+        self.assertEqual(set(found["name"].to_pylist()), {"k3", "k23", "k43"})
+        self.assertGreater(min(found["similarity"].to_pylist()), 0.9)
+        self.assertEqual(store.find(url="k3", top=1).num_rows, 1)
+        self.assertEqual(store.find("nothing like it").num_rows, 0)
+        self.assertEqual(store.find("nothing like it").schema, found.schema)
+        with self.assertRaises(ValueError):
+            store.find()
+        with self.assertRaises(nigh.Failed):
+            store.find(url="k99")
+
+    def test_batches_of_files_are_exported(self) -> None:
+        store = nigh.open(self.folder / "store", create=True)
+        for shard in range(2):
+            pq.write_table(table().slice(30 * shard, 30), self.folder / f"{shard}.parquet")
+            store.add(self.folder / f"{shard}.parquet", id="key", similarity=0.8, week=f"2024-01-0{shard + 1}")
+        written = store.export(self.folder / "out", keep=["score desc", "meta.n desc"], format="jsonl")
+        self.assertEqual(written["written"], FAMILIES)
+        expected = nigh.deduplicate(table(), id="key", similarity=0.8, keep=["score desc", "meta.n desc"])
+        lines = "".join(file.read_text() for file in sorted((self.folder / "out").glob("*.jsonl")))
+        self.assertEqual([key for key in expected["key"].to_pylist() if f'"{key}"' not in lines], [])
+
+
+if __name__ == "__main__":
+    unittest.main()
