@@ -83,6 +83,9 @@ mod histories;
 /// Datasets of a hub, listings of a web server, and buckets that cannot be read.
 #[cfg(feature = "cloud")]
 mod hub;
+/// Rows in the memory of Python, streams and notebooks.
+#[cfg(feature = "live")]
+mod in_memory;
 /// Pipes, files that are cut short or changed, and folders with more than inputs.
 mod inputs;
 /// Unauthenticated peers are refused; processes work over TLS.

@@ -15,7 +15,9 @@ pub enum Need {
     Browser,
     Corpus,
     Engines,
+    HuggingFace,
     Mount,
+    Notebooks,
     Pool,
     Replay,
     Scrapy,
@@ -25,11 +27,13 @@ pub enum Need {
 }
 
 impl Need {
-    pub const ALL: [Need; 10] = [
+    pub const ALL: [Need; 12] = [
         Need::Browser,
         Need::Corpus,
         Need::Engines,
+        Need::HuggingFace,
         Need::Mount,
+        Need::Notebooks,
         Need::Pool,
         Need::Replay,
         Need::Scrapy,
@@ -44,7 +48,9 @@ impl Need {
             Need::Browser => "browser",
             Need::Corpus => "corpus",
             Need::Engines => "engines",
+            Need::HuggingFace => "hugging-face",
             Need::Mount => "mount",
+            Need::Notebooks => "notebooks",
             Need::Pool => "pool",
             Need::Replay => "replay",
             Need::Scrapy => "scrapy",
@@ -60,7 +66,9 @@ impl Need {
             Need::Browser => "Chromium",
             Need::Corpus => "the corpus in ../shared/corpus",
             Need::Engines => "python3 with duckdb, polars, pyarrow, pandas, fastparquet and deltalake",
+            Need::HuggingFace => "python3 with datasets",
             Need::Mount => "the right to mount a file system",
+            Need::Notebooks => "python3 with nbclient and ipykernel",
             Need::Pool => "root, ip, ssh, sshd and the right to make network namespaces",
             Need::Replay => "python3 with pywb, wacz and warcio",
             Need::Scrapy => "python3 with scrapy",
