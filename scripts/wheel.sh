@@ -27,11 +27,8 @@ wheel=("$folder"/wheels/nigh-*.whl)
 "$folder/fresh/bin/python" tests/python/test_nigh.py
 "$folder/fresh/bin/python" tests/python/test_live.py
 
-# What gives rows to the module, and notebooks. Type checkers see the module as it is installed.
-if "$folder/fresh/bin/python" -m pip install --quiet --disable-pip-version-check duckdb pandas polars datasets nbclient ipykernel tqdm; then
-    for test in memory hugging_face notebook; do
-        "$folder/fresh/bin/python" "tests/python/test_$test.py"
-    done
+# Type checkers see the module as it is installed, beside what gives rows to it. (The suite runs tests/python/test_memory.py and its neighbours.)
+if "$folder/fresh/bin/python" -m pip install --quiet --disable-pip-version-check pandas polars datasets; then
     "$folder/build/bin/mypy" --strict --ignore-missing-imports --python-executable "$folder/fresh/bin/python" tests/python/types_of_nigh.py
     # pyright checks files below the folder that it is started in, and fetches itself from npm when it first runs.
     "$folder/build/bin/python" -m pip install --quiet --disable-pip-version-check pyright
@@ -41,6 +38,6 @@ if "$folder/fresh/bin/python" -m pip install --quiet --disable-pip-version-check
         echo "CI: pyright could not be fetched: only mypy has checked the types of the installed wheel"
     fi
 else
-    echo "CI: packages that give rows could not be installed: rows in memory are not tested with the wheel"
+    echo "CI: packages that give rows could not be installed: the types of the installed wheel are not checked"
 fi
 echo "wheel: $(basename "${wheel[0]}") ($(du -h "${wheel[0]}" | cut -f1)) was installed, ran the main job and passed its tests"

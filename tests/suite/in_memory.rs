@@ -1,5 +1,4 @@
 //! The module of Python on rows in memory and in streams, and in notebooks: the scripts of tests/python, with the program of the tests.
-//! scripts/wheel.sh runs them with an installed wheel.
 
 use crate::live_clients::python_script;
 use crate::program::skipped;
