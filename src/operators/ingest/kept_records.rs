@@ -10,7 +10,7 @@
 //!
 //! ```text
 //! _nigh/work/scratch-DATE/read/wave00007/input00000012-piece00000003-of00000020.read
-//!     the version of nigh, and a line feed; for each record its length (32 bits), the XXH3 of its
+//!     the version of nigh and of the records, and a line feed; for each record its length (32 bits), the XXH3 of its
 //!     bytes (64) and these (postcard); the last record has the counts
 //! ```
 //!
@@ -29,8 +29,10 @@ use super::crawl::CrawlRecord;
 use crate::readers::InputPiece;
 use crate::state::{Counts, Unfinished};
 
-/// What a file begins with: another version may have other records.
-const HEAD: &str = concat!("nigh ", env!("CARGO_PKG_VERSION"), "\n");
+/// What a file begins with: another version may have other records. Raise their number when what the
+/// source emits ([`CrawlRecord`]) changes its form between releases, so that a program of another
+/// commit does not take bytes for what they are not.
+const HEAD: &str = concat!("nigh ", env!("CARGO_PKG_VERSION"), ", records 2\n");
 
 /// Bytes that are read or written at once.
 const BUFFER: usize = 1 << 20;

@@ -62,9 +62,16 @@ pub struct ExternalSort<T> {
     budget: usize,
     records: Vec<T>,
     bytes: usize,
-    runs: Vec<PathBuf>,
+    runs: Vec<Run>,
     /// How often runs were merged into one.
     merges: usize,
+}
+
+/// A file of sorted records.
+pub(super) struct Run {
+    pub path: PathBuf,
+    /// How many records it has: one that ends before them is not taken for the whole.
+    pub records: u64,
 }
 
 /// The number of runs at which they are merged into one.
@@ -103,12 +110,12 @@ impl<T: Sortable> ExternalSort<T> {
         }
         let mut file = BufWriter::with_capacity(1 << 20, create(&path).with_context(failed)?);
         self.sort();
-        let mut buffer = Vec::new();
+        let (mut buffer, records) = (Vec::new(), self.records.len() as u64);
         for record in self.records.drain(..) {
             buffer = write(&record, buffer, &mut file).with_context(failed)?;
         }
         file.flush().with_context(failed)?;
-        self.runs.push(path);
+        self.runs.push(Run { path, records });
         self.bytes = 0;
         if self.runs.len() >= MOST_RUNS { self.merge() } else { Ok(()) }
     }
@@ -120,12 +127,13 @@ impl<T: Sortable> ExternalSort<T> {
         let failed = || format!("cannot write {}", path.display());
         let mut file = BufWriter::with_capacity(1 << 20, create(&path).with_context(failed)?);
         let mut sorted = Sorted::<T>::open(Vec::new(), std::mem::take(&mut self.runs))?;
-        let mut buffer = Vec::new();
+        let (mut buffer, mut records) = (Vec::new(), 0);
         while let Some(record) = sorted.record()? {
             buffer = write(&record, buffer, &mut file).with_context(failed)?;
+            records += 1;
         }
         file.flush().with_context(failed)?;
-        self.runs.push(path);
+        self.runs.push(Run { path, records });
         Ok(())
     }
 
@@ -146,7 +154,8 @@ impl<T: Sortable> ExternalSort<T> {
 /// Writes the length of a record and the record; returns the buffer, empty.
 fn write<T: Serialize>(record: &T, buffer: Vec<u8>, file: &mut impl Write) -> std::io::Result<Vec<u8>> {
     let mut buffer = postcard::to_extend(record, buffer).map_err(std::io::Error::other)?;
-    file.write_all(&(buffer.len() as u32).to_le_bytes())?;
+    let length = u32::try_from(buffer.len()).map_err(|_| std::io::Error::other("a record has 4 GiB or more"))?;
+    file.write_all(&length.to_le_bytes())?;
     file.write_all(&buffer)?;
     buffer.clear();
     Ok(buffer)
@@ -157,40 +166,48 @@ pub struct Sorted<T> {
     /// The next record of each source; `None` at its end.
     heads: Vec<Option<T>>,
     sources: Vec<SortedSource<T>>,
-    runs: Vec<PathBuf>,
+    runs: Vec<Run>,
 }
 
-/// Sorted records: the ones that stayed in memory, or a run and its path.
+/// Sorted records: the ones that stayed in memory, or a run.
 enum SortedSource<T> {
     Memory(std::vec::IntoIter<T>),
-    Run(BufReader<File>, PathBuf),
+    Run {
+        file: BufReader<File>,
+        path: PathBuf,
+        /// The records that are not read yet.
+        left: u64,
+    },
 }
 
 impl<T: Sortable> SortedSource<T> {
     fn next(&mut self) -> Result<Option<T>> {
         match self {
             SortedSource::Memory(records) => Ok(records.next()),
-            SortedSource::Run(file, path) => {
-                let mut length = [0; 4];
-                match file.read_exact(&mut length) {
-                    Ok(()) => {}
-                    Err(error) if error.kind() == std::io::ErrorKind::UnexpectedEof => return Ok(None),
-                    Err(error) => return Err(error).with_context(|| format!("cannot read {}", path.display())),
-                }
-                let mut bytes = vec![0; u32::from_le_bytes(length) as usize];
-                file.read_exact(&mut bytes).with_context(|| format!("{} is cut short", path.display()))?;
-                postcard::from_bytes(&bytes).map(Some).with_context(|| format!("{} is damaged", path.display()))
+            SortedSource::Run { left: 0, .. } => Ok(None),
+            SortedSource::Run { file, path, left } => {
+                *left -= 1;
+                let mut read = || {
+                    let mut length = [0; 4];
+                    file.read_exact(&mut length)?;
+                    let mut bytes = vec![0; u32::from_le_bytes(length) as usize];
+                    file.read_exact(&mut bytes)?;
+                    Ok(bytes)
+                };
+                let bytes = read().map_err(|error| unread(error, path))?;
+                postcard::from_bytes(&bytes).map(Some).with_context(|| damaged(path))
             }
         }
     }
 }
 
 impl<T: Sortable> Sorted<T> {
-    fn open(records: Vec<T>, runs: Vec<PathBuf>) -> Result<Sorted<T>> {
+    fn open(records: Vec<T>, runs: Vec<Run>) -> Result<Sorted<T>> {
         let mut sorted = Sorted { heads: Vec::new(), sources: vec![SortedSource::Memory(records.into_iter())], runs };
-        for path in &sorted.runs {
+        for Run { path, records } in &sorted.runs {
             let file = File::open(path).with_context(|| format!("cannot read {}", path.display()))?;
-            sorted.sources.push(SortedSource::Run(BufReader::with_capacity(1 << 18, file), path.clone()));
+            let file = BufReader::with_capacity(1 << 18, file);
+            sorted.sources.push(SortedSource::Run { file, path: path.clone(), left: *records });
         }
         for source in &mut sorted.sources {
             sorted.heads.push(source.next()?);
@@ -216,9 +233,23 @@ impl<T> Drop for Sorted<T> {
     fn drop(&mut self) {
         for run in &self.runs {
             // A run that cannot be removed now is removed when the week starts again, or with the week's folder.
-            let _ = std::fs::remove_file(run);
+            let _ = std::fs::remove_file(&run.path);
         }
     }
+}
+
+/// The error of a run that cannot be read at `path`, or ends too early.
+pub(super) fn unread(error: std::io::Error, path: &Path) -> anyhow::Error {
+    let text = match error.kind() {
+        std::io::ErrorKind::UnexpectedEof => damaged(path),
+        _ => format!("cannot read {}", path.display()),
+    };
+    anyhow::Error::new(error).context(text)
+}
+
+/// A run is read by the program that wrote it a moment before.
+fn damaged(path: &Path) -> String {
+    format!("{} was changed while it was in use: check its disk, and give the command again", path.display())
 }
 
 /// Makes a file for a run, which only this user may read: it is not a part of the store.
@@ -289,6 +320,29 @@ mod tests {
             let (spilled, runs) = sorted(budget);
             assert!((least..=most).contains(&runs), "{runs}");
             assert_eq!(spilled, in_memory);
+        }
+    }
+    #[test]
+    fn a_run_that_is_cut_is_named_wherever_it_is_cut() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("records.0-0.run");
+        let made = || {
+            let mut sort = ExternalSort::new(&folder.path().join("records"), 600);
+            (0..3).for_each(|i| sort.push(capture(i)).unwrap());
+            assert_eq!(sort.runs.len(), 1);
+            sort
+        };
+        drop(made());
+        let bytes = std::fs::read(&path).unwrap();
+        for cut in 0..bytes.len() {
+            let sort = made();
+            std::fs::write(&path, &bytes[..cut]).unwrap();
+            let read = |mut sorted: Sorted<Capture>| {
+                while sorted.record()?.is_some() {}
+                Ok(())
+            };
+            let error = sort.sorted().and_then(read).unwrap_err();
+            assert!(format!("{error:#}").contains("records.0-0.run was changed while"), "{cut}: {error:#}");
         }
     }
 }

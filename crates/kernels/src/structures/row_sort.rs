@@ -1,24 +1,27 @@
 //! External sort of rows: bytes in the order of keys of a fixed size, in bounded memory.
 //!
-//! Rows lie one after the other in large buffers, and only keys and places are sorted: a row costs
-//! its bytes, its key and 8 bytes more, and no allocation of its own. When keys and rows exceed the
-//! budget they are written to a *run*, a file that is sorted. At the end the runs and what is in
-//! memory are merged. When there are 64 runs they are merged into one, so the number of open files
-//! is bounded. Rows with equal keys come in no particular order.
+//! Rows lie one after the other in large buffers, a long one in a buffer of its own, and only keys
+//! and places are sorted: a row costs its bytes, its key and 8 bytes more, and no allocation of its
+//! own. When keys and rows exceed the budget they are written to a *run*, a file that is sorted. At
+//! the end the runs and what is in memory are merged. When there are 64 runs they are merged into
+//! one, so the number of open files is bounded. Rows with equal keys come in no particular order.
 //!
 //! Records that are values and not bytes are sorted by [`external_sort`](super::external_sort).
 
 use std::fs::File;
-use std::io::{BufRead as _, BufReader, BufWriter, Read as _, Write};
+use std::io::{BufReader, BufWriter, Read as _, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use bytemuck::Pod;
 
-use super::external_sort::{MOST_RUNS, create};
+use super::external_sort::{MOST_RUNS, Run, create, unread};
 
-/// The bytes of a buffer; one for a longer row is as long as the row.
+/// The bytes of a buffer.
 const CHUNK_BYTES: usize = 256 << 10;
+/// A row with more bytes has a buffer of its own, as long as the row: so at most this much of
+/// another buffer stays unused.
+const OWN_BYTES: usize = CHUNK_BYTES / 8;
 
 /// Where a row is.
 #[derive(Clone, Copy)]
@@ -30,7 +33,11 @@ struct Place {
 
 /// Rows in memory.
 #[derive(Default)]
-struct Arena(Vec<Vec<u8>>);
+struct Arena {
+    chunks: Vec<Vec<u8>>,
+    /// The one to which rows are added.
+    open: Option<usize>,
+}
 
 impl Arena {
     /// Adds a row that is given as some slices of bytes, one after the other.
@@ -38,11 +45,8 @@ impl Arena {
         let length: usize = row.iter().map(|bytes| bytes.len()).sum();
         let head = u32::try_from(length).context("a row has 4 GiB or more")?.to_le_bytes();
         let needed = head.len() + length;
-        if self.0.last().is_none_or(|chunk| chunk.capacity() - chunk.len() < needed) {
-            self.0.push(Vec::with_capacity(needed.max(CHUNK_BYTES)));
-        }
-        let number = self.0.len() - 1;
-        let chunk = &mut self.0[number];
+        let number = self.chunk_for(needed);
+        let chunk = &mut self.chunks[number];
         // A row begins at 0, or within the first `CHUNK_BYTES`.
         let place = Place { chunk: number as u32, offset: chunk.len() as u32 };
         chunk.extend_from_slice(&head);
@@ -50,8 +54,24 @@ impl Arena {
         Ok(place)
     }
 
+    /// The number of a chunk with room for so many bytes.
+    fn chunk_for(&mut self, needed: usize) -> usize {
+        let next = self.chunks.len();
+        if needed > OWN_BYTES {
+            self.chunks.push(Vec::with_capacity(needed));
+            return next;
+        }
+        let has_room = |chunk: &usize| CHUNK_BYTES - self.chunks[*chunk].len() >= needed;
+        let open = self.open.filter(has_room).unwrap_or(next);
+        if open == next {
+            self.chunks.push(Vec::with_capacity(CHUNK_BYTES));
+        }
+        self.open = Some(open);
+        open
+    }
+
     fn row(&self, Place { chunk, offset }: Place) -> &[u8] {
-        let (head, rest) = self.0[chunk as usize][offset as usize..].split_at(4);
+        let (head, rest) = self.chunks[chunk as usize][offset as usize..].split_at(4);
         &rest[..u32::from_le_bytes([head[0], head[1], head[2], head[3]]) as usize]
     }
 }
@@ -81,7 +101,7 @@ pub struct RowSort<K> {
     arena: Arena,
     keys: Vec<(K, Place)>,
     bytes: usize,
-    runs: Vec<PathBuf>,
+    runs: Vec<Run>,
     /// How often runs were merged into one.
     merges: usize,
 }
@@ -121,8 +141,7 @@ impl<K: Pod + Ord> RowSort<K> {
             std::fs::create_dir_all(folder).with_context(|| format!("cannot write {}", path.display()))?;
         }
         let memory = self.take_memory();
-        write_run(&path, SortedRows::of(vec![memory])?)?;
-        self.runs.push(path);
+        self.runs.push(write_run(path, SortedRows::of(vec![memory])?)?);
         if self.runs.len() >= MOST_RUNS { self.merge() } else { Ok(()) }
     }
 
@@ -131,8 +150,7 @@ impl<K: Pod + Ord> RowSort<K> {
         self.merges += 1;
         let path = self.prefix.with_extension(format!("merged{}.run", self.merges));
         let runs = std::mem::take(&mut self.runs).into_iter().map(Source::run).collect::<Result<_>>()?;
-        write_run(&path, SortedRows::<K>::of(runs)?)?;
-        self.runs.push(path);
+        self.runs.push(write_run(path, SortedRows::<K>::of(runs)?)?);
         Ok(())
     }
 
@@ -148,24 +166,27 @@ impl<K: Pod + Ord> RowSort<K> {
     /// If a run cannot be read: names its file.
     pub fn sorted(mut self) -> Result<SortedRows<K>> {
         let mut sources = vec![self.take_memory()];
-        for path in std::mem::take(&mut self.runs) {
-            sources.push(Source::run(path)?);
+        for run in std::mem::take(&mut self.runs) {
+            sources.push(Source::run(run)?);
         }
         SortedRows::of(sources)
     }
 }
 
 /// Writes rows to a file: for each its key, its length in 4 bytes, and its bytes.
-fn write_run<K: Pod + Ord>(path: &Path, mut rows: SortedRows<K>) -> Result<()> {
+fn write_run<K: Pod + Ord>(path: PathBuf, mut rows: SortedRows<K>) -> Result<Run> {
     let failed = || format!("cannot write {}", path.display());
-    let mut file = BufWriter::with_capacity(1 << 20, create(path).with_context(failed)?);
+    let mut file = BufWriter::with_capacity(1 << 20, create(&path).with_context(failed)?);
+    let mut records = 0;
     while let Some(key) = rows.key() {
         let row = rows.row();
         let parts = [bytemuck::bytes_of(&key), &(row.len() as u32).to_le_bytes(), row];
         parts.into_iter().try_for_each(|part| file.write_all(part)).with_context(failed)?;
+        records += 1;
         rows.advance()?;
     }
-    file.flush().with_context(failed)
+    file.flush().with_context(failed)?;
+    Ok(Run { path, records })
 }
 
 /// Rows in the order of their keys: see [`RowSort::sorted`].
@@ -177,14 +198,25 @@ pub struct SortedRows<K> {
 
 /// Sorted rows: the ones that stayed in memory, or a run.
 enum Source<K> {
-    Memory { arena: Arena, rest: std::vec::IntoIter<(K, Place)>, head: Option<(K, Place)> },
-    Run { file: BufReader<File>, path: PathBuf, key: Option<K>, row: Vec<u8> },
+    Memory {
+        arena: Arena,
+        rest: std::vec::IntoIter<(K, Place)>,
+        head: Option<(K, Place)>,
+    },
+    /// `left` rows come after the one at hand.
+    Run {
+        file: BufReader<File>,
+        path: PathBuf,
+        left: u64,
+        key: Option<K>,
+        row: Vec<u8>,
+    },
 }
 
 impl<K: Pod + Ord> Source<K> {
-    fn run(path: PathBuf) -> Result<Source<K>> {
+    fn run(Run { path, records: left }: Run) -> Result<Source<K>> {
         let file = File::open(&path).with_context(|| format!("cannot read {}", path.display()))?;
-        Ok(Source::Run { file: BufReader::with_capacity(1 << 18, file), path, key: None, row: Vec::new() })
+        Ok(Source::Run { file: BufReader::with_capacity(1 << 18, file), path, left, key: None, row: Vec::new() })
     }
 
     fn key(&self) -> Option<K> {
@@ -204,19 +236,18 @@ impl<K: Pod + Ord> Source<K> {
     fn advance(&mut self) -> Result<()> {
         match self {
             Source::Memory { rest, head, .. } => *head = rest.next(),
-            Source::Run { file, path, key, row } => {
-                let mut read = || -> std::io::Result<Option<K>> {
-                    if file.fill_buf()?.is_empty() {
-                        return Ok(None);
-                    }
+            Source::Run { left: 0, key, .. } => *key = None,
+            Source::Run { file, path, left, key, row } => {
+                *left -= 1;
+                let mut read = || -> std::io::Result<K> {
                     let (mut next, mut length) = (K::zeroed(), [0; 4]);
                     file.read_exact(bytemuck::bytes_of_mut(&mut next))?;
                     file.read_exact(&mut length)?;
                     row.resize(u32::from_le_bytes(length) as usize, 0);
                     file.read_exact(row)?;
-                    Ok(Some(next))
+                    Ok(next)
                 };
-                *key = read().with_context(|| format!("cannot read {}", path.display()))?;
+                *key = Some(read().map_err(|error| unread(error, path))?);
             }
         }
         Ok(())
@@ -251,7 +282,7 @@ impl<K: Pod + Ord> SortedRows<K> {
     /// Goes to the next row.
     ///
     /// # Errors
-    /// If a run cannot be read, or is cut short: names its file.
+    /// If a run cannot be read, or ends too early: names its file.
     pub fn advance(&mut self) -> Result<()> {
         if let Some(at) = self.at {
             self.sources[at].advance()?;
@@ -283,6 +314,8 @@ mod tests {
         let length = match number {
             17 => CHUNK_BYTES + 3,
             18 => CHUNK_BYTES - 4,
+            19 => OWN_BYTES - 4,
+            20 => OWN_BYTES - 3,
             _ => (mix(number) % 900) as usize,
         };
         ([mix(number) % 300, number], vec![number as u8; length])
@@ -321,6 +354,23 @@ mod tests {
     }
 
     #[test]
+    fn little_more_memory_is_taken_than_rows_have_bytes() {
+        for lengths in
+            [[100, CHUNK_BYTES + 1], [100, OWN_BYTES - 4], [100, OWN_BYTES - 3], [CHUNK_BYTES / 2, 0], [1, 2]]
+        {
+            let (mut arena, mut bytes) = (Arena::default(), 0);
+            for length in lengths.into_iter().cycle().take(400) {
+                let row = vec![7; length];
+                let place = arena.push(&[&row]).unwrap();
+                assert!(arena.row(place) == row);
+                bytes += 4 + length;
+            }
+            let taken: usize = arena.chunks.iter().map(Vec::capacity).sum();
+            assert!(taken <= bytes + bytes / 7 + CHUNK_BYTES, "{lengths:?}: {taken} of {bytes}");
+        }
+    }
+
+    #[test]
     fn without_rows_there_is_an_end() {
         let folder = tempfile::tempdir().unwrap();
         let sorted = RowSort::<u64>::new(&folder.path().join("none"), 0).sorted().unwrap();
@@ -333,25 +383,23 @@ mod tests {
         let run = folder.path().join("run");
         let mut sort = RowSort::new(&folder.path().join("made"), u64::MAX);
         [(1u64, "one"), (2, "two")].iter().for_each(|(key, row)| sort.push(*key, &[row.as_bytes()]).unwrap());
-        write_run(&run, sort.sorted().unwrap()).unwrap();
+        let records = write_run(run.clone(), sort.sorted().unwrap()).unwrap().records;
         let bytes = std::fs::read(&run).unwrap();
-        assert_eq!(bytes.len(), 2 * (8 + 4 + 3));
+        assert_eq!((records, bytes.len()), (2, 2 * (8 + 4 + 3)));
         for cut in 0..bytes.len() {
             std::fs::write(&run, &bytes[..cut]).unwrap();
             let mut rows = 0;
-            let end = SortedRows::<u64>::of(vec![Source::run(run.clone()).unwrap()]).and_then(|mut sorted| {
+            let source = Source::run(Run { path: run.clone(), records }).unwrap();
+            let end = SortedRows::<u64>::of(vec![source]).and_then(|mut sorted| {
                 while sorted.key().is_some() {
                     rows += 1;
                     sorted.advance()?;
                 }
                 Ok(())
             });
-            // Only between rows a cut cannot be seen.
-            assert_eq!(end.is_err(), cut % 15 != 0, "{cut}");
+            let error = format!("{:#}", end.unwrap_err());
+            assert!(error.contains("run was changed while it was in use"), "{cut}: {error}");
             assert_eq!(rows, cut / 15, "{cut}");
-            if let Err(error) = end {
-                assert!(format!("{error:#}").contains("run"), "{error:#}");
-            }
         }
     }
 }
