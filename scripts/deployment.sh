@@ -7,18 +7,20 @@
 # The tools come from PyPI; kubectl and systemd-analyze are used where they are there. Nothing is installed outside of a folder
 # that is removed at the end. With `--all` Airflow and Dagster, too, run the program on tests/data; they fetch 100 MB and take minutes.
 set -euo pipefail
-cd "$(dirname "$0")/.."
 all=
 if [ "${1:-}" = --all ]; then
     all=yes
     shift
 fi
-program=$(realpath "${1:-target/debug/nigh}")
+program=${1:+$(realpath "$1")}
+cd "$(dirname "$0")/.."
+program=${program:-$(realpath target/debug/nigh)}
+[ -x "$program" ] || { echo "$program cannot be run: build it (cargo build), or name one" >&2; exit 1; }
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 export PYTHONDONTWRITEBYTECODE=1
 
-# install PACKAGE...: into a folder of its own, named after the first.
+# install_tool PACKAGE...: into a folder of its own, named after the first.
 install_tool() {
     python3 -m venv "$folder/$1"
     "$folder/$1/bin/python" -m pip install --quiet --disable-pip-version-check "$@" 2>"$folder/error" && return

@@ -5,11 +5,14 @@
 #     scripts/image-root.sh PROGRAM FOLDER
 set -euo pipefail
 [ $# = 2 ] || { echo "usage: scripts/image-root.sh PROGRAM FOLDER" >&2; exit 2; }
-program=$(realpath "$1") folder=$2
+program=$(realpath "$1") folder=$(realpath -m "$2")
 cd "$(dirname "$0")/.."
 [ ! -e "$folder" ] || { echo "$folder is there already: name a folder that is not" >&2; exit 1; }
 certificates=/etc/ssl/certs/ca-certificates.crt
 [ -e "$certificates" ] || { echo "$certificates is missing: install ca-certificates" >&2; exit 1; }
+# Of a program that cannot run here, and without ldd, the libraries are not known: the image would lack them.
+"$program" --version >/dev/null || { echo "$program does not run on this machine: build it for this one" >&2; exit 1; }
+command -v ldd >/dev/null || { echo "ldd is missing: install the tools of the C library (libc-bin)" >&2; exit 1; }
 
 mkdir -p "$folder"/{usr/bin,etc/ssl/certs,etc/nigh,data,proc,dev}
 install -d -m 1777 "$folder/tmp"

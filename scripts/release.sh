@@ -15,6 +15,12 @@
 # Wheels are always of that kind. C is compiled and all is linked by zig, which knows every target; pip fetches it, cargo-zigbuild
 # and maturin.
 set -euo pipefail
+# What the user names is in the folder of the user.
+if [ "${1:-}" = --program ] && [ $# -gt 1 ]; then
+    named=("$(realpath -m "$2")")
+    [ $# -lt 3 ] || named+=("$(realpath -m "$3")")
+    set -- --program "${named[@]}" "${@:4}"
+fi
 cd "$(dirname "$0")/.."
 version=$(sed -n 's/^version = "\(.*\)"$/\1/p' Cargo.toml | head -n 1)
 glibc=2.28
@@ -60,6 +66,7 @@ pack() {
 
 sums() {
     rm -f "$out/SHA256SUMS"
+    compgen -G "$out/*" >/dev/null || { echo "nothing was made: see above what is missing" >&2; exit 1; }
     (cd "$out" && find . -type f -printf '%f\0' | sort -z | xargs -0 sha256sum -- > "$scratch/SHA256SUMS")
     mv "$scratch/SHA256SUMS" "$out/SHA256SUMS"
 }

@@ -2,7 +2,7 @@
 # A week of many collections as a SLURM array: each task is a run of one process on one node, with a store of its own.
 # The file COLLECTIONS has a collection a line: its store, a tab, and its input (a path, a pattern or a URL).
 #     sbatch --array="1-$(wc -l < collections.tsv)%8" scripts/slurm-array.sh collections.tsv --week monday
-# Flags after the file are those of `nigh run`. The weeks of one store are no array: each needs the one before. A pool of nodes for one
+# Flags after the file are those of `nigh run`. The weeks of one store cannot be an array: each needs the one before. A pool of nodes for one
 # store is scripts/slurm.sh.
 #SBATCH --job-name=nigh
 #SBATCH --output=nigh-%A-%a.log

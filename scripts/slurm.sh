@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # A week's clusters as a SLURM job of four processes, a node each:
-#     nigh pool keys --processes 4 --out pool        (once)
+#     nigh pool keys --processes 4 --out pool     # once
 #     sbatch scripts/slurm.sh jobs/cluster.toml --week monday --store crawls --input '/crawl/*.warc.gz'
 # A job that is cancelled, preempted or out of time is resumable: the same command goes on from what is committed. With
 # --requeue SLURM gives the command again by itself where a node fails or the job is preempted.

@@ -117,6 +117,60 @@ fn an_array_of_slurm_runs_the_collection_of_its_number() {
     }
 }
 
+#[test]
+fn commands_in_comments_can_be_pasted() {
+    for name in [
+        "scripts/Dockerfile",
+        "scripts/kubernetes.yaml",
+        "scripts/kubernetes/weekly/kustomization.yaml",
+        "scripts/kubernetes/pool/kustomization.yaml",
+        "scripts/systemd/nigh.service",
+        "scripts/slurm.sh",
+        "scripts/slurm-array.sh",
+    ] {
+        let text = read(name);
+        let commands: Vec<&str> = text.lines().filter_map(|line| line.strip_prefix("#     ")).collect();
+        assert!(!commands.is_empty(), "{name}");
+        let checked = ran(Command::new("bash").args(["-n", "-c", &commands.join("\n")]));
+        assert_eq!(checked.code, Some(0), "{name}: {}", checked.stderr);
+    }
+}
+
+/// What a user names is in the folder where the user is, and may have blanks.
+#[test]
+fn scripts_take_paths_from_the_folder_of_the_user() {
+    let folder = tempfile::tempdir().unwrap();
+    let here = folder.path().join("a folder");
+    std::fs::create_dir(&here).unwrap();
+    // Small, so that it is packed at once.
+    let stand_in = format!(
+        "#!/bin/sh\ncase $1 in --version) echo nigh {};; man) mkdir -p \"$3\";; esac\n",
+        env!("CARGO_PKG_VERSION")
+    );
+    let program = |name: &str, text: &str| {
+        std::fs::write(here.join(name), text).unwrap();
+        assert!(Command::new("chmod").arg("+x").arg(here.join(name)).status().unwrap().success());
+    };
+    program("the program", &stand_in);
+    let script =
+        |name: &str, arguments: &[&str]| ran(Command::new("bash").arg(path(name)).args(arguments).current_dir(&here));
+    let packed = script("scripts/release.sh", &["--program", "the program", "the files"]);
+    assert_eq!(packed.code, Some(0), "{}", packed.stderr);
+    let sums = std::fs::read_to_string(here.join("the files/SHA256SUMS")).unwrap();
+    assert!(sums.lines().count() == 2 && sums.contains(".tar.gz"), "{sums}");
+    let root = script("scripts/image-root.sh", &["the program", "the root"]);
+    if root.stderr.contains("install ca-certificates") {
+        return skipped(Need::Mount, "the root folder of the image (no ca-certificates)");
+    }
+    assert_eq!(root.code, Some(0), "{}", root.stderr);
+    assert!(here.join("the root/usr/bin/nigh").is_file());
+    // The libraries of a program that does not run here are not known.
+    program("other", "\x7fELF of another machine");
+    let other = script("scripts/image-root.sh", &["other", "of other"]);
+    assert!(other.code == Some(1) && other.stderr.contains("does not run on this machine"), "{}", other.stderr);
+    assert!(!here.join("of other").exists());
+}
+
 /// The root folder of the image is a container's as far as a chroot is one: its file system cannot be
 /// written to, the user has no rights, and only `/data` is a volume.
 #[test]
