@@ -47,6 +47,9 @@ pub struct Overview {
     /// The figures of the papers of these studies.
     #[serde(skip)]
     pub pictures: Vec<StudyPicture>,
+    /// The studies whose tables were made before the week was changed.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub outdated: Vec<&'static str>,
 }
 
 /// What a store has besides the tables of a week.
@@ -58,6 +61,8 @@ pub struct StoreFindings {
     pub studies: Vec<StudySummary>,
     /// The figures of the papers of these studies.
     pub pictures: Vec<StudyPicture>,
+    /// The studies whose tables were made before the week was changed.
+    pub outdated: Vec<&'static str>,
 }
 
 /// A figure of a study's paper.
@@ -139,7 +144,7 @@ pub struct ShownCluster {
 /// If a table cannot be read.
 pub fn overview(
     week: &LookedWeek<'_>,
-    StoreFindings { weeks, studies, pictures }: StoreFindings,
+    StoreFindings { weeks, studies, pictures, outdated }: StoreFindings,
     inputs: &[Input],
     reading: &Reading,
 ) -> Result<Overview> {
@@ -161,6 +166,7 @@ pub fn overview(
         largest: of_levels,
         studies,
         pictures,
+        outdated,
         weeks,
         summary,
     })

@@ -273,6 +273,10 @@ fn all_studies_run_and_every_figure_has_the_numbers_of_the_tables() {
     run_well(&[&["run", "jobs/example.toml", "--quiet", "--store", name][..], &replace].concat());
     let replaced = run_well(&["figures", name, "--out", out]).stdout;
     assert!(replaced.contains("6 of 37") && replaced.contains("made before week 2024-01-22 was changed"), "{replaced}");
+    let report = store.with_file_name("report.html");
+    run_well(&["report", name, "--out", report.to_str().unwrap()]);
+    let report = std::fs::read_to_string(report).unwrap();
+    assert!(report.contains("as it was before week 2024-01-22 was changed"), "studies are of another week");
     // A folder that is a file.
     let file = store.with_file_name("file");
     std::fs::write(&file, "").unwrap();

@@ -19,7 +19,7 @@ use crate::records::Week;
 use crate::report;
 use crate::report::print;
 use crate::state::{Manifest, Results};
-use crate::studies::{Figure, FigureTables, StudySummary};
+use crate::studies::{Figure, FigureTables, Standing, StudySummary};
 use crate::summary::Summary;
 use crate::tables::studies::RESULTS;
 use crate::tables::{AccuracyRow, ChangeRow, FeatureRow, SizeRow, Table as _};
@@ -71,7 +71,9 @@ pub(in crate::cli) fn report(args: &ReportArgs) -> Result<ExitCode> {
 
 /// The summaries of all weeks up to one, and of the studies whose results the store has.
 fn findings(read_store: &ReadStore, manifest: &Manifest, until: Week, store: &Path) -> Result<StoreFindings> {
-    let mut found = StoreFindings { weeks: Vec::new(), studies: Vec::new(), pictures: Vec::new() };
+    let tables = FigureTables::new(read_store, manifest, until);
+    let mut found =
+        StoreFindings { weeks: Vec::new(), studies: Vec::new(), pictures: Vec::new(), outdated: Vec::new() };
     for week in manifest.weeks.iter().filter(|week| week.week <= until) {
         let mut summary = Summary::read(&read_store.store().records(week))?;
         // The store may have moved since the week was made.
@@ -88,9 +90,11 @@ fn findings(read_store: &ReadStore, manifest: &Manifest, until: Week, store: &Pa
             continue;
         }
         summary.set_store(store.to_owned());
+        if matches!(tables.standing(summary.titled().0)?, Standing::Replaced(_)) {
+            found.outdated.push(summary.titled().0);
+        }
         found.studies.push(summary);
     }
-    let tables = FigureTables::new(read_store, manifest, until);
     for (study, Figure { name, title, .. }, picture) in draw_studies(&tables)? {
         found.pictures.push(StudyPicture { study, name, title, picture });
     }

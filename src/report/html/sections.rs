@@ -51,8 +51,13 @@ pub(super) fn all(overview: &Overview) -> Vec<Section> {
         let mut body = sheet(&study.report(&overview.summary.store.join(id)));
         let pictures = overview.pictures.iter().filter(|of| of.study == id);
         body.extend(pictures.map(|of| picture(of.name, of.title, &of.picture)));
-        let of = study.week().filter(|week| *week != overview.summary.week);
-        let title = of.map_or_else(|| title.to_owned(), |week| format!("{title}, until week {week}"));
+        let title = match study.week() {
+            Some(week) if week != overview.summary.week => format!("{title}, until week {week}"),
+            _ if overview.outdated.contains(&id) => {
+                format!("{title}, as it was before week {} was changed", overview.summary.week)
+            }
+            _ => title.to_owned(),
+        };
         sections.push(section(id, &title, body));
     }
     sections.push(section("records", "Records and rejects", records(&overview.summary)));
