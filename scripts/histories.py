@@ -406,9 +406,9 @@ class History:
         """The flags for where our store is computed."""
         rng = self.rng
         memory = rng.choice(MEMORIES)
+        # Six workers are more than the store's shards, which are four.
         workers, two_processes = rng.choice([1, 2, 2, 3]), rng.random() < 0.08
-        # More workers than the store's shards, which are four, are refused.
-        flags = ["--workers", str(min(workers, 2) if two_processes else workers)]
+        flags = ["--workers", str(workers)]
         flags += ["--processes", "2"] if two_processes else []
         if memory:
             path = self.folder / f"config-{memory}.toml"

@@ -15,7 +15,7 @@ use super::record::{Done, RunRecord};
 use super::session::{Session, check_name, locate_store, lock, notify, open_bucket, take_work};
 use super::signals::stop_on_signals;
 use super::worker::{ProcessWork, cluster};
-use super::workers::{WorkerCount, warn_above_cores};
+use super::workers::{WorkerCount, notice_without_shard, warn_above_cores};
 use crate::config::{Absent, Bytes, Cluster, Config, Method, Mode, Reading, SameId, Share, Verify, WeekName};
 use crate::launch::{Peers, Pool};
 use crate::log::Log;
@@ -67,6 +67,7 @@ pub(crate) fn run(
     }
     if let WeekState::ToMake(plan) = &state {
         warn_above_cores(plan.workers, &request.pool, log);
+        notice_without_shard(plan.peers(), plan.method.shards, log);
         let is_first = plan.earlier.weeks.is_empty() && plan.earlier.removed.is_none();
         if let Some(text) = default_links(&plan.method, request.documents).filter(|_| is_first) {
             log.warn(&text);
@@ -613,7 +614,7 @@ impl WeekRequest {
     }
 
     /// # Errors
-    /// If there are more workers than shards.
+    /// If there are too many workers for the shards.
     fn plan(&self, store: &Store, settings: WeekSettings, earlier: Earlier) -> Result<Plan> {
         let WeekSettings { method, mode, max_reject_share, max_unknown_share, allow_empty, wave_bytes, job } = settings;
         let workers = self.workers.of_shards(method.shards as usize)?;

@@ -1,7 +1,9 @@
-//! The number of workers of a run: as the user gave it, or one for each core; never more than the store has shards.
+//! The number of workers of a run: as the user gave it, or one for each core; at most a few for each shard of the store.
 //!
-//! Each shard has one owner, so a worker without a shard has nothing to do. It is not free: every worker tells every other one about
-//! the progress of each dataflow, so a run with too many workers spends its time on these messages.
+//! Each shard has one owner, which writes its tables. A worker without a shard reads pages, finds
+//! their features, and compares keys, as all others do: about half of the work of a run. It is not
+//! free: every worker reports the progress of each dataflow to every other one, so a run with too many
+//! workers spends its time on these messages.
 
 use anyhow::Result;
 
@@ -9,6 +11,10 @@ use super::errors::WrongUse;
 use crate::config::{Config, Count};
 use crate::launch::Pool;
 use crate::log::Log;
+
+/// The most workers for each shard. What owners do takes a third to three fifths of the CPU time of a
+/// run (SPEED.md, where the time goes): more workers would only wait for the owners.
+const MOST_PER_SHARD: usize = 4;
 
 /// The workers that each process of a run shall have, before the number of shards is known.
 #[derive(Clone, Copy, Debug)]
@@ -31,16 +37,16 @@ impl WorkerCount {
     /// Workers in each process, for a store with this number of shards.
     ///
     /// # Errors
-    /// If there are more workers than shards, over all processes: wrong use, and the message says what to do.
+    /// If there are too many workers for the shards, over all processes: wrong use, and the message says what to do.
     pub(crate) fn of_shards(self, shards: usize) -> Result<usize> {
         let WorkerCount { processes, given, default } = self;
-        let most = shards / processes;
+        let all = MOST_PER_SHARD * shards;
+        let most = all / processes;
+        let why = format!(
+            "too many for the store's {shards} shards: at most {MOST_PER_SHARD} workers a shard, {all} in all, have something to do"
+        );
         if most == 0 {
-            let text = format!(
-                "{processes} processes are more than the store's {shards} shards, and a worker without a shard has nothing to do: use at \
-                 most {shards} processes"
-            );
-            return Err(WrongUse(text).into());
+            return Err(WrongUse(format!("{processes} processes are {why}: use at most {all} processes")).into());
         }
         let workers = given.unwrap_or(default.min(most));
         if workers > most {
@@ -49,12 +55,21 @@ impl WorkerCount {
                 _ => format!("{processes} processes of {workers} workers, {} workers in all,", processes * workers),
             };
             let text = format!(
-                "{asked} are more than the store's {shards} shards, and a worker without a shard has nothing to do: use --workers {most} or \
-                 fewer (one for each core is best), or make a new store with more `shards`"
+                "{asked} are {why}: use --workers {most} or fewer (one for each core is best), or make a new store with more `shards`"
             );
             return Err(WrongUse(text).into());
         }
         Ok(workers)
+    }
+}
+
+/// Says so if some of all `workers` of a run have no shard.
+pub(crate) fn notice_without_shard(workers: usize, shards: u32, log: &Log) {
+    if let Some(without) = workers.checked_sub(shards as usize).filter(|without| *without > 0) {
+        log.notice(&format!(
+            "{without} of {workers} workers own none of the store's {shards} shards: they read pages and compare keys, and the others \
+             write all tables; in a store with more `shards` all would"
+        ));
     }
 }
 
@@ -92,25 +107,27 @@ mod tests {
     }
 
     #[test]
-    fn a_run_has_no_more_workers_than_shards() {
-        assert_eq!(count(Some(64), 2, 1).of_shards(64).unwrap(), 64);
-        assert_eq!(count(Some(16), 2, 4).of_shards(64).unwrap(), 16);
+    fn a_run_has_at_most_four_workers_for_each_shard() {
+        assert_eq!(count(Some(256), 2, 1).of_shards(64).unwrap(), 256);
+        assert_eq!(count(Some(64), 2, 4).of_shards(64).unwrap(), 64);
+        assert_eq!(count(Some(1), 2, 4).of_shards(1).unwrap(), 1);
         for (workers, processes, wanted) in [
-            (65, 1, "65 workers are more than the store's 64 shards"),
-            (17, 4, "4 processes of 17 workers, 68 workers in all, are more than the store's 64 shards"),
-            (1, 65, "65 processes are more than the store's 64 shards"),
+            (257, 1, "257 workers are too many for the store's 64 shards"),
+            (65, 4, "4 processes of 65 workers, 260 workers in all, are too many for the store's 64 shards"),
+            (1, 257, "257 processes are too many for the store's 64 shards"),
         ] {
             let error = count(Some(workers), 1, processes).of_shards(64).unwrap_err();
             assert!(error.is::<WrongUse>() && error.to_string().contains(wanted), "{error}");
         }
         let error = count(Some(1000), 2, 3).of_shards(64).unwrap_err();
-        assert!(error.to_string().contains("use --workers 21 or fewer"), "{error}");
+        assert!(error.to_string().contains("use --workers 85 or fewer"), "{error}");
     }
 
     #[test]
     fn the_default_is_bounded_by_the_shards() {
-        assert_eq!(count(None, 192, 1).of_shards(64).unwrap(), 64);
-        assert_eq!(count(None, 96, 2).of_shards(64).unwrap(), 32);
+        assert_eq!(count(None, 192, 1).of_shards(64).unwrap(), 192);
+        assert_eq!(count(None, 192, 2).of_shards(64).unwrap(), 128);
+        assert_eq!(count(None, 8, 1).of_shards(1).unwrap(), 4);
         assert_eq!(count(None, 8, 1).of_shards(64).unwrap(), 8);
     }
 

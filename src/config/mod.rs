@@ -63,7 +63,7 @@ use serde::{Deserialize, Serialize};
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
 pub struct Config {
     /// Worker threads in each process, 1 to 1024. Default: the cores of this machine, divided by the processes. Required in a pool.
-    /// All processes together have at most as many as the store has shards.
+    /// All processes together have at most four for each shard of the store.
     pub workers: Option<Count>,
     /// Processes on this machine, 1 to 1024. They exchange over loopback. Default: 1. Not in a pool, nor with a scheduler.
     pub processes: Option<Count>,

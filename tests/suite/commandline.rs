@@ -221,18 +221,18 @@ fn a_program_without_its_clone_has_jobs_completions_and_a_manual() {
 }
 
 #[test]
-fn more_workers_than_shards_are_refused_before_anything_is_written() {
+fn more_workers_than_four_a_shard_are_refused_before_anything_is_written() {
     let folder = tempfile::tempdir().unwrap();
     let (store, config) = (folder.path().join("store"), folder.path().join("config.toml"));
     let path = store.to_str().unwrap();
-    std::fs::write(&config, "workers = 33\nprocesses = 2\n").unwrap();
+    std::fs::write(&config, "workers = 129\nprocesses = 2\n").unwrap();
     let first = ["run", "jobs/example.toml", "--store", path];
     for (flags, number) in [
         (&["--workers", "1000"][..], "1000 workers"),
-        (&["--workers", "40", "--processes", "2"], "80 workers"),
-        (&["--processes", "65"], "65 processes"),
-        (&["--config", config.to_str().unwrap()], "66 workers"),
-        (&["--dry-run", "--workers", "65"], "65 workers"),
+        (&["--workers", "160", "--processes", "2"], "320 workers"),
+        (&["--processes", "257"], "257 processes"),
+        (&["--config", config.to_str().unwrap()], "258 workers"),
+        (&["--dry-run", "--workers", "257"], "257 workers"),
     ] {
         let ran = run(&[&first[..], flags].concat());
         assert_eq!(ran.code, Some(2), "{flags:?} {}", ran.stderr);
@@ -247,9 +247,9 @@ fn more_workers_than_shards_are_refused_before_anything_is_written() {
     let evolution = ["run", "jobs/evolution.toml", "--store", path];
     let deletion = ["delete", "--store", path, "--host", "arm64.guide.debian.example"];
     for arguments in [&later[..], &evolution, &deletion] {
-        let ran = run(&[arguments, &["--workers", "65"]].concat());
+        let ran = run(&[arguments, &["--workers", "257"]].concat());
         assert_eq!(ran.code, Some(2), "{arguments:?} {}", ran.stderr);
-        assert!(ran.stderr.contains("65 workers are more than the store's 64 shards"), "{}", ran.stderr);
+        assert!(ran.stderr.contains("257 workers are too many for the store's 64 shards"), "{}", ran.stderr);
     }
 }
 

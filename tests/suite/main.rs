@@ -70,6 +70,8 @@ mod evolution;
 mod export;
 /// Processes that are killed or freeze: the run restarts them by itself.
 mod faults;
+/// Runs with more workers than the store has shards.
+mod few_shards;
 /// The figures of the papers, against the tables and in a browser.
 mod figures;
 /// Every format and odd name gives the same pages.
