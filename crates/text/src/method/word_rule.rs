@@ -201,7 +201,6 @@ impl<'de> Deserialize<'de> for WordsValue {
 #[cfg(test)]
 mod tests {
     use super::super::Method;
-    use super::*;
 
     fn method(text: &str) -> Result<Method, String> {
         toml::from_str(text).map_err(|error| error.to_string())
