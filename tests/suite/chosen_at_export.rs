@@ -9,7 +9,7 @@ use crate::chosen::{CHOICES, Clusters, DATE, RECORDS, cluster, clusters, job_of,
 use crate::program::{run, run_well};
 
 /// The ids of the records in a file of JSON Lines, CSV, or a list.
-fn ids(path: &Path) -> BTreeSet<usize> {
+pub(crate) fn ids(path: &Path) -> BTreeSet<usize> {
     let text = std::fs::read_to_string(path).unwrap();
     let id = |line: &str| match serde_json::from_str::<Value>(line) {
         Ok(Value::Object(row)) => row["id"].as_u64().map(|id| id as usize),

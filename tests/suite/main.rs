@@ -120,6 +120,8 @@ mod live_ready;
 mod live_tls;
 /// Clusters, pages and the nearest documents, as they are looked up, against the tables.
 mod look;
+/// What matches a reference, with an order by columns of the inputs, and in source code.
+mod matched_choices;
 /// Mirrors by content against pairs of hosts, one by one.
 mod mirrors;
 /// Mirrors by URL against a twin of dictionaries.
