@@ -14,6 +14,7 @@ use super::exported::Exported;
 use super::file::Writing;
 use super::place::{ExportFolder, Output, WrittenFile, output_paths, whole_wacz};
 use super::rows::ExportFormat;
+use super::shards::write_shards;
 use super::verdicts::{Verdict, Verdicts};
 use crate::readers::{Format, Input, Location, contained, list};
 
@@ -45,6 +46,9 @@ pub fn write_dataset(
     threads: usize,
     done: &(dyn Fn(usize, usize) + Sync),
 ) -> Result<WrittenDataset> {
+    if let Some(rule) = writing.shards {
+        return write_shards(inputs, verdicts, writing, rule, folder, threads, done);
+    }
     let paths = output_paths(inputs, writing.format, writing.makes_warc())?;
     if writing.card.is_some() && paths.iter().any(|path| path == CARD) {
         bail!("an input would be written to {CARD}, which is the name of the card: leave out --card");
@@ -129,17 +133,30 @@ pub fn write_dataset(
     each_file(inputs, verdicts, threads, &write)?;
     let State { mut folder, mut written, .. } = state.into_inner().unwrap_or_else(PoisonError::into_inner);
     written.index = index.map(|index| index.write(&mut folder)).transpose()?;
-    if let Some(card) = &writing.card {
-        let paths = inputs.iter().zip(&paths).filter(|(input, _)| has_documents(input)).map(|(_, path)| path.as_str());
-        let text = card.text(&paths.collect(), &written.counts);
-        let (unfinished, failed) = (folder.unfinished(inputs.len()), || format!("cannot write {CARD}"));
-        let mut out = Output::create(&unfinished).with_context(failed)?;
-        out.write_all(text.as_bytes()).with_context(failed)?;
-        let file = WrittenFile::new(CARD.to_owned(), Some(out.finish().with_context(failed)?), Exported::default());
-        folder.add(&unfinished, file)?;
-    }
+    let paths = inputs.iter().zip(&paths).filter(|(input, _)| has_documents(input)).map(|(_, path)| path.as_str());
+    write_card(writing, &mut folder, &paths.collect(), &written.counts, inputs.len())?;
     folder.finish()?;
     Ok(written)
+}
+
+/// Writes the card, if there is one, of files at these paths. Until it is whole, it is the
+/// unfinished file with this number.
+///
+/// # Errors
+/// If it cannot be written.
+pub(super) fn write_card(
+    writing: &Writing<'_>,
+    folder: &mut ExportFolder,
+    paths: &BTreeSet<&str>,
+    counts: &Exported,
+    number: usize,
+) -> Result<()> {
+    let Some(card) = &writing.card else { return Ok(()) };
+    let (unfinished, failed) = (folder.unfinished(number), || format!("cannot write {CARD}"));
+    let mut out = Output::create(&unfinished).with_context(failed)?;
+    out.write_all(card.text(paths, counts).as_bytes()).with_context(failed)?;
+    let file = WrittenFile::new(CARD.to_owned(), Some(out.finish().with_context(failed)?), Exported::default());
+    folder.add(&unfinished, file)
 }
 
 /// The files of the archives that become a WACZ, by the path of that.
@@ -234,7 +251,7 @@ pub(super) fn each_file(
     failure.into_inner().unwrap_or_else(PoisonError::into_inner).map_or(Ok(()), Err)
 }
 
-fn has_documents(input: &Input) -> bool {
+pub(super) fn has_documents(input: &Input) -> bool {
     !matches!(input.format, Format::Failed | Format::Wacz)
 }
 

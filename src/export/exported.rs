@@ -49,7 +49,8 @@ impl AddedField {
     /// Those that say which items of a reference a record matches.
     pub const OF_MATCHES: [AddedField; 3] = [AddedField::Matches, AddedField::Item, AddedField::Containment];
 
-    pub(super) fn name(self) -> &'static str {
+    /// The name of the field.
+    pub fn name(self) -> &'static str {
         match self {
             AddedField::Cluster => "nigh_cluster",
             AddedField::Size => "nigh_size",

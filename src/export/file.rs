@@ -8,7 +8,9 @@ use super::card::Card;
 use super::copied::Spans;
 use super::exported::{AddedField, Exported, What};
 use super::place::{Output, Written};
-use super::rows::{ExportFormat, JsonColumns, RowFormat, convert};
+use super::renamed::NewNames;
+use super::rows::{ExportFormat, JsonColumns, RowFields, RowFormat, convert};
+use super::shards::ShardRule;
 use super::verdicts::Verdict;
 use crate::config::Reading;
 use crate::readers::{Format, Input};
@@ -21,6 +23,8 @@ pub struct Writing<'a> {
     pub what: What,
     /// The fields that the records get.
     pub fields: Vec<AddedField>,
+    /// The columns that are written under other names.
+    pub renamed: NewNames,
     /// Whether records of WARC and ARC that go are replaced by revisit records, which refer to the
     /// ones that stay.
     pub revisits: bool,
@@ -30,6 +34,8 @@ pub struct Writing<'a> {
     pub others: bool,
     /// The format of what is written.
     pub format: ExportFormat,
+    /// How records are cut into shards, if they are.
+    pub shards: Option<ShardRule>,
     /// The card of the dataset, if it gets one.
     pub card: Option<Card>,
     /// The columns of all inputs that are lines, if these are written as Parquet.
@@ -57,9 +63,12 @@ impl Writing<'_> {
         let Writing { reading, what, revisits, near_duplicates, others, .. } = *self;
         let failed = || format!("cannot write {}", name.display());
         let file = Output::create(unfinished).with_context(failed)?;
-        let fields = &self.fields[..];
-        let spans = Spans { input, reading, what, fields, revisits, near_duplicates, others, verdicts };
-        let (exported, file) = match (input.format, self.format.of(input)?) {
+        let (fields, to, same_names) = (&self.fields[..], self.format.of(input)?, NewNames::default());
+        // What is converted has the new names afterwards.
+        let renamed = if to.is_none() { &self.renamed } else { &same_names };
+        let spans = Spans { input, reading, what, fields, renamed, revisits, near_duplicates, others, verdicts };
+        let fields = RowFields { added: fields, renamed: &self.renamed };
+        let (exported, file) = match (input.format, to) {
             (Format::Failed | Format::Wacz, _) => bail!("{} has no documents", input.name),
             (Format::Parquet | Format::Arrow, format) => super::rows::columnar::export(
                 input,

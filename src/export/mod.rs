@@ -14,7 +14,8 @@
 //! have), `dataset` (all inputs), `file` (an input and the file that is
 //! written for it), `copied` (records that are spans of bytes), `revisits` (records that refer to
 //! those that stay), `near_duplicates` (records that say which page another one is like),
-//! `archives` (indexes, WACZ), `rows` (records that are rows), `repeated` (paragraphs that go from
+//! `archives` (indexes, WACZ), `rows` (records that are rows), `renamed` (their columns under other
+//! names), `shards` (all records in files of one size), `repeated` (paragraphs that go from
 //! documents that stay), `passages` (passages that do), `matched`
 //! (records that match a reference), `card` (what a reader of the dataset wants to know), `place` (folders and
 //! lists); and what they share: `exported` (which records are written, and counts), `paragraphs`
@@ -33,9 +34,11 @@ mod near_duplicates;
 mod paragraphs;
 mod passages;
 mod place;
+mod renamed;
 mod repeated;
 mod revisits;
 mod rows;
+mod shards;
 mod verdicts;
 
 pub use self::archives::IndexFiles;
@@ -50,7 +53,9 @@ pub use self::near_duplicates::{NearDuplicate, near_duplicates};
 pub use self::paragraphs::ParagraphRules;
 pub use self::passages::DroppedPassages;
 pub use self::place::{ExportFolder, ExportKey, ListFile};
+pub use self::renamed::{NewName, NewNames};
 pub use self::repeated::Finding;
 pub use self::revisits::{EarlierWeeks, Originals};
-pub use self::rows::{ExportFormat, JsonColumns};
+pub use self::rows::{ExportFormat, JsonColumns, column_names};
+pub use self::shards::{MOST_SHARDS, ShardRule};
 pub use self::verdicts::{Deciding, Verdict, Verdicts};

@@ -157,6 +157,8 @@ mod queries;
 mod readers;
 /// Links through redirects count for the studies.
 mod redirected;
+/// Exports with columns under other names, against those without.
+mod renamed;
 /// Exports of archives: revisits, WACZ and indexes; pywb replays them.
 mod replay;
 /// Exports that refer to pages of the weeks before.
@@ -171,6 +173,8 @@ mod revisits;
 mod samplers;
 /// The set join against all pairs by brute force.
 mod set_join;
+/// Exports in shards, against those without.
+mod shards;
 /// Interrupted runs continue where they stopped; full disks and damaged stores are reported.
 mod survival;
 /// Tables as other programs read them.

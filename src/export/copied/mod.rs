@@ -7,4 +7,5 @@ mod attached;
 mod compressed;
 mod spans;
 
+pub(super) use self::compressed::Compressed;
 pub(super) use self::spans::Spans;

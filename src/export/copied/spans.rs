@@ -22,6 +22,7 @@ use crate::export::exported::{AddedField, AddedValue, Exported, What, annotated_
 use crate::export::near_duplicates::{NearDuplicate, Subject, warc_date};
 use crate::export::paragraphs::text_of;
 use crate::export::place::Output;
+use crate::export::renamed::{NewNames, csv_text};
 use crate::export::revisits::{Original, arc_record_id, as_warc, http_head, revisit, revisit_id};
 use crate::export::verdicts::Verdict;
 use crate::readers::{CountedIn, Format, Input, Item, RawBytes, RecordNames, Skip, Skipped, decoded, open};
@@ -55,6 +56,8 @@ pub(crate) struct Spans<'a> {
     pub what: What,
     /// The fields that the records get.
     pub fields: &'a [AddedField],
+    /// The columns that are written under other names.
+    pub renamed: &'a NewNames,
     /// Whether records of WARC and ARC that go are replaced by revisit records. Then records of ARC
     /// become records of WARC.
     pub revisits: bool,
@@ -76,6 +79,10 @@ impl Spans<'_> {
         ensure!(
             self.fields.is_empty() || matches!(format, Format::Jsonl | Format::Csv | Format::Tsv),
             "{name} is {format}, whose records have no fields to write to: --list has what is known of them"
+        );
+        ensure!(
+            self.renamed.is_empty() || matches!(format, Format::Jsonl | Format::Csv | Format::Tsv),
+            "{name} is {format}, whose records have no columns to rename: leave out --rename, or give --format jsonl or parquet"
         );
         let mut reader = open(self.input, self.reading)?;
         reader.without_waiting();
@@ -294,9 +301,9 @@ struct Copy<'a> {
 impl Copy<'_> {
     /// Copies what is before the first record, at `end`: the names of columns, a dictionary.
     fn head(&mut self, end: u64) -> Result<()> {
-        let Spans { input, fields, .. } = *self.spans;
+        let Spans { input, fields, renamed, .. } = *self.spans;
         match input.format {
-            Format::Csv | Format::Tsv if !fields.is_empty() => {
+            Format::Csv | Format::Tsv if !fields.is_empty() || !renamed.is_empty() => {
                 self.take(end)?;
                 let names = std::mem::take(&mut self.span);
                 let delimiter = if input.format == Format::Csv { b',' } else { b'\t' };
@@ -308,7 +315,14 @@ impl Copy<'_> {
                 if let Some(field) = names.split(|byte| *byte == delimiter).find_map(own) {
                     bail!(annotated_before(input, *field));
                 }
-                let added: Vec<String> = fields.iter().map(|field| field.name().to_owned()).collect();
+                let of_csv = |field: &AddedField| csv_text(renamed.of(field.name()), delimiter).into_owned();
+                let added: Vec<String> = fields.iter().map(of_csv).collect();
+                let names = renamed.csv_head(
+                    &names,
+                    delimiter,
+                    &fields.iter().map(|field| field.name()).collect::<Vec<_>>(),
+                    input,
+                )?;
                 self.with_fields(&names, &added)
             }
             _ if self.spans.is_made_warc() => self.passed(end),
@@ -359,6 +373,12 @@ impl Copy<'_> {
                 let record = as_warc(&record, &input.name, start).ok_or_else(|| changed(input, start))?;
                 self.whole_member(&record)?;
             }
+            Fate::Copied if input.format == Format::Jsonl && !self.spans.renamed.is_empty() => {
+                self.take(end)?;
+                let record = std::mem::take(&mut self.span);
+                self.write_line(&record)?;
+                self.span = record;
+            }
             Fate::Copied => self.copied(end)?,
             Fate::Edited(text) => {
                 self.take(end)?;
@@ -370,9 +390,10 @@ impl Copy<'_> {
                         let value = json_value(&record, column);
                         let value =
                             value.with_context(|| format!("{} has no `{column}` where it had one", input.name))?;
-                        self.out.write_all(&record[..value.start])?;
-                        serde_json::to_writer(&mut self.out, text)?;
-                        self.out.write_all(&record[value.end..])?;
+                        let mut line = record[..value.start].to_vec();
+                        serde_json::to_writer(&mut line, text)?;
+                        line.extend_from_slice(&record[value.end..]);
+                        self.write_line(&line)?;
                     }
                 }
                 self.span = record;
@@ -466,17 +487,28 @@ impl Copy<'_> {
         }
         let object = line.strip_suffix(b"}").unwrap_or(line).trim_ascii_end();
         let mut comma = if object.ends_with(b"{") { "" } else { "," };
-        self.out.write_all(object)?;
+        let mut annotated = object.to_vec();
         for field in fields {
             let value = match field.value(verdict) {
                 AddedValue::Double(None) | AddedValue::MaybeLong(None) => "null".to_owned(),
                 value => value.to_string(),
             };
-            write!(self.out, "{comma}\"{}\":{value}", field.name())?;
+            write!(annotated, "{comma}\"{}\":{value}", field.name())?;
             comma = ",";
         }
-        writeln!(self.out, "}}")?;
-        Ok(())
+        annotated.extend_from_slice(b"}\n");
+        self.write_line(&annotated)
+    }
+
+    /// Writes a line, with the new names of its columns.
+    fn write_line(&mut self, line: &[u8]) -> Result<()> {
+        let Spans { renamed, input, .. } = *self.spans;
+        if renamed.is_empty() {
+            return Ok(self.out.write_all(line)?);
+        }
+        let mut of_new_names = Vec::with_capacity(line.len());
+        renamed.line(line, input, &mut of_new_names)?;
+        Ok(self.out.write_all(&of_new_names)?)
     }
 
     /// Writes a record of CSV with further fields at its end.

@@ -20,8 +20,10 @@ use crate::export::exported::{AddedField, Exported, What};
 use crate::export::gone::PassageRules;
 use crate::export::matched::MatchRules;
 use crate::export::paragraphs::ParagraphRules;
+use crate::export::renamed::NewNames;
 use crate::export::revisits::warc_name;
 use crate::export::rows::ExportFormat;
+use crate::export::shards::ShardRule;
 use crate::readers::{Format, Input};
 use crate::records::{Level, Week};
 
@@ -89,6 +91,12 @@ pub struct ExportKey {
     /// The column of the scores, if the records get one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub score: Option<String>,
+    /// The columns that are written under other names.
+    #[serde(default, skip_serializing_if = "NewNames::is_empty")]
+    pub renamed: NewNames,
+    /// How records are cut into shards, if they are.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shards: Option<ShardRule>,
 }
 
 /// A file that an export has written, or is about to put in its place.
@@ -226,6 +234,11 @@ impl ExportFolder {
     /// What was written for a file, as the list has it: the file may be gone since.
     pub(crate) fn listed(&self, file: &str) -> Option<WrittenFile> {
         self.files.get(file).cloned()
+    }
+
+    /// The names of the files on the list.
+    pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
+        self.files.keys().map(String::as_str)
     }
 
     /// Adds a whole file to the list, and puts it in its place.

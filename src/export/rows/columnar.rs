@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::collections::VecDeque;
+use std::fs::File;
 use std::io::{BufRead as _, BufReader, Read as _, Seek as _};
 use std::sync::Arc;
 
@@ -18,6 +19,7 @@ use parquet::arrow::arrow_reader::{
     ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReaderBuilder, RowSelection,
 };
 
+use super::RowFields;
 use super::format::RowFormat;
 use super::types::{cast_to, schema_in, without_dictionaries};
 use super::writer::RowWriter;
@@ -41,7 +43,7 @@ pub(crate) fn export(
     reading: &Reading,
     verdicts: &[Verdict],
     what: What,
-    fields: &[AddedField],
+    fields: RowFields<'_>,
     format: RowFormat,
     out: Output,
 ) -> Result<(Exported, Output)> {
@@ -55,10 +57,10 @@ pub(crate) fn export(
         Format::Arrow => arrow_rows(input, &wanted)?,
         _ => parquet_rows(input, &wanted)?,
     };
-    let of_file = annotated(&schema, fields, input)?;
-    let of_rows = of_file.clone();
-    let of_file = schema_in(format, &of_file);
-    let mut writer = RowWriter::new(format, out, of_file.clone(), group)?;
+    let RowFields { added: fields, renamed } = fields;
+    let of_rows = annotated(&schema, fields, input)?;
+    let of_file = schema_in(format, &of_rows);
+    let mut writer = RowWriter::new(format, out, renamed.schema(&of_file, input)?, group)?;
     let mut next = 0;
     while let Some(batch) = batches().with_context(|| format!("cannot read {}", input.name))? {
         let Some(of_batch) = wanted.get(next..next + batch.num_rows()) else { return Err(changed(input, 0)) };
@@ -116,8 +118,11 @@ fn parquet_rows(input: &Input, wanted: &[&Verdict]) -> Result<Rows> {
     Ok(Rows { schema, group: Some(group), batches: Box::new(move || Ok(reader.next().transpose()?)) })
 }
 
-/// The rows with these verdicts, of a stream or file of Arrow record batches.
-fn arrow_rows(input: &Input, wanted: &[&Verdict]) -> Result<Rows> {
+/// Opens a stream or file of Arrow record batches.
+///
+/// # Errors
+/// If it cannot be read.
+pub(crate) fn arrow_batches(input: &Input) -> Result<StreamReader<BufReader<File>>> {
     let failed =
         || format!("cannot read {}: only Arrow files that are not compressed as a whole are converted", input.name);
     let mut file = local_file(input)?;
@@ -134,7 +139,12 @@ fn arrow_rows(input: &Input, wanted: &[&Verdict]) -> Result<Rows> {
         }
     }
     let batches = contained(|| StreamReader::try_new(file, None)).map_err(anyhow::Error::msg).with_context(failed)?;
-    let mut batches = batches.with_context(failed)?;
+    batches.with_context(failed)
+}
+
+/// The rows with these verdicts, of a stream or file of Arrow record batches.
+fn arrow_rows(input: &Input, wanted: &[&Verdict]) -> Result<Rows> {
+    let mut batches = arrow_batches(input)?;
     let schema = batches.schema();
     let mut rows: VecDeque<u64> = wanted.iter().map(|verdict| verdict.offset).collect();
     let mut before = 0;

@@ -16,12 +16,12 @@ use arrow_json::ReaderBuilder;
 use arrow_schema::{DataType, Field, Schema};
 use csv_core::{ReadRecordResult, Reader};
 
+use super::RowFields;
 use super::columnar::annotated;
 use super::columns::JsonColumns;
 use super::format::RowFormat;
 use super::lines::BYTE_ORDER_MARK;
 use super::writer::RowWriter;
-use crate::export::exported::AddedField;
 use crate::export::place::Output;
 use crate::readers::{Format, Input};
 
@@ -35,7 +35,7 @@ const BATCH: usize = 1024;
 pub(crate) fn convert(
     source: &Path,
     input: &Input,
-    fields: &[AddedField],
+    fields: RowFields<'_>,
     columns: Option<&JsonColumns>,
     format: RowFormat,
     out: Output,
@@ -48,8 +48,8 @@ pub(crate) fn convert(
     match input.format {
         Format::Jsonl => {
             let columns = columns.context("lines are converted to the columns of all inputs")?;
-            let schema = annotated(&columns.0, fields, input)?;
-            let mut writer = RowWriter::new(format, out, schema.clone(), None)?;
+            let schema = annotated(&columns.0, fields.added, input)?;
+            let mut writer = RowWriter::new(format, out, fields.renamed.schema(&schema, input)?, None)?;
             let reader = ReaderBuilder::new(schema).with_coerce_primitive(true).with_batch_size(BATCH).build(file)?;
             for batch in reader {
                 let batch = batch.with_context(|| match bad_line(source) {
@@ -64,9 +64,9 @@ pub(crate) fn convert(
             let delimiter = if input.format == Format::Csv { b',' } else { b'\t' };
             let mut records = Records { file, reader: csv_core::ReaderBuilder::new().delimiter(delimiter).build() };
             let names = records.next().with_context(failed)?.unwrap_or_default();
-            let fields = names.iter().map(|name| Field::new(name, DataType::Utf8, true));
-            let schema = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
-            let mut writer = RowWriter::new(format, out, schema.clone(), None)?;
+            let of_names = names.iter().map(|name| Field::new(name, DataType::Utf8, true));
+            let schema = Arc::new(Schema::new(of_names.collect::<Vec<_>>()));
+            let mut writer = RowWriter::new(format, out, fields.renamed.schema(&schema, input)?, None)?;
             let mut rows: Vec<Vec<String>> = Vec::new();
             loop {
                 let record = records.next().with_context(failed)?;

@@ -1,7 +1,7 @@
 //! Inputs that are written as rows with columns.
 //!
-//! In reading order: `format` (what rows are written as), `writer`, `columnar` (Parquet and Arrow), `parquet_copy` (Parquet as Parquet), `pages` (documents of
-//! WARC, HTML and text), `converted` (lines and CSV), `columns` (the types of lines), `lines`; `types` and `int96` (values that a format has no
+//! In reading order: `format` (what rows are written as), `writer`, `columnar` (Parquet and Arrow), `parquet_copy` (Parquet as Parquet), `parquet_types` (its columns under other names), `pages` (documents of
+//! WARC, HTML and text), `converted` (lines and CSV), `columns` (the types of lines), `lines`, `names` (of the columns of an input); `types` and `int96` (values that a format has no
 //! type for).
 
 pub(super) mod columnar;
@@ -10,8 +10,10 @@ mod converted;
 mod format;
 mod int96;
 mod lines;
+mod names;
 pub(super) mod pages;
 mod parquet_copy;
+mod parquet_types;
 mod types;
 mod writer;
 
@@ -19,3 +21,17 @@ pub use self::columns::JsonColumns;
 pub(super) use self::converted::convert;
 pub use self::format::ExportFormat;
 pub(super) use self::format::RowFormat;
+pub(super) use self::lines::BYTE_ORDER_MARK;
+pub use self::names::column_names;
+pub(super) use self::parquet_copy::{ParquetCopy, PieceOfGroup};
+use super::exported::AddedField;
+use super::renamed::NewNames;
+
+/// What becomes of the fields of rows.
+#[derive(Clone, Copy)]
+pub(super) struct RowFields<'a> {
+    /// Those that rows get.
+    pub(super) added: &'a [AddedField],
+    /// Those that are written under other names.
+    pub(super) renamed: &'a NewNames,
+}

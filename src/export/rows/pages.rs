@@ -6,6 +6,7 @@ use anyhow::Result;
 use arrow_array::{ArrayRef, Int32Array, RecordBatch, StringArray, TimestampMicrosecondArray};
 use arrow_schema::{DataType, Field, Schema, SchemaRef, TimeUnit};
 
+use super::RowFields;
 use super::columnar::annotated;
 use super::format::RowFormat;
 use super::writer::RowWriter;
@@ -30,15 +31,16 @@ pub(crate) fn export(
     reading: &Reading,
     verdicts: &[Verdict],
     what: What,
-    fields: &[AddedField],
+    fields: RowFields<'_>,
     format: RowFormat,
     out: Output,
 ) -> Result<(Exported, Output)> {
     let schema = schema();
-    let of_file = annotated(&schema, fields, input)?;
+    let RowFields { added: fields, renamed } = fields;
+    let of_rows = annotated(&schema, fields, input)?;
+    let mut writer = RowWriter::new(format, out, renamed.schema(&of_rows, input)?, None)?;
     let mut rows =
-        Rows { schema: of_file.clone(), fields, pages: Vec::new(), verdicts: Vec::new(), extract: Extract::default() };
-    let mut writer = RowWriter::new(format, out, of_file, None)?;
+        Rows { schema: of_rows, fields, pages: Vec::new(), verdicts: Vec::new(), extract: Extract::default() };
     let mut reader = open(input, reading)?;
     let mut exported = Exported::default();
     let mut verdicts = verdicts.iter().peekable();
@@ -81,7 +83,7 @@ pub(crate) fn export(
 }
 
 /// The fields of a document.
-fn schema() -> SchemaRef {
+pub(crate) fn schema() -> SchemaRef {
     let time = DataType::Timestamp(TimeUnit::Microsecond, Some("UTC".into()));
     let fields = [("url", DataType::Utf8), ("date", time), ("status", DataType::Int32), ("media_type", DataType::Utf8)];
     let fields = fields.into_iter().chain([("title", DataType::Utf8), ("text", DataType::Utf8)]);

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::ops::Range;
+use std::rc::Rc;
 use std::sync::Arc;
 
 use anyhow::{Context, Result, bail, ensure};
@@ -20,12 +21,15 @@ use parquet::file::metadata::RowGroupMetaData;
 use parquet::file::properties::WriterProperties;
 use parquet::file::reader::{FileReader as _, SerializedFileReader};
 use parquet::file::writer::{SerializedColumnWriter, SerializedFileWriter};
-use parquet::schema::types::Type;
+use parquet::schema::types::{ColumnPath, Type};
 
+use super::RowFields;
 use super::columnar::arrow_field;
+use super::parquet_types::named;
 use crate::config::Reading;
 use crate::export::exported::{AddedField, AddedValue, Exported, What, check_plain, check_unannotated, local_file};
 use crate::export::place::Output;
+use crate::export::renamed::NewNames;
 use crate::export::verdicts::Verdict;
 use crate::readers::{Input, contained};
 
@@ -40,7 +44,7 @@ pub(crate) fn copy(
     input: &Input,
     reading: &Reading,
     wanted: &[&Verdict],
-    (what, fields): (What, &[AddedField]),
+    (what, fields): (What, RowFields<'_>),
     exported: &mut Exported,
     out: Output,
 ) -> Result<Output> {
@@ -51,7 +55,7 @@ pub(crate) fn copy(
         let mut copy = Copying::begin(file, input, fields, out)?;
         let column = reading.columns.text.as_deref().unwrap_or_default();
         for groups in copy.groups(wanted) {
-            copy.write(groups, wanted, (what, fields), column, input, exported)?;
+            copy.write(groups, wanted, (what, fields.added), column, input, exported)?;
         }
         Ok(copy.writer.into_inner()?)
     });
@@ -75,15 +79,15 @@ impl Copying {
     fn begin(
         file: SerializedFileReader<std::fs::File>,
         input: &Input,
-        added: &[AddedField],
+        RowFields { added, renamed }: RowFields<'_>,
         out: Output,
     ) -> Result<Copying> {
         let metadata = file.metadata().file_metadata();
         let mut pairs = metadata.key_value_metadata().cloned();
         let hint = pairs.iter().flatten().find(|pair| pair.key == ARROW_SCHEMA_META_KEY);
         let hint = hint.and_then(|pair| pair.value.as_deref()).and_then(arrow_schema_of);
-        if hint.is_none() && !added.is_empty() {
-            // One that cannot be read would not have the new columns.
+        if hint.is_none() && !(added.is_empty() && renamed.is_empty()) {
+            // One that cannot be read would not have the new columns, or the new names.
             pairs.iter_mut().for_each(|pairs| pairs.retain(|pair| pair.key != ARROW_SCHEMA_META_KEY));
         }
         let mut schema = metadata.schema_descr().root_schema_ptr();
@@ -97,13 +101,17 @@ impl Copying {
                 Compression::ZSTD(_) => Compression::ZSTD(ZstdLevel::try_new(3)?),
                 compression => compression,
             };
-            properties = properties.set_column_compression(column.column_path().clone(), compression);
+            let mut path = column.column_path().parts().to_vec();
+            if let Some(first) = path.first_mut() {
+                *first = renamed.of(first).to_owned();
+            }
+            properties = properties.set_column_compression(ColumnPath::new(path), compression);
         }
         let mut properties = properties
             .set_created_by(format!("nigh {}", env!("CARGO_PKG_VERSION")))
             .set_key_value_metadata(pairs)
             .build();
-        if !added.is_empty() {
+        if !added.is_empty() || !renamed.is_empty() {
             check_unannotated(schema.get_fields().iter().map(|field| field.name()), added, input)?;
             let mut fields = schema.get_fields().to_vec();
             for field in added {
@@ -118,11 +126,18 @@ impl Copying {
                 let field = Type::primitive_type_builder(field.name(), kind).with_repetition(repetition);
                 fields.push(Arc::new(field.build()?));
             }
+            renamed.check(&fields.iter().map(|field| field.name()).collect::<Vec<_>>(), input)?;
+            for field in &mut fields {
+                let new = renamed.of(field.name());
+                if new != field.name() {
+                    *field = named(field, new)?;
+                }
+            }
             if let Some(before) = hint {
-                // What readers of Arrow take the types from has the new columns, too.
+                // What readers of Arrow take the types from has the new columns and names, too.
                 let more = added.iter().map(|field| Arc::new(arrow_field(*field)));
                 let all: Vec<_> = before.fields().iter().cloned().chain(more).collect();
-                let after = Schema::new_with_metadata(all, before.metadata().clone());
+                let after = renamed.arrow_schema(&Schema::new_with_metadata(all, before.metadata().clone()));
                 add_encoded_arrow_schema_to_metadata(&after, &mut properties);
             }
             schema = Arc::new(Type::group_type_builder(schema.name()).with_fields(fields).build()?);
@@ -240,6 +255,59 @@ impl Copying {
         }
         of_group.close()?;
         Ok(())
+    }
+}
+
+/// A file that takes rows of several Parquet files, as they are.
+pub(crate) struct ParquetCopy {
+    writer: SerializedFileWriter<Output>,
+}
+
+/// Some rows of a row group, one behind the other.
+pub(crate) struct PieceOfGroup {
+    /// The file that has them.
+    pub(crate) file: Rc<SerializedFileReader<std::fs::File>>,
+    /// The number of the row group in it.
+    pub(crate) group: usize,
+    /// The rows, counted in the group.
+    pub(crate) rows: Range<usize>,
+}
+
+impl ParquetCopy {
+    /// Begins a file with the schema, the metadata and the compression of another one.
+    ///
+    /// # Errors
+    /// If it cannot be written.
+    pub(crate) fn begin(like: SerializedFileReader<std::fs::File>, input: &Input, out: Output) -> Result<ParquetCopy> {
+        let as_they_are = RowFields { added: &[], renamed: &NewNames::default() };
+        Ok(ParquetCopy { writer: Copying::begin(like, input, as_they_are, out)?.writer })
+    }
+
+    /// Adds rows, as one row group.
+    ///
+    /// # Errors
+    /// If they cannot be read, or the file not be written.
+    pub(crate) fn add(&mut self, pieces: &[PieceOfGroup]) -> Result<()> {
+        let Some(first) = pieces.first() else { return Ok(()) };
+        let mut of_group = self.writer.next_row_group()?;
+        for column in 0..first.file.metadata().file_metadata().schema_descr().num_columns() {
+            let mut to = of_group.next_column()?.context("the writer has the columns of the reader")?;
+            for PieceOfGroup { file, group, rows } in pieces {
+                let from = file.get_row_group(*group)?.get_column_reader(column)?;
+                copy_column(from, &mut to, &rows.clone().collect::<Vec<_>>(), 0, &BTreeMap::new())?;
+            }
+            to.close()?;
+        }
+        of_group.close()?;
+        Ok(())
+    }
+
+    /// Ends the file.
+    ///
+    /// # Errors
+    /// If it cannot be written.
+    pub(crate) fn finish(self) -> Result<Output> {
+        Ok(self.writer.into_inner()?)
     }
 }
 

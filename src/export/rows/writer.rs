@@ -19,23 +19,30 @@ use crate::export::place::Output;
 /// Rows of a row group, if the input has none.
 const ROW_GROUP: usize = 1 << 16;
 
-/// Writes rows to a file.
-pub(crate) enum RowWriter {
+/// Writes rows to a file, whose columns may have other names than those of the rows.
+pub(crate) struct RowWriter {
+    /// The columns of the file.
+    schema: SchemaRef,
+    file: RowFile,
+}
+
+enum RowFile {
     Jsonl(LineDelimitedWriter<BufWriter<Output>>),
     Parquet(Box<ArrowWriter<Output>>),
 }
 
 impl RowWriter {
-    /// Begins a file. Row groups of Parquet have `group` rows.
+    /// Begins a file with these columns. Row groups of Parquet have `group` rows.
     ///
     /// # Errors
     /// If the format has no such columns, or the file cannot be written.
     pub(crate) fn new(format: RowFormat, out: Output, schema: SchemaRef, group: Option<usize>) -> Result<RowWriter> {
         types::check(format, &schema)?;
-        Ok(match format {
+        let of_file = schema.clone();
+        let file = match format {
             RowFormat::Jsonl => {
                 let out = BufWriter::with_capacity(1 << 20, out);
-                RowWriter::Jsonl(WriterBuilder::new().with_explicit_nulls(true).build::<_, LineDelimited>(out))
+                RowFile::Jsonl(WriterBuilder::new().with_explicit_nulls(true).build::<_, LineDelimited>(out))
             }
             RowFormat::Parquet => {
                 // The metadata of the schema, as its readers look for it, and the names of items that the format says.
@@ -49,23 +56,25 @@ impl RowWriter {
                     .set_key_value_metadata(Some(pairs).filter(|pairs| !pairs.is_empty()))
                     .set_coerce_types(true)
                     .build();
-                RowWriter::Parquet(Box::new(ArrowWriter::try_new(out, schema, Some(properties))?))
+                RowFile::Parquet(Box::new(ArrowWriter::try_new(out, schema, Some(properties))?))
             }
-        })
+        };
+        Ok(RowWriter { schema: of_file, file })
     }
 
-    /// Writes rows.
+    /// Writes rows, whose columns are those of the file in the same order.
     ///
     /// # Errors
     /// If the file cannot be written.
     pub(crate) fn write(&mut self, batch: &RecordBatch) -> Result<()> {
-        match self {
-            RowWriter::Jsonl(writer) => {
+        let batch = &RecordBatch::try_new(self.schema.clone(), batch.columns().to_vec())?;
+        match &mut self.file {
+            RowFile::Jsonl(writer) => {
                 let columns = batch.columns().iter().zip(batch.schema_ref().fields());
                 columns.into_iter().try_for_each(|(column, field)| types::check_times(column, field.name()))?;
                 writer.write(batch)?;
             }
-            RowWriter::Parquet(writer) => writer.write(batch)?,
+            RowFile::Parquet(writer) => writer.write(batch)?,
         }
         Ok(())
     }
@@ -75,12 +84,12 @@ impl RowWriter {
     /// # Errors
     /// If the file cannot be written.
     pub(crate) fn finish(self) -> Result<Output> {
-        Ok(match self {
-            RowWriter::Jsonl(mut writer) => {
+        Ok(match self.file {
+            RowFile::Jsonl(mut writer) => {
                 writer.finish()?;
                 writer.into_inner().into_inner().map_err(std::io::IntoInnerError::into_error)?
             }
-            RowWriter::Parquet(writer) => writer.into_inner()?,
+            RowFile::Parquet(writer) => writer.into_inner()?,
         })
     }
 }

@@ -1,0 +1,69 @@
+//! The card of what is written.
+
+use anyhow::Result;
+
+use super::flags::{ExportArgs, ExportLevel};
+use crate::config::Canonical;
+use crate::export::{Card, CutAt, MatchedRecords, NewName, WhichPassages};
+use crate::state::{CommittedWeek, Store};
+use crate::summary::Summary;
+
+/// The card of the dataset.
+///
+/// # Errors
+/// If the summary of the week cannot be read.
+pub(super) fn card(
+    args: &ExportArgs,
+    store: &Store,
+    week: &CommittedWeek,
+    keep: &Canonical,
+    least: Option<u32>,
+) -> Result<Card> {
+    Ok(Card {
+        summary: Summary::read(&store.records(week))?,
+        level: args.level.of_documents(),
+        keep: keep.to_string(),
+        what: args.what(),
+        fields: args.fields(),
+        further: further(args, least),
+    })
+}
+
+/// What a card says of flags that change which records there are. `least` are the words of a passage at least.
+fn further(args: &ExportArgs, least: Option<u32>) -> Vec<(&'static str, String)> {
+    let mut rows = Vec::new();
+    if let Some(since) = args.since {
+        let which = if args.only_older { "that duplicate no older one; copies among them stay" } else { "" };
+        rows.push(("only records since", format!("{since} {which}").trim_end().to_owned()));
+    }
+    if args.level == ExportLevel::Paragraph {
+        rows.push(("paragraphs", "those that a record before has are left out of records that stay".to_owned()));
+    }
+    if let (Some(which), Some(least)) = (args.drop_passages, least) {
+        let which = match which {
+            WhichPassages::Copies => "are left out, except for the first",
+            WhichPassages::All => "are left out",
+        };
+        let lines = if args.cut == CutAt::Lines { ", as whole lines" } else { "" };
+        rows.push(("passages", format!("those of {least} words and more that stand more than once {which}{lines}")));
+    }
+    match args.matched {
+        Some(MatchedRecords::Drop) => {
+            rows.push(("matches", "records that match an item of the reference are left out".to_owned()));
+        }
+        Some(MatchedRecords::Only) => {
+            rows.push(("matches", "only records that match an item of the reference".to_owned()));
+        }
+        Some(MatchedRecords::Annotate) | None => {}
+    }
+    for NewName { old, new } in &args.rename {
+        rows.push(("renamed column", format!("`{new}` is `{old}` of the input")));
+    }
+    if args.revisits {
+        rows.push((
+            "revisits",
+            "records that go are revisit records, or stay whole where none can refer to another".to_owned(),
+        ));
+    }
+    rows
+}

@@ -1,0 +1,115 @@
+//! What the command prints of what was written.
+
+use serde::Serialize;
+
+use super::flags::{ExportArgs, ExportLevel};
+use crate::config::Bytes;
+use crate::export::{CutAt, Exported, MatchedRecords, What, WhichPassages};
+use crate::records::Week;
+use crate::sheet::grouped;
+
+/// The result of the command, as `--json` prints it.
+#[derive(Debug, Serialize)]
+pub(super) struct ExportSummary {
+    pub(super) week: Week,
+    pub(super) files: u64,
+    #[serde(flatten)]
+    pub(super) counts: Exported,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) index: Option<IndexSummary>,
+}
+
+/// The lines of the indexes.
+#[derive(Debug, Serialize)]
+pub(super) struct IndexSummary {
+    pub(super) written: u64,
+    pub(super) removed: u64,
+}
+
+/// The result as text.
+pub(super) fn text(args: &ExportArgs, summary: ExportSummary) -> String {
+    let ExportSummary { week, files, counts, index } = summary;
+    let of = match args.what() {
+        What::Kept => "those that stay",
+        What::Removed => "those that go",
+        What::Annotated => "with their clusters",
+    };
+    let (written, documents) = (grouped(counts.written), grouped(counts.documents));
+    let mut text = match (&args.out, &args.list) {
+        (Some(out), _) => {
+            let (files, s) = (grouped(files), if files == 1 { "" } else { "s" });
+            format!(
+                "Week {week}: wrote {written} of {documents} records ({of}) to {files} file{s} in {}\n",
+                out.display()
+            )
+        }
+        (None, Some(list)) => {
+            format!("Week {week}: listed {written} of {documents} records ({of}) in {}\n", list.display())
+        }
+        (None, None) => String::new(),
+    };
+    if let Some(matched) = args.matched.filter(|_| args.out.is_some()) {
+        let what = match matched {
+            MatchedRecords::Drop => "they go",
+            MatchedRecords::Only => "the others go",
+            MatchedRecords::Annotate => "`nigh_matches` says so",
+        };
+        let count = grouped(counts.matched);
+        text.push_str(&format!("        {count} of the documents match an item of the reference: {what}\n"));
+    }
+    if args.revisits {
+        text.push_str(&format!(
+            "        and {} revisits of records that stay\n",
+            grouped(counts.revisits - counts.outside)
+        ));
+        if counts.outside > 0 {
+            text.push_str(&format!(
+                "        and {} revisits of records of earlier weeks: keep the archives of these (--alone refers to none of them)\n",
+                grouped(counts.outside)
+            ));
+        }
+        text.push_str(&format!(
+            "        and {} records that go, kept whole: no record that stays has their payload\n",
+            grouped(counts.kept_whole)
+        ));
+    }
+    if args.near_duplicates {
+        text.push_str(&format!(
+            "        and {} metadata records of near-duplicates\n",
+            grouped(counts.near_duplicates)
+        ));
+    }
+    if counts.others > 0 {
+        text.push_str(&format!("        and {} records that are no documents\n", grouped(counts.others)));
+    }
+    if args.level == ExportLevel::Paragraph {
+        text.push_str(&format!(
+            "        without {} repeated paragraphs ({}), and without {} records of which nothing was left\n",
+            grouped(counts.paragraphs),
+            Bytes(counts.paragraph_bytes),
+            grouped(counts.emptied)
+        ));
+    }
+    if let Some(which) = args.drop_passages {
+        let which = if which == WhichPassages::All { "repeated passages" } else { "copies of passages" };
+        let whole = if args.cut == CutAt::Lines { "whole lines of " } else { "" };
+        text.push_str(&format!(
+            "        without {whole}{} {which} ({}), and without {} records of which nothing was left\n",
+            grouped(counts.passages),
+            Bytes(counts.passage_bytes),
+            grouped(counts.emptied)
+        ));
+    }
+    if let (Some(IndexSummary { written, removed }), Some(path)) = (index, &args.cdxj) {
+        text.push_str(&format!(
+            "        indexed {} captures that are written in {}, and {} that are not beside it\n",
+            grouped(written),
+            path.display(),
+            grouped(removed)
+        ));
+    }
+    for (count, what) in counts.left_out.reasons().into_iter().filter(|(count, _)| *count > 0) {
+        text.push_str(&format!("        left out: {} {what}\n", grouped(count)));
+    }
+    text
+}

@@ -1,0 +1,349 @@
+//! Columns that are written under other names.
+//!
+//! Only columns of the records themselves have other names, not those within objects. All are
+//! renamed at once, so two can change their names with each other. Lines of JSON and the first line
+//! of CSV are copied, except for the names.
+
+use std::borrow::Cow;
+use std::collections::BTreeSet;
+use std::ops::Range;
+use std::str::FromStr;
+use std::sync::Arc;
+
+use anyhow::{Result, bail};
+use arrow_schema::{Field, Schema, SchemaRef};
+use serde::{Deserialize, Serialize};
+
+use crate::readers::Input;
+
+/// A column, and the name that it gets.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NewName {
+    /// Its name in the inputs, or the name of a field that records get.
+    pub old: String,
+    /// Its name in what is written.
+    pub new: String,
+}
+
+impl FromStr for NewName {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<NewName, String> {
+        match text.split_once('=') {
+            Some((old, new)) if !old.is_empty() && !new.is_empty() => {
+                Ok(NewName { old: old.to_owned(), new: new.to_owned() })
+            }
+            _ => Err(format!("`{text}` is not OLD=NEW, the name of a column and the name that it gets")),
+        }
+    }
+}
+
+/// The columns that are written under other names.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct NewNames(Vec<NewName>);
+
+impl NewNames {
+    /// These columns.
+    ///
+    /// # Errors
+    /// If one has two new names, or two get the same.
+    pub fn new(names: Vec<NewName>) -> Result<NewNames, String> {
+        for (number, NewName { old, new }) in names.iter().enumerate() {
+            if names[..number].iter().any(|other| other.old == *old) {
+                return Err(format!("the column `{old}` would have two new names: give it one"));
+            }
+            if names[..number].iter().any(|other| other.new == *new) {
+                return Err(format!("two columns would have the name `{new}`: give each another one"));
+            }
+        }
+        Ok(NewNames(names))
+    }
+
+    /// Whether all columns keep their names.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The columns.
+    pub fn iter(&self) -> impl Iterator<Item = &NewName> {
+        self.0.iter()
+    }
+
+    /// The new name of a column, if it has one.
+    fn get(&self, name: &str) -> Option<&str> {
+        self.0.iter().find(|of| of.old == name).map(|of| of.new.as_str())
+    }
+
+    /// The name that a column is written with.
+    pub(super) fn of<'a>(&'a self, name: &'a str) -> &'a str {
+        self.get(name).unwrap_or(name)
+    }
+
+    /// Checks that no column of a record gets the name that another one has then.
+    ///
+    /// # Errors
+    /// If one does.
+    pub(super) fn check(&self, names: &[&str], input: &Input) -> Result<()> {
+        let mut taken: BTreeSet<&str> = names.iter().copied().filter(|name| self.get(name).is_none()).collect();
+        for name in names {
+            if let Some(new) = self.get(name)
+                && !taken.insert(new)
+            {
+                bail!(
+                    "{} has a column `{new}`, and `{name}` would be called so: give `{name}` another name, or `{new}`, too",
+                    input.name
+                );
+            }
+        }
+        Ok(())
+    }
+
+    /// The columns of a file under their new names.
+    ///
+    /// # Errors
+    /// As [`check`](NewNames::check).
+    pub(super) fn schema(&self, schema: &SchemaRef, input: &Input) -> Result<SchemaRef> {
+        if self.is_empty() {
+            return Ok(schema.clone());
+        }
+        self.check(&schema.fields().iter().map(|field| field.name().as_str()).collect::<Vec<_>>(), input)?;
+        Ok(Arc::new(self.arrow_schema(schema)))
+    }
+
+    /// The same, of columns that were checked.
+    pub(super) fn arrow_schema(&self, schema: &Schema) -> Schema {
+        let renamed = |field: &Arc<Field>| match self.get(field.name()) {
+            Some(new) => Arc::new(field.as_ref().clone().with_name(new)),
+            None => field.clone(),
+        };
+        let fields: Vec<_> = schema.fields().iter().map(renamed).collect();
+        Schema::new_with_metadata(fields, schema.metadata().clone())
+    }
+
+    /// Writes a line that is one object to `out`, with the new names. What is not an object stays as
+    /// it is.
+    ///
+    /// # Errors
+    /// As [`check`](NewNames::check).
+    pub(super) fn line(&self, line: &[u8], input: &Input, out: &mut Vec<u8>) -> Result<()> {
+        let places = field_names(line);
+        let name = |place: &Range<usize>| serde_json::from_slice::<Cow<'_, str>>(&line[place.clone()]).ok();
+        let names: Vec<Option<Cow<'_, str>>> = places.iter().map(name).collect();
+        self.check(&names.iter().flatten().map(AsRef::as_ref).collect::<Vec<_>>(), input)?;
+        let mut at = 0;
+        for (place, name) in places.iter().zip(&names) {
+            if let Some(new) = name.as_deref().and_then(|name| self.get(name)) {
+                out.extend_from_slice(&line[at..place.start]);
+                serde_json::to_writer(&mut *out, new)?;
+                at = place.end;
+            }
+        }
+        out.extend_from_slice(&line[at..]);
+        Ok(())
+    }
+
+    /// The first line of a CSV file with the new names. Its records get the columns `added`, too.
+    ///
+    /// # Errors
+    /// As [`check`](NewNames::check).
+    pub(super) fn csv_head(&self, head: &[u8], delimiter: u8, added: &[&str], input: &Input) -> Result<Vec<u8>> {
+        let mut out = Vec::with_capacity(head.len());
+        let places = csv_fields(head, delimiter);
+        let name = |place: &Range<usize>| String::from_utf8_lossy(&unquoted(&head[place.clone()])).into_owned();
+        let names: Vec<String> = places.iter().map(name).collect();
+        self.check(&names.iter().map(String::as_str).chain(added.iter().copied()).collect::<Vec<_>>(), input)?;
+        let mut at = 0;
+        for (place, name) in places.iter().zip(&names) {
+            if let Some(new) = self.get(name) {
+                out.extend_from_slice(&head[at..place.start]);
+                out.extend_from_slice(csv_text(new, delimiter).as_bytes());
+                at = place.end;
+            }
+        }
+        out.extend_from_slice(&head[at..]);
+        Ok(out)
+    }
+}
+
+/// A text as a field of CSV.
+pub(super) fn csv_text(text: &str, delimiter: u8) -> Cow<'_, str> {
+    let is_special = |byte: u8| matches!(byte, b'"' | b'\r' | b'\n') || byte == delimiter;
+    match text.bytes().any(is_special) {
+        true => Cow::Owned(format!("\"{}\"", text.replace('"', "\"\""))),
+        false => Cow::Borrowed(text),
+    }
+}
+
+/// The places of the names of an object's own fields in its text, with their quotes.
+fn field_names(text: &[u8]) -> Vec<Range<usize>> {
+    let (mut names, mut depth, mut at, mut is_name) = (Vec::new(), 0_u64, 0, false);
+    while let Some(byte) = text.get(at) {
+        match byte {
+            b'"' => {
+                let end = string_end(text, at);
+                if std::mem::take(&mut is_name) {
+                    names.push(at..end);
+                }
+                at = end;
+                continue;
+            }
+            b'{' | b'[' => {
+                depth += 1;
+                is_name = depth == 1;
+            }
+            b'}' | b']' => depth = depth.saturating_sub(1),
+            b',' => is_name = depth == 1,
+            _ => {}
+        }
+        at += 1;
+    }
+    names
+}
+
+/// The end of the string of JSON that begins at `start`.
+fn string_end(text: &[u8], start: usize) -> usize {
+    let mut at = start + 1;
+    while let Some(found) = text.get(at..).and_then(|rest| memchr::memchr2(b'"', b'\\', rest)) {
+        at += found;
+        match text[at] {
+            b'"' => return at + 1,
+            // What stands after it is of the string.
+            _ => at += 2,
+        }
+    }
+    text.len()
+}
+
+/// The places of the fields of the first record of CSV, with their quotes, and without a byte order
+/// mark.
+fn csv_fields(head: &[u8], delimiter: u8) -> Vec<Range<usize>> {
+    let mut start = if head.starts_with("\u{feff}".as_bytes()) { 3 } else { 0 };
+    let (mut fields, mut is_quoted, mut end) = (Vec::new(), false, head.len());
+    for (at, byte) in head.iter().enumerate().skip(start) {
+        match byte {
+            b'"' => is_quoted = !is_quoted,
+            b'\r' | b'\n' if !is_quoted => {
+                end = at;
+                break;
+            }
+            byte if *byte == delimiter && !is_quoted => {
+                fields.push(start..at);
+                start = at + 1;
+            }
+            _ => {}
+        }
+    }
+    fields.push(start..end);
+    fields
+}
+
+/// The text of a field of CSV.
+fn unquoted(field: &[u8]) -> Cow<'_, [u8]> {
+    let Some(inner) = field.strip_prefix(b"\"").and_then(|field| field.strip_suffix(b"\"")) else {
+        return Cow::Borrowed(field);
+    };
+    let mut text = Vec::with_capacity(inner.len());
+    let mut bytes = inner.iter();
+    while let Some(byte) = bytes.next() {
+        text.push(*byte);
+        if *byte == b'"' {
+            bytes.next();
+        }
+    }
+    Cow::Owned(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use serde_json::{Map, Value, json};
+
+    use super::*;
+    use crate::readers::{Format, Location};
+
+    fn input() -> Input {
+        Input {
+            name: "x.jsonl".into(),
+            bytes: 0,
+            format: Format::Jsonl,
+            place: Location::File("x.jsonl".into()),
+            page_url: None,
+            stamp: String::new(),
+        }
+    }
+
+    fn names(names: &[&str]) -> Result<NewNames, String> {
+        NewNames::new(names.iter().map(|name| name.parse()).collect::<Result<_, _>>()?)
+    }
+
+    fn line(new: &[&str], line: &str) -> Result<String, String> {
+        let mut out = Vec::new();
+        let written = names(new).unwrap().line(line.as_bytes(), &input(), &mut out);
+        written.map(|()| String::from_utf8(out).unwrap()).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn lines_keep_all_but_the_names_of_their_own_fields() {
+        let text = r#" { "a" : "a", "b":{"a":[1,{"a":2}]},"\u0063":"\"a\\","d":["a",","] } "#;
+        let renamed = r#" { "x\"" : "a", "b":{"a":[1,{"a":2}]},"y":"\"a\\","e":["a",","] } "#;
+        assert_eq!(line(&["a=x\"", "c=y", "d=e", "none=z"], text).as_deref(), Ok(renamed));
+        assert_eq!(line(&["a=b", "b=a"], r#"{"a":1,"b":2}"#).as_deref(), Ok(r#"{"b":1,"a":2}"#));
+        let taken = line(&["a=b"], r#"{"a":1,"b":2}"#).unwrap_err();
+        assert_eq!(taken, "x.jsonl has a column `b`, and `a` would be called so: give `a` another name, or `b`, too");
+        for text in ["", "{}", "[\"a\"]", "\"a", "{\"b\":1}"] {
+            assert_eq!(line(&["a=x"], text).as_deref(), Ok(text));
+        }
+    }
+
+    #[test]
+    fn new_names_do_not_contradict_each_other() {
+        assert_eq!(names(&["a=b", "a=c"]).unwrap_err(), "the column `a` would have two new names: give it one");
+        assert_eq!(names(&["a=b", "c=b"]).unwrap_err(), "two columns would have the name `b`: give each another one");
+        for text in ["a", "=b", "a=", ""] {
+            assert!(names(&[text]).unwrap_err().contains("is not OLD=NEW"));
+        }
+        assert_eq!(names(&["a=b=c"]).unwrap().of("a"), "b=c");
+    }
+
+    #[test]
+    fn the_first_line_of_csv_has_the_new_names() {
+        let head = |new: &[&str], text: &str| {
+            let written = names(new).unwrap().csv_head(text.as_bytes(), b',', &["nigh_size"], &input());
+            written.map(|head| String::from_utf8(head).unwrap()).map_err(|error| error.to_string())
+        };
+        let new = ["id=key", "a,b=c \"d\"", "text=x,y"];
+        let text = "\u{feff}id,\"a,b\",text,\"q\"\"\"\r\n";
+        assert_eq!(head(&new, text).as_deref(), Ok("\u{feff}key,\"c \"\"d\"\"\",\"x,y\",\"q\"\"\"\r\n"));
+        assert_eq!(head(&["q\"=r"], text).as_deref(), Ok("\u{feff}id,\"a,b\",text,r\r\n"));
+        assert!(head(&["id=text"], text).unwrap_err().contains("has a column `text`"));
+        assert!(head(&["id=nigh_size"], text).unwrap_err().contains("has a column `nigh_size`"));
+    }
+
+    fn value() -> impl Strategy<Value = Value> {
+        let leaf = prop_oneof![
+            Just(Value::Null),
+            any::<i32>().prop_map(Value::from),
+            r#"[a-c"\\,:{}\[\]é]{0,6}"#.prop_map(Value::from)
+        ];
+        leaf.prop_recursive(3, 12, 3, |inner| {
+            prop_oneof![
+                prop::collection::vec(inner.clone(), 0..3).prop_map(Value::from),
+                prop::collection::btree_map(r#"[a-c"\\]{0,2}"#, inner, 0..3)
+                    .prop_map(|fields| Value::Object(fields.into_iter().collect())),
+            ]
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn a_renamed_line_is_the_renamed_object(fields in prop::collection::btree_map(r#"[a-c"\\]{0,2}"#, value(), 0..5), is_wide in any::<bool>()) {
+            let object: Map<String, Value> = fields.into_iter().collect();
+            let text = if is_wide { serde_json::to_string_pretty(&object) } else { serde_json::to_string(&object) }.unwrap();
+            let renamed = |name: &str| if name == "a" { "new \"a\"".to_owned() } else { name.to_owned() };
+            let expected: Map<String, Value> = object.iter().map(|(name, value)| (renamed(name), value.clone())).collect();
+            let found: Value = serde_json::from_str(&line(&["a=new \"a\""], &text).unwrap()).unwrap();
+            prop_assert_eq!(found, json!(expected));
+        }
+    }
+}

@@ -1,0 +1,55 @@
+//! The names of the columns of an input.
+
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet};
+
+use anyhow::{Context as _, Result};
+use parquet::file::reader::{FileReader as _, SerializedFileReader};
+use serde::de::IgnoredAny;
+
+use super::columnar::arrow_batches;
+use super::lines::Lines;
+use crate::config::Reading;
+use crate::export::exported::local_file;
+use crate::readers::{Format, Input};
+
+/// The lines of JSON that are looked at.
+const SEARCHED: usize = 1000;
+
+/// The names of the columns that the records of an input have themselves, without those within
+/// objects. Of JSON Lines the first lines say it.
+///
+/// # Errors
+/// If the input cannot be read.
+pub fn column_names(input: &Input, reading: &Reading) -> Result<BTreeSet<String>> {
+    let mut names = BTreeSet::new();
+    match input.format {
+        Format::Parquet => {
+            let failed = || format!("cannot read {}", input.name);
+            let file = SerializedFileReader::new(local_file(input)?).with_context(failed)?;
+            let fields = file.metadata().file_metadata().schema().get_fields();
+            names.extend(fields.iter().map(|field| field.name().to_owned()));
+        }
+        Format::Jsonl => {
+            let mut lines = Lines::open(input)?;
+            for _ in 0..SEARCHED {
+                let Some((line, _)) = lines.next()? else { break };
+                // What is not an object is not a record either.
+                let fields = serde_json::from_slice::<BTreeMap<Cow<'_, str>, IgnoredAny>>(line.trim_ascii());
+                names.extend(fields.unwrap_or_default().into_keys().map(Cow::into_owned));
+            }
+        }
+        Format::Arrow => {
+            let schema = arrow_batches(input)?.schema();
+            names.extend(schema.fields().iter().map(|field| field.name().clone()));
+        }
+        Format::Csv | Format::Tsv => {
+            let columns = crate::readers::columns(input, reading)?;
+            names.extend(columns.into_iter().flat_map(|(names, _)| names));
+        }
+        Format::Failed | Format::Wacz => {}
+        // They are written as rows with these columns, if they are.
+        _ => names.extend(super::pages::schema().fields().iter().map(|field| field.name().clone())),
+    }
+    Ok(names)
+}

@@ -1,0 +1,130 @@
+//! Shards of Parquet: rows go from column to column, as in a copy of a file.
+//!
+//! A row group of a shard has the rows of one or more row groups of the parts, and not more than the
+//! largest of these has.
+
+use std::fs::File;
+use std::rc::Rc;
+
+use anyhow::{Context as _, Result, bail};
+use parquet::file::reader::{FileReader as _, SerializedFileReader};
+use parquet::schema::types::TypePtr;
+
+use super::{Filling, Part, Shards};
+use crate::export::rows::{ParquetCopy, PieceOfGroup};
+
+/// The pieces that a row group is made of, at most: a file may be open for each.
+const MOST_PIECES: usize = 64;
+
+/// Cuts Parquet files, which have the same columns.
+///
+/// # Errors
+/// If two have other columns, or a file cannot be read or written.
+pub(super) fn cut(parts: &[Part<'_>], filling: &mut Filling, shards: &mut Shards<'_>) -> Result<()> {
+    let Some(first) = parts.first() else { return Ok(()) };
+    let most_rows = largest_group(parts)?;
+    let mut shard = Shard { first, most_rows, out: None, pieces: Vec::new(), rows: 0 };
+    for part in parts {
+        let file = Rc::new(open(part)?);
+        for (group, metadata) in file.metadata().row_groups().iter().enumerate() {
+            let rows = metadata.num_rows().max(0) as usize;
+            let bytes = metadata.compressed_size().max(0) as u64 / rows.max(1) as u64;
+            let mut start = 0;
+            for row in 0..rows {
+                while filling.ends_before(bytes) {
+                    shard.add(PieceOfGroup { file: file.clone(), group, rows: start..row }, shards)?;
+                    start = row;
+                    shard.end(filling.records, shards)?;
+                    filling.begin()?;
+                }
+                filling.add(bytes);
+            }
+            shard.add(PieceOfGroup { file: file.clone(), group, rows: start..rows }, shards)?;
+        }
+        // What is open is read after it was removed, too. The first one is opened for each shard.
+        if !std::ptr::eq(part, first) {
+            part.remove()?;
+        }
+    }
+    shard.end(filling.records, shards)?;
+    while filling.is_short() {
+        filling.begin()?;
+        shard.end(0, shards)?;
+    }
+    first.remove()
+}
+
+fn open(part: &Part<'_>) -> Result<SerializedFileReader<File>> {
+    let failed = || format!("cannot read {}", part.path.display());
+    SerializedFileReader::new(File::open(&part.path).with_context(failed)?).with_context(failed)
+}
+
+/// The rows of the largest row group. Checks that all files have the same columns.
+fn largest_group(parts: &[Part<'_>]) -> Result<usize> {
+    let mut of_first: Option<Vec<TypePtr>> = None;
+    let mut most = 0;
+    for part in parts {
+        let file = open(part)?;
+        let columns = file.metadata().file_metadata().schema().get_fields();
+        let first = of_first.get_or_insert_with(|| columns.to_vec());
+        if first != columns {
+            let other = columns.iter().zip(&*first).find(|(a, b)| a != b).map(|(column, _)| column);
+            let column = other.or(columns.get(first.len())).or(first.get(columns.len()));
+            bail!(
+                "{} and {} differ in the column `{}`, and shards have the same columns: give --format jsonl, or leave out --shards and \
+                 --shard-bytes",
+                parts[0].input.name,
+                part.input.name,
+                column.map_or("", |column| column.name())
+            );
+        }
+        let rows = file.metadata().row_groups().iter().map(|group| group.num_rows().max(0) as usize);
+        most = most.max(rows.max().unwrap_or(0));
+    }
+    Ok(most)
+}
+
+/// The shard that is written.
+struct Shard<'a> {
+    /// The part whose columns and compression shards have.
+    first: &'a Part<'a>,
+    most_rows: usize,
+    out: Option<ParquetCopy>,
+    /// The rows of the next row group.
+    pieces: Vec<PieceOfGroup>,
+    rows: usize,
+}
+
+impl Shard<'_> {
+    /// Adds rows.
+    fn add(&mut self, piece: PieceOfGroup, shards: &Shards<'_>) -> Result<()> {
+        if piece.rows.is_empty() {
+            return Ok(());
+        }
+        if self.rows + piece.rows.len() > self.most_rows || self.pieces.len() == MOST_PIECES {
+            self.end_group(shards)?;
+        }
+        self.rows += piece.rows.len();
+        self.pieces.push(piece);
+        Ok(())
+    }
+
+    /// Writes the row group, if it has rows. Returns the file, which is begun if it is not.
+    fn end_group(&mut self, shards: &Shards<'_>) -> Result<&mut ParquetCopy> {
+        let mut out = match self.out.take() {
+            Some(out) => out,
+            None => ParquetCopy::begin(open(self.first)?, self.first.input, shards.create()?)?,
+        };
+        out.add(&self.pieces)?;
+        self.pieces.clear();
+        self.rows = 0;
+        Ok(self.out.insert(out))
+    }
+
+    /// Ends the file.
+    fn end(&mut self, records: u64, shards: &mut Shards<'_>) -> Result<()> {
+        self.end_group(shards)?;
+        let out = self.out.take().context("a shard is begun")?;
+        shards.end(out.finish()?, records)
+    }
+}
