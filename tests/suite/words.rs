@@ -147,7 +147,7 @@ fn clusters_by_every_rule_are_those_of_brute_force_week_over_week() {
         let mut of_weeks = Vec::new();
         for (number, date) in WEEKS.iter().enumerate() {
             // A third of the documents changes from week to week.
-            let version = |n: usize| if n % 3 == 0 { number } else { 0 };
+            let version = |n: usize| if n.is_multiple_of(3) { number } else { 0 };
             let texts: BTreeMap<String, String> =
                 (0..DOCUMENTS).map(|n| (format!("d{n}"), text(n, version(n)))).collect();
             let input = folder.path().join(format!("{date}.jsonl"));
