@@ -28,7 +28,10 @@ class SkipNearDuplicates:
 
     @classmethod
     def from_crawler(cls, crawler: Any) -> SkipNearDuplicates:
-        return cls(crawler.settings["NIGH_URL"], crawler.settings.get("NIGH_TOKEN"))
+        url = crawler.settings.get("NIGH_URL")
+        if not url:
+            raise ValueError("the setting NIGH_URL is missing: it is the address of `nigh live`, http://127.0.0.1:7744")
+        return cls(url, crawler.settings.get("NIGH_TOKEN"))
 
     def close_spider(self, spider: Any = None) -> None:
         self.live.close()

@@ -344,7 +344,9 @@ class Client:
                 except (OSError, http.client.HTTPException) as error:
                     self.close()
                     is_sent = not isinstance(error, ConnectionRefusedError)
-                    is_final = isinstance(error, (ssl.SSLError, socket.gaierror, TimeoutError))
+                    # An idle connection that the server has closed ends so with TLS.
+                    is_closed = isinstance(error, (ssl.SSLEOFError, ssl.SSLZeroReturnError))
+                    is_final = isinstance(error, (ssl.SSLError, socket.gaierror, TimeoutError)) and not is_closed
                     wait, backoff = backoff, min(2 * backoff, _LONGEST_WAIT)
                     if is_final or (is_once and is_sent) or time.monotonic() + wait > until:
                         raise
