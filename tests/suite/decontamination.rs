@@ -3,7 +3,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
+use std::process::Stdio;
 use std::sync::Arc;
+use std::time::Instant;
 
 use arrow_array::builder::{ListBuilder, StringBuilder};
 use arrow_array::cast::AsArray as _;
@@ -13,7 +15,7 @@ use nigh::records::mix;
 use parquet::arrow::ArrowWriter;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 
-use crate::program::{Ran, job, rows_of, run, run_well, tables};
+use crate::program::{Ran, job, nigh, rows_of, run, run_well, tables};
 
 const DATE: &str = "2024-01-08";
 /// Words of an n-gram.
@@ -488,7 +490,7 @@ fn a_reference_without_anything_to_compare_is_an_error() {
         ("short.jsonl", "of its 3 items 2 have no words and 1 have fewer than 8 words (`shortest`"),
         ("array.jsonl", "array.jsonl of the reference is a JSON array"),
         ("other.jsonl", "has none of the columns `text`: it has `n`, `prompt`"),
-        ("bad.jsonl", "1 records cannot be read"),
+        ("bad.jsonl", "bad.jsonl of the reference has 1 record, of which none can be read"),
         ("null.jsonl", "of its 2 items 2 have no words"),
         ("nothing.jsonl", "no input matches"),
         ("store", "is the store itself"),
@@ -565,4 +567,37 @@ fn the_documents_of_a_batch_against_another_store() {
     corpus.cluster("store", "others.jsonl", &["--week", "2024-03-01"]);
     let refused = corpus.export("later", &["--matched", "drop"]);
     assert!(refused.stderr.contains("has the decontamination of week 2024-02-01"), "{}", refused.stderr);
+}
+
+#[test]
+fn a_run_killed_at_any_moment_leaves_the_former_tables_or_the_new_ones() {
+    let corpus = Corpus::new();
+    let (former, new) = ("containment = 1\n", "containment = 0.3\npassage = 6\n");
+    let begun = Instant::now();
+    let new_tables = corpus.run_well(new, &[]);
+    let whole = begun.elapsed();
+    let former_tables = corpus.run_well(former, &[]);
+    assert!(former_tables != new_tables);
+    let folder = corpus.path("store/decontamination");
+    let mut is_former = 0;
+    for (round, processes) in (0..10).zip(["1", "2"].into_iter().cycle()) {
+        let job = corpus.job(new);
+        let arguments = ["run", &job, "-q", "--store", &corpus.name("store"), "--against", &corpus.name("evals")];
+        let mut child = nigh(&[&arguments[..], &["--workers", "2", "--processes", processes]].concat())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        std::thread::sleep(whole * round / 8);
+        child.kill().unwrap();
+        child.wait().unwrap();
+        let found = tables(&folder);
+        is_former += u32::from(found == former_tables);
+        if found != former_tables {
+            assert!(found == new_tables, "round {round}");
+            assert!(corpus.run_well(former, &[]) == former_tables);
+        }
+    }
+    assert!(is_former > 0, "no kill came before the end");
+    assert!(corpus.run_well(new, &[]) == new_tables);
 }

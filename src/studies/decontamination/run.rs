@@ -12,8 +12,10 @@
 //! slices, workers or processes.
 //!
 //! Memory: a byte for each URL of a worker's shards, 56 for each document of its files, and one slice
-//! of the reference in half of a worker's memory. If the reference is larger, the texts are read
-//! once for each slice. Matches and items go to disk.
+//! of the reference in half of a worker's memory, besides a hash of each distinct item. If the
+//! reference is larger, the texts are read once for each slice. Matches and items go to disk.
+//!
+//! Known limitation: each worker reads the whole reference, so its cost is multiplied by the workers.
 
 use std::collections::BTreeMap;
 

@@ -20,6 +20,7 @@ use serde_json::{Map, Value};
 
 use crate::config::Reading;
 use crate::readers::{self, Body, Format, Item, JsonLines, Location, Reader, contained};
+use crate::sheet::plural;
 use crate::studies::ReferenceFile;
 
 /// Rows of a batch of Parquet.
@@ -64,6 +65,8 @@ pub struct Records<'a> {
     file: usize,
     open: Option<OpenFile>,
     number: u64,
+    /// How many of the records of the open file can be read.
+    good: u64,
     /// Which columns, and the id, some file has.
     has: Vec<bool>,
     has_id: bool,
@@ -102,6 +105,7 @@ impl<'a> Records<'a> {
             file: 0,
             open: None,
             number: 0,
+            good: 0,
             has,
             has_id: false,
             file_has: false,
@@ -113,8 +117,8 @@ impl<'a> Records<'a> {
     /// The next record.
     ///
     /// # Errors
-    /// If a file cannot be read, or has none of the columns; or, at the end, if no file has one of
-    /// them.
+    /// If a file cannot be read, has no good record or none of the columns; or, at the end, if no file
+    /// has one of them.
     pub fn next(&mut self) -> Result<Option<Found>> {
         loop {
             let Some(file) = self.files.get(self.file) else {
@@ -122,7 +126,7 @@ impl<'a> Records<'a> {
                 return Ok(None);
             };
             if self.open.is_none() {
-                (self.number, self.file_has) = (0, false);
+                (self.number, self.good, self.file_has) = (0, 0, false);
                 self.of_file.clear();
                 self.open = Some(self.open_file(file)?);
             }
@@ -180,6 +184,7 @@ impl<'a> Records<'a> {
             },
         };
         self.number += 1;
+        self.good += u64::from(matches!(found, Found::Record(_)));
         Ok(Some(found))
     }
 
@@ -279,8 +284,15 @@ impl<'a> Records<'a> {
         Ok(OpenFile::Columns(records.into_iter()))
     }
 
-    /// Checks that a file that was read has one of the columns.
+    /// Checks that a file that was read has records, and one of the columns. A store may have files of bad records: their job has
+    /// rejected these.
     fn check_file(&mut self, file: &ReferenceFile) -> Result<()> {
+        ensure!(
+            self.good > 0 || self.number == 0 || file.is_of_store,
+            "{} of the reference has {}, of which none can be read: look whether it is what its name says",
+            file.input.name,
+            plural(self.number, "record")
+        );
         ensure!(
             self.file_has || self.number == 0 || self.of_file.is_empty(),
             "{} of the reference has none of the columns {}: it has {}. Name those with texts in `columns` of [decontamination]",
@@ -372,5 +384,31 @@ mod tests {
         assert_eq!(text("x.y").as_deref(), Some("six"));
         assert_eq!(text("n").as_deref(), Some(""));
         assert_eq!([text("b.e"), text("c"), text("a.b")], [None, None, None]);
+    }
+
+    #[test]
+    fn a_file_of_bad_records_is_named() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+        std::fs::write(path("good.jsonl"), "{\"text\":\"one two\"}\nnot JSON\n").unwrap();
+        std::fs::write(path("empty.jsonl"), "").unwrap();
+        // An object over several lines is no line of JSON.
+        std::fs::write(path("pretty.jsonl"), "{\n  \"text\": \"three four\"\n}\n").unwrap();
+        let reading = Reading::default();
+        let count = |names: &[&str], is_of_store: bool| -> Result<[usize; 2]> {
+            let paths: Vec<String> = names.iter().map(|name| path(name)).collect();
+            let file = |input| ReferenceFile { input, reading: reading.clone(), is_of_store };
+            let files: Vec<ReferenceFile> = readers::list(&paths, &reading)?.into_iter().map(file).collect();
+            let mut records = Records::new(&files, vec!["text".to_owned()], None);
+            let mut counts = [0, 0];
+            while let Some(found) = records.next()? {
+                counts[usize::from(matches!(found, Found::Bad))] += 1;
+            }
+            Ok(counts)
+        };
+        assert_eq!(count(&["good.jsonl", "empty.jsonl"], false).unwrap(), [1, 1]);
+        let error = count(&["good.jsonl", "pretty.jsonl"], false).unwrap_err().to_string();
+        assert!(error.contains("pretty.jsonl of the reference has 3 records, of which none can be read"), "{error}");
+        assert!(count(&["good.jsonl", "pretty.jsonl"], true).is_ok(), "the job of a store has rejected them");
     }
 }
