@@ -52,11 +52,11 @@ pub(super) fn search_form(part: &str) -> Html {
     html
 }
 
-/// The form for a text. A browser drops the end of line at its begin.
+/// The form for a text. A browser drops the end of line at its begin, and writes a character as nine bytes of an address at most.
 pub(super) fn text_form(given: &str) -> Html {
     let mut html = Html::default();
     html.own("<form action=\"/text\"><label>A text: which pages are most like it? ");
-    html.own("<textarea name=\"text\" required maxlength=\"20000\">\n").lines(given);
+    html.own("<textarea name=\"text\" required maxlength=\"7000\">\n").lines(given);
     html.own("</textarea></label> <button>Find pages like it</button></form>\n");
     html
 }

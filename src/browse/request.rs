@@ -150,7 +150,7 @@ impl Asked {
                         Asked::Page { doc: DocId::from_table(id) }
                     }
                 }
-                None => return Err(Refusal::missing(format!("there is no page {}", cut(path)))),
+                None => return Err(Refusal::missing(format!("no page has the address {}", cut(path)))),
             },
         };
         given.check_all_taken()?;

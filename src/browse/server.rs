@@ -41,8 +41,8 @@ const QUEUE: usize = 64;
 /// How long a head may take, and a connection with all of its requests.
 const HEAD_TIME: Duration = Duration::from_secs(10);
 const CONNECTION_TIME: Duration = Duration::from_secs(5 * 60);
-/// The most bytes of a head.
-const HEAD_BYTES: usize = 64 << 10;
+/// The most bytes of a head. An address has 64 KiB at most.
+const HEAD_BYTES: usize = 128 << 10;
 
 /// Nothing but the style of these pages and forms that lead to them.
 const POLICY: &str =
@@ -103,7 +103,7 @@ pub fn serve(browse: &Browse<'_>, listener: TcpListener, stop: &Stop) -> Result<
         for _ in 0..THREADS {
             scope.spawn(|| answer_all(browse, &queue));
         }
-        runtime.spawn(accept(listener, Arc::new(jobs)));
+        runtime.spawn(accept(listener, Arc::new(jobs), HEAD_TIME));
         runtime.block_on(stop.notify.notified());
         // The connections have what the threads wait for.
         drop(runtime);
@@ -137,8 +137,8 @@ fn answer(browse: &Browse<'_>, asked: Result<Asked, Refusal>) -> Answer {
     Answer { status: refusal.status, kind: HTML, body: browse.refusal(&refusal).into() }
 }
 
-/// Takes connections, and serves each.
-async fn accept(listener: tokio::net::TcpListener, jobs: Arc<SyncSender<Job>>) {
+/// Takes connections, and serves each. A head may take so long.
+async fn accept(listener: tokio::net::TcpListener, jobs: Arc<SyncSender<Job>>, head_time: Duration) {
     let places = Arc::new(Semaphore::new(CONNECTIONS));
     loop {
         let Ok(place) = places.clone().acquire_owned().await else { return };
@@ -155,7 +155,7 @@ async fn accept(listener: tokio::net::TcpListener, jobs: Arc<SyncSender<Job>>) {
                 async move { Ok::<_, Infallible>(respond(&request, &jobs).await) }
             });
             let mut builder = http1::Builder::new();
-            builder.timer(TokioTimer::new()).header_read_timeout(HEAD_TIME).max_buf_size(HEAD_BYTES);
+            builder.timer(TokioTimer::new()).header_read_timeout(head_time).max_buf_size(HEAD_BYTES);
             let connection = builder.serve_connection(TokioIo::new(socket), respond);
             // What goes wrong with a connection is the client's matter.
             let _ = tokio::time::timeout(CONNECTION_TIME, connection).await;
@@ -237,6 +237,10 @@ fn other_host() -> Refusal {
 
 #[cfg(test)]
 mod tests {
+    use std::io::{Read as _, Write as _};
+    use std::net::TcpStream;
+    use std::time::Instant;
+
     use super::*;
 
     #[test]
@@ -258,6 +262,30 @@ mod tests {
         assert_eq!(status(&[("host", "localhost"), ("host", "evil.example")]), 400);
         for (site, expected) in [("same-origin", 200), ("none", 200), ("cross-site", 403), ("same-site", 403)] {
             assert_eq!(status(&[("host", "localhost"), ("sec-fetch-site", site)]), expected, "{site}");
+        }
+    }
+
+    #[test]
+    fn connections_that_say_nothing_are_closed() {
+        let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+        listener.set_nonblocking(true).unwrap();
+        let address = listener.local_addr().unwrap();
+        let (jobs, _queue) = sync_channel(1);
+        std::thread::spawn(move || {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+            runtime.block_on(async {
+                let listener = tokio::net::TcpListener::from_std(listener).unwrap();
+                accept(listener, Arc::new(jobs), Duration::from_millis(200)).await;
+            });
+        });
+        for part in ["", "GET / HT", "GET / HTTP/1.1\r\nHost: loc"] {
+            let begun = Instant::now();
+            let mut socket = TcpStream::connect(address).unwrap();
+            socket.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+            socket.write_all(part.as_bytes()).unwrap();
+            // It is closed, or reset if bytes are unread.
+            let _ = socket.read_to_end(&mut Vec::new());
+            assert!(begun.elapsed() < Duration::from_secs(8), "less than the ten seconds of a server");
         }
     }
 }
