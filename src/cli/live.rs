@@ -92,7 +92,7 @@ pub(crate) fn run(args: &LiveArgs, log: &Log) -> Result<ExitCode> {
     }
     check_not_inside(&args.store)?;
     check_kernels()?;
-    let access = access(args)?;
+    let access = access(args, log)?;
     let address = args.listen.unwrap_or(([127, 0, 0, 1], 7744).into());
     access.check(address).map_err(WrongUse::from_error)?;
     let location = StoreLocation::at(&args.store, None)?;
@@ -152,10 +152,15 @@ fn commits(args: &LiveArgs, guard: WriteGuard, log: &Log) -> Commits {
 }
 
 /// Who may send requests, by the files of the token and of the certificate.
-fn access(args: &LiveArgs) -> Result<Access> {
-    let mut access = Access::new(token(args)?.as_deref()).map_err(WrongUse::from_error)?;
+fn access(args: &LiveArgs, log: &Log) -> Result<Access> {
+    let access = Access::new(token(args)?.as_deref());
+    let of_file =
+        || args.token_file.as_ref().map_or_else(String::new, |path| format!("--token-file {}", path.display()));
+    let mut access = access.with_context(of_file).map_err(WrongUse::from_error)?;
     if let (Some(certificate), Some(key)) = (&args.tls_cert, &args.tls_key) {
-        access = access.with_tls(Tls::read(certificate, key).map_err(WrongUse::from_error)?);
+        let log = log.clone();
+        let tls = Tls::read(certificate, key, move |text| log.warn(text));
+        access = access.with_tls(tls.map_err(WrongUse::from_error)?);
     }
     Ok(if args.without_tls { access.with_plain() } else { access })
 }

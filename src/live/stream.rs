@@ -6,8 +6,7 @@ use std::sync::mpsc::{RecvTimeoutError, SyncSender, sync_channel};
 use anyhow::{Context as _, Result};
 
 use super::batch::{Limits, read_batch};
-use super::schedule::Commits;
-use super::service::Service;
+use super::service::{Commits, Service};
 use crate::config::Method;
 
 /// Records that are taken as a batch, if they are there.
@@ -20,7 +19,7 @@ type Batch = Vec<Result<Vec<u8>, String>>;
 /// the others are taken. Commits when it is time, also while no line comes, and at the end.
 ///
 /// # Errors
-/// If the stream cannot be read, the answers cannot be written, or a batch cannot be taken.
+/// If the stream cannot be read, the answers cannot be written, a batch cannot be taken, or the commit at the end fails.
 pub fn answer_lines(
     mut service: Service,
     mut commits: Commits,
@@ -44,8 +43,10 @@ pub fn answer_lines(
         }
         commits.commit_if_due(&mut service);
     }
-    commits.commit_rest(&mut service);
-    Ok(())
+    let rest = commits.commit_rest(&mut service);
+    rest.context(
+        "all lines are in the journal, which the next `nigh live` reads, and the tables do not have all of them",
+    )
 }
 
 /// Takes the records of a batch, and writes the answers.
@@ -120,6 +121,7 @@ fn read_line(input: &mut impl BufRead, most: usize) -> Result<Option<Option<Vec<
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::live::service::Commitment;
     use crate::records::DocumentKey;
     use crate::state::Store;
 
@@ -141,5 +143,20 @@ mod tests {
         assert!(lines[1].starts_with("{\"error\":\"line 3: not a JSON object"), "{output}");
         assert!(lines[2].contains("line 4: more than 60 bytes"), "{output}");
         assert!(lines[3].contains("\"size\":2") && lines[3].contains("\"level\":\"exact\""), "{output}");
+    }
+
+    #[test]
+    fn a_last_commit_that_fails_is_an_error() {
+        let folder = tempfile::tempdir().unwrap();
+        let limits = Limits::default();
+        let (service, _) = Service::open(&Store::at(folder.path()), Some(DocumentKey::Id), 1, limits).unwrap();
+        let committer = Box::new(|_: &Commitment| -> Result<()> { anyhow::bail!("nigh add: the disk is full") });
+        let commits = Commits::new("1h".parse().unwrap(), committer, Box::new(|_| {}));
+        let input = std::io::Cursor::new("{\"id\":1,\"text\":\"a b c\"}\n");
+        let mut output = Vec::new();
+        let error = answer_lines(service, commits, input, &mut output, limits).unwrap_err();
+        assert!(String::from_utf8(output).unwrap().contains("\"new\":true"), "the line is answered");
+        let error = format!("{error:#}");
+        assert!(error.contains("are in the journal") && error.contains("the disk is full"), "{error}");
     }
 }

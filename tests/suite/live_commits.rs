@@ -4,35 +4,24 @@ use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::Stdio;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
+use nigh::live::{Commitment, Limits, Lines, Service};
+use nigh::records::DocumentKey;
+use nigh::state::Store;
 use serde_json::{Value, json};
 
-use crate::live::{Live, Numbers, apply, body, found_by_run, found_live};
-use crate::program::{nigh, run, texts, week};
+use crate::live::{Live, Numbers, apply, body, found_by_run, found_live, send_with_kills, wait_for};
+use crate::program::{nigh, run, run_well, texts, week};
 
 /// A number of the metrics.
 fn metric(live: &Live, name: &str) -> u64 {
-    let metrics = live.send("GET", "/metrics", &[], b"").body;
-    let line = metrics.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' ')?.parse().ok());
-    line.unwrap_or_else(|| panic!("{name}: {metrics}"))
-}
-
-/// Waits until something is there, within a bound that only a hang breaks.
-fn wait_for<T>(what: &str, mut find: impl FnMut() -> Option<T>) -> T {
-    let begun = Instant::now();
-    loop {
-        if let Some(found) = find() {
-            return found;
-        }
-        assert!(begun.elapsed() < Duration::from_secs(120), "{what} is not there");
-        std::thread::sleep(Duration::from_millis(20));
-    }
+    crate::live::metric(live, name).expect("a server that is there")
 }
 
 /// The ids of the last week of a store; `None` if it has no week.
 fn committed_ids(store: &Path) -> Option<Vec<String>> {
-    let manifest = nigh::state::Store::at(store).manifest().unwrap()?;
+    let manifest = Store::at(store).manifest().unwrap()?;
     let mut ids = texts(&week(store, &manifest.weeks.last()?.week.to_string()), "clusters", "id");
     ids.sort();
     Some(ids)
@@ -138,35 +127,60 @@ fn no_other_run_has_the_store_during_a_commit() {
 }
 
 #[test]
+fn batches_get_the_same_answers_after_a_commit_that_was_not_finished() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = Store::at(&folder.path().join("store"));
+    let root = store.root().to_str().unwrap();
+    let open = || Service::open(&store, Some(DocumentKey::Id), 2, Limits::default()).unwrap().0;
+    let (mut numbers, mut service) = (Numbers(12), open());
+    let mut sent: Vec<(String, Lines)> = Vec::new();
+    for round in 0..4 {
+        for _ in 0..6 {
+            let lines = body(&numbers.batch(40));
+            let answers = service.add(Some(&format!("b{}", sent.len())), lines.as_bytes()).unwrap();
+            sent.push((lines, answers));
+        }
+        let (counts, bytes) = service.counts();
+        // The commands fail, or the process is killed after the first one or after both.
+        let refused = service.commit(&mut |commitment: &Commitment| {
+            let (deleted, added) = (&commitment.deleted, &commitment.added);
+            if let Some(names) = deleted.as_ref().filter(|_| round > 0) {
+                run_well(&["delete", "-q", "--store", root, "--ids", names.to_str().unwrap()]);
+            }
+            if let Some((job, input)) = added.as_ref().filter(|_| round != 1) {
+                let [job, input] = [job, input].map(|path| path.to_str().unwrap());
+                let is_bad = if round == 0 { "--no-such-flag" } else { "-q" };
+                anyhow::ensure!(run(&["add", root, job, is_bad, "--input", input]).code == Some(0), "it fails");
+            }
+            anyhow::bail!("it is killed")
+        });
+        assert!(refused.unwrap_err().text.contains(if round == 0 { "it fails" } else { "it is killed" }));
+        // Where no table has changed, the journal is as it was.
+        assert!(round > 0 || service.counts().1 == bytes);
+        drop(service);
+        service = open();
+        for (number, (lines, answers)) in sent.iter().enumerate() {
+            let again = service.add(Some(&format!("b{number}")), lines.as_bytes()).unwrap();
+            assert_eq!(again, *answers, "batch {number} in round {round}");
+        }
+        let now = service.counts().0;
+        assert_eq!((now.documents, now.clusters), (counts.documents, counts.clusters), "round {round}");
+        assert!(now.changes >= counts.changes, "a number of a change is given twice");
+    }
+}
+
+#[test]
 fn a_kill_during_a_commit_loses_none_and_doubles_none() {
     let folder = tempfile::tempdir().unwrap();
     let store = folder.path().join("store");
     let (mut numbers, mut there) = (Numbers(99), BTreeMap::new());
     let batches: Vec<Vec<Value>> = (0..40).map(|_| numbers.batch(50)).collect();
-    let (mut next, mut kills, mut commits) = (0, 0, 0);
-    while next < batches.len() {
-        let mut live = Live::start(&store, &["--by", "id", "--commit-every", "20"]);
-        let pid = live.child.id().to_string();
-        let after = Duration::from_millis(100 + numbers.below(900));
-        let killer = std::thread::spawn(move || {
-            std::thread::sleep(after);
-            std::process::Command::new("kill").args(["-9", &pid]).status().unwrap()
-        });
-        // The batch without an answer is sent again, with its id.
-        while next < batches.len() {
-            let id = format!("b{next}");
-            match live.try_send("POST", "/documents", &[("Batch-Id", &id)], body(&batches[next]).as_bytes()) {
-                Some(response) if response.status == 200 => next += 1,
-                _ => break,
-            }
-            let metrics = live.try_send("GET", "/metrics", &[], b"").map(|response| response.body);
-            commits += u32::from(metrics.is_some_and(|text| !text.contains("nigh_live_commits_total 0\n")));
-        }
-        assert!(killer.join().unwrap().success());
-        live.child.wait().unwrap();
-        kills += 1;
-        assert!(kills < 200, "no progress");
-    }
+    let mut commits = 0;
+    let time = || Duration::from_millis(100 + numbers.below(900));
+    let kills = send_with_kills(&store, &["--by", "id", "--commit-every", "20"], &batches, time, |live| {
+        let committed = crate::live::metric(live, "nigh_live_commits_total");
+        commits += u32::from(committed.is_some_and(|committed| committed > 0));
+    });
     assert!(kills > 1 && commits > 0, "{kills} kills, {commits} batches after a commit");
     batches.iter().for_each(|batch| apply(&mut there, batch));
     let live = Live::start(&store, &[]);

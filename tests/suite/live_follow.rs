@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::live::{Live, Numbers, apply, body, found_by_run, found_live};
+use crate::live::{Live, Numbers, apply, body, found_by_run, found_live, metric, wait_for};
 use crate::program::run;
 
 fn append(path: &Path, bytes: &[u8]) {
@@ -15,18 +15,13 @@ fn append(path: &Path, bytes: &[u8]) {
 }
 
 /// The records that a process has taken, with those of its journal.
-fn records(live: &Live) -> Option<u64> {
-    let metrics = live.try_send("GET", "/metrics", &[], b"")?.body;
-    metrics.lines().find_map(|line| line.strip_prefix("nigh_live_records_total ")?.parse().ok())
+fn records(live: &Live) -> u64 {
+    metric(live, "nigh_live_records_total").expect("a server that is there")
 }
 
-/// Waits until so many records were taken, within a bound that only a hang breaks.
-fn wait_for(live: &Live, wanted: u64) {
-    let begun = Instant::now();
-    while records(live) != Some(wanted) {
-        assert!(begun.elapsed() < Duration::from_secs(120), "{:?} of {wanted} records", records(live));
-        std::thread::sleep(Duration::from_millis(20));
-    }
+/// Waits until so many records were taken.
+fn wait_for_records(live: &Live, wanted: u64) {
+    wait_for(&format!("a server with {wanted} records"), || (records(live) == wanted).then_some(()));
 }
 
 #[test]
@@ -66,14 +61,14 @@ fn lines_of_files_that_grow_are_taken_once_whenever_it_is_killed() {
     batches.iter().for_each(|(_, batch)| apply(&mut there, batch));
     let all: u64 = batches.iter().map(|(_, batch)| batch.len() as u64).sum();
     let live = Live::start(&store, &flags);
-    wait_for(&live, all);
+    wait_for_records(&live, all);
     assert_eq!(found_live(&live, &there), found_by_run(folder.path(), "run", &there));
     // The journal of a commit keeps the places.
     assert_eq!(live.send("POST", "/commit", &[], b"").status, 200);
     drop(live);
     let live = Live::start(&store, &flags);
     append(&followed.join("0.jsonl"), b"not JSON\n{\"id\":\"new\",\"text\":\"one two three\"}\n");
-    wait_for(&live, 1);
+    wait_for_records(&live, 1);
     apply(&mut there, &[json!({"id": "new", "text": "one two three"})]);
     assert_eq!(found_live(&live, &there), found_by_run(folder.path(), "committed", &there));
     // One that is there has another text, by HTTP.
@@ -89,11 +84,16 @@ fn pages_of_an_archive_that_grows_are_those_of_a_run_over_it() {
     let archive = archive.filter(|path| path.to_str().unwrap().ends_with(".warc.gz")).min().unwrap();
     let bytes = std::fs::read(&archive).unwrap();
     let live = Live::start(&store, &["--follow", followed.to_str().unwrap()]);
+    let crawl = followed.join("crawl.warc.gz");
+    let mut taken = 0;
     for piece in bytes.chunks(bytes.len().div_ceil(5)) {
-        append(&followed.join("crawl.warc.gz"), piece);
-        std::thread::sleep(Duration::from_millis(700));
+        append(&crawl, piece);
+        // Each piece has whole records.
+        taken = wait_for("a record", || Some(records(&live)).filter(|now| *now > taken));
     }
-    // The last record counts after ten seconds.
+    // The last record counts when the file has not changed for ten seconds.
+    let before = std::time::SystemTime::now() - Duration::from_secs(11);
+    std::fs::File::options().write(true).open(&crawl).unwrap().set_modified(before).unwrap();
     let other = folder.path().join("other");
     let paths = [&other, &archive].map(|path| path.to_str().unwrap());
     let ran =
@@ -102,19 +102,41 @@ fn pages_of_an_archive_that_grows_are_those_of_a_run_over_it() {
     let of = crate::program::week(&other, "2024-01-08");
     let (urls, sizes) =
         (crate::program::texts(&of, "clusters", "url"), crate::program::longs(&of, "clusters", "similar_size"));
-    let begun = Instant::now();
-    loop {
-        let metrics = live.send("GET", "/metrics", &[], b"").body;
-        if metrics.contains(&format!("\nnigh_live_documents {}\n", urls.len())) {
-            break;
-        }
-        assert!(begun.elapsed() < Duration::from_secs(120), "{} documents: {metrics}", urls.len());
-        std::thread::sleep(Duration::from_millis(100));
-    }
+    let documents = || metric(&live, "nigh_live_documents").filter(|documents| *documents == urls.len() as u64);
+    wait_for(&format!("a server with {} documents", urls.len()), documents);
     for (url, size) in urls.iter().zip(sizes) {
         let encoded = url.replace('%', "%25").replace('?', "%3F").replace('#', "%23");
         assert_eq!(live.get(&format!("/documents/{encoded}"))["size"].as_i64(), Some(size), "{url}");
     }
+}
+
+#[test]
+fn a_file_that_was_replaced_while_no_process_followed_it_is_not_taken_for_one_that_grew() {
+    let folder = tempfile::tempdir().unwrap();
+    let (store, followed) = (folder.path().join("store"), folder.path().join("in"));
+    std::fs::create_dir(&followed).unwrap();
+    let flags = ["--by", "id", "--follow", followed.to_str().unwrap()];
+    let lines = |from: usize, count: usize| {
+        let line = |id: usize| json!({"id": id, "text": format!("some words of {id}")});
+        body(&(from..from + count).map(line).collect::<Vec<_>>())
+    };
+    let file = followed.join("a.jsonl");
+    append(&file, lines(0, 10).as_bytes());
+    let live = Live::start(&store, &flags);
+    wait_for_records(&live, 10);
+    // The journal of a commit keeps what the file had.
+    assert_eq!(live.send("POST", "/commit", &[], b"").status, 200);
+    drop(live);
+    std::fs::write(&file, lines(100, 40)).unwrap();
+    append(&followed.join("b.jsonl"), lines(10, 1).as_bytes());
+    let live = Live::start(&store, &flags);
+    wait_for_records(&live, 1);
+    assert_eq!(live.get("/documents/10")["new"], false);
+    assert!((100..140).all(|id| live.send("GET", &format!("/documents/{id}"), &[], b"").status == 404));
+    // Under another name they are taken.
+    std::fs::rename(&file, followed.join("c.jsonl")).unwrap();
+    wait_for_records(&live, 41);
+    assert_eq!(live.get("/documents/139")["size"], 1);
 }
 
 #[test]

@@ -5,10 +5,10 @@ use std::collections::BTreeSet;
 
 use serde::Serialize;
 
+use super::clusters::ClusterChange;
 use super::{Doc, Engine, NodeDocs, TextPlace, first};
 use crate::features::equal_features;
 use crate::live::batch::{features_of, label_of};
-use crate::live::clusters::ClusterChange;
 use crate::live::refusal::Refusal;
 use crate::operators::ingest::page_shingles;
 use crate::readers::Body;

@@ -12,6 +12,8 @@ pub(super) struct Shown {
     journal: u64,
     pending: u64,
     commits: u64,
+    /// Whether nothing more is taken until the process starts again.
+    pub(super) is_broken: bool,
     pub(super) requests: u64,
     pub(super) refused: u64,
 }
@@ -21,12 +23,13 @@ impl Shown {
     pub(super) fn update(&mut self, service: &Service) {
         (self.counts, self.journal) = service.counts();
         (self.pending, self.commits) = (service.pending().lines, service.commits());
+        self.is_broken = service.broken().is_some();
     }
 }
 
 /// The metrics for Prometheus.
 pub(super) fn metrics(shown: Shown) -> String {
-    let Shown { counts, journal, pending, commits, requests, refused } = shown;
+    let Shown { counts, journal, pending, commits, requests, refused, is_broken: _ } = shown;
     let mut text = String::new();
     for (name, kind, help, value) in [
         ("nigh_live_documents", "gauge", "Documents.", counts.documents),

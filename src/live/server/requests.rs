@@ -21,7 +21,7 @@ use crate::live::service::Lines;
 const SOME: usize = 100;
 const MOST: usize = 10_000;
 /// The description of the requests.
-const OPENAPI: &[u8] = include_bytes!("../openapi.json");
+const OPENAPI: &[u8] = include_bytes!("openapi.json");
 /// The header with the id of a batch.
 const BATCH_ID: &str = "batch-id";
 
@@ -64,6 +64,9 @@ async fn answer(request: Request<Incoming>, client: &Client) -> Result<(&'static
     let shared = &client.shared;
     let path = request.uri().path();
     if (request.method(), path) == (&Method::GET, "/healthz") {
+        if shared.shown.lock().unwrap_or_else(PoisonError::into_inner).is_broken {
+            return Err(ended());
+        }
         return Ok((JSON, Bytes::from_static(b"{\"status\":\"ok\"}\n")));
     }
     if (request.method(), path) == (&Method::GET, "/openapi.json") {
@@ -152,8 +155,12 @@ async fn queued(
             if lines.len() + data.len() > limit {
                 return Err(too_large());
             }
-            let places = data.len().div_ceil(1 << 10) as u32;
-            held.push(shared.budget.clone().try_acquire_many_owned(places).map_err(|_| busy())?);
+            let kib = |bytes: usize| bytes.div_ceil(1 << 10);
+            // A part of a KiB counts once, however small the pieces are.
+            let places = (kib(lines.len() + data.len()) - kib(lines.len())) as u32;
+            if places > 0 {
+                held.push(shared.budget.clone().try_acquire_many_owned(places).map_err(|_| busy())?);
+            }
             lines.extend_from_slice(&data);
         }
         Ok(())

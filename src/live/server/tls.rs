@@ -1,7 +1,9 @@
 //! TLS 1.3 of a server: its certificate and key, which are read again when their files change.
 //!
-//! Certificates that are renewed every few weeks need no restart. If the files are damaged, those that were read before stay.
+//! Certificates that are renewed every few weeks need no restart. If the files are damaged, those that were read before stay, and a warning
+//! says so.
 
+use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
@@ -14,33 +16,44 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 /// The files are looked at this often.
 const LOOK: Duration = Duration::from_secs(60);
 
+/// What is called with a warning.
+type Warn = Box<dyn Fn(&str) + Send + Sync>;
+
 /// The certificate and the key of a server.
-#[derive(Debug)]
 pub struct Tls {
     certificate: PathBuf,
     key: PathBuf,
     current: Mutex<Current>,
+    warn: Warn,
+}
+
+impl fmt::Debug for Tls {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Tls").field("certificate", &self.certificate).field("key", &self.key).finish_non_exhaustive()
+    }
 }
 
 /// What was read.
-#[derive(Debug)]
 struct Current {
     config: Arc<ServerConfig>,
     /// When the files were changed before they were read.
     changed: [Option<SystemTime>; 2],
     looked: Instant,
+    /// Why the files as they are now are not used; empty if they are.
+    fault: String,
 }
 
 impl Tls {
-    /// Reads a certificate, with those that lead to its authority, and its key, from files of PEM.
+    /// Reads a certificate, with those that lead to its authority, and its key, from files of PEM. `warn` is called if they change later,
+    /// and cannot be used.
     ///
     /// # Errors
     /// If a file cannot be read, is not what it should be, or the key is that of another certificate.
-    pub fn read(certificate: &Path, key: &Path) -> Result<Tls> {
+    pub fn read(certificate: &Path, key: &Path, warn: impl Fn(&str) + Send + Sync + 'static) -> Result<Tls> {
         let changed = [certificate, key].map(changed);
         let config = config(certificate, key)?;
-        let current = Mutex::new(Current { config, changed, looked: Instant::now() });
-        Ok(Tls { certificate: certificate.to_owned(), key: key.to_owned(), current })
+        let current = Mutex::new(Current { config, changed, looked: Instant::now(), fault: String::new() });
+        Ok(Tls { certificate: certificate.to_owned(), key: key.to_owned(), current, warn: Box::new(warn) })
     }
 
     /// What a connection needs that begins now.
@@ -54,11 +67,18 @@ impl Tls {
         if current.looked.elapsed() >= look {
             current.looked = Instant::now();
             let now = [&self.certificate, &self.key].map(|path| changed(path));
-            // While only one of both is there, the other one does not fit: they are tried again.
-            if now != current.changed
-                && let Ok(config) = config(&self.certificate, &self.key)
-            {
-                (current.config, current.changed) = (config, now);
+            if now != current.changed {
+                // While only one of both is there, the other one does not fit: they are tried again.
+                match config(&self.certificate, &self.key) {
+                    Ok(config) => (current.config, current.changed, current.fault) = (config, now, String::new()),
+                    Err(error) => {
+                        let fault = format!("{error:#}: the certificate that was read before is used");
+                        if fault != current.fault {
+                            (self.warn)(&fault);
+                            current.fault = fault;
+                        }
+                    }
+                }
             }
         }
         current.config.clone()
@@ -104,7 +124,9 @@ mod tests {
     fn files_that_change_are_read_again_if_they_are_good() {
         let folder = tempfile::tempdir().unwrap();
         let [certificate, key] = write(folder.path(), "a");
-        let tls = Tls::read(&certificate, &key).unwrap();
+        let (warn, warnings) = std::sync::mpsc::channel();
+        let tls = Tls::read(&certificate, &key, move |text| warn.send(text.to_owned()).unwrap()).unwrap();
+        let warnings = || warnings.try_iter().collect::<Vec<String>>();
         let first = tls.config();
         let now = || tls.config_after(Duration::ZERO);
         assert!(Arc::ptr_eq(&now(), &first));
@@ -116,12 +138,19 @@ mod tests {
             std::fs::File::options().write(true).open(to).unwrap().set_modified(later).unwrap();
         };
         replace(&other, &certificate);
-        assert!(Arc::ptr_eq(&now(), &first), "the key is still that of the first");
+        for _ in 0..2 {
+            assert!(Arc::ptr_eq(&now(), &first), "the key is still that of the first");
+        }
+        let [warning] = &warnings()[..] else { panic!("a fault is said once") };
+        assert!(warning.contains("KeyMismatch") && warning.contains(certificate.to_str().unwrap()), "{warning}");
         replace(&other_key, &key);
         assert!(Arc::ptr_eq(&tls.config(), &first), "the files are not looked at each time");
         let second = now();
         assert!(!Arc::ptr_eq(&second, &first));
         assert!(Arc::ptr_eq(&now(), &second));
+        assert_eq!(warnings(), Vec::<String>::new());
+        std::fs::remove_file(&key).unwrap();
+        assert!(Arc::ptr_eq(&now(), &second) && warnings()[0].contains("cannot read --tls-key"));
     }
 
     #[test]
@@ -137,7 +166,7 @@ mod tests {
             (&certificate, &text, "is not a key in PEM"),
             (&certificate, &other, "KeyMismatch"),
         ] {
-            let error = format!("{:#}", Tls::read(certificate, key).unwrap_err());
+            let error = format!("{:#}", Tls::read(certificate, key, |_| {}).unwrap_err());
             assert!(error.contains(reason), "{reason}: {error}");
         }
     }

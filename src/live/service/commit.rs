@@ -20,9 +20,9 @@ use anyhow::{Context, Result, ensure};
 
 use serde::Serialize;
 
-use super::batch::{Content, Limits, read_batch};
-use super::engine::Engine;
 use super::journal::Journal;
+use crate::live::batch::{Content, Limits, read_batch};
+use crate::live::engine::Engine;
 use crate::records::{DocumentKey, KeyHash, Week};
 use crate::state::replace;
 

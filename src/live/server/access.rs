@@ -7,8 +7,8 @@ use anyhow::{Result, bail};
 use hyper::header::{AUTHORIZATION, HOST, HeaderMap, HeaderValue, ORIGIN};
 use ring::digest::{Digest, SHA256, digest};
 
-use super::refusal::Refusal;
 use super::tls::Tls;
+use crate::live::refusal::Refusal;
 
 /// Who may send requests.
 #[derive(Clone, Debug, Default)]

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use anyhow::{Context, Result, ensure};
 use arrow_array::{Array as _, FixedSizeBinaryArray, Int64Array, StringArray};
 
-use super::engine::Loaded;
 use crate::features::Sketch;
+use crate::live::engine::Loaded;
 use crate::look::LookedWeek;
 use crate::records::DocumentKey;
 use crate::state::{Manifest, Store};

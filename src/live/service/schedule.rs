@@ -7,9 +7,9 @@ use std::time::{Duration, Instant};
 use anyhow::Result;
 
 use super::commit::{Commitment, Committed};
-use super::refusal::Refusal;
-use super::service::{Pending, Service};
+use super::{Pending, Service};
 use crate::config::Time;
+use crate::live::refusal::Refusal;
 
 /// After a commit that failed, the next one is tried this much later.
 const RETRY: Duration = Duration::from_secs(60);
@@ -99,11 +99,15 @@ impl Commits {
     }
 
     /// Commits what is pending at the end of all input, if commits are made without a request.
-    pub fn commit_rest(&mut self, service: &mut Service) {
+    ///
+    /// # Errors
+    /// As [`Service::commit`]. The notice does not have it.
+    pub fn commit_rest(&mut self, service: &mut Service) -> Result<(), Refusal> {
         if self.every != CommitEvery::default() && service.pending().since.is_some() {
-            // As above.
-            let _ = self.commit(service);
+            let committed = service.commit(&mut self.committer)?;
+            (self.notice)(&Ok(committed));
         }
+        Ok(())
     }
 
     /// Commits now.

@@ -5,11 +5,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::batch::{Content, Limits, read_batch};
-use super::engine::{Near, TextPlace};
-use super::refusal::Refusal;
-use super::service::Service;
+use super::Service;
 use crate::config::Verify;
+use crate::live::batch::{Content, Limits, read_batch};
+use crate::live::engine::{Near, TextPlace};
+use crate::live::refusal::Refusal;
 use crate::look::{LookedWeek, shingles};
 use crate::plan::{inputs_at_hand, job_of_week};
 use crate::readers::Body;

@@ -3,9 +3,12 @@
 //! ```text
 //! record   length of the head (4 bytes), of the body (4), checksum of these lengths (4), checksum of both parts (16): little-endian;
 //!          then head and body
-//! head     {"batch": "the id that the client gave", "by": "id"}; with "taken": true for what is kept of batches that are in the tables
+//! head     {"batch": "the id that the client gave", "by": "id"}; with "taken": true for what is kept of all batches before a commit
 //! body     the lines of the batch; or a line for each of those batches, with its answers
 //! ```
+//!
+//! What is kept is written before the commands of a commit, and is all that a journal has after it. If the process ends between the two,
+//! the batches before it are applied to tables that have them already: their answers would be other ones.
 //!
 //! A batch is acknowledged after its record is on the disk. A record that the end of the file cuts was not acknowledged: it is removed when
 //! the journal is opened. Damage before the last record is an error.
@@ -18,6 +21,8 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
 
+use crate::live::engine::Given;
+use crate::live::follow::Place;
 use crate::records::{DocumentKey, checksum};
 use crate::state::{replace, sync_folder};
 
@@ -32,7 +37,7 @@ pub(super) struct Head {
     /// What documents are known by. A store without weeks does not say it.
     #[serde(default)]
     pub(super) by: DocumentKey,
-    /// Whether this is not a batch, but what is kept of batches that are in the tables.
+    /// Whether this is not a batch, but what is kept of those before a commit.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(super) taken: bool,
     /// Of such a record, the numbers that were given by then.
@@ -40,19 +45,10 @@ pub(super) struct Head {
     pub(super) given: Option<Given>,
     /// How far files of a followed folder are read with this batch, or were by then.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub(super) followed: BTreeMap<String, u64>,
+    pub(super) followed: BTreeMap<String, Place>,
     /// Where the body begins in the journal, of a record that was read.
     #[serde(skip)]
     pub(super) body_at: u64,
-}
-
-/// Numbers that are not given again.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Given {
-    /// To changes: none has a larger one.
-    pub(super) changes: u64,
-    /// To clusters that no table has.
-    pub(super) clusters: i64,
 }
 
 /// An open journal.
@@ -200,16 +196,32 @@ impl Journal {
     pub(super) fn add(&mut self, head: &Head, body: &[u8]) -> Result<()> {
         let record = record_of(head, body)?;
         let written = self
-            .file
-            .seek(SeekFrom::Start(self.length))
+            .remove_rest()
+            .and_then(|()| self.file.seek(SeekFrom::Start(self.length)))
             .and_then(|_| self.file.write_all(&record))
             .and_then(|()| self.file.sync_data());
         if let Err(error) = written {
-            // If this fails, too, the next record is written over what is there.
-            let _ = self.file.set_len(self.length);
+            // If this fails, too, it is done before the next record is added.
+            let _ = self.remove_rest();
             return Err(error).with_context(|| format!("cannot write the journal {}", self.path.display()));
         }
         self.length += record.len() as u64;
+        Ok(())
+    }
+
+    /// Removes what is there of a record that was not added.
+    fn remove_rest(&mut self) -> std::io::Result<()> {
+        if self.file.metadata()?.len() > self.length { self.file.set_len(self.length) } else { Ok(()) }
+    }
+
+    /// Removes the records after a length that it had.
+    ///
+    /// # Errors
+    /// If it cannot be written. The records are then there.
+    pub(super) fn cut_to(&mut self, length: u64) -> Result<()> {
+        let cut = self.file.set_len(length).and_then(|()| self.file.sync_data());
+        cut.with_context(|| format!("cannot write the journal {}", self.path.display()))?;
+        self.length = length;
         Ok(())
     }
 
@@ -296,6 +308,24 @@ mod tests {
             journal.add(&Head::default(), b"more").unwrap();
             assert_eq!(read(&path).unwrap().0[there..], [(None, b"more".to_vec())]);
         }
+    }
+
+    #[test]
+    fn the_rest_of_a_record_that_was_not_added_is_gone_before_the_next_one() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("journal");
+        let (mut journal, _) = Journal::open(&path, |_, _| Ok(())).unwrap();
+        journal.add(&Head::default(), b"one").unwrap();
+        let length = journal.bytes();
+        journal.add(&Head::default(), &[b'x'; 500]).unwrap();
+        // As if the second one was refused, and could not be removed.
+        journal.length = length;
+        journal.add(&Head::default(), b"two").unwrap();
+        let bodies = |path: &Path| read(path).unwrap().0.into_iter().map(|(_, body)| body).collect::<Vec<_>>();
+        assert_eq!(bodies(&path), [b"one", b"two"]);
+        journal.cut_to(length).unwrap();
+        journal.add(&Head::default(), b"three").unwrap();
+        assert_eq!(bodies(&path), [&b"one"[..], b"three"]);
     }
 
     #[test]

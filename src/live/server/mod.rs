@@ -7,9 +7,13 @@
 //!
 //! Without a token the address is one of this machine, and requests of web pages (with `Origin`, or for another `Host`) are refused:
 //! a browser would send them for anyone. With a certificate each connection begins with the handshake of TLS.
+//!
+//! In reading order: `requests` (paths, methods and bodies), `access` (who may send requests), `tls` (certificates), `metrics`.
 
+mod access;
 mod metrics;
 mod requests;
+mod tls;
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
@@ -30,12 +34,14 @@ use tokio_rustls::TlsAcceptor;
 
 use self::metrics::Shown;
 use self::requests::respond;
-use super::access::Access;
 use super::batch::Limits;
 use super::follow::{Follower, Part};
 use super::refusal::Refusal;
-use super::schedule::Commits;
-use super::service::{Lines, Service, line};
+use super::service::{Commits, Lines, Service, line};
+
+pub use self::access::Access;
+pub(crate) use self::access::is_loopback;
+pub use self::tls::Tls;
 
 /// The most connections at a time; others wait.
 const CONNECTIONS: usize = 256;
@@ -162,21 +168,18 @@ impl Server {
     pub fn follow(&self, mut follower: Follower, say: impl Fn(&str) + Send + 'static) {
         let jobs = self.jobs.clone();
         std::thread::spawn(move || {
-            let mut before = String::new();
+            let mut before = Vec::new();
             loop {
-                let looked = follower.look(&mut |part| {
+                let faults = follower.look(&mut |part| {
                     part.bad.iter().for_each(|reason| say(reason));
                     let (reply, answer) = oneshot::channel();
                     let job = Job { ask: Ask::Follow(part.clone()), reply, _held: Vec::new() };
                     jobs.send(job).map_err(|_| requests::ended())?;
                     answer.blocking_recv().map_err(|_| requests::ended())?.map(drop)
                 });
-                // The same fault is found at each look.
-                let fault = looked.err().map(|error| format!("{error:#}")).unwrap_or_default();
-                if !fault.is_empty() && fault != before {
-                    say(&fault);
-                }
-                before = fault;
+                // The same faults are found at each look.
+                faults.iter().filter(|fault| !before.contains(*fault)).for_each(|fault| say(fault));
+                before = faults;
                 std::thread::sleep(LOOK);
             }
         });
@@ -292,19 +295,23 @@ mod tests {
     use std::time::Instant;
 
     use super::*;
-    use crate::live::commit::Commitment;
+    use crate::live::service::Commitment;
 
-    /// A server of ids, whose commits take so long.
-    fn serve_in(folder: &tempfile::TempDir, patience: Patience, commit: Duration) -> SocketAddr {
+    /// A server of ids, whose commits are made so.
+    fn serve_in(
+        folder: &tempfile::TempDir,
+        patience: Patience,
+        access: Access,
+        mut commit: impl FnMut() + Send + 'static,
+    ) -> SocketAddr {
         let (store, limits) = (crate::state::Store::at(folder.path()), Limits::default());
         let (service, _) = Service::open(&store, Some(crate::records::DocumentKey::Id), 1, limits).unwrap();
         let committer = Box::new(move |_: &Commitment| {
-            std::thread::sleep(commit);
+            commit();
             Ok(())
         });
         let commits = Commits::new(Default::default(), committer, Box::new(|_| {}));
-        let (address, access) = (([127, 0, 0, 1], 0).into(), Access::default());
-        Server::start_with(patience, service, address, access, limits, commits).unwrap().address
+        Server::start_with(patience, service, ([127, 0, 0, 1], 0).into(), access, limits, commits).unwrap().address
     }
 
     /// Sends some bytes; returns the connection, and what came until the server closed it.
@@ -322,7 +329,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let short = Duration::from_millis(200);
         let patience = Patience { head: Duration::from_secs(20), body: short, connection: short, tick: short / 10 };
-        let address = serve_in(&folder, patience, 10 * short);
+        let address = serve_in(&folder, patience, Access::default(), move || std::thread::sleep(10 * short));
         let add = "{\"id\":1,\"text\":\"one two\"}";
         let head = |method: &str, length: usize| {
             format!("{method} HTTP/1.1\r\nHost: localhost\r\nContent-Length: {length}\r\n\r\n")
@@ -337,6 +344,74 @@ mod tests {
             sent(address, &bytes);
             assert!(begun.elapsed() < Duration::from_secs(15), "it ends before the time of a head");
         }
+    }
+
+    #[test]
+    fn heads_and_handshakes_that_do_not_end_are_given_up() {
+        let folder = tempfile::tempdir().unwrap();
+        let made = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).unwrap();
+        let [certificate, key] = ["pem", "key"].map(|name| folder.path().join(name));
+        std::fs::write(&certificate, made.cert.pem()).unwrap();
+        std::fs::write(&key, made.signing_key.serialize_pem()).unwrap();
+        let tls = Tls::read(&certificate, &key, |_| {}).unwrap();
+        let patience = Patience { head: Duration::from_millis(200), ..Patience::default() };
+        // The begin of a hello of TLS 1.3, and nothing at all.
+        let hello = &[22, 3, 1, 2, 0, 1, 0, 1, 252, 3, 3][..];
+        let cases = [
+            (Access::default(), [&b""[..], b"POST /docu", b"GET / HTTP/1.1\r\nX: "]),
+            (Access::default().with_tls(tls), [&b""[..], &hello[..1], hello]),
+        ];
+        for (access, parts) in cases {
+            let store = tempfile::tempdir().unwrap();
+            let address = serve_in(&store, patience, access, || {});
+            for part in parts {
+                let begun = Instant::now();
+                let mut socket = TcpStream::connect(address).unwrap();
+                socket.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+                socket.write_all(part).unwrap();
+                let mut answer = Vec::new();
+                // It is closed, or reset if bytes are unread.
+                let _ = socket.read_to_end(&mut answer);
+                assert!(begun.elapsed() < Duration::from_secs(8), "less than the ten seconds of a server");
+                assert!(!answer.starts_with(b"HTTP/1.1 2"), "{:?}", String::from_utf8_lossy(&answer));
+            }
+        }
+    }
+
+    #[test]
+    fn a_server_that_takes_nothing_more_does_not_say_that_it_is_well() {
+        let folder = tempfile::tempdir().unwrap();
+        let journal = Service::journal_path(folder.path());
+        // The journal cannot begin again after the commit.
+        let address = serve_in(&folder, Patience::default(), Access::default(), move || {
+            std::fs::remove_file(&journal).unwrap();
+            std::fs::create_dir_all(journal.join("full")).unwrap();
+        });
+        let ask = |request: &str, body: &str| {
+            let length = body.len();
+            let head = format!("{request} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n");
+            sent(address, &format!("{head}Content-Length: {length}\r\n\r\n{body}")).1
+        };
+        let line = "{\"id\":1,\"text\":\"one two\"}";
+        assert!(ask("POST /documents", line).starts_with("HTTP/1.1 200"));
+        assert!(ask("GET /healthz", "").starts_with("HTTP/1.1 200"));
+        for (request, body) in [("POST /commit", ""), ("POST /documents", line), ("GET /healthz", "")] {
+            let answer = ask(request, body);
+            assert!(answer.starts_with("HTTP/1.1 503") && answer.contains("start nigh again"), "{request}: {answer}");
+        }
+    }
+
+    #[test]
+    fn small_pieces_of_a_body_count_by_their_bytes() {
+        let folder = tempfile::tempdir().unwrap();
+        let address = serve_in(&folder, Patience::default(), Access::default(), || {});
+        let line = format!("{{\"id\":1,\"text\":\"{}\"}}", "x".repeat(QUEUE_BYTES >> 10));
+        // Each piece has one byte: there are more of them than KiB in the budget.
+        let chunks: String = line.chars().map(|byte| format!("1\r\n{byte}\r\n")).collect();
+        let head =
+            "POST /documents HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n";
+        let (_, answer) = sent(address, &format!("{head}{chunks}0\r\n\r\n"));
+        assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
     }
 
     #[test]
@@ -357,7 +432,7 @@ mod tests {
     #[test]
     fn a_method_that_a_path_does_not_have_is_refused_with_those_that_it_has() {
         let folder = tempfile::tempdir().unwrap();
-        let address = serve_in(&folder, Patience::default(), Duration::ZERO);
+        let address = serve_in(&folder, Patience::default(), Access::default(), || {});
         for (request, allowed) in [
             ("TRACE /commit", "POST"),
             ("PUT /documents/x", "GET, DELETE"),

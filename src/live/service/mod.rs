@@ -1,4 +1,13 @@
 //! An engine with its journal: what a process that stays up does with batches.
+//!
+//! In reading order: `start` (the last week of a store), `journal` (batches on the disk), `commit` (the journal becomes a batch of the store),
+//! `schedule` (when it commits by itself), `exact` (similarities by texts).
+
+mod commit;
+mod exact;
+mod journal;
+mod schedule;
+mod start;
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, VecDeque};
@@ -9,17 +18,18 @@ use std::time::Instant;
 use anyhow::{Context as _, Result};
 use serde::{Deserialize, Serialize};
 
+use self::journal::{Head, Journal};
+use self::start::last_week;
 use super::batch::{Content, Limits, Record, read_batch, read_body};
-use super::commit::{Commitment, Committed};
 use super::engine::{Counts, Engine};
-use super::exact;
-use super::follow::Part;
-use super::journal::{Head, Journal};
+use super::follow::{Part, Place};
 use super::refusal::Refusal;
-use super::start::last_week;
 use crate::config::Method;
 use crate::records::{DocumentKey, Week, checksum};
 use crate::state::{OWN, Store};
+
+pub use self::commit::{Commitment, Committed};
+pub use self::schedule::{CommitEvery, CommitNotice, Commits, Committer};
 
 /// The folder of the journal in that of the store's own files.
 const LIVE: &str = "live";
@@ -31,18 +41,18 @@ const ID_BYTES: usize = 128;
 
 /// An engine with its journal.
 pub struct Service {
-    pub(super) engine: Engine,
-    pub(super) journal: Journal,
+    engine: Engine,
+    journal: Journal,
     limits: Limits,
     taken: Taken,
     /// Why nothing more is taken.
     broken: Option<String>,
     pending: Pending,
     /// How far files of a followed folder are read.
-    followed: BTreeMap<String, u64>,
+    followed: BTreeMap<String, Place>,
     /// Commits since the start.
     commits: u64,
-    pub(super) store: Store,
+    store: Store,
     workers: usize,
 }
 
@@ -119,7 +129,8 @@ impl Service {
             followed.extend(head.followed);
             if head.taken {
                 engine.go_on_from(head.given.unwrap_or_default());
-                return taken.read(body);
+                taken = Taken::read(body)?;
+                return Ok(());
             }
             let records = read_batch(body, &method, &Limits::none())?;
             let answer = answer(&mut engine, &records)?;
@@ -163,6 +174,11 @@ impl Service {
         self.pending
     }
 
+    /// Why nothing more is taken until the process starts again; `None` if all is well.
+    pub fn broken(&self) -> Option<&str> {
+        self.broken.as_deref()
+    }
+
     /// Commits since the start.
     pub fn commits(&self) -> u64 {
         self.commits
@@ -197,14 +213,14 @@ impl Service {
     pub fn add_followed(&mut self, part: &Part) -> Result<Lines, Refusal> {
         let by = self.engine.documents();
         let records = read_batch(&part.lines, self.engine.method(), &Limits::none())?;
-        let followed = BTreeMap::from([(part.file.clone(), part.end)]);
+        let followed = BTreeMap::from([(part.file.clone(), part.next)]);
         let answer = self.take(&Head { by, followed, ..Head::default() }, &part.lines, &records)?;
-        self.followed.insert(part.file.clone(), part.end);
+        self.followed.insert(part.file.clone(), part.next);
         Ok(answer)
     }
 
     /// How far files of a followed folder are read.
-    pub fn followed(&self) -> &BTreeMap<String, u64> {
+    pub fn followed(&self) -> &BTreeMap<String, Place> {
         &self.followed
     }
 
@@ -263,17 +279,39 @@ impl Service {
         let path = Service::journal_path(self.store.root());
         let commitment = Commitment::write(&path, &self.engine, next)?;
         if commitment.deleted.is_some() || commitment.added.is_some() {
-            run(&commitment)?;
+            self.run_commands(&commitment, next, run)?;
         }
         Ok((commitment.documents, commitment.gone, commitment.rest))
     }
 
+    /// Runs the commands, with the answers of all batches in the journal.
+    fn run_commands(
+        &mut self,
+        commitment: &Commitment,
+        next: u64,
+        run: &mut dyn FnMut(&Commitment) -> Result<()>,
+    ) -> Result<()> {
+        let length = self.journal.bytes();
+        self.journal.add(&self.kept_head(), &self.taken.lines()?)?;
+        let ran = run(commitment);
+        let commits = || anyhow::Ok(self.store.manifest()?.map_or(0, |manifest| manifest.commits));
+        if ran.is_err() && commits().is_ok_and(|commits| commits + 1 == next) {
+            // No table has changed, so the batches give these answers. If this fails, they are there twice.
+            let _ = self.journal.cut_to(length);
+        }
+        ran
+    }
+
+    /// The head of what is kept of all batches.
+    fn kept_head(&self) -> Head {
+        let (by, followed) = (self.engine.documents(), self.followed.clone());
+        Head { by, taken: true, given: Some(self.engine.given()), followed, ..Head::default() }
+    }
+
     /// Begins the journal again, with what is kept of the batches that are in the tables, and with lines that are in none.
     fn begin_journal(&mut self, rest: &[u8]) -> Result<()> {
-        let by = self.engine.documents();
-        let followed = self.followed.clone();
-        let head = Head { by, taken: true, given: Some(self.engine.given()), followed, ..Head::default() };
-        let (kept, of_rest) = (self.taken.lines()?, Head { by, ..Head::default() });
+        let (head, kept) = (self.kept_head(), self.taken.lines()?);
+        let of_rest = Head { by: self.engine.documents(), ..Head::default() };
         let records: [(&Head, &[u8]); 2] = [(&head, &kept), (&of_rest, rest)];
         self.journal.begin_again(if rest.is_empty() { &records[..1] } else { &records })
     }
@@ -375,7 +413,7 @@ struct Taken {
     bytes: usize,
 }
 
-/// What a journal keeps of a batch that is in the tables.
+/// What a journal keeps of a batch before a commit.
 #[derive(Serialize, Deserialize)]
 struct KeptBatch<'a> {
     id: Cow<'a, str>,
@@ -421,21 +459,22 @@ impl Taken {
     }
 
     /// Reads such lines.
-    fn read(&mut self, lines: &[u8]) -> Result<()> {
+    fn read(lines: &[u8]) -> Result<Taken> {
+        let mut taken = Taken::default();
         for line in lines.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
             let KeptBatch { id, checksum, answer } = serde_json::from_slice(line).context("what is kept of a batch")?;
             let checksum = u128::from_str_radix(&checksum, 16).context("the checksum of a batch")?;
             match answer {
-                Some(answer) => self.add(id.into_owned(), checksum, answer.as_bytes().into()),
+                Some(answer) => taken.add(id.into_owned(), checksum, answer.as_bytes().into()),
                 None => {
                     // Those without answers come first.
-                    self.without += 1;
-                    self.order.push_back(id.to_string());
-                    self.by_id.insert(id.into_owned(), TakenBatch { checksum, answer: None });
+                    taken.without += 1;
+                    taken.order.push_back(id.to_string());
+                    taken.by_id.insert(id.into_owned(), TakenBatch { checksum, answer: None });
                 }
             }
         }
-        Ok(())
+        Ok(taken)
     }
 
     fn add(&mut self, id: String, checksum: u128, answer: Lines) {

@@ -8,25 +8,34 @@
 //! are those that a full clustering of these documents has, at all three levels: similar ones are what edges of keys connect, virtually
 //! identical documents are of one node, and exact copies are those of a node that have the same checksum. Documents without words have no
 //! keys: those with the same checksum are a node.
+//!
+//! In reading order: `answers`, `keys` (the documents of each key, and the edges between them), `id_table` (its hash table), `fragments` (what
+//! is known to be connected, and the graph of that), `labels` (its labels, by differential dataflow), `clusters` (ids and changes).
 
 mod answers;
+mod clusters;
+mod fragments;
+mod id_table;
+mod keys;
+mod labels;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use anyhow::{Result, ensure};
+use serde::{Deserialize, Serialize};
 
+use self::clusters::{Clusters, Moved};
+use self::fragments::{Fragments, NO_ID};
+use self::id_table::IdTable;
+use self::keys::{Keys, MOST_NODES};
+use self::labels::LabelWorkers;
 use super::batch::{Features, Record, features};
-use super::clusters::{ClusterChange, Clusters, Moved};
-use super::fragments::{Fragments, NO_ID};
-use super::id_table::IdTable;
-use super::journal::Given;
-use super::keys::{Keys, MOST_NODES};
-use super::labels::LabelWorkers;
 use crate::config::{Method, Verify};
 use crate::features::{Fingerprinter, PageFacts, Sketch};
 use crate::records::{DocumentKey, FeatureBits, KeyHash, fold};
 
 pub use self::answers::{Answer, ClusterAnswer, Counts, Near, NumberedChange};
+pub use self::clusters::ClusterChange;
 
 /// Above this many documents a node has a map of its checksums.
 const COUNTED: usize = 32;
@@ -38,6 +47,15 @@ const KEPT_CHANGES: usize = 100_000;
 const NONE: u32 = u32::MAX;
 /// No number in the tables.
 const NO_NUMBER: i64 = i64::MIN;
+
+/// Numbers that are not given again.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Given {
+    /// To changes: none has a larger one.
+    pub(super) changes: u64,
+    /// To clusters that no table has.
+    pub(super) clusters: i64,
+}
 
 /// A document that is there from the beginning.
 #[derive(Clone, Debug, Default)]
@@ -190,9 +208,12 @@ impl Engine {
         Given { changes: self.changed + renames, clusters: self.clusters.given() }
     }
 
-    /// Gives no number again that was given by then.
+    /// Gives no number again that was given by then. If more changes were numbered then, those before are not kept.
     pub(super) fn go_on_from(&mut self, given: Given) {
-        self.changed = self.changed.max(given.changes);
+        if given.changes > self.changed {
+            self.changed = given.changes;
+            self.changes.clear();
+        }
         self.clusters.go_on_from(given.clusters);
     }
 
