@@ -249,7 +249,7 @@ pub(crate) fn lock(location: &StoreLocation, log: &Log) -> Result<WriteGuard> {
 /// commit of a killed run.
 ///
 /// # Errors
-/// If there is no store, another run has it, or it cannot be read or written.
+/// If the folder has no store, another run has it, or it cannot be read or written.
 pub(crate) fn take_store(location: &StoreLocation, log: &Log) -> Result<WriteGuard> {
     // Locking creates the folder, so check first that it is a store.
     location.expect()?;

@@ -35,7 +35,7 @@ impl Store {
     /// The caller holds the lock and has called [`Store::recover`].
     ///
     /// # Errors
-    /// If there is no store, or its format is neither this nor the one before; if a `week.json` or the footer of a
+    /// If the folder has no store, or its format is neither this nor the one before; if a `week.json` or the footer of a
     /// table's file is missing or damaged, or they disagree; if a file cannot be written. Then the store
     /// is as it was.
     pub fn upgrade(&self) -> Result<Upgraded> {

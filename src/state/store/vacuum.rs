@@ -47,7 +47,7 @@ impl Store {
     /// Lists what [`Store::vacuum`] would remove.
     ///
     /// # Errors
-    /// If there is no store, or if it holds no week from `before` on: the last week always stays.
+    /// If the folder has no store, or if it holds no week from `before` on: the last week always stays.
     pub fn to_vacuum(&self, before: Week) -> Result<Vacuumed> {
         let root = self.root().display();
         let manifest = self.manifest()?.with_context(|| format!("{root} is not a nigh store (no manifest.json)"))?;
