@@ -16,9 +16,14 @@ use anyhow::{Context, Result};
 use bytemuck::Pod;
 
 use super::external_sort::{MOST_RUNS, Run, create, unread};
+use crate::kernels::memory::advise_huge_pages;
 
-/// The bytes of a buffer.
+/// The bytes of each of the first buffers.
 const CHUNK_BYTES: usize = 256 << 10;
+/// How many buffers are of that size.
+const SMALL_CHUNKS: usize = 8;
+/// The bytes of a later buffer, which asks for huge pages.
+const LARGE_CHUNK_BYTES: usize = 4 << 20;
 /// A row with more bytes has a buffer of its own, as long as the row: so at most this much of
 /// another buffer stays unused.
 const OWN_BYTES: usize = CHUNK_BYTES / 8;
@@ -47,7 +52,7 @@ impl Arena {
         let needed = head.len() + length;
         let number = self.chunk_for(needed);
         let chunk = &mut self.chunks[number];
-        // A row begins at 0, or within the first `CHUNK_BYTES`.
+        // A row begins at 0, or within the first `LARGE_CHUNK_BYTES`.
         let place = Place { chunk: number as u32, offset: chunk.len() as u32 };
         chunk.extend_from_slice(&head);
         row.iter().for_each(|bytes| chunk.extend_from_slice(bytes));
@@ -61,10 +66,15 @@ impl Arena {
             self.chunks.push(Vec::with_capacity(needed));
             return next;
         }
-        let has_room = |chunk: &usize| CHUNK_BYTES - self.chunks[*chunk].len() >= needed;
+        let has_room = |chunk: &usize| self.chunks[*chunk].capacity() - self.chunks[*chunk].len() >= needed;
         let open = self.open.filter(has_room).unwrap_or(next);
         if open == next {
-            self.chunks.push(Vec::with_capacity(CHUNK_BYTES));
+            let is_large = next >= SMALL_CHUNKS;
+            let mut chunk = Vec::with_capacity(if is_large { LARGE_CHUNK_BYTES } else { CHUNK_BYTES });
+            if is_large {
+                advise_huge_pages(chunk.spare_capacity_mut());
+            }
+            self.chunks.push(chunk);
         }
         self.open = Some(open);
         open
@@ -365,7 +375,12 @@ mod tests {
                 assert!(arena.row(place) == row);
                 bytes += 4 + length;
             }
-            let taken: usize = arena.chunks.iter().map(Vec::capacity).sum();
+            // Behind its rows the open buffer has not been written to: no memory is taken there, except
+            // the rest of a huge page.
+            let is_open = |number: usize| arena.open == Some(number);
+            let taken =
+                |(number, chunk): (usize, &Vec<u8>)| if is_open(number) { chunk.len() } else { chunk.capacity() };
+            let taken: usize = arena.chunks.iter().enumerate().map(taken).sum();
             assert!(taken <= bytes + bytes / 7 + CHUNK_BYTES, "{lengths:?}: {taken} of {bytes}");
         }
     }
