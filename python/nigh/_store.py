@@ -227,13 +227,16 @@ class Store:
         level: Level | Literal["paragraph"] | None = None,
         what: Literal["kept", "removed", "annotated"] | None = None,
         format: Literal["same", "jsonl", "parquet"] | None = None,  # noqa: A002
+        shards: int | None = None,
+        shard_bytes: int | str | None = None,
+        rename: Mapping[str, str] | None = None,
         since: str | None = None,
         week: str | None = None,
     ) -> dict[str, Any]:
         """Writes the inputs again without duplicates, as ``nigh export``, of which ``flags`` are further flags. Returns what was written.
 
-        ``keep``, ``most`` and ``each`` are those of ``nigh.cluster``, by default of the week's job. The inputs must be there: a batch that came from
-        memory has none.
+        ``keep``, ``most`` and ``each`` are those of ``nigh.cluster``, by default of the week's job. ``rename`` has the new names of columns by the old ones.
+        The inputs must be there: a batch that came from memory has none.
 
         Raises ``Failed`` if the program fails.
         """
@@ -245,10 +248,13 @@ class Store:
             "level": level,
             "what": what,
             "format": format,
+            "shards": shards,
+            "shard-bytes": shard_bytes,
             "since": since,
             "week": week,
         }
         named = [part for name, value in given.items() if value is not None for part in (f"--{name}", str(value))]
+        named += [part for old, new in (rename or {}).items() for part in ("--rename", f"{old}={new}")]
         written: dict[str, Any] = json.loads(run("export", self.path, "--out", out, "--json", *named, *flags))
         return written
 

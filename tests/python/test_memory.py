@@ -426,6 +426,12 @@ class Memory(unittest.TestCase):
         expected = nigh.deduplicate(table(), id="key", similarity=0.8, keep=["score desc", "meta.n desc"])
         lines = "".join(file.read_text() for file in sorted((self.folder / "out").glob("*.jsonl")))
         self.assertEqual([key for key in expected["key"].to_pylist() if f'"{key}"' not in lines], [])
+        # In shards of one size, under other names.
+        store.export(self.folder / "shards", keep=["score desc", "meta.n desc"], shards=3, rename={"key": "name", "text": "body"})
+        shards = [pq.read_table(file) for file in sorted((self.folder / "shards").glob("data-*-of-*.parquet"))]
+        self.assertEqual(sorted(shard.num_rows for shard in shards), [6, 7, 7])
+        self.assertEqual(sorted(pa.concat_tables(shards)["name"].to_pylist()), sorted(expected["key"].to_pylist()))
+        self.assertEqual({name for name in ("key", "name", "text", "body") if name in shards[0].column_names}, {"name", "body"})
 
 
 if __name__ == "__main__":
