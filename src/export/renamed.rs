@@ -175,9 +175,13 @@ pub(super) fn csv_text(text: &str, delimiter: u8) -> Cow<'_, str> {
     }
 }
 
-/// The places of the names of an object's own fields in its text, with their quotes.
+/// The places of the names of an object's own fields in its text, with their quotes; none of what is not an object.
 fn field_names(text: &[u8]) -> Vec<Range<usize>> {
     let (mut names, mut depth, mut at, mut is_name) = (Vec::new(), 0_u64, 0, false);
+    let unmarked = text.strip_prefix("\u{feff}".as_bytes()).unwrap_or(text);
+    if unmarked.trim_ascii_start().first() != Some(&b'{') {
+        return names;
+    }
     while let Some(byte) = text.get(at) {
         match byte {
             b'"' => {
@@ -291,7 +295,7 @@ mod tests {
         assert_eq!(line(&["a=b", "b=a"], r#"{"a":1,"b":2}"#).as_deref(), Ok(r#"{"b":1,"a":2}"#));
         let taken = line(&["a=b"], r#"{"a":1,"b":2}"#).unwrap_err();
         assert_eq!(taken, "x.jsonl has a column `b`, and `a` would be called so: give `a` another name, or `b`, too");
-        for text in ["", "{}", "[\"a\"]", "\"a", "{\"b\":1}"] {
+        for text in ["", "{}", "[\"a\"]", " [1,\"a\"]", "\"a", "{\"b\":1}"] {
             assert_eq!(line(&["a=x"], text).as_deref(), Ok(text));
         }
     }

@@ -32,6 +32,7 @@ pub(super) fn named(column: &Type, name: &str) -> Result<TypePtr> {
 mod tests {
     use std::sync::Arc;
 
+    use parquet::basic::Type as PhysicalType;
     use parquet::schema::parser::parse_message_type;
     use parquet::schema::printer::print_schema;
 
@@ -40,7 +41,7 @@ mod tests {
     #[test]
     fn a_column_keeps_all_but_its_name() {
         let text = "message schema {
-  REQUIRED INT32 a (INTEGER(8,false)) [7];
+  REQUIRED INT32 a (INTEGER(8,false));
   OPTIONAL BYTE_ARRAY a (STRING);
   OPTIONAL FIXED_LEN_BYTE_ARRAY (5) a (DECIMAL(11,3));
   OPTIONAL INT64 a (TIMESTAMP(NANOS,true));
@@ -71,5 +72,9 @@ mod tests {
         let expected =
             before.replace(" a ", " b ").replace(" a;", " b;").replace(&within.replace(" a;", " b;"), within);
         assert_eq!(printed(&Arc::new(renamed)), expected);
+        // The parser of the text knows no ids.
+        let numbered = Type::primitive_type_builder("a", PhysicalType::INT32).with_id(Some(7)).build().unwrap();
+        let found = named(&numbered, "b").unwrap();
+        assert_eq!((found.name(), found.get_basic_info().id()), ("b", 7));
     }
 }
