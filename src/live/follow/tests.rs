@@ -1,3 +1,5 @@
+//! Files that grow in pieces, are cut, replaced, or refused.
+
 use std::io::Write;
 
 use super::*;
