@@ -255,6 +255,43 @@ class Memory(unittest.TestCase):
         self.assertEqual((killed.exception.signal, killed.exception.code), (signal.SIGKILL, -signal.SIGKILL))
         self.assert_nothing_left()
 
+    def test_a_python_that_is_killed_while_it_sends_adds_nothing(self) -> None:
+        code = f"""
+            import os, signal, sys
+            sys.path.insert(0, {str(Path(__file__).parent)!r})
+            import pyarrow as pa
+            import nigh, test_memory
+
+            def batches():
+                pieces = test_memory.table().to_batches(max_chunksize=20)
+                for place in range(len(pieces) + 1):
+                    if place == {{}}:
+                        print(*test_memory.children(), flush=True)
+                        os.kill(os.getpid(), signal.SIGKILL)
+                    yield pieces[place]
+
+            reader = pa.RecordBatchReader.from_batches(test_memory.table().schema, batches())
+            nigh.open({str(self.folder / "store")!r}).add(reader, id="key", similarity=0.8, week="2024-01-02")
+        """
+        store = nigh.open(self.folder / "store", create=True)
+        store.add(table().slice(0, 25), id="key", similarity=0.8, week="2024-01-01")
+        # Before the first batch, in the middle, and after the last one.
+        for place in (0, 2, 3):
+            done = subprocess.run(
+                [sys.executable, "-c", textwrap.dedent(code).replace("{}", str(place))], capture_output=True, text=True, check=False
+            )
+            self.assertEqual(done.returncode, -signal.SIGKILL, done.stderr)
+            until = time.monotonic() + 60
+            for child in done.stdout.split():
+                # One that has ended is a zombie until its parent knows it.
+                with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+                    while " Z " not in Path(f"/proc/{child}/stat").read_text():
+                        self.assertLess(time.monotonic(), until, "the program still runs")
+                        time.sleep(0.05)
+            self.assertEqual(store.weeks, ["2024-01-01"], place)
+        store.add(table().slice(25), id="key", similarity=0.8, week="2024-01-02")
+        self.assertEqual(store.weeks, ["2024-01-01", "2024-01-02"])
+
     def interrupted(self, code: str, until: str, *, by_terminal: bool = False) -> subprocess.CompletedProcess[str]:
         """Runs some code, and interrupts it when it has printed a line: it alone, or with the program as Ctrl-C does on a terminal."""
         process = subprocess.Popen(

@@ -9,6 +9,9 @@
 //! Lengths are claims: a head is believed up to a limit, a body is read as it comes, and a compressed buffer must not claim more than a batch may
 //! have. The decoder of `arrow-ipc` checks offsets and UTF-8. A damaged batch is a reject, and so is what follows it.
 //!
+//! A stream on standard input must have its end marker: without it, nothing tells a stream that is complete from one whose writer was killed.
+//! So it is an error, not a reject. Files and objects need no marker.
+//!
 //! Memory: one batch, and the dictionaries.
 
 use std::borrow::Cow;
@@ -33,6 +36,7 @@ use nigh_kernels::structures::CompactSort;
 
 use super::contained::contained;
 use super::fields::{self, Date};
+use super::find::STANDARD_INPUT;
 use super::item::{Item, Reader, Reject, Unread};
 use super::rows::{PageFields, PageRow, RowId};
 use super::streams::{MemberStep, Members, Stored};
@@ -62,6 +66,8 @@ pub struct ArrowReader {
     batch: Option<(PageFields<ArrowColumn>, usize, usize)>,
     /// The number, in the file, of the next row.
     row: u64,
+    /// The batches so far.
+    batches: u64,
     ended: bool,
     reading: Reading,
     name: String,
@@ -87,7 +93,8 @@ impl ArrowReader {
     /// Makes the reader of `source`, named `name` in errors; `None` if it is damaged before its schema ends.
     ///
     /// # Errors
-    /// If it cannot be read, or lacks a column of the job; the message names those that it has.
+    /// If it cannot be read, or lacks a column of the job; the message names those that it has. If it is standard input, and ends before its
+    /// schema does.
     pub fn new(source: Box<dyn Read + Send>, name: &str, reading: &Reading) -> anyhow::Result<Option<ArrowReader>> {
         let failed = || format!("cannot read {name}");
         let mut bytes = Bytes::new(source, reading).with_context(failed)?;
@@ -97,7 +104,12 @@ impl ArrowReader {
             while bytes.take(4).with_context(failed)?.is_some_and(|zeros| zeros == [0; 4]) {}
         }
         bytes.go_back();
-        let Some(message) = bytes.message().with_context(failed)? else { return Ok(None) };
+        let Some(message) = bytes.message().with_context(failed)? else {
+            if bytes.is_short && name == STANDARD_INPUT {
+                bail!(ended_early(0, 0));
+            }
+            return Ok(None);
+        };
         let schema = contained(|| {
             let head = root_as_message(&message.head).ok()?.header_as_schema()?;
             let is_big_endian = head.endianness() == arrow_ipc::Endianness::Big;
@@ -121,6 +133,7 @@ impl ArrowReader {
             dictionaries: HashMap::new(),
             batch: None,
             row: 0,
+            batches: 0,
             ended: false,
             reading: reading.clone(),
             name: name.to_owned(),
@@ -167,6 +180,9 @@ impl ArrowReader {
             }
             let Some(message) = self.bytes.message()? else {
                 self.ended = true;
+                if self.bytes.is_short && self.name == STANDARD_INPUT {
+                    return Err(io::Error::other(ended_early(self.batches, self.row)));
+                }
                 return Ok(self.bytes.damage.take().map(|reason| reject(self.row, reason.to_owned())));
             };
             match contained(|| self.decode(&message)) {
@@ -205,6 +221,7 @@ impl ArrowReader {
                 let rows = decoded.num_rows();
                 let columns = self.columns.map(|path| ArrowColumn::new(&decoded, path)).map_err(|()| DAMAGED)?;
                 self.batch = Some((columns, 0, rows));
+                self.batches += 1;
             }
             MessageHeader::DictionaryBatch => {
                 let batch = head.header_as_dictionary_batch().ok_or(DAMAGED)?;
@@ -236,6 +253,14 @@ impl ArrowReader {
         }
         if sum > self.bytes.longest { Err(NO_MEMORY) } else { Ok(()) }
     }
+}
+
+/// The error of standard input that ends before its stream does.
+fn ended_early(batches: u64, rows: u64) -> String {
+    format!(
+        "the Arrow stream on standard input ended early: it has no end marker after {rows} rows ({batches} batches). The program that writes it \
+         was ended, or did not close its writer: it must end the stream. Run both again"
+    )
 }
 
 /// Finds the columns of the job in a schema.
@@ -514,13 +539,15 @@ struct Bytes {
     longest: u64,
     /// Why the messages end before the file does.
     damage: Option<&'static str>,
+    /// Whether fewer bytes were there than should be taken.
+    is_short: bool,
 }
 
 impl Bytes {
     fn new(source: Box<dyn Read + Send>, reading: &Reading) -> io::Result<Bytes> {
         let members = Members::new(Stored::new(source), |bytes| !bytes.is_empty())?;
         let longest = reading.max_decoded_bytes.saturating_mul(4);
-        Ok(Bytes { members, buffer: Vec::new(), next: 0, ended: false, longest, damage: None })
+        Ok(Bytes { members, buffer: Vec::new(), next: 0, ended: false, longest, damage: None, is_short: false })
     }
 
     /// Takes some bytes; `None` if there are fewer.
@@ -538,7 +565,8 @@ impl Bytes {
                 MemberStep::End => self.ended = true,
             }
         }
-        if self.buffer.len() < count {
+        self.is_short = self.buffer.len() < count;
+        if self.is_short {
             return Ok(None);
         }
         self.next = count;
@@ -733,6 +761,49 @@ mod tests {
         assert!(matches!(&cut[20], Item::Reject(reject) if reject.reason == "arrow: the file ends inside a message"));
         assert_eq!(read(b"ARROW1", &reading), None);
         assert_eq!(read(b"", &reading), None);
+    }
+
+    #[test]
+    fn a_stream_on_standard_input_must_have_its_end() {
+        // As writers end it today, and as they did before version 0.15.
+        let legacy = IpcWriteOptions::try_new(8, true, arrow_ipc::MetadataVersion::V4).unwrap();
+        for (options, marker) in [(IpcWriteOptions::default(), 8), (legacy, 4)] {
+            let batches = [batch(3), batch(2)];
+            let mut writer = StreamWriter::try_new_with_options(Vec::new(), &batches[0].schema(), options).unwrap();
+            batches.iter().for_each(|batch| writer.write(batch).unwrap());
+            writer.finish().unwrap();
+            let bytes = writer.into_inner().unwrap();
+            let read = |length: usize, name: &str| -> anyhow::Result<usize> {
+                let source = Box::new(io::Cursor::new(bytes[..length].to_vec()));
+                let Some(mut reader) = ArrowReader::new(source, name, &Reading::default())? else { return Ok(0) };
+                let mut items = 0;
+                while reader.next()?.is_some() {
+                    items += 1;
+                }
+                Ok(items)
+            };
+            assert_eq!(read(bytes.len(), STANDARD_INPUT).unwrap(), 5);
+            let mut said = Vec::new();
+            for length in 0..bytes.len() {
+                let error = format!("{:#}", read(length, STANDARD_INPUT).unwrap_err());
+                assert!(error.contains("on standard input ended early"), "{length}: {error}");
+                said.push(error);
+                // Elsewhere it is a reject, or the end.
+                assert!(read(length, "test.arrow").unwrap() <= 5 + 1, "{length}");
+            }
+            assert!(said[bytes.len() - marker].contains("after 5 rows (2 batches)"), "{said:?}");
+            assert!(said[bytes.len() - marker - 1].contains("after 3 rows (1 batches)"), "{said:?}");
+            assert!(said[20].contains("after 0 rows (0 batches)"), "{said:?}");
+        }
+        // A file has the marker before its table of contents.
+        let bytes = file(&[batch(3)], None);
+        let open = |bytes: &[u8]| {
+            let source = Box::new(io::Cursor::new(bytes.to_vec()));
+            ArrowReader::new(source, STANDARD_INPUT, &Reading::default()).unwrap().unwrap()
+        };
+        let mut whole = open(&bytes);
+        assert_eq!(std::iter::from_fn(|| whole.next().unwrap()).count(), 3);
+        assert!(open(&bytes[..bytes.len() / 2]).next().is_err());
     }
 
     #[test]

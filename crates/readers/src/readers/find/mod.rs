@@ -21,4 +21,4 @@ mod spool;
 pub use self::inputs::{FoundInputs, format_of_name, kind_of_name, list, list_with_pipes, url_files};
 pub use self::left_out::LeftOut;
 pub use self::objects::open;
-pub use self::spool::{Pipes, Spool};
+pub use self::spool::{Pipes, STANDARD_INPUT, Spool};
