@@ -12,7 +12,7 @@ use nigh::state::Store;
 use serde_json::{Value, json};
 
 use crate::live::{Live, Numbers, apply, body, found_by_run, found_live, send_with_kills, wait_for};
-use crate::program::{nigh, run, run_well, texts, week};
+use crate::program::{copy_folder, nigh, run, run_well, texts, week};
 
 /// A number of the metrics.
 fn metric(live: &Live, name: &str) -> u64 {
@@ -167,6 +167,88 @@ fn batches_get_the_same_answers_after_a_commit_that_was_not_finished() {
         assert_eq!((now.documents, now.clusters), (counts.documents, counts.clusters), "round {round}");
         assert!(now.changes >= counts.changes, "a number of a change is given twice");
     }
+}
+
+#[test]
+fn batches_after_a_commit_that_changed_tables_and_failed_get_the_same_answers() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = Store::at(&folder.path().join("store"));
+    let root = store.root().to_str().unwrap().to_owned();
+    let open = |store: &Store| Service::open(store, Some(DocumentKey::Id), 2, Limits::default()).unwrap().0;
+    let (mut numbers, mut service) = (Numbers(5), open(&store));
+    let mut sent: Vec<(String, Lines)> = Vec::new();
+    let add = |service: &mut Service, sent: &mut Vec<(String, Lines)>, lines: String| {
+        let answers = service.add(Some(&format!("b{}", sent.len())), lines.as_bytes()).unwrap();
+        sent.push((lines, answers));
+    };
+    let same = |service: &mut Service, sent: &[(String, Lines)], what: &str| {
+        for (number, (lines, answers)) in sent.iter().enumerate() {
+            let again = service.add(Some(&format!("b{number}")), lines.as_bytes()).unwrap();
+            assert_eq!(again, *answers, "batch {number}: {what}");
+        }
+    };
+    let run_commit = |commitment: &Commitment| -> anyhow::Result<()> {
+        if let Some(names) = &commitment.deleted {
+            run_well(&["delete", "-q", "--store", &root, "--ids", names.to_str().unwrap()]);
+        }
+        if let Some((job, input)) = &commitment.added {
+            run_well(&["add", &root, job.to_str().unwrap(), "-q", "--input", input.to_str().unwrap()]);
+        }
+        Ok(())
+    };
+    let mut differ = 0;
+    for round in 0..3 {
+        (0..6).for_each(|_| add(&mut service, &mut sent, body(&numbers.batch(40))));
+        service.commit(&mut { run_commit }).unwrap();
+        // Documents of the tables are deleted, and the second command fails.
+        let deletes: Vec<Value> =
+            (0..40).filter(|id| id % 3 == round).map(|id| json!({"id": id, "delete": true})).collect();
+        add(&mut service, &mut sent, body(&deletes));
+        add(&mut service, &mut sent, body(&[json!({"id": 100 + round, "text": numbers.text()})]));
+        let fail = |commitment: &Commitment| -> anyhow::Result<()> {
+            let names = commitment.deleted.as_ref().expect("documents of the tables are deleted");
+            run_well(&["delete", "-q", "--store", &root, "--ids", names.to_str().unwrap()]);
+            anyhow::bail!("the disk is full")
+        };
+        assert!(service.commit(&mut { fail }).unwrap_err().text.contains("the disk is full"));
+        let copy = Store::at(&folder.path().join(format!("copy-{round}")));
+        copy_folder(store.root(), copy.root());
+        let mut started = open(&copy);
+        for _ in 0..4 {
+            let (with_id, without) = (body(&numbers.batch(40)), body(&numbers.batch(40)));
+            // A process that starts before this batch may give other answers.
+            let others = started.add(None, with_id.as_bytes()).unwrap();
+            add(&mut service, &mut sent, with_id);
+            differ += u32::from(sent.last().is_some_and(|(_, answers)| others != *answers));
+            for service in [&mut service, &mut started] {
+                service.add(None, without.as_bytes()).unwrap();
+            }
+            // A commit that fails before it changes a table.
+            let bytes = service.counts().1;
+            let refused = service.commit(&mut |_: &Commitment| anyhow::bail!("the disk is full still"));
+            assert!(refused.is_err() && service.counts().1 == bytes);
+        }
+        same(&mut service, &sent, "the same process");
+        let counts = service.counts().0;
+        if round < 2 {
+            // It is killed.
+            drop(service);
+            service = open(&store);
+            same(&mut service, &sent, "after a kill");
+            assert_eq!(service.counts().0.documents, counts.documents);
+            assert!(service.counts().0.changes >= counts.changes, "a number of a change is given twice");
+        }
+        if round > 0 {
+            // The commit is tried again, by the process that failed or by the next one.
+            service.commit(&mut { run_commit }).unwrap();
+            same(&mut service, &sent, "after the commit");
+            drop(service);
+            service = open(&store);
+            same(&mut service, &sent, "after the commit and a kill");
+            assert_eq!(service.counts().0.documents, counts.documents);
+        }
+    }
+    assert!(differ > 0, "no answer depends on the process");
 }
 
 #[test]

@@ -44,7 +44,7 @@ pub struct Follower {
     /// Where the next part of each file begins.
     places: BTreeMap<String, Place>,
     /// How each file was when it was read to its end.
-    looked: BTreeMap<String, State>,
+    state_at_last_look: BTreeMap<String, State>,
 }
 
 /// How a file is.
@@ -63,8 +63,8 @@ impl Follower {
     /// If it is not a folder.
     pub fn new(folder: &Path, method: Method, limits: Limits, places: BTreeMap<String, Place>) -> Result<Follower> {
         ensure!(folder.is_dir(), "--follow {}: there is no such folder", folder.display());
-        let looked = BTreeMap::new();
-        Ok(Follower { folder: folder.to_owned(), method, limits, quiet: QUIET, places, looked })
+        let (folder, state_at_last_look) = (folder.to_owned(), BTreeMap::new());
+        Ok(Follower { folder, method, limits, quiet: QUIET, places, state_at_last_look })
     }
 
     /// Reads what came to the files since the last look, in the order of their names, and gives it to `take` in parts.
@@ -120,8 +120,8 @@ impl Follower {
         let (size, changed) = (metadata.len(), metadata.modified().ok());
         let age = changed.and_then(|time| SystemTime::now().duration_since(time).ok());
         let state = State { size, changed, is_quiet: age.is_some_and(|age| age >= self.quiet) };
-        let before = self.looked.get(name).copied();
-        if before == Some(state) || before == Some(State { is_quiet: true, ..state }) {
+        let last_state = self.state_at_last_look.get(name).copied();
+        if last_state == Some(state) || last_state == Some(State { is_quiet: true, ..state }) {
             return Ok(());
         }
         let mut place = self.places.get(name).copied().unwrap_or_default();
@@ -140,7 +140,7 @@ impl Follower {
         };
         self.places.insert(name.to_owned(), place);
         result?;
-        self.looked.insert(name.to_owned(), state);
+        self.state_at_last_look.insert(name.to_owned(), state);
         Ok(())
     }
 }

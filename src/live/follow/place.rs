@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::records::checksum;
 
-/// The bytes at the begin of a file, and those at its end, that are compared later.
+/// The bytes at the beginning of a file, and those at its end, that are compared later.
 const COMPARED: u64 = 4096;
 
 /// Where the next part of a file begins.
@@ -30,10 +30,11 @@ impl Place {
     /// # Errors
     /// If it was cut or replaced, or cannot be read.
     pub(super) fn check(self, file: &File, size: u64) -> Result<()> {
-        const RULE: &str = "files of a followed folder may only grow. Write what is new to a file of another name";
-        // What came while it was read is beyond what it had before.
+        const RULE: &str = "files of a followed folder may only grow. Write new records to a file with another name";
+        // Bytes that were written while the file was read lie after `seen.bytes`.
         let read = self.at.max(self.seen.bytes);
-        ensure!(size >= read, "the file has {size} bytes, and had {read} when it was read: {RULE}");
+        // Its size now is left out: it may change until the next look, whose fault is the same.
+        ensure!(size >= read, "the file was cut: it has fewer bytes than the {read} that were read: {RULE}");
         ensure!(
             self.seen.is_of(file)?,
             "the file was replaced, or its first {} bytes have changed since they were read: {RULE}",

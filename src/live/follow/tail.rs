@@ -1,8 +1,9 @@
 //! What a followed file has from a place on: lines, or pages of an archive.
 
 use std::collections::VecDeque;
-use std::fs::File;
+use std::fs::{File, Metadata};
 use std::io::{BufRead, BufReader, Read as _, Seek as _, SeekFrom};
+use std::os::unix::fs::MetadataExt as _;
 use std::path::PathBuf;
 
 use anyhow::{Context as _, Result, ensure};
@@ -100,13 +101,12 @@ impl Tail {
             }
         }
         // The last record may not be whole yet.
-        if let Some((Item::Page(page), [at, number])) = waiting.pop_front()
-            && !page.cut
-        {
+        if let Some((Item::Page(page), [at, number])) = waiting.pop_front() {
             // Of a member that is not whole the last bytes are still to come.
             let length = page.entry.length.filter(|_| !items.reader.unread().ends_early);
             let end = length.map(|length| page.offset + length);
-            if self.is_quiet || end == Some(self.size) {
+            // If a page is cut, segments of it may still come.
+            if self.is_quiet || (!page.cut && end == Some(self.size)) {
                 let next = end.map_or(self.at(at, number + 1), |end| self.at(end, 0));
                 parts.item(Item::Page(page), next);
             }
@@ -140,6 +140,12 @@ impl PlacedItems {
             0 => readers::open(&input, &reading)?,
             _ => readers::open_at(&input, &reading, at)?.context("archives are read from a record on")?,
         };
+        // The place was checked with the file that is open here, and the reader has opened its path again.
+        let id = |metadata: Metadata| (metadata.dev(), metadata.ino());
+        ensure!(
+            id(tail.path.metadata()?) == id(tail.file.metadata()?),
+            "another file was given this name while the file was opened: it is read at the next look"
+        );
         // So that the same items come wherever reading begins.
         reader.without_waiting();
         Ok(PlacedItems { reader, begin: at, taken: items, last: None })

@@ -49,7 +49,7 @@ impl Followed {
 
     /// As a process that starts again goes on: with the places of the journal alone.
     fn start_again(&mut self) {
-        self.follower.looked.clear();
+        self.follower.state_at_last_look.clear();
         let read = |(name, place): (&String, &String)| (name.clone(), serde_json::from_str(place).unwrap());
         self.follower.places = self.journal.iter().map(read).collect();
     }
@@ -129,8 +129,11 @@ fn bad_lines_are_named_and_passed_over() {
     std::fs::write(followed.folder.path().join("a.jsonl"), "short").unwrap();
     followed.append("c.jsonl", (record(5) + "\n").as_bytes());
     let [fault] = &followed.faults()[..] else { panic!("one fault") };
-    assert!(fault.contains("a.jsonl: the file has 5 bytes") && fault.contains("may only grow"), "{fault}");
+    assert!(fault.contains("a.jsonl: the file was cut") && fault.contains("may only grow"), "{fault}");
     assert_eq!(followed.lines[3], record(5), "other files are read");
+    // It is the same fault while the file grows again, so it is said once.
+    followed.append("a.jsonl", b", and longer\n");
+    assert_eq!(followed.faults(), [fault.as_str()]);
 }
 
 #[test]
@@ -153,7 +156,7 @@ fn a_part_that_is_not_taken_is_given_again() {
             break;
         }
         assert!(looked[0].contains("a.jsonl: the disk is full"), "{looked:?}");
-        followed.follower.looked.clear();
+        followed.follower.state_at_last_look.clear();
     }
     assert_eq!(taken, all);
 }
@@ -276,7 +279,7 @@ fn a_file_that_was_cut_or_replaced_is_not_taken_for_one_that_grew() {
             followed.start_again();
         }
         assert_eq!(followed.lines.len(), taken, "{name}");
-        // What is new has a name of its own.
+        // With another name it is read.
         std::fs::rename(&path, followed.folder.path().join(format!("new {name}"))).unwrap();
         followed.look();
         assert!(followed.lines.len() > taken, "{name}");
@@ -298,4 +301,85 @@ fn each_file_that_cannot_be_read_is_named() {
         assert!(fault.contains(wanted), "{fault}");
     }
     assert_eq!(followed.lines, [record(1)]);
+}
+
+/// A record of a page with more fields in its head, and all bytes of its block.
+fn page_record(number: usize, kind: &str, fields: &str, block: &str) -> Vec<u8> {
+    let head = format!(
+        "WARC/1.0\r\nWARC-Type: {kind}\r\nWARC-Record-ID: <urn:x:{number}>\r\nWARC-Date: 2024-01-02T03:04:05Z\r\n\
+         WARC-Target-URI: http://a.example/{number}\r\nContent-Type: application/http\r\n{fields}Content-Length: {}\r\n\r\n",
+        block.len()
+    );
+    format!("{head}{block}\r\n\r\n").into_bytes()
+}
+
+#[test]
+fn a_last_page_that_is_cut_is_taken_when_the_file_is_quiet() {
+    const HEAD: &str = "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n";
+    let page = |fields: &str| format!("{HEAD}{fields}\r\n<p>some words of a page");
+    // Its download was cut; it ends inside a chunk; it is longer than pages may be; later segments are not there.
+    let long = page("") + &"long ".repeat(4 << 20);
+    let cut = [
+        page_record(1, "response", "WARC-Truncated: length\r\n", &page("")),
+        page_record(1, "response", "", &format!("{HEAD}Transfer-Encoding: chunked\r\n\r\n40\r\n<p>some words")),
+        page_record(1, "response", "", &long),
+        page_record(1, "response", "WARC-Segment-Number: 1\r\n", &page("")),
+    ];
+    for (case, record) in cut.iter().enumerate() {
+        for is_packed in [false, true] {
+            let mut followed = Followed::new(DocumentKey::Url);
+            let name = if is_packed { "a.warc.gz" } else { "a.warc" };
+            let packed = |record: &[u8]| if is_packed { gzipped(record) } else { record.to_vec() };
+            followed.append(name, &[packed(&response(0)), packed(record)].concat());
+            followed.look();
+            assert_eq!(urls_of(&followed.lines), ["http://a.example/0"], "{case}");
+            followed.follower.quiet = Duration::ZERO;
+            for _ in 0..2 {
+                followed.look();
+                followed.start_again();
+            }
+            // What comes later is taken, and nothing twice.
+            let fields = "WARC-Segment-Number: 2\r\nWARC-Segment-Origin-ID: <urn:x:1>\r\n";
+            followed.append(name, &packed(&page_record(2, "continuation", fields, "more words")));
+            followed.append(name, &packed(&response(3)));
+            for _ in 0..2 {
+                followed.look();
+                followed.start_again();
+            }
+            let wanted = [0, 1, 3].map(|number| format!("http://a.example/{number}"));
+            assert_eq!(urls_of(&followed.lines), wanted, "{case} {is_packed}");
+            assert_eq!(followed.bad, Vec::<String>::new(), "{case} {is_packed}");
+        }
+    }
+}
+
+#[test]
+fn a_file_that_is_replaced_while_it_is_opened_is_not_read_from_the_old_place() {
+    let followed = Followed::new(DocumentKey::Url);
+    followed.append("a.warc", &[response(0), response(1)].concat());
+    followed.append("b.warc", &[response(7), response(8), response(9)].concat());
+    let [path, other] = ["a.warc", "b.warc"].map(|name| followed.folder.path().join(name));
+    for is_replaced in [false, true] {
+        let file = File::open(&path).unwrap();
+        let size = file.metadata().unwrap().len();
+        let seen = Seen::of(&file, size).unwrap();
+        let place = Place { at: response(0).len() as u64, items: 0, seen };
+        if is_replaced {
+            std::fs::rename(&other, &path).unwrap();
+        }
+        let tail = Tail { name: "a.warc".to_owned(), path: path.clone(), file, place, size, is_quiet: true, seen };
+        let mut lines = Vec::new();
+        let result = tail.pages(&followed.follower, &mut |part: &Part| {
+            lines.extend(String::from_utf8(part.lines.clone()).unwrap().lines().map(str::to_owned));
+            Ok(())
+        });
+        if is_replaced {
+            assert!(lines.is_empty());
+            let error = result.unwrap_err().to_string();
+            assert!(error.contains("another file was given this name"), "{error}");
+        } else {
+            result.unwrap();
+            assert_eq!(urls_of(&lines), ["http://a.example/1"]);
+        }
+    }
 }

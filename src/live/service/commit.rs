@@ -64,7 +64,7 @@ impl Commitment {
         let mut lines: BTreeMap<KeyHash, Vec<u8>> = BTreeMap::new();
         let mut ready: BTreeMap<KeyHash, (String, Vec<u8>)> = BTreeMap::new();
         Journal::read(journal, |head, body| {
-            if head.taken {
+            if head.taken || head.answered {
                 return Ok(());
             }
             for record in read_batch(body, method, &Limits::none())? {

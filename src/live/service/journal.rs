@@ -3,12 +3,14 @@
 //! ```text
 //! record   length of the head (4 bytes), of the body (4), checksum of these lengths (4), checksum of both parts (16): little-endian;
 //!          then head and body
-//! head     {"batch": "the id that the client gave", "by": "id"}; with "taken": true for what is kept of all batches before a commit
+//! head     {"batch": "the id that the client gave", "by": "id"}; with "taken": true for what is kept of all batches before a commit,
+//!          with "answered": true for what is kept of the batch before it
 //! body     the lines of the batch; or a line for each of those batches, with its answers
 //! ```
 //!
 //! What is kept is written before the commands of a commit, and is all that a journal has after it. If the process ends between the two,
-//! the batches before it are applied to tables that have them already: their answers would be other ones.
+//! the batches before it are applied to tables that have them already: their answers would be other ones. So would be those of batches that come
+//! after a commit that changed tables and failed: the answers of each of these are written after it, until a commit is made.
 //!
 //! A batch is acknowledged after its record is on the disk. A record that the end of the file cuts was not acknowledged: it is removed when
 //! the journal is opened. Damage before the last record is an error.
@@ -40,7 +42,10 @@ pub(super) struct Head {
     /// Whether this is not a batch, but what is kept of those before a commit.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(super) taken: bool,
-    /// Of such a record, the numbers that were given by then.
+    /// Whether this is not a batch, but the answers of the one before it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(super) answered: bool,
+    /// Of such records, the numbers that were given by then.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) given: Option<Given>,
     /// How far files of a followed folder are read with this batch, or were by then.

@@ -45,6 +45,8 @@ pub struct Service {
     journal: Journal,
     limits: Limits,
     taken: Taken,
+    /// Whether a commit has changed tables, and failed: the documents in memory are not those of the tables and the journal.
+    tables_changed: bool,
     /// Why nothing more is taken.
     broken: Option<String>,
     pending: Pending,
@@ -132,6 +134,11 @@ impl Service {
                 taken = Taken::read(body)?;
                 return Ok(());
             }
+            if head.answered {
+                engine.go_on_from(head.given.unwrap_or_default());
+                taken.answer_as(Taken::read(body)?);
+                return Ok(());
+            }
             let records = read_batch(body, &method, &Limits::none())?;
             let answer = answer(&mut engine, &records)?;
             engine.note_texts(&records, head.body_at);
@@ -144,8 +151,20 @@ impl Service {
         })?;
         started.cut = cut;
         let store = store.clone();
-        let (broken, commits) = (None, 0);
-        let service = Service { engine, journal, limits, taken, broken, pending, followed, commits, store, workers };
+        let (tables_changed, broken, commits) = (false, None, 0);
+        let service = Service {
+            engine,
+            journal,
+            limits,
+            taken,
+            tables_changed,
+            broken,
+            pending,
+            followed,
+            commits,
+            store,
+            workers,
+        };
         Ok((service, started))
     }
 
@@ -235,7 +254,24 @@ impl Service {
             Refusal::unable(text)
         })?;
         self.engine.note_texts(records, self.journal.bytes() - body.len() as u64);
+        if self.tables_changed {
+            self.write_answer(head, body, &answer).map_err(|error| {
+                let text = format!("{error:#}: start nigh again");
+                self.broken = Some(text.clone());
+                Refusal::unable(text)
+            })?;
+        }
         Ok(answer)
+    }
+
+    /// Writes the answers of the last batch to the journal: a process that starts again finds other ones.
+    fn write_answer(&mut self, of: &Head, body: &[u8], answer: &[u8]) -> Result<()> {
+        let mut line = Vec::new();
+        if let Some(id) = &of.batch {
+            write_kept(&mut line, id, checksum(body), Some(answer))?;
+        }
+        let head = Head { by: of.by, answered: true, given: Some(self.engine.given()), ..Head::default() };
+        self.journal.add(&head, &line)
     }
 
     /// Deletes a document, as a batch of its own.
@@ -269,6 +305,7 @@ impl Service {
             Refusal::unable(text)
         })?;
         self.pending = Pending::default();
+        self.tables_changed = false;
         self.commits += 1;
         Ok(Committed { week, documents, deleted })
     }
@@ -295,9 +332,13 @@ impl Service {
         self.journal.add(&self.kept_head(), &self.taken.lines()?)?;
         let ran = run(commitment);
         let commits = || anyhow::Ok(self.store.manifest()?.map_or(0, |manifest| manifest.commits));
-        if ran.is_err() && commits().is_ok_and(|commits| commits + 1 == next) {
-            // No table has changed, so the batches give these answers. If this fails, they are there twice.
-            let _ = self.journal.cut_to(length);
+        if ran.is_err() {
+            if commits().is_ok_and(|commits| commits + 1 == next) {
+                // No table has changed by this commit, so the journal gives these answers. If this fails, they are there twice.
+                let _ = self.journal.cut_to(length);
+            } else {
+                self.tables_changed = true;
+            }
         }
         ran
     }
@@ -421,6 +462,15 @@ struct KeptBatch<'a> {
     answer: Option<Cow<'a, str>>,
 }
 
+/// Adds the line of a batch that is kept.
+fn write_kept(lines: &mut Vec<u8>, id: &str, checksum: u128, answer: Option<&[u8]>) -> Result<()> {
+    let answer = answer.map(String::from_utf8_lossy);
+    let line = KeptBatch { id: id.into(), checksum: format!("{checksum:032x}"), answer };
+    serde_json::to_writer(&mut *lines, &line).context("plain data has a JSON form")?;
+    lines.push(b'\n');
+    Ok(())
+}
+
 /// A batch that was taken.
 struct TakenBatch {
     checksum: u128,
@@ -450,10 +500,7 @@ impl Taken {
         let mut lines = Vec::new();
         for id in &self.order {
             let Some(batch) = self.by_id.get(id) else { continue };
-            let answer = batch.answer.as_deref().map(|answer| String::from_utf8_lossy(answer));
-            let line = KeptBatch { id: id.into(), checksum: format!("{:032x}", batch.checksum), answer };
-            serde_json::to_writer(&mut lines, &line).context("plain data has a JSON form")?;
-            lines.push(b'\n');
+            write_kept(&mut lines, id, batch.checksum, batch.answer.as_deref())?;
         }
         Ok(lines)
     }
@@ -475,6 +522,17 @@ impl Taken {
             }
         }
         Ok(taken)
+    }
+
+    /// Puts the answers of other batches in the place of those that the same batches have here.
+    fn answer_as(&mut self, others: Taken) {
+        for (id, other) in others.by_id {
+            let own = self.by_id.get_mut(&id).and_then(|batch| batch.answer.as_mut());
+            if let (Some(own), Some(answer)) = (own, other.answer) {
+                self.bytes = self.bytes - own.len() + answer.len();
+                *own = answer;
+            }
+        }
     }
 
     fn add(&mut self, id: String, checksum: u128, answer: Lines) {
