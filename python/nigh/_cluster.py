@@ -26,6 +26,11 @@ SameId = Literal["equal", "first", "reject", "row"]
 Verify = Literal["none", "estimate", "exact"]
 Words = Literal["letters", "code", "characters"] | int
 
+#: What documents are ordered and grouped by besides columns. Between backquotes these are names of columns, too.
+_NO_COLUMNS = ("length", "words", "fetched", "url-length", "place", "host")
+#: A term of an order in one text: commas within quotes, backquotes and brackets do not end it.
+_TERM = re.compile(r'''(?:"(?:\\.|[^"\\])*"|`[^`]*`|\[(?:"(?:\\.|[^"\\])*"|[^\]"])*\]|[^,])+''')
+
 #: The week of a store with one batch of data.
 _WEEK = "2000-01-03"
 
@@ -67,7 +72,7 @@ class Method:
         lines += ["max-reject-share = 1.0"] if accepts_all else []
         for table, fields in tables.items():
             lines.append(f"[cluster.{table}]")
-            lines += [f"{name} = {json.dumps(value)}" for name, value in fields.items() if value is not None]
+            lines += [f"{name} = {_toml(value)}" for name, value in fields.items() if value is not None]
         return "\n".join(lines) + "\n"
 
 
@@ -235,7 +240,7 @@ def _listed(
         job = method.job(columns, same_id, order(keep, most, each), accepts_all=rows is not None)
         flags: list[str] = ["--store", str(root), "--week", _WEEK]
         flags += [] if workers is None else ["--workers", str(workers)]
-        summary = run_job(["run"], job, scratch, inputs, rows, columns, [keep, each], flags, progress)
+        summary = run_job(["run"], job, scratch, inputs, rows, columns, columns_of(keep, each), flags, progress)
         listed = scratch / "list.parquet"
         # The job of the week names the inputs relative to this folder, as they are given here.
         execute(("export", root, "--week", _WEEK, "--list", listed, "--what", "annotated", "--level", level))
@@ -265,9 +270,22 @@ def inputs_of(data: Any, rows: Data | None) -> list[str]:
 def order(keep: str | Sequence[str], most: int | None, each: str | None) -> str:
     """Which records stay, as TOML."""
     if isinstance(keep, str) and most is None and each is None and keep in get_args(Policy):
-        return json.dumps(keep)
+        return _toml(keep)
     fields = {"by": keep if isinstance(keep, str) else list(keep), "most": most, "each": each}
-    return "{ " + ", ".join(f"{name} = {json.dumps(value)}" for name, value in fields.items() if value is not None) + " }"
+    return "{ " + ", ".join(f"{name} = {_toml(value)}" for name, value in fields.items() if value is not None) + " }"
+
+
+def _toml(value: Any) -> str:
+    """A value as TOML, which has no surrogates (``json.dumps`` escapes with them by default), and no character 127 that is not escaped."""
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
+def columns_of(keep: str | Sequence[str], each: str | None) -> list[str]:
+    """The columns that an order names, perhaps by a path, as the program reads it: ``src/config/terms.rs``."""
+    terms = [] if isinstance(keep, str) and keep in get_args(Policy) else _TERM.findall(keep) if isinstance(keep, str) else keep
+    names = [re.match(r"`[^`]*`|\S*", term.strip()) for term in terms]
+    keys = [name[0] for name in names if name is not None] + ([] if each is None else [each.strip()])
+    return [key[1:-1] if re.fullmatch("`.+`", key) else key for key in keys if key not in _NO_COLUMNS]
 
 
 def run_job(
@@ -277,11 +295,11 @@ def run_job(
     inputs: list[str],
     rows: Data | None,
     columns: Mapping[str, str | None],
-    terms: Sequence[str | Sequence[str] | None],
+    ordered: Sequence[str],
     flags: Sequence[str],
     progress: bool | None,
 ) -> dict[str, Any]:
-    """Runs a job on the inputs, or on rows. Returns the summary of the week.
+    """Runs a job on the inputs, or on rows, of which ``columns`` and ``ordered`` name the columns. Returns the summary of the week.
 
     Raises ``Failed`` if the program fails, or does not read each row.
     """
@@ -294,8 +312,7 @@ def run_job(
             printed, _ = execute(arguments, bar=bar)
             summary: dict[str, Any] = json.loads(printed)
             return summary
-        of_terms = [term for some in terms if some is not None and some not in get_args(Policy) for term in ([some] if isinstance(some, str) else some)]
-        names, count = wanted(rows, columns.values(), of_terms), 0
+        names, count = wanted(rows, columns.values(), ordered), 0
 
         def feed(pipe: Pipe) -> None:
             nonlocal count

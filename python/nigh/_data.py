@@ -71,10 +71,10 @@ def data_of(data: object, *, is_kept: bool) -> Data | None:
     return None
 
 
-def wanted(data: Data, named: Iterable[str | None], terms: Sequence[str]) -> list[str]:
-    """The columns to read: those that arguments name, also by a path within objects, and those that terms may name.
+def wanted(data: Data, named: Iterable[str | None], ordered: Iterable[str]) -> list[str]:
+    """The columns to read: those that arguments name, also by a path within objects, and those that an order names.
 
-    Raises ``NoColumn`` if one of the former is not there, or is there twice.
+    Raises ``NoColumn`` if one of the former is not there (of the latter the program says it), or if one of them is there twice.
     """
     found = []
     for path in filter(None, named):
@@ -82,8 +82,9 @@ def wanted(data: Data, named: Iterable[str | None], terms: Sequence[str]) -> lis
         if name not in data.names:
             raise NoColumn(f"the data has no column `{path}` (its columns: {', '.join(data.names)})")
         found.append(name)
+    of_paths = [path if path in data.names else path.split(".")[0] for path in ordered]
     # A column of this name would be taken for the URLs, by which documents are known.
-    found += [name for name in data.names if name != "url" and any(name in term for term in terms)]
+    found += [name for name in of_paths if name in data.names and name != "url"]
     for name in found:
         if data.names.count(name) > 1:
             raise NoColumn(f"the data has {data.names.count(name)} columns `{name}`: rename all of them except one")

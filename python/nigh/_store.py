@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from . import _notebook
-from ._cluster import Level, Method, Policy, Words, inputs_of, order, run_job
+from ._cluster import Level, Method, Policy, Words, columns_of, inputs_of, order, run_job
 from ._data import data_of
 from ._notebook import Cluster, Figures, Run
 from ._program import execute, run
@@ -169,7 +169,7 @@ class Store:
         with tempfile.TemporaryDirectory(prefix="nigh-") as folder:
             job = method.job(columns, same_id, order(keep, most, each), accepts_all=rows is not None)
             summary = run_job(
-                ["add", self.path], job, Path(folder), inputs_of(data, rows), rows, columns, [keep, each], flags, progress
+                ["add", self.path], job, Path(folder), inputs_of(data, rows), rows, columns, columns_of(keep, each), flags, progress
             )
         return Run(summary)
 

@@ -34,6 +34,8 @@ except ImportError as error:
     sys.exit(4)
 
 import nigh
+import nigh._cluster
+import nigh._program
 
 ROWS = 60
 #: The families of texts, of which rows `n`, `n + FAMILIES`, ... are near-duplicates.
@@ -224,6 +226,39 @@ class Memory(unittest.TestCase):
         self.assertEqual(nigh.deduplicate(rows, similarity=0.8, keep=["source_url"]).num_rows, FAMILIES)
         with warnings.catch_warnings(record=True):
             self.assertEqual(nigh.deduplicate(rows, similarity=0.8, url="url", same_id="first").num_rows, 1)
+
+    def test_columns_of_an_order_are_whole_names(self) -> None:
+        # Names that are parts of terms, twice; names of policies, and of what is no column.
+        unread = {name: pa.nulls(ROWS, pa.string()) for name in ("s", "e", "core", "")}
+        read = {"text": texts(), "score": [number % 7 for number in range(ROWS)], "a, b": list(range(ROWS)), "root": ["x", "y", "z", "z"] * 15}
+        columns = [pa.array(column) for column in [*unread.values(), *unread.values(), *read.values()]]
+        rows = pa.table(columns, names=[*unread, *unread, *read])
+        file = pa.table(read)
+        pq.write_table(file, self.folder / "rows.parquet")
+        orders: list[tuple[dict[str, Any], list[str]]] = [
+            ({"keep": "score desc"}, ["score"]),
+            ({"keep": ["score desc", 'root in ["s", "e"]']}, ["score", "root"]),
+            ({"keep": "`a, b` desc, length", "most": 2}, ["a, b"]),
+            ({"keep": "longest", "each": "root"}, ["root"]),
+            ({"keep": "root", "each": "`a, b`"}, ["a, b"]),
+            ({"keep": "root"}, []),
+        ]
+        for order, named in orders:
+            with unittest.mock.patch("nigh._cluster.send", wraps=nigh._cluster.send) as sent:
+                found = nigh.cluster(rows, similarity=0.8, **order)
+            self.assertEqual(sent.call_args[0][1], ["text", *named], order)
+            of_file = nigh.cluster(self.folder / "rows.parquet", similarity=0.8, **order)
+            self.assertEqual(found["stays"].to_pylist(), of_file["stays"].to_pylist(), order)
+        with self.assertRaisesRegex(nigh.NoColumn, "2 columns `core`"):
+            nigh.cluster(rows, keep=["core desc"])
+
+    def test_names_of_any_characters(self) -> None:
+        for name in ("\U0001f70a", "del\x7f", 'quote" \\ and\ttab', "a = b"):
+            rows = pa.table({name: texts(), f"{name} of order": range(ROWS)})
+            kept = nigh.deduplicate(rows, text=name, similarity=0.8, keep=[f"`{name} of order` desc"])
+            self.assertEqual(kept, rows.slice(ROWS - FAMILIES), name)
+            grouped = nigh.deduplicate(rows, text=name, similarity=0.8, each=f"{name} of order")
+            self.assertEqual(grouped, rows, name)
 
     def test_an_error_of_a_reader_is_shown_and_nothing_is_left(self) -> None:
         class Broken(Exception):
