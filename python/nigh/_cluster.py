@@ -54,8 +54,8 @@ class Method:
     shingle: int | None
     fold_case: bool
 
-    def job(self, columns: Mapping[str, str | None], same_id: SameId | None, canonical: str, *, accepts_all: bool) -> str:
-        """The job of a call, as TOML. ``accepts_all`` if records that cannot be read are no error: their rows are in the result."""
+    def job(self, columns: Mapping[str, str | None], same_id: SameId | None, canonical: str, *, max_reject_share: float | None) -> str:
+        """The job of a call, as TOML. ``max_reject_share`` is the share of records that may be bad, by default that of the program."""
         tables: dict[str, Mapping[str, Any]] = {
             "read": {"same-id": same_id},
             "read.columns": columns,
@@ -69,7 +69,7 @@ class Method:
             },
         }
         lines = ["[cluster]", f"canonical = {canonical}"]
-        lines += ["max-reject-share = 1.0"] if accepts_all else []
+        lines += [] if max_reject_share is None else [f"max-reject-share = {float(max_reject_share)}"]
         for table, fields in tables.items():
             lines.append(f"[cluster.{table}]")
             lines += [f"{name} = {_toml(value)}" for name, value in fields.items() if value is not None]
@@ -237,8 +237,9 @@ def _listed(
     with tempfile.TemporaryDirectory(prefix="nigh-") as folder:
         scratch = Path(folder)
         root = scratch / "store" if store is None else Path(store)
-        job = method.job(columns, same_id, order(keep, most, each), accepts_all=rows is not None)
-        flags: list[str] = ["--store", str(root), "--week", _WEEK]
+        # Bad rows in memory are no error, since the result shows them: their `doc` is null, and `deduplicate` counts them.
+        job = method.job(columns, same_id, order(keep, most, each), max_reject_share=None if rows is None else 1.0)
+        flags: list[str] = ["--store", str(root), "--week", _WEEK, *([] if rows is None else ["--allow-empty"])]
         flags += [] if workers is None else ["--workers", str(workers)]
         summary = run_job(["run"], job, scratch, inputs, rows, columns, columns_of(keep, each), flags, progress)
         listed = scratch / "list.parquet"
@@ -305,7 +306,7 @@ def run_job(
     """
     written = scratch / "job.toml"
     written.write_text(job, encoding="utf-8")
-    arguments = (*command, written, "--json", *flags, *([] if rows is None else ["--allow-empty"]), "--input", *inputs)
+    arguments = (*command, written, "--json", *flags, "--input", *inputs)
     bar = _progress.bar(progress)
     try:
         if rows is None:

@@ -145,6 +145,7 @@ class Store:
         keep: Policy | str | Sequence[str] = "first",
         most: int | None = None,
         each: str | None = None,
+        max_reject_share: float | None = None,
         week: str | None = None,
         workers: int | None = None,
         progress: bool | None = None,
@@ -154,7 +155,10 @@ class Store:
         ``data`` and the other arguments are those of ``nigh.cluster``. The method must be that of the batches before. Rows in memory need an
         ``id`` or a ``url``, by which a later batch knows them. A batch without a ``week`` is named by today's date, or by the day after the last one.
 
-        Raises ``Failed`` if the program fails, ``ValueError`` if rows in memory have neither an id nor a URL, or are to be verified by their texts,
+        Records without a text, an id or a URL, where these are named, are bad. ``max_reject_share`` of the records may be bad, by default 0.05, in
+        memory as in files; the summary counts them by reasons.
+
+        Raises ``TooManyRejects`` if more are bad, ``Failed`` if the program fails or a batch has no document, ``ValueError`` if rows in memory have neither an id nor a URL, or are to be verified by their texts,
         which are not at hand for a later batch.
         """
         method = Method(similarity, verify, preset, words, shingle, fold_case)
@@ -167,7 +171,7 @@ class Store:
         flags += [] if workers is None else ["--workers", str(workers)]
         columns = {"text": text, "id": id, "url": url, "date": date}
         with tempfile.TemporaryDirectory(prefix="nigh-") as folder:
-            job = method.job(columns, same_id, order(keep, most, each), accepts_all=rows is not None)
+            job = method.job(columns, same_id, order(keep, most, each), max_reject_share=max_reject_share)
             summary = run_job(
                 ["add", self.path], job, Path(folder), inputs_of(data, rows), rows, columns, columns_of(keep, each), flags, progress
             )

@@ -488,6 +488,29 @@ class Memory(unittest.TestCase):
         with self.assertRaises(nigh.Failed):
             store.find(url="k99")
 
+    def test_bad_rows_of_a_batch_are_an_error_as_in_a_file(self) -> None:
+        method: dict[str, Any] = {"id": "key", "similarity": 0.8, "verify": "estimate"}
+        rows = table().select(["key", "text"])
+
+        def with_nulls(count: int) -> pa.Table:
+            return rows.set_column(1, "text", pa.array([None] * count + texts()[count:]))
+
+        def file_of(batch: pa.Table) -> Path:
+            pq.write_table(batch, self.folder / "rows.parquet")
+            return self.folder / "rows.parquet"
+
+        for name, kind in (("memory", lambda batch: batch), ("file", file_of)):
+            store = nigh.open(self.folder / name, create=True)
+            with self.assertRaisesRegex(nigh.TooManyRejects, "4 of 60 records are bad .*no text", msg=name):
+                store.add(kind(with_nulls(4)), week="2024-01-01", **method)
+            self.assertEqual(store.weeks, [])
+            with self.assertRaisesRegex(nigh.Failed, "the input has no page", msg=name):
+                store.add(kind(rows.slice(0, 0)), week="2024-01-01", **method)
+            added = store.add(kind(with_nulls(3)), week="2024-01-01", **method)
+            self.assertEqual((added.summary["counts"]["documents"], sum(added.summary["counts"]["rejects"].values())), (57, 3), name)
+            added = store.add(kind(with_nulls(30)), week="2024-01-02", max_reject_share=0.5, **method)
+            self.assertEqual(sum(added.summary["counts"]["rejects"].values()), 30, name)
+
     def test_batches_of_files_are_exported(self) -> None:
         store = nigh.open(self.folder / "store", create=True)
         for shard in range(2):
