@@ -10,14 +10,16 @@ A block of `sh`, `sql` or `python` is run if a block of `text` follows it, with 
 between them at most. A line `...` there stands for any number of lines, and `...` in a line for any
 characters. An output that cannot be had here stands in a block without `text`. Where the output has
 a line that begins with `nigh: `, it has the messages of the program (which go to standard error)
-before its results. Tables of DuckDB and Polars are compared by their rows.
+before its results. Tables of DuckDB and Polars are compared by their rows. Python that ends with
+another code than 0 is wrong, whatever it printed, and so are commands, except where the output has
+such messages.
 
 `cargo run --release --` is the program that is there, and `cargo test` is left out. The blocks of a
 page run one after the other in a folder that looks like a clone of nigh after `cargo install --path
 .`: with tests/, jobs/ and configs/, and, except for the pages that make it, with a store `crawls`
 of the three weeks of tests/data and all studies.
 
-Ends with 1 if an output differs, with 4 if a package is not there: DuckDB or Polars.
+Ends with 1 if an output differs or a block fails, with 4 if a package is not there: DuckDB or Polars.
 """
 
 from __future__ import annotations
@@ -121,16 +123,29 @@ def environment(program: Path) -> dict[str, str]:
     return {**variables, "NO_COLOR": "1", "PYTHONDONTWRITEBYTECODE": "1"}
 
 
-def run_commands(source: str, folder: Path, variables: dict[str, str], with_messages: bool) -> list[str]:
-    """What commands print; of those that fail the messages, too."""
+def run_commands(source: str, folder: Path, variables: dict[str, str], with_messages: bool) -> tuple[list[str], bool]:
+    """What commands print, and whether they may end as they did: with another code than 0 only if their messages are compared."""
     source = source.replace("cargo run --release --", "nigh").replace("cargo test\n", "")
     done = subprocess.run(
         ["bash", "-e", "-c", source], cwd=folder, env=variables, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=240, check=False
     )
     messages = [re.sub(r"^nigh \[[^\]]*\]: ", "nigh: ", line) for line in done.stderr.splitlines() if not PROGRESS.match(line)]
-    if done.returncode != 0 and not with_messages:
+    if with_messages:
+        return tidy("\n".join([*messages, done.stdout])), True
+    return tidy(done.stdout), is_well(done)
+
+
+def run_python(source: str, folder: Path, variables: dict[str, str]) -> tuple[list[str], bool]:
+    """What a program in Python prints, and whether it ended well."""
+    done = subprocess.run([sys.executable, "-c", source], cwd=folder, env=variables, capture_output=True, text=True, check=False)
+    return tidy(done.stdout), is_well(done)
+
+
+def is_well(done: subprocess.CompletedProcess[str]) -> bool:
+    """Whether a program ended with 0; if not, its errors are shown."""
+    if done.returncode != 0:
         print(f"ended with {done.returncode}:\n{done.stderr}", file=sys.stderr)
-    return tidy("\n".join([*messages, done.stdout]) if with_messages else done.stdout)
+    return done.returncode == 0
 
 
 def run_query(source: str, folder: Path) -> list[str]:
@@ -192,32 +207,28 @@ def main() -> int:
                 if block.kind == "sh":
                     # Also if only queries are asked for: they may need the store that commands make.
                     with_messages = any(line.startswith("nigh: ") for line in block.expected)
-                    printed = run_commands(block.source, folder, variables, with_messages)
+                    printed, ended_well = run_commands(block.source, folder, variables, with_messages)
                 elif block.kind not in kinds:
                     continue
                 elif block.kind == "sql":
-                    printed = run_query(block.source, folder)
+                    printed, ended_well = run_query(block.source, folder), True
                 else:
-                    command = [sys.executable, "-c", block.source]
-                    done = subprocess.run(command, cwd=folder, env=variables, capture_output=True, text=True, check=False)
-                    if done.returncode != 0:
-                        print(f"ended with {done.returncode}:\n{done.stderr}", file=sys.stderr)
-                    printed = tidy(done.stdout)
+                    printed, ended_well = run_python(block.source, folder, variables)
                 if block.kind not in kinds:
                     continue
                 ran += 1
                 expected = [line.rstrip() for line in block.expected]
-                if is_table(expected) and is_table(printed) and cells(expected) == cells(printed):
+                same_table = is_table(expected) and is_table(printed) and cells(expected) == cells(printed)
+                if ended_well and (same_table or agree(expected, printed)):
                     continue
-                if agree(expected, printed):
-                    continue
-                if arguments.write and not any("..." in line for line in block.expected):
+                if ended_well and arguments.write and not any("..." in line for line in block.expected):
                     # Later blocks of the page are found by the old numbers of lines.
                     shift = len(written) - len(lines)
                     written[block.begin + shift : block.end + shift] = printed
                     continue
                 wrong += 1
-                print(f"{page}, line {block.begin}: the output is not what is printed there\n{block.source}")
+                what = "the output is not what is printed there" if ended_well else "it failed"
+                print(f"{page}, line {block.begin}: {what}\n{block.source}")
                 print("\n".join(["---- printed:", *printed, "----", ""]))
             if written != lines:
                 (ROOT / page).write_text("\n".join(written) + "\n", encoding="utf-8")

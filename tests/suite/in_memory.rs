@@ -1,4 +1,5 @@
-//! The module of Python on rows in memory and in streams, and in notebooks: the scripts of tests/python, with the program of the tests.
+//! The module of Python on rows in memory and in streams, and in notebooks, and blocks of the documentation that fail: the scripts of tests/python,
+//! with the program of the tests.
 
 use crate::live_clients::python_script;
 use crate::program::skipped;
@@ -21,6 +22,11 @@ fn rows_in_memory_have_the_clusters_of_files() {
 #[test]
 fn datasets_of_hugging_face_come_back_with_their_features() {
     passes("test_hugging_face.py", Need::HuggingFace, "datasets of Hugging Face");
+}
+
+#[test]
+fn a_block_of_the_docs_that_fails_is_wrong() {
+    passes("test_documents.py", Need::Engines, "blocks of Python in the documentation");
 }
 
 #[test]
