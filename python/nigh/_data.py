@@ -6,12 +6,13 @@ have batches of their own. Nothing is written to files, except where a stream th
 
 from __future__ import annotations
 
+import itertools
 import sys
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import IO, TYPE_CHECKING, Any, Protocol
 
-from ._program import Failed, NoColumn
+from ._program import Failed, NoColumn, WrongUse
 
 if TYPE_CHECKING:
     import pyarrow
@@ -57,7 +58,7 @@ def data_of(data: object, *, is_kept: bool) -> Data | None:
     if "datasets" in modules and hasattr(data, "with_format"):
         if isinstance(data, dict):
             raise TypeError(f"these are {len(data)} datasets: give one of them, {', '.join(map(repr, data))}")
-        return _HuggingFace(data)
+        return _HuggingFace(data) if hasattr(data, "select") else _Streamed(data)
     if "pyarrow" in modules and hasattr(data, "scanner"):
         return _Scanned(data)
     if hasattr(data, "__arrow_c_stream__"):
@@ -120,21 +121,46 @@ def _pieces(batch: pyarrow.RecordBatch, kinds: Callable[[pyarrow.Schema], pyarro
             yield piece.slice(within, length)
 
 
-def _large(kind: pyarrow.DataType) -> pyarrow.DataType | None:
-    """The type to which a type of views is written: all buffers of views are written with each slice of them."""
+def _large(kind: pyarrow.DataType) -> pyarrow.DataType:
+    """The type to which a type of views is written, also within others: all buffers of views are written with each slice of them."""
     import pyarrow
 
     if kind == pyarrow.string_view():
         return pyarrow.large_string()
-    return pyarrow.large_binary() if kind == pyarrow.binary_view() else None
+    if kind == pyarrow.binary_view():
+        return pyarrow.large_binary()
+    types = pyarrow.types
+    if types.is_list_view(kind) or types.is_large_list_view(kind):
+        return pyarrow.large_list(_within(kind.value_field, _large))
+    return _nested(kind, _large)
+
+
+def _nested(kind: pyarrow.DataType, replaced: Callable[[pyarrow.DataType], pyarrow.DataType]) -> pyarrow.DataType:
+    """A type with other types within it."""
+    import pyarrow
+
+    types = pyarrow.types
+    if types.is_struct(kind):
+        return pyarrow.struct([_within(kind.field(place), replaced) for place in range(kind.num_fields)])
+    if types.is_list(kind):
+        return pyarrow.list_(_within(kind.value_field, replaced))
+    if types.is_large_list(kind):
+        return pyarrow.large_list(_within(kind.value_field, replaced))
+    if types.is_fixed_size_list(kind):
+        return pyarrow.list_(_within(kind.value_field, replaced), kind.list_size)
+    if types.is_map(kind):
+        return pyarrow.map_(_within(kind.key_field, replaced), _within(kind.item_field, replaced), keys_sorted=kind.keys_sorted)
+    return kind
+
+
+def _within(field: pyarrow.Field, replaced: Callable[[pyarrow.DataType], pyarrow.DataType]) -> pyarrow.Field:
+    return field.with_type(replaced(field.type))
 
 
 def _without_views(schema: pyarrow.Schema) -> pyarrow.Schema:
-    for place, field in enumerate(schema):
-        large = _large(field.type)
-        if large is not None:
-            schema = schema.set(place, field.with_type(large))
-    return schema
+    import pyarrow
+
+    return pyarrow.schema([_within(field, _large) for field in schema], schema.metadata)
 
 
 def _read(schema: pyarrow.Schema) -> pyarrow.Schema:
@@ -171,9 +197,8 @@ def _kept(rows: Any, mask: pyarrow.BooleanArray) -> Any:
 def _kept_values(column: Any, mask: pyarrow.BooleanArray) -> Any:
     import pyarrow
 
-    large = _large(column.type)
-    if large is not None:
-        return column.cast(large).filter(mask).cast(column.type)
+    if column.type in (pyarrow.string_view(), pyarrow.binary_view()):
+        return column.cast(_large(column.type)).filter(mask).cast(column.type)
     try:
         return column.filter(mask)
     except pyarrow.ArrowNotImplementedError:
@@ -273,32 +298,126 @@ class _Scanned(_InMemory):
 
 
 class _HuggingFace(_InMemory):
-    """A dataset of Hugging Face, or one that is streamed. The latter is read twice."""
+    """A dataset of Hugging Face, which has its rows."""
 
     def __init__(self, dataset: Any) -> None:
         self._dataset = dataset
         if dataset.features is None:
-            first = next(iter(dataset.with_format("arrow").iter(1)), None)
-            self._schema: Any = sys.modules["pyarrow"].schema([]) if first is None else first.schema
-        else:
-            self._schema = dataset.features.arrow_schema
-        self.names: list[str] = list(self._schema.names)
-        self.rows: int | None = len(dataset) if hasattr(dataset, "__len__") else None
+            self._rows = self._twice.read(dataset, None).iter(_ROWS_OF_TYPES)
+            self._first = next(self._rows, {})
+        self.names: list[str] = list(self._first if dataset.features is None else dataset.features)
+        self.rows: int | None = None
 
     def batches(self, names: list[str]) -> tuple[pyarrow.Schema, Iterable[pyarrow.RecordBatch]]:
         import pyarrow
 
-        tables = self._dataset.select_columns(names).with_format("arrow").iter(1000)
-        schema = pyarrow.schema([self._schema.field(name) for name in names])
-        return schema, (batch for table in tables for batch in table.select(names).cast(schema).to_batches())
+        if self._dataset.features is not None:
+            return _typed_batches(self._dataset, names, self._twice.read(self._dataset.select_columns(names), "arrow"))
+        schema = pyarrow.schema([(name, _type_of(name, self._first[name])) for name in names])
+
+        def batches() -> Iterator[pyarrow.RecordBatch]:
+            for rows in itertools.chain([self._first], self._rows):
+                count = max(map(len, rows.values()), default=0)
+                columns = [_column_of(field, rows.get(field.name, [None] * count)) for field in schema]
+                yield pyarrow.RecordBatch.from_arrays(columns, schema=schema)
+
+        return schema, batches()
 
     def keep(self, mask: pyarrow.BooleanArray) -> Any:
-        import pyarrow.compute
+        return self._twice.staying(mask)
 
-        if hasattr(self._dataset, "select"):
-            return self._dataset.select(pyarrow.compute.indices_nonzero(mask).to_pylist())
-        stays = mask.to_pylist()
-        return self._dataset.filter(lambda _, place: stays[place], with_indices=True)
+
+#: The first rows of a streamed dataset without features, of which the types of its columns are taken.
+_ROWS_OF_TYPES = 1000
+
+
+def _typed_batches(dataset: Any, names: list[str], formatted: Any) -> tuple[pyarrow.Schema, Iterable[pyarrow.RecordBatch]]:
+    """The rows of a dataset with features, of which ``formatted`` has these columns as tables."""
+    import pyarrow
+
+    schema = pyarrow.schema([dataset.features.arrow_schema.field(name) for name in names])
+    return schema, (batch for table in formatted.iter(1000) for batch in table.select(names).cast(schema).to_batches())
+
+
+def _type_of(name: str, values: list[Any]) -> pyarrow.DataType:
+    """The type of the values of a column without a type. Where there are none it is text."""
+    import pyarrow
+
+    def with_texts(kind: pyarrow.DataType) -> pyarrow.DataType:
+        return pyarrow.string() if kind == pyarrow.null() else _nested(kind, with_texts)
+
+    try:
+        return with_texts(pyarrow.array(values).type)
+    except (pyarrow.ArrowException, OverflowError) as error:
+        raise _of_several_types(name) from error
+
+
+def _column_of(field: pyarrow.Field, values: list[Any]) -> pyarrow.Array:
+    import pyarrow
+
+    try:
+        return pyarrow.array(values, field.type)
+    except (pyarrow.ArrowException, OverflowError):
+        pass
+    try:
+        return pyarrow.array(values).cast(field.type)
+    except (pyarrow.ArrowException, OverflowError) as error:
+        raise _of_several_types(field.name, f": {field.type} among the first {_ROWS_OF_TYPES:,} rows, and others later") from error
+
+
+def _of_several_types(name: str, which: str = "") -> WrongUse:
+    return WrongUse(2, f"the column `{name}` of the streamed dataset has values of several types{which}. Give it a type: dataset.cast(datasets.Features(...))")
+
+
+class _Twice:
+    """A streamed dataset of Hugging Face that is read a second time, in the same order, from the first row to the last. It can be pickled if the
+    dataset can be, and so goes to the processes of a ``DataLoader``.
+    """
+
+    def __init__(self, dataset: Any) -> None:
+        self._dataset = dataset
+        # The caller may set another one, which gives another order.
+        self._epoch: int = getattr(dataset, "epoch", 0)
+        self._mask: Any = None
+
+    def read(self, dataset: Any, kind: str | None) -> Any:
+        """The dataset, or one with some of its columns, in a format. ``iter`` of it reads all of its shards, also within a ``DataLoader``."""
+        formatted = dataset.with_format(kind)
+        if self._epoch:
+            formatted.set_epoch(self._epoch)
+        return formatted
+
+    def staying(self, mask: pyarrow.BooleanArray) -> Any:
+        """The dataset of the rows for which the mask is true. It has one shard: no part of the rows could be read for itself.
+
+        ``IterableDataset.from_generator`` would pickle the source for a hash, with all that its functions hold, and encode each value once more.
+        """
+        module = sys.modules["datasets"]
+        self._mask = mask
+        if self._dataset.features is None:
+            rows = module.iterable_dataset.ExamplesIterable(self._examples, {})
+        else:
+            rows = module.iterable_dataset.ArrowExamplesIterable(self._tables, {})
+        return module.IterableDataset(
+            rows,
+            info=self._dataset.info,
+            split=self._dataset.split,
+            formatting=self._dataset._formatting,
+            token_per_repo_id=self._dataset._token_per_repo_id,
+        )
+
+    def _tables(self) -> Iterator[tuple[int, pyarrow.Table]]:
+        tables = self.read(self._dataset, "arrow").iter(1000)
+        for place, (table, stays) in enumerate(_parts(tables, len, self._mask)):
+            kept = _kept(table, stays)
+            if kept.num_rows > 0:
+                yield place, kept
+
+    def _examples(self) -> Iterator[tuple[int, dict[str, Any]]]:
+        rows = self.read(self._dataset, None).iter(1)
+        for place, (row, stays) in enumerate(_parts(rows, lambda _: 1, self._mask)):
+            if stays[0].as_py():
+                yield place, {name: values[0] for name, values in row.items()}
 
 
 class _Stream:
@@ -337,6 +456,26 @@ class _Stream:
         self._file.seek(0)
         schema = self._reader.schema
         copied = pyarrow.ipc.open_stream(self._file)
+        self.names: list[str] = list(dataset.features)
+        self.rows: int | None = len(dataset)
+
+    def batches(self, names: list[str]) -> tuple[pyarrow.Schema, Iterable[pyarrow.RecordBatch]]:
+        return _typed_batches(self._dataset, names, self._dataset.select_columns(names).with_format("arrow"))
+
+    def keep(self, mask: pyarrow.BooleanArray) -> Any:
+        import pyarrow.compute
+
+        return self._dataset.select(pyarrow.compute.indices_nonzero(mask).cast("int64").to_numpy())
+
+
+class _Streamed(_InMemory):
+    """A streamed dataset of Hugging Face, which is read twice. Without features, its first rows say which columns it has, and of which types."""
+
+    def __init__(self, dataset: Any) -> None:
+        self._twice = _Twice(dataset)
+        self._dataset = dataset
+        self._rows: Iterator[dict[str, list[Any]]] = iter(())
+        self._first: dict[str, list[Any]] = {}
 
         def batches() -> Iterator[pyarrow.RecordBatch]:
             try:
@@ -357,15 +496,24 @@ def _reader_of(schema: pyarrow.Schema, batches: Iterable[pyarrow.RecordBatch], m
     import pyarrow
 
     def rows() -> Iterator[pyarrow.RecordBatch]:
-        place = 0
-        for batch in batches:
-            kept = _kept(batch, mask.slice(place, batch.num_rows)) if place + batch.num_rows <= len(mask) else None
-            place += batch.num_rows
-            if kept is None:
-                break
+        for batch, stays in _parts(batches, len, mask):
+            kept = _kept(batch, stays)
             if kept.num_rows > 0:
                 yield kept
-        if place != len(mask):
-            raise Failed(1, f"the data changed: it had {len(mask):,} rows when it was clustered, and has {'more' if place > len(mask) else f'{place:,}'} now")
 
     return pyarrow.RecordBatchReader.from_batches(schema, rows())
+
+
+def _parts(pieces: Iterable[Any], length: Callable[[Any], int], mask: pyarrow.BooleanArray) -> Iterator[tuple[Any, pyarrow.BooleanArray]]:
+    """Each piece of the rows that were clustered, which are read once more, with its part of the mask.
+
+    Raises ``Failed`` if they are more or fewer than before.
+    """
+    end = 0
+    for piece in pieces:
+        begin, end = end, end + length(piece)
+        if end > len(mask):
+            break
+        yield piece, mask.slice(begin, end - begin)
+    if end != len(mask):
+        raise Failed(1, f"the data changed: it had {len(mask):,} rows when it was clustered, and has {'more' if end > len(mask) else f'{end:,}'} now")

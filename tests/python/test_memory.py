@@ -64,6 +64,11 @@ def children() -> list[int]:
     """The programs that this process has started and that are there still."""
     found = []
     for task in Path("/proc/self/task").iterdir():
+def same(row: dict[str, Any]) -> dict[str, Any]:
+    """A row as it is. (In a module with a name, so that another process finds it.)"""
+    return row
+
+
         # A thread may end meanwhile, and so may a program.
         with contextlib.suppress(FileNotFoundError, ProcessLookupError):
             for child in (task / "children").read_text().split():
