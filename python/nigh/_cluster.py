@@ -186,7 +186,10 @@ def deduplicate(
     ``data`` is rows in memory, and the arguments are those of ``nigh.cluster``. A table, a frame or a dataset gives one of the same kind, and a reader of
     batches gives a reader. A ``Dataset`` of pyarrow, which is read once more, gives a reader, and so does anything else with ``__arrow_c_stream__``.
     What can be read only once waits in a temporary file, until the reader of what stays is gone. A streamed dataset of Hugging Face is read
-    once more.
+    once more, too, and what stays of it is one shard.
+
+    What is read once more must have the same rows in the same order. ``Failed`` is raised where it is read if the size or the time of a local file of a
+    ``Dataset`` of pyarrow changed, or, at the end, if the number of rows did; other changes are not noticed.
 
     Rows that are not documents do not stay, as ``nigh export`` does not write them: those without a text, and those with an id and a text of a
     row before. A warning counts them.
@@ -339,7 +342,8 @@ def _every_row(rows: pyarrow.Table, count: int) -> pyarrow.Table:
     import pyarrow
     import pyarrow.compute
 
-    places = pyarrow.array(range(count), pyarrow.int64())
+    # 0, 1, 2, ...: a range of Python would become a list of its numbers first.
+    places = pyarrow.compute.cumulative_sum(pyarrow.repeat(pyarrow.scalar(1, pyarrow.int64()), count), start=pyarrow.scalar(-1, pyarrow.int64()))
     found = pyarrow.compute.index_in(places, rows["offset"].cast(pyarrow.int64()).combine_chunks())
     others = [name for name in rows.column_names if name not in ("file", "offset")]
     return rows.select(others).take(found).add_column(0, "offset", places)

@@ -1,4 +1,4 @@
-"""Data in the memory of this process: what is read of it, and what is given back.
+"""Data in the memory of this process: how its rows are read and returned.
 
 All kinds are batches of Arrow: those with ``__arrow_c_stream__`` (Arrow PyCapsule interface), and datasets of pyarrow and of Hugging Face, which
 have batches of their own. Nothing is written to files, except where a stream that can be read only once is to be given back.
@@ -241,7 +241,7 @@ class _Rows(_InMemory):
 
 
 class _Pandas(_InMemory):
-    """A frame of pandas. The columns that are read become Arrow, as pandas has them already if they are texts of its type ``str``."""
+    """A frame of pandas. The columns that are read become Arrow, some rows at a time."""
 
     def __init__(self, frame: Any) -> None:
         self._frame = frame
@@ -251,9 +251,18 @@ class _Pandas(_InMemory):
     def batches(self, names: list[str]) -> tuple[pyarrow.Schema, Iterable[pyarrow.RecordBatch]]:
         import pyarrow
 
-        columns = self._frame.iloc[:, [self.names.index(name) for name in names]]
-        table = pyarrow.Table.from_pandas(columns, preserve_index=False).rename_columns(names)
-        return table.schema, table.to_batches()
+        places = [self.names.index(name) for name in names]
+
+        def tables(**options: Any) -> Iterator[pyarrow.Table]:
+            for begin in range(0, max(1, len(self._frame)), _ROWS):
+                rows = self._frame.iloc[begin : begin + _ROWS, places].set_axis(names, axis="columns")
+                yield pyarrow.Table.from_pandas(rows, preserve_index=False, **options).replace_schema_metadata()
+
+        schema = next(tables()).schema
+        if any(self._frame.dtypes.iloc[place] == object for place in places):
+            # Only the values say of which type they are.
+            schema = pyarrow.unify_schemas([table.schema for table in tables()], promote_options="permissive")
+        return schema, (batch for table in tables(schema=schema) for batch in table.to_batches())
 
     def keep(self, mask: pyarrow.BooleanArray) -> Any:
         return self._frame[mask.to_numpy(zero_copy_only=False)]
@@ -278,10 +287,15 @@ class _Polars(_InMemory):
 
 
 class _Scanned(_InMemory):
-    """A dataset of pyarrow, which is read twice: what stays is a reader."""
+    """A dataset of pyarrow, which is read twice: what stays is a reader.
+
+    Its files must be the same then. Of local ones the size and the time of the last change are compared before the first row is returned, and
+    after the last one; of others only the number of their rows, when all of them are read.
+    """
 
     def __init__(self, dataset: Any) -> None:
         self._dataset = dataset
+        self._files = _local_files(dataset)
         self.names: list[str] = list(dataset.schema.names)
         self.rows: int | None = None
 
@@ -292,9 +306,31 @@ class _Scanned(_InMemory):
 
     def keep(self, mask: pyarrow.BooleanArray) -> Any:
         def batches() -> Iterator[pyarrow.RecordBatch]:
+            self._check_files()
             yield from self._dataset.scanner(batch_readahead=2, fragment_readahead=1).to_reader()
+            self._check_files()
 
         return _reader_of(self._dataset.schema, batches(), mask)
+
+    def _check_files(self) -> None:
+        now = _local_files(self._dataset)
+        changed = [file for file, state in self._files.items() if now.get(file) != state]
+        if changed:
+            more = f" and {len(changed) - 1:,} more" if len(changed) > 1 else ""
+            raise Failed(1, f"the data changed: {changed[0]}{more} had another size or time when it was clustered")
+
+
+def _local_files(dataset: Any) -> dict[str, tuple[int | None, int | None]]:
+    """The local files of a dataset of pyarrow: of each its size, and the time of its last change."""
+    import pyarrow.fs
+
+    found = {}
+    for part in getattr(dataset, "children", []):
+        found.update(_local_files(part))
+    filesystem = getattr(dataset, "filesystem", None)
+    if isinstance(filesystem, pyarrow.fs.LocalFileSystem):
+        found.update((file.path, (file.size, file.mtime_ns)) for file in filesystem.get_file_info(dataset.files))
+    return found
 
 
 class _HuggingFace(_InMemory):
@@ -302,6 +338,26 @@ class _HuggingFace(_InMemory):
 
     def __init__(self, dataset: Any) -> None:
         self._dataset = dataset
+        self.names: list[str] = list(dataset.features)
+        self.rows: int | None = len(dataset)
+
+    def batches(self, names: list[str]) -> tuple[pyarrow.Schema, Iterable[pyarrow.RecordBatch]]:
+        return _typed_batches(self._dataset, names, self._dataset.select_columns(names).with_format("arrow"))
+
+    def keep(self, mask: pyarrow.BooleanArray) -> Any:
+        import pyarrow.compute
+
+        return self._dataset.select(pyarrow.compute.indices_nonzero(mask).cast("int64").to_numpy())
+
+
+class _Streamed(_InMemory):
+    """A streamed dataset of Hugging Face, which is read twice. Without features, its first rows say which columns it has, and of which types."""
+
+    def __init__(self, dataset: Any) -> None:
+        self._twice = _Twice(dataset)
+        self._dataset = dataset
+        self._rows: Iterator[dict[str, list[Any]]] = iter(())
+        self._first: dict[str, list[Any]] = {}
         if dataset.features is None:
             self._rows = self._twice.read(dataset, None).iter(_ROWS_OF_TYPES)
             self._first = next(self._rows, {})
@@ -456,26 +512,6 @@ class _Stream:
         self._file.seek(0)
         schema = self._reader.schema
         copied = pyarrow.ipc.open_stream(self._file)
-        self.names: list[str] = list(dataset.features)
-        self.rows: int | None = len(dataset)
-
-    def batches(self, names: list[str]) -> tuple[pyarrow.Schema, Iterable[pyarrow.RecordBatch]]:
-        return _typed_batches(self._dataset, names, self._dataset.select_columns(names).with_format("arrow"))
-
-    def keep(self, mask: pyarrow.BooleanArray) -> Any:
-        import pyarrow.compute
-
-        return self._dataset.select(pyarrow.compute.indices_nonzero(mask).cast("int64").to_numpy())
-
-
-class _Streamed(_InMemory):
-    """A streamed dataset of Hugging Face, which is read twice. Without features, its first rows say which columns it has, and of which types."""
-
-    def __init__(self, dataset: Any) -> None:
-        self._twice = _Twice(dataset)
-        self._dataset = dataset
-        self._rows: Iterator[dict[str, list[Any]]] = iter(())
-        self._first: dict[str, list[Any]] = {}
 
         def batches() -> Iterator[pyarrow.RecordBatch]:
             try:

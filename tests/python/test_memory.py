@@ -7,6 +7,8 @@ or DuckDB is not there.
 from __future__ import annotations
 
 import contextlib
+import io
+import json
 import os
 import signal
 import subprocess
@@ -28,6 +30,7 @@ try:
     import pyarrow as pa
     import pyarrow.csv
     import pyarrow.dataset
+    import pyarrow.fs
     import pyarrow.parquet as pq
 except ImportError as error:
     print(f"{error}: python3 -m pip install duckdb pandas polars pyarrow", file=sys.stderr)
@@ -35,6 +38,7 @@ except ImportError as error:
 
 import nigh
 import nigh._cluster
+import nigh._data
 import nigh._program
 
 ROWS = 60
@@ -60,15 +64,15 @@ def table() -> pa.Table:
     })
 
 
-def children() -> list[int]:
-    """The programs that this process has started and that are there still."""
-    found = []
-    for task in Path("/proc/self/task").iterdir():
 def same(row: dict[str, Any]) -> dict[str, Any]:
     """A row as it is. (In a module with a name, so that another process finds it.)"""
     return row
 
 
+def children() -> list[int]:
+    """The programs that this process has started and that are there still."""
+    found = []
+    for task in Path("/proc/self/task").iterdir():
         # A thread may end meanwhile, and so may a program.
         with contextlib.suppress(FileNotFoundError, ProcessLookupError):
             for child in (task / "children").read_text().split():
@@ -438,14 +442,122 @@ class Memory(unittest.TestCase):
         self.assert_nothing_left()
 
     def test_a_dataset_that_changed_is_an_error(self) -> None:
+        rows = table().select(["key", "text"])
         for count, says in ((ROWS - 1, "59 now"), (ROWS + 1, "more now")):
             shard = self.folder / f"{count}.csv"
-            rows = table().select(["key", "text"])
             pa.csv.write_csv(rows, shard)
-            kept = nigh.deduplicate(pyarrow.dataset.dataset(shard, format="csv"), id="key")
+            # Only the rows of a file that is not local are counted.
+            elsewhere = pyarrow.fs.SubTreeFileSystem(str(self.folder), pyarrow.fs.LocalFileSystem())
+            kept = nigh.deduplicate(pyarrow.dataset.dataset(shard.name, format="csv", filesystem=elsewhere), id="key")
             pa.csv.write_csv(pa.concat_tables([rows, rows]).slice(0, count), shard)
             with self.assertRaisesRegex(nigh.Failed, says):
                 kept.read_all()
+
+    def test_a_local_file_that_changed_is_an_error_before_the_first_row(self) -> None:
+        rows = table().select(["key", "text"])
+        files = [self.folder / f"{number}.parquet" for number in range(3)]
+
+        def dataset() -> pyarrow.dataset.Dataset:
+            for file in files:
+                pq.write_table(rows, file)
+            first = pyarrow.dataset.dataset(files[:2])
+            return pyarrow.dataset.dataset([first, pyarrow.dataset.dataset(files[2])])
+
+        reversed_rows = rows.take(list(range(ROWS - 1, -1, -1)))
+        for change in (lambda: pq.write_table(reversed_rows, files[2]), lambda: os.utime(files[2], ns=(0, 0)), files[2].unlink):
+            kept = nigh.deduplicate(dataset(), id="key", same_id="row", similarity=0.8)
+            change()
+            with self.assertRaisesRegex(nigh.Failed, "the data changed: .*2.parquet had another size or time"):
+                kept.read_next_batch()
+        # And while it is read.
+        kept = nigh.deduplicate(dataset(), id="key", same_id="row", similarity=0.8)
+        kept.read_next_batch()
+        os.utime(files[0], ns=(0, 0))
+        with self.assertRaisesRegex(nigh.Failed, "0.parquet had another size or time"):
+            kept.read_all()
+        # As long as nothing changed:
+        self.assertEqual(nigh.deduplicate(dataset(), id="key", same_id="row", similarity=0.8).read_all(), rows.slice(0, FAMILIES))
+
+    def test_views_within_others_are_written_once(self) -> None:
+        count = 40_000
+        views = pa.array([f"{number:064}" for number in range(count)], pa.string_view())
+        offsets = pa.array(range(count + 1), pa.int32())
+        columns = {
+            "struct": pa.StructArray.from_arrays([views], ["view"]),
+            "list": pa.ListArray.from_arrays(offsets, views),
+            "large list": pa.LargeListArray.from_arrays(offsets.cast(pa.int64()), views),
+            "fixed list": pa.FixedSizeListArray.from_arrays(views, 1),
+            "lists in structs": pa.StructArray.from_arrays([pa.ListArray.from_arrays(offsets, views.cast(pa.binary_view()))], ["list"]),
+            "map": pa.MapArray.from_arrays(offsets, views, views),
+            "list view": pa.ListViewArray.from_arrays(offsets[:-1], pa.array([1] * count, pa.int32()), views),
+        }
+        for name, column in columns.items():
+            rows = pa.table({"text": column})
+            data = nigh._data.data_of(rows, is_kept=False)
+            assert data is not None
+            with tempfile.TemporaryFile() as file:
+                nigh._data.send(data, ["text"], nigh._program.Pipe(file, lambda: None), lambda count: None)
+                file.seek(0)
+                written = file.read()
+            # Once each, and lengths: the program reads batches of at most 8,192 rows.
+            self.assertLess(len(written), 2.6 * 64 * count if name == "map" else 1.6 * 64 * count, name)
+            sent = pa.ipc.open_stream(written).read_all()
+            self.assertEqual(sent["text"].to_pylist()[::1000], column.to_pylist()[::1000], name)
+        # What comes back has the types that came in.
+        some = pa.table({"text": texts(), **{name: column.slice(7, ROWS) for name, column in columns.items()}})
+        for data in (some, some.to_reader(max_chunksize=9)):
+            kept = nigh.deduplicate(data, similarity=0.8)
+            kept = kept if isinstance(kept, pa.Table) else kept.read_all()
+            self.assertEqual(kept.schema, some.schema)
+            self.assertEqual(kept.to_pylist(), some.slice(0, FAMILIES).to_pylist())
+
+    def test_a_frame_of_pandas_is_read_some_rows_at_a_time(self) -> None:
+        count = 20_000
+        numbers: list[Any] = [None] * 9_000 + [1] * 9_000 + [2.5] * 2_000
+        frame = pandas.DataFrame({
+            "text": pandas.Series([f"{number} words" for number in range(count)], dtype=object),
+            "numbers": pandas.Series(numbers, dtype=object),
+            "meta": pandas.Series([{"a": number} if number < 9_000 else {"b": [None]} for number in range(count)], dtype=object),
+            "kind": pandas.Series(["a", "b"] * (count // 2), dtype="category"),
+            "none": pandas.Series([None] * count, dtype=object),
+            7: range(count),
+        })
+        schema, batches = nigh._data._Pandas(frame).batches(["kind", "numbers", "meta", "none", "7", "text"])
+        lengths, tables = [], []
+        for batch in batches:
+            self.assertEqual(batch.schema, schema)
+            lengths.append(batch.num_rows)
+            tables.append(batch)
+        self.assertEqual(lengths, [8192, 8192, 3616])
+        renamed = frame.rename(columns=str)[["kind", "numbers", "meta", "none", "7", "text"]]
+        self.assertEqual(pa.Table.from_batches(tables).to_pydict(), pa.Table.from_pandas(renamed, preserve_index=False).to_pydict())
+        kept = nigh.deduplicate(frame, keep=["numbers desc", "kind"], each="7")
+        self.assertTrue(kept.equals(frame))
+
+    def test_every_row_has_its_place(self) -> None:
+        rows = pa.table({"file": ["-"] * 3, "offset": pa.array([1, 2, 4], pa.uint64()), "stays": [True, False, True]})
+        self.assertEqual(nigh._cluster._every_row(rows, 6).to_pydict(), {"offset": list(range(6)), "stays": [None, True, False, None, True, None]})
+        self.assertEqual(nigh._cluster._every_row(rows.slice(0, 0), 0).to_pydict(), {"offset": [], "stays": []})
+
+    def test_warnings_are_shown_while_rows_are_sent(self) -> None:
+        program = self.folder / "program"
+        events = [{"event": "log", "level": "warning", "message": "look here"}, {"event": "progress", "stage": "reading", "steps": 1, "of_steps": 2}]
+        program.write_text("#!/bin/sh\n" + "".join(f"echo '{json.dumps(event)}' >&2\n" for event in events) + "cat > /dev/null\necho done\n")
+        program.chmod(0o755)
+        said = io.StringIO()
+        bar = unittest.mock.Mock()
+
+        def feed(pipe: nigh._program.Pipe) -> None:
+            until = time.monotonic() + 30
+            while "look here" not in said.getvalue() and time.monotonic() < until:
+                pipe.write(b"a row")
+                time.sleep(0.01)
+            self.assertEqual(said.getvalue(), "nigh: look here\n")
+            bar.show.assert_not_called()
+
+        with unittest.mock.patch("nigh._program.program", return_value=str(program)), contextlib.redirect_stderr(said):
+            self.assertEqual(nigh._program.execute((), feed=feed, bar=bar, notices=False), ("done\n", ""))
+        self.assertEqual(said.getvalue(), "nigh: look here\n")
 
     def test_progress(self) -> None:
         for has_tqdm in (False, True):
