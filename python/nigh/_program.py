@@ -1,4 +1,4 @@
-"""Runs the program: what it is given, how far it is, what it says, and its errors."""
+"""Runs the program: its input, progress, messages and errors."""
 
 from __future__ import annotations
 
@@ -93,10 +93,11 @@ def run(*arguments: str | os.PathLike[str]) -> str:
 
 
 class Pipe:
-    """Standard input of the program, as pyarrow writes to it. ``is_broken`` if the program no longer reads."""
+    """Standard input of the program, as pyarrow writes to it. ``is_broken`` if the program no longer reads. ``written`` is called after each write."""
 
-    def __init__(self, file: IO[bytes]) -> None:
+    def __init__(self, file: IO[bytes], written: Callable[[], None]) -> None:
         self._file = file
+        self._written = written
         self.is_broken = False
         self.closed = False
 
@@ -110,6 +111,7 @@ class Pipe:
         except BrokenPipeError:
             self.is_broken = True
             raise
+        self._written()
         return count
 
     def flush(self) -> None:
@@ -128,8 +130,8 @@ def execute(
 ) -> tuple[str, str]:
     """Runs the program. Returns what it prints, and what else it says that is no event.
 
-    ``feed`` writes to its standard input. Its events, if ``--json`` is among the arguments, move ``bar``; notices go to standard error as
-    they come, without ``notices`` only warnings. Whatever is raised meanwhile, by ``feed`` or by Ctrl-C, ends the program first.
+    ``feed`` writes to its standard input. Its events, if ``--json`` is among the arguments, move ``bar`` once ``feed`` has returned; notices
+    go to standard error as they come, while ``feed`` runs after each of its writes, and without ``notices`` only warnings. Whatever is raised meanwhile, by ``feed`` or by Ctrl-C, ends the program first.
 
     Raises ``Failed`` if it ends with another exit code than 0.
     """
@@ -143,7 +145,7 @@ def execute(
         said = _Said(child, bar, notices)
         if feed is not None:
             assert child.stdin is not None
-            pipe = Pipe(child.stdin)
+            pipe = Pipe(child.stdin, said.show_notices)
             try:
                 feed(pipe)
             except Exception:
@@ -207,6 +209,13 @@ class _Said:
             self._lines.put(rest.decode(errors="replace"))
         self._lines.put(None)
 
+    def show_notices(self) -> None:
+        """Shows what the program has said until now. The bar is not moved: the caller shows how much is written."""
+        with contextlib.suppress(queue.Empty):
+            while (line := self._lines.get_nowait()) is not None:
+                self._show(line, moves_bar=False)
+            self._lines.put(None)
+
     def until_the_end(self) -> tuple[str, str]:
         """Shows what the program says until it ends. Returns what it printed, and what it said besides."""
         while (line := self._lines.get()) is not None:
@@ -214,14 +223,14 @@ class _Said:
         self._reads_printed.join()
         return b"".join(self._printed).decode(errors="replace"), "\n".join(self._other).strip()
 
-    def _show(self, line: str) -> None:
+    def _show(self, line: str, *, moves_bar: bool = True) -> None:
         event = _event(line)
         if event is None:
             self._other.append(line)
             return
         kind, message = event["event"], event.get("message", "")
         if kind == "progress":
-            if self._bar is not None:
+            if self._bar is not None and moves_bar:
                 self._bar.show(event["stage"], event.get("steps") or 0, event.get("of_steps") or 0)
         elif kind in ("error", "stopped"):
             self.error = message
