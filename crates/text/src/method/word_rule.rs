@@ -88,6 +88,11 @@ impl WordPattern {
     pub fn new(text: &str) -> Result<WordPattern, String> {
         let config = Regex::config().nfa_size_limit(Some(MOST_BYTES));
         let regex = Regex::builder().configure(config).build(text).map_err(|error| {
+            if let Some(most) = error.size_limit() {
+                return format!(
+                    "the pattern `{text}` of `words` is too large: compiled, it has more than {most} bytes"
+                );
+            }
             let cause = error.syntax_error().map_or_else(|| error.to_string(), ToString::to_string);
             format!("the pattern `{text}` of `words` is no regular expression: {cause}")
         })?;
@@ -244,7 +249,7 @@ mod tests {
             ("words = \"code\"\nshingle = 0", "shingle = 0: allowed is 1 to 64"),
             ("words = 5\nshingle = 6", "both say how many words a shingle has"),
             ("words = { pattern = '[a' }", "the pattern `[a` of `words` is no regular expression"),
-            ("words = { pattern = '\\w{1000}{1000}' }", "is no regular expression"),
+            ("words = { pattern = '\\w{1000}{1000}' }", "is too large: compiled, it has more than 16777216 bytes"),
             ("words = { regex = 'a' }", "unknown field `regex`, expected `pattern`"),
         ] {
             let error = method(text).unwrap_err();
