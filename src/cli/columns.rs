@@ -7,7 +7,7 @@ use anyhow::{Result, bail};
 use super::errors::WrongUse;
 use crate::config::Reading;
 use crate::export::{AddedField, NewNames, column_names};
-use crate::readers::Input;
+use crate::readers::{Format, Input, Searched};
 
 /// The number of columns that a message names.
 const MOST_COLUMNS: usize = 50;
@@ -21,11 +21,12 @@ const MOST_COLUMNS: usize = 50;
 pub(super) fn check_columns(inputs: &[Input], reading: &Reading, named_by: &str) -> Result<()> {
     let wanted = &reading.columns.values;
     let (mut missing, mut names) = (vec![true; wanted.len()], BTreeSet::new());
-    for input in inputs {
+    // All lines are read only if the first ones of no input have a column.
+    for (searched, input) in [Searched::First, Searched::All].into_iter().flat_map(|searched| all(inputs, searched)) {
         if !missing.contains(&true) {
             return Ok(());
         }
-        if let Some((of_input, has)) = crate::readers::columns(input, reading)? {
+        if let Some((of_input, has)) = crate::readers::columns(input, reading, searched)? {
             names.extend(of_input);
             missing.iter_mut().zip(has).for_each(|(missing, has)| *missing &= !has);
         }
@@ -36,31 +37,52 @@ pub(super) fn check_columns(inputs: &[Input], reading: &Reading, named_by: &str)
     bail!(WrongUse(format!("no input has a column `{column}`, which {named_by}: {}", named(&names))))
 }
 
-/// Checks that the records have each column that gets another name: in some input, or as a field
-/// that is added.
+/// Checks that the records have each column that gets another name, in some input or as a field that
+/// is added; and that no other column has that name already. Of JSON Lines the first lines say what
+/// is taken; the others are checked when they are written.
 ///
 /// # Errors
-/// If none has one of them; the message says which columns there are. Or if an input cannot be
-/// read.
+/// If none has one of them; the message says which columns there are. If a name is taken. Or if an
+/// input cannot be read.
 pub(super) fn check_renamed(
     renamed: &NewNames,
     added: &[AddedField],
     inputs: &[Input],
     reading: &Reading,
 ) -> Result<()> {
-    let mut names: BTreeSet<String> = added.iter().map(|field| field.name().to_owned()).collect();
-    let mut inputs = inputs.iter();
-    while let Some(missing) = renamed.iter().find(|of| !names.contains(&of.old)) {
-        match inputs.next() {
-            Some(input) => names.extend(column_names(input, reading)?),
-            None => bail!(WrongUse(format!(
-                "no input has records with a column `{}` that is not within another one, and --rename names it: {}",
-                missing.old,
-                named(&names)
-            ))),
-        }
+    if renamed.is_empty() {
+        return Ok(());
     }
-    Ok(())
+    let mut names: BTreeSet<String> = added.iter().map(|field| field.name().to_owned()).collect();
+    renamed
+        .check(added.iter().map(|field| field.name()), "each record that is written")
+        .map_err(WrongUse::from_error)?;
+    for input in inputs {
+        let of_input = column_names(input, reading, None)?;
+        renamed.check(of_input.iter().map(String::as_str), &input.name).map_err(WrongUse::from_error)?;
+        names.extend(of_input);
+    }
+    for input in inputs.iter().filter(|input| input.format == Format::Jsonl) {
+        let missing: Vec<&str> = renamed.iter().map(|of| of.old.as_str()).filter(|old| !names.contains(*old)).collect();
+        if missing.is_empty() {
+            break;
+        }
+        names.extend(column_names(input, reading, Some(&missing))?);
+    }
+    match renamed.iter().find(|of| !names.contains(&of.old)) {
+        None => Ok(()),
+        Some(missing) => bail!(WrongUse(format!(
+            "no input has records with a column `{}` that is not within another one, and --rename names it: {}",
+            missing.old,
+            named(&names)
+        ))),
+    }
+}
+
+/// The inputs that are searched so.
+fn all(inputs: &[Input], searched: Searched) -> impl Iterator<Item = (Searched, &Input)> {
+    let is_searched = move |input: &&Input| searched == Searched::First || input.format == Format::Jsonl;
+    inputs.iter().filter(is_searched).map(move |input| (searched, input))
 }
 
 /// Which columns there are, for a message.

@@ -24,6 +24,7 @@
 mod archives;
 mod card;
 mod copied;
+mod csv_names;
 mod dataset;
 mod exported;
 mod file;

@@ -1,11 +1,10 @@
 //! Columns that are written under other names.
 //!
 //! Only columns of the records themselves have other names, not those within objects. All are
-//! renamed at once, so two can change their names with each other. Lines of JSON and the first line
-//! of CSV are copied, except for the names.
+//! renamed at once, so two can change their names with each other. Lines of JSON are copied, except
+//! for the names; `csv_names` does the same for CSV.
 
 use std::borrow::Cow;
-use std::collections::BTreeSet;
 use std::ops::Range;
 use std::str::FromStr;
 use std::sync::Arc;
@@ -76,27 +75,23 @@ impl NewNames {
     }
 
     /// The name that a column is written with.
-    pub(super) fn of<'a>(&'a self, name: &'a str) -> &'a str {
+    pub fn of<'a>(&'a self, name: &'a str) -> &'a str {
         self.get(name).unwrap_or(name)
     }
 
-    /// Checks that no column of a record gets the name that another one has then.
+    /// Checks that no column gets the name of one that keeps its own. `place` is what has the
+    /// columns, for the message.
     ///
     /// # Errors
     /// If one does.
-    pub(super) fn check(&self, names: &[&str], input: &Input) -> Result<()> {
-        let mut taken: BTreeSet<&str> = names.iter().copied().filter(|name| self.get(name).is_none()).collect();
-        for name in names {
-            if let Some(new) = self.get(name)
-                && !taken.insert(new)
-            {
-                bail!(
-                    "{} has a column `{new}`, and `{name}` would be called so: give `{name}` another name, or `{new}`, too",
-                    input.name
-                );
-            }
+    pub fn check<'a>(&self, mut names: impl Iterator<Item = &'a str>, place: &str) -> Result<()> {
+        let taken = |name: &'a str| self.0.iter().find(|of| of.new == name && self.get(name).is_none());
+        match names.find_map(taken) {
+            None => Ok(()),
+            Some(NewName { old, new }) => bail!(
+                "{place} has a column `{new}`, and `{old}` would be called so: give `{old}` another name, or `{new}`, too"
+            ),
         }
-        Ok(())
     }
 
     /// The columns of a file under their new names.
@@ -107,7 +102,7 @@ impl NewNames {
         if self.is_empty() {
             return Ok(schema.clone());
         }
-        self.check(&schema.fields().iter().map(|field| field.name().as_str()).collect::<Vec<_>>(), input)?;
+        self.check(schema.fields().iter().map(|field| field.name().as_str()), &input.name)?;
         Ok(Arc::new(self.arrow_schema(schema)))
     }
 
@@ -122,15 +117,17 @@ impl NewNames {
     }
 
     /// Writes a line that is one object to `out`, with the new names. What is not an object stays as
-    /// it is.
+    /// it is. `place` says where the line is.
     ///
     /// # Errors
     /// As [`check`](NewNames::check).
-    pub(super) fn line(&self, line: &[u8], input: &Input, out: &mut Vec<u8>) -> Result<()> {
+    pub(super) fn line(&self, line: &[u8], place: &dyn Fn() -> String, out: &mut Vec<u8>) -> Result<()> {
         let places = field_names(line);
         let name = |place: &Range<usize>| serde_json::from_slice::<Cow<'_, str>>(&line[place.clone()]).ok();
         let names: Vec<Option<Cow<'_, str>>> = places.iter().map(name).collect();
-        self.check(&names.iter().flatten().map(AsRef::as_ref).collect::<Vec<_>>(), input)?;
+        if let Err(taken) = self.check(names.iter().flatten().map(AsRef::as_ref), "it") {
+            bail!("{}: {taken}", place());
+        }
         let mut at = 0;
         for (place, name) in places.iter().zip(&names) {
             if let Some(new) = name.as_deref().and_then(|name| self.get(name)) {
@@ -141,37 +138,6 @@ impl NewNames {
         }
         out.extend_from_slice(&line[at..]);
         Ok(())
-    }
-
-    /// The first line of a CSV file with the new names. Its records get the columns `added`, too.
-    ///
-    /// # Errors
-    /// As [`check`](NewNames::check).
-    pub(super) fn csv_head(&self, head: &[u8], delimiter: u8, added: &[&str], input: &Input) -> Result<Vec<u8>> {
-        let mut out = Vec::with_capacity(head.len());
-        let places = csv_fields(head, delimiter);
-        let name = |place: &Range<usize>| String::from_utf8_lossy(&unquoted(&head[place.clone()])).into_owned();
-        let names: Vec<String> = places.iter().map(name).collect();
-        self.check(&names.iter().map(String::as_str).chain(added.iter().copied()).collect::<Vec<_>>(), input)?;
-        let mut at = 0;
-        for (place, name) in places.iter().zip(&names) {
-            if let Some(new) = self.get(name) {
-                out.extend_from_slice(&head[at..place.start]);
-                out.extend_from_slice(csv_text(new, delimiter).as_bytes());
-                at = place.end;
-            }
-        }
-        out.extend_from_slice(&head[at..]);
-        Ok(out)
-    }
-}
-
-/// A text as a field of CSV.
-pub(super) fn csv_text(text: &str, delimiter: u8) -> Cow<'_, str> {
-    let is_special = |byte: u8| matches!(byte, b'"' | b'\r' | b'\n') || byte == delimiter;
-    match text.bytes().any(is_special) {
-        true => Cow::Owned(format!("\"{}\"", text.replace('"', "\"\""))),
-        false => Cow::Borrowed(text),
     }
 }
 
@@ -219,63 +185,12 @@ fn string_end(text: &[u8], start: usize) -> usize {
     text.len()
 }
 
-/// The places of the fields of the first record of CSV, with their quotes, and without a byte order
-/// mark.
-fn csv_fields(head: &[u8], delimiter: u8) -> Vec<Range<usize>> {
-    let mut start = if head.starts_with("\u{feff}".as_bytes()) { 3 } else { 0 };
-    let (mut fields, mut is_quoted, mut end) = (Vec::new(), false, head.len());
-    for (at, byte) in head.iter().enumerate().skip(start) {
-        match byte {
-            b'"' => is_quoted = !is_quoted,
-            b'\r' | b'\n' if !is_quoted => {
-                end = at;
-                break;
-            }
-            byte if *byte == delimiter && !is_quoted => {
-                fields.push(start..at);
-                start = at + 1;
-            }
-            _ => {}
-        }
-    }
-    fields.push(start..end);
-    fields
-}
-
-/// The text of a field of CSV.
-fn unquoted(field: &[u8]) -> Cow<'_, [u8]> {
-    let Some(inner) = field.strip_prefix(b"\"").and_then(|field| field.strip_suffix(b"\"")) else {
-        return Cow::Borrowed(field);
-    };
-    let mut text = Vec::with_capacity(inner.len());
-    let mut bytes = inner.iter();
-    while let Some(byte) = bytes.next() {
-        text.push(*byte);
-        if *byte == b'"' {
-            bytes.next();
-        }
-    }
-    Cow::Owned(text)
-}
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
     use serde_json::{Map, Value, json};
 
     use super::*;
-    use crate::readers::{Format, Location};
-
-    fn input() -> Input {
-        Input {
-            name: "x.jsonl".into(),
-            bytes: 0,
-            format: Format::Jsonl,
-            place: Location::File("x.jsonl".into()),
-            page_url: None,
-            stamp: String::new(),
-        }
-    }
 
     fn names(names: &[&str]) -> Result<NewNames, String> {
         NewNames::new(names.iter().map(|name| name.parse()).collect::<Result<_, _>>()?)
@@ -283,7 +198,7 @@ mod tests {
 
     fn line(new: &[&str], line: &str) -> Result<String, String> {
         let mut out = Vec::new();
-        let written = names(new).unwrap().line(line.as_bytes(), &input(), &mut out);
+        let written = names(new).unwrap().line(line.as_bytes(), &|| "x.jsonl, line 7".to_owned(), &mut out);
         written.map(|()| String::from_utf8(out).unwrap()).map_err(|error| error.to_string())
     }
 
@@ -294,7 +209,11 @@ mod tests {
         assert_eq!(line(&["a=x\"", "c=y", "d=e", "none=z"], text).as_deref(), Ok(renamed));
         assert_eq!(line(&["a=b", "b=a"], r#"{"a":1,"b":2}"#).as_deref(), Ok(r#"{"b":1,"a":2}"#));
         let taken = line(&["a=b"], r#"{"a":1,"b":2}"#).unwrap_err();
-        assert_eq!(taken, "x.jsonl has a column `b`, and `a` would be called so: give `a` another name, or `b`, too");
+        let wanted = "it has a column `b`, and `a` would be called so: give `a` another name, or `b`, too";
+        assert_eq!(taken, format!("x.jsonl, line 7: {wanted}"));
+        // The name is taken in the file, though not by this line.
+        assert_eq!(line(&["a=b"], r#"{"b":2}"#).unwrap_err(), taken);
+        assert_eq!(line(&["a=b"], r#"{"a":1,"a":2}"#).as_deref(), Ok(r#"{"b":1,"b":2}"#));
         for text in ["", "{}", "[\"a\"]", " [1,\"a\"]", "\"a", "{\"b\":1}"] {
             assert_eq!(line(&["a=x"], text).as_deref(), Ok(text));
         }
@@ -308,20 +227,6 @@ mod tests {
             assert!(names(&[text]).unwrap_err().contains("is not OLD=NEW"));
         }
         assert_eq!(names(&["a=b=c"]).unwrap().of("a"), "b=c");
-    }
-
-    #[test]
-    fn the_first_line_of_csv_has_the_new_names() {
-        let head = |new: &[&str], text: &str| {
-            let written = names(new).unwrap().csv_head(text.as_bytes(), b',', &["nigh_size"], &input());
-            written.map(|head| String::from_utf8(head).unwrap()).map_err(|error| error.to_string())
-        };
-        let new = ["id=key", "a,b=c \"d\"", "text=x,y"];
-        let text = "\u{feff}id,\"a,b\",text,\"q\"\"\"\r\n";
-        assert_eq!(head(&new, text).as_deref(), Ok("\u{feff}key,\"c \"\"d\"\"\",\"x,y\",\"q\"\"\"\r\n"));
-        assert_eq!(head(&["q\"=r"], text).as_deref(), Ok("\u{feff}id,\"a,b\",text,r\r\n"));
-        assert!(head(&["id=text"], text).unwrap_err().contains("has a column `text`"));
-        assert!(head(&["id=nigh_size"], text).unwrap_err().contains("has a column `nigh_size`"));
     }
 
     fn value() -> impl Strategy<Value = Value> {

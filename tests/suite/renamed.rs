@@ -1,11 +1,11 @@
 //! Exports with columns under other names have the records of one without.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value};
 
 use crate::program::{run, run_well};
-use crate::shards::{export, files, rows, store};
+use crate::shards::{export, files, rows, store, store_of};
 
 /// The new name of a column.
 fn new_name(name: &str) -> &str {
@@ -82,6 +82,9 @@ fn csv_keeps_all_but_its_first_line() {
         assert_eq!(text(&renamed.join(&name)), format!("{head}\n{records}"));
     }
     assert!(text(&renamed.join("README.md")).contains("| renamed column | `a, b` is `text` of the input |"));
+    // A field that records get has a row with its new name, and is not of the input.
+    let card = text(&renamed.join("README.md"));
+    assert!(card.contains("| `\"n\"` | the records of its cluster") && !card.contains("nigh_size"), "{card}");
     // As lines, the names are those of fields.
     let lines = folder.join("lines");
     export(&store, &lines, &["--rename", "text=a, b", "--format", "jsonl"]);
@@ -110,7 +113,7 @@ fn names_that_cannot_be_are_refused() {
         let to = ["--format", if format == "arrow" { "parquet" } else { "same" }];
         for (flags, code, wanted) in [
             (&["--rename", "txt=body"][..], 2, "no input has records with a column `txt`"),
-            (&["--rename", "text=id"], 1, "has a column `id`, and `text` would be called so"),
+            (&["--rename", "text=id"], 2, "has a column `id`, and `text` would be called so"),
             (&["--rename", "text=a", "--rename", "text=b"], 2, "the column `text` would have two new names"),
             (&["--rename", "text=a", "--rename", "flag=a"], 2, "two columns would have the name `a`"),
             (&["--rename", "nigh_size=a"], 2, "no input has records with a column `nigh_size`"),
@@ -154,4 +157,71 @@ fn store_of_text(folder: &Path, page: &Path) -> std::path::PathBuf {
     let [store_name, page] = [&store, page].map(|path: &Path| path.to_str().unwrap());
     run_well(&["run", "-q", "--week", "2024-01-08", "--store", store_name, "--input", page]);
     store
+}
+
+/// A store of one file, whose records have texts of their own.
+fn store_of_file(folder: &Path, name: &str, text: &[u8]) -> PathBuf {
+    let input = folder.join(name);
+    std::fs::write(&input, text).unwrap();
+    store_of(folder, &format!("store-{name}"), &[input])
+}
+
+#[test]
+fn the_first_record_of_csv_is_found_as_readers_find_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    for (number, (text, flag, wanted)) in [
+        ("\nid,text\n1,a\n", "text=body", "\nid,body\n1,a\n"),
+        ("\u{feff}\r\n\r\nid,text\r\n1,a\r\n", "text=body", "\u{feff}\r\n\r\nid,body\r\n1,a\r\n"),
+        ("id,text,size 5\",note\n1,a,2,x\n", "note=remark", "id,text,size 5\",remark\n1,a,2,x\n"),
+        ("id,text,size 5\",note\n1,a,2,x\n", "size 5\"=size", "id,text,size,note\n1,a,2,x\n"),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let store = store_of_file(folder, &format!("{number}.csv"), text.as_bytes());
+        let out = folder.join(format!("out-{number}"));
+        export(&store, &out, &["--rename", flag]);
+        assert_eq!(std::fs::read_to_string(out.join(format!("{number}.csv"))).unwrap(), wanted);
+    }
+    let store = folder.join("store-3.csv");
+    let refused = ["export", store.to_str().unwrap(), "--out", "none", "--rename", "text=note"];
+    let ran = run(&refused);
+    assert!(ran.code == Some(2) && ran.stderr.contains("3.csv has a column `note`"), "{}", ran.stderr);
+}
+
+#[test]
+fn a_name_is_taken_if_any_line_has_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let two = "{\"id\":1,\"text\":\"x\",\"lang\":\"en\"}\n{\"id\":2,\"text\":\"y\",\"language\":\"de\"}\n";
+    let store = store_of_file(folder, "two.jsonl", two.as_bytes());
+    let refused = |store: &Path, name: &str| {
+        let out = folder.join(name);
+        run(&["export", store.to_str().unwrap(), "--out", out.to_str().unwrap(), "--rename", "lang=language"])
+    };
+    let ran = refused(&store, "out-two");
+    let wanted = "two.jsonl has a column `language`, and `lang` would be called so";
+    assert!(ran.code == Some(2) && ran.stderr.contains(wanted), "{}", ran.stderr);
+    // Both can change their names.
+    let out = folder.join("both");
+    export(&store, &out, &["--rename", "lang=language", "--rename", "language=lang"]);
+    let all = rows(&out.join("two.jsonl"));
+    assert_eq!((&all[0]["language"], &all[1]["lang"]), (&Value::from("en"), &Value::from("de")));
+
+    // Of a long file the first lines are looked at before; a later one is named. Blank lines count.
+    let line = |n: usize, more: &str| format!("{{\"id\":{n},\"text\":\"text {n}\"{more}}}\n");
+    let mut late = line(0, ",\"lang\":\"en\"") + "\n";
+    (1..1200).for_each(|n| late += &line(n, ""));
+    late += &line(1200, ",\"language\":\"de\"");
+    let store = store_of_file(folder, "late.jsonl", late.as_bytes());
+    let ran = refused(&store, "out-late");
+    let wanted = "late.jsonl, line 1202: it has a column `language`, and `lang` would be called so";
+    assert!(ran.code == Some(1) && ran.stderr.contains(wanted), "{}", ran.stderr);
+
+    // A column that begins late is there.
+    let store = store_of_file(folder, "begins.jsonl", late.replace("lang\":\"en", "other\":\"x").as_bytes());
+    let out = folder.join("begins");
+    export(&store, &out, &["--rename", "language=lang"]);
+    assert!(rows(&out.join("begins.jsonl")).iter().any(|row| row["lang"] == "de"));
 }

@@ -18,12 +18,14 @@ use serde_json::value::RawValue;
 use super::attached::Attached;
 use super::compressed::Compressed;
 use crate::config::Reading;
+use crate::export::csv_names::{CsvNames, csv_text};
 use crate::export::exported::{AddedField, AddedValue, Exported, What, annotated_before, changed};
 use crate::export::near_duplicates::{NearDuplicate, Subject, warc_date};
 use crate::export::paragraphs::text_of;
 use crate::export::place::Output;
-use crate::export::renamed::{NewNames, csv_text};
+use crate::export::renamed::NewNames;
 use crate::export::revisits::{Original, arc_record_id, as_warc, http_head, revisit, revisit_id};
+use crate::export::rows::line_number;
 use crate::export::verdicts::Verdict;
 use crate::readers::{CountedIn, Format, Input, Item, RawBytes, RecordNames, Skip, Skipped, decoded, open};
 
@@ -305,24 +307,17 @@ impl Copy<'_> {
         match input.format {
             Format::Csv | Format::Tsv if !fields.is_empty() || !renamed.is_empty() => {
                 self.take(end)?;
-                let names = std::mem::take(&mut self.span);
+                let head = std::mem::take(&mut self.span);
                 let delimiter = if input.format == Format::Csv { b',' } else { b'\t' };
-                let own = |name: &[u8]| {
-                    let name = name.trim_ascii();
-                    let name = name.strip_prefix(b"\"").and_then(|name| name.strip_suffix(b"\"")).unwrap_or(name);
-                    fields.iter().find(|field| name == field.name().as_bytes())
-                };
-                if let Some(field) = names.split(|byte| *byte == delimiter).find_map(own) {
+                let names = CsvNames::of(&head, delimiter, input)?;
+                let own = |name: Cow<'_, str>| fields.iter().find(|field| name == field.name());
+                if let Some(field) = names.texts().find_map(own) {
                     bail!(annotated_before(input, *field));
                 }
                 let of_csv = |field: &AddedField| csv_text(renamed.of(field.name()), delimiter).into_owned();
                 let added: Vec<String> = fields.iter().map(of_csv).collect();
-                let names = renamed.csv_head(
-                    &names,
-                    delimiter,
-                    &fields.iter().map(|field| field.name()).collect::<Vec<_>>(),
-                    input,
-                )?;
+                renamed.check(fields.iter().map(|field| field.name()), &input.name)?;
+                let names = names.renamed(renamed, input)?;
                 self.with_fields(&names, &added)
             }
             _ if self.spans.is_made_warc() => self.passed(end),
@@ -361,10 +356,9 @@ impl Copy<'_> {
 
     /// Writes the record whose bytes are those up to `end`.
     fn record(&mut self, fate: &Fate<'_>, end: u64) -> Result<()> {
-        let Spans { input, .. } = self.spans;
+        let (Spans { input, .. }, start) = (self.spans, self.raw.place());
         match fate {
             Fate::Copied if self.spans.is_made_warc() => {
-                let start = self.raw.place();
                 self.take(end)?;
                 let record = match self.counted_in {
                     CountedIn::Decoded => std::mem::take(&mut self.span),
@@ -376,7 +370,7 @@ impl Copy<'_> {
             Fate::Copied if input.format == Format::Jsonl && !self.spans.renamed.is_empty() => {
                 self.take(end)?;
                 let record = std::mem::take(&mut self.span);
-                self.write_line(&record)?;
+                self.write_line(&record, start)?;
                 self.span = record;
             }
             Fate::Copied => self.copied(end)?,
@@ -393,7 +387,7 @@ impl Copy<'_> {
                         let mut line = record[..value.start].to_vec();
                         serde_json::to_writer(&mut line, text)?;
                         line.extend_from_slice(&record[value.end..]);
-                        self.write_line(&line)?;
+                        self.write_line(&line, start)?;
                     }
                 }
                 self.span = record;
@@ -409,7 +403,7 @@ impl Copy<'_> {
                 self.take(end)?;
                 let record = std::mem::take(&mut self.span);
                 match input.format {
-                    Format::Jsonl => self.annotated_line(&record, verdict)?,
+                    Format::Jsonl => self.annotated_line(&record, verdict, start)?,
                     _ => {
                         let values = self.spans.fields.iter().map(|field| field.value(verdict).to_string());
                         let values: Vec<String> = values.collect();
@@ -478,7 +472,7 @@ impl Copy<'_> {
     }
 
     /// Writes the object of a line with further fields at its end.
-    fn annotated_line(&mut self, record: &[u8], verdict: &Verdict) -> Result<()> {
+    fn annotated_line(&mut self, record: &[u8], verdict: &Verdict, start: u64) -> Result<()> {
         // Blank lines can follow.
         let line = record.split(|byte| *byte == b'\n').next().unwrap_or_default().trim_ascii_end();
         let fields = self.spans.fields;
@@ -497,17 +491,21 @@ impl Copy<'_> {
             comma = ",";
         }
         annotated.extend_from_slice(b"}\n");
-        self.write_line(&annotated)
+        self.write_line(&annotated, start)
     }
 
-    /// Writes a line, with the new names of its columns.
-    fn write_line(&mut self, line: &[u8]) -> Result<()> {
+    /// Writes a line, with the new names of its columns. `start` is the place of its record.
+    fn write_line(&mut self, line: &[u8], start: u64) -> Result<()> {
         let Spans { renamed, input, .. } = *self.spans;
         if renamed.is_empty() {
             return Ok(self.out.write_all(line)?);
         }
         let mut of_new_names = Vec::with_capacity(line.len());
-        renamed.line(line, input, &mut of_new_names)?;
+        let place = || match line_number(input, start) {
+            Ok(number) => format!("{}, line {number}", input.name),
+            Err(_) => format!("{}, byte {start}", input.name),
+        };
+        renamed.line(line, &place, &mut of_new_names)?;
         Ok(self.out.write_all(&of_new_names)?)
     }
 

@@ -21,7 +21,7 @@ pub use self::columns::JsonColumns;
 pub(super) use self::converted::convert;
 pub use self::format::ExportFormat;
 pub(super) use self::format::RowFormat;
-pub(super) use self::lines::BYTE_ORDER_MARK;
+pub(super) use self::lines::{BYTE_ORDER_MARK, line_number};
 pub use self::names::column_names;
 pub(super) use self::parquet_copy::{ParquetCopy, PieceOfGroup};
 use super::exported::AddedField;

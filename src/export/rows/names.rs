@@ -11,17 +11,18 @@ use super::columnar::arrow_batches;
 use super::lines::Lines;
 use crate::config::Reading;
 use crate::export::exported::local_file;
-use crate::readers::{Format, Input};
+use crate::readers::{Format, Input, Searched};
 
-/// The lines of JSON that are looked at.
+/// The lines of JSON that are looked at first.
 const SEARCHED: usize = 1000;
 
 /// The names of the columns that the records of an input have themselves, without those within
-/// objects. Of JSON Lines the first lines say it.
+/// objects. Of JSON Lines the first lines say it; or those up to the first one with which all of
+/// the columns `missing` were there.
 ///
 /// # Errors
 /// If the input cannot be read.
-pub fn column_names(input: &Input, reading: &Reading) -> Result<BTreeSet<String>> {
+pub fn column_names(input: &Input, reading: &Reading, missing: Option<&[&str]>) -> Result<BTreeSet<String>> {
     let mut names = BTreeSet::new();
     match input.format {
         Format::Parquet => {
@@ -32,7 +33,14 @@ pub fn column_names(input: &Input, reading: &Reading) -> Result<BTreeSet<String>
         }
         Format::Jsonl => {
             let mut lines = Lines::open(input)?;
-            for _ in 0..SEARCHED {
+            let is_enough = |names: &BTreeSet<String>, number: usize| match missing {
+                None => number == SEARCHED,
+                Some(missing) => missing.iter().all(|name| names.contains(*name)),
+            };
+            for number in 0.. {
+                if is_enough(&names, number) {
+                    break;
+                }
                 let Some((line, _)) = lines.next()? else { break };
                 // What is not an object is not a record either.
                 let fields = serde_json::from_slice::<BTreeMap<Cow<'_, str>, IgnoredAny>>(line.trim_ascii());
@@ -44,7 +52,7 @@ pub fn column_names(input: &Input, reading: &Reading) -> Result<BTreeSet<String>
             names.extend(schema.fields().iter().map(|field| field.name().clone()));
         }
         Format::Csv | Format::Tsv => {
-            let columns = crate::readers::columns(input, reading)?;
+            let columns = crate::readers::columns(input, reading, Searched::First)?;
             names.extend(columns.into_iter().flat_map(|(names, _)| names));
         }
         Format::Failed | Format::Wacz => {}

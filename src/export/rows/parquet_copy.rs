@@ -126,7 +126,7 @@ impl Copying {
                 let field = Type::primitive_type_builder(field.name(), kind).with_repetition(repetition);
                 fields.push(Arc::new(field.build()?));
             }
-            renamed.check(&fields.iter().map(|field| field.name()).collect::<Vec<_>>(), input)?;
+            renamed.check(fields.iter().map(|field| field.name()), &input.name)?;
             for field in &mut fields {
                 let new = renamed.of(field.name());
                 if new != field.name() {

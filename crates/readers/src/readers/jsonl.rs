@@ -23,7 +23,8 @@ use crate::reading::{Columns, Reading};
 const SLACK: usize = 1 << 20;
 /// Lines that are looked at before the run.
 const CHECKED: usize = 20;
-/// Lines that are searched for columns whose values are kept, and the names that are remembered.
+/// Lines that are searched first for columns whose values are kept, and the names that are
+/// remembered.
 const SEARCHED: usize = 1000;
 const MOST_NAMES: usize = 100;
 /// What a JSON array is, and what to do about it; after the name of the file.
@@ -89,6 +90,15 @@ impl Reader for JsonlReader {
     }
 }
 
+/// Which lines of a file say what columns it has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Searched {
+    /// The first ones.
+    First,
+    /// All: a column can begin anywhere.
+    All,
+}
+
 /// Checks that the first lines have the columns of the job, as a Parquet file must have them. Returns whether one has a URL; `None` if there
 /// is no line with an object.
 ///
@@ -141,8 +151,8 @@ pub fn check(source: Box<dyn Read + Send>, name: &str, reading: &Reading) -> any
     )
 }
 
-/// The names of the fields that the first lines have, and which of the columns whose values are
-/// kept are among them.
+/// The names of the fields that these lines have, and which of the columns whose values are kept
+/// are among them. No further line is read once all of these are found.
 ///
 /// # Errors
 /// If the file cannot be read.
@@ -150,12 +160,17 @@ pub fn columns(
     source: Box<dyn Read + Send>,
     name: &str,
     reading: &Reading,
+    searched: Searched,
 ) -> anyhow::Result<(Vec<String>, Vec<bool>)> {
     let failed = || format!("cannot read {name}");
     let mut lines = JsonlReader::new(source, name, reading).with_context(failed)?.lines;
     let values = &reading.columns.values;
     let (mut names, mut has) = (Vec::new(), vec![false; values.len()]);
-    for _ in 0..SEARCHED {
+    let most = match searched {
+        Searched::First => SEARCHED,
+        Searched::All => usize::MAX,
+    };
+    for _ in 0..most {
         match lines.advance().with_context(failed)? {
             Some(LineStep::Line(_)) => {}
             Some(_) => continue,
@@ -208,12 +223,21 @@ fn page(line: &[u8], offset: u64, reading: &Reading) -> Option<Item> {
     if line.is_empty() {
         return None;
     }
-    let mut fields = JsonFields { values: vec![None; reading.columns.values.len()], ..JsonFields::default() };
-    let seed = JsonObject { columns: &reading.columns, prefix: "", fields: &mut fields };
+    let columns = &reading.columns;
+    let mut fields = JsonFields { values: vec![None; columns.values.len()], ..JsonFields::default() };
     // A line that is UTF-8 is checked at once. In another one the fields that are read may still be.
     let read = match simdutf8::basic::from_utf8(line) {
-        Ok(line) => read_fields(serde_json::Deserializer::from_str(line), seed),
-        Err(_) => read_fields(serde_json::Deserializer::from_slice(line), seed),
+        Ok(line) => {
+            let seed = JsonObject { columns, prefix: "", fields: &mut fields };
+            read_fields(serde_json::Deserializer::from_str(line), seed)
+        }
+        Err(_) => {
+            let without = Columns { values: Vec::new(), ..columns.clone() };
+            let seed = JsonObject { columns: &without, prefix: "", fields: &mut fields };
+            read_fields(serde_json::Deserializer::from_slice(line), seed)
+                .and_then(|()| lossy_values(line, columns))
+                .map(|values| fields.values = values)
+        }
     };
     if read.is_err() {
         let url = fields.url.text().map(Cow::into_owned);
@@ -239,6 +263,19 @@ fn page(line: &[u8], offset: u64, reading: &Reading) -> Option<Item> {
         values: fields.values,
     };
     Some(row.item(offset, reading.page_limit(), "jsonl"))
+}
+
+/// The values of a line that is not UTF-8: bytes that are no text become U+FFFD, as in CSV. So it
+/// does not matter for a record whether its values are kept.
+fn lossy_values(line: &[u8], columns: &Columns) -> serde_json::Result<Vec<Option<String>>> {
+    if columns.values.is_empty() {
+        return Ok(Vec::new());
+    }
+    let line = String::from_utf8_lossy(line);
+    let mut fields = JsonFields { values: vec![None; columns.values.len()], ..JsonFields::default() };
+    let seed = JsonObject { columns, prefix: "", fields: &mut fields };
+    read_fields(serde_json::Deserializer::from_str(&line), seed)?;
+    Ok(fields.values)
 }
 
 /// Reads the fields of a line, which has an object and nothing else.
@@ -542,6 +579,36 @@ mod tests {
         assert!(matches!(&items[0], Item::Page(page) if page.body.as_bytes() == b"b"), "{items:?}");
         assert_eq!(items.iter().filter(|item| matches!(item, Item::Page(_))).count(), 1, "{items:?}");
         assert_eq!(items.len(), 3);
+    }
+
+    #[test]
+    fn bytes_that_are_no_text_are_replaced_in_values() {
+        let line =
+            b"{\"url\":\"http://h/\",\"text\":\"b\",\"a\":\"x\xff\xc3\",\"m\":{\"n\":1.50},\"other\":\"\xff\"}\n";
+        let values = vec!["a".to_owned(), "m.n".to_owned(), "none".to_owned()];
+        let reading = Reading { columns: Columns { values, ..Columns::default() }, ..Reading::default() };
+        let items = read(line, &reading);
+        let [Item::Page(page)] = &items[..] else { panic!("{items:?}") };
+        assert_eq!(page.values, [Some("x\u{fffd}\u{fffd}".to_owned()), Some("1.50".to_owned()), None]);
+        // A field of the page is read as without values.
+        let values = vec!["url".to_owned(), "text".to_owned()];
+        let reading = Reading { columns: Columns { values, ..Columns::default() }, ..Reading::default() };
+        let items = read(b"{\"url\":\"http://h/\",\"text\":\"b\xff\"}\n", &reading);
+        assert!(matches!(items[..], [Item::Reject(_)]), "{items:?}");
+    }
+
+    #[test]
+    fn a_column_that_begins_late_is_found_in_all_lines() {
+        let mut lines = "{\"url\":\"http://h/\",\"text\":\"b\"}\n".repeat(SEARCHED);
+        lines.push_str("{\"late\":{\"in\":1}}\n");
+        let values = vec!["text".to_owned(), "late.in".to_owned()];
+        let reading = Reading { columns: Columns { values, ..Columns::default() }, ..Reading::default() };
+        let columns = |searched| {
+            let source = Box::new(io::Cursor::new(lines.as_bytes().to_vec()));
+            columns(source, "test", &reading, searched).unwrap()
+        };
+        assert_eq!(columns(Searched::First), (vec!["text".to_owned(), "url".to_owned()], vec![true, false]));
+        assert_eq!(columns(Searched::All).1, [true, true]);
     }
 
     #[test]

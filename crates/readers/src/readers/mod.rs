@@ -76,6 +76,7 @@ pub use self::item::{
     Skip, Skipped, StoredRecord, Unread,
 };
 pub use self::json_lines::JsonLines;
+pub use self::jsonl::Searched;
 pub use self::keys::KeysOfInput;
 pub use self::open::{check, columns, damage, keys, open, open_at};
 pub use self::piece::{InputPiece, open_piece, pieces};

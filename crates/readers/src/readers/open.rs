@@ -8,6 +8,7 @@ use anyhow::{Context as _, bail};
 use super::formats::Columns;
 use super::input::{Format, Input, Location, cannot};
 use super::item::{CountedIn, Item, Reader, Unread};
+use super::jsonl::Searched;
 use super::keys::KeysOfInput;
 use super::source::source;
 use crate::reading::Reading;
@@ -130,12 +131,12 @@ pub fn check(input: &Input, reading: &Reading) -> anyhow::Result<KeysOfInput> {
 }
 
 /// The names of the columns of an input, and which of those whose values are kept it has; `None` if
-/// it has no columns, or is damaged. Of JSON Lines the first lines say it.
+/// it has no columns, or is damaged. Of JSON Lines the lines that are searched say it.
 ///
 /// # Errors
 /// As [`check`].
-pub fn columns(input: &Input, reading: &Reading) -> anyhow::Result<Option<Columns>> {
-    input.format.reader().columns(input, reading)
+pub fn columns(input: &Input, reading: &Reading, searched: Searched) -> anyhow::Result<Option<Columns>> {
+    input.format.reader().columns(input, reading, searched)
 }
 
 /// Returns why an input cannot be read from its beginning, for a dry run. Only local Parquet and WACZ files are opened: they are damaged as

@@ -19,7 +19,7 @@ use parquet::arrow::arrow_reader::{ParquetRecordBatchReader, ParquetRecordBatchR
 use serde_json::{Map, Value};
 
 use crate::config::Reading;
-use crate::readers::{self, Body, Format, Item, JsonLines, Location, Reader, contained};
+use crate::readers::{self, Body, Format, Item, JsonLines, Location, Reader, Searched, contained};
 use crate::sheet::plural;
 use crate::studies::ReferenceFile;
 
@@ -263,7 +263,7 @@ impl<'a> Records<'a> {
     /// Reads a file once for each column that it has.
     fn by_columns(&mut self, file: &ReferenceFile) -> Result<OpenFile> {
         let ReferenceFile { input, reading, .. } = file;
-        let names = readers::columns(input, reading)?.map_or_else(Vec::new, |(names, _)| names);
+        let names = readers::columns(input, reading, Searched::First)?.map_or_else(Vec::new, |(names, _)| names);
         self.of_file = names.iter().take(MOST_NAMES).cloned().collect();
         let has = |column: &String| names.contains(column);
         let id = self.id.clone().filter(has);

@@ -4,6 +4,7 @@ use std::fs::File;
 
 use crate::readers::input::Input;
 use crate::readers::item::Reader;
+use crate::readers::jsonl::Searched;
 use crate::readers::keys::KeysOfInput;
 use crate::readers::warc::Dialect;
 use crate::reading::Reading;
@@ -78,7 +79,7 @@ pub(crate) trait FormatReader: Sync {
     }
 
     /// The columns; `None` if it has none, or is damaged: see [`columns`](crate::readers::columns()).
-    fn columns(&self, _input: &Input, _reading: &Reading) -> anyhow::Result<Option<Columns>> {
+    fn columns(&self, _input: &Input, _reading: &Reading, _searched: Searched) -> anyhow::Result<Option<Columns>> {
         Ok(None)
     }
 

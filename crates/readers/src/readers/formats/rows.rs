@@ -10,7 +10,7 @@ use crate::readers::arrow::{self, ArrowReader};
 use crate::readers::csv::CsvReader;
 use crate::readers::input::{Input, Location, cannot};
 use crate::readers::item::{Reader, RejectedFile};
-use crate::readers::jsonl::{self, JsonlReader};
+use crate::readers::jsonl::{self, JsonlReader, Searched};
 use crate::readers::keys::KeysOfInput;
 use crate::readers::source::{downloaded, source};
 use crate::readers::{parquet, sniff};
@@ -74,8 +74,8 @@ impl FormatReader for Jsonl {
         Ok(KeysOfInput::of_rows(jsonl::check(bytes_of(input)?, &input.name, reading)?))
     }
 
-    fn columns(&self, input: &Input, reading: &Reading) -> anyhow::Result<Option<Columns>> {
-        Ok(Some(jsonl::columns(bytes_of(input)?, &input.name, reading)?))
+    fn columns(&self, input: &Input, reading: &Reading, searched: Searched) -> anyhow::Result<Option<Columns>> {
+        Ok(Some(jsonl::columns(bytes_of(input)?, &input.name, reading, searched)?))
     }
 
     fn cutting(&self, name: &str) -> Cutting {
@@ -126,7 +126,7 @@ impl FormatReader for Parquet {
         Ok(Some(KeysOfInput::of_rows(has_url)))
     }
 
-    fn columns(&self, input: &Input, reading: &Reading) -> anyhow::Result<Option<Columns>> {
+    fn columns(&self, input: &Input, reading: &Reading, _searched: Searched) -> anyhow::Result<Option<Columns>> {
         parquet::columns(Parquet::file_of(input)?, &input.name, reading)
     }
 
@@ -164,7 +164,7 @@ impl FormatReader for Arrow {
         Ok(KeysOfInput::of_rows(reader.map(|reader| reader.has_url())))
     }
 
-    fn columns(&self, input: &Input, reading: &Reading) -> anyhow::Result<Option<Columns>> {
+    fn columns(&self, input: &Input, reading: &Reading, _searched: Searched) -> anyhow::Result<Option<Columns>> {
         let reader = ArrowReader::new(bytes_of(input)?, &input.name, reading)?;
         Ok(reader.map(|reader| reader.columns()))
     }
@@ -197,7 +197,7 @@ impl FormatReader for Delimited {
         Ok(KeysOfInput::of_rows(self.reader_of(input, reading)?.has_url()?))
     }
 
-    fn columns(&self, input: &Input, reading: &Reading) -> anyhow::Result<Option<Columns>> {
+    fn columns(&self, input: &Input, reading: &Reading, _searched: Searched) -> anyhow::Result<Option<Columns>> {
         Ok(Some(self.reader_of(input, reading)?.columns()))
     }
 }
