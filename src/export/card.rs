@@ -7,6 +7,7 @@ use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 use super::exported::{AddedField, Exported, What};
+use super::renamed::NewNames;
 use crate::records::Level;
 use crate::summary::{SharePair, Summary};
 
@@ -28,6 +29,8 @@ pub struct Card {
     pub what: What,
     /// The fields that the records got.
     pub fields: Vec<AddedField>,
+    /// The columns and fields that are written under other names.
+    pub renamed: NewNames,
     /// What else was asked for, as rows of the table: a name and what it means.
     pub further: Vec<(&'static str, String)>,
 }
@@ -35,7 +38,7 @@ pub struct Card {
 impl Card {
     /// The text of the card for files at these paths with these counts.
     pub(super) fn text(&self, paths: &BTreeSet<&str>, counts: &Exported) -> String {
-        let Card { summary, level, keep, what, fields, further } = self;
+        let Card { summary, level, keep, what, fields, renamed, further } = self;
         let mut text = String::from("---\n");
         let endings: BTreeSet<&str> = paths.iter().filter_map(|path| ending(path)).collect();
         let patterns: Vec<String> = match paths.len() {
@@ -99,7 +102,7 @@ impl Card {
                 AddedField::Item => "the number of the item that it matches best",
                 AddedField::Containment => "the share of the n-grams of that item that it has",
             };
-            row(&format!("`{}`", field.name()), meaning.to_owned());
+            row(&format!("`{}`", renamed.of(field.name())), meaning.to_owned());
         }
         if let Some(accuracy) = &summary.accuracy {
             let percent = |pair: SharePair| {

@@ -25,6 +25,7 @@ pub(super) fn card(
         keep: keep.to_string(),
         what: args.what(),
         fields: args.fields(),
+        renamed: args.new_names()?,
         further: further(args, least),
     })
 }
@@ -56,7 +57,10 @@ fn further(args: &ExportArgs, least: Option<u32>) -> Vec<(&'static str, String)>
         }
         Some(MatchedRecords::Annotate) | None => {}
     }
-    for NewName { old, new } in &args.rename {
+    // Fields that records get have rows of their own.
+    let fields = args.fields();
+    let is_of_input = |of: &&NewName| fields.iter().all(|field| field.name() != of.old);
+    for NewName { old, new } in args.rename.iter().filter(is_of_input) {
         rows.push(("renamed column", format!("`{new}` is `{old}` of the input")));
     }
     if args.revisits {

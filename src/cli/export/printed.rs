@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::flags::{ExportArgs, ExportLevel};
 use crate::config::Bytes;
-use crate::export::{CutAt, Exported, MatchedRecords, What, WhichPassages};
+use crate::export::{AddedField, CutAt, Exported, MatchedRecords, What, WhichPassages};
 use crate::records::Week;
 use crate::sheet::grouped;
 
@@ -49,10 +49,12 @@ pub(super) fn text(args: &ExportArgs, summary: ExportSummary) -> String {
         (None, None) => String::new(),
     };
     if let Some(matched) = args.matched.filter(|_| args.out.is_some()) {
+        let name = AddedField::Matches.name();
+        let name = args.rename.iter().find(|of| of.old == name).map_or(name, |of| of.new.as_str());
         let what = match matched {
-            MatchedRecords::Drop => "they go",
-            MatchedRecords::Only => "the others go",
-            MatchedRecords::Annotate => "`nigh_matches` says so",
+            MatchedRecords::Drop => "they go".to_owned(),
+            MatchedRecords::Only => "the others go".to_owned(),
+            MatchedRecords::Annotate => format!("`{name}` says so"),
         };
         let count = grouped(counts.matched);
         text.push_str(&format!("        {count} of the documents match an item of the reference: {what}\n"));
@@ -112,4 +114,24 @@ pub(super) fn text(args: &ExportArgs, summary: ExportSummary) -> String {
         text.push_str(&format!("        left out: {} {what}\n", grouped(count)));
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::{Args as _, FromArgMatches as _};
+
+    use super::*;
+
+    #[test]
+    fn a_field_is_named_as_it_is_written() {
+        let command = ExportArgs::augment_args(clap::Command::new("export"));
+        let said = |flags: &[&str]| {
+            let arguments = [&["export", "store", "--out", "out", "--matched", "annotate"], flags].concat();
+            let args = ExportArgs::from_arg_matches(&command.clone().get_matches_from(arguments)).unwrap();
+            let week = "2024-01-08".parse().unwrap();
+            text(&args, ExportSummary { week, files: 1, counts: Exported::default(), index: None })
+        };
+        assert!(said(&[]).contains("match an item of the reference: `nigh_matches` says so"));
+        assert!(said(&["--rename", "nigh_matches=seen"]).contains("match an item of the reference: `seen` says so"));
+    }
 }
