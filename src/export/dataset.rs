@@ -130,7 +130,7 @@ pub fn write_dataset(
         count(counts);
         Ok(())
     };
-    each_file(inputs, verdicts, threads, &write)?;
+    each_file("write", inputs, verdicts, threads, &write)?;
     let State { mut folder, mut written, .. } = state.into_inner().unwrap_or_else(PoisonError::into_inner);
     written.index = index.map(|index| index.write(&mut folder)).transpose()?;
     let paths = inputs.iter().zip(&paths).filter(|(input, _)| has_documents(input)).map(|(_, path)| path.as_str());
@@ -204,11 +204,12 @@ fn written_archive(path: &Path, input: &Input, writing: &Writing<'_>) -> Result<
 }
 
 /// Calls `work` with each input that has documents, and the verdicts on these, in several threads.
-/// After an error no other input is begun.
+/// After an error no other input is begun. `verb` says what is done with an input, for messages.
 ///
 /// # Errors
 /// If the verdicts cannot be read; or the first error of `work`.
 pub(super) fn each_file(
+    verb: &str,
     inputs: &[Input],
     mut verdicts: Verdicts,
     threads: usize,
@@ -223,7 +224,7 @@ pub(super) fn each_file(
             if locked(&failure).is_none() {
                 let done = contained(|| work(number, &verdicts));
                 if let Err(error) = done.unwrap_or_else(|cause| bail!("a fault of nigh: {cause}")) {
-                    locked(&failure).get_or_insert(error.context(format!("cannot write {}", inputs[number].name)));
+                    locked(&failure).get_or_insert(error.context(format!("cannot {verb} {}", inputs[number].name)));
                 }
             }
         }

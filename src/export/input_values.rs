@@ -114,7 +114,7 @@ impl InputValues<'_> {
             }
         };
         std::thread::scope(|scope| -> Result<()> {
-            let reading = scope.spawn(move || each_file(self.inputs, verdicts, self.threads, &read));
+            let reading = scope.spawn(move || each_file("read", self.inputs, verdicts, self.threads, &read));
             for values in receiver {
                 values.into_iter().try_for_each(|value| all.push(value))?;
             }

@@ -58,5 +58,5 @@ pub use self::renamed::{NewName, NewNames};
 pub use self::repeated::Finding;
 pub use self::revisits::{EarlierWeeks, Originals};
 pub use self::rows::{ExportFormat, JsonColumns, column_names};
-pub use self::shards::{MOST_SHARDS, ShardRule};
+pub use self::shards::{MOST_SHARDS, ShardRule, check_shards};
 pub use self::verdicts::{Deciding, Verdict, Verdicts};

@@ -82,7 +82,7 @@ impl Finding<'_> {
             }
         };
         std::thread::scope(|scope| -> Result<()> {
-            let reading = scope.spawn(move || each_file(self.inputs, verdicts, self.threads, &read));
+            let reading = scope.spawn(move || each_file("read", self.inputs, verdicts, self.threads, &read));
             for found in receiver {
                 found.into_iter().try_for_each(|paragraph| all.push(paragraph))?;
             }

@@ -116,3 +116,44 @@ fn batches_have_their_columns_read_from_all_inputs() {
     let changed = by_score("changed.txt");
     assert!(changed.code == Some(1) && changed.stderr.contains("has changed since"), "{}", changed.stderr);
 }
+
+#[test]
+fn a_column_is_read_wherever_it_begins_and_whatever_bytes_it_has() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    // The best copy is after line 1000, and no line before has the column.
+    let mut lines: Vec<Vec<u8>> =
+        (0..1100).map(|n| format!("{{\"id\":{n},\"text\":\"text {n}\"}}").into_bytes()).collect();
+    for (n, source) in
+        [(1, &b""[..]), (1050, b",\"quality\":0.5,\"source\":\"b\xff\""), (1060, b",\"quality\":0.9,\"source\":\"c\"")]
+    {
+        lines[n] = [format!("{{\"id\":{n},\"text\":\"the same text\"").as_bytes(), source, b"}"].concat();
+    }
+    let input = folder.join("late.jsonl");
+    std::fs::write(&input, lines.join(&b'\n')).unwrap();
+    cluster(folder, "\"first\"", "", &input, &[]);
+    let store = folder.join("store");
+    for (order, kept) in [
+        ("quality desc", 1060),
+        ("quality", 1050),
+        ("source", 1050),
+        ("source desc", 1060),
+        ("source in [\"c\"]", 1060),
+    ] {
+        let list = folder.join(format!("{order}.txt").replace(['"', '[', ']', ' '], "-"));
+        let arguments = ["export", store.to_str().unwrap(), "--what", "kept", "--list", list.to_str().unwrap()];
+        run_well(&[&arguments[..], &["--keep", order]].concat());
+        let of_copies: Vec<usize> = ids(&list).into_iter().filter(|id| [1, 1050, 1060].contains(id)).collect();
+        assert_eq!(of_copies, [kept], "{order}");
+    }
+    let none = run(&["export", store.to_str().unwrap(), "--list", "none.txt", "--keep", "qualities desc"]);
+    assert!(none.code == Some(2) && none.stderr.contains("no input has a column `qualities`"), "{}", none.stderr);
+    assert!(none.stderr.contains("quality"), "a name that begins late is listed: {}", none.stderr);
+    // What cannot be read is not said to be written.
+    let changed = String::from_utf8_lossy(&lines.join(&b'\n')).replace("the same text", "another text now");
+    std::fs::write(&input, changed).unwrap();
+    let arguments = ["export", store.to_str().unwrap(), "--touched", "--list", "none.txt", "--keep", "id desc"];
+    let ran = run(&arguments);
+    assert!(ran.code == Some(1) && ran.stderr.contains("late.jsonl has changed"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("cannot read ") && !ran.stderr.contains("cannot write"), "{}", ran.stderr);
+}

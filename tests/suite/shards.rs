@@ -6,7 +6,7 @@ use std::io::{Read as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use arrow_array::{ArrayRef, Int64Array, RecordBatch, StringArray};
+use arrow_array::{ArrayRef, DurationMillisecondArray, DurationSecondArray, Int64Array, RecordBatch, StringArray};
 use parquet::arrow::ArrowWriter;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use parquet::basic::Compression;
@@ -235,7 +235,8 @@ fn what_has_no_shards_is_refused() {
     let (csv, out) = (store(folder, "csv"), folder.join("refused"));
     let refused = |store: &Path, flags: &[&str]| {
         let ran = run(&[&["export", store.to_str().unwrap(), "--out", out.to_str().unwrap()], flags].concat());
-        assert!(ran.code != Some(0), "{flags:?}");
+        assert_eq!(ran.code, Some(2), "{flags:?}: {}", ran.stderr);
+        assert!(!out.exists(), "{flags:?}");
         ran.stderr
     };
     for (flags, wanted) in [
@@ -272,4 +273,130 @@ fn what_has_no_shards_is_refused() {
     export(&differing, &folder.join("as-lines"), &["--shards", "2", "--format", "jsonl"]);
     let ids: BTreeSet<u64> = all_rows(&folder.join("as-lines")).iter().map(|row| row["id"].as_u64().unwrap()).collect();
     assert!(ids.contains(&77) && ids.contains(&30), "{ids:?}");
+}
+
+#[test]
+fn what_parquet_does_not_tell_apart_is_not_joined() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let waits = [
+        Arc::new(DurationSecondArray::from_iter_values([7])) as ArrayRef,
+        Arc::new(DurationMillisecondArray::from_iter_values([7])),
+        Arc::new(Int64Array::from_iter_values([7])),
+    ];
+    let inputs: Vec<PathBuf> = waits
+        .into_iter()
+        .enumerate()
+        .map(|(n, waits)| {
+            let text = record(n)["text"].as_str().unwrap().to_owned();
+            let columns: [(&str, ArrayRef); 3] = [
+                ("id", Arc::new(Int64Array::from_iter_values([n as i64]))),
+                ("text", Arc::new(StringArray::from_iter_values([text]))),
+                ("waits", waits),
+            ];
+            let batch = RecordBatch::try_from_iter(columns).unwrap();
+            let path = folder.join(format!("{n}.parquet"));
+            let mut writer = ArrowWriter::try_new(File::create(&path).unwrap(), batch.schema(), None).unwrap();
+            writer.write(&batch).unwrap();
+            writer.close().unwrap();
+            path
+        })
+        .collect();
+    for (name, other) in [("units", &inputs[1]), ("numbers", &inputs[2])] {
+        let store = store_of(folder, name, &[inputs[0].clone(), other.clone()]);
+        let out = folder.join(format!("{name}-out"));
+        let arguments = ["export", store.to_str().unwrap(), "--shards", "1", "--out", out.to_str().unwrap()];
+        let ran = run(&arguments);
+        assert_eq!(ran.code, Some(2), "{}", ran.stderr);
+        assert!(ran.stderr.contains("differ in the column `waits`") && !out.exists(), "{}", ran.stderr);
+    }
+    let store = store_of(folder, "same", &inputs[..1]);
+    export(&store, &folder.join("same-out"), &["--shards", "1"]);
+}
+
+#[test]
+fn shards_of_an_earlier_attempt_do_not_stay_beside_others() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let store = store(folder, "jsonl");
+    for (flags, renamed) in [(&["--shards", "4"][..], false), (&["--shard-bytes", "4kB"], true)] {
+        let out = folder.join(flags.concat());
+        let counts = export(&store, &out, flags);
+        let (shards, expected) = (files(&out), all_rows(&out));
+        assert!(shards.len() > 2 && expected.len() > 10);
+        let bytes = |path: &Path| std::fs::read(path).unwrap();
+        let before: Vec<Vec<u8>> = shards.values().map(|path| bytes(path)).collect();
+        // As a kill leaves it that comes when the first two have their names.
+        let list = out.join(".nigh-export/list.jsonl");
+        let lines: Vec<String> = std::fs::read_to_string(&list).unwrap().lines().map(str::to_owned).collect();
+        let mut left = lines[..3].join("\n") + "\n";
+        shards.values().skip(2).for_each(|path| std::fs::remove_file(path).unwrap());
+        if renamed {
+            // Of as many shards as there are not now.
+            let count = format!("-of-{:05}", shards.len());
+            left = left.replace(&count, "-of-00099");
+            for (name, path) in shards.iter().take(2) {
+                std::fs::rename(path, out.join(name.replace(&count, "-of-00099"))).unwrap();
+            }
+        }
+        std::fs::write(&list, left).unwrap();
+        assert_eq!(export(&store, &out, flags), counts);
+        assert!(files(&out).keys().eq(shards.keys()), "{:?}", files(&out));
+        assert!(files(&out).values().map(|path| bytes(path)).eq(before));
+        assert!(all_rows(&out) == expected);
+        assert_eq!(std::fs::read_to_string(&list).unwrap().lines().collect::<Vec<_>>(), lines);
+    }
+}
+
+#[test]
+fn lines_that_are_compressed_go_with_what_is_converted() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let text_of = |range: std::ops::Range<usize>| range.map(|n| record(n).to_string() + "\n").collect::<String>();
+    let csv = write(folder, "csv", 10..18);
+    let parquet = write(folder, "parquet", 18..20);
+    let gzip = folder.join("0.jsonl.gz");
+    let mut encoder = flate2::write::GzEncoder::new(File::create(&gzip).unwrap(), flate2::Compression::fast());
+    encoder.write_all(text_of(0..10).as_bytes()).unwrap();
+    encoder.finish().unwrap();
+    let zstd = folder.join("0.jsonl.zst");
+    std::fs::write(&zstd, zstd::bulk::compress(text_of(0..10).as_bytes(), 1).unwrap()).unwrap();
+    let last = folder.join("z.jsonl.gz");
+    std::fs::copy(&gzip, &last).unwrap();
+    for (number, (inputs, ending)) in [
+        ([&gzip, &csv, &parquet], "jsonl.gz"),
+        ([&zstd, &csv, &parquet], "jsonl.zst"),
+        ([&csv, &parquet, &last], "jsonl"),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let store = store_of(folder, &format!("store-{number}"), &inputs.map(PathBuf::from));
+        let out = folder.join(format!("out-{number}"));
+        export(&store, &out, &["--shards", "2", "--format", "jsonl", "--what", "annotated"]);
+        assert!(files(&out).keys().all(|name| name.ends_with(&format!("-of-00002.{ending}"))), "{:?}", files(&out));
+        let id = |row: &Value| row["id"].as_u64().or_else(|| row["id"].as_str()?.parse().ok()).unwrap();
+        let ids: BTreeSet<u64> = all_rows(&out).iter().map(id).collect();
+        assert_eq!(ids, (0..20).collect());
+    }
+}
+
+#[test]
+fn a_line_with_nothing_but_a_mark_is_not_a_record() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let input = folder.join("a.jsonl");
+    let lines: Vec<String> = (0..6).map(|n| record(n).to_string()).collect();
+    std::fs::write(
+        &input,
+        format!("{}\n\u{feff}\n{}\n\u{feff}\r\n", lines[..3].join("\n"), lines[3..].join("\n\u{feff} \n")),
+    )
+    .unwrap();
+    let store = store_of(folder, "store", &[input]);
+    for shards in ["1", "5"] {
+        let out = folder.join(shards);
+        let counts = export(&store, &out, &["--shards", shards]);
+        let found: usize = files(&out).values().map(|path| text(path).lines().count()).sum();
+        assert_eq!((Value::from(found), all_rows(&out).len()), (counts["written"].clone(), found));
+    }
 }

@@ -25,7 +25,8 @@ Examples:
     nigh export corpus --out even --shards 16 --rename body=text
     nigh export crawl --out kept --level exact --revisits --cdxj kept.cdxj
 
-If it is interrupted, give the same command again: it goes on with the files that are not whole.";
+If it is interrupted, give the same command again: it goes on with the files that are not whole.
+Shards are all written again, unless all of them are whole.";
 
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]

@@ -15,7 +15,7 @@ use crate::config::{Absent, Canonical, Cluster, Reading};
 use crate::export::{
     Deciding, DroppedPassages, ExportFolder, ExportFormat, ExportKey, Exported, Finding, IndexFiles, InputValues,
     JsonColumns, ListFile, MatchRules, MatchedDocuments, NewNames, Originals, ParagraphRules, PassageRules, Verdicts,
-    What, Writing, WrittenDataset, near_duplicates, write_dataset,
+    What, Writing, WrittenDataset, check_shards, near_duplicates, write_dataset,
 };
 use crate::log::Log;
 use crate::mirror::ReadStore;
@@ -248,6 +248,9 @@ impl<'a> WeekExport<'a> {
         let read = self.read_for_values()?;
         let inputs = self.inputs_since(args.since)?;
         check_renamed(renamed, &args.fields(), &inputs, &job.read)?;
+        if args.shard_rule().is_some() {
+            check_shards(&inputs, args.format).map_err(wrong_use)?;
+        }
         let folder = ExportFolder::open(out, &self.key()).map_err(wrong_use)?;
         let values = self.values(&read, folder.scratch())?;
         let index = args.cdxj.as_ref().map(|path| IndexFiles::open(path, &folder, MEMORY)).transpose();

@@ -268,6 +268,32 @@ impl ExportFolder {
         Ok(())
     }
 
+    /// Removes files of the list, and takes them off it.
+    ///
+    /// # Errors
+    /// If one cannot be removed, or the list not be written.
+    pub(crate) fn remove(&mut self, names: &[String]) -> Result<()> {
+        if names.is_empty() {
+            return Ok(());
+        }
+        for name in names {
+            let path = self.path.join(name);
+            let failed = || format!("cannot remove {}", path.display());
+            // The list comes after the file: a kill in between leaves no file without an owner.
+            if std::fs::symlink_metadata(&path).is_ok_and(|metadata| metadata.is_file()) {
+                std::fs::remove_file(&path).and_then(|()| sync_parent(&path)).with_context(failed)?;
+            }
+            self.files.remove(name);
+        }
+        let list = self.path.join(LIST);
+        WrittenFiles { key: self.key.clone(), files: self.files.values().cloned().collect() }
+            .write(&self.work, &list)?;
+        // It is another file now.
+        self.list =
+            File::options().append(true).open(&list).with_context(|| format!("cannot write {}", list.display()))?;
+        Ok(())
+    }
+
     /// Whether the file at `path` is the one that the list has under a name: one that is not in
     /// this folder.
     ///

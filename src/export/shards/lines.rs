@@ -11,7 +11,8 @@ use super::{Filling, Part, Shards};
 use crate::export::copied::Compressed;
 use crate::export::rows::BYTE_ORDER_MARK;
 
-/// Cuts files of lines, whose name says how they and the shards are compressed.
+/// Cuts files of lines. The name says how the shards are compressed, and those files that are copies
+/// of lines.
 ///
 /// # Errors
 /// If a file cannot be read or written.
@@ -28,17 +29,18 @@ pub(super) fn cut(parts: &[Part<'_>], name: &str, filling: &mut Filling, shards:
                 break;
             }
             let text = line.strip_suffix(b"\n").unwrap_or(&line);
+            let is_blank = is_blank(text);
             let text = text.strip_prefix(BYTE_ORDER_MARK).filter(|_| is_first).unwrap_or(text);
             is_first = false;
             // Blank lines of an input are copied with the records before them.
-            if text.trim_ascii().is_empty() {
+            if is_blank {
                 continue;
             }
             let bytes = text.len() as u64 + 1;
             while filling.ends_before(bytes) {
                 shard = shard.next(name, filling, shards)?;
             }
-            shard.write(text)?;
+            shard.write(text, shards)?;
             filling.add(bytes);
         }
         part.remove()?;
@@ -49,10 +51,18 @@ pub(super) fn cut(parts: &[Part<'_>], name: &str, filling: &mut Filling, shards:
     shard.end(filling.records, shards)
 }
 
+/// Whether readers take a line for a blank one.
+fn is_blank(line: &[u8]) -> bool {
+    let line = line.trim_ascii();
+    line.strip_prefix(BYTE_ORDER_MARK).unwrap_or(line).is_empty()
+}
+
 fn open(part: &Part<'_>, name: &str) -> Result<Box<dyn BufRead>> {
     const BUFFER: usize = 1 << 18;
     let file = File::open(&part.path)?;
-    Ok(match name.rsplit('.').next() {
+    // What was converted is not compressed.
+    let ending = name.rsplit('.').next().filter(|_| !part.is_converted);
+    Ok(match ending {
         Some("gz") => Box::new(BufReader::with_capacity(BUFFER, MultiGzDecoder::new(file))),
         Some("zst") => Box::new(BufReader::with_capacity(BUFFER, zstd::Decoder::new(file)?)),
         _ => Box::new(BufReader::with_capacity(BUFFER, file)),
@@ -64,11 +74,11 @@ struct Shard(Compressed);
 
 impl Shard {
     fn begin(name: &str, shards: &Shards<'_>) -> Result<Shard> {
-        Ok(Shard(Compressed::named(shards.create()?, Path::new(name))?))
+        Ok(Shard(Compressed::named(shards.create()?, Path::new(name)).with_context(|| shards.failed())?))
     }
 
-    fn write(&mut self, line: &[u8]) -> Result<()> {
-        self.0.write_all(line).and_then(|()| self.0.write_all(b"\n")).context("cannot write a shard")
+    fn write(&mut self, line: &[u8], shards: &Shards<'_>) -> Result<()> {
+        self.0.write_all(line).and_then(|()| self.0.write_all(b"\n")).with_context(|| shards.failed())
     }
 
     /// Ends the shard, and begins another one.
@@ -79,6 +89,20 @@ impl Shard {
     }
 
     fn end(self, records: u64, shards: &mut Shards<'_>) -> Result<()> {
-        shards.end(self.0.finish().context("cannot write a shard")?, records)
+        let file = self.0.finish().with_context(|| shards.failed())?;
+        shards.end(file, records)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_is_blank_as_readers_say() {
+        let blank = ["", " \r", "\u{feff}", " \u{feff} ", "\u{feff}\r"];
+        assert!(blank.iter().all(|line| is_blank(line.as_bytes())));
+        let others = ["x", "\u{feff}{}", "\u{feff}\u{feff}"];
+        assert!(others.iter().all(|line| !is_blank(line.as_bytes())));
     }
 }

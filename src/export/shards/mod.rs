@@ -6,12 +6,14 @@
 //! ```
 //!
 //! A shard gets its name at the end, when it is known how many there are. So an export that was
-//! interrupted begins again. A part is removed once it was read, but shards and parts together can
-//! take twice the space of the export.
+//! interrupted begins again, unless all shards are whole. Shards of an earlier attempt that are not
+//! among the new ones are removed. A part is removed once it was read, but shards and parts together
+//! can take twice the space of the export.
 //!
 //! In reading order: this file (which records are in which shard, and the names), `lines`,
-//! `parquet`.
+//! `parquet`, `columns` (of Parquet files: they must be the same).
 
+mod columns;
 mod lines;
 mod parquet;
 
@@ -19,15 +21,17 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
+use ::parquet::file::reader::{FileReader as _, SerializedFileReader};
 use anyhow::{Context as _, Result, bail, ensure};
 use serde::{Deserialize, Serialize};
 
+use self::columns::SameColumns;
 use super::card::CARD;
 use super::dataset::{WrittenDataset, each_file, has_documents, locked, write_card};
-use super::exported::Exported;
+use super::exported::{Exported, local_file};
 use super::file::Writing;
 use super::place::{ExportFolder, Output, Written, WrittenFile};
-use super::rows::RowFormat;
+use super::rows::{ExportFormat, RowFormat};
 use super::verdicts::{Verdict, Verdicts};
 use crate::config::Bytes;
 use crate::readers::{Format, Input};
@@ -57,6 +61,8 @@ impl ShardRule {
 struct Part<'a> {
     path: PathBuf,
     input: &'a Input,
+    /// Whether the input has another format.
+    is_converted: bool,
 }
 
 impl Part<'_> {
@@ -129,8 +135,12 @@ struct Shards<'a> {
 impl Shards<'_> {
     /// The file of the next shard.
     fn create(&self) -> Result<Output> {
-        let path = self.path();
-        Output::create(&path).with_context(|| format!("cannot write {}", path.display()))
+        Output::create(&self.path()).with_context(|| self.failed())
+    }
+
+    /// What a message says of the shard that is written.
+    fn failed(&self) -> String {
+        format!("cannot write {}, shard {} of the export", self.path().display(), self.written.len() + 1)
     }
 
     fn path(&self) -> PathBuf {
@@ -140,7 +150,7 @@ impl Shards<'_> {
     /// Ends the shard that was created last, which has so many records.
     fn end(&mut self, file: Output, records: u64) -> Result<()> {
         let path = self.path();
-        let written = file.finish().with_context(|| format!("cannot write {}", path.display()))?;
+        let written = file.finish().with_context(|| self.failed())?;
         self.written.push((path, written, records));
         Ok(())
     }
@@ -161,7 +171,7 @@ pub(super) fn write_shards(
     threads: usize,
     done: &(dyn Fn(usize, usize) + Sync),
 ) -> Result<WrittenDataset> {
-    let ending = ending(inputs, writing)?;
+    let ending = ending(inputs, writing.format)?;
     if let Some(written) = whole(&folder, ending, writing.card.is_some())? {
         return Ok(written);
     }
@@ -176,7 +186,7 @@ pub(super) fn write_shards(
         done(of_parts.len(), all);
         Ok(())
     };
-    each_file(inputs, verdicts, threads, &write)?;
+    each_file("write", inputs, verdicts, threads, &write)?;
     let mut of_parts = of_parts.into_inner().unwrap_or_else(PoisonError::into_inner);
     of_parts.sort_unstable_by_key(|(number, _)| *number);
     let mut total = Exported::default();
@@ -186,8 +196,11 @@ pub(super) fn write_shards(
     let parts: Vec<Part<'_>> = of_parts
         .iter()
         .filter(|(_, counts)| has_rows(counts))
-        .map(|(number, _)| Part { path: folder.unfinished(*number), input: &inputs[*number] })
-        .collect();
+        .map(|(number, _)| {
+            let input = &inputs[*number];
+            Ok(Part { path: folder.unfinished(*number), input, is_converted: writing.format.of(input)?.is_some() })
+        })
+        .collect::<Result<_>>()?;
     // The file before the shards is the card.
     let mut shards = Shards { folder: &folder, first: inputs.len() + 1, written: Vec::new() };
     let mut filling = Filling::new(rule, total.written);
@@ -196,18 +209,36 @@ pub(super) fn write_shards(
         _ => lines::cut(&parts, &part_name, &mut filling, &mut shards)?,
     }
     let written = shards.written;
-    let (count, mut names) = (written.len(), Vec::new());
+    let records: u64 = written.iter().map(|(.., records)| records).sum();
+    ensure!(
+        records == total.written,
+        "a fault of nigh: the shards have {records} records, and {} were written of the inputs. The folder has none of them; give --out \
+         without --shards and --shard-bytes",
+        total.written
+    );
+    let count = written.len();
+    let names: BTreeSet<String> = (0..count).map(|number| shard_name(number, count, ending)).collect();
+    // Shards of another number, beside these, would have records twice.
+    let old = folder.names().filter(|name| count_of_shards(name).is_some() && !names.contains(*name));
+    let old: Vec<String> = old.map(str::to_owned).collect();
+    folder.remove(&old)?;
     for (number, (unfinished, file, records)) in written.into_iter().enumerate() {
         // What else is counted is with the first one.
         let others = if number == 0 { total } else { Exported::default() };
         let name = shard_name(number, count, ending);
-        folder.add(&unfinished, WrittenFile::new(name.clone(), Some(file), Exported { written: records, ..others }))?;
-        names.push(name);
+        folder.add(&unfinished, WrittenFile::new(name, Some(file), Exported { written: records, ..others }))?;
     }
     let paths: BTreeSet<&str> = names.iter().map(String::as_str).collect();
     write_card(writing, &mut folder, &paths, &total, inputs.len())?;
     folder.finish()?;
     Ok(WrittenDataset { files: count as u64, counts: total, index: None })
+}
+
+/// How many shards there are, as the name of one says; `None` if it is the name of another file.
+fn count_of_shards(name: &str) -> Option<usize> {
+    let (number, count) = name.strip_prefix("data-")?.split_once("-of-")?;
+    number.parse::<usize>().ok()?;
+    count.split_once('.')?.0.parse().ok()
 }
 
 fn shard_name(number: usize, count: usize, ending: &str) -> String {
@@ -220,8 +251,9 @@ fn whole(folder: &ExportFolder, ending: &str, has_card: bool) -> Result<Option<W
         let Some(file) = folder.listed(name) else { return Ok(None) };
         Ok(file.is_in(folder.path())?.then_some(file.counts))
     };
-    let count_of = |name: &str| name.strip_prefix("data-00000-of-")?.split_once('.')?.0.parse::<usize>().ok();
-    let Some(count) = folder.names().find_map(count_of) else { return Ok(None) };
+    // Shards of another number would have records twice.
+    let counts: BTreeSet<usize> = folder.names().filter_map(count_of_shards).collect();
+    let (Some(count), 1) = (counts.first().copied(), counts.len()) else { return Ok(None) };
     let mut written = WrittenDataset { files: count as u64, ..WrittenDataset::default() };
     if has_card && in_place(CARD)?.is_none() {
         return Ok(None);
@@ -235,6 +267,24 @@ fn whole(folder: &ExportFolder, ending: &str, has_card: bool) -> Result<Option<W
     Ok(Some(written))
 }
 
+/// Checks that inputs that are written in this format can have shards in common.
+///
+/// # Errors
+/// If an input is written in a format that has no shards, or two in different ones, or two Parquet
+/// files differ in their columns. Or if a Parquet file cannot be read.
+pub fn check_shards(inputs: &[Input], format: ExportFormat) -> Result<()> {
+    if ending(inputs, format)? != PARQUET {
+        return Ok(());
+    }
+    let mut columns = SameColumns::default();
+    for input in inputs.iter().filter(|input| input.format == Format::Parquet) {
+        let failed = || format!("cannot read {}", input.name);
+        let file = SerializedFileReader::new(local_file(input)?).with_context(failed)?;
+        columns.check(file.metadata().file_metadata(), input)?;
+    }
+    Ok(())
+}
+
 /// The ending of shards of Parquet.
 const PARQUET: &str = "parquet";
 
@@ -243,11 +293,11 @@ const PARQUET: &str = "parquet";
 ///
 /// # Errors
 /// If an input is written in a format that has no shards, or two in different ones.
-fn ending(inputs: &[Input], writing: &Writing<'_>) -> Result<&'static str> {
+fn ending(inputs: &[Input], format: ExportFormat) -> Result<&'static str> {
     let mut found: Option<(bool, &Input)> = None;
     let mut ending = "jsonl";
     for input in inputs.iter().filter(|input| has_documents(input)) {
-        let is_parquet = match (writing.format.of(input)?, input.format) {
+        let is_parquet = match (format.of(input)?, input.format) {
             (Some(RowFormat::Jsonl), _) | (None, Format::Jsonl) => false,
             (Some(RowFormat::Parquet), _) | (None, Format::Parquet) => true,
             (None, format) => bail!(
@@ -302,6 +352,14 @@ mod tests {
             shards.push(0);
         }
         shards
+    }
+
+    #[test]
+    fn the_name_of_a_shard_has_the_number_of_all() {
+        assert_eq!(count_of_shards(&shard_name(3, 17, "jsonl.gz")), Some(17));
+        for name in ["README.md", "data-x-of-00002.jsonl", "data-00001-of-2", "data-00001.jsonl"] {
+            assert_eq!(count_of_shards(name), None, "{name}");
+        }
     }
 
     #[test]

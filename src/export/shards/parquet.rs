@@ -6,10 +6,10 @@
 use std::fs::File;
 use std::rc::Rc;
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Result};
 use parquet::file::reader::{FileReader as _, SerializedFileReader};
-use parquet::schema::types::TypePtr;
 
+use super::columns::SameColumns;
 use super::{Filling, Part, Shards};
 use crate::export::rows::{ParquetCopy, PieceOfGroup};
 
@@ -28,9 +28,10 @@ pub(super) fn cut(parts: &[Part<'_>], filling: &mut Filling, shards: &mut Shards
         let file = Rc::new(open(part)?);
         for (group, metadata) in file.metadata().row_groups().iter().enumerate() {
             let rows = metadata.num_rows().max(0) as usize;
-            let bytes = metadata.compressed_size().max(0) as u64 / rows.max(1) as u64;
+            let size = metadata.compressed_size().max(0) as u64;
             let mut start = 0;
             for row in 0..rows {
+                let bytes = bytes_of_row(size, row, rows);
                 while filling.ends_before(bytes) {
                     shard.add(PieceOfGroup { file: file.clone(), group, rows: start..row }, shards)?;
                     start = row;
@@ -59,25 +60,18 @@ fn open(part: &Part<'_>) -> Result<SerializedFileReader<File>> {
     SerializedFileReader::new(File::open(&part.path).with_context(failed)?).with_context(failed)
 }
 
+/// The bytes of a row of a row group of so many rows: together they are its size.
+fn bytes_of_row(size: u64, row: usize, rows: usize) -> u64 {
+    let before = |row: usize| (u128::from(size) * row as u128 / rows as u128) as u64;
+    before(row + 1) - before(row)
+}
+
 /// The rows of the largest row group. Checks that all files have the same columns.
 fn largest_group(parts: &[Part<'_>]) -> Result<usize> {
-    let mut of_first: Option<Vec<TypePtr>> = None;
-    let mut most = 0;
+    let (mut columns, mut most) = (SameColumns::default(), 0);
     for part in parts {
         let file = open(part)?;
-        let columns = file.metadata().file_metadata().schema().get_fields();
-        let first = of_first.get_or_insert_with(|| columns.to_vec());
-        if first != columns {
-            let other = columns.iter().zip(&*first).find(|(a, b)| a != b).map(|(column, _)| column);
-            let column = other.or(columns.get(first.len())).or(first.get(columns.len()));
-            bail!(
-                "{} and {} differ in the column `{}`, and shards have the same columns: give --format jsonl, or leave out --shards and \
-                 --shard-bytes",
-                parts[0].input.name,
-                part.input.name,
-                column.map_or("", |column| column.name())
-            );
-        }
+        columns.check(file.metadata().file_metadata(), part.input)?;
         let rows = file.metadata().row_groups().iter().map(|group| group.num_rows().max(0) as usize);
         most = most.max(rows.max().unwrap_or(0));
     }
@@ -113,9 +107,12 @@ impl Shard<'_> {
     fn end_group(&mut self, shards: &Shards<'_>) -> Result<&mut ParquetCopy> {
         let mut out = match self.out.take() {
             Some(out) => out,
-            None => ParquetCopy::begin(open(self.first)?, self.first.input, shards.create()?)?,
+            None => {
+                let file = open(self.first)?;
+                ParquetCopy::begin(file, self.first.input, shards.create()?).with_context(|| shards.failed())?
+            }
         };
-        out.add(&self.pieces)?;
+        out.add(&self.pieces).with_context(|| shards.failed())?;
         self.pieces.clear();
         self.rows = 0;
         Ok(self.out.insert(out))
@@ -125,6 +122,21 @@ impl Shard<'_> {
     fn end(&mut self, records: u64, shards: &mut Shards<'_>) -> Result<()> {
         self.end_group(shards)?;
         let out = self.out.take().context("a shard is begun")?;
-        shards.end(out.finish()?, records)
+        let file = out.finish().with_context(|| shards.failed())?;
+        shards.end(file, records)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_have_all_bytes_of_their_group() {
+        for (size, rows) in [(10, 3), (3, 10), (0, 4), (u64::MAX, 7), (1, 1)] {
+            let of_rows: Vec<u64> = (0..rows).map(|row| bytes_of_row(size, row, rows)).collect();
+            assert_eq!(of_rows.iter().sum::<u64>(), size);
+            assert!(of_rows.iter().max().unwrap() - of_rows.iter().min().unwrap() <= 1, "{of_rows:?}");
+        }
     }
 }
