@@ -129,9 +129,7 @@ def _large(kind: pyarrow.DataType) -> pyarrow.DataType:
         return pyarrow.large_string()
     if kind == pyarrow.binary_view():
         return pyarrow.large_binary()
-    types = pyarrow.types
-    if types.is_list_view(kind) or types.is_large_list_view(kind):
-        return pyarrow.large_list(_within(kind.value_field, _large))
+    # Views of lists stay: pyarrow has no cast back to them.
     return _nested(kind, _large)
 
 

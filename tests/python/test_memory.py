@@ -489,7 +489,6 @@ class Memory(unittest.TestCase):
             "fixed list": pa.FixedSizeListArray.from_arrays(views, 1),
             "lists in structs": pa.StructArray.from_arrays([pa.ListArray.from_arrays(offsets, views.cast(pa.binary_view()))], ["list"]),
             "map": pa.MapArray.from_arrays(offsets, views, views),
-            "list view": pa.ListViewArray.from_arrays(offsets[:-1], pa.array([1] * count, pa.int32()), views),
         }
         for name, column in columns.items():
             rows = pa.table({"text": column})
