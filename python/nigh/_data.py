@@ -410,13 +410,28 @@ def _column_of(field: pyarrow.Field, values: list[Any]) -> pyarrow.Array:
     import pyarrow
 
     try:
-        return pyarrow.array(values, field.type)
+        column = pyarrow.array(values)
+        if column.type == field.type:
+            return column
+        # `array` with a type makes a whole number of 2.5.
+        typed = pyarrow.array(values, field.type)
+        if all(map(_has, typed.to_pylist(), values)):
+            return typed
     except (pyarrow.ArrowException, OverflowError):
         pass
     try:
         return pyarrow.array(values).cast(field.type)
     except (pyarrow.ArrowException, OverflowError) as error:
         raise _of_several_types(field.name, f": {field.type} among the first {_ROWS_OF_TYPES:,} rows, and others later") from error
+
+
+def _has(stored: Any, value: Any) -> bool:
+    """Whether what is stored is a value. An object may have other fields than its type: an order by one of these finds no column."""
+    if isinstance(value, dict):
+        return isinstance(stored, dict) and all(_has(stored[name], inner) for name, inner in value.items() if name in stored)
+    if isinstance(value, (list, tuple)):
+        return isinstance(stored, list) and len(stored) == len(value) and all(map(_has, stored, value))
+    return bool(stored == value or (stored != stored and value != value))
 
 
 def _of_several_types(name: str, which: str = "") -> WrongUse:

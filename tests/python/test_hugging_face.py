@@ -160,6 +160,13 @@ class HuggingFace(unittest.TestCase):
         many = [{"text": f"{number} words", "late": None, "whole": 1} for number in range(1000)]
         late = [*many, {"text": "more words", "late": 2.5, "whole": 2.0}, {"text": "the last words", "late": None}]
         self.assertEqual(list(nigh.deduplicate(streamed(late), keep=["late desc", "whole"])), late)
+        objects = [{"text": row["text"], "meta": {"whole": 1, "some": [1]}} for row in many]
+        for fewer in ({"whole": 2}, {"whole": 2.0, "some": []}, {"late": 1}, None):
+            rows = [*objects, {"text": "more words", "meta": fewer}]
+            self.assertEqual(len(list(nigh.deduplicate(streamed(rows), keep=["meta.whole desc"]))), len(rows))
+        for other in ({"whole": 2.5}, {"some": [0.5]}, {"whole": "two"}):
+            with self.assertRaisesRegex(nigh.WrongUse, "the column `meta` .* several types"):
+                nigh.deduplicate(streamed([*objects, {"text": "more words", "meta": other}]), keep=["meta.whole desc"])
         for other in (2.5, "two", 1 << 70):
             with self.assertRaisesRegex(nigh.WrongUse, "the column `whole` .* int64 among the first 1,000 rows.*cast"):
                 nigh.deduplicate(streamed([*many, {"text": "more words", "whole": other}]), keep=["whole desc"])

@@ -256,6 +256,9 @@ class Memory(unittest.TestCase):
             with unittest.mock.patch("nigh._cluster.send", wraps=nigh._cluster.send) as sent:
                 found = nigh.cluster(rows, similarity=0.8, **order)
             self.assertEqual(sent.call_args[0][1], ["text", *named], order)
+            if order["keep"] == "root":
+                # Which document is the root of its cluster depends on the name of its file.
+                continue
             of_file = nigh.cluster(self.folder / "rows.parquet", similarity=0.8, **order)
             self.assertEqual(found["stays"].to_pylist(), of_file["stays"].to_pylist(), order)
         with self.assertRaisesRegex(nigh.NoColumn, "2 columns `core`"):

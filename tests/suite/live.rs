@@ -120,10 +120,7 @@ impl Numbers {
         if family == 8 {
             return ["", " - "][(version % 2) as usize].to_owned();
         }
-        let mut words: Vec<String> = (0..300).map(|at| format!("w{family}x{at}")).collect();
-        // Versions differ in a few words of different places, so that chains of similar ones are there.
-        (0..version).for_each(|change| words[(40 * change + 3) as usize] = format!("changed{change}"));
-        words.join(" ")
+        text_of(family, version)
     }
 
     pub(crate) fn batch(&mut self, names: u64) -> Vec<Value> {
@@ -147,6 +144,13 @@ pub(crate) fn apply(there: &mut BTreeMap<String, Value>, batch: &[Value]) {
             _ => _ = there.insert(name, line.clone()),
         }
     }
+}
+
+/// A version of a text of a family. Versions differ in a few words of different places, so that chains of similar ones are there.
+pub(crate) fn text_of(family: u64, version: u64) -> String {
+    let mut words: Vec<String> = (0..300).map(|at| format!("w{family}x{at}")).collect();
+    (0..version).for_each(|change| words[(40 * change + 3) as usize] = format!("changed{change}"));
+    words.join(" ")
 }
 
 const JOB: &str = "[cluster]\n[cluster.read.columns]\nid = \"id\"\nhtml = \"html\"\n[cluster.method]\nshards = 4\n";

@@ -11,7 +11,7 @@ use nigh::records::DocumentKey;
 use nigh::state::Store;
 use serde_json::{Value, json};
 
-use crate::live::{Live, Numbers, apply, body, found_by_run, found_live, send_with_kills, wait_for};
+use crate::live::{Live, Numbers, apply, body, found_by_run, found_live, send_with_kills, text_of, wait_for};
 use crate::program::{copy_folder, nigh, run, run_well, texts, week};
 
 /// A number of the metrics.
@@ -199,10 +199,18 @@ fn batches_after_a_commit_that_changed_tables_and_failed_get_the_same_answers() 
     let mut differ = 0;
     for round in 0..3 {
         (0..6).for_each(|_| add(&mut service, &mut sent, body(&numbers.batch(40))));
+        // Chains of similar texts, two of each version.
+        let families = 10 * (round + 1)..10 * (round + 1) + 6;
+        let chains = families.clone().flat_map(|family| (0..12).map(move |place| (family, place)));
+        let chains: Vec<Value> = chains
+            .map(|(family, place)| json!({"id": 100 * family + place, "text": text_of(family, place / 2)}))
+            .collect();
+        add(&mut service, &mut sent, body(&chains));
         service.commit(&mut { run_commit }).unwrap();
-        // Documents of the tables are deleted, and the second command fails.
+        // Documents of the tables are deleted, so that clusters are split, and the second command fails.
+        let middle = families.clone().flat_map(|family| (4..8).map(move |place| 100 * family + place));
         let deletes: Vec<Value> =
-            (0..40).filter(|id| id % 3 == round).map(|id| json!({"id": id, "delete": true})).collect();
+            (0..40).filter(|id| id % 3 == round).chain(middle).map(|id| json!({"id": id, "delete": true})).collect();
         add(&mut service, &mut sent, body(&deletes));
         add(&mut service, &mut sent, body(&[json!({"id": 100 + round, "text": numbers.text()})]));
         let fail = |commitment: &Commitment| -> anyhow::Result<()> {
@@ -215,7 +223,12 @@ fn batches_after_a_commit_that_changed_tables_and_failed_get_the_same_answers() 
         copy_folder(store.root(), copy.root());
         let mut started = open(&copy);
         for _ in 0..4 {
-            let (with_id, without) = (body(&numbers.batch(40)), body(&numbers.batch(40)));
+            let mut batch = numbers.batch(40);
+            let ends = families
+                .clone()
+                .map(|family| json!({"id": 100 * family + 20, "text": text_of(family, numbers.below(6))}));
+            batch.extend(ends);
+            let (with_id, without) = (body(&batch), body(&numbers.batch(40)));
             // A process that starts before this batch may give other answers.
             let others = started.add(None, with_id.as_bytes()).unwrap();
             add(&mut service, &mut sent, with_id);
