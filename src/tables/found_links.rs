@@ -4,12 +4,11 @@ use std::sync::Arc;
 
 use anyhow::Result;
 use arrow_array::Int64Array;
-use arrow_array::builder::StringBuilder;
+use arrow_array::builder::{ArrayBuilder as _, StringBuilder};
 
 use super::rows::FoundLinkRow;
 use super::write::Writer;
 use crate::records::DocId;
-use crate::structures::TextList;
 
 /// Links after which they are written.
 const BATCH: usize = 4096;
@@ -23,13 +22,13 @@ pub struct FoundLinks {
 }
 
 impl FoundLinks {
-    /// Adds the links of a page.
+    /// Adds the links of a page, lines of `targets`.
     ///
     /// # Errors
     /// Names the file that cannot be written.
-    pub fn push(&mut self, doc: DocId, targets: &TextList, writer: &mut Writer<FoundLinkRow<'static>>) -> Result<()> {
-        self.docs.resize(self.docs.len() + targets.len(), doc.to_table());
-        targets.iter().for_each(|target| self.targets.append_value(target));
+    pub fn push(&mut self, doc: DocId, targets: &str, writer: &mut Writer<FoundLinkRow<'static>>) -> Result<()> {
+        targets.lines().for_each(|target| self.targets.append_value(target));
+        self.docs.resize(self.targets.len(), doc.to_table());
         if self.docs.len() >= BATCH { self.flush(writer) } else { Ok(()) }
     }
 

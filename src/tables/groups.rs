@@ -11,7 +11,7 @@
 //! |---|---|---|
 //! | fewer than 1,000 | small | small |
 //! | up to 4,096 | full, with small filters | small |
-//! | up to 16,383 | full | small |
+//! | up to 8,191 | full | small |
 //! | more, or values of 4 MiB | full | full, of one piece |
 //!
 //! The small row groups of a bundle have the rows of several pieces, and are read once or twice before they
@@ -50,7 +50,7 @@ pub(super) const BATCH: usize = 4096;
 /// The rows that are encoded at a time, and the most rows of a Parquet page.
 pub(super) const PAGE: usize = 2048;
 /// A row group of so many rows is packed as it is; smaller ones are encoded again, together.
-pub(super) const COPIED: usize = 1 << 14;
+pub(super) const COPIED: usize = 1 << 13;
 /// Rows with values of so many bytes do not wait, however few they are.
 pub(super) const HEAVY: u64 = 4 << 20;
 /// The most rows of a row group.

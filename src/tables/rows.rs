@@ -223,7 +223,7 @@ pub struct CaptureRow<'a> {
     pub paragraphs: Option<&'a [u8]>,
     /// The canonical URLs that it links to, one in each line.
     #[column(unique)]
-    pub links: Option<String>,
+    pub links: Option<&'a str>,
 }
 
 /// One row for each page and column whose values are kept, in the order of `doc` and `column`; none

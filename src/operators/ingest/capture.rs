@@ -91,8 +91,8 @@ pub struct Capture<'a> {
     /// Hashes of text, lines and paragraphs; `None` for a page without words, and if the job does not keep them.
     #[serde(borrow)]
     pub chunks: Option<CapturedChunks<'a>>,
-    /// The canonical URLs that the page links to.
-    pub links: Cow<'a, TextList>,
+    /// The canonical URLs that the page links to, each but the last with a line feed behind it: no URL has one.
+    pub links: Cow<'a, str>,
     /// The values of the columns whose values are kept.
     #[serde(borrow)]
     pub values: Vec<Option<&'a str>>,
@@ -111,6 +111,18 @@ pub struct CapturedChunks<'a> {
     /// The hashes of the paragraphs.
     #[serde(serialize_with = "as_bytes")]
     pub paragraphs: &'a [u8],
+}
+
+/// Texts with a line feed between each two.
+fn joined(texts: &TextList) -> String {
+    let mut lines = String::with_capacity(texts.bytes() + texts.len());
+    for text in texts.iter() {
+        if !lines.is_empty() {
+            lines.push('\n');
+        }
+        lines.push_str(text);
+    }
+    lines
 }
 
 /// Writes bytes at once; serde would write a list of numbers, one by one, in the same form.
@@ -151,14 +163,18 @@ impl<'a> Capture<'a> {
                 lines,
                 paragraphs,
             }),
-            links: Cow::Borrowed(&facts.links),
+            links: joined(&facts.links).into(),
             values: page.values.iter().map(Option::as_deref).collect(),
         }
     }
 
     /// The row of the capture.
     pub fn packed(&self, key: CaptureKey) -> PackedCapture {
-        let row = postcard::to_extend(self, Vec::new()).expect("a capture is plain data");
+        let chunks = self.chunks.map_or(0, |chunks| chunks.lines.len() + chunks.paragraphs.len());
+        let long = [self.supershingles.len(), self.features.len(), chunks, self.links.len(), self.title.len()];
+        // Room for the other fields of most pages.
+        let row = Vec::with_capacity(long.iter().sum::<usize>() + 1024);
+        let row = postcard::to_extend(self, row).expect("a capture is plain data");
         PackedCapture { key, row }
     }
 

@@ -441,7 +441,7 @@ impl SegmentWriter {
             characters: chunks.map(|chunks| chunks.characters as i64),
             lines: chunks.map(|chunks| chunks.lines),
             paragraphs: chunks.map(|chunks| chunks.paragraphs),
-            links: (!same).then(|| page.links.iter().collect::<Vec<_>>().join("\n")),
+            links: (!same).then_some(&*page.links),
         })
     }
 

@@ -1,7 +1,5 @@
 //! Many short texts in one buffer: a list of strings without an allocation for each.
 
-use serde::{Deserialize, Serialize};
-
 /// Texts one after another.
 ///
 /// ```
@@ -15,7 +13,7 @@ use serde::{Deserialize, Serialize};
 /// ```
 ///
 /// Limit: 4 GiB of text.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TextList {
     text: String,
     /// Where each text ends in `text`.
