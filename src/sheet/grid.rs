@@ -2,6 +2,8 @@
 
 use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
+use super::colors::Colors;
+
 /// Columns between two columns of a grid.
 const GAP: usize = 2;
 /// The least width to which a column of text is shortened.
@@ -71,13 +73,22 @@ impl Grid {
     /// The head and the rows, as lines that fit `width` if that is given. Where there are too many columns of numbers for it, the others follow below,
     /// beside the first column again if that is text.
     pub fn lines(&self, width: Option<usize>) -> Vec<String> {
+        self.painted(width, Colors::None)
+    }
+
+    /// The same lines, the heads in colours.
+    pub(super) fn painted(&self, width: Option<usize>, colors: Colors) -> Vec<String> {
         let screen = width.unwrap_or(usize::MAX);
         let mut lines = Vec::new();
         for columns in self.groups(screen) {
             let widths = self.widths(&columns, screen);
             let rows = self.rows.iter().skip(usize::from(!self.has_head));
             lines.extend((!lines.is_empty()).then(String::new));
-            lines.extend(rows.map(|row| self.line(row, &columns, &widths)));
+            let mut of_group: Vec<String> = rows.map(|row| self.line(row, &columns, &widths)).collect();
+            if let Some(head) = of_group.first_mut().filter(|_| self.has_head) {
+                *head = colors.head(std::mem::take(head));
+            }
+            lines.append(&mut of_group);
         }
         lines
     }

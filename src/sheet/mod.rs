@@ -1,7 +1,8 @@
 //! What is printed for a person: a sheet of lines, facts and grids, fitted to the width of the screen.
 //!
-//! In reading order: this file, `grid` (tables), `numbers`.
+//! In reading order: this file, `grid` (tables), `numbers`, `colors`.
 
+mod colors;
 mod grid;
 mod numbers;
 
@@ -14,6 +15,8 @@ use std::io::IsTerminal as _;
 
 use terminal_size::{Width, terminal_size_of};
 use unicode_width::UnicodeWidthStr as _;
+
+use self::colors::Colors;
 
 /// The least width of a screen that lines are made for.
 const LEAST_SCREEN: usize = 60;
@@ -99,16 +102,27 @@ impl Sheet {
         &self.parts
     }
 
-    /// The text for stdout: its lines fit the screen, if it is one.
+    /// The text for stdout: its lines fit the screen, if it is one, and have colours where it has them.
     pub fn fitted(&self) -> String {
-        self.lines(screen_width()).into_iter().map(|line| line + "\n").collect()
+        self.painted(screen_width(), Colors::of_stdout()).into_iter().map(|line| line + "\n").collect()
     }
 
     /// The lines, none of them wider than `width` if that is given, except for paths and numbers that are.
     pub fn lines(&self, width: Option<usize>) -> Vec<String> {
+        self.painted(width, Colors::None)
+    }
+
+    fn painted(&self, width: Option<usize>, colors: Colors) -> Vec<String> {
         let lines = |part: &Part| match part {
-            Part::Grid(grid) => grid.lines(width),
-            Part::Fact(name, said) => fact(name, said, width),
+            Part::Grid(grid) => grid.painted(width, colors),
+            Part::Fact(name, said) => {
+                let mut lines = fact(name, said, width);
+                let named = name.trim_end();
+                if let Some(rest) = lines[0].strip_prefix(named).filter(|_| !named.is_empty()) {
+                    lines[0] = colors.name(named.to_owned()) + rest;
+                }
+                lines
+            }
         };
         self.parts.iter().flat_map(lines).collect()
     }
@@ -163,5 +177,26 @@ mod tests {
             assert_eq!(words.matches("words").count(), 40, "{width}");
         }
         assert_eq!(sheet.to_string(), format!("texts               {said}\n{said}\n"));
+    }
+
+    #[test]
+    fn colours_are_all_that_colours_add() {
+        let mut sheet = Sheet::indented(12);
+        sheet.fact("texts", "a few words ".repeat(20));
+        sheet.line("A line of a few words");
+        let mut grid = Grid::new([("page", Column::Text), ("pages", Column::Number), ("hosts", Column::Number)]);
+        grid.row(["http://one.example/a/long/path/index.html", "1,200", "7"]);
+        sheet.grid(grid.clone());
+        sheet.grid(grid.without_head());
+        for width in [None, Some(20), Some(60), Some(80)] {
+            let (plain, painted) = (sheet.lines(width), sheet.painted(width, Colors::Ansi));
+            let without: Vec<String> =
+                painted.iter().map(|line| anstream::adapter::strip_str(line).to_string()).collect();
+            assert_eq!(without, plain);
+            let heads = painted.iter().filter(|line| line.starts_with("\u{1b}[1mpage "));
+            assert_eq!(heads.count(), if width == Some(20) { 2 } else { 1 }, "{painted:?}");
+            assert!(painted[0].starts_with("\u{1b}[36mtexts\u{1b}[0m  "), "{painted:?}");
+            assert_eq!(painted.iter().filter(|line| line.contains('\u{1b}')).count(), if width == Some(20) { 3 } else { 2 });
+        }
     }
 }
