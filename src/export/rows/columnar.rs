@@ -13,7 +13,7 @@ use arrow_array::{
     RecordBatchReader as _, StringArray, StringViewArray,
 };
 use arrow_ipc::reader::StreamReader;
-use arrow_schema::{DataType, Field, FieldRef, Schema, SchemaRef};
+use arrow_schema::{DataType, FieldRef, Schema, SchemaRef};
 use arrow_select::filter::filter_record_batch;
 use parquet::arrow::arrow_reader::{
     ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReaderBuilder, RowSelection,
@@ -21,7 +21,7 @@ use parquet::arrow::arrow_reader::{
 
 use super::RowFields;
 use super::format::RowFormat;
-use super::types::{cast_to, schema_in, without_dictionaries};
+use super::types::{arrow_field, cast_to, schema_in, without_dictionaries};
 use super::writer::RowWriter;
 use crate::config::Reading;
 use crate::export::exported::{
@@ -180,17 +180,6 @@ pub(crate) fn annotated(schema: &SchemaRef, added: &[AddedField], input: &Input)
     let more = added.iter().map(|field| Arc::new(arrow_field(*field)));
     let fields: Vec<FieldRef> = schema.fields().iter().cloned().chain(more).collect();
     Ok(Arc::new(Schema::new_with_metadata(fields, schema.metadata().clone())))
-}
-
-/// A further field as one of Arrow.
-pub(crate) fn arrow_field(field: AddedField) -> Field {
-    let (kind, is_nullable) = match field {
-        AddedField::Cluster | AddedField::Size | AddedField::Rank | AddedField::Matches => (DataType::Int64, false),
-        AddedField::Stays => (DataType::Boolean, false),
-        AddedField::Score | AddedField::Containment => (DataType::Float64, true),
-        AddedField::Item => (DataType::Int64, true),
-    };
-    Field::new(field.name(), kind, is_nullable)
 }
 
 /// The values of these fields.

@@ -24,8 +24,8 @@ use parquet::file::writer::{SerializedColumnWriter, SerializedFileWriter};
 use parquet::schema::types::{ColumnPath, Type};
 
 use super::RowFields;
-use super::columnar::arrow_field;
 use super::parquet_types::named;
+use super::types::arrow_field;
 use crate::config::Reading;
 use crate::export::exported::{AddedField, AddedValue, Exported, What, check_plain, check_unannotated, local_file};
 use crate::export::place::Output;

@@ -15,6 +15,18 @@ use arrow_cast::{CastOptions, cast_with_options};
 use arrow_schema::{DataType, Field, FieldRef, Schema, SchemaRef, TimeUnit};
 
 use super::format::RowFormat;
+use crate::export::exported::AddedField;
+
+/// A further field as one of Arrow.
+pub(crate) fn arrow_field(field: AddedField) -> Field {
+    let (kind, is_nullable) = match field {
+        AddedField::Cluster | AddedField::Size | AddedField::Rank | AddedField::Matches => (DataType::Int64, false),
+        AddedField::Stays => (DataType::Boolean, false),
+        AddedField::Score | AddedField::Containment => (DataType::Float64, true),
+        AddedField::Item => (DataType::Int64, true),
+    };
+    Field::new(field.name(), kind, is_nullable)
+}
 
 /// The schema of the rows in a format. Parquet has no seconds, and of dates only days; JSON has no dictionaries, and times with a zone are in UTC
 /// there: the offsets of a zone can have seconds.

@@ -9,15 +9,14 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use nigh_exchange::{BlockBuilder, BlockStream, RowDealer, emit};
-use serde::{Deserialize, Serialize};
 use timely::dataflow::Scope;
 use timely::dataflow::operators::generic::OutputBuilder;
 use timely::dataflow::operators::generic::builder_rc::OperatorBuilder;
 use timely::dataflow::operators::probe::Handle;
 
-use super::capture::{Capture, CaptureKey, PackedCapture};
+use super::capture::{Capture, CaptureKey};
 use super::failures::{FailedDownload, Redirect};
-use super::kept_records::{KeptRecord, RecordReader, RecordWriter, kept_records};
+use super::kept_records::{CrawlRecord, KeptRecord, RecordReader, RecordWriter, kept_records};
 use super::kept_shingles::{KeptPage, ShingleWriter, kept_shingles};
 use super::keys::PageKey;
 use super::notes::{BadRecord, WaveNote};
@@ -44,17 +43,6 @@ const BAD_URL_BYTES: usize = 2048;
 const COMMIT_POLL: Duration = Duration::from_millis(5);
 /// The time between two checks of an operator that waits for a piece.
 const PIECE_POLL: Duration = Duration::from_millis(1);
-
-/// A record that the source emits.
-#[derive(Serialize, Deserialize)]
-pub(super) enum CrawlRecord {
-    /// A capture, for the owner of its shard.
-    Answer(PackedCapture),
-    /// A download that failed, for the owner of its shard.
-    Failed(Box<FailedDownload>),
-    /// A bad record, for the commit.
-    Bad(BadRecord),
-}
 
 /// What a crawl consists of.
 pub struct Crawled<'scope> {

@@ -25,17 +25,30 @@ use anyhow::{Context, Result, ensure};
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::crawl::CrawlRecord;
+use super::capture::PackedCapture;
+use super::failures::FailedDownload;
+use super::notes::BadRecord;
 use crate::readers::InputPiece;
 use crate::state::{Counts, Unfinished};
 
 /// What a file begins with: another version may have other records. Raise their number when what the
 /// source emits ([`CrawlRecord`]) changes its form between releases, so that a program of another
 /// commit does not take bytes for what they are not.
-const HEAD: &str = concat!("nigh ", env!("CARGO_PKG_VERSION"), ", records 2\n");
+const HEAD: &str = concat!("nigh ", env!("CARGO_PKG_VERSION"), ", records 3\n");
 
 /// Bytes that are read or written at once.
 const BUFFER: usize = 1 << 20;
+
+/// A record that the source emits.
+#[derive(Serialize, Deserialize)]
+pub(super) enum CrawlRecord {
+    /// A capture, for the owner of its shard.
+    Answer(PackedCapture),
+    /// A download that failed, for the owner of its shard.
+    Failed(Box<FailedDownload>),
+    /// A bad record, for the commit.
+    Bad(BadRecord),
+}
 
 /// A record of a file.
 #[derive(Serialize, Deserialize)]
@@ -161,7 +174,6 @@ impl RecordReader {
 
 #[cfg(test)]
 mod tests {
-    use super::super::notes::BadRecord;
     use super::*;
 
     fn bad(ordinal: u64) -> BadRecord {
