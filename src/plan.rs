@@ -3,7 +3,7 @@
 //! One process makes the plan and sends it to all others. So no result depends on when a process listed the inputs.
 
 use std::collections::BTreeSet;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result};
 use serde::{Deserialize, Serialize};
@@ -35,6 +35,9 @@ pub struct Plan {
     /// The deletion from an existing week, if the run is one; then it reads no crawl. One without patterns computes the clusters of the week
     /// again with the method of this plan.
     pub deletion: Option<Deletion>,
+    /// The week with fewer shards that this one is made from, if the run gives a store more shards;
+    /// then it reads no crawl.
+    pub resharding: Option<Resharding>,
     /// How the clusters of a later week are computed: full, delta or auto.
     pub mode: Mode,
     /// The study's parameters.
@@ -86,6 +89,25 @@ pub struct Deletion {
     pub key: InputKey,
 }
 
+/// A week that is made again with more shards.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Resharding {
+    /// The store that has it.
+    pub store: PathBuf,
+    /// All weeks of that store.
+    pub weeks: Vec<CommittedWeek>,
+    /// The week.
+    pub of: CommittedWeek,
+    /// The key of the inputs that it was made from.
+    pub key: InputKey,
+    /// How many shards each of its shards becomes.
+    pub factor: u32,
+    /// The number of document ids that it assigns in each new shard.
+    pub urls: Vec<u64>,
+    /// Whether pages were deleted from it.
+    pub is_remade: bool,
+}
+
 /// Groups inputs into waves: a wave takes files, in order, until their sizes reach `wave_bytes`. Returns ranges `first..end` of
 /// `inputs`.
 ///
@@ -117,6 +139,9 @@ impl Plan {
             };
             let hash = short_hash(made_from.as_bytes());
             return InputKey { hash, ..key.clone() };
+        }
+        if let Some(Resharding { of, key, .. }) = &self.resharding {
+            return InputKey { hash: of.key_with_shards(self.method.shards), ..key.clone() };
         }
         let mut text = format!("{}; {}", self.method, serde_json::to_string(&self.reading).unwrap_or_default());
         for input in &self.inputs {
@@ -162,10 +187,24 @@ impl Plan {
         Store::at(&self.store).working_in(&self.work)
     }
 
+    /// Whether the week is made from a crawl.
+    pub fn reads_crawl(&self) -> bool {
+        self.deletion.is_none() && self.resharding.is_none()
+    }
+
+    /// The store that the week will be in.
+    pub fn final_store(&self) -> &Path {
+        self.resharding.as_ref().map_or(&self.store, |resharding| &resharding.store)
+    }
+
     /// The number of document ids assigned in each shard in this week.
     pub fn new_urls(&self, journal: &Journal) -> Vec<u64> {
         // After a deletion the ids of deleted URLs still count: they are not assigned again.
-        self.deletion.as_ref().map_or_else(|| journal.urls(self.method.shards), |deletion| deletion.of.urls.clone())
+        match (&self.deletion, &self.resharding) {
+            (Some(deletion), _) => deletion.of.urls.clone(),
+            (None, Some(resharding)) => resharding.urls.clone(),
+            (None, None) => journal.urls(self.method.shards),
+        }
     }
 
     /// The number of document ids assigned in each shard up to and including this week.
@@ -268,6 +307,7 @@ pub(crate) mod tests {
             stands_on: String::new(),
             commit: 1,
             deletion: None,
+            resharding: None,
             absent: Absent::Missing,
             earlier_inputs: Vec::new(),
             canonical: Canonical::default(),

@@ -15,6 +15,7 @@
 //! - `nigh roll-up`: `roll_up.rs` puts each set of replicas once into ranked lists.
 //! - `nigh delete`: `delete.rs` removes pages from the last week.
 //! - `nigh verify`: `verify.rs` checks the clusters of the last week. `remake.rs` computes that week again, for both.
+//! - `nigh reshard`: `reshard.rs` gives a store more shards.
 //! - `nigh vacuum`: `vacuum.rs` removes old weeks.
 //! - `nigh upgrade`: `upgrade.rs` brings a store of an older version up to date.
 //! - `nigh catalog`: `catalog.rs` keeps a description of the tables for Delta Lake.
@@ -53,6 +54,7 @@ mod pool;
 mod print;
 mod record;
 mod remake;
+mod reshard;
 mod roll_up;
 mod run;
 mod session;
@@ -165,6 +167,8 @@ enum Command {
     Delete(delete::DeleteArgs),
     /// Check the clusters of the last week of a store: pages that are not similar enough are split off.
     Verify(verify::VerifyArgs),
+    /// Give a store more shards, so that more workers can write its tables.
+    Reshard(reshard::ReshardArgs),
     /// Remove old weeks from a store.
     Vacuum(vacuum::VacuumArgs),
     /// Bring a store that an older version made up to date; its tables stay as they are.
@@ -203,6 +207,7 @@ pub fn main() -> ExitCode {
         Command::Index(args) => args.remake.log(),
         Command::Delete(args) => args.remake.log(),
         Command::Verify(args) => args.remake.log(),
+        Command::Reshard(args) => args.remake.log(),
         Command::Studies(args) => args.log(),
         Command::Export(args) => Log::new(Display::Person, args.json),
         Command::Vacuum(args) => Log::new(Display::Person, args.json),
@@ -239,6 +244,7 @@ pub fn main() -> ExitCode {
         Command::RollUp(args) => roll_up::run(&args),
         Command::Delete(args) => delete::run(&args, &log),
         Command::Verify(args) => verify::run(&args, &log),
+        Command::Reshard(args) => reshard::run(&args, &log),
         Command::Vacuum(args) => vacuum::run(&args, &log),
         Command::Catalog(args) => catalog::run(&args, &log),
         Command::Upgrade(args) => upgrade::run(&args, &log),

@@ -27,6 +27,9 @@ use crate::state::{Earlier, Manifest, Store};
 use crate::summary::Summary;
 use crate::text::UrlPatterns;
 
+/// How the line of a week's job begins that says that pages were deleted from the week.
+pub(super) const DELETED_SINCE: &str = "# Deleted since: ";
+
 /// The flags of such a command.
 #[derive(Args)]
 pub(crate) struct RemakeArgs {
@@ -60,7 +63,7 @@ impl RemakeArgs {
 /// A store whose last week is computed again.
 pub(crate) struct Opened {
     /// The store as the user names it.
-    given: PathBuf,
+    pub(crate) given: PathBuf,
     pub(crate) config: Config,
     pub(crate) pool: Pool,
     pub(crate) store: Store,
@@ -75,6 +78,20 @@ impl Opened {
     /// # Errors
     /// If it is not a store, cannot be written, or is locked.
     pub(crate) fn new(given: &Path, args: &RemakeArgs, dry_run: bool, log: &Log) -> Result<Opened> {
+        Opened::for_shards(given, args, None, dry_run, log)
+    }
+
+    /// As [`Opened::new`], to compute weeks with this number of shards instead of the store's.
+    ///
+    /// # Errors
+    /// As [`Opened::new`].
+    pub(crate) fn for_shards(
+        given: &Path,
+        args: &RemakeArgs,
+        shards: Option<u32>,
+        dry_run: bool,
+        log: &Log,
+    ) -> Result<Opened> {
         let config = args.config.as_deref().map_or_else(|| Ok(Config::default()), read_config);
         let config = config.map_err(WrongUse::from_error)?;
         check_kernels()?;
@@ -86,7 +103,8 @@ impl Opened {
         let pool = pool_of(&config, args.processes)?;
         if let Some(manifest) = location.store().manifest().ok().flatten() {
             // Before anything is locked or taken over; a mirror that is not up to date has the shards of its store, too.
-            WorkerCount::new(args.workers, &config, &pool).of_shards(manifest.method.shards as usize)?;
+            let shards = shards.unwrap_or(manifest.method.shards);
+            WorkerCount::new(args.workers, &config, &pool).of_shards(shards as usize)?;
         }
         let (guard, store) = if dry_run {
             location.look(&notify(log))?;
@@ -133,6 +151,7 @@ impl Opened {
             stands_on: last.identity(),
             commit: manifest.commits + 1,
             deletion: Some(Deletion { patterns: patterns.clone(), of: last.clone(), key: whole.journal.key }),
+            resharding: None,
             absent: Absent::Missing,
             earlier_inputs,
             canonical,
@@ -150,7 +169,7 @@ impl Opened {
             job: if patterns.is_empty() {
                 format!("{job}# Verified since: {}.\n", manifest.method)
             } else {
-                format!("{job}# Deleted since: {patterns}.\n")
+                format!("{job}{DELETED_SINCE}{patterns}.\n")
             },
             processes,
             workers,
@@ -218,19 +237,19 @@ impl Opened {
 
 /// What the job of a week says.
 #[derive(Default)]
-struct JobOfWeek {
+pub(super) struct JobOfWeek {
     /// Its crawl files.
-    inputs: Vec<Input>,
+    pub(super) inputs: Vec<Input>,
     /// How they are read.
-    reading: Reading,
+    pub(super) reading: Reading,
     /// Which documents of a cluster are canonical.
-    canonical: Canonical,
+    pub(super) canonical: Canonical,
     /// Whether accuracy is measured by the files.
-    accuracy: bool,
+    pub(super) accuracy: bool,
 }
 
 /// Reads the job of a week, and finds the crawl files that are at hand.
-fn job_of(job: &str, verify: Verify) -> JobOfWeek {
+pub(super) fn job_of(job: &str, verify: Verify) -> JobOfWeek {
     let Ok(Cluster { input, read: reading, canonical, accuracy, .. }) = Cluster::of_text(job) else {
         return JobOfWeek::default();
     };

@@ -545,14 +545,14 @@ impl WeekRequest {
                 let by_job = if is_same { None } else { changed_fields(store, existing, &plan).ok() };
                 if let Some((of_tables, _)) = by_job.filter(|(of_tables, _)| !of_tables.is_empty()) {
                     bail!(
-                        "week {week} is in {root} already, by another job, or with pages deleted or clusters verified since. The job has now {}: \
+                        "week {week} is in {root} already, by another job, or with pages deleted, clusters verified or shards added since. The job has now {}: \
                          --replace computes the week again, as if nothing had been deleted",
                         listed(&of_tables)
                     );
                 }
                 ensure!(
                     is_same,
-                    "week {week} is in {root} already, made from other input, or with pages deleted or clusters verified since: give another --week or --store, \
+                    "week {week} is in {root} already, made from other input, or with pages deleted, clusters verified or shards added since: give another --week or --store, \
                      or compute it again with --replace"
                 );
                 Ok(WeekState::Made(plan))
@@ -628,6 +628,7 @@ impl WeekRequest {
             stands_on: String::new(),
             commit: 0,
             deletion: None,
+            resharding: None,
             absent: self.job.absent,
             earlier_inputs,
             canonical: self.job.canonical.clone(),

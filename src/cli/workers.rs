@@ -55,7 +55,7 @@ impl WorkerCount {
                 _ => format!("{processes} processes of {workers} workers, {} workers in all,", processes * workers),
             };
             let text = format!(
-                "{asked} are {why}: use --workers {most} or fewer (one for each core is best), or make a new store with more `shards`"
+                "{asked} are {why}: use --workers {most} or fewer (one for each core is best), or give the store more `shards` (`nigh reshard`)"
             );
             return Err(WrongUse(text).into());
         }
@@ -68,7 +68,7 @@ pub(crate) fn notice_without_shard(workers: usize, shards: u32, log: &Log) {
     if let Some(without) = workers.checked_sub(shards as usize).filter(|without| *without > 0) {
         log.notice(&format!(
             "{without} of {workers} workers own none of the store's {shards} shards: they read pages and compare keys, and the others \
-             write all tables; in a store with more `shards` all would"
+             write all tables; with more `shards` (`nigh reshard`) all would"
         ));
     }
 }

@@ -28,6 +28,7 @@ use super::failed_urls::failed_urls;
 use super::kept_pages::keep_pages;
 use super::missing::missing_urls;
 use super::packing::pack_week;
+use super::resharding::reshard;
 use super::roots::{WeekRoots, roots};
 use super::tables::{canonical, cluster_ids, cluster_map, evidence, since, split_off, statistics};
 use super::verification::verify;
@@ -61,10 +62,12 @@ pub fn cluster(cx: &mut Context, plan: &Arc<Plan>) -> Result<Option<Summary>> {
     let store = plan.open_store();
     let unfinished = store.unfinished(plan.week);
 
-    // Segments: from the crawl, or from the week before the deletion.
+    // Segments: from the crawl, the week before the deletion, or the week with fewer shards.
     let journal = read_journal(&unfinished)?;
     if let Some(deletion) = &plan.deletion {
         leave_out(cx, plan, deletion, &unfinished)?;
+    } else if let Some(resharding) = &plan.resharding {
+        reshard(cx, plan, resharding, &unfinished, &journal)?;
     } else if journal.waves < plan.waves.len() {
         cx.enter(Stage::Read);
         if read_crawl(cx, plan, &polynomials, journal)? == Crawl::EndedEarly {
@@ -73,7 +76,7 @@ pub fn cluster(cx: &mut Context, plan: &Arc<Plan>) -> Result<Option<Summary>> {
         }
         return_freed();
     }
-    if plan.deletion.is_none() {
+    if plan.reads_crawl() {
         keep_pages(cx, plan, &unfinished, read_journal(&unfinished)?)?;
     }
     let journal = read_journal(&unfinished)?;

@@ -20,6 +20,7 @@ use anyhow::Result;
 use arrow_array::{BooleanArray, StringArray};
 use nigh_exchange::{Context, send_rows};
 
+use super::resharding::failed_urls_again;
 use super::week::IngestedWeek;
 use crate::operators::ingest::{FailedUrls, NOT_KNOWN};
 use crate::plan::Deletion;
@@ -35,6 +36,9 @@ type HostCounts = BTreeMap<(u32, String, String), u64>;
 pub(crate) fn failed_urls(cx: &mut Context, week: &IngestedWeek<'_>, roots: &DocMap) -> Result<()> {
     if let Some(deletion) = &week.plan.deletion {
         return without_deleted(week, deletion);
+    }
+    if let Some(resharding) = &week.plan.resharding {
+        return failed_urls_again(week, resharding);
     }
     let shards = week.plan.method.shards;
     let url_files = week.plan.open_store().url_indexes(&week.plan.earlier)?;

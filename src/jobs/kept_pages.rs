@@ -70,14 +70,7 @@ pub(crate) fn keep_pages(cx: &mut Context, plan: &Plan, unfinished: &Unfinished,
     if let Some((week, old, tables)) = &before {
         let (new, first_wave) = (plan.week, journal.waves + 1);
         let kept = KeptPages { tables, week: *week, new, owned: &owned, stays, first_wave };
-        if kept.stays.contains(&true) {
-            let mut bundles = PageBundles::new(unfinished, BundleName::Kept(cx.index()));
-            for segment in old {
-                let remaining = kept.segment(*segment, &mut bundles, &mut kept_pages)?;
-                segments.extend((remaining.documents > 0).then_some(remaining));
-            }
-            bundles.finish()?;
-        }
+        segments = kept.segments(old, (unfinished, cx.index()), &mut kept_pages)?;
     }
     if has_revisits {
         let written = finding.write(cx, &to_write)?;
@@ -116,6 +109,26 @@ pub(crate) fn keep_pages(cx: &mut Context, plan: &Plan, unfinished: &Unfinished,
     }
     // All workers wait until the journal is written, because they read it next.
     cx.barrier()
+}
+
+/// Makes the segments of pages that stay again, given which own documents these are, by number;
+/// `waves` are those of the crawl.
+///
+/// # Errors
+/// If a file cannot be read or written (names it).
+pub(super) fn keep_again(
+    plan: &Plan,
+    (unfinished, worker): (&Unfinished, usize),
+    owned: &Ownership,
+    stays: Vec<bool>,
+    waves: usize,
+) -> Result<Vec<Segment>> {
+    let Some(before) = plan.earlier.last() else { return Ok(Vec::new()) };
+    let store = plan.open_store();
+    let whole = store.whole(before)?;
+    let (old, tables) = (own_segments(&whole.journal, owned), whole.tables(store.root()));
+    let kept = KeptPages { tables: &tables, week: before.week, new: plan.week, owned, stays, first_wave: waves + 1 };
+    kept.segments(&old, (unfinished, worker), &mut KeptTotals::new(plan.method.words))
 }
 
 /// What becomes of own documents that the crawl has no page of.
@@ -314,6 +327,26 @@ impl KeptPages<'_> {
     fn stays_in(&self, batch: &RecordBatch) -> Result<BooleanArray> {
         let docs: &Int64Array = field(batch, "doc")?;
         Ok(docs.values().iter().map(|doc| Some(self.stays(*doc))).collect())
+    }
+
+    /// Copies these segments without the documents that were crawled, and counts those that stay.
+    /// Returns the segments that remain.
+    fn segments(
+        &self,
+        old: &VecDeque<Segment>,
+        (unfinished, worker): (&Unfinished, usize),
+        totals: &mut KeptTotals,
+    ) -> Result<Vec<Segment>> {
+        let mut segments = Vec::new();
+        if self.stays.contains(&true) {
+            let mut bundles = PageBundles::new(unfinished, BundleName::Kept(worker));
+            for segment in old {
+                let remaining = self.segment(*segment, &mut bundles, totals)?;
+                segments.extend((remaining.documents > 0).then_some(remaining));
+            }
+            bundles.finish()?;
+        }
+        Ok(segments)
     }
 
     /// Copies a segment's tables without the documents that were crawled, and counts those that stay. Returns the segment that remains.

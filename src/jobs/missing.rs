@@ -20,6 +20,7 @@ use anyhow::{Result, ensure};
 use arrow_array::{Int64Array, StringArray};
 
 use super::deletion::missing_without;
+use super::resharding::MissingAgain;
 use super::week::IngestedWeek;
 use crate::operators::ingest::{FailureReasons, NOT_KNOWN};
 use crate::records::DocId;
@@ -38,6 +39,8 @@ pub(crate) fn missing_urls(week: &IngestedWeek<'_>, roots: &DocMap) -> Result<BT
     let store = week.plan.open_store();
     let url_files = store.url_files(&week.plan.earlier)?;
     let of_base = week.plan.deletion.as_ref().map(|deletion| store.tables(&deletion.of)).transpose()?;
+    let again = week.plan.resharding.as_ref().map(|resharding| MissingAgain::open(week.plan, resharding));
+    let mut again = again.transpose()?;
     let mut sums = BTreeMap::new();
     let mut writer: BundleWriter<MissingRow> = week.bundle();
     for shard in week.owned.shards() {
@@ -46,6 +49,8 @@ pub(crate) fn missing_urls(week: &IngestedWeek<'_>, roots: &DocMap) -> Result<BT
             if let Some(from) = of_base.as_ref().and_then(|tables| tables.of_shard(MissingRow::NAME, shard)) {
                 missing_without(from, writer.writer()?, deletion, |reason| counts.add(reason))?;
             }
+        } else if let Some(again) = &mut again {
+            again.shard(shard, writer.writer()?, |reason| counts.add(reason))?;
         } else {
             let files = url_files.get(&shard).map_or(&[][..], |files| files);
             missing_of_shard(week, shard, files, roots, &mut writer, &mut counts)?;

@@ -10,6 +10,7 @@
 //!   files for the commit).
 //! - `kept_pages`: what a crawl leaves as it was, and `revisited`: pages of which it says what they are; `page_bundles` has their files.
 //! - `deletion`: what `cluster` does instead of reading a crawl if pages are deleted.
+//! - `resharding`: what `cluster` does instead if a store gets more shards.
 //! - `chunks`: makes the table `chunks` of a week that was made without it.
 //! - `index`: makes the inverted index of a week that was made without it.
 
@@ -24,6 +25,7 @@ pub mod missing;
 pub mod packing;
 pub(crate) mod page_bundles;
 pub mod places;
+pub mod resharding;
 pub mod revisited;
 pub mod roots;
 pub mod tables;

@@ -280,9 +280,10 @@ fn delta_roots(
     // With several slices, some vectors in doubt are already this week's, which the index does not have.
     let index = index.filter(|_| slices == 1);
     let rows = plan.urls(week.journal);
-    // After a deletion no postings are written: nothing of a deleted page is kept, not even a supershingle.
+    // After a deletion no postings are written: nothing of a deleted page is kept, not even a
+    // supershingle. Those of a week that gets more shards would not be used.
     let name = run_folder(plan.week, &week.journal.key.hash);
-    let next_run = plan.deletion.is_none().then(|| NextRun { made: week.unfinished.postings(), name });
+    let next_run = plan.reads_crawl().then(|| NextRun { made: week.unfinished.postings(), name });
     let stage = Delta {
         before,
         after,

@@ -339,7 +339,8 @@ pub(crate) fn statistics(
     if cx.index() == 0 {
         write_statistics(week, &sizes, levels, &largest, &summaries)?;
     }
-    let summary = Summary::new(week.plan.week, &week.plan.store, &week.plan.method, week.journal, since, summaries);
+    let summary =
+        Summary::new(week.plan.week, week.plan.final_store(), &week.plan.method, week.journal, since, summaries);
     Ok(Summary { accuracy, ..summary })
 }
 

@@ -22,6 +22,7 @@
 //!     work/scratch-2024-01-15/       files of an unfinished week that are not kept with it
 //!       journal.json                 the complete waves; replaced atomically
 //!     work/commit/                   a commit in preparation
+//!     work/reshard/                  the weeks with more shards, a store that `nigh reshard` makes
 //! ```
 //!
 //! A file belongs to the store if the manifest, or a `week.json` that it names, lists the file. No file is written over, except that
@@ -31,7 +32,8 @@
 //! generation cannot write there.
 //!
 //! The row of a URL in `urls` stays in the week that first saw the URL, and those of a page in `links` and `chunks` in the week that crawled it. Rows once written are not written again, with one exception:
-//! a deletion writes `urls` again without the rows of deleted URLs.
+//! a deletion writes `urls` again without the rows of deleted URLs. If a store gets more shards,
+//! all of its weeks are made again, since an id has its shard.
 //!
 //! ```
 //! use nigh::state::Store;

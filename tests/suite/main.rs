@@ -163,6 +163,8 @@ mod renamed;
 mod replay;
 /// Exports that refer to pages of the weeks before.
 mod replay_weeks;
+/// A store that gets more shards, against one that had them from the first.
+mod reshard;
 /// What a revisit record says of its page, case by case.
 mod revisit_cases;
 /// Random histories of captures and revisits, against a twin that keeps every page.

@@ -17,6 +17,8 @@ pub enum Stage {
     Read,
     /// Copy a week's tables without the deleted documents.
     LeaveOut,
+    /// Cut a week's tables into those of more shards.
+    Reshard,
     /// Copy the pages of the week before that stay although they were not crawled.
     KeepPages,
     /// Find the feature vectors that differ from the week before.
@@ -55,9 +57,10 @@ pub enum Stage {
 
 impl Stage {
     /// All stages, in the order of their numbers.
-    const ALL: [Stage; 19] = [
+    const ALL: [Stage; 20] = [
         Stage::Read,
         Stage::LeaveOut,
+        Stage::Reshard,
         Stage::KeepPages,
         Stage::Changes,
         Stage::Postings,
@@ -82,6 +85,7 @@ impl Stage {
         match self {
             Stage::Read => "reading",
             Stage::LeaveOut => "leaving out",
+            Stage::Reshard => "resharding",
             Stage::KeepPages => "keeping pages",
             Stage::Collapse => "collapsing",
             Stage::Prune => "pruning",

@@ -173,6 +173,21 @@ impl Service {
         root.join(OWN).join(LIVE).join("journal")
     }
 
+    /// How many batches the journal of the store at `root` has that may be in no table.
+    ///
+    /// # Errors
+    /// If the journal cannot be read, or is damaged.
+    pub fn uncommitted(root: &Path) -> Result<u64> {
+        let (path, mut batches) = (Service::journal_path(root), 0);
+        if path.exists() {
+            Journal::read(&path, |head, _| {
+                batches += u64::from(!head.taken && !head.answered);
+                Ok(())
+            })?;
+        }
+        Ok(batches)
+    }
+
     /// What documents are known by.
     pub fn documents(&self) -> DocumentKey {
         self.engine.documents()

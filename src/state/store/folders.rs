@@ -59,10 +59,16 @@ impl Store {
     /// Names the folder that cannot be moved or removed.
     pub fn take_work(&self) -> Result<()> {
         let mut folders = self.work_folders()?;
-        // A folder that such a process made after the rename has no journal and no part of a commit.
+        // A folder that such a process made after the rename has no journal, no part of a commit, and
+        // no store with more shards.
         let has_work = |folder: &PathBuf| {
             let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
-            entries.map(|entry| entry.path()).any(|path| path.join(JOURNAL).exists() || path.join(MANIFEST).exists())
+            let is_work = |path: PathBuf| {
+                [path.join(JOURNAL), path.join(MANIFEST), path.join(OWN).join(MANIFEST)]
+                    .iter()
+                    .any(|path| path.exists())
+            };
+            entries.map(|entry| entry.path()).any(is_work)
         };
         folders.sort_items_by_key(|folder| (!has_work(folder), *folder != self.work));
         for folder in folders.iter().skip(1) {

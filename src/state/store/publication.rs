@@ -125,6 +125,8 @@ impl Store {
         rename(&staged.join(MANIFEST), &self.manifest_path())?;
         sync_folder(&self.own())?;
         remove(&staged)?;
+        // It was begun from the store as it was.
+        remove(self.resharded().root())?;
         self.write_views()?;
         self.write_catalog()?;
         self.sweep()
@@ -133,7 +135,7 @@ impl Store {
 
 impl Manifest {
     /// Whether this is the manifest of the commit after `current`.
-    fn follows(&self, current: Option<&Manifest>) -> Result<bool> {
+    pub(super) fn follows(&self, current: Option<&Manifest>) -> Result<bool> {
         let first = Manifest::new(&self.method);
         let next = current.unwrap_or(&first).next()?;
         Ok((self.commits, &self.before) == (next.commits, &next.before))
@@ -141,7 +143,7 @@ impl Manifest {
 }
 
 /// Removes a folder, if it exists.
-fn remove(folder: &Path) -> Result<()> {
+pub(super) fn remove(folder: &Path) -> Result<()> {
     match std::fs::remove_dir_all(folder) {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
             Err(error).with_context(|| format!("cannot remove {}", folder.display()))

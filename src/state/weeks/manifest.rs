@@ -122,6 +122,11 @@ impl CommittedWeek {
     pub fn identity(&self) -> String {
         short_hash(format!("{} {} on {}", self.week, self.key, self.stands_on).as_bytes())
     }
+
+    /// The hash of what the week is made from when it is made again with so many shards.
+    pub fn key_with_shards(&self, shards: u32) -> String {
+        short_hash(format!("{} with {shards} shards", self.identity()).as_bytes())
+    }
 }
 
 /// The content of `week.json`: everything about a complete week that its tables do not hold.
