@@ -109,7 +109,8 @@ impl Line<'_> {
         if self.text.is_some() || self.html.is_some() {
             return Err("both a text and `features`: give one of them".to_owned());
         }
-        let checksum = self.checksum.as_deref().filter(|digits| digits.len() == 32);
+        let is_right = |digits: &&str| digits.len() == 32 && digits.bytes().all(|byte| byte.is_ascii_hexdigit());
+        let checksum = self.checksum.as_deref().filter(is_right);
         let checksum = checksum.and_then(|digits| u128::from_str_radix(digits, 16).ok());
         let checksum = checksum.ok_or("`features` needs `checksum`, of 32 hexadecimal digits")?;
         let bytes = |name: &str, text: &str, wanted: usize| {
@@ -197,6 +198,15 @@ fn record(line: &[u8], method: &Method) -> Result<Record, String> {
     Ok(Record { key: hash, name, body: (!delete).then_some(content), line: (0, 0) })
 }
 
+/// The fields of a record without a name. Others are passed over.
+#[derive(Deserialize)]
+struct Compared<'a> {
+    #[serde(borrow)]
+    text: Option<Cow<'a, str>>,
+    #[serde(borrow)]
+    html: Option<Cow<'a, str>>,
+}
+
 /// Reads a record without a name: a text or a page to compare with.
 ///
 /// # Errors
@@ -209,12 +219,12 @@ pub(super) fn read_body(bytes: &[u8], limits: &Limits) -> Result<Body, Refusal> 
             limits.line_bytes
         )));
     }
-    let line: Result<Line<'_>, String> = std::str::from_utf8(bytes)
+    let line: Result<Compared<'_>, String> = std::str::from_utf8(bytes)
         .map_err(|error| format!("not UTF-8 at byte {}", error.valid_up_to()))
         .and_then(|line| {
             serde_json::from_str(line).map_err(|error| format!("not a JSON object with `text` or `html`: {error}"))
         });
-    let Line { text, html, .. } = line.map_err(Refusal::bad)?;
+    let Compared { text, html } = line.map_err(Refusal::bad)?;
     match (html, text) {
         (Some(html), _) => Ok(Body::Html(html.into_owned().into_bytes())),
         (None, Some(text)) => Ok(Body::Text(text.into_owned())),
@@ -264,7 +274,7 @@ fn id_of(value: &str) -> Result<Option<String>, String> {
             }
         }
         _ if is_whole(value.strip_prefix('-').unwrap_or(value)) => Ok(Some(value.to_owned())),
-        _ => Err(format!("`id` is {value}, neither text nor a whole number")),
+        _ => Err(format!("`id` is {}, neither text nor a whole number", value.chars().take(100).collect::<String>())),
     }
 }
 

@@ -11,25 +11,38 @@ pub struct Refusal {
     pub text: String,
 }
 
+/// The most characters of a text: what it repeats of a request may be long.
+const LONGEST: usize = 1000;
+
 impl Refusal {
+    /// What is wrong with a request.
+    fn new(status: u16, text: impl Into<String>) -> Refusal {
+        let mut text = text.into();
+        if let Some((end, _)) = text.char_indices().nth(LONGEST) {
+            text.truncate(end);
+            text.push('…');
+        }
+        Refusal { status, text }
+    }
+
     /// The request is malformed.
     pub fn bad(text: impl Into<String>) -> Refusal {
-        Refusal { status: 400, text: text.into() }
+        Refusal::new(400, text)
     }
 
     /// There is nothing of this name.
     pub fn missing(text: impl Into<String>) -> Refusal {
-        Refusal { status: 404, text: text.into() }
+        Refusal::new(404, text)
     }
 
     /// The request contradicts an earlier one.
     pub fn conflict(text: impl Into<String>) -> Refusal {
-        Refusal { status: 409, text: text.into() }
+        Refusal::new(409, text)
     }
 
     /// The request exceeds a limit.
     pub fn too_large(text: impl Into<String>) -> Refusal {
-        Refusal { status: 413, text: text.into() }
+        Refusal::new(413, text)
     }
 
     /// The server cannot do it now.
@@ -45,3 +58,14 @@ impl fmt::Display for Refusal {
 }
 
 impl std::error::Error for Refusal {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_text_is_cut() {
+        assert_eq!(Refusal::bad("é".repeat(LONGEST)).text, "é".repeat(LONGEST));
+        assert_eq!(Refusal::missing("é".repeat(LONGEST + 1)).text, "é".repeat(LONGEST) + "…");
+    }
+}

@@ -54,3 +54,12 @@ fn a_pipeline_of_scrapy_drops_near_duplicates() {
     assert_eq!(families, ["about", "news", "shop", "wiki"], "{}", ran.stderr);
     assert_eq!(found["sizes"], json!({"news": 5, "shop": 3, "about": 1, "wiki": 4}));
 }
+
+#[test]
+fn the_server_is_as_its_description_says() {
+    let Some(ran) = python_script("test_openapi.py", &[]) else { return };
+    if ran.code == Some(4) {
+        return skipped(Need::Schemathesis, "the description of the requests");
+    }
+    assert_eq!(ran.code, Some(0), "{}\n{}", ran.stdout, ran.stderr);
+}

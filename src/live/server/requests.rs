@@ -20,8 +20,6 @@ use crate::live::service::Lines;
 /// Documents of a cluster, changes and near documents, if the request does not say how many; and the most of each.
 const SOME: usize = 100;
 const MOST: usize = 10_000;
-/// The description of the requests.
-const OPENAPI: &[u8] = include_bytes!("openapi.json");
 /// The header with the id of a batch.
 const BATCH_ID: &str = "batch-id";
 
@@ -70,7 +68,7 @@ async fn answer(request: Request<Incoming>, client: &Client) -> Result<(&'static
         return Ok((JSON, Bytes::from_static(b"{\"status\":\"ok\"}\n")));
     }
     if (request.method(), path) == (&Method::GET, "/openapi.json") {
-        return Ok((JSON, Bytes::from_static(OPENAPI)));
+        return Ok((JSON, shared.description.clone()));
     }
     if let Some(refusal) = shared.access.refusal(request.headers()) {
         return Err(refusal);
@@ -80,8 +78,9 @@ async fn answer(request: Request<Incoming>, client: &Client) -> Result<(&'static
         return Ok(("text/plain; version=0.0.4; charset=utf-8", metrics(shown).into()));
     }
     let query = request.uri().query().unwrap_or_default().to_owned();
-    let most = number(&query, "most")?.map_or(SOME, |most| (most as usize).min(MOST));
-    let exact = truth(&query, "exact")?;
+    // Only what a request has is looked at.
+    let most = || number(&query, "most").map(|most| most.map_or(SOME, |most| (most as usize).min(MOST)));
+    let exact = || truth(&query, "exact");
     let name = |prefix: &str| path.strip_prefix(prefix).filter(|name| !name.is_empty());
     let (kind, ask) = match (request.method(), path) {
         (&Method::POST, "/documents") => {
@@ -91,23 +90,24 @@ async fn answer(request: Request<Incoming>, client: &Client) -> Result<(&'static
             return queued(client, NDJSON, request, |lines| Ask::Add { id, lines }).await;
         }
         (&Method::POST, "/similar") => {
+            let (most, exact) = (most()?, exact()?);
             return queued(client, NDJSON, request, |body| Ask::Similar { body, most, exact }).await;
         }
         (&Method::POST, "/commit") => (JSON, Ask::Commit),
         (&Method::GET, "/changes") => {
-            (NDJSON, Ask::Changes { since: number(&query, "since")?.unwrap_or_default(), most })
+            (NDJSON, Ask::Changes { since: number(&query, "since")?.unwrap_or_default(), most: most()? })
         }
         (&Method::GET, _) if name("/documents/").is_some() => {
-            (JSON, Ask::Document { name: decoded(name("/documents/").unwrap_or_default())?, exact })
+            (JSON, Ask::Document { name: decoded(name("/documents/").unwrap_or_default())?, exact: exact()? })
         }
         (&Method::DELETE, _) if name("/documents/").is_some() => {
             (JSON, Ask::Delete { name: decoded(name("/documents/").unwrap_or_default())? })
         }
         (&Method::GET, _) if name("/clusters/").is_some() => {
             let id = name("/clusters/").unwrap_or_default();
-            let id =
-                id.parse().map_err(|_| Refusal::bad(format!("/clusters/{id}: the id of a cluster is a number")))?;
-            (JSON, Ask::Cluster { id, most })
+            let bad = || Refusal::bad(format!("/clusters/{id}: the id of a cluster is a number"));
+            let id = Some(id).filter(|id| has_digits(id.strip_prefix('-').unwrap_or(id)));
+            (JSON, Ask::Cluster { id: id.and_then(|id| id.parse().ok()).ok_or_else(bad)?, most: most()? })
         }
         (method, _) => {
             if let Some(methods) = methods_of(path) {
@@ -202,11 +202,18 @@ pub(super) fn ended() -> Refusal {
     Refusal::unable("the service has ended by a fault: start nigh again, which reads the journal")
 }
 
+/// Whether a text is digits only: a number that is read may begin with `+`.
+fn has_digits(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
+}
+
 /// A number in a query.
 fn number(query: &str, name: &str) -> Result<Option<u64>, Refusal> {
     let mut pairs = query.split('&').filter_map(|pair| pair.split_once('='));
     let Some((_, value)) = pairs.find(|(key, _)| *key == name) else { return Ok(None) };
-    value.parse().map(Some).map_err(|_| Refusal::bad(format!("{name}={value} is not a number from 0")))
+    let number = Some(value).filter(|value| has_digits(value)).and_then(|value| value.parse().ok());
+    let bad = || Refusal::bad(format!("{name}={value} is not a number from 0 to {}", i64::MAX));
+    number.filter(|number| *number <= i64::MAX as u64).map(Some).ok_or_else(bad)
 }
 
 /// Whether a query has a flag: `true` or `false`.
@@ -253,6 +260,9 @@ mod tests {
         assert_eq!(number("most=3", "since").unwrap(), None);
         assert_eq!(["", "exact=true", "exact=false"].map(|query| truth(query, "exact").unwrap()), [false, true, false]);
         assert!(truth("exact=1", "exact").unwrap_err().text.contains("exact=1"));
-        assert!(number("since=-1", "since").unwrap_err().text.contains("since=-1"));
+        for bad in ["since=-1", "since=+1", "since=", "since=9223372036854775808"] {
+            assert!(number(bad, "since").unwrap_err().text.contains(bad), "{bad}");
+        }
+        assert_eq!(number("since=9223372036854775807", "since").unwrap(), Some(i64::MAX as u64));
     }
 }
