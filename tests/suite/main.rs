@@ -112,6 +112,9 @@ mod live_exact;
 /// Files that grow, which a live process follows.
 #[cfg(feature = "live")]
 mod live_follow;
+/// Clients that harm a live process, and the memory that they take.
+#[cfg(feature = "live")]
+mod live_hostile;
 /// Documents of ready features in a live process.
 #[cfg(feature = "live")]
 mod live_ready;
