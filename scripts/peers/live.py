@@ -8,7 +8,7 @@
 
 The documents are made up, the same each time: half of them are texts of their own, half are copies of one of those with one word in 250
 changed. Both have 84 hash functions of shingles of five words, in 14 bands of 6: so the same share of pairs of each similarity is found, and
-half of those at 0.69.
+half of those at 0.60.
 
 A batch of datasketch is 100 documents: it makes the MinHash of each and asks for those that share a band, and puts the batch into Redis by
 one insertion session. nigh takes the same batches by HTTP, and answers each document with its cluster, too. Then single documents: each is

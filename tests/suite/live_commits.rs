@@ -271,7 +271,12 @@ fn a_kill_during_a_commit_loses_none_and_doubles_none() {
     let (mut numbers, mut there) = (Numbers(99), BTreeMap::new());
     let batches: Vec<Vec<Value>> = (0..40).map(|_| numbers.batch(50)).collect();
     let mut commits = 0;
-    let time = || Duration::from_millis(100 + numbers.below(900));
+    // A commit may take longer than a process stays, on a machine that is busy: so each one stays longer than those before.
+    let mut turn = 0;
+    let time = || {
+        turn += 1;
+        Duration::from_millis((100 + numbers.below(900)) * (8 + turn) / 8)
+    };
     let kills = send_with_kills(&store, &["--by", "id", "--commit-every", "20"], &batches, time, |live| {
         let committed = crate::live::metric(live, "nigh_live_commits_total");
         commits += u32::from(committed.is_some_and(|committed| committed > 0));
