@@ -196,7 +196,10 @@ mod tests {
             let heads = painted.iter().filter(|line| line.starts_with("\u{1b}[1mpage "));
             assert_eq!(heads.count(), if width == Some(20) { 2 } else { 1 }, "{painted:?}");
             assert!(painted[0].starts_with("\u{1b}[36mtexts\u{1b}[0m  "), "{painted:?}");
-            assert_eq!(painted.iter().filter(|line| line.contains('\u{1b}')).count(), if width == Some(20) { 3 } else { 2 });
+            assert_eq!(
+                painted.iter().filter(|line| line.contains('\u{1b}')).count(),
+                if width == Some(20) { 3 } else { 2 }
+            );
         }
     }
 }
