@@ -145,6 +145,7 @@ class Store:
         keep: Policy | str | Sequence[str] = "first",
         most: int | None = None,
         each: str | None = None,
+        only_older: bool = False,
         max_reject_share: float | None = None,
         week: str | None = None,
         workers: int | None = None,
@@ -154,6 +155,9 @@ class Store:
 
         ``data`` and the other arguments are those of ``nigh.cluster``. The method must be that of the batches before. Rows in memory need an
         ``id`` or a ``url``, by which a later batch knows them. A batch without a ``week`` is named by today's date, or by the day after the last one.
+
+        ``only_older`` compares the batch only with those before: a record goes if its cluster has one of an older batch, and otherwise stays with all records
+        of the batch that are like it.
 
         Records without a text, an id or a URL, where these are named, are bad. ``max_reject_share`` of the records may be bad, by default 0.05, in
         memory as in files; the summary counts them by reasons.
@@ -169,6 +173,7 @@ class Store:
             raise ValueError('verify="exact" reads the texts of all batches again, and those of rows in memory are gone: verify="estimate", or add files')
         flags: list[str] = [] if week is None else ["--week", week]
         flags += [] if workers is None else ["--workers", str(workers)]
+        flags += ["--only-older"] if only_older else []
         columns = {"text": text, "id": id, "url": url, "date": date}
         with tempfile.TemporaryDirectory(prefix="nigh-") as folder:
             job = method.job(columns, same_id, order(keep, most, each), max_reject_share=max_reject_share)
@@ -235,12 +240,13 @@ class Store:
         shard_bytes: int | str | None = None,
         rename: Mapping[str, str] | None = None,
         since: str | None = None,
+        only_older: bool = False,
         week: str | None = None,
     ) -> dict[str, Any]:
         """Writes the inputs again without duplicates, as ``nigh export``, of which ``flags`` are further flags. Returns what was written.
 
         ``keep``, ``most`` and ``each`` are those of ``nigh.cluster``, by default of the week's job. ``rename`` has the new names of columns by the old ones.
-        The inputs must be there: a batch that came from memory has none.
+        With ``since``, ``only_older`` leaves out only what duplicates a record of before. The inputs must be there: a batch that came from memory has none.
 
         Raises ``Failed`` if the program fails.
         """
@@ -258,6 +264,7 @@ class Store:
             "week": week,
         }
         named = [part for name, value in given.items() if value is not None for part in (f"--{name}", str(value))]
+        named += ["--only-older"] if only_older else []
         named += [part for old, new in (rename or {}).items() for part in ("--rename", f"{old}={new}")]
         written: dict[str, Any] = json.loads(run("export", self.path, "--out", out, "--json", *named, *flags))
         return written

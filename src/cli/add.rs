@@ -18,6 +18,8 @@ Examples:
     nigh add corpus --input 'batch-1/*.jsonl'
     nigh add corpus --input 'batch-2/*.jsonl'
     nigh export corpus --out batch-2-new --since 2024-02-01
+  New documents that are not in the corpus, with what is repeated among them:
+    nigh add corpus --only-older --input 'batch-3/*.jsonl'
 
 It is `nigh run --absent keep`: what the batch does not have stays as it was. Without --week the batch is named by today's date.";
 

@@ -63,6 +63,10 @@ pub(crate) struct RunArgs {
     /// What becomes of pages of the week before that the crawl does not have. Overrides the job.
     #[arg(long, value_enum, env = "NIGH_ABSENT")]
     pub(crate) absent: Option<Absent>,
+    /// Of a batch that is added, only documents that duplicate one of an older batch go; those that
+    /// duplicate only each other all stay. For --absent keep, as `nigh add` has it.
+    #[arg(long, env = "NIGH_ONLY_OLDER", value_parser = truth())]
+    pub(crate) only_older: bool,
     /// Make the week even if the input has no page.
     #[arg(long, env = "NIGH_ALLOW_EMPTY", value_parser = truth())]
     pub(crate) allow_empty: bool,

@@ -214,6 +214,7 @@ impl Step {
             workers: args.workers,
             processes: args.processes,
             absent: None,
+            only_older: false,
             replace: false,
             dry_run: false,
             json: args.json,

@@ -16,7 +16,9 @@ use super::session::{Session, check_name, locate_store, lock, notify, open_bucke
 use super::signals::stop_on_signals;
 use super::worker::{ProcessWork, cluster};
 use super::workers::{WorkerCount, notice_without_shard, warn_above_cores};
-use crate::config::{Absent, Bytes, Cluster, Config, Method, Mode, Reading, SameId, Share, Verify, WeekName};
+use crate::config::{
+    Absent, Bytes, Canonical, Cluster, Config, Method, Mode, Reading, SameId, Share, Verify, WeekName,
+};
 use crate::launch::{Peers, Pool};
 use crate::log::Log;
 use crate::mirror::WriteGuard;
@@ -184,7 +186,10 @@ fn make(
 fn other_choice(store: &Store, plan: &Plan) -> Result<Option<String>> {
     let Some(before) = plan.earlier.last().filter(|_| plan.absent == Absent::Keep) else { return Ok(None) };
     let was = job_of_week(store, before)?.canonical;
-    Ok((was != plan.canonical).then(|| {
+    // Copies within the batches before are not looked at again if those within this one stay.
+    let of_batch = Canonical { only_older: was.only_older.or(Some(plan.week)), ..was.clone() };
+    let is_same = plan.canonical == was || plan.canonical == of_batch;
+    Ok((!is_same).then(|| {
         format!(
             "week {} chose the canonical document of a cluster by {was}, and this run chooses those of all batches by {}: set \
              `canonical` in the job, if that is not meant",
@@ -270,6 +275,8 @@ struct WeekRequest {
     /// Whether what is read of a wave is kept until the wave is committed.
     keep_read: bool,
     replace: bool,
+    /// Whether copies within the batch stay.
+    only_older: bool,
 }
 
 /// What documents are known by, given what is known of inputs; `None` if nothing is.
@@ -311,6 +318,7 @@ enum WeekState {
 /// The fields of the job that a plan needs.
 struct WeekSettings {
     method: Method,
+    canonical: Canonical,
     mode: Mode,
     max_reject_share: Share,
     max_unknown_share: Share,
@@ -333,6 +341,18 @@ impl WeekRequest {
             *input = args.input.clone();
         }
         *week = args.week.or(*week);
+        if (args.only_older || canonical.only_older.is_some()) && *absent != Absent::Keep {
+            bail!(WrongUse(format!(
+                "{}: only documents of older batches count (only-older), and a week without absent = \"keep\" has none: `nigh add`, or --absent keep",
+                args.job_name()
+            )));
+        }
+        if args.only_older && !canonical.keeps_one() {
+            bail!(WrongUse(format!(
+                "{}: --only-older says how many documents of a cluster stay, and so do `most`, `each` and `per-host` in `canonical`: leave out one of the two",
+                args.job_name()
+            )));
+        }
         // What documents are chosen by is read with them.
         columns.values.extend(canonical.columns());
         columns.values.sort_items();
@@ -385,6 +405,7 @@ impl WeekRequest {
             split_files,
             keep_read: config.keep_read(),
             replace,
+            only_older: args.only_older,
         })
     }
 
@@ -508,7 +529,7 @@ impl WeekRequest {
             existing.is_none() || earlier.last().is_some() || earlier.removed.is_none(),
             "week {week} is in {root} already and cannot be computed again: the weeks before it were removed"
         );
-        let settings = self.settings(manifest.as_ref(), &earlier)?;
+        let settings = self.settings(store, manifest.as_ref(), &earlier)?;
         if let Some(manifest) = &manifest {
             manifest.check(&self.store, &settings.method)?;
         }
@@ -568,13 +589,27 @@ impl WeekRequest {
         }
     }
 
+    /// Which documents stay. With `--only-older` and no date in the job, copies within a batch stay
+    /// from the batch on that was the first one added so.
+    ///
+    /// # Errors
+    /// If the job of the week before cannot be read.
+    fn canonical(&self, store: &Store, earlier: &Earlier) -> Result<Canonical> {
+        let mut canonical = self.job.canonical.clone();
+        if self.only_older && canonical.only_older.is_none() {
+            let before = earlier.last().map(|before| job_of_week(store, before)).transpose()?;
+            canonical.only_older = before.and_then(|job| job.canonical.only_older).or(Some(self.week));
+        }
+        Ok(canonical)
+    }
+
     /// The fields of the job that the plan needs. A later week has the method of its store if the job does not name one.
     ///
     /// # Errors
-    /// If the documents of the store are known by something else than those of the input.
-    fn settings(&self, manifest: Option<&Manifest>, earlier: &Earlier) -> Result<WeekSettings> {
+    /// If the documents of the store are known by something else than those of the input, or the job of the week before cannot be read.
+    fn settings(&self, store: &Store, manifest: Option<&Manifest>, earlier: &Earlier) -> Result<WeekSettings> {
         let root = self.store.display();
-        let mut job = self.job.clone();
+        let mut job = Cluster { canonical: self.canonical(store, earlier)?, ..self.job.clone() };
         let of_store = manifest.filter(|manifest| manifest.has_had_weeks()).map(|manifest| &manifest.method);
         let known_by = of_store.map(|method| method.documents);
         let documents = self.documents.or(known_by).unwrap_or_default();
@@ -590,9 +625,18 @@ impl WeekRequest {
         let method = method.clone();
         job.week = Some(WeekName::Date(self.week));
         let mode = if earlier.last().is_some() { job.mode } else { Mode::Full };
-        let Cluster { max_reject_share, max_unknown_share, allow_empty, wave_bytes, .. } = job;
-        let job = job.to_text();
-        Ok(WeekSettings { method, mode, max_reject_share, max_unknown_share, allow_empty, wave_bytes, job })
+        let text = job.to_text();
+        let Cluster { canonical, max_reject_share, max_unknown_share, allow_empty, wave_bytes, .. } = job;
+        Ok(WeekSettings {
+            method,
+            canonical,
+            mode,
+            max_reject_share,
+            max_unknown_share,
+            allow_empty,
+            wave_bytes,
+            job: text,
+        })
     }
 
     /// Checks that pages that stay have the values that documents are chosen by.
@@ -616,7 +660,8 @@ impl WeekRequest {
     /// # Errors
     /// If there are too many workers for the shards.
     fn plan(&self, store: &Store, settings: WeekSettings, earlier: Earlier) -> Result<Plan> {
-        let WeekSettings { method, mode, max_reject_share, max_unknown_share, allow_empty, wave_bytes, job } = settings;
+        let WeekSettings { method, canonical, mode, max_reject_share, max_unknown_share, allow_empty, wave_bytes, job } =
+            settings;
         let workers = self.workers.of_shards(method.shards as usize)?;
         let earlier_inputs = self.earlier_inputs(store, &earlier, method.verify)?;
         self.check_earlier_values(store, &earlier)?;
@@ -631,7 +676,7 @@ impl WeekRequest {
             resharding: None,
             absent: self.job.absent,
             earlier_inputs,
-            canonical: self.job.canonical.clone(),
+            canonical,
             accuracy: self.job.accuracy,
             mode,
             method,

@@ -4,6 +4,7 @@
 //! ```toml
 //! canonical = "longest"
 //! canonical = { by = ["score desc", "length desc"], most = 2, each = "meta.source" }
+//! canonical = { by = "longest", only-older = "2024-02-01" }
 //! ```
 
 use std::collections::BTreeSet;
@@ -17,6 +18,7 @@ use xxhash_rust::xxh3::xxh3_64;
 use super::policy::{Candidate, Policy};
 use super::terms::{Key, MOST_TERMS, Term, read_terms};
 use crate::readers::ColumnValue;
+use crate::records::Week;
 
 /// Which documents of a cluster stay, and are `canonical` in the tables. Of equal ones it is that
 /// with the smallest document id.
@@ -30,6 +32,9 @@ pub struct Canonical {
     /// The groups of a cluster: documents with one value in this column, or of one `host`.
     /// Documents without a value are one group.
     pub each: Option<Key>,
+    /// The batch from which on a document goes only if its cluster has a document of an older
+    /// batch: copies within a batch all stay. Of documents of batches before, the first one stays.
+    pub only_older: Option<Week>,
 }
 
 /// The order of the documents of a cluster.
@@ -49,7 +54,7 @@ impl Default for Canonical {
 
 impl From<By> for Canonical {
     fn from(by: By) -> Canonical {
-        Canonical { by, most: 1, each: None }
+        Canonical { by, most: 1, each: None, only_older: None }
     }
 }
 
@@ -70,6 +75,11 @@ impl Canonical {
         *self == Canonical::from(By::Policy(Policy::Root))
     }
 
+    /// Whether one document of each cluster stays, apart from what `only_older` keeps.
+    pub fn keeps_one(&self) -> bool {
+        self.most == 1 && self.group_key().is_none()
+    }
+
     /// What documents are compared by, given the names of the columns whose values they have.
     pub fn comparison<'a>(&'a self, columns: &'a [String]) -> Comparison<'a> {
         Comparison { canonical: self, columns }
@@ -85,8 +95,9 @@ impl Canonical {
 
     /// The bytes of all orders, if it is known without the documents.
     pub fn order_bytes(&self) -> Option<usize> {
+        let batch = self.only_older.map_or(0, |_| BATCH_BYTES);
         match self.by {
-            By::Policy(_) => Some(size_of::<[u64; 2]>()),
+            By::Policy(_) => Some(batch + size_of::<[u64; 2]>()),
             By::Terms(_) => None,
         }
     }
@@ -95,10 +106,46 @@ impl Canonical {
     pub fn table_columns(&self) -> &'static [&'static str] {
         let is_of_columns = |key: &Key| key.column().is_some();
         match &self.by {
+            _ if self.only_older.is_some() => ALL_COLUMNS,
             By::Terms(terms) if terms.iter().map(|term| &term.key).chain(&self.each).all(is_of_columns) => &["doc"],
             By::Policy(policy) if self.each.as_ref().is_none_or(is_of_columns) => policy.table_columns(),
-            _ => &["doc", "file", "offset", "crawled", "host", "words", "bytes", "fetched", "url"],
+            _ => ALL_COLUMNS,
         }
+    }
+}
+
+/// All columns of `documents` that a comparison may read.
+const ALL_COLUMNS: &[&str] = &["doc", "file", "offset", "crawled", "host", "words", "bytes", "fetched", "url"];
+
+/// The bytes of the batch at the beginning of an order, if only documents of older batches count.
+const BATCH_BYTES: usize = size_of::<u64>();
+
+/// Which documents of a group stay, one by one in their order.
+#[derive(Clone, Debug)]
+pub struct Chosen {
+    most: u64,
+    before: u64,
+    only_older: bool,
+    /// The batch of the first document, if all of its documents stay.
+    batch: Option<[u8; BATCH_BYTES]>,
+}
+
+impl Chosen {
+    /// Of a group of which no document came yet.
+    pub fn new(canonical: &Canonical) -> Chosen {
+        Chosen { most: canonical.most, before: 0, only_older: canonical.only_older.is_some(), batch: None }
+    }
+
+    /// Whether the next document stays, whose order begins with these bytes.
+    pub fn stays(&mut self, order: &[u8]) -> bool {
+        let batch = order.first_chunk().filter(|_| self.only_older);
+        if self.before == 0 {
+            // The batches before `only_older` are 0: their documents are chosen.
+            self.batch = batch.copied().filter(|batch| *batch != [0; BATCH_BYTES]);
+        }
+        let is_among_first = self.before < self.most;
+        self.before += 1;
+        is_among_first || (self.batch.is_some() && self.batch.as_ref() == batch)
     }
 }
 
@@ -114,6 +161,11 @@ impl Comparison<'_> {
     /// are those of the document in the columns.
     pub fn write_order(&self, document: &Candidate<'_>, values: &[Option<ColumnValue>], order: &mut Vec<u8>) {
         order.clear();
+        if let Some(since) = self.canonical.only_older {
+            // Batches before are one; each from this date on is a later one.
+            let batch = document.crawled.checked_sub(since.days()).and_then(|days| u32::try_from(days).ok());
+            order.extend(batch.map_or(0, |days| u64::from(days) + 1).to_be_bytes());
+        }
         match &self.canonical.by {
             By::Policy(policy) => order.extend(policy.order(document).into_iter().flat_map(u64::to_be_bytes)),
             By::Terms(terms) => {
@@ -176,8 +228,11 @@ impl fmt::Display for Canonical {
             1 => write!(f, "the first by {}", self.by)?,
             most => write!(f, "the first {most} by {}", self.by)?,
         }
-        match &self.each {
-            Some(each) => write!(f, ", of each {each}"),
+        if let Some(each) = &self.each {
+            write!(f, ", of each {each}")?;
+        }
+        match self.only_older {
+            Some(since) => write!(f, "; of batches from {since} on, all that duplicate nothing of an older batch"),
             None => Ok(()),
         }
     }
@@ -193,6 +248,8 @@ struct Fields {
     most: u64,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     each: Option<Key>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    only_older: Option<Week>,
 }
 
 fn default_by() -> By {
@@ -210,9 +267,10 @@ fn is_default_most(most: &u64) -> bool {
 impl Serialize for Canonical {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self {
-            Canonical { by: By::Policy(policy), most: 1, each: None } => policy.serialize(serializer),
-            Canonical { by, most, each } => {
-                Fields { by: by.clone(), most: *most, each: each.clone() }.serialize(serializer)
+            Canonical { by: By::Policy(policy), most: 1, each: None, only_older: None } => policy.serialize(serializer),
+            Canonical { by, most, each, only_older } => {
+                let (by, each) = (by.clone(), each.clone());
+                Fields { by, most: *most, each, only_older: *only_older }.serialize(serializer)
             }
         }
     }
@@ -226,7 +284,7 @@ impl<'de> Deserialize<'de> for Canonical {
             type Value = Canonical;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("the name of a policy, or a table with `by`, `most` and `each`")
+                f.write_str("the name of a policy, or a table with `by`, `most`, `each` and `only-older`")
             }
 
             fn visit_str<E: serde::de::Error>(self, name: &str) -> Result<Canonical, E> {
@@ -237,13 +295,19 @@ impl<'de> Deserialize<'de> for Canonical {
             }
 
             fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Canonical, A::Error> {
-                let Fields { by, most, each } = Fields::deserialize(MapAccessDeserializer::new(map))?;
+                let Fields { by, most, each, only_older } = Fields::deserialize(MapAccessDeserializer::new(map))?;
                 if by == By::Policy(Policy::PerHost) && each.as_ref().is_some_and(|key| *key != Key::Host) {
                     return Err(A::Error::custom(
                         "`by = \"per-host\"` keeps one document of each host, and `each` names other groups: choose one of the two",
                     ));
                 }
-                Ok(Canonical { by, most, each })
+                let canonical = Canonical { by, most, each, only_older };
+                if only_older.is_some() && !canonical.keeps_one() {
+                    return Err(A::Error::custom(
+                        "`only-older` says how many documents of a cluster stay: leave out `most`, `each` and `per-host`",
+                    ));
+                }
+                Ok(canonical)
             }
         }
 
@@ -314,6 +378,7 @@ mod tests {
             "canonical = \"per-host\"\n",
             "[canonical]\nby = \"longest\"\nmost = 3\n",
             "[canonical]\nby = \"first\"\nmost = 0\n",
+            "[canonical]\nby = \"longest\"\nonly-older = \"2024-02-01\"\n",
             "[canonical]\nby = [\"score desc\", \"length desc\", 'source in [\"a\",\"b, c\"]', \"`my column`\"]\neach = \"meta.source\"\n",
         ] {
             let canonical = job(text).unwrap();
@@ -342,6 +407,12 @@ mod tests {
             ("canonical = { by = [\"\"] }", "a term without a name"),
             ("canonical = { by = [\"host\"] }", "`host` is for `each`"),
             ("canonical = { of = 1 }", "unknown field `of`"),
+            ("canonical = { only-older = \"2024-02-01\", most = 2 }", "leave out `most`, `each` and `per-host`"),
+            (
+                "canonical = { only-older = \"2024-02-01\", by = \"per-host\" }",
+                "leave out `most`, `each` and `per-host`",
+            ),
+            ("canonical = { only-older = \"soon\" }", "YYYY-MM-DD"),
             ("canonical = { most = -1 }", "most"),
             (
                 "canonical = { by = [\"a\",\"a\",\"a\",\"a\",\"a\",\"a\",\"a\",\"a\",\"a\"] }",
@@ -352,5 +423,31 @@ mod tests {
             let error = job(text).unwrap_err();
             assert!(error.contains(wanted), "{text}: {error}");
         }
+    }
+
+    #[test]
+    fn all_of_a_batch_stay_that_duplicate_nothing_older() {
+        let canonical = job("canonical = { by = \"longest\", only-older = \"2024-02-01\" }").unwrap();
+        let since = canonical.only_older.unwrap().days();
+        let order = |crawled: i32, words: u64| {
+            let mut order = Vec::new();
+            let document = Candidate { crawled, words, ..Candidate::default() };
+            canonical.comparison(&[]).write_order(&document, &[], &mut order);
+            assert_eq!(canonical.order_bytes(), Some(order.len()));
+            order
+        };
+        let words_that_stay = |documents: &[(i32, u64)]| {
+            let mut orders: Vec<_> =
+                documents.iter().map(|&(batch, words)| (order(since + batch, words), words)).collect();
+            orders.sort_unstable();
+            let mut chosen = Chosen::new(&canonical);
+            orders.into_iter().filter(|(order, _)| chosen.stays(order)).map(|(_, words)| words).collect::<Vec<_>>()
+        };
+        // Of batches before, the longest one of all of them.
+        assert_eq!(words_that_stay(&[(-1, 1), (-9, 2), (-2, 3), (0, 4), (5, 5)]), [3]);
+        assert_eq!(words_that_stay(&[(5, 9), (0, 1), (0, 2), (1, 8), (0, 1)]), [2, 1, 1]);
+        assert_eq!(words_that_stay(&[(7, 1), (7, 2)]), [2, 1]);
+        assert!(canonical.to_string().ends_with("from 2024-02-01 on, all that duplicate nothing of an older batch"));
+        assert!(canonical.table_columns().contains(&"crawled") && !canonical.is_root());
     }
 }

@@ -39,7 +39,7 @@ pub use nigh_text::method::{
 };
 
 pub use self::built_in::{built_in_job, built_in_jobs};
-pub use self::canonical::{By, Canonical, Comparison};
+pub use self::canonical::{By, Canonical, Chosen, Comparison};
 pub use self::job::{Chunks, Cluster, Keep};
 pub use self::mode::{Absent, Mode};
 pub use self::policy::{Candidate, Policy};

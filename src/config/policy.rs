@@ -38,6 +38,8 @@ pub struct Candidate<'a> {
     pub url_bytes: Option<u32>,
     /// The host of its URL.
     pub host: Option<&'a str>,
+    /// The week of its batch, in days since 1970.
+    pub crawled: i32,
 }
 
 impl Policy {

@@ -22,7 +22,7 @@ use super::matched::{Matched, MatchedPlace, MatchedRecords};
 use super::near_duplicates::NearDuplicate;
 use super::paragraphs::ParagraphPlace;
 use super::revisits::{Original, Reference};
-use crate::config::{Candidate, Canonical};
+use crate::config::{Candidate, Canonical, Chosen};
 use crate::readers::{Format, Page};
 use crate::records::{Level, Week, checksum};
 use crate::state::{Segment, WeekTables};
@@ -428,20 +428,19 @@ impl Deciding<'_> {
         let (mut cluster, mut rank, mut score) = (None, 0, None);
         // Older documents come first in their cluster.
         let mut has_older = false;
-        // How many there are before in each group of the cluster.
-        let mut before: BTreeMap<u64, u64> = BTreeMap::new();
-        while let Some(Member { mut verdict, is_new, .. }) = members.record()? {
+        // What is chosen of each group of the cluster.
+        let mut chosen: BTreeMap<u64, Chosen> = BTreeMap::new();
+        while let Some(Member { mut verdict, is_new, order }) = members.record()? {
             if cluster != Some(verdict.cluster) {
                 (cluster, rank) = (Some(verdict.cluster), 0);
-                before.clear();
+                chosen.clear();
                 score = means.of(verdict.cluster)?;
                 has_older = !is_new;
             }
             rank += 1;
             (verdict.rank, verdict.score) = (rank, score);
-            let before = before.entry(verdict.group).or_default();
-            verdict.stays = *before < self.canonical.most;
-            *before += 1;
+            let of_group = chosen.entry(verdict.group).or_insert_with(|| Chosen::new(self.canonical));
+            verdict.stays = of_group.stays(&order);
             if self.only_older && is_new {
                 verdict.stays = !has_older;
             }
@@ -560,6 +559,7 @@ impl Deciding<'_> {
                     fetched: times.is_valid(row).then(|| times.value(row)),
                     url_bytes: urls.is_valid(row).then(|| urls.value(row).len() as u32),
                     host: hosts.is_valid(row).then(|| hosts.value(row)),
+                    crawled: week,
                 };
                 let verdict = Verdict {
                     doc,

@@ -607,6 +607,23 @@ class Memory(unittest.TestCase):
         with self.assertRaises(nigh.Failed):
             store.find(url="k99")
 
+    def test_a_batch_is_compared_only_with_those_before(self) -> None:
+        # Families of the first batch, and others, twice each.
+        rows = table()
+        batches = [rows.slice(0, 10), rows.slice(20)]
+        kept = {}
+        for only_older in (False, True):
+            folder = self.folder / str(only_older)
+            folder.mkdir()
+            store = nigh.open(folder / "store", create=True)
+            for number, batch in enumerate(batches):
+                pq.write_table(batch, folder / f"{number}.parquet")
+                flags = {"only_older": only_older and number == 1}
+                store.add(folder / f"{number}.parquet", id="key", similarity=0.8, week=f"2024-01-0{number + 1}", **flags)
+            kept[only_older] = store.export(folder / "out", since="2024-01-02")["written"]
+            self.assertEqual(store.export(folder / "against", since="2024-01-02", only_older=True)["written"], 20)
+        self.assertEqual(kept, {False: 10, True: 20})
+
     def test_bad_rows_of_a_batch_are_an_error_as_in_a_file(self) -> None:
         method: dict[str, Any] = {"id": "key", "similarity": 0.8, "verify": "estimate"}
         rows = table().select(["key", "text"])

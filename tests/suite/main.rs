@@ -136,6 +136,8 @@ mod near_duplicates;
 /// A store in a bucket of a real server.
 #[cfg(feature = "cloud")]
 mod objects;
+/// Batches of which only what duplicates an older one goes.
+mod only_older;
 /// How often a run opens the files that it makes.
 mod opened;
 /// Rare types of Parquet and Arrow files.

@@ -15,9 +15,16 @@ pub(super) fn kept(args: &ExportArgs, job: &Cluster) -> Result<Canonical> {
     keep.by = args.keep.clone().unwrap_or(keep.by);
     keep.most = args.most.unwrap_or(keep.most);
     keep.each = args.each.clone().or(keep.each);
+    // Flags that say how many stay take the place of what the job says of that.
+    keep.only_older = keep.only_older.filter(|_| args.most.is_none() && keep.keeps_one());
     let wrong = |text: &str| Err(WrongUse(text.to_owned()).into());
     if args.revisits && keep.most == 0 {
         return wrong("--revisits refers to records that stay, and none of a cluster stays: give --most 1 or more");
+    }
+    if args.revisits && keep.only_older.is_some() {
+        return wrong(
+            "--revisits refers to one record of each cluster that stays, and the job of the week keeps copies within a batch: give --most 1",
+        );
     }
     if args.near_duplicates && keep.most == 0 {
         return wrong(

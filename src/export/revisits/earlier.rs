@@ -164,6 +164,7 @@ fn pages_of(
                 fetched: times.is_valid(row).then(|| times.value(row)),
                 url_bytes: urls.is_valid(row).then(|| urls.value(row).len() as u32),
                 host: hosts.is_valid(row).then(|| hosts.value(row)),
+                crawled,
             };
             let values = values.of(doc)?;
             let mut order = Vec::new();

@@ -6,7 +6,7 @@
 //! each group of a cluster       ─▶ the smallest ones             8 bytes, to the owner of the document
 //! ```
 //!
-//! An order is bytes. All records have room for the longest one of the week: 16 bytes for a policy,
+//! Where copies within a batch stay, an order begins with the batch. An order is bytes. All records have room for the longest one of the week: 16 bytes for a policy,
 //! 11 for a number, a time or a boolean, 124 for a text at most.
 //!
 //! Memory: that of the stage, and a byte for each own document. The columns that the policy needs are read once for each range of keys.
@@ -22,7 +22,7 @@ use bytemuck::Pod;
 use nigh_exchange::{BlockOf, Context, Dealer, KeyRanges, Partition, RangeDealer, SpillBuffer, by_key};
 
 use super::cluster_sizes::LevelClusters;
-use crate::config::{Candidate, Canonical};
+use crate::config::{Candidate, Canonical, Chosen};
 use crate::records::{DocId, mix};
 use crate::structures::{Ownership, SparseDocs};
 use crate::tables::{PieceScan, RowRange, ValueRows, field};
@@ -95,7 +95,7 @@ where
     Member<N>: Pod,
 {
     let cut = KeyRanges::new(all, MOST_RECORDS, size_of::<Member<N>>(), 1, cx.peers(), cx.memory());
-    let (owned, most) = (source.owned.clone(), usize::try_from(source.stage.canonical.most).unwrap_or(usize::MAX));
+    let (owned, choice) = (source.owned.clone(), Chosen::new(&source.stage.canonical));
     let open = move || {
         let (source, mut scan) = (source.clone(), None);
         move |dealer: &mut RangeDealer<'_, Member<N>>| {
@@ -118,7 +118,9 @@ where
             partition.blocks(|block| members.extend_from_slice(block.records()))?;
             members.sort_unstable();
             for group in members.chunk_by(|a, b| a[..2] == b[..2]) {
-                for member in group.iter().take(most) {
+                let mut choice = choice.clone();
+                let stays = |member: &&Member<N>| choice.stays(&member[2].to_be_bytes());
+                for member in group.iter().take_while(stays) {
                     let doc = DocId::from_table(member[N - 1] as i64);
                     dealer.deal(doc.owner(peers) as u64, doc);
                 }
@@ -227,6 +229,7 @@ impl MemberSource {
                 fetched: times.filter(|times| times.is_valid(row)).map(|times| times.value(row)),
                 url_bytes: text(urls).map(|url| url.len() as u32),
                 host: text(hosts),
+                crawled: weeks.map_or(0, |weeks| weeks.value(row)),
             };
             let values = values.of(doc.to_table())?;
             comparison.write_order(&candidate, values, &mut order);
