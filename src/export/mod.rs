@@ -16,7 +16,7 @@
 //! those that stay), `near_duplicates` (records that say which page another one is like),
 //! `archives` (indexes, WACZ), `rows` (records that are rows), `renamed` (their columns under other
 //! names), `shards` (all records in files of one size), `repeated` (paragraphs that go from
-//! documents that stay), `passages` (passages that do), `matched`
+//! documents that stay), `overlap` (those most of whose n-grams stand before), `passages` (passages that do), `matched`
 //! (records that match a reference), `card` (what a reader of the dataset wants to know), `place` (folders and
 //! lists); and what they share: `exported` (which records are written, and counts), `paragraphs`
 //! (lines of texts), `gone` (texts without these, or without passages).
@@ -32,6 +32,7 @@ mod gone;
 mod input_values;
 mod matched;
 mod near_duplicates;
+mod overlap;
 mod paragraphs;
 mod passages;
 mod place;
@@ -51,6 +52,7 @@ pub use self::gone::{CutAt, PassageRules, WhichPassages};
 pub use self::input_values::InputValues;
 pub use self::matched::{MatchRules, MatchedDocuments, MatchedRecords};
 pub use self::near_duplicates::{NearDuplicate, near_duplicates};
+pub use self::overlap::OverlapRule;
 pub use self::paragraphs::ParagraphRules;
 pub use self::passages::DroppedPassages;
 pub use self::place::{ExportFolder, ExportKey, ListFile};

@@ -2,16 +2,20 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::overlap::OverlapRule;
 use crate::readers::Body;
 use crate::structures::Sortable;
 
 /// Which paragraphs go.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ParagraphRules {
     /// How often a paragraph is there at least, if all but the first go.
     pub least_count: u64,
     /// The characters of a paragraph at least; shorter ones stay.
     pub least_characters: u64,
+    /// If given: those go most of whose n-grams stand before, and not those that are equal.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub overlap: Option<OverlapRule>,
 }
 
 /// Where a paragraph is.
@@ -21,6 +25,13 @@ pub(super) struct ParagraphPlace {
     pub(super) offset: u64,
     /// The number of the line in the text, from 0.
     pub(super) line: u32,
+}
+
+impl ParagraphPlace {
+    /// The document that it is in.
+    pub(super) fn document(self) -> (u32, u64) {
+        (self.file, self.offset)
+    }
 }
 
 impl Sortable for ParagraphPlace {

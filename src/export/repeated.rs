@@ -5,20 +5,24 @@
 //! equal paragraphs    ─▶ all but the first            sorted by place ─▶ beside the verdicts
 //! ```
 //!
+//! Where paragraphs go for their n-grams, `overlap` finds which.
+//!
 //! Two paragraphs are equal if their 128-bit hashes are: of 10^12 different ones, two have the same hash with a probability below 10^-14. Both
 //! sorts are external.
 
 use std::path::PathBuf;
 
 use anyhow::{Result, bail, ensure};
+use nigh_text::features::WordReader;
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_128;
 
 use super::dataset::each_file;
 use super::exported::changed;
+use super::overlap::{OfText, OverlapRule, Overlaps, grams_of};
 use super::paragraphs::{ParagraphPlace, ParagraphRules, paragraphs, text_of};
 use super::verdicts::{Deciding, Verdict, Verdicts};
-use crate::config::Reading;
+use crate::config::{Method, Reading};
 use crate::readers::{Format, Input, Item, open};
 use crate::structures::{ExternalSort, Sortable, Sorted};
 
@@ -41,12 +45,17 @@ impl Sortable for Paragraph {
     }
 }
 
+/// What is done with each paragraph of a file: what is found in it is added to the list.
+type EachParagraph<T> = Box<dyn FnMut(ParagraphPlace, &str, &mut Vec<T>)>;
+
 /// What repeated paragraphs are found with.
 pub struct Finding<'a> {
     /// The inputs, in order.
     pub inputs: &'a [Input],
     /// How they were read.
     pub reading: &'a Reading,
+    /// What a word is.
+    pub method: &'a Method,
     /// Which paragraphs go.
     pub rules: ParagraphRules,
     /// A folder for runs of the sorts.
@@ -63,31 +72,34 @@ impl Finding<'_> {
     /// # Errors
     /// If an input cannot be read or has changed, or has documents that are no text; or a run cannot be written.
     pub fn verdicts(&self, deciding: &Deciding<'_>) -> Result<Verdicts> {
-        let gone = self.find(deciding.verdicts()?)?;
+        let verdicts = deciding.verdicts()?;
+        let gone = match self.rules.overlap {
+            None => self.repeated(verdicts)?,
+            Some(rule) => self.overlapping(rule, verdicts)?,
+        };
         deciding.without(gone)
     }
 
-    /// Reads the documents that stay, and finds the paragraphs that go, in the order of their places.
-    ///
-    /// # Errors
-    /// If an input cannot be read or has changed, or has documents that are no text; or a run cannot be written.
-    fn find(&self, verdicts: Verdicts) -> Result<Sorted<ParagraphPlace>> {
-        let mut all = ExternalSort::new(&self.scratch.join("paragraphs"), self.memory / 2);
-        let (sender, receiver) = std::sync::mpsc::sync_channel::<Vec<Paragraph>>(self.threads);
-        let read = {
-            let sender = std::sync::Mutex::new(sender);
-            move |number: usize, verdicts: &[Verdict]| {
-                let sender = super::dataset::locked(&sender).clone();
-                self.read(number, verdicts, &mut |found| sender.send(found).is_ok())
-            }
+    /// The paragraphs most of whose n-grams stand before, in the order of their places.
+    fn overlapping(&self, rule: OverlapRule, verdicts: Verdicts) -> Result<Sorted<ParagraphPlace>> {
+        let mut overlaps = Overlaps::new(rule, self.scratch.clone(), self.memory);
+        let of_file = || -> Result<EachParagraph<OfText>> {
+            let mut words = WordReader::of_method(self.method)?;
+            Ok(Box::new(move |place, paragraph, found| grams_of(rule, &mut words, place, paragraph, found)))
         };
-        std::thread::scope(|scope| -> Result<()> {
-            let reading = scope.spawn(move || each_file("read", self.inputs, verdicts, self.threads, &read));
-            for found in receiver {
-                found.into_iter().try_for_each(|paragraph| all.push(paragraph))?;
-            }
-            reading.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-        })?;
+        self.read_all(verdicts, &of_file, &mut |found| overlaps.push(found))?;
+        overlaps.gone()
+    }
+
+    /// The paragraphs that are equal to one before, in the order of their places.
+    fn repeated(&self, verdicts: Verdicts) -> Result<Sorted<ParagraphPlace>> {
+        let mut all = ExternalSort::new(&self.scratch.join("paragraphs"), self.memory / 2);
+        let of_file = || -> Result<EachParagraph<Paragraph>> {
+            Ok(Box::new(|place, paragraph, found| {
+                found.push(Paragraph { hash: xxh3_128(paragraph.as_bytes()), place });
+            }))
+        };
+        self.read_all(verdicts, &of_file, &mut |paragraph| all.push(paragraph))?;
         let mut gone = ExternalSort::new(&self.scratch.join("gone"), self.memory / 2);
         let mut all = all.sorted()?;
         let mut next = all.record()?;
@@ -109,8 +121,41 @@ impl Finding<'_> {
         gone.sorted()
     }
 
-    /// Hands on the paragraphs of a file's documents that stay.
-    fn read(&self, number: usize, verdicts: &[Verdict], send: &mut dyn FnMut(Vec<Paragraph>) -> bool) -> Result<()> {
+    /// Reads the documents that stay, and hands on what is found in their paragraphs, in any order.
+    ///
+    /// # Errors
+    /// If an input cannot be read or has changed, or has documents that are no text; or those of `take`.
+    fn read_all<T: Send>(
+        &self,
+        verdicts: Verdicts,
+        of_file: &(dyn Fn() -> Result<EachParagraph<T>> + Sync),
+        take: &mut dyn FnMut(T) -> Result<()>,
+    ) -> Result<()> {
+        let (sender, receiver) = std::sync::mpsc::sync_channel::<Vec<T>>(self.threads);
+        let read = {
+            let sender = std::sync::Mutex::new(sender);
+            move |number: usize, verdicts: &[Verdict]| {
+                let sender = super::dataset::locked(&sender).clone();
+                self.read(number, verdicts, &mut *of_file()?, &mut |found| sender.send(found).is_ok())
+            }
+        };
+        std::thread::scope(|scope| -> Result<()> {
+            let reading = scope.spawn(move || each_file("read", self.inputs, verdicts, self.threads, &read));
+            for found in receiver {
+                found.into_iter().try_for_each(&mut *take)?;
+            }
+            reading.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        })
+    }
+
+    /// Hands on what is found in the paragraphs of a file's documents that stay.
+    fn read<T>(
+        &self,
+        number: usize,
+        verdicts: &[Verdict],
+        each: &mut dyn FnMut(ParagraphPlace, &str, &mut Vec<T>),
+        send: &mut dyn FnMut(Vec<T>) -> bool,
+    ) -> Result<()> {
         let input = &self.inputs[number];
         ensure!(
             matches!(input.format, Format::Jsonl | Format::Parquet | Format::Text),
@@ -143,7 +188,7 @@ impl Finding<'_> {
                     continue;
                 }
                 let place = ParagraphPlace { file: number as u32, offset: page.offset, line };
-                found.push(Paragraph { hash: xxh3_128(paragraph.as_bytes()), place });
+                each(place, paragraph, &mut found);
             }
             if found.len() > 1 << 14 && !send(std::mem::take(&mut found)) {
                 return Ok(());

@@ -146,6 +146,8 @@ mod other_types;
 mod overlap;
 /// The page that `nigh report` writes.
 mod page;
+/// Exports without paragraphs most of whose n-grams stand before.
+mod paragraph_overlap;
 mod paragraphs;
 /// Parquet of other programs keeps what it is.
 mod parquet_kept;

@@ -37,8 +37,18 @@ fn further(args: &ExportArgs, least: Option<u32>) -> Vec<(&'static str, String)>
         let which = if args.only_older { "that duplicate no older one; copies among them stay" } else { "" };
         rows.push(("only records since", format!("{since} {which}").trim_end().to_owned()));
     }
-    if args.level == ExportLevel::Paragraph {
-        rows.push(("paragraphs", "those that a record before has are left out of records that stay".to_owned()));
+    match args.overlap {
+        Some(share) => {
+            let (words, percent) = (args.ngram, 100.0 * share.0);
+            let which = format!(
+                "those are left out of which more than {percent}% of the runs of {words} words stand before, and such records"
+            );
+            rows.push(("paragraphs", which));
+        }
+        None if args.level == ExportLevel::Paragraph => {
+            rows.push(("paragraphs", "those that a record before has are left out of records that stay".to_owned()));
+        }
+        None => {}
     }
     if let (Some(which), Some(least)) = (args.drop_passages, least) {
         let which = match which {

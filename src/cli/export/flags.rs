@@ -7,9 +7,10 @@ use anyhow::{Result, bail};
 use clap::{Args, ValueEnum};
 
 use crate::cli::errors::WrongUse;
-use crate::config::{By, Bytes, Count, Key};
+use crate::config::{By, Bytes, Count, Key, Share};
 use crate::export::{
-    AddedField, CutAt, ExportFormat, MOST_SHARDS, MatchedRecords, NewName, NewNames, ShardRule, What, WhichPassages,
+    AddedField, CutAt, ExportFormat, MOST_SHARDS, MatchedRecords, NewName, NewNames, OverlapRule, ParagraphRules,
+    ShardRule, What, WhichPassages,
 };
 use crate::records::{Level, Week};
 
@@ -21,6 +22,7 @@ Examples:
     nigh export corpus --out annotated --what annotated
     nigh export corpus --list removed.parquet
     nigh export corpus --out without-copies --drop-passages
+    nigh export corpus --out own-paragraphs --level paragraph --overlap 0.8
     nigh export corpus --out clean --matched drop
     nigh export corpus --out even --shards 16 --rename body=text
     nigh export crawl --out kept --level exact --revisits --cdxj kept.cdxj
@@ -77,6 +79,13 @@ pub(crate) struct ExportArgs {
     /// With --level paragraph: the characters of a paragraph at least; shorter ones stay.
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub(super) min_length: u64,
+    /// With --level paragraph: paragraphs go of whose n-grams more than this share stand before, and
+    /// documents of which more than this share of all n-grams stand in documents before.
+    #[arg(long, value_name = "SHARE", value_parser = share, conflicts_with = "min_count")]
+    pub(super) overlap: Option<Share>,
+    /// With --overlap: the words of an n-gram.
+    #[arg(long, value_name = "WORDS", requires = "overlap", default_value_t = 13, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub(super) ngram: u32,
     /// Take out of the documents that stay what jobs/passages.toml found more than once: passages that
     /// are copies of one before, or with `--drop-passages=all` the first ones, too.
     #[arg(long, value_enum, value_name = "WHICH", num_args = 0..=1, require_equals = true, default_missing_value = "copies")]
@@ -145,6 +154,11 @@ pub(crate) struct ExportArgs {
     /// Print the result as one JSON object.
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+fn share(text: &str) -> Result<Share, String> {
+    let number: f64 = text.parse().map_err(|_| format!("`{text}` is not a number: allowed is 0.0 to 1.0"))?;
+    Share::try_from(number)
 }
 
 /// What is compared.
@@ -219,6 +233,9 @@ impl ExportArgs {
         if self.level == ExportLevel::Paragraph && (self.what() != What::Kept || self.list.is_some()) {
             bail!(WrongUse("--level paragraph writes documents: it goes with --what kept and --out".into()));
         }
+        if self.overlap.is_some() && self.level != ExportLevel::Paragraph {
+            bail!(WrongUse("--overlap is for paragraphs: it goes with --level paragraph".into()));
+        }
         if self.drop_passages.is_some() && (self.what() != What::Kept || self.list.is_some()) {
             bail!(WrongUse("--drop-passages writes documents: it goes with --what kept and --out".into()));
         }
@@ -279,6 +296,15 @@ impl ExportArgs {
     /// If they contradict each other.
     pub(super) fn new_names(&self) -> Result<NewNames> {
         NewNames::new(self.rename.clone()).map_err(|cause| WrongUse(format!("--rename: {cause}")).into())
+    }
+
+    /// Which paragraphs go, with --level paragraph.
+    pub(super) fn paragraph_rules(&self) -> Option<ParagraphRules> {
+        (self.level == ExportLevel::Paragraph).then(|| ParagraphRules {
+            least_count: self.min_count,
+            least_characters: self.min_length,
+            overlap: self.overlap.map(|share| OverlapRule { words: self.ngram, share }),
+        })
     }
 
     /// How records are cut into shards, if they are.

@@ -85,8 +85,9 @@ pub(super) fn text(args: &ExportArgs, summary: ExportSummary) -> String {
         text.push_str(&format!("        and {} records that are no documents\n", grouped(counts.others)));
     }
     if args.level == ExportLevel::Paragraph {
+        let which = if args.overlap.is_some() { "" } else { "repeated " };
         text.push_str(&format!(
-            "        without {} repeated paragraphs ({}), and without {} records of which nothing was left\n",
+            "        without {} {which}paragraphs ({}), and without {} records of which nothing was left\n",
             grouped(counts.paragraphs),
             Bytes(counts.paragraph_bytes),
             grouped(counts.emptied)

@@ -11,7 +11,7 @@ use super::inputs::{EarlierFiles, earlier_files, earlier_inputs, older_inputs, o
 use super::printed::{ExportSummary, IndexSummary};
 use super::{committed_results, wrong_use};
 use crate::cli::columns::{check_columns, check_renamed};
-use crate::config::{Absent, Canonical, Cluster, Reading};
+use crate::config::{Absent, Canonical, Cluster, Method, Reading};
 use crate::export::{
     Deciding, DroppedPassages, ExportFolder, ExportFormat, ExportKey, Exported, Finding, IndexFiles, InputValues,
     JsonColumns, ListFile, MatchRules, MatchedDocuments, NewNames, Originals, ParagraphRules, PassageRules, Verdicts,
@@ -50,6 +50,8 @@ pub(super) struct WeekExport<'a> {
     /// The archives that revisits may refer to.
     earlier: EarlierFiles,
     paragraphs: Option<ParagraphRules>,
+    /// How documents were compared.
+    method: Method,
     passages: Option<(PassageRules, Results, PassagesSummary)>,
     matches: Option<(MatchRules, Results, <Decontamination as Study>::Summary)>,
     renamed: NewNames,
@@ -83,7 +85,6 @@ impl<'a> WeekExport<'a> {
             stamped.flat_map(|(week, names)| names.iter().map(move |(name, stamp)| (week, name.clone(), stamp)));
         let stamped: Vec<(Week, String, &String)> = stamped.collect();
         let names: Vec<(Week, String)> = stamped.iter().map(|(week, name, _)| (*week, name.clone())).collect();
-        let rules = ParagraphRules { least_count: args.min_count, least_characters: args.min_length };
         let passages = |which| -> Result<_> {
             let (results, summary) = committed_results::<Passages, PassageRow>(read_store, manifest, week, &root, "")?;
             Ok((PassageRules { which, cut: args.cut, commit: results.commit_number() }, results, summary))
@@ -115,7 +116,8 @@ impl<'a> WeekExport<'a> {
             stamped,
             names,
             earlier,
-            paragraphs: (args.level == ExportLevel::Paragraph).then_some(rules),
+            paragraphs: args.paragraph_rules(),
+            method: manifest.method.clone(),
             passages,
             matches,
             renamed: args.new_names()?,
@@ -298,7 +300,7 @@ impl<'a> WeekExport<'a> {
         let (reading, scratch, memory) = (&self.job.read, folder.scratch(), MEMORY);
         let deciding = self.deciding(values, folder.scratch());
         let verdicts = if let Some(rules) = self.paragraphs {
-            Finding { inputs, reading, rules, scratch, memory, threads }.verdicts(&deciding)?
+            Finding { inputs, reading, method: &self.method, rules, scratch, memory, threads }.verdicts(&deciding)?
         } else if args.revisits {
             let older = older_inputs(&self.stamped, args, reading, self.log)?;
             let all = [&self.earlier.inputs[..], &older, inputs].concat();

@@ -1,0 +1,169 @@
+//! Exports without paragraphs and documents most of whose n-grams stand before: against a slow twin over the texts.
+
+use std::collections::{BTreeMap, HashSet};
+use std::path::Path;
+
+use serde_json::{Value, json};
+
+use crate::program::{run, run_well};
+
+const DATE: &str = "2024-01-08";
+const WORDS: usize = 5;
+
+/// Numbers that are the same each time.
+struct Numbers(u64);
+
+impl Numbers {
+    fn below(&mut self, bound: u64) -> u64 {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) % bound
+    }
+}
+
+/// Texts whose lines are stretches of a few long texts, some with words of their own.
+fn texts() -> Vec<String> {
+    let mut numbers = Numbers(11);
+    let line = |numbers: &mut Numbers| {
+        let (source, start, words) = (numbers.below(4), numbers.below(120), 3 + numbers.below(30));
+        let changes = numbers.below(3) * 9;
+        let word = |at: u64| match changes > 0 && numbers.below(changes) == 0 {
+            true => format!("own{}", numbers.below(900)),
+            false => format!("S{source}w{at}"),
+        };
+        (start..start + words).map(word).collect::<Vec<_>>().join([" ", ", "][source as usize % 2])
+    };
+    let mut texts: Vec<String> = (0..90)
+        .map(|n| {
+            let lines: Vec<String> = (0..2 + n % 5).map(|_| line(&mut numbers)).collect();
+            // Blank lines, and white space around lines, are no words.
+            lines.join(["\n", "\n\n", "  \n"][n % 3])
+        })
+        .collect();
+    // One that has each line of another, in other documents, and one that repeats itself.
+    let second = texts[2].clone();
+    texts.insert(40, format!("a line of its own\n{second}\nanother line"));
+    texts.push(format!("{0}\n{0}\n{0}", (0..20).map(|n| format!("again{n}")).collect::<Vec<_>>().join(" ")));
+    texts
+}
+
+/// What is left of each text by the rules, one paragraph after the other; none of one that goes.
+fn twin(texts: &[String], share: f64) -> Vec<Option<String>> {
+    let mut known: HashSet<Vec<&str>> = HashSet::new();
+    let left = |text: &'_ str, own: &[bool]| {
+        let lines: Vec<&str> = text.split('\n').zip(own).filter(|(_, stays)| **stays).map(|(line, _)| line).collect();
+        let text = lines.join("\n");
+        (!text.trim().is_empty()).then_some(text)
+    };
+    let mut all_left = Vec::new();
+    for text in texts {
+        let (mut own, mut stays) = (HashSet::new(), Vec::new());
+        let (mut all, mut elsewhere) = (0, 0);
+        for line in text.split('\n') {
+            let words: Vec<&str> = line.split([' ', ',']).filter(|word| !word.is_empty()).collect();
+            let grams: Vec<Vec<&str>> = words.windows(WORDS).map(<[&str]>::to_vec).collect();
+            let before = grams.iter().filter(|gram| known.contains(*gram) || own.contains(*gram)).count();
+            elsewhere += grams.iter().filter(|gram| known.contains(*gram)).count();
+            all += grams.len();
+            stays.push(grams.is_empty() || before as f64 / grams.len() as f64 <= share);
+            if stays.last() == Some(&true) {
+                own.extend(grams);
+            }
+        }
+        if all > 0 && elsewhere as f64 / all as f64 > share {
+            all_left.push(None);
+        } else {
+            known.extend(own);
+            all_left.push(left(text, &stays));
+        }
+    }
+    all_left
+}
+
+/// The texts below a folder by id; those of text files by their numbers.
+fn exported(out: &Path) -> BTreeMap<u64, String> {
+    let mut texts = BTreeMap::new();
+    for entry in std::fs::read_dir(out).unwrap() {
+        let path = entry.unwrap().path();
+        match path.extension().and_then(std::ffi::OsStr::to_str) {
+            Some("jsonl") => texts.extend(std::fs::read_to_string(path).unwrap().lines().map(|line| {
+                let line: Value = serde_json::from_str(line).unwrap();
+                (line["id"].as_u64().unwrap(), line["text"].as_str().unwrap().to_owned())
+            })),
+            Some("txt") => {
+                let number = path.file_stem().unwrap().to_str().unwrap().parse().unwrap();
+                texts.insert(number, std::fs::read_to_string(path).unwrap());
+            }
+            _ => {}
+        }
+    }
+    texts
+}
+
+#[test]
+fn what_stands_before_goes_as_a_slow_twin_says() {
+    let folder = tempfile::tempdir().unwrap();
+    let (folder, texts) = (folder.path(), texts());
+    let run_of = |name: &str, input: &str, flags: &[&str]| {
+        let store = folder.join(name).to_str().unwrap().to_owned();
+        let arguments = ["run", "-q", "--no-accuracy", "--week", DATE, "--store", &store, "--input", input];
+        run_well(&[&arguments[..], flags].concat());
+        store
+    };
+    // Two files of lines, and a file for each text. All texts stay: exact copies there are none.
+    let rows = folder.join("rows");
+    std::fs::create_dir(&rows).unwrap();
+    for (name, range) in [("a.jsonl", 0..50), ("b.jsonl", 50..texts.len())] {
+        let line = |n: usize| json!({"id": n, "text": texts[n], "other": "kept"}).to_string() + "\n";
+        std::fs::write(rows.join(name), range.map(line).collect::<String>()).unwrap();
+    }
+    let files = folder.join("files");
+    std::fs::create_dir(&files).unwrap();
+    for (number, text) in texts.iter().enumerate() {
+        std::fs::write(files.join(format!("{number:03}.txt")), text).unwrap();
+    }
+    let of_rows = run_of("of-rows", rows.to_str().unwrap(), &["--id", "id"]);
+    let of_files = run_of("of-files", files.to_str().unwrap(), &[]);
+    for (number, share) in [0.8, 0.5, 0.0, 1.0].into_iter().enumerate() {
+        let expected: BTreeMap<u64, String> =
+            (0..).zip(twin(&texts, share)).filter_map(|(number, left)| Some((number, left?))).collect();
+        let changed = expected.iter().filter(|(number, left)| texts[**number as usize] != **left).count();
+        assert!(number > 1 || changed > 10, "{share}: {changed}");
+        assert!(share == 1.0 || expected.len() < texts.len(), "{share}: {}", expected.len());
+        for (store, workers) in [(&of_rows, "1"), (&of_rows, "2"), (&of_rows, "4"), (&of_files, "3")] {
+            let out = folder.join(format!("out-{number}-{workers}"));
+            let (share, words) = (share.to_string(), WORDS.to_string());
+            let flags = ["--most", "4294967295", "--level", "paragraph", "--workers", workers, "--json", "--card"];
+            let overlap = ["--overlap", &share, "--ngram", &words];
+            let arguments = [&["export", store, "--out", out.to_str().unwrap()], &flags[..], &overlap].concat();
+            let ran = run_well(&arguments);
+            let found = exported(&out);
+            let differs = expected.iter().find(|(number, text)| found.get(number) != Some(text));
+            assert!(found.len() == expected.len() && differs.is_none(), "{share}, {store}: {differs:?}");
+            let counts: Value = serde_json::from_str(&ran.stdout).unwrap();
+            assert_eq!(counts["written"].as_u64(), Some(expected.len() as u64), "{counts}");
+            assert_eq!(counts["emptied"].as_u64(), Some((texts.len() - expected.len()) as u64), "{counts}");
+            let card = std::fs::read_to_string(out.join("README.md")).unwrap();
+            let percent =
+                format!("more than {}% of the runs of 5 words stand before", 100.0 * share.parse::<f64>().unwrap());
+            assert!(card.contains(&percent), "{card}");
+        }
+    }
+    // Shorter paragraphs neither go nor count, unless their document goes.
+    let out = folder.join("long");
+    let flags =
+        ["--most", "4294967295", "--level", "paragraph", "--overlap", "0.8", "--ngram", "5", "--min-length", "100000"];
+    run_well(&[&["export", &of_rows, "--out", out.to_str().unwrap()], &flags[..]].concat());
+    assert!(exported(&out).into_values().eq(texts.iter().cloned()));
+
+    for (flags, wanted) in [
+        (&["--overlap", "0.8"][..], "--overlap is for paragraphs"),
+        (&["--level", "paragraph", "--overlap", "1.5"], "allowed is 0.0 to 1.0"),
+        (&["--level", "paragraph", "--overlap", "much"], "is not a number"),
+        (&["--level", "paragraph", "--overlap", "0.8", "--min-count", "3"], "cannot be used with"),
+        (&["--level", "paragraph", "--ngram", "3"], "--overlap"),
+        (&["--level", "paragraph", "--overlap", "0.8", "--ngram", "0"], "1..=1000"),
+    ] {
+        let ran = run(&[&["export", &of_rows, "--out", folder.join("refused").to_str().unwrap()], flags].concat());
+        assert!(ran.code == Some(2) && ran.stderr.contains(wanted), "{flags:?}: {}", ran.stderr);
+    }
+}
