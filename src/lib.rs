@@ -1,15 +1,17 @@
-//! `nigh` clusters near-duplicate web pages of weekly crawls. It reads the crawls, computes a sketch of every page, groups pages
-//! with similar sketches and writes Parquet tables. One thread, many threads and many processes write the same bytes.
+//! `nigh` clusters near-duplicate web pages of weekly crawls. It reads the crawls, computes a
+//! sketch of every page, groups pages with similar sketches and writes Parquet tables. One thread,
+//! many threads and many processes write the same bytes.
 //!
-//! Most people use the program: `nigh run jobs/cluster.toml`. This library is for Rust programs that need one of its parts: sketches
-//! ([`features`]), readers of crawl files ([`readers`]) or the tables ([`tables`]). The words are explained in `docs/glossary.md`. The
-//! method is that of published studies, cited where it is computed; *Fetterly 2004* is Fetterly, Manasse, Najork: On the evolution
-//! of clusters of near-duplicate web pages.
+//! Most people use the program: `nigh run jobs/cluster.toml`. This library is for Rust programs
+//! that need one of its parts: sketches ([`features`]), readers of crawl files ([`readers`]) or the
+//! tables ([`tables`]). The words are explained in `docs/glossary.md`. The method is that of
+//! published studies, cited where it is computed; *Fetterly 2004* is Fetterly, Manasse, Najork: On
+//! the evolution of clusters of near-duplicate web pages.
 //!
 //! # Compare two texts
 //!
-//! The similarity of two texts is the number of shingles (five consecutive words) in both, divided by the number in either. Two
-//! sketches of 84 features estimate it.
+//! The similarity of two texts is the number of shingles (five consecutive words) in both, divided
+//! by the number in either. Two sketches of 84 features estimate it.
 //!
 //! ```
 //! use nigh::{config::Method, features::Fingerprinter};
@@ -23,8 +25,8 @@
 //!
 //! # Read a crawl
 //!
-//! [`readers::list`] finds the files and [`readers::open`] reads one: WARC, WET, ARC, JSONL, Parquet, CSV, HTML or text, compressed
-//! or not.
+//! [`readers::list`] finds the files and [`readers::open`] reads one: WARC, WET, ARC, JSONL,
+//! Parquet, CSV, HTML or text, compressed or not.
 //!
 //! ```
 //! use nigh::{config::Reading, readers};
@@ -59,8 +61,8 @@
 //!
 //! # Layers
 //!
-//! The other modules are the program. They are public only because its tests import them: they can change at any time. A module
-//! imports modules of lower lines only.
+//! The other modules are the program. They are public only because its tests import them: they can
+//! change at any time. A module imports modules of lower lines only.
 //!
 //! ```text
 //! main

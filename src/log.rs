@@ -1,4 +1,5 @@
-//! The log of a command on stderr: short lines on a terminal, lines with the run's name in a file, JSON events for programs.
+//! The log of a command on stderr: short lines on a terminal, lines with the run's name in a file,
+//! JSON events for programs.
 
 use std::io::{IsTerminal, Write};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -26,7 +27,8 @@ pub enum Display {
 }
 
 impl Display {
-    /// The display that the flags select. `--quiet` overrides `--json`, which overrides `--verbose`.
+    /// The display that the flags select. `--quiet` overrides `--json`, which overrides
+    /// `--verbose`.
     ///
     /// ```
     /// use nigh::log::Display;
@@ -44,8 +46,9 @@ impl Display {
     }
 }
 
-/// The log of a command, written to stderr. If stderr is not a terminal, each line has the name of the run, and in a run of several processes
-/// the process and the restart number (`epoch`). Each JSON event has all of these, its time, its level, and the id of the run.
+/// The log of a command, written to stderr. If stderr is not a terminal, each line has the name of
+/// the run, and in a run of several processes the process and the restart number (`epoch`). Each
+/// JSON event has all of these, its time, its level, and the id of the run.
 #[derive(Clone)]
 pub struct Log(Arc<LogState>);
 
@@ -86,12 +89,14 @@ impl Log {
         *self.0.job.write().unwrap_or_else(PoisonError::into_inner) = Some(job);
     }
 
-    /// Sets the number of the process that writes this log, if it is a process of a run. Only the first call has an effect.
+    /// Sets the number of the process that writes this log, if it is a process of a run. Only the
+    /// first call has an effect.
     pub fn set_process(&self, process: usize) {
         let _ = self.0.process.set(process);
     }
 
-    /// Says that the run has this process only. Its lines name no process; JSON events have the number 0.
+    /// Says that the run has this process only. Its lines name no process; JSON events have the
+    /// number 0.
     pub fn set_alone(&self) {
         self.0.is_alone.store(true, Ordering::Relaxed);
         self.set_process(0);
@@ -122,7 +127,8 @@ impl Log {
         self.message("error", text, self.epoch(), None);
     }
 
-    /// Writes that a signal ends the command, and what is kept. Later messages are dropped: they are consequences of the stop.
+    /// Writes that a signal ends the command, and what is kept. Later messages are dropped: they
+    /// are consequences of the stop.
     pub fn stopped(&self, text: &str) {
         self.0.stopped.store(true, Ordering::SeqCst);
         self.message("stopped", text, self.epoch(), None);
@@ -139,8 +145,8 @@ impl Log {
         self.message(kind, text, epoch, process);
     }
 
-    /// Writes the time of each stage in one process: as lines if the display is [`Display::Verbose`], as one event if it is
-    /// [`Display::Json`].
+    /// Writes the time of each stage in one process: as lines if the display is
+    /// [`Display::Verbose`], as one event if it is [`Display::Json`].
     pub fn spans(&self, spans: &[Span]) {
         if self.0.display == Display::Json {
             let fields = || Map::from_iter([("stages".to_owned(), serde_json::json!(spans))]);

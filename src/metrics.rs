@@ -1,9 +1,9 @@
 //! The metrics of a run for Prometheus: text over HTTP while it lasts, one family for each counter,
 //! one line for each process; and a file at its end.
 //!
-//! The process that shows progress serves the metrics of all processes, which report their counters to it. So a run has one
-//! address, for any number of processes on any machines. The server handles one request at a time, each within a deadline.
-//! Requests change nothing.
+//! The process that shows progress serves the metrics of all processes, which report their counters
+//! to it. So a run has one address, for any number of processes on any machines. The server handles
+//! one request at a time, each within a deadline. Requests change nothing.
 //!
 //! The file is for the textfile collector of node_exporter, since the address is there only as long
 //! as the run. It is written under another name, and renamed. A run that fails keeps the time of
@@ -207,7 +207,8 @@ impl MetricsText {
 
     /// What the metrics of a run and of its end have in common.
     fn of_run(&mut self, labels: &RunLabels, restarts: u64, last_success: Option<i64>) {
-        // The week is in no label of the last success: an alert is about its age, whatever the week.
+        // The week is in no label of the last success: an alert is about its age, whatever the
+        // week.
         let job = RunLabels { week: None, ..labels.clone() }.text();
         let labels = &labels.text();
         let version = concat!("version=\"", env!("CARGO_PKG_VERSION"), "\"");

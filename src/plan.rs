@@ -1,6 +1,7 @@
 //! The plan of a run: its inputs, the waves they form, and the memory of each worker.
 //!
-//! One process makes the plan and sends it to all others. So no result depends on when a process listed the inputs.
+//! One process makes the plan and sends it to all others. So no result depends on when a process
+//! listed the inputs.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -28,12 +29,13 @@ pub struct Plan {
     pub work: String,
     /// The earlier weeks of the store; none for its first week.
     pub earlier: Earlier,
-    /// The [identity](CommittedWeek::identity) of the store's last week before the run; empty if it has none.
+    /// The [identity](CommittedWeek::identity) of the store's last week before the run; empty if it
+    /// has none.
     pub stands_on: String,
     /// The number of the commit that makes the week.
     pub commit: u64,
-    /// The deletion from an existing week, if the run is one; then it reads no crawl. One without patterns computes the clusters of the week
-    /// again with the method of this plan.
+    /// The deletion from an existing week, if the run is one; then it reads no crawl. One without
+    /// patterns computes the clusters of the week again with the method of this plan.
     pub deletion: Option<Deletion>,
     /// The week with fewer shards that this one is made from, if the run gives a store more shards;
     /// then it reads no crawl.
@@ -50,7 +52,8 @@ pub struct Plan {
     pub inputs: Vec<Input>,
     /// What becomes of the pages of the week before that the crawl does not have.
     pub absent: Absent,
-    /// The inputs of earlier weeks with pages that stay, for reading these again; those that are at hand.
+    /// The inputs of earlier weeks with pages that stay, for reading these again; those that are at
+    /// hand.
     pub earlier_inputs: Vec<Input>,
     /// Which documents of a cluster are canonical.
     pub canonical: Canonical,
@@ -108,10 +111,11 @@ pub struct Resharding {
     pub is_remade: bool,
 }
 
-/// Groups inputs into waves: a wave takes files, in order, until their sizes reach `wave_bytes`. Returns ranges `first..end` of
-/// `inputs`.
+/// Groups inputs into waves: a wave takes files, in order, until their sizes reach `wave_bytes`.
+/// Returns ranges `first..end` of `inputs`.
 ///
-/// The waves depend on the sorted list alone, not on the number of workers, because rows get their ids wave by wave.
+/// The waves depend on the sorted list alone, not on the number of workers, because rows get their
+/// ids wave by wave.
 pub fn cut_waves(inputs: &[Input], wave_bytes: u64) -> Vec<(usize, usize)> {
     let mut waves = Vec::new();
     let (mut first, mut bytes) = (0, 0);
@@ -129,7 +133,8 @@ pub fn cut_waves(inputs: &[Input], wave_bytes: u64) -> Vec<(usize, usize)> {
 }
 
 impl Plan {
-    /// A key of everything that the week is made from. A rerun of the same command has the same key.
+    /// A key of everything that the week is made from. A rerun of the same command has the same
+    /// key.
     pub fn key(&self) -> InputKey {
         if let Some(Deletion { patterns, of, key }) = &self.deletion {
             let made_from = if patterns.is_empty() {
@@ -148,7 +153,8 @@ impl Plan {
             text.push_str(&format!("; {} {} {}", input.name, input.bytes, input.stamp));
         }
         text.push_str(&format!("; {:?}", self.waves));
-        // Only what differs from the default: a week of a version without this option stays the one that its command makes.
+        // Only what differs from the default: a week of a version without this option stays the one
+        // that its command makes.
         if !self.keep.chunks {
             text.push_str("; without chunks");
         }
@@ -165,8 +171,8 @@ impl Plan {
         }
     }
 
-    /// The inputs that changed since something was made from inputs with the key `before`: those of the same name, with another size
-    /// or stamp.
+    /// The inputs that changed since something was made from inputs with the key `before`: those of
+    /// the same name, with another size or stamp.
     pub fn changed_since(&self, before: &InputKey) -> Vec<&Input> {
         let has_changed = |input: &&Input| {
             let (name, stamp) = stamp_of(input);
@@ -175,7 +181,8 @@ impl Plan {
         self.inputs.iter().filter(has_changed).collect()
     }
 
-    /// The inputs in which pages of the week can be read again: its own, and those of earlier weeks that have other names.
+    /// The inputs in which pages of the week can be read again: its own, and those of earlier weeks
+    /// that have other names.
     pub fn inputs_again(&self) -> Vec<Input> {
         let own: BTreeSet<&str> = self.inputs.iter().map(|input| input.name.as_str()).collect();
         let earlier = self.earlier_inputs.iter().filter(|input| !own.contains(input.name.as_str()));
@@ -265,8 +272,8 @@ pub fn job_of_week(store: &Store, week: &CommittedWeek) -> Result<Cluster> {
     Cluster::of_text(&text).with_context(|| format!("{} is damaged: it is not the job of a week", path.display()))
 }
 
-/// The inputs that these items name, as far as they are at hand and can be wanted. One that is not is missed only if a page of it must be read; for
-/// samples no server is asked.
+/// The inputs that these items name, as far as they are at hand and can be wanted. One that is not
+/// is missed only if a page of it must be read; for samples no server is asked.
 pub fn inputs_at_hand<'a>(
     items: impl Iterator<Item = &'a str>,
     reading: &Reading,

@@ -35,7 +35,8 @@ impl Drop for ProgressDisplay {
     }
 }
 
-/// Shows the progress of a run, which `read` returns, from a separate thread. `bytes` is the size of the run's inputs.
+/// Shows the progress of a run, which `read` returns, from a separate thread. `bytes` is the size
+/// of the run's inputs.
 pub fn show(log: &Log, bytes: u64, read: impl Fn() -> Progress + Send + 'static) -> ProgressDisplay {
     let ended = Arc::new(AtomicBool::new(false));
     if log.display() == Display::Quiet {
@@ -70,7 +71,8 @@ struct Screen {
     last: Option<(Instant, Part)>,
 }
 
-/// What has progress of its own: a stage; of the first stage the time when everything is read, too, and only the pages are to be written.
+/// What has progress of its own: a stage; of the first stage the time when everything is read, too,
+/// and only the pages are to be written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Part {
     Read,
@@ -224,7 +226,8 @@ mod tests {
             let part = Part::of(progress, 100);
             (part.title(), done(part, progress, 100))
         };
-        // Steps count only when everything is read: the shards of earlier waves are written meanwhile.
+        // Steps count only when everything is read: the shards of earlier waves are written
+        // meanwhile.
         assert_eq!(said(at(Stage::Read, 25, 3, 4)), ("reading", Some(0.25)));
         assert_eq!(said(at(Stage::Read, 100, 3, 4)), ("writing pages", Some(0.75)));
         assert_eq!(said(at(Stage::Prune, 100, 1, 8)), ("pruning", Some(0.125)));

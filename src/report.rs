@@ -1,4 +1,5 @@
-//! Reports for the user: the text of a week's summary, of a plan and of changes, and the estimate of disk space.
+//! Reports for the user: the text of a week's summary, of a plan and of changes, and the estimate
+//! of disk space.
 
 mod accuracy;
 mod changes;
@@ -56,7 +57,8 @@ pub fn summary(summary: &Summary) -> Sheet {
     sheet
 }
 
-/// One row for each level: clusters, documents in them, duplicates and the power law of cluster sizes.
+/// One row for each level: clusters, documents in them, duplicates and the power law of cluster
+/// sizes.
 fn levels(levels: &[LevelSummary]) -> Grid {
     let numbers =
         ["clusters", "documents", "duplicates", "share", "power law", "from"].map(|name| (name, Column::Number));
@@ -76,7 +78,8 @@ fn levels(levels: &[LevelSummary]) -> Grid {
     grid
 }
 
-/// The largest clusters of a level. Machines are `m (+n)`: m addresses, n hosts without a known one.
+/// The largest clusters of a level. Machines are `m (+n)`: m addresses, n hosts without a known
+/// one.
 fn largest(level: &LevelSummary, sheet: &mut Sheet) {
     sheet.line(format!("Largest {} clusters", level.level.title()));
     let numbers = ["cluster", "pages", "hosts", "machines"].map(|name| (name, Column::Number));
@@ -237,9 +240,10 @@ pub struct Disk {
     pub free: Option<u64>,
 }
 
-/// Bytes of tables and scratch for one byte of stored input, with a margin. Measured on a week of 10.5 MB of gzip-compressed
-/// crawl in 64 shards, whose files are too small to compress well: 0.30 when the week is committed, and 0.77 just before, when its
-/// tables are packed and lie on the disk twice.
+/// Bytes of tables and scratch for one byte of stored input, with a margin. Measured on a week of
+/// 10.5 MB of gzip-compressed crawl in 64 shards, whose files are too small to compress well: 0.30
+/// when the week is committed, and 0.77 just before, when its tables are packed and lie on the disk
+/// twice.
 const TABLES_PER_INPUT: f64 = 0.9;
 
 impl Disk {
@@ -255,8 +259,9 @@ impl Disk {
     }
 }
 
-/// Writes a result to stdout, for a person: see [`printable_lines`]. JSON is written as it is, because it has no character that a
-/// terminal acts on: see [`printable_json`](crate::text::printable_json). A closed pipe is not an error.
+/// Writes a result to stdout, for a person: see [`printable_lines`]. JSON is written as it is,
+/// because it has no character that a terminal acts on: see
+/// [`printable_json`](crate::text::printable_json). A closed pipe is not an error.
 ///
 /// # Errors
 /// If stdout cannot be written.

@@ -1,8 +1,8 @@
-//! Roll-up: a ranked list of URLs in which each set of replicas and each replicated collection appears once (Cho, Shivakumar and
-//! Garcia-Molina 2000, section 5.2).
+//! Roll-up: a ranked list of URLs in which each set of replicas and each replicated collection
+//! appears once (Cho, Shivakumar and Garcia-Molina 2000, section 5.2).
 //!
-//! Memory: 24 bytes, and as many in the table's free slots, for each page that has a replica. URLs are equal up to collisions of 64-bit
-//! hashes.
+//! Memory: 24 bytes, and as many in the table's free slots, for each page that has a replica. URLs
+//! are equal up to collisions of 64-bit hashes.
 
 use std::collections::HashMap;
 use std::hash::BuildHasherDefault;
@@ -124,7 +124,8 @@ impl RollUp {
         self.0.is_empty()
     }
 
-    /// Rolls up a list of URLs, the best first. A URL that the week does not have, or that is no URL, stays as it is.
+    /// Rolls up a list of URLs, the best first. A URL that the week does not have, or that is no
+    /// URL, stays as it is.
     pub fn fold<'a>(&self, urls: &[&'a str]) -> Vec<Hit<'a>> {
         let mut hits: Vec<Hit<'a>> = Vec::with_capacity(urls.len());
         // By similar cluster, or by trivial cluster: the first hit, and its trivial cluster.
@@ -135,7 +136,8 @@ impl RollUp {
                 hits.push(Hit { url, folded: Vec::new() });
                 continue;
             };
-            // Ids are less than 2^63, and pages of a trivial cluster are all in collections, or none is.
+            // Ids are less than 2^63, and pages of a trivial cluster are all in collections, or
+            // none is.
             let of = if *cluster >= 0 { *cluster as u64 | 1 << 63 } else { *root as u64 };
             match first.get(&of) {
                 Some((hit, best)) => {

@@ -1,4 +1,5 @@
-//! The summary of a week: its totals at each level, its largest clusters, and the changes since the week before.
+//! The summary of a week: its totals at each level, its largest clusters, and the changes since the
+//! week before.
 
 mod accuracy;
 
@@ -44,7 +45,8 @@ pub struct Summary {
     pub levels: Vec<LevelSummary>,
 }
 
-/// A point of the S-curve: how likely two documents of some similarity are linked directly (Fetterly 2004, section 2).
+/// A point of the S-curve: how likely two documents of some similarity are linked directly
+/// (Fetterly 2004, section 2).
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CurvePoint {
     /// The similarity of the two documents, 0 to 1.
@@ -71,7 +73,8 @@ pub struct Since {
     pub new_urls: u64,
     /// URLs of earlier weeks that have no page in this week.
     pub not_downloaded: u64,
-    /// The number of these URLs for each reason. Beyond the 100 most frequent reasons, the rest is [`OTHER_REASONS`].
+    /// The number of these URLs for each reason. Beyond the 100 most frequent reasons, the rest is
+    /// [`OTHER_REASONS`].
     #[serde(default)]
     pub missing: BTreeMap<String, u64>,
     /// For each kind of event of clusters: the number of events, and of their documents.
@@ -121,7 +124,8 @@ pub struct LevelSummary {
     pub duplicates: u64,
     /// `duplicates / documents`; 0 for a week without pages.
     pub share: f64,
-    /// The exponent of the power law of cluster sizes, to three decimals, if there are enough clusters to fit one.
+    /// The exponent of the power law of cluster sizes, to three decimals, if there are enough
+    /// clusters to fit one.
     pub exponent: Option<f64>,
     /// The smallest cluster size that the power law is fitted to.
     pub x_min: Option<u64>,
@@ -164,7 +168,8 @@ impl From<&LargestRow> for LargestCluster {
 }
 
 impl LevelSummary {
-    /// Computes the totals of a level. `sizes` has pairs (size, number of clusters) for all sizes of at least two pages.
+    /// Computes the totals of a level. `sizes` has pairs (size, number of clusters) for all sizes
+    /// of at least two pages.
     ///
     /// ```
     /// use nigh::{records::Level, summary::LevelSummary};

@@ -1,5 +1,5 @@
-//! Prints what the tests of this `cargo test` skipped, in one line. It is no test: cargo runs the test binaries in the
-//! order of their names, so that this one follows `suite`.
+//! Prints what the tests of this `cargo test` skipped, in one line. It is no test: cargo runs the
+//! test binaries in the order of their names, so that this one follows `suite`.
 
 use std::collections::BTreeMap;
 

@@ -138,12 +138,13 @@ impl Choice {
         Ok(choice)
     }
 
-    /// Skips pages of these units, unless more than 1 - `purity` of them, or of the pages below a chosen
-    /// prefix, would be lost. Returns whether it did.
+    /// Skips pages of these units, unless more than 1 - `purity` of them, or of the pages below a
+    /// chosen prefix, would be lost. Returns whether it did.
     fn skip(&mut self, units: &[u64], purity: f64) -> bool {
         let is_too_much = |lost: u64, pages: u64| lost as f64 > (1.0 - purity) * pages as f64 + ROUNDING;
         let counts: Vec<(u64, u64)> = units.chunk_by(|a, b| a == b).map(|same| (same[0], same.len() as u64)).collect();
-        // What becomes lost: of all pages, of those below the prefix, and of those below each chosen one.
+        // What becomes lost: of all pages, of those below the prefix, and of those below each
+        // chosen one.
         let (mut lost, mut own, mut of_chosen) = (0, 0, ByKey::<usize, u64>::default());
         for (unit, count) in &counts {
             let of = self.units.get(unit).copied().unwrap_or_default();

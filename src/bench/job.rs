@@ -1,7 +1,8 @@
 //! `nigh bench job`: whole runs of a job, with the share of each stage.
 //!
-//! A run is that of `nigh run`, in a process of its own, into a temporary store. Its first stage reads, fingerprints and writes rows record
-//! by record; reading and fingerprinting are measured once more by themselves, on one thread, so that their shares are known.
+//! A run is that of `nigh run`, in a process of its own, into a temporary store. Its first stage
+//! reads, fingerprints and writes rows record by record; reading and fingerprinting are measured
+//! once more by themselves, on one thread, so that their shares are known.
 
 use std::fmt;
 use std::path::Path;
@@ -115,7 +116,8 @@ pub(crate) fn bench_job(args: &JobArgs) -> Result<BenchOutcome> {
     let (features_s, work) = crawl_once(&setting, true)?;
     let mut runs = Vec::new();
     for number in 0..args.runs.0 {
-        // Stores stay until the end: to remove files, or to make new ones soon after, would count in the next run.
+        // Stores stay until the end: to remove files, or to make new ones soon after, would count
+        // in the next run.
         let store = temporary.folder.join(format!("store-{number}"));
         runs.push(run(args.common.job.as_deref(), &input, args.workers.0, &store)?);
     }
@@ -147,7 +149,8 @@ fn run(job: Option<&Path>, input: &[String], workers: usize, store: &Path) -> Re
 }
 
 impl JobReport {
-    /// The report of a run, of whose first stage reading, and reading and fingerprinting, take so many CPU seconds.
+    /// The report of a run, of whose first stage reading, and reading and fingerprinting, take so
+    /// many CPU seconds.
     fn new(
         args: &JobArgs,
         run: &Run,

@@ -1,6 +1,7 @@
 //! `nigh bench crawl`: writes the crawl of a made-up web, or a dataset of its texts, of any size.
 //!
-//! It is the input of benchmarks of the whole job: `nigh run` reads it as any crawl. A file gets its name when it is complete.
+//! It is the input of benchmarks of the whole job: `nigh run` reads it as any crawl. A file gets
+//! its name when it is complete.
 
 use std::fmt;
 use std::fs::File;
@@ -132,7 +133,8 @@ impl fmt::Display for CrawlReport {
     }
 }
 
-/// Writes the crawl, and reports what was written: to standard error if the crawl goes to standard output.
+/// Writes the crawl, and reports what was written: to standard error if the crawl goes to standard
+/// output.
 ///
 /// # Errors
 /// If the arguments do not fit each other, or a file cannot be written.

@@ -1,13 +1,18 @@
 //! `nigh bench`: measures how fast this machine does one part of the work.
 //!
-//! Timings are here and never in tests. The environment variable `NIGH_KERNELS` selects another level of kernels than the fastest.
+//! Timings are here and never in tests. The environment variable `NIGH_KERNELS` selects another
+//! level of kernels than the fastest.
 //!
-//! In reading order: `crawl` (reading and fingerprinting, on one machine), `dataflow` (clusters, components, a second week and the
-//! exchange of records, in one process or several), `job` (whole runs), `live` (documents that come and go in a process that stays up), `made_up_crawl` (writes crawls to measure whole runs with), `synthetic` (their made-up input), `single_thread` (the sequential algorithms to
-//! compare with), `outcome` (the report, and whether the results were right).
+//! In reading order: `crawl` (reading and fingerprinting, on one machine), `dataflow` (clusters,
+//! components, a second week and the exchange of records, in one process or several), `job` (whole
+//! runs), `live` (documents that come and go in a process that stays up), `made_up_crawl` (writes
+//! crawls to measure whole runs with), `synthetic` (their made-up input), `single_thread` (the
+//! sequential algorithms to compare with), `outcome` (the report, and whether the results were
+//! right).
 //!
-//! The figures of `crawl` are the CPU seconds of the working thread, so that other programs on the machine disturb them less, and the
-//! median of several passes. The figures of `dataflow` are wall-clock seconds, and CPU seconds of all processes.
+//! The figures of `crawl` are the CPU seconds of the working thread, so that other programs on the
+//! machine disturb them less, and the median of several passes. The figures of `dataflow` are
+//! wall-clock seconds, and CPU seconds of all processes.
 
 mod crawl;
 mod dataflow;
@@ -63,7 +68,8 @@ enum Benchmark {
         #[command(flatten)]
         common: Common,
     },
-    /// Text to features, supershingles and megashingles; with --input also pages and whole crawls to features.
+    /// Text to features, supershingles and megashingles; with --input also pages and whole crawls
+    /// to features.
     Features {
         #[command(flatten)]
         texts: Texts,
@@ -78,7 +84,8 @@ enum Benchmark {
     Cluster(dataflow::ClusterArgs),
     /// Connected components of made-up graphs, compared with a single thread.
     Components(dataflow::ComponentsArgs),
-    /// Clusters of a second week of made-up vectors: from the changed documents, and from all documents.
+    /// Clusters of a second week of made-up vectors: from the changed documents, and from all
+    /// documents.
     Weeks(dataflow::WeeksArgs),
     /// Records sent between processes: over TLS, and over plain sockets.
     Exchange(dataflow::ExchangeArgs),
@@ -90,18 +97,21 @@ enum Benchmark {
     Collections(dataflow::CollectionsArgs),
     /// Samples, features and candidates of made-up URLs.
     MirrorsByUrl(dataflow::MirrorsByUrlArgs),
-    /// Duplicates, near-duplicates and repeated paragraphs of a made-up web; or what its links lead to.
+    /// Duplicates, near-duplicates and repeated paragraphs of a made-up web; or what its links lead
+    /// to.
     Paragraphs(dataflow::ParagraphsArgs),
     /// A check of made-up clusters by features, beside the stage that finds their candidates.
     Verify(dataflow::VerifyArgs),
-    /// Documents that come to a process that keeps clusters, in process and by HTTP; clusters that merge and split.
+    /// Documents that come to a process that keeps clusters, in process and by HTTP; clusters that
+    /// merge and split.
     #[cfg(feature = "live")]
     Live(live::LiveArgs),
     /// Write the crawl of a made-up web, or a dataset of its texts: input for measuring whole runs.
     Crawl(MadeUpCrawlArgs),
 }
 
-/// Runs a benchmark and prints its report. `as_text` formats a task as a new process of this program reads it.
+/// Runs a benchmark and prints its report. `as_text` formats a task as a new process of this
+/// program reads it.
 ///
 /// The exit code is 1 if the results differ from those of the single thread.
 ///

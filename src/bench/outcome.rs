@@ -10,14 +10,16 @@ use crate::report::print;
 
 /// What a benchmark prints, and whether its results were right.
 pub(crate) struct BenchOutcome {
-    /// False if the results differ from those of the single thread, or records were lost: a fault in this program.
+    /// False if the results differ from those of the single thread, or records were lost: a fault
+    /// in this program.
     is_correct: bool,
     /// The report: lines of text, or one line of JSON.
     report: String,
 }
 
 impl BenchOutcome {
-    /// The outcome of a benchmark with this report, which is written as one JSON object if `json` is set.
+    /// The outcome of a benchmark with this report, which is written as one JSON object if `json`
+    /// is set.
     ///
     /// # Errors
     /// Only if the report cannot be written as JSON, which does not happen for plain data.

@@ -1,6 +1,8 @@
-//! The single-threaded baseline that a distributed system must beat (McSherry, Isard, Murray: Scalability! But at what COST?, 2015).
+//! The single-threaded baseline that a distributed system must beat (McSherry, Isard, Murray:
+//! Scalability! But at what COST?, 2015).
 //!
-//! This is sequential code that computes the same result as the cluster stage, without workers. It is meant to be fast. In short:
+//! This is sequential code that computes the same result as the cluster stage, without workers. It
+//! is meant to be fast. In short:
 //!
 //! ```text
 //! for each set of `agreements` supershingles (15 pairs of 6 by default):
@@ -8,15 +10,17 @@
 //!     for each partition: group by the hash with a hash table, and join the documents of a group in a union-find
 //! ```
 //!
-//! All of it reads and writes memory in sequence, except the joins in the union-find, which has 32-bit parents.
+//! All of it reads and writes memory in sequence, except the joins in the union-find, which has
+//! 32-bit parents.
 //!
-//! Unlike the cluster stage it does not prune documents that cannot share a set with any other. Keys are hashes: two different keys
-//! count as equal with a probability of one in 2^64 times the number of partitions.
+//! Unlike the cluster stage it does not prune documents that cannot share a set with any other.
+//! Keys are hashes: two different keys count as equal with a probability of one in 2^64 times the
+//! number of partitions.
 
 use crate::records::mix;
 
-/// The mean number of records of a partition. With a table of twice as many slots that is 1.2 MB. A power of two would double the table
-/// of every second partition.
+/// The mean number of records of a partition. With a table of twice as many slots that is 1.2 MB. A
+/// power of two would double the table of every second partition.
 const PARTITION: usize = 60_000;
 /// Records that a partition buffers before it writes them to the arena: three cache lines.
 const BUFFER: usize = 16;
@@ -25,8 +29,9 @@ const CHUNK: usize = 64 * BUFFER;
 /// Edges whose cache misses overlap.
 const BATCH: usize = 64;
 
-/// The smallest document of each document's cluster, by number. Documents that agree in at least `agreements` supershingles are in one
-/// cluster, transitively. There must be fewer than 2^32 documents.
+/// The smallest document of each document's cluster, by number. Documents that agree in at least
+/// `agreements` supershingles are in one cluster, transitively. There must be fewer than 2^32
+/// documents.
 pub(crate) fn clusters<const WIDTH: usize>(vectors: &[[u64; WIDTH]], agreements: usize) -> Vec<u32> {
     clusters_by(PARTITION, vectors, agreements)
 }
@@ -38,7 +43,8 @@ pub(crate) fn components(nodes: u32, edges: impl Iterator<Item = (u32, u32)>) ->
     union_find.roots()
 }
 
-/// A checksum of labels that does not depend on their order: the wrapping sum of a hash of each document and its root.
+/// A checksum of labels that does not depend on their order: the wrapping sum of a hash of each
+/// document and its root.
 pub(crate) fn checksum(labels: impl Iterator<Item = (u64, u64)>) -> u64 {
     labels.fold(0, |sum, (document, root)| sum.wrapping_add(mix(mix(document) ^ root)))
 }
@@ -60,7 +66,8 @@ fn clusters_by<const WIDTH: usize>(partition: usize, vectors: &[[u64; WIDTH]], a
     union_find.roots()
 }
 
-/// The key of some words, and a second hash for the partition. Together they distinguish more words than the key alone.
+/// The key of some words, and a second hash for the partition. Together they distinguish more words
+/// than the key alone.
 fn hashes(words: impl Iterator<Item = u64>) -> (u64, u64) {
     words.fold((0, 0), |(key, place), word| {
         let product = u128::from(key ^ word ^ 0x9E37_79B9_7F4A_7C15) * 0xBF58_476D_1CE4_E5B9;
@@ -76,8 +83,8 @@ struct KeyedDocument {
     document: u32,
 }
 
-/// Records by partition, in chunks of one arena. New records go to buffers that lie close together, so that adding one does not touch a
-/// new cache line and page each time.
+/// Records by partition, in chunks of one arena. New records go to buffers that lie close together,
+/// so that adding one does not touch a new cache line and page each time.
 struct Partitions {
     buffers: Vec<[KeyedDocument; BUFFER]>,
     /// The number of records of each partition so far.
@@ -127,7 +134,8 @@ impl Partitions {
         self.arena[start..start + BUFFER].copy_from_slice(&self.buffers[partition]);
     }
 
-    /// Calls `each` with the records of every partition, in the order in which they were added, and removes them.
+    /// Calls `each` with the records of every partition, in the order in which they were added, and
+    /// removes them.
     fn drain(&mut self, mut each: impl FnMut(&[KeyedDocument])) {
         for (partition, buffer) in self.buffers.iter().enumerate() {
             let length = std::mem::take(&mut self.lengths[partition]);
@@ -178,7 +186,8 @@ impl Groups {
     }
 }
 
-/// Union-find in which a parent is never larger than its node, so the root is the smallest node of its component.
+/// Union-find in which a parent is never larger than its node, so the root is the smallest node of
+/// its component.
 struct SequentialUnionFind {
     parents: Vec<u32>,
 }
@@ -190,7 +199,8 @@ impl SequentialUnionFind {
 
     /// Joins the two nodes of each edge.
     ///
-    /// All nodes of a batch first move two steps up. Their cache misses overlap, where edge by edge each would be waited for.
+    /// All nodes of a batch first move two steps up. Their cache misses overlap, where edge by edge
+    /// each would be waited for.
     fn join(&mut self, edges: impl Iterator<Item = (u32, u32)>) {
         let mut batch = Vec::with_capacity(BATCH);
         let mut edges = edges.fuse();
@@ -245,7 +255,8 @@ mod tests {
 
     use super::*;
 
-    /// The naive twin: every document takes the smallest label of all related documents, until nothing changes.
+    /// The naive twin: every document takes the smallest label of all related documents, until
+    /// nothing changes.
     fn twin(documents: usize, related: impl Fn(usize, usize) -> bool) -> Vec<u32> {
         let mut labels: Vec<u32> = (0..documents as u32).collect();
         loop {

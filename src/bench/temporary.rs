@@ -1,6 +1,8 @@
-//! The temporary folder of a benchmark, which is removed when the benchmark ends or is interrupted (SIGINT, SIGTERM).
+//! The temporary folder of a benchmark, which is removed when the benchmark ends or is interrupted
+//! (SIGINT, SIGTERM).
 //!
-//! Limitation: `kill -9` leaves the folder, and so may files that other processes of the benchmark write at the moment of a signal.
+//! Limitation: `kill -9` leaves the folder, and so may files that other processes of the benchmark
+//! write at the moment of a signal.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -11,10 +13,12 @@ use signal_hook::consts::{SIGINT, SIGTERM};
 /// After a signal, the folder counts as removed if no process has created it again for this long.
 const QUIET: Duration = Duration::from_millis(10);
 
-/// A temporary folder that is removed when this value is dropped. The first process that writes to it creates it.
+/// A temporary folder that is removed when this value is dropped. The first process that writes to
+/// it creates it.
 pub(crate) struct Temporary {
     pub folder: PathBuf,
-    /// Locked while a thread removes the folder; the signal's thread keeps it locked until the process ends.
+    /// Locked while a thread removes the folder; the signal's thread keeps it locked until the
+    /// process ends.
     ending: Arc<Mutex<()>>,
 }
 
@@ -28,8 +32,8 @@ impl Temporary {
             let (folder, ending) = (folder.clone(), ending.clone());
             std::thread::spawn(move || {
                 if let Some(signal) = signals.forever().next() {
-                    // The main thread fails when its files are gone. It waits for this lock in `drop`, so that the exit code is
-                    // that of the signal.
+                    // The main thread fails when its files are gone. It waits for this lock in
+                    // `drop`, so that the exit code is that of the signal.
                     let _ending = ending.lock().unwrap_or_else(PoisonError::into_inner);
                     remove_until_quiet(&folder);
                     std::process::exit(128 + signal);
@@ -48,7 +52,8 @@ impl Drop for Temporary {
     }
 }
 
-/// Removes the folder, and again for up to a second if other processes create it again. They soon stop, as their files are gone.
+/// Removes the folder, and again for up to a second if other processes create it again. They soon
+/// stop, as their files are gone.
 fn remove_until_quiet(folder: &Path) {
     for _ in 0..100 {
         let _ = std::fs::remove_dir_all(folder);

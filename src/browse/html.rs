@@ -52,7 +52,8 @@ pub(super) fn search_form(part: &str) -> Html {
     html
 }
 
-/// The form for a text. A browser drops the end of line at its beginning, and writes a character as nine bytes of an address at most.
+/// The form for a text. A browser drops the end of line at its beginning, and writes a character as
+/// nine bytes of an address at most.
 pub(super) fn text_form(given: &str) -> Html {
     let mut html = Html::default();
     html.own("<form action=\"/text\"><label>A text: which pages are most like it? ");

@@ -30,7 +30,8 @@ Each flag is also an environment variable, which the flag overrides: NIGH_STORE 
 // The text at the end says what the variables are called; after each flag they would be in the way.
 #[command(after_help = RUN_EXAMPLES, mut_args(|arg| arg.hide_env(true)))]
 pub(crate) struct RunArgs {
-    /// Job file: what to compute. `nigh init` writes one [default: cluster a week, with the defaults of jobs/cluster.toml].
+    /// Job file: what to compute. `nigh init` writes one [default: cluster a week, with the
+    /// defaults of jobs/cluster.toml].
     pub(crate) job: Option<PathBuf>,
     /// Config file: where to compute [default: this machine].
     #[arg(long, env = "NIGH_CONFIG")]
@@ -95,7 +96,8 @@ pub(crate) struct RunArgs {
     /// Show no progress.
     #[arg(short, long, conflicts_with = "verbose", env = "NIGH_QUIET", value_parser = truth())]
     pub(crate) quiet: bool,
-    /// Print the plan before the run, and the time of each stage after it (if there is one process).
+    /// Print the plan before the run, and the time of each stage after it (if there is one
+    /// process).
     #[arg(short, long, env = "NIGH_VERBOSE", value_parser = truth())]
     pub(crate) verbose: bool,
     #[command(flatten)]

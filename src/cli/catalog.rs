@@ -1,4 +1,5 @@
-//! `nigh catalog`: keeps a description of the tables for the readers of a table format, beside the tables.
+//! `nigh catalog`: keeps a description of the tables for the readers of a table format, beside the
+//! tables.
 
 use std::path::PathBuf;
 use std::process::ExitCode;

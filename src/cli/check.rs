@@ -13,7 +13,8 @@ use crate::job_file::{Job, read_job};
 use crate::launch::{Checked, HostReach, Pool, Questions, check as ask};
 use crate::report::print;
 
-/// The largest accepted difference of a host's clock, in milliseconds: certificates and the ages of files depend on clocks.
+/// The largest accepted difference of a host's clock, in milliseconds: certificates and the ages of
+/// files depend on clocks.
 const CLOCK_OFF_MS: u64 = 5000;
 /// Less free disk space than this is reported.
 const LITTLE_SPACE: Bytes = Bytes(1 << 30);
@@ -35,7 +36,8 @@ pub struct CheckArgs {
     /// Folder of all tables, or s3://BUCKET/PREFIX. Overrides the job.
     #[arg(long, value_name = "DIR_OR_URL")]
     store: Option<PathBuf>,
-    /// Local folder for the work on a store in a bucket; every host must see it. Overrides the config.
+    /// Local folder for the work on a store in a bucket; every host must see it. Overrides the
+    /// config.
     #[arg(long, value_name = "DIR")]
     mirror: Option<PathBuf>,
     /// Crawl files. Overrides the job.
@@ -43,7 +45,8 @@ pub struct CheckArgs {
     input: Vec<String>,
 }
 
-/// A file in the store. A host that finds its text there sees the same folder. The file is removed when this is dropped.
+/// A file in the store. A host that finds its text there sees the same folder. The file is removed
+/// when this is dropped.
 struct MarkerFile {
     path: PathBuf,
     text: String,

@@ -37,9 +37,9 @@ pub(super) fn check_columns(inputs: &[Input], reading: &Reading, named_by: &str)
     bail!(WrongUse(format!("no input has a column `{column}`, which {named_by}: {}", named(&names))))
 }
 
-/// Checks that the records have each column that gets another name, in some input or as a field that
-/// is added; and that no other column has that name already. Of JSON Lines the first lines say what
-/// is taken; the others are checked when they are written.
+/// Checks that the records have each column that gets another name, in some input or as a field
+/// that is added; and that no other column has that name already. Of JSON Lines the first lines say
+/// what is taken; the others are checked when they are written.
 ///
 /// # Errors
 /// If none has one of them; the message says which columns there are. If a name is taken. Or if an

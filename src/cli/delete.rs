@@ -1,4 +1,5 @@
-//! `nigh delete`: computes the last week of a store again without some pages, and forgets their URLs.
+//! `nigh delete`: computes the last week of a store again without some pages, and forgets their
+//! URLs.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -73,7 +74,8 @@ struct DeletionSummary {
     week: Week,
     /// Selected URLs that the store has, from any of its weeks.
     urls: u64,
-    /// Whether links, redirects or rejects of the week mention selected URLs, although the store has no page of them.
+    /// Whether links, redirects or rejects of the week mention selected URLs, although the store
+    /// has no page of them.
     #[serde(rename = "named")]
     is_mentioned: bool,
     /// Deleted pages of the week; `None` before it is computed again.

@@ -33,7 +33,8 @@ pub(crate) fn exit_code(error: &anyhow::Error) -> u8 {
     }
 }
 
-/// Whether another attempt may succeed: the error came from a network, or from a file system that may be on one.
+/// Whether another attempt may succeed: the error came from a network, or from a file system that
+/// may be on one.
 pub(crate) fn is_transient(error: &anyhow::Error) -> bool {
     use std::io::ErrorKind;
     let is_from_network = |error: &std::io::Error| {

@@ -1,4 +1,5 @@
-//! `nigh completions` and `nigh man`: what a shell and `man` know of the command line, made from its definition.
+//! `nigh completions` and `nigh man`: what a shell and `man` know of the command line, made from
+//! its definition.
 
 use std::io::Write as _;
 use std::path::PathBuf;

@@ -47,8 +47,8 @@ pub(crate) struct LiveArgs {
     /// allowed.
     #[arg(long, value_name = "FILE", conflicts_with = "stdin")]
     token_file: Option<PathBuf>,
-    /// File with the certificate of the server in PEM, and those that lead to its authority: requests
-    /// are encrypted. Needed where other machines reach the address.
+    /// File with the certificate of the server in PEM, and those that lead to its authority:
+    /// requests are encrypted. Needed where other machines reach the address.
     #[arg(long, value_name = "FILE", requires = "tls_key", conflicts_with = "stdin")]
     tls_cert: Option<PathBuf>,
     /// File with the key of that certificate in PEM.
@@ -135,7 +135,8 @@ pub(crate) fn run(args: &LiveArgs, log: &Log) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// How and when the service commits. The commands of a commit have the lock of the store from this process, which keeps it.
+/// How and when the service commits. The commands of a commit have the lock of the store from this
+/// process, which keeps it.
 fn commits(args: &LiveArgs, guard: WriteGuard, log: &Log) -> Commits {
     let store = args.store.clone();
     let committer = Box::new(move |commitment: &Commitment| commitment.run(&store, || Ok(guard.lend()?.into())));

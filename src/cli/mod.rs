@@ -2,34 +2,39 @@
 //!
 //! The subcommands, each with the files that implement it:
 //!
-//! - `nigh run` computes a week, or the evolution of a store's weeks. `run.rs` reads job and config; `week.rs` makes a week from a
-//!   crawl; `chunks.rs` makes a table of a committed week; `study.rs` makes tables of committed weeks; `tasks.rs` serves where
-//!   a scheduler starts the processes.
+//! - `nigh run` computes a week, or the evolution of a store's weeks. `run.rs` reads job and
+//!   config; `week.rs` makes a week from a crawl; `chunks.rs` makes a table of a committed week;
+//!   `study.rs` makes tables of committed weeks; `tasks.rs` serves where a scheduler starts the
+//!   processes.
 //! - `nigh add`: `add.rs` is a run that keeps what the store has.
 //! - `nigh init`: `init.rs` writes a commented job file.
 //! - `nigh completions` and `nigh man`: `help.rs`.
 //! - `nigh studies`: `studies.rs` runs all studies on all weeks.
-//! - `nigh show`, `nigh why`, `nigh find`, `nigh report`, `nigh browse`, `nigh avoid`, `nigh figures`, `nigh table`: `look` looks into a store.
+//! - `nigh show`, `nigh why`, `nigh find`, `nigh report`, `nigh browse`, `nigh avoid`,
+//!   `nigh figures`, `nigh table`: `look` looks into a store.
 //! - `nigh index`: `index.rs` makes what `nigh find` looks up.
 //! - `nigh export`: `export.rs` writes the inputs of a week again without duplicates.
 //! - `nigh roll-up`: `roll_up.rs` puts each set of replicas once into ranked lists.
 //! - `nigh delete`: `delete.rs` removes pages from the last week.
-//! - `nigh verify`: `verify.rs` checks the clusters of the last week. `remake.rs` computes that week again, for both.
+//! - `nigh verify`: `verify.rs` checks the clusters of the last week. `remake.rs` computes that
+//!   week again, for both.
 //! - `nigh reshard`: `reshard.rs` gives a store more shards.
 //! - `nigh vacuum`: `vacuum.rs` removes old weeks.
 //! - `nigh upgrade`: `upgrade.rs` brings a store of an older version up to date.
 //! - `nigh catalog`: `catalog.rs` keeps a description of the tables for Delta Lake.
-//! - `nigh live`: `live.rs` keeps clusters right while documents come and go; only with the feature `live`.
+//! - `nigh live`: `live.rs` keeps clusters right while documents come and go; only with the feature
+//!   `live`.
 //! - `nigh bench` measures speed: see `crate::bench`, which is compiled with the feature `bench`.
 //! - `nigh pool`: `pool.rs` makes keys, `check.rs` checks the hosts; only with the feature `pool`.
 //! - `nigh worker` (`worker.rs`) and `nigh probe` are hidden: other processes of `nigh` start them.
 //!
-//! What they share: `args.rs` (the flags of `run`), `fields.rs` (those that set fields of its job), `session.rs` (one run, in this process or in
-//! several), `record.rs` (what is known of it at its end), `advice.rs` (what it says about its method),
-//! `workers.rs` (how many workers a run has), `signals.rs` (what Ctrl-C does), `print.rs` (results on stdout), `errors.rs` (the exit codes).
+//! What they share: `args.rs` (the flags of `run`), `fields.rs` (those that set fields of its job),
+//! `session.rs` (one run, in this process or in several), `record.rs` (what is known of it at its
+//! end), `advice.rs` (what it says about its method), `workers.rs` (how many workers a run has),
+//! `signals.rs` (what Ctrl-C does), `print.rs` (results on stdout), `errors.rs` (the exit codes).
 //!
-//! Results go to stdout, progress and errors to stderr. Exit codes: 0 done, 1 failed, 2 wrong use, 3 too many rejects, 130 and 143
-//! stopped by a signal.
+//! Results go to stdout, progress and errors to stderr. Exit codes: 0 done, 1 failed, 2 wrong use,
+//! 3 too many rejects, 130 and 143 stopped by a signal.
 
 mod add;
 mod advice;
@@ -140,32 +145,40 @@ enum Command {
     Studies(studies::StudiesArgs),
     /// Write a commented job file.
     Init(init::InitArgs),
-    /// Print the summary of a week; or its largest clusters, the pages of one or of a host, or what is known of a page.
+    /// Print the summary of a week; or its largest clusters, the pages of one or of a host, or what
+    /// is known of a page.
     Show(look::ShowArgs),
-    /// Say why two pages are in one cluster, or not: by levels, a chain of links, and the words that differ.
+    /// Say why two pages are in one cluster, or not: by levels, a chain of links, and the words
+    /// that differ.
     Why(look::WhyArgs),
     /// Find the documents of a week that are most like a text or a page.
     Find(look::FindArgs),
-    /// Write a page about a week: plots, clusters with their words, weeks and studies, in one file of HTML.
+    /// Write a page about a week: plots, clusters with their words, weeks and studies, in one file
+    /// of HTML.
     Report(look::ReportArgs),
-    /// Serve pages to a browser on this machine: clusters, their pages side by side, hosts, and a search.
+    /// Serve pages to a browser on this machine: clusters, their pages side by side, hosts, and a
+    /// search.
     #[cfg(feature = "live")]
     Browse(look::BrowseArgs),
-    /// List what a crawler need not fetch: prefixes of URLs whose pages are copies, by all studies of the store.
+    /// List what a crawler need not fetch: prefixes of URLs whose pages are copies, by all studies
+    /// of the store.
     Avoid(look::AvoidArgs),
-    /// Draw every figure and table of the studies' papers from the tables of a store: pictures, CSV and one page with all.
+    /// Draw every figure and table of the studies' papers from the tables of a store: pictures, CSV
+    /// and one page with all.
     Figures(look::FiguresArgs),
     /// Write the rows of a table as CSV, TSV, JSON Lines, Parquet or Arrow; or list the tables.
     Table(look::TableArgs),
     /// Make the index of the last week, so that `nigh find` need not scan.
     Index(index::IndexArgs),
-    /// Write the inputs of a week again without duplicates, or only these, or with what is known of each record.
+    /// Write the inputs of a week again without duplicates, or only these, or with what is known of
+    /// each record.
     Export(export::ExportArgs),
     /// Put each set of replicas and each replicated collection once into ranked lists of URLs.
     RollUp(roll_up::RollUpArgs),
     /// Delete pages from the last week of a store, and forget their URLs.
     Delete(delete::DeleteArgs),
-    /// Check the clusters of the last week of a store: pages that are not similar enough are split off.
+    /// Check the clusters of the last week of a store: pages that are not similar enough are split
+    /// off.
     Verify(verify::VerifyArgs),
     /// Give a store more shards, so that more workers can write its tables.
     Reshard(reshard::ReshardArgs),
@@ -272,8 +285,8 @@ pub fn main() -> ExitCode {
     }
 }
 
-/// Raises the limit on open files as far as the system allows. A worker opens many: each table of a shard has one file for each
-/// wave of each week.
+/// Raises the limit on open files as far as the system allows. A worker opens many: each table of a
+/// shard has one file for each wave of each week.
 fn raise_open_files() {
     use rustix::process::{Resource, getrlimit, setrlimit};
     let limit = getrlimit(Resource::Nofile);

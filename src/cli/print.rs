@@ -7,8 +7,8 @@ use crate::report::print;
 use crate::sheet::Sheet;
 use crate::text::printable_json;
 
-/// Plain data as one line of JSON, without the end of the line. Characters that a terminal acts on are escaped; a program that reads
-/// the JSON has them as they are.
+/// Plain data as one line of JSON, without the end of the line. Characters that a terminal acts on
+/// are escaped; a program that reads the JSON has them as they are.
 pub(crate) fn json_text(value: &impl Serialize) -> Result<String> {
     let text = serde_json::to_string(value).context("plain data has a JSON form")?;
     Ok(printable_json(&text).into_owned())

@@ -1,4 +1,5 @@
-//! Computing the last week of a store again, from its own tables: what `nigh delete` and `nigh verify` have in common.
+//! Computing the last week of a store again, from its own tables: what `nigh delete` and
+//! `nigh verify` have in common.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -102,7 +103,8 @@ impl Opened {
         location.expect()?;
         let pool = pool_of(&config, args.processes)?;
         if let Some(manifest) = location.store().manifest().ok().flatten() {
-            // Before anything is locked or taken over; a mirror that is not up to date has the shards of its store, too.
+            // Before anything is locked or taken over; a mirror that is not up to date has the
+            // shards of its store, too.
             let shards = shards.unwrap_or(manifest.method.shards);
             WorkerCount::new(args.workers, &config, &pool).of_shards(shards as usize)?;
         }
@@ -179,7 +181,8 @@ impl Opened {
         })
     }
 
-    /// Computes and publishes the week of the plan, without some documents. Returns its summary before and after.
+    /// Computes and publishes the week of the plan, without some documents. Returns its summary
+    /// before and after.
     ///
     /// # Errors
     /// If a file cannot be read or written, or a worker failed. The week is then as it was.

@@ -1,4 +1,5 @@
-//! `nigh roll-up`: ranked lists of URLs in, the same lists out with each set of replicas and each replicated collection once.
+//! `nigh roll-up`: ranked lists of URLs in, the same lists out with each set of replicas and each
+//! replicated collection once.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;

@@ -1,4 +1,5 @@
-//! One run of a command: its store, its pool, and its work in this process or in several, with progress and metrics.
+//! One run of a command: its store, its pool, and its work in this process or in several, with
+//! progress and metrics.
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -42,11 +43,12 @@ pub(crate) struct Session<'a> {
 }
 
 impl Session<'_> {
-    /// Computes the run and returns its summary: in this process with `compute_here`, or in the processes of the pool.
+    /// Computes the run and returns its summary: in this process with `compute_here`, or in the
+    /// processes of the pool.
     ///
-    /// `work` returns what the processes have to do, by their restart number from 0; it is called again before each restart, and
-    /// returns `None` if nothing is left to do. Then the summary is `None`, too: the processes committed the run and died
-    /// before they could report it.
+    /// `work` returns what the processes have to do, by their restart number from 0; it is called
+    /// again before each restart, and returns `None` if nothing is left to do. Then the summary is
+    /// `None`, too: the processes committed the run and died before they could report it.
     pub(crate) fn compute<S: DeserializeOwned>(
         &self,
         work: impl FnMut(u64) -> Result<Option<ProcessWork>>,
@@ -144,7 +146,8 @@ impl Session<'_> {
     }
 }
 
-/// The processes of a run: those of the config, or as many on this machine as `--processes` asks for.
+/// The processes of a run: those of the config, or as many on this machine as `--processes` asks
+/// for.
 ///
 /// # Errors
 /// If `--processes` is given for a pool of machines, or the config is for tasks of a scheduler.
@@ -176,12 +179,12 @@ pub(crate) fn check_not_inside(given: &Path) -> Result<()> {
     )))
 }
 
-/// The store that a command names. If it is in a bucket, the local folder for the work is `flag` (`--mirror`), the config's `mirror`,
-/// or a folder in this user's cache.
+/// The store that a command names. If it is in a bucket, the local folder for the work is `flag`
+/// (`--mirror`), the config's `mirror`, or a folder in this user's cache.
 ///
 /// # Errors
-/// If the name is that of a folder inside of a store, or a URL with a secret in it; or if a pool of machines works on a bucket and no
-/// mirror is given: all machines must see the same folder.
+/// If the name is that of a folder inside of a store, or a URL with a secret in it; or if a pool of
+/// machines works on a bucket and no mirror is given: all machines must see the same folder.
 pub(crate) fn locate_store(given: &Path, flag: Option<&Path>, config: &Config) -> Result<StoreLocation> {
     check_not_inside(given)?;
     let mirror = flag.or(config.mirror.as_deref());
@@ -218,11 +221,11 @@ pub(crate) fn read_manifest(store: &Store, given: &Path) -> Result<Manifest> {
     store.manifest()?.with_context(missing)
 }
 
-/// Opens a store in a bucket before its weeks are read, because only then is the mirror up to date. Returns the right to write, which
-/// locks the bucket; `None` in a dry run, which writes nothing.
+/// Opens a store in a bucket before its weeks are read, because only then is the mirror up to date.
+/// Returns the right to write, which locks the bucket; `None` in a dry run, which writes nothing.
 ///
-/// Also `None` for a store that is a folder. It is locked later, by [`lock`]: locking creates the folder, and a run that is
-/// refused must not.
+/// Also `None` for a store that is a folder. It is locked later, by [`lock`]: locking creates the
+/// folder, and a run that is refused must not.
 pub(crate) fn open_bucket(location: &StoreLocation, dry_run: bool, log: &Log) -> Result<Option<WriteGuard>> {
     if !location.is_in_bucket() {
         Ok(None)
@@ -269,8 +272,9 @@ pub(crate) fn notify(log: &Log) -> Notify {
 
 /// Takes over the folder of unfinished work, for the processes with this restart number.
 ///
-/// On other machines the folder has a new name for each restart. A process on a host that cannot be reached may still run; it finds
-/// its folder moved away, so that it cannot write into the work of its successors. Processes on this machine are known to have ended.
+/// On other machines the folder has a new name for each restart. A process on a host that cannot be
+/// reached may still run; it finds its folder moved away, so that it cannot write into the work of
+/// its successors. Processes on this machine are known to have ended.
 pub(crate) fn take_work(store: &Store, pool: &Pool, epoch: u64) -> Result<Store> {
     let store = if pool.is_on_this_machine() {
         Store::at(store.root())

@@ -1,4 +1,5 @@
-//! What SIGINT (Ctrl-C) and SIGTERM do to a run: it stops, reports what is kept, and prints the command that continues it.
+//! What SIGINT (Ctrl-C) and SIGTERM do to a run: it stops, reports what is kept, and prints the
+//! command that continues it.
 
 use std::ffi::OsString;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -19,9 +20,9 @@ const FREE_LOCK_WITHIN: Duration = Duration::from_secs(5);
 
 /// Ends the run on SIGINT or SIGTERM, with its other processes; what is committed stays.
 ///
-/// `status` returns what the user reads: what is kept, and what the same command would do. It returns `None` once the run is
-/// committed; then the signal is ignored, unless the run is still to be published. After the message is printed, nothing is
-/// published.
+/// `status` returns what the user reads: what is kept, and what the same command would do. It
+/// returns `None` once the run is committed; then the signal is ignored, unless the run is still to
+/// be published. After the message is printed, nothing is published.
 pub(crate) fn stop_on_signals(
     log: &Log,
     pool: &Pool,
@@ -50,8 +51,8 @@ pub(crate) fn stop_on_signals(
     });
 }
 
-/// Waits until a signal's handler ends the process, if it has begun to: an error of a stopped run is only a consequence, and is not
-/// printed.
+/// Waits until a signal's handler ends the process, if it has begun to: an error of a stopped run
+/// is only a consequence, and is not printed.
 pub(crate) fn leave_to_handler(log: &Log) {
     if log.is_stopped() {
         // The handler ends the process long before.

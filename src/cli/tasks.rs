@@ -1,4 +1,5 @@
-//! `nigh run` as one of the tasks that a scheduler starts: task 0 supervises the run, the others serve it.
+//! `nigh run` as one of the tasks that a scheduler starts: task 0 supervises the run, the others
+//! serve it.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -20,10 +21,12 @@ pub(crate) enum TaskRole {
     Served(u8),
 }
 
-/// Finds out which task this is. Task 0 gets the pool of all tasks; another task serves the run until it ends.
+/// Finds out which task this is. Task 0 gets the pool of all tasks; another task serves the run
+/// until it ends.
 ///
 /// # Errors
-/// If `--processes` is given, the scheduler's variables are missing or wrong, or the tasks do not find each other.
+/// If `--processes` is given, the scheduler's variables are missing or wrong, or the tasks do not
+/// find each other.
 pub(crate) fn task_role(table: &Tasks, config: &mut Config, args: &RunArgs, log: &Log) -> Result<TaskRole> {
     if args.processes.is_some() {
         bail!(WrongUse("--processes is for this machine only: the scheduler decides how many tasks there are".into()));
@@ -36,7 +39,8 @@ pub(crate) fn task_role(table: &Tasks, config: &mut Config, args: &RunArgs, log:
         Arc::new(move |event| log.event(event))
     };
     if task.me == 0 {
-        // By default, what the scheduler assigned: the CPUs of a task, and the memory of each of its machines.
+        // By default, what the scheduler assigned: the CPUs of a task, and the memory of each of
+        // its machines.
         config.assigned_cores = Some(task.cpus.unwrap_or_else(|| config.workers(1)));
         config.memory = Some(config.memory.unwrap_or(Bytes(config.memory() * task.machines as u64)));
         return Ok(TaskRole::Supervisor(Pool::of_tasks(&task, table, config, &events)?));
@@ -45,8 +49,9 @@ pub(crate) fn task_role(table: &Tasks, config: &mut Config, args: &RunArgs, log:
     serve_task(&task, table, config, &notice, &events).map(TaskRole::Served)
 }
 
-/// Ends this task on SIGINT or SIGTERM, until the run has its own handler, which reports more. The processes of the task end with
-/// it, and the other tasks notice. It is needed because the first process of a container ignores signals without a handler.
+/// Ends this task on SIGINT or SIGTERM, until the run has its own handler, which reports more. The
+/// processes of the task end with it, and the other tasks notice. It is needed because the first
+/// process of a container ignores signals without a handler.
 ///
 /// A task that serves the run ends later on SIGTERM: when its process has ended, after the wave
 /// that is read. A second signal ends it at once.

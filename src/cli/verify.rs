@@ -1,4 +1,5 @@
-//! `nigh verify`: checks the clusters of the last week of a store, and computes it again with those that are left.
+//! `nigh verify`: checks the clusters of the last week of a store, and computes it again with those
+//! that are left.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -32,13 +33,15 @@ The crawl files of the week are read again where they were. Later weeks of the s
 pub(crate) struct VerifyArgs {
     /// Folder of all tables, or s3://BUCKET/PREFIX.
     store: PathBuf,
-    /// The least similarity of two pages that are linked, 0.5 to 0.99 [default: that of the store, if it has one].
+    /// The least similarity of two pages that are linked, 0.5 to 0.99 [default: that of the store,
+    /// if it has one].
     #[arg(long, value_name = "SHARE")]
     similarity: Option<f64>,
     /// How pages are compared [default: as the store has it, or exact].
     #[arg(long, value_enum)]
     by: Option<By>,
-    /// The crawl files that the week was made from, under the names that they had [default: those that its job names].
+    /// The crawl files that the week was made from, under the names that they had [default: those
+    /// that its job names].
     #[arg(long, num_args = 1.., value_name = "PATH_OR_GLOB_OR_URL")]
     input: Vec<String>,
     /// Print what would be verified, and stop.

@@ -88,7 +88,8 @@ pub(crate) fn run(
     let mut guard = early_guard.map_or_else(|| lock(&location, log), Ok)?;
     let store = take_work(&store, &request.pool, 0)?;
     store.recover()?;
-    // Look again: before the lock another run may have ended, and the recovery may have finished a killed run's commit.
+    // Look again: before the lock another run may have ended, and the recovery may have finished a
+    // killed run's commit.
     request.name_week(&store)?;
     request.name_run(log, record);
     let (mut summary, done) = match request.week_state(&store)? {
@@ -182,7 +183,8 @@ fn make(
     summary.map_or_else(|| read_summary(store, week), Ok)
 }
 
-/// What the user is told if pages stay, and the canonical ones of all batches are chosen in another way than they were.
+/// What the user is told if pages stay, and the canonical ones of all batches are chosen in another
+/// way than they were.
 fn other_choice(store: &Store, plan: &Plan) -> Result<Option<String>> {
     let Some(before) = plan.earlier.last().filter(|_| plan.absent == Absent::Keep) else { return Ok(None) };
     let was = job_of_week(store, before)?.canonical;
@@ -204,7 +206,8 @@ const OF_THE_RUN: [&str; 5] = ["allow-empty", "max-reject-share", "max-unknown-s
 /// Fields of a job, with values.
 type Fields = Vec<(String, String)>;
 
-/// The fields of the plan's job that are others than those of the committed week: those that its tables depend on, and those of the run.
+/// The fields of the plan's job that are others than those of the committed week: those that its
+/// tables depend on, and those of the run.
 fn changed_fields(store: &Store, committed: &CommittedWeek, plan: &Plan) -> Result<(Fields, Fields)> {
     let before = job_of_week(store, committed)?;
     let now = Cluster::of_text(&plan.job).context("the job of the plan cannot be read again")?;
@@ -282,7 +285,8 @@ struct WeekRequest {
 /// What documents are known by, given what is known of inputs; `None` if nothing is.
 ///
 /// # Errors
-/// If some inputs have what documents are known by and others have not: a sentence that names one of each.
+/// If some inputs have what documents are known by and others have not: a sentence that names one
+/// of each.
 fn document_key(inputs: &[(&str, KeysOfInput)], reading: &Reading) -> Result<Option<DocumentKey>, String> {
     let first = |wanted: &[KeysOfInput]| inputs.iter().find(|(_, keys)| wanted.contains(keys)).map(|(name, _)| *name);
     let without_ids = first(&[KeysOfInput::Pages, KeysOfInput::Files]);
@@ -453,7 +457,8 @@ impl WeekRequest {
         Ok(())
     }
 
-    /// The inputs of earlier weeks that can have pages of this one, for reading these again: those that stay, and those that revisits name.
+    /// The inputs of earlier weeks that can have pages of this one, for reading these again: those
+    /// that stay, and those that revisits name.
     fn earlier_inputs(&self, store: &Store, earlier: &Earlier, verify: Verify) -> Result<Vec<Input>> {
         let has_revisits = self.inputs.iter().any(|input| input.format == Format::Warc);
         let weeks = match &earlier.weeks[..] {
@@ -469,8 +474,8 @@ impl WeekRequest {
         Ok(inputs_at_hand(names.iter().map(String::as_str), self.reading(), verify, self.job.accuracy))
     }
 
-    /// Opens every input file, so that one that cannot be read fails the run now and not hours later. Objects in a bucket were
-    /// requested when they were listed; a dry run opens them too.
+    /// Opens every input file, so that one that cannot be read fails the run now and not hours
+    /// later. Objects in a bucket were requested when they were listed; a dry run opens them too.
     fn check_inputs(&self, dry_run: bool) -> Result<Option<DocumentKey>> {
         let is_file = |input: &&Input| !matches!(input.place, Location::Object { .. });
         let inputs = self.inputs.iter().filter(|input| dry_run || is_file(input));
@@ -503,7 +508,8 @@ impl WeekRequest {
         Ok(damaged)
     }
 
-    /// The work left after the processes failed; `None` if they committed the week before they failed.
+    /// The work left after the processes failed; `None` if they committed the week before they
+    /// failed.
     fn remaining_work(&self, store: &Store) -> Result<Option<ProcessWork>> {
         store.recover()?;
         if store.is_committed(self.week) {
@@ -603,10 +609,12 @@ impl WeekRequest {
         Ok(canonical)
     }
 
-    /// The fields of the job that the plan needs. A later week has the method of its store if the job does not name one.
+    /// The fields of the job that the plan needs. A later week has the method of its store if the
+    /// job does not name one.
     ///
     /// # Errors
-    /// If the documents of the store are known by something else than those of the input, or the job of the week before cannot be read.
+    /// If the documents of the store are known by something else than those of the input, or the
+    /// job of the week before cannot be read.
     fn settings(&self, store: &Store, manifest: Option<&Manifest>, earlier: &Earlier) -> Result<WeekSettings> {
         let root = self.store.display();
         let mut job = Cluster { canonical: self.canonical(store, earlier)?, ..self.job.clone() };

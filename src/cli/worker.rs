@@ -1,4 +1,5 @@
-//! `nigh worker`: one process of several. It receives its work as JSON on stdin, and returns a summary as JSON.
+//! `nigh worker`: one process of several. It receives its work as JSON on stdin, and returns a
+//! summary as JSON.
 
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -60,7 +61,8 @@ impl ProcessWork {
     }
 }
 
-/// Runs this process of several: reads its work, joins the other processes, and returns the summary to the supervisor.
+/// Runs this process of several: reads its work, joins the other processes, and returns the summary
+/// to the supervisor.
 pub(crate) fn worker() -> Result<ExitCode> {
     exit_on_panic(EXIT_PANIC);
     let failed = |error: &anyhow::Error| Outcome::Failed {
@@ -86,14 +88,16 @@ pub(crate) fn worker() -> Result<ExitCode> {
     Ok(ExitCode::from(serve(work, failed)?))
 }
 
-/// Makes a week with the workers of this process, alone or as one of several. Returns the summary in the process that has worker 0.
+/// Makes a week with the workers of this process, alone or as one of several. Returns the summary
+/// in the process that has worker 0.
 pub(crate) fn cluster(plan: Plan, peers: Peers, watch: &Arc<Watch>) -> Result<Option<Summary>> {
     let (workers, plan) = (plan.workers, Arc::new(plan));
     let summaries = run_workers(workers, peers, watch, move |cx| jobs::cluster::cluster(cx, &plan))?;
     Ok(summaries.into_iter().flatten().next())
 }
 
-/// Runs a study with the workers of this process, alone or as one of several. Returns the summary as [`cluster`] does.
+/// Runs a study with the workers of this process, alone or as one of several. Returns the summary
+/// as [`cluster`] does.
 pub(crate) fn study(task: StudyTask, peers: Peers, watch: &Arc<Watch>) -> Result<Option<StudySummary>> {
     let summaries = run_workers(task.plan.workers, peers, watch, move |cx| studies::run(cx, &task))?;
     Ok(summaries.into_iter().flatten().next())

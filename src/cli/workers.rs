@@ -1,9 +1,10 @@
-//! The number of workers of a run: as the user gave it, or one for each core; at most a few for each shard of the store.
+//! The number of workers of a run: as the user gave it, or one for each core; at most a few for
+//! each shard of the store.
 //!
 //! Each shard has one owner, which writes its tables. A worker without a shard reads pages, finds
 //! their features, and compares keys, as all others do: about half of the work of a run. It is not
-//! free: every worker reports the progress of each dataflow to every other one, so a run with too many
-//! workers spends its time on these messages.
+//! free: every worker reports the progress of each dataflow to every other one, so a run with too
+//! many workers spends its time on these messages.
 
 use anyhow::Result;
 
@@ -12,8 +13,8 @@ use crate::config::{Config, Count};
 use crate::launch::Pool;
 use crate::log::Log;
 
-/// The most workers for each shard. What owners do takes a third to three fifths of the CPU time of a
-/// run (SPEED.md, where the time goes): more workers would only wait for the owners.
+/// The most workers for each shard. What owners do takes a third to three fifths of the CPU time of
+/// a run (SPEED.md, where the time goes): more workers would only wait for the owners.
 const MOST_PER_SHARD: usize = 4;
 
 /// The workers that each process of a run shall have, before the number of shards is known.
@@ -37,7 +38,8 @@ impl WorkerCount {
     /// Workers in each process, for a store with this number of shards.
     ///
     /// # Errors
-    /// If there are too many workers for the shards, over all processes: wrong use, and the message says what to do.
+    /// If there are too many workers for the shards, over all processes: wrong use, and the message
+    /// says what to do.
     pub(crate) fn of_shards(self, shards: usize) -> Result<usize> {
         let WorkerCount { processes, given, default } = self;
         let all = MOST_PER_SHARD * shards;

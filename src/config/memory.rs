@@ -1,10 +1,11 @@
-//! The memory of this machine, for the default of `memory`: on Linux also as limited by a control group.
+//! The memory of this machine, for the default of `memory`: on Linux also as limited by a control
+//! group.
 
 #[cfg(target_os = "linux")]
 use std::path::Path;
 
-/// The memory in bytes that this process may use: the machine's, or the limit of its control group (that of a container or a batch
-/// job). 4 GiB on systems other than Linux.
+/// The memory in bytes that this process may use: the machine's, or the limit of its control group
+/// (that of a container or a batch job). 4 GiB on systems other than Linux.
 pub(crate) fn machine_memory() -> u64 {
     #[cfg(target_os = "linux")]
     {
@@ -18,7 +19,8 @@ pub(crate) fn machine_memory() -> u64 {
     }
 }
 
-/// The smallest memory limit of this process' control group and its parents (cgroup version 2), in bytes.
+/// The smallest memory limit of this process' control group and its parents (cgroup version 2), in
+/// bytes.
 #[cfg(target_os = "linux")]
 fn group_memory() -> Option<u64> {
     let groups = std::fs::read_to_string("/proc/self/cgroup").ok()?;

@@ -1,4 +1,5 @@
-//! Job files say what to compute, config files say where. The same job makes the same tables, byte for byte, under any config.
+//! Job files say what to compute, config files say where. The same job makes the same tables, byte
+//! for byte, under any config.
 //!
 //! Both are TOML with kebab-case keys. Job files are read by [`job_file`](crate::job_file).
 //!
@@ -62,12 +63,15 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
 pub struct Config {
-    /// Worker threads in each process, 1 to 1024. Default: the cores of this machine, divided by the processes. Required in a pool.
-    /// All processes together have at most four for each shard of the store.
+    /// Worker threads in each process, 1 to 1024. Default: the cores of this machine, divided by
+    /// the processes. Required in a pool. All processes together have at most four for each shard
+    /// of the store.
     pub workers: Option<Count>,
-    /// Processes on this machine, 1 to 1024. They exchange over loopback. Default: 1. Not in a pool, nor with a scheduler.
+    /// Processes on this machine, 1 to 1024. They exchange over loopback. Default: 1. Not in a
+    /// pool, nor with a scheduler.
     pub processes: Option<Count>,
-    /// Memory for the buffers of all processes together. Default: half of this machine's memory, times the number of machines.
+    /// Memory for the buffers of all processes together. Default: half of this machine's memory,
+    /// times the number of machines.
     pub memory: Option<Bytes>,
     /// Whether several workers read a large file that can be read from its middle. Default: true.
     pub split_files: Option<bool>,
@@ -88,20 +92,24 @@ pub struct Config {
     pub rejoin: Option<Time>,
     /// A process that reports nothing for this long is given up. At least 1 s. Default: 20 s.
     pub timeout: Option<Time>,
-    /// The processes are given up if no counter of any of them moves for this long. Default: 30 min.
+    /// The processes are given up if no counter of any of them moves for this long. Default: 30
+    /// min.
     pub stall: Option<Time>,
     /// The command that reaches other machines, with its options. Default: `ssh`.
     pub ssh: Option<Vec<String>>,
-    /// The program on hosts without their own `binary`: a path, a name, or `copy` to send this program. Default: `nigh`.
+    /// The program on hosts without their own `binary`: a path, a name, or `copy` to send this
+    /// program. Default: `nigh`.
     pub binary: Option<String>,
-    /// The hosts of a pool, one `[[hosts]]` table for each process. Inputs and store must have the same paths on all of them.
+    /// The hosts of a pool, one `[[hosts]]` table for each process. Inputs and store must have the
+    /// same paths on all of them.
     pub hosts: Vec<HostTable>,
     /// The `[tasks]` table, if a scheduler starts the processes.
     pub tasks: Option<Tasks>,
-    /// The folder of keys that `nigh pool keys` made. With it, processes join by TLS. Required unless all processes are on this machine.
+    /// The folder of keys that `nigh pool keys` made. With it, processes join by TLS. Required
+    /// unless all processes are on this machine.
     pub keys: Option<PathBuf>,
-    /// The local folder for the work on a store in a bucket. Default: a folder in this user's cache. Required in a pool, whose
-    /// machines must all see it.
+    /// The local folder for the work on a store in a bucket. Default: a folder in this user's
+    /// cache. Required in a pool, whose machines must all see it.
     pub mirror: Option<PathBuf>,
     /// The cores of each process, if a scheduler assigned them. Not a key of the file.
     #[serde(skip)]
@@ -127,8 +135,8 @@ impl Config {
         }
     }
 
-    /// Memory for the buffers of all processes, in bytes. The default is at least 1 GiB for each machine, and takes all machines to be
-    /// as large as this one.
+    /// Memory for the buffers of all processes, in bytes. The default is at least 1 GiB for each
+    /// machine, and takes all machines to be as large as this one.
     pub fn memory(&self) -> u64 {
         let machines: BTreeSet<&str> = self.hosts.iter().map(|host| host.name.machine()).collect();
         let default = || (machine_memory() / 2).max(1 << 30) * machines.len().max(1) as u64;
@@ -224,14 +232,16 @@ impl Config {
 /// Reads a config file, and checks the rules that concern several keys.
 ///
 /// # Errors
-/// Names the file. For a mistake in it, the error shows line and column with a caret, and what is allowed.
+/// Names the file. For a mistake in it, the error shows line and column with a caret, and what is
+/// allowed.
 pub fn read_config(path: &Path) -> Result<Config> {
     let text = std::fs::read_to_string(path)
         .with_context(|| format!("cannot read the config {} (examples are in configs/)", path.display()))?;
     parse::<Config>(path, &text)?.check().with_context(|| path.display().to_string())
 }
 
-/// Reads the text of a file. An error has its name, the line and the column, the line itself, and a caret.
+/// Reads the text of a file. An error has its name, the line and the column, the line itself, and a
+/// caret.
 pub(crate) fn parse<T: serde::de::DeserializeOwned>(path: &Path, text: &str) -> Result<T> {
     match toml::from_str(text) {
         Ok(value) => Ok(value),

@@ -22,6 +22,7 @@ pub enum Absent {
     /// They are not there: rows of the table `missing`.
     #[default]
     Missing,
-    /// They stay as they were, unless a server answered 404 or 410: the week has its crawl, and what it did not touch.
+    /// They stay as they were, unless a server answered 404 or 410: the week has its crawl, and
+    /// what it did not touch.
     Keep,
 }

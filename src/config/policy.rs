@@ -2,7 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Which document of a cluster stays, and is `canonical` in the tables. Of equal ones it is that with the smallest document id.
+/// Which document of a cluster stays, and is `canonical` in the tables. Of equal ones it is that
+/// with the smallest document id.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Policy {
@@ -17,7 +18,8 @@ pub enum Policy {
     ShortestUrl,
     /// The first of each host: records without a host are of one host.
     PerHost,
-    /// The root of the cluster, the smallest document id: the same page from week to week, as long as it is there.
+    /// The root of the cluster, the smallest document id: the same page from week to week, as long
+    /// as it is there.
     Root,
 }
 

@@ -1,4 +1,5 @@
-//! The part of a config about other machines: the `[[hosts]]` tables of a pool, and times with units.
+//! The part of a config about other machines: the `[[hosts]]` tables of a pool, and times with
+//! units.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -7,7 +8,8 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-/// One `[[hosts]]` table: the machine of one process. A machine that is listed twice has two processes.
+/// One `[[hosts]]` table: the machine of one process. A machine that is listed twice has two
+/// processes.
 ///
 /// All processes have the same number of workers, because the engine numbers workers that way.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -19,10 +21,12 @@ pub struct HostTable {
     pub address: Option<String>,
     /// The address at which the process listens. Default: `address`.
     pub listen: Option<IpAddr>,
-    /// The port at which the process listens, or a range of which it takes the first free one. Default: the system's choice.
+    /// The port at which the process listens, or a range of which it takes the first free one.
+    /// Default: the system's choice.
     #[serde(default)]
     pub port: Ports,
-    /// The program on this host: a path, a name, or `copy` to send this program. Default: the config's `binary`.
+    /// The program on this host: a path, a name, or `copy` to send this program. Default: the
+    /// config's `binary`.
     pub binary: Option<String>,
     /// Environment variables of the process.
     #[serde(default)]
@@ -110,7 +114,8 @@ impl From<Ports> for String {
     }
 }
 
-/// Environment variables. Names have letters, digits and `_`, values have one line, because they pass through a shell.
+/// Environment variables. Names have letters, digits and `_`, values have one line, because they
+/// pass through a shell.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "BTreeMap<String, String>", into = "BTreeMap<String, String>")]
 pub struct Variables(pub BTreeMap<String, String>);

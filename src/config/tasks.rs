@@ -1,4 +1,5 @@
-//! The part of a config for a scheduler (SLURM or Kubernetes) that starts the processes: the `[tasks]` table.
+//! The part of a config for a scheduler (SLURM or Kubernetes) that starts the processes: the
+//! `[tasks]` table.
 
 use std::net::IpAddr;
 
@@ -6,27 +7,32 @@ use serde::{Deserialize, Serialize};
 
 use super::pool::{Ports, Time};
 
-/// The `[tasks]` table: a scheduler starts the same command once for each process of the run, on machines that it chooses.
+/// The `[tasks]` table: a scheduler starts the same command once for each process of the run, on
+/// machines that it chooses.
 ///
-/// Task 0 supervises the run and has process 0. The other tasks connect to it, and start the process that it asks for.
+/// Task 0 supervises the run and has process 0. The other tasks connect to it, and start the
+/// process that it asks for.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Tasks {
-    /// The scheduler, whose environment variables have the number of each task: `slurm` or `kubernetes`. Required.
+    /// The scheduler, whose environment variables have the number of each task: `slurm` or
+    /// `kubernetes`. Required.
     pub scheduler: Scheduler,
-    /// The headless Service through which Kubernetes gives every pod a host name. Required there, unless `supervisor` is set.
+    /// The headless Service through which Kubernetes gives every pod a host name. Required there,
+    /// unless `supervisor` is set.
     pub service: Option<String>,
     /// The host name or address of task 0. Default: from the scheduler's variables.
     pub supervisor: Option<String>,
-    /// The port at which task 0 waits for the others, or a range of which it takes the first free one. Default: 2100.
+    /// The port at which task 0 waits for the others, or a range of which it takes the first free
+    /// one. Default: 2100.
     #[serde(default = "control_port")]
     pub control: Ports,
-    /// The port at which each process listens for the others, or a range of which it takes the first free one. Default: the
-    /// system's choice.
+    /// The port at which each process listens for the others, or a range of which it takes the
+    /// first free one. Default: the system's choice.
     #[serde(default)]
     pub port: Ports,
-    /// The one address at which a task listens. Default: task 0 waits at all addresses of its machine, and a process listens at the
-    /// address by which its task reaches task 0.
+    /// The one address at which a task listens. Default: task 0 waits at all addresses of its
+    /// machine, and a process listens at the address by which its task reaches task 0.
     pub listen: Option<IpAddr>,
     /// How long tasks wait for each other, and for a lost task to return. Default: 5 min.
     pub wait: Option<Time>,

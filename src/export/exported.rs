@@ -99,7 +99,8 @@ pub enum What {
     Kept,
     /// The others.
     Removed,
-    /// All, with further fields: the cluster (the smallest document id of it), its size, the rank in it, and whether the record stays.
+    /// All, with further fields: the cluster (the smallest document id of it), its size, the rank
+    /// in it, and whether the record stays.
     Annotated,
 }
 
@@ -170,7 +171,8 @@ impl Exported {
         self.matched += u64::from(verdict.matched.is_some());
     }
 
-    /// Counts what goes from the text of a document that stays, and the document itself if nothing is left.
+    /// Counts what goes from the text of a document that stays, and the document itself if nothing
+    /// is left.
     pub(super) fn add_gone(&mut self, verdict: &Verdict, before: &str, after: Option<&str>) {
         let bytes = before.len().saturating_sub(after.map_or(0, str::len)) as u64;
         match &verdict.gone {
@@ -214,7 +216,8 @@ impl Exported {
 /// Records that are no documents of the week, and were not written, by the reason.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LeftOut {
-    /// Pages that are not of the week: they were deleted, or a later capture replaced them, or another one had their id or URL before.
+    /// Pages that are not of the week: they were deleted, or a later capture replaced them, or
+    /// another one had their id or URL before.
     pub not_of_week: u64,
     /// Downloads that returned no page, such as answers of another status than 200.
     pub failed: u64,

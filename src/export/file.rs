@@ -48,11 +48,12 @@ impl Writing<'_> {
         self.revisits || self.near_duplicates
     }
 
-    /// Writes the file for an input, which will have the name `name`, to `unfinished`. `None` if nothing of the input is written: it is one
-    /// document, and goes.
+    /// Writes the file for an input, which will have the name `name`, to `unfinished`. `None` if
+    /// nothing of the input is written: it is one document, and goes.
     ///
     /// # Errors
-    /// If the input cannot be read or has changed, or has a format that is not written; or the file cannot be written.
+    /// If the input cannot be read or has changed, or has a format that is not written; or the file
+    /// cannot be written.
     pub(super) fn write(
         &self,
         input: &Input,

@@ -1,4 +1,5 @@
-//! A dataset written again without its duplicates, or only these, or with what is known of each record.
+//! A dataset written again without its duplicates, or only these, or with what is known of each
+//! record.
 //!
 //! ```text
 //! a week's documents and clusters ─▶ verdicts, by file and place                                `verdicts`
@@ -6,20 +7,21 @@
 //! each input file, read once more ─▶ beside its verdicts ─▶ a file of the same name     `dataset`, `file`
 //! ```
 //!
-//! Records keep their order and their files. A record is written only if its content has the checksum that the week has of it: an input that
-//! changed since is an error. A file gets its name when it is whole, and a list of whole files is kept beside them: the same command goes on
-//! where it was stopped.
+//! Records keep their order and their files. A record is written only if its content has the
+//! checksum that the week has of it: an input that changed since is an error. A file gets its name
+//! when it is whole, and a list of whole files is kept beside them: the same command goes on where
+//! it was stopped.
 //!
 //! In reading order: `verdicts`, `input_values` (columns that these need and the store does not
-//! have), `dataset` (all inputs), `file` (an input and the file that is
-//! written for it), `copied` (records that are spans of bytes), `revisits` (records that refer to
-//! those that stay), `near_duplicates` (records that say which page another one is like),
-//! `archives` (indexes, WACZ), `rows` (records that are rows), `renamed` (their columns under other
-//! names), `shards` (all records in files of one size), `repeated` (paragraphs that go from
-//! documents that stay), `overlap` (those most of whose n-grams stand before), `passages` (passages that do), `matched`
-//! (records that match a reference), `card` (what a reader of the dataset wants to know), `place` (folders and
-//! lists); and what they share: `exported` (which records are written, and counts), `paragraphs`
-//! (lines of texts), `gone` (texts without these, or without passages).
+//! have), `dataset` (all inputs), `file` (an input and the file that is written for it), `copied`
+//! (records that are spans of bytes), `revisits` (records that refer to those that stay),
+//! `near_duplicates` (records that say which page another one is like), `archives` (indexes, WACZ),
+//! `rows` (records that are rows), `renamed` (their columns under other names), `shards` (all
+//! records in files of one size), `repeated` (paragraphs that go from documents that stay),
+//! `overlap` (those most of whose n-grams stand before), `passages` (passages that do), `matched`
+//! (records that match a reference), `card` (what a reader of the dataset wants to know), `place`
+//! (folders and lists); and what they share: `exported` (which records are written, and counts),
+//! `paragraphs` (lines of texts), `gone` (texts without these, or without passages).
 
 mod archives;
 mod card;

@@ -1,4 +1,5 @@
-//! `metadata` records that name the page which a page is a near-duplicate of, and how similar they are.
+//! `metadata` records that name the page which a page is a near-duplicate of, and how similar they
+//! are.
 //!
 //! ```text
 //! documents, clusters ─▶ pages of very similar clusters, with their links of `evidence` and their

@@ -3,9 +3,9 @@
 //! An n-gram is some words of one paragraph that follow each other. It stands before if a paragraph
 //! before that stays has it; the order is that of the inputs. A paragraph goes if more than a share
 //! of its n-grams stand before. A document goes if more than that share of all its n-grams stand in
-//! documents before; then none of it stays. These are the rules of DCLM (Li and others 2024) without
-//! its Bloom filter. In their program, what stands before in the same document counts for the
-//! document, too, and so does what stands in documents that went.
+//! documents before; then none of it stays. These are the rules of DCLM (Li and others 2024)
+//! without its Bloom filter. In their program, what stands before in the same document counts for
+//! the document, too, and so does what stands in documents that went.
 //!
 //! Whether a paragraph goes depends on those before it. But most paragraphs stay for certain: those
 //! with few n-grams that stand before at all, in paragraphs that stay or go. Only the others, which
@@ -287,12 +287,14 @@ fn open(
     Ok((occurrences.sorted()?, open.sorted()?))
 }
 
-/// What is known of the n-grams of open paragraphs, by place. What only one open paragraph has, and none for certain before it, stands nowhere before.
+/// What is known of the n-grams of open paragraphs, by place. What only one open paragraph has, and
+/// none for certain before it, stands nowhere before.
 fn of_open(mut occurrences: Sorted<Occurrence>, sort: Sort) -> Result<Sorted<OfOpen>> {
     let mut of_open = external(sort);
     let mut next = occurrences.record()?;
     while let Some(first) = next {
-        // The first paragraph that stays for certain, and the first one that is open, if no other came yet.
+        // The first paragraph that stays for certain, and the first one that is open, if no other
+        // came yet.
         let (mut certain, mut alone, mut has_open): (Option<ParagraphPlace>, _, _) = (None, None, false);
         while let Some(Occurrence { hash, place, times, is_open }) = next.take_if(|next| next.hash == first.hash) {
             next = occurrences.record()?;
@@ -430,7 +432,8 @@ mod tests {
         };
         let (mut all, mut all_documents, mut all_gone) = (0, 0, 0);
         for round in 0..300 {
-            // Stretches of one long text, with words that differ: chains of copies that copy each other in part.
+            // Stretches of one long text, with words that differ: chains of copies that copy each
+            // other in part.
             let length = 30 + below(60);
             let changed = 2 + below(30);
             let documents: Vec<Vec<String>> = (0..2 + below(12))
@@ -475,11 +478,13 @@ mod tests {
             assert_eq!(gone, twin(rule, &documents));
             gone.into_iter().map(|ParagraphPlace { offset, line, .. }| (offset, line)).collect::<Vec<_>>()
         };
-        // Half is not more than half. The second stays, and so the third goes, which it has; and the other way round.
+        // Half is not more than half. The second stays, and so the third goes, which it has; and
+        // the other way round.
         assert_eq!(gone(&["a b c d", "a b c d e f g", "e f g"]), [(2, 0)]);
         assert_eq!(gone(&["a b c d e", "a b c d e f g", "e f g"]), [(1, 0)]);
         assert_eq!(gone(&["a b c d e", "a b c d e f g", "e f g", "e f g"]), [(1, 0), (3, 0)]);
-        // A paragraph that is there twice in one document goes once; and a document with more of its own stays.
+        // A paragraph that is there twice in one document goes once; and a document with more of
+        // its own stays.
         assert_eq!(gone(&["a b c/a b c/x/d e f"]), [(0, 1)]);
         assert_eq!(gone(&["a b c d", "a b c d/short/e f g h", "a b c d/short"]), [(1, 0), (2, 0), (2, 1)]);
         // Short paragraphs have no n-grams, and stay.

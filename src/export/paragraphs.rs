@@ -46,7 +46,8 @@ impl Sortable for ParagraphPlace {
     }
 }
 
-/// The paragraphs of a text: the numbers of their lines, and the paragraphs, those without a character left out.
+/// The paragraphs of a text: the numbers of their lines, and the paragraphs, those without a
+/// character left out.
 pub(super) fn paragraphs(text: &str) -> impl Iterator<Item = (u32, &str)> {
     text.split('\n').zip(0..).map(|(line, number)| (number, line.trim())).filter(|(_, paragraph)| !paragraph.is_empty())
 }

@@ -116,8 +116,8 @@ impl NewNames {
         Schema::new_with_metadata(fields, schema.metadata().clone())
     }
 
-    /// Writes a line that is one object to `out`, with the new names. What is not an object stays as
-    /// it is. `place` says where the line is.
+    /// Writes a line that is one object to `out`, with the new names. What is not an object stays
+    /// as it is. `place` says where the line is.
     ///
     /// # Errors
     /// As [`check`](NewNames::check).
@@ -141,7 +141,8 @@ impl NewNames {
     }
 }
 
-/// The places of the names of an object's own fields in its text, with their quotes; none of what is not an object.
+/// The places of the names of an object's own fields in its text, with their quotes; none of what
+/// is not an object.
 fn field_names(text: &[u8]) -> Vec<Range<usize>> {
     let (mut names, mut depth, mut at, mut is_name) = (Vec::new(), 0_u64, 0, false);
     let unmarked = text.strip_prefix("\u{feff}".as_bytes()).unwrap_or(text);

@@ -7,8 +7,8 @@
 //!
 //! Where paragraphs go for their n-grams, `overlap` finds which.
 //!
-//! Two paragraphs are equal if their 128-bit hashes are: of 10^12 different ones, two have the same hash with a probability below 10^-14. Both
-//! sorts are external.
+//! Two paragraphs are equal if their 128-bit hashes are: of 10^12 different ones, two have the same
+//! hash with a probability below 10^-14. Both sorts are external.
 
 use std::path::PathBuf;
 
@@ -70,7 +70,8 @@ impl Finding<'_> {
     /// The verdicts, with the paragraphs that go.
     ///
     /// # Errors
-    /// If an input cannot be read or has changed, or has documents that are no text; or a run cannot be written.
+    /// If an input cannot be read or has changed, or has documents that are no text; or a run
+    /// cannot be written.
     pub fn verdicts(&self, deciding: &Deciding<'_>) -> Result<Verdicts> {
         let verdicts = deciding.verdicts()?;
         let gone = match self.rules.overlap {
@@ -124,7 +125,8 @@ impl Finding<'_> {
     /// Reads the documents that stay, and hands on what is found in their paragraphs, in any order.
     ///
     /// # Errors
-    /// If an input cannot be read or has changed, or has documents that are no text; or those of `take`.
+    /// If an input cannot be read or has changed, or has documents that are no text; or those of
+    /// `take`.
     fn read_all<T: Send>(
         &self,
         verdicts: Verdicts,

@@ -1,4 +1,5 @@
-//! What becomes of each record: the documents of a week with their clusters, in the order of the input files.
+//! What becomes of each record: the documents of a week with their clusters, in the order of the
+//! input files.
 //!
 //! ```text
 //! documents, clusters ─▶ members of clusters, by cluster and policy ─▶ rank; the first stays
@@ -73,8 +74,8 @@ impl Verdict {
         (self.file, self.offset, self.checksum) == (other.file, other.offset, other.checksum)
     }
 
-    /// Whether a page is that of the verdict: by its text and, where the verdict has names, its id or else its URL. In archives only the
-    /// text counts.
+    /// Whether a page is that of the verdict: by its text and, where the verdict has names, its id
+    /// or else its URL. In archives only the text counts.
     pub(super) fn is_of(&self, page: &Page, format: Format) -> bool {
         let url = |url: &Option<String>| {
             url.as_deref().map(|url| canonical(url).map_or_else(|| url.to_owned(), |url| url.as_str().to_owned()))
@@ -183,7 +184,8 @@ impl Verdicts {
         Ok(verdict)
     }
 
-    /// The next one. A record may be the page of several documents, if revisits of other URLs name it: it stays if one of them does.
+    /// The next one. A record may be the page of several documents, if revisits of other URLs name
+    /// it: it stays if one of them does.
     ///
     /// # Errors
     /// If it cannot be read.
@@ -240,7 +242,8 @@ impl Verdicts {
 pub struct Names {
     /// Its id.
     pub id: Option<String>,
-    /// Its URL: as the input has it, or in canonical form where it is not that of the document, whose revisit names the record.
+    /// Its URL: as the input has it, or in canonical form where it is not that of the document,
+    /// whose revisit names the record.
     pub url: Option<String>,
     /// Whether it is not that of the document.
     pub is_of_another: bool,
@@ -359,7 +362,8 @@ pub struct Deciding<'a> {
     pub segments: &'a [Segment],
     /// The weeks and names of its input files, in order.
     pub inputs: &'a [(Week, String)],
-    /// If given: of documents of this week and later ones only those stay that no earlier one is in a cluster with.
+    /// If given: of documents of this week and later ones only those stay that no earlier one is in
+    /// a cluster with.
     pub since: Option<Week>,
     /// With `since`: whether all documents of that week and later ones stay that no older one is in
     /// a cluster with, also if they duplicate each other.
@@ -387,7 +391,8 @@ impl Deciding<'_> {
     /// The verdicts on all documents, by file and place.
     ///
     /// # Errors
-    /// If a table or a run cannot be read or written; or the week has a file that is not among the inputs.
+    /// If a table or a run cannot be read or written; or the week has a file that is not among the
+    /// inputs.
     pub fn verdicts(&self) -> Result<Verdicts> {
         Verdicts::new(self.sorted()?, None, None)
     }

@@ -1,8 +1,9 @@
 //! Job files: what to compute. The outer table of a job file is its kind.
 //!
-//! They are TOML with kebab-case keys. The outer table of a job is its kind: `[cluster]`, `[chunks]`,
-//! `[evolution]`, `[mirrors]`, `[overlap]`, `[collections]`, `[mirrors-by-url]`, `[paragraphs]`, `[passages]`, `[decontamination]` or `[samplers]`. Only `week`, `store` and `input`
-//! have no default:
+//! They are TOML with kebab-case keys. The outer table of a job is its kind: `[cluster]`,
+//! `[chunks]`, `[evolution]`, `[mirrors]`, `[overlap]`, `[collections]`, `[mirrors-by-url]`,
+//! `[paragraphs]`, `[passages]`, `[decontamination]` or `[samplers]`. Only `week`, `store` and
+//! `input` have no default:
 //!
 //! ```
 //! use nigh::config::{Bytes, SameId};
@@ -25,8 +26,8 @@
 //! # Ok::<(), toml::de::Error>(())
 //! ```
 //!
-//! An unknown key, a wrong type or a value out of bounds is refused. The error shows the line with a caret, and what is allowed;
-//! [`read_job`] adds the name of the file:
+//! An unknown key, a wrong type or a value out of bounds is refused. The error shows the line with
+//! a caret, and what is allowed; [`read_job`] adds the name of the file:
 //!
 //! ```
 //! use nigh::job_file::Job;
@@ -95,10 +96,12 @@ fn checked<'de, D: Deserializer<'de>, S: Study>(table: D) -> Result<S, D::Error>
     Ok(study)
 }
 
-/// Reads a job file; `jobs/NAME.toml` is built in where there is no such file, for those who have no clone.
+/// Reads a job file; `jobs/NAME.toml` is built in where there is no such file, for those who have
+/// no clone.
 ///
 /// # Errors
-/// Names the file. For a mistake in it, the error shows line and column with a caret, and what is allowed.
+/// Names the file. For a mistake in it, the error shows line and column with a caret, and what is
+/// allowed.
 pub fn read_job(path: &Path) -> Result<Job> {
     parse(path, &job_file(path)?)
 }

@@ -6,9 +6,11 @@
 //! recall    for some pages, all pages that are similar enough: how many of them are in one cluster
 //! ```
 //!
-//! All samples are those with the smallest hashes, so they do not depend on workers, nor on how the clusters were found.
+//! All samples are those with the smallest hashes, so they do not depend on workers, nor on how the
+//! clusters were found.
 //!
-//! Cost: a scan of the features, and about one page in thirty is read again; of a crawl of more than 200,000 pages fewer.
+//! Cost: a scan of the features, and about one page in thirty is read again; of a crawl of more
+//! than 200,000 pages fewer.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -36,7 +38,8 @@ use crate::watch::Stage;
 
 /// The similarity that counts as enough, if the method has none.
 const ENOUGH: f64 = 0.8;
-/// For so many documents there is one in the samples of links; and the least and the most links of each band.
+/// For so many documents there is one in the samples of links; and the least and the most links of
+/// each band.
 const LINKS_ONE_IN: u64 = 400;
 const LINKS_OF_BAND: [u64; 2] = [10, 100];
 /// Of so many documents one is in the sample of pages; and the least and the most pages in it.
@@ -129,7 +132,8 @@ struct Samples {
     /// The pages with words, and how many of them are sampled.
     population: u64,
     sampled: u64,
-    /// As how many independent pages the sampled ones are expected to count, by the sizes of clusters; `None` without clusters.
+    /// As how many independent pages the sampled ones are expected to count, by the sizes of
+    /// clusters; `None` without clusters.
     draws: Option<f64>,
     /// The sampled pages, or some for all that are near each other.
     probes: Rc<[Probe]>,
@@ -156,7 +160,8 @@ fn ordered(a: DocId, b: DocId) -> (DocId, DocId) {
     (a.min(b), a.max(b))
 }
 
-/// Measures the accuracy of the clusters of documents with words, given those without, ascending; worker 0 writes the table `accuracy` and returns the summary.
+/// Measures the accuracy of the clusters of documents with words, given those without, ascending;
+/// worker 0 writes the table `accuracy` and returns the summary.
 ///
 /// # Errors
 /// If a table cannot be read or written, or a worker of this process failed.
@@ -240,7 +245,8 @@ fn samples(
 /// The similarities of pairs, at worker 0.
 struct Similarities {
     exact: BTreeMap<(DocId, DocId), f64>,
-    /// The features of all pages of the pairs: where pages could not be read again, these are compared.
+    /// The features of all pages of the pairs: where pages could not be read again, these are
+    /// compared.
     features: BTreeMap<DocId, Vec<FeatureBits>>,
 }
 
@@ -258,9 +264,10 @@ impl Compared {
         self.similarity as f32 >= enough as f32
     }
 
-    /// Whether the pair is certainly similar enough. There are more pairs below than above most limits, so of those that an estimate puts
-    /// above many are below, and rightly apart: an estimate counts from two standard errors above on. It never counts if that is so high
-    /// that all features must be equal: such pairs always are in one cluster.
+    /// Whether the pair is certainly similar enough. There are more pairs below than above most
+    /// limits, so of those that an estimate puts above many are below, and rightly apart: an
+    /// estimate counts from two standard errors above on. It never counts if that is so high that
+    /// all features must be equal: such pairs always are in one cluster.
     fn is_surely_enough(&self, enough: f64, features: usize) -> bool {
         if self.is_exact {
             return self.is_enough(enough);
@@ -392,7 +399,8 @@ fn link_rows(samples: &Samples, similarities: &Similarities, enough: f64) -> Vec
     samples.links.iter().enumerate().filter_map(row).collect()
 }
 
-/// The row of a band of which all similarities are exact: nothing is uncertain. `None` without links.
+/// The row of a band of which all similarities are exact: nothing is uncertain. `None` without
+/// links.
 fn all_links(ExactLinks { links, good, millionths }: ExactLinks) -> Option<AccuracyRow> {
     let share = good as f64 / links as f64;
     (links > 0).then(|| AccuracyRow {
@@ -433,7 +441,8 @@ fn counted(kind: AccuracyKind, population: u64, compared: &[Compared], enough: f
     let share = match kind {
         AccuracyKind::Links => SampledShare::of_counts(good as u64, compared.len() as u64)?,
         _ if compared.is_empty() => return None,
-        // By Clopper and Pearson even none in five would not be surely less than one half: no cluster would give an alarm.
+        // By Clopper and Pearson even none in five would not be surely less than one half: no
+        // cluster would give an alarm.
         AccuracyKind::Clusters | AccuracyKind::Recall => {
             SampledShare::of_draws(good as f64 / compared.len() as f64, compared.len() as f64)
         }
@@ -488,7 +497,8 @@ impl Chances {
         self.shape.chance(similarity)
     }
 
-    /// The chance that a candidate stays one: 1 if there is no check by features. Pairs that are similar enough pass an exact check.
+    /// The chance that a candidate stays one: 1 if there is no check by features. Pairs that are
+    /// similar enough pass an exact check.
     fn passes(&self, similarity: f64) -> f64 {
         self.check.map_or(1.0, |(least, features)| binomial_tail(least, features, similarity))
     }
@@ -517,7 +527,8 @@ impl Recall {
             // How many near pages each compared one stands for.
             let each = *population as f64 / near.len().max(1) as f64;
             let first = recall.pairs.len();
-            // The sums over compared pages, also over those that are not similar enough: a third page may be one.
+            // The sums over compared pages, also over those that are not similar enough: a third
+            // page may be one.
             let (mut candidates, mut passing) = (0.0, 0.0);
             for near in near {
                 let Some(compared) = similarities.of(probe.doc, near.doc) else { continue };
@@ -540,8 +551,8 @@ impl Recall {
             let similar = &recall.pairs[first..];
             if !similar.is_empty() {
                 let direct = similar.iter().map(|pair| pair.chance).sum::<f64>() / similar.len() as f64;
-                // The page is in a cluster only if it is a candidate with one near page, and passes the check with one. With only one near
-                // page there is no third one.
+                // The page is in a cluster only if it is a candidate with one near page, and passes
+                // the check with one. With only one near page there is no third one.
                 let any = (each * candidates).min(each * passing).min(1.0);
                 let most = if *population == 1 { direct } else { any.max(direct) };
                 let similar = each * similar.len() as f64;
@@ -621,8 +632,9 @@ fn pair_sums(cx: &mut Context, similar: &LevelClusters, wordless: &[(DocId, u128
     Ok(cx.concat(vec![own])?.into_iter().fold([0; 2], add))
 }
 
-/// As how many independent pages a sample of pages is expected to count (Kish 1965), for a page weighs as much as it has others in its
-/// cluster. Given are the sums over clusters, and the numbers of sampled pages and of all. `None` without clusters.
+/// As how many independent pages a sample of pages is expected to count (Kish 1965), for a page
+/// weighs as much as it has others in its cluster. Given are the sums over clusters, and the
+/// numbers of sampled pages and of all. `None` without clusters.
 fn expected_draws([pairs, squares]: [u128; 2], (sampled, population): (u64, u64)) -> Option<f64> {
     let part = sampled as f64 / population.max(1) as f64;
     (squares > 0).then(|| part * (pairs as f64).powi(2) / squares as f64)
@@ -657,8 +669,8 @@ fn sampled_clusters(
     Ok(chosen.into_iter().zip(members).map(cluster).collect())
 }
 
-/// The sampled pages with their features, in the order of the hash by which they are sampled, and the number of all pages with words; the same
-/// at every worker.
+/// The sampled pages with their features, in the order of the hash by which they are sampled, and
+/// the number of all pages with words; the same at every worker.
 fn probes(cx: &mut Context, week: &IngestedWeek<'_>, similar: &LevelClusters) -> Result<(Vec<Probe>, u64)> {
     let (plan, owned) = (week.plan, week.owned);
     let files = week.vector_files(plan.method.supershingles)?;
@@ -693,7 +705,8 @@ mod tests {
             let squares: u128 = sizes.iter().map(|k| k * (k - 1) * (k - 1)).sum();
             [pairs, squares]
         };
-        // Of 100 sampled pages of 1,000, those of 200 pairs are 40; and those of one cluster of 60 are 6, however many pairs it has.
+        // Of 100 sampled pages of 1,000, those of 200 pairs are 40; and those of one cluster of 60
+        // are 6, however many pairs it has.
         assert!((expected_draws(sums(&[2; 200]), (100, 1000)).unwrap() - 40.0).abs() < 1e-9);
         assert!((expected_draws(sums(&[60]), (100, 1000)).unwrap() - 6.0).abs() < 1e-9);
         assert!(expected_draws(sums(&[60, 2, 2, 2]), (100, 1000)).unwrap() < 6.1);

@@ -1,4 +1,5 @@
-//! Makes the table `chunks` of a committed week from its crawl files: for weeks that were made without it.
+//! Makes the table `chunks` of a committed week from its crawl files: for weeks that were made
+//! without it.
 //!
 //! ```text
 //! each page of the files ─▶ its chunks, sorted by the hash of its URL
@@ -6,13 +7,13 @@
 //! each document of the week with words: the first page of its id with its checksum; else it is missing
 //! ```
 //!
-//! The pages are read as the job of the week read them, so the table has the bytes that it would have if it had been
-//! made with the week. Everything else of the week stays as it is. The new table, and the `week.json` that lists it,
-//! are one commit.
+//! The pages are read as the job of the week read them, so the table has the bytes that it would
+//! have if it had been made with the week. Everything else of the week stays as it is. The new
+//! table, and the `week.json` that lists it, are one commit.
 //!
-//! Cost: the crawl is read and fingerprinted once more. Chunks are sorted twice, in half and in a quarter of the
-//! memory; besides, about 50 bytes for each document of a shard are in memory. One process works, with one thread for
-//! each worker.
+//! Cost: the crawl is read and fingerprinted once more. Chunks are sorted twice, in half and in a
+//! quarter of the memory; besides, about 50 bytes for each document of a shard are in memory. One
+//! process works, with one thread for each worker.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -127,7 +128,8 @@ struct KnownPage {
 /// Makes and publishes the table. The caller has locked the store.
 ///
 /// # Errors
-/// If a file cannot be read or written, or no page of the files is one of the week: then the store stays as it was.
+/// If a file cannot be read or written, or no page of the files is one of the week: then the store
+/// stays as it was.
 pub fn make_chunks(plan: &ChunksPlan, watch: &Watch) -> Result<ChunksSummary> {
     let store = &plan.store;
     let mut whole = store.whole(&plan.week)?;
@@ -218,8 +220,8 @@ struct Shard<'a> {
 }
 
 impl Shard<'_> {
-    /// Takes the pages of the shard, and sorts those that have a document id by it. `next` is the next of `pages`:
-    /// shards come in order.
+    /// Takes the pages of the shard, and sorts those that have a document id by it. `next` is the
+    /// next of `pages`: shards come in order.
     fn number(&self, pages: &mut Sorted<FoundPage>, next: &mut Option<FoundPage>) -> Result<Sorted<NumberedPage>> {
         let unfinished = self.plan.store.unfinished(self.plan.week.week);
         let index = UrlIndex { unfinished: &unfinished, shard: self.shard, segments: &[], earlier: self.url_files };
@@ -238,8 +240,8 @@ impl Shard<'_> {
         by_doc.sorted()
     }
 
-    /// Writes the rows of each segment, and returns how many. Counts the pages in `summary`, and adds some without
-    /// chunks to `unnamed`.
+    /// Writes the rows of each segment, and returns how many. Counts the pages in `summary`, and
+    /// adds some without chunks to `unnamed`.
     fn write(
         &self,
         tables: &WeekTables,

@@ -1,4 +1,5 @@
-//! The main job: makes a week from a crawl (Fetterly 2004, section 2), the first of a store or a later one.
+//! The main job: makes a week from a crawl (Fetterly 2004, section 2), the first of a store or a
+//! later one.
 //!
 //! ```text
 //! crawl files ─▶ captures ─▶ segments, wave by wave       a row for each document, with its feature vector
@@ -12,8 +13,9 @@
 //! sizes       ─▶ statistics (`tables`)                    sizes, largest clusters, the power law
 //! ```
 //!
-//! Waves are committed one by one. A run that is interrupted after the last wave computes everything after the waves again. The
-//! tables do not depend on workers, processes, or the order in which inputs are named.
+//! Waves are committed one by one. A run that is interrupted after the last wave computes
+//! everything after the waves again. The tables do not depend on workers, processes, or the order
+//! in which inputs are named.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -54,8 +56,8 @@ use crate::watch::Stage;
 /// workers return `None` there, and the watch says so.
 ///
 /// # Errors
-/// If a file cannot be read or written, a worker failed, or too many records are bad. What was committed stays, and the next run
-/// resumes from it.
+/// If a file cannot be read or written, a worker failed, or too many records are bad. What was
+/// committed stays, and the next run resumes from it.
 pub fn cluster(cx: &mut Context, plan: &Arc<Plan>) -> Result<Option<Summary>> {
     let shared = &cx.shared().clone();
     let polynomials = shared.of(|| polynomials(plan.method.seed, plan.method.features));
@@ -146,8 +148,8 @@ pub fn cluster(cx: &mut Context, plan: &Arc<Plan>) -> Result<Option<Summary>> {
     Ok(Some(summary))
 }
 
-/// How many cluster ids the week has assigned in each shard, given the new ones as shard and count. After a deletion, those that
-/// the week had assigned before still count.
+/// How many cluster ids the week has assigned in each shard, given the new ones as shard and count.
+/// After a deletion, those that the week had assigned before still count.
 fn assigned_ids(plan: &Plan, new_ids: &[(u32, u64)]) -> Vec<u64> {
     let before = plan.deletion.iter().flat_map(|deletion| deletion.of.named.iter().copied());
     new_ids.iter().zip(before.chain(std::iter::repeat(0))).map(|((_, new), before)| before + new).collect()
@@ -173,7 +175,8 @@ fn read_crawl(cx: &mut Context, plan: &Arc<Plan>, polynomials: &Polynomials, jou
     let shared = &cx.shared().clone();
     let fingerprinter = Fingerprinter::new(&plan.method, polynomials, plan.reading.max_links, kernels::chosen()?);
     let fingerprinter = fingerprinter.keeping_chunks(plan.keep.chunks);
-    // Kept until all workers have read all: a worker that came later would find a list that no answer fills.
+    // Kept until all workers have read all: a worker that came later would find a list that no
+    // answer fills.
     let unread = shared.of(|| UnreadPieces::new(plan.workers, journal.waves..plan.waves.len()));
     run_dataflow(cx, |scope, probe| {
         let first_wave = journal.waves;

@@ -6,12 +6,12 @@
 //! roots, tables:             as of any later week (`cluster`), from the week as it was and what is deleted
 //! ```
 //!
-//! The new week takes the place of the old one in one commit ([`Store::commit`]), which also replaces the `urls` of all weeks. If a later
-//! crawl brings such a URL again, it is a new one.
+//! The new week takes the place of the old one in one commit ([`Store::commit`]), which also
+//! replaces the `urls` of all weeks. If a later crawl brings such a URL again, it is a new one.
 //!
-//! Cost: one pass over all URLs and over column `doc` of the week's tables; the week's rows are copied, those of segments with nothing
-//! to leave out as they are stored.
-//! Limit: tables of earlier weeks keep the deleted documents until those weeks are removed ([`Store::vacuum`]).
+//! Cost: one pass over all URLs and over column `doc` of the week's tables; the week's rows are
+//! copied, those of segments with nothing to leave out as they are stored. Limit: tables of earlier
+//! weeks keep the deleted documents until those weeks are removed ([`Store::vacuum`]).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -82,8 +82,8 @@ fn matches_key(patterns: &UrlPatterns, urls: &StringArray, ids: &StringArray, ro
     urls.is_valid(row) && patterns.matches(urls.value(row)) || ids.is_valid(row) && patterns.has_id(ids.value(row))
 }
 
-/// Whether links, redirects, rejects or failures of a committed week mention a URL or a host that matches the
-/// patterns, whether or not the store has a page of it.
+/// Whether links, redirects, rejects or failures of a committed week mention a URL or a host that
+/// matches the patterns, whether or not the store has a page of it.
 ///
 /// # Errors
 /// Names the file that cannot be read.
@@ -113,12 +113,14 @@ pub fn is_mentioned(store: &Store, week: &CommittedWeek, patterns: &UrlPatterns)
     Ok(false)
 }
 
-/// Whether a URL matches as it is written, or in its canonical form: links and rejects may have URLs as they were found.
+/// Whether a URL matches as it is written, or in its canonical form: links and rejects may have
+/// URLs as they were found.
 fn matches_raw(patterns: &UrlPatterns, url: &str) -> bool {
     patterns.matches(url) || canonical(url).is_some_and(|url| patterns.matches(url.as_str()))
 }
 
-/// Writes the ids to delete into the unfinished week. The run leaves them out, and the commit makes the store forget their URLs.
+/// Writes the ids to delete into the unfinished week. The run leaves them out, and the commit makes
+/// the store forget their URLs.
 ///
 /// # Errors
 /// Names the file that cannot be written.
@@ -167,7 +169,8 @@ pub(crate) fn leave_out(cx: &mut Context, plan: &Plan, deletion: &Deletion, unfi
     cx.barrier()
 }
 
-/// Copies a shard's `missing` without the deleted URLs, and calls `count` with the reason of each remaining row.
+/// Copies a shard's `missing` without the deleted URLs, and calls `count` with the reason of each
+/// remaining row.
 pub(crate) fn missing_without(
     from: RowRange,
     to: &mut Writer<MissingRow>,
@@ -203,10 +206,12 @@ impl FilteredWeek<'_> {
         self.deleted.binary_search(&DocId::from_table(doc)).is_ok()
     }
 
-    /// Copies a segment's tables without the deleted documents, and adds these to `deleted`. Returns the segment that remains.
+    /// Copies a segment's tables without the deleted documents, and adds these to `deleted`.
+    /// Returns the segment that remains.
     fn segment(&self, segment: Segment, to: &mut PageBundles, deleted: &mut DocumentTotals) -> Result<Segment> {
         let Segment { wave, shard, origin, .. } = segment;
-        // Nothing that is deleted stays in the files of the week that crawled it because of this week.
+        // Nothing that is deleted stays in the files of the week that crawled it because of this
+        // week.
         let is_written = origin.is_some() && (self.has_deleted(segment)? || self.has_links_to_deleted(segment)?);
         let documents = if is_written {
             self.stored_here(segment, &mut to.documents)?
@@ -241,7 +246,8 @@ impl FilteredWeek<'_> {
         Ok(Segment { wave, shard, documents, urls, features, links, chunks, origin: None })
     }
 
-    /// Copies the remaining `documents` of a segment whose links and chunks are written in this week.
+    /// Copies the remaining `documents` of a segment whose links and chunks are written in this
+    /// week.
     fn stored_here(&self, segment: Segment, to: &mut BundleWriter<DocumentRow<'static>>) -> Result<u64> {
         copy_rows_edited(
             self.tables.of_segment(DocumentRow::NAME, &segment)?,
@@ -283,14 +289,16 @@ impl FilteredWeek<'_> {
         Ok(false)
     }
 
-    /// Copies one table of a segment without the rows of deleted documents. Returns how many rows remain.
+    /// Copies one table of a segment without the rows of deleted documents. Returns how many rows
+    /// remain.
     fn by_doc<T: Table>(&self, segment: Segment, to: &mut BundleWriter<T>) -> Result<u64> {
         let from = self.tables.of_segment(T::NAME, &segment)?;
         copy_rows(from, to.writer()?, &["doc"], |batch| self.remains(batch))?;
         to.end_piece(&segment.file())
     }
 
-    /// Copies `links` of a segment without the links from deleted documents and those to their URLs. Returns how many rows remain.
+    /// Copies `links` of a segment without the links from deleted documents and those to their
+    /// URLs. Returns how many rows remain.
     fn links(&self, segment: Segment, to: &mut BundleWriter<LinkRow<'static>>) -> Result<u64> {
         let from = self.tables.of_segment(LinkRow::NAME, &segment)?;
         copy_rows(from, to.writer()?, &["doc", "target_url"], |batch| {
@@ -326,7 +334,8 @@ impl FilteredWeek<'_> {
         Ok(RecordBatch::try_new(batch.schema(), columns)?)
     }
 
-    /// Copies `rejects` of all waves without the rows that mention deleted URLs. Returns how many rows were left out, by reason.
+    /// Copies `rejects` of all waves without the rows that mention deleted URLs. Returns how many
+    /// rows were left out, by reason.
     fn rejects(&self, waves: usize) -> Result<BTreeMap<String, u64>> {
         let mut left_out: BTreeMap<String, u64> = BTreeMap::new();
         let mut writer: BundleWriter<RejectRow> = self.unfinished.bundle(self.name);

@@ -1,5 +1,5 @@
-//! The tables `redirects` and `host-failures`: what is kept of downloads without a page, also of URLs that no week
-//! has a page of.
+//! The tables `redirects` and `host-failures`: what is kept of downloads without a page, also of
+//! URLs that no week has a page of.
 //!
 //! ```text
 //! for each URL of the week whose download failed, in the order of the hashes
@@ -8,11 +8,12 @@
 //! counts of a host ─▶ the owner of the host's shard ─▶ `host-failures`
 //! ```
 //!
-//! A deletion copies both tables. It removes redirects from and to deleted URLs, and the rows of deleted hosts.
-//! Limit: `host-failures` has no URLs, so the counts of other hosts still include deleted URLs.
+//! A deletion copies both tables. It removes redirects from and to deleted URLs, and the rows of
+//! deleted hosts. Limit: `host-failures` has no URLs, so the counts of other hosts still include
+//! deleted URLs.
 //!
-//! Cost: the failures are sorted once more, in an eighth of the worker's memory. The counts are in memory: one for
-//! each host and reason.
+//! Cost: the failures are sorted once more, in an eighth of the worker's memory. The counts are in
+//! memory: one for each host and reason.
 
 use std::collections::BTreeMap;
 
@@ -32,7 +33,8 @@ use crate::tables::{HostFailureRow, RedirectRow, Table, copy_rows, field};
 /// The number of failed URLs by the shard of the host, the host and the reason.
 type HostCounts = BTreeMap<(u32, String, String), u64>;
 
-/// Writes `redirects` and `host-failures` for own shards. `roots` has a root for every own document of this week.
+/// Writes `redirects` and `host-failures` for own shards. `roots` has a root for every own document
+/// of this week.
 pub(crate) fn failed_urls(cx: &mut Context, week: &IngestedWeek<'_>, roots: &DocMap) -> Result<()> {
     if let Some(deletion) = &week.plan.deletion {
         return without_deleted(week, deletion);
@@ -92,7 +94,8 @@ fn of_own_hosts(cx: &mut Context, counts: HostCounts) -> Result<HostCounts> {
     Ok(sums)
 }
 
-/// Copies both tables of own shards without what the deletion names. A week of an older version lacks them.
+/// Copies both tables of own shards without what the deletion names. A week of an older version
+/// lacks them.
 fn without_deleted(week: &IngestedWeek<'_>, deletion: &Deletion) -> Result<()> {
     let base = week.plan.open_store().tables(&deletion.of)?;
     let patterns = &deletion.patterns;

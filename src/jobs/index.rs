@@ -1,5 +1,5 @@
-//! Makes the inverted index of the last week of a store, if a run has made none: with it `nigh find` and the next week look up supershingles
-//! instead of scanning all of them.
+//! Makes the inverted index of the last week of a store, if a run has made none: with it
+//! `nigh find` and the next week look up supershingles instead of scanning all of them.
 
 use anyhow::Result;
 use nigh_exchange::Context;
@@ -24,7 +24,8 @@ pub struct IndexPlan {
     pub memory: u64,
 }
 
-/// Writes the postings of the week, on every worker. Returns their list; `Store::keep_postings` makes them those of the store.
+/// Writes the postings of the week, on every worker. Returns their list; `Store::keep_postings`
+/// makes them those of the store.
 ///
 /// # Errors
 /// If a table cannot be read, or the postings cannot be written.

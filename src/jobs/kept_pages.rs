@@ -1,5 +1,6 @@
-//! Pages of the week before that stay although the crawl does not have them: those of which it says that they are what they were, and all others in
-//! a partial crawl, or a batch that is added to others.
+//! Pages of the week before that stay although the crawl does not have them: those of which it says
+//! that they are what they were, and all others in a partial crawl, or a batch that is added to
+//! others.
 //!
 //! ```text
 //! segments of the week before ─▶ without the documents that the crawl has, or says are gone ─▶ further segments of the week
@@ -7,11 +8,13 @@
 //! links, chunks               ─▶ they stay in the files of the week that crawled the page, beside those of pages that do not stay
 //! ```
 //!
-//! Links and chunks are most of what is known of a page. Where half of a segment or more has gone, they are written again, too: so files of
-//! earlier weeks have at most twice the rows that count, and no week leaves files behind for a few pages alone. Everything after the segments is as for a
+//! Links and chunks are most of what is known of a page. Where half of a segment or more has gone,
+//! they are written again, too: so files of earlier weeks have at most twice the rows that count,
+//! and no week leaves files behind for a few pages alone. Everything after the segments is as for a
 //! week whose crawl had these pages.
 //!
-//! Cost: the rows of `documents` and `features` of segments from which something goes, and a column of the links of all.
+//! Cost: the rows of `documents` and `features` of segments from which something goes, and a column
+//! of the links of all.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -38,8 +41,8 @@ use crate::tables::{
 };
 use crate::watch::Stage;
 
-/// Adds the segments of pages that stay, and of those that a revisit names, to the journal of the week, which has all of its waves. A journal that has
-/// them stays as it is.
+/// Adds the segments of pages that stay, and of those that a revisit names, to the journal of the
+/// week, which has all of its waves. A journal that has them stays as it is.
 ///
 /// # Errors
 /// If a file cannot be read or written (names it), or a worker of this process failed.
@@ -349,7 +352,8 @@ impl KeptPages<'_> {
         Ok(segments)
     }
 
-    /// Copies a segment's tables without the documents that were crawled, and counts those that stay. Returns the segment that remains.
+    /// Copies a segment's tables without the documents that were crawled, and counts those that
+    /// stay. Returns the segment that remains.
     fn segment(&self, segment: Segment, to: &mut PageBundles, totals: &mut KeptTotals) -> Result<Segment> {
         let kept = Segment { wave: self.first_wave + segment.wave, urls: 0, ..segment };
         let rows = self.tables.rows(DocumentRow::NAME, &segment.file())?;
@@ -396,14 +400,16 @@ impl KeptPages<'_> {
         Ok(count)
     }
 
-    /// Copies one table of a segment without the rows of documents that were crawled. Returns how many rows remain.
+    /// Copies one table of a segment without the rows of documents that were crawled. Returns how
+    /// many rows remain.
     fn by_doc<T: Table>(&self, from: Segment, kept: Segment, to: &mut BundleWriter<T>) -> Result<u64> {
         let from = self.tables.of_segment(T::NAME, &from)?;
         copy_rows(from, to.writer()?, &["doc"], |batch| self.stays_in(batch))?;
         to.end_piece(&kept.file())
     }
 
-    /// Writes the links of documents that stay as they were found on their pages: which of their targets the week has is found again.
+    /// Writes the links of documents that stay as they were found on their pages: which of their
+    /// targets the week has is found again.
     fn links(&self, from: Segment, kept: Segment, to: &mut BundleWriter<FoundLinkRow<'static>>) -> Result<u64> {
         let from = self.tables.of_segment(LinkRow::NAME, &from)?;
         let writer = to.writer()?;

@@ -8,11 +8,12 @@
 //!     write it, with that reason
 //! ```
 //!
-//! The failed downloads of the week's waves are sorted by id first, so that both are read side by side. A URL with a document is
-//! not in the table, even if another download of it failed.
+//! The failed downloads of the week's waves are sorted by id first, so that both are read side by
+//! side. A URL with a document is not in the table, even if another download of it failed.
 //!
-//! Cost: one pass over all URLs of earlier weeks; memory for one batch of them, and an eighth of the worker's memory for the sort.
-//! Limit: a URL that answered with another media type, or with a bad record, counts as not seen.
+//! Cost: one pass over all URLs of earlier weeks; memory for one batch of them, and an eighth of
+//! the worker's memory for the sort. Limit: a URL that answered with another media type, or with a
+//! bad record, counts as not seen.
 
 use std::collections::BTreeMap;
 
@@ -31,10 +32,12 @@ use crate::tables::{MissingRow, RowRange, Scan, Table, UrlRow, field, maybe_text
 
 /// The reason for a URL of which the week has no record.
 const NOT_SEEN: &str = "not seen";
-/// The largest number of reasons of one shard that are counted separately: side files may have any text as reason.
+/// The largest number of reasons of one shard that are counted separately: side files may have any
+/// text as reason.
 const COUNTED: usize = 1000;
 
-/// Writes `missing` for own shards, and counts its rows by reason. `roots` has a root for every own document of this week.
+/// Writes `missing` for own shards, and counts its rows by reason. `roots` has a root for every own
+/// document of this week.
 pub(crate) fn missing_urls(week: &IngestedWeek<'_>, roots: &DocMap) -> Result<BTreeMap<String, u64>> {
     let store = week.plan.open_store();
     let url_files = store.url_files(&week.plan.earlier)?;

@@ -6,9 +6,11 @@
 //!     for each part of consecutive pieces, about 64 MiB: one worker writes them into one file
 //! ```
 //!
-//! Which pieces are in a part depends only on their sizes, so the files are the same for any number of workers.
+//! Which pieces are in a part depends only on their sizes, so the files are the same for any number
+//! of workers.
 //!
-//! Cost: every byte of the week's tables is read and written once. While a week is packed, its tables lie on the disk twice.
+//! Cost: every byte of the week's tables is read and written once. While a week is packed, its
+//! tables lie on the disk twice.
 
 use std::collections::{BTreeMap, HashSet};
 use std::path::Path;
@@ -93,7 +95,8 @@ fn pack_part(week: &IngestedWeek<'_>, table: &str, pack: Pack, pieces: Vec<Place
     Ok(Part { file, bytes, pieces: pieces.into_iter().zip(counts).map(|(piece, n)| Piece(piece.name, n)).collect() })
 }
 
-/// The pieces that this worker packs: those of its shards, and for the first worker those that belong to no shard.
+/// The pieces that this worker packs: those of its shards, and for the first worker those that
+/// belong to no shard.
 fn own_pieces(week: &IngestedWeek<'_>, index: usize) -> Result<Vec<OfTable>> {
     let own_shards: HashSet<u32> = week.owned.shards().collect();
     let is_own = |name: &str| match shard_of(name) {

@@ -1,4 +1,5 @@
-//! The bundles with what is known of pages, where pages come into a week otherwise than by its waves.
+//! The bundles with what is known of pages, where pages come into a week otherwise than by its
+//! waves.
 
 use anyhow::Result;
 

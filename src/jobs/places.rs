@@ -25,12 +25,13 @@ pub(crate) struct Places {
     pub words: Vec<u64>,
 }
 
-/// Finds the places of documents, which ascend, in `rows` of the table `documents`. `documents` says what they are known by,
-/// `inputs` are the crawl files of the week, and `root` gives
-/// the root under which the set of a document is gathered.
+/// Finds the places of documents, which ascend, in `rows` of the table `documents`. `documents`
+/// says what they are known by, `inputs` are the crawl files of the week, and `root` gives the root
+/// under which the set of a document is gathered.
 ///
 /// # Errors
-/// If a table cannot be read; or names a crawl file that is not among the inputs, and must not be missing.
+/// If a table cannot be read; or names a crawl file that is not among the inputs, and must not be
+/// missing.
 pub(crate) fn places(
     rows: impl Iterator<Item = RowRange>,
     (documents, inputs): (DocumentKey, &[Input]),

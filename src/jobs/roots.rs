@@ -1,5 +1,5 @@
-//! Finds the clusters of a week at three levels: the root of every document, from all documents or from the week before and what
-//! changed.
+//! Finds the clusters of a week at three levels: the root of every document, from all documents or
+//! from the week before and what changed.
 //!
 //! ```text
 //! roots(base) =
@@ -9,11 +9,11 @@
 //!     without words: at all levels the smallest document without words that has the same bytes
 //! ```
 //!
-//! Verification takes documents without words as alone, for they have no shingles: their copies are joined after it
-//! (`WeekRoots::join_wordless`).
+//! Verification takes documents without words as alone, for they have no shingles: their copies are
+//! joined after it (`WeekRoots::join_wordless`).
 //!
-//! A delta also clusters the documents of all changed clusters again. That gives their neighbours, and checks the delta: both ways
-//! must find the same roots.
+//! A delta also clusters the documents of all changed clusters again. That gives their neighbours,
+//! and checks the delta: both ways must find the same roots.
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -37,16 +37,18 @@ use crate::structures::{DocFilter, Numbering, Ownership};
 use crate::tables::{ClusterRow, SplitOffRow, Table};
 use crate::watch::Stage;
 
-/// The roots of all own documents at the three levels, by number; [`DocId::NONE`] if a URL has no document this week.
+/// The roots of all own documents at the three levels, by number; [`DocId::NONE`] if a URL has no
+/// document this week.
 pub(crate) struct WeekRoots {
     pub similar: Vec<DocId>,
     pub identical: Vec<DocId>,
     pub exact: Vec<DocId>,
-    /// For each document a neighbour in its very similar cluster, by number: itself if it is alone, [`DocId::NONE`] if its cluster
-    /// is not among `known`.
+    /// For each document a neighbour in its very similar cluster, by number: itself if it is alone,
+    /// [`DocId::NONE`] if its cluster is not among `known`.
     pub neighbours: Vec<DocId>,
     pub known: KnownNeighbours,
-    /// What verification found, if the method asks for it: then `similar` and `identical` are its clusters, and `known` those of candidates.
+    /// What verification found, if the method asks for it: then `similar` and `identical` are its
+    /// clusters, and `known` those of candidates.
     pub verified: Option<Verified>,
     /// The own documents without words, ascending, each with its checksum.
     pub wordless: Vec<(DocId, u128)>,
@@ -61,14 +63,17 @@ pub(crate) struct Verified {
     pub candidates: VectorRoots,
     /// The clusters of candidates of which all pairs were looked at.
     pub doubtful: KnownNeighbours,
-    /// The most similar neighbours of own documents, with what they share, ascending; none if similarities are estimates.
+    /// The most similar neighbours of own documents, with what they share, ascending; none if
+    /// similarities are estimates.
     pub nearest: Vec<Nearest>,
-    /// If candidates were compared with their neighbours: what they agree in, by number. It holds for the clusters that are not doubtful.
+    /// If candidates were compared with their neighbours: what they agree in, by number. It holds
+    /// for the clusters that are not doubtful.
     pub agreements: Option<Vec<Agreement>>,
 }
 
 impl WeekRoots {
-    /// Whether the neighbours in the cluster of the own document with this number were found in this run.
+    /// Whether the neighbours in the cluster of the own document with this number were found in
+    /// this run.
     pub(crate) fn knows(&self, number: usize) -> bool {
         let root = self.verified.as_ref().map_or(&self.similar, |verified| &verified.candidates.similar)[number];
         self.known.has(root)
@@ -98,7 +103,8 @@ impl WeekRoots {
 pub(crate) enum KnownNeighbours {
     /// All clusters.
     All,
-    /// The clusters with these roots, ascending. The other clusters are unchanged since the base week, which has their evidence.
+    /// The clusters with these roots, ascending. The other clusters are unchanged since the base
+    /// week, which has their evidence.
     OfRoots(Vec<DocId>),
 }
 
@@ -144,7 +150,8 @@ struct DeltaRoots {
     postings: Option<PostingRuns>,
 }
 
-/// Finds the clusters of the week at all levels, with the way of the plan: full, delta, or whichever is predicted to be faster.
+/// Finds the clusters of the week at all levels, with the way of the plan: full, delta, or
+/// whichever is predicted to be faster.
 ///
 /// # Errors
 /// If a table cannot be read, or a worker of this process failed.
@@ -158,7 +165,8 @@ pub(crate) fn roots(
     let VectorClusters { roots, neighbours, known, choice, postings } = vector_clusters(cx, week, keys, base)?;
     let VectorRoots { mut similar, mut identical } = roots;
     let (pages, checksums) = pages(week.unfinished, week.journal, owned)?;
-    // A document without words has no vector: it is its own root here. A URL without a document has no root.
+    // A document without words has no vector: it is its own root here. A URL without a document has
+    // no root.
     let is_wordless = |number: usize| pages[number] != DocId::NONE && similar[number] == DocId::NONE;
     let wordless = (0..pages.len()).filter(|number| is_wordless(*number));
     let wordless = wordless.map(|number| (pages[number], checksums[number])).collect();
@@ -212,7 +220,8 @@ fn vector_clusters(
     Ok(VectorClusters { roots, neighbours, known: KnownNeighbours::All, choice, postings: None })
 }
 
-/// Clusters all vectors of `files`: returns the roots of own documents, and a neighbour of each, by number.
+/// Clusters all vectors of `files`: returns the roots of own documents, and a neighbour of each, by
+/// number.
 fn full_roots(
     cx: &mut Context,
     week: &IngestedWeek<'_>,
@@ -272,12 +281,14 @@ fn delta_roots(
 ) -> Result<DeltaRoots> {
     let DeltaInput { base, before, after, slices, index } = input;
     let (plan, owned) = (week.plan, week.owned);
-    // The clusters of candidates: where verification has split them, `split-off` has the roots from before.
+    // The clusters of candidates: where verification has split them, `split-off` has the roots from
+    // before.
     let clusters = base.rows(ClusterRow::NAME, owned)?.into_iter();
     let split_off = owned.shards().filter_map(|shard| Some((base.tables.of_shard(SplitOffRow::NAME, shard)?, shard)));
     let mut roots = read_roots(clusters.chain(split_off), owned)?;
     forget_wordless(&mut roots, before, owned)?;
-    // With several slices, some vectors in doubt are already this week's, which the index does not have.
+    // With several slices, some vectors in doubt are already this week's, which the index does not
+    // have.
     let index = index.filter(|_| slices == 1);
     let rows = plan.urls(week.journal);
     // After a deletion no postings are written: nothing of a deleted page is kept, not even a
@@ -305,7 +316,8 @@ fn delta_roots(
     Ok(DeltaRoots { roots, neighbours, changed, postings })
 }
 
-/// Takes away the roots of the documents of the base week that have no vector: they have no words, and are joined by their bytes.
+/// Takes away the roots of the documents of the base week that have no vector: they have no words,
+/// and are joined by their bytes.
 ///
 /// # Errors
 /// If a file of `vectors` cannot be read.
@@ -322,8 +334,8 @@ fn forget_wordless(roots: &mut VectorRoots, vectors: &VectorFiles, owned: &Owner
     Ok(())
 }
 
-/// Clusters the documents of the changed clusters again: returns their neighbours, by number, and checks that their roots are those
-/// that the delta found.
+/// Clusters the documents of the changed clusters again: returns their neighbours, by number, and
+/// checks that their roots are those that the delta found.
 ///
 /// # Errors
 /// If a root differs: that is a fault of this program.

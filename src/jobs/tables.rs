@@ -1,9 +1,11 @@
-//! Writes the tables of a week from the roots of its documents: evidence, cluster map, cluster ids and changes, statistics.
+//! Writes the tables of a week from the roots of its documents: evidence, cluster map, cluster ids
+//! and changes, statistics.
 //!
 //! Each worker writes the files of its own shards; worker 0 writes the tables that are one file.
 //!
-//! Cost: one pass over `documents` for the cluster map; evidence reads each document's sketch once. About 55 bytes a document are in
-//! memory, which the job's `memory` does not bound: documents that are alone take least.
+//! Cost: one pass over `documents` for the cluster map; evidence reads each document's sketch once.
+//! About 55 bytes a document are in memory, which the job's `memory` does not bound: documents that
+//! are alone take least.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -35,8 +37,9 @@ use crate::watch::Watch;
 /// The number of clusters of each size, by level (its place in the list of levels) and size.
 type SizeCounts = BTreeMap<(usize, u64), u64>;
 
-/// Writes `evidence`: for each document except roots, a neighbour in its very similar cluster and what the two share. Of
-/// unchanged clusters it is copied from the base week. Returns samples of the rows.
+/// Writes `evidence`: for each document except roots, a neighbour in its very similar cluster and
+/// what the two share. Of unchanged clusters it is copied from the base week. Returns samples of
+/// the rows.
 pub(crate) fn evidence(
     cx: &mut Context,
     week: &IngestedWeek<'_>,
@@ -51,8 +54,9 @@ pub(crate) fn evidence(
         Verify::Exact => (exact, Found::Bytes),
         Verify::None | Verify::Estimate => (identical, Found::Features),
     };
-    // Documents are compared with their neighbour, except roots, unchanged ones, those equal to their neighbour, and those that
-    // verification has compared. A document that is its own neighbour is not compared.
+    // Documents are compared with their neighbour, except roots, unchanged ones, those equal to
+    // their neighbour, and those that verification has compared. A document that is its own
+    // neighbour is not compared.
     let has_agreement = |number: usize| match &roots.verified {
         Some(Verified { candidates, doubtful, agreements: Some(_), .. }) => !doubtful.has(candidates.similar[number]),
         _ => false,
@@ -91,7 +95,8 @@ pub(crate) fn evidence(
             }
             if is_wordless {
                 let (doc, neighbour) = (doc.to_table(), neighbours[number].to_table());
-                // Accuracy is that of pages with words: a million empty ones would say nothing of others.
+                // Accuracy is that of pages with words: a million empty ones would say nothing of
+                // others.
                 writer.push(EvidenceRow { doc, neighbour, agreements: 0, similarity: 1.0, found: Found::Bytes })?;
                 continue;
             }
@@ -159,8 +164,8 @@ pub(crate) fn canonical(cx: &mut Context, week: &IngestedWeek<'_>, similar: &Lev
     output::canonical(cx, stage, week.owned, similar)
 }
 
-/// Writes `clusters`, the cluster map: a row for each document of the week. `cluster_ids` are those of own documents, by number, and `canonical`
-/// says which of them are.
+/// Writes `clusters`, the cluster map: a row for each document of the week. `cluster_ids` are those
+/// of own documents, by number, and `canonical` says which of them are.
 pub(crate) fn cluster_map(
     watch: &Watch,
     week: &IngestedWeek<'_>,
@@ -212,7 +217,8 @@ pub(crate) fn cluster_map(
     writer.finish()
 }
 
-/// Assigns cluster ids, which continue those of the base week, and writes `changes` since the week before.
+/// Assigns cluster ids, which continue those of the base week, and writes `changes` since the week
+/// before.
 pub(crate) fn cluster_ids(
     cx: &mut Context,
     week: &IngestedWeek<'_>,
@@ -231,7 +237,8 @@ pub(crate) fn cluster_ids(
         (None, None) => {}
         (None, Some(_)) => write_changes(week, &ids)?,
         (Some(_), Some(before)) => {
-            // The ids continue those of the week before the deletion; the changes are those since the week before.
+            // The ids continue those of the week before the deletion; the changes are those since
+            // the week before.
             let source = IdSource::As(&ids.of_docs);
             let since_before = output::cluster_ids(cx, owned, past_clusters(Some(&before))?, similar, source)?;
             ids.changes = since_before.changes;
@@ -264,8 +271,8 @@ fn write_changes(week: &IngestedWeek<'_>, ids: &ClusterIds) -> Result<()> {
     writer.finish()
 }
 
-/// Sums up the changes since the week before, for the summary. `missing` counts own rows of `missing` by reason. `None` for a
-/// store's first week.
+/// Sums up the changes since the week before, for the summary. `missing` counts own rows of
+/// `missing` by reason. `None` for a store's first week.
 pub(crate) fn since(
     cx: &mut Context,
     week: &IngestedWeek<'_>,
@@ -273,7 +280,8 @@ pub(crate) fn since(
     choice: &Choice,
     missing: BTreeMap<String, u64>,
 ) -> Result<Option<Since>> {
-    // If the week before was removed since, a deletion cannot compare with it: the former summary has the changes.
+    // If the week before was removed since, a deletion cannot compare with it: the former summary
+    // has the changes.
     let former = match (&week.plan.deletion, week.plan.earlier.last()) {
         (Some(deletion), None) => Summary::read(&week.plan.open_store().records(&deletion.of))?.since,
         _ => None,
@@ -311,8 +319,8 @@ fn sum_changes(cx: &mut Context, ids: &ClusterIds) -> Result<BTreeMap<String, (u
     Ok(sums)
 }
 
-/// Counts cluster sizes, finds the largest clusters, and fits the power law. `cluster_ids` are those of own documents, by number. Worker 0
-/// writes the tables; every worker returns the summary.
+/// Counts cluster sizes, finds the largest clusters, and fits the power law. `cluster_ids` are
+/// those of own documents, by number. Worker 0 writes the tables; every worker returns the summary.
 pub(crate) fn statistics(
     cx: &mut Context,
     week: &IngestedWeek<'_>,
@@ -401,8 +409,9 @@ impl BaseEvidence {
     /// Opens the rows of a shard; a shard without clusters has none.
     fn open(rows: Option<RowRange>, verify: Verify) -> Result<BaseEvidence> {
         let path = rows.as_ref().map_or_else(PathBuf::new, |rows| rows.path().to_owned());
-        // Without exact verification all similarities that are read here are found from features (rows of pages without words are made in each
-        // week), and weeks of an older version lack the column.
+        // Without exact verification all similarities that are read here are found from features
+        // (rows of pages without words are made in each week), and weeks of an older version lack
+        // the column.
         let has_found = verify == Verify::Exact;
         let columns = ["doc", "neighbour", "agreements", "similarity", "found"];
         let open = |rows| Scan::open(rows, &columns[..if has_found { 5 } else { 4 }]);

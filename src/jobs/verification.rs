@@ -32,8 +32,8 @@ use crate::watch::Stage;
 const IF_MISSING: IfMissing =
     IfMissing::Fail { otherwise: "run `nigh verify --by estimate` on the store, which needs no file" };
 
-/// Verifies the clusters of candidates in `roots`, and puts those that are left in their place. Does nothing if the method does not ask for
-/// it.
+/// Verifies the clusters of candidates in `roots`, and puts those that are left in their place.
+/// Does nothing if the method does not ask for it.
 ///
 /// # Errors
 /// If a crawl file has changed since, a table cannot be read, or a worker of this process failed.
@@ -59,7 +59,8 @@ pub(crate) fn verify(
     let VectorRoots { mut similar, mut identical } = split;
     if let (KnownNeighbours::OfRoots(_), Some(base)) = (&roots.known, base) {
         let before = read_roots(base.rows(ClusterRow::NAME, week.owned)?.into_iter(), week.owned)?;
-        // The smallest page of a cluster stays its own root; and it may be a page without words, which had others in the base week.
+        // The smallest page of a cluster stays its own root; and it may be a page without words,
+        // which had others in the base week.
         for (number, (doc, candidate)) in week.owned.docs().zip(&candidates.similar).enumerate() {
             if *candidate != doc && *candidate != DocId::NONE && !roots.known.has(*candidate) {
                 (similar[number], identical[number]) = (before.similar[number], before.identical[number]);
@@ -148,7 +149,8 @@ fn equal_features(similarity: Similarity, features: usize) -> u32 {
     (u64::from(similarity.millionths()) * features as u64).div_ceil(1_000_000) as u32
 }
 
-/// The roots of clusters to verify, ascending: `changed`, and those with a page whose bytes are other ones than in the base week.
+/// The roots of clusters to verify, ascending: `changed`, and those with a page whose bytes are
+/// other ones than in the base week.
 fn with_new_bytes(
     cx: &mut Context,
     week: &IngestedWeek<'_>,

@@ -1,4 +1,5 @@
-//! A week while it is made, once all of its waves are committed; and the committed weeks that it is computed from.
+//! A week while it is made, once all of its waves are committed; and the committed weeks that it is
+//! computed from.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -34,8 +35,8 @@ pub(crate) struct BaseWeek {
 }
 
 impl IngestedWeek<'_> {
-    /// The week that this one is computed from: the week before, or this week before the deletion. `None` for a store's first
-    /// week.
+    /// The week that this one is computed from: the week before, or this week before the deletion.
+    /// `None` for a store's first week.
     pub(crate) fn base(&self) -> Result<Option<BaseWeek>> {
         self.base_committed().map(|base| self.open(base)).transpose()
     }
@@ -99,7 +100,8 @@ impl IngestedWeek<'_> {
 }
 
 impl BaseWeek {
-    /// The rows of own shards in a table that has rows for each segment, segment by segment; each with its shard.
+    /// The rows of own shards in a table that has rows for each segment, segment by segment; each
+    /// with its shard.
     ///
     /// # Errors
     /// If the week lacks some: the store is damaged.

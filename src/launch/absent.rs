@@ -1,5 +1,5 @@
-//! The launchers of a program built without the feature `pool`: types without values, because a config that needs them
-//! is refused (`Config::check`).
+//! The launchers of a program built without the feature `pool`: types without values, because a
+//! config that needs them is refused (`Config::check`).
 
 use std::convert::Infallible;
 use std::net::IpAddr;

@@ -1,7 +1,7 @@
 //! The processes of a run: where each runs, and the command that starts it.
 //!
-//! A process on this machine is started directly, a process on another machine by ssh or by the agent of a scheduler's task. All use the
-//! same pipes to their supervisor.
+//! A process on this machine is started directly, a process on another machine by ssh or by the
+//! agent of a scheduler's task. All use the same pipes to their supervisor.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
@@ -77,8 +77,8 @@ pub enum HostReach {
 pub struct Launch {
     /// The command.
     pub command: Command,
-    /// The first bytes of its stdin: the values of its variables, which may be secrets. Every user of both machines can see the arguments
-    /// of a command; no other user can see a pipe.
+    /// The first bytes of its stdin: the values of its variables, which may be secrets. Every user
+    /// of both machines can see the arguments of a command; no other user can see a pipe.
     pub first: Vec<u8>,
 }
 
@@ -124,8 +124,8 @@ impl Pool {
         }
     }
 
-    /// The tasks of a scheduler, as task 0 sees them. The other tasks may connect from now on; refused connections are reported to
-    /// `events`.
+    /// The tasks of a scheduler, as task 0 sees them. The other tasks may connect from now on;
+    /// refused connections are reported to `events`.
     ///
     /// # Errors
     /// No control port is free, or the keys of process 0 are missing or invalid.

@@ -1,9 +1,11 @@
 //! Processes and threads: starts the workers of a run, connects them, watches them and ends them.
 //!
-//! In reading order: `threads` (the workers of one process), `hosts` (the processes of a run and how each is reached), `handshake` (how
-//! processes find and check each other), `wire` (connections: keys, TLS, frames), `supervise` (starts, watches and restarts processes),
-//! `pool` (machines reached by ssh), `scheduler` (tasks of SLURM and Kubernetes); and the small `events`, `exit_codes`, `pipes` and
-//! `program`. `pool` and `scheduler` need the feature `pool`; without it `absent` stands in. Nothing here knows what a job computes.
+//! In reading order: `threads` (the workers of one process), `hosts` (the processes of a run and
+//! how each is reached), `handshake` (how processes find and check each other), `wire`
+//! (connections: keys, TLS, frames), `supervise` (starts, watches and restarts processes), `pool`
+//! (machines reached by ssh), `scheduler` (tasks of SLURM and Kubernetes); and the small `events`,
+//! `exit_codes`, `pipes` and `program`. `pool` and `scheduler` need the feature `pool`; without it
+//! `absent` stands in. Nothing here knows what a job computes.
 //!
 //! A run has one process or several. The threads are the same; only what connects them differs:
 //!

@@ -6,7 +6,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 
-/// Waits for a child and returns its status; `None` if it did not end within this time and was killed.
+/// Waits for a child and returns its status; `None` if it did not end within this time and was
+/// killed.
 pub(crate) fn ended(child: &mut Child, within: Duration) -> std::io::Result<Option<ExitStatus>> {
     let start = Instant::now();
     loop {

@@ -82,10 +82,12 @@ where
         .collect()
 }
 
-/// Ends the process with this exit code when one of its threads panics: the other threads would wait for it without end.
+/// Ends the process with this exit code when one of its threads panics: the other threads would
+/// wait for it without end.
 ///
-/// A panic of the engine's network threads means that the connection to another process was lost. The process then exits with
-/// `EXIT_PEER_LOST`, so that the supervisor can distinguish it from the process that failed first.
+/// A panic of the engine's network threads means that the connection to another process was lost.
+/// The process then exits with `EXIT_PEER_LOST`, so that the supervisor can distinguish it from the
+/// process that failed first.
 pub fn exit_on_panic(code: i32) {
     std::panic::set_hook(Box::new(move |info| {
         if crate::readers::is_contained() {
@@ -102,7 +104,8 @@ pub fn exit_on_panic(code: i32) {
         let thread = std::thread::current();
         let name = thread.name().unwrap_or("a thread");
         if message.contains(crate::launch::wire::REFUSED) {
-            // The peer, or something between, sends what nigh does not send: this is a cause of the failure, not an effect.
+            // The peer, or something between, sends what nigh does not send: this is a cause of the
+            // failure, not an effect.
             eprintln!("nigh: a connection was ended: {}, in {name}", printable(&message));
             std::process::exit(code);
         }

@@ -7,8 +7,9 @@
 //! {"id": "17", "supershingles": "base64", "features": "base64", "checksum": "32 hexadecimal digits"}
 //! ```
 //!
-//! The last one has what the tables have of a page: the bytes of both columns of `features`, and the checksum of `documents`.
-//! A line is read as the reader of JSON Lines reads it for `nigh add`; but a batch with a bad line is refused as a whole.
+//! The last one has what the tables have of a page: the bytes of both columns of `features`, and
+//! the checksum of `documents`. A line is read as the reader of JSON Lines reads it for `nigh add`;
+//! but a batch with a bad line is refused as a whole.
 
 use std::borrow::Cow;
 
@@ -138,7 +139,8 @@ impl Line<'_> {
 /// Reads the records of a batch.
 ///
 /// # Errors
-/// If the batch exceeds a limit, or a line is not a record: the refusal names the line and what is wrong with it.
+/// If the batch exceeds a limit, or a line is not a record: the refusal names the line and what is
+/// wrong with it.
 pub fn read_batch(bytes: &[u8], method: &Method, limits: &Limits) -> Result<Vec<Record>, Refusal> {
     if bytes.len() > limits.batch_bytes {
         return Err(Refusal::too_large(format!(
@@ -255,7 +257,8 @@ fn page(id: Option<String>, url: Option<String>, body: Body) -> Page {
 /// The most bytes of an id.
 const LONGEST_ID: usize = 8192;
 
-/// The id that a value is: a string, or the digits of a whole number; `None` if it is null or empty.
+/// The id that a value is: a string, or the digits of a whole number; `None` if it is null or
+/// empty.
 fn id_of(value: &str) -> Result<Option<String>, String> {
     let is_whole = |digits: &str| !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
     match value {

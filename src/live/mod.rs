@@ -1,8 +1,9 @@
 //! Live: clusters that a process keeps right while documents come, change and go.
 //!
-//! In reading order: `batch` (records as lines of JSON, and their features), `refusal` (why a request is not carried out), `engine` (documents and
-//! their clusters), `follow` (files that grow), `service` (an engine with its journal, and commits), `stream` (lines of standard input), `server`
-//! (HTTP).
+//! In reading order: `batch` (records as lines of JSON, and their features), `refusal` (why a
+//! request is not carried out), `engine` (documents and their clusters), `follow` (files that
+//! grow), `service` (an engine with its journal, and commits), `stream` (lines of standard input),
+//! `server` (HTTP).
 
 mod batch;
 mod engine;

@@ -1,4 +1,5 @@
-//! Lines of a stream, such as standard input: as many as are there are taken as a batch, and each is answered.
+//! Lines of a stream, such as standard input: as many as are there are taken as a batch, and each
+//! is answered.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::sync::mpsc::{RecvTimeoutError, SyncSender, sync_channel};
@@ -15,11 +16,13 @@ const AT_ONCE: usize = 1000;
 /// Lines of a batch: those that are records, and why others are not.
 type Batch = Vec<Result<Vec<u8>, String>>;
 
-/// Takes the lines of a stream, as many at a time as are there, and writes an answer for each. A bad line is answered with an error, and
-/// the others are taken. Commits when it is time, also while no line comes, and at the end.
+/// Takes the lines of a stream, as many at a time as are there, and writes an answer for each. A
+/// bad line is answered with an error, and the others are taken. Commits when it is time, also
+/// while no line comes, and at the end.
 ///
 /// # Errors
-/// If the stream cannot be read, the answers cannot be written, a batch cannot be taken, or the commit at the end fails.
+/// If the stream cannot be read, the answers cannot be written, a batch cannot be taken, or the
+/// commit at the end fails.
 pub fn answer_lines(
     mut service: Service,
     mut commits: Commits,
@@ -104,7 +107,8 @@ fn next_batch<R: Read>(
     Ok((batch, false))
 }
 
-/// Reads a line without its end; `Some(None)` for one that is too long, of which no more than the limit is in memory.
+/// Reads a line without its end; `Some(None)` for one that is too long, of which no more than the
+/// limit is in memory.
 fn read_line(input: &mut impl BufRead, most: usize) -> Result<Option<Option<Vec<u8>>>> {
     let mut line = Vec::new();
     let read = input.take(most as u64 + 1).read_until(b'\n', &mut line).context("cannot read standard input")?;

@@ -5,7 +5,8 @@
 //! breadth first from the first page: a page's neighbours are counted through an inverted index of the values at their places
 //! ```
 //!
-//! Cost: for each page that is passed, the lists of its values. Most clusters are dense, and few pages are passed.
+//! Cost: for each page that is passed, the lists of its values. Most clusters are dense, and few
+//! pages are passed.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -22,8 +23,9 @@ impl Values<'_> {
         &self.values[page * self.width..][..self.width]
     }
 
-    /// The shortest chain of pages from one to the other in which neighbours have at least `least` values in common, both ends included. Of
-    /// equally short ones, that with the smallest numbers. `None` if there is none.
+    /// The shortest chain of pages from one to the other in which neighbours have at least `least`
+    /// values in common, both ends included. Of equally short ones, that with the smallest numbers.
+    /// `None` if there is none.
     pub(super) fn chain(&self, from: usize, to: usize, least: usize) -> Option<Vec<usize>> {
         let pages = self.values.len() / self.width;
         // The first page with the same values stands for the others; the ends stand for themselves.

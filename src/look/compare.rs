@@ -25,10 +25,11 @@ pub struct Comparison {
     pub together: [(Level, bool); 3],
     /// What their sketches have in common; none if a page has no words.
     pub sketches: Option<SketchComparison>,
-    /// What their texts have in common; none if the input files are not at hand, or have other pages there.
+    /// What their texts have in common; none if the input files are not at hand, or have other
+    /// pages there.
     pub texts: Option<TextComparison>,
-    /// The shortest chain of pages from one to the other, if they are in one very similar cluster: each page with what it has in common with the
-    /// one before.
+    /// The shortest chain of pages from one to the other, if they are in one very similar cluster:
+    /// each page with what it has in common with the one before.
     pub chain: Vec<ChainLink>,
 }
 
@@ -70,7 +71,8 @@ pub struct ChainLink {
     pub with_last: Option<SketchComparison>,
 }
 
-/// Compares two pages, given by their URLs or ids. `inputs` are the crawl files at hand, read by `reading`.
+/// Compares two pages, given by their URLs or ids. `inputs` are the crawl files at hand, read by
+/// `reading`.
 ///
 /// # Errors
 /// If a page is not known or the week has none, or a table or a crawl file cannot be read.
@@ -101,8 +103,9 @@ pub fn sketches(week: &LookedWeek<'_>, docs: [DocId; 2]) -> Result<SketchCompari
     Ok(week.sketches(&ascending)?.compare(0, ascending.len() - 1))
 }
 
-/// The shortest chain between two of the documents, by what links pages: agreeing supershingles, or if clusters are verified a similarity,
-/// which features estimate. `None` if the estimates are too low somewhere.
+/// The shortest chain between two of the documents, by what links pages: agreeing supershingles, or
+/// if clusters are verified a similarity, which features estimate. `None` if the estimates are too
+/// low somewhere.
 fn chain_of(sketches: &Sketches, method: &Method, from: usize, to: usize) -> Option<Vec<usize>> {
     let by_supershingles = Values { values: &sketches.supershingles, width: method.supershingles };
     let Some(similarity) = method.similarity.filter(|_| method.verify != Verify::None) else {
@@ -143,7 +146,8 @@ pub(super) fn texts(
     Ok(words.map(|[a, b]| compare_texts(&a, &b, week.method.words)))
 }
 
-/// The words of two pages, read again from the crawl files; `None` if one of them is not at hand, or has another page there.
+/// The words of two pages, read again from the crawl files; `None` if one of them is not at hand,
+/// or has another page there.
 ///
 /// # Errors
 /// If a table or a crawl file cannot be read.
@@ -184,7 +188,8 @@ pub fn compare_texts(a: &WordsAndShingles, b: &WordsAndShingles, width: usize) -
     TextComparison { shared, either, similarity, differing }
 }
 
-/// The distinct shingles of documents whose pages can be read again, by document. Each is given with the checksum of its page.
+/// The distinct shingles of documents whose pages can be read again, by document. Each is given
+/// with the checksum of its page.
 ///
 /// # Errors
 /// If a table or a crawl file cannot be read.
@@ -225,7 +230,8 @@ fn read_again(
     words_of(readers::open(input, reading)?, offset, sum, |_| false, fingerprinter)
 }
 
-/// The words of the page at a place with this checksum; `None` if the reader does not come to it before it is `past` the place.
+/// The words of the page at a place with this checksum; `None` if the reader does not come to it
+/// before it is `past` the place.
 fn words_of(
     mut reader: Box<dyn Reader>,
     offset: u64,

@@ -1,6 +1,7 @@
 //! The clusters of a week, the pages of a cluster or of a host, and all that is known of a page.
 //!
-//! Cost: a pass over some columns of the table of clusters, and the rows of the pages that are listed.
+//! Cost: a pass over some columns of the table of clusters, and the rows of the pages that are
+//! listed.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
@@ -87,7 +88,8 @@ fn columns_of(level: Level) -> [String; 2] {
     ["root", "size"].map(|what| format!("{}_{what}", level.name()))
 }
 
-/// The `top` largest clusters of each of some levels that have at least two pages. Of equally large ones, those with the smallest roots come first.
+/// The `top` largest clusters of each of some levels that have at least two pages. Of equally large
+/// ones, those with the smallest roots come first.
 ///
 /// # Errors
 /// If a table cannot be read.
@@ -161,7 +163,8 @@ pub(super) struct ClusterSample {
     pub(super) others: Vec<DocId>,
 }
 
-/// Samples of at most `top` other pages of very similar clusters, by their `cluster_id`, in one pass. An id that the week does not have is left out.
+/// Samples of at most `top` other pages of very similar clusters, by their `cluster_id`, in one
+/// pass. An id that the week does not have is left out.
 pub(super) fn samples(week: &LookedWeek<'_>, ids: &BTreeSet<i64>, top: usize) -> Result<BTreeMap<i64, ClusterSample>> {
     #[derive(Default)]
     struct Found {
@@ -206,8 +209,9 @@ pub(super) fn samples(week: &LookedWeek<'_>, ids: &BTreeSet<i64>, top: usize) ->
     Ok(found.into_iter().filter_map(sample).collect())
 }
 
-/// The pages of a cluster: of a very similar one by its `cluster_id`, of another level by its root. First comes the page that stays if duplicates are
-/// removed, then the others by document; `top` are listed.
+/// The pages of a cluster: of a very similar one by its `cluster_id`, of another level by its root.
+/// First comes the page that stays if duplicates are removed, then the others by document; `top`
+/// are listed.
 ///
 /// # Errors
 /// If there is no such cluster, or a table cannot be read.
@@ -242,8 +246,9 @@ pub fn pages_of_host(week: &LookedWeek<'_>, host: &str, top: usize) -> Result<Pa
     Ok(list)
 }
 
-/// The pages for which `rank` returns a number, in the order of these numbers; with equal ones, pages that stay come first, then smaller documents.
-/// `rank` is called with the named columns and those that every list needs.
+/// The pages for which `rank` returns a number, in the order of these numbers; with equal ones,
+/// pages that stay come first, then smaller documents. `rank` is called with the named columns and
+/// those that every list needs.
 fn pages_where(
     week: &LookedWeek<'_>,
     columns: &[&str],
@@ -293,7 +298,8 @@ fn named(pages: &Pages, neighbour: DocId, evidence: LookedEvidence) -> LookedEvi
     LookedEvidence { neighbour, ..evidence }
 }
 
-/// The neighbours of some documents and what they have in common, as far as the table of evidence has them. The neighbours have no names yet.
+/// The neighbours of some documents and what they have in common, as far as the table of evidence
+/// has them. The neighbours have no names yet.
 ///
 /// # Errors
 /// If a table cannot be read.

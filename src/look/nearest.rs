@@ -5,8 +5,9 @@
 //! ranked       by equal features
 //! ```
 //!
-//! Two documents share one of six supershingles of 14 features with a chance of 1 - (1 - s^14)^6, for a similarity s: 0.79 at 0.9, 0.24 at
-//! 0.8. A pass over the features of all documents finds less similar ones, too.
+//! Two documents share one of six supershingles of 14 features with a chance of 1 - (1 - s^14)^6,
+//! for a similarity s: 0.79 at 0.9, 0.24 at 0.8. A pass over the features of all documents finds
+//! less similar ones, too.
 
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
@@ -66,7 +67,8 @@ pub struct NearPage {
 }
 
 impl Query {
-    /// A text, in the form in which the store compares texts. `is_html` says that it is a page with markup.
+    /// A text, in the form in which the store compares texts. `is_html` says that it is a page with
+    /// markup.
     ///
     /// # Errors
     /// If it has no word.
@@ -93,7 +95,8 @@ impl Query {
     }
 }
 
-/// The `top` documents of a week that are most like `query`. `of_all` compares the features of all documents.
+/// The `top` documents of a week that are most like `query`. `of_all` compares the features of all
+/// documents.
 ///
 /// # Errors
 /// If a table or the index cannot be read.
@@ -116,7 +119,8 @@ pub fn nearest(week: &LookedWeek<'_>, query: &Query, top: usize, of_all: bool) -
     Ok(Nearest { way, candidates, found: ranked.into_iter().map(near).collect::<Result<_>>()? })
 }
 
-/// The `top` of some documents with the most equal features; of equally similar ones, those that share more supershingles come first.
+/// The `top` of some documents with the most equal features; of equally similar ones, those that
+/// share more supershingles come first.
 fn ranked(
     week: &LookedWeek<'_>,
     query: &Query,

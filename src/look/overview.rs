@@ -106,7 +106,8 @@ pub struct RecallBand {
 pub enum Why {
     /// It is one of the largest.
     Largest,
-    /// It is one of the loosest of the clusters that were sampled: the mean similarity of pairs of its pages.
+    /// It is one of the loosest of the clusters that were sampled: the mean similarity of pairs of
+    /// its pages.
     Loosest(f64),
     /// It gained most pages since the week before, when it had so many.
     Grown(u64),
@@ -126,11 +127,13 @@ pub struct ShownCluster {
     pub pages: u64,
     /// Distinct hosts of these; 0 if they have no URLs.
     pub hosts: u64,
-    /// The page that stays if duplicates are removed, and the one of a sample of the others with the fewest features of it.
+    /// The page that stays if duplicates are removed, and the one of a sample of the others with
+    /// the fewest features of it.
     pub pair: [LookedPage; 2],
     /// What their sketches have in common; none if they have no words.
     pub sketches: Option<SketchComparison>,
-    /// What their texts have in common; none if the input files are not at hand, or have other pages there.
+    /// What their texts have in common; none if the input files are not at hand, or have other
+    /// pages there.
     pub texts: Option<TextComparison>,
     /// Why their texts could not be read, if that failed.
     pub unread: Option<String>,
@@ -138,7 +141,8 @@ pub struct ShownCluster {
 
 /// Reads all of it. `inputs` are the crawl files at hand, read by `reading`.
 ///
-/// Cost: three passes over some columns of the table of clusters, and the rows of the pages that are shown.
+/// Cost: three passes over some columns of the table of clusters, and the rows of the pages that
+/// are shown.
 ///
 /// # Errors
 /// If a table cannot be read.
@@ -256,7 +260,8 @@ fn grown(week: &LookedWeek<'_>) -> Result<Vec<WantedCluster>> {
     Ok(grown.into_iter().map(|(_, id, before)| (id, Why::Grown(before as u64))).collect())
 }
 
-/// Of the table of accuracy: the recall by bands of similarity, and the loosest of the clusters that were sampled.
+/// Of the table of accuracy: the recall by bands of similarity, and the loosest of the clusters
+/// that were sampled.
 fn accuracy(week: &LookedWeek<'_>) -> Result<(Vec<RecallBand>, Vec<WantedCluster>)> {
     let mut bands = Vec::new();
     let mut clusters: Vec<(f64, DocId)> = Vec::new();

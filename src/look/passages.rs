@@ -5,8 +5,8 @@ use std::ops::Range;
 
 use crate::features::WordsAndShingles;
 
-/// The words that one text has and another does not, as ranges of its words: those that are in no shingle of both. `width` are the words of a
-/// shingle; the text wraps around at its end.
+/// The words that one text has and another does not, as ranges of its words: those that are in no
+/// shingle of both. `width` are the words of a shingle; the text wraps around at its end.
 pub(super) fn differing(text: &WordsAndShingles, other: &HashSet<u64>, width: usize) -> Vec<Range<usize>> {
     let count = text.words.len();
     let mut is_shared = vec![false; count];

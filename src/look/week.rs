@@ -146,7 +146,8 @@ impl<'a> LookedWeek<'a> {
         Ok(())
     }
 
-    /// Calls `each` with the named columns of all rows that the week has written of a table, in batches.
+    /// Calls `each` with the named columns of all rows that the week has written of a table, in
+    /// batches.
     pub(super) fn each_row(
         &self,
         table: &str,

@@ -1,4 +1,5 @@
-//! The catalog of a store in a bucket: the object `_nigh/manifest.json`, the lists of files that it names, and the keys of objects.
+//! The catalog of a store in a bucket: the object `_nigh/manifest.json`, the lists of files that it
+//! names, and the keys of objects.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -141,7 +142,8 @@ impl Catalog {
         Ok(bytes)
     }
 
-    /// Reads the list of files of one of the store's folders; it is empty if the catalog has no such folder.
+    /// Reads the list of files of one of the store's folders; it is empty if the catalog has no
+    /// such folder.
     ///
     /// # Errors
     /// Names the list that is missing or damaged.
@@ -163,8 +165,8 @@ impl Catalog {
     }
 }
 
-/// Calls `read` with the current catalog, and again with a newer one if an object is missing because another run published the
-/// store meanwhile, which removes the objects that it replaces.
+/// Calls `read` with the current catalog, and again with a newer one if an object is missing
+/// because another run published the store meanwhile, which removes the objects that it replaces.
 ///
 /// # Errors
 /// Those of `read`; and if the store was published during each of [`READINGS`] calls.
@@ -201,7 +203,8 @@ impl FileList {
     }
 }
 
-/// Whether a name from the bucket may be that of a file or a folder: it must not lead out of the store, or be hidden.
+/// Whether a name from the bucket may be that of a file or a folder: it must not lead out of the
+/// store, or be hidden.
 fn is_name(name: &str) -> bool {
     !name.is_empty() && !name.starts_with(['.', '_']) && !name.contains(['/', '\\', '\0'])
 }
@@ -216,12 +219,14 @@ pub(super) fn key(folder: &str, path: &str, digest: Digest) -> String {
     }
 }
 
-/// The key of the list of a folder's files. It does not lie among the files of a table: query engines would read it.
+/// The key of the list of a folder's files. It does not lie among the files of a table: query
+/// engines would read it.
 pub(super) fn list_key(folder: &str, digest: Digest) -> String {
     key(OWN, &format!("files/{folder}.json"), digest)
 }
 
-/// Whether nigh put this object into one of the store's folders. Such an object may be removed if nothing names it.
+/// Whether nigh put this object into one of the store's folders. Such an object may be removed if
+/// nothing names it.
 pub(super) fn is_ours(key: &str, folders: &[&str]) -> bool {
     let Some((folder, path)) = key.split_once('/') else { return false };
     let name = path.rsplit('/').next().unwrap_or_default();

@@ -7,9 +7,9 @@
 //! MIRROR/_mirror/fetched/         files that are being fetched
 //! ```
 //!
-//! The *base* of a mirror is the catalog that it was last equal to. A *settled* mirror has the files of its base, and the work
-//! of later runs that is still to be published. While a mirror is brought up to date it is *unsettled*: then a file counts only
-//! if its digest is right.
+//! The *base* of a mirror is the catalog that it was last equal to. A *settled* mirror has the
+//! files of its base, and the work of later runs that is still to be published. While a mirror is
+//! brought up to date it is *unsettled*: then a file counts only if its digest is right.
 
 use std::collections::BTreeMap;
 use std::fs::Metadata;
@@ -24,7 +24,8 @@ use crate::objects::Digest;
 use crate::state::{LOCK, MANIFEST, OWN as STORE_OWN, Store, replace};
 use crate::structures::CompactSort;
 
-/// The beginnings of the names of what a store's own folder has for this machine only: unfinished work and postings.
+/// The beginnings of the names of what a store's own folder has for this machine only: unfinished
+/// work and postings.
 const PRIVATE: [&str; 2] = ["work", "postings"];
 /// The folder of the mirror's own files.
 const OWN: &str = "_mirror";
@@ -74,7 +75,8 @@ impl MirrorFolder {
         &self.root
     }
 
-    /// Makes the folder a mirror, if it is not one yet. The caller must hold the folder's lock, or be its only user.
+    /// Makes the folder a mirror, if it is not one yet. The caller must hold the folder's lock, or
+    /// be its only user.
     ///
     /// # Errors
     /// If the folder has other files, or is the mirror of another store.
@@ -93,7 +95,8 @@ impl MirrorFolder {
                 Ok(())
             }
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-                // The caller has locked the folder before it is known to be a mirror, so a lock file may exist.
+                // The caller has locked the folder before it is known to be a mirror, so a lock
+                // file may exist.
                 let names = |folder: &Path| {
                     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
                     entries.map(|entry| entry.file_name()).collect::<Vec<_>>()
@@ -156,7 +159,8 @@ impl MirrorFolder {
         }
     }
 
-    /// All files that the store's manifest lists, by folder, with their digests. Reads only files whose size or time of change is new.
+    /// All files that the store's manifest lists, by folder, with their digests. Reads only files
+    /// whose size or time of change is new.
     ///
     /// # Errors
     /// Names the file that cannot be read.
@@ -198,8 +202,8 @@ impl MirrorFolder {
         Ok(folders)
     }
 
-    /// The paths, relative to the mirror, of all files that can be part of a store: those of tables, and those of the store's own folder
-    /// that it publishes.
+    /// The paths, relative to the mirror, of all files that can be part of a store: those of
+    /// tables, and those of the store's own folder that it publishes.
     pub fn all_paths(&self) -> Result<Vec<PathBuf>> {
         let failed = || format!("cannot list {}", self.root.display());
         let own = Path::new(STORE_OWN);

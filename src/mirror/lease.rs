@@ -1,21 +1,24 @@
-//! The lease of a run on a store in a bucket: the object `_nigh/lock.json`, which says which run may write.
+//! The lease of a run on a store in a bucket: the object `_nigh/lock.json`, which says which run
+//! may write.
 //!
-//! A run makes the lock by a conditional put, renews it every ten seconds in a separate thread, again by conditional puts, and
-//! marks it as free at the end. A lock that was not renewed for a minute may belong to a dead run. Another run then watches it
-//! for two more minutes and takes it over if it does not change; any change ends the watch. The watch uses only the clock of the
-//! watching machine, so clocks that disagree cannot end a run that is alive. The lock of a process of this machine that has
-//! ended is taken over at once.
+//! A run makes the lock by a conditional put, renews it every ten seconds in a separate thread,
+//! again by conditional puts, and marks it as free at the end. A lock that was not renewed for a
+//! minute may belong to a dead run. Another run then watches it for two more minutes and takes it
+//! over if it does not change; any change ends the watch. The watch uses only the clock of the
+//! watching machine, so clocks that disagree cannot end a run that is alive. The lock of a process
+//! of this machine that has ended is taken over at once.
 //!
 //! Two margins make this safe; assertions check them for [`TIMES`].
 //!
-//! - A live run is never taken for dead. Between two changes of its lock lie at most a pause, a renewal without a response (a
-//!   put and a read, each of which takes at most [`PATIENCE`]), another pause, and a put that is done late:
-//!   `2 * renewed + 3 * PATIENCE < watched`.
-//! - A run that was taken for dead does no harm before it notices. It removes an object only while its last renewal is fresh,
-//!   counted from before that renewal's put, and waits at most [`PATIENCE`] for the response: `fresh + PATIENCE < watched`.
+//! - A live run is never taken for dead. Between two changes of its lock lie at most a pause, a
+//!   renewal without a response (a put and a read, each of which takes at most [`PATIENCE`]),
+//!   another pause, and a put that is done late: `2 * renewed + 3 * PATIENCE < watched`.
+//! - A run that was taken for dead does no harm before it notices. It removes an object only while
+//!   its last renewal is fresh, counted from before that renewal's put, and waits at most
+//!   [`PATIENCE`] for the response: `fresh + PATIENCE < watched`.
 //!
-//! A run whose lock was taken over ends at its next renewal. A run that was suspended at that time cannot commit either, because
-//! the manifest has changed since the run began.
+//! A run whose lock was taken over ends at its next renewal. A run that was suspended at that time
+//! cannot commit either, because the manifest has changed since the run began.
 
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -85,8 +88,8 @@ struct LockOwner {
     host: String,
     process: u32,
     user: Option<String>,
-    /// The boot of the machine and the namespace of its process numbers. If both are the same, a process whose number does not
-    /// exist has ended.
+    /// The boot of the machine and the namespace of its process numbers. If both are the same, a
+    /// process whose number does not exist has ended.
     machine: Option<String>,
 }
 
@@ -104,8 +107,9 @@ impl LockOwner {
         }
     }
 
-    /// Whether this is a process of this machine that has ended. A process that may not be signalled exists, even if /proc does
-    /// not show it. A number that no process can have does not exist.
+    /// Whether this is a process of this machine that has ended. A process that may not be
+    /// signalled exists, even if /proc does not show it. A number that no process can have does not
+    /// exist.
     fn is_gone(&self) -> bool {
         let this = LockOwner::this();
         let same = this.machine.is_some() && this.machine == self.machine && this.host == self.host;
@@ -130,8 +134,8 @@ impl Lock {
         format!("process {process}{user} on {host} since {since}, for {held}; {renewal}")
     }
 
-    /// Whether the lock was not renewed for a while, by both clocks. A time far in the future counts as stale too: it says
-    /// nothing about the owner, and the watch decides.
+    /// Whether the lock was not renewed for a while, by both clocks. A time far in the future
+    /// counts as stale too: it says nothing about the owner, and the watch decides.
     fn is_stale(&self, now: Timestamp, times: LeaseTimes) -> bool {
         now.duration_since(self.renewed).unsigned_abs() >= times.stale
     }
@@ -179,10 +183,12 @@ pub(super) enum LeasePhase {
 }
 
 impl Lease {
-    /// Takes the lock and starts to renew it. If another run takes it over before the commit, `lost` is called with the reason.
+    /// Takes the lock and starts to renew it. If another run takes it over before the commit,
+    /// `lost` is called with the reason.
     ///
     /// # Errors
-    /// If another run has the lock: the message describes that run. If the service ignores conditions.
+    /// If another run has the lock: the message describes that run. If the service ignores
+    /// conditions.
     pub fn take(bucket: &Bucket, say: &Notify, lost: impl Fn(&str) + Send + 'static) -> Result<Lease> {
         Lease::take_for(bucket, TIMES, say, lost)
     }
@@ -235,13 +241,15 @@ impl Lease {
                 };
                 let (reason, silence) = shared.silence();
                 if reason.is_some() || shared.phase() == LeasePhase::GivenUp {
-                    // If the commit is under way, the run learns its outcome from the commit itself.
+                    // If the commit is under way, the run learns its outcome from the commit
+                    // itself.
                     if let Some(reason) = reason.filter(|_| shared.give_up()) {
                         lost(&format!("{reason}: nothing of this run is published"));
                     }
                     return;
                 }
-                // The run goes on while the network is down: it may come back before another run takes the lock over.
+                // The run goes on while the network is down: it may come back before another run
+                // takes the lock over.
                 if silence >= shared.times.stale && !warned {
                     warned = true;
                     let (lock, silence) = (shared.bucket.url(LOCK), age(silence.as_secs() as i64));
@@ -300,8 +308,9 @@ impl SharedLease {
         (state.lost.clone(), state.renewed.elapsed())
     }
 
-    /// Gives the lease up: from now on the run publishes nothing. Returns false, and does nothing, if the commit has begun or
-    /// the lease was given up before. Sends no request, so it takes no time.
+    /// Gives the lease up: from now on the run publishes nothing. Returns false, and does nothing,
+    /// if the commit has begun or the lease was given up before. Sends no request, so it takes no
+    /// time.
     pub fn give_up(&self) -> bool {
         let mut phase = self.phase.lock().unwrap_or_else(PoisonError::into_inner);
         let held = *phase == LeasePhase::Held;
@@ -339,7 +348,8 @@ impl SharedLease {
                 return Ok(());
             }
             match read(&self.bucket)? {
-                // An earlier put of this run, whose response was lost, was done after all: put again in its place.
+                // An earlier put of this run, whose response was lost, was done after all: put
+                // again in its place.
                 Some((current, tag)) if current.run == lock.run => state.tag = tag,
                 current => {
                     let owner = current.map_or("it is gone".to_owned(), |(lock, _)| lock.describe(Timestamp::now()));
@@ -352,10 +362,12 @@ impl SharedLease {
         bail!("{} keeps changing", self.bucket.url(LOCK))
     }
 
-    /// Commits by a put, if the run still has the lock and has not given it up. It cannot be given up during the put.
+    /// Commits by a put, if the run still has the lock and has not given it up. It cannot be given
+    /// up during the put.
     ///
     /// # Errors
-    /// If the run lost the lock or gave it up. If the put fails: then it is unknown whether it was done.
+    /// If the run lost the lock or gave it up. If the put fails: then it is unknown whether it was
+    /// done.
     pub fn commit(&self, put: impl FnOnce() -> Result<PutOutcome>) -> Result<PutOutcome> {
         self.renew()?;
         if !self.enter(LeasePhase::Committing) {
@@ -457,8 +469,8 @@ mod tests {
     fn a_process_that_runs_is_not_gone() {
         let this = LockOwner::this();
         assert!(!this.is_gone());
-        // The parent runs as well, and so does the first process, even if this user may not signal or see it. Of another
-        // machine's processes nothing is known.
+        // The parent runs as well, and so does the first process, even if this user may not signal
+        // or see it. Of another machine's processes nothing is known.
         let parent = rustix::process::getppid().map_or(1, |id| id.as_raw_nonzero().get() as u32);
         assert!(!LockOwner { process: parent, ..this.clone() }.is_gone());
         assert!(!LockOwner { process: 1, ..this.clone() }.is_gone());

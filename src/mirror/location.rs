@@ -1,4 +1,5 @@
-//! The location of a store as a command names it: a folder, or a folder of a bucket with its mirror.
+//! The location of a store as a command names it: a folder, or a folder of a bucket with its
+//! mirror.
 
 use std::fs::{DirBuilder, File};
 use std::os::unix::fs::DirBuilderExt as _;
@@ -40,7 +41,8 @@ struct BucketStore {
 /// The exclusive right to write to a store, until it is dropped.
 pub struct WriteGuard {
     publishing: Option<Publishing>,
-    /// The lock of the folder. It is dropped after the lock in the bucket, because fields are dropped in order.
+    /// The lock of the folder. It is dropped after the lock in the bucket, because fields are
+    /// dropped in order.
     lock: File,
 }
 
@@ -51,15 +53,18 @@ struct Publishing {
     lease: Lease,
 }
 
-/// A handle on the publication of a run's work, for a signal handler. For a store that is a folder there is nothing to publish.
+/// A handle on the publication of a run's work, for a signal handler. For a store that is a folder
+/// there is nothing to publish.
 #[derive(Clone)]
 pub struct PublishHandle(Option<Arc<SharedLease>>);
 
 impl StoreLocation {
-    /// The location that a command names. The mirror of a store in a bucket is `mirror`, or a folder of this user's cache.
+    /// The location that a command names. The mirror of a store in a bucket is `mirror`, or a
+    /// folder of this user's cache.
     ///
     /// # Errors
-    /// If `given` is a URL that cannot hold a store, or the environment names no cache for the mirror.
+    /// If `given` is a URL that cannot hold a store, or the environment names no cache for the
+    /// mirror.
     pub fn at(given: &Path, mirror: Option<&Path>) -> Result<StoreLocation> {
         let Some(url) = url_of(given)? else {
             return Ok(StoreLocation { given: given.to_owned(), store: Store::at(given), in_bucket: None });
@@ -110,7 +115,8 @@ impl StoreLocation {
         self.in_bucket.as_ref().map_or(Ok(()), |in_bucket| Catalog::read(&in_bucket.bucket).map(drop))
     }
 
-    /// Brings the mirror of a store in a bucket up to date, for a command that writes nothing. Takes no lock in the bucket.
+    /// Brings the mirror of a store in a bucket up to date, for a command that writes nothing.
+    /// Takes no lock in the bucket.
     ///
     /// # Errors
     /// If another run works in the mirror, or the bucket cannot be read.
@@ -121,11 +127,13 @@ impl StoreLocation {
         refresh(&in_bucket.folder, &in_bucket.bucket, say).map(drop)
     }
 
-    /// Takes the store for writing. For a store in a bucket this locks the bucket, brings the mirror up to date, and publishes
-    /// what an earlier run made but could not publish. If the lock in the bucket is lost later, `lost` is called with the reason.
+    /// Takes the store for writing. For a store in a bucket this locks the bucket, brings the
+    /// mirror up to date, and publishes what an earlier run made but could not publish. If the lock
+    /// in the bucket is lost later, `lost` is called with the reason.
     ///
     /// # Errors
-    /// If another run has the store: the message describes that run. If the bucket cannot be read or written.
+    /// If another run has the store: the message describes that run. If the bucket cannot be read
+    /// or written.
     pub fn take(&self, say: &Notify, lost: impl Fn(&str) + Send + 'static) -> Result<WriteGuard> {
         let lock = self.lock()?;
         let Some(in_bucket) = &self.in_bucket else { return Ok(WriteGuard { publishing: None, lock }) };
@@ -133,7 +141,8 @@ impl StoreLocation {
         folder.make()?;
         let lease = Lease::take(bucket, say, lost)?;
         if folder.base()? != Base::Unsettled {
-            // If a run was killed during its commit in the mirror, finish that commit, so that it is published too.
+            // If a run was killed during its commit in the mirror, finish that commit, so that it
+            // is published too.
             self.store.take_work()?;
             self.store.recover()?;
         }
@@ -162,11 +171,12 @@ impl StoreLocation {
 }
 
 impl WriteGuard {
-    /// Publishes the store, if it is in a bucket. If `thorough`, the objects of the bucket are checked even if there is nothing
-    /// to publish.
+    /// Publishes the store, if it is in a bucket. If `thorough`, the objects of the bucket are
+    /// checked even if there is nothing to publish.
     ///
     /// # Errors
-    /// If the store cannot be published: the message says what is known of it. The run's work stays in the mirror.
+    /// If the store cannot be published: the message says what is known of it. The run's work stays
+    /// in the mirror.
     pub fn publish(&mut self, thorough: bool, say: &Notify) -> Result<()> {
         let Some(Publishing { in_bucket, current, lease }) = &mut self.publishing else { return Ok(()) };
         let BucketStore { bucket, folder, .. } = in_bucket;
@@ -176,7 +186,8 @@ impl WriteGuard {
         Ok(())
     }
 
-    /// The lock of the folder, for a command that this process starts: [`Store::lock`] takes it from the command's standard input.
+    /// The lock of the folder, for a command that this process starts: [`Store::lock`] takes it
+    /// from the command's standard input.
     ///
     /// # Errors
     /// If the system has no file descriptor left.
@@ -191,20 +202,20 @@ impl WriteGuard {
 }
 
 impl PublishHandle {
-    /// Whether everything committed in the folder is visible to all readers of the store. Always true for a store that is a
-    /// folder.
+    /// Whether everything committed in the folder is visible to all readers of the store. Always
+    /// true for a store that is a folder.
     pub fn is_published(&self) -> bool {
         self.0.as_ref().is_none_or(|lease| lease.phase() == LeasePhase::Published)
     }
 
-    /// Gives up: from now on the run publishes nothing. Returns false if the commit has begun; then it ends soon by itself.
-    /// Always true for a store that is a folder. Sends no request.
+    /// Gives up: from now on the run publishes nothing. Returns false if the commit has begun; then
+    /// it ends soon by itself. Always true for a store that is a folder. Sends no request.
     pub fn give_up(&self) -> bool {
         self.0.as_ref().is_none_or(|lease| lease.give_up())
     }
 
-    /// Frees the lock in the bucket before the process ends. Waits at most `within` for it; a lock that is not freed by then
-    /// becomes stale.
+    /// Frees the lock in the bucket before the process ends. Waits at most `within` for it; a lock
+    /// that is not freed by then becomes stale.
     pub fn free(&self, within: Duration) {
         let Some(lease) = self.0.clone() else { return };
         let (done, freed) = channel::<()>();

@@ -1,11 +1,13 @@
-//! Stores in buckets, `s3://bucket/prefix`, and their mirrors: the folders on this machine in which runs work.
+//! Stores in buckets, `s3://bucket/prefix`, and their mirrors: the folders on this machine in which
+//! runs work.
 //!
-//! In reading order: `location` (where a store is, and how a command takes and publishes it), `lease` (which run may write),
-//! `catalog` (the files in the bucket and their keys), `folder` (the mirror and its base), `refresh` (bucket to mirror),
-//! `publish` (mirror to bucket), `read_store` (for commands that only read), `transfers` (several objects at once).
+//! In reading order: `location` (where a store is, and how a command takes and publishes it),
+//! `lease` (which run may write), `catalog` (the files in the bucket and their keys), `folder` (the
+//! mirror and its base), `refresh` (bucket to mirror), `publish` (mirror to bucket), `read_store`
+//! (for commands that only read), `transfers` (several objects at once).
 //!
-//! A run works in the *mirror*, a folder laid out as any store, and does not use the network. Before the run the mirror is
-//! brought up to date, and after the run new files are published:
+//! A run works in the *mirror*, a folder laid out as any store, and does not use the network.
+//! Before the run the mirror is brought up to date, and after the run new files are published:
 //!
 //! ```text
 //! s3://bucket/prefix/
@@ -18,15 +20,17 @@
 //!     week=…/  before=…/                  as in a folder
 //! ```
 //!
-//! The key of an object contains the digest of its content, so that no object is overwritten, except the manifest, the lock and
-//! `views.sql`. An object is part of the store once `manifest.json` names the list that names the object: the put of `manifest.json` is
-//! the commit. A kill before it leaves the weeks as they were. A kill after it leaves objects that nothing names, which the next commit
-//! removes. A query over `clusters/week=*/*.parquet` also finds such objects: during a commit, or after a kill, it may see a week twice,
-//! or one that is not committed yet. nigh itself reads by the catalog and does not; nor do the views of `views.sql`.
+//! The key of an object contains the digest of its content, so that no object is overwritten,
+//! except the manifest, the lock and `views.sql`. An object is part of the store once
+//! `manifest.json` names the list that names the object: the put of `manifest.json` is the commit.
+//! A kill before it leaves the weeks as they were. A kill after it leaves objects that nothing
+//! names, which the next commit removes. A query over `clusters/week=*/*.parquet` also finds such
+//! objects: during a commit, or after a kill, it may see a week twice, or one that is not committed
+//! yet. nigh itself reads by the catalog and does not; nor do the views of `views.sql`.
 //!
-//! Two runs cannot write at the same time. `lock.json` is made and renewed by conditional puts, and the manifest is put only if
-//! it is still the one that the run began with. Therefore even a run that was suspended while another run took its place commits
-//! nothing.
+//! Two runs cannot write at the same time. `lock.json` is made and renewed by conditional puts, and
+//! the manifest is put only if it is still the one that the run began with. Therefore even a run
+//! that was suspended while another run took its place commits nothing.
 
 mod catalog;
 mod folder;

@@ -1,7 +1,8 @@
-//! Publishes a mirror: uploads new files to the bucket, and commits them by one conditional put of the manifest.
+//! Publishes a mirror: uploads new files to the bucket, and commits them by one conditional put of
+//! the manifest.
 //!
-//! Order: files, lists of files, `manifest.json` (the commit), `views.sql` and the logs of tables, removal of replaced objects. Until the
-//! commit all readers see the store as it was.
+//! Order: files, lists of files, `manifest.json` (the commit), `views.sql` and the logs of tables,
+//! removal of replaced objects. Until the commit all readers see the store as it was.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -93,7 +94,8 @@ impl NamedObjects {
     }
 }
 
-/// Publishes a mirror whose content differs from the bucket's `before`, and returns the catalog that is then its base.
+/// Publishes a mirror whose content differs from the bucket's `before`, and returns the catalog
+/// that is then its base.
 ///
 /// Morally it does this:
 ///
@@ -106,12 +108,13 @@ impl NamedObjects {
 /// remove the objects of nigh that the mirror's catalog does not name
 /// ```
 ///
-/// With `thorough`, a damaged bucket is repaired even if nothing is new. No object is read for this: one of the right size with
-/// wrong bytes stays until it is removed by hand.
+/// With `thorough`, a damaged bucket is repaired even if nothing is new. No object is read for
+/// this: one of the right size with wrong bytes stays until it is removed by hand.
 ///
 /// # Errors
-/// If the lock is lost or given up, another run has published meanwhile, or the bucket cannot be written. The run's work stays
-/// in the mirror. The store is as it was, except if the put of the manifest gets no response: then its state is unknown.
+/// If the lock is lost or given up, another run has published meanwhile, or the bucket cannot be
+/// written. The run's work stays in the mirror. The store is as it was, except if the put of the
+/// manifest gets no response: then its state is unknown.
 pub(super) fn publish(
     folder: &MirrorFolder,
     bucket: &Bucket,
@@ -171,8 +174,9 @@ fn put_views(folder: &MirrorFolder, bucket: &Bucket) -> Result<()> {
     bucket.put(VIEWS, text).context("the commit is done, but views.sql is not replaced: the next commit replaces it")
 }
 
-/// Continues the logs of Delta Lake beside the tables of the bucket, whose files have other names than in the folder; or removes them, if
-/// the store is to have none. `sizes` lists the objects of the bucket.
+/// Continues the logs of Delta Lake beside the tables of the bucket, whose files have other names
+/// than in the folder; or removes them, if the store is to have none. `sizes` lists the objects of
+/// the bucket.
 fn put_catalog(
     folder: &MirrorFolder,
     bucket: &Bucket,
@@ -243,7 +247,8 @@ fn overtaken(bucket: &Bucket) -> String {
     )
 }
 
-/// Removes objects, each only while the run certainly has the lock: another run may be about to name one of them.
+/// Removes objects, each only while the run certainly has the lock: another run may be about to
+/// name one of them.
 fn remove(bucket: &Bucket, old: &[Unreferenced], lease: &SharedLease, say: &Notify) -> Result<()> {
     each(old, "removing replaced objects", say, |old| {
         if !lease.is_fresh() {

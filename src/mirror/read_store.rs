@@ -1,5 +1,5 @@
-//! A store that a command only reads. From a bucket it fetches only the files needed, into a temporary folder. It needs neither
-//! a lock nor a mirror.
+//! A store that a command only reads. From a bucket it fetches only the files needed, into a
+//! temporary folder. It needs neither a lock nor a mirror.
 
 use std::fs::DirBuilder;
 use std::os::unix::fs::DirBuilderExt as _;
@@ -22,7 +22,8 @@ pub struct ReadStore {
     from: Option<BucketSource>,
 }
 
-/// The bucket that files are fetched from, the catalog that names them, and the folder that they are fetched to.
+/// The bucket that files are fetched from, the catalog that names them, and the folder that they
+/// are fetched to.
 struct BucketSource {
     bucket: Bucket,
     catalog: Catalog,
@@ -40,8 +41,8 @@ impl Drop for TemporaryFolder {
 }
 
 impl ReadStore {
-    /// Calls `read` with the store that a command names. If the store is published meanwhile, so that a file is gone, `read` is
-    /// called again with the new one.
+    /// Calls `read` with the store that a command names. If the store is published meanwhile, so
+    /// that a file is gone, `read` is called again with the new one.
     ///
     /// # Errors
     /// If the store is in a bucket and does not exist or cannot be read; and the errors of `read`.
@@ -95,8 +96,8 @@ impl ReadStore {
         self.need(OWN, &[&format!("{}/", folder.display())])
     }
 
-    /// Fetches the files of one of the store's folders, by name, whose paths in it begin with one of the `prefixes`: of `clusters`,
-    /// `week=2024-01-08/`.
+    /// Fetches the files of one of the store's folders, by name, whose paths in it begin with one
+    /// of the `prefixes`: of `clusters`, `week=2024-01-08/`.
     ///
     /// # Errors
     /// Names the object that is missing or damaged.

@@ -1,6 +1,7 @@
 //! Brings a mirror up to date: fetches from the bucket the files of its current catalog.
 //!
-//! Cost: only files whose digest differs are fetched. A kill leaves the mirror unsettled, and the next call continues.
+//! Cost: only files whose digest differs are fetched. A kill leaves the mirror unsettled, and the
+//! next call continues.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -19,13 +20,13 @@ use crate::config::Bytes;
 use crate::objects::{Bucket, Digest, Digester};
 use crate::state::{OWN, Store, replace, sync_folder};
 
-/// Brings a mirror up to date, and returns the catalog that is now its base. Unpublished work in the mirror stays if no other
-/// run has published meanwhile. The caller holds the folder's lock. If it does not hold the bucket's, other runs may publish while
-/// this reads.
+/// Brings a mirror up to date, and returns the catalog that is now its base. Unpublished work in
+/// the mirror stays if no other run has published meanwhile. The caller holds the folder's lock. If
+/// it does not hold the bucket's, other runs may publish while this reads.
 ///
 /// # Errors
-/// Names the object that is missing or damaged, or the file that cannot be written. Then the mirror is unsettled, and the next
-/// call continues.
+/// Names the object that is missing or damaged, or the file that cannot be written. Then the mirror
+/// is unsettled, and the next call continues.
 pub(super) fn refresh(folder: &MirrorFolder, bucket: &Bucket, say: &Notify) -> Result<Option<CatalogVersion>> {
     retry_if_published(bucket, |current| refresh_to(folder, bucket, current, say).map(|()| current.clone()))
 }
@@ -124,7 +125,8 @@ fn fetch(folder: &MirrorFolder, bucket: &Bucket, downloads: &[FileDownload], say
     std::fs::remove_dir(&fetched).with_context(|| format!("cannot remove {}", fetched.display()))
 }
 
-/// Fetches a file into the folder `temporary`, on the same file system, and renames it if its size and digest are right.
+/// Fetches a file into the folder `temporary`, on the same file system, and renames it if its size
+/// and digest are right.
 pub(super) fn fetch_one(bucket: &Bucket, file: &FileDownload, temporary: &Path) -> Result<()> {
     let FileDownload { key, target, content } = file;
     let name = key.rsplit('/').next().unwrap_or(key);
@@ -156,7 +158,8 @@ pub(super) fn fetch_one(bucket: &Bucket, file: &FileDownload, temporary: &Path) 
     std::fs::rename(&temporary, target).with_context(|| format!("cannot write {}", target.display()))
 }
 
-/// Adds to the error of a failed read what is wrong with the object: missing, of another size than listed, or unreadable.
+/// Adds to the error of a failed read what is wrong with the object: missing, of another size than
+/// listed, or unreadable.
 fn damage(bucket: &Bucket, key: &str, listed: FileContent, error: std::io::Error) -> anyhow::Error {
     let url = bucket.url(key);
     let error = anyhow::Error::new(error);
@@ -169,7 +172,8 @@ fn damage(bucket: &Bucket, key: &str, listed: FileContent, error: std::io::Error
     }
 }
 
-/// Removes all files that can be part of a store and are not `listed`, and folders that are empty then.
+/// Removes all files that can be part of a store and are not `listed`, and folders that are empty
+/// then.
 fn remove_others(folder: &MirrorFolder, listed: &BTreeMap<&str, FileList>) -> Result<()> {
     let root = folder.root();
     for path in folder.all_paths()? {

@@ -20,8 +20,8 @@ pub(super) trait Transfer {
     fn bytes(&self) -> u64;
 }
 
-/// Calls `transfer` for every item, on up to [`AT_ONCE`] threads; `what` is done, for the reports. After an error no further
-/// transfer begins.
+/// Calls `transfer` for every item, on up to [`AT_ONCE`] threads; `what` is done, for the reports.
+/// After an error no further transfer begins.
 ///
 /// # Errors
 /// An error of `transfer`.

@@ -1,7 +1,9 @@
-//! The pages of hosts by cluster: how many pages of a host are in each cluster of very similar pages.
+//! The pages of hosts by cluster: how many pages of a host are in each cluster of very similar
+//! pages.
 //!
-//! Hosts are distributed over the workers by a 128-bit hash of their names. A worker holds 48 bytes for each pair of one of its hosts and a
-//! cluster of several pages: up to twice that while they are counted, and 32 bytes more while they are exchanged.
+//! Hosts are distributed over the workers by a 128-bit hash of their names. A worker holds 48 bytes
+//! for each pair of one of its hosts and a cluster of several pages: up to twice that while they
+//! are counted, and 32 bytes more while they are exchanged.
 
 use anyhow::Result;
 use arrow_array::{Int64Array, StringArray};
@@ -36,7 +38,8 @@ pub fn host_owner(host: u128, peers: usize) -> u64 {
     ((host >> 64) as u64) % peers as u64
 }
 
-/// Counts the pages of week number `number` of the history, by host and cluster. Returns those of the hosts that this worker owns.
+/// Counts the pages of week number `number` of the history, by host and cluster. Returns those of
+/// the hosts that this worker owns.
 ///
 /// # Errors
 /// If a file cannot be read (names it), or a worker of this process failed.
@@ -66,7 +69,8 @@ fn read_pages(history: &History, number: usize, owned: &Ownership) -> Result<Pag
     Ok(pages.finish())
 }
 
-/// Adds the counts of all workers; each worker receives the counts of the hosts whose hashes it owns.
+/// Adds the counts of all workers; each worker receives the counts of the hosts whose hashes it
+/// owns.
 fn add_over_workers(cx: &mut Context, pages: PagesByHost) -> Result<PagesByHost> {
     let peers = cx.peers();
     let mut dealer = cx.dealer();

@@ -1,4 +1,5 @@
-//! Sightings: values sent by their hashes in five bytes each, to find those that occur twice at least.
+//! Sightings: values sent by their hashes in five bytes each, to find those that occur twice at
+//! least.
 //!
 //! ```text
 //! record: 24 bits of the hash of a value, and in 16 bits
@@ -6,7 +7,8 @@
 //! reply: number of a holder of a value that occurs twice       4 bytes, back to the sender
 //! ```
 //!
-//! A value that occurs once may be reported as one that occurs twice; one that does is never missed: see [`Counters`].
+//! A value that occurs once may be reported as one that occurs twice; one that does is never
+//! missed: see [`Counters`].
 
 use anyhow::Result;
 use bytemuck::{Pod, Zeroable};
@@ -14,8 +16,8 @@ use nigh_exchange::{Dealer, Partition};
 
 use crate::structures::Counters;
 
-/// A value at one holder: 24 bits of its hash, other than those that chose the partition, and the holder's number at its sender minus that
-/// of the record before it.
+/// A value at one holder: 24 bits of its hash, other than those that chose the partition, and the
+/// holder's number at its sender minus that of the record before it.
 #[derive(Clone, Copy, Debug, Pod, Zeroable)]
 #[repr(C)]
 pub(crate) struct Sighting {
@@ -53,7 +55,8 @@ pub(crate) struct SharedFinder {
 }
 
 impl SharedFinder {
-    /// Sends to each sender the numbers of its holders whose value in this partition occurs twice at least.
+    /// Sends to each sender the numbers of its holders whose value in this partition occurs twice
+    /// at least.
     ///
     /// # Errors
     /// If blocks that were spilled cannot be read.
@@ -62,8 +65,8 @@ impl SharedFinder {
         self.find_counted(sightings, dealer)
     }
 
-    /// As [`SharedFinder::find`], with 2^`bits` slots for the values. Then which values are reported by mistake does not depend on how many
-    /// other records the partition has.
+    /// As [`SharedFinder::find`], with 2^`bits` slots for the values. Then which values are
+    /// reported by mistake does not depend on how many other records the partition has.
     ///
     /// # Errors
     /// As [`SharedFinder::find`].

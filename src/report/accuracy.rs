@@ -5,7 +5,8 @@ use crate::summary::{AccuracySummary, SharePair};
 
 /// Of fewer pairs nothing is said.
 const FEW: u64 = 10;
-/// Nor is anything said of recall if fewer independent pages are expected in the sample: some clusters decide it, and may be missed.
+/// Nor is anything said of recall if fewer independent pages are expected in the sample: some
+/// clusters decide it, and may be missed.
 const FEW_DRAWS: f64 = 3.0;
 /// If the two ends of an expectation are nearer, it is one number.
 const SAME: f64 = 0.005;
@@ -79,8 +80,9 @@ fn percent(share: f64) -> String {
     format!("{:.1}%", 100.0 * share)
 }
 
-/// What the curve says of the pairs of `recall`. Pages that are in one cluster through third pages make the share larger than that of pairs
-/// that are linked directly; the curve does not say by how much.
+/// What the curve says of the pairs of `recall`. Pages that are in one cluster through third pages
+/// make the share larger than that of pairs that are linked directly; the curve does not say by how
+/// much.
 fn expected(accuracy: &AccuracySummary) -> Option<String> {
     let AccuracySummary { expected, expected_low, expected_most, expected_high, .. } = *accuracy;
     let share = expected?;

@@ -46,11 +46,13 @@ pub struct Change {
     pub after: i64,
     /// Pages of the event; see [`ChangeRow::documents`].
     pub documents: i64,
-    /// The name of the cluster's root: its URL, or its id; that of the week before if the cluster is gone.
+    /// The name of the cluster's root: its URL, or its id; that of the week before if the cluster
+    /// is gone.
     pub name: Option<String>,
 }
 
-/// Reads the changes of a week from the week's `tables` and from `last`, the tables of the week before.
+/// Reads the changes of a week from the week's `tables` and from `last`, the tables of the week
+/// before.
 ///
 /// # Errors
 /// Names the file that cannot be read.

@@ -6,8 +6,9 @@ use crate::summary::CurvePoint;
 /// Chances below this and above one minus this are all alike to a reader.
 const ALIKE: f64 = 0.0005;
 
-/// Two lines: the similarities, and the share of pairs that are linked directly. Of the similarities at which hardly any or nearly all pairs are
-/// linked, only those next to the others are shown. None without points, as in summaries of a version that did not store them.
+/// Two lines: the similarities, and the share of pairs that are linked directly. Of the
+/// similarities at which hardly any or nearly all pairs are linked, only those next to the others
+/// are shown. None without points, as in summaries of a version that did not store them.
 pub(super) fn curve(points: &[CurvePoint], sheet: &mut Sheet) {
     if points.is_empty() {
         return;

@@ -70,8 +70,9 @@ impl Grid {
         self.rows.len() == 1
     }
 
-    /// The head and the rows, as lines that fit `width` if that is given. Where there are too many columns of numbers for it, the others follow below,
-    /// beside the first column again if that is text.
+    /// The head and the rows, as lines that fit `width` if that is given. Where there are too many
+    /// columns of numbers for it, the others follow below, beside the first column again if that is
+    /// text.
     pub fn lines(&self, width: Option<usize>) -> Vec<String> {
         self.painted(width, Colors::None)
     }
@@ -121,7 +122,8 @@ impl Grid {
         groups
     }
 
-    /// The widths of columns side by side: those of their longest cells, unless columns of text must be narrower.
+    /// The widths of columns side by side: those of their longest cells, unless columns of text
+    /// must be narrower.
     fn widths(&self, columns: &[usize], screen: usize) -> Vec<usize> {
         let mut widths: Vec<usize> = columns.iter().map(|column| self.longest(*column)).collect();
         let all = |widths: &[usize]| widths.iter().sum::<usize>() + GAP * widths.len().saturating_sub(1);
@@ -158,8 +160,8 @@ impl Grid {
     }
 }
 
-/// A text, without its middle if it takes more than `width` columns. A URL first loses its scheme, and then the middle of its path: its host is
-/// what differs most.
+/// A text, without its middle if it takes more than `width` columns. A URL first loses its scheme,
+/// and then the middle of its path: its host is what differs most.
 ///
 /// ```
 /// use nigh::sheet::shortened;

@@ -1,4 +1,5 @@
-//! What is printed for a person: a sheet of lines, facts and grids, fitted to the width of the screen.
+//! What is printed for a person: a sheet of lines, facts and grids, fitted to the width of the
+//! screen.
 //!
 //! In reading order: this file, `grid` (tables), `numbers`, `colors`.
 
@@ -21,7 +22,8 @@ use self::colors::Colors;
 /// The least width of a screen that lines are made for.
 const LEAST_SCREEN: usize = 60;
 
-/// The number of columns that lines on stdout may take; `None` if it is no terminal: then nothing is shortened.
+/// The number of columns that lines on stdout may take; `None` if it is no terminal: then nothing
+/// is shortened.
 fn screen_width() -> Option<usize> {
     let stdout = std::io::stdout();
     let size = if stdout.is_terminal() { terminal_size_of(&stdout) } else { None };
@@ -85,7 +87,8 @@ impl Sheet {
         self.line("");
     }
 
-    /// Adds a name and what is said of it. Further lines of it stand below the first; without a name, so does the first.
+    /// Adds a name and what is said of it. Further lines of it stand below the first; without a
+    /// name, so does the first.
     pub fn fact(&mut self, name: impl Into<String>, said: impl Into<String>) {
         let mut name = name.into();
         name.extend(std::iter::repeat_n(' ', self.indent.saturating_sub(name.width()).max(1)));
@@ -102,12 +105,14 @@ impl Sheet {
         &self.parts
     }
 
-    /// The text for stdout: its lines fit the screen, if it is one, and have colours where it has them.
+    /// The text for stdout: its lines fit the screen, if it is one, and have colours where it has
+    /// them.
     pub fn fitted(&self) -> String {
         self.painted(screen_width(), Colors::of_stdout()).into_iter().map(|line| line + "\n").collect()
     }
 
-    /// The lines, none of them wider than `width` if that is given, except for paths and numbers that are.
+    /// The lines, none of them wider than `width` if that is given, except for paths and numbers
+    /// that are.
     pub fn lines(&self, width: Option<usize>) -> Vec<String> {
         self.painted(width, Colors::None)
     }
@@ -135,7 +140,8 @@ impl fmt::Display for Sheet {
     }
 }
 
-/// A name and what is said of it, broken at blanks. URLs are shortened, if even a line of their own is too short for them.
+/// A name and what is said of it, broken at blanks. URLs are shortened, if even a line of their own
+/// is too short for them.
 fn fact(name: &str, said: &str, width: Option<usize>) -> Vec<String> {
     let Some(width) = width.filter(|width| name.width() + said.width() > *width) else {
         return vec![format!("{name}{said}").trim_end().to_owned()];

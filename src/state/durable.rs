@@ -6,10 +6,11 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 
-/// Replaces the file at `path` by `bytes`, atomically and durably: after a kill or a power cut the file has the old bytes or the
-/// new ones.
+/// Replaces the file at `path` by `bytes`, atomically and durably: after a kill or a power cut the
+/// file has the old bytes or the new ones.
 ///
-/// The bytes go to a temporary file beside it (extension `tmp`), which is synced and renamed; then the folder is synced.
+/// The bytes go to a temporary file beside it (extension `tmp`), which is synced and renamed; then
+/// the folder is synced.
 ///
 /// # Errors
 /// Names the file that cannot be written.
@@ -27,8 +28,8 @@ pub fn replace(path: &Path, bytes: &[u8]) -> Result<()> {
 
 /// Makes everything written below a folder durable.
 ///
-/// On Linux this is one call for the whole file system, since a call for each file would wait for the disk hundreds of times.
-/// Elsewhere the files are synced one by one.
+/// On Linux this is one call for the whole file system, since a call for each file would wait for
+/// the disk hundreds of times. Elsewhere the files are synced one by one.
 ///
 /// # Errors
 /// Names the folder, or the file, that the system cannot sync.

@@ -1,8 +1,9 @@
 //! The state that is kept between runs: a store of weeks, and the unfinished week in it.
 //!
-//! In reading order: `store` (the folders of a store, its lock, the commit of a week), `weeks` (what the store records of each
-//! week), `indexes` (URL to document, supershingle to documents), `history` (tables that span several weeks), `durable` (files
-//! that survive a power cut). Start with `store/commit.rs`: it has the protocol of a commit.
+//! In reading order: `store` (the folders of a store, its lock, the commit of a week), `weeks`
+//! (what the store records of each week), `indexes` (URL to document, supershingle to documents),
+//! `history` (tables that span several weeks), `durable` (files that survive a power cut). Start
+//! with `store/commit.rs`: it has the protocol of a commit.
 //!
 //! ```text
 //! STORE/
@@ -25,15 +26,18 @@
 //!     work/reshard/                  the weeks with more shards, a store that `nigh reshard` makes
 //! ```
 //!
-//! A file belongs to the store if the manifest, or a `week.json` that it names, lists the file. No file is written over, except that
-//! `nigh upgrade` replaces each `week.json`. A commit puts its files beside the others, then replaces the manifest, then removes what the manifest does not list any more.
+//! A file belongs to the store if the manifest, or a `week.json` that it names, lists the file. No
+//! file is written over, except that `nigh upgrade` replaces each `week.json`. A commit puts its
+//! files beside the others, then replaces the manifest, then removes what the manifest does not
+//! list any more.
 //!
-//! In a pool of machines `work` has another name, `work-…`, in each generation of processes, so that a process of an earlier
-//! generation cannot write there.
+//! In a pool of machines `work` has another name, `work-…`, in each generation of processes, so
+//! that a process of an earlier generation cannot write there.
 //!
-//! The row of a URL in `urls` stays in the week that first saw the URL, and those of a page in `links` and `chunks` in the week that crawled it. Rows once written are not written again, with one exception:
-//! a deletion writes `urls` again without the rows of deleted URLs. If a store gets more shards,
-//! all of its weeks are made again, since an id has its shard.
+//! The row of a URL in `urls` stays in the week that first saw the URL, and those of a page in
+//! `links` and `chunks` in the week that crawled it. Rows once written are not written again, with
+//! one exception: a deletion writes `urls` again without the rows of deleted URLs. If a store gets
+//! more shards, all of its weeks are made again, since an id has its shard.
 //!
 //! ```
 //! use nigh::state::Store;

@@ -10,7 +10,8 @@
 //!
 //! Only sums, products, quotients and square roots are used, which are the same on every machine.
 
-/// The lower ends of the bands of similarity in which pairs are counted; the last band has only pairs of similarity 1.
+/// The lower ends of the bands of similarity in which pairs are counted; the last band has only
+/// pairs of similarity 1.
 pub const BANDS: [f64; 10] = [0.0, 0.5, 0.6, 0.7, 0.8, 0.85, 0.9, 0.95, 0.98, 1.0];
 
 /// The number of the band of a similarity, 0 to 1.
@@ -43,9 +44,10 @@ const SIDE: f64 = 0.025;
 const LEAST_VARIANCE: f64 = 1e-12;
 
 impl SampledShare {
-    /// The share of `good` ones among `of` that were drawn independently: `None` if none was drawn. The interval is that of Clopper and Pearson
-    /// (1934): its ends are the shares of which so many good ones, or more, and so many or fewer, have the probability 2.5%. It holds at least
-    /// as often as it says, for any number of draws.
+    /// The share of `good` ones among `of` that were drawn independently: `None` if none was drawn.
+    /// The interval is that of Clopper and Pearson (1934): its ends are the shares of which so many
+    /// good ones, or more, and so many or fewer, have the probability 2.5%. It holds at least as
+    /// often as it says, for any number of draws.
     ///
     /// ```
     /// use nigh::stats::SampledShare;
@@ -63,8 +65,9 @@ impl SampledShare {
         (of > 0).then(interval)
     }
 
-    /// A share, 0 to 1, that was found as if of so many independent draws, which are above 0 and need not be a whole number. The interval is
-    /// Wilson's (1927), which holds for few draws and for shares near 0 and 1.
+    /// A share, 0 to 1, that was found as if of so many independent draws, which are above 0 and
+    /// need not be a whole number. The interval is Wilson's (1927), which holds for few draws and
+    /// for shares near 0 and 1.
     ///
     /// ```
     /// use nigh::stats::SampledShare;
@@ -79,8 +82,9 @@ impl SampledShare {
         SampledShare { share, low: (middle - half).clamp(0.0, share), high: (middle + half).clamp(share, 1.0) }
     }
 
-    /// The share over groups of draws, each with its weight, its number of good ones and its number: pairs of one page are not independent, so a
-    /// group counts as one draw; and as less than one if others weigh more (Kish 1965). `None` without groups.
+    /// The share over groups of draws, each with its weight, its number of good ones and its
+    /// number: pairs of one page are not independent, so a group counts as one draw; and as less
+    /// than one if others weigh more (Kish 1965). `None` without groups.
     pub fn of_groups(groups: &[(f64, f64, f64)]) -> Option<SampledShare> {
         let sum = |of: fn(&(f64, f64, f64)) -> f64| groups.iter().map(of).sum::<f64>();
         let (good, of) = (sum(|(weight, good, _)| weight * good), sum(|(weight, _, of)| weight * of));
@@ -95,7 +99,8 @@ impl SampledShare {
             return None;
         }
         let share = strata.iter().map(|(of, sampled)| of * sampled.share).sum::<f64>() / members;
-        // Each end from the same ends of the strata (Zou and Donner 2008): a single stratum has its own interval.
+        // Each end from the same ends of the strata (Zou and Donner 2008): a single stratum has its
+        // own interval.
         let half = |end: fn(&SampledShare) -> f64| {
             let part = |(of, sampled): &(f64, SampledShare)| (of / members * (end(sampled) - sampled.share)).powi(2);
             strata.iter().map(part).sum::<f64>().sqrt()
@@ -105,7 +110,8 @@ impl SampledShare {
     }
 }
 
-/// The share of which `good` of `of` draws, or more, have the probability [`SIDE`]; 0 for no good ones.
+/// The share of which `good` of `of` draws, or more, have the probability [`SIDE`]; 0 for no good
+/// ones.
 fn least_share(good: u64, of: u64) -> f64 {
     let (mut low, mut high) = (0.0, 1.0);
     // Halved until the ends are neighbours.
@@ -120,7 +126,8 @@ fn least_share(good: u64, of: u64) -> f64 {
     low
 }
 
-/// The probability that at least `least` of `draws` independent draws are good, if each is with the probability `chance`.
+/// The probability that at least `least` of `draws` independent draws are good, if each is with the
+/// probability `chance`.
 ///
 /// ```
 /// use nigh::stats::binomial_tail;
@@ -135,7 +142,8 @@ pub fn binomial_tail(least: u64, draws: u64, chance: f64) -> f64 {
         return 0.0;
     }
     let odds = chance / (1.0 - chance);
-    // Each number's probability, over that of the most likely one: nothing overflows, and what underflows does not count.
+    // Each number's probability, over that of the most likely one: nothing overflows, and what
+    // underflows does not count.
     let likeliest = (((draws + 1) as f64 * chance) as u64).min(draws);
     let (mut all, mut tail) = (0.0, 0.0);
     let mut add = |number: u64, probability: f64| {
@@ -157,9 +165,9 @@ pub fn binomial_tail(least: u64, draws: u64, chance: f64) -> f64 {
     tail / all
 }
 
-/// The 97.5% quantile of Student's distribution with so many degrees of freedom, 1 or more: the expansion of Cornish and Fisher around that of
-/// the normal distribution (Abramowitz and Stegun 1964, 26.7.5). It is 11% too small for one degree, 0.8% for two, and within 0.2% from
-/// three on.
+/// The 97.5% quantile of Student's distribution with so many degrees of freedom, 1 or more: the
+/// expansion of Cornish and Fisher around that of the normal distribution (Abramowitz and Stegun
+/// 1964, 26.7.5). It is 11% too small for one degree, 0.8% for two, and within 0.2% from three on.
 fn students_quantile(degrees: f64) -> f64 {
     let z = NORMAL_QUANTILE;
     let z2 = z * z;
@@ -189,8 +197,8 @@ pub struct ExpectedPairs {
 
 /// The share of similar pairs that are expected in one cluster, by probabilities of direct links.
 ///
-/// Pages are in one cluster also through third pages, so the expectation has two ends: the share of pairs that are linked directly, and the
-/// share of pairs whose sampled page is linked at all.
+/// Pages are in one cluster also through third pages, so the expectation has two ends: the share of
+/// pairs that are linked directly, and the share of pairs whose sampled page is linked at all.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Expectation {
     /// The expected share of pairs that are linked directly, 0 to 1.
@@ -204,17 +212,20 @@ pub struct Expectation {
 }
 
 impl Expectation {
-    /// The expectation for all similar pairs of `population` pages, of which `sampled` were; `None` without pairs.
+    /// The expectation for all similar pairs of `population` pages, of which `sampled` were; `None`
+    /// without pairs.
     ///
-    /// A page p stands for f pages, and has d similar ones, each with the probability c. The variance of the mean of c over all pairs is
+    /// A page p stands for f pages, and has d similar ones, each with the probability c. The
+    /// variance of the mean of c over all pairs is
     ///
     /// ```text
     /// part (sum of f d² (d + 1) c (1 - c)) / (sum of f d)²                                a cluster of d + 1 pages is one draw
     /// + (1 - part) sampled / (sampled - 1) (sum of f (d (c - mean))²) / (sum of f d)²     other pages might have been sampled
     /// ```
     ///
-    /// where part = sampled / population. Each end is that of a prediction for as many draws as have this variance, and wider by Student's
-    /// quantile: the variance itself is known from as many pages as Kish (1965) counts. A variance of 0 says nothing of pairs that were not
+    /// where part = sampled / population. Each end is that of a prediction for as many draws as
+    /// have this variance, and wider by Student's quantile: the variance itself is known from as
+    /// many pages as Kish (1965) counts. A variance of 0 says nothing of pairs that were not
     /// sampled: then these pages are the draws.
     ///
     /// ```
@@ -253,8 +264,9 @@ impl Expectation {
 /// The most draws of a prediction.
 const MOST_DRAWS: f64 = 1e5;
 
-/// The interval that the share of good ones among so many draws is in, given the expected one: Wilson's, and as much of that of the binomial
-/// distribution as is outside of it. Near 1 all may be good though Wilson's ends below 1.
+/// The interval that the share of good ones among so many draws is in, given the expected one:
+/// Wilson's, and as much of that of the binomial distribution as is outside of it. Near 1 all may
+/// be good though Wilson's ends below 1.
 fn predicted(share: f64, draws: f64) -> SampledShare {
     let of = draws.round().clamp(1.0, MOST_DRAWS) as u64;
     // How many are exceeded with no more than this probability.
@@ -344,7 +356,8 @@ mod tests {
                     let (found, wanted) = (binomial_tail(least, draws, chance), plain(least, draws, chance));
                     assert!((found - wanted).abs() < 1e-12, "{least} of {draws}, {chance}: {found} {wanted}");
                 }
-                // So many, or more, are as seldom as the interval says at its lower end; so many, or fewer, at its upper one.
+                // So many, or more, are as seldom as the interval says at its lower end; so many,
+                // or fewer, at its upper one.
                 if let Some(of) = SampledShare::of_counts(least, draws).filter(|_| least <= draws) {
                     let ends = [plain(least, draws, of.low), 1.0 - plain(least + 1, draws, of.high)];
                     assert!(least == 0 || (ends[0] - 0.025).abs() < 1e-9, "{least} of {draws}: {ends:?}");

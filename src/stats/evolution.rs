@@ -1,16 +1,19 @@
-//! The evolution of clusters: size classes, retention, changes of hosts, change amounts (Fetterly 2004, section 3).
+//! The evolution of clusters: size classes, retention, changes of hosts, change amounts (Fetterly
+//! 2004, section 3).
 //!
-//! Let C_n(u) be the cluster of URL u in week n. Take the c URLs that have the cluster C_1 in the first week and the
-//! cluster C_m in week m. Each of them has the containment Phi and the similarity Psi
+//! Let C_n(u) be the cluster of URL u in week n. Take the c URLs that have the cluster C_1 in the
+//! first week and the cluster C_m in week m. Each of them has the containment Phi and the
+//! similarity Psi
 //!
 //! ```text
 //! Phi_1^m = c / |C_1|     Psi_1^m = c / (|C_1| + |C_m| - c)     Phi_m^1 = c / |C_m|
 //! ```
 //!
-//! A mean over URLs is therefore a sum of c²/d over such sets of URLs, divided by the number of URLs; d is the
-//! denominator above. The sums are in fixed point (64 bits after the point), where addition is exact and the order does
-//! not matter: a mean does not depend on the number of workers. Each set is rounded down once, by less than 2^-64. So
-//! what holds for each fraction (Psi <= Phi <= 1) holds for the sums, and the mean of fractions that are all 1 is 1.
+//! A mean over URLs is therefore a sum of c²/d over such sets of URLs, divided by the number of
+//! URLs; d is the denominator above. The sums are in fixed point (64 bits after the point), where
+//! addition is exact and the order does not matter: a mean does not depend on the number of
+//! workers. Each set is rounded down once, by less than 2^-64. So what holds for each fraction (Psi
+//! <= Phi <= 1) holds for the sums, and the mean of fractions that are all 1 is 1.
 
 use serde::{Deserialize, Serialize};
 
@@ -107,8 +110,9 @@ pub struct RetentionSums {
 const POINT: u32 = 64;
 
 impl RetentionSums {
-    /// Adds the `common` URLs of a cluster of the first week, of `first` URLs, and a cluster of the later week, of `later`
-    /// URLs. Returns false and adds nothing if no such clusters exist: `common` is larger than one of them.
+    /// Adds the `common` URLs of a cluster of the first week, of `first` URLs, and a cluster of the
+    /// later week, of `later` URLs. Returns false and adds nothing if no such clusters exist:
+    /// `common` is larger than one of them.
     #[must_use]
     pub fn add(&mut self, common: u64, first: u64, later: u64) -> bool {
         if common > first.min(later) {
@@ -149,13 +153,15 @@ impl RetentionSums {
     }
 }
 
-/// The sum over `common` URLs that each have `common / all`, in fixed point; `all` is at least `common`.
+/// The sum over `common` URLs that each have `common / all`, in fixed point; `all` is at least
+/// `common`.
 fn sum_of_shares(common: u64, all: u64) -> u128 {
     if common == 0 {
         return 0;
     }
     let (square, all) = (u128::from(common) * u128::from(common), u128::from(all));
-    // No overflow: the integer part is at most `common`, since `all` is not less; the remainder is below `all`, 64 bits.
+    // No overflow: the integer part is at most `common`, since `all` is not less; the remainder is
+    // below `all`, 64 bits.
     ((square / all) << POINT) + ((square % all) << POINT) / all
 }
 
@@ -213,9 +219,10 @@ impl Change {
     }
 }
 
-/// The change amount of a URL between two downloads (Fetterly 2004, section 3): the number of equal features, 0 to
-/// `features`; or `features + 1` if the bytes of the page are equal, whatever the features are. `earlier` and `later` hold
-/// what is kept of each feature. A page without words has no features, hence none that is equal.
+/// The change amount of a URL between two downloads (Fetterly 2004, section 3): the number of equal
+/// features, 0 to `features`; or `features + 1` if the bytes of the page are equal, whatever the
+/// features are. `earlier` and `later` hold what is kept of each feature. A page without words has
+/// no features, hence none that is equal.
 pub fn change_amount(same_bytes: bool, earlier: &[u8], later: &[u8], features: usize) -> usize {
     if same_bytes {
         return features + 1;
@@ -242,8 +249,8 @@ pub struct AmountShare {
     pub pairs: u64,
     /// `pairs` over the pairs of all classes with this amount (Fig. 8); `None` if there are none.
     pub share: Option<f64>,
-    /// The share over the mean share of the class (Fig. 9): the mean over all amounts, as in the study; one that does not occur
-    /// has a share of 0 in it.
+    /// The share over the mean share of the class (Fig. 9): the mean over all amounts, as in the
+    /// study; one that does not occur has a share of 0 in it.
     pub relative: Option<f64>,
 }
 
@@ -324,8 +331,9 @@ pub fn ratio(part: u64, whole: u64) -> Option<f64> {
     (whole > 0).then(|| part as f64 / whole as f64)
 }
 
-/// The change of each host's number of clusters from the first to the last week (Fig. 6), in the order of hosts. Both
-/// inputs are rows (host, clusters), sorted by host, each host once; a host that is missing has no clusters.
+/// The change of each host's number of clusters from the first to the last week (Fig. 6), in the
+/// order of hosts. Both inputs are rows (host, clusters), sorted by host, each host once; a host
+/// that is missing has no clusters.
 ///
 /// ```
 /// use nigh::stats::cluster_changes;
@@ -407,7 +415,8 @@ mod tests {
             let set = |of: &dyn Fn(&(u8, u8, bool)) -> bool| -> BTreeSet<usize> {
                 (0..clusters.len()).filter(|url| of(&clusters[*url])).collect()
             };
-            // The third field: whether the URL was there in the first week; else it has no cluster of that week.
+            // The third field: whether the URL was there in the first week; else it has no cluster
+            // of that week.
             let mut twin: BTreeMap<SizeClass, Vec<[f64; 3]>> = BTreeMap::new();
             for url in clusters.iter().filter(|url| url.2) {
                 let (first, later) = (set(&|x| x.2 && x.0 == url.0), set(&|x| x.1 == url.1));

@@ -51,7 +51,8 @@ mod tests {
 
     use super::*;
 
-    /// Spreads a mark over all hosts that share an address with a marked one, until nothing changes.
+    /// Spreads a mark over all hosts that share an address with a marked one, until nothing
+    /// changes.
     fn by_spreading(addresses: &[(u8, u8)]) -> u64 {
         let mut left: BTreeSet<u8> = addresses.iter().map(|(host, _)| *host).collect();
         let mut machines = 0;

@@ -1,8 +1,10 @@
 //! Statistics of the studies, computed from finished tables by plain functions.
 //!
-//! The functions take rows of tables and return numbers. They use no timely, no files and no threads. In reading order:
+//! The functions take rows of tables and return numbers. They use no timely, no files and no
+//! threads. In reading order:
 //!
-//! - `accuracy`: shares from samples, with confidence intervals, and what probabilities of links say of them;
+//! - `accuracy`: shares from samples, with confidence intervals, and what probabilities of links
+//!   say of them;
 //! - `powerlaw`: the exponent of the distribution of cluster sizes (Fetterly 2004, Fig. 1);
 //! - `fitted`: a power law as the line that a plot shows;
 //! - `evolution`: retention, changes of hosts, change amounts (Fetterly 2004, section 3);

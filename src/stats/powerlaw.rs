@@ -1,34 +1,43 @@
-//! Fits a power law to a distribution of sizes: p(x) = x^-a / zeta(a, x_min) for the integers x >= x_min.
+//! Fits a power law to a distribution of sizes: p(x) = x^-a / zeta(a, x_min) for the integers x >=
+//! x_min.
 //!
-//! Cluster sizes follow such a law with an exponent a of about 2.5 (Fetterly, Manasse, Najork 2004, section 2 and Fig. 1).
-//! The method is that of Clauset, Shalizi, Newman 2009 (*Power-law distributions in empirical data*, sections 3.1 to 3.3),
-//! for discrete data:
+//! Cluster sizes follow such a law with an exponent a of about 2.5 (Fetterly, Manasse, Najork 2004,
+//! section 2 and Fig. 1). The method is that of Clauset, Shalizi, Newman 2009 (*Power-law
+//! distributions in empirical data*, sections 3.1 to 3.3), for discrete data:
 //!
-//! 1. For each candidate x_min, take the exponent of maximum likelihood. At that exponent the mean of ln x expected by
-//!    the law equals the observed mean. The expected mean falls as a grows, so bisection finds it.
-//! 2. The distance of a candidate is the Kolmogorov-Smirnov distance: the largest difference between the two cumulative
-//!    distributions, over all integers >= x_min.
+//! 1. For each candidate x_min, take the exponent of maximum likelihood. At that exponent the mean
+//!    of ln x expected by the law equals the observed mean. The expected mean falls as a grows, so
+//!    bisection finds it.
+//! 2. The distance of a candidate is the Kolmogorov-Smirnov distance: the largest difference
+//!    between the two cumulative distributions, over all integers >= x_min.
 //! 3. Take the candidate with the smallest distance.
 //!
-//! The candidates are the 50 smallest sizes, and at most 50 of the larger ones, geometrically spaced. With d distinct sizes
-//! a candidate costs O(d), and all of them O(100 d): 10,000 distinct sizes take well under a second.
+//! The candidates are the 50 smallest sizes, and at most 50 of the larger ones, geometrically
+//! spaced. With d distinct sizes a candidate costs O(d), and all of them O(100 d): 10,000 distinct
+//! sizes take well under a second.
 //!
-//! Limitations. A best fit is not a good fit: nothing here tests whether another law fits better. x_min is one of at most
-//! 100 sizes. Machines round `ln` and `powf` differently, so the last digits may differ: round the exponent to three
-//! decimals. Of two distances closer than `TIE`, every machine takes the smaller x_min.
+//! Limitations. A best fit is not a good fit: nothing here tests whether another law fits better.
+//! x_min is one of at most 100 sizes. Machines round `ln` and `powf` differently, so the last
+//! digits may differ: round the exponent to three decimals. Of two distances closer than `TIE`,
+//! every machine takes the smaller x_min.
 
-/// The minimum number of observations in a tail: below about 50 the estimate is biased (Clauset 2009, section 3.3).
+/// The minimum number of observations in a tail: below about 50 the estimate is biased (Clauset
+/// 2009, section 3.3).
 pub const MIN_TAIL: u64 = 50;
 
-/// The number of smallest sizes that are all candidates, and the maximum number of candidates among the larger sizes.
+/// The number of smallest sizes that are all candidates, and the maximum number of candidates among
+/// the larger sizes.
 const DENSE: usize = 50;
 /// Distances closer than this are equal.
 const TIE: f64 = 1e-9;
-/// The range of exponents. Above 30 nearly all of a tail is x_min itself, and exponents cannot be told apart.
+/// The range of exponents. Above 30 nearly all of a tail is x_min itself, and exponents cannot be
+/// told apart.
 const EXPONENTS: (f64, f64) = (1.000_001, 30.0);
-/// The terms of the zeta function below this are added one by one; the others are summed by Euler-Maclaurin.
+/// The terms of the zeta function below this are added one by one; the others are summed by
+/// Euler-Maclaurin.
 const DIRECT: f64 = 24.0;
-/// B(2j) / (2j)! for j = 1, 2, ..., of the Bernoulli numbers B: the coefficients of Euler-Maclaurin.
+/// B(2j) / (2j)! for j = 1, 2, ..., of the Bernoulli numbers B: the coefficients of
+/// Euler-Maclaurin.
 const BERNOULLI: [f64; 8] = [
     1.0 / 12.0,
     -1.0 / 720.0,
@@ -53,11 +62,12 @@ pub struct Fit {
     pub distance: f64,
 }
 
-/// Fits a power law to rows (size, number of clusters of that size). Rows may come in any order, and several may have
-/// the same size.
+/// Fits a power law to rows (size, number of clusters of that size). Rows may come in any order,
+/// and several may have the same size.
 ///
-/// Returns `None` if no tail has [`MIN_TAIL`] observations of at least two different sizes, or if the sizes fall more
-/// steeply than any power law with an exponent up to 30. Sizes and numbers of 0 are ignored.
+/// Returns `None` if no tail has [`MIN_TAIL`] observations of at least two different sizes, or if
+/// the sizes fall more steeply than any power law with an exponent up to 30. Sizes and numbers of 0
+/// are ignored.
 ///
 /// # Example
 ///
@@ -112,7 +122,8 @@ fn tails(sizes: &[(u64, u64)]) -> Vec<Tail> {
     tails
 }
 
-/// The indexes of the tails whose size is a candidate x_min, in ascending order: at most `2 * DENSE`.
+/// The indexes of the tails whose size is a candidate x_min, in ascending order: at most
+/// `2 * DENSE`.
 fn candidates(tails: &[Tail]) -> Vec<usize> {
     // The last tail has only one size, hence no slope.
     let several = &tails[..tails.len().saturating_sub(1)];
@@ -150,14 +161,15 @@ fn exponent(tail: &Tail) -> Option<f64> {
     Some(0.5 * (low + high))
 }
 
-/// The largest difference between the observed share of sizes >= x and that of the law, over all integers x above the
-/// smallest size.
+/// The largest difference between the observed share of sizes >= x and that of the law, over all
+/// integers x above the smallest size.
 fn distance(tails: &[Tail], exponent: f64) -> f64 {
     let (size, count) = (tails[0].size as f64, tails[0].count as f64);
     let all = Zeta::of(exponent, size).sum;
     let law = |x: f64| Zeta::of(exponent, x).sum / all * (x / size).powf(-exponent);
     let mut largest = 0.0f64;
-    // Between two sizes that occur, the observed share is constant and that of the law falls: the extremes are at the ends.
+    // Between two sizes that occur, the observed share is constant and that of the law falls: the
+    // extremes are at the ends.
     for (i, tail) in tails.iter().enumerate() {
         let above = tails.get(i + 1);
         let observed = above.map_or(0.0, |above| above.count as f64 / count);
@@ -169,8 +181,9 @@ fn distance(tails: &[Tail], exponent: f64) -> f64 {
     largest
 }
 
-/// The Hurwitz zeta function, zeta(s, q) = sum of (q + k)^-s over k = 0, 1, 2, ..., and its derivative by s, for s > 1 and
-/// q >= 1. Both are multiplied by q^s, so that they neither underflow nor lose digits for large q.
+/// The Hurwitz zeta function, zeta(s, q) = sum of (q + k)^-s over k = 0, 1, 2, ..., and its
+/// derivative by s, for s > 1 and q >= 1. Both are multiplied by q^s, so that they neither
+/// underflow nor lose digits for large q.
 ///
 /// Euler-Maclaurin: with a = q + n the terms from a on are
 /// a^-s (a / (s - 1) + 1/2 + sum of B(2j)/(2j)! s (s + 1) ... (s + 2j - 2) a^(1 - 2j)).
@@ -224,7 +237,8 @@ mod tests {
         (actual - expected).abs() <= relative * expected.abs()
     }
 
-    /// The definition of `Zeta`: terms added one by one, smallest first; the terms beyond them as an integral.
+    /// The definition of `Zeta`: terms added one by one, smallest first; the terms beyond them as
+    /// an integral.
     fn slow_zeta(s: f64, q: f64) -> (f64, f64) {
         let terms = 20_000;
         let end = (q + terms as f64 - 0.5) / q;
@@ -238,8 +252,8 @@ mod tests {
         (sum, log_sum)
     }
 
-    /// The definition of `fit`, on single observations: it tries every x_min, maximizes the likelihood itself, and compares
-    /// the distributions at every integer.
+    /// The definition of `fit`, on single observations: it tries every x_min, maximizes the
+    /// likelihood itself, and compares the distributions at every integer.
     fn slow_fits(observations: &[u64]) -> Vec<Fit> {
         let mut fits = Vec::new();
         let largest = observations.iter().copied().max().unwrap_or(0);
@@ -268,7 +282,8 @@ mod tests {
         fits
     }
 
-    /// Draws random sizes >= x_min from a power law, by inversion of the exact cumulative distribution.
+    /// Draws random sizes >= x_min from a power law, by inversion of the exact cumulative
+    /// distribution.
     fn sample(exponent: f64, x_min: u64, clusters: usize, seed: u64) -> Vec<u64> {
         println!("seed {seed}");
         let mut state = seed;

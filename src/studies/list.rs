@@ -50,7 +50,8 @@ macro_rules! any {
             $($(#[$what])* $Name($Study),)*
         }
 
-        /// The summary of a study, whichever it is: `summary.json`, whose `kind` is the name of the study.
+        /// The summary of a study, whichever it is: `summary.json`, whose `kind` is the name of the
+        /// study.
         #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
         #[serde(tag = "kind", rename_all = "kebab-case")]
         pub enum StudySummary {

@@ -2,7 +2,8 @@
 //! which they replace as a whole.
 //!
 //! A study is a folder here, with one face: it implements [`Study`] in its `mod.rs`, and stands in
-//! the list of `list`. Job files, `nigh run`, `nigh show` and reports know no more of it. In a folder:
+//! the list of `list`. Job files, `nigh run`, `nigh show` and reports know no more of it. In a
+//! folder:
 //!
 //! | file | what |
 //! |---|---|
@@ -15,9 +16,9 @@
 //! | `figures` | the figures and tables of the paper, drawn from the tables |
 //!
 //! In reading order: `plan` (what a run gets, and how it writes a table), `study` (the trait),
-//! `committed` (what an earlier run left), `shards` (tables with a file for each shard), `figure` and
-//! `figure_tables` (what figures are, and what they are drawn from), `list`, `run`; then the studies:
-//! `samplers` is the smallest.
+//! `committed` (what an earlier run left), `shards` (tables with a file for each shard), `figure`
+//! and `figure_tables` (what figures are, and what they are drawn from), `list`, `run`; then the
+//! studies: `samplers` is the smallest.
 
 pub mod collections;
 mod committed;

@@ -15,8 +15,8 @@ use crate::tables::{Table, Writer};
 pub struct StudyInput {
     /// The weeks.
     pub history: History,
-    /// The number of the commit whose tables of the same study the run follows. For overlap they are
-    /// those of the first week to read.
+    /// The number of the commit whose tables of the same study the run follows. For overlap they
+    /// are those of the first week to read.
     pub former: Option<u64>,
     /// Files that the job names besides the weeks.
     pub files: StudyFiles,

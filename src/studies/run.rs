@@ -19,10 +19,12 @@ pub struct StudyTask {
 }
 
 /// Runs a study on one worker. Every worker of every process calls it with the same task, after
-/// [`Results::begin`](crate::state::Results::begin). Worker 0 commits the tables and returns the summary; the others return `None`.
+/// [`Results::begin`](crate::state::Results::begin). Worker 0 commits the tables and returns the
+/// summary; the others return `None`.
 ///
 /// # Errors
-/// If a file cannot be read or written, or a worker failed. The tables of the run before stay as they are.
+/// If a file cannot be read or written, or a worker failed. The tables of the run before stay as
+/// they are.
 pub fn run(cx: &mut Context, task: &StudyTask) -> Result<Option<StudySummary>> {
     cx.enter(Stage::Weeks);
     let summary = task.study.run(cx, &task.plan)?;

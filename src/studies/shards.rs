@@ -1,4 +1,5 @@
-//! Tables with one file for each shard, written by its owner: so no table depends on the number of workers or processes.
+//! Tables with one file for each shard, written by its owner: so no table depends on the number of
+//! workers or processes.
 
 use anyhow::Result;
 

@@ -21,25 +21,29 @@ pub struct AccuracySummary {
     pub recall: Option<SharePair>,
     /// The share of these pairs that the S-curve predicts to be linked directly.
     pub expected: Option<f64>,
-    /// The lower end of the 95% interval of the share in one cluster that the curve predicts: that of `expected`. `None` in old summaries.
+    /// The lower end of the 95% interval of the share in one cluster that the curve predicts: that
+    /// of `expected`. `None` in old summaries.
     #[serde(default)]
     pub expected_low: Option<f64>,
-    /// The share of these pairs that the curve predicts to be in one cluster at most, also through third pages.
+    /// The share of these pairs that the curve predicts to be in one cluster at most, also through
+    /// third pages.
     #[serde(default)]
     pub expected_most: Option<f64>,
     /// The upper end of the interval: that of `expected_most`.
     #[serde(default)]
     pub expected_high: Option<f64>,
-    /// As how many independent pages the sampled ones are expected to count for `recall`, by the sizes of all clusters. `None` without clusters,
-    /// and in old summaries.
+    /// As how many independent pages the sampled ones are expected to count for `recall`, by the
+    /// sizes of all clusters. `None` without clusters, and in old summaries.
     #[serde(default)]
     pub draws: Option<f64>,
-    /// Whether pages that may be similar were compared by their features only, and `recall` is `None` for that.
+    /// Whether pages that may be similar were compared by their features only, and `recall` is
+    /// `None` for that.
     #[serde(default)]
     pub unread: bool,
     /// Of the largest clusters, that whose members are least similar.
     pub loosest: Option<LoosestCluster>,
-    /// The large ones of them of which fewer than half of the pairs are similar enough, by the upper end of the interval.
+    /// The large ones of them of which fewer than half of the pairs are similar enough, by the
+    /// upper end of the interval.
     pub loose: Vec<LoosestCluster>,
     /// Whether the clusters are verified.
     pub verified: bool,

@@ -1,8 +1,9 @@
 //! A column of distinct, ascending ids, searched by id without reading all of it.
 //!
-//! Opening the column reads the first id of each Parquet page. If the ids of a page have no gap, its first id gives all of
-//! them, and nothing more is read. If g ids are missing in a page, a wanted id is at most g rows before the row where it would
-//! be without gaps, and only these rows are read.
+//! Opening the column reads the first id of each Parquet page. If the ids of a page have no gap,
+//! its first id gives all of them, and nothing more is read. If g ids are missing in a page, a
+//! wanted id is at most g rows before the row where it would be without gaps, and only these rows
+//! are read.
 
 use anyhow::{Result, ensure};
 
@@ -35,7 +36,8 @@ const SPAN: u64 = 32 << 10;
 const GAP: u64 = 512;
 
 impl AscendingColumn {
-    /// Opens the named column of `rows`, a path or some rows of a file, and reads the first id of each page.
+    /// Opens the named column of `rows`, a path or some rows of a file, and reads the first id of
+    /// each page.
     ///
     /// # Errors
     /// As [`PlainColumn::open`]; and if the ids do not ascend.
@@ -74,7 +76,8 @@ impl AscendingColumn {
         (first..self.column.starts().len()).filter_map(|page| self.page(page))
     }
 
-    /// The ids of `count` rows, beginning with the row `first`. Nothing is read from the file if the pages have no gaps.
+    /// The ids of `count` rows, beginning with the row `first`. Nothing is read from the file if
+    /// the pages have no gaps.
     ///
     /// # Errors
     /// As [`PlainColumn::read`].
@@ -89,8 +92,8 @@ impl AscendingColumn {
         Ok(Words::counting(id, count))
     }
 
-    /// Finds the rows of the `wanted` ids, which ascend. Returns, for each id that the column has, its place in `wanted` and
-    /// its row; both ascend.
+    /// Finds the rows of the `wanted` ids, which ascend. Returns, for each id that the column has,
+    /// its place in `wanted` and its row; both ascend.
     ///
     /// # Errors
     /// Names the file that cannot be read, or whose ids do not ascend.
@@ -106,7 +109,8 @@ impl AscendingColumn {
         Ok(rows)
     }
 
-    /// As [`AscendingColumn::find`], within one page and for ids of its range; `place` is that of the first wanted id.
+    /// As [`AscendingColumn::find`], within one page and for ids of its range; `place` is that of
+    /// the first wanted id.
     ///
     /// Morally it does this; the code reads the row ranges of near ids together:
     ///

@@ -1,9 +1,10 @@
 //! Tables and their columns, as row types declare them.
 //!
-//! A row type is a struct with `#[derive(Table)]`: its fields are the columns, and their doc comments the descriptions
-//! ([`nigh_derive`] has the attributes). The derive makes [`Row`], which is a constant, [`TableSpec`], and a method that appends a row to
-//! the builders of its columns. Schemas, key-values and settings of the Parquet writer are made of the constant by functions that all
-//! tables share.
+//! A row type is a struct with `#[derive(Table)]`: its fields are the columns, and their doc
+//! comments the descriptions ([`nigh_derive`] has the attributes). The derive makes [`Row`], which
+//! is a constant, [`TableSpec`], and a method that appends a row to the builders of its columns.
+//! Schemas, key-values and settings of the Parquet writer are made of the constant by functions
+//! that all tables share.
 
 use super::values::{ColumnBuilder, Elements, Value, ValueType};
 
@@ -115,9 +116,11 @@ pub struct ColumnSpec {
     pub sorted: bool,
     /// Whether it is searched for single values: written with a Bloom filter for each row group.
     pub searched: bool,
-    /// Whether its values are nearly unique: written without a dictionary, which would only cost time and space.
+    /// Whether its values are nearly unique: written without a dictionary, which would only cost
+    /// time and space.
     pub unique: bool,
-    /// Whether it has numbers that mostly ascend from row to row: written as differences (delta encoding).
+    /// Whether it has numbers that mostly ascend from row to row: written as differences (delta
+    /// encoding).
     pub ascending: bool,
     /// Whether it has hashes: written without compression, which would only cost time.
     pub random: bool,

@@ -1,4 +1,5 @@
-//! A table as Delta Lake knows it: a log beside its files, which says for each commit which files were added and removed.
+//! A table as Delta Lake knows it: a log beside its files, which says for each commit which files
+//! were added and removed.
 //!
 //! ```text
 //! STORE/clusters/
@@ -7,13 +8,15 @@
 //!   _delta_log/00000000000000000001.json        the files of the next commit
 //! ```
 //!
-//! Each file of the log is one version of the table, an *action* a line, in JSON: `commitInfo`, then `protocol` and `metaData` in the first
-//! version and where they change, then `remove` and `add` for files. Readers of the lowest protocol (reader 1, writer 2) can read it. The
-//! log has no statistics and no checkpoints. The source is the protocol of Delta Lake ("Delta Transaction Log Protocol", sections
-//! "Delta Table Specification" and "Actions").
+//! Each file of the log is one version of the table, an *action* a line, in JSON: `commitInfo`,
+//! then `protocol` and `metaData` in the first version and where they change, then `remove` and
+//! `add` for files. Readers of the lowest protocol (reader 1, writer 2) can read it. The log has no
+//! statistics and no checkpoints. The source is the protocol of Delta Lake ("Delta Transaction Log
+//! Protocol", sections "Delta Table Specification" and "Actions").
 //!
-//! It is written here and not by `delta_kernel`, the crate for it that shares our arrow: that one brings some sixty crates with it, a second
-//! TLS among them, and its log is the same lines of JSON.
+//! It is written here and not by `delta_kernel`, the crate for it that shares our arrow: that one
+//! brings some sixty crates with it, a second TLS among them, and its log is the same lines of
+//! JSON.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -32,7 +35,8 @@ const ENGINE: &str = concat!("nigh/", env!("CARGO_PKG_VERSION"));
 /// A file of a table.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct DataFile {
-    /// Its path in the folder of the table, with `/` between names: `week=2024-01-08/nigh-00001-00000.parquet`.
+    /// Its path in the folder of the table, with `/` between names:
+    /// `week=2024-01-08/nigh-00001-00000.parquet`.
     pub path: String,
     /// The size in bytes.
     pub bytes: u64,
@@ -52,7 +56,8 @@ pub(crate) struct DeltaLog {
 }
 
 impl DeltaLog {
-    /// Reads a log: the versions by the names of their files, in any order. Other files of the folder may be among them.
+    /// Reads a log: the versions by the names of their files, in any order. Other files of the
+    /// folder may be among them.
     ///
     /// # Errors
     /// If a version is missing or is not JSON; the message begins with its name.
@@ -91,10 +96,12 @@ impl DeltaLog {
         self.versions > 0 && !self.is_ours
     }
 
-    /// The version of the table that has exactly these files: its file's name and text; `None` if the last version has them.
+    /// The version of the table that has exactly these files: its file's name and text; `None` if
+    /// the last version has them.
     ///
-    /// `is_by_week` says that the folders of the files are named by the week, which is then a column of the table. `seed` makes the id
-    /// of a new table, and `now` is the time in milliseconds since 1970.
+    /// `is_by_week` says that the folders of the files are named by the week, which is then a
+    /// column of the table. `seed` makes the id of a new table, and `now` is the time in
+    /// milliseconds since 1970.
     pub fn next(
         &self,
         table: &TableSpec,

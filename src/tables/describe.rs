@@ -1,4 +1,5 @@
-//! What tables and columns mean, as every file says it: their descriptions as schema and key-values of the Parquet file.
+//! What tables and columns mean, as every file says it: their descriptions as schema and key-values
+//! of the Parquet file.
 //!
 //! | where | what | read by |
 //! |---|---|---|
@@ -7,7 +8,8 @@
 //! | `description` of a field of the arrow schema | a column | `schema.field(NAME).metadata` of pyarrow |
 //! | key-value `pandas` | numbers that can be null stay whole numbers | pandas |
 //!
-//! All key-values except those of columns stand in the arrow schema again, because pyarrow and pandas look only there.
+//! All key-values except those of columns stand in the arrow schema again, because pyarrow and
+//! pandas look only there.
 //!
 //! The tables of docs/tables.md are made of the same descriptions; a test holds them equal.
 
@@ -69,9 +71,10 @@ fn pair(key: &str, value: &str) -> KeyValue {
     KeyValue::new(key.to_owned(), value.to_owned())
 }
 
-/// What pandas must know of columns of whole numbers that can be null: their type there is `Int64`, which has nulls. Without
-/// this, pandas reads them as floating-point numbers, and ids above 2^53 are no longer exact. Where some column is described,
-/// fastparquet wants to know of dates and times, too.
+/// What pandas must know of columns of whole numbers that can be null: their type there is `Int64`,
+/// which has nulls. Without this, pandas reads them as floating-point numbers, and ids above 2^53
+/// are no longer exact. Where some column is described, fastparquet wants to know of dates and
+/// times, too.
 fn pandas(columns: &[ColumnSpec]) -> Option<String> {
     let is_number = |column: &ColumnSpec| column.nullable && column.values == ValueType::Long;
     let described: Vec<serde_json::Value> = columns
@@ -140,7 +143,8 @@ mod tests {
         of_weeks.chain(of_jobs)
     }
 
-    /// docs/tables.md has each table between two comments. `NIGH_DOCS=write cargo test --lib describe` writes them.
+    /// docs/tables.md has each table between two comments.
+    /// `NIGH_DOCS=write cargo test --lib describe` writes them.
     #[test]
     fn the_documentation_has_the_descriptions_of_the_code() {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/tables.md");

@@ -1,11 +1,11 @@
 //! Writes the row groups of one file, each encoded by its number of rows.
 //!
-//! A row group of many rows has dictionaries, zstd, statistics and Bloom filters. Their set-up costs
-//! about 80 microseconds a column: more than the rows themselves if these are few. So a small row
-//! group has none of them: its values are plain, compressed by LZ4, which needs no set-up (3 rows of 23
-//! columns, not compressed at all: 50 microseconds instead of 1,900). A Bloom filter begins with room
-//! for as many values as the row group may have, and is folded to those that it got: so a row group of a
-//! batch or less begins with small ones.
+//! A row group of many rows has dictionaries, zstd, statistics and Bloom filters. Their set-up
+//! costs about 80 microseconds a column: more than the rows themselves if these are few. So a small
+//! row group has none of them: its values are plain, compressed by LZ4, which needs no set-up (3
+//! rows of 23 columns, not compressed at all: 50 microseconds instead of 1,900). A Bloom filter
+//! begins with room for as many values as the row group may have, and is folded to those that it
+//! got: so a row group of a batch or less begins with small ones.
 //!
 //! | rows of a row group | in a file that stays | in a bundle |
 //! |---|---|---|
@@ -14,14 +14,14 @@
 //! | up to 8,191 | full | small |
 //! | more, or values of 4 MiB | full | full, of one piece |
 //!
-//! The small row groups of a bundle have the rows of several pieces, and are read once or twice before they
-//! are packed ([`pack`](super::pack)): that encodes them with others again. Those of one piece are packed as
-//! they are. So the rows of a piece wait in memory until there are enough of them, or the piece ends: then
-//! they are encoded beside those of the small pieces before it.
+//! The small row groups of a bundle have the rows of several pieces, and are read once or twice
+//! before they are packed ([`pack`](super::pack)): that encodes them with others again. Those of
+//! one piece are packed as they are. So the rows of a piece wait in memory until there are enough
+//! of them, or the piece ends: then they are encoded beside those of the small pieces before it.
 //!
-//! How values are encoded, and where Parquet pages end, depends on which rows are added at once, and these
-//! come in any batches: so 2,048 are encoded at a time, cut from these or joined. The bytes depend on
-//! the rows alone.
+//! How values are encoded, and where Parquet pages end, depends on which rows are added at once,
+//! and these come in any batches: so 2,048 are encoded at a time, cut from these or joined. The
+//! bytes depend on the rows alone.
 
 use std::collections::VecDeque;
 use std::fs::File;
@@ -45,7 +45,8 @@ use super::row_range::Opened;
 
 /// A row group of fewer rows, in a file that stays, is small.
 pub(super) const SMALL: usize = 1000;
-/// The most rows of a row group that has small Bloom filters: those that a writer collects before it writes them.
+/// The most rows of a row group that has small Bloom filters: those that a writer collects before
+/// it writes them.
 pub(super) const BATCH: usize = 4096;
 /// The rows that are encoded at a time, and the most rows of a Parquet page.
 pub(super) const PAGE: usize = 2048;
@@ -56,7 +57,8 @@ pub(super) const HEAVY: u64 = 4 << 20;
 /// The most rows of a row group.
 pub(super) const ROW_GROUP: usize = 1 << 17;
 
-/// How the row groups of a file are encoded. All else, such as the key-values, is taken from `full`.
+/// How the row groups of a file are encoded. All else, such as the key-values, is taken from
+/// `full`.
 pub(super) struct Encodings {
     /// Of a row group of many rows.
     pub(super) full: WriterProperties,
@@ -167,7 +169,8 @@ impl GroupWriter {
         add_encoded_arrow_schema_to_metadata(&schema, &mut full);
         let file = BufWriter::new(File::create(path)?);
         let file = SerializedFileWriter::new(file, of_file.clone(), Arc::new(full))?;
-        // The properties of column writers are those of a file: other ones are taken from files that are not written.
+        // The properties of column writers are those of a file: other ones are taken from files
+        // that are not written.
         let unwritten = |properties| -> Result<ArrowRowGroupWriterFactory> {
             let file: SerializedFileWriter<Sink> =
                 SerializedFileWriter::new(std::io::sink(), of_file.clone(), Arc::new(properties))?;
@@ -256,8 +259,8 @@ impl GroupWriter {
         Ok(())
     }
 
-    /// Encodes the rows that wait beside those of the small pieces before. They are not copied, so their pages may
-    /// depend on batches.
+    /// Encodes the rows that wait beside those of the small pieces before. They are not copied, so
+    /// their pages may depend on batches.
     fn join(&mut self) -> Result<()> {
         if self.rows == 0 {
             return Ok(());

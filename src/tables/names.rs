@@ -7,7 +7,8 @@ use arrow_array::{Array, Int64Array, RecordBatch, StringArray};
 
 use super::read::field;
 
-/// The names of the documents of some rows of `documents`: the URL, where there is one; else the id; else the file and the place there.
+/// The names of the documents of some rows of `documents`: the URL, where there is one; else the
+/// id; else the file and the place there.
 pub struct Names<'a> {
     urls: &'a StringArray,
     ids: &'a StringArray,

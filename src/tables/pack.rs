@@ -1,10 +1,12 @@
 //! Packs the rows of several files into one.
 //!
-//! A week is written by its workers, each to files of its own and wave by wave: which rows are in which file depends on the number of
-//! workers. [`pack`] writes the pieces, in an order that does not, into one file; [`parts`] chooses how many files.
+//! A week is written by its workers, each to files of its own and wave by wave: which rows are in
+//! which file depends on the number of workers. [`pack`] writes the pieces, in an order that does
+//! not, into one file; [`parts`] chooses how many files.
 //!
-//! Large row groups are copied as they are: only offsets change, and statistics, page indexes, Bloom filters and the plain form of
-//! columns ([`PlainColumn`](super::PlainColumn)) stay. Smaller ones are read and encoded again, several together.
+//! Large row groups are copied as they are: only offsets change, and statistics, page indexes,
+//! Bloom filters and the plain form of columns ([`PlainColumn`](super::PlainColumn)) stay. Smaller
+//! ones are read and encoded again, several together.
 //!
 //! Cost: one sequential copy of the files, and the encoding of small row groups.
 
@@ -17,12 +19,13 @@ use super::columns::Table;
 use super::row_range::RowRange;
 use super::write::Writer;
 
-/// A part is full when its pieces have this many bytes: 64 MiB, so that a file costs its reader little compared with its rows,
-/// and a week of a large crawl still has files for many readers at once.
+/// A part is full when its pieces have this many bytes: 64 MiB, so that a file costs its reader
+/// little compared with its rows, and a week of a large crawl still has files for many readers at
+/// once.
 pub const PART_BYTES: u64 = 64 << 20;
 
-/// Chooses the pieces of each file, from the `sizes` of all pieces in bytes: consecutive pieces until they have
-/// [`PART_BYTES`]. The last part may be smaller.
+/// Chooses the pieces of each file, from the `sizes` of all pieces in bytes: consecutive pieces
+/// until they have [`PART_BYTES`]. The last part may be smaller.
 ///
 /// ```
 /// use nigh::tables::parts;
@@ -48,12 +51,14 @@ pub fn parts(sizes: impl Iterator<Item = u64>) -> Vec<Range<usize>> {
     parts
 }
 
-/// Writes one file with the rows of the `sources`, in this order, and adds key-values to it, for instance `nigh.week`. Returns the
-/// number of rows of each source. The file appears at `to` when it is complete; its folder is made.
+/// Writes one file with the rows of the `sources`, in this order, and adds key-values to it, for
+/// instance `nigh.week`. Returns the number of rows of each source. The file appears at `to` when
+/// it is complete; its folder is made.
 ///
-/// If no source has rows, the file has no rows, and the columns of the first source, or of the table if there is none. The bytes
-/// of the file depend only on the rows of the sources, on their large row groups, and on the order. Its key-values are those of the first source with rows, except those that are given and the
-/// version of the program.
+/// If no source has rows, the file has no rows, and the columns of the first source, or of the
+/// table if there is none. The bytes of the file depend only on the rows of the sources, on their
+/// large row groups, and on the order. Its key-values are those of the first source with rows,
+/// except those that are given and the version of the program.
 ///
 /// # Errors
 /// Names the file that cannot be read or written, or that has other columns than the first one.
@@ -132,7 +137,8 @@ mod tests {
         FeatureRow::new(doc as i64, supershingles.leak(), doc.to_le_bytes().to_vec().leak())
     }
 
-    /// Pieces, each made of files with so many rows. Ids go on from file to file, with a gap before every 50th.
+    /// Pieces, each made of files with so many rows. Ids go on from file to file, with a gap before
+    /// every 50th.
     fn pieces<T: Table>(folder: &Path, sizes: &[Vec<u64>], row: fn(u64) -> T) -> Vec<RowRange> {
         let mut docs = (0..).filter(|doc| doc % 50 != 7);
         let mut number = 0;
@@ -193,7 +199,8 @@ mod tests {
         footer.metadata().row_groups().iter().map(|group| group.num_rows()).collect()
     }
 
-    /// The order, statistics, page index, encodings and Bloom filters of row groups, as text without places in the file.
+    /// The order, statistics, page index, encodings and Bloom filters of row groups, as text
+    /// without places in the file.
     fn described<T: Table>(rows: &RowRange) -> Vec<String> {
         let opened = rows.open().unwrap();
         let metadata = opened.footer.metadata();

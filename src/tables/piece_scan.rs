@@ -1,8 +1,8 @@
 //! Reads pieces of tables, one after the other.
 //!
-//! Pieces are often small and lie one after the other in a file; a reader for each would cost more than
-//! their rows. So pieces of one file that follow each other are read by one reader, also if pieces of a
-//! few other files come between them.
+//! Pieces are often small and lie one after the other in a file; a reader for each would cost more
+//! than their rows. So pieces of one file that follow each other are read by one reader, also if
+//! pieces of a few other files come between them.
 
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
@@ -135,7 +135,8 @@ impl<'a> PieceScan<'a> {
         Ok(None)
     }
 
-    /// Calls `each` with all rows, in their order: the number of a piece, and rows of it. A piece without rows has no call.
+    /// Calls `each` with all rows, in their order: the number of a piece, and rows of it. A piece
+    /// without rows has no call.
     ///
     /// # Errors
     /// As [`PieceScan::batch`], or the first error of `each`.
@@ -171,7 +172,8 @@ mod tests {
                 (RowRange::file(&path), rows)
             };
             let files: Vec<(RowRange, u64)> = (0..files).map(file).collect();
-            // In most files the next piece begins where the last one ended; some leave rows out, or come again.
+            // In most files the next piece begins where the last one ended; some leave rows out, or
+            // come again.
             let mut ends = vec![0; files.len()];
             let mut pieces = Vec::new();
             for step in 0..400 {

@@ -1,11 +1,14 @@
-//! A plain column: fixed-size values that lie in the Parquet file as they do in memory, read by row without decoding.
+//! A plain column: fixed-size values that lie in the Parquet file as they do in memory, read by row
+//! without decoding.
 //!
-//! [`Writer`](super::Writer) writes some columns without compression or encoding ([`ColumnSpec::random`](super::ColumnSpec::random) and
-//! [`ColumnSpec::unique`](super::ColumnSpec::unique)). The file's page index gives the place of each Parquet page, and thereby of each
-//! value.
+//! [`Writer`](super::Writer) writes some columns without compression or encoding
+//! ([`ColumnSpec::random`](super::ColumnSpec::random) and
+//! [`ColumnSpec::unique`](super::ColumnSpec::unique)). The file's page index gives the place of
+//! each Parquet page, and thereby of each value.
 //!
-//! Cost: one copy, from the file to reused memory. Reading takes a third of the time of record batches, which spend most of it
-//! on fresh pages of memory. Limit: the file must be of this program, and values have whole 64-bit words.
+//! Cost: one copy, from the file to reused memory. Reading takes a third of the time of record
+//! batches, which spend most of it on fresh pages of memory. Limit: the file must be of this
+//! program, and values have whole 64-bit words.
 
 use std::cell::RefCell;
 use std::ops::{Deref, Range};
@@ -18,22 +21,23 @@ use parquet::file::metadata::ParquetMetaData;
 use super::row_range::{Opened, RowRange};
 use super::shared_file::SharedFile;
 
-/// A plain column of a file or of some rows of it; each value has the same number of 64-bit words. Rows count from the first of
-/// these.
+/// A plain column of a file or of some rows of it; each value has the same number of 64-bit words.
+/// Rows count from the first of these.
 pub struct PlainColumn {
     path: PathBuf,
     file: SharedFile,
     /// Words of a value.
     width: usize,
-    /// The first row of each Parquet page, and where its values begin in the file. Of the first page, only the values of these
-    /// rows count.
+    /// The first row of each Parquet page, and where its values begin in the file. Of the first
+    /// page, only the values of these rows count.
     pages: Vec<(u64, u64)>,
     rows: u64,
 }
 
 /// Bytes of a word.
 const WORD: u64 = 8;
-/// Two wanted values at most this far apart, in bytes, are fetched by one read: a call costs as much as some thousand bytes.
+/// Two wanted values at most this far apart, in bytes, are fetched by one read: a call costs as
+/// much as some thousand bytes.
 const GAP: u64 = 4 << 10;
 /// The most bytes that such a read fetches.
 const SPAN: u64 = 256 << 10;
@@ -43,7 +47,8 @@ impl PlainColumn {
     /// rows of a file.
     ///
     /// # Errors
-    /// Names the file that cannot be opened, was not written by this program, or lacks the column or the rows.
+    /// Names the file that cannot be opened, was not written by this program, or lacks the column
+    /// or the rows.
     pub fn open(rows: impl Into<RowRange>, name: &'static str, width: usize) -> Result<PlainColumn> {
         let of_file = rows.into();
         let opened = of_file.open()?;
@@ -87,7 +92,8 @@ impl PlainColumn {
         self.rows
     }
 
-    /// Reads the values of `count` rows, beginning with the row `first`: `count` times the width in words.
+    /// Reads the values of `count` rows, beginning with the row `first`: `count` times the width in
+    /// words.
     ///
     /// # Errors
     /// Names the file that cannot be read, or that ends before the last of these rows.
@@ -105,7 +111,8 @@ impl PlainColumn {
         Ok(words)
     }
 
-    /// The page of a row: its first row, the first row after it, and where its values begin in the file.
+    /// The page of a row: its first row, the first row after it, and where its values begin in the
+    /// file.
     fn page(&self, row: u64) -> Result<(u64, u64, u64)> {
         ensure!(row < self.rows, "{} has {} rows, but row {row} was expected", self.path.display(), self.rows);
         let page = self.page_of(row);
@@ -120,7 +127,8 @@ impl PlainColumn {
         Ok(())
     }
 
-    /// Calls `each` with the value of each of some ascending rows, in their order. Near rows are fetched by one read.
+    /// Calls `each` with the value of each of some ascending rows, in their order. Near rows are
+    /// fetched by one read.
     ///
     /// # Errors
     /// Names the file that cannot be read, or that has fewer rows.
@@ -166,10 +174,11 @@ impl PlainColumn {
     }
 }
 
-/// The first row of each page of a row group, with the place in the file where the page's values begin.
+/// The first row of each page of a row group, with the place in the file where the page's values
+/// begin.
 ///
-/// A page is given as first row, offset and length in bytes. The row group has `rows` rows of `size` bytes each. `None` if
-/// these numbers contradict each other.
+/// A page is given as first row, offset and length in bytes. The row group has `rows` rows of
+/// `size` bytes each. `None` if these numbers contradict each other.
 fn page_starts(pages: &[[u64; 3]], rows: u64, size: u64) -> Option<Vec<(u64, u64)>> {
     // Every row is in a page.
     if rows > 0 && pages.first().is_none_or(|[first, ..]| *first != 0) {
@@ -184,7 +193,8 @@ fn page_starts(pages: &[[u64; 3]], rows: u64, size: u64) -> Option<Vec<(u64, u64
     pages.iter().zip(ends).map(start).collect()
 }
 
-/// The pages that have some rows, given as first row and place, and their rows counted from the first of these.
+/// The pages that have some rows, given as first row and place, and their rows counted from the
+/// first of these.
 fn cut(pages: Vec<(u64, u64)>, rows: Range<u64>, size: u64) -> Vec<(u64, u64)> {
     let first = pages.partition_point(|(start, _)| *start <= rows.start).saturating_sub(1);
     let with_rows = pages.into_iter().skip(first).take_while(|(start, _)| *start < rows.end && !rows.is_empty());
@@ -195,7 +205,8 @@ fn cut(pages: Vec<(u64, u64)>, rows: Range<u64>, size: u64) -> Vec<(u64, u64)> {
     with_rows.map(from_first).collect()
 }
 
-/// The index of the named column in the schema; its values must have `width` bytes each and must not be null.
+/// The index of the named column in the schema; its values must have `width` bytes each and must
+/// not be null.
 fn column(metadata: &ParquetMetaData, path: &Path, name: &str, width: usize) -> Result<usize> {
     let schema = metadata.file_metadata().schema_descr();
     let column = (0..schema.num_columns()).find(|at| schema.column(*at).name() == name);
@@ -312,7 +323,8 @@ mod tests {
         writer.finish().unwrap();
         let [vectors, docs] =
             [("supershingles", 6), ("doc", 1)].map(|(name, width)| PlainColumn::open(&path, name, width).unwrap());
-        // Rows near each other and far apart, up to two rows alone; at the ends of pages and of row groups.
+        // Rows near each other and far apart, up to two rows alone; at the ends of pages and of row
+        // groups.
         for step in [1, 2, 7, 90, 1000, 19_999, 131_071, 299_999] {
             let rows: Vec<u64> = (0..count).step_by(step).collect();
             let (mut of_vectors, mut of_docs) = (Vec::new(), Vec::new());

@@ -1,6 +1,7 @@
 //! Reading tables: Parquet files to arrow record batches, only the columns asked for.
 //!
-//! A file is read front to back, batch by batch: memory is that of one batch, and of the Parquet reader's page of each column.
+//! A file is read front to back, batch by batch: memory is that of one batch, and of the Parquet
+//! reader's page of each column.
 
 use std::ops::Range;
 use std::path::PathBuf;
@@ -49,7 +50,8 @@ impl Scan {
     /// Opens `rows`, a path or some rows of a file, and selects the named columns.
     ///
     /// # Errors
-    /// Names the file that cannot be opened, is not a Parquet file, or lacks one of the columns or rows.
+    /// Names the file that cannot be opened, is not a Parquet file, or lacks one of the columns or
+    /// rows.
     pub fn open(rows: impl Into<RowRange>, columns: &[&str]) -> Result<Scan> {
         Scan::open_by(rows, columns, BATCH)
     }
@@ -62,10 +64,12 @@ impl Scan {
         Scan::select(rows.into(), columns, size, Chosen::All)
     }
 
-    /// Calls `each` with the rows of some documents, which ascend, as the column `doc` of `of` must. Pages of the file without such a row are not
-    /// read, if the file has an index of its pages, as those of this program have.
+    /// Calls `each` with the rows of some documents, which ascend, as the column `doc` of `of`
+    /// must. Pages of the file without such a row are not read, if the file has an index of its
+    /// pages, as those of this program have.
     ///
-    /// Cost: the pages of the column `doc` that can have one of the documents, and those of the other columns that have one.
+    /// Cost: the pages of the column `doc` that can have one of the documents, and those of the
+    /// other columns that have one.
     ///
     /// # Errors
     /// As [`Scan::open`] and [`Scan::for_each`].
@@ -97,8 +101,9 @@ impl Scan {
         }
     }
 
-    /// Opens some rows of one column, by their ascending numbers in `of`. Pages of the file without such a row are not read, if the file has
-    /// an index of its pages, as those of this program have.
+    /// Opens some rows of one column, by their ascending numbers in `of`. Pages of the file without
+    /// such a row are not read, if the file has an index of its pages, as those of this program
+    /// have.
     ///
     /// # Errors
     /// As [`Scan::open`]; and if some rows of `of` do not count.
@@ -244,7 +249,8 @@ pub fn maybe_text(column: &StringArray, row: usize) -> Option<String> {
 /// ```
 ///
 /// # Errors
-/// If the batch lacks the column, or the column has another type: then this program did not write the file.
+/// If the batch lacks the column, or the column has another type: then this program did not write
+/// the file.
 pub fn field<'a, A: Array + 'static>(batch: &'a RecordBatch, name: &str) -> Result<&'a A> {
     let column = batch.column_by_name(name).with_context(|| format!("no column `{name}`"))?;
     column

@@ -1,10 +1,10 @@
 //! Rows of a table: a whole Parquet file, or some consecutive rows of one.
 //!
-//! A file has the rows of many shards and waves, one after the other ([`pack`](super::pack)). A [`RowRange`]
-//! stands for the rows of one of them. It names its file, and reads it only when a reader is opened. All
-//! ranges of one file share its footer, which is parsed when it is first needed, and then kept as long as
-//! one of them is: k pieces of a file cost one parse. The file stays open as long, too, except where many
-//! are.
+//! A file has the rows of many shards and waves, one after the other ([`pack`](super::pack)). A
+//! [`RowRange`] stands for the rows of one of them. It names its file, and reads it only when a
+//! reader is opened. All ranges of one file share its footer, which is parsed when it is first
+//! needed, and then kept as long as one of them is: k pieces of a file cost one parse. The file
+//! stays open as long, too, except where many are.
 
 use std::fmt;
 use std::ops::Range;
@@ -18,7 +18,8 @@ use parquet::file::metadata::PageIndexPolicy;
 
 use super::shared_file::SharedFile;
 
-/// The most files that stay open between two readers: a process may have some 1,000 open files, and sockets are among them.
+/// The most files that stay open between two readers: a process may have some 1,000 open files, and
+/// sockets are among them.
 const MOST_OPEN: usize = 128;
 
 /// The files that are open so.
@@ -57,7 +58,8 @@ pub struct RowRange {
 /// What all ranges of a file share.
 struct Shared {
     path: PathBuf,
-    /// `None` until a reader is opened. A mutex, not a `OnceLock`, because a file that cannot be read now may be readable later.
+    /// `None` until a reader is opened. A mutex, not a `OnceLock`, because a file that cannot be
+    /// read now may be readable later.
     read: Mutex<Option<ReadFile>>,
 }
 
@@ -147,7 +149,8 @@ impl RowRange {
         RowRange { file: Arc::new(Shared { path: path.into(), read: Mutex::default() }), range: None, live: None }
     }
 
-    /// A part of these rows; `range` counts from the first of them. A reader fails if the file has fewer.
+    /// A part of these rows; `range` counts from the first of them. A reader fails if the file has
+    /// fewer.
     #[must_use]
     pub fn part(&self, range: Range<u64>) -> RowRange {
         let first = self.range.as_ref().map_or(0, |range| range.start);
@@ -155,7 +158,8 @@ impl RowRange {
         RowRange { file: self.file.clone(), range: Some(range), live: self.live.clone() }
     }
 
-    /// These rows and those of `next`; `None` unless they follow these in the same file, and all of both count.
+    /// These rows and those of `next`; `None` unless they follow these in the same file, and all of
+    /// both count.
     pub(super) fn joined(&self, next: &RowRange) -> Option<RowRange> {
         let (Some(range), Some(following)) = (&self.range, &next.range) else { return None };
         let all_count = self.live.is_none() && next.live.is_none();
@@ -169,8 +173,9 @@ impl RowRange {
         self.range.as_ref().filter(|_| self.live.is_none()).map(|range| range.end - range.start)
     }
 
-    /// Only the rows of documents that `live` has rows of: pages of an earlier week that are still there. Both have a column `doc`, which ascends.
-    /// Only a [`Scan`](super::Scan) can read these, and not by the numbers of rows.
+    /// Only the rows of documents that `live` has rows of: pages of an earlier week that are still
+    /// there. Both have a column `doc`, which ascends. Only a [`Scan`](super::Scan) can read these,
+    /// and not by the numbers of rows.
     #[must_use]
     pub fn live_in(&self, live: RowRange) -> RowRange {
         RowRange { live: Some(Box::new(live)), ..self.clone() }
@@ -268,7 +273,8 @@ impl fmt::Debug for RowRange {
     }
 }
 
-/// Equal if the same rows of a file of the same name; a range that happens to have all rows differs from the whole file.
+/// Equal if the same rows of a file of the same name; a range that happens to have all rows differs
+/// from the whole file.
 impl PartialEq for RowRange {
     fn eq(&self, other: &RowRange) -> bool {
         (self.path(), &self.range, &self.live) == (other.path(), &other.range, &other.live)

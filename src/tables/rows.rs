@@ -1,11 +1,13 @@
 //! The columns of every table, defined once.
 //!
-//! A table is a row type ([`Row`](super::Row)). The first paragraphs of the documentation of rows and fields are the descriptions of tables and
-//! columns: they are written into every file and into docs/tables.md (`describe`). Rows of large tables borrow what they are made of.
+//! A table is a row type ([`Row`](super::Row)). The first paragraphs of the documentation of rows
+//! and fields are the descriptions of tables and columns: they are written into every file and into
+//! docs/tables.md (`describe`). Rows of large tables borrow what they are made of.
 //!
-//! A `doc` is a [`DocId`] as a signed 64-bit number. A URL keeps its id from week to week, so `doc` joins all tables of a week
-//! with each other and with those of other weeks. A *level* is one of the three relations of [`Level`](crate::records::Level),
-//! by name: `similar` (very similar), `identical` (virtually identical) or `exact` (exact copies).
+//! A `doc` is a [`DocId`] as a signed 64-bit number. A URL keeps its id from week to week, so `doc`
+//! joins all tables of a week with each other and with those of other weeks. A *level* is one of
+//! the three relations of [`Level`](crate::records::Level), by name: `similar` (very similar),
+//! `identical` (virtually identical) or `exact` (exact copies).
 
 use std::sync::Arc;
 
@@ -28,7 +30,8 @@ pub struct DocumentRow<'a> {
     /// The id that the input gives it; null if the job names no column for ids.
     #[column(searched, unique)]
     pub id: Option<&'a str>,
-    /// Canonical URL: after the WHATWG URL standard, without fragment, user and password; null for a row without one.
+    /// Canonical URL: after the WHATWG URL standard, without fragment, user and password; null for
+    /// a row without one.
     #[column(searched, unique)]
     pub url: Option<&'a str>,
     /// The URL as it was written; null if that is the canonical one.
@@ -71,9 +74,11 @@ pub struct DocumentRow<'a> {
     /// See [`Page::offset`](crate::readers::Page::offset).
     #[column(unique)]
     pub offset: i64,
-    /// The week whose crawl has the page: an earlier one, of a page that stays though it was not crawled.
+    /// The week whose crawl has the page: an earlier one, of a page that stays though it was not
+    /// crawled.
     pub crawled: Week,
-    /// The week under which `links` and `chunks` have its rows: an earlier one only of a page that stays.
+    /// The week under which `links` and `chunks` have its rows: an earlier one only of a page that
+    /// stays.
     pub stored: Week,
     /// The charset label of the answer, lower case.
     pub charset: Option<&'a str>,
@@ -83,10 +88,11 @@ pub struct DocumentRow<'a> {
     ///
     /// Without angle brackets.
     pub record_id: Option<&'a str>,
-    /// The bytes that the WARC record takes in `file` from `offset` on: a range request gets it; none if other
-    /// records share its member.
+    /// The bytes that the WARC record takes in `file` from `offset` on: a range request gets it;
+    /// none if other records share its member.
     pub length: Option<i64>,
-    /// The canonical URL of that record, if it is not that of the document, which a revisit says is the same page.
+    /// The canonical URL of that record, if it is not that of the document, which a revisit says is
+    /// the same page.
     pub record_url: Option<&'a str>,
 }
 
@@ -104,16 +110,19 @@ impl DocumentRow<'_> {
 
 /// One row for each page with words, in the order of `doc` (Fetterly 2004, section 2).
 ///
-/// All columns are plain ([`PlainColumn`](super::PlainColumn)): later weeks read single values of them straight from the file. Nor do most
-/// have statistics: the Parquet crate cuts those of long values to 64 bytes, and pyarrow aborts on cut ones of fixed size. The rows of a file
-/// have the widths of the first; without rows they are those of the study, and so of the default method ([`Writer::like`](super::Writer::like)).
+/// All columns are plain ([`PlainColumn`](super::PlainColumn)): later weeks read single values of
+/// them straight from the file. Nor do most have statistics: the Parquet crate cuts those of long
+/// values to 64 bytes, and pyarrow aborts on cut ones of fixed size. The rows of a file have the
+/// widths of the first; without rows they are those of the study, and so of the default method
+/// ([`Writer::like`](super::Writer::like)).
 #[derive(Clone, Debug, Table)]
 #[table(name = "features")]
 pub struct FeatureRow<'a> {
     /// Document id.
     #[column(sorted, unique, random)]
     pub doc: i64,
-    /// A hash of the supershingles: virtually identical pages have the same; others differ except once in 2^64.
+    /// A hash of the supershingles: virtually identical pages have the same; others differ except
+    /// once in 2^64.
     #[column(unique, random, unordered)]
     pub vector: i64,
     /// Numbers of eight bytes, little-endian: six of them by default.
@@ -133,10 +142,11 @@ impl<'a> FeatureRow<'a> {
     }
 }
 
-/// One row for each page with words, in the order of `doc`: what studies of overlapping pages need. No row if the job
-/// says `chunks = false`.
+/// One row for each page with words, in the order of `doc`: what studies of overlapping pages need.
+/// No row if the job says `chunks = false`.
 ///
-/// The definitions of lines, sentences and paragraphs are in [`features`](crate::features::PageChunks).
+/// The definitions of lines, sentences and paragraphs are in
+/// [`features`](crate::features::PageChunks).
 #[derive(Clone, Debug, Table)]
 #[table(name = "chunks")]
 pub struct ChunkRow<'a> {
@@ -242,8 +252,8 @@ pub struct ValueRow<'a> {
     pub value: &'a str,
 }
 
-/// One row for each URL (or id, or row, where documents are known by these) first seen in the week, in the order of
-/// `doc`.
+/// One row for each URL (or id, or row, where documents are known by these) first seen in the week,
+/// in the order of `doc`.
 ///
 /// The order of the hashes is that of `doc`.
 #[derive(Clone, Debug, Table)]
@@ -378,8 +388,8 @@ pub struct FailedUrlRow {
     pub status: i32,
 }
 
-/// One row for each URL that answered 301, 302, 307 or 308 and named a web address: its first such answer, in the
-/// order of the hashes of URLs.
+/// One row for each URL that answered 301, 302, 307 or 308 and named a web address: its first such
+/// answer, in the order of the hashes of URLs.
 #[derive(Clone, Debug, Table)]
 #[table(name = "redirects")]
 pub struct RedirectRow {
@@ -392,8 +402,8 @@ pub struct RedirectRow {
     pub status: i32,
 }
 
-/// One row for each host and reason of failed downloads of this week, in the order of a hash of the host. URLs that
-/// no week has a page of count, too.
+/// One row for each host and reason of failed downloads of this week, in the order of a hash of the
+/// host. URLs that no week has a page of count, too.
 #[derive(Clone, Debug, Table)]
 #[table(name = "host-failures")]
 pub struct HostFailureRow {
@@ -457,7 +467,8 @@ pub struct ClusterRow<'a> {
     pub doc: i64,
     /// Smallest document id of its very similar cluster.
     ///
-    /// Pages of one cluster have the same root, at each level; a page without duplicates is the root of a cluster of size 1.
+    /// Pages of one cluster have the same root, at each level; a page without duplicates is the
+    /// root of a cluster of size 1.
     #[column(ascending)]
     pub similar_root: i64,
     /// Number of pages of its very similar cluster.
@@ -476,8 +487,8 @@ pub struct ClusterRow<'a> {
     ///
     /// It joins `cluster_id` of other weeks and of `changes`; it is not a `doc`.
     pub cluster_id: Option<i64>,
-    /// Whether the page stays if duplicates are removed: chosen by the job's `canonical` of its very similar cluster,
-    /// or without a near-duplicate.
+    /// Whether the page stays if duplicates are removed: chosen by the job's `canonical` of its
+    /// very similar cluster, or without a near-duplicate.
     ///
     /// To deduplicate the week, keep the rows where this is true.
     pub canonical: bool,
@@ -505,48 +516,49 @@ impl AccuracyKind {
     }
 }
 
-/// How right the clusters are, from samples of pairs of pages that were compared, exactly where their files allow it.
-/// A pair is similar enough if its similarity is at least that of the method, or 0.8. No rows if the job says
-/// `accuracy = false`.
+/// How right the clusters are, from samples of pairs of pages that were compared, exactly where
+/// their files allow it. A pair is similar enough if its similarity is at least that of the method,
+/// or 0.8. No rows if the job says `accuracy = false`.
 #[derive(Clone, Debug, Table)]
 #[table(name = "accuracy")]
 pub struct AccuracyRow {
-    /// `links`: rows of `evidence`, which are right if they are similar enough; `clusters`: pairs of pages of one of
-    /// the largest clusters, likewise; `recall`: pairs of pages that are similar enough, which are right if they are
-    /// in one cluster.
+    /// `links`: rows of `evidence`, which are right if they are similar enough; `clusters`: pairs
+    /// of pages of one of the largest clusters, likewise; `recall`: pairs of pages that are similar
+    /// enough, which are right if they are in one cluster.
     pub kind: AccuracyKind,
-    /// Lower end of the band of similarity: that of `evidence` for `links`, the exact one for `recall`; null for
-    /// `clusters`.
+    /// Lower end of the band of similarity: that of `evidence` for `links`, the exact one for
+    /// `recall`; null for `clusters`.
     pub low: Option<f64>,
     /// Upper end of the band.
     pub high: Option<f64>,
     /// Root of the cluster; null except for `clusters`.
     pub cluster: Option<i64>,
-    /// Links of pages with words in the band; pages of the cluster; or, for `recall`, pages whose similar pages were
-    /// looked for.
+    /// Links of pages with words in the band; pages of the cluster; or, for `recall`, pages whose
+    /// similar pages were looked for.
     pub population: i64,
     /// Pairs that were compared.
     pub sampled: i64,
-    /// Those whose similarity is exact; the others are compared by their features, where pages could not be read
-    /// again at their places.
+    /// Those whose similarity is exact; the others are compared by their features, where pages
+    /// could not be read again at their places.
     pub exact: i64,
     /// Those that are right.
     pub good: i64,
-    /// Share of right pairs; for `recall` each pair counts as often as pairs of its page were left out.
+    /// Share of right pairs; for `recall` each pair counts as often as pairs of its page were left
+    /// out.
     pub share: f64,
     /// Lower end of its 95% confidence interval.
     pub share_low: f64,
     /// Upper end of its 95% confidence interval.
     pub share_high: f64,
-    /// For `recall`: mean probability that such a pair is linked directly; if estimates verify the clusters, that it
-    /// also passes the check.
+    /// For `recall`: mean probability that such a pair is linked directly; if estimates verify the
+    /// clusters, that it also passes the check.
     pub expected: Option<f64>,
     /// Mean exact similarity of the pairs.
     pub similarity: f64,
 }
 
-/// One row for each page that verification took out of its cluster of candidates, in the order of `doc`: the roots
-/// before it, where `clusters` has those after it. Empty without `verify`.
+/// One row for each page that verification took out of its cluster of candidates, in the order of
+/// `doc`: the roots before it, where `clusters` has those after it. Empty without `verify`.
 #[derive(Clone, Debug, Table)]
 #[table(name = "split-off")]
 pub struct SplitOffRow {
@@ -587,22 +599,25 @@ impl Found {
     }
 }
 
-/// One row for each clustered page except its root, in the order of `doc`: why it is in its cluster.
+/// One row for each clustered page except its root, in the order of `doc`: why it is in its
+/// cluster.
 #[derive(Clone, Debug, Table)]
 #[table(name = "evidence")]
 pub struct EvidenceRow {
     /// The page.
     #[column(sorted, ascending)]
     pub doc: i64,
-    /// Document id of a page of the same cluster: one with which it shares supershingles, or after verification the
-    /// most similar one that was found; of pages without words the first with the same bytes.
+    /// Document id of a page of the same cluster: one with which it shares supershingles, or after
+    /// verification the most similar one that was found; of pages without words the first with the
+    /// same bytes.
     pub neighbour: i64,
     /// How many supershingles they share.
     pub agreements: i32,
     /// Jaccard similarity of their shingles, as `found` says.
     #[column(description = "Jaccard similarity of their shingles, as `found` says")]
     pub similarity: f32,
-    /// `features`: the share of equal features, an estimate; `shingles`: exact; `bytes`: their bytes are equal.
+    /// `features`: the share of equal features, an estimate; `shingles`: exact; `bytes`: their
+    /// bytes are equal.
     pub found: Found,
 }
 
@@ -711,8 +726,8 @@ pub struct LargestRow {
     pub urls: i64,
     /// Distinct hosts.
     pub hosts: i64,
-    /// Machines: hosts with an IP address in common are on one, directly or over other hosts; hosts without an address are not
-    /// counted.
+    /// Machines: hosts with an IP address in common are on one, directly or over other hosts; hosts
+    /// without an address are not counted.
     pub machines: i64,
     /// Hosts without a known address (the summary prints `machines (+unresolved)`).
     pub unresolved: i64,
@@ -720,8 +735,8 @@ pub struct LargestRow {
     pub title: String,
     /// The root: its canonical URL, or where it has none its id, or file and offset.
     pub name: String,
-    /// Document id of the root: the `similar_root`, `identical_root` or `exact_root` of the cluster's pages, by
-    /// level.
+    /// Document id of the root: the `similar_root`, `identical_root` or `exact_root` of the
+    /// cluster's pages, by level.
     pub doc: i64,
     /// The very similar cluster's id through the weeks, as in `clusters`; null at the other levels.
     pub cluster_id: Option<i64>,
@@ -747,7 +762,8 @@ pub struct SummaryRow {
     ///
     /// 0 for a week without pages.
     pub share: f64,
-    /// Exponent of the power law of cluster sizes, by maximum likelihood; null if there are too few clusters.
+    /// Exponent of the power law of cluster sizes, by maximum likelihood; null if there are too few
+    /// clusters.
     ///
     /// Rounded to three decimals.
     pub exponent: Option<f64>,

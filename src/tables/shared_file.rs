@@ -1,8 +1,8 @@
 //! A file that several readers read at once.
 //!
-//! Each reader reads from places that it names (`pread`), because handles that are copies of one another
-//! share their position. So a file is opened once, however many readers it has, and a read is one call of
-//! the system.
+//! Each reader reads from places that it names (`pread`), because handles that are copies of one
+//! another share their position. So a file is opened once, however many readers it has, and a read
+//! is one call of the system.
 
 use std::fs::File;
 use std::io::{BufReader, Read, Result};

@@ -1,6 +1,7 @@
 //! Copies rows of a table without some of them, as deletion does.
 //!
-//! The copy has the bytes that a writer of the remaining rows would make. If no row is lost, large row groups are copied unchanged.
+//! The copy has the bytes that a writer of the remaining rows would make. If no row is lost, large
+//! row groups are copied unchanged.
 
 use anyhow::{Context, Result};
 use arrow_array::{BooleanArray, RecordBatch};
@@ -20,10 +21,11 @@ pub struct RowCounts {
     pub left_out: u64,
 }
 
-/// Adds to `to` the rows of `from`, a path or some rows of a file, that `keep` selects. `keep` receives batches of the named columns and returns
-/// one bool for each row.
+/// Adds to `to` the rows of `from`, a path or some rows of a file, that `keep` selects. `keep`
+/// receives batches of the named columns and returns one bool for each row.
 ///
-/// If all rows count ([`RowRange::is_sifted`]), and it selects all of them, large row groups are [appended](Writer::append) as they are.
+/// If all rows count ([`RowRange::is_sifted`]), and it selects all of them, large row groups are
+/// [appended](Writer::append) as they are.
 ///
 /// Cost: one pass over the named columns; a second one over all columns if rows are left out.
 ///

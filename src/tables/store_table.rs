@@ -33,7 +33,8 @@ impl StoreTable {
 pub struct ResultTables {
     /// The folder, which has the name of the job.
     pub folder: &'static str,
-    /// Whether they name pages or hosts. Then they are removed when pages are deleted, or one of their weeks is removed.
+    /// Whether they name pages or hosts. Then they are removed when pages are deleted, or one of
+    /// their weeks is removed.
     pub name_pages: bool,
     /// The tables, in the order of their names.
     pub tables: &'static [StoreTable],

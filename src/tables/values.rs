@@ -61,7 +61,8 @@ pub struct ColumnBuilder {
     width: usize,
 }
 
-/// The values by type. An enum, and not a type parameter: the code that handles columns exists once, not once for each table.
+/// The values by type. An enum, and not a type parameter: the code that handles columns exists
+/// once, not once for each table.
 enum Values {
     Boolean(BooleanBuilder),
     Int(Int32Builder),
@@ -114,7 +115,8 @@ impl ColumnBuilder {
         ColumnBuilder { values, width }
     }
 
-    /// The values so far as an array; the builder has none then. Byte strings keep the length that they had.
+    /// The values so far as an array; the builder has none then. Byte strings keep the length that
+    /// they had.
     pub(super) fn finish(&mut self) -> ArrayRef {
         with_builder!(&mut self.values, builder => Arc::new(builder.finish()))
     }

@@ -7,8 +7,8 @@ use super::rows::{
 use super::store_table::StoreTable;
 use super::studies::RESULTS;
 
-/// The tables that every committed week has, in the order of their names. A week of an older version may lack
-/// `accuracy`, `captures`, `chunks`, `host-failures`, `redirects` and `split-off`.
+/// The tables that every committed week has, in the order of their names. A week of an older
+/// version may lack `accuracy`, `captures`, `chunks`, `host-failures`, `redirects` and `split-off`.
 pub const WEEK_TABLES: [StoreTable; 18] = [
     StoreTable::of::<AccuracyRow>(),
     StoreTable::of::<CaptureRow>(),
@@ -39,7 +39,8 @@ pub fn tables_of_weeks() -> impl Iterator<Item = &'static StoreTable> {
     WEEK_TABLES.iter().chain(&CHOSEN_TABLES)
 }
 
-/// Whether the tables of one of these jobs name pages or hosts; so do those of a job that this version of nigh does not have.
+/// Whether the tables of one of these jobs name pages or hosts; so do those of a job that this
+/// version of nigh does not have.
 pub fn name_pages(folder: &str) -> bool {
     RESULTS.iter().find(|results| results.folder == folder).is_none_or(|results| results.name_pages)
 }

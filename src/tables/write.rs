@@ -1,7 +1,7 @@
 //! Writing tables: rows to Parquet files.
 //!
-//! A file is written under a temporary name and gets its own when it is complete, so no reader finds half a file. The commit
-//! makes it durable (`state::sync_folder`).
+//! A file is written under a temporary name and gets its own when it is complete, so no reader
+//! finds half a file. The commit makes it durable (`state::sync_folder`).
 
 use std::marker::PhantomData;
 use std::ops::Range;
@@ -25,33 +25,39 @@ use super::piece_scan::PieceScan;
 use super::row_range::{GroupRows, RowRange};
 use super::values::ColumnBuilder;
 
-/// How often a Bloom filter may say that a value is in a row group that lacks it. Filters have powers of two in size: a full row
-/// group of distinct values then has 128 KiB, a byte for each; with 0.02 it would have twice as many.
+/// How often a Bloom filter may say that a value is in a row group that lacks it. Filters have
+/// powers of two in size: a full row group of distinct values then has 128 KiB, a byte for each;
+/// with 0.02 it would have twice as many.
 const FALSE_POSITIVES: f64 = 0.03;
 
-/// Row groups that are read and encoded again are joined until they have so many rows: enough that what each costs is little
-/// beside its rows, and few enough that a reader of one piece decodes few rows of others.
+/// Row groups that are read and encoded again are joined until they have so many rows: enough that
+/// what each costs is little beside its rows, and few enough that a reader of one piece decodes few
+/// rows of others.
 const MERGED: usize = 1 << 15;
 /// The same for rows with large values.
 const MERGED_BYTES: u64 = 4 * HEAVY;
-/// A row group with values of so many bytes, encoded, is copied however few rows it has. The small ones of a bundle have less:
-/// values of [`HEAVY`] bytes, and less than as much for lengths and nulls.
+/// A row group with values of so many bytes, encoded, is copied however few rows it has. The small
+/// ones of a bundle have less: values of [`HEAVY`] bytes, and less than as much for lengths and
+/// nulls.
 const COPIED_BYTES: i64 = 2 * HEAVY as i64;
-/// The rows of a Parquet page of plain values, which are read from the file as they are: a page is one read.
+/// The rows of a Parquet page of plain values, which are read from the file as they are: a page is
+/// one read.
 const PLAIN_PAGE: usize = 20_000;
 /// Those of a small row group, whose pages cost less.
 const SMALL_PAGE: usize = 512;
 /// [`COPIED`] as a number of rows of a file.
 const COPIED_ROWS: u64 = COPIED as u64;
 
-/// Writes one file of a table, row by row. A writer that is dropped before [`Writer::finish`] leaves no file of that name.
+/// Writes one file of a table, row by row. A writer that is dropped before [`Writer::finish`]
+/// leaves no file of that name.
 pub struct Writer<T: Table> {
     file: TableFile,
     table: PhantomData<T>,
 }
 
 impl<T: Table> Writer<T> {
-    /// Makes the folder of `path`, and a writer of the file, which appears when [`Writer::finish`] is called.
+    /// Makes the folder of `path`, and a writer of the file, which appears when [`Writer::finish`]
+    /// is called.
     ///
     /// # Errors
     /// Names the folder that cannot be made.
@@ -59,7 +65,8 @@ impl<T: Table> Writer<T> {
         Ok(Writer { file: TableFile::create(path, T::SPEC)?, table: PhantomData })
     }
 
-    /// As [`Writer::create`], of a bundle: its rows are read soon, piece by piece, and then packed into another file with others.
+    /// As [`Writer::create`], of a bundle: its rows are read soon, piece by piece, and then packed
+    /// into another file with others.
     ///
     /// # Errors
     /// As [`Writer::create`].
@@ -69,8 +76,8 @@ impl<T: Table> Writer<T> {
         Ok(writer)
     }
 
-    /// Gives the columns the types of this row if no row is added: the widths of `features` depend on the method. The row itself
-    /// is not written. Must be called before rows are added.
+    /// Gives the columns the types of this row if no row is added: the widths of `features` depend
+    /// on the method. The row itself is not written. Must be called before rows are added.
     #[must_use]
     pub fn like(mut self, example: impl Row<Table = T>) -> Writer<T> {
         example.append(self.file.builders());
@@ -78,15 +85,16 @@ impl<T: Table> Writer<T> {
         self
     }
 
-    /// Adds key-values to the file, for instance `nigh.week`. A key that the file has already gets the new value. Must be called
-    /// before rows are added.
+    /// Adds key-values to the file, for instance `nigh.week`. A key that the file has already gets
+    /// the new value. Must be called before rows are added.
     #[must_use]
     pub fn labelled(mut self, labels: &[(&str, &str)]) -> Writer<T> {
         labels.iter().for_each(|(key, value)| describe::set(&mut self.file.key_values, key, value));
         self
     }
 
-    /// Takes the key-values of the file of these rows, except the version of the program. Must be called before rows are added.
+    /// Takes the key-values of the file of these rows, except the version of the program. Must be
+    /// called before rows are added.
     ///
     /// # Errors
     /// Names the file that cannot be read.
@@ -135,7 +143,8 @@ impl<T: Table> Writer<T> {
         self.file.write_columns(values)
     }
 
-    /// Ends a piece of a [bundle](Writer::bundle). Returns its size in bytes, which depends on its rows alone.
+    /// Ends a piece of a [bundle](Writer::bundle). Returns its size in bytes, which depends on its
+    /// rows alone.
     ///
     /// # Errors
     /// As [`Writer::push`].
@@ -143,8 +152,9 @@ impl<T: Table> Writer<T> {
         self.file.end_piece()
     }
 
-    /// Adds rows of other files, which must have the table's columns: large row groups as they are, without reading their rows; the
-    /// others are read and encoded again, together. Returns the number of rows of each.
+    /// Adds rows of other files, which must have the table's columns: large row groups as they are,
+    /// without reading their rows; the others are read and encoded again, together. Returns the
+    /// number of rows of each.
     ///
     /// # Errors
     /// Names the file that cannot be read or written, or that has other columns.
@@ -152,7 +162,8 @@ impl<T: Table> Writer<T> {
         self.file.append(sources)
     }
 
-    /// Ends the file, gives it its name, and returns the number of its rows. A file without rows is written too.
+    /// Ends the file, gives it its name, and returns the number of its rows. A file without rows is
+    /// written too.
     ///
     /// # Errors
     /// Names the file that cannot be written.
@@ -241,7 +252,8 @@ impl TableFile {
 
     fn write(&mut self, batch: &RecordBatch) -> Result<()> {
         if self.writer.is_none() {
-            // The batch itself may come from another file, and then its schema has that file's key-values.
+            // The batch itself may come from another file, and then its schema has that file's
+            // key-values.
             self.open(describe::schema(self.table.columns, batch.columns()))?;
         }
         let writer = self.writer.as_mut().expect("the file is open");
@@ -385,7 +397,8 @@ fn batch_rows(parts: &[Part]) -> Result<usize> {
     Ok(rows.max(16) as usize)
 }
 
-/// The first and the last value of a column of numbers; `None` of a column of another type, or without rows.
+/// The first and the last value of a column of numbers; `None` of a column of another type, or
+/// without rows.
 fn ends_of(batch: &RecordBatch, name: &str) -> Option<[i64; 2]> {
     let values = batch.column_by_name(name)?.as_primitive_opt::<Int64Type>()?.values();
     Some([*values.first()?, *values.last()?])
@@ -424,7 +437,8 @@ impl Target {
     }
 }
 
-/// How the columns of a table are encoded and compressed: what they declare as settings of the Parquet writer.
+/// How the columns of a table are encoded and compressed: what they declare as settings of the
+/// Parquet writer.
 pub(super) fn properties(table: &TableSpec) -> WriterPropertiesBuilder {
     let zstd = Compression::ZSTD(ZstdLevel::try_new(3).expect("zstd has a level 3"));
     let mut properties = WriterProperties::builder()
@@ -447,7 +461,8 @@ pub(super) fn properties(table: &TableSpec) -> WriterPropertiesBuilder {
             properties = properties.set_column_statistics_enabled(path(), EnabledStatistics::None);
         }
         if column.searched {
-            // A filter begins with room for a full row group of distinct values, and is folded to the values that it got.
+            // A filter begins with room for a full row group of distinct values, and is folded to
+            // the values that it got.
             properties = properties.set_column_bloom_filter_fpp(path(), FALSE_POSITIVES);
         }
         if column.sorted {

@@ -50,7 +50,8 @@ fn resemblance(a: &str, b: &str) -> f64 {
     shared as f64 / (a.len() + b.len() - shared) as f64
 }
 
-/// A row of the table: its kind, the cluster or the lower end of the band, and the numbers of pairs.
+/// A row of the table: its kind, the cluster or the lower end of the band, and the numbers of
+/// pairs.
 type Row = (String, i64, [i64; 4]);
 
 fn rows(week: &Path) -> Vec<Row> {

@@ -44,7 +44,8 @@ impl Batches<'_> {
         run_well(&arguments);
     }
 
-    /// The documents of a week by id: the names of those in a cluster with it, by level, and whether it is canonical.
+    /// The documents of a week by id: the names of those in a cluster with it, by level, and
+    /// whether it is canonical.
     fn documents(&self, date: &str) -> BTreeMap<String, ([BTreeSet<String>; 3], bool)> {
         let of = week(&self.store, date);
         let ids = texts(&of, "clusters", "id");

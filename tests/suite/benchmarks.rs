@@ -1,4 +1,5 @@
-//! `nigh bench`: a stage has the labels of a single thread, however it is run; and a whole run is measured.
+//! `nigh bench`: a stage has the labels of a single thread, however it is run; and a whole run is
+//! measured.
 
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -48,7 +49,8 @@ fn the_cluster_stage_has_the_labels_of_a_single_thread() {
         checksums.push(figures["checksum"].as_str().unwrap().to_owned());
     }
     assert!(checksums.windows(2).all(|pair| pair[0] == pair[1]), "{checksums:?}");
-    // Without noise fewer documents share a key with others: 0.120 of them against 0.159 when it was measured.
+    // Without noise fewer documents share a key with others: 0.120 of them against 0.159 when it
+    // was measured.
     let [noisy, quiet] = [&[][..], &["--noise", "0,0"]].map(|flags| {
         let figures = figures(&[&["cluster", "--documents", "30000"], flags].concat());
         assert_eq!(figures["labels_match"], true);
@@ -114,7 +116,8 @@ fn components_of_every_shape_have_the_labels_of_a_single_thread() {
         for flags in [&["--workers", "1"][..], &["--apart"], &["--workers", "4", "--apart"], &["--processes", "2"]] {
             let figures = figures(&[&["components", "--nodes", "20000", "--shape", shape], flags].concat());
             assert_eq!(figures["labels_match"], true, "{shape} {flags:?}");
-            // Plain label propagation would need as many rounds as a chain has nodes. The most measured is 15, of chains.
+            // Plain label propagation would need as many rounds as a chain has nodes. The most
+            // measured is 15, of chains.
             assert!(figures["rounds"].as_u64().unwrap() <= 40, "{shape} {flags:?}: {figures}");
             for key in ["nodes", "edges", "wall_s", "single_thread_s", "max_worker_share"] {
                 assert!(figures[key].is_number(), "{key}: {figures}");

@@ -1,4 +1,5 @@
-//! A browser without a screen: Chromium, driven by the protocol of its developer tools through two pipes.
+//! A browser without a screen: Chromium, driven by the protocol of its developer tools through two
+//! pipes.
 
 use std::fs::File;
 use std::io::{BufRead as _, BufReader, Write as _};
@@ -55,7 +56,8 @@ impl Browser {
         for pipe in [&commands, &answers] {
             mknodat(CWD, pipe, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
         }
-        // The browser reads commands from file descriptor 3 and writes to 4; each open waits for the other side.
+        // The browser reads commands from file descriptor 3 and writes to 4; each open waits for
+        // the other side.
         let script = "exec timeout \"$1\" \"$2\" --headless --no-sandbox --disable-gpu --disable-dev-shm-usage --no-first-run \
                       --remote-debugging-pipe --user-data-dir=\"$3/profile\" about:blank 3<\"$3/commands\" 4>\"$3/answers\"";
         let child = Command::new("sh")

@@ -1,4 +1,5 @@
-//! `nigh catalog`: the logs of Delta Lake list just the files of a store, after every command that changes it.
+//! `nigh catalog`: the logs of Delta Lake list just the files of a store, after every command that
+//! changes it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -9,8 +10,8 @@ use serde_json::Value;
 use crate::objects::{Cloud, jobs, steps, texts};
 use crate::program::{run, run_well};
 
-/// The files of all tables by their logs, from the objects or files of a store and what is in them; each log as a reader of Delta goes
-/// through it.
+/// The files of all tables by their logs, from the objects or files of a store and what is in them;
+/// each log as a reader of Delta goes through it.
 fn described(names: &[String], read: impl Fn(&str) -> Vec<u8>) -> BTreeSet<String> {
     let mut versions: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
     for (table, name) in names.iter().filter_map(|name| name.split_once("/_delta_log/")) {

@@ -1,4 +1,5 @@
-//! Which documents stay by columns whose values the store does not have: they are read from the inputs.
+//! Which documents stay by columns whose values the store does not have: they are read from the
+//! inputs.
 
 use std::collections::BTreeSet;
 use std::path::Path;

@@ -159,7 +159,8 @@ fn every_number_of_agreements_is_right() {
     }
 }
 
-/// A crawl of random families of pages: copies, near-copies, chains of edits, and pages with nothing in common.
+/// A crawl of random families of pages: copies, near-copies, chains of edits, and pages with
+/// nothing in common.
 fn random_crawl(seed: u64) -> String {
     let mut state = seed;
     let mut random = |below: u64| {

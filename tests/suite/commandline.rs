@@ -315,7 +315,8 @@ fn text_of_inputs_does_not_act_on_the_terminal() {
     for text in [&ran.stdout, &shown.stdout, &changes.stdout] {
         assert!(text.contains(r"1 \u{1b}]0;pwned\u{7}\u{1b}[2J"), "{text}");
     }
-    // A program that reads the JSON has the text as it is, and a terminal that shows it is not commanded either.
+    // A program that reads the JSON has the text as it is, and a terminal that shows it is not
+    // commanded either.
     let json = run_well(&["show", path, "--json"]).stdout;
     inert(&json);
     let summary: serde_json::Value = serde_json::from_str(&json).unwrap();

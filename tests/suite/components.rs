@@ -23,7 +23,8 @@ fn doc(node: u64) -> DocId {
     DocId::new((node % SHARDS) as u32, node / SHARDS)
 }
 
-/// The root of every node of a graph, by the operators, with so many workers; and the rounds that it took.
+/// The root of every node of a graph, by the operators, with so many workers; and the rounds that
+/// it took.
 fn labelled(nodes: u64, edges: &[(u64, u64)], workers: usize) -> (Vec<(i64, i64)>, u32) {
     let rows: Vec<u64> = (0..SHARDS).map(|shard| (nodes + SHARDS - 1 - shard) / SHARDS).collect();
     let edges = edges.to_vec();
@@ -128,7 +129,8 @@ fn differential_dataflow_agrees() {
 
 #[test]
 fn chains_and_stars_take_few_rounds() {
-    // A chain in an order that is random, rising, and falling; a star around its largest and its smallest node.
+    // A chain in an order that is random, rising, and falling; a star around its largest and its
+    // smallest node.
     let nodes = 20_000u64;
     let mut shuffled: Vec<u64> = (0..nodes).collect();
     shuffled.sort_unstable_by_key(|node| mix(*node));
@@ -146,8 +148,8 @@ fn chains_and_stars_take_few_rounds() {
         for workers in [1, 2, 4] {
             let (roots, rounds) = labelled(nodes, edges, workers);
             assert!(roots.iter().all(|(_, root)| *root == 0), "graph {graph}, {workers} workers");
-            // Plain label propagation would take as many rounds as the chain is long. `nigh bench components` takes 15 at most
-            // for as many nodes.
+            // Plain label propagation would take as many rounds as the chain is long.
+            // `nigh bench components` takes 15 at most for as many nodes.
             assert!(rounds < 100, "graph {graph}, {workers} workers: {rounds} rounds");
         }
     }

@@ -261,7 +261,8 @@ fn arrow_files_become_parquet_or_lines() {
     assert!(refused.code == Some(2) && refused.stderr.contains("--format is for --out"), "{}", refused.stderr);
 }
 
-/// A value of JSON in one way: numbers by their digits, without fields that are null and lists and objects without anything.
+/// A value of JSON in one way: numbers by their digits, without fields that are null and lists and
+/// objects without anything.
 fn normal(json: &serde_json::value::RawValue) -> Option<String> {
     use serde_json::value::RawValue;
     let text = json.get();

@@ -11,7 +11,8 @@ use crate::program::{Ran, has_week, job, longs, roots, run, run_well, tables, te
 
 const DATE: &str = "2024-01-08";
 
-/// The texts of some families of near-duplicates: text `n` is of family `n % families`, and differs from the others in one word.
+/// The texts of some families of near-duplicates: text `n` is of family `n % families`, and differs
+/// from the others in one word.
 pub fn text(number: usize, families: usize) -> String {
     let word = |place: usize| match place {
         70 => format!("own{number}"),
@@ -51,7 +52,8 @@ fn clusters(of: &Path, column: &str) -> BTreeSet<BTreeSet<String>> {
     clusters.into_values().collect()
 }
 
-/// Whether a table names files and places in them, or depends on whether pages can be read again at their places.
+/// Whether a table names files and places in them, or depends on whether pages can be read again at
+/// their places.
 fn names_places(table: &str) -> bool {
     ["documents", "rejects", "accuracy"].iter().any(|name| table.contains(name))
 }
@@ -446,7 +448,8 @@ fn the_files_of_a_folder_of_texts_are_documents() {
     assert_eq!(clusters(&week(&store, DATE), "url"), families(30, 10, name));
 }
 
-/// Texts of ten clauses of twelve letters of a script without blanks: text `n + 30` is text `n` with three other letters.
+/// Texts of ten clauses of twelve letters of a script without blanks: text `n + 30` is text `n`
+/// with three other letters.
 fn clauses(first: u32, letters: u32, stop: &str) -> Vec<String> {
     let letter = |n: usize, place: usize| {
         let number = (n + 1) as u64 * 0x9E37_79B9 + place as u64 * 0x85EB_CA6B;

@@ -1,4 +1,5 @@
-//! Deleted pages leave no trace, and the rest is as if they had not been crawled; old weeks go and nothing else changes.
+//! Deleted pages leave no trace, and the rest is as if they had not been crawled; old weeks go and
+//! nothing else changes.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -19,7 +20,8 @@ const HOSTS: usize = 6;
 /// A page of a made-up crawl: its URL, and its line of the file.
 fn page(number: usize, week: usize) -> (String, String) {
     let url = |number: usize| format!("http://h{}.example/d{}/p{number}", number % HOSTS, number % 4);
-    // Five pages are much alike; from week to week some become another text, or one of another five.
+    // Five pages are much alike; from week to week some become another text, or one of another
+    // five.
     let moved = if (number * 7 + week * 3).is_multiple_of(11) { week } else { 0 };
     let text = (number / 5 + moved * 3) % 60;
     let words: Vec<String> = (0..80).map(|at| format!("t{text}w{at}")).collect();
@@ -96,8 +98,8 @@ fn differing(a: &BTreeMap<String, Vec<u8>>, b: &BTreeMap<String, Vec<u8>>) -> Ve
     names.into_iter().filter(|name| a.get(*name) != b.get(*name)).cloned().collect()
 }
 
-/// Every text in the tables among these files, and those in folders among them, that is one of these URLs; and every small file that
-/// names their hosts.
+/// Every text in the tables among these files, and those in folders among them, that is one of
+/// these URLs; and every small file that names their hosts.
 fn traces(paths: &[PathBuf], patterns: &UrlPatterns, hosts: &[&str]) -> Vec<String> {
     let mut found = Vec::new();
     for entry in paths.iter().flat_map(walkdir::WalkDir::new) {
@@ -128,7 +130,8 @@ fn paths_of(week: &Path) -> Vec<PathBuf> {
     tables.chain([records(week)]).collect()
 }
 
-/// The rows of a week by URL, without ids: what must be the same if some pages had not been crawled.
+/// The rows of a week by URL, without ids: what must be the same if some pages had not been
+/// crawled.
 #[derive(Debug, Default, PartialEq)]
 struct ByUrl {
     documents: BTreeMap<String, (String, i64, i64, Vec<u8>)>,
@@ -360,7 +363,8 @@ fn the_changes_table_agrees_with_the_cluster_ids_of_both_weeks() {
     let shrunk = |left| ("shrink".to_owned(), a, None, 10, left);
     let split = ("split".to_owned(), a, Some(c), 10, 4);
     assert_eq!(before, [birth.clone(), shrunk(6), split.clone()]);
-    // Three of the six go: the four have most of the old cluster's pages now, and the name stays where it is.
+    // Three of the six go: the four have most of the old cluster's pages now, and the name stays
+    // where it is.
     weeks.delete(&["--host", "gone.example"]);
     assert_eq!(events(&weeks, 1), [birth.clone(), shrunk(3), split]);
     // The name goes with its last pair of pages: what is left of the old cluster has another one.

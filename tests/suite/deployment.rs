@@ -171,8 +171,8 @@ fn scripts_take_paths_from_the_folder_of_the_user() {
     assert!(!here.join("of other").exists());
 }
 
-/// The root folder of the image is a container's as far as a chroot is one: its file system cannot be
-/// written to, the user has no rights, and only `/data` is a volume.
+/// The root folder of the image is a container's as far as a chroot is one: its file system cannot
+/// be written to, the user has no rights, and only `/data` is a volume.
 #[test]
 fn the_program_runs_in_the_root_folder_of_the_image() {
     let folder = tempfile::tempdir().unwrap();

@@ -58,7 +58,8 @@ fn waves_and_little_memory_give_the_same_pages_for_any_workers() {
     );
 }
 
-/// A file of 130 MiB is read in pieces; the same bytes in gzip, under the same name, are not. Its texts are pairs of near copies.
+/// A file of 130 MiB is read in pieces; the same bytes in gzip, under the same name, are not. Its
+/// texts are pairs of near copies.
 #[test]
 fn a_large_file_that_several_workers_read_gives_the_same_pages() {
     use std::io::Write as _;

@@ -1,6 +1,7 @@
 //! Damaged and hostile files: each gives the pages and rejects that its manifest states.
 //!
-//! The items of each file, record by record, are tested in `readers`; here the whole program reads them.
+//! The items of each file, record by record, are tested in `readers`; here the whole program reads
+//! them.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -16,8 +17,9 @@ fn tolerant(folder: &Path) -> std::path::PathBuf {
     )
 }
 
-/// The pages and rejects that a row of the manifest asks for; `None` where it leaves a count open (its column `expected` says
-/// in words what must hold). Three kinds of files have other counts than their columns state.
+/// The pages and rejects that a row of the manifest asks for; `None` where it leaves a count open
+/// (its column `expected` says in words what must hold). Three kinds of files have other counts
+/// than their columns state.
 fn wanted(row: &BTreeMap<String, String>) -> (Option<u64>, Option<u64>) {
     let number = |column: &str| row[column].parse::<u64>().ok();
     match row["file"].as_str() {
@@ -127,7 +129,8 @@ fn dirty_files_beside_a_crawl_lose_none_of_its_pages() {
     let all = urls(&both);
     assert!(urls(&clean).iter().all(|url| all.contains(url)));
     assert!(all.len() > urls(&clean).len() + 20);
-    // The URLs that are answered twice are pages once, and rejects tell their URL where it could be read.
+    // The URLs that are answered twice are pages once, and rejects tell their URL where it could be
+    // read.
     assert_eq!(all.iter().collect::<std::collections::BTreeSet<_>>().len(), all.len());
     assert!(texts(&both.week(), "rejects", "url").iter().any(|url| url.starts_with("http")));
 }

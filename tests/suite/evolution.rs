@@ -1,4 +1,5 @@
-//! The evolution of clusters against a twin that goes over URLs one by one, on stores with random histories.
+//! The evolution of clusters against a twin that goes over URLs one by one, on stores with random
+//! histories.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -90,8 +91,8 @@ fn row(words: &[&dyn ToString], fractions: &[Option<f64>]) -> Row {
     (words.iter().map(|word| word.to_string()).collect(), fractions.to_vec())
 }
 
-/// The tables of the evolution job by brute force, from the tables of any store; `amounts` is the number of features
-/// of a page and two.
+/// The tables of the evolution job by brute force, from the tables of any store; `amounts` is the
+/// number of features of a page and two.
 fn twin(weeks: &[Seen], amounts: usize) -> Expected {
     let pairs = DownloadPairs::of(weeks);
     Expected::from([
@@ -114,10 +115,11 @@ fn retention(weeks: &[Seen]) -> Vec<Row> {
     weeks.iter().flat_map(|week| retention_in(&weeks[0], week)).collect()
 }
 
-/// The means of a week: of every URL of the first week, its cluster there against its cluster in this week.
+/// The means of a week: of every URL of the first week, its cluster there against its cluster in
+/// this week.
 fn retention_in(first: &Seen, week: &Seen) -> Vec<Row> {
-    // Clusters as sets, once each: by root. A URL without a page in the week has no root there: it is in the cluster of
-    // what could not be downloaded.
+    // Clusters as sets, once each: by root. A URL without a page in the week has no root there: it
+    // is in the cluster of what could not be downloaded.
     let mut first_clusters: BTreeMap<i64, BTreeSet<i64>> = BTreeMap::new();
     let mut clusters: BTreeMap<Option<i64>, BTreeSet<i64>> = BTreeMap::new();
     let mut shares_of_class: BTreeMap<&str, [Vec<f64>; 3]> = BTreeMap::new();
@@ -158,8 +160,8 @@ fn host_changes(first: &Seen, last: &Seen) -> Vec<Row> {
 
 /// Pairs of successive downloads of a URL.
 struct DownloadPairs {
-    /// How many there are, by equal features (`None` where the bytes are equal) and the class of the URL's cluster at its
-    /// first download.
+    /// How many there are, by equal features (`None` where the bytes are equal) and the class of
+    /// the URL's cluster at its first download.
     counts: BTreeMap<(Option<usize>, &'static str), usize>,
 }
 
@@ -180,7 +182,8 @@ impl DownloadPairs {
         DownloadPairs { counts }
     }
 
-    /// The pairs of the chosen amounts and classes, of pages with so many features. Equal bytes are one amount more.
+    /// The pairs of the chosen amounts and classes, of pages with so many features. Equal bytes are
+    /// one amount more.
     fn count(&self, features: usize, chosen: impl Fn(usize, &str) -> bool) -> usize {
         let amount = |equal: &Option<usize>| equal.unwrap_or(features + 1);
         self.counts.iter().filter(|((equal, class), _)| chosen(amount(equal), class)).map(|(_, pairs)| pairs).sum()
@@ -210,7 +213,8 @@ fn change_amounts(pairs: &DownloadPairs, amounts: usize) -> Vec<Row> {
     rows
 }
 
-/// The changes of each class (Fig. 10): amounts in six ranges, the inner three of a third of the features each.
+/// The changes of each class (Fig. 10): amounts in six ranges, the inner three of a third of the
+/// features each.
 fn change_classes(pairs: &DownloadPairs, features: usize) -> Vec<Row> {
     let third = features / 3;
     let changes = [
@@ -239,7 +243,8 @@ fn births(before: &Seen, week: &Seen) -> Vec<Row> {
     rows_of_classes(&week.week, &CLASSES, others)
 }
 
-/// URLs with a page in the week before and none in this one, by the size of the cluster that they leave.
+/// URLs with a page in the week before and none in this one, by the size of the cluster that they
+/// leave.
 fn deaths(before: &Seen, week: &Seen) -> Vec<Row> {
     let gone = before.pages.keys().filter(|doc| !week.pages.contains_key(doc));
     rows_of_classes(&week.week, &CLASSES[1..], gone.map(|doc| before.cluster(*doc).len()))
@@ -317,7 +322,8 @@ fn rows(path: &Path) -> Vec<Row> {
     rows
 }
 
-/// A store whose tables are written here: each week's pages are in clusters that are drawn, not found.
+/// A store whose tables are written here: each week's pages are in clusters that are drawn, not
+/// found.
 pub struct Synthetic {
     folder: tempfile::TempDir,
     method: Method,
@@ -335,7 +341,8 @@ struct Url {
 }
 
 impl Synthetic {
-    /// So many weeks from a seed: URLs are born, fail and come back, change, and move between clusters.
+    /// So many weeks from a seed: URLs are born, fail and come back, change, and move between
+    /// clusters.
     pub fn new(seed: u64, weeks: usize) -> Synthetic {
         eprintln!("seed {seed}, {weeks} weeks");
         let mut state = seed;
@@ -366,14 +373,16 @@ impl Synthetic {
                 if random(6) == 0 {
                     url.family = family(&mut random);
                 }
-                // Most pages stay as they are; some change in markup only, some in some features or in all.
+                // Most pages stay as they are; some change in markup only, some in some features or
+                // in all.
                 url.version += random(2);
                 for _ in 0..[0, 0, 1, 5, 40][random(5) as usize] {
                     let place = random(url.features.len() as u64) as usize;
                     url.features[place] = random(1000) as u16;
                 }
             }
-            // Pages first seen in the week are there; others fail now and then, in some weeks all together.
+            // Pages first seen in the week are there; others fail now and then, in some weeks all
+            // together.
             let fails = [3, 10, 1][random(3) as usize].max(1 + at as u64 % 2);
             let pages: Vec<Url> = urls
                 .iter()
@@ -575,7 +584,8 @@ fn the_twin_gives_the_figures_of_a_store_that_is_worked_out_by_hand() {
     };
     // The clusters {1, 2} and {3}.
     let first = [page(1, "a", 1, 1, [1, 2, 3]), page(2, "a", 1, 2, [1, 2, 3]), page(3, "c", 3, 3, [7, 8, 9])];
-    // Page 1 keeps one feature of three and is in a cluster with a new page, 4. Pages 2 and 3 could not be downloaded.
+    // Page 1 keeps one feature of three and is in a cluster with a new page, 4. Pages 2 and 3 could
+    // not be downloaded.
     let second = [page(1, "a", 1, 9, [1, 5, 6]), page(4, "b", 1, 4, [1, 5, 6])];
     let weeks = [
         Seen { week: "first".into(), pages: first.into(), known: [1, 2, 3].into() },

@@ -154,7 +154,8 @@ fn each_policy_keeps_what_a_walk_over_the_clusters_keeps() {
             assert_eq!(kept[shard], wanted(true), "{policy}, shard {shard}");
             assert_eq!(removed[shard], wanted(false), "{policy}, shard {shard}");
         }
-        // The policy of the job says what is canonical, and what stays if the command does not say it.
+        // The policy of the job says what is canonical, and what stays if the command does not say
+        // it.
         for flags in [["--workers", "1", "--processes", "1"], ["--workers", "2", "--processes", "2"]] {
             dataset.cluster_as(&dataset.path("shards"), policy, &flags);
             let week = week(&dataset.path("store"), DATE);
@@ -360,7 +361,8 @@ fn archive(form: &str) -> (Vec<Vec<u8>>, Vec<u8>) {
         let body = record(n % 4)["text"].as_str().unwrap().to_owned() + if n == 7 { " more" } else { "" };
         format!("HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n<p>{body}")
     };
-    // Of the same bytes, in hexadecimal and in base32 of upper and lower case; of page 6, as if it were stored in another way.
+    // Of the same bytes, in hexadecimal and in base32 of upper and lower case; of page 6, as if it
+    // were stored in another way.
     let digest = |n: usize| match n {
         0..4 => format!("sha1:{:040x}", n + 1),
         6 => format!("sha1:{:040x}", 99),

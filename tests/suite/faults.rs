@@ -1,6 +1,8 @@
-//! Processes that are killed or freeze: the run restarts them by itself, and ends with the same bytes.
+//! Processes that are killed or freeze: the run restarts them by itself, and ends with the same
+//! bytes.
 //!
-//! `scripts/faults.sh` does the same many times over, at random moments, and with more kinds of faults.
+//! `scripts/faults.sh` does the same many times over, at random moments, and with more kinds of
+//! faults.
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -35,7 +37,8 @@ impl Disturbed {
         all.filter(|id| parent(id) == Some(self.child.id())).collect()
     }
 
-    /// Waits until it has so many processes, none of which are `former`, and the store has what a worker wrote.
+    /// Waits until it has so many processes, none of which are `former`, and the store has what a
+    /// worker wrote.
     fn working(&mut self, processes: usize, former: &[u32]) -> Vec<u32> {
         let begun = Instant::now();
         loop {

@@ -1,4 +1,5 @@
-//! More workers than shards: those without a shard read and compare, and the tables are the same bytes.
+//! More workers than shards: those without a shard read and compare, and the tables are the same
+//! bytes.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

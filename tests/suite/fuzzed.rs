@@ -1,4 +1,5 @@
-//! The fuzz targets with inputs that a fuzzer found: each reached code that the others did not reach.
+//! The fuzz targets with inputs that a fuzzer found: each reached code that the others did not
+//! reach.
 //!
 //! An input is a line of tests/data/fuzzed/TARGET.txt, in base 64.
 

@@ -1,22 +1,25 @@
 //! The tables of the shipped crawl, as text and as digests, as they were reviewed: `tests/golden`.
 //!
-//! Other suites compare runs of one build with each other. This one compares a build with the builds before it: a change of a
-//! table fails here with the lines that differ, and a commit that wants it writes the new lines:
+//! Other suites compare runs of one build with each other. This one compares a build with the
+//! builds before it: a change of a table fails here with the lines that differ, and a commit that
+//! wants it writes the new lines:
 //!
 //! ```text
 //! NIGH_GOLDEN=write cargo test --test suite golden::
 //! ```
 //!
-//! Text: a folder a week, one for each study, and one for a week of damaged files; a file a table, with a line a
-//! row. Lines are sorted, ids are written as shard.row, a null is `-`. No column of these tables depends on the time or on
-//! the run; timings are in `summary.json`, which is not compared. Left out are columns that repeat others (see [`TABLES`])
-//! and tables whose rows are long or many (`chunks`, `documents`, `features`, `links`, `urls`, `amounts`): the
-//! digests cover them.
+//! Text: a folder a week, one for each study, and one for a week of damaged files; a file a table,
+//! with a line a row. Lines are sorted, ids are written as shard.row, a null is `-`. No column of
+//! these tables depends on the time or on the run; timings are in `summary.json`, which is not
+//! compared. Left out are columns that repeat others (see [`TABLES`]) and tables whose rows are
+//! long or many (`chunks`, `documents`, `features`, `links`, `urls`, `amounts`): the digests cover
+//! them.
 //!
-//! Digests: the SHA-1 of every Parquet file of the three weeks and of the studies, as `sha1sum` writes them. Parquet
-//! files name the version of nigh that wrote them, so that all digests change with the version; and they change with a
-//! new release of zstd or of the parquet crate. They do not depend on the machine: all kernels give the same bits, and
-//! the only figure that is computed by logarithms, the exponent of the power law, is rounded.
+//! Digests: the SHA-1 of every Parquet file of the three weeks and of the studies, as `sha1sum`
+//! writes them. Parquet files name the version of nigh that wrote them, so that all digests change
+//! with the version; and they change with a new release of zstd or of the parquet crate. They do
+//! not depend on the machine: all kernels give the same bits, and the only figure that is computed
+//! by logarithms, the exponent of the power law, is rounded.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -91,7 +94,8 @@ const OVERLAP: [GoldenTable; 8] = [
     golden("reasons", &["chunking", "reason"]),
 ];
 
-/// Of the collections job, for the second week and then for the last, which judges the list of the second.
+/// Of the collections job, for the second week and then for the last, which judges the list of the
+/// second.
 const COLLECTIONS: [GoldenTable; 8] = [
     golden("clusters", &["cluster"]),
     golden("collections", &["cluster", "collection"]),
@@ -242,7 +246,8 @@ fn run_well(kernels: Option<&str>, arguments: &[&str]) {
     assert_eq!(ran.code, Some(0), "{arguments:?}\n{}", ran.stderr);
 }
 
-/// Clusters the three weeks, and runs the studies. Inputs are relative to the repository, since tables name them.
+/// Clusters the three weeks, and runs the studies. Inputs are relative to the repository, since
+/// tables name them.
 fn shipped_weeks(folder: &Path, kernels: Option<&str>) -> PathBuf {
     // Fewer shards than the default of 64: fewer digests.
     let first = job(folder, "[cluster]\n[cluster.method]\nshards = 8\n");
@@ -361,7 +366,8 @@ fn difference(reviewed: &str, found: &str) -> Option<String> {
     Some(lines.join("\n"))
 }
 
-/// Compares what this build makes with the reviewed files that `wanted` chooses; or replaces them, if so asked.
+/// Compares what this build makes with the reviewed files that `wanted` chooses; or replaces them,
+/// if so asked.
 fn assert_reviewed(wanted: impl Fn(&str) -> bool) {
     if std::env::var_os("NIGH_GOLDEN").is_some_and(|value| value == "write") {
         assert!(std::env::var_os("CI").is_none(), "NIGH_GOLDEN=write compares nothing: not where CI is set");

@@ -1,4 +1,5 @@
-//! Stores of few URLs through weeks, deletions and removals of old weeks: some shards lose every URL that they had.
+//! Stores of few URLs through weeks, deletions and removals of old weeks: some shards lose every
+//! URL that they had.
 
 use std::path::{Path, PathBuf};
 
@@ -45,7 +46,8 @@ impl Pair {
         self.both(&[&["run", job, "--week", date, "--input", input], flags].concat());
     }
 
-    /// Checks that both have the same tables of a week, without `changes`: those since a week that is removed are not made again.
+    /// Checks that both have the same tables of a week, without `changes`: those since a week that
+    /// is removed are not made again.
     fn check(&self, date: &str, what: &str) {
         let of = |name: &str| {
             let mut tables = tables(&week(Path::new(&self.store(name)), date));

@@ -1,5 +1,5 @@
-//! The module of Python on rows in memory and in streams, and in notebooks, and blocks of the documentation that fail: the scripts of tests/python,
-//! with the program of the tests.
+//! The module of Python on rows in memory and in streams, and in notebooks, and blocks of the
+//! documentation that fail: the scripts of tests/python, with the program of the tests.
 
 use crate::live_clients::python_script;
 use crate::program::skipped;

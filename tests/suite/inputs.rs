@@ -1,4 +1,5 @@
-//! What a user names as input: pipes, files that are cut short or changed, and folders with more than inputs.
+//! What a user names as input: pipes, files that are cut short or changed, and folders with more
+//! than inputs.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};

@@ -1,5 +1,5 @@
-//! Peers that do not belong to a run are refused with the reason and do not disturb it; two processes over TLS give the same
-//! tables.
+//! Peers that do not belong to a run are refused with the reason and do not disturb it; two
+//! processes over TLS give the same tables.
 //!
 //! The test is the supervisor of processes that it starts itself. Everything is on loopback.
 

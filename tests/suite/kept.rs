@@ -1,4 +1,5 @@
-//! What a week keeps besides its clusters: chunks of pages, redirects, and failed downloads by host.
+//! What a week keeps besides its clusters: chunks of pages, redirects, and failed downloads by
+//! host.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};

@@ -1,4 +1,5 @@
-//! What an export of archives leaves out: pages that the store does not have now, and what belongs to them.
+//! What an export of archives leaves out: pages that the store does not have now, and what belongs
+//! to them.
 
 use std::path::Path;
 
@@ -19,7 +20,8 @@ fn answer(status: &str, kind: &str, body: &str) -> String {
     format!("HTTP/1.1 {status}\r\nContent-Type: {kind}\r\n\r\n{body}")
 }
 
-/// A capture of a page: its request, the response, and metadata. The request names the response, or is named by it.
+/// A capture of a page: its request, the response, and metadata. The request names the response, or
+/// is named by it.
 fn capture(url: &str, version: usize, request_first: bool) -> Vec<String> {
     let id = |kind: &str| format!("{kind}-{version}-{}", url.len());
     let words: Vec<String> = (0..50).map(|place| format!("v{version}x{place}")).collect();
@@ -257,7 +259,8 @@ fn a_record_of_a_deleted_page_is_left_out_though_it_is_one_of_another_page_too()
     };
     let names = |id: &str| format!("WARC-Concurrent-To: <urn:x:{id}>\r\n");
     let orders: [Vec<String>; 4] = [
-        // Metadata of both pages; a request that both pages name; metadata of the request of the deleted page.
+        // Metadata of both pages; a request that both pages name; metadata of the request of the
+        // deleted page.
         vec![response("kept", ""), beside("metadata", "m", &["kept", "gone"]), response("gone", "")],
         vec![beside("request", "q", &[]), response("gone", &names("q")), response("kept", &names("q"))],
         vec![

@@ -1,4 +1,5 @@
-//! Documents that come and go over HTTP: against one run over what is there; kills; hostile clients.
+//! Documents that come and go over HTTP: against one run over what is there; kills; hostile
+//! clients.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{BufRead, BufReader, Read, Write};
@@ -146,7 +147,8 @@ pub(crate) fn apply(there: &mut BTreeMap<String, Value>, batch: &[Value]) {
     }
 }
 
-/// A version of a text of a family. Versions differ in a few words of different places, so that chains of similar ones are there.
+/// A version of a text of a family. Versions differ in a few words of different places, so that
+/// chains of similar ones are there.
 pub(crate) fn text_of(family: u64, version: u64) -> String {
     let mut words: Vec<String> = (0..300).map(|at| format!("w{family}x{at}")).collect();
     (0..version).for_each(|change| words[(40 * change + 3) as usize] = format!("changed{change}"));
@@ -155,7 +157,8 @@ pub(crate) fn text_of(family: u64, version: u64) -> String {
 
 const JOB: &str = "[cluster]\n[cluster.read.columns]\nid = \"id\"\nhtml = \"html\"\n[cluster.method]\nshards = 4\n";
 
-/// What a run over some documents finds, by name: the names of the similar cluster, and the strictest level.
+/// What a run over some documents finds, by name: the names of the similar cluster, and the
+/// strictest level.
 pub(crate) fn found_by_run(
     folder: &Path,
     name: &str,
@@ -246,8 +249,8 @@ fn longs_by_id(store: &Path) -> BTreeMap<String, Option<i64>> {
     ids.into_iter().zip(sizes).zip(clusters).map(|((id, size), cluster)| (id, (size > 1).then_some(cluster))).collect()
 }
 
-/// Sends batches to processes, one after the other, that are killed after some time: each batch until it is answered. Calls `each` after
-/// each answer. Returns how many processes were killed.
+/// Sends batches to processes, one after the other, that are killed after some time: each batch
+/// until it is answered. Calls `each` after each answer. Returns how many processes were killed.
 pub(crate) fn send_with_kills(
     store: &Path,
     flags: &[&str],

@@ -10,7 +10,8 @@ use crate::skips::Need;
 
 const ROOT: &str = env!("CARGO_MANIFEST_DIR");
 
-/// Python with the client of this repository and the program of the tests; `None`, and a skip, where there is none.
+/// Python with the client of this repository and the program of the tests; `None`, and a skip,
+/// where there is none.
 fn python() -> Option<Command> {
     if Command::new("python3").arg("--version").output().is_err() {
         skipped(Need::Engines, "the client in Python (no python3)");

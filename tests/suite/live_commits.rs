@@ -207,7 +207,8 @@ fn batches_after_a_commit_that_changed_tables_and_failed_get_the_same_answers() 
             .collect();
         add(&mut service, &mut sent, body(&chains));
         service.commit(&mut { run_commit }).unwrap();
-        // Documents of the tables are deleted, so that clusters are split, and the second command fails.
+        // Documents of the tables are deleted, so that clusters are split, and the second command
+        // fails.
         let middle = families.clone().flat_map(|family| (4..8).map(move |place| 100 * family + place));
         let deletes: Vec<Value> =
             (0..40).filter(|id| id % 3 == round).chain(middle).map(|id| json!({"id": id, "delete": true})).collect();
@@ -271,7 +272,8 @@ fn a_kill_during_a_commit_loses_none_and_doubles_none() {
     let (mut numbers, mut there) = (Numbers(99), BTreeMap::new());
     let batches: Vec<Vec<Value>> = (0..40).map(|_| numbers.batch(50)).collect();
     let mut commits = 0;
-    // A commit may take longer than a process stays, on a machine that is busy: so each one stays longer than those before.
+    // A commit may take longer than a process stays, on a machine that is busy: so each one stays
+    // longer than those before.
     let mut turn = 0;
     let time = || {
         turn += 1;

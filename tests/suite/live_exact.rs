@@ -1,4 +1,5 @@
-//! Exact similarities of `nigh live` against those of `nigh why`, of texts in the journal, in a commit, and gone.
+//! Exact similarities of `nigh live` against those of `nigh why`, of texts in the journal, in a
+//! commit, and gone.
 
 use serde_json::{Value, json};
 

@@ -1,6 +1,8 @@
-//! Clients that harm a live process, by intent or not: what they take of its memory, how long others wait for them, and what they are told.
+//! Clients that harm a live process, by intent or not: what they take of its memory, how long
+//! others wait for them, and what they are told.
 //!
-//! Slow clients, and bodies that end early, are in `live`; handshakes in `live_tls`; times of heads and connections in the server's own tests.
+//! Slow clients, and bodies that end early, are in `live`; handshakes in `live_tls`; times of heads
+//! and connections in the server's own tests.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -21,8 +23,9 @@ fn connect(live: &Live) -> TcpStream {
     socket
 }
 
-/// Sends a head, and then the same piece again and again until the server closes the connection or `most` bytes are sent. Returns the bytes
-/// that were sent, and the begin of the answer, which may be lost with the connection.
+/// Sends a head, and then the same piece again and again until the server closes the connection or
+/// `most` bytes are sent. Returns the bytes that were sent, and the begin of the answer, which may
+/// be lost with the connection.
 fn flood(live: &Live, head: &str, piece: &[u8], most: u64) -> (u64, String) {
     let mut socket = connect(live);
     socket.write_all(head.as_bytes()).unwrap();
@@ -76,7 +79,8 @@ fn what_clients_send_takes_a_bounded_memory() {
         assert!(sent < 64 * MIB, "{sent} bytes were taken");
         assert!(answer.is_empty() || answer == "HTTP/1.1 413", "{answer}");
     }
-    // What is no part of a body, without an end: what a chunk has besides its size, what comes after the last one, a path, a header.
+    // What is no part of a body, without an end: what a chunk has besides its size, what comes
+    // after the last one, a path, a header.
     for (head, piece) in [
         (format!("{chunked}1;"), "e".repeat(1 << 16)),
         (chunked.clone(), "1;eeeeeeeeeeee\r\nx\r\n".repeat(1 << 12)),
@@ -96,7 +100,8 @@ fn what_clients_send_takes_a_bounded_memory() {
     let of_small_ones = memory(&live, "VmHWM");
     assert!(of_small_ones < before + 128 * MIB, "{} MiB besides", (of_small_ones - before) / MIB);
 
-    // Bodies that do not end, of 15 of 16 MiB each: 256 MiB of all are taken, and others are told to come later.
+    // Bodies that do not end, of 15 of 16 MiB each: 256 MiB of all are taken, and others are told
+    // to come later.
     let head = format!("{head}Content-Length: {}\r\n\r\n", 16 * MIB);
     let piece = vec![b'x'; MIB as usize];
     let (mut taken, mut refused) = (Vec::new(), 0);
@@ -109,7 +114,8 @@ fn what_clients_send_takes_a_bounded_memory() {
             refused += 1;
         }
     }
-    // What a socket holds of a body that is refused was sent, too: so some of these are among those that were taken.
+    // What a socket holds of a body that is refused was sent, too: so some of these are among those
+    // that were taken.
     assert!(refused > 15 && taken.len() >= 16, "{refused} were refused, {} taken", taken.len());
     let busy = post(&live, format!("{{\"id\":2,\"text\":\"{}\"}}", "x".repeat(3 << 20)).as_bytes());
     assert!(busy.status == 429 && busy.head.to_lowercase().contains("retry-after: 1"), "{busy:?}");
@@ -190,7 +196,8 @@ fn heads_that_are_wrong_are_refused() {
             &request[..60.min(request.len())]
         );
     }
-    // Both a length and chunks: the chunks count, and nothing is left over that would be taken for a request.
+    // Both a length and chunks: the chunks count, and nothing is left over that would be taken for
+    // a request.
     let line = "{\"id\":1,\"text\":\"a b c\"}";
     let both = format!(
         "POST /documents HTTP/1.1\r\n{HEAD}Content-Length: 3\r\nTransfer-Encoding: chunked\r\nConnection: close\r\n\r\n{:x}\r\n{line}\r\n0\r\n\r\n",

@@ -1,4 +1,5 @@
-//! Documents of ready features: the clusters are those of their texts, also after commits and kills.
+//! Documents of ready features: the clusters are those of their texts, also after commits and
+//! kills.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -74,7 +75,8 @@ fn clusters_of_ready_features_are_those_of_the_texts() {
     };
     assert_eq!(tables(&live), (0..60).filter(|id| id % 2 == 0).collect::<Vec<u64>>());
     assert_eq!(found_live(&live, &there), wanted);
-    // And features that of a text which the tables have; a document is deleted and comes again by features.
+    // And features that of a text which the tables have; a document is deleted and comes again by
+    // features.
     live.post("3", &[ready["4"].clone(), json!({"id": 6, "delete": true})]);
     live.post("4", &[ready["6"].clone()]);
     assert_eq!(found_live(&live, &there), wanted);

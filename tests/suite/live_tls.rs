@@ -50,7 +50,8 @@ impl Files {
         Live::start(&self.path("store"), &flags)
     }
 
-    /// A connection of a client that trusts a certificate. The handshake is made with the first bytes.
+    /// A connection of a client that trusts a certificate. The handshake is made with the first
+    /// bytes.
     fn connect(&self, live: &Live, certificate: &str) -> StreamOwned<ClientConnection, TcpStream> {
         let mut roots = RootCertStore::empty();
         roots.add(CertificateDer::from_pem_file(self.path(certificate)).unwrap()).unwrap();

@@ -190,7 +190,8 @@ fn reports_fit_every_screen_and_lose_nothing_in_a_file() {
     }
 }
 
-/// The documents that share at least `least` supershingles with one, as `nigh find` ranks them: document, equal features and shared supershingles.
+/// The documents that share at least `least` supershingles with one, as `nigh find` ranks them:
+/// document, equal features and shared supershingles.
 fn nearest(week: &Path, of: i64, least: usize) -> Vec<(i64, usize, usize)> {
     let (vectors, features) = (vectors(week), features(week));
     let equal = |a: &[u64], b: &[u64]| a.iter().zip(b).filter(|(a, b)| a == b).count();
@@ -295,7 +296,8 @@ fn a_text_is_found_again() {
     assert_eq!(run(&["find", &store]).code, Some(2), "a text or a page must be given");
 }
 
-/// With 30 features the sketches are read in a scan; documents of several waves and of a batch before interleave in a shard.
+/// With 30 features the sketches are read in a scan; documents of several waves and of a batch
+/// before interleave in a shard.
 #[test]
 fn sketches_of_any_number_of_features_are_found_in_weeks_of_several_waves() {
     let folder = tempfile::tempdir().unwrap();

@@ -1,8 +1,8 @@
 //! What a user would notice, tested on real pages: one binary, its suites in reading order.
 //!
-//! Timings are not asserted here, except for bounds that only a hang would break; figures come from `nigh bench`. A test
-//! that needs something that this machine lacks is skipped and listed at the end: see `skips`. A suite of a cargo feature is
-//! built with that feature only.
+//! Timings are not asserted here, except for bounds that only a hang would break; figures come from
+//! `nigh bench`. A test that needs something that this machine lacks is skipped and listed at the
+//! end: see `skips`. A suite of a cargo feature is built with that feature only.
 
 /// A browser without a screen.
 mod browser;
@@ -24,7 +24,8 @@ mod avoid;
 mod batches;
 /// Benchmarks of the cluster stage, which check it against a single thread.
 mod benchmarks;
-/// The pages that `nigh browse` serves: against the tables, with hostile texts and requests, and in a browser.
+/// The pages that `nigh browse` serves: against the tables, with hostile texts and requests, and in
+/// a browser.
 #[cfg(feature = "live")]
 mod browse;
 /// The logs of Delta Lake list just the files of a store.
@@ -97,7 +98,8 @@ mod intruders;
 mod kept;
 /// What exports of archives leave out.
 mod left_out;
-/// Documents that come and go over HTTP: against one run over what is there; kills; hostile clients.
+/// Documents that come and go over HTTP: against one run over what is there; kills; hostile
+/// clients.
 #[cfg(feature = "live")]
 mod live;
 /// Clients of a live process in Python.

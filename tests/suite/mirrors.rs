@@ -1,4 +1,5 @@
-//! Mirrors by content against a twin that goes over pairs of hosts one by one, and against the truth of a made web.
+//! Mirrors by content against a twin that goes over pairs of hosts one by one, and against the
+//! truth of a made web.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -293,7 +294,8 @@ fn twin(week: &SeenWeek, parameters: &Parameters) -> PairRows {
     rows
 }
 
-/// Compares `pairs` with the twin, and the other tables with what follows from `pairs` and the weeks. Returns the rows.
+/// Compares `pairs` with the twin, and the other tables with what follows from `pairs` and the
+/// weeks. Returns the rows.
 fn assert_right(store: &Path, parameters: &Parameters) -> BTreeMap<String, PairRows> {
     let (weeks, found) = (seen(store), found(store));
     for week in &weeks {
@@ -400,7 +402,8 @@ fn assert_spans(store: &Path, weeks: &[SeenWeek], mirrors: &dyn Fn(&str) -> Pair
     assert_eq!(rows_of(store, "spans", &["host_a", "host_b", "first", "last", "weeks", "ended"]), expected);
 }
 
-/// The pages of a week in a cluster with a page of a mirror of their host, and the largest size of these mirrors.
+/// The pages of a week in a cluster with a page of a mirror of their host, and the largest size of
+/// these mirrors.
 fn mirrored_pages(week: &SeenWeek, mirrors: &PairRows) -> BTreeMap<i64, i64> {
     let mut hosts: BTreeMap<i64, BTreeSet<&str>> = BTreeMap::new();
     let clustered = || week.pages.iter().filter(|page| page.is_clustered);
@@ -601,7 +604,8 @@ fn mirrors_of_a_made_web_are_found() {
     assert!(right as f64 >= 0.97 * expected.len() as f64, "recall");
     let rows = found(&store).remove(WEEKS[0]).unwrap();
     let row = |a: &str, b: &str| rows.get(&(a.to_owned(), b.to_owned())).or(rows.get(&(b.to_owned(), a.to_owned())));
-    // One host of several with the same address is kept in a cluster: the source of a mirror, or another name of the source.
+    // One host of several with the same address is kept in a cluster: the source of a mirror, or
+    // another name of the source.
     let names = |host: &str| -> Vec<String> {
         let others = web.truth.aliases.iter().filter(|alias| alias.of == host).map(|alias| alias.host.clone());
         others.chain([host.to_owned()]).collect()
@@ -647,7 +651,8 @@ fn mirrors_of_the_corpus_are_found() {
         let class = row(host_a, host_b).map(|row| row.class.clone());
         match kind {
             _ if kind.starts_with("alias") => aliases.push((host_b.to_owned(), class)),
-            // Collections are directories of one host, redirecting hosts have no pages, and one mirror comes later.
+            // Collections are directories of one host, redirecting hosts have no pages, and one
+            // mirror comes later.
             _ if ["replicated", "redirecting", "appears"].iter().any(|other| kind.starts_with(other)) => {}
             _ => mirrors.push((host_b.to_owned(), class)),
         }

@@ -28,9 +28,9 @@ fn weeks_of(store: &Path) -> Vec<String> {
     manifest.weeks.iter().map(|committed| committed.week.to_string()).collect()
 }
 
-/// The reason of every URL that could not be downloaded in a week of a store: URLs of the store's earlier weeks without
-/// those of the week's documents; the reasons are read from the week's inputs, files and folders of WARC.gz, JSONL and
-/// side files.
+/// The reason of every URL that could not be downloaded in a week of a store: URLs of the store's
+/// earlier weeks without those of the week's documents; the reasons are read from the week's
+/// inputs, files and folders of WARC.gz, JSONL and side files.
 pub fn twin(store: &Path, week: &str, inputs: &[PathBuf]) -> BTreeMap<String, String> {
     let mut known = BTreeSet::new();
     for earlier in weeks_of(store).iter().filter(|earlier| earlier.as_str() < week) {
@@ -101,7 +101,8 @@ pub fn statuses(mut bytes: &[u8]) -> Vec<(String, String)> {
     found
 }
 
-/// Compares `missing` of a week, and what its summary says of it, with the twin; gives the rows by reason.
+/// Compares `missing` of a week, and what its summary says of it, with the twin; gives the rows by
+/// reason.
 pub fn assert_missing_is_right(store: &Path, week: &str, inputs: &[PathBuf]) -> BTreeMap<String, u64> {
     let folder = folder_of(store, week);
     let (docs, urls) = (longs(&folder, "missing", "doc"), texts(&folder, "missing", "url"));
@@ -225,7 +226,8 @@ fn the_first_failure_of_a_url_counts_unless_it_has_a_page() {
     let folder = tempfile::tempdir().unwrap();
     let first = write(&folder.path().join("1"), &[("pages.jsonl", &pages(&["p", "q", "r", "s", "t", "u"]))]);
     let second = write(&folder.path().join("2"), &[("pages.jsonl", &pages(&["p", "r", "s", "t", "u", "v"]))]);
-    // Among pages, so that of many waves some have failures alone; `q` was missing the week before, too.
+    // Among pages, so that of many waves some have failures alone; `q` was missing the week before,
+    // too.
     let failed = "date\treason\turl\n\
                   \tdns\thttp://a.example/p\n\tfirst\thttp://a.example/q\n\tsecond\thttp://a.example/q\n\
                   \tdns\thttp://nowhere.example/\n\tdns\tmailto:nobody\n\ttimeout\thttp://a.example/w\n";
@@ -307,7 +309,8 @@ fn after_a_kill_at_any_moment_a_rerun_lists_the_same_missing_urls() {
 fn failures_of_committed_waves_are_not_read_again() {
     let folder = tempfile::tempdir().unwrap();
     let (first, weekly) = first_week(folder.path());
-    // The last file of the week is of failures alone: no shard has a page in its wave. One line of it is bad.
+    // The last file of the week is of failures alone: no shard has a page in its wave. One line of
+    // it is bad.
     let input = folder.path().join("crawl");
     copy_folder(&crawl(WEEKS[1]), &input);
     let failed = input.join("failed.tsv");

@@ -98,7 +98,8 @@ pub fn steps(jobs: &[PathBuf; 8], store: &str) -> Vec<Vec<String>> {
 /// The store of most tests.
 const URL: &str = "s3://bucket/store";
 
-/// A store of one week in a bucket: the commands that made it and go on with it, and the machine that made it.
+/// A store of one week in a bucket: the commands that made it and go on with it, and the machine
+/// that made it.
 struct OneWeek {
     server: Cloud,
     folder: tempfile::TempDir,
@@ -150,7 +151,8 @@ fn a_store_in_a_bucket_has_the_tables_of_one_in_a_folder() {
         assert_eq!(said.code, Some(0), "{}", said.stderr);
         let in_bucket = server.run_well(&machines[at % 2], &texts(&remote));
         let there = in_bucket.stdout.replace(url, store.to_str().unwrap());
-        // But for the bytes of what was removed by a deletion or a vacuum: the job is kept with the week, and names the store.
+        // But for the bytes of what was removed by a deletion or a vacuum: the job is kept with the
+        // week, and names the store.
         let without_bytes = |text: &str| {
             text.split(" KiB").next().unwrap_or_default().trim_end_matches(|c: char| !c.is_alphabetic()).to_owned()
         };
@@ -187,8 +189,8 @@ fn a_store_in_a_bucket_has_the_tables_of_one_in_a_folder() {
             let local = store.to_str().unwrap();
             assert_eq!(report(url).replace(url, local), report(local), "a report of what is in the bucket");
         }
-        // What is in the bucket is just that: each file is an object, beside one list for each folder, the manifest, the lock and the
-        // views.
+        // What is in the bucket is just that: each file is an object, beside one list for each
+        // folder, the manifest, the lock and the views.
         let is_published = |path: &Path| {
             let own = path.strip_prefix(store.join("_nigh"));
             own.map_or(true, |own| {
@@ -257,7 +259,8 @@ fn a_second_run_is_refused_with_the_name_of_the_run_that_writes() {
         }
     }
     server.run_well(&machines[1], &["show", url]);
-    // It has not been heard of for ten minutes, or it comes from the future; but while it is watched it is renewed.
+    // It has not been heard of for ten minutes, or it comes from the future; but while it is
+    // watched it is renewed.
     for (stale, renewed) in [(600, 0), (-3600, -3610)] {
         lock(stale);
         let refused = watched(server.nigh(&machines[1], &texts(second)), || lock(renewed));
@@ -479,8 +482,9 @@ fn a_mirror_does_not_use_what_another_machine_has_made_wrong() {
     };
     let delete =
         |store: &str| ["delete", "--store", store, "--host", "arm64.guide.debian.example"].map(str::to_owned).to_vec();
-    // The first machine keeps an inverted index of the second week. The second machine deletes pages of that week, and makes it again
-    // from the same input, so that the same URLs get other ids. The index must not be used for the third week.
+    // The first machine keeps an inverted index of the second week. The second machine deletes
+    // pages of that week, and makes it again from the same input, so that the same URLs get other
+    // ids. The index must not be used for the third week.
     let history = |store: &str| {
         vec![run(store, 0, &[]), run(store, 1, &[]), delete(store), run(store, 1, &["--replace"]), run(store, 2, &[])]
     };

@@ -8,7 +8,8 @@ use crate::program::{Ran, run, run_well, tables, week};
 
 const DATES: [&str; 4] = ["2024-01-08", "2024-01-09", "2024-02-01", "2024-02-02"];
 
-/// The batch of record `n`; some families are in all batches, some in the last two, some only in the last. In each batch a family has several records.
+/// The batch of record `n`; some families are in all batches, some in the last two, some only in
+/// the last. In each batch a family has several records.
 fn batch_of(n: usize) -> Option<usize> {
     let (batch, family) = (4 * n / RECORDS, n % 20);
     [(0..7).contains(&family), (0..14).contains(&family), true, false][batch].then_some(batch)
@@ -30,8 +31,8 @@ fn add(store: &Path, job: &Path, date: &str, input: &Path, flags: &[&str]) -> Ra
     run(&[&["add", store, job, "--week", date, "--input", input], flags].concat())
 }
 
-/// The records that stay if batches from `since` on keep their copies: of each cluster that has a record before, the ones that the choice has of these;
-/// of others all of the oldest batch.
+/// The records that stay if batches from `since` on keep their copies: of each cluster that has a
+/// record before, the ones that the choice has of these; of others all of the oldest batch.
 fn staying(choice: &Choice, clusters: &Clusters, docs: &BTreeMap<usize, i64>, since: usize) -> BTreeSet<usize> {
     let (mut chosen, mut all) = (Clusters::new(), BTreeSet::new());
     for (root, cluster) in clusters {

@@ -44,7 +44,8 @@ fn no_run_opens_a_file_of_rows_more_than_twice() {
             files += 1;
             made += usize::from(path.ends_with(".tmp"));
         }
-        // Pages, features, chunks, URLs, links, and what is computed of them: a file each, and one that is packed of each.
+        // Pages, features, chunks, URLs, links, and what is computed of them: a file each, and one
+        // that is packed of each.
         assert!((10..60).contains(&files) && made >= 10, "{week}: {files} files, {made} of them written");
     }
 }

@@ -1,4 +1,5 @@
-//! Columns of rare types in exports: written with their values, or refused with the name of the column.
+//! Columns of rare types in exports: written with their values, or refused with the name of the
+//! column.
 
 use std::path::Path;
 use std::sync::Arc;

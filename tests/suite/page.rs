@@ -1,4 +1,5 @@
-//! The page that `nigh report` writes: what it has, that nothing of others acts in it, and that a browser shows all of it.
+//! The page that `nigh report` writes: what it has, that nothing of others acts in it, and that a
+//! browser shows all of it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -135,7 +136,8 @@ fn a_report_has_the_totals_of_the_summary_and_every_section() {
     for tag in tags.keys() {
         assert!(WRITTEN.contains(&tag.as_str()), "{tag}");
     }
-    // Sizes, accuracy, weeks, and the seven figures of evolution: each for a wide screen and for a phone.
+    // Sizes, accuracy, weeks, and the seven figures of evolution: each for a wide screen and for a
+    // phone.
     assert_eq!(tags["svg"], 2 * (3 + 7));
     // The weeks are those of their summaries.
     let weeks = self::section(&html, "weeks");
@@ -216,7 +218,8 @@ pub const HOSTILE: [&str; 8] = [
     "</textarea></title><base href=http://evil.example/><meta http-equiv=refresh content=0>",
 ];
 
-/// A store of records whose ids, titles and words are hostile and long, and its page. Its clusters are copies: every level has all of them.
+/// A store of records whose ids, titles and words are hostile and long, and its page. Its clusters
+/// are copies: every level has all of them.
 pub fn hostile(folder: &Path) -> std::path::PathBuf {
     let mut lines = String::new();
     for cluster in 0..120 {
@@ -362,7 +365,8 @@ fn a_browser_shows_all_plots_and_tables_that_sort_and_filter() {
     let requests: Vec<&str> = requests.filter_map(|event| event["params"]["request"]["url"].as_str()).collect();
     assert!(requests.len() == 1 && requests[0].starts_with("file://"), "{requests:?}");
 
-    // Every plot has marks within it, and text that is not the browser's default black where the page is dark.
+    // Every plot has marks within it, and text that is not the browser's default black where the
+    // page is dark.
     let drawn = "[...document.querySelectorAll('figure svg')].filter((svg) => svg.getClientRects().length > 0).map((svg) => { \
                  const of = svg.getBoundingClientRect(); return [...svg.querySelectorAll('.dot, .ring, .stroke, .bar')].map((mark) => { const at = mark.getBoundingClientRect(); \
                  return at.width + at.height > 0 && at.left >= of.left - 5 && at.right <= of.right + 5 && at.top >= of.top - 5 && at.bottom <= of.bottom + 5; \
@@ -486,7 +490,8 @@ fn the_clusters_that_are_shown_are_those_of_the_tables() {
     assert!(sizes.values().filter(|size| **size > least_of_largest).count() < 5);
     assert!(!ids(&|why| !why["loosest"].is_null()).is_empty());
 
-    // The changes stay when their cluster goes: the week before is removed, then all pages of a cluster that had grown.
+    // The changes stay when their cluster goes: the week before is removed, then all pages of a
+    // cluster that had grown.
     let store = store.to_str().unwrap();
     run_well(&["vacuum", "--store", store, "--keep", "1"]);
     let gone = grown[0].1;

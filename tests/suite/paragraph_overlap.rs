@@ -1,4 +1,5 @@
-//! Exports without paragraphs and documents most of whose n-grams stand before: against a slow twin over the texts.
+//! Exports without paragraphs and documents most of whose n-grams stand before: against a slow twin
+//! over the texts.
 
 use std::collections::{BTreeMap, HashSet};
 use std::path::Path;

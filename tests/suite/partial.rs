@@ -113,7 +113,8 @@ impl Crawled<'_> {
         rows
     }
 
-    /// Checks that links and chunks are found as a user finds them: by the documents of the week, and the week that these are stored in.
+    /// Checks that links and chunks are found as a user finds them: by the documents of the week,
+    /// and the week that these are stored in.
     fn check_joined(&self, date: &str) {
         let stored = rows_of(&week(&self.store(), date), "documents", &["doc", "stored"]);
         let stored: BTreeMap<String, String> = stored.into_iter().map(|row| (row[0].clone(), row[1].clone())).collect();
@@ -190,7 +191,8 @@ fn values(rows: RowRange, columns: &[&str]) -> Vec<Vec<String>> {
     all
 }
 
-/// The weeks of a history: of each, the versions of the pages that are crawled, and the pages that are gone.
+/// The weeks of a history: of each, the versions of the pages that are crawled, and the pages that
+/// are gone.
 fn history(seed: u64) -> Vec<(BTreeMap<usize, usize>, BTreeSet<usize>)> {
     let mut numbers = Numbers(seed);
     let mut state: BTreeMap<usize, usize> = BTreeMap::new();
@@ -254,8 +256,8 @@ fn pages_that_were_not_crawled_stay_as_they_were() {
     assert!(needed.iter().any(|count| *count > 1) && needed.contains(&0), "{needed:?}");
 }
 
-/// Without the weeks before, the pages of a week are still there, and only what is needed of the files of those weeks.
-/// Returns how many of these are needed.
+/// Without the weeks before, the pages of a week are still there, and only what is needed of the
+/// files of those weeks. Returns how many of these are needed.
 fn old_weeks_removed(partial: &Crawled<'_>) -> usize {
     let last = DATES[DATES.len() - 1];
     let old = Crawled { name: "old", ..*partial };

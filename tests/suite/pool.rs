@@ -1,4 +1,5 @@
-//! A pool of three hosts, each a network namespace with its own address and a real sshd; the program runs in a fourth.
+//! A pool of three hosts, each a network namespace with its own address and a real sshd; the
+//! program runs in a fourth.
 //!
 //! ```text
 //! hub 10.77.0.1 ── bridge ─┬─ node-1 10.77.0.11  sshd
@@ -6,9 +7,10 @@
 //!                          └─ node-3 10.77.0.13  sshd
 //! ```
 //!
-//! The namespaces share the machine's files, as the hosts of a pool share a file system. Each test makes its own, so that
-//! tests run side by side with the same addresses, and removes them when it ends; a server that is left by a killed test
-//! ends by itself after [`SERVER_SECONDS`]. The tests need root, `ip` and `sshd`, and are skipped where these are missing.
+//! The namespaces share the machine's files, as the hosts of a pool share a file system. Each test
+//! makes its own, so that tests run side by side with the same addresses, and removes them when it
+//! ends; a server that is left by a killed test ends by itself after [`SERVER_SECONDS`]. The tests
+//! need root, `ip` and `sshd`, and are skipped where these are missing.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -26,7 +28,8 @@ use crate::survival::waves;
 /// What the variables of all hosts begin with.
 const SECRET: &str = "it's $a secret";
 
-/// A server that outlives its test is ended after this time: many times what the longest test takes (32 s).
+/// A server that outlives its test is ended after this time: many times what the longest test takes
+/// (32 s).
 const SERVER_SECONDS: &str = "900";
 
 /// Namespaces, bridge and servers, until they are dropped.
@@ -226,7 +229,8 @@ fn disturbed(mut command: Command, store: &Path, disturb: impl FnOnce()) -> Ran 
     Ran { code: output.status.code(), stdout: text(output.stdout), stderr: text(output.stderr) }
 }
 
-/// Three hosts, keys, a job of many waves, and a config by which the hosts run the program where it lies.
+/// Three hosts, keys, a job of many waves, and a config by which the hosts run the program where it
+/// lies.
 struct Pool {
     hosts: Hosts,
     config: String,
@@ -238,7 +242,8 @@ impl Pool {
     fn new(test: &'static str) -> Option<Pool> {
         let hosts = Hosts::new(test)?;
         run_well(&["pool", "keys", "--processes", "3", "--out", hosts.path("keys").to_str().unwrap()]);
-        // A peer that is silent for 4 s is given up: the tests below freeze one, or cut its link, for more or for less.
+        // A peer that is silent for 4 s is given up: the tests below freeze one, or cut its link,
+        // for more or for less.
         let program_in_place = format!("binary = {:?}\ntimeout = \"4s\"\nrestarts = 10", env!("CARGO_BIN_EXE_nigh"));
         let config = hosts.config("pool.toml", &program_in_place);
         let job = waves(hosts.folder.path()).to_str().unwrap().to_owned();
@@ -296,7 +301,8 @@ fn tables_of_one_process() -> &'static BTreeMap<String, Vec<u8>> {
     })
 }
 
-/// A run ended well: its week has the bytes that one process makes, and no unfinished work is left in the store.
+/// A run ended well: its week has the bytes that one process makes, and no unfinished work is left
+/// in the store.
 fn assert_as_one_process(ran: &Ran, store: &Path) {
     assert_eq!(ran.code, Some(0), "{}", ran.stderr);
     assert!(tables(&store.join("week=2024-01-08")) == *tables_of_one_process(), "the tables differ");

@@ -26,11 +26,12 @@ pub fn data(path: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data").join(path)
 }
 
-/// Reports that a test, or a part of it, is skipped for want of something: at once, past the test runner's capture, and
-/// once more in the summary at the end.
+/// Reports that a test, or a part of it, is skipped for want of something: at once, past the test
+/// runner's capture, and once more in the summary at the end.
 ///
 /// # Panics
-/// If `CI` is set and `NIGH_MAY_SKIP` does not list the need: there, what is not tested is a failure.
+/// If `CI` is set and `NIGH_MAY_SKIP` does not list the need: there, what is not tested is a
+/// failure.
 pub fn skipped(need: Need, test: &str) {
     use std::io::Write;
     let _ = writeln!(std::io::stderr(), "SKIPPED: {test}: it needs {}", need.words());
@@ -139,8 +140,8 @@ pub struct Made {
     folder: tempfile::TempDir,
 }
 
-/// Runs the program and kills it, `rounds` times, at moments that are spread over `whole`, the time of a whole run; calls `after` after each.
-/// Every second run has two processes.
+/// Runs the program and kills it, `rounds` times, at moments that are spread over `whole`, the time
+/// of a whole run; calls `after` after each. Every second run has two processes.
 pub fn kill_at_moments(arguments: &[&str], whole: Duration, rounds: u32, mut after: impl FnMut(u32)) {
     for (round, processes) in (0..rounds).zip(["1", "2"].into_iter().cycle()) {
         let mut child = nigh(&[arguments, &["--processes", processes]].concat())
@@ -203,8 +204,9 @@ pub fn copy_folder(from: &Path, to: &Path) {
     }
 }
 
-/// A week of a store, for the functions below: the path `STORE/week=DATE`. There is no such folder; the tables of the week are
-/// `STORE/TABLE/week=DATE`. These functions read what the store's manifest lists, and so no half of a commit.
+/// A week of a store, for the functions below: the path `STORE/week=DATE`. There is no such folder;
+/// the tables of the week are `STORE/TABLE/week=DATE`. These functions read what the store's
+/// manifest lists, and so no half of a commit.
 pub fn week(store: &Path, date: &str) -> PathBuf {
     store.join(format!("week={date}"))
 }
@@ -228,8 +230,8 @@ pub fn records(week: &Path) -> PathBuf {
     store.records(&committed)
 }
 
-/// The bytes of all tables of a week, of a store or of results, by path. Numbers of commits are left out of the paths: stores with the
-/// same weeks can have come to them by other commits.
+/// The bytes of all tables of a week, of a store or of results, by path. Numbers of commits are
+/// left out of the paths: stores with the same weeks can have come to them by other commits.
 pub fn tables(folder: &Path) -> BTreeMap<String, Vec<u8>> {
     let name = folder.file_name().unwrap().to_str().unwrap();
     let paths: Vec<PathBuf> = if name.starts_with("week=") {

@@ -10,7 +10,8 @@ use crate::missing::{shipped_weekly_job, shipped_weeks};
 use crate::program::{Made, ran, run_well, shipped_job, skipped};
 use crate::skips::Need;
 
-/// Runs a script of the folder `scripts` on a store; `None`, and a skip of the test, if it lacks a package.
+/// Runs a script of the folder `scripts` on a store; `None`, and a skip of the test, if it lacks a
+/// package.
 fn script(name: &str, store: &Path) -> Option<String> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("scripts").join(name);
     if Command::new("python3").arg("--version").output().is_err() {

@@ -1,4 +1,5 @@
-//! The acceptance test of the readers: 51 hostile WARC files and eleven good weeks, each with the items that it must give.
+//! The acceptance test of the readers: 51 hostile WARC files and eleven good weeks, each with the
+//! items that it must give.
 
 use std::path::Path;
 
@@ -7,8 +8,8 @@ use nigh::readers::{InputPiece, Item, Skip, Unread, list, open, open_piece};
 
 use crate::program::corpus;
 
-/// The items of a file: pages, cut pages among them, items that are no page (by record type, by status, by media type),
-/// reasons of rejects.
+/// The items of a file: pages, cut pages among them, items that are no page (by record type, by
+/// status, by media type), reasons of rejects.
 type Items = (usize, usize, [usize; 3], Vec<String>);
 
 /// A file's name and its [`Items`].
@@ -46,14 +47,16 @@ const DIRTY: &[Expected] = &[
     // The readers return URLs as written; `text::canonical` rejects the bad ones later. One is
     // `dns:`, another scheme.
     ("warc-uri-bad.warc.gz",              13, 0, [1, 0, 1], &[]),
-    // The resource and the conversion record are pages; the revisit has none; request, metadata, continuation and unknown are passed over.
+    // The resource and the conversion record are pages; the revisit has none; request, metadata,
+    // continuation and unknown are passed over.
     ("warc-types.warc.gz",                 6, 0, [5, 1, 0], &[]),
     ("warc-date-bad.warc.gz",              5, 0, [1, 0, 0], &[]),
     ("warc-digest-wrong.warc.gz",          5, 0, [1, 0, 0], &[]),
     ("warc-trailer-missing.warc.gz",       5, 0, [1, 0, 0], &[]),
     ("http-length-wrong.warc.gz",          7, 0, [1, 0, 0], &[]),
     ("http-no-status-line.warc.gz",        4, 0, [1, 0, 0], &["http: no status line", "http: no status line", "http: no status line"]),
-    // All six odd heads give a page: the one without Content-Type begins like HTML, the one without an end is empty.
+    // All six odd heads give a page: the one without Content-Type begins like HTML, the one without
+    // an end is empty.
     ("http-headers-odd.warc.gz",          10, 0, [1, 0, 0], &[]),
     ("http-chunked.warc.gz",               7, 1, [1, 0, 0], &[]),
     // Pages: the four good ones, the gzipped one, the one that only claims to be.
@@ -71,7 +74,8 @@ const DIRTY: &[Expected] = &[
     ("html-deep-nesting.warc.gz",          6, 0, [1, 0, 0], &[]),
     ("html-bombs.warc.gz",                15, 0, [1, 0, 0], &[]),
     ("html-links.warc.gz",                 6, 0, [1, 0, 0], &[]),
-    // Pages: four good ones and the XHTML one. Skipped: ten by label, the image labelled HTML by its signature.
+    // Pages: four good ones and the XHTML one. Skipped: ten by label, the image labelled HTML by
+    // its signature.
     ("types-not-html.warc.gz",             5, 0, [1, 0, 11], &[]),
     ("urls-twice.warc.gz",                10, 0, [1, 0, 0], &[]),
     ("truncated-marked.warc.gz",           5, 1, [1, 0, 0], &[]),

@@ -210,7 +210,8 @@ fn a_revisit_is_the_page_as_it_was() {
             for page in answers.iter().filter(|(_, answer)| **answer == Answer::Unknown).map(|(page, _)| page) {
                 assert_eq!(reasons[&url(*page)], "revisit of a page that is not known");
             }
-            // Of earlier weeks the inputs that have pages are known, and no others: an export reads these again.
+            // Of earlier weeks the inputs that have pages are known, and no others: an export reads
+            // these again.
             let pages: BTreeSet<(String, String)> = rows_of(&of, "documents", &["crawled", "file"])
                 .into_iter()
                 .filter(|row| row[0] != date)
@@ -232,7 +233,8 @@ fn a_revisit_is_the_page_as_it_was() {
             }
         }
         assert!(same > 80 && copies > 40, "{same} {copies}");
-        // A record can be the page of several documents. What the week does not have any more stays in the files, too.
+        // A record can be the page of several documents. What the week does not have any more stays
+        // in the files, too.
         let out = folder.path().join("kept");
         run_well(&["export", with.store().to_str().unwrap(), "--out", out.to_str().unwrap(), "--level", "exact"]);
         let of = week(&with.store(), DATES[DATES.len() - 1]);
@@ -258,7 +260,8 @@ fn digests_under(folder: &Path) -> BTreeSet<String> {
     found
 }
 
-/// Facts with URLs for ids, which depend on how a page came: new URLs of revisits get theirs after the others.
+/// Facts with URLs for ids, which depend on how a page came: new URLs of revisits get theirs after
+/// the others.
 fn by_url(facts: &mut BTreeMap<&'static str, Vec<Vec<String>>>) {
     let urls: BTreeMap<String, String> =
         facts["documents"].iter().chain(&facts["missing"]).map(|row| (row[0].clone(), row[1].clone())).collect();

@@ -58,7 +58,8 @@ impl Sampled {
 /// A pair with its hash.
 type HashedPair = (u64, i64, i64);
 
-/// The pairs of a walk over all pairs of pages: by band of their estimate, those with the smallest hashes, of each cluster one at most.
+/// The pairs of a walk over all pairs of pages: by band of their estimate, those with the smallest
+/// hashes, of each cluster one at most.
 fn chosen(week: &Path, most: usize) -> Vec<(i64, i64)> {
     let (features, roots) = (features(week), roots(week, "similar"));
     let mut bands: Vec<BTreeMap<i64, BTreeSet<HashedPair>>> = vec![BTreeMap::new(); BANDS.len()];
@@ -91,7 +92,8 @@ fn chosen(week: &Path, most: usize) -> Vec<(i64, i64)> {
     all.into_iter().map(|(_, a, b)| (a, b)).collect()
 }
 
-/// What a walk says of one sampler and band: pairs; mean resemblance, bias, error, and the share without an estimate.
+/// What a walk says of one sampler and band: pairs; mean resemblance, bias, error, and the share
+/// without an estimate.
 type Row = (i64, [f64; 4]);
 
 /// The exact resemblance of pairs, and the errors of all estimates.

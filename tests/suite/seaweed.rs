@@ -1,4 +1,5 @@
-//! A real object store on this machine: SeaweedFS, which keeps what it has on the disk and heeds conditional puts.
+//! A real object store on this machine: SeaweedFS, which keeps what it has on the disk and heeds
+//! conditional puts.
 
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
@@ -19,7 +20,8 @@ pub struct Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // `timeout` hands the signal on to the server, which would take half a minute to end, and kills it.
+        // `timeout` hands the signal on to the server, which would take half a minute to end, and
+        // kills it.
         let _ = Command::new("kill").arg(self.child.id().to_string()).status();
         let _ = self.child.wait();
     }
@@ -70,7 +72,8 @@ impl Server {
         Server::start_within(&["env".to_owned()], wanted_by)
     }
 
-    /// Starts a server by a command that runs commands elsewhere: it serves the loopback address there.
+    /// Starts a server by a command that runs commands elsewhere: it serves the loopback address
+    /// there.
     pub fn start_within(within: &[String], wanted_by: &str) -> Option<Server> {
         let Some(weed) = weed() else {
             skipped(Need::SeaweedFs, wanted_by);

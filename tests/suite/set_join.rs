@@ -57,7 +57,8 @@ impl Parameters {
         Parameters { requirement, family: 5, memory: 1 << 20, max_pairs: u64::MAX, has_known: false }
     }
 
-    /// What is known of a set, if anything is: most sets are old, and a third of them is in two families.
+    /// What is known of a set, if anything is: most sets are old, and a third of them is in two
+    /// families.
     fn known(&self, set: u64) -> Known {
         let family = mix(set ^ 0xF00D) % 6;
         let family = if family < 3 { family as u32 } else { 0 };
@@ -98,7 +99,8 @@ impl SetSource for KnownSets {
     }
 }
 
-/// What a worker found: its join, and the pairs that were listed there as (own row, other name, shared weights).
+/// What a worker found: its join, and the pairs that were listed there as (own row, other name,
+/// shared weights).
 type Joined = (SetJoin, Vec<(u32, u64, [u64; 2])>);
 /// What each worker found.
 type Joins = Vec<Result<Joined, TooManyPairs>>;
@@ -165,7 +167,8 @@ fn pairs(sets: &[Set], parameters: Parameters, workers: Workers) -> BTreeMap<(u6
         };
         assert_eq!(found.insert(pair, how), None, "{pair:?} was found twice");
     };
-    // What a row says of known pairs is right; the pairs of two rows are without them as soon as they are expanded.
+    // What a row says of known pairs is right; the pairs of two rows are without them as soon as
+    // they are expanded.
     let is_new = |a: u64, b: &&u64| !parameters.knows(a, **b);
     for row in rows.values() {
         let sets = &members[&row.name];
@@ -262,7 +265,8 @@ fn twin(sets: &[Set], requirement: Requirement) -> BTreeMap<(u64, u64), [u64; 2]
     pairs
 }
 
-/// Checks the join against brute force; returns how many pairs were listed, of rows and of families.
+/// Checks the join against brute force; returns how many pairs were listed, of rows and of
+/// families.
 fn check(sets: &[Set], parameters: Parameters, workers: Workers) -> [usize; 3] {
     let (found, mut expected) = (pairs(sets, parameters, workers), twin(sets, parameters.requirement));
     expected.retain(|(a, b), _| !parameters.knows(*a, *b));
@@ -312,8 +316,8 @@ fn weighed(sets: &[BTreeSet<u64>], requirement: Requirement) -> Vec<Set> {
     sets.iter().enumerate().map(of).collect()
 }
 
-/// Random sets of a small world: some like one of a few templates with elements left out, some equal, some by chance, and with `common`
-/// one element in all of them.
+/// Random sets of a small world: some like one of a few templates with elements left out, some
+/// equal, some by chance, and with `common` one element in all of them.
 fn worlds() -> impl Strategy<Value = Vec<BTreeSet<u64>>> {
     let template = prop::collection::vec(any::<prop::sample::Index>(), 0..6);
     let set = (0..4u64, template, prop::collection::btree_set(1000..1040u64, 0..12), any::<bool>());
@@ -384,7 +388,8 @@ fn a_family_is_found_whatever_its_members_lack() {
 
 #[test]
 fn an_element_of_all_sets_proposes_no_pair() {
-    // Couples that share six elements, each of the two with one that the next couple has, too; and one element in all of them.
+    // Couples that share six elements, each of the two with one that the next couple has, too; and
+    // one element in all of them.
     let of =
         |couple: u64, side: u64| (0..6).map(move |e| 10 * couple + e).chain([5000 + couple + side, 7777]).collect();
     let world: Vec<BTreeSet<u64>> = (0..200u64).flat_map(|couple| [of(couple, 0), of(couple, 1)]).collect();
@@ -436,7 +441,8 @@ fn an_element_of_thousands_of_sets_is_shared_out() {
 
 #[test]
 fn rows_of_a_family_do_not_meet() {
-    // A family of rows that each lack a tenth of a template, and some rows beside it. Rows that lack the same are one.
+    // A family of rows that each lack a tenth of a template, and some rows beside it. Rows that
+    // lack the same are one.
     let world: Vec<BTreeSet<u64>> = ragged(1500, 40);
     let rows: BTreeSet<Vec<u64>> = world.iter().map(|set| set.iter().copied().filter(|e| *e < 40).collect()).collect();
     let mut sets = weighed(&world, Requirement::Shared(15));
@@ -460,7 +466,8 @@ fn too_many_pairs_are_refused_with_the_elements_that_propose_them() {
     for workers in WORKERS {
         for refused in run(&sets, parameters, workers) {
             let refused = refused.unwrap_err();
-            // The two elements of all rows, those of three rows each, and those of every seventh row.
+            // The two elements of all rows, those of three rows each, and those of every seventh
+            // row.
             let [all, of_three, of_seventh] = [300 * 299 / 2, 100 * 3, 6 * (43 * 42 / 2) + 42 * 41 / 2];
             let most = refused.columns.first().unwrap();
             assert_eq!((most.pairs, most.holders, most.example), (all, 300, 0));

@@ -1,10 +1,12 @@
-//! Tests that are skipped because this machine lacks something: how they say so, and where the summary finds it.
+//! Tests that are skipped because this machine lacks something: how they say so, and where the
+//! summary finds it.
 //!
-//! A test binary appends a line for every skip to a file in the target folder; the test `summary`, which cargo runs after
-//! the suite, prints them as one line. The file is of one `cargo test`: its name holds the process id and the start time
-//! of the process that started the test binary.
+//! A test binary appends a line for every skip to a file in the target folder; the test `summary`,
+//! which cargo runs after the suite, prints them as one line. The file is of one `cargo test`: its
+//! name holds the process id and the start time of the process that started the test binary.
 //!
-//! Where `CI` is set, a skip fails its test, except for what `NIGH_MAY_SKIP` lists: `NIGH_MAY_SKIP=pool,corpus`.
+//! Where `CI` is set, a skip fails its test, except for what `NIGH_MAY_SKIP` lists:
+//! `NIGH_MAY_SKIP=pool,corpus`.
 
 use std::os::unix::process::parent_id;
 use std::path::{Path, PathBuf};
@@ -103,10 +105,12 @@ pub fn folder() -> &'static Path {
     Path::new(env!("CARGO_TARGET_TMPDIR"))
 }
 
-/// The file to which the test binaries of this `cargo test` append their skips: a need's name and a test a line.
+/// The file to which the test binaries of this `cargo test` append their skips: a need's name and a
+/// test a line.
 pub fn file() -> PathBuf {
     let cargo = parent_id();
-    // A process id alone is used again. Field 22 of the line is the start; the second, in brackets, may hold spaces.
+    // A process id alone is used again. Field 22 of the line is the start; the second, in brackets,
+    // may hold spaces.
     let stat = std::fs::read_to_string(format!("/proc/{cargo}/stat")).unwrap_or_default();
     let start = stat.rsplit_once(") ").and_then(|(_, fields)| fields.split(' ').nth(19)).unwrap_or("0");
     folder().join(format!("skipped-{cargo}-{start}"))

@@ -174,7 +174,8 @@ fn a_process_that_cannot_write_gets_no_wave_committed() {
     let failed = run(&arguments);
     assert_eq!(failed.code, Some(1), "{}", failed.stderr);
     assert!(failed.stderr.contains("worker00001"), "{}", failed.stderr);
-    // It began when the wave before the last was committed; the failure may have come before the last one was.
+    // It began when the wave before the last was committed; the failure may have come before the
+    // last one was.
     let committed = waves(&journal).0;
     assert!((wave - 1..=wave).contains(&committed), "{committed} waves committed, wave {wave} lacks a segment");
     std::fs::remove_dir(&obstacle).unwrap();
@@ -268,7 +269,8 @@ fn largest(path: &Path) -> Option<PathBuf> {
     files.max_by_key(|path| std::fs::metadata(path).unwrap().len())
 }
 
-/// Cuts a file, and runs the program: it names the file, or makes of the rest what it would have made of the whole.
+/// Cuts a file, and runs the program: it names the file, or makes of the rest what it would have
+/// made of the whole.
 fn cut(path: &Path, arguments: &[&str], undisturbed: &dyn Fn() -> bool) -> bool {
     let bytes = std::fs::read(path).unwrap();
     let name = path.file_name().unwrap().to_str().unwrap();

@@ -1,5 +1,6 @@
-//! The tasks of a scheduler: three processes of the program with the variables that SLURM or Kubernetes would set, on
-//! loopback. Whatever happens to one of them, the run ends with the same bytes or says why not.
+//! The tasks of a scheduler: three processes of the program with the variables that SLURM or
+//! Kubernetes would set, on loopback. Whatever happens to one of them, the run ends with the same
+//! bytes or says why not.
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -11,7 +12,8 @@ use std::time::{Duration, Instant};
 use crate::program::{Made, Ran, nigh, run, run_well, tables};
 use crate::survival::waves;
 
-/// No run of the test data takes nearly so long, not even one that waits for several timeouts of 4 s.
+/// No run of the test data takes nearly so long, not even one that waits for several timeouts of 4
+/// s.
 const PATIENCE: Duration = Duration::from_secs(120);
 /// Tasks of a run.
 const COUNT: usize = 3;
@@ -127,7 +129,8 @@ impl Runs {
         assert!(!left.iter().any(|name| name.to_string_lossy().starts_with("work")), "{what}: {left:?}");
     }
 
-    /// Runs the tasks once more into the store of a run that was ended: they finish it with the same tables.
+    /// Runs the tasks once more into the store of a run that was ended: they finish it with the
+    /// same tables.
     fn assert_rerun_ends_the_same(&self, store: &Path, undisturbed: &Made) {
         all_end_well(&mut self.all(store));
         self.assert_same("rerun", store, undisturbed);

@@ -1,4 +1,5 @@
-//! Exports as transactions: one at a time, whole or not there, and nothing of others is replaced or removed.
+//! Exports as transactions: one at a time, whole or not there, and nothing of others is replaced or
+//! removed.
 
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};

@@ -1,9 +1,9 @@
 //! Recall, estimates and chains against the exact similarity of real pages.
 //!
-//! The functions that choose features are random by their seed: over seeds, and only over seeds, the
-//! published probabilities are exact, since pairs of one crawl share documents and edits. So the
-//! crawl is fingerprinted under many seeds, and what is compared is the mean over seeds, with the
-//! error that the spread over seeds gives.
+//! The functions that choose features are random by their seed: over seeds, and only over seeds,
+//! the published probabilities are exact, since pairs of one crawl share documents and edits. So
+//! the crawl is fingerprinted under many seeds, and what is compared is the mean over seeds, with
+//! the error that the spread over seeds gives.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
@@ -20,8 +20,8 @@ use sha1::{Digest, Sha1};
 
 use crate::program::{Made, UnionFind, corpus, data, longs, roots, run, run_well, texts, week};
 
-/// The chance that two pages of a similarity share at least two of six supershingles (method of Fetterly 2004, section 2):
-/// a supershingle is shared where all of its 14 features are.
+/// The chance that two pages of a similarity share at least two of six supershingles (method of
+/// Fetterly 2004, section 2): a supershingle is shared where all of its 14 features are.
 fn chance_of_two_supershingles(similarity: f64) -> f64 {
     let one = similarity.powi(14);
     1.0 - (1.0 - one).powi(6) - 6.0 * one * (1.0 - one).powi(5)
@@ -123,16 +123,19 @@ const BANDS: [(f64, f64); 8] =
 #[derive(Default, Clone)]
 struct Band {
     pairs: usize,
-    /// A value a seed, the mean over pairs: whether two or more supershingles are shared, less the chance of that.
+    /// A value a seed, the mean over pairs: whether two or more supershingles are shared, less the
+    /// chance of that.
     two: Vec<f64>,
     /// The same for all six supershingles.
     six: Vec<f64>,
     /// The same for the share of equal features, less the similarity.
     estimate: Vec<f64>,
-    /// The means over pairs and seeds: pairs that share two or more supershingles, and the chance of that.
+    /// The means over pairs and seeds: pairs that share two or more supershingles, and the chance
+    /// of that.
     recall: f64,
     expected: f64,
-    /// The means over pairs and seeds: the squared error of the estimate, and the variance of the binomial distribution.
+    /// The means over pairs and seeds: the squared error of the estimate, and the variance of the
+    /// binomial distribution.
     spread: f64,
     binomial: f64,
 }
@@ -164,15 +167,17 @@ impl Band {
             self.spread.sqrt(),
             self.binomial.sqrt(),
         );
-        // Four errors of the mean; and for rare events what three of them among all trials would make.
+        // Four errors of the mean; and for rare events what three of them among all trials would
+        // make.
         let rare = 3.0 / (self.pairs as f64 * seeds as f64);
         match sketch {
             SketchKind::MinWise => {
                 assert!(two.abs() <= 4.0 * two_error + rare, "{what} {low}: two of six");
                 assert!(six.abs() <= 4.0 * six_error + rare, "{what} {low}: six of six");
             }
-            // Features of a fast sketch are drawn without replacement: dissimilar pages agree in two more seldom, similar ones more often,
-            // and those that differ at all more seldom in six.
+            // Features of a fast sketch are drawn without replacement: dissimilar pages agree in
+            // two more seldom, similar ones more often, and those that differ at all more seldom in
+            // six.
             SketchKind::Fast => {
                 assert!(low >= 0.9 || two <= 4.0 * two_error + rare, "{what} {low}: two of six");
                 assert!(low < 0.9 || two >= -4.0 * two_error - rare, "{what} {low}: two of six");
@@ -180,8 +185,8 @@ impl Band {
             }
         }
         assert!(estimate.abs() <= 4.0 * estimate_error + 1e-12, "{what} {low}: equal features");
-        // The spread of one estimate is that of the binomial distribution: within 15%, over all pairs and seeds. That of a fast sketch is
-        // less, where there are enough pairs to see it.
+        // The spread of one estimate is that of the binomial distribution: within 15%, over all
+        // pairs and seeds. That of a fast sketch is less, where there are enough pairs to see it.
         let ratio = if low < 1.0 { (self.spread / self.binomial).sqrt() } else { 1.0 };
         let wanted = match sketch {
             SketchKind::MinWise => 0.85..1.15,
@@ -191,7 +196,8 @@ impl Band {
     }
 }
 
-/// The sums over the pairs of a band, by the features of one seed; the fields are those of [`Band`].
+/// The sums over the pairs of a band, by the features of one seed; the fields are those of
+/// [`Band`].
 #[derive(Default)]
 struct Sums {
     pairs: usize,
@@ -226,8 +232,9 @@ fn mean_and_error(values: &[f64]) -> (f64, f64) {
     (mean, (variance / values.len() as f64).sqrt())
 }
 
-/// Fingerprints pages under many seeds, and checks recall and estimates of pairs of them against the exact similarity.
-/// The pages `others` have other words than the reference: the similarity that it gives is not theirs.
+/// Fingerprints pages under many seeds, and checks recall and estimates of pairs of them against
+/// the exact similarity. The pages `others` have other words than the reference: the similarity
+/// that it gives is not theirs.
 fn assert_probabilities(pages: &[Page], pairs: &[Pair], others: &[String], sketch: SketchKind, seeds: u64, what: &str) {
     let pairs: Vec<&Pair> =
         pairs.iter().filter(|pair| !others.contains(&pair.a) && !others.contains(&pair.b)).collect();
@@ -261,14 +268,16 @@ fn assert_probabilities(pages: &[Page], pairs: &[Pair], others: &[String], sketc
             }
         }
     }
-    // Seven of eight bands have pairs in the shipped crawl. With few, hardly anything would be compared.
+    // Seven of eight bands have pairs in the shipped crawl. With few, hardly anything would be
+    // compared.
     assert!(bands.len() >= 5, "{what}: pairs in {} bands", bands.len());
     for (at, band) in bands {
         band.assert_as_expected(BANDS[at], sketch, seeds, what);
     }
 }
 
-/// Of the pairs of pages that a store joins, the share that a chain of pairs of similarity 0.8 and more links.
+/// Of the pairs of pages that a store joins, the share that a chain of pairs of similarity 0.8 and
+/// more links.
 fn chained(week: &Path, pairs: &[Pair]) -> f64 {
     let ids: HashMap<String, i64> =
         texts(week, "documents", "url").into_iter().zip(longs(week, "documents", "doc")).collect();
@@ -331,12 +340,13 @@ fn the_corpus_is_joined_as_its_similarity_says() {
     }
 }
 
-/// The features that a page has in common with itself a week later are its change amount (Fetterly 2003): 84 times the exact
-/// similarity on average, with the binomial's spread.
+/// The features that a page has in common with itself a week later are its change amount (Fetterly
+/// 2003): 84 times the exact similarity on average, with the binomial's spread.
 #[test]
 fn change_amounts_are_what_the_similarity_of_successive_weeks_says() {
     let Some(corpus) = corpus("", "truth of successive weeks") else { return };
-    // The reference has the words of the first and last week; a URL whose words differ there is left out of all weeks.
+    // The reference has the words of the first and last week; a URL whose words differ there is
+    // left out of all weeks.
     let mut different: BTreeSet<String> = BTreeSet::new();
     let (mut all, mut others): (Vec<Page>, Vec<String>) = Default::default();
     let name = |week: &str, url: &str| format!("{}: {url}", week.trim_start_matches('0'));

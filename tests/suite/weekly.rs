@@ -1,5 +1,5 @@
-//! Week over week: `delta`, `full` and `auto` give the same tables, URLs and clusters keep their ids, and a kill never leaves
-//! half a week.
+//! Week over week: `delta`, `full` and `auto` give the same tables, URLs and clusters keep their
+//! ids, and a kill never leaves half a week.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -271,11 +271,12 @@ fn a_week_has_the_clusters_that_its_crawl_alone_has_and_urls_keep_their_ids() {
     assert_eq!(distinct.len(), ids.len(), "an id is of one URL");
 }
 
-/// Works out from the cluster maps of two weeks which ids the clusters of the later one should have and which changes
-/// its table should list. `known` are the ids of all clusters so far.
+/// Works out from the cluster maps of two weeks which ids the clusters of the later one should have
+/// and which changes its table should list. `known` are the ids of all clusters so far.
 fn assert_cluster_ids_and_changes_are_right(weeks: &Weeks, before: &str, after: &str, known: &BTreeSet<i64>) {
     let (old, new) = (cluster_map(&weeks.week(before)), cluster_map(&weeks.week(after)));
-    // How many pages a cluster of the earlier week, by id, has in each cluster of the later one, by root.
+    // How many pages a cluster of the earlier week, by id, has in each cluster of the later one, by
+    // root.
     let mut shared: BTreeMap<i64, BTreeMap<i64, i64>> = BTreeMap::new();
     for (url, page) in &new {
         if let Some(id) = old.get(url).and_then(|page| page.id)
@@ -518,7 +519,8 @@ fn after_a_kill_at_any_moment_earlier_weeks_are_whole_and_a_rerun_ends_with_the_
         }
     }
     eprintln!("{unfinished} of 16 runs were killed with something unfinished");
-    // Kills are spread over the time that a run took before. If fewer hit one, the times are wrong and nothing is tested.
+    // Kills are spread over the time that a run took before. If fewer hit one, the times are wrong
+    // and nothing is tested.
     assert!(unfinished > 4);
 }
 

@@ -47,7 +47,8 @@ fn differing(words: &[String], other: &[String]) -> Vec<(usize, String)> {
     (0..words.len()).filter(|place| !shared[*place]).map(|place| (place + 1, words[place].clone())).collect()
 }
 
-/// Links of the shortest chain between two documents of a cluster, by breadth-first search over all pairs.
+/// Links of the shortest chain between two documents of a cluster, by breadth-first search over all
+/// pairs.
 fn steps(vectors: &BTreeMap<i64, Vec<u64>>, members: &[i64], from: i64, to: i64) -> usize {
     let linked = |a: i64, b: i64| vectors[&a].iter().zip(&vectors[&b]).filter(|(a, b)| a == b).count() >= 2;
     let mut steps = BTreeMap::from([(from, 0)]);

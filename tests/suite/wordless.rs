@@ -1,4 +1,5 @@
-//! Texts without words: those with the same bytes are exact copies, week over week, whichever way their clusters are found.
+//! Texts without words: those with the same bytes are exact copies, week over week, whichever way
+//! their clusters are found.
 
 use std::collections::BTreeMap;
 use std::path::Path;

@@ -1,4 +1,5 @@
-//! What a word is: clusters by other rules than letters and digits, against brute force over pairs; and texts that are short.
+//! What a word is: clusters by other rules than letters and digits, against brute force over pairs;
+//! and texts that are short.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::path::Path;
@@ -42,7 +43,8 @@ fn text(n: usize, version: usize) -> String {
     lines.join("\n")
 }
 
-/// A rule: as a job has it, how case is taken, the words in a shingle, and the words of a text by the definition.
+/// A rule: as a job has it, how case is taken, the words in a shingle, and the words of a text by
+/// the definition.
 struct Rule {
     job: &'static str,
     shingle: usize,
@@ -175,8 +177,8 @@ fn clusters_by_every_rule_are_those_of_brute_force_week_over_week() {
         }
         numbers_of_clusters.push(of_weeks[0]);
     }
-    // Of each family: which of the six ways to edit are alike. Case counts for all rules but code; symbols count for code and
-    // characters; underscores for all but the pattern.
+    // Of each family: which of the six ways to edit are alike. Case counts for all rules but code;
+    // symbols count for code and characters; underscores for all but the pattern.
     assert_eq!(numbers_of_clusters, [24, 24, 32, 32, 16]);
 }
 
@@ -240,7 +242,8 @@ fn short_texts_are_counted_through_batches_and_deletions() {
     assert_eq!(counts(&add("2024-01-01", &write("1.jsonl", &first, 0))), [8, 3, 2, 3]);
     let week_1 = week(&store, "2024-01-01");
     let exact: BTreeSet<BTreeSet<String>> = found(&week_1);
-    // A shingle goes around: two texts of the same few words, turned or repeated, are alike. Empty ones are copies.
+    // A shingle goes around: two texts of the same few words, turned or repeated, are alike. Empty
+    // ones are copies.
     assert!(
         exact.contains(&["3", "4", "5"].map(str::to_owned).into())
             && exact.contains(&["0", "1"].map(str::to_owned).into())

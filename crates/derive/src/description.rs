@@ -10,8 +10,9 @@ pub(crate) fn first_paragraph(attributes: &[Attribute]) -> String {
     paragraph.join(" ")
 }
 
-/// A sentence as the description of a column: without the period at its end, and with a small letter at its start if the first word is
-/// not a name. A name has a second letter that is not small.
+/// A sentence as the description of a column: without the period at its end, and with a small
+/// letter at its start if the first word is not a name. A name has a second letter that is not
+/// small.
 pub(crate) fn of_column(sentence: &str) -> String {
     let sentence = sentence.strip_suffix('.').unwrap_or(sentence);
     let mut letters = sentence.chars();

@@ -1,9 +1,10 @@
-//! `#[derive(Table)]` declares the columns of a table once: a struct is the row, a field is a column, and its doc comment is the description
-//! that files and docs/tables.md have.
+//! `#[derive(Table)]` declares the columns of a table once: a struct is the row, a field is a
+//! column, and its doc comment is the description that files and docs/tables.md have.
 //!
-//! In reading order: `description` (a doc comment as a description), `declaration` (what the struct and its attributes say), `expansion` (the
-//! code that is made of it). The derive makes `Row` of `nigh::tables`, which is a constant and one call for each column; all the rest of
-//! writing a table is code that tables share.
+//! In reading order: `description` (a doc comment as a description), `declaration` (what the struct
+//! and its attributes say), `expansion` (the code that is made of it). The derive makes `Row` of
+//! `nigh::tables`, which is a constant and one call for each column; all the rest of writing a
+//! table is code that tables share.
 //!
 //! | attribute of the struct | meaning |
 //! |---|---|
@@ -23,10 +24,12 @@
 //! | `#[column(description = "...")]` | the description, if the doc comment cannot give it |
 //! | `#[columns(a = "...", b = "...")]` | an array is several columns, with these names and descriptions |
 //!
-//! A doc comment is written as a sentence. Its first paragraph is the description; further ones are for readers of the code. The description of a
-//! column has no period at the end and begins with a small letter, unless the first word is a name like `XXH3-128` or `URL`.
+//! A doc comment is written as a sentence. Its first paragraph is the description; further ones are
+//! for readers of the code. The description of a column has no period at the end and begins with a
+//! small letter, unless the first word is a name like `XXH3-128` or `URL`.
 //!
-//! An attribute that is not in the tables is an error at its place, and so is a second sorted column or a second column of one name.
+//! An attribute that is not in the tables is an error at its place, and so is a second sorted
+//! column or a second column of one name.
 
 mod declaration;
 mod description;
@@ -37,9 +40,11 @@ use syn::{DeriveInput, parse_macro_input};
 
 use crate::declaration::Declaration;
 
-/// Implements `nigh::tables::Row` for a struct with named fields, which thereby is a row of a table. See the [crate] for the attributes.
+/// Implements `nigh::tables::Row` for a struct with named fields, which thereby is a row of a
+/// table. See the [crate] for the attributes.
 ///
-/// The types of fields implement `nigh::tables::Value`; fields may borrow: `DocumentRow<'a>` is a row of the table `DocumentRow<'static>`.
+/// The types of fields implement `nigh::tables::Value`; fields may borrow: `DocumentRow<'a>` is a
+/// row of the table `DocumentRow<'static>`.
 #[proc_macro_derive(Table, attributes(table, column, columns))]
 pub fn table(input: TokenStream) -> TokenStream {
     let input = parse_macro_input!(input as DeriveInput);

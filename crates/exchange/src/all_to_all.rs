@@ -1,7 +1,9 @@
-//! All-to-all: every worker deals records to partitions, and receives the records that all workers dealt to its own.
+//! All-to-all: every worker deals records to partitions, and receives the records that all workers
+//! dealt to its own.
 //!
-//! It holds everything in memory at once, at the sender and at the receiver. Records that may not fit go through
-//! [`each_partition`](super::each_partition), questions and answers through [`ask`](super::ask()).
+//! It holds everything in memory at once, at the sender and at the receiver. Records that may not
+//! fit go through [`each_partition`](super::each_partition), questions and answers through
+//! [`ask`](super::ask()).
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -16,9 +18,10 @@ use super::dataflow::{run_dataflow, sink, source};
 use crate::blocks::block::{Block, BlockOf};
 use crate::blocks::dealer::Dealer;
 
-/// Sends all dealt records to the owners of their partitions, and returns the blocks of the worker's own partitions:
-/// partition `p` belongs to worker `p` modulo the number of workers. One sender's blocks keep their order, and
-/// senders are in the order of their indices. It is a barrier, too: it returns when every worker has called it.
+/// Sends all dealt records to the owners of their partitions, and returns the blocks of the
+/// worker's own partitions: partition `p` belongs to worker `p` modulo the number of workers. One
+/// sender's blocks keep their order, and senders are in the order of their indices. It is a
+/// barrier, too: it returns when every worker has called it.
 ///
 /// ```
 /// use nigh_exchange::{Context, all_to_all};
@@ -42,8 +45,8 @@ pub fn all_to_all<R: Pod>(cx: &mut Context, mut dealer: Dealer<R>) -> Result<Vec
     Ok(received.into_iter().map(Block::open).collect())
 }
 
-/// Sends blocks to the owners of their partitions, and returns those of the worker's own: the blocks of one sender in their order, and
-/// the senders by their index. It is a barrier, too.
+/// Sends blocks to the owners of their partitions, and returns those of the worker's own: the
+/// blocks of one sender in their order, and the senders by their index. It is a barrier, too.
 ///
 /// # Errors
 /// If a worker of this process failed.

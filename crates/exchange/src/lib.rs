@@ -2,22 +2,27 @@
 //!
 //! In reading order:
 //!
-//! - `context`: a worker and its surroundings, which every step is given; `run`: runs a dataflow to its end;
+//! - `context`: a worker and its surroundings, which every step is given; `run`: runs a dataflow to
+//!   its end;
 //! - `blocks`: what crosses workers, and how records are dealt into it;
 //! - `dataflow`: sources, operators and sinks of blocks;
-//! - `gather`: small results of all workers, reductions, and the barrier; `all_to_all`: one exchange of records that fit into memory;
+//! - `gather`: small results of all workers, reductions, and the barrier; `all_to_all`: one
+//!   exchange of records that fit into memory;
 //! - `questions`: asked of other workers, and answered by them;
 //! - `keyed`: keyed records, one range of keys at a time;
 //! - `shared`: values for all workers of a process;
 //! - [`watch`]: the counters of a process, to which workers add.
 //!
-//! Records travel in blocks: one by one they take two to three times the CPU (see `blocks/block.rs`). Every worker of every process must
-//! call the functions that take a `&mut Context`, in the same order.
+//! Records travel in blocks: one by one they take two to three times the CPU (see
+//! `blocks/block.rs`). Every worker of every process must call the functions that take a
+//! `&mut Context`, in the same order.
 //!
-//! What crosses workers is one concrete type, [`Block`], and the logic of an operator is behind a pointer: a container or a closure that
-//! timely is given as a type parameter is compiled again with all of timely, its channels and its queues around it. Only captures of
-//! pages (`operators/ingest`) and what differential dataflow arranges have containers of their own. `scripts/weight.sh` counts what
-//! the program has of both, and fails in CI if there is more than that.
+//! What crosses workers is one concrete type, [`Block`], and the logic of an operator is behind a
+//! pointer: a container or a closure that timely is given as a type parameter is compiled again
+//! with all of timely, its channels and its queues around it. Only captures of pages
+//! (`operators/ingest`) and what differential dataflow arranges have containers of their own.
+//! `scripts/weight.sh` counts what the program has of both, and fails in CI if there is more than
+//! that.
 
 mod all_to_all;
 mod blocks;

@@ -13,10 +13,10 @@ const PARK: Duration = Duration::from_millis(50);
 
 /// Runs the dataflows of this worker until the probe is done.
 ///
-/// Timely has no notion of failure. An operator that cannot continue records its error in the watch and does nothing more.
-/// If it dropped its capabilities then, other workers would take its silence for the end of its data, so it keeps them. Every
-/// worker of the process sees the failure here, drops its dataflows and returns an error; the supervisor ends the other
-/// processes.
+/// Timely has no notion of failure. An operator that cannot continue records its error in the watch
+/// and does nothing more. If it dropped its capabilities then, other workers would take its silence
+/// for the end of its data, so it keeps them. Every worker of the process sees the failure here,
+/// drops its dataflows and returns an error; the supervisor ends the other processes.
 ///
 /// # Errors
 /// If any worker of the process failed; the first error itself stays in the watch.

@@ -1,6 +1,8 @@
-//! The counters of a process, which any thread may read while workers add to them; its stage; and its first failure.
+//! The counters of a process, which any thread may read while workers add to them; its stage; and
+//! its first failure.
 //!
-//! Workers only add to atomic integers. Other modules read and show them (`progress`, `metrics`, `launch`).
+//! Workers only add to atomic integers. Other modules read and show them (`progress`, `metrics`,
+//! `launch`).
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -193,7 +195,8 @@ impl Progress {
     /// ```
     pub fn sum(self, other: Progress) -> Progress {
         let stage = self.stage.min(other.stage);
-        // A process that is further has done its steps of the stage, and does not say how many these were.
+        // A process that is further has done its steps of the stage, and does not say how many
+        // these were.
         let [of_self, of_other] =
             [self, other].map(|of| if of.stage == stage { [of.steps, of.of_steps] } else { [0, 0] });
         Progress {
@@ -287,7 +290,8 @@ impl Watch {
         }
     }
 
-    /// Records a failure; of several the first one counts. Every worker of the process then stops at its next step.
+    /// Records a failure; of several the first one counts. Every worker of the process then stops
+    /// at its next step.
     pub fn fail(&self, error: anyhow::Error) {
         let mut failure = self.failure.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         failure.get_or_insert(error);
@@ -332,8 +336,8 @@ impl Watch {
     }
 }
 
-/// Bytes of this process's anonymous memory: heap and stacks, without mapped files and the page cache. `None` if the system
-/// does not report it.
+/// Bytes of this process's anonymous memory: heap and stacks, without mapped files and the page
+/// cache. `None` if the system does not report it.
 pub fn anonymous_memory() -> Option<u64> {
     let [memory] = sizes_of_process(["RssAnon:"]);
     memory

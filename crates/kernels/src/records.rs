@@ -1,8 +1,10 @@
-//! Ids and records: document ids, weeks, levels, hashes, and the fixed-size records that workers exchange.
+//! Ids and records: document ids, weeks, levels, hashes, and the fixed-size records that workers
+//! exchange.
 //!
-//! All types here are small, `Copy` and ordered. Records that processes exchange are `repr(C)` without padding
-//! ([`bytemuck::Pod`]), so the bytes of a block of them are sent as they are (`crates/exchange`). Hashing is explicit and the
-//! same on every machine: XXH3 with its published constants, never a randomly seeded hasher.
+//! All types here are small, `Copy` and ordered. Records that processes exchange are `repr(C)`
+//! without padding ([`bytemuck::Pod`]), so the bytes of a block of them are sent as they are
+//! (`crates/exchange`). Hashing is explicit and the same on every machine: XXH3 with its published
+//! constants, never a randomly seeded hasher.
 
 use std::fmt;
 use std::str::FromStr;
@@ -24,8 +26,8 @@ pub const MAX_SHARDS: u32 = 1 << 16;
 
 /// The id of a document: its shard and its row in the shard's table `urls`.
 ///
-/// The id of a URL never changes. Rows are dense within a shard, so labels and masks of documents are plain arrays. Ids
-/// are ordered by shard, then by row.
+/// The id of a URL never changes. Rows are dense within a shard, so labels and masks of documents
+/// are plain arrays. Ids are ordered by shard, then by row.
 ///
 /// ```
 /// use nigh_kernels::records::DocId;
@@ -38,10 +40,12 @@ pub const MAX_SHARDS: u32 = 1 << 16;
 pub struct DocId(u64);
 
 impl DocId {
-    /// No document, for instance the root of a URL that could not be downloaded. It is larger than any id.
+    /// No document, for instance the root of a URL that could not be downloaded. It is larger than
+    /// any id.
     pub const NONE: DocId = DocId(u64::MAX >> 1);
 
-    /// The id of a row of a shard. The row must fit in 40 bits, and the shard must be less than [`MAX_SHARDS`].
+    /// The id of a row of a shard. The row must fit in 40 bits, and the shard must be less than
+    /// [`MAX_SHARDS`].
     pub const fn new(shard: u32, row: u64) -> DocId {
         debug_assert!(row >> ROW_BITS == 0 && shard < MAX_SHARDS);
         DocId((shard as u64) << ROW_BITS | row)
@@ -129,7 +133,8 @@ impl Week {
         Week(jiff::civil::date(1970, 1, 1).saturating_add(jiff::Span::new().days(days)))
     }
 
-    /// The week of a value of a column of dates: the inverse of [`Week::days`]. `None` if there is no such date.
+    /// The week of a value of a column of dates: the inverse of [`Week::days`]. `None` if there is
+    /// no such date.
     pub fn of_days(days: i32) -> Option<Week> {
         jiff::civil::date(1970, 1, 1).checked_add(jiff::Span::new().try_days(days).ok()?).ok().map(Week)
     }
@@ -195,8 +200,8 @@ impl fmt::Display for DocumentKey {
     }
 }
 
-/// The 128-bit hash of a document's key: its canonical URL, its id, or its file and place. Its top bits give the shard; the order of the
-/// hashes gives the order of the rows.
+/// The 128-bit hash of a document's key: its canonical URL, its id, or its file and place. Its top
+/// bits give the shard; the order of the hashes gives the order of the rows.
 ///
 /// ```
 /// use nigh_kernels::records::KeyHash;
@@ -225,7 +230,8 @@ impl KeyHash {
         ((self.0 >> 64) as u64).checked_shr(64 - shards.trailing_zeros()).unwrap_or(0) as u32
     }
 
-    /// The hash as a value of a table: 16 bytes, most significant first, so that byte order is hash order.
+    /// The hash as a value of a table: 16 bytes, most significant first, so that byte order is hash
+    /// order.
     pub fn to_bytes(self) -> [u8; 16] {
         self.0.to_be_bytes()
     }
@@ -251,12 +257,12 @@ pub fn checksum(body: &[u8]) -> u128 {
     crate::kernels::hash_128(body)
 }
 
-/// What is kept of a feature: its low 16 bits. Equal features have the same; others have the same once in 65,536 (b-bit minwise hashing: Li and König
-/// 2010).
+/// What is kept of a feature: its low 16 bits. Equal features have the same; others have the same
+/// once in 65,536 (b-bit minwise hashing: Li and König 2010).
 pub type FeatureBits = u16;
 
-/// A relation whose connected components are clusters, from the loosest to the strictest. Pages related at one level are also
-/// related at all looser ones.
+/// A relation whose connected components are clusters, from the loosest to the strictest. Pages
+/// related at one level are also related at all looser ones.
 ///
 /// ```
 /// use nigh_kernels::records::Level;
@@ -266,7 +272,8 @@ pub type FeatureBits = u16;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Level {
-    /// Very similar: at least the job's number of supershingles agree, which is 2 of 6 in Fetterly 2004, section 2.
+    /// Very similar: at least the job's number of supershingles agree, which is 2 of 6 in Fetterly
+    /// 2004, section 2.
     Similar,
     /// Virtually identical: all supershingles agree.
     Identical,
@@ -306,7 +313,8 @@ pub struct Key {
 }
 
 impl Key {
-    /// The key of a sequence of words in the key space `space`: equal words in two spaces have different keys.
+    /// The key of a sequence of words in the key space `space`: equal words in two spaces have
+    /// different keys.
     pub fn of(space: u64, words: &[u64]) -> Key {
         let hash = xxhash_rust::xxh3::xxh3_128_with_seed(bytemuck::cast_slice(words), space);
         Key { high: (hash >> 64) as u64, low: hash as u64 }
@@ -322,13 +330,15 @@ impl Key {
         self.high
     }
 
-    /// The bits that give the place of the key within its partition; independent of [`Key::partition_bits`].
+    /// The bits that give the place of the key within its partition; independent of
+    /// [`Key::partition_bits`].
     pub fn table_bits(self) -> u64 {
         self.low
     }
 }
 
-/// An edge of the graph whose connected components are clusters, or a label of it: `doc` and `root` are in one component.
+/// An edge of the graph whose connected components are clusters, or a label of it: `doc` and `root`
+/// are in one component.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Pod, Zeroable)]
 #[repr(C)]
 pub struct Edge {
@@ -338,19 +348,20 @@ pub struct Edge {
     pub root: DocId,
 }
 
-/// Mixes the bits of a word that is a hash already, at the cost of one multiplication. The high and the low half of the result
-/// serve as two hashes.
+/// Mixes the bits of a word that is a hash already, at the cost of one multiplication. The high and
+/// the low half of the result serve as two hashes.
 #[inline]
 pub fn spread(word: u64) -> u64 {
     let product = word.wrapping_mul(0x9E37_79B9_7F4A_7C15);
     product ^ (product >> 32)
 }
 
-/// A 64-bit hash of a sequence of words, the same on every machine. Words are taken in pairs, and the halves of the 128-bit
-/// product of each pair are combined (after Wang Yi's wyhash).
+/// A 64-bit hash of a sequence of words, the same on every machine. Words are taken in pairs, and
+/// the halves of the 128-bit product of each pair are combined (after Wang Yi's wyhash).
 #[inline]
 pub fn fold(words: &[u64]) -> u64 {
-    // The study's vectors have six words. With the length known, the compiler computes all products in parallel.
+    // The study's vectors have six words. With the length known, the compiler computes all products
+    // in parallel.
     match <&[u64; 6]>::try_from(words) {
         Ok(six) => fold_all(six),
         Err(_) => fold_all(words),
@@ -365,7 +376,8 @@ fn fold_all(words: &[u64]) -> u64 {
     };
     let (mut sum, mut place) = (words.len() as u64, 0x2D35_8DCC_AA6C_78A5u64);
     for pair in words.chunks(2) {
-        // Each place has its own constants, so that equal words at two places have different products.
+        // Each place has its own constants, so that equal words at two places have different
+        // products.
         place = place.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let second = if pair.len() == 2 { pair[1] } else { 0 };
         sum = sum.rotate_left(29) ^ product(pair[0] ^ place, second ^ place.rotate_left(32));
@@ -373,7 +385,8 @@ fn fold_all(words: &[u64]) -> u64 {
     product(sum ^ 0x8BB8_4B93_962E_ACC9, place)
 }
 
-/// A hash of bytes as 16 hexadecimal digits, which names parameters, inputs and runs in manifests and messages.
+/// A hash of bytes as 16 hexadecimal digits, which names parameters, inputs and runs in manifests
+/// and messages.
 pub fn short_hash(bytes: &[u8]) -> String {
     format!("{:016x}", xxh3_64(bytes))
 }

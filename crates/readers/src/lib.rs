@@ -1,5 +1,5 @@
-//! Reads crawls and datasets page by page, as `nigh` does: WARC, WACZ, ARC, WET, JSONL, Parquet, Arrow, CSV, HTML and text, compressed or
-//! not, from disks, pipes and buckets.
+//! Reads crawls and datasets page by page, as `nigh` does: WARC, WACZ, ARC, WET, JSONL, Parquet,
+//! Arrow, CSV, HTML and text, compressed or not, from disks, pipes and buckets.
 //!
 //! ```text
 //! readers                    lists of inputs, and pages of an input

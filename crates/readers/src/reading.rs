@@ -8,23 +8,29 @@ use crate::units::Bytes;
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
 pub struct Reading {
-    /// The largest body of a page; a larger one is cut there, and counted. Default: 16 MiB; at most 1 GiB.
+    /// The largest body of a page; a larger one is cut there, and counted. Default: 16 MiB; at most
+    /// 1 GiB.
     #[serde(deserialize_with = "page_bytes")]
     pub max_page_bytes: Bytes,
-    /// Media types that are pages; records with others are passed over, and counted. Default: HTML and XHTML.
+    /// Media types that are pages; records with others are passed over, and counted. Default: HTML
+    /// and XHTML.
     pub media_types: Vec<String>,
-    /// A prefix for relative paths in listings, and for the paths of files in HTML folders. Default: none.
+    /// A prefix for relative paths in listings, and for the paths of files in HTML folders.
+    /// Default: none.
     pub base_url: Option<String>,
-    /// Whether the lines of a listing may name files that do not lie below `base-url`. Default: false.
+    /// Whether the lines of a listing may name files that do not lie below `base-url`. Default:
+    /// false.
     pub listing_anywhere: bool,
     /// How many links of a page are kept, in order of appearance. Default: 10,000.
     pub max_links: usize,
-    /// What becomes of two records with one URL or id. Default: the first is the document, if records of one id have the same text.
+    /// What becomes of two records with one URL or id. Default: the first is the document, if
+    /// records of one id have the same text.
     pub same_id: SameId,
     /// The columns of JSONL and Parquet input files.
     pub columns: Columns,
-    /// The most bytes that a page of a column of Parquet may become when it is decoded, and a quarter of those of a batch of Arrow: more is an
-    /// error. Not a field of a job: see [`Reading::within`].
+    /// The most bytes that a page of a column of Parquet may become when it is decoded, and a
+    /// quarter of those of a batch of Arrow: more is an error. Not a field of a job: see
+    /// [`Reading::within`].
     #[serde(skip, default = "max_decoded_bytes")]
     pub max_decoded_bytes: u64,
 }
@@ -33,8 +39,9 @@ pub struct Reading {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum SameId {
-    /// The first one is the document; the others are counted. Of one URL they may differ, as of a page that was fetched twice; of one id
-    /// another text is an error, for ids that begin again in each file would lose texts.
+    /// The first one is the document; the others are counted. Of one URL they may differ, as of a
+    /// page that was fetched twice; of one id another text is an error, for ids that begin again in
+    /// each file would lose texts.
     #[default]
     Equal,
     /// The first one is the document; the others are counted.
@@ -45,7 +52,8 @@ pub enum SameId {
     Row,
 }
 
-/// The largest `max-page-bytes`: positions in a text have 32 bits, and decoding can triple the size of a body.
+/// The largest `max-page-bytes`: positions in a text have 32 bits, and decoding can triple the size
+/// of a body.
 const MAX_PAGE_BYTES: Bytes = Bytes(1 << 30);
 
 fn page_bytes<'de, D: serde::Deserializer<'de>>(value: D) -> Result<Bytes, D::Error> {
@@ -85,8 +93,9 @@ impl Columns {
 }
 
 impl Reading {
-    /// The same, for a reader that may take `memory` bytes: what a file claims to become is believed up to a quarter of it. The writers'
-    /// usual size is a few MiB, so up to 64 MiB are always believed.
+    /// The same, for a reader that may take `memory` bytes: what a file claims to become is
+    /// believed up to a quarter of it. The writers' usual size is a few MiB, so up to 64 MiB are
+    /// always believed.
     #[must_use]
     pub fn within(mut self, memory: u64) -> Reading {
         self.max_decoded_bytes = (memory / 4).clamp(64 << 20, max_decoded_bytes());
@@ -99,11 +108,13 @@ impl Reading {
     }
 }
 
-/// The `[cluster.read.columns]` table: the columns of JSONL and Parquet rows, one row for each page.
+/// The `[cluster.read.columns]` table: the columns of JSONL and Parquet rows, one row for each
+/// page.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
 pub struct Columns {
-    /// The id of the document: text or integers. Default: none; a document is the page of a URL, or a row if the files have no URLs.
+    /// The id of the document: text or integers. Default: none; a document is the page of a URL, or
+    /// a row if the files have no URLs.
     pub id: Option<String>,
     /// The URL of the page. Default: `url`, if the files have it.
     pub url: Option<String>,

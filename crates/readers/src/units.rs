@@ -1,4 +1,5 @@
-//! Values with a unit or a bound: sizes in bytes, lengths of time, shares, and counts of workers or processes.
+//! Values with a unit or a bound: sizes in bytes, lengths of time, shares, and counts of workers or
+//! processes.
 
 use std::fmt;
 use std::str::FromStr;
@@ -82,8 +83,8 @@ impl fmt::Display for Bytes {
     }
 }
 
-/// Formats a length of time, in seconds, for a message: in seconds below two minutes, in minutes below two hours, else in hours.
-/// A negative length, as clocks of two machines can give, counts as 0.
+/// Formats a length of time, in seconds, for a message: in seconds below two minutes, in minutes
+/// below two hours, else in hours. A negative length, as clocks of two machines can give, counts as 0.
 ///
 /// ```
 /// assert_eq!([45, 3600, 86_400].map(nigh_readers::units::age), ["45 s", "60 min", "24 h"]);

@@ -1,9 +1,11 @@
-//! nigh's kernels beside gaoya's MinHasher32, the fastest MinHash crate that research found, on the same text in one run:
-//! 84 functions over shingles of five words, on one core, CPU time, median of passes.
+//! nigh's kernels beside gaoya's MinHasher32, the fastest MinHash crate that research found, on the
+//! same text in one run: 84 functions over shingles of five words, on one core, CPU time, median of
+//! passes.
 //!
-//! The two do not compute the same. gaoya hashes each shingle (a `String`, by FNV) to 32 bits and takes the minima of
-//! `a h + b`; it keeps 84 minima of 32 bits. nigh keeps the pre-image of each minimum, of 64 bits and one-to-one, and makes
-//! supershingles of them. Tokenizing is told apart from hashing, for gaoya is given its shingles as strings.
+//! The two do not compute the same. gaoya hashes each shingle (a `String`, by FNV) to 32 bits and
+//! takes the minima of `a h + b`; it keeps 84 minima of 32 bits. nigh keeps the pre-image of each
+//! minimum, of 64 bits and one-to-one, and makes supershingles of them. Tokenizing is told apart
+//! from hashing, for gaoya is given its shingles as strings.
 //!
 //! `peers FILE_OF_TEXT [WORDS_OF_A_DOCUMENT]`
 
@@ -68,8 +70,8 @@ fn main() -> Result<()> {
     Ok(())
 }
 
-/// One shingle for each word, the text wrapping around, as nigh has it. The documents have one space between words, so that
-/// the peer is spared the search for word boundaries that nigh does.
+/// One shingle for each word, the text wrapping around, as nigh has it. The documents have one
+/// space between words, so that the peer is spared the search for word boundaries that nigh does.
 fn shingles(text: &str) -> Vec<String> {
     let words: Vec<&str> = text.split(' ').collect();
     let mut shingles = Vec::with_capacity(words.len());

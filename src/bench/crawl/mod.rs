@@ -1,7 +1,7 @@
 //! Benchmarks of the stages from crawl files to features, on one machine and without a dataflow.
 //!
-//! In reading order: `setting` (arguments), `stages` (the benchmarks: reading, HTML, text, features), `texts` (documents to measure
-//! with), `rows` (timing, and the figures as rows).
+//! In reading order: `setting` (arguments), `stages` (the benchmarks: reading, HTML, text,
+//! features), `texts` (documents to measure with), `rows` (timing, and the figures as rows).
 
 mod rows;
 mod setting;

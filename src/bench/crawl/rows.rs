@@ -142,14 +142,16 @@ pub(crate) fn wall_seconds(mut pass: impl FnMut()) -> f64 {
 }
 
 fn median(mut seconds: impl FnMut() -> f64) -> f64 {
-    // One pass without measurement: then files are in the page cache, and buffers have their final size.
+    // One pass without measurement: then files are in the page cache, and buffers have their final
+    // size.
     seconds();
     let mut all: Vec<f64> = (0..PASSES).map(|_| seconds()).collect();
     all.sort_by(f64::total_cmp);
     all[PASSES / 2]
 }
 
-/// Clock cycles per nanosecond, measured by a chain of additions and rotations in which each waits for the one before.
+/// Clock cycles per nanosecond, measured by a chain of additions and rotations in which each waits
+/// for the one before.
 pub(crate) fn clock_rate() -> f64 {
     const STEPS: u64 = 1_000_000;
     let seconds = cpu_seconds(|| {

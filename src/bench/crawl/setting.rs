@@ -20,7 +20,8 @@ pub(crate) struct Crawl {
 /// Crawl files, which may be left out.
 #[derive(Args)]
 pub(crate) struct Texts {
-    /// Crawl files to take texts from, as for `run --input`; by default a made-up English-like text.
+    /// Crawl files to take texts from, as for `run --input`; by default a made-up English-like
+    /// text.
     #[arg(long, num_args = 1.., value_name = "PATH_OR_GLOB_OR_URL")]
     pub(crate) input: Vec<String>,
 }
@@ -59,7 +60,8 @@ impl Setting {
     /// Reads the job, if one is given, and chooses the kernels.
     ///
     /// # Errors
-    /// If the job cannot be read or has no crawl as input, or `NIGH_KERNELS` names a level that this machine lacks.
+    /// If the job cannot be read or has no crawl as input, or `NIGH_KERNELS` names a level that
+    /// this machine lacks.
     pub(crate) fn new(input: &[String], workers: usize, common: &Common) -> Result<Setting> {
         let job = match &common.job {
             Some(job) => match read_job(job)? {

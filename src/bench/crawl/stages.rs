@@ -15,7 +15,8 @@ use crate::text::{charset, html, urls};
 
 /// The lengths of documents in words, with rows of their own.
 const LENGTHS: [usize; 3] = [50, 500, 5000];
-/// The index in [`LENGTHS`] of the row that stands for the benchmark as a whole: 500 words per document.
+/// The index in [`LENGTHS`] of the row that stands for the benchmark as a whole: 500 words per
+/// document.
 const SUM: usize = 1;
 
 /// Measures the reading of crawl files.
@@ -70,7 +71,8 @@ pub(crate) fn html(setting: &Setting) -> Result<StageReport> {
     Ok(StageReport::new(rows, 0))
 }
 
-/// Measures text to words and pre-images (fingerprints of shingles), for several lengths of documents.
+/// Measures text to words and pre-images (fingerprints of shingles), for several lengths of
+/// documents.
 pub(crate) fn text(setting: &Setting) -> Result<StageReport> {
     let mut sums = Vec::new();
     let mut parts = Vec::new();
@@ -84,11 +86,14 @@ pub(crate) fn text(setting: &Setting) -> Result<StageReport> {
     Ok(StageReport::new([sums, parts].concat(), SUM))
 }
 
-/// Measures text to features and megashingles, for several lengths of documents; with input also pages and crawls to features.
+/// Measures text to features and megashingles, for several lengths of documents; with input also
+/// pages and crawls to features.
 pub(crate) fn features(setting: &Setting) -> Result<StageReport> {
-    // Those of fast sketches are not part of the sums, unless the job asks for them: then minima are not.
+    // Those of fast sketches are not part of the sums, unless the job asks for them: then minima
+    // are not.
     let (mut sums, mut parts, mut fast) = (Vec::new(), Vec::new(), Vec::new());
-    // The lower bound in nanoseconds per shingle: one matrix product per cycle, and eight products give the leading byte of 64 images.
+    // The lower bound in nanoseconds per shingle: one matrix product per cycle, and eight products
+    // give the leading byte of 64 images.
     let floor = 8.0 / 64.0 * setting.method.features as f64 / clock_rate();
     each_length(setting, |texts| {
         let stages = Stages::new(setting, texts);
@@ -126,7 +131,8 @@ pub(crate) fn features(setting: &Setting) -> Result<StageReport> {
     Ok(StageReport::new(rows, SUM))
 }
 
-/// Calls `measure` with documents of each length, then with the whole texts of the input, if there is input.
+/// Calls `measure` with documents of each length, then with the whole texts of the input, if there
+/// is input.
 fn each_length(setting: &Setting, mut measure: impl FnMut(&[&str])) -> Result<()> {
     let texts: Vec<String> = if setting.input.is_empty() { vec![made_up()] } else { texts(setting)? };
     let whole = texts.join("\n");
@@ -143,8 +149,8 @@ fn each_length(setting: &Setting, mut measure: impl FnMut(&[&str])) -> Result<()
     Ok(())
 }
 
-/// The texts of the input's pages, without pages that have no words. Each run of white space and line ends becomes
-/// one space.
+/// The texts of the input's pages, without pages that have no words. Each run of white space and
+/// line ends becomes one space.
 fn texts(setting: &Setting) -> Result<Vec<String>> {
     let (mut buffer, mut extract) = (String::new(), html::Extract::default());
     let mut all = Vec::new();
@@ -300,7 +306,8 @@ fn fingerprint(fingerprinter: &mut Fingerprinter, page: &Page) -> u64 {
     facts.words
 }
 
-/// Measures pages in memory to features, title and links, and to chunks if the fingerprinter keeps them.
+/// Measures pages in memory to features, title and links, and to chunks if the fingerprinter keeps
+/// them.
 fn pages_to_features(setting: &Setting, stage: &'static str, mut fingerprinter: Fingerprinter) -> Result<StageRow> {
     let pages = pages(setting)?;
     let mut work = WorkDone::default();
@@ -315,8 +322,8 @@ fn pages_to_features(setting: &Setting, stage: &'static str, mut fingerprinter: 
     Ok(StageRow::new(stage, setting.kernels, work, seconds))
 }
 
-/// CPU seconds of one pass of one thread over the whole input, and what was read: with features of each page, and chunks if the job keeps
-/// them, if `fingerprints`.
+/// CPU seconds of one pass of one thread over the whole input, and what was read: with features of
+/// each page, and chunks if the job keeps them, if `fingerprints`.
 pub(crate) fn crawl_once(setting: &Setting, fingerprints: bool) -> Result<(f64, WorkDone)> {
     let polynomials = polynomials(setting.method.seed, setting.method.features);
     let mut fingerprinter = fingerprints.then(|| fingerprinter(setting, &polynomials).keeping_chunks(setting.chunks));
@@ -330,10 +337,11 @@ pub(crate) fn crawl_once(setting: &Setting, fingerprints: bool) -> Result<(f64, 
     Ok((thread_cpu() - begun, work))
 }
 
-/// Measures the reading of the whole input: CPU time of one thread, then, if there are several, wall-clock time of one and of all.
+/// Measures the reading of the whole input: CPU time of one thread, then, if there are several,
+/// wall-clock time of one and of all.
 ///
-/// Each thread reads its part of the files and calls a function made by `start` with every page, which returns the page's number of
-/// words. MB/s count bytes of page bodies.
+/// Each thread reads its part of the files and calls a function made by `start` with every page,
+/// which returns the page's number of words. MB/s count bytes of page bodies.
 fn crawl<F: FnMut(&Page) -> u64>(
     setting: &Setting,
     stage: &'static str,

@@ -8,12 +8,12 @@ use crate::kernels::Kernels;
 use crate::readers::{Item, Page};
 use crate::records::mix;
 
-/// The number of words of a measured text, which is cut into documents of one length. So few fit in the second-level cache, where a page
-/// is when it was just read.
+/// The number of words of a measured text, which is cut into documents of one length. So few fit in
+/// the second-level cache, where a page is when it was just read.
 const WORDS: usize = 100_000;
 
-/// A text like English, the same on every machine: 5.1 letters per word on average, a vocabulary by Zipf's law, and one word in 200 of the
-/// vocabulary with an accented letter.
+/// A text like English, the same on every machine: 5.1 letters per word on average, a vocabulary by
+/// Zipf's law, and one word in 200 of the vocabulary with an accented letter.
 pub(crate) fn made_up() -> String {
     let mut state = 0;
     let mut random = || {

@@ -1,6 +1,8 @@
-//! `nigh bench cluster`: the cluster stage on made-up vectors with the study's distribution, compared with a single thread.
+//! `nigh bench cluster`: the cluster stage on made-up vectors with the study's distribution,
+//! compared with a single thread.
 //!
-//! The labels are compared, with those of the single thread or with those by construction, by a checksum that does not depend on the order of documents.
+//! The labels are compared, with those of the single thread or with those by construction, by a
+//! checksum that does not depend on the order of documents.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -30,7 +32,8 @@ use crate::watch::{Span, Stage};
 pub(crate) struct ClusterArgs {
     #[command(flatten)]
     vectors: VectorArgs,
-    /// Shares of the documents outside clusters that borrow one supershingle of another document, and two of two others.
+    /// Shares of the documents outside clusters that borrow one supershingle of another document,
+    /// and two of two others.
     #[arg(long, default_value_t, value_name = "ONE,TWO")]
     noise: Noise,
     /// Drop the vectors from the page cache first.
@@ -39,7 +42,8 @@ pub(crate) struct ClusterArgs {
     /// Skip the single-threaded baseline and the check against it.
     #[arg(long)]
     no_check: bool,
-    /// Instead of the single thread, check by the labels that follow from how the vectors were made. It needs little memory.
+    /// Instead of the single thread, check by the labels that follow from how the vectors were
+    /// made. It needs little memory.
     #[arg(long, conflicts_with = "no_check")]
     by_construction: bool,
 }
@@ -256,7 +260,8 @@ fn measure_clusters(cx: &mut Context, task: &ClustersTask) -> Result<Counted<Clu
     Ok(Counted { counts, checksum })
 }
 
-/// The number of the document of each owned vector: documents are numbered through all shards, in the order of shards.
+/// The number of the document of each owned vector: documents are numbered through all shards, in
+/// the order of shards.
 fn document_numbers(vectors: &OwnedVectors, numbering: &Numbering) -> impl Fn(usize) -> u64 + Send + Sync + use<> {
     let owned_rows: Vec<u64> = vectors.owned.shards().map(|shard| vectors.rows[shard as usize]).collect();
     let firsts: Vec<u64> = vectors.owned.shards().map(|shard| numbering.first(shard)).collect();

@@ -1,4 +1,5 @@
-//! `nigh bench collections`: link statistics and collections of a made-up web (Cho, Shivakumar and Garcia-Molina 2000).
+//! `nigh bench collections`: link statistics and collections of a made-up web (Cho, Shivakumar and
+//! Garcia-Molina 2000).
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -47,8 +48,8 @@ pub(crate) struct CollectionsArgs {
     /// Memory of all processes together for records in flight; half of the machine's by default.
     #[arg(long, value_name = "BYTES")]
     memory: Option<Bytes>,
-    /// Write the links (`links.parquet`: `page`, `target`) and the pages (`pages.parquet`: `page`, `host`, `root`, `size`) into this
-    /// folder, for comparison with other programs, and stop.
+    /// Write the links (`links.parquet`: `page`, `target`) and the pages (`pages.parquet`: `page`,
+    /// `host`, `root`, `size`) into this folder, for comparison with other programs, and stop.
     #[arg(long, value_name = "DIR")]
     write: Option<PathBuf>,
     /// Print one JSON object.

@@ -39,7 +39,8 @@ pub(crate) struct ComponentsArgs {
     /// Processes on this machine.
     #[arg(long, default_value = "1", value_name = "N")]
     processes: Count,
-    /// Give every worker a union-find of its own, as if each were a process: label propagation then has more to do.
+    /// Give every worker a union-find of its own, as if each were a process: label propagation then
+    /// has more to do.
     #[arg(long)]
     apart: bool,
     /// Print one JSON object.
@@ -145,7 +146,8 @@ impl Measure for ComponentsTask {
     }
 }
 
-/// Connected components at one worker: its share of the edges, then the roots of the nodes that it owns.
+/// Connected components at one worker: its share of the edges, then the roots of the nodes that it
+/// owns.
 fn measure_components(cx: &mut Context, task: &ComponentsTask) -> Result<Counted<ComponentsCounts>> {
     let graph = Graph::new(task.shape, task.nodes);
     let (index, peers) = (cx.index() as u64, cx.peers() as u64);

@@ -1,9 +1,12 @@
-//! `nigh bench exchange`: the throughput of records between processes, over TLS and over plain sockets.
+//! `nigh bench exchange`: the throughput of records between processes, over TLS and over plain
+//! sockets.
 //!
-//! Every worker sends made-up records to all workers, including those of its own process, by a hash, as jobs do with keys. With two
-//! processes half of the records cross between them. The receiving worker adds the records up, so that a lost record would show.
+//! Every worker sends made-up records to all workers, including those of its own process, by a
+//! hash, as jobs do with keys. With two processes half of the records cross between them. The
+//! receiving worker adds the records up, so that a lost record would show.
 //!
-//! TLS and plain sockets are measured by turns, and the medians compared, so that other work on the machine disturbs both alike.
+//! TLS and plain sockets are measured by turns, and the medians compared, so that other work on the
+//! machine disturbs both alike.
 
 use std::cell::Cell;
 use std::fmt;

@@ -1,7 +1,9 @@
-//! Runs a dataflow benchmark on every worker of one or several processes, and adds up what all of them counted.
+//! Runs a dataflow benchmark on every worker of one or several processes, and adds up what all of
+//! them counted.
 //!
-//! A benchmark implements [`Measure`]: plain data that each process receives as text, and a function that one worker runs. What the
-//! benchmark counts is a struct of its own ([`WorkerCounts`]). The harness does not know the benchmarks; `task.rs` lists them.
+//! A benchmark implements [`Measure`]: plain data that each process receives as text, and a
+//! function that one worker runs. What the benchmark counts is a struct of its own
+//! ([`WorkerCounts`]). The harness does not know the benchmarks; `task.rs` lists them.
 
 use std::path::Path;
 use std::sync::{Arc, Mutex};
@@ -134,7 +136,8 @@ pub(crate) fn run<T: Measure>(
     }
 }
 
-/// Runs one process of a benchmark. The process of worker 0 returns the figures of all processes, the others `None`.
+/// Runs one process of a benchmark. The process of worker 0 returns the figures of all processes,
+/// the others `None`.
 ///
 /// # Errors
 /// If the work fails.
@@ -171,7 +174,8 @@ struct ProcessFigures {
     peak: Option<u64>,
 }
 
-/// Adds up the counts and figures of all workers. The wall-clock seconds are those of this worker's process.
+/// Adds up the counts and figures of all workers. The wall-clock seconds are those of this worker's
+/// process.
 fn add_up<C: WorkerCounts>(cx: &mut Context, counted: Counted<C>, process: ProcessFigures) -> Result<Measured<C>> {
     // Records that are gathered have an order, so seconds travel as whole microseconds.
     let micros = |seconds: f64| (seconds * 1e6) as u64;

@@ -6,10 +6,12 @@ use std::time::Duration;
 
 use crate::watch::anonymous_memory;
 
-/// The interval between two samples. A shorter peak may be missed; a sample costs about 30 microseconds.
+/// The interval between two samples. A shorter peak may be missed; a sample costs about 30
+/// microseconds.
 const PERIOD: Duration = Duration::from_millis(10);
 
-/// Samples this process' anonymous memory: heap and stacks, without mapped files and without the page cache.
+/// Samples this process' anonymous memory: heap and stacks, without mapped files and without the
+/// page cache.
 pub(crate) struct Meter {
     /// Dropped to end the thread, so dropping the meter ends it too.
     end: Sender<()>,
@@ -30,7 +32,8 @@ impl Meter {
         Meter { end, thread }
     }
 
-    /// Stops, and returns the peak since the start in bytes; `None` if the system does not report memory.
+    /// Stops, and returns the peak since the start in bytes; `None` if the system does not report
+    /// memory.
     pub(crate) fn stop(self) -> Option<u64> {
         drop(self.end);
         self.thread.join().ok().flatten()
@@ -51,7 +54,8 @@ mod tests {
             drop(memory);
             meter.stop().unwrap() >= before + (60 << 20)
         };
-        // Other tests of this process may free as much memory in the same moment, but not twenty times in a row.
+        // Other tests of this process may free as much memory in the same moment, but not twenty
+        // times in a row.
         assert!((0..20).any(|_| peak_has_it()));
     }
 }

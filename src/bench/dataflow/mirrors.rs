@@ -1,4 +1,5 @@
-//! `nigh bench mirrors`: pairs of hosts of a made-up web that have enough pages in common (Fetterly 2004, section 4).
+//! `nigh bench mirrors`: pairs of hosts of a made-up web that have enough pages in common (Fetterly
+//! 2004, section 4).
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -60,7 +61,8 @@ pub(crate) struct MirrorsArgs {
     /// Memory of all processes together for records in flight; half of the machine's by default.
     #[arg(long, value_name = "BYTES")]
     memory: Option<Bytes>,
-    /// Write the pages of hosts in clusters to this Parquet file (`cluster`, `host`, `pages`), for comparison with other programs, and stop.
+    /// Write the pages of hosts in clusters to this Parquet file (`cluster`, `host`, `pages`), for
+    /// comparison with other programs, and stop.
     #[arg(long, value_name = "FILE")]
     write: Option<PathBuf>,
     /// Print one JSON object.

@@ -1,4 +1,5 @@
-//! `nigh bench mirrors-by-url`: samples, features and candidates of made-up URLs (Bharat and Broder 1999).
+//! `nigh bench mirrors-by-url`: samples, features and candidates of made-up URLs (Bharat and Broder
+//! 1999).
 
 use std::fmt;
 use std::path::PathBuf;

@@ -1,8 +1,10 @@
 //! Benchmarks of dataflows, in one process or several.
 //!
-//! In reading order: `harness` (runs a benchmark on all workers and adds up their counts), `task` (the list of benchmarks, as a new
-//! process receives one), `setup` (what `clusters` and `weeks` share), `clusters`, `components`, `weeks`, `exchange`, `overlap`, `mirrors`,
-//! `collections`, `mirrors_by_url`, `paragraphs`, `verify` (the benchmarks), `meter` (peak memory), `temporary` (the folder of a benchmark).
+//! In reading order: `harness` (runs a benchmark on all workers and adds up their counts), `task`
+//! (the list of benchmarks, as a new process receives one), `setup` (what `clusters` and `weeks`
+//! share), `clusters`, `components`, `weeks`, `exchange`, `overlap`, `mirrors`, `collections`,
+//! `mirrors_by_url`, `paragraphs`, `verify` (the benchmarks), `meter` (peak memory), `temporary`
+//! (the folder of a benchmark).
 
 mod clusters;
 mod collections;

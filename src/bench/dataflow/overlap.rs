@@ -1,4 +1,5 @@
-//! `nigh bench overlap`: all pairs of pages of a made-up web that share enough chunks (Shivakumar 1998).
+//! `nigh bench overlap`: all pairs of pages of a made-up web that share enough chunks (Shivakumar
+//! 1998).
 
 use std::cell::RefCell;
 use std::fmt;
@@ -52,7 +53,8 @@ pub(crate) struct OverlapArgs {
     /// Memory of all processes together for records in flight; half of the machine's by default.
     #[arg(long, value_name = "BYTES")]
     memory: Option<Bytes>,
-    /// Write the chunks to this Parquet file (`doc`, `chunk`), for comparison with other programs, and stop.
+    /// Write the chunks to this Parquet file (`doc`, `chunk`), for comparison with other programs,
+    /// and stop.
     #[arg(long, value_name = "FILE")]
     write: Option<PathBuf>,
     /// Print one JSON object.

@@ -1,4 +1,5 @@
-//! `nigh bench paragraphs`: duplicates, near-duplicates and repeated paragraphs of a made-up web, and what links lead to (Pereira 2006).
+//! `nigh bench paragraphs`: duplicates, near-duplicates and repeated paragraphs of a made-up web,
+//! and what links lead to (Pereira 2006).
 
 use std::fmt;
 use std::path::PathBuf;
@@ -78,7 +79,8 @@ pub struct ParagraphsTask {
 pub(crate) struct ParagraphsCounts {
     /// Paragraphs or links of all documents.
     read: u64,
-    /// Documents that are not the first of their cluster: of duplicates, then by threshold of near-duplicates.
+    /// Documents that are not the first of their cluster: of duplicates, then by threshold of
+    /// near-duplicates.
     duplicates: [u64; 4],
     /// Paragraphs that ten documents have.
     repeated: u64,

@@ -1,5 +1,5 @@
-//! What `nigh bench cluster` and `nigh bench weeks` share: arguments, the files of made-up vectors, and the cluster stage over them as
-//! one worker sets it up.
+//! What `nigh bench cluster` and `nigh bench weeks` share: arguments, the files of made-up vectors,
+//! and the cluster stage over them as one worker sets it up.
 
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
@@ -34,7 +34,8 @@ pub(crate) struct VectorArgs {
     /// Memory of all processes together; half of the machine's by default.
     #[arg(long, value_name = "BYTES")]
     memory: Option<Bytes>,
-    /// Folder to keep the vectors in and use them again; by default a temporary folder, removed at the end.
+    /// Folder to keep the vectors in and use them again; by default a temporary folder, removed at
+    /// the end.
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
     /// Print one JSON object.
@@ -74,7 +75,8 @@ impl VectorArgs {
         self.data.clone().unwrap_or_else(|| temporary.folder.join(name))
     }
 
-    /// Writes the vectors of each plan to its folder, except files that are there already, and shows a progress bar.
+    /// Writes the vectors of each plan to its folder, except files that are there already, and
+    /// shows a progress bar.
     ///
     /// # Errors
     /// If a folder has other files, or cannot be written.

@@ -45,7 +45,8 @@ pub enum BenchTask {
     Verify(VerifyTask),
 }
 
-/// Runs one process of a benchmark. The process of worker 0 returns the figures of all processes as JSON, the others `None`.
+/// Runs one process of a benchmark. The process of worker 0 returns the figures of all processes as
+/// JSON, the others `None`.
 ///
 /// # Errors
 /// If the benchmark fails.

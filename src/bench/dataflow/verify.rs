@@ -1,7 +1,9 @@
-//! `nigh bench verify`: checks made-up clusters by features, beside the cluster stage that finds their candidates.
+//! `nigh bench verify`: checks made-up clusters by features, beside the cluster stage that finds
+//! their candidates.
 //!
-//! Without a check, the table `evidence` compares each candidate with its neighbour in any case: that is measured by itself. What a check adds is
-//! the difference, and the clusters that it splits.
+//! Without a check, the table `evidence` compares each candidate with its neighbour in any case:
+//! that is measured by itself. What a check adds is the difference, and the clusters that it
+//! splits.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -95,7 +97,8 @@ struct VerifyReport {
     evidence_wall_s: f64,
     check_cpu_s: f64,
     check_wall_s: f64,
-    /// CPU seconds of the check without those that evidence takes in any case, over those of the cluster stage.
+    /// CPU seconds of the check without those that evidence takes in any case, over those of the
+    /// cluster stage.
     added_share: f64,
     doubtful_clusters: u64,
     split_off: u64,

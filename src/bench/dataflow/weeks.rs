@@ -1,13 +1,16 @@
-//! `nigh bench weeks`: the clusters of a second week of made-up vectors, by the delta and from all documents.
+//! `nigh bench weeks`: the clusters of a second week of made-up vectors, by the delta and from all
+//! documents.
 //!
-//! First it makes the input: files of vectors for both weeks, the roots of the first week as a run leaves them, and the postings of its
-//! vectors. Then it measures three methods, each from these files to the roots of the second week in memory:
+//! First it makes the input: files of vectors for both weeks, the roots of the first week as a run
+//! leaves them, and the postings of its vectors. Then it measures three methods, each from these
+//! files to the roots of the second week in memory:
 //!
 //! 1. The delta, including the postings that it adds.
 //! 2. The full cluster stage.
 //! 3. The method that `auto` chooses, including the choice.
 //!
-//! Each method runs several times, by turns, and the run with the median time is reported. All runs must have the same labels.
+//! Each method runs several times, by turns, and the run with the median time is reported. All runs
+//! must have the same labels.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -130,10 +133,12 @@ impl BenchPostings {
     }
 }
 
-/// What the benchmark counts; sums over workers, except for `method`. All but `method` are 0 unless the delta ran.
+/// What the benchmark counts; sums over workers, except for `method`. All but `method` are 0 unless
+/// the delta ran.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub(crate) struct WeeksCounts {
-    /// The method that ran, delta or full, the same at all workers; `None` if no roots were computed.
+    /// The method that ran, delta or full, the same at all workers; `None` if no roots were
+    /// computed.
     method: Option<Mode>,
     /// Changed documents.
     changed: u64,
@@ -230,8 +235,9 @@ pub(crate) fn bench_weeks(args: &WeeksArgs, as_text: impl Fn(WeeksTask) -> Resul
     BenchOutcome::new(report.labels_match, &report, args.vectors.json)
 }
 
-/// Makes the input, except the files that are there already: vectors of both weeks, roots and postings of the first. Returns the
-/// seconds that the postings took when they were made; `None` without postings.
+/// Makes the input, except the files that are there already: vectors of both weeks, roots and
+/// postings of the first. Returns the seconds that the postings took when they were made; `None`
+/// without postings.
 fn make_input(
     args: &WeeksArgs,
     task: &WeeksTask,
@@ -268,7 +274,8 @@ fn measure_methods(
     let mut runs = RunsByMethod::default();
     for turn in 0..args.runs.0 {
         let mut methods: Vec<_> = runs.iter_mut().zip(METHODS).collect();
-        // Every second turn is in reverse order, because the run before influences what memory costs.
+        // Every second turn is in reverse order, because the run before influences what memory
+        // costs.
         if turn % 2 == 1 {
             methods.reverse();
         }
@@ -388,7 +395,8 @@ impl<'a> WeeksWorker<'a> {
         Ok(Counted::default())
     }
 
-    /// Computes the roots of the second week by the delta or the full stage, as `mode` says or `auto` chooses.
+    /// Computes the roots of the second week by the delta or the full stage, as `mode` says or
+    /// `auto` chooses.
     fn second_week(&self, cx: &mut Context, mode: Mode) -> Result<Counted<WeeksCounts>> {
         let task = self.task;
         cx.enter(Stage::Changes);
@@ -461,7 +469,8 @@ impl<'a> WeeksWorker<'a> {
         Ok(roots)
     }
 
-    /// The checksum of all roots of this worker: a document counts twice, once for each of its roots.
+    /// The checksum of all roots of this worker: a document counts twice, once for each of its
+    /// roots.
     fn checksum(&self, cx: &mut Context, roots: &VectorRoots) -> Result<u64> {
         cx.barrier()?;
         cx.enter(Stage::Tables);

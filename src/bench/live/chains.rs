@@ -1,6 +1,8 @@
-//! Two clusters, each a chain of documents, which one document joins: how long it takes to merge them, and to split them again.
+//! Two clusters, each a chain of documents, which one document joins: how long it takes to merge
+//! them, and to split them again.
 //!
-//! In a chain blocks of 16 documents overlap by half, as pages of a site that changed from month to month do.
+//! In a chain blocks of 16 documents overlap by half, as pages of a site that changed from month to
+//! month do.
 
 use std::time::Instant;
 
@@ -91,8 +93,8 @@ fn name(chain: u64, place: u64) -> String {
     format!("{chain}-{place}")
 }
 
-/// The supershingles of a document: it agrees in the first two with its block, and in the next two with a block that begins half a
-/// block later.
+/// The supershingles of a document: it agrees in the first two with its block, and in the next two
+/// with a block that begins half a block later.
 fn words(chain: u64, place: u64) -> [u64; 6] {
     let (block, later) = (place / BLOCK, (place + BLOCK / 2) / BLOCK);
     let of = |kind: u64, number: u64| mix(chain << 60 ^ kind << 50 ^ number);

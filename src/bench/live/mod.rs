@@ -1,9 +1,11 @@
-//! `nigh bench live`: what a process that keeps clusters takes, in process and by HTTP, on made-up documents.
+//! `nigh bench live`: what a process that keeps clusters takes, in process and by HTTP, on made-up
+//! documents.
 //!
-//! In reading order: `texts` (the documents), `client` (HTTP), `chains` (two clusters that merge and split).
+//! In reading order: `texts` (the documents), `client` (HTTP), `chains` (two clusters that merge
+//! and split).
 //!
-//! The server and its clients are threads of this process, so the CPU seconds "by HTTP" have both. Batches are synced to the disk of the
-//! temporary folder.
+//! The server and its clients are threads of this process, so the CPU seconds "by HTTP" have both.
+//! Batches are synced to the disk of the temporary folder.
 
 mod chains;
 mod client;
@@ -48,7 +50,8 @@ pub(crate) struct LiveArgs {
     /// Documents of each of two clusters that merge and split.
     #[arg(long, default_value = "100000", value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     cluster: u64,
-    /// Seconds in which single documents are sent: first as fast as they are answered, then at half that rate.
+    /// Seconds in which single documents are sent: first as fast as they are answered, then at half
+    /// that rate.
     #[arg(long, default_value = "10", value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     seconds: u64,
     /// Threads that find features and keep clusters.
@@ -221,7 +224,8 @@ fn latencies(address: SocketAddr, documents: &Documents, first: u64, time: Durat
     let all: u64 = sent.iter().sum();
     let full_load_per_s = all as f64 / begun.elapsed().as_secs_f64();
     let after = first + CONNECTIONS as u64 * sent.iter().max().copied().unwrap_or_default();
-    // At half that rate. A document that is late because the one before it was slow counts from when it should be sent.
+    // At half that rate. A document that is late because the one before it was slow counts from
+    // when it should be sent.
     let period = Duration::from_secs_f64(2.0 * CONNECTIONS as f64 / full_load_per_s.max(1e-3));
     let times = Mutex::new(Vec::new());
     let begun = Instant::now();

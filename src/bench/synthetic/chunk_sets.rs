@@ -1,7 +1,8 @@
 //! Sets of chunks of a made-up web: what the overlap of all pairs is computed from.
 //!
-//! Sites with templates, platforms that many sites share, quotations by Zipf's law, 39% of the pages in clusters of copies and edited copies
-//! with sizes by a power law of exponent 2.5, and one family of store fronts, which are 1% of all pages: 14.4 chunks a page.
+//! Sites with templates, platforms that many sites share, quotations by Zipf's law, 39% of the
+//! pages in clusters of copies and edited copies with sizes by a power law of exponent 2.5, and one
+//! family of store fronts, which are 1% of all pages: 14.4 chunks a page.
 
 use super::random::Random;
 use crate::records::mix;

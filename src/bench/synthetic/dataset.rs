@@ -1,11 +1,13 @@
-//! Made-up vectors as Parquet files, one per shard: the input of the cluster stage, without crawls and pages before it.
+//! Made-up vectors as Parquet files, one per shard: the input of the cluster stage, without crawls
+//! and pages before it.
 //!
-//! A file has the columns `doc`, `vector` and `supershingles` of the table `features`, and `features` if they are wanted. Supershingles are six little-endian words per
-//! row. All columns are plain-encoded, without compression and dictionaries, and here without statistics except for `doc`. A Parquet
-//! page has 20,000 rows, nearly 1 MiB.
+//! A file has the columns `doc`, `vector` and `supershingles` of the table `features`, and
+//! `features` if they are wanted. Supershingles are six little-endian words per row. All columns
+//! are plain-encoded, without compression and dictionaries, and here without statistics except for
+//! `doc`. A Parquet page has 20,000 rows, nearly 1 MiB.
 //!
-//! `dataset.json` describes the files. It is written first, and a file gets its name only when it is complete, so an interrupted
-//! dataset can be completed by the same call.
+//! `dataset.json` describes the files. It is written first, and a file gets its name only when it
+//! is complete, so an interrupted dataset can be completed by the same call.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -57,7 +59,8 @@ pub(crate) struct DatasetPlan {
     pub noise: Noise,
     /// The share of documents that changed since the first week: 0 for the first week itself.
     pub change: f64,
-    /// Whether documents have features: then the share of vectors that resemble no other vector of their cluster.
+    /// Whether documents have features: then the share of vectors that resemble no other vector of
+    /// their cluster.
     pub unlike: Option<f64>,
 }
 
@@ -119,8 +122,9 @@ impl SyntheticRow {
 }
 
 impl Dataset {
-    /// Writes the files of a dataset, `threads` at a time; files of the same dataset that the folder already has are kept. Calls
-    /// `progress` with the number of documents added to those done.
+    /// Writes the files of a dataset, `threads` at a time; files of the same dataset that the
+    /// folder already has are kept. Calls `progress` with the number of documents added to those
+    /// done.
     ///
     /// # Errors
     /// If the folder has other files, or a file cannot be written.
@@ -144,7 +148,8 @@ impl Dataset {
                 if shard >= shards {
                     return Ok(());
                 }
-                // After a failure the other threads stop. There are at most 2^16 shards, so their additions do not overflow.
+                // After a failure the other threads stop. There are at most 2^16 shards, so their
+                // additions do not overflow.
                 let written = match unlike {
                     None => dataset
                         .write(shard, &progress, |doc, document| SyntheticRow::new(doc, synthetic.vector(document))),
@@ -190,7 +195,8 @@ impl Dataset {
         Ok(())
     }
 
-    /// The first document of a shard. Shards are ranges of documents, and their lengths differ by one at most.
+    /// The first document of a shard. Shards are ranges of documents, and their lengths differ by
+    /// one at most.
     fn first(&self, shard: u32) -> u64 {
         (u128::from(shard) * u128::from(self.documents) / u128::from(self.shards)) as u64
     }

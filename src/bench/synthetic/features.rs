@@ -1,8 +1,10 @@
 //! Made-up features that fit made-up vectors: for checks of clusters by features.
 //!
-//! Where two documents of a cluster agree in a supershingle, they agree in its 14 features; elsewhere in 13 of 14. So two documents of a cluster
-//! have at least 78 of 84 equal features, and most of them more. A share of the vectors are unlike: they agree with others only in the
-//! features of the supershingles that they share. Documents with the same vector have the same features.
+//! Where two documents of a cluster agree in a supershingle, they agree in its 14 features;
+//! elsewhere in 13 of 14. So two documents of a cluster have at least 78 of 84 equal features, and
+//! most of them more. A share of the vectors are unlike: they agree with others only in the
+//! features of the supershingles that they share. Documents with the same vector have the same
+//! features.
 
 use super::vectors::WIDTH;
 use crate::records::{FeatureBits, fold, mix};

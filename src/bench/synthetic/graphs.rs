@@ -1,8 +1,9 @@
 //! Graphs for the benchmark of connected components. Any edge can be computed by itself.
 //!
-//! The ids of nodes and the order of edges are random permutations, so a worker's part of the edges, and a shard's part of the nodes,
-//! come from all over the graph. The shapes are hard cases for component algorithms: a chain has the longest paths, a star one node
-//! that all edges share, a grid many long paths. Components by a power law resemble clusters of pages.
+//! The ids of nodes and the order of edges are random permutations, so a worker's part of the
+//! edges, and a shard's part of the nodes, come from all over the graph. The shapes are hard cases
+//! for component algorithms: a chain has the longest paths, a star one node that all edges share, a
+//! grid many long paths. Components by a power law resemble clusters of pages.
 
 use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
@@ -13,7 +14,8 @@ use crate::records::mix;
 
 /// The exponent of component sizes, as of the clusters in the study (Fetterly 2004, section 2).
 const EXPONENT: f64 = 2.5;
-/// The bound on component sizes by the power law: large enough for any number of nodes, and quick to plan.
+/// The bound on component sizes by the power law: large enough for any number of nodes, and quick
+/// to plan.
 const CAP: u64 = 1 << 20;
 
 /// The shape of a graph.
@@ -24,7 +26,8 @@ pub(crate) enum GraphShape {
     Chain,
     /// One node that is joined to all others.
     Star,
-    /// Many components with sizes by a power law, and one with 1% of the nodes: random trees with additional edges.
+    /// Many components with sizes by a power law, and one with 1% of the nodes: random trees with
+    /// additional edges.
     PowerLaw,
     /// A square lattice.
     Grid,
@@ -89,7 +92,8 @@ impl Graph {
     }
 }
 
-/// A lattice as wide as high, or slightly wider; its last row may be shorter. Returns the plan and the number of edges.
+/// A lattice as wide as high, or slightly wider; its last row may be shorter. Returns the plan and
+/// the number of edges.
 fn grid(nodes: u64) -> (GraphPlan, u64) {
     let width = nodes.isqrt() + u64::from(!is_square(nodes));
     let rows = if nodes == 0 { 0 } else { nodes.div_ceil(width) };
@@ -100,7 +104,8 @@ fn is_square(number: u64) -> bool {
     number.isqrt().pow(2) == number
 }
 
-/// The edge with this number: first all edges to the node below, then all edges to the node on the right.
+/// The edge with this number: first all edges to the node below, then all edges to the node on the
+/// right.
 fn grid_edge(nodes: u64, width: u64, edge: u64) -> (u64, u64) {
     match edge.checked_sub(nodes - width) {
         None => (edge, edge + width),
@@ -116,7 +121,8 @@ fn forest(nodes: u64) -> (GraphPlan, u64) {
     let giant = nodes / 100;
     let range = 1..=(giant / 2).clamp(1, CAP);
     let rest = nodes - giant;
-    // The sizes add up to at most the mean times their number plus half the largest size, so never to more than `rest`.
+    // The sizes add up to at most the mean times their number plus half the largest size, so never
+    // to more than `rest`.
     let clusters = (rest.saturating_sub(*range.end()) as f64 / mean(EXPONENT, &range)) as u64;
     let mut components = vec![SizeCount { size: giant, clusters: u64::from(giant > 0) }];
     components.extend(sizes(EXPONENT, &range, clusters));

@@ -1,7 +1,9 @@
-//! Hosts and the clusters of their pages, of a made-up web: what mirrors by content are computed from.
+//! Hosts and the clusters of their pages, of a made-up web: what mirrors by content are computed
+//! from.
 //!
-//! A host has 30 pages on the average. Of all pages 38% have near-duplicates: some giant clusters, on many hosts or with many pages on few
-//! hosts; groups of mirrors, with numbers of hosts and of pages by power laws; clusters within a host and between any hosts.
+//! A host has 30 pages on the average. Of all pages 38% have near-duplicates: some giant clusters,
+//! on many hosts or with many pages on few hosts; groups of mirrors, with numbers of hosts and of
+//! pages by power laws; clusters within a host and between any hosts.
 
 use super::random::Random;
 use crate::records::mix;
@@ -17,7 +19,8 @@ pub(crate) struct HostClusters {
 }
 
 impl HostClusters {
-    /// A web of so many pages, at least 100,000. If it is wide, two of its giant clusters are on twelve times as many hosts.
+    /// A web of so many pages, at least 100,000. If it is wide, two of its giant clusters are on
+    /// twelve times as many hosts.
     pub fn new(pages: u64, is_wide: bool) -> HostClusters {
         let (hosts, mut random) = (pages / PAGES, Random(3));
         let mut web = HostClusters { pages: Vec::new() };

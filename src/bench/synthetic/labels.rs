@@ -1,7 +1,9 @@
-//! The labels of made-up vectors by construction: a second way to the result of the cluster stage, for up to 4 billion documents.
+//! The labels of made-up vectors by construction: a second way to the result of the cluster stage,
+//! for up to 4 billion documents.
 //!
-//! The members of a planned cluster are one cluster, and most other documents are alone: a borrowed supershingle agrees with its lender in
-//! one, and two are needed. Documents agree in two, and one of them is in no planned cluster, only if
+//! The members of a planned cluster are one cluster, and most other documents are alone: a borrowed
+//! supershingle agrees with its lender in one, and two are needed. Documents agree in two, and one
+//! of them is in no planned cluster, only if
 //!
 //! ```text
 //! a document borrows two from members of one cluster, and a member has both             `joined`
@@ -9,8 +11,8 @@
 //! a document borrows from a lender outside clusters that itself borrows from another    `lenders`
 //! ```
 //!
-//! Each of these is looked for. The documents are passed over three times, and nothing but the first document of each cluster, and the
-//! documents that borrow two, is in memory.
+//! Each of these is looked for. The documents are passed over three times, and nothing but the
+//! first document of each cluster, and the documents that borrow two, is in memory.
 
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
@@ -29,7 +31,8 @@ const STEP: u64 = 1 << 20;
 /// Two supershingles with their columns, the lower column first.
 type Two = [(usize, u64); 2];
 
-/// The checksum of the labels of these vectors, as [`single_thread::checksum`], if documents that agree in two supershingles are linked.
+/// The checksum of the labels of these vectors, as [`single_thread::checksum`], if documents that
+/// agree in two supershingles are linked.
 ///
 /// # Errors
 /// If there are more documents than 32 bits can number.

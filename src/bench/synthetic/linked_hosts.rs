@@ -1,7 +1,9 @@
-//! Hosts of thirty pages with links between them, of which some are copies of others: for the statistics of links.
+//! Hosts of thirty pages with links between them, of which some are copies of others: for the
+//! statistics of links.
 //!
-//! An eighth of all hosts are copies of a third as many others. Pages of a copy have the text of the source's, except one in twenty, and
-//! the same links within their host. Six of a page's links lead to pages of its host, the others anywhere.
+//! An eighth of all hosts are copies of a third as many others. Pages of a copy have the text of
+//! the source's, except one in twenty, and the same links within their host. Six of a page's links
+//! lead to pages of its host, the others anywhere.
 
 use crate::records::{DocId, fold, mix};
 

@@ -1,8 +1,11 @@
 //! Made-up input for benchmarks, of any size, and the same in every run and on every machine.
 //!
-//! In reading order: `sizes` (cluster sizes by a power law), `permutation` (a random order that takes no memory), `vectors` (vectors
-//! of supershingles with known clusters), `labels` (these clusters, with what noise joins), `features` (features that fit them), `dataset` (files of them), `graphs` (graphs with known components), `chunk_sets` (pages with shared
-//! chunks), `words` and `pages` (a web of pages, with their text and markup), `host_clusters` (hosts with shared clusters), `linked_hosts` (hosts that copy others, with their links), `url_hosts` (hosts that
+//! In reading order: `sizes` (cluster sizes by a power law), `permutation` (a random order that
+//! takes no memory), `vectors` (vectors of supershingles with known clusters), `labels` (these
+//! clusters, with what noise joins), `features` (features that fit them), `dataset` (files of
+//! them), `graphs` (graphs with known components), `chunk_sets` (pages with shared chunks), `words`
+//! and `pages` (a web of pages, with their text and markup), `host_clusters` (hosts with shared
+//! clusters), `linked_hosts` (hosts that copy others, with their links), `url_hosts` (hosts that
 //! copy the paths of others).
 
 mod chunk_sets;

@@ -1,9 +1,11 @@
 //! Pages of a made-up web: text, markup and links, with near-duplicates.
 //!
-//! Which documents are near-duplicates, and how one derives from another, is that of [`Synthetic`]. A page has the first text of its
-//! cluster with the edits of its line of ancestors; an edit replaces a few words, so that about as many supershingles stay as the study
-//! says. Lengths are those of the pages of a corpus of documentation, news and forums: 16 quantiles. Hosts hold 512, 256, 128 pages and so
-//! on, and have a menu and a footer that all their pages share. The pages of a cluster have those of one host, so that copies are copies.
+//! Which documents are near-duplicates, and how one derives from another, is that of [`Synthetic`].
+//! A page has the first text of its cluster with the edits of its line of ancestors; an edit
+//! replaces a few words, so that about as many supershingles stay as the study says. Lengths are
+//! those of the pages of a corpus of documentation, news and forums: 16 quantiles. Hosts hold 512,
+//! 256, 128 pages and so on, and have a menu and a footer that all their pages share. The pages of
+//! a cluster have those of one host, so that copies are copies.
 //!
 //! Any page is computed by itself, the same on every machine.
 
@@ -67,7 +69,8 @@ struct Frame {
 }
 
 impl WebPages {
-    /// The pages of `documents` documents, with a share of them changed since the first week: see [`Synthetic::later`].
+    /// The pages of `documents` documents, with a share of them changed since the first week: see
+    /// [`Synthetic::later`].
     pub(crate) fn new(documents: u64, change: f64) -> WebPages {
         let synthetic = Synthetic::new(documents, Noise::default()).later(change);
         let vocabularies = [Script::Latin, Script::Cyrillic, Script::Han].map(Vocabulary::new);

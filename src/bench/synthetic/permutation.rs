@@ -1,8 +1,10 @@
 //! A random permutation of the numbers below a bound, computed one number at a time.
 //!
-//! A Feistel network permutes the numbers below the next power of two. If the result is not below the bound, it is permuted again until
-//! it is (cycle walking: Black and Rogaway, Ciphers with arbitrary finite domains, 2002), on average less than once. Nothing is stored,
-//! so every worker can compute any part of the order. Four rounds are enough for a random-looking order, but do not encrypt.
+//! A Feistel network permutes the numbers below the next power of two. If the result is not below
+//! the bound, it is permuted again until it is (cycle walking: Black and Rogaway, Ciphers with
+//! arbitrary finite domains, 2002), on average less than once. Nothing is stored, so every worker
+//! can compute any part of the order. Four rounds are enough for a random-looking order, but do not
+//! encrypt.
 
 use crate::records::mix;
 
@@ -33,7 +35,8 @@ impl Permutation {
         }
     }
 
-    /// The image of a number below the bound. The walk ends, because the cycle of the number leads back to it.
+    /// The image of a number below the bound. The walk ends, because the cycle of the number leads
+    /// back to it.
     pub(crate) fn at(&self, number: u64) -> u64 {
         debug_assert!(number < self.bound, "{number} is not below {}", self.bound);
         let mut number = number;

@@ -1,16 +1,19 @@
 //! Cluster sizes by a power law, the same on every machine.
 //!
-//! The share of clusters with s members is proportional to s^-exponent, within a range of sizes. Sizes are quantiles, not random: of n
-//! clusters, the i-th gets the size below which a share (i + 1/2) / n of the law lies. So their sum differs from n times the mean of the
-//! law by at most half the range (the midpoint rule for a monotone function).
+//! The share of clusters with s members is proportional to s^-exponent, within a range of sizes.
+//! Sizes are quantiles, not random: of n clusters, the i-th gets the size below which a share (i +
+//! 1/2) / n of the law lies. So their sum differs from n times the mean of the law by at most half
+//! the range (the midpoint rule for a monotone function).
 //!
-//! Powers are computed by products and square roots, which IEEE 754 rounds to the same bits everywhere; it does not define `powf`.
+//! Powers are computed by products and square roots, which IEEE 754 rounds to the same bits
+//! everywhere; it does not define `powf`.
 
 use std::ops::RangeInclusive;
 
 /// Fractional bits of an exponent: steps of about one millionth.
 const FRACTION: u32 = 20;
-/// The exponents to try, in steps: from all sizes alike to nearly all clusters of the smallest size.
+/// The exponents to try, in steps: from all sizes alike to nearly all clusters of the smallest
+/// size.
 const EXPONENTS: RangeInclusive<u32> = 0..=16 << FRACTION;
 
 /// The clusters of one size.
@@ -40,7 +43,8 @@ pub(crate) fn mean(exponent: f64, range: &RangeInclusive<u64>) -> f64 {
 
 /// The exponent at which `clusters` clusters together have `members` members, or slightly fewer.
 ///
-/// `members` must be at least 1.5 times what clusters of the smallest size would have, so that some exponent in the range fits.
+/// `members` must be at least 1.5 times what clusters of the smallest size would have, so that some
+/// exponent in the range fits.
 pub(crate) fn fit(range: &RangeInclusive<u64>, clusters: u64, members: u64) -> f64 {
     let fits =
         |exponent| quantiles(exponent, range, clusters).iter().map(|e| e.size * e.clusters).sum::<u64>() <= members;

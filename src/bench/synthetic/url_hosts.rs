@@ -1,6 +1,7 @@
 //! Hosts of some hundred URLs, of which some have the paths of others: for mirrors by URL.
 //!
-//! An eighth of all hosts are copies of a third as many others. A copy lacks one path in ten, and has another one in its place.
+//! An eighth of all hosts are copies of a third as many others. A copy lacks one path in ten, and
+//! has another one in its place.
 
 use std::fmt::Write as _;
 

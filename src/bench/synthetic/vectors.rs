@@ -1,19 +1,24 @@
-//! Made-up supershingle vectors of any number of documents, with the cluster sizes of the study (Fetterly 2004, section 2).
+//! Made-up supershingle vectors of any number of documents, with the cluster sizes of the study
+//! (Fetterly 2004, section 2).
 //!
-//! The vector of any document is computed by itself, in a fraction of a microsecond, from the plan of cluster sizes and no other state.
-//! So every worker can make its share of 150 million.
+//! The vector of any document is computed by itself, in a fraction of a microsecond, from the plan
+//! of cluster sizes and no other state. So every worker can make its share of 150 million.
 //!
-//! A permutation maps documents to slots: first the slots of clusters, the largest cluster first, then those of documents outside
-//! clusters. From the study come the number of documents in clusters, the number of clusters, the number of duplicates (documents that
-//! agree with an earlier one in all supershingles) and the three largest clusters, all scaled by the number of documents. The other
-//! sizes follow a power law that is fitted to these sums. For the study's 150,836,209 documents its exponent is 2.608; for a few
-//! thousand documents, with a smaller range of sizes, it is nearer to 2.
+//! A permutation maps documents to slots: first the slots of clusters, the largest cluster first,
+//! then those of documents outside clusters. From the study come the number of documents in
+//! clusters, the number of clusters, the number of duplicates (documents that agree with an earlier
+//! one in all supershingles) and the three largest clusters, all scaled by the number of documents.
+//! The other sizes follow a power law that is fitted to these sums. For the study's 150,836,209
+//! documents its exponent is 2.608; for a few thousand documents, with a smaller range of sizes, it
+//! is nearer to 2.
 //!
-//! A cluster is a chain, as the study describes it: each member except the first derives from a random earlier member, and keeps all of
-//! its supershingles or only two to five. So the first and the last member often agree in none.
+//! A cluster is a chain, as the study describes it: each member except the first derives from a
+//! random earlier member, and keeps all of its supershingles or only two to five. So the first and
+//! the last member often agree in none.
 //!
-//! Our assumptions, not the study's: the sizes from the fourth cluster on, how many supershingles a member keeps, the noise, and the
-//! random order of documents (in a crawl, neighbours often are of one host and one cluster).
+//! Our assumptions, not the study's: the sizes from the fourth cluster on, how many supershingles a
+//! member keeps, the noise, and the random order of documents (in a crawl, neighbours often are of
+//! one host and one cluster).
 
 use std::fmt;
 use std::ops::Range;
@@ -30,7 +35,8 @@ pub(crate) const WIDTH: usize = 6;
 /// To be raised whenever the vectors change, so that files of older vectors are not used.
 pub(crate) const GENERATION: u32 = 3;
 
-/// Counts of the study: documents, documents in clusters, clusters, and virtually identical duplicates.
+/// Counts of the study: documents, documents in clusters, clusters, and virtually identical
+/// duplicates.
 const DOCUMENTS: f64 = 150_836_209.0;
 const CLUSTERED: f64 = 57_305_947.0;
 const CLUSTERS: f64 = 13_283_856.0;
@@ -39,16 +45,17 @@ const DUPLICATES: f64 = 33_473_165.0;
 const LARGEST: [f64; 8] = [921_374.0, 315_000.0, 201_000.0, 150_000.0, 120_000.0, 95_000.0, 80_000.0, 65_000.0];
 /// The largest size by the power law.
 const CAP: f64 = 60_000.0;
-/// The smallest value of that bound, for few documents: the mean size is over 4, so there must be larger sizes.
+/// The smallest value of that bound, for few documents: the mean size is over 4, so there must be
+/// larger sizes.
 const LEAST_CAP: u64 = 50;
 /// The seed of the changes from week to week.
 const WEEK: u64 = 0x7765_656b;
-/// How many times in 600 a member that is not a duplicate keeps a given set of 2, 3, 4 or 5 supershingles of its parent: shares of 0.2,
-/// 0.2, 0.25 and 0.35 over 15, 20, 15 and 6 sets.
+/// How many times in 600 a member that is not a duplicate keeps a given set of 2, 3, 4 or 5
+/// supershingles of its parent: shares of 0.2, 0.2, 0.25 and 0.35 over 15, 20, 15 and 6 sets.
 const KEPT: [(u32, usize); 4] = [(2, 8), (3, 6), (4, 10), (5, 35)];
 
-/// The shares of documents outside clusters that borrow supershingles from other documents: too few to join their cluster, but enough
-/// to make work.
+/// The shares of documents outside clusters that borrow supershingles from other documents: too few
+/// to join their cluster, but enough to make work.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Noise {
@@ -96,7 +103,8 @@ pub(crate) struct Synthetic {
     two: u64,
     /// The share of documents outside clusters that borrow one or two, in units of 2^-64.
     any: u64,
-    /// Sets of supershingles, as bits, that a member does not take from its parent; each as often as it is likely.
+    /// Sets of supershingles, as bits, that a member does not take from its parent; each as often
+    /// as it is likely.
     fresh: Vec<u8>,
     /// The share of documents that are changed, in units of 2^-64.
     change: u64,
@@ -133,8 +141,9 @@ impl Synthetic {
         }
     }
 
-    /// The same documents a week later, with a share of them changed. Of the changed documents, one in two is edited and keeps two to
-    /// five of its supershingles, one in four is new, and one in four becomes similar to another document.
+    /// The same documents a week later, with a share of them changed. Of the changed documents, one
+    /// in two is edited and keeps two to five of its supershingles, one in four is new, and one in
+    /// four becomes similar to another document.
     pub(crate) fn later(self, change: f64) -> Synthetic {
         Synthetic { change: of_all_words(change), ..self }
     }
@@ -162,8 +171,9 @@ impl Synthetic {
         mix(document ^ mix(WEEK)) < self.change
     }
 
-    /// The random numbers of a document's line of ancestors: that of the first member of its cluster, and then of each ancestor that is no
-    /// duplicate of its parent, down to the document itself.
+    /// The random numbers of a document's line of ancestors: that of the first member of its
+    /// cluster, and then of each ancestor that is no duplicate of its parent, down to the document
+    /// itself.
     pub(crate) fn lineage(&self, document: u64) -> Vec<u64> {
         let random = mix(document ^ mix(WEEK));
         if random >= self.change {
@@ -218,7 +228,8 @@ impl Synthetic {
         vector
     }
 
-    /// The number of a document's cluster, by construction. A document outside clusters has a number of its own.
+    /// The number of a document's cluster, by construction. A document outside clusters has a
+    /// number of its own.
     pub(crate) fn cluster(&self, document: u64) -> u64 {
         self.place(self.slots.at(document)).0
     }
@@ -250,7 +261,8 @@ impl Synthetic {
         self.clusters
     }
 
-    /// The number of a slot's cluster, and the number of its member in it. Numbers of clusters of one document follow those of the others.
+    /// The number of a slot's cluster, and the number of its member in it. Numbers of clusters of
+    /// one document follow those of the others.
     pub(crate) fn place(&self, slot: u64) -> (u64, u64) {
         if slot >= self.clustered {
             return (self.clusters + (slot - self.clustered), 0);
@@ -261,8 +273,9 @@ impl Synthetic {
 
     /// The vector of a slot without noise.
     ///
-    /// Goes from a member to its parent, up to the first member in about ln(member) steps. Each one gives the supershingles that it does
-    /// not take from its own parent; the first member gives the rest.
+    /// Goes from a member to its parent, up to the first member in about ln(member) steps. Each one
+    /// gives the supershingles that it does not take from its own parent; the first member gives
+    /// the rest.
     fn undisturbed(&self, slot: u64) -> [u64; WIDTH] {
         let (cluster, mut member) = self.place(slot);
         let cluster = mix(cluster);
@@ -289,12 +302,14 @@ impl Synthetic {
         }
     }
 
-    /// Replaces supershingles of a document outside clusters by borrowed ones, if the noise says so.
+    /// Replaces supershingles of a document outside clusters by borrowed ones, if the noise says
+    /// so.
     fn disturb(&self, slot: u64, vector: &mut [u64; WIDTH]) {
         self.borrowed(slot).for_each(|(column, lender)| vector[column] = self.undisturbed(lender)[column]);
     }
 
-    /// The columns of supershingles that a document outside clusters borrows, and the slots that lend them: at most two.
+    /// The columns of supershingles that a document outside clusters borrows, and the slots that
+    /// lend them: at most two.
     pub(crate) fn borrowed(&self, slot: u64) -> impl Iterator<Item = (usize, u64)> {
         let random = mix(!slot);
         let draw = |number: u64, bound: u64| below(mix(random.wrapping_add(number)), bound);
@@ -306,8 +321,8 @@ impl Synthetic {
     }
 }
 
-/// The clusters of `documents` documents by size, the largest first. A large cluster of the study is left out if, scaled, it is not larger
-/// than the largest by the power law.
+/// The clusters of `documents` documents by size, the largest first. A large cluster of the study
+/// is left out if, scaled, it is not larger than the largest by the power law.
 fn planned(documents: u64) -> Vec<SizeCount> {
     let scaled = |count: f64| (documents as f64 * (count / DOCUMENTS)) as u64;
     let cap = scaled(CAP).max(LEAST_CAP);

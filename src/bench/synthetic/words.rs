@@ -98,7 +98,8 @@ impl Vocabulary {
             text.push_str(&script.word(rank as f64, mix(rank as u64)));
             ends.push(text.len() as u32);
         }
-        // Rank r has a share of about 1 / (r + 2.7), after Mandelbrot. Sums and quotients are the same on every machine.
+        // Rank r has a share of about 1 / (r + 2.7), after Mandelbrot. Sums and quotients are the
+        // same on every machine.
         let share = |rank: usize| 1.0 / (rank as f64 + 2.7);
         let whole: f64 = (0..FREQUENT).map(share).sum();
         let (mut table, mut sum) = (Vec::new(), 0.0);

@@ -30,7 +30,8 @@ pub(super) fn card(
     })
 }
 
-/// What a card says of flags that change which records there are. `least` are the words of a passage at least.
+/// What a card says of flags that change which records there are. `least` are the words of a
+/// passage at least.
 fn further(args: &ExportArgs, least: Option<u32>) -> Vec<(&'static str, String)> {
     let mut rows = Vec::new();
     if let Some(since) = args.since {

@@ -38,7 +38,8 @@ pub(crate) struct ExportArgs {
     /// The folder to write to; each input file gives a file of the same name.
     #[arg(long, value_name = "DIR", required_unless_present = "list", conflicts_with = "list")]
     pub(super) out: Option<PathBuf>,
-    /// Write a list of records instead, without reading the inputs: Parquet if the name ends in .parquet, else lines with an id or URL each.
+    /// Write a list of records instead, without reading the inputs: Parquet if the name ends in
+    /// .parquet, else lines with an id or URL each.
     #[arg(long, value_name = "FILE")]
     pub(super) list: Option<PathBuf>,
     /// The week [default: the last one].
@@ -55,7 +56,8 @@ pub(crate) struct ExportArgs {
     /// The input files of the week, under the names that they had [default: those of its job].
     #[arg(long, num_args = 1.., value_name = "PATH_OR_GLOB_OR_URL")]
     pub(super) input: Vec<String>,
-    /// Read inputs whose time of change is another, because they were copied; their ids, URLs and texts are compared all the same.
+    /// Read inputs whose time of change is another, because they were copied; their ids, URLs and
+    /// texts are compared all the same.
     #[arg(long)]
     pub(super) touched: bool,
     /// Which record of a cluster stays: first, longest, newest, shortest-url, per-host or root; or
@@ -67,10 +69,12 @@ pub(crate) struct ExportArgs {
     /// or more [default: the job's, or 1].
     #[arg(long, value_name = "N")]
     pub(super) most: Option<u64>,
-    /// Keep --most records of each group of a cluster: of each value of a column, or of each `host`.
+    /// Keep --most records of each group of a cluster: of each value of a column, or of each
+    /// `host`.
     #[arg(long, value_name = "COLUMN", value_parser = |name: &str| Key::try_from(name.to_owned()))]
     pub(super) each: Option<Key>,
-    /// The level of the clusters; `paragraph` takes from the documents that stay, at level similar, the paragraphs (lines) that others before had.
+    /// The level of the clusters; `paragraph` takes from the documents that stay, at level similar,
+    /// the paragraphs (lines) that others before had.
     #[arg(long, value_enum, default_value_t)]
     pub(super) level: ExportLevel,
     /// With --level paragraph: how often a paragraph is there at least, if all but the first go.
@@ -79,22 +83,23 @@ pub(crate) struct ExportArgs {
     /// With --level paragraph: the characters of a paragraph at least; shorter ones stay.
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub(super) min_length: u64,
-    /// With --level paragraph: paragraphs go of whose n-grams more than this share stand before, and
-    /// documents of which more than this share of all n-grams stand in documents before.
+    /// With --level paragraph: paragraphs go of whose n-grams more than this share stand before,
+    /// and documents of which more than this share of all n-grams stand in documents before.
     #[arg(long, value_name = "SHARE", value_parser = share, conflicts_with = "min_count")]
     pub(super) overlap: Option<Share>,
     /// With --overlap: the words of an n-gram.
     #[arg(long, value_name = "WORDS", requires = "overlap", default_value_t = 13, value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub(super) ngram: u32,
-    /// Take out of the documents that stay what jobs/passages.toml found more than once: passages that
-    /// are copies of one before, or with `--drop-passages=all` the first ones, too.
+    /// Take out of the documents that stay what jobs/passages.toml found more than once: passages
+    /// that are copies of one before, or with `--drop-passages=all` the first ones, too.
     #[arg(long, value_enum, value_name = "WHICH", num_args = 0..=1, require_equals = true, default_missing_value = "copies")]
     pub(super) drop_passages: Option<WhichPassages>,
-    /// With --drop-passages: cut texts between words, or take out whole lines of which each word goes.
+    /// With --drop-passages: cut texts between words, or take out whole lines of which each word
+    /// goes.
     #[arg(long, value_enum, requires = "drop_passages", default_value_t)]
     pub(super) cut: CutAt,
-    /// What becomes of the records that match an item of the reference, as jobs/decontamination.toml
-    /// found them.
+    /// What becomes of the records that match an item of the reference, as
+    /// jobs/decontamination.toml found them.
     #[arg(long, value_enum, value_name = "WHAT")]
     pub(super) matched: Option<MatchedRecords>,
     /// Add to each record that is written `nigh_size`, the records of its cluster, as a weight.
@@ -107,7 +112,8 @@ pub(crate) struct ExportArgs {
     /// Which records are written [default: kept; removed for a list].
     #[arg(long, value_enum)]
     pub(super) what: Option<What>,
-    /// The format of the files. Documents of WARC, HTML and text become rows of url, date, status, media_type, title and text.
+    /// The format of the files. Documents of WARC, HTML and text become rows of url, date, status,
+    /// media_type, title and text.
     #[arg(long, value_enum, default_value_t)]
     pub(super) format: ExportFormat,
     /// Write a column of the records under another name. Give it once for each column.
@@ -136,8 +142,8 @@ pub(crate) struct ExportArgs {
     /// ARC becomes WARC.
     #[arg(long, conflicts_with = "list")]
     pub(super) near_duplicates: bool,
-    /// Keep records of WARC and ARC that are no pages, too: other media types, failed downloads, revisits, metadata of their own. A deletion does
-    /// not know of them.
+    /// Keep records of WARC and ARC that are no pages, too: other media types, failed downloads,
+    /// revisits, metadata of their own. A deletion does not know of them.
     #[arg(long)]
     pub(super) others: bool,
     /// Write indexes (CDXJ) of the captures in WARC, ARC and WACZ: FILE of those that are written,

@@ -1,7 +1,7 @@
 //! `nigh export`: writes a week's inputs again without duplicates, or lists these.
 //!
-//! In reading order: `flags` (what a user says), this file (the run), `week` (the export of a week),
-//! `choice` (which records stay), `inputs` (what is read again), `card`, `printed`.
+//! In reading order: `flags` (what a user says), this file (the run), `week` (the export of a
+//! week), `choice` (which records stay), `inputs` (what is read again), `card`, `printed`.
 
 mod card;
 mod choice;

@@ -35,7 +35,8 @@ pub(in crate::cli) struct FindArgs {
     /// Documents to list, at most.
     #[arg(long, value_name = "N", default_value = "20")]
     top: NonZeroUsize,
-    /// Compare with all documents, not only those that share a supershingle: finds less similar ones, too, in a pass over the table of features.
+    /// Compare with all documents, not only those that share a supershingle: finds less similar
+    /// ones, too, in a pass over the table of features.
     #[arg(long)]
     all: bool,
 }

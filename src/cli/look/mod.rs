@@ -1,6 +1,7 @@
 //! The subcommands that look into a committed week.
 //!
-//! - `nigh show`: `show.rs` prints the summary of a week or of a job; `pages.rs` lists clusters and pages.
+//! - `nigh show`: `show.rs` prints the summary of a week or of a job; `pages.rs` lists clusters and
+//!   pages.
 //! - `nigh why`: `why.rs` compares two pages.
 //! - `nigh find`: `find.rs` finds the documents that are most like a text.
 //! - `nigh report`: `report.rs` writes a page of HTML.
@@ -82,8 +83,8 @@ impl LookArgs {
         ReadStore::at(&self.store, look)
     }
 
-    /// What `look` makes of the week and of how its crawl was read. It may find pages by their URLs, read the pages and clusters of the week, and
-    /// its tables `others`.
+    /// What `look` makes of the week and of how its crawl was read. It may find pages by their
+    /// URLs, read the pages and clusters of the week, and its tables `others`.
     fn of_week<T>(&self, others: &[&str], mut look: impl FnMut(&LookedWeek<'_>, &Reading) -> Result<T>) -> Result<T> {
         self.of_store(|read_store| {
             let manifest = read_manifest(read_store.store(), &self.store)?;

@@ -1,4 +1,5 @@
-//! The lists of `nigh show`: the largest clusters, the pages of a cluster or of a host, and what is known of a page.
+//! The lists of `nigh show`: the largest clusters, the pages of a cluster or of a host, and what is
+//! known of a page.
 
 use std::num::NonZeroUsize;
 use std::process::ExitCode;
@@ -17,7 +18,8 @@ use crate::text::printable;
 
 #[derive(Args)]
 pub(super) struct PagesArgs {
-    /// List the pages of a very similar cluster, given by its cluster_id; with --level, of another one, given by its root.
+    /// List the pages of a very similar cluster, given by its cluster_id; with --level, of another
+    /// one, given by its root.
     #[arg(long, value_name = "ID", conflicts_with_all = ["url", "host", "changes", "job", "avoid"])]
     cluster: Option<i64>,
     /// Say what is known of a page, given by its URL or id.

@@ -32,7 +32,8 @@ pub(in crate::cli) struct ReportArgs {
     /// The file to write; one that is there is replaced.
     #[arg(long, value_name = "FILE", required_unless_present = "json")]
     out: Option<PathBuf>,
-    /// The crawl files, for the words that differ [default: those of the week, if they are at hand].
+    /// The crawl files, for the words that differ [default: those of the week, if they are at
+    /// hand].
     #[arg(long, num_args = 1.., value_name = "PATH_OR_GLOB_OR_URL")]
     input: Vec<String>,
 }

@@ -43,12 +43,12 @@ pub(in crate::cli) struct ShowArgs {
     /// Show how clusters changed since the week before.
     #[arg(long)]
     changes: bool,
-    /// Show what a job found that reads committed weeks, by its name: evolution, mirrors, mirrors-by-url, overlap, collections,
-    /// paragraphs, passages, decontamination or samplers.
+    /// Show what a job found that reads committed weeks, by its name: evolution, mirrors,
+    /// mirrors-by-url, overlap, collections, paragraphs, passages, decontamination or samplers.
     #[arg(long, value_name = "NAME", conflicts_with_all = ["week", "changes"])]
     job: Option<String>,
-    /// Print the prefixes of URLs that a crawler need not fetch, one on each line: what jobs/collections.toml found.
-    /// With --json, all that is known of them.
+    /// Print the prefixes of URLs that a crawler need not fetch, one on each line: what
+    /// jobs/collections.toml found. With --json, all that is known of them.
     #[arg(long, conflicts_with_all = ["week", "changes", "job"])]
     avoid: bool,
 }

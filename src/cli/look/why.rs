@@ -29,7 +29,8 @@ pub(in crate::cli) struct WhyArgs {
     /// Another page.
     #[arg(value_name = "B")]
     second: String,
-    /// The crawl files, for the words that differ [default: those of the week, if they are at hand].
+    /// The crawl files, for the words that differ [default: those of the week, if they are at
+    /// hand].
     #[arg(long, num_args = 1.., value_name = "PATH_OR_GLOB_OR_URL")]
     input: Vec<String>,
 }

@@ -1,12 +1,15 @@
-//! The records beside the pages of a WARC file: requests and metadata, which are written if what they belong to is.
+//! The records beside the pages of a WARC file: requests and metadata, which are written if what
+//! they belong to is.
 //!
-//! A record belongs to the captures (responses, resources, revisits) and records that it names by `WARC-Concurrent-To` or `WARC-Refers-To`, and
-//! to those that name it, wherever they are in the file: it is written if all of them are. One that names none and that none names belongs to
-//! the capture beside it that has its URL; if both have it, it is written if both are. A record that names what has not come yet waits for
-//! it. Limitation: a record that was written already stays, if a later capture that is not written names it.
+//! A record belongs to the captures (responses, resources, revisits) and records that it names by
+//! `WARC-Concurrent-To` or `WARC-Refers-To`, and to those that name it, wherever they are in the
+//! file: it is written if all of them are. One that names none and that none names belongs to the
+//! capture beside it that has its URL; if both have it, it is written if both are. A record that
+//! names what has not come yet waits for it. Limitation: a record that was written already stays,
+//! if a later capture that is not written names it.
 //!
-//! Memory: some 40 bytes for each name of a record, and the records that wait, up to 64 MiB of them: then the oldest are decided by what is
-//! known.
+//! Memory: some 40 bytes for each name of a record, and the records that wait, up to 64 MiB of
+//! them: then the oldest are decided by what is known.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -22,7 +25,8 @@ const WAITING_BYTES: usize = 64 << 20;
 pub(crate) struct Attached {
     /// Whether those that belong to nothing are written.
     others: bool,
-    /// Whether records are written, by the hashes of their ids; and captures, by those of the ids that they name.
+    /// Whether records are written, by the hashes of their ids; and captures, by those of the ids
+    /// that they name.
     known: HashMap<u64, bool>,
     named: HashMap<u64, bool>,
     /// The capture beside, and whether it is written; none after a bad record.
@@ -63,7 +67,8 @@ impl Attached {
         Some(is_written)
     }
 
-    /// Keeps a record until what it names has come. Returns the bytes of older ones that are written, if too many wait.
+    /// Keeps a record until what it names has come. Returns the bytes of older ones that are
+    /// written, if too many wait.
     pub(crate) fn wait(&mut self, record: RecordNames, bytes: Vec<u8>, exported: &mut Exported) -> Vec<Vec<u8>> {
         self.number += 1;
         self.bytes += bytes.len();
@@ -133,8 +138,8 @@ impl Attached {
         written.into_values().collect()
     }
 
-    /// Decides a record that waits, by its names or else by its URL; `is_last` if nothing more will be known. Returns its bytes if it is
-    /// written.
+    /// Decides a record that waits, by its names or else by its URL; `is_last` if nothing more will
+    /// be known. Returns its bytes if it is written.
     fn settle(&mut self, number: u64, by_url: Option<bool>, is_last: bool, exported: &mut Exported) -> Option<Vec<u8>> {
         let (record, _) = self.waiting.get(&number)?;
         let decided = self.decided(record, is_last).or(by_url).or(is_last.then_some(self.others));

@@ -1,7 +1,8 @@
-//! Inputs whose records are spans of bytes, which are copied: lines, CSV, WARC, and files that are one document.
+//! Inputs whose records are spans of bytes, which are copied: lines, CSV, WARC, and files that are
+//! one document.
 //!
-//! In reading order: `spans` (the copying), `compressed` (files of the compression that their names say), `attached` (requests and metadata of
-//! pages).
+//! In reading order: `spans` (the copying), `compressed` (files of the compression that their names
+//! say), `attached` (requests and metadata of pages).
 
 mod attached;
 mod compressed;

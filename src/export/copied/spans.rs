@@ -1,8 +1,9 @@
-//! Writes inputs again in which a record is a span of bytes, from its place to that of the next one: lines of JSON, CSV, WARC records, and files that
-//! are one document.
+//! Writes inputs again in which a record is a span of bytes, from its place to that of the next
+//! one: lines of JSON, CSV, WARC records, and files that are one document.
 //!
-//! The input is read twice at the same time: as items, which are compared with the verdicts, and as bytes, which are copied or passed over up to
-//! the place of the next item. What is copied is the same byte for byte; only lines and CSV are compressed again.
+//! The input is read twice at the same time: as items, which are compared with the verdicts, and as
+//! bytes, which are copied or passed over up to the place of the next item. What is copied is the
+//! same byte for byte; only lines and CSV are compressed again.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -75,7 +76,8 @@ impl Spans<'_> {
     /// Writes the records that are wanted to `out`, a new file that will have the name `to`.
     ///
     /// # Errors
-    /// If the input cannot be read, or has changed since the week was made; or the output cannot be written.
+    /// If the input cannot be read, or has changed since the week was made; or the output cannot be
+    /// written.
     pub(crate) fn export(&self, out: Output, to: &Path) -> Result<(Exported, Output)> {
         let Input { name, format, .. } = self.input;
         ensure!(
@@ -206,7 +208,8 @@ impl Spans<'_> {
         exported: &mut Exported,
     ) -> Result<Fate<'v>> {
         let (offset, original) = (item.offset(), self.replaced(&item));
-        // Another record can be in the member of a page. If it was a page before, its verdict is left over.
+        // Another record can be in the member of a page. If it was a page before, its verdict is
+        // left over.
         let is_document = |verdict: &&Verdict| verdict.offset == offset && matches!(item, Item::Page(_));
         let Some(verdict) = verdicts.next_if(is_document) else {
             // A page that is not of the week was deleted, or replaced by a later capture.
@@ -429,7 +432,8 @@ impl Copy<'_> {
         Ok(())
     }
 
-    /// Writes a record that was made here to a file whose other records are copied as they are stored.
+    /// Writes a record that was made here to a file whose other records are copied as they are
+    /// stored.
     fn whole_member(&mut self, record: &[u8]) -> Result<()> {
         match self.member {
             MemberOf::Output => self.out.write_all(record)?,

@@ -1,8 +1,8 @@
 //! The folder of an export: its files, and a list of those that are whole.
 //!
-//! A file is written in the work folder, then added to the list with its size and checksum, then put in its place. So whatever a kill
-//! leaves, a file in the folder that is not on the list was not written by nigh, and is not replaced; and one that is not as the list says
-//! is written again.
+//! A file is written in the work folder, then added to the list with its size and checksum, then
+//! put in its place. So whatever a kill leaves, a file in the folder that is not on the list was
+//! not written by nigh, and is not replaced; and one that is not as the list says is written again.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -189,10 +189,12 @@ pub struct ExportFolder {
 }
 
 impl ExportFolder {
-    /// Makes the folder, or goes on with what an export of the same kind left there. One export at a time has the folder.
+    /// Makes the folder, or goes on with what an export of the same kind left there. One export at
+    /// a time has the folder.
     ///
     /// # Errors
-    /// If the folder has other files, or the files of another export, or another export writes to it; or cannot be written.
+    /// If the folder has other files, or the files of another export, or another export writes to
+    /// it; or cannot be written.
     pub fn open(path: &Path, key: &ExportKey) -> Result<ExportFolder> {
         let failed = || format!("cannot write {}", path.display());
         let work = path.join(WORK);
@@ -341,7 +343,8 @@ impl ExportFolder {
         Ok(())
     }
 
-    /// Puts the list in the order of the files, once all are whole: it is the same for any number of threads.
+    /// Puts the list in the order of the files, once all are whole: it is the same for any number
+    /// of threads.
     ///
     /// # Errors
     /// If the list cannot be written.
@@ -353,7 +356,8 @@ impl ExportFolder {
 
 impl Drop for ExportFolder {
     fn drop(&mut self) {
-        // An export without a file, which failed before its first one or had no input, leaves no list.
+        // An export without a file, which failed before its first one or had no input, leaves no
+        // list.
         if self.files.is_empty() {
             let _ =
                 std::fs::remove_file(self.path.join(LIST)).and_then(|()| std::fs::remove_dir(self.path.join(STATE)));
@@ -361,7 +365,8 @@ impl Drop for ExportFolder {
     }
 }
 
-/// Checks that a folder has nothing besides the work of an export, or has the files of an export of this kind, and returns these.
+/// Checks that a folder has nothing besides the work of an export, or has the files of an export of
+/// this kind, and returns these.
 fn check_list(path: &Path, key: &ExportKey) -> Result<Vec<WrittenFile>> {
     let failed = || format!("cannot read {}", path.display());
     let state = path.join(STATE);

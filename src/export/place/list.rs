@@ -1,4 +1,5 @@
-//! A list of records instead of their contents: what to remove from a dataset that stays where it is.
+//! A list of records instead of their contents: what to remove from a dataset that stays where it
+//! is.
 
 use std::ffi::OsString;
 use std::io::{BufWriter, Write as _};
@@ -22,8 +23,8 @@ use crate::export::verdicts::{Names, Verdict, Verdicts};
 /// Rows of a batch.
 const BATCH: usize = 8192;
 
-/// The file of a list, and what nigh needs beside it: a hidden file that says what the list was when it was written, and a hidden folder to
-/// work in, which goes when the list is whole.
+/// The file of a list, and what nigh needs beside it: a hidden file that says what the list was
+/// when it was written, and a hidden folder to work in, which goes when the list is whole.
 pub struct ListFile {
     path: PathBuf,
     written: PathBuf,
@@ -33,10 +34,12 @@ pub struct ListFile {
 }
 
 impl ListFile {
-    /// Checks that there is no such file, or that it is a list as nigh wrote it: then it will be replaced.
+    /// Checks that there is no such file, or that it is a list as nigh wrote it: then it will be
+    /// replaced.
     ///
     /// # Errors
-    /// If something else is there, or another export writes the file; or its folder cannot be written.
+    /// If something else is there, or another export writes the file; or its folder cannot be
+    /// written.
     pub fn open(path: &Path, key: &ExportKey) -> Result<ListFile> {
         let name = path.file_name().with_context(|| format!("--list {} has no name of a file", path.display()))?;
         let hidden = |end: &str| {
@@ -70,9 +73,10 @@ impl ListFile {
         self.work.scratch()
     }
 
-    /// Writes the list of the records that are wanted, in the order of the inputs, whose names are `inputs`: rows of Parquet if the name of
-    /// the file ends in `.parquet`, and otherwise lines of text, each with the id of a record, or its URL, or its file and place with a tab
-    /// between. Returns the number of records, and of those in the list.
+    /// Writes the list of the records that are wanted, in the order of the inputs, whose names are
+    /// `inputs`: rows of Parquet if the name of the file ends in `.parquet`, and otherwise lines of
+    /// text, each with the id of a record, or its URL, or its file and place with a tab between.
+    /// Returns the number of records, and of those in the list.
     ///
     /// # Errors
     /// If the verdicts cannot be read, or the file not be written.

@@ -1,4 +1,5 @@
-//! The folder that an export works in, beside what it writes: files that are not whole, and runs of sorts. One export at a time has it.
+//! The folder that an export works in, beside what it writes: files that are not whole, and runs of
+//! sorts. One export at a time has it.
 
 use std::fs::{File, TryLockError};
 use std::io::{ErrorKind, Write as _};
@@ -22,7 +23,8 @@ pub(crate) struct Workplace {
 }
 
 impl Workplace {
-    /// Makes and locks the folder, or takes over what a killed export left. `target` is what the export writes, for messages.
+    /// Makes and locks the folder, or takes over what a killed export left. `target` is what the
+    /// export writes, for messages.
     ///
     /// # Errors
     /// If another export has it; or the folder was not made by nigh; or it cannot be made.
@@ -97,7 +99,8 @@ impl Workplace {
 
 impl Drop for Workplace {
     fn drop(&mut self) {
-        // The lock goes last: a folder without it is not taken over. What cannot be removed, the next export takes over.
+        // The lock goes last: a folder without it is not taken over. What cannot be removed, the
+        // next export takes over.
         let _ = clear(&self.folder)
             .and_then(|()| std::fs::remove_file(self.folder.join(LOCK)))
             .and_then(|()| std::fs::remove_dir(&self.folder));
@@ -119,7 +122,8 @@ fn clear(folder: &Path) -> std::io::Result<()> {
     Ok(())
 }
 
-/// Checks that a folder is one that an export made. An empty one is, too, and one with nothing but an empty lock: a kill came before.
+/// Checks that a folder is one that an export made. An empty one is, too, and one with nothing but
+/// an empty lock: a kill came before.
 pub(crate) fn check_own(folder: &Path) -> Result<()> {
     let failed = || format!("cannot read {}", folder.display());
     let is_folder = match std::fs::symlink_metadata(folder) {

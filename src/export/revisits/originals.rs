@@ -194,8 +194,8 @@ impl Originals<'_> {
     }
 }
 
-/// The places of records with one payload, with the algorithms of the digests that the archive has of
-/// them.
+/// The places of records with one payload, with the algorithms of the digests that the archive has
+/// of them.
 type OfAlgorithms = Vec<(Option<String>, usize)>;
 
 /// The records of a content that others can refer to: the first of each payload.

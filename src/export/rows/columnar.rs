@@ -34,7 +34,8 @@ use crate::readers::{Format, Input, Item, SIGNATURE, contained, open};
 /// Rows of a batch.
 const BATCH: usize = 1024;
 
-/// Writes the rows of an input that are wanted; Parquet in row groups of the same size. `verdicts` are those on its documents, in order.
+/// Writes the rows of an input that are wanted; Parquet in row groups of the same size. `verdicts`
+/// are those on its documents, in order.
 ///
 /// # Errors
 /// As [`Writing::write`](crate::export::Writing::write).
@@ -99,7 +100,8 @@ fn parquet_rows(input: &Input, wanted: &[&Verdict]) -> Result<Rows> {
     let file = local_file(input)?;
     let metadata = ArrowReaderMetadata::load(&file, ArrowReaderOptions::new()).with_context(failed)?;
     check_plain(metadata.metadata(), input)?;
-    // Dictionaries are read as their values: those of several row groups may have more than their keys can count.
+    // Dictionaries are read as their values: those of several row groups may have more than their
+    // keys can count.
     let in_file = metadata.schema().clone();
     let schema = super::int96::schema(&metadata, &file).with_context(failed)?;
     let schema = without_dictionaries(schema.as_ref().unwrap_or(&in_file));

@@ -1,7 +1,9 @@
-//! The columns of Parquet for lines of JSON: types that hold every value of all lines, digit by digit.
+//! The columns of Parquet for lines of JSON: types that hold every value of all lines, digit by
+//! digit.
 //!
-//! A number is exact in the type of its column: whole numbers are 64 bits with or without a sign, or decimals of 38 digits; fractions are
-//! floats if each of them is the shortest text of its float, else decimals; what no type holds is text.
+//! A number is exact in the type of its column: whole numbers are 64 bits with or without a sign,
+//! or decimals of 38 digits; fractions are floats if each of them is the shortest text of its
+//! float, else decimals; what no type holds is text.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -27,14 +29,15 @@ const DIGITS: i64 = 38;
 pub struct JsonColumns(pub(crate) SchemaRef);
 
 impl JsonColumns {
-    /// The columns that the lines of all these inputs have, in the order of their first lines. A field whose values are of several simple types
-    /// is text; one that is null or empty everywhere is left out, for programs differ in how they read it.
+    /// The columns that the lines of all these inputs have, in the order of their first lines. A
+    /// field whose values are of several simple types is text; one that is null or empty everywhere
+    /// is left out, for programs differ in how they read it.
     ///
     /// Cost: all lines are parsed once.
     ///
     /// # Errors
-    /// If an input cannot be read; or a field has objects or lists in one line and other values in another: the message names the field, the
-    /// file and the line.
+    /// If an input cannot be read; or a field has objects or lists in one line and other values in
+    /// another: the message names the field, the file and the line.
     pub fn of(inputs: &[Input]) -> Result<JsonColumns> {
         let mut all = FieldShapes::default();
         for input in inputs.iter().filter(|input| input.format == Format::Jsonl) {
@@ -176,7 +179,8 @@ impl Shape {
 }
 
 impl FieldShapes {
-    /// Adds an object; nothing of one that is not valid JSON. Of a name that it has twice the last value counts.
+    /// Adds an object; nothing of one that is not valid JSON. Of a name that it has twice the last
+    /// value counts.
     fn add(&mut self, object: &str, depth: usize) -> Result<(), Mixed> {
         let mut values: Vec<(usize, &RawValue)> = Vec::new();
         self.object += 1;

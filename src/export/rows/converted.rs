@@ -1,9 +1,10 @@
 //! Writes lines of JSON, and records of CSV, as rows of another format.
 //!
-//! An input is first written in its own format, whole and without compression, and that file is read here. So everything that is done to
-//! records is done in one place.
+//! An input is first written in its own format, whole and without compression, and that file is
+//! read here. So everything that is done to records is done in one place.
 //!
-//! The columns of Parquet are those of all inputs together: see [`JsonColumns`]. Values of CSV are texts.
+//! The columns of Parquet are those of all inputs together: see [`JsonColumns`]. Values of CSV are
+//! texts.
 
 use std::fs::File;
 use std::io::{BufRead as _, BufReader};
@@ -89,7 +90,8 @@ pub(crate) fn convert(
     }
 }
 
-/// The first line that is not JSON in UTF-8, as it begins: readers that take some of its fields can read it.
+/// The first line that is not JSON in UTF-8, as it begins: readers that take some of its fields can
+/// read it.
 fn bad_line(source: &Path) -> Option<String> {
     let lines = BufReader::with_capacity(1 << 20, File::open(source).ok()?).split(b'\n');
     lines.map_while(Result::ok).find_map(|line| {

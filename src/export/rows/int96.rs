@@ -1,5 +1,6 @@
-//! The old times of Parquet, of 96 bits: a day, and the nanoseconds of it. They reach further than nanoseconds of 64 bits, which end in the year
-//! 2262 and begin in 1677; microseconds hold them, if they have no nanoseconds of their own.
+//! The old times of Parquet, of 96 bits: a day, and the nanoseconds of it. They reach further than
+//! nanoseconds of 64 bits, which end in the year 2262 and begin in 1677; microseconds hold them, if
+//! they have no nanoseconds of their own.
 
 use std::fs::File;
 use std::sync::Arc;
@@ -17,7 +18,8 @@ const DAY: i128 = 86_400_000_000_000;
 /// The Julian day of 1970-01-01.
 const EPOCH: i128 = 2_440_588;
 
-/// The schema of a file in which such times are microseconds, where nanoseconds would not hold them; `None` if it has none of those.
+/// The schema of a file in which such times are microseconds, where nanoseconds would not hold
+/// them; `None` if it has none of those.
 ///
 /// Cost: the columns of such times are read once.
 ///

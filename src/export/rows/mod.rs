@@ -1,7 +1,9 @@
 //! Inputs that are written as rows with columns.
 //!
-//! In reading order: `format` (what rows are written as), `writer`, `columnar` (Parquet and Arrow), `parquet_copy` (Parquet as Parquet), `parquet_types` (its columns under other names), `pages` (documents of
-//! WARC, HTML and text), `converted` (lines and CSV), `columns` (the types of lines), `lines`, `names` (of the columns of an input); `types` and `int96` (values that a format has no
+//! In reading order: `format` (what rows are written as), `writer`, `columnar` (Parquet and Arrow),
+//! `parquet_copy` (Parquet as Parquet), `parquet_types` (its columns under other names), `pages`
+//! (documents of WARC, HTML and text), `converted` (lines and CSV), `columns` (the types of lines),
+//! `lines`, `names` (of the columns of an input); `types` and `int96` (values that a format has no
 //! type for).
 
 pub(super) mod columnar;

@@ -1,4 +1,5 @@
-//! Writes the documents of files whose records have no fields, WARC, HTML and text, as rows: how they are known, and their text.
+//! Writes the documents of files whose records have no fields, WARC, HTML and text, as rows: how
+//! they are known, and their text.
 
 use std::sync::Arc;
 
@@ -122,7 +123,8 @@ impl Rows<'_> {
         Ok(RecordBatch::try_new(self.schema.clone(), columns)?)
     }
 
-    /// The title and the text of a document, as they are compared: without markup, a line for each block, in which white space is one space.
+    /// The title and the text of a document, as they are compared: without markup, a line for each
+    /// block, in which white space is one space.
     fn text(&mut self, page: &Page) -> Result<(Option<String>, String)> {
         let label = page.charset.as_deref();
         Ok(match &page.body {

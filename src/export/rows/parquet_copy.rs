@@ -1,5 +1,6 @@
-//! Parquet written again as Parquet: values go from column to column, with the levels of nulls and lists, and no type between could change
-//! them. The schema and the metadata of the file stay as they are.
+//! Parquet written again as Parquet: values go from column to column, with the levels of nulls and
+//! lists, and no type between could change them. The schema and the metadata of the file stay as
+//! they are.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -36,7 +37,8 @@ use crate::readers::{Input, contained};
 /// Rows that are read at once.
 const BATCH: usize = 1024;
 
-/// Writes the rows that are wanted, given by the verdicts on them, in order. A row group has the rows of one or more groups of the input.
+/// Writes the rows that are wanted, given by the verdicts on them, in order. A row group has the
+/// rows of one or more groups of the input.
 ///
 /// # Errors
 /// If the input cannot be read, or the file not be written.
@@ -68,7 +70,8 @@ struct Copying {
     writer: SerializedFileWriter<Output>,
 }
 
-/// The rows of one row group that are written: the number of the group, its first row, and the places of these in the list of all.
+/// The rows of one row group that are written: the number of the group, its first row, and the
+/// places of these in the list of all.
 struct GroupRows {
     group: usize,
     first: u64,
@@ -146,7 +149,8 @@ impl Copying {
         Ok(Copying { file, writer })
     }
 
-    /// The groups that are written together: as many as have no more rows than the largest group of the input.
+    /// The groups that are written together: as many as have no more rows than the largest group of
+    /// the input.
     fn groups(&self, wanted: &[&Verdict]) -> Vec<Vec<GroupRows>> {
         let rows = |group: usize| self.file.metadata().row_group(group).num_rows().max(0) as u64;
         let count = self.file.num_row_groups();
@@ -319,8 +323,8 @@ fn arrow_schema_of(encoded: &str) -> Option<Schema> {
     try_fb_to_schema(root_as_message(message).ok()?.header_as_schema()?).ok()
 }
 
-/// Copies the values of some rows of a column, given by their places in the row group, ascending. Those that `texts` has by their number,
-/// which begins at `at`, are replaced.
+/// Copies the values of some rows of a column, given by their places in the row group, ascending.
+/// Those that `texts` has by their number, which begins at `at`, are replaced.
 fn copy_column(
     from: ColumnReader,
     to: &mut SerializedColumnWriter<'_>,
@@ -377,7 +381,8 @@ fn write<T: ParquetType>(
     Ok(())
 }
 
-/// What is done with some rows: the number of the first among those that are read, the values, and the levels of definition and repetition.
+/// What is done with some rows: the number of the first among those that are read, the values, and
+/// the levels of definition and repetition.
 type EachBatch<'a, T> = &'a mut dyn FnMut(usize, &mut Vec<T>, &[i16], &[i16]) -> Result<()>;
 
 /// Reads the rows at some places, ascending.
@@ -406,7 +411,8 @@ fn each_batch<T: ParquetType>(from: &mut ColumnReaderImpl<T>, rows: &[usize], ea
     Ok(())
 }
 
-/// The texts of rows that lack paragraphs, by the number of the row among these; none if nothing is left of one.
+/// The texts of rows that lack paragraphs, by the number of the row among these; none if nothing is
+/// left of one.
 fn without_paragraphs(
     reader: ColumnReader,
     rows: &[usize],

@@ -1,4 +1,5 @@
-//! The types of Arrow that a format of files has no place for, and those that hold the same values there.
+//! The types of Arrow that a format of files has no place for, and those that hold the same values
+//! there.
 
 use std::sync::Arc;
 
@@ -28,8 +29,8 @@ pub(crate) fn arrow_field(field: AddedField) -> Field {
     Field::new(field.name(), kind, is_nullable)
 }
 
-/// The schema of the rows in a format. Parquet has no seconds, and of dates only days; JSON has no dictionaries, and times with a zone are in UTC
-/// there: the offsets of a zone can have seconds.
+/// The schema of the rows in a format. Parquet has no seconds, and of dates only days; JSON has no
+/// dictionaries, and times with a zone are in UTC there: the offsets of a zone can have seconds.
 pub(crate) fn schema_in(format: RowFormat, schema: &SchemaRef) -> SchemaRef {
     let fields: Vec<FieldRef> = schema.fields().iter().map(|field| field_in(format, field)).collect();
     Arc::new(Schema::new_with_metadata(fields, schema.metadata().clone()))

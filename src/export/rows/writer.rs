@@ -45,7 +45,8 @@ impl RowWriter {
                 RowFile::Jsonl(WriterBuilder::new().with_explicit_nulls(true).build::<_, LineDelimited>(out))
             }
             RowFormat::Parquet => {
-                // The metadata of the schema, as its readers look for it, and the names of items that the format says.
+                // The metadata of the schema, as its readers look for it, and the names of items
+                // that the format says.
                 let pair = |(key, value): (&String, &String)| KeyValue::new(key.clone(), value.clone());
                 let mut pairs: Vec<KeyValue> = schema.metadata().iter().map(pair).collect();
                 pairs.sort_by(|a, b| a.key.cmp(&b.key));

@@ -1,4 +1,5 @@
-//! The columns of Parquet files that are joined: they must have the same types, and the same meaning.
+//! The columns of Parquet files that are joined: they must have the same types, and the same
+//! meaning.
 //!
 //! The types of Parquet do not say all: seconds and durations are numbers of 64 bits there, and the
 //! schema of Arrow in the metadata says of what. Numbers of labels have their names in what the

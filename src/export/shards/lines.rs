@@ -11,8 +11,8 @@ use super::{Filling, Part, Shards};
 use crate::export::copied::Compressed;
 use crate::export::rows::BYTE_ORDER_MARK;
 
-/// Cuts files of lines. The name says how the shards are compressed, and those files that are copies
-/// of lines.
+/// Cuts files of lines. The name says how the shards are compressed, and those files that are
+/// copies of lines.
 ///
 /// # Errors
 /// If a file cannot be read or written.

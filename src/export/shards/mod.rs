@@ -7,8 +7,8 @@
 //!
 //! A shard gets its name at the end, when it is known how many there are. So an export that was
 //! interrupted begins again, unless all shards are whole. Shards of an earlier attempt that are not
-//! among the new ones are removed. A part is removed once it was read, but shards and parts together
-//! can take twice the space of the export.
+//! among the new ones are removed. A part is removed once it was read, but shards and parts
+//! together can take twice the space of the export.
 //!
 //! In reading order: this file (which records are in which shard, and the names), `lines`,
 //! `parquet`, `columns` (of Parquet files: they must be the same).

@@ -1,7 +1,7 @@
 //! Shards of Parquet: rows go from column to column, as in a copy of a file.
 //!
-//! A row group of a shard has the rows of one or more row groups of the parts, and not more than the
-//! largest of these has.
+//! A row group of a shard has the rows of one or more row groups of the parts, and not more than
+//! the largest of these has.
 
 use std::fs::File;
 use std::rc::Rc;

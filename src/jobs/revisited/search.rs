@@ -249,8 +249,9 @@ impl Search {
     }
 }
 
-/// Whether a place is found that counts before all pages of further weeks, once those of so many weeks
-/// are seen: later captures of all weeks are seen first, and their week may not be among these.
+/// Whether a place is found that counts before all pages of further weeks, once those of so many
+/// weeks are seen: later captures of all weeks are seen first, and their week may not be among
+/// these.
 fn is_seen(place: Option<Place>, weeks: usize) -> bool {
     place.is_some_and(|place| place.week < weeks)
 }

@@ -59,7 +59,8 @@ impl Hello {
         }
     }
 
-    /// Checks that the other process' hello agrees with this process' hello to it. The error has both values that differ.
+    /// Checks that the other process' hello agrees with this process' hello to it. The error has
+    /// both values that differ.
     pub fn check(&self, other: &Hello) -> Result<(), String> {
         let (peer, me) = (other.me, self.me);
         let same = |verb: &str, theirs: &dyn std::fmt::Display, ours: &dyn std::fmt::Display| {

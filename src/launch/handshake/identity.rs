@@ -42,7 +42,8 @@ impl Secrets {
 pub enum Identity {
     /// By secrets, over plain sockets: on loopback only.
     Secrets(Secrets),
-    /// By the certificates of a pool, over TLS. Each process reads its own files in this folder; no key is sent.
+    /// By the certificates of a pool, over TLS. Each process reads its own files in this folder; no
+    /// key is sent.
     Keys(PathBuf),
 }
 
@@ -79,7 +80,8 @@ impl Credentials {
         }
     }
 
-    /// Refuses an address that these credentials may not be used with: plain sockets must stay on this machine.
+    /// Refuses an address that these credentials may not be used with: plain sockets must stay on
+    /// this machine.
     pub(crate) fn allow(&self, address: SocketAddr) -> Result<()> {
         ensure!(
             matches!(self, Credentials::Keys(_)) || address.ip().is_loopback(),
@@ -89,7 +91,8 @@ impl Credentials {
     }
 }
 
-/// Whether a received secret is the expected one. Always compares all bytes, so that the time reveals nothing.
+/// Whether a received secret is the expected one. Always compares all bytes, so that the time
+/// reveals nothing.
 pub(crate) fn same_secret(received: Option<Secret>, expected: Option<Secret>) -> bool {
     match (received, expected) {
         (Some(received), Some(expected)) => received.iter().zip(&expected).fold(0, |sum, (a, b)| sum | (a ^ b)) == 0,

@@ -1,4 +1,5 @@
-//! Joining: every two processes of a run connect and authenticate each other. No other peer is accepted.
+//! Joining: every two processes of a run connect and authenticate each other. No other peer is
+//! accepted.
 //!
 //! Every process listens on a port and reports it to the supervisor, which sends the [`Roster`] to
 //! all. Process j then connects to every i < j and accepts connections of every k > j, all at the
@@ -14,17 +15,20 @@
 //! 5  the engine's frames, both ways
 //! ```
 //!
-//! Without keys there is no step 1, and hello and welcome carry a secret each, which the processes of a run have from the supervisor's
-//! pipes. That is allowed on loopback only.
+//! Without keys there is no step 1, and hello and welcome carry a secret each, which the processes
+//! of a run have from the supervisor's pipes. That is allowed on loopback only.
 //!
-//! If the two sides differ in anything, both report it with both values. A refusal is final for the process that receives it. A connection
-//! that breaks or stays silent is tried again until the deadline of the whole: the other process may be busy with unauthenticated peers.
-//! Such a peer costs a thread for some seconds and nothing else: each step has a deadline, slow bytes do not extend it, and the oldest
-//! peer is closed to make room (see `unauthenticated`). The process reads no message of a peer without the pool's certificate, and at most
-//! 4 KiB of a peer without the secret. Only a peer that has passed step 4 reaches the engine.
+//! If the two sides differ in anything, both report it with both values. A refusal is final for the
+//! process that receives it. A connection that breaks or stays silent is tried again until the
+//! deadline of the whole: the other process may be busy with unauthenticated peers. Such a peer
+//! costs a thread for some seconds and nothing else: each step has a deadline, slow bytes do not
+//! extend it, and the oldest peer is closed to make room (see `unauthenticated`). The process reads
+//! no message of a peer without the pool's certificate, and at most 4 KiB of a peer without the
+//! secret. Only a peer that has passed step 4 reaches the engine.
 //!
-//! Known limitation: the secret proves that a peer belongs to the run, but another program may have taken the port of a process that
-//! ended. On a machine with hostile users, use keys on loopback, too.
+//! Known limitation: the secret proves that a peer belongs to the run, but another program may have
+//! taken the port of a process that ended. On a machine with hostile users, use keys on loopback,
+//! too.
 
 use std::io;
 use std::io::Read;
@@ -83,7 +87,8 @@ pub fn listen(address: SocketAddr, credentials: &Credentials) -> Result<(TcpList
 /// connections by rank, `None` at its own.
 ///
 /// # Errors
-/// A process did not join within the deadline, or refused; the message has its number and the reason.
+/// A process did not join within the deadline, or refused; the message has its number and the
+/// reason.
 pub fn join(
     me: usize,
     listener: &TcpListener,
@@ -160,7 +165,8 @@ impl Participant {
                 Ok(Err(error)) => return Err(error),
                 Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {}
             }
-            // The threads that connect from here have more exact errors, and some time to report them.
+            // The threads that connect from here have more exact errors, and some time to report
+            // them.
             if Instant::now() > self.until + RETRY_PAUSE {
                 let late = numbers.iter().zip(&links).filter(|(number, link)| **number != me && link.is_none());
                 let late: Vec<String> = late.map(|(number, _)| number.to_string()).collect();
@@ -177,7 +183,8 @@ impl Participant {
         loop {
             let (socket, peer) = match listener.accept() {
                 Ok(accepted) => accepted,
-                // No connection waits; or an error of one connection or of the system, which may pass: the deadline bounds it.
+                // No connection waits; or an error of one connection or of the system, which may
+                // pass: the deadline bounds it.
                 Err(_) => return Ok(()),
             };
             let sender = sender.clone();
@@ -187,7 +194,8 @@ impl Participant {
         }
     }
 
-    /// Authenticates a peer in a thread of its own, and passes it to `accepted` if it is a process of the run.
+    /// Authenticates a peer in a thread of its own, and passes it to `accepted` if it is a process
+    /// of the run.
     pub fn authenticate(
         self: &Arc<Participant>,
         socket: TcpStream,
@@ -385,7 +393,8 @@ impl Participant {
         }
     }
 
-    /// Classifies an error: an error of TLS or an invalid message is final, an error of the network may pass.
+    /// Classifies an error: an error of TLS or an invalid message is final, an error of the network
+    /// may pass.
     fn unjoined(&self, error: &io::Error, step: Duration) -> Unjoined {
         let inner = error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>());
         match error.kind() {
@@ -413,7 +422,8 @@ fn joined(socket: TcpStream, connection: Option<rustls::Connection>) -> Result<L
     })
 }
 
-/// Closes a connection after the other side could read the last message: with unread bytes, the system would discard that message.
+/// Closes a connection after the other side could read the last message: with unread bytes, the
+/// system would discard that message.
 fn close_after_read(socket: &TcpStream) {
     let mut rest = Timed::new(socket, Instant::now() + CLOSE_DEADLINE);
     if socket.shutdown(std::net::Shutdown::Write).is_ok() {
@@ -471,7 +481,8 @@ mod tests {
         std::thread::spawn(move || participant.join(&listener))
     }
 
-    /// Asserts that every two processes can exchange more bytes than sockets hold, and close the connection.
+    /// Asserts that every two processes can exchange more bytes than sockets hold, and close the
+    /// connection.
     fn assert_joined(joined: Vec<Vec<Option<Link>>>) {
         const BYTES: usize = 3 << 20;
         let mut threads = Vec::new();
@@ -498,8 +509,8 @@ mod tests {
         threads.into_iter().for_each(|thread| thread.join().unwrap());
     }
 
-    /// Lets an intruder try to join process 0 of three. Returns its error and the last refusal of process 0. The three processes then join
-    /// each other.
+    /// Lets an intruder try to join process 0 of three. Returns its error and the last refusal of
+    /// process 0. The three processes then join each other.
     fn intruder(identity: &Identity, intrude: impl FnOnce(&Roster) -> String) -> (String, String) {
         let (listeners, roster) = three(identity);
         let participant =
@@ -629,7 +640,8 @@ mod tests {
         assert_words(&ours, &["claims to be process 1", reason]);
     }
 
-    /// The errors of both sides of a connection that is not joined: process 1, which connects, and process 0, which accepts.
+    /// The errors of both sides of a connection that is not joined: process 1, which connects, and
+    /// process 0, which accepts.
     fn unjoined(client: Credentials, server: Credentials) -> (String, String) {
         let (listener, address) = listen(LOOPBACK, &server).unwrap();
         let roster = Roster::new(7, 3, vec![address; 2]);
@@ -745,7 +757,8 @@ mod tests {
             let socket = TcpStream::connect(roster.addresses[0]).unwrap();
             (socket, listeners[0].accept().unwrap().0)
         };
-        // A byte every 20 ms would keep the connection open without end if each byte extended the deadline.
+        // A byte every 20 ms would keep the connection open without end if each byte extended the
+        // deadline.
         let ended = Arc::new(std::sync::atomic::AtomicBool::new(false));
         let dripping = std::thread::spawn({
             let (ended, mut socket) = (ended.clone(), socket.try_clone().unwrap());

@@ -1,6 +1,7 @@
 //! Sends and receives the messages of the handshake, each within a deadline.
 //!
-//! A message is the bytes `nigh-jn\n`, the length of the rest as four little-endian bytes, and JSON.
+//! A message is the bytes `nigh-jn\n`, the length of the rest as four little-endian bytes, and
+//! JSON.
 
 use std::io;
 use std::io::{Read, Write};
@@ -98,7 +99,8 @@ fn send(to: &mut impl Write, message: &Message) -> io::Result<()> {
 /// Reads a message and not a byte more: the next bytes may be frames of the engine.
 ///
 /// # Errors
-/// The bytes are no message: the first ones differ, the length is more than 4096, the JSON is not one of a message.
+/// The bytes are no message: the first ones differ, the length is more than 4096, the JSON is not
+/// one of a message.
 pub fn receive(from: &mut impl Read) -> io::Result<Message> {
     let invalid = |text: &str| io::Error::new(io::ErrorKind::InvalidData, text.to_owned());
     let mut head = [0; 12];

@@ -1,8 +1,9 @@
 //! The handshake of processes: how the processes of a run connect and authenticate each other.
 //!
-//! In reading order: `join` (the protocol), `roster` (the processes and their addresses), `identity` (how a process authenticates itself),
-//! `hello` (the messages, and what they must agree on), `messages` (sends and receives them in time), `unauthenticated` (limits for peers
-//! that have not authenticated themselves yet).
+//! In reading order: `join` (the protocol), `roster` (the processes and their addresses),
+//! `identity` (how a process authenticates itself), `hello` (the messages, and what they must agree
+//! on), `messages` (sends and receives them in time), `unauthenticated` (limits for peers that have
+//! not authenticated themselves yet).
 
 mod hello;
 mod identity;

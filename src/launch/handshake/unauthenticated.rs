@@ -1,4 +1,5 @@
-//! Peers that have not authenticated themselves yet: bounds their number, and reports those that are refused.
+//! Peers that have not authenticated themselves yet: bounds their number, and reports those that
+//! are refused.
 
 use std::collections::VecDeque;
 use std::net::{Shutdown, SocketAddr, TcpStream};
@@ -6,8 +7,9 @@ use std::sync::{Mutex, PoisonError};
 
 use crate::text::printable;
 
-/// The most unauthenticated connections at a time. One more closes the oldest: a process of the run needs milliseconds to authenticate
-/// itself, and tries again, so connections that stay silent cannot keep it out.
+/// The most unauthenticated connections at a time. One more closes the oldest: a process of the run
+/// needs milliseconds to authenticate itself, and tries again, so connections that stay silent
+/// cannot keep it out.
 const MAX_CONNECTIONS: usize = 128;
 /// How many refusals are reported one by one; after these, only each doubling of their number is.
 const REPORTED: u64 = 8;
@@ -19,7 +21,8 @@ pub(crate) struct Unauthenticated {
     report: RefusalSink,
 }
 
-/// Receives a message about refused connections; its subject, the process that refuses, is still missing.
+/// Receives a message about refused connections; its subject, the process that refuses, is still
+/// missing.
 pub(crate) type RefusalSink = Box<dyn Fn(&str) + Send + Sync>;
 
 #[derive(Default)]
@@ -40,7 +43,8 @@ impl Unauthenticated {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Adds a connection, and closes the oldest if there are too many. Returns a number for [`Unauthenticated::remove`].
+    /// Adds a connection, and closes the oldest if there are too many. Returns a number for
+    /// [`Unauthenticated::remove`].
     pub fn add(&self, socket: &TcpStream) -> std::io::Result<u64> {
         let socket = socket.try_clone()?;
         let mut state = self.state();
@@ -53,7 +57,8 @@ impl Unauthenticated {
         Ok(number)
     }
 
-    /// Removes a connection that was authenticated or refused. Returns `false` if it was closed before, to make room.
+    /// Removes a connection that was authenticated or refused. Returns `false` if it was closed
+    /// before, to make room.
     pub fn remove(&self, number: u64) -> bool {
         let mut state = self.state();
         let before = state.waiting.len();

@@ -20,7 +20,8 @@ const EXIT_DEADLINE: Duration = Duration::from_secs(2);
 pub struct Checked {
     /// Its answers, or the reason why there are none.
     pub answers: Result<Answers>,
-    /// Milliseconds by which its clock is ahead of this machine's, and the round-trip time, which is the uncertainty of that.
+    /// Milliseconds by which its clock is ahead of this machine's, and the round-trip time, which
+    /// is the uncertainty of that.
     pub clock: (i64, u64),
     /// The processes that it cannot reach, with the reasons.
     pub unreachable: Vec<(usize, String)>,
@@ -42,7 +43,8 @@ impl Drop for ProbedHost {
     }
 }
 
-/// Checks all hosts of a pool at the same time. `questions` gives the questions for a process by its number.
+/// Checks all hosts of a pool at the same time. `questions` gives the questions for a process by
+/// its number.
 ///
 /// # Errors
 /// This program cannot start any other program.

@@ -1,7 +1,8 @@
 //! A pool: machines on which processes are started by `ssh`.
 //!
-//! In reading order: `ssh` (a machine that is reached by ssh), `command` (runs a command with a time limit), `check`
-//! (whether each host of a config is ready), `probe` (what a machine reports about itself).
+//! In reading order: `ssh` (a machine that is reached by ssh), `command` (runs a command with a
+//! time limit), `check` (whether each host of a config is ready), `probe` (what a machine reports
+//! about itself).
 
 mod check;
 mod command;

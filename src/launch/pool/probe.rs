@@ -1,4 +1,5 @@
-//! The probe of a host: answers the questions of `nigh pool check` about its machine, over the pipes that a process would have.
+//! The probe of a host: answers the questions of `nigh pool check` about its machine, over the
+//! pipes that a process would have.
 //!
 //! ```text
 //! ─▶ Questions                   ◀─ Answers; the probe now listens, as a process would

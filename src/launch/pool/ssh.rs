@@ -1,6 +1,8 @@
-//! A machine that is reached by ssh: starts a process there, copies the program there, and kills a process there.
+//! A machine that is reached by ssh: starts a process there, copies the program there, and kills a
+//! process there.
 //!
-//! The command is the user's own `ssh`, with their keys and their ssh config. It runs a script in a plain `sh` of the machine:
+//! The command is the user's own `ssh`, with their keys and their ssh config. It runs a script in a
+//! plain `sh` of the machine:
 //!
 //! ```text
 //! set -- PROGRAM ARGUMENTS; read and export each variable, a line of stdin each; exec "$@"
@@ -96,8 +98,9 @@ impl SshHost {
         };
         let command: Vec<String> =
             std::iter::once(program).chain(arguments.iter().map(|argument| quoted(argument))).collect();
-        // A shell reads one line from a pipe and not a byte more: the program reads what follows the values. The arguments are set first,
-        // so that the variables cannot change their meaning.
+        // A shell reads one line from a pipe and not a byte more: the program reads what follows
+        // the values. The arguments are set first, so that the variables cannot change their
+        // meaning.
         let reads = variables.keys().map(|name| format!("IFS= read -r {name} && export {name} || exit; "));
         let script = format!("set -- {}; {}exec \"$@\"", command.join(" "), reads.collect::<String>());
         let first = variables.values().map(|value| format!("{value}\n")).collect::<String>().into_bytes();
@@ -117,7 +120,8 @@ impl SshHost {
         run_within(self.shell(script).stdin(Stdio::null()), None, within)
     }
 
-    /// Kills a process of the machine, frozen or not. Returns whether the process has certainly ended.
+    /// Kills a process of the machine, frozen or not. Returns whether the process has certainly
+    /// ended.
     pub(crate) fn kill(&self, process: u32) -> bool {
         // Another program may have the process id by now: the script kills only a worker of nigh.
         let script = format!(
@@ -126,7 +130,8 @@ impl SshHost {
         self.script(&script, Duration::from_secs(5)).is_ok_and(|output| output.status.success())
     }
 
-    /// Copies this program to the machine unless it is there already. Returns its name in the cache.
+    /// Copies this program to the machine unless it is there already. Returns its name in the
+    /// cache.
     fn copy_program(&self) -> Result<String> {
         let failed = || format!("cannot copy this program to {}", self.destination);
         let bytes = std::fs::read(this_program()?).with_context(failed)?;

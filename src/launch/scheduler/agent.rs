@@ -1,8 +1,10 @@
-//! The agent of a task: starts, feeds and kills a process on its machine as the supervisor requests.
+//! The agent of a task: starts, feeds and kills a process on its machine as the supervisor
+//! requests.
 //!
-//! It connects to task 0, as soon as that listens, and authenticates itself by its certificate. When the connection ends or falls silent, it
-//! kills its process and tries for a while to connect again. If nothing listens at the supervisor's port any more, the run has ended, and the
-//! agent ends, too.
+//! It connects to task 0, as soon as that listens, and authenticates itself by its certificate.
+//! When the connection ends or falls silent, it kills its process and tries for a while to connect
+//! again. If nothing listens at the supervisor's port any more, the run has ended, and the agent
+//! ends, too.
 //!
 //! A task that is told to end (SIGTERM) informs the supervisor, and ends when its process has
 //! ended: after the wave that is read.
@@ -218,7 +220,8 @@ impl TaskAgent<'_> {
             match control.receive() {
                 Ok(ControlFrame::Beat) => {}
                 Ok(ControlFrame::Begin) => {
-                    // A process that still runs is killed: its output would be taken for that of the next one.
+                    // A process that still runs is killed: its output would be taken for that of
+                    // the next one.
                     drop(process.take());
                     match AgentProcess::start(control) {
                         Ok(started) => process = Some(started),

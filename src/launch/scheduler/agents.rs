@@ -1,4 +1,5 @@
-//! The agents of a scheduler's tasks, as task 0 (the supervisor) sees them. Each agent starts the process of its task.
+//! The agents of a scheduler's tasks, as task 0 (the supervisor) sees them. Each agent starts the
+//! process of its task.
 //!
 //! ```text
 //! task 0: supervisor ── pipes ────────▶ process 0 ◀──────────┐
@@ -6,9 +7,10 @@
 //!           └── control connection ── task 1: agent ── pipes ─▶ process 1
 //! ```
 //!
-//! An agent does what `sshd` does for a pool over ssh: on request it starts a process, forwards its pipes, and kills it; it also kills it
-//! when the supervisor has ended. Agents connect in any order and authenticate themselves by their certificates (the steps of `join`). An
-//! agent that was lost may connect again, also as a new task of the same number: it replaces the former one.
+//! An agent does what `sshd` does for a pool over ssh: on request it starts a process, forwards its
+//! pipes, and kills it; it also kills it when the supervisor has ended. Agents connect in any order
+//! and authenticate themselves by their certificates (the steps of `join`). An agent that was lost
+//! may connect again, also as a new task of the same number: it replaces the former one.
 
 use std::io;
 use std::io::{Read, Write};
@@ -318,8 +320,8 @@ fn described(task: usize, lost: Option<&str>) -> String {
     }
 }
 
-/// The addresses at which the processes of the tasks reach each other. An agent on the machine of task 0 may have connected over loopback:
-/// the other tasks reach it at the address of task 0.
+/// The addresses at which the processes of the tasks reach each other. An agent on the machine of
+/// task 0 may have connected over loopback: the other tasks reach it at the address of task 0.
 fn addresses(agents: &[Option<Arc<ConnectedAgent>>]) -> Vec<IpAddr> {
     let known = || agents.iter().flatten().map(|agent| agent.addresses);
     let from_elsewhere = known().find(|(_, from)| !from.is_loopback());
@@ -460,8 +462,8 @@ impl Running {
         }
     }
 
-    /// Kills the process. Returns whether it has certainly ended. A task that does not answer counts as lost: its agent kills the process
-    /// when it notices that.
+    /// Kills the process. Returns whether it has certainly ended. A task that does not answer
+    /// counts as lost: its agent kills the process when it notices that.
     pub fn kill(&self) -> bool {
         let sent = self.agent.control.send(&ControlFrame::Kill);
         let ended = sent.is_ok() && self.wait(KILL_DEADLINE).is_some();

@@ -1,8 +1,9 @@
 //! The control connection between the supervisor and the agent of a task: frames over TLS.
 //!
-//! A frame is a byte for its kind, four little-endian bytes of length, and at most 64 KiB; longer data takes several frames. Both sides send
-//! a heartbeat at least every second. A side that receives nothing for the config's `timeout` ends the connection. The frames carry what
-//! would go through the pipes of a child.
+//! A frame is a byte for its kind, four little-endian bytes of length, and at most 64 KiB; longer
+//! data takes several frames. Both sides send a heartbeat at least every second. A side that
+//! receives nothing for the config's `timeout` ends the connection. The frames carry what would go
+//! through the pipes of a child.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
@@ -20,7 +21,8 @@ const BEAT_EVERY: Duration = Duration::from_secs(1);
 /// The most bytes of the name of a host.
 const MAX_NAME: usize = 255;
 
-/// A frame. Error messages show it by [`std::fmt::Display`], without its bytes; hence no `Debug` except in tests.
+/// A frame. Error messages show it by [`std::fmt::Display`], without its bytes; hence no `Debug`
+/// except in tests.
 #[derive(PartialEq, Eq)]
 #[cfg_attr(test, derive(Debug))]
 pub(crate) enum ControlFrame {
@@ -128,7 +130,8 @@ pub(crate) struct Control {
 }
 
 impl Control {
-    /// A connection whose two sides have authenticated each other. It ends when the other side is silent for `timeout`.
+    /// A connection whose two sides have authenticated each other. It ends when the other side is
+    /// silent for `timeout`.
     pub fn new(socket: TcpStream, connection: rustls::Connection, timeout: Duration) -> io::Result<Control> {
         watch_silence(&socket, timeout)?;
         socket.set_read_timeout(Some(timeout))?;

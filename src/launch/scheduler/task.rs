@@ -6,7 +6,8 @@
 //! Kubernetes   JOB_COMPLETION_INDEX   NIGH_TASKS, from the manifest         <job>-0.<service>, from HOSTNAME = <job>-<index>
 //! ```
 //!
-//! SLURM puts task 0 on the first node, except with `--distribution=arbitrary`: then the config's `supervisor` has its host.
+//! SLURM puts task 0 on the first node, except with `--distribution=arbitrary`: then the config's
+//! `supervisor` has its host.
 
 use anyhow::{Context, Result, anyhow, ensure};
 

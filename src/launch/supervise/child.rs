@@ -1,4 +1,5 @@
-//! A started process of a generation: a child of the supervisor, or a process of a scheduler's task.
+//! A started process of a generation: a child of the supervisor, or a process of a scheduler's
+//! task.
 
 use std::os::unix::process::CommandExt;
 use std::process::Stdio;
@@ -30,7 +31,8 @@ impl Child {
             return Ok((Child::Task(running), pipes));
         }
         let Launch { mut command, first } = host.launch(&["worker"])?;
-        // A process group of its own: only the supervisor receives Ctrl-C, and ends all processes in order.
+        // A process group of its own: only the supervisor receives Ctrl-C, and ends all processes
+        // in order.
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
         let mut child =
             command.spawn().with_context(|| format!("cannot start {}", command.get_program().to_string_lossy()))?;
@@ -55,7 +57,8 @@ impl Child {
         }
     }
 
-    /// Kills the process if it still runs. Returns whether it has certainly ended; for a process reached by ssh, whether the `ssh` has.
+    /// Kills the process if it still runs. Returns whether it has certainly ended; for a process
+    /// reached by ssh, whether the `ssh` has.
     pub fn kill(&mut self) -> bool {
         match self {
             Child::Local(child) => {

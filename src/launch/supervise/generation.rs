@@ -177,7 +177,8 @@ impl Generation<'_> {
             Ok(addresses) => {
                 let roster = self.roster(addresses);
                 for process in &mut processes.all {
-                    // The process is ready, so its stdin is back. If it has ended since, `follow` receives that.
+                    // The process is ready, so its stdin is back. If it has ended since, `follow`
+                    // receives that.
                     process.stdin = process.stdin_back.recv_timeout(START_DEADLINE).ok();
                     let _ = process.stdin.as_mut().map(|stdin| write_line(stdin, &roster));
                 }
@@ -248,8 +249,9 @@ impl Generation<'_> {
             identity: self.identity.clone(),
             plan: serde_json::value::RawValue::from_string(self.plan.to_owned()).context("a plan is JSON")?,
         };
-        // The pipe to a host that cannot be reached takes what fits and then blocks: hence a thread of its own. If the process ends before it
-        // has read everything, its exit code is the error.
+        // The pipe to a host that cannot be reached takes what fits and then blocks: hence a thread
+        // of its own. If the process ends before it has read everything, its exit code is the
+        // error.
         let (sender_of_stdin, stdin_back) = channel();
         std::thread::spawn(move || {
             let _ = stdin.write_all(&first).map_err(anyhow::Error::from).and_then(|()| write_line(&mut stdin, &start));
@@ -335,7 +337,8 @@ impl Generation<'_> {
     ) -> Result<GenerationEnd> {
         let count = processes.all.len();
         let mut watchdog = Watchdog::new(count, self.pool.timeout, self.pool.stall, Instant::now());
-        // The first process that only lost a connection: another process may still report the cause.
+        // The first process that only lost a connection: another process may still report the
+        // cause.
         let mut victim: Option<(GenerationFailure, Instant)> = None;
         // Set when all processes have reported success: when to stop waiting for their exits.
         let mut done: Option<Instant> = None;
@@ -550,7 +553,8 @@ fn read_reports(me: usize, stdout: impl BufRead + Send + 'static, sender: Sender
     });
 }
 
-/// Starts a thread that forwards the stderr of a process as events, each line after the name of the process.
+/// Starts a thread that forwards the stderr of a process as events, each line after the name of the
+/// process.
 fn forward_errors(name: String, process: usize, epoch: u64, stderr: impl Read + Send + 'static, events: EventSink) {
     std::thread::spawn(move || {
         for line in BufReader::new(stderr).split(b'\n') {

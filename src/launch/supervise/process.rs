@@ -1,4 +1,5 @@
-//! One process of several: receives its work from the supervisor, joins the other processes, and reports its progress.
+//! One process of several: receives its work from the supervisor, joins the other processes, and
+//! reports its progress.
 //!
 //! The messages are lines of JSON over the pipes of the process. It reads [`Start`] and then the
 //! [`Roster`] from stdin, perhaps [`EndAtBorder`] later, and writes [`ProcessReport`]s to stdout
@@ -104,10 +105,11 @@ impl Outcome {
     }
 }
 
-/// Runs this process for one supervisor, over stdin and stdout: joins the other processes and does the work. Returns the exit code.
+/// Runs this process for one supervisor, over stdin and stdout: joins the other processes and does
+/// the work. Returns the exit code.
 ///
-/// When a worker fails, the process reports the failure (`failure` makes its message) and exits at once: its network threads would wait
-/// for the other processes, and those for this one.
+/// When a worker fails, the process reports the failure (`failure` makes its message) and exits at
+/// once: its network threads would wait for the other processes, and those for this one.
 ///
 /// # Errors
 /// A line of the supervisor is missing or not understood.

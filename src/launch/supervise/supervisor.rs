@@ -1,8 +1,9 @@
 //! The supervisor: runs generations of processes until one succeeds.
 //!
-//! Timely is fail-stop: no single process recovers. When a process fails or is silent, or all processes wait for each other, the supervisor
-//! ends the whole generation, reports the cause, and starts the next one, which continues from what is committed. An error that would only
-//! repeat (a bad job, too many rejects, a full disk) is final: the process that has it reports it.
+//! Timely is fail-stop: no single process recovers. When a process fails or is silent, or all
+//! processes wait for each other, the supervisor ends the whole generation, reports the cause, and
+//! starts the next one, which continues from what is committed. An error that would only repeat (a
+//! bad job, too many rejects, a full disk) is final: the process that has it reports it.
 //!
 //! Generations need not have the same processes: hosts that are missing for long are left out, and
 //! those that are back are taken in after a wave, or after a failure ([`Members`]). What a process
@@ -53,10 +54,12 @@ impl Work {
 /// Returns the work of a generation by its number; `None` if everything is committed.
 pub type Plans<'a> = dyn FnMut(u64) -> Result<Option<Work>> + 'a;
 
-/// Runs the pool's processes until a generation succeeds, a failure is final, or no restart is left.
+/// Runs the pool's processes until a generation succeeds, a failure is final, or no restart is
+/// left.
 ///
-/// `plans` returns the work of a generation by its number, from 0. It is called when no process of the generation before runs any more, so
-/// that it sees what is committed; also after the last generation, for which no restart is left. `None` means that everything is committed.
+/// `plans` returns the work of a generation by its number, from 0. It is called when no process of
+/// the generation before runs any more, so that it sees what is committed; also after the last
+/// generation, for which no restart is left. `None` means that everything is committed.
 /// `progresses` receives the counters of every process.
 ///
 /// A generation has the hosts that can be used: see `members.rs`.
@@ -86,7 +89,8 @@ pub fn supervise(
         let end = run.generation(&work, progresses)?;
         let is_final = matches!(end, GenerationEnd::Final(_));
         if !is_final && pool.agents.as_ref().is_some_and(Agents::is_finished) {
-            // A signal has ended the run: its handler has informed the tasks and ends this process in a moment.
+            // A signal has ended the run: its handler has informed the tasks and ends this process
+            // in a moment.
             std::thread::sleep(Duration::MAX);
         }
         let epoch = run.epoch + 1;
@@ -347,7 +351,8 @@ mod tests {
         (Arc::new(events), received)
     }
 
-    /// Supervises a process that always fails, without a restart. Everything is committed after `plans_until_done` plans.
+    /// Supervises a process that always fails, without a restart. Everything is committed after
+    /// `plans_until_done` plans.
     fn supervised(plans_until_done: u64) -> (Outcome, Vec<u64>, Received) {
         let config = "workers = 1\nrestarts = 0\nssh = [\"false\"]\n[[hosts]]\nname = \"me@localhost\"\n";
         let pool = Pool::new(&toml::from_str(config).unwrap()).unwrap();

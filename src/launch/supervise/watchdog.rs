@@ -1,17 +1,19 @@
 //! Finds processes that are silent, and runs in which nothing moves.
 //!
-//! Processes report their counters five times a second. A process that sends nothing for longer than the timeout is frozen, or its host or
-//! network has failed: the engine would wait for it without end. If all processes report but no counter changes and no CPU time is used,
-//! they wait for each other: the run has stalled. Only the clock of the supervisor is used.
+//! Processes report their counters five times a second. A process that sends nothing for longer
+//! than the timeout is frozen, or its host or network has failed: the engine would wait for it
+//! without end. If all processes report but no counter changes and no CPU time is used, they wait
+//! for each other: the run has stalled. Only the clock of the supervisor is used.
 
 use std::time::{Duration, Instant};
 
 use crate::watch::Progress;
 
-/// How often the supervisor must call [`Watchdog::look`]. If it did not for much longer, the supervisor itself was stopped, and no process
-/// counts as silent for that time.
+/// How often the supervisor must call [`Watchdog::look`]. If it did not for much longer, the
+/// supervisor itself was stopped, and no process counts as silent for that time.
 pub const LOOK_EVERY: Duration = Duration::from_millis(250);
-/// When processes have lost their connections, a process that is silent for this time is the likely cause.
+/// When processes have lost their connections, a process that is silent for this time is the likely
+/// cause.
 const QUIET: Duration = Duration::from_secs(2);
 /// A process that uses less than this many CPU seconds a second only waits.
 const IDLE: f64 = 0.02;
@@ -78,7 +80,8 @@ impl Watchdog {
         }
     }
 
-    /// The process that is the likely cause when others have lost their connections, and how long it is silent.
+    /// The process that is the likely cause when others have lost their connections, and how long
+    /// it is silent.
     pub fn suspect(&self, now: Instant) -> Option<(usize, Duration)> {
         self.quietest(now).filter(|(_, quiet)| *quiet > QUIET)
     }
@@ -107,7 +110,8 @@ mod tests {
 
     const SECOND: Duration = Duration::from_secs(1);
 
-    /// Looks every quarter of a second until something is found; `report` notes the reports of each tick.
+    /// Looks every quarter of a second until something is found; `report` notes the reports of each
+    /// tick.
     fn found(seconds: u32, report: impl Fn(u64, &mut Watchdog, Instant)) -> Finding {
         let begun = Instant::now();
         let mut watchdog = Watchdog::new(3, 5 * SECOND, 30 * SECOND, begun);

@@ -1,14 +1,17 @@
 //! The length limit of the engine's frames: refuses a frame with a larger length.
 //!
-//! The engine puts a header of 48 bytes before each message, six big-endian numbers, of which the fifth is the message's length. It allocates
-//! any length that it reads. [`Frames`] follows the headers in the bytes on their way to the engine: a length beyond the limit ends the
-//! connection before the engine reads it. It does not read the messages, so the cost is too small to measure.
+//! The engine puts a header of 48 bytes before each message, six big-endian numbers, of which the
+//! fifth is the message's length. It allocates any length that it reads. [`Frames`] follows the
+//! headers in the bytes on their way to the engine: a length beyond the limit ends the connection
+//! before the engine reads it. It does not read the messages, so the cost is too small to measure.
 //!
-//! The format is that of `timely_communication` 0.31 (`MessageHeader`), whose version is pinned for this reason; a test compares.
+//! The format is that of `timely_communication` 0.31 (`MessageHeader`), whose version is pinned for
+//! this reason; a test compares.
 
 use std::io;
 
-/// The most bytes of one message. Messages are blocks of 24 KiB, small batches, and all-gathers; all are much smaller.
+/// The most bytes of one message. Messages are blocks of 24 KiB, small batches, and all-gathers;
+/// all are much smaller.
 pub const MAX_FRAME_BYTES: u64 = 1 << 30;
 /// The bytes of a header.
 const HEADER: usize = 48;

@@ -9,13 +9,15 @@
 //! process-007.key    of process 7 only
 //! ```
 //!
-//! Process 7 needs `authority.pem` and its own two files. Keys are ECDSA on P-256, readable by their owner only.
+//! Process 7 needs `authority.pem` and its own two files. Keys are ECDSA on P-256, readable by
+//! their owner only.
 //!
-//! No file is overwritten. Each file is written under a temporary name, synced, and then linked to its own name. A key is written before its
-//! certificate, so that an interrupted run continues with the key that exists.
+//! No file is overwritten. Each file is written under a temporary name, synced, and then linked to
+//! its own name. A key is written before its certificate, so that an interrupted run continues with
+//! the key that exists.
 //!
-//! Certificates of processes expire. Processes do not check the expiry of the authority's certificate: to retire an authority, make another
-//! one in another folder.
+//! Certificates of processes expire. Processes do not check the expiry of the authority's
+//! certificate: to retire an authority, make another one in another folder.
 
 use std::fs::{File, OpenOptions};
 use std::io::Write;
@@ -53,10 +55,12 @@ pub struct MadeKeys {
     pub kept: Vec<usize>,
 }
 
-/// Makes the keys of a pool in a folder, with certificates that are valid for `days` days. Existing keys and certificates are kept.
+/// Makes the keys of a pool in a folder, with certificates that are valid for `days` days. Existing
+/// keys and certificates are kept.
 ///
 /// # Errors
-/// A file cannot be read or written, or is invalid, such as an expired certificate; the message has its name.
+/// A file cannot be read or written, or is invalid, such as an expired certificate; the message has
+/// its name.
 pub fn make(folder: &Path, processes: usize, days: u32) -> Result<MadeKeys> {
     std::fs::create_dir_all(folder).with_context(|| format!("cannot make the folder {}", folder.display()))?;
     let authority = folder.join(AUTHORITY);
@@ -78,7 +82,8 @@ pub fn make(folder: &Path, processes: usize, days: u32) -> Result<MadeKeys> {
             let certificate = certificate.with_context(|| format!("cannot sign {}", path.display()))?;
             create(&path, certificate.pem().as_bytes(), false)?;
         }
-        // The checks of the process itself: they would find, for instance, an authority's certificate of another key.
+        // The checks of the process itself: they would find, for instance, an authority's
+        // certificate of another key.
         Keys::load(folder, process)?;
         if new { &mut all.made } else { &mut all.kept }.push(process);
     }

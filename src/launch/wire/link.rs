@@ -1,4 +1,5 @@
-//! A connection between two processes as the engine uses it: plain or TLS, with the length limit of frames and a timeout of silence.
+//! A connection between two processes as the engine uses it: plain or TLS, with the length limit of
+//! frames and a timeout of silence.
 
 use std::io;
 use std::io::{Read, Write};
@@ -13,7 +14,8 @@ use super::tls::Tls;
 /// The longest pause between keepalive probes; the system allows nine hours at most.
 const MAX_PAUSE: Duration = Duration::from_secs(2 * 60 * 60);
 
-/// A joined connection: plain on loopback, otherwise TLS. Frames that it returns are within the length limit.
+/// A joined connection: plain on loopback, otherwise TLS. Frames that it returns are within the
+/// length limit.
 pub struct Link {
     wire: Wire,
     frames: Frames,
@@ -56,8 +58,9 @@ impl Link {
     }
 }
 
-/// Ends a connection when the other machine does not answer for `timeout`: it acknowledges neither sent bytes nor, if there are none, the
-/// system's keepalive probes. A frozen process is not noticed: the system of its machine answers.
+/// Ends a connection when the other machine does not answer for `timeout`: it acknowledges neither
+/// sent bytes nor, if there are none, the system's keepalive probes. A frozen process is not
+/// noticed: the system of its machine answers.
 pub(crate) fn watch_silence(socket: &TcpStream, timeout: Duration) -> io::Result<()> {
     use rustix::net::sockopt;
     let pause = (timeout / 4).clamp(Duration::from_secs(1), MAX_PAUSE);

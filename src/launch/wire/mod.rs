@@ -1,7 +1,7 @@
 //! Connections between processes: TLS keys, TLS, the limit of frames, timeouts.
 //!
-//! In reading order: `key_files` and `keys` (the TLS keys of a pool), `tls` (mutual TLS 1.3), `frames` (the length limit of the
-//! engine's messages), `link` (a connection as timely uses it).
+//! In reading order: `key_files` and `keys` (the TLS keys of a pool), `tls` (mutual TLS 1.3),
+//! `frames` (the length limit of the engine's messages), `link` (a connection as timely uses it).
 
 pub(crate) mod frames;
 pub mod key_files;

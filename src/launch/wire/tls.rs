@@ -1,19 +1,23 @@
 //! Mutual TLS 1.3 between the processes of a pool.
 //!
-//! Both sides present a certificate of the pool's authority (see `keys`). The client checks that the server's name is that of the process
-//! that it connects to. The server learns the client's number from the hello that follows, and checks the name then, with [`Keys::check`].
-//! A client that is refused learns that only when it reads: TLS 1.3 does not acknowledge a client's certificate. Hence the welcome of `join`.
+//! Both sides present a certificate of the pool's authority (see `keys`). The client checks that
+//! the server's name is that of the process that it connects to. The server learns the client's
+//! number from the hello that follows, and checks the name then, with [`Keys::check`]. A client
+//! that is refused learns that only when it reads: TLS 1.3 does not acknowledge a client's
+//! certificate. Hence the welcome of `join`.
 //!
-//! The engine's two threads of a connection share a [`Tls`]. A connection of rustls has one state for both directions, so it is behind a
-//! lock; no thread waits for the network while it holds that lock:
+//! The engine's two threads of a connection share a [`Tls`]. A connection of rustls has one state
+//! for both directions, so it is behind a lock; no thread waits for the network while it holds that
+//! lock:
 //!
 //! ```text
 //! read:   socket ─▶ raw          lock: raw ─▶ connection ─▶ the engine's buffer
 //! write:                         lock: bytes ─▶ connection ─▶ records      records ─▶ socket
 //! ```
 //!
-//! Decrypted bytes are returned before more are read and before the end is checked: the other side's `close_notify` may arrive with its last
-//! bytes. A connection that ends without `close_notify` was cut, which is an error. Sessions are not resumed: processes join once.
+//! Decrypted bytes are returned before more are read and before the end is checked: the other
+//! side's `close_notify` may arrive with its last bytes. A connection that ends without
+//! `close_notify` was cut, which is an error. Sessions are not resumed: processes join once.
 
 use std::io;
 use std::io::{Read, Write};
@@ -53,7 +57,8 @@ impl Keys {
     /// Reads the keys of a process from the pool's folder and checks them.
     ///
     /// # Errors
-    /// A file is missing, damaged, expired, of another process or of another authority; the message has its name.
+    /// A file is missing, damaged, expired, of another process or of another authority; the message
+    /// has its name.
     pub fn load(folder: &Path, process: usize) -> Result<Keys> {
         let (keys, certificate) = Keys::read(folder, process)?;
         check_name(&keys.names, &certificate, process).map_err(|error| {
@@ -208,7 +213,8 @@ struct TlsState {
     socket: TcpStream,
     connection: Mutex<Connection>,
     raw: Mutex<Raw>,
-    /// Records on their way to the socket. A thread holds this lock while it sends, so that records stay in order.
+    /// Records on their way to the socket. A thread holds this lock while it sends, so that records
+    /// stay in order.
     records: Mutex<Vec<u8>>,
 }
 
@@ -267,7 +273,8 @@ impl Tls {
     }
 }
 
-/// Fills `out` with decrypted bytes of the connection and of `raw`. Returns the number of bytes, or `None` if it needs more of the socket.
+/// Fills `out` with decrypted bytes of the connection and of `raw`. Returns the number of bytes, or
+/// `None` if it needs more of the socket.
 fn decrypt(connection: &mut Connection, raw: &mut Raw, out: &mut [u8]) -> io::Result<Option<usize>> {
     let mut filled = 0;
     while filled < out.len() {

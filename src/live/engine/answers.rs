@@ -16,7 +16,8 @@ use crate::records::{DocumentKey, FeatureBits, KeyHash, Level};
 
 /// The nearest documents that an answer has.
 const NEAREST: usize = 3;
-/// The nodes of each key that are looked at for them, the documents of each node, and the fewest of all that are compared.
+/// The nodes of each key that are looked at for them, the documents of each node, and the fewest of
+/// all that are compared.
 const NODES: usize = 8;
 const OF_NODE: usize = 4;
 const COMPARED: usize = 64;
@@ -36,7 +37,8 @@ pub struct Answer {
     /// Whether it is not there now: it was deleted.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub deleted: bool,
-    /// The cluster; null for a document without a near-duplicate. A negative id is that of a cluster which no table has yet.
+    /// The cluster; null for a document without a near-duplicate. A negative id is that of a
+    /// cluster which no table has yet.
     pub cluster: Option<i64>,
     /// Documents of the cluster.
     pub size: u64,
@@ -44,7 +46,8 @@ pub struct Answer {
     pub level: Option<Level>,
     /// The name of the cluster's first document.
     pub canonical: Option<String>,
-    /// The most similar ones of the documents that share a key with it, as far as these were looked at.
+    /// The most similar ones of the documents that share a key with it, as far as these were looked
+    /// at.
     pub nearest: Vec<Near>,
     /// What the batch did to its cluster.
     pub changes: Vec<ClusterChange>,
@@ -59,7 +62,8 @@ pub struct Near {
     pub similarity: f64,
     /// Its cluster.
     pub cluster: Option<i64>,
-    /// The exact similarity, if it was asked for: the share of shingles in both texts. None of a document whose text is not at hand.
+    /// The exact similarity, if it was asked for: the share of shingles in both texts. None of a
+    /// document whose text is not at hand.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub exact: Option<Option<f64>>,
 }

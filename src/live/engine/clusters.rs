@@ -1,11 +1,13 @@
-//! The ids of clusters, which stay from batch to batch, and what became of the clusters of the batch before.
+//! The ids of clusters, which stay from batch to batch, and what became of the clusters of the
+//! batch before.
 //!
-//! The rule is that of the weeks of a store ([`crate::operators::output`]): the successor of a cluster is the one that now has most of its
-//! documents; of the clusters that a cluster succeeds, it takes the id of the one of which it has most. A cluster that succeeds none gets a
-//! new id: a negative one, for the ids of the tables are positive. A cluster has two documents or more.
+//! The rule is that of the weeks of a store ([`crate::operators::output`]): the successor of a
+//! cluster is the one that now has most of its documents; of the clusters that a cluster succeeds,
+//! it takes the id of the one of which it has most. A cluster that succeeds none gets a new id: a
+//! negative one, for the ids of the tables are positive. A cluster has two documents or more.
 //!
-//! Only clusters of which something changed are looked at, fragment by fragment: the documents of a fragment that stayed were in one
-//! cluster before, and are in one now.
+//! Only clusters of which something changed are looked at, fragment by fragment: the documents of a
+//! fragment that stayed were in one cluster before, and are in one now.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -17,7 +19,8 @@ use super::fragments::{Fragments, NO_ID};
 /// What became of a cluster, as in the table `changes`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ClusterChange {
-    /// `birth`, `death`, `grow`, `shrink`, `merge` or `split`; or `rename`, if the tables have another id.
+    /// `birth`, `death`, `grow`, `shrink`, `merge` or `split`; or `rename`, if the tables have
+    /// another id.
     pub event: &'static str,
     /// The cluster.
     pub cluster: i64,
@@ -85,8 +88,8 @@ impl Clusters {
         self.by_id.insert(id, Named { fragments: vec![fragment], docs });
     }
 
-    /// Gives ids to the clusters after a batch, and returns what became of those before it. `first` is the smallest document of a
-    /// fragment.
+    /// Gives ids to the clusters after a batch, and returns what became of those before it. `first`
+    /// is the smallest document of a fragment.
     pub(super) fn update(
         &mut self,
         fragments: &mut Fragments,

@@ -1,8 +1,10 @@
-//! Fragments: sets of nodes that are known to be connected, and the labels of the graph that they make.
+//! Fragments: sets of nodes that are known to be connected, and the labels of the graph that they
+//! make.
 //!
-//! Labels of single nodes cost what a cluster has of them: a document that joins two clusters of 100,000 would change 100,000 labels, and a
-//! chain of as many would take as many rounds. So the graph of differential dataflow has fragments as its nodes, as that of a weekly delta
-//! has one node for each cluster that stays whole:
+//! Labels of single nodes cost what a cluster has of them: a document that joins two clusters of
+//! 100,000 would change 100,000 labels, and a chain of as many would take as many rounds. So the
+//! graph of differential dataflow has fragments as its nodes, as that of a weekly delta has one
+//! node for each cluster that stays whole:
 //!
 //! ```text
 //! the clusters of a store            one fragment each
@@ -14,8 +16,8 @@
 //! many fragments of one cluster      become one fragment before the next batch
 //! ```
 //!
-//! So a merge costs an edge, a split costs the smaller part, and the graph stays small. A node is always connected to the others of its
-//! fragment by edges inside of it.
+//! So a merge costs an edge, a split costs the smaller part, and the graph stays small. A node is
+//! always connected to the others of its fragment by edges inside of it.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -155,8 +157,8 @@ impl Fragments {
         self.changed.insert(of);
     }
 
-    /// Makes fragments of nodes that are there from the beginning. `roots` has for each node another one of its cluster, itself for one,
-    /// and `docs` the number of its documents.
+    /// Makes fragments of nodes that are there from the beginning. `roots` has for each node
+    /// another one of its cluster, itself for one, and `docs` the number of its documents.
     pub(super) fn load(&mut self, roots: &[u32], docs: impl Fn(u32) -> u32) {
         let mut of_root: ByKey<u64, u32> = ByKey::default();
         for (node, root) in (0..).zip(roots) {
@@ -170,7 +172,8 @@ impl Fragments {
         }
     }
 
-    /// Makes one fragment of each cluster that has many: before a batch, so that all of them had the same id.
+    /// Makes one fragment of each cluster that has many: before a batch, so that all of them had
+    /// the same id.
     pub(super) fn contract(&mut self) {
         for label in std::mem::take(&mut self.crowded) {
             let class = self.class(label);
@@ -185,8 +188,8 @@ impl Fragments {
         }
     }
 
-    /// Brings fragments and labels up to date. `added` and `removed` are the nodes that come and go, `edges` their edges, of which
-    /// `keys` has those that are there now.
+    /// Brings fragments and labels up to date. `added` and `removed` are the nodes that come and
+    /// go, `edges` their edges, of which `keys` has those that are there now.
     ///
     /// # Errors
     /// If a worker has ended.
@@ -225,8 +228,9 @@ impl Fragments {
         self.relabel()
     }
 
-    /// Splits off the parts of a fragment that are not connected any more. `ends` are the ends of the edges that went, as far as these
-    /// are still nodes of the fragment: each part has one of them.
+    /// Splits off the parts of a fragment that are not connected any more. `ends` are the ends of
+    /// the edges that went, as far as these are still nodes of the fragment: each part has one of
+    /// them.
     fn split(&mut self, keys: &Keys, fragment: u32, ends: Vec<u32>) {
         let mut search = Search::new(ends);
         while search.is_open() {
@@ -259,7 +263,8 @@ impl Fragments {
         }
     }
 
-    /// Makes one fragment of new ones that share edges, and makes it a part of another one if it shares edges with that one only.
+    /// Makes one fragment of new ones that share edges, and makes it a part of another one if it
+    /// shares edges with that one only.
     fn join_fresh(&mut self, mut fresh: BTreeSet<u32>) {
         for fragment in fresh.clone() {
             if !fresh.contains(&fragment) {
@@ -431,7 +436,8 @@ struct Search {
     /// The nodes of each group whose edges were not followed, and all of its nodes.
     queues: Vec<VecDeque<u32>>,
     nodes: Vec<Vec<u32>>,
-    /// The groups that search, with some that are parts of others or have ended; and how many search.
+    /// The groups that search, with some that are parts of others or have ended; and how many
+    /// search.
     open: Vec<usize>,
     searching: usize,
     /// The nodes of those that ended: whole parts.
@@ -456,7 +462,8 @@ impl Search {
         self.searching > 1
     }
 
-    /// Follows the edges of one node of each group. `neighbours` calls its second argument with the other ends of a node's edges.
+    /// Follows the edges of one node of each group. `neighbours` calls its second argument with the
+    /// other ends of a node's edges.
     fn round(&mut self, neighbours: impl Fn(u32, &mut dyn FnMut(u32))) {
         let mut open = std::mem::take(&mut self.open);
         open.retain(|group| {
@@ -476,7 +483,8 @@ impl Search {
         self.open = open;
     }
 
-    /// An edge leads from a group to a node. The group keeps the nodes of any other group that has that node.
+    /// An edge leads from a group to a node. The group keeps the nodes of any other group that has
+    /// that node.
     fn meet(&mut self, group: usize, node: u32) {
         let group = self.root(group);
         match self.found.get(&u64::from(node)).map(|other| self.root(*other)) {

@@ -1,7 +1,8 @@
 //! A hash table of numbers, whose keys are what the numbers stand for and are kept elsewhere.
 //!
-//! Four bytes a slot, at most three of four slots used, linear probing. A number is removed by moving later ones of its run back, so
-//! that no marks of removed numbers stay. The caller gives hashes and comparisons.
+//! Four bytes a slot, at most three of four slots used, linear probing. A number is removed by
+//! moving later ones of its run back, so that no marks of removed numbers stay. The caller gives
+//! hashes and comparisons.
 
 /// A slot without a number.
 const EMPTY: u32 = u32::MAX;

@@ -1,12 +1,13 @@
 //! The documents of each key, and the edges between documents that share one.
 //!
-//! A *node* is a vector of supershingles that a document has; virtually identical documents are one node. A *key* is a choice of
-//! supershingles with their values (a megashingle). The nodes of a key are a heap in an array: each has an edge to the node at its
-//! parent's place. So a key of n nodes has n - 1 edges and paths of log n, a node has few edges for a key, and a node that comes or goes
-//! changes few edges, however many nodes the key has.
+//! A *node* is a vector of supershingles that a document has; virtually identical documents are one
+//! node. A *key* is a choice of supershingles with their values (a megashingle). The nodes of a key
+//! are a heap in an array: each has an edge to the node at its parent's place. So a key of n nodes
+//! has n - 1 edges and paths of log n, a node has few edges for a key, and a node that comes or
+//! goes changes few edges, however many nodes the key has.
 //!
-//! Keys are compared by the supershingles themselves, not by a hash of them. Memory: about six bytes for each key of a node that no
-//! other node has, and 4 to 30 bytes for each other one.
+//! Keys are compared by the supershingles themselves, not by a hash of them. Memory: about six
+//! bytes for each key of a node that no other node has, and 4 to 30 bytes for each other one.
 
 use super::id_table::IdTable;
 use crate::records::mix;
@@ -125,7 +126,8 @@ impl Keys {
         }
     }
 
-    /// Calls `each` with the other end of every edge of a node; more than once if several keys have the edge.
+    /// Calls `each` with the other end of every edge of a node; more than once if several keys have
+    /// the edge.
     pub(super) fn neighbours(&self, node: u32, mut each: impl FnMut(u32)) {
         for choice in 0..self.choices.len() {
             let hash = self.hash(choice, self.vector(node));
@@ -329,7 +331,8 @@ mod tests {
             keys.remove(node, &mut |_| changes += 1);
             most = most.max(changes);
         }
-        // Six keys are shared by all: one edge each comes with a node, and at most 2 * 9 + 1 change when one goes.
+        // Six keys are shared by all: one edge each comes with a node, and at most 2 * 9 + 1 change
+        // when one goes.
         assert!(most <= 6 * 19, "{most}");
     }
 }

@@ -1,8 +1,10 @@
-//! The workers that keep the labels of a graph: iterative label propagation in differential dataflow, whose arrangements stay.
+//! The workers that keep the labels of a graph: iterative label propagation in differential
+//! dataflow, whose arrangements stay.
 //!
-//! The nodes are fragments ([`super::fragments`]). A step sends the edges that come and go as one time, and waits until the labels are
-//! right at that time; then no earlier time can be asked for, so that the arrangements merge what belongs to it. It is the same dataflow
-//! as that of a weekly delta.
+//! The nodes are fragments ([`super::fragments`]). A step sends the edges that come and go as one
+//! time, and waits until the labels are right at that time; then no earlier time can be asked for,
+//! so that the arrangements merge what belongs to it. It is the same dataflow as that of a weekly
+//! delta.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -74,8 +76,8 @@ impl LabelWorkers {
         Ok(LabelWorkers { steps, changes, _guards: guards })
     }
 
-    /// Changes edges, and returns the changes of labels, in order. The label of a node is the smallest node that it is connected to; a
-    /// node without edges has none.
+    /// Changes edges, and returns the changes of labels, in order. The label of a node is the
+    /// smallest node that it is connected to; a node without edges has none.
     ///
     /// # Errors
     /// If a worker has ended: that is a fault of nigh.

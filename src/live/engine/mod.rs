@@ -4,13 +4,15 @@
 //! batch of records ─▶ features ─▶ nodes that come and go ─▶ edges of keys ─▶ fragments, labels ─▶ ids ─▶ answers
 //! ```
 //!
-//! A batch is applied as a whole: of two records of one document the last one counts, and answers tell what is there after it. The clusters
-//! are those that a full clustering of these documents has, at all three levels: similar ones are what edges of keys connect, virtually
-//! identical documents are of one node, and exact copies are those of a node that have the same checksum. Documents without words have no
-//! keys: those with the same checksum are a node.
+//! A batch is applied as a whole: of two records of one document the last one counts, and answers
+//! tell what is there after it. The clusters are those that a full clustering of these documents
+//! has, at all three levels: similar ones are what edges of keys connect, virtually identical
+//! documents are of one node, and exact copies are those of a node that have the same checksum.
+//! Documents without words have no keys: those with the same checksum are a node.
 //!
-//! In reading order: `answers`, `keys` (the documents of each key, and the edges between them), `id_table` (its hash table), `fragments` (what
-//! is known to be connected, and the graph of that), `labels` (its labels, by differential dataflow), `clusters` (ids and changes).
+//! In reading order: `answers`, `keys` (the documents of each key, and the edges between them),
+//! `id_table` (its hash table), `fragments` (what is known to be connected, and the graph of that),
+//! `labels` (its labels, by differential dataflow), `clusters` (ids and changes).
 
 mod answers;
 mod clusters;
@@ -118,7 +120,8 @@ pub struct Engine {
     method: Method,
     fingerprinters: Vec<Fingerprinter>,
     docs: Vec<Option<Doc>>,
-    /// How many of `docs` are gone. Their numbers are not used again: documents are ordered by them.
+    /// How many of `docs` are gone. Their numbers are not used again: documents are ordered by
+    /// them.
     dropped: u64,
     by_key: IdTable,
     /// By document.
@@ -154,7 +157,8 @@ impl Engine {
     /// An engine without documents, with this many workers.
     ///
     /// # Errors
-    /// If the method checks the similarity of linked documents, which this does not do; or the workers cannot be started.
+    /// If the method checks the similarity of linked documents, which this does not do; or the
+    /// workers cannot be started.
     pub fn new(method: &Method, workers: usize) -> Result<Engine> {
         ensure!(
             method.similarity.is_none() && method.verify == Verify::None,
@@ -208,7 +212,8 @@ impl Engine {
         Given { changes: self.changed + renames, clusters: self.clusters.given() }
     }
 
-    /// Gives no number again that was given by then. If more changes were numbered then, those before are not kept.
+    /// Gives no number again that was given by then. If more changes were numbered then, those
+    /// before are not kept.
     pub(super) fn go_on_from(&mut self, given: Given) {
         if given.changes > self.changed {
             self.changed = given.changes;
@@ -217,8 +222,8 @@ impl Engine {
         self.clusters.go_on_from(given.clusters);
     }
 
-    /// Goes on counting where another engine ends, whose documents this one has read from the tables. A cluster that has another id here
-    /// is a change, `rename`.
+    /// Goes on counting where another engine ends, whose documents this one has read from the
+    /// tables. A cluster that has another id here is a change, `rename`.
     pub(super) fn continue_from(&mut self, other: &mut Engine) {
         self.changes = std::mem::take(&mut other.changes);
         (self.changed, self.records) = (other.changed, other.records);
@@ -254,10 +259,12 @@ impl Engine {
         }
     }
 
-    /// Takes the documents of a store, before any batch. Their clusters are found by union-find, without the workers.
+    /// Takes the documents of a store, before any batch. Their clusters are found by union-find,
+    /// without the workers.
     ///
     /// # Errors
-    /// If the documents do not have the clusters that the tables say: then these were made in another way.
+    /// If the documents do not have the clusters that the tables say: then these were made in
+    /// another way.
     pub fn load(&mut self, documents: impl Iterator<Item = Result<Loaded>>) -> Result<()> {
         let mut parents: Vec<u32> = Vec::new();
         let mut ids: Vec<Option<i64>> = Vec::new();
@@ -299,7 +306,8 @@ impl Engine {
         Ok(())
     }
 
-    /// Notes where the texts of records are that were applied: their batch begins at this place of the journal.
+    /// Notes where the texts of records are that were applied: their batch begins at this place of
+    /// the journal.
     pub(super) fn note_texts(&mut self, records: &[Record], batch: u64) {
         for record in records {
             let (at, bytes) = record.line;
@@ -320,7 +328,8 @@ impl Engine {
         self.apply_features(records.iter().map(|record| (record.key, record.name.as_str())).zip(features).collect())
     }
 
-    /// As [`Engine::apply`], of documents by their names, whose checksums and sketches are known; `None` deletes one.
+    /// As [`Engine::apply`], of documents by their names, whose checksums and sketches are known;
+    /// `None` deletes one.
     ///
     /// # Errors
     /// As [`Engine::apply`].

@@ -239,7 +239,8 @@ fn the_order_within_a_batch_is_of_no_account_for_the_clusters() {
 
 #[test]
 fn long_chains_and_large_clusters_merge_and_split() {
-    // Each document shares two supershingles with the one before it and two others with the one after it.
+    // Each document shares two supershingles with the one before it and two others with the one
+    // after it.
     let link =
         |at: u64| features(u128::from(at), &[2 * at, 2 * at + 1, 2 * at + 2, 2 * at + 3, 7 << 40 | at, 8 << 40 | at]);
     let shifted = |at: u64| {

@@ -1,17 +1,20 @@
-//! A followed folder: files of JSON Lines and WARC files that grow, whose new records become batches.
+//! A followed folder: files of JSON Lines and WARC files that grow, whose new records become
+//! batches.
 //!
 //! ```text
 //! *.jsonl *.ndjson       lines, as of a batch; a line counts when its end is there
 //! *.warc *.warc.gz       pages, by their URLs; a record counts when the next one begins, or its length says that it is whole
 //! ```
 //!
-//! The last line or record of a file that has not changed for some seconds counts, too, if it is whole. How far a file was read is written
-//! with the batch, in the same record of the journal: so a record is taken once, whenever the process is killed.
+//! The last line or record of a file that has not changed for some seconds counts, too, if it is
+//! whole. How far a file was read is written with the batch, in the same record of the journal: so
+//! a record is taken once, whenever the process is killed.
 //!
-//! Files may only grow. A file that becomes shorter, or whose beginning changes, is not read any more: where its new records begin is not
-//! known.
+//! Files may only grow. A file that becomes shorter, or whose beginning changes, is not read any
+//! more: where its new records begin is not known.
 //!
-//! In reading order: `place` (how far a file is read), `parts` (batches), `tail` (what a file has from a place on).
+//! In reading order: `place` (how far a file is read), `parts` (batches), `tail` (what a file has
+//! from a place on).
 
 mod parts;
 mod place;
@@ -67,10 +70,12 @@ impl Follower {
         Ok(Follower { folder, method, limits, quiet: QUIET, places, state_at_last_look })
     }
 
-    /// Reads what came to the files since the last look, in the order of their names, and gives it to `take` in parts.
+    /// Reads what came to the files since the last look, in the order of their names, and gives it
+    /// to `take` in parts.
     ///
-    /// Returns what went wrong, a text for each file: one that cannot be read, has become shorter or was replaced, or a part that is not
-    /// taken. Other files are read all the same; the next look tries these again.
+    /// Returns what went wrong, a text for each file: one that cannot be read, has become shorter
+    /// or was replaced, or a part that is not taken. Other files are read all the same; the next
+    /// look tries these again.
     pub fn look(&mut self, take: &mut TakePart<'_>) -> Vec<String> {
         let mut faults = Vec::new();
         for name in self.names(&mut faults) {

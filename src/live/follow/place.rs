@@ -1,4 +1,5 @@
-//! How far a followed file is read, and what was there then: so a file that was cut or replaced is not taken for one that grew.
+//! How far a followed file is read, and what was there then: so a file that was cut or replaced is
+//! not taken for one that grew.
 
 use std::fs::File;
 use std::io;

@@ -76,7 +76,8 @@ impl Tail {
 
     /// Reads the pages of a WARC file.
     ///
-    /// An item counts when another one follows. Bad ones at the end may be parts of good ones: these count when a good one follows.
+    /// An item counts when another one follows. Bad ones at the end may be parts of good ones:
+    /// these count when a good one follows.
     pub(super) fn pages(&self, follower: &Follower, take: &mut TakePart<'_>) -> Result<()> {
         ensure!(
             follower.method.documents == DocumentKey::Url,
@@ -115,8 +116,8 @@ impl Tail {
     }
 }
 
-/// The items of a WARC file from a place on, each with its place: the byte of the last one that can be read without those before it,
-/// and its number from there on.
+/// The items of a WARC file from a place on, each with its place: the byte of the last one that can
+/// be read without those before it, and its number from there on.
 struct PlacedItems {
     reader: Box<dyn Reader>,
     begin: u64,
@@ -140,7 +141,8 @@ impl PlacedItems {
             0 => readers::open(&input, &reading)?,
             _ => readers::open_at(&input, &reading, at)?.context("archives are read from a record on")?,
         };
-        // The place was checked with the file that is open here, and the reader has opened its path again.
+        // The place was checked with the file that is open here, and the reader has opened its path
+        // again.
         let id = |metadata: Metadata| (metadata.dev(), metadata.ino());
         ensure!(
             id(tail.path.metadata()?) == id(tail.file.metadata()?),

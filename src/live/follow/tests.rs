@@ -207,14 +207,16 @@ fn urls_of(lines: &[String]) -> Vec<String> {
 
 #[test]
 fn pages_of_members_with_several_records_are_taken_once() {
-    // As `gzip -c part.warc >>all.warc.gz` makes them: places in the first member are not those of the file.
+    // As `gzip -c part.warc >>all.warc.gz` makes them: places in the first member are not those of
+    // the file.
     for members in [&[8, 2, 1, 3][..], &[1, 6, 6, 1], &[1, 1, 9, 3], &[14]] {
         for piece in [17, 150, 400, 5000] {
             for starts_again in [false, true] {
                 let mut followed = Followed::new(DocumentKey::Url);
                 let mut next = 0..14;
                 let member = |count: &usize| {
-                    // A page is longer than its compressed form, so that places of both kinds differ.
+                    // A page is longer than its compressed form, so that places of both kinds
+                    // differ.
                     let long = |number: usize| {
                         let text = format!("{number} ").repeat(300);
                         let block = format!("HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n<p>{text}");
@@ -317,7 +319,8 @@ fn page_record(number: usize, kind: &str, fields: &str, block: &str) -> Vec<u8> 
 fn a_last_page_that_is_cut_is_taken_when_the_file_is_quiet() {
     const HEAD: &str = "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n";
     let page = |fields: &str| format!("{HEAD}{fields}\r\n<p>some words of a page");
-    // Its download was cut; it ends inside a chunk; it is longer than pages may be; later segments are not there.
+    // Its download was cut; it ends inside a chunk; it is longer than pages may be; later segments
+    // are not there.
     let long = page("") + &"long ".repeat(4 << 20);
     let cut = [
         page_record(1, "response", "WARC-Truncated: length\r\n", &page("")),

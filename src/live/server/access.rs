@@ -1,4 +1,5 @@
-//! Who may send requests to a server: those with its token, or programs of this machine; and whether they are encrypted.
+//! Who may send requests to a server: those with its token, or programs of this machine; and
+//! whether they are encrypted.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;

@@ -1,6 +1,8 @@
-//! The description of the requests by OpenAPI: a template, and what depends on the store and the server.
+//! The description of the requests by OpenAPI: a template, and what depends on the store and the
+//! server.
 //!
-//! A line of a batch names its document by `id` or by `url`, as the store knows documents. Requests need a token or none.
+//! A line of a batch names its document by `id` or by `url`, as the store knows documents. Requests
+//! need a token or none.
 
 use anyhow::{Context as _, Result};
 use bytes::Bytes;

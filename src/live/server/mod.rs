@@ -1,15 +1,18 @@
 //! The service over HTTP/1.1.
 //!
-//! One thread has the service and answers one request after the other. Another one has the connections: it reads heads and bodies, each
-//! within a time and a size, and puts whole requests into a queue of bounded length and bytes. If the queue is full, the answer is 429 with
-//! `Retry-After`. So bodies take a bounded memory whatever clients do, and slow clients delay no other one while they have less than 256
-//! connections. Answers are not in that bound: each has at most the names of its batch, with those of their nearest documents.
+//! One thread has the service and answers one request after the other. Another one has the
+//! connections: it reads heads and bodies, each within a time and a size, and puts whole requests
+//! into a queue of bounded length and bytes. If the queue is full, the answer is 429 with
+//! `Retry-After`. So bodies take a bounded memory whatever clients do, and slow clients delay no
+//! other one while they have less than 256 connections. Answers are not in that bound: each has at
+//! most the names of its batch, with those of their nearest documents.
 //!
-//! Without a token the address is one of this machine, and requests of web pages (with `Origin`, or for another `Host`) are refused:
-//! a browser would send them for anyone. With a certificate each connection begins with the handshake of TLS.
+//! Without a token the address is one of this machine, and requests of web pages (with `Origin`, or
+//! for another `Host`) are refused: a browser would send them for anyone. With a certificate each
+//! connection begins with the handshake of TLS.
 //!
-//! In reading order: `requests` (paths, methods and bodies), `description` (of the requests, by OpenAPI), `access` (who may send requests),
-//! `tls` (certificates), `metrics`.
+//! In reading order: `requests` (paths, methods and bodies), `description` (of the requests, by
+//! OpenAPI), `access` (who may send requests), `tls` (certificates), `metrics`.
 
 mod access;
 mod description;
@@ -171,7 +174,8 @@ impl Server {
         Ok(Server { address, threads: [answers, connections], jobs: jobs_here })
     }
 
-    /// Takes what comes to a folder, besides requests. `say` is told what is passed over, and what cannot be read.
+    /// Takes what comes to a folder, besides requests. `say` is told what is passed over, and what
+    /// cannot be read.
     pub fn follow(&self, mut follower: Follower, say: impl Fn(&str) + Send + 'static) {
         let jobs = self.jobs.clone();
         std::thread::spawn(move || {
@@ -267,7 +271,8 @@ async fn accept(listener: tokio::net::TcpListener, shared: Arc<Shared>) {
 
 /// Serves the requests of a connection, one after the other.
 ///
-/// When its time is over, it takes no further request. An answer that is still to come is waited for: a commit may take long.
+/// When its time is over, it takes no further request. An answer that is still to come is waited
+/// for: a commit may take long.
 async fn serve<Io: hyper::rt::Read + hyper::rt::Write + Unpin>(io: Io, shared: Arc<Shared>) {
     let patience = shared.patience;
     let client = Arc::new(Client { shared, is_waiting: AtomicBool::new(false) });
@@ -341,7 +346,8 @@ mod tests {
         let head = |method: &str, length: usize| {
             format!("{method} HTTP/1.1\r\nHost: localhost\r\nContent-Length: {length}\r\n\r\n")
         };
-        // The commit takes ten times as long as a connection may. Neither request asks for the connection to be closed.
+        // The commit takes ten times as long as a connection may. Neither request asks for the
+        // connection to be closed.
         let (_, answer) = sent(address, &(head("POST /documents", add.len()) + add + &head("POST /commit", 0)));
         assert_eq!(answer.matches("HTTP/1.1 200 OK").count(), 2, "{answer}");
         assert!(answer.contains("\"documents\":1"), "{answer}");

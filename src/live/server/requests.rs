@@ -17,7 +17,8 @@ use super::{Ask, Client, Job, Shared, show};
 use crate::live::refusal::Refusal;
 use crate::live::service::Lines;
 
-/// Documents of a cluster, changes and near documents, if the request does not say how many; and the most of each.
+/// Documents of a cluster, changes and near documents, if the request does not say how many; and
+/// the most of each.
 const SOME: usize = 100;
 const MOST: usize = 10_000;
 /// The header with the id of a batch.
@@ -132,7 +133,8 @@ fn methods_of(path: &str) -> Option<&'static str> {
     }
 }
 
-/// Reads the body of a request, and asks what `ask` makes of it. The bytes count until they are applied.
+/// Reads the body of a request, and asks what `ask` makes of it. The bytes count until they are
+/// applied.
 async fn queued(
     client: &Client,
     kind: &'static str,

@@ -1,7 +1,7 @@
 //! TLS 1.3 of a server: its certificate and key, which are read again when their files change.
 //!
-//! Certificates that are renewed every few weeks need no restart. If the files are damaged, those that were read before stay, and a warning
-//! says so.
+//! Certificates that are renewed every few weeks need no restart. If the files are damaged, those
+//! that were read before stay, and a warning says so.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -44,11 +44,12 @@ struct Current {
 }
 
 impl Tls {
-    /// Reads a certificate, with those that lead to its authority, and its key, from files of PEM. `warn` is called if they change later,
-    /// and cannot be used.
+    /// Reads a certificate, with those that lead to its authority, and its key, from files of PEM.
+    /// `warn` is called if they change later, and cannot be used.
     ///
     /// # Errors
-    /// If a file cannot be read, is not what it should be, or the key is that of another certificate.
+    /// If a file cannot be read, is not what it should be, or the key is that of another
+    /// certificate.
     pub fn read(certificate: &Path, key: &Path, warn: impl Fn(&str) + Send + Sync + 'static) -> Result<Tls> {
         let changed = [certificate, key].map(changed);
         let config = config(certificate, key)?;
@@ -68,7 +69,8 @@ impl Tls {
             current.looked = Instant::now();
             let now = [&self.certificate, &self.key].map(|path| changed(path));
             if now != current.changed {
-                // While only one of both is there, the other one does not fit: they are tried again.
+                // While only one of both is there, the other one does not fit: they are tried
+                // again.
                 match config(&self.certificate, &self.key) {
                     Ok(config) => (current.config, current.changed, current.fault) = (config, now, String::new()),
                     Err(error) => {

@@ -1,15 +1,17 @@
-//! Commits: what came since the tables were made becomes a batch of the store, by the commands for that.
+//! Commits: what came since the tables were made becomes a batch of the store, by the commands for
+//! that.
 //!
 //! ```text
 //! documents that the tables have and that are gone    `nigh delete`
 //! documents that came or changed                      `nigh add`, of a file of their last lines
 //! ```
 //!
-//! A document of ready features has no text, and no table has it: it stays in the journal. If the tables have it with an earlier text, it is
-//! deleted there.
+//! A document of ready features has no text, and no table has it: it stays in the journal. If the
+//! tables have it with an earlier text, it is deleted there.
 //!
-//! So the tables are those of `nigh add` with that file. It stays in the folder of the journal: the tables name it, and an export reads it.
-//! After a kill between the commands and the new journal, the old journal is read over the new tables: its documents are there already.
+//! So the tables are those of `nigh add` with that file. It stays in the folder of the journal: the
+//! tables name it, and an export reads it. After a kill between the commands and the new journal,
+//! the old journal is read over the new tables: its documents are there already.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -54,7 +56,8 @@ pub struct Commitment {
 }
 
 impl Commitment {
-    /// Writes what a commit reads, into the folder of the journal. `commit` is the number of the commit.
+    /// Writes what a commit reads, into the folder of the journal. `commit` is the number of the
+    /// commit.
     ///
     /// # Errors
     /// If the journal cannot be read, or a file cannot be written.
@@ -108,8 +111,8 @@ impl Commitment {
         Ok(commitment)
     }
 
-    /// Runs `nigh delete` and `nigh add` on a store. `stdin` is the standard input of a command: the lock of the store, if this process
-    /// has it.
+    /// Runs `nigh delete` and `nigh add` on a store. `stdin` is the standard input of a command:
+    /// the lock of the store, if this process has it.
     ///
     /// # Errors
     /// If a command fails: the error has what it said.

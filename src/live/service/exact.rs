@@ -1,7 +1,9 @@
-//! Exact similarities: the share of shingles that two texts have in common, where both texts are at hand.
+//! Exact similarities: the share of shingles that two texts have in common, where both texts are at
+//! hand.
 //!
-//! The text of a document that came since the last commit is a line of the journal. That of another one is where the table `documents` says:
-//! in a file that a commit or a run has read, if that is still there and has the page of that checksum. Texts on servers are not fetched.
+//! The text of a document that came since the last commit is a line of the journal. That of another
+//! one is where the table `documents` says: in a file that a commit or a run has read, if that is
+//! still there and has the page of that checksum. Texts on servers are not fetched.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -109,7 +111,8 @@ mod tests {
     use crate::records::DocumentKey;
     use crate::state::Store;
 
-    /// The share of shingles in both, as the method has them: a run of so many words begins with each word, past the end with the first.
+    /// The share of shingles in both, as the method has them: a run of so many words begins with
+    /// each word, past the end with the first.
     fn twin(a: &str, b: &str) -> f64 {
         let of = |text: &str| -> BTreeSet<Vec<String>> {
             let words: Vec<String> = text.split(' ').map(str::to_owned).collect();

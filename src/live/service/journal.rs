@@ -1,4 +1,5 @@
-//! The journal: the batches that were taken since the tables of the store were made, as they were sent.
+//! The journal: the batches that were taken since the tables of the store were made, as they were
+//! sent.
 //!
 //! ```text
 //! record   length of the head (4 bytes), of the body (4), checksum of these lengths (4), checksum of both parts (16): little-endian;
@@ -8,12 +9,15 @@
 //! body     the lines of the batch; or a line for each of those batches, with its answers
 //! ```
 //!
-//! What is kept is written before the commands of a commit, and is all that a journal has after it. If the process ends between the two,
-//! the batches before it are applied to tables that have them already: their answers would be other ones. So would be those of batches that come
-//! after a commit that changed tables and failed: the answers of each of these are written after it, until a commit is made.
+//! What is kept is written before the commands of a commit, and is all that a journal has after it.
+//! If the process ends between the two, the batches before it are applied to tables that have them
+//! already: their answers would be other ones. So would be those of batches that come after a
+//! commit that changed tables and failed: the answers of each of these are written after it, until
+//! a commit is made.
 //!
-//! A batch is acknowledged after its record is on the disk. A record that the end of the file cuts was not acknowledged: it is removed when
-//! the journal is opened. Damage before the last record is an error.
+//! A batch is acknowledged after its record is on the disk. A record that the end of the file cuts
+//! was not acknowledged: it is removed when the journal is opened. Damage before the last record is
+//! an error.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -65,8 +69,8 @@ pub(super) struct Journal {
 }
 
 impl Journal {
-    /// Opens the journal, or makes it, and calls `each` with the batches in it. Returns it with the bytes of a cut record, which are
-    /// removed.
+    /// Opens the journal, or makes it, and calls `each` with the batches in it. Returns it with the
+    /// bytes of a cut record, which are removed.
     ///
     /// # Errors
     /// If it cannot be read or written, or is damaged; and those of `each`.
@@ -91,7 +95,8 @@ impl Journal {
         Ok((journal, cut))
     }
 
-    /// What documents are known by in the journal at a path; `None` if there is none, or it has no record.
+    /// What documents are known by in the journal at a path; `None` if there is none, or it has no
+    /// record.
     ///
     /// # Errors
     /// As [`Journal::open`].
@@ -137,7 +142,8 @@ impl Journal {
         Ok(())
     }
 
-    /// Reads the next record of a journal of `size` bytes; `None` at the end, or before a record that is cut.
+    /// Reads the next record of a journal of `size` bytes; `None` at the end, or before a record
+    /// that is cut.
     fn next(&mut self, size: u64) -> Result<Option<(Head, Vec<u8>)>> {
         let (at, left) = (self.length, size - self.length);
         if left < FRAME as u64 {
@@ -267,7 +273,8 @@ fn checksum_of(record: &[u8], head: u32, body: u32) -> [u8; 16] {
     (checksum(record) ^ u128::from(head) << 64 ^ u128::from(body)).to_le_bytes()
 }
 
-/// The checksum of the two lengths of a record: those of a cut record are believed, so they must be right.
+/// The checksum of the two lengths of a record: those of a cut record are believed, so they must be
+/// right.
 fn checksum_of_lengths(lengths: &[u8]) -> [u8; 4] {
     (checksum(lengths) as u32).to_le_bytes()
 }

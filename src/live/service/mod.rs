@@ -1,7 +1,8 @@
 //! An engine with its journal: what a process that stays up does with batches.
 //!
-//! In reading order: `start` (the last week of a store), `journal` (batches on the disk), `commit` (the journal becomes a batch of the store),
-//! `schedule` (when it commits by itself), `exact` (similarities by texts).
+//! In reading order: `start` (the last week of a store), `journal` (batches on the disk), `commit`
+//! (the journal becomes a batch of the store), `schedule` (when it commits by itself), `exact`
+//! (similarities by texts).
 
 mod commit;
 mod exact;
@@ -45,7 +46,8 @@ pub struct Service {
     journal: Journal,
     limits: Limits,
     taken: Taken,
-    /// Whether a commit has changed tables, and failed: the documents in memory are not those of the tables and the journal.
+    /// Whether a commit has changed tables, and failed: the documents in memory are not those of
+    /// the tables and the journal.
     tables_changed: bool,
     /// Why nothing more is taken.
     broken: Option<String>,
@@ -94,10 +96,12 @@ pub struct Started {
 pub type Lines = Arc<[u8]>;
 
 impl Service {
-    /// Reads the last week of a store, then the journal. A store that has neither is one of `documents`. The caller holds the lock.
+    /// Reads the last week of a store, then the journal. A store that has neither is one of
+    /// `documents`. The caller holds the lock.
     ///
     /// # Errors
-    /// If the store or the journal cannot be read, or a week was made in a way that an engine cannot go on from.
+    /// If the store or the journal cannot be read, or a week was made in a way that an engine
+    /// cannot go on from.
     pub fn open(
         store: &Store,
         documents: Option<DocumentKey>,
@@ -218,11 +222,12 @@ impl Service {
         self.commits
     }
 
-    /// Takes a batch: writes it to the journal, applies it, and returns an answer for each record. A batch with an id that was taken
-    /// before gets the answers that it got then.
+    /// Takes a batch: writes it to the journal, applies it, and returns an answer for each record.
+    /// A batch with an id that was taken before gets the answers that it got then.
     ///
     /// # Errors
-    /// If the batch is malformed or too large, its id was that of other lines, or the journal cannot be written: then it is not taken.
+    /// If the batch is malformed or too large, its id was that of other lines, or the journal
+    /// cannot be written: then it is not taken.
     pub fn add(&mut self, id: Option<&str>, body: &[u8]) -> Result<Lines, Refusal> {
         let sum = checksum(body);
         if let Some(id) = id {
@@ -240,7 +245,8 @@ impl Service {
         Ok(answer)
     }
 
-    /// Takes a part of a file of a followed folder. How far the file is read is in the journal with it.
+    /// Takes a part of a file of a followed folder. How far the file is read is in the journal with
+    /// it.
     ///
     /// # Errors
     /// If the journal cannot be written: then it is not taken.
@@ -279,7 +285,8 @@ impl Service {
         Ok(answer)
     }
 
-    /// Writes the answers of the last batch to the journal: a process that starts again finds other ones.
+    /// Writes the answers of the last batch to the journal: a process that starts again finds other
+    /// ones.
     fn write_answer(&mut self, of: &Head, body: &[u8], answer: &[u8]) -> Result<()> {
         let mut line = Vec::new();
         if let Some(id) = &of.batch {
@@ -300,11 +307,13 @@ impl Service {
         self.add(None, line.as_bytes())
     }
 
-    /// Makes a batch of the store of what came since its tables were made. `run` runs the commands, and returns when the tables are there.
-    /// The clusters then have the ids of the tables; changes say which these are.
+    /// Makes a batch of the store of what came since its tables were made. `run` runs the commands,
+    /// and returns when the tables are there. The clusters then have the ids of the tables; changes
+    /// say which these are.
     ///
     /// # Errors
-    /// If a file cannot be written, or a command failed: then the journal stays, and the next commit tries all of it again.
+    /// If a file cannot be written, or a command failed: then the journal stays, and the next
+    /// commit tries all of it again.
     pub fn commit(&mut self, run: &mut dyn FnMut(&Commitment) -> Result<()>) -> Result<Committed, Refusal> {
         self.check()?;
         let unable = |error: anyhow::Error| Refusal::unable(format!("not committed: {error:#}"));
@@ -325,7 +334,8 @@ impl Service {
         Ok(Committed { week, documents, deleted })
     }
 
-    /// Runs the commands of a commit. Returns how many documents were added and deleted, and the lines of those that no table can have.
+    /// Runs the commands of a commit. Returns how many documents were added and deleted, and the
+    /// lines of those that no table can have.
     fn make_tables(&mut self, run: &mut dyn FnMut(&Commitment) -> Result<()>) -> Result<(u64, u64, Vec<u8>)> {
         let next = self.store.manifest()?.map_or(0, |manifest| manifest.commits) + 1;
         let path = Service::journal_path(self.store.root());
@@ -349,7 +359,8 @@ impl Service {
         let commits = || anyhow::Ok(self.store.manifest()?.map_or(0, |manifest| manifest.commits));
         if ran.is_err() {
             if commits().is_ok_and(|commits| commits + 1 == next) {
-                // No table has changed by this commit, so the journal gives these answers. If this fails, they are there twice.
+                // No table has changed by this commit, so the journal gives these answers. If this
+                // fails, they are there twice.
                 let _ = self.journal.cut_to(length);
             } else {
                 self.tables_changed = true;
@@ -364,7 +375,8 @@ impl Service {
         Head { by, taken: true, given: Some(self.engine.given()), followed, ..Head::default() }
     }
 
-    /// Begins the journal again, with what is kept of the batches that are in the tables, and with lines that are in none.
+    /// Begins the journal again, with what is kept of the batches that are in the tables, and with
+    /// lines that are in none.
     fn begin_journal(&mut self, rest: &[u8]) -> Result<()> {
         let (head, kept) = (self.kept_head(), self.taken.lines()?);
         let of_rest = Head { by: self.engine.documents(), ..Head::default() };
@@ -372,7 +384,8 @@ impl Service {
         self.journal.begin_again(if rest.is_empty() { &records[..1] } else { &records })
     }
 
-    /// Reads the tables of the last week, whose name it returns, and takes the lines that are in no table.
+    /// Reads the tables of the last week, whose name it returns, and takes the lines that are in no
+    /// table.
     fn load_tables(&mut self, rest: &[u8]) -> Result<Option<Week>> {
         let Some(manifest) = self.store.manifest()? else { return Ok(None) };
         let mut engine = Engine::new(&manifest.method, self.workers)?;
@@ -407,8 +420,8 @@ impl Service {
         line(&self.engine.cluster(id, most)?)
     }
 
-    /// The documents that are most like a text or a page, given as a record without a name; it is not added. With exact similarities, if
-    /// `exact`.
+    /// The documents that are most like a text or a page, given as a record without a name; it is
+    /// not added. With exact similarities, if `exact`.
     ///
     /// # Errors
     /// If the record is malformed, or has no word; or a text cannot be read.
@@ -463,7 +476,8 @@ fn lines(values: impl IntoIterator<Item: Serialize>) -> Result<Lines, Refusal> {
 #[derive(Default)]
 struct Taken {
     by_id: BTreeMap<String, TakenBatch>,
-    /// The ids in the order in which they came, and how many of the first ones have no answer any more.
+    /// The ids in the order in which they came, and how many of the first ones have no answer any
+    /// more.
     order: VecDeque<String>,
     without: usize,
     bytes: usize,

@@ -1,4 +1,5 @@
-//! When a process commits by itself: some time after the first batch that no table has, after a number of lines, or after either.
+//! When a process commits by itself: some time after the first batch that no table has, after a
+//! number of lines, or after either.
 
 use std::fmt;
 use std::str::FromStr;
@@ -76,7 +77,8 @@ impl Commits {
         Commits { committer, notice, every, not_before: None }
     }
 
-    /// How long it is until a commit is due; `None` if there is nothing to commit, or none is made without a request.
+    /// How long it is until a commit is due; `None` if there is nothing to commit, or none is made
+    /// without a request.
     pub fn wait(&self, service: &Service) -> Option<Duration> {
         self.wait_of(service.pending(), Instant::now())
     }

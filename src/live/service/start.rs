@@ -12,7 +12,8 @@ use crate::records::DocumentKey;
 use crate::state::{Manifest, Store};
 use crate::tables::{field, maybe_text};
 
-/// Reads the documents of the last week of a store, in the order of their numbers; none of a store without weeks.
+/// Reads the documents of the last week of a store, in the order of their numbers; none of a store
+/// without weeks.
 ///
 /// # Errors
 /// If a table cannot be read, or the tables contradict each other.

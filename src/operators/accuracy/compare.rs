@@ -10,8 +10,9 @@ use crate::operators::verify::{CandidateSource, gather};
 use crate::records::DocId;
 use crate::structures::WordSet;
 
-/// Reads the sets of pages from every worker's `source`, and compares them at worker 0: the similarity of each pair, by its documents. A pair
-/// with a page that was not read is left out; so are all pairs at other workers.
+/// Reads the sets of pages from every worker's `source`, and compares them at worker 0: the
+/// similarity of each pair, by its documents. A pair with a page that was not read is left out; so
+/// are all pairs at other workers.
 ///
 /// # Errors
 /// If sets cannot be read, a file cannot be written, or a worker of this process failed.

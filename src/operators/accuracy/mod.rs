@@ -1,4 +1,5 @@
-//! Samples of pairs of pages, and how similar these are exactly: the truth about the clusters of a week.
+//! Samples of pairs of pages, and how similar these are exactly: the truth about the clusters of a
+//! week.
 //!
 //! ```text
 //! sample    the things with the smallest hashes: the same ones for any number of workers

@@ -1,11 +1,13 @@
 //! Probes: for some pages, all pages of the week that their features say are similar.
 //!
-//! The features of the probes are an inverted index in memory. Every worker looks up the features of its own pages: most are not in a small
-//! bitmap that comes before the index. Of the pages that have enough features in common with a probe, those with the smallest hashes are kept.
+//! The features of the probes are an inverted index in memory. Every worker looks up the features
+//! of its own pages: most are not in a small bitmap that comes before the index. Of the pages that
+//! have enough features in common with a probe, those with the smallest hashes are kept.
 //!
-//! Cost: one scan of the features, some 1 ns for each; and a page that is near some probes costs as many additions as it has features for each
-//! of them. So of probes that are near each other a few stand for all ([`representatives`]): in a crawl of equal pages every page would be
-//! compared with every probe.
+//! Cost: one scan of the features, some 1 ns for each; and a page that is near some probes costs as
+//! many additions as it has features for each of them. So of probes that are near each other a few
+//! stand for all ([`representatives`]): in a crawl of equal pages every page would be compared with
+//! every probe.
 
 use std::rc::Rc;
 
@@ -51,7 +53,8 @@ pub struct NearRule {
     pub seed: u64,
 }
 
-/// For each probe, a sample of the pages that are near it; the same at every worker. `root` is that of an own document.
+/// For each probe, a sample of the pages that are near it; the same at every worker. `root` is that
+/// of an own document.
 ///
 /// # Errors
 /// If a segment cannot be read, or a worker of this process failed.
@@ -65,15 +68,16 @@ pub fn near_probes(
     let NearRule { least, most, seed } = rule;
     let mut near: Vec<Sample<NearProbe>> = probes.iter().map(|_| Sample::new(most)).collect();
     own_near_pages(probes, least, own, |number, doc, _| {
-        // Another hash for each probe: else the pages of one cluster would all be sampled by its probes, or none.
+        // Another hash for each probe: else the pages of one cluster would all be sampled by its
+        // probes, or none.
         let hash = sample_hash(mix(seed ^ probes[number].doc.to_table() as u64), 1, doc);
         near[number].add(hash, NearProbe { doc, root: root(doc) });
     })?;
     Sample::gather(cx, near)
 }
 
-/// Finds the own pages that have at least `least` features in common with a probe: calls `each` with the number of the probe, the page, and how
-/// many they are. A probe is not near itself.
+/// Finds the own pages that have at least `least` features in common with a probe: calls `each`
+/// with the number of the probe, the page, and how many they are. A probe is not near itself.
 ///
 /// # Errors
 /// If a segment cannot be read.
@@ -100,9 +104,10 @@ pub fn own_near_pages(
     Ok(())
 }
 
-/// Of probes that have at least `least` features in common with the first of them, the first ones, at most `most`: the numbers of these,
-/// ascending, each with the number of probes that it stands for. The order of `probes` decides: by document, these are the oldest pages of their
-/// cluster, and often its centre; by [`sample_hash`], they are a sample.
+/// Of probes that have at least `least` features in common with the first of them, the first ones,
+/// at most `most`: the numbers of these, ascending, each with the number of probes that it stands
+/// for. The order of `probes` decides: by document, these are the oldest pages of their cluster,
+/// and often its centre; by [`sample_hash`], they are a sample.
 ///
 /// ```
 /// use nigh::operators::accuracy::{Probe, representatives};
@@ -169,7 +174,8 @@ impl FeatureIndex {
         }
     }
 
-    /// Calls `each` with the lists that have at least `least` features in common with these, and how many.
+    /// Calls `each` with the lists that have at least `least` features in common with these, and
+    /// how many.
     #[inline]
     fn near(&mut self, features: &[FeatureBits], least: u32, mut each: impl FnMut(usize, u32)) {
         for (place, feature) in features.iter().enumerate() {

@@ -1,4 +1,5 @@
-//! Finds the clusters of a week's vectors: the stage that every job with clusters uses (Fetterly 2004, section 2).
+//! Finds the clusters of a week's vectors: the stage that every job with clusters uses (Fetterly
+//! 2004, section 2).
 //!
 //! ```text
 //! vectors ──collapse──▶ duplicates, representatives     identical vectors become one node
@@ -9,11 +10,12 @@
 //!         ──lookup────▶ ids                             the caller's ids of roots and neighbours
 //! ```
 //!
-//! The column of supershingles (six to a vector) is read at least five times, in large pieces, each time while records are
-//! exchanged. If the system caches the files, and those of a shard follow each other, reading again costs less than newly
-//! allocated memory for what is needed of them. Records in flight are bounded by `memory`: keys are processed range by range where
-//! they must be, and blocks spill to a file where even that is not enough. Some bytes for each vector are set aside for what is
-//! retained ([`Clustering::in_flight`]).
+//! The column of supershingles (six to a vector) is read at least five times, in large pieces, each
+//! time while records are exchanged. If the system caches the files, and those of a shard follow
+//! each other, reading again costs less than newly allocated memory for what is needed of them.
+//! Records in flight are bounded by `memory`: keys are processed range by range where they must be,
+//! and blocks spill to a file where even that is not enough. Some bytes for each vector are set
+//! aside for what is retained ([`Clustering::in_flight`]).
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -38,7 +40,8 @@ use crate::watch::Stage;
 pub struct Clusters {
     /// Vectors that are identical to one with a smaller number.
     pub duplicates: NodeClusters,
-    /// Of the other vectors, those that were compared. One that is its own neighbour is in no cluster.
+    /// Of the other vectors, those that were compared. One that is its own neighbour is in no
+    /// cluster.
     pub survivors: NodeClusters,
     /// What was done to find them.
     pub stats: ClusterStats,
@@ -51,9 +54,10 @@ pub struct NodeClusters {
     pub vectors: Vec<u32>,
     /// For each, the id of the smallest vector of its cluster.
     pub roots: Vec<u64>,
-    /// For each, the id of a neighbour. For a duplicate this is the smallest identical vector. For a survivor: for each choice of
-    /// supershingles that it shares, `pairs` notes the smallest vector that shares it, of all or of the survivor's shard; the
-    /// neighbour is the smallest of these, or the smallest other one if that is the survivor itself.
+    /// For each, the id of a neighbour. For a duplicate this is the smallest identical vector. For
+    /// a survivor: for each choice of supershingles that it shares, `pairs` notes the smallest
+    /// vector that shares it, of all or of the survivor's shard; the neighbour is the smallest of
+    /// these, or the smallest other one if that is the survivor itself.
     pub neighbours: Vec<u64>,
 }
 
@@ -70,7 +74,8 @@ impl NodeClusters {
 /// `id` gives the id of an own vector, by own number. Ids must ascend as the numbers of vectors do.
 ///
 /// # Errors
-/// Where vectors cannot be read or are too many for a worker or a run, or a worker of this process failed.
+/// Where vectors cannot be read or are too many for a worker or a run, or a worker of this process
+/// failed.
 pub fn clusters(
     cx: &mut Context,
     stage: &Clustering,
@@ -144,15 +149,15 @@ impl Duplicates {
     fn new(vectors: Vec<u32>, firsts: Vec<u64>) -> Duplicates {
         let mut roots = Vec::with_capacity(vectors.len());
         advise_huge_pages(roots.spare_capacity_mut());
-        // Written now, into memory pages that blocks just gave back: zeroed pages of the system would be allocated only at their
-        // first use.
+        // Written now, into memory pages that blocks just gave back: zeroed pages of the system
+        // would be allocated only at their first use.
         roots.resize(vectors.len(), 0);
         Duplicates { vectors, firsts, roots }
     }
 }
 
-/// Looks up the ids of the survivors' roots and neighbours. `vectors` are the survivors' own numbers, `nodes` the ownership of
-/// survivors as nodes.
+/// Looks up the ids of the survivors' roots and neighbours. `vectors` are the survivors' own
+/// numbers, `nodes` the ownership of survivors as nodes.
 fn survivors_with_ids(
     cx: &mut Context,
     nodes: &Ownership,
@@ -177,7 +182,8 @@ fn survivors_with_ids(
     Ok(NodeClusters { vectors, roots, neighbours })
 }
 
-/// Looks up the ids of the duplicates' representatives, and of the roots of these. Returns the duplicates and the survivors.
+/// Looks up the ids of the duplicates' representatives, and of the roots of these. Returns the
+/// duplicates and the survivors.
 fn duplicates_with_ids(
     cx: &mut Context,
     stage: &Clustering,
@@ -198,14 +204,16 @@ fn duplicates_with_ids(
         roots[position] = root;
     })?;
     drop(answers);
-    // After the barrier all workers have dropped their answers; timely drops its operators at the next step.
+    // After the barrier all workers have dropped their answers; timely drops its operators at the
+    // next step.
     cx.barrier()?;
     let survivor_roots = Arc::try_unwrap(survivor_roots).unwrap_or_else(|shared| shared.to_vec());
     let duplicates = NodeClusters { vectors: duplicates.vectors, roots, neighbours: out_of_place(firsts) };
     Ok((duplicates, NodeClusters { roots: survivor_roots, ..survivors }))
 }
 
-/// Answers with the id of an own vector, and the id of its root. A vector that is not a survivor is its own root.
+/// Answers with the id of an own vector, and the id of its root. A vector that is not a survivor is
+/// its own root.
 struct RootIds<I> {
     /// The ranks of survivors among the own vectors.
     survivor_ranks: RankBitmap,
@@ -219,7 +227,8 @@ impl<I: Fn(usize) -> u64> NodeAnswers<2> for RootIds<I> {
         debug_assert!(vectors.len() <= SIDE_BY_SIDE);
         let (mut ranks, mut roots) = ([(false, 0); SIDE_BY_SIDE], [0; SIDE_BY_SIDE]);
         self.survivor_ranks.get_all(vectors.iter().copied(), &mut ranks);
-        // No branch depends on whether a vector is a survivor. The rank of another vector may lie behind the last root.
+        // No branch depends on whether a vector is a survivor. The rank of another vector may lie
+        // behind the last root.
         let root_at = |rank| self.survivor_roots.get(rank).copied().unwrap_or_default();
         roots.iter_mut().zip(&ranks[..vectors.len()]).for_each(|(root, (_, rank))| *root = root_at(*rank));
         for (answer, (vector, ((is_survivor, _), root))) in
@@ -244,7 +253,8 @@ fn out_of_place(words: Rc<Vec<Cell<u64>>>) -> Vec<u64> {
     }
 }
 
-/// The nodes that the words stand for at the moment, in order: each call iterates over all of them again.
+/// The nodes that the words stand for at the moment, in order: each call iterates over all of them
+/// again.
 fn questions(
     words: &Rc<Vec<Cell<u64>>>,
     node: impl Fn(u64) -> DocId + Clone + 'static,
@@ -274,17 +284,20 @@ mod tests {
     use crate::records::mix;
     use crate::tables::{FeatureRow, Writer};
 
-    /// By vector: the root of its cluster, a neighbour, and the smallest identical vector. Ids are the vectors' indices.
+    /// By vector: the root of its cluster, a neighbour, and the smallest identical vector. Ids are
+    /// the vectors' indices.
     type Labels = Vec<[u64; 3]>;
 
     const SHARDS: usize = 8;
 
-    /// The first vector of a shard, if there are `vectors` in all; for the shard behind the last, `vectors`.
+    /// The first vector of a shard, if there are `vectors` in all; for the shard behind the last,
+    /// `vectors`.
     fn first_of_shard(shard: usize, vectors: usize) -> usize {
         shard * vectors / SHARDS
     }
 
-    /// Writes vectors to `files_of_shard` files for each shard. The rows of a shard go to its files by turns.
+    /// Writes vectors to `files_of_shard` files for each shard. The rows of a shard go to its files
+    /// by turns.
     fn write(folder: &Path, vectors: &[Vec<u64>], files_of_shard: usize) -> Vec<VectorFile> {
         let n = vectors.len();
         let write_file = |shard: usize, file: usize| {
@@ -304,12 +317,14 @@ mod tests {
         (0..SHARDS).flat_map(|shard| (0..files_of_shard).map(move |file| write_file(shard, file))).collect()
     }
 
-    /// The labels that the stage gives with `workers` workers, each with `memory` bytes for records in flight.
+    /// The labels that the stage gives with `workers` workers, each with `memory` bytes for records
+    /// in flight.
     fn labels(folder: &Path, vectors: &[Vec<u64>], agreements: usize, workers: usize, memory: u64) -> Labels {
         labels_of_files(folder, write(folder, vectors, 1), vectors, agreements, workers, memory).unwrap()
     }
 
-    /// As [`labels`], for vectors that were written to files already. Returns the message of the failure if there is one.
+    /// As [`labels`], for vectors that were written to files already. Returns the message of the
+    /// failure if there is one.
     fn labels_of_files(
         folder: &Path,
         files: Vec<VectorFile>,
@@ -399,8 +414,8 @@ mod tests {
         labels
     }
 
-    /// Asserts that labels are those of comparing all vectors with all. A vector may have one of several neighbours: each is
-    /// checked to agree with it.
+    /// Asserts that labels are those of comparing all vectors with all. A vector may have one of
+    /// several neighbours: each is checked to agree with it.
     fn assert_right(vectors: &[Vec<u64>], agreements: usize, labels: &Labels) {
         let agree = |a: usize, b: usize| vectors[a].iter().zip(&vectors[b]).filter(|(a, b)| a == b).count();
         let roots = roots_by_all_pairs(vectors.len(), |a, b| agree(a, b) >= agreements);
@@ -433,7 +448,8 @@ mod tests {
         roots
     }
 
-    /// Random vectors: half of the supershingles come from small pools, and a quarter of the vectors are copies of others.
+    /// Random vectors: half of the supershingles come from small pools, and a quarter of the
+    /// vectors are copies of others.
     fn random(seed: u64, count: u64, width: usize, pool: u64) -> Vec<Vec<u64>> {
         let word = |i: u64, j: usize| match mix(seed ^ (i << 8) ^ j as u64) {
             // Half of the supershingles occur once.
@@ -457,7 +473,8 @@ mod tests {
             let vectors = random(seed, 400, width, 300);
             let one = labels(folder.path(), &vectors, agreements, 1, 1 << 30);
             assert_right(&vectors, agreements, &one);
-            // The last ones have so little memory that keys are processed in many ranges, and blocks spill to a file.
+            // The last ones have so little memory that keys are processed in many ranges, and
+            // blocks spill to a file.
             for (workers, memory) in [(2, 1 << 30), (4, 1 << 30), (12, 1 << 30), (1, 3000), (2, 500), (4, 0)] {
                 let others = labels(folder.path(), &vectors, agreements, workers, memory);
                 assert_eq!(others, one, "{workers} workers with {memory} bytes, {agreements} of {width}");
@@ -472,8 +489,9 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         for (width, agreements) in [(6, 2), (6, 3), (6, 5), (5, 2), (3, 2), (2, 1)] {
             let masks: Vec<u64> = (0..1 << width).filter(|mask: &u64| mask.count_ones() == agreements).collect();
-            // For every choice of columns, two vectors that agree in these columns and in nothing else. They are half the list
-            // apart; the shards between them hold vectors that agree with none.
+            // For every choice of columns, two vectors that agree in these columns and in nothing
+            // else. They are half the list apart; the shards between them hold vectors that agree
+            // with none.
             let halves = |half: u64| {
                 let of_mask = move |mask: &u64| {
                     let word = |column| match mask >> column & 1 {
@@ -526,8 +544,9 @@ mod tests {
 
     #[test]
     fn keys_and_vectors_of_very_many_documents_are_chained() {
-        // Of every ten vectors, eight share the first two supershingles: of each shard these are more than may be sent under one
-        // key. The ninth is one page that occurs everywhere. The tenth belongs to a second crowd with another first two.
+        // Of every ten vectors, eight share the first two supershingles: of each shard these are
+        // more than may be sent under one key. The ninth is one page that occurs everywhere. The
+        // tenth belongs to a second crowd with another first two.
         let folder = tempfile::tempdir().unwrap();
         let count = 8 * 1500;
         let mut vectors: Vec<Vec<u64>> = (0..count)
@@ -537,7 +556,8 @@ mod tests {
                 _ => [3, 4].into_iter().chain((2..6).map(|j| mix(i << 8 | j))).collect(),
             })
             .collect();
-        // One vector of each crowd: they agree in the last four supershingles, and so link the two crowds.
+        // One vector of each crowd: they agree in the last four supershingles, and so link the two
+        // crowds.
         vectors[7009] = vec![1, 2, 3, 4, 5, 6];
         vectors[7019] = vec![3, 4, 3, 4, 5, 6];
         let one = labels(folder.path(), &vectors, 2, 1, 1 << 30);

@@ -1,11 +1,13 @@
 //! Collapse: vectors that are identical become one node.
 //!
-//! This is the virtually-identical clustering itself (Fetterly 2004, section 2: all supershingles agree), since equality needs
-//! no propagation. The owner of a vector learns whether an identical one has a smaller number, and the smallest such number.
-//! Only the vector with that smallest number, the *representative*, is compared further.
+//! This is the virtually-identical clustering itself (Fetterly 2004, section 2: all supershingles
+//! agree), since equality needs no propagation. The owner of a vector learns whether an identical
+//! one has a smaller number, and the smallest such number. Only the vector with that smallest
+//! number, the *representative*, is compared further.
 //!
-//! Identical vectors have the same first supershingle, so vectors are grouped by it. The owner of a group also sees which
-//! representatives share their first supershingle with another one: what `prune` finds out for the other supershingles.
+//! Identical vectors have the same first supershingle, so vectors are grouped by it. The owner of a
+//! group also sees which representatives share their first supershingle with another one: what
+//! `prune` finds out for the other supershingles.
 //!
 //! ```text
 //! record: 24 bits of the first supershingle's hash, 40 of the
@@ -15,11 +17,13 @@
 //!                                                             representative whose first supershingle is shared
 //! ```
 //!
-//! Together with the bits that chose the partition, vectors are compared by 74 bits at 150 million documents and by 77 at a
-//! billion. The chance that two different vectors are taken for one is then one in 1.7 million, or one in 300,000.
+//! Together with the bits that chose the partition, vectors are compared by 74 bits at 150 million
+//! documents and by 77 at a billion. The chance that two different vectors are taken for one is
+//! then one in 1.7 million, or one in 300,000.
 //!
-//! A page that occurs everywhere (a blank one, an error) would make the owner of its partition the bottleneck. So each sender
-//! remembers the vectors that it sent recently, and does not send an identical one again.
+//! A page that occurs everywhere (a blank one, an error) would make the owner of its partition the
+//! bottleneck. So each sender remembers the vectors that it sent recently, and does not send an
+//! identical one again.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -34,7 +38,8 @@ use crate::operators::scan::ChunkScan;
 use crate::records::{fold, spread};
 use crate::structures::{BitColumns, Counters, Numbering, OwnNumbers, Ownership, RankBitmap};
 
-/// A vector on its way to the partition of its first supershingle. Its fields are bytes, so that records are packed.
+/// A vector on its way to the partition of its first supershingle. Its fields are bytes, so that
+/// records are packed.
 #[derive(Clone, Copy, Debug, Pod, Zeroable)]
 #[repr(C)]
 struct VectorRecord {
@@ -44,14 +49,16 @@ struct VectorRecord {
 }
 
 impl VectorRecord {
-    /// The record of a vector whose hash is `vector`, and whose first supershingle's hash is `hash`.
+    /// The record of a vector whose hash is `vector`, and whose first supershingle's hash is
+    /// `hash`.
     #[inline]
     fn new(hash: u64, vector: u64, gap: u16) -> VectorRecord {
         let key = hash << 40 | vector & 0xFF_FFFF_FFFF;
         VectorRecord { key: key.to_le_bytes(), gap: gap.to_le_bytes() }
     }
 
-    /// 24 bits of the first supershingle's hash, then 40 of the vector's: the same for identical vectors.
+    /// 24 bits of the first supershingle's hash, then 40 of the vector's: the same for identical
+    /// vectors.
     #[inline]
     fn key(&self) -> u64 {
         u64::from_le_bytes(self.key)
@@ -75,7 +82,8 @@ fn first_hash(key: u64) -> u32 {
     (key >> 32) as u32 & !0xFF
 }
 
-/// A reply to the owner of a vector. There is none for a vector that shares its first supershingle with no other one.
+/// A reply to the owner of a vector. There is none for a vector that shares its first supershingle
+/// with no other one.
 #[derive(Clone, Copy, Debug, Pod, Zeroable)]
 #[repr(C)]
 struct VectorNotice {
@@ -102,7 +110,8 @@ impl VectorNotice {
 /// What the notices of a block mean, the same for all of them. It is sent as the block's `common`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum NoticeKind {
-    /// The vectors are representatives whose first supershingle is shared with another one (nearly always so: a hash decides).
+    /// The vectors are representatives whose first supershingle is shared with another one (nearly
+    /// always so: a hash decides).
     SharesFirst,
     /// The vectors are duplicates.
     IsDuplicate,
@@ -123,7 +132,8 @@ impl NoticeKind {
 
 /// The duplicates among the own vectors.
 pub struct Collapsed {
-    /// Marks the own vectors that are duplicates, and of the others those whose first supershingle is shared.
+    /// Marks the own vectors that are duplicates, and of the others those whose first supershingle
+    /// is shared.
     pub marks: BitColumns,
     /// The number of each duplicate's representative, in the order of the duplicates' own numbers.
     pub firsts: Vec<u64>,
@@ -132,8 +142,8 @@ pub struct Collapsed {
 /// Records of a partition, at most: see `prune`.
 const MOST_RECORDS: u64 = 3 << 16;
 
-/// Vectors that a sender sent recently, by hash, with their numbers: a direct-mapped cache. A vector that one document in a
-/// thousand has is found in it 98 times of 100.
+/// Vectors that a sender sent recently, by hash, with their numbers: a direct-mapped cache. A
+/// vector that one document in a thousand has is found in it 98 times of 100.
 struct RecentVectors {
     slots: Vec<(u64, u64)>,
 }
@@ -143,7 +153,8 @@ impl RecentVectors {
 
     fn new() -> RecentVectors {
         let mut slots = vec![(0, 0); RecentVectors::SLOTS];
-        // An empty slot must hold a hash that maps to another slot. 0 is a valid hash and maps to slot 0.
+        // An empty slot must hold a hash that maps to another slot. 0 is a valid hash and maps to
+        // slot 0.
         slots[0].0 = u64::MAX;
         RecentVectors { slots }
     }
@@ -198,7 +209,8 @@ pub fn collapse(cx: &mut Context, stage: &Clustering, owned: &Ownership) -> Resu
     Ok(replies.take().collapsed(&stage.numbering, owned))
 }
 
-/// One pass over the own vectors: sends those whose partitions lie in one range, except repeated ones.
+/// One pass over the own vectors: sends those whose partitions lie in one range, except repeated
+/// ones.
 struct VectorPass {
     stage: Rc<Clustering>,
     owned: Rc<Ownership>,
@@ -278,7 +290,8 @@ impl CollapseReplies {
                 ranks_of.iter().zip(notices).for_each(|((_, rank), notice)| firsts[*rank] = notice.representative());
             }
         }
-        // The identical vector that was sent is either a duplicate, whose representative is known by now, or a representative.
+        // The identical vector that was sent is either a duplicate, whose representative is known
+        // by now, or a representative.
         for notice in unsent {
             let sent = notice.representative();
             let first = match ranks.get(owned.index(numbering.id(sent))) {
@@ -295,7 +308,8 @@ impl CollapseReplies {
 struct PartitionCollapser {
     numbers: OwnNumbers,
     counters: Counters,
-    /// Room for the vectors of one block whose first supershingle occurs again: key and own number at the sender.
+    /// Room for the vectors of one block whose first supershingle occurs again: key and own number
+    /// at the sender.
     shared: Vec<(u64, u64)>,
     candidates: Vec<CollapseCandidate>,
     /// Room for the slots of [`RepresentativeTable`].
@@ -356,15 +370,17 @@ impl PartitionCollapser {
         Ok(())
     }
 
-    /// Fills `candidates` and `representatives` from the vectors whose first supershingle occurs again.
+    /// Fills `candidates` and `representatives` from the vectors whose first supershingle occurs
+    /// again.
     fn find_representatives(&mut self, vectors: &Partition<'_, VectorRecord>) -> Result<()> {
         let PartitionCollapser { numbers, counters, shared, candidates, slots, representatives } = self;
         counters.clear(vectors.count());
         vectors.blocks(|block| block.records().iter().for_each(|record| counters.add(record.first_hash())))?;
         candidates.clear();
         representatives.clear();
-        // A third of all vectors share their first supershingle, and these have a tenth as many different values as there are
-        // vectors. The table begins small, so that it stays near the core, and grows.
+        // A third of all vectors share their first supershingle, and these have a tenth as many
+        // different values as there are vectors. The table begins small, so that it stays near the
+        // core, and grows.
         let mut table = RepresentativeTable::new(slots, vectors.count() / 8);
         vectors.blocks(|block| {
             shared.resize(block.records().len().max(shared.len()), (0, 0));
@@ -389,7 +405,8 @@ impl PartitionCollapser {
     }
 }
 
-/// A hash table of representatives by key, with open addressing: a slot holds the index of a representative plus one, or 0.
+/// A hash table of representatives by key, with open addressing: a slot holds the index of a
+/// representative plus one, or 0.
 struct RepresentativeTable<'a> {
     slots: &'a mut Vec<u32>,
     shift: u32,
@@ -403,15 +420,16 @@ impl RepresentativeTable<'_> {
         RepresentativeTable { shift: 64 - capacity.trailing_zeros(), slots }
     }
 
-    /// The first slot of a key. The keys of a partition may have their high bits in common, and representatives their first
-    /// supershingle; `spread` brings in the low bits.
+    /// The first slot of a key. The keys of a partition may have their high bits in common, and
+    /// representatives their first supershingle; `spread` brings in the low bits.
     #[inline]
     fn slot(&self, key: u64) -> usize {
         (spread(key) >> self.shift) as usize
     }
 
-    /// Prefetches the representatives of some vectors, so that the branches of `representative` do not stall on cache misses. For
-    /// an empty slot it fetches the first representative, without a branch.
+    /// Prefetches the representatives of some vectors, so that the branches of `representative` do
+    /// not stall on cache misses. For an empty slot it fetches the first representative, without a
+    /// branch.
     fn prefetch(&self, all: &[Representative], vectors: &[(u64, u64)]) {
         if !all.is_empty() {
             let number = |key| all[(self.slots[self.slot(key)] as usize).saturating_sub(1)].number;
@@ -419,7 +437,8 @@ impl RepresentativeTable<'_> {
         }
     }
 
-    /// Returns the index of a vector's representative, which becomes the vector itself if its number is smaller.
+    /// Returns the index of a vector's representative, which becomes the vector itself if its
+    /// number is smaller.
     fn representative(&mut self, all: &mut Vec<Representative>, vector: Representative) -> u32 {
         if all.len() * 2 >= self.slots.len() {
             self.grow(all);

@@ -1,13 +1,15 @@
 //! Exact copies: among documents with identical vectors, those whose bodies are the same bytes.
 //!
-//! Equal bytes can be decoded to different texts if their charsets differ. The vector is therefore part of the key: an exact
-//! copy is also virtually identical, and the levels nest.
+//! Equal bytes can be decoded to different texts if their charsets differ. The vector is therefore
+//! part of the key: an exact copy is also virtually identical, and the levels nest.
 //!
-//! Nearly every duplicate has the bytes of its representative, which one lookup shows. Only the other duplicates are
-//! sent on: in one all-to-all to the owner of the key made of representative and checksum, and in a second one their roots back.
+//! Nearly every duplicate has the bytes of its representative, which one lookup shows. Only the
+//! other duplicates are sent on: in one all-to-all to the owner of the key made of representative
+//! and checksum, and in a second one their roots back.
 //!
-//! Documents without words have no vector. Those with the same bytes are exact copies, too: each worker sends one document for each
-//! checksum, so that a million empty texts do not meet at one worker.
+//! Documents without words have no vector. Those with the same bytes are exact copies, too: each
+//! worker sends one document for each checksum, so that a million empty texts do not meet at one
+//! worker.
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -36,10 +38,12 @@ struct CopyRoot {
     root: DocId,
 }
 
-/// Returns, for each of `duplicates`, the smallest document with the same vector and the same bytes.
+/// Returns, for each of `duplicates`, the smallest document with the same vector and the same
+/// bytes.
 ///
-/// `duplicates` are the own documents that have the vector of a smaller one, each with its representative: the smallest
-/// document with that vector. `checksums` are those of own documents, by own number.
+/// `duplicates` are the own documents that have the vector of a smaller one, each with its
+/// representative: the smallest document with that vector. `checksums` are those of own documents,
+/// by own number.
 ///
 /// # Errors
 /// Where a worker of this process failed.
@@ -66,8 +70,8 @@ pub fn exact_copies(
     Ok(roots)
 }
 
-/// Returns, for each of the own documents `wordless`, the smallest document without words that has the same bytes, itself if it is alone.
-/// Each comes with its checksum.
+/// Returns, for each of the own documents `wordless`, the smallest document without words that has
+/// the same bytes, itself if it is alone. Each comes with its checksum.
 ///
 /// # Errors
 /// Where a worker of this process failed.
@@ -83,8 +87,8 @@ pub fn wordless_copies(cx: &mut Context, wordless: &[(DocId, u128)]) -> Result<V
     Ok(wordless.iter().map(|(_, checksum)| roots[&smallest[checksum]]).collect())
 }
 
-/// Compares every duplicate with its representative by checksum. Calls `each` with the duplicate's position in the list and
-/// `None` if they are equal, or else with the duplicate's key.
+/// Compares every duplicate with its representative by checksum. Calls `each` with the duplicate's
+/// position in the list and `None` if they are equal, or else with the duplicate's key.
 fn compare_with_representatives(
     cx: &mut Context,
     owned: &Ownership,
@@ -109,8 +113,8 @@ fn compare_with_representatives(
     })
 }
 
-/// Returns the roots of this worker's candidates, in any order. Candidates of all workers with the same key meet at the key's
-/// owner, which sends the smallest of them to the owner of each.
+/// Returns the roots of this worker's candidates, in any order. Candidates of all workers with the
+/// same key meet at the key's owner, which sends the smallest of them to the owner of each.
 fn roots_of_candidates(cx: &mut Context, candidates: Vec<CopyCandidate>) -> Result<Vec<CopyRoot>> {
     let peers = cx.peers();
     let mut dealer = cx.dealer();

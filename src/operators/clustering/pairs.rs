@@ -1,12 +1,14 @@
 //! Pairs: joins survivors that share a key, as a star around the smallest of them.
 //!
-//! A key is a choice of supershingles: two of six by default, which gives the study's 15 megashingles. A star connects the same
-//! documents as all pairs would, with one edge for each member except the smallest; connected components need no more.
+//! A key is a choice of supershingles: two of six by default, which gives the study's 15
+//! megashingles. A star connects the same documents as all pairs would, with one edge for each
+//! member except the smallest; connected components need no more.
 //!
-//! A key that many documents share would make the owner of its partition the bottleneck. Of each shard, only the first
-//! [`MOST_PER_SHARD`] documents with a key are sent. The others are *chained*: their worker joins them with the first of them
-//! itself. Which documents are chained depends on the shard alone, and so does every neighbour: not on the number of workers, the
-//! memory, or which supershingles were taken for shared by mistake.
+//! A key that many documents share would make the owner of its partition the bottleneck. Of each
+//! shard, only the first [`MOST_PER_SHARD`] documents with a key are sent. The others are *chained*:
+//! their worker joins them with the first of them itself. Which documents are chained depends on
+//! the shard alone, and so does every neighbour: not on the number of workers, the memory, or which
+//! supershingles were taken for shared by mistake.
 
 use std::cell::Cell;
 use std::path::PathBuf;
@@ -52,12 +54,14 @@ impl KeyedNode {
 
 /// Records of a partition, at most: the tables that group them then stay near the core.
 const MOST_RECORDS: u64 = 3 << 15;
-/// Edges that are joined before the middles of their stars get neighbours: so few that both are still near the core.
+/// Edges that are joined before the middles of their stars get neighbours: so few that both are
+/// still near the core.
 const EDGE_BATCH: usize = 16 * SIDE_BY_SIDE;
 /// Documents of one shard that are sent under one key, at most.
 const MOST_PER_SHARD: u32 = 1024;
 
-/// Joins all survivors that share a key, in the union-find of their process. Returns the survivors, and what was done.
+/// Joins all survivors that share a key, in the union-find of their process. Returns the survivors,
+/// and what was done.
 ///
 /// Morally it does this, for keys of `k` agreeing supershingles:
 ///
@@ -71,7 +75,8 @@ const MOST_PER_SHARD: u32 = 1024;
 ///         union_find.join(v, middle)
 /// ```
 ///
-/// The groups of one partition of keys are made at a time, at the partition's owner, in a table that fits in the cache.
+/// The groups of one partition of keys are made at a time, at the partition's owner, in a table
+/// that fits in the cache.
 ///
 /// # Errors
 /// Where vectors cannot be read, records cannot be spilled, or a worker of this process failed.
@@ -124,7 +129,8 @@ pub fn pairs(
         edges: counts.joined.get() + counts.chained.get(),
         ..ClusterStats::default()
     };
-    // Timely drops its operators, and with them their references to the survivors, at the next step at the latest.
+    // Timely drops its operators, and with them their references to the survivors, at the next step
+    // at the latest.
     Ok((Rc::unwrap_or_clone(survivors), stats))
 }
 
@@ -177,7 +183,8 @@ impl KeyPass {
         KeyPass { source, rows, next: 0, common: CommonKeys::default(), chained: Vec::new() }
     }
 
-    /// Reads some vectors, or deals the keys of one block of rows. Returns `false` at the end of the pass.
+    /// Reads some vectors, or deals the keys of one block of rows. Returns `false` at the end of
+    /// the pass.
     fn next(&mut self, deal: &mut RangeDealer<'_, KeyedNode>) -> Result<bool> {
         let KeyPass { source, rows, next, common, chained } = self;
         let KeySource { survivors, stage, .. } = &**source;
@@ -196,8 +203,8 @@ impl KeyPass {
     }
 }
 
-/// Deals the keys of a block of rows that lie in the range, or adds their edges to `chained`. `next` is the own number of the
-/// survivor of the next row. Returns the number of records dealt.
+/// Deals the keys of a block of rows that lie in the range, or adds their edges to `chained`.
+/// `next` is the own number of the survivor of the next row. Returns the number of records dealt.
 fn deal_keys(
     source: &KeySource,
     block: &BlockOf<u64>,
@@ -231,26 +238,28 @@ fn deal_keys(
 
 /// Finds the keys that many documents of a shard share.
 ///
-/// A key has at most as many documents as each of its supershingles, and few supershingles have many. Only keys of which all
-/// supershingles may have many documents are counted.
+/// A key has at most as many documents as each of its supershingles, and few supershingles have
+/// many. Only keys of which all supershingles may have many documents are counted.
 #[derive(Default)]
 struct CommonKeys {
-    /// Documents by bits of their supershingles, so that each count is an upper bound. Empty if no supershingle of the shard has
-    /// too many.
+    /// Documents by bits of their supershingles, so that each count is an upper bound. Empty if no
+    /// supershingle of the shard has too many.
     counts: Vec<u32>,
     /// For each key that was counted: its first document, and how many documents had it so far.
     first_and_count: ByKey<u64, (u32, u32)>,
 }
 
 impl CommonKeys {
-    /// Begins the next shard, which has `survivors` rows of `width` supershingles: counts the documents of its supershingles.
+    /// Begins the next shard, which has `survivors` rows of `width` supershingles: counts the
+    /// documents of its supershingles.
     fn begin_shard(&mut self, rows: &Partition<'_, u64>, survivors: u64, width: usize) -> Result<()> {
         self.first_and_count.clear();
         self.counts.clear();
         if survivors <= u64::from(MOST_PER_SHARD) {
             return Ok(());
         }
-        // Enough slots that hardly any reaches the limit by supershingles that meet there by chance.
+        // Enough slots that hardly any reaches the limit by supershingles that meet there by
+        // chance.
         self.counts.resize((survivors as usize / 8).next_power_of_two().max(1 << 16), 0);
         rows.blocks(|block| {
             for row in block.records().chunks_exact(width + 1) {
@@ -266,7 +275,8 @@ impl CommonKeys {
         Ok(())
     }
 
-    /// Returns a mask of a document's shared supershingles that may belong to too many documents, by bit.
+    /// Returns a mask of a document's shared supershingles that may belong to too many documents,
+    /// by bit.
     #[inline]
     fn frequent(&self, row: &[u64]) -> u64 {
         if self.counts.is_empty() {
@@ -276,8 +286,8 @@ impl CommonKeys {
         shared(row).fold(0, |mask, (column, word)| mask | is_frequent(word) << column)
     }
 
-    /// Counts a document of a key. Returns the key's first document if enough documents had the key before: this document is
-    /// then chained to it.
+    /// Counts a document of a key. Returns the key's first document if enough documents had the key
+    /// before: this document is then chained to it.
     fn chain(&mut self, key: Key, node: u32) -> Option<u32> {
         let (first, count) = self.first_and_count.entry(key.table_bits()).or_insert((node, 0));
         *count += 1;
@@ -285,7 +295,8 @@ impl CommonKeys {
     }
 }
 
-/// Returns the shared supershingles of a survivor, each with its column. A row is a mask of them, then all supershingles.
+/// Returns the shared supershingles of a survivor, each with its column. A row is a mask of them,
+/// then all supershingles.
 fn shared(row: &[u64]) -> impl Iterator<Item = (u32, u64)> {
     let (mask, words) = (row[0], row[1..].iter().copied());
     (0..).zip(words).filter(move |(column, _)| mask >> column & 1 == 1)
@@ -297,7 +308,8 @@ fn slot(supershingle: u64, slots: usize) -> usize {
     (spread(supershingle) >> 20) as usize & (slots - 1)
 }
 
-/// Joins the ends of edges that lead from the nodes of stars to their middles, and notes each middle as its nodes' neighbour.
+/// Joins the ends of edges that lead from the nodes of stars to their middles, and notes each
+/// middle as its nodes' neighbour.
 fn join_stars(edges: &[(u32, u32)], union_find: &UnionFind) -> Result<()> {
     edges.chunks(SIDE_BY_SIDE).try_for_each(|batch| {
         union_find.join(batch)?;
@@ -324,8 +336,8 @@ impl PartitionJoiner {
 
     /// Joins all nodes of the partition that share a key, and returns the number of edges.
     ///
-    /// For each node and each key that it shares it notes the smallest other node of the key as a neighbour. That one is smaller
-    /// than the node, except for the smallest node of the key.
+    /// For each node and each key that it shares it notes the smallest other node of the key as a
+    /// neighbour. That one is smaller than the node, except for the smallest node of the key.
     fn join(&mut self, partition: &Partition<'_, KeyedNode>) -> Result<u64> {
         self.group(partition)?;
         let PartitionJoiner { union_find, grouper, edges, middles, .. } = self;

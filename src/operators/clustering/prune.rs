@@ -1,9 +1,11 @@
-//! Prune: finds the supershingles that occur in more than one representative, and drops representatives with too few of them.
+//! Prune: finds the supershingles that occur in more than one representative, and drops
+//! representatives with too few of them.
 //!
-//! Two documents that agree in k supershingles share each of the k. A document with fewer than k supershingles that occur
-//! elsewhere can therefore agree with none. For the other documents, only choices of shared supershingles are worth sending:
-//! 0.8 records a document instead of 15 (`pairs`). The test need not be exact: a supershingle that is taken for a shared one by
-//! mistake costs a record, and changes no result.
+//! Two documents that agree in k supershingles share each of the k. A document with fewer than k
+//! supershingles that occur elsewhere can therefore agree with none. For the other documents, only
+//! choices of shared supershingles are worth sending: 0.8 records a document instead of 15
+//! (`pairs`). The test need not be exact: a supershingle that is taken for a shared one by mistake
+//! costs a record, and changes no result.
 //!
 //! Records and replies are those of `sighting`: the holder of a supershingle is its vector.
 
@@ -20,16 +22,18 @@ use crate::operators::sighting::{SharedFinder, Sighting};
 use crate::records::spread;
 use crate::structures::{BitColumns, Ownership};
 
-/// Records of a partition, at most: so few that the table that counts them stays in the second-level cache.
+/// Records of a partition, at most: so few that the table that counts them stays in the
+/// second-level cache.
 const MOST_RECORDS: u64 = 3 << 16;
 
-/// Ranges of one or several columns, at least. The memory of the phase before holds two columns of five; to take newly allocated
-/// memory costs more than to read all vectors again. And a later range can skip vectors: of the last column, only those are
-/// sent that may still reach enough shared supershingles.
+/// Ranges of one or several columns, at least. The memory of the phase before holds two columns of
+/// five; to take newly allocated memory costs more than to read all vectors again. And a later
+/// range can skip vectors: of the last column, only those are sent that may still reach enough
+/// shared supershingles.
 const RANGES: u64 = 3;
 
-/// Finds the representatives that may agree with another one in enough supershingles. `marks` are the results of `collapse`;
-/// `representatives` is how many own vectors are not duplicates.
+/// Finds the representatives that may agree with another one in enough supershingles. `marks` are
+/// the results of `collapse`; `representatives` is how many own vectors are not duplicates.
 ///
 /// Morally it does this, where `k` is the number of agreements:
 ///
@@ -72,7 +76,8 @@ pub fn prune(
     };
     by_key(cx, "Prune", cut, cx.spill_buffer(), open, find, mark)?;
     let survivors = Survivors::new(stage, owned, marks.take());
-    // The next phase needs memory: no worker begins it before all workers have released that of this phase.
+    // The next phase needs memory: no worker begins it before all workers have released that of
+    // this phase.
     cx.barrier()?;
     Ok(survivors)
 }
@@ -82,7 +87,8 @@ fn column_of(shared: &BlockOf<u32>) -> usize {
     shared.common as usize
 }
 
-/// One pass over the own vectors: sends the supershingles of representatives whose partitions lie in one range.
+/// One pass over the own vectors: sends the supershingles of representatives whose partitions lie
+/// in one range.
 struct SupershinglePass {
     stage: Rc<Clustering>,
     owned: Rc<Ownership>,
@@ -100,7 +106,8 @@ impl SupershinglePass {
         SupershinglePass { stage, owned, marks, chunks, read: 0, rows: Vec::new() }
     }
 
-    /// Reads one chunk of vectors and deals their supershingles. Returns `false` at the end of the pass.
+    /// Reads one chunk of vectors and deals their supershingles. Returns `false` at the end of the
+    /// pass.
     fn next(&mut self, deal: &mut RangeDealer<'_, Sighting>) -> Result<bool> {
         let SupershinglePass { stage, owned, marks, chunks, read, rows } = self;
         let (width, first) = (stage.files.width, *read);
@@ -109,12 +116,14 @@ impl SupershinglePass {
         let Some(chunk) = chunk else { return Ok(false) };
         let words = chunk.words();
         let columns = deal.spaces().start + 1..width.min(deal.spaces().end + 1);
-        // Results for the columns before these are in the marks already: the probe that ends a range is downstream of them.
+        // Results for the columns before these are in the marks already: the probe that ends a
+        // range is downstream of them.
         let least = stage.agreements.saturating_sub(width - columns.start);
         rows.clear();
         let vectors = first..first + chunk.rows();
         marks.borrow().representatives(vectors, least, |vector| rows.push((vector - first) as u32));
-        // Column by column: one column has so few open blocks that the ends of all of them stay near the core.
+        // Column by column: one column has so few open blocks that the ends of all of them stay
+        // near the core.
         for column in columns {
             let words = &words[column..];
             for row in rows.iter() {
@@ -136,8 +145,8 @@ struct SharedColumns {
 }
 
 impl SharedColumns {
-    /// Sends to the owners of vectors whose supershingle in this partition is shared the own numbers of these vectors, in
-    /// blocks with the column as their base.
+    /// Sends to the owners of vectors whose supershingle in this partition is shared the own
+    /// numbers of these vectors, in blocks with the column as their base.
     fn find(&mut self, supershingles: &Partition<'_, Sighting>, dealer: &mut Dealer<u32>) -> Result<()> {
         let column = 1 + (supershingles.part / self.cut.partitions) as usize;
         if column != self.column {

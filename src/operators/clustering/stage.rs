@@ -35,18 +35,20 @@ pub struct ClusterStats {
     pub pair_records: u64,
     /// Edges that were joined in the process' union-find.
     pub edges: u64,
-    /// Edges of the processes' union-finds: one for each survivor that is not a root in its process.
+    /// Edges of the processes' union-finds: one for each survivor that is not a root in its
+    /// process.
     pub forest_edges: u64,
     /// Rounds of label propagation; over workers, the maximum.
     pub rounds: u64,
 }
 
-/// Peak bytes retained for each own vector on a typical crawl, besides what the caller keeps. 5.4 were seen for 100 million made-up vectors,
-/// and 6.8 for a billion.
+/// Peak bytes retained for each own vector on a typical crawl, besides what the caller keeps. 5.4
+/// were seen for 100 million made-up vectors, and 6.8 for a billion.
 const RETAINED_BYTES: u64 = 8;
 /// Bytes in flight for each own vector, at least, for the stage to run well.
 const LEAST_IN_FLIGHT: u64 = 4;
-/// Bytes retained for each duplicate while records are in flight: its own number and the number of the smallest identical vector.
+/// Bytes retained for each duplicate while records are in flight: its own number and the number of
+/// the smallest identical vector.
 const DUPLICATE_BYTES: u64 = 12;
 /// The part of [`RETAINED_BYTES`] that is set aside for duplicates: one vector in four.
 const FOR_DUPLICATES: u64 = 3;
@@ -54,8 +56,8 @@ const FOR_DUPLICATES: u64 = 3;
 /// Error: two reads of the same files gave different vectors.
 pub(crate) const VECTORS_CHANGED: &str = "the vectors of this week changed while they were read";
 
-/// Checks that the next chunk of own vectors begins where the chunk before it ended: `read` vectors were read so far. Where
-/// there is no next chunk, all own vectors must have been read.
+/// Checks that the next chunk of own vectors begins where the chunk before it ended: `read` vectors
+/// were read so far. Where there is no next chunk, all own vectors must have been read.
 ///
 /// # Errors
 /// Where it is not so: [`VECTORS_CHANGED`].
@@ -72,11 +74,11 @@ pub(crate) fn check_next(chunk: Option<&VectorChunk>, read: usize, owned: &Owner
 }
 
 impl Clustering {
-    /// Returns the bytes that each worker may use for records in flight, of the `memory` bytes that it has. The caller keeps `kept` bytes for
-    /// each own vector, such as its id.
+    /// Returns the bytes that each worker may use for records in flight, of the `memory` bytes that
+    /// it has. The caller keeps `kept` bytes for each own vector, such as its id.
     ///
-    /// `rows` are the vectors of every shard. The result is the same for all of the `peers` workers, those with fewer vectors
-    /// too, since all must cut the keys into the same ranges.
+    /// `rows` are the vectors of every shard. The result is the same for all of the `peers`
+    /// workers, those with fewer vectors too, since all must cut the keys into the same ranges.
     ///
     /// ```
     /// use nigh::operators::clustering::Clustering;
@@ -102,8 +104,9 @@ impl Clustering {
         Ok(memory - retained)
     }
 
-    /// A context with less memory in flight, if so many vectors are duplicates that they take more than was set aside for them. The
-    /// memory is the same at all workers: that of the worker for which it is least.
+    /// A context with less memory in flight, if so many vectors are duplicates that they take more
+    /// than was set aside for them. The memory is the same at all workers: that of the worker for
+    /// which it is least.
     ///
     /// # Errors
     /// If a worker of this process failed.

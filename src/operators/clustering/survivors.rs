@@ -1,7 +1,8 @@
 //! Survivors: the vectors that are left after collapse and prune, about one in seven.
 //!
-//! In memory are their own numbers, and bits for which of their supershingles are shared. The supershingles themselves are read
-//! again from the files when they are needed, a shard at a time: that costs less than to hold them all in newly allocated memory.
+//! In memory are their own numbers, and bits for which of their supershingles are shared. The
+//! supershingles themselves are read again from the files when they are needed, a shard at a time:
+//! that costs less than to hold them all in newly allocated memory.
 
 use std::ops::Range;
 use std::path::Path;
@@ -28,8 +29,8 @@ pub struct Survivors {
 }
 
 impl Survivors {
-    /// The own vectors that are not marked as duplicates and have at least `stage.agreements` supershingles marked as shared.
-    /// Their list takes memory that was kept for blocks.
+    /// The own vectors that are not marked as duplicates and have at least `stage.agreements`
+    /// supershingles marked as shared. Their list takes memory that was kept for blocks.
     pub fn new(stage: &Clustering, owned: &Ownership, marks: BitColumns) -> Survivors {
         let count = marks.count(stage.agreements);
         release_spare(count * size_of::<u32>());
@@ -61,8 +62,8 @@ impl Survivors {
     }
 }
 
-/// Reads the supershingles of survivors, shard by shard. A row is a mask of the shared supershingles, by bit, then all
-/// supershingles.
+/// Reads the supershingles of survivors, shard by shard. A row is a mask of the shared
+/// supershingles, by bit, then all supershingles.
 pub struct SurvivorRows {
     files: VectorFiles,
     owned: Ownership,
@@ -83,8 +84,8 @@ impl SurvivorRows {
     /// Words of a block of rows, at most.
     const WORDS: usize = BLOCK_BYTES / 8;
 
-    /// Begins at the first own shard that has survivors. Of the rows of one shard about `memory` bytes are held in memory; the
-    /// others spill to a file.
+    /// Begins at the first own shard that has survivors. Of the rows of one shard about `memory`
+    /// bytes are held in memory; the others spill to a file.
     pub fn new(
         files: &VectorFiles,
         owned: &Ownership,
@@ -105,8 +106,8 @@ impl SurvivorRows {
         }
     }
 
-    /// Does the next piece of work: reads one chunk of a file; or calls `each` with all rows of a shard and the number of the
-    /// block that comes next. Returns `false` when all shards are done.
+    /// Does the next piece of work: reads one chunk of a file; or calls `each` with all rows of a
+    /// shard and the number of the block that comes next. Returns `false` when all shards are done.
     ///
     /// # Errors
     /// Where vectors cannot be read, or differ from those of the first read; and those of `each`.

@@ -1,4 +1,5 @@
-//! Sending edges to the owners of their documents: as a stream inside a dataflow, or by an all-to-all.
+//! Sending edges to the owners of their documents: as a stream inside a dataflow, or by an
+//! all-to-all.
 
 use std::sync::Arc;
 
@@ -27,9 +28,11 @@ pub fn edges<'scope>(scope: Scope<'scope, u64>, edges: Vec<Edge>, watch: &Arc<Wa
     })
 }
 
-/// Sends every edge to the owner of its `doc`, and calls `each` with the edges that this worker receives.
+/// Sends every edge to the owner of its `doc`, and calls `each` with the edges that this worker
+/// receives.
 ///
-/// Sent and received edges are held in memory. It returns when every worker of every process has called it.
+/// Sent and received edges are held in memory. It returns when every worker of every process has
+/// called it.
 ///
 /// # Errors
 /// Where a worker of this process failed.

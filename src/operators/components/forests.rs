@@ -1,13 +1,15 @@
 //! Joins the union-finds of all processes into one set of roots.
 //!
-//! Each process sends, for every node that its union-find joined with a smaller one, one edge to the node's owner: the node
-//! and its root in that process. Label propagation over these edges finds the roots over all processes.
+//! Each process sends, for every node that its union-find joined with a smaller one, one edge to
+//! the node's owner: the node and its root in that process. Label propagation over these edges
+//! finds the roots over all processes.
 //!
 //! ```text
 //! union-finds ──(node, root in the process)──▶ owners ──components──▶ labels ──resolve──▶ roots ──verify──▶
 //! ```
 //!
-//! With one process every owner reads the union-find directly: label propagation sends nothing, and the labels are the roots.
+//! With one process every owner reads the union-find directly: label propagation sends nothing, and
+//! the labels are the roots.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -29,9 +31,11 @@ use crate::structures::{Numbering, Ownership, UnionFind};
 pub struct JoinedForests {
     /// The smallest node of the component of each own node, by own number.
     pub roots: Vec<DocId>,
-    /// The smallest neighbour of each own node that any process noted; the node itself if no process noted one.
+    /// The smallest neighbour of each own node that any process noted; the node itself if no
+    /// process noted one.
     pub neighbours: Vec<DocId>,
-    /// Edges that this worker took from its process' union-find: one for each node of its share that is not a root there.
+    /// Edges that this worker took from its process' union-find: one for each node of its share
+    /// that is not a root there.
     pub edges: u64,
     /// Rounds of label propagation.
     pub rounds: u64,
@@ -41,8 +45,9 @@ pub struct JoinedForests {
 
 /// Joins the union-finds of all processes, which have `threads` workers each.
 ///
-/// Nodes are the documents of `numbering`; node `n` of `union_find` is the document with the number `n`. `owned` are this
-/// worker's own nodes. All workers of a process pass the same union-find, and no worker joins edges in it any more.
+/// Nodes are the documents of `numbering`; node `n` of `union_find` is the document with the number
+/// `n`. `owned` are this worker's own nodes. All workers of a process pass the same union-find, and
+/// no worker joins edges in it any more.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -74,8 +79,8 @@ pub fn join_forests(
 ) -> Result<JoinedForests> {
     let watch = &cx.watch().clone();
     let (index, peers) = (cx.index(), cx.peers());
-    // This worker's share of the process' union-find: its own shards, and those of the workers with the same place in
-    // other processes.
+    // This worker's share of the process' union-find: its own shards, and those of the workers with
+    // the same place in other processes.
     let shards =
         (0..numbering.shards() as u32).filter(move |shard| *shard as usize % peers % threads == index % threads);
     // Every node of the share with its number and its root.
@@ -89,7 +94,8 @@ pub fn join_forests(
     let mut labels = Labels::new(owned);
     let mut neighbours = Vec::with_capacity(owned.len());
     neighbours.extend(owned.docs());
-    // Edges for the owners: proposals for label propagation, and neighbours of nodes that other workers own.
+    // Edges for the owners: proposals for label propagation, and neighbours of nodes that other
+    // workers own.
     let (mut proposals, mut foreign_neighbours): (Vec<Edge>, Vec<Edge>) = (Vec::new(), Vec::new());
     let mut edge_count = 0;
     for (node, number, root) in nodes() {
@@ -125,8 +131,8 @@ pub fn join_forests(
     Ok(JoinedForests { roots, neighbours, edges: edge_count, rounds: rounds.into(), proposals })
 }
 
-/// Sets the neighbour of `edge.doc` to `edge.root` if that is smaller, or if there is no neighbour yet: then the node itself
-/// stands in its place.
+/// Sets the neighbour of `edge.doc` to `edge.root` if that is smaller, or if there is no neighbour
+/// yet: then the node itself stands in its place.
 fn keep_smallest(neighbour: &mut DocId, edge: Edge) {
     if *neighbour == edge.doc || edge.root < *neighbour {
         *neighbour = edge.root;

@@ -1,7 +1,8 @@
 //! Connected components by iterative label propagation, with replaced links forwarded.
 //!
-//! Every document's owner keeps one word for it, its label: a document of the same component that is never larger than the
-//! document itself. Morally it does this, where at first each document is its own label:
+//! Every document's owner keeps one word for it, its label: a document of the same component that
+//! is never larger than the document itself. Morally it does this, where at first each document is
+//! its own label:
 //!
 //! ```text
 //! repeat until no label changes:
@@ -10,10 +11,11 @@
 //!         label[v], label[r] = low, low
 //! ```
 //!
-//! That takes as many rounds as the longest path has edges. Here an edge is used once: it is a proposal to the owner of its
-//! larger end, *the label of v is at most r*. A document that is its own label adopts r. A document with another label keeps
-//! the smaller of the two and forwards the larger one to its owner, over the feedback edge, as a proposal for that document
-//! (splicing after Rem; compare Stergiou et al., Shortcutting label propagation, 2018):
+//! That takes as many rounds as the longest path has edges. Here an edge is used once: it is a
+//! proposal to the owner of its larger end, *the label of v is at most r*. A document that is its
+//! own label adopts r. A document with another label keeps the smaller of the two and forwards the
+//! larger one to its owner, over the feedback edge, as a proposal for that document (splicing after
+//! Rem; compare Stergiou et al., Shortcutting label propagation, 2018):
 //!
 //! ```text
 //! while v != r and label[v] != r:
@@ -22,9 +24,10 @@
 //!     if another worker owns v: send (v, r) to it; stop
 //! ```
 //!
-//! It ends because each hop lowers the larger end. There is no barrier between rounds. A chain of a million nodes takes
-//! tens of rounds, where plain label propagation takes half a million. The labels that are left form a forest, and `resolve`
-//! turns them into roots: the smallest document of each component, in whatever order proposals arrived.
+//! It ends because each hop lowers the larger end. There is no barrier between rounds. A chain of a
+//! million nodes takes tens of rounds, where plain label propagation takes half a million. The
+//! labels that are left form a forest, and `resolve` turns them into roots: the smallest document
+//! of each component, in whatever order proposals arrived.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -62,8 +65,8 @@ impl Labels {
         Labels { owned: owned.clone(), label, rounds: 0, proposals: 0 }
     }
 
-    /// Lowers the label of `v`, an own document, to at most `r`, where `r < v`: see the module. Returns the proposal that
-    /// must be sent to another owner, if one is left.
+    /// Lowers the label of `v`, an own document, to at most `r`, where `r < v`: see the module.
+    /// Returns the proposal that must be sent to another owner, if one is left.
     pub fn propose(&mut self, mut v: DocId, mut r: DocId) -> Option<Edge> {
         loop {
             if v == r {
@@ -89,7 +92,8 @@ impl Labels {
 
 /// Lowers `labels` along all edges, until no worker has a proposal left: then the probe is done.
 ///
-/// Each edge arrives at the owner of its `doc`, as [`edges`](super::edges()) sends it, and its `root` is the smaller end.
+/// Each edge arrives at the owner of its `doc`, as [`edges`](super::edges()) sends it, and its
+/// `root` is the smaller end.
 ///
 /// ```
 /// use std::{cell::RefCell, rc::Rc, sync::Arc};

@@ -1,9 +1,10 @@
 //! Connected components: from edges to the root of every document.
 //!
-//! In reading order: `edges` (sends edges to the owners of their documents), `label_propagation` (labels that decrease until
-//! none changes), `pointer_doubling` (from labels to roots), `verify` (both ends of every edge have the same root), `roots` (all of
-//! these, from edges to roots), `own_forest` (the edges of one worker, without those that join nothing), `forests`
-//! (joins the union-finds of all processes, by the four steps above).
+//! In reading order: `edges` (sends edges to the owners of their documents), `label_propagation`
+//! (labels that decrease until none changes), `pointer_doubling` (from labels to roots), `verify`
+//! (both ends of every edge have the same root), `roots` (all of these, from edges to roots),
+//! `own_forest` (the edges of one worker, without those that join nothing), `forests` (joins the
+//! union-finds of all processes, by the four steps above).
 
 mod edges;
 mod forests;

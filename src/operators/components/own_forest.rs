@@ -1,4 +1,5 @@
-//! The edges that one worker finds, as long as they join something: so it keeps fewer edges than it has nodes.
+//! The edges that one worker finds, as long as they join something: so it keeps fewer edges than it
+//! has nodes.
 
 use crate::records::{DocId, Edge};
 use crate::structures::ByKey;

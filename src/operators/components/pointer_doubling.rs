@@ -5,9 +5,9 @@
 //!     for each document v: label[v] = label[label[v]]
 //! ```
 //!
-//! A worker follows labels as far as it owns them. For each label with another owner it asks that owner once how far the
-//! label leads. The answer skips everything that the other worker has learned by then, so the distances double from one
-//! round to the next, without a barrier.
+//! A worker follows labels as far as it owns them. For each label with another owner it asks that
+//! owner once how far the label leads. The answer skips everything that the other worker has
+//! learned by then, so the distances double from one round to the next, without a barrier.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -44,14 +44,16 @@ const ROOT: u32 = 2;
 struct Resolver {
     owned: Ownership,
     label: Vec<DocId>,
-    /// By foreign document: the last document that it is known to lead to, and whether that is a root.
+    /// By foreign document: the last document that it is known to lead to, and whether that is a
+    /// root.
     learned: HashMap<DocId, (DocId, bool), std::hash::BuildHasherDefault<DocHasher>>,
     worker: u32,
     peers: usize,
 }
 
 impl Resolver {
-    /// Follows labels from a document as far as this worker knows them. Returns the last document, and whether it is a root.
+    /// Follows labels from a document as far as this worker knows them. Returns the last document,
+    /// and whether it is a root.
     fn follow(&self, mut doc: DocId) -> (DocId, bool) {
         loop {
             if self.owned.has(doc) {
@@ -70,8 +72,8 @@ impl Resolver {
         }
     }
 
-    /// Shortens every own label to the first foreign document or root on its path. One step each is enough: a label is
-    /// smaller than its document, and the loop ascends.
+    /// Shortens every own label to the first foreign document or root on its path. One step each is
+    /// enough: a label is smaller than its document, and the loop ascends.
     fn shorten(&mut self) {
         for number in 0..self.label.len() {
             let label = self.label[number];
@@ -81,7 +83,8 @@ impl Resolver {
         }
     }
 
-    /// Returns the answer to a question, or the next question after an answer, with the worker to send it to.
+    /// Returns the answer to a question, or the next question after an answer, with the worker to
+    /// send it to.
     fn reply_to(&mut self, hop: Hop) -> Option<(usize, Hop)> {
         if hop.kind == QUESTION {
             let (to, root) = self.follow(hop.from);
@@ -95,8 +98,8 @@ impl Resolver {
         self.question(hop.to)
     }
 
-    /// Returns the question where a label leads and the worker to send it to, unless the root is known or the question is
-    /// on its way already.
+    /// Returns the question where a label leads and the worker to send it to, unless the root is
+    /// known or the question is on its way already.
     fn question(&mut self, label: DocId) -> Option<(usize, Hop)> {
         let (end, root) = self.follow(label);
         if root || self.learned.contains_key(&end) {
@@ -107,8 +110,8 @@ impl Resolver {
     }
 }
 
-/// Returns the root of every own document, by own number. `label` holds, by own number, the document itself or a smaller one of
-/// the same component.
+/// Returns the root of every own document, by own number. `label` holds, by own number, the
+/// document itself or a smaller one of the same component.
 ///
 /// # Errors
 /// Where a worker of this process failed.

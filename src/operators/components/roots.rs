@@ -15,7 +15,8 @@ use super::verify::verify;
 use crate::records::{DocId, Edge};
 use crate::structures::Ownership;
 
-/// Returns the root of each own node, by number: the smallest node of its component. A node without edges is its own root.
+/// Returns the root of each own node, by number: the smallest node of its component. A node without
+/// edges is its own root.
 ///
 /// # Errors
 /// If the ends of an edge had different roots, or a worker of this process failed.

@@ -1,8 +1,9 @@
 //! Verification: both ends of every edge have the same root.
 //!
-//! The union-find checks every edge of a star when it joins it (`structures::union_find`). This check is for the edges of the
-//! processes' union-finds: after label propagation and pointer doubling, both ends have the same root. It is always on, and
-//! costs one or two records for each edge.
+//! The union-find checks every edge of a star when it joins it (`structures::union_find`). This
+//! check is for the edges of the processes' union-finds: after label propagation and pointer
+//! doubling, both ends have the same root. It is always on, and costs one or two records for each
+//! edge.
 
 use anyhow::{Result, bail};
 use nigh_exchange::Context;
@@ -12,12 +13,12 @@ use crate::kernels::memory::SIDE_BY_SIDE;
 use crate::records::{DocId, Edge};
 use crate::structures::Ownership;
 
-/// Checks that both ends of every edge have the same root. `roots` are those of own documents, by own number; the edges of a
-/// worker may have ends that other workers own.
+/// Checks that both ends of every edge have the same root. `roots` are those of own documents, by
+/// own number; the edges of a worker may have ends that other workers own.
 ///
 /// # Errors
-/// Names a document of an edge whose ends have different roots (a fault in this program, or in the machine). The worker that
-/// owns this document returns the error.
+/// Names a document of an edge whose ends have different roots (a fault in this program, or in the
+/// machine). The worker that owns this document returns the error.
 pub fn verify(cx: &mut Context, owned: &Ownership, edges: impl Iterator<Item = Edge>, roots: &[DocId]) -> Result<()> {
     let mut mismatch = None;
     let root_of = |doc: DocId| roots[owned.index(doc)];
@@ -28,8 +29,8 @@ pub fn verify(cx: &mut Context, owned: &Ownership, edges: impl Iterator<Item = E
             mismatch = Some((expected, root));
         }
     };
-    // The owner of one end sends its root to the owner of the other end. An edge with two foreign ends goes to the owner of
-    // one of them first; most edges have an own end.
+    // The owner of one end sends its root to the owner of the other end. An edge with two foreign
+    // ends goes to the owner of one of them first; most edges have an own end.
     let (mut foreign, mut expectations): (Vec<Edge>, Vec<Edge>) = (Vec::new(), Vec::new());
     let (mut edges, mut own_edges) = (edges.fuse().peekable(), Vec::with_capacity(SIDE_BY_SIDE));
     while edges.peek().is_some() {

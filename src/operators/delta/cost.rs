@@ -1,8 +1,9 @@
-//! The cost model: whether a later week is computed from the documents that changed (delta) or from all documents (full).
+//! The cost model: whether a later week is computed from the documents that changed (delta) or from
+//! all documents (full).
 //!
-//! The share of vectors that changed is estimated on one shard in sixteen, the same shards for any number of workers. The
-//! prediction is a straight line, fitted to `nigh bench weeks`. Limit: it does not count the evidence that the job computes
-//! again in clusters that changed.
+//! The share of vectors that changed is estimated on one shard in sixteen, the same shards for any
+//! number of workers. The prediction is a straight line, fitted to `nigh bench weeks`. Limit: it
+//! does not count the evidence that the job computes again in clusters that changed.
 
 use anyhow::Result;
 use nigh_exchange::Context;
@@ -23,7 +24,8 @@ struct CostLine {
 }
 
 const WITH_POSTINGS: CostLine = CostLine { base: 0.22, slope: 31.0 };
-/// The time to make postings, which a delta without any does, is not counted: later weeks profit from them.
+/// The time to make postings, which a delta without any does, is not counted: later weeks profit
+/// from them.
 const WITHOUT_POSTINGS: CostLine = CostLine { base: 0.31, slope: 32.0 };
 /// One shard in this many is sampled, besides the first.
 const SAMPLED: u64 = 16;
@@ -42,7 +44,8 @@ pub struct Choice {
     pub asked: Mode,
     /// The mode that is used: delta or full.
     pub way: Mode,
-    /// The estimated share of vectors that changed, appeared or disappeared, 0 to 1; 0 if it was not estimated.
+    /// The estimated share of vectors that changed, appeared or disappeared, 0 to 1; 0 if it was
+    /// not estimated.
     pub changed: f64,
     /// The predicted time of delta, as a multiple of that of full; 0 if it was not predicted.
     pub ratio: f64,
@@ -56,7 +59,8 @@ impl Choice {
         Choice { asked, way: Mode::Full, changed: 0.0, ratio: 0.0, slices: 1 }
     }
 
-    /// Chooses, if the share `changed` of `vectors` changed, and each of `peers` workers has `memory` bytes.
+    /// Chooses, if the share `changed` of `vectors` changed, and each of `peers` workers has
+    /// `memory` bytes.
     fn new(asked: Mode, changed: f64, vectors: u64, has_postings: bool, memory: u64, peers: usize) -> Choice {
         let bytes = changed * vectors as f64 * (BYTES_EACH + BYTES_TOGETHER / peers as f64);
         let slices = (bytes / memory.max(1) as f64).ceil().clamp(1.0, MOST_SLICES);
@@ -85,8 +89,8 @@ impl std::fmt::Display for Choice {
     }
 }
 
-/// Chooses between delta and full. `has_postings` says whether there are postings of last week's vectors; `memory` is that of
-/// one worker, in bytes.
+/// Chooses between delta and full. `has_postings` says whether there are postings of last week's
+/// vectors; `memory` is that of one worker, in bytes.
 ///
 /// # Errors
 /// If vectors cannot be read, or a worker of this process failed.

@@ -42,7 +42,8 @@ pub(crate) struct RowSlice<'a> {
 }
 
 impl RowSlice<'_> {
-    /// Whether a document is in an earlier slice (`Less`), in this one, or in a later one (`Greater`).
+    /// Whether a document is in an earlier slice (`Less`), in this one, or in a later one
+    /// (`Greater`).
     pub(crate) fn order(&self, doc: DocId) -> Ordering {
         if self.count == 1 {
             return Ordering::Equal;
@@ -52,8 +53,8 @@ impl RowSlice<'_> {
     }
 }
 
-/// One step of a delta. Before it, documents of this slice and of later ones have last week's vectors; after it, documents of
-/// this slice and of earlier ones have this week's.
+/// One step of a delta. Before it, documents of this slice and of later ones have last week's
+/// vectors; after it, documents of this slice and of earlier ones have this week's.
 pub(crate) struct SliceStep<'a> {
     pub(crate) delta: &'a Delta<'a>,
     pub(crate) slice: RowSlice<'a>,
@@ -62,8 +63,8 @@ pub(crate) struct SliceStep<'a> {
 }
 
 impl SliceStep<'_> {
-    /// Reads the vectors that some own unchanged documents, which ascend, have in this step. Documents without a vector are
-    /// left out.
+    /// Reads the vectors that some own unchanged documents, which ascend, have in this step.
+    /// Documents without a vector are left out.
     pub(crate) fn unchanged_vectors(&self, docs: &[DocId]) -> Result<RemainingMembers> {
         let (of_this_week, of_last_week): (Vec<DocId>, Vec<DocId>) =
             docs.iter().partition(|doc| self.slice.order(**doc).is_le());

@@ -1,8 +1,9 @@
 //! Updates last week's roots to this week's, from the documents that changed.
 //!
-//! A delta is worth it below about 2.5% of changed documents, or 2.2% without postings; above, full clustering is faster
-//! (SPEED.md, section 4). Its cost is one pass over the hashes of both weeks' vectors, and work in proportion to the change;
-//! without postings, one pass over this week's supershingles, too.
+//! A delta is worth it below about 2.5% of changed documents, or 2.2% without postings; above, full
+//! clustering is faster (SPEED.md, section 4). Its cost is one pass over the hashes of both weeks'
+//! vectors, and work in proportion to the change; without postings, one pass over this week's
+//! supershingles, too.
 //!
 //! ```text
 //! changes            documents whose vectors differ: retracted with the old vector, inserted with the new one
@@ -20,19 +21,21 @@
 //! apply              the new roots of all these; clusters that were joined, or lost their root, get a new root as a whole
 //! ```
 //!
-//! The result is that of full clustering of this week's vectors: every step is exact, or errs towards examining a whole
-//! cluster.
+//! The result is that of full clustering of this week's vectors: every step is exact, or errs
+//! towards examining a whole cluster.
 //!
-//! If too much changed for the memory, the change is cut into slices of rows, each a step of its own: before a step the
-//! documents of its slice and of later ones have their old vectors, and after it those of its slice and of earlier ones have
-//! their new ones.
+//! If too much changed for the memory, the change is cut into slices of rows, each a step of its
+//! own: before a step the documents of its slice and of later ones have their old vectors, and
+//! after it those of its slice and of earlier ones have their new ones.
 //!
-//! Postings are an inverted index (`sharing/postings.rs`): a merge-join of the supershingles to look up with sorted runs on
-//! disk, a word for each posting. They are of supershingles and not of keys: six for each document instead of fifteen, and
-//! the vector of a candidate, which has the keys, must be read in any case. A store has postings after its first delta, which
-//! makes them of all vectors. Without them, and between slices, where some vectors are this week's, the column of
-//! supershingles is read once in the order of documents. Everything else is read at its rows: the vectors of documents that
-//! changed, that share supershingles with these, or whose clusters are uncertified.
+//! Postings are an inverted index (`sharing/postings.rs`): a merge-join of the supershingles to
+//! look up with sorted runs on disk, a word for each posting. They are of supershingles and not of
+//! keys: six for each document instead of fifteen, and the vector of a candidate, which has the
+//! keys, must be read in any case. A store has postings after its first delta, which makes them of
+//! all vectors. Without them, and between slices, where some vectors are this week's, the column of
+//! supershingles is read once in the order of documents. Everything else is read at its rows: the
+//! vectors of documents that changed, that share supershingles with these, or whose clusters are
+//! uncertified.
 
 use std::rc::Rc;
 
@@ -62,19 +65,22 @@ use crate::watch::Stage;
 pub struct DeltaStats {
     /// Own documents whose vectors changed, appeared or disappeared.
     pub changed: u64,
-    /// Own unchanged documents of uncertified clusters, which were clustered again; one for each distinct vector.
+    /// Own unchanged documents of uncertified clusters, which were clustered again; one for each
+    /// distinct vector.
     pub examined: u64,
     /// Own changed documents whose old cluster has unchanged members.
     pub retracted: u64,
     /// Those of them that have no certificate.
     pub uncertified: u64,
-    /// Own candidates: unchanged documents whose keys were looked at, because they share supershingles with changed ones.
+    /// Own candidates: unchanged documents whose keys were looked at, because they share
+    /// supershingles with changed ones.
     pub candidates: u64,
     /// Differences of edges that went to differential dataflow.
     pub edges: u64,
     /// Differences of labels that came from it.
     pub differences: u64,
-    /// The roots of all clusters of which anything changed, members or a vector; of all workers, ascending.
+    /// The roots of all clusters of which anything changed, members or a vector; of all workers,
+    /// ascending.
     pub changed_clusters: Vec<DocId>,
     /// The runs of postings with the one that this week adds, if [`Delta::next_run`] says where.
     pub postings: Option<PostingRuns>,
@@ -110,8 +116,8 @@ pub fn delta(cx: &mut Context, delta: &Delta<'_>, roots: &mut VectorRoots) -> Re
         }
         stats.add(SliceStep { delta, slice, changes }.update_roots(cx, roots)?);
     }
-    // A later slice may have given a new root to a cluster that an earlier one reported. The reported document is still a
-    // member, or its new cluster was reported again.
+    // A later slice may have given a new root to a cluster that an earlier one reported. The
+    // reported document is still a member, or its new cluster was reported again.
     let own = stats.changed_clusters.iter().filter(|root| delta.owned.has(**root));
     let new_roots =
         own.map(|root| roots.similar[delta.owned.index(*root)]).filter(|root| *root != DocId::NONE).collect();
@@ -137,7 +143,8 @@ struct NewIdenticalRoot {
 }
 
 impl SliceStep<'_> {
-    /// Updates the roots to what they are after the changes of this slice: the heart of the weekly update.
+    /// Updates the roots to what they are after the changes of this slice: the heart of the weekly
+    /// update.
     ///
     /// Morally it does this:
     ///
@@ -217,9 +224,11 @@ impl SliceStep<'_> {
         Ok(stats)
     }
 
-    /// The old roots, at all workers, of clusters that a retracted document without a certificate leaves.
+    /// The old roots, at all workers, of clusters that a retracted document without a certificate
+    /// leaves.
     ///
-    /// Most documents are certified by their own keys. The few others are tried again, by all keys of the holders of these.
+    /// Most documents are certified by their own keys. The few others are tried again, by all keys
+    /// of the holders of these.
     fn uncertified_clusters(
         &self,
         cx: &mut Context,
@@ -268,8 +277,8 @@ impl SliceStep<'_> {
         let similar_root = |doc| roots.similar[delta.owned.index(doc)];
         let identical_root = |doc| roots.identical[delta.owned.index(doc)];
 
-        // The members, and the first that is identical to each. Few unchanged members of touched clusters are in an uncertified
-        // one: the filter rejects most others.
+        // The members, and the first that is identical to each. Few unchanged members of touched
+        // clusters are in an uncertified one: the filter rejects most others.
         let filter = DocFilter::new(uncertified.iter(), chosen()?);
         let is_uncertified = |root| filter.may_have(root) && uncertified.contains(&root);
         let members: Vec<DocId> =
@@ -311,7 +320,8 @@ impl SliceStep<'_> {
         Ok(split_members)
     }
 
-    /// The new roots of clusters of which anything changed; at the owners of documents that show it, some more than once.
+    /// The new roots of clusters of which anything changed; at the owners of documents that show
+    /// it, some more than once.
     fn changed_clusters(
         &self,
         roots: &VectorRoots,
@@ -339,8 +349,9 @@ impl SliceStep<'_> {
 
     /// The changes of the roots of virtually identical documents.
     ///
-    /// `by_vector` are the documents of each vector that a changed document has; `first_identical` is the smallest unchanged
-    /// document of each class that a changed document had, by its old root.
+    /// `by_vector` are the documents of each vector that a changed document has; `first_identical`
+    /// is the smallest unchanged document of each class that a changed document had, by its old
+    /// root.
     ///
     /// ```text
     /// for each vector:
@@ -376,7 +387,8 @@ impl SliceStep<'_> {
         Ok(IdenticalRoots { of_changed, renamed })
     }
 
-    /// Writes the new roots of own documents: whole clusters, then split members, then changed documents.
+    /// Writes the new roots of own documents: whole clusters, then split members, then changed
+    /// documents.
     fn apply(
         &self,
         roots: &mut VectorRoots,

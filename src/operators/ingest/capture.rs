@@ -88,10 +88,12 @@ pub struct Capture<'a> {
     /// What is kept of the features; empty for a page without words.
     #[serde(serialize_with = "as_bytes")]
     pub features: &'a [u8],
-    /// Hashes of text, lines and paragraphs; `None` for a page without words, and if the job does not keep them.
+    /// Hashes of text, lines and paragraphs; `None` for a page without words, and if the job does
+    /// not keep them.
     #[serde(borrow)]
     pub chunks: Option<CapturedChunks<'a>>,
-    /// The canonical URLs that the page links to, each but the last with a line feed behind it: no URL has one.
+    /// The canonical URLs that the page links to, each but the last with a line feed behind it: no
+    /// URL has one.
     pub links: Cow<'a, str>,
     /// The values of the columns whose values are kept.
     #[serde(borrow)]

@@ -1,8 +1,8 @@
 //! Commits waves, one by one and in order, at worker 0.
 //!
-//! When timely's frontier has passed a wave, and every worker has reported that its segments and failed downloads are
-//! durable, worker 0 writes the wave's `rejects` and then the journal. The journal is the commit: what it does not list
-//! does not exist for the next run.
+//! When timely's frontier has passed a wave, and every worker has reported that its segments and
+//! failed downloads are durable, worker 0 writes the wave's `rejects` and then the journal. The
+//! journal is the commit: what it does not list does not exist for the next run.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -40,8 +40,8 @@ impl std::fmt::Display for TooManyRejects {
 
 impl std::error::Error for TooManyRejects {}
 
-/// Commits every wave when all reports on it have arrived, in order. The probe of the returned stream, which carries no
-/// records, passes a wave when the wave is committed.
+/// Commits every wave when all reports on it have arrived, in order. The probe of the returned
+/// stream, which carries no records, passes a wave when the wave is committed.
 pub fn commit<'scope>(
     notes: BlockStream<'scope>,
     plan: &Arc<Plan>,
@@ -144,10 +144,12 @@ fn commit_wave(plan: &Plan, journal: &mut Journal, wave: usize, pending: Pending
     check_rejects(plan, journal, journal.waves == plan.waves.len())
 }
 
-/// Checks the share of bad records and that of unread bytes: at the end of the job, and before it once 10,000 records were read.
+/// Checks the share of bad records and that of unread bytes: at the end of the job, and before it
+/// once 10,000 records were read.
 ///
 /// # Errors
-/// If one of the shares is larger than the job accepts: [`TooManyRejects`] with the five most frequent reasons, or the files.
+/// If one of the shares is larger than the job accepts: [`TooManyRejects`] with the five most
+/// frequent reasons, or the files.
 pub fn check_rejects(plan: &Plan, journal: &Journal, end: bool) -> Result<()> {
     let counts = &journal.counts;
     let different = counts.skipped.get(ANOTHER_TEXT).copied().unwrap_or_default();

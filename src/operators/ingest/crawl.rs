@@ -1,8 +1,8 @@
 //! The source: each worker reads pieces of a wave's files, and computes the features of every page.
 //!
-//! The operator works for 5 ms at a time and then yields, so that the worker's other operators run. Timely has no
-//! backpressure: the operator starts wave `n` only when wave `n - 2` is committed, so that at most two waves are in
-//! progress.
+//! The operator works for 5 ms at a time and then yields, so that the worker's other operators run.
+//! Timely has no backpressure: the operator starts wave `n` only when wave `n - 2` is committed, so
+//! that at most two waves are in progress.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -46,7 +46,8 @@ const PIECE_POLL: Duration = Duration::from_millis(1);
 
 /// What a crawl consists of.
 pub struct Crawled<'scope> {
-    /// Rows: the keys and rows of captures (`PackedCapture::parts`), for the owners of their shards.
+    /// Rows: the keys and rows of captures (`PackedCapture::parts`), for the owners of their
+    /// shards.
     pub captures: BlockStream<'scope>,
     /// Rows: the downloads that failed, for the owners of their shards.
     pub failed: BlockStream<'scope>,
@@ -97,7 +98,8 @@ pub fn crawl<'scope>(
         let mut wave = first_wave;
         let mut begun = false;
         move |_frontiers| {
-            // After a failure the operator keeps its capabilities, so that no worker takes the wave for completely read.
+            // After a failure the operator keeps its capabilities, so that no worker takes the wave
+            // for completely read.
             if watch.failed() {
                 return;
             }
@@ -313,7 +315,8 @@ impl WavePart {
                 *open.counts.rejects.entry(bad.reason.clone()).or_default() += 1;
                 open.rejects += 1;
                 if open.rejects > MOST_LISTED {
-                    // A file of only bad records must not fill the table. Of one in pieces, the commit lists no more than of another.
+                    // A file of only bad records must not fill the table. Of one in pieces, the
+                    // commit lists no more than of another.
                     *open.counts.unlisted.entry(input.name.clone()).or_default() += 1;
                     return Ok(ReadStep::OnlyCounted);
                 }
@@ -370,8 +373,9 @@ fn failure_kind(format: Format) -> &'static str {
     }
 }
 
-/// The failed download of a URL; `None` for a URL without a canonical form, because no week has a document for it. A
-/// redirect to something that is not a web address is a failed download like others.
+/// The failed download of a URL; `None` for a URL without a canonical form, because no week has a
+/// document for it. A redirect to something that is not a web address is a failed download like
+/// others.
 fn failed(failure: Failure, file: u32, ordinal: u64) -> Option<FailedDownload> {
     let url = urls::canonical(&failure.url)?;
     let redirect = failure.redirect.and_then(|RedirectAnswer { status, location }| {
@@ -382,7 +386,8 @@ fn failed(failure: Failure, file: u32, ordinal: u64) -> Option<FailedDownload> {
     Some(FailedDownload { hash, file, ordinal, host, reason: failure.reason, redirect, revisit: None })
 }
 
-/// A revisit as a download that failed unless its page is found; `None` for a URL without a canonical form.
+/// A revisit as a download that failed unless its page is found; `None` for a URL without a
+/// canonical form.
 fn failed_revisit(revisit: Revisit, file: u32, ordinal: u64) -> Option<FailedDownload> {
     let url = urls::canonical(&revisit.url)?;
     let (hash, host) = (KeyHash::of(url.as_str()), url.host().to_owned());
@@ -390,7 +395,8 @@ fn failed_revisit(revisit: Revisit, file: u32, ordinal: u64) -> Option<FailedDow
     Some(FailedDownload { hash, file, ordinal, host, reason: NOT_KNOWN.to_owned(), redirect: None, revisit })
 }
 
-/// The bytes of a page's content at the canonical URL `url`, if it has one, and what is read from them. `label` is the charset of its HTTP header.
+/// The bytes of a page's content at the canonical URL `url`, if it has one, and what is read from
+/// them. `label` is the charset of its HTTP header.
 pub fn page_facts<'a>(
     fingerprinter: &mut Fingerprinter,
     body: &'a Body,

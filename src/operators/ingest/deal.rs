@@ -10,8 +10,9 @@
 //! no other wave, and answers so to every process. All processes thus end at the same place, with
 //! all waves before it committed ([`Border`]).
 //!
-//! An answer has a share of what is left (guided self-scheduling: Polychronopoulos and Kuck, 1987): many pieces at first, so that few
-//! questions are asked, and single ones at the end, so that processes end together though their machines or inputs differ.
+//! An answer has a share of what is left (guided self-scheduling: Polychronopoulos and Kuck, 1987):
+//! many pieces at first, so that few questions are asked, and single ones at the end, so that
+//! processes end together though their machines or inputs differ.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -181,8 +182,8 @@ impl WaveDealer {
         WaveDealer { pieces, bytes }
     }
 
-    /// Takes pieces for one of some processes until they have 1 / (2 × processes) of the bytes that are left. Returns them, and whether no
-    /// piece is left.
+    /// Takes pieces for one of some processes until they have 1 / (2 × processes) of the bytes that
+    /// are left. Returns them, and whether no piece is left.
     fn next(&mut self, processes: usize) -> (Vec<PieceOfInput>, bool) {
         let enough = self.bytes / (2 * processes as u64);
         let (mut pieces, mut dealt) = (Vec::new(), 0);

@@ -12,7 +12,8 @@ use crate::records::{DocId, DocumentKey};
 use crate::state::Counts;
 use crate::structures::CompactSort as _;
 
-/// The records with a URL or id of another one, of one shard and wave, that are rows of `rejects`; further ones are only counted.
+/// The records with a URL or id of another one, of one shard and wave, that are rows of `rejects`;
+/// further ones are only counted.
 const MOST_LISTED: usize = 10_000;
 
 /// Records of earlier waves whose documents are looked up at once.

@@ -1,13 +1,14 @@
-//! Writes the failed downloads of a wave, with their reasons: by document, the URLs that have an id from an earlier week;
-//! and by URL, all of them.
+//! Writes the failed downloads of a wave, with their reasons: by document, the URLs that have an id
+//! from an earlier week; and by URL, all of them.
 //!
-//! Like captures, they go to the owner of the URL's shard. Of several failures of one URL in a wave, the first by (file,
-//! ordinal) is kept, even if the URL has a document this week: `missing` and `failed_urls` (in `jobs`) skip URLs with
-//! a document. The first redirect is kept, too, and all revisits: see `revisits`. These tables are not part of a segment; a wave is committed when
+//! Like captures, they go to the owner of the URL's shard. Of several failures of one URL in a
+//! wave, the first by (file, ordinal) is kept, even if the URL has a document this week: `missing`
+//! and `failed_urls` (in `jobs`) skip URLs with a document. The first redirect is kept, too, and
+//! all revisits: see `revisits`. These tables are not part of a segment; a wave is committed when
 //! every worker has written both.
 //!
-//! Cost: the failures are sorted twice, by hash and by document, within the worker's memory. In every shard with failures,
-//! a wave also reads the URL hashes of earlier weeks once more.
+//! Cost: the failures are sorted twice, by hash and by document, within the worker's memory. In
+//! every shard with failures, a wave also reads the URL hashes of earlier weeks once more.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -35,7 +36,8 @@ pub struct FailedDownload {
     pub hash: KeyHash,
     /// The input's number in the plan.
     pub file: u32,
-    /// The record's number in the input. Of several failures of a URL, the first by (file, ordinal) counts.
+    /// The record's number in the input. Of several failures of a URL, the first by (file, ordinal)
+    /// counts.
     pub ordinal: u64,
     /// The host of the URL.
     pub host: String,
@@ -123,7 +125,8 @@ pub fn failures<'scope>(
     let mut notes = RowDealer::new(index, 1, &watch);
     unary_frontier(failed, "Failures", |capability, _| {
         let mut waves: BTreeMap<u64, ExternalSort<FailedDownload>> = BTreeMap::new();
-        // As in `segments`: every worker reports every wave, and keeps its capability after a failure.
+        // As in `segments`: every worker reports every wave, and keeps its capability after a
+        // failure.
         let mut capability = Some(capability);
         let mut wave = first_wave as u64;
         move |input, frontier, output| {
@@ -169,8 +172,8 @@ struct FailureOwner {
     unfinished: Unfinished,
     /// The url files of earlier weeks, by shard.
     url_files: BTreeMap<u32, Vec<RowRange>>,
-    /// The memory of one external sort, in bytes. Three exist at a time: two waves are in progress, and one of them is
-    /// written, which needs a second sort.
+    /// The memory of one external sort, in bytes. Three exist at a time: two waves are in progress,
+    /// and one of them is written, which needs a second sort.
     budget: u64,
 }
 
@@ -201,8 +204,8 @@ impl FailureOwner {
         sync_folder(self.unfinished.scratch_folder())
     }
 
-    /// Writes the failures of the shard of `first`: `sorted` has the other failures of the shard next. Returns the first
-    /// failure of another shard.
+    /// Writes the failures of the shard of `first`: `sorted` has the other failures of the shard
+    /// next. Returns the first failure of another shard.
     fn write_shard(
         &self,
         first: FailedDownload,
@@ -265,7 +268,8 @@ pub struct FailureReasons {
 }
 
 impl FailureReasons {
-    /// Reads the failures of a shard in the first `waves` waves, and sorts them within `memory` bytes.
+    /// Reads the failures of a shard in the first `waves` waves, and sorts them within `memory`
+    /// bytes.
     ///
     /// # Errors
     /// If a file cannot be read: names it.
@@ -284,8 +288,8 @@ impl FailureReasons {
         Ok(FailureReasons { next: failures.record()?, failures })
     }
 
-    /// The reason why a document could not be downloaded, from the first wave that has one; `None` if no wave has. Call it with
-    /// ascending documents, once for each.
+    /// The reason why a document could not be downloaded, from the first wave that has one; `None`
+    /// if no wave has. Call it with ascending documents, once for each.
     ///
     /// # Errors
     /// If a run of the external sort cannot be read: names its file.
@@ -303,7 +307,8 @@ impl FailureReasons {
     }
 }
 
-/// The documents of earlier weeks that a server said are gone, status 404 or 410, in the first `waves` waves.
+/// The documents of earlier weeks that a server said are gone, status 404 or 410, in the first
+/// `waves` waves.
 ///
 /// # Errors
 /// If a file cannot be read: names it.
@@ -367,7 +372,8 @@ pub struct FailedUrls {
 }
 
 impl FailedUrls {
-    /// Reads the failures of a shard in the first `waves` waves, and sorts them within `memory` bytes.
+    /// Reads the failures of a shard in the first `waves` waves, and sorts them within `memory`
+    /// bytes.
     ///
     /// # Errors
     /// If a file cannot be read: names it.

@@ -31,9 +31,9 @@ use super::notes::BadRecord;
 use crate::readers::InputPiece;
 use crate::state::{Counts, Unfinished};
 
-/// What a file begins with: another version may have other records. Raise their number when what the
-/// source emits ([`CrawlRecord`]) changes its form between releases, so that a program of another
-/// commit does not take bytes for what they are not.
+/// What a file begins with: another version may have other records. Raise their number when what
+/// the source emits ([`CrawlRecord`]) changes its form between releases, so that a program of
+/// another commit does not take bytes for what they are not.
 const HEAD: &str = concat!("nigh ", env!("CARGO_PKG_VERSION"), ", records 3\n");
 
 /// Bytes that are read or written at once.

@@ -1,13 +1,16 @@
-//! Shingles that are kept while a crawl is read, so that verification need not read its pages again.
+//! Shingles that are kept while a crawl is read, so that verification need not read its pages
+//! again.
 //!
-//! A worker writes one file for each piece of a crawl file that it reads: a record for each page with words, in the order of the piece.
+//! A worker writes one file for each piece of a crawl file that it reads: a record for each page
+//! with words, in the order of the piece.
 //!
 //! ```text
 //! record = offset, hash of the key (2), checksum of the body (2), number of shingles, hash of what follows, shingles     words of 64 bits
 //! ```
 //!
-//! The file gets its name when the piece has ended, and the name has the wave: files of incomplete waves are removed like other ones. A
-//! record that is not whole, or a file that is not there, is no failure: the page is read again from the crawl file.
+//! The file gets its name when the piece has ended, and the name has the wave: files of incomplete
+//! waves are removed like other ones. A record that is not whole, or a file that is not there, is
+//! no failure: the page is read again from the crawl file.
 
 use std::fs::File;
 use std::io::{BufRead as _, BufReader, BufWriter, Read as _, Write as _};
@@ -98,7 +101,8 @@ pub struct ShingleReader {
 }
 
 impl ShingleReader {
-    /// Opens the file of the first piece of a crawl file; `None` if it, or that of another piece, is not there.
+    /// Opens the file of the first piece of a crawl file; `None` if it, or that of another piece,
+    /// is not there.
     pub fn open(pieces: &[PathBuf]) -> Option<ShingleReader> {
         let mut rest: Vec<PathBuf> = pieces.iter().rev().cloned().collect();
         if !rest.iter().all(|path| path.is_file()) {

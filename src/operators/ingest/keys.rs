@@ -1,4 +1,5 @@
-//! What makes two records the same document: the URL of the page, the user's id, or nothing but their place.
+//! What makes two records the same document: the URL of the page, the user's id, or nothing but
+//! their place.
 
 use crate::readers::Page;
 use crate::records::{DocumentKey, KeyHash};

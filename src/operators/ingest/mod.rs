@@ -11,14 +11,15 @@
 //! - `segments`: the captures of a wave become the rows of each shard's tables;
 //! - `duplicates`: the captures whose URL or id another one had before;
 //! - `kept_shingles`: the shingles of pages, if a later step wants them again;
-//! - `failures`: the failed downloads of a wave become rows, too, in pieces of their own (`failed_pieces`);
+//! - `failures`: the failed downloads of a wave become rows, too, in pieces of their own
+//!   (`failed_pieces`);
 //! - `revisits`: downloads whose page is what another one was, and `digests`, by which that one is
 //!   found;
 //! - `notes`: what workers report on a wave;
 //! - `commit`: worker 0 makes the waves durable, one by one.
 //!
-//! A wave is a timestamp of the dataflow. At most two waves are in progress at a time. If the run is interrupted, the next
-//! run starts after the last committed wave.
+//! A wave is a timestamp of the dataflow. At most two waves are in progress at a time. If the run
+//! is interrupted, the next run starts after the last committed wave.
 
 mod capture;
 mod commit;

@@ -1,4 +1,5 @@
-//! The notes on a wave that workers send to worker 0, which commits the wave when it has all of them.
+//! The notes on a wave that workers send to worker 0, which commits the wave when it has all of
+//! them.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,6 +1,7 @@
 //! Writes segments: the captures of a wave become rows of tables, at the owner of each shard.
 //!
-//! The captures of a wave are sorted by URL hash with an external sort. For each shard it morally does this:
+//! The captures of a wave are sorted by URL hash with an external sort. For each shard it morally
+//! does this:
 //!
 //! ```text
 //! for the captures of one URL, in the order of URL hashes
@@ -13,10 +14,12 @@
 //!     what is counted as a duplicate is a row of `captures`, if a revisit can refer to it
 //! ```
 //!
-//! The same for ids, where documents are known by these. What is counted as a duplicate can be a bad record instead.
+//! The same for ids, where documents are known by these. What is counted as a duplicate can be a
+//! bad record instead.
 //!
-//! New ids follow the order of URL hashes, so they depend only on the waves. Rows ascend by document id in every file. In a
-//! store's first week this is the order of the hashes; in later weeks the documents of a wave are sorted a second time.
+//! New ids follow the order of URL hashes, so they depend only on the waves. Rows ascend by
+//! document id in every file. In a store's first week this is the order of the hashes; in later
+//! weeks the documents of a wave are sorted a second time.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -68,8 +71,9 @@ pub fn segments<'scope>(
         let mut waves: BTreeMap<u64, RowSort<CaptureKey>> = BTreeMap::new();
         // At most two waves are in progress; half of the memory is left for other buffers.
         let budget = plan.worker_memory / 4;
-        // Every worker reports every wave, even without segments: the commit counts the reports. After a failure the
-        // operator keeps its capability, so that no other process takes the wave for complete.
+        // Every worker reports every wave, even without segments: the commit counts the reports.
+        // After a failure the operator keeps its capability, so that no other process takes the
+        // wave for complete.
         let mut capability = Some(capability);
         let mut wave = first_wave as u64;
         move |input, frontier, output| {
@@ -260,8 +264,8 @@ impl ShardWriter {
         Ok(())
     }
 
-    /// Takes the set of rows of earlier weeks that have a document in this week's waves so far. After a restart it is read
-    /// from the segments of the committed waves.
+    /// Takes the set of rows of earlier weeks that have a document in this week's waves so far.
+    /// After a restart it is read from the segments of the committed waves.
     fn take_captured(&mut self, shard: u32) -> Result<RowSet> {
         if let Some(rows) = self.captured.remove(&shard) {
             return Ok(rows);

@@ -1,7 +1,7 @@
 //! The pieces of the inputs that a process is to read next.
 //!
-//! [`deal`](super::deal()) fills the list; the workers of the process take from it, each the next piece when it has read one. Which worker
-//! reads a piece has no effect on the tables.
+//! [`deal`](super::deal()) fills the list; the workers of the process take from it, each the next
+//! piece when it has read one. Which worker reads a piece has no effect on the tables.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
@@ -79,7 +79,8 @@ impl UnreadPieces {
         (unread.end, unread.waves) = (wave, wave..wave);
     }
 
-    /// The wave of which the process wants more pieces, if it is time to ask for them. It asks again only after [`UnreadPieces::add`].
+    /// The wave of which the process wants more pieces, if it is time to ask for them. It asks
+    /// again only after [`UnreadPieces::add`].
     ///
     /// While answers are long, it is time when half of one is taken, so that no worker waits. When
     /// they have become short, few pieces are left for all processes, and it is time only when a
@@ -116,7 +117,8 @@ impl UnreadPieces {
     }
 
     fn lock(&self) -> MutexGuard<'_, Unread> {
-        // A worker that panicked has failed the run; it left the list as it was, or with one piece less.
+        // A worker that panicked has failed the run; it left the list as it was, or with one piece
+        // less.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

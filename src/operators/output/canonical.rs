@@ -6,10 +6,12 @@
 //! each group of a cluster       ─▶ the smallest ones             8 bytes, to the owner of the document
 //! ```
 //!
-//! Where copies within a batch stay, an order begins with the batch. An order is bytes. All records have room for the longest one of the week: 16 bytes for a policy,
-//! 11 for a number, a time or a boolean, 124 for a text at most.
+//! Where copies within a batch stay, an order begins with the batch. An order is bytes. All records
+//! have room for the longest one of the week: 16 bytes for a policy, 11 for a number, a time or a
+//! boolean, 124 for a text at most.
 //!
-//! Memory: that of the stage, and a byte for each own document. The columns that the policy needs are read once for each range of keys.
+//! Memory: that of the stage, and a byte for each own document. The columns that the policy needs
+//! are read once for each range of keys.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;

@@ -1,12 +1,14 @@
 //! Cluster ids that stay the same from week to week, and what became of last week's clusters.
 //!
-//! The *successor* of a last week's cluster is the cluster that now has most of its documents (of equals, the one with the
-//! smallest root). Of the clusters that a cluster succeeds, it takes the id of the one of which it has most documents (of
-//! equals, the smallest id). A cluster that succeeds none gets a new id, which no cluster had before: the shard of its root,
-//! and the next number there.
+//! The *successor* of a last week's cluster is the cluster that now has most of its documents (of
+//! equals, the one with the smallest root). Of the clusters that a cluster succeeds, it takes the
+//! id of the one of which it has most documents (of equals, the smallest id). A cluster that
+//! succeeds none gets a new id, which no cluster had before: the shard of its root, and the next
+//! number there.
 //!
-//! Owners of last week's ids find the successors, owners of roots assign the ids: three or four all-to-alls with a record
-//! for each pair of overlapping clusters, and a lookup of the ids by all clustered documents. Everything is in memory.
+//! Owners of last week's ids find the successors, owners of roots assign the ids: three or four
+//! all-to-alls with a record for each pair of overlapping clusters, and a lookup of the ids by all
+//! clustered documents. Everything is in memory.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -33,8 +35,9 @@ pub struct ClusterIds {
     pub changes: BTreeMap<u32, Vec<ChangeRow>>,
 }
 
-/// A last week's cluster, and the part of it that is in a cluster of this week: for the owner of the new cluster's root. The
-/// size or the root of a cluster travels to the owner of its id in the same record, with the other fields [`DocId::NONE`] or 0.
+/// A last week's cluster, and the part of it that is in a cluster of this week: for the owner of
+/// the new cluster's root. The size or the root of a cluster travels to the owner of its id in the
+/// same record, with the other fields [`DocId::NONE`] or 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Pod, Zeroable)]
 #[repr(C)]
 struct IdClaim {
@@ -92,7 +95,8 @@ pub fn cluster_ids(
     Ok(ClusterIds { of_docs, new_ids: new_ids.into_iter().collect(), changes })
 }
 
-/// Sends the id and size of last week's clusters to the owners of the ids, and returns those received, in order.
+/// Sends the id and size of last week's clusters to the owners of the ids, and returns those
+/// received, in order.
 fn past_sizes(cx: &mut Context, clusters: Vec<(DocId, u64)>) -> Result<Vec<(DocId, u64)>> {
     let peers = cx.peers();
     let mut dealer = cx.dealer();
@@ -122,8 +126,9 @@ fn roots_of_ids(
     Ok(received.iter().flat_map(|block| block.records()).map(|claim| (claim.id, claim.root)).collect())
 }
 
-/// At the owner of last week's ids: finds the successor of each old cluster, writes down those that died, and sends every
-/// overlap to the owner of the new cluster's root. Returns the claims on clusters with own roots, in order.
+/// At the owner of last week's ids: finds the successor of each old cluster, writes down those that
+/// died, and sends every overlap to the owner of the new cluster's root. Returns the claims on
+/// clusters with own roots, in order.
 ///
 /// `overlaps` and `before` (id and size) are in the order of the ids.
 fn claims(
@@ -161,8 +166,8 @@ fn claims(
     Ok(claims)
 }
 
-/// At the owner of roots: assigns an id to every cluster with an own root, and adds its `changes`. Returns the ids by the
-/// number of the root, and how many new ids each own shard assigned.
+/// At the owner of roots: assigns an id to every cluster with an own root, and adds its `changes`.
+/// Returns the ids by the number of the root, and how many new ids each own shard assigned.
 ///
 /// `claims` are in the order of their roots.
 fn assign_ids(
@@ -212,8 +217,8 @@ fn change(claim: &IdClaim, id: DocId, members: u64) -> Option<ChangeRow> {
     }
 }
 
-/// Looks up the id of every own document's cluster at the owner of its root. `own_ids` are the ids of clusters with own
-/// roots, by the number of the root.
+/// Looks up the id of every own document's cluster at the owner of its root. `own_ids` are the ids
+/// of clusters with own roots, by the number of the root.
 fn ids_of_docs(
     cx: &mut Context,
     owned: &Ownership,

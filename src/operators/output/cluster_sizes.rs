@@ -1,8 +1,8 @@
 //! Cluster sizes: how many documents each cluster has, at every worker that owns one of them.
 //!
-//! A worker counts its own documents by root and sends the counts of roots that it does not own to their owners. The owners
-//! add them up and reply with the totals: two all-to-alls, with one record of 16 bytes each way for every pair of worker
-//! and root.
+//! A worker counts its own documents by root and sends the counts of roots that it does not own to
+//! their owners. The owners add them up and reply with the totals: two all-to-alls, with one record
+//! of 16 bytes each way for every pair of worker and root.
 
 use std::collections::HashMap;
 use std::hash::BuildHasherDefault;
@@ -37,7 +37,8 @@ impl LevelClusters {
     }
 }
 
-/// Documents of a cluster: one worker's on the way to the owner of the root, all of them on the way back.
+/// Documents of a cluster: one worker's on the way to the owner of the root, all of them on the way
+/// back.
 #[derive(Clone, Copy, Pod, Zeroable)]
 #[repr(C)]
 struct RootCount {
@@ -61,7 +62,8 @@ pub struct ClusterSizes {
 }
 
 impl ClusterSizes {
-    /// The size of the cluster with this root; 0 if no own document belongs to it and its root has another owner.
+    /// The size of the cluster with this root; 0 if no own document belongs to it and its root has
+    /// another owner.
     pub fn members(&self, root: DocId) -> u64 {
         if self.owned.has(root) {
             let number = self.owned.index(root);
@@ -74,7 +76,8 @@ impl ClusterSizes {
         }
     }
 
-    /// The root and size of every cluster whose root is an own document, in the order of their numbers.
+    /// The root and size of every cluster whose root is an own document, in the order of their
+    /// numbers.
     pub fn of_own_roots(&self) -> impl Iterator<Item = (DocId, u64)> {
         let sizes = self.own_clusters().map(|(_, members)| members);
         let roots = self.owned.docs().enumerate().filter(|(number, _)| self.own_roots.get(*number).0);
@@ -84,15 +87,16 @@ impl ClusterSizes {
         })
     }
 
-    /// The root and size of every cluster of several documents whose root is an own document, in the order of their numbers.
+    /// The root and size of every cluster of several documents whose root is an own document, in
+    /// the order of their numbers.
     pub fn own_clusters(&self) -> impl Iterator<Item = (DocId, u64)> + Clone {
         let roots = self.owned.docs().enumerate().filter(|(number, _)| self.own_clusters.get(*number).0);
         roots.zip(&self.of_own_clusters).map(|((_, root), members)| (root, *members))
     }
 }
 
-/// Counts the documents of every cluster, given the root of each own document in any order; a document with the root [`DocId::NONE`]
-/// is not counted.
+/// Counts the documents of every cluster, given the root of each own document in any order; a
+/// document with the root [`DocId::NONE`] is not counted.
 ///
 /// # Errors
 /// Where a worker of this process failed.

@@ -1,14 +1,15 @@
 //! Evidence: how many supershingles and features a document shares with a neighbour in its cluster.
 //!
-//! A document's sketch (its supershingles and features) is sent to the owner of its neighbour. The owner sorts the sketches
-//! of a round by neighbour, reads its own feature vectors once, and replies with two counts. The asker's memory bounds a
-//! round; the next one begins when all workers' sketches so far are answered.
+//! A document's sketch (its supershingles and features) is sent to the owner of its neighbour. The
+//! owner sorts the sketches of a round by neighbour, reads its own feature vectors once, and
+//! replies with two counts. The asker's memory bounds a round; the next one begins when all
+//! workers' sketches so far are answered.
 //!
-//! Documents with identical vectors are not compared here: all of their supershingles agree, and so do all of their features,
-//! unless two fingerprints collide (once in 2^64).
+//! Documents with identical vectors are not compared here: all of their supershingles agree, and so
+//! do all of their features, unless two fingerprints collide (once in 2^64).
 //!
-//! The dataflow is that of [`ask`](nigh_exchange::ask()), written by hand because the width of a sketch is known
-//! only at run time, so it is not a fixed-size record.
+//! The dataflow is that of [`ask`](nigh_exchange::ask()), written by hand because the width of a
+//! sketch is known only at run time, so it is not a fixed-size record.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -44,7 +45,8 @@ pub struct Agreement {
     pub equal: u32,
 }
 
-/// A document's sketch, for the owner of its neighbour: a row of the exchange is this, the supershingles, and the features.
+/// A document's sketch, for the owner of its neighbour: a row of the exchange is this, the
+/// supershingles, and the features.
 #[derive(Clone, Copy, Pod, Zeroable)]
 #[repr(C)]
 struct SketchHead {
@@ -86,8 +88,9 @@ struct SketchAnswer {
     equal: u32,
 }
 
-/// Compares every own document with its neighbour, given by number; a document that is its own neighbour is not compared.
-/// `open` reads the own vectors with features. About `memory` bytes of sketches are in flight for each worker.
+/// Compares every own document with its neighbour, given by number; a document that is its own
+/// neighbour is not compared. `open` reads the own vectors with features. About `memory` bytes of
+/// sketches are in flight for each worker.
 ///
 /// # Errors
 /// Where a neighbour has no features, a segment cannot be read, or a worker of this process failed.
@@ -117,7 +120,8 @@ pub fn evidence(
     Ok(agreements.take())
 }
 
-/// The source: it sends the sketches of own documents, one round at a time. A round is its own time.
+/// The source: it sends the sketches of own documents, one round at a time. A round is its own
+/// time.
 fn send_sketches<'scope>(
     scope: Scope<'scope, u64>,
     mut sketches: OwnSketches,
@@ -161,7 +165,8 @@ fn send_sketches<'scope>(
     })
 }
 
-/// Exchanges sketches to the owners of the neighbours, and when all sketches of a round have arrived compares them there.
+/// Exchanges sketches to the owners of the neighbours, and when all sketches of a round have
+/// arrived compares them there.
 fn compare_sketches<'scope>(
     questions: BlockStream<'scope>,
     open: impl Fn() -> Vectors + 'static,
@@ -208,8 +213,8 @@ impl OwnSketches {
         if self.left == 0 { Ok(None) } else { self.vectors.batch() }
     }
 
-    /// Deals the sketches of a batch of own documents to the owners of their neighbours. Returns their number, and the bytes that they take
-    /// at their sender and their receiver together.
+    /// Deals the sketches of a batch of own documents to the owners of their neighbours. Returns
+    /// their number, and the bytes that they take at their sender and their receiver together.
     fn ask(&self, batch: &VectorBatch, dealer: &mut RowDealer) -> (usize, usize) {
         let (supershingles, features) = widths(batch);
         let bytes = size_of::<SketchHead>() + 8 * supershingles + features * size_of::<FeatureBits>();
@@ -245,7 +250,8 @@ fn compare(questions: &[Block], mut vectors: Vectors) -> Result<Vec<SketchAnswer
         let Some(batch) = vectors.batch()? else { bail!("a neighbour has no features: its segment is damaged") };
         let Some(first) = batch.docs.first() else { continue };
         let (supershingles, features) = widths(&batch);
-        // Documents ascend within a batch, but the batches of a shard's segments may overlap: each batch searches its start.
+        // Documents ascend within a batch, but the batches of a shard's segments may overlap: each
+        // batch searches its start.
         let start = questions.partition_point(|question| question.head.neighbour < *first);
         let mut rest = questions[start..].iter().peekable();
         for (row, neighbour) in batch.docs.iter().enumerate() {

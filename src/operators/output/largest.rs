@@ -1,7 +1,9 @@
-//! The largest clusters of each level, with their hosts and machines (Fetterly 2004, tables 1 and 2).
+//! The largest clusters of each level, with their hosts and machines (Fetterly 2004, tables 1 and
+//! 2).
 //!
-//! Every worker proposes its largest clusters, and an all-gather chooses the largest of all. Then every worker reads its own
-//! documents for the hosts, addresses and root pages of these clusters, and two more all-gathers bring them together.
+//! Every worker proposes its largest clusters, and an all-gather chooses the largest of all. Then
+//! every worker reads its own documents for the hosts, addresses and root pages of these clusters,
+//! and two more all-gathers bring them together.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -21,12 +23,12 @@ use crate::tables::{DocumentRow, LargestRow, Names, PieceScan, field};
 /// Clusters of each level in the table.
 const SHOWN: usize = 20;
 
-/// The level's position, `u64::MAX` less the cluster's size, and the root: in this order, larger clusters come first, and
-/// of equal ones the one with the smaller root.
+/// The level's position, `u64::MAX` less the cluster's size, and the root: in this order, larger
+/// clusters come first, and of equal ones the one with the smaller root.
 type RankedCluster = (usize, u64, i64);
 
-/// The largest clusters of every level, the same at every worker. Of clusters of equal size the one with the smaller root
-/// comes first. `cluster_ids` are those of own documents, by number.
+/// The largest clusters of every level, the same at every worker. Of clusters of equal size the one
+/// with the smaller root comes first. `cluster_ids` are those of own documents, by number.
 ///
 /// # Errors
 /// Where a segment cannot be read, or a worker of this process failed.

@@ -1,8 +1,9 @@
-//! Out-links: finds the document that each link points to, at the owner of the target's shard, and writes the table `links`.
+//! Out-links: finds the document that each link points to, at the owner of the target's shard, and
+//! writes the table `links`.
 //!
-//! A worker reads some links of its own pages, asks the owners of their targets, and writes the links with the answers: a
-//! round, whose size is bounded by the worker's memory. An owner waits for all questions of a round, sorts them by hash and
-//! reads its URL indexes once.
+//! A worker reads some links of its own pages, asks the owners of their targets, and writes the
+//! links with the answers: a round, whose size is bounded by the worker's memory. An owner waits
+//! for all questions of a round, sorts them by hash and reads its URL indexes once.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, VecDeque};
@@ -24,7 +25,8 @@ use crate::tables::{FoundLinkRow, LinkRow, RowRange, Scan, field};
 /// Bytes of a link in a round: its URL, its target and its question.
 const LINK_BYTES: u64 = 150;
 
-/// Asks which document has the URL with this hash, for the link with this number in the asker's round.
+/// Asks which document has the URL with this hash, for the link with this number in the asker's
+/// round.
 #[derive(Clone, Copy, Pod, Zeroable)]
 #[repr(C)]
 struct LinkQuestion {
@@ -42,7 +44,8 @@ struct LinkAnswer {
     target: DocId,
 }
 
-/// Writes the table `links` for a worker's own pages, except those whose links stay in the files of an earlier week.
+/// Writes the table `links` for a worker's own pages, except those whose links stay in the files of
+/// an earlier week.
 ///
 /// # Errors
 /// Where a table cannot be read or written, or a worker of this process failed.

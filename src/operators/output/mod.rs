@@ -4,13 +4,15 @@
 //!
 //! - `cluster_sizes`: the number of documents of each cluster;
 //! - `overlaps`: the number of documents that two clusters of two weeks share;
-//! - `cluster_ids`: ids that stay the same from week to week, and what became of last week's clusters;
+//! - `cluster_ids`: ids that stay the same from week to week, and what became of last week's
+//!   clusters;
 //! - `canonical`: the documents that stay if duplicates are removed;
 //! - `evidence`: what a document and a neighbour in its cluster share;
 //! - `largest`: the largest clusters of each level;
 //! - `links`: the documents that out-links point to.
 //!
-//! The rows of most tables are written in `jobs`, from what these steps return; `links` writes its own.
+//! The rows of most tables are written in `jobs`, from what these steps return; `links` writes its
+//! own.
 
 mod canonical;
 mod cluster_ids;

@@ -1,12 +1,14 @@
-//! Overlaps: how many documents two clusters have in common, for all pairs of clusters that share at least one.
+//! Overlaps: how many documents two clusters have in common, for all pairs of clusters that share
+//! at least one.
 //!
-//! Every document gives a pair of ids: those of the clusters that it belongs to in two weeks. A worker counts its own
-//! documents by pair and sends each count to the owner of the first id, which adds up the counts of all workers. At most
-//! one record (24 bytes) for each pair of each worker is exchanged. The second id may be any number: it has no owner.
+//! Every document gives a pair of ids: those of the clusters that it belongs to in two weeks. A
+//! worker counts its own documents by pair and sends each count to the owner of the first id, which
+//! adds up the counts of all workers. At most one record (24 bytes) for each pair of each worker is
+//! exchanged. The second id may be any number: it has no owner.
 //!
-//! A worker holds the pairs of its own documents and the pairs that it owns, 24 bytes each and up to twice that while they
-//! are summed. Callers can leave out clusters of one document: such a cluster overlaps another by that document, and the
-//! document's owner knows both sizes.
+//! A worker holds the pairs of its own documents and the pairs that it owns, 24 bytes each and up
+//! to twice that while they are summed. Callers can leave out clusters of one document: such a
+//! cluster overlaps another by that document, and the document's owner knows both sizes.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -35,9 +37,9 @@ pub struct Overlap {
     pub count: u64,
 }
 
-/// Counts the pairs of all workers' documents; `pairs` are those of the own documents. Each worker receives the overlaps
-/// whose `a` it owns ([`DocId::owner`]), every pair once, in order. The overlaps of all workers together do not depend on
-/// the number of workers.
+/// Counts the pairs of all workers' documents; `pairs` are those of the own documents. Each worker
+/// receives the overlaps whose `a` it owns ([`DocId::owner`]), every pair once, in order. The
+/// overlaps of all workers together do not depend on the number of workers.
 ///
 /// # Errors
 /// Where a worker of this process failed.

@@ -1,7 +1,8 @@
 //! Scans vectors chunk by chunk, in the order of documents.
 //!
-//! Within a file, rows ascend by document. If every document of a file precedes the documents of the next file of its shard,
-//! a chunk is the column as it lies in the file. Else the files of a shard are merged:
+//! Within a file, rows ascend by document. If every document of a file precedes the documents of
+//! the next file of its shard, a chunk is the column as it lies in the file. Else the files of a
+//! shard are merged:
 //!
 //! ```text
 //! heads = min-heap of (next document, file), for the files of the shard
@@ -73,7 +74,8 @@ impl VectorChunk {
         self.words().len() / self.width
     }
 
-    /// The documents of the vectors; empty if they were not read (see [`VectorFiles::chunks_with_docs`]).
+    /// The documents of the vectors; empty if they were not read (see
+    /// [`VectorFiles::chunks_with_docs`]).
     pub fn docs(&self) -> &[DocId] {
         bytemuck::cast_slice(self.docs.words())
     }
@@ -131,7 +133,8 @@ pub struct ChunkScan {
 }
 
 impl VectorFiles {
-    /// Scans the vectors. Documents are read only if they are needed for the order or to select vectors.
+    /// Scans the vectors. Documents are read only if they are needed for the order or to select
+    /// vectors.
     pub fn chunks(&self) -> ChunkScan {
         match (self.order, &self.only) {
             (Order::Consecutive, None) => ChunkScan::new(self.clone(), false),
@@ -230,7 +233,8 @@ impl ChunkScan {
         Ok(true)
     }
 
-    /// The next vectors of the open shard, merged from its files, or the first ones of the next shard.
+    /// The next vectors of the open shard, merged from its files, or the first ones of the next
+    /// shard.
     fn next_merged(&mut self) -> Result<Option<VectorChunk>> {
         if self.heads.is_empty() && !self.open_shard()? {
             return Ok(None);

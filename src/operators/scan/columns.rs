@@ -6,8 +6,8 @@ use super::vectors::{DOCS, VectorFile, VectorFiles};
 use crate::records::DocId;
 use crate::tables::{AscendingColumn, PlainColumn, Words};
 
-/// The number of words of a column that are read at a time, about: few enough that they stay in cache, together with the table
-/// in which the reader looks them up.
+/// The number of words of a column that are read at a time, about: few enough that they stay in
+/// cache, together with the table in which the reader looks them up.
 const CHUNK_WORDS: usize = 1 << 15;
 
 /// The number of rows that are read at a time, of `width` words each.
@@ -15,7 +15,8 @@ pub(super) fn rows_per_chunk(width: usize) -> usize {
     CHUNK_WORDS.div_ceil(width)
 }
 
-/// An open file: its column of vectors (or of their hashes), and its documents if the reader needs them.
+/// An open file: its column of vectors (or of their hashes), and its documents if the reader needs
+/// them.
 pub(super) struct FileColumns {
     file: VectorFile,
     vectors: PlainColumn,

@@ -1,5 +1,5 @@
-//! Reads the links of a week whose targets are known, at the workers that own the pages that link. A link to a URL that redirects is one to the
-//! page that it leads to.
+//! Reads the links of a week whose targets are known, at the workers that own the pages that link.
+//! A link to a URL that redirects is one to the page that it leads to.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -29,7 +29,8 @@ pub trait LinkSource {
     /// The number of links, at most.
     fn count(&self) -> u64;
 
-    /// Reads some more links, about `count` with those that have no known target. Returns none only after the last one.
+    /// Reads some more links, about `count` with those that have no known target. Returns none only
+    /// after the last one.
     ///
     /// # Errors
     /// If they cannot be read.

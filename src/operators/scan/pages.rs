@@ -1,4 +1,5 @@
-//! Reads the documents of a week with the checksums of their bodies, and those that have a URL; lists the segments that a worker owns.
+//! Reads the documents of a week with the checksums of their bodies, and those that have a URL;
+//! lists the segments that a worker owns.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -23,8 +24,8 @@ pub fn own_segments(journal: &Journal, owned: &Ownership) -> VecDeque<Segment> {
         .collect()
 }
 
-/// Which documents of a worker have a row in `urls`, whose files these are, by shard. Those that were deleted have none, although earlier weeks have
-/// their pages.
+/// Which documents of a worker have a row in `urls`, whose files these are, by shard. Those that
+/// were deleted have none, although earlier weeks have their pages.
 ///
 /// # Errors
 /// If a file cannot be read: names it.
@@ -39,11 +40,13 @@ pub fn docs_with_urls(files: &BTreeMap<u32, Vec<RowRange>>, owned: &Ownership) -
     Ok(has_url)
 }
 
-/// Reads which documents of a worker have a page in the week, and the checksums of the pages. Both lists are by document
-/// number: the document itself, or [`DocId::NONE`] if it has no page; and the checksum, or 0.
+/// Reads which documents of a worker have a page in the week, and the checksums of the pages. Both
+/// lists are by document number: the document itself, or [`DocId::NONE`] if it has no page; and the
+/// checksum, or 0.
 ///
 /// # Errors
-/// If a segment cannot be read, or has a document that does not belong to its shard: names its file.
+/// If a segment cannot be read, or has a document that does not belong to its shard: names its
+/// file.
 pub fn pages(unfinished: &Unfinished, journal: &Journal, owned: &Ownership) -> Result<(Vec<DocId>, Vec<u128>)> {
     let (mut pages, mut checksums) = (vec![DocId::NONE; owned.len()], vec![0; owned.len()]);
     let segments = own_segments(journal, owned);

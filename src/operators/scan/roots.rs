@@ -25,7 +25,8 @@ pub struct PastClusters {
     pub clusters: Vec<(DocId, u64)>,
 }
 
-/// The roots of the documents that a worker owns, by their numbers; [`DocId::NONE`] for a document without a vector.
+/// The roots of the documents that a worker owns, by their numbers; [`DocId::NONE`] for a document
+/// without a vector.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct VectorRoots {
     /// The roots of clusters of very similar documents.
@@ -34,15 +35,15 @@ pub struct VectorRoots {
     pub identical: Vec<DocId>,
 }
 
-/// Reads the roots of a worker's documents from `files`, each with its shard: files of any table with the columns `doc`,
-/// `similar_root` and `identical_root`.
+/// Reads the roots of a worker's documents from `files`, each with its shard: files of any table
+/// with the columns `doc`, `similar_root` and `identical_root`.
 ///
 /// # Errors
-/// If a file cannot be read, has a document that does not belong to its shard, or a root that is not a document: names the
-/// file.
+/// If a file cannot be read, has a document that does not belong to its shard, or a root that is
+/// not a document: names the file.
 pub fn read_roots(files: impl Iterator<Item = (RowRange, u32)>, owned: &Ownership) -> Result<VectorRoots> {
-    // Not filled with NONE: if no document is missing, each page of memory is written once. Fresh memory is a large part of
-    // the time.
+    // Not filled with NONE: if no document is missing, each page of memory is written once. Fresh
+    // memory is a large part of the time.
     let empty = || {
         let mut roots = Vec::with_capacity(owned.len());
         advise_huge_pages(roots.spare_capacity_mut());
@@ -93,7 +94,8 @@ pub fn read_roots(files: impl Iterator<Item = (RowRange, u32)>, owned: &Ownershi
     Ok(roots)
 }
 
-/// Reads last week's clusters of a worker's documents from `files` of the table `clusters`, each with its shard.
+/// Reads last week's clusters of a worker's documents from `files` of the table `clusters`, each
+/// with its shard.
 ///
 /// # Errors
 /// As [`read_roots`].
@@ -146,8 +148,8 @@ mod tests {
         let owned = Ownership::new(0, 1, &[20_000, 0, 9_000]);
         let random = |doc: DocId, salt: u64, below: u64| mix(doc.to_table() as u64 ^ salt << 50) % below;
         let row = |doc: DocId| [doc, DocId::new(2, random(doc, 1, 9_000)), DocId::new(0, random(doc, 2, 20_000))];
-        // One file, two files one after the other, and three files that interleave; without gaps, with gaps, and without rows
-        // at the end of a shard.
+        // One file, two files one after the other, and three files that interleave; without gaps,
+        // with gaps, and without rows at the end of a shard.
         for (files, gap) in [(1, 0), (2, 0), (3, 0), (1, 7), (3, 7), (1, 5_000)] {
             let has = |doc: &DocId| gap == 0 || doc.row() % gap != gap / 2;
             let file = |doc: &DocId| if files == 2 { doc.row() / 10_000 } else { random(*doc, 3, files) };

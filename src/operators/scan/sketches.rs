@@ -1,4 +1,5 @@
-//! Sketches: the supershingles and features of a worker's documents, read from their segments batch by batch.
+//! Sketches: the supershingles and features of a worker's documents, read from their segments batch
+//! by batch.
 //!
 //! Documents without words have no sketch, and no row in the segments.
 
@@ -46,7 +47,8 @@ impl Vectors {
     }
 }
 
-/// The words of a fixed-size binary column: the words of one row after the words of the row before it.
+/// The words of a fixed-size binary column: the words of one row after the words of the row before
+/// it.
 fn words<const N: usize, W>(column: &FixedSizeBinaryArray, word: fn([u8; N]) -> W) -> Vec<W> {
     let rows = (0..column.len()).flat_map(|row| column.value(row).as_chunks::<N>().0);
     rows.map(|bytes| word(*bytes)).collect()

@@ -1,9 +1,10 @@
 //! The files with the vectors of a worker's documents: which files they are, and lookups in them.
 //!
-//! A vector is the supershingles of one document (six by default), from the column `supershingles`; other columns are not read.
-//! Within a file, rows ascend by document. In a store's first week, the files of a shard (one a wave) follow each other in
-//! the order of documents. In later weeks every file has documents of earlier weeks and new ones, and the files of a shard
-//! are merged while they are read.
+//! A vector is the supershingles of one document (six by default), from the column `supershingles`;
+//! other columns are not read. Within a file, rows ascend by document. In a store's first week, the
+//! files of a shard (one a wave) follow each other in the order of documents. In later weeks every
+//! file has documents of earlier weeks and new ones, and the files of a shard are merged while they
+//! are read.
 //!
 //! `chunks` scans all vectors; this file reads the vectors of some rows or some documents.
 
@@ -77,14 +78,15 @@ pub(super) struct WantedDocs {
 }
 
 impl VectorFiles {
-    /// The vectors in these files, each of `width` supershingles. The files are in the order of shards; files of one shard are in
-    /// the order of documents.
+    /// The vectors in these files, each of `width` supershingles. The files are in the order of
+    /// shards; files of one shard are in the order of documents.
     pub fn new(files: Vec<VectorFile>, width: usize) -> VectorFiles {
         let files = files.into_iter().filter(|file| file.rows > 0).collect();
         VectorFiles { files, order: Order::Consecutive, only: None, column: VECTORS, width }
     }
 
-    /// The vectors of a worker's shards, of the week with this journal. `features` finds the rows that a segment has in `features`.
+    /// The vectors of a worker's shards, of the week with this journal. `features` finds the rows
+    /// that a segment has in `features`.
     ///
     /// # Errors
     /// Those of `features`.
@@ -99,7 +101,8 @@ impl VectorFiles {
         let file = |segment: Segment| {
             Ok(VectorFile { range: features(&segment)?, shard: segment.shard, rows: segment.features })
         };
-        // The ids of new documents ascend from wave to wave; documents of earlier weeks come in any wave.
+        // The ids of new documents ascend from wave to wave; documents of earlier weeks come in any
+        // wave.
         let has_earlier_docs = segments.iter().any(|segment| segment.urls < segment.documents);
         let files = VectorFiles::new(segments.into_iter().map(file).collect::<Result<_>>()?, width);
         let several = files.files.windows(2).any(|pair| pair[0].shard == pair[1].shard);
@@ -130,7 +133,8 @@ impl VectorFiles {
         VectorFiles { column: HASHES, width: 1, ..self.clone() }
     }
 
-    /// The features instead of the vectors: `count` for each document, four to a word. `None` if their number is not divisible by four.
+    /// The features instead of the vectors: `count` for each document, four to a word. `None` if
+    /// their number is not divisible by four.
     pub fn features(&self, count: usize) -> Option<VectorFiles> {
         (count * size_of::<FeatureBits>()).is_multiple_of(8).then(|| {
             let width = count * size_of::<FeatureBits>() / 8;
@@ -159,8 +163,8 @@ impl VectorFiles {
         Ok(words)
     }
 
-    /// Reads the vectors of some documents, which ascend: returns the documents that have vectors in these files, in order, and
-    /// `width` words for each.
+    /// Reads the vectors of some documents, which ascend: returns the documents that have vectors
+    /// in these files, in order, and `width` words for each.
     ///
     /// # Errors
     /// If a file cannot be read: names the file.
@@ -196,7 +200,8 @@ impl VectorFiles {
     /// Reads the documents of the vectors, in the order of the vectors.
     ///
     /// # Errors
-    /// If a file cannot be read, or has a document that does not belong to its shard: names the file.
+    /// If a file cannot be read, or has a document that does not belong to its shard: names the
+    /// file.
     pub fn docs(&self, owned: &Ownership) -> Result<Vec<DocId>> {
         let mut all = Vec::with_capacity(self.len() as usize);
         // Callers read the list in random order.
@@ -268,7 +273,8 @@ mod tests {
         all
     }
 
-    /// Looks up every document, every third one and so on, and none; each time together with documents that have no vector.
+    /// Looks up every document, every third one and so on, and none; each time together with
+    /// documents that have no vector.
     fn look_up(files: &VectorFiles, docs: &[DocId]) {
         for step in [1, 3, 500, docs.len()] {
             let present: Vec<DocId> = docs.iter().copied().step_by(step).collect();

@@ -1,4 +1,5 @@
-//! Elements that one set has alone, found exactly: they fall, and then the sets that became too light, until hardly any set falls.
+//! Elements that one set has alone, found exactly: they fall, and then the sets that became too
+//! light, until hardly any set falls.
 
 use std::cell::RefCell;
 use std::rc::Rc;

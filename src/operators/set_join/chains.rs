@@ -1,6 +1,8 @@
-//! Chains: the clusters by chaining of the pairs of sets, at several requirements, without a list of all pairs.
+//! Chains: the clusters by chaining of the pairs of sets, at several requirements, without a list
+//! of all pairs.
 //!
-//! Components alone are wanted, so most pairs need not be looked at. The sets are prepared once, for the weakest requirement.
+//! Components alone are wanted, so most pairs need not be looked at. The sets are prepared once,
+//! for the weakest requirement.
 //!
 //! ```text
 //! stars: of the sets that have a rare element, the largest with each other one; a pair is an edge at the strongest requirement that it meets
@@ -9,8 +11,9 @@
 //!     all pairs of two components: edges, too
 //! ```
 //!
-//! Sets have the names of documents, and each is at the worker that owns its document. Which pairs are looked at depends on the sets alone, and
-//! not on the workers; if the nearest sets are wanted, on the sets of the same cluster alone.
+//! Sets have the names of documents, and each is at the worker that owns its document. Which pairs
+//! are looked at depends on the sets alone, and not on the workers; if the nearest sets are wanted,
+//! on the sets of the same cluster alone.
 
 use std::cell::RefCell;
 use std::cmp::Ordering;
@@ -35,11 +38,12 @@ use crate::structures::{ByKey, Ownership};
 /// What is found of the own sets.
 #[derive(Debug, Default)]
 pub struct Chains {
-    /// Edges, by requirement: pairs that meet it and no stronger one. The components of those of one requirement and of all stronger ones are
-    /// the clusters at that requirement. Each edge is at one cx, which need not own its documents.
+    /// Edges, by requirement: pairs that meet it and no stronger one. The components of those of
+    /// one requirement and of all stronger ones are the clusters at that requirement. Each edge is
+    /// at one cx, which need not own its documents.
     pub edges: Vec<Vec<Edge>>,
-    /// If they are wanted: for each own set of a cluster, the most similar set of which it is known; of equals, that with the smallest name.
-    /// Ascending.
+    /// If they are wanted: for each own set of a cluster, the most similar set of which it is
+    /// known; of equals, that with the smallest name. Ascending.
     pub nearest: Vec<Nearest>,
 }
 
@@ -58,7 +62,8 @@ pub struct Nearest {
 }
 
 impl Nearest {
-    /// Whether this pair is more similar than another one, or as similar and with a smaller neighbour: by what is shared of both sizes together.
+    /// Whether this pair is more similar than another one, or as similar and with a smaller
+    /// neighbour: by what is shared of both sizes together.
     pub fn is_nearer_than(&self, other: &Nearest) -> bool {
         // a / b > c / d, in whole numbers.
         let product = |a: u64, b: u64| u128::from(a) * u128::from(b);
@@ -69,11 +74,12 @@ impl Nearest {
     }
 }
 
-/// Finds the clusters of sets at each of `requirements`, the strongest first; they must be of one kind. Every worker calls it with the sets of
-/// its own documents.
+/// Finds the clusters of sets at each of `requirements`, the strongest first; they must be of one
+/// kind. Every worker calls it with the sets of its own documents.
 ///
 /// # Errors
-/// [`TooManyPairs`](super::TooManyPairs), at every worker; or if sets or files cannot be read or written, or a worker of this process failed.
+/// [`TooManyPairs`](super::TooManyPairs), at every worker; or if sets or files cannot be read or
+/// written, or a worker of this process failed.
 pub fn chains<S: SetSource + Clone + 'static>(
     cx: &mut Context,
     stage: &SetJoinStage,
@@ -86,7 +92,8 @@ pub fn chains<S: SetSource + Clone + 'static>(
     let stage_of = |requirement: Requirement| SetJoinStage { requirement, thorough: with_nearest, ..stage.clone() };
     let prepared = PreparedSets::prepare(cx, &stage_of(*weakest), source)?;
     let best_of_row = prepared.joined.rows.iter().map(|row| {
-        // Two sets of one row: they are compared with the row's own name, which the smallest of them has.
+        // Two sets of one row: they are compared with the row's own name, which the smallest of
+        // them has.
         let name = DocId::from_table(row.name as i64);
         let own = Nearest { doc: name, neighbour: name, shared: row.weight, sizes: 2 * row.size };
         (row.members > 1 && row.is_clique).then_some(own)
@@ -126,8 +133,8 @@ struct PairedRow {
 struct Links {
     requirements: Rc<Vec<Requirement>>,
     edges: Vec<Vec<Edge>>,
-    /// By own row: the best pair of its sets with others, or of two of its own sets. Only rows of several sets have one, if the nearest sets are
-    /// not wanted.
+    /// By own row: the best pair of its sets with others, or of two of its own sets. Only rows of
+    /// several sets have one, if the nearest sets are not wanted.
     best_of_row: Vec<Option<Nearest>>,
     with_nearest: bool,
 }
@@ -205,7 +212,8 @@ impl Links {
         Ok(())
     }
 
-    /// The components of rows at requirement number `level`, as far as edges are known: numbers from 1 by own row, 0 for a row that is alone.
+    /// The components of rows at requirement number `level`, as far as edges are known: numbers
+    /// from 1 by own row, 0 for a row that is alone.
     fn components(
         &self,
         cx: &mut Context,
@@ -245,7 +253,8 @@ impl Links {
         Ok(components)
     }
 
-    /// Adds the edges between the sets of each row, and returns the nearest of each own set, if they are wanted.
+    /// Adds the edges between the sets of each row, and returns the nearest of each own set, if
+    /// they are wanted.
     fn add_members<S: SetSource>(
         &mut self,
         cx: &mut Context,

@@ -1,13 +1,13 @@
-//! Columns: elements that the same rows have are one column, which weighs what they weigh together; and each row's columns in the order
-//! in which all rows have them, the rarest first.
+//! Columns: elements that the same rows have are one column, which weighs what they weigh together;
+//! and each row's columns in the order in which all rows have them, the rarest first.
 //!
 //! ```text
 //! record: hash of an element, code of its row, its place      20 bytes, to the element's partition
 //! reply: that place, number of rows, sum of their codes       16 bytes, of elements of several rows
 //! ```
 //!
-//! Two elements are in the same rows if the sums of their rows' codes are equal. So a row can put them together by itself, and the sum is
-//! the id of the column.
+//! Two elements are in the same rows if the sums of their rows' codes are equal. So a row can put
+//! them together by itself, and the sum is the id of the column.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -113,7 +113,8 @@ impl Rows {
 /// The elements of the own rows, and what they became.
 pub(super) struct RowElements {
     sets: Sets,
-    /// By place: the column of the element and the number of rows that have it; nothing if one row has it alone.
+    /// By place: the column of the element and the number of rows that have it; nothing if one row
+    /// has it alone.
     columns: Vec<(u64, u32)>,
 }
 
@@ -127,7 +128,8 @@ impl RowElements {
     }
 }
 
-/// The columns of the own rows, and the elements that they are made of. Elements of one row fall, and rows that become too light.
+/// The columns of the own rows, and the elements that they are made of. Elements of one row fall,
+/// and rows that become too light.
 ///
 /// # Errors
 /// If a worker of this process failed.

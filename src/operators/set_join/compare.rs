@@ -1,6 +1,7 @@
 //! Comparing: the weight that the two rows of a candidate share, exactly.
 //!
-//! Rows of workers of this process are read in memory. Those of other processes are asked for, once for each round of candidates.
+//! Rows of workers of this process are read in memory. Those of other processes are asked for, once
+//! for each round of candidates.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -40,7 +41,8 @@ pub struct RowPair {
     pub members: [u32; 2],
     /// The numbers of their old sets.
     pub old: [u32; 2],
-    /// The sizes of the two sets that stand for the rows. Sets of one row may differ in size, unless the requirement depends on sizes.
+    /// The sizes of the two sets that stand for the rows. Sets of one row may differ in size,
+    /// unless the requirement depends on sizes.
     pub sizes: [u64; 2],
     /// What the shared elements weigh in the own row and in the other.
     pub shared: [u64; 2],
@@ -65,8 +67,8 @@ struct ForeignRow {
 #[repr(C)]
 struct Piece([u32; 4]);
 
-/// Compares the rows of all candidates, and calls `each` with those that are pairs, in the order of candidates. Returns the numbers of
-/// candidates and of pairs.
+/// Compares the rows of all candidates, and calls `each` with those that are pairs, in the order of
+/// candidates. Returns the numbers of candidates and of pairs.
 ///
 /// # Errors
 /// If a file cannot be read, `each` fails, or a worker of this process failed.
@@ -128,7 +130,8 @@ struct Comparer<E> {
     round: Vec<Candidate>,
     /// The row of another process that was asked for last.
     asked: Option<Place>,
-    /// Columns of the rows of other processes in this round, at most: such a row has no more than the own row of its candidate.
+    /// Columns of the rows of other processes in this round, at most: such a row has no more than
+    /// the own row of its candidate.
     columns: usize,
     /// The last candidate that was looked at, and the first one of the next round.
     last: Option<Candidate>,
@@ -194,7 +197,8 @@ impl<E: FnMut(RowPair) -> Result<()>> Comparer<E> {
 }
 
 impl<E: FnMut(RowPair) -> Result<()>> Asker<u32, Piece> for Comparer<E> {
-    /// Compares candidates with rows of this process, and collects those of a round that need rows of others.
+    /// Compares candidates with rows of this process, and collects those of a round that need rows
+    /// of others.
     fn ask(&mut self, questions: &mut Dealer<u32>) -> Result<Asked> {
         for _ in 0..AT_ONCE {
             let Some(candidate) = self.next_candidate()? else { return Ok(Asked::All) };

@@ -1,10 +1,13 @@
-//! Families: many rows that have most of one collection of elements, so that any two of them are a pair, and no pair need be looked at.
+//! Families: many rows that have most of one collection of elements, so that any two of them are a
+//! pair, and no pair need be looked at.
 //!
-//! Where thousands of pages share a template, their pairs are the square of them. Two rows that lack little of a collection share the rest of
-//! it, by the pigeonhole principle ([`Requirement::least_in_family`]). Collections are the frequent elements of some rows, the *seeds*,
+//! Where thousands of pages share a template, their pairs are the square of them. Two rows that
+//! lack little of a collection share the rest of it, by the pigeonhole principle
+//! ([`Requirement::least_in_family`]). Collections are the frequent elements of some rows, the *seeds*,
 //! chosen by a hash of their names.
 //!
-//! For [`Requirement::Both`] a family is the rows that have enough weight in one and the same element.
+//! For [`Requirement::Both`] a family is the rows that have enough weight in one and the same
+//! element.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -25,10 +28,11 @@ const CHOICE: u64 = 0x2545_F491_4F6C_DD1D;
 /// A family of rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Family {
-    /// The name of the set whose elements are its collection; of an element of a family by one element, its id.
+    /// The name of the set whose elements are its collection; of an element of a family by one
+    /// element, its id.
     pub name: u64,
-    /// What the collection weighs: two sets that have the weights `a` and `b` of it share `a + b - of` at least. 0 for a family by one
-    /// element.
+    /// What the collection weighs: two sets that have the weights `a` and `b` of it share
+    /// `a + b - of` at least. 0 for a family by one element.
     pub of: u64,
     /// The number of its rows.
     pub rows: u64,
@@ -39,13 +43,15 @@ pub struct Family {
 pub(super) struct Families {
     /// All families, the same at every worker.
     pub all: Vec<Family>,
-    /// By own row: the number of its family plus one, or 0. Known families have numbers behind those of all families.
+    /// By own row: the number of its family plus one, or 0. Known families have numbers behind
+    /// those of all families.
     pub of_row: Vec<u32>,
     /// By own row: the weight that it has of the collection of its family.
     pub weights: Vec<u32>,
 }
 
-/// A seed: the hash by which it is chosen, its name and size, and the ids and weights of its frequent columns.
+/// A seed: the hash by which it is chosen, its name and size, and the ids and weights of its
+/// frequent columns.
 type Seed = (u64, u64, u32, Vec<(u64, u32)>);
 
 /// Finds the families of the own rows.
@@ -80,7 +86,8 @@ fn frequent(rows: &Rows, row: usize, family: u64) -> &[Column] {
     &columns[columns.partition_point(|column| u64::from(column.rows) < family)..]
 }
 
-/// Families by the collections of seeds: a row belongs to the first seed of whose collection it has enough.
+/// Families by the collections of seeds: a row belongs to the first seed of whose collection it has
+/// enough.
 fn by_seeds(cx: &mut Context, stage: &SetJoinStage, rows: &Rows) -> Result<Members> {
     let requirement = stage.requirement;
     let mut seeds: Vec<(u64, usize)> = Vec::new();
@@ -141,7 +148,8 @@ impl SeedIndex {
         index
     }
 
-    /// The first seed of whose collection a row has enough, and the weight that it has. `counts` has a zero for each seed, also afterwards.
+    /// The first seed of whose collection a row has enough, and the weight that it has. `counts`
+    /// has a zero for each seed, also afterwards.
     fn family_of(
         &self,
         columns: impl Iterator<Item = (u64, u32)>,
@@ -168,7 +176,8 @@ impl SeedIndex {
     }
 }
 
-/// Families by one column: of those in which a row weighs enough by itself, the one that most rows have.
+/// Families by one column: of those in which a row weighs enough by itself, the one that most rows
+/// have.
 fn by_one_column(cx: &mut Context, stage: &SetJoinStage, rows: &Rows, least: u32) -> Result<Members> {
     let mut chosen: Vec<(usize, Column)> = Vec::new();
     let mut own: BTreeSet<u64> = BTreeSet::new();

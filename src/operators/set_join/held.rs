@@ -1,15 +1,18 @@
 //! Held elements: those that two sets have at least. Of the others nothing is kept.
 //!
-//! A set whose held elements weigh less than the requirement asks for is no pair with any. Most sets of a crawl fall here, before anything
-//! of them is kept. The test need not be exact: an element that is taken for a held one by mistake falls in `alone.rs`.
+//! A set whose held elements weigh less than the requirement asks for is no pair with any. Most
+//! sets of a crawl fall here, before anything of them is kept. The test need not be exact: an
+//! element that is taken for a held one by mistake falls in `alone.rs`.
 //!
 //! Records and replies are those of `sighting`: the holder of an element is its place.
 //!
-//! Which elements are taken for held ones by mistake depends on the hashes of all elements, and on nothing else: the slots in which they are
-//! counted are as many for any number of workers and partitions.
+//! Which elements are taken for held ones by mistake depends on the hashes of all elements, and on
+//! nothing else: the slots in which they are counted are as many for any number of workers and
+//! partitions.
 //!
-//! *Places* number the elements of a worker's own sets, in the order of a pass. An element that a worker has sent twice is held: it is not
-//! sent again as long as a small table knows it, so that an element of all sets does not overload its owner.
+//! *Places* number the elements of a worker's own sets, in the order of a pass. An element that a
+//! worker has sent twice is held: it is not sent again as long as a small table knows it, so that
+//! an element of all sets does not overload its owner.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -23,7 +26,8 @@ use super::stage::SetJoinStage;
 use crate::operators::sighting::{SharedFinder, Sighting};
 use crate::records::spread;
 
-/// Records of a partition, at most: so few that the table that counts them stays in the second-level cache.
+/// Records of a partition, at most: so few that the table that counts them stays in the
+/// second-level cache.
 const MOST_RECORDS: u64 = 3 << 16;
 /// Slots for each element of all sets, on average: see [`Counters`](crate::structures::Counters).
 const SLOTS: u64 = 32;
@@ -53,7 +57,8 @@ pub(super) struct Kept {
 /// ```
 ///
 /// # Errors
-/// If the sets cannot be read, a worker has 2^32 elements or more, or a worker of this process failed.
+/// If the sets cannot be read, a worker has 2^32 elements or more, or a worker of this process
+/// failed.
 pub(super) fn held<S: SetSource + Clone + 'static>(cx: &mut Context, stage: &SetJoinStage, source: &S) -> Result<Kept> {
     let requirement = stage.requirement;
     ensure!(source.len() <= u32::MAX as usize, "{} sets are too many for one worker: use more workers", source.len());
@@ -108,7 +113,8 @@ pub(super) fn can_pair(requirement: Requirement, set: &[Element]) -> Result<bool
     Ok(size >= requirement.least(size))
 }
 
-/// The sets with their held elements, of those that are heavy enough. The places of the held elements are marked.
+/// The sets with their held elements, of those that are heavy enough. The places of the held
+/// elements are marked.
 fn keep(source: &impl SetSource, requirement: Requirement, marks: &[u64]) -> Result<Kept> {
     let mut kept = Kept { sets: Sets::default(), numbers: Vec::new() };
     let (mut pass, mut set, mut place) = (source.pass()?, Vec::new(), 0);
@@ -152,7 +158,8 @@ struct HeldPass<P> {
     set: Vec<Element>,
     /// The place of the next element.
     place: usize,
-    /// Elements that were sent of late, and how often, at most twice; by the high bits of their hashes.
+    /// Elements that were sent of late, and how often, at most twice; by the high bits of their
+    /// hashes.
     remembered: Vec<(u64, u8)>,
     marks: Rc<RefCell<Vec<u64>>>,
 }

@@ -21,8 +21,9 @@ pub struct SetJoin {
     pub rows: Vec<JoinedRow>,
     /// All families, the same at every worker.
     pub families: Vec<Family>,
-    /// If they are wanted: the elements, ascending, of the collections of families, each at the worker of the row whose elements they are, by
-    /// that row; and the elements of own rows that have enough sets for a family and are in none.
+    /// If they are wanted: the elements, ascending, of the collections of families, each at the
+    /// worker of the row whose elements they are, by that row; and the elements of own rows that
+    /// have enough sets for a family and are in none.
     pub collections: BTreeMap<usize, Vec<u64>>,
     /// What was done.
     pub stats: SetJoinStats,

@@ -1,9 +1,12 @@
-//! Joins of which some pairs are known before: those of two *old* sets, and those of two sets of one *known family*. The join finds the others.
+//! Joins of which some pairs are known before: those of two *old* sets, and those of two sets of
+//! one *known family*. The join finds the others.
 //!
-//! So a job follows what changed: the sets that did not change are old, and only those of them go on that have enough in common with all sets
-//! that are new. To find these, every worker has a filter of the elements of new sets.
+//! So a job follows what changed: the sets that did not change are old, and only those of them go
+//! on that have enough in common with all sets that are new. To find these, every worker has a
+//! filter of the elements of new sets.
 //!
-//! Memory: at every worker 8 bytes for each element of the new sets of all workers, and 2 to 4 for the filter.
+//! Memory: at every worker 8 bytes for each element of the new sets of all workers, and 2 to 4 for
+//! the filter.
 
 use anyhow::{Result, ensure};
 use nigh_exchange::Context;
@@ -13,7 +16,8 @@ use super::sets::{SetPass, SetSource, Sets, weight_in_all};
 use super::stage::SetJoinStage;
 use crate::kernels::BitSet;
 
-/// Elements for each word of the filter: about one in twenty other elements passes, and falls later.
+/// Elements for each word of the filter: about one in twenty other elements passes, and falls
+/// later.
 const ELEMENTS_OF_WORD: usize = 4;
 
 /// The sets that can be pairs with a new one, with the elements that a new set may have.

@@ -1,8 +1,9 @@
 //! Marks: the columns of one row in a small hash table, against which many other rows are read.
 //!
-//! Two rows in one order can be merged, but the processor cannot predict the branch of a step. A look at a table that is mostly empty
-//! has a branch that nearly always goes the same way: a column is in its slot, or the slot is empty. The candidates of one row follow each
-//! other, so a row is marked once for all of them.
+//! Two rows in one order can be merged, but the processor cannot predict the branch of a step. A
+//! look at a table that is mostly empty has a branch that nearly always goes the same way: a column
+//! is in its slot, or the slot is empty. The candidates of one row follow each other, so a row is
+//! marked once for all of them.
 
 use bytemuck::{Pod, Zeroable};
 
@@ -48,8 +49,8 @@ impl Marks {
         }
     }
 
-    /// What a row of this weight shares with the marked one: what that weighs in the row and in the marked one. `None` if one of the two
-    /// is less than `least`.
+    /// What a row of this weight shares with the marked one: what that weighs in the row and in the
+    /// marked one. `None` if one of the two is less than `least`.
     pub fn shared(&self, columns: &[Column], weight: u64, least: u64) -> Option<[u64; 2]> {
         let (mut shared, mut rest) = ([0, 0], weight);
         for some in columns.chunks(AT_ONCE) {

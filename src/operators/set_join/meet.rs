@@ -1,7 +1,9 @@
-//! Meeting: rows that have a column in their prefixes meet at its owner, and become candidates: pairs that are compared.
+//! Meeting: rows that have a column in their prefixes meet at its owner, and become candidates:
+//! pairs that are compared.
 //!
-//! A column of many holders would be the work of one worker, and its pairs are the square of its holders. They are dealt into blocks, and
-//! each pair of blocks is a *cell* with a key of its own: a row goes to the cells of its block. Rows of one family do not meet, nor do two old rows.
+//! A column of many holders would be the work of one worker, and its pairs are the square of its
+//! holders. They are dealt into blocks, and each pair of blocks is a *cell* with a key of its own:
+//! a row goes to the cells of its block. Rows of one family do not meet, nor do two old rows.
 
 use std::cell::RefCell;
 use std::cmp::Reverse;
@@ -37,8 +39,8 @@ struct Holder {
     key: [u32; 2],
     /// Which block of the cell the row is of; [`BOTH`] in a cell of one block.
     side: u32,
-    /// The family of the row; [`OLD`] is added if all sets of the row are old. So the holders of a side are in the order new and old, then
-    /// of families.
+    /// The family of the row; [`OLD`] is added if all sets of the row are old. So the holders of a
+    /// side are in the order new and old, then of families.
     family: u32,
     place: Place,
     /// The halves of the name of the row.
@@ -64,8 +66,8 @@ const BOTH: u32 = 2;
 /// The bit of an old row beside its family.
 const OLD: u32 = 1 << 31;
 
-/// A pair to compare, at the worker of the row with more columns; on a tie, at that of the greater [`Place`]. Those of one other row follow
-/// each other.
+/// A pair to compare, at the worker of the row with more columns; on a tie, at that of the greater
+/// [`Place`]. Those of one other row follow each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Pod, Zeroable, Serialize, Deserialize)]
 #[repr(C)]
 pub(super) struct Candidate {
@@ -90,7 +92,8 @@ impl Sortable for Candidate {
     }
 }
 
-/// The candidates of which this worker has the row with more columns, in order. A candidate of several columns comes several times.
+/// The candidates of which this worker has the row with more columns, in order. A candidate of
+/// several columns comes several times.
 ///
 /// ```text
 /// for each column c:
@@ -148,7 +151,8 @@ pub(super) fn candidates(
             }
             let ones = cell.partition_point(|holder| holder.side == 0);
             for (number, a) in cell.iter().enumerate() {
-                // In a cell of two blocks the first side meets the second; else each row meets those behind it.
+                // In a cell of two blocks the first side meets the second; else each row meets
+                // those behind it.
                 let others = match a.side {
                     0 => &cell[ones..],
                     BOTH => &cell[number + 1..],
@@ -181,7 +185,8 @@ fn sort_in(folder: &Path, memory: u64) -> ExternalSort<Candidate> {
 }
 
 impl Holder {
-    /// Meets those of `others` that are not of its family. They are all new, or all old, in the order of families.
+    /// Meets those of `others` that are not of its family. They are all new, or all old, in the
+    /// order of families.
     #[inline]
     fn meet_all(&self, others: &[Holder], requirement: Requirement, dealer: &mut Dealer<Candidate>) {
         let family = self.family & !OLD;
@@ -209,7 +214,8 @@ impl Holder {
     }
 }
 
-/// One pass over the own rows: sends the columns of their prefixes whose partitions lie in one range.
+/// One pass over the own rows: sends the columns of their prefixes whose partitions lie in one
+/// range.
 struct HolderPass {
     requirement: Requirement,
     rows: Arc<Rows>,

@@ -1,7 +1,8 @@
 //! The set join: all pairs of sets that have enough in common, exactly.
 //!
-//! Three studies ask for it: hosts over clusters (mirrors by content: Fetterly 2004, section 4), documents over chunks (overlap of all pairs:
-//! Shivakumar 1998), and documents over shingle paragraphs (Pereira 2006). No element is left out because it is frequent.
+//! Three studies ask for it: hosts over clusters (mirrors by content: Fetterly 2004, section 4),
+//! documents over chunks (overlap of all pairs: Shivakumar 1998), and documents over shingle
+//! paragraphs (Pereira 2006). No element is left out because it is frequent.
 //!
 //! ```text
 //! sets ─▶ held        elements that two sets have, nearly exactly; sets that are too light fall
@@ -14,25 +15,30 @@
 //!      ─▶ compare     what the two rows of a candidate share, exactly
 //! ```
 //!
-//! The pairs of the join are three kinds, and no pair is of two: two sets of one row ([`RowPair`] has none of them), two rows of one family,
-//! and the pairs of rows that are listed. So their numbers, the replicas of a set and the components follow without a list of all.
+//! The pairs of the join are three kinds, and no pair is of two: two sets of one row ([`RowPair`]
+//! has none of them), two rows of one family, and the pairs of rows that are listed. So their
+//! numbers, the replicas of a set and the components follow without a list of all.
 //!
-//! What is of which kind depends on the sets alone: not on the number of workers, nor on the memory. Exact means up to collisions of 64-bit
-//! hashes, those of elements and of columns.
+//! What is of which kind depends on the sets alone: not on the number of workers, nor on the
+//! memory. Exact means up to collisions of 64-bit hashes, those of elements and of columns.
 //!
-//! Memory: a worker holds its sets that are left, 12 bytes for each of their elements; records in flight go to disk beyond `memory`, and
-//! candidates, too. Known limit: all records of one element, or of one set with many copies, are grouped in the memory of one worker: some 30
-//! bytes for each set that has it.
+//! Memory: a worker holds its sets that are left, 12 bytes for each of their elements; records in
+//! flight go to disk beyond `memory`, and candidates, too. Known limit: all records of one element,
+//! or of one set with many copies, are grouped in the memory of one worker: some 30 bytes for each
+//! set that has it.
 //!
 //! If components alone are wanted, fewer pairs need be looked at: see [`chains`](chains()).
 //!
-//! If some pairs are known before, the join finds the others only: see `known`, which then takes the place of `held`.
+//! If some pairs are known before, the join finds the others only: see `known`, which then takes
+//! the place of `held`.
 //!
-//! In reading order: `requirement`, `sets` (what a job gives), `stage` (the parameters), then the steps as above.
+//! In reading order: `requirement`, `sets` (what a job gives), `stage` (the parameters), then the
+//! steps as above.
 //!
-//! The prefixes and the bounds on sizes and on what is left are those of the literature on joins of sets (Chaudhuri, Ganti, Kaushik: *A
-//! primitive operator for similarity joins in data cleaning*, 2006; Xiao, Wang, Lin, Yu: *Efficient similarity joins for near duplicate
-//! detection*, 2008). Families by the pigeonhole principle, and columns by sums of codes, are nigh's.
+//! The prefixes and the bounds on sizes and on what is left are those of the literature on joins of
+//! sets (Chaudhuri, Ganti, Kaushik: *A primitive operator for similarity joins in data cleaning*,
+//! 2006; Xiao, Wang, Lin, Yu: *Efficient similarity joins for near duplicate detection*, 2008).
+//! Families by the pigeonhole principle, and columns by sums of codes, are nigh's.
 
 mod alone;
 mod chains;
@@ -71,11 +77,13 @@ use self::meet::{Meeting, candidates};
 use self::prefixes::proposed;
 use self::prepared::{PreparedSets, prepare};
 
-/// Finds all pairs of sets that meet the requirement, and calls `each` with the pairs of rows that are listed: each at the worker of one of
-/// its rows. Every worker of every process calls it with its own sets.
+/// Finds all pairs of sets that meet the requirement, and calls `each` with the pairs of rows that
+/// are listed: each at the worker of one of its rows. Every worker of every process calls it with
+/// its own sets.
 ///
 /// # Errors
-/// [`TooManyPairs`], at every worker; or if sets or files cannot be read, `each` fails, or a worker of this process failed.
+/// [`TooManyPairs`], at every worker; or if sets or files cannot be read, `each` fails, or a worker
+/// of this process failed.
 pub fn set_join<S: SetSource + Clone + 'static>(
     cx: &mut Context,
     stage: &SetJoinStage,

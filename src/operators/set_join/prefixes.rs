@@ -1,8 +1,10 @@
-//! Prefixes: the rarest columns of a row, as many as another row must share one of to be a pair with it.
+//! Prefixes: the rarest columns of a row, as many as another row must share one of to be a pair
+//! with it.
 //!
-//! Two rows that are a pair share columns of some weight. If their rarest shared column is not in the prefix of one of them, then all shared
-//! columns are behind that prefix; but what is behind it weighs less than the requirement asks for. So the most common columns of a row
-//! propose no pairs, and none is lost (Chaudhuri, Ganti, Kaushik 2006; Xiao et al. 2008).
+//! Two rows that are a pair share columns of some weight. If their rarest shared column is not in
+//! the prefix of one of them, then all shared columns are behind that prefix; but what is behind it
+//! weighs less than the requirement asks for. So the most common columns of a row propose no pairs,
+//! and none is lost (Chaudhuri, Ganti, Kaushik 2006; Xiao et al. 2008).
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -24,7 +26,8 @@ use crate::records::spread;
 const MOST_RECORDS: u64 = 1 << 15;
 /// Rows that are dealt at once, between two checks of the clock.
 pub(super) const ROWS: usize = 1 << 10;
-/// A column with more pairs than so many holders have is dealt to several workers, by blocks of its holders.
+/// A column with more pairs than so many holders have is dealt to several workers, by blocks of its
+/// holders.
 const BLOCK: u64 = 1024;
 /// The columns that a refusal names.
 const NAMED: usize = 10;
@@ -36,13 +39,15 @@ struct HolderRecord {
     column: u64,
     /// The name of the row.
     name: u64,
-    /// Twice the family of the row, whose pairs are not looked at; and one more if all sets of the row are old.
+    /// Twice the family of the row, whose pairs are not looked at; and one more if all sets of the
+    /// row are old.
     family: u32,
     /// The place of the column among those in the prefixes of the sender.
     place: u32,
 }
 
-/// A holder at the owner of the column: the column, the family and the name of the row as in a record, the sender and the place there.
+/// A holder at the owner of the column: the column, the family and the name of the row as in a
+/// record, the sender and the place there.
 type HolderOf = (u64, u32, u64, u32, u32);
 
 /// The blocks of a column, on their way back to a holder.
@@ -67,7 +72,8 @@ pub struct FrequentColumn {
 /// Error: a join would look at too many pairs of rows.
 #[derive(Clone, Debug)]
 pub struct TooManyPairs {
-    /// The pairs that it would look at, at most: one with several rare elements in common counts for each.
+    /// The pairs that it would look at, at most: one with several rare elements in common counts
+    /// for each.
     pub pairs: u64,
     /// The most that it may look at.
     pub most: u64,
@@ -87,13 +93,15 @@ impl std::error::Error for TooManyPairs {}
 /// What the prefixes of all rows propose.
 #[derive(Debug, Default)]
 pub(super) struct Proposed {
-    /// Pairs of rows that have a column in their prefixes, counted once for each such column; without known ones.
+    /// Pairs of rows that have a column in their prefixes, counted once for each such column;
+    /// without known ones.
     pub pairs: u64,
     /// The columns with the most pairs, the largest first.
     pub most: Vec<FrequentColumn>,
     /// The number of own columns in prefixes.
     pub own: usize,
-    /// By place among these: the blocks into which the holders of the column are dealt, if they are more than one.
+    /// By place among these: the blocks into which the holders of the column are dealt, if they are
+    /// more than one.
     pub blocks: BTreeMap<u32, u32>,
 }
 

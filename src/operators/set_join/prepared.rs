@@ -19,8 +19,9 @@ use super::rows::rows;
 use super::sets::SetSource;
 use super::stage::{SetJoinStage, SetJoinStats};
 
-/// Sets that are ready to be joined: rows with their columns. If components alone are wanted, they can be joined several times, with
-/// requirements that are at least as strong as that which they were prepared for.
+/// Sets that are ready to be joined: rows with their columns. If components alone are wanted, they
+/// can be joined several times, with requirements that are at least as strong as that which they
+/// were prepared for.
 pub(super) struct PreparedSets {
     /// What is known of the own sets and rows, without families.
     pub joined: SetJoin,
@@ -30,10 +31,11 @@ pub(super) struct PreparedSets {
 /// Which pairs a join of prepared sets looks at.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Wanted<'a> {
-    /// For each column, the pairs of the heaviest row that has it in its prefix with all others: few, from which components begin.
+    /// For each column, the pairs of the heaviest row that has it in its prefix with all others:
+    /// few, from which components begin.
     Stars,
-    /// All pairs of rows of different components. Given is by own row the number of its component, from 1, the same at every worker; 0 for a row
-    /// that is alone.
+    /// All pairs of rows of different components. Given is by own row the number of its component,
+    /// from 1, the same at every worker; 0 for a row that is alone.
     OtherComponents(&'a [u32]),
 }
 
@@ -50,7 +52,8 @@ impl PreparedSets {
         Ok(prepare(cx, stage, source)?.0)
     }
 
-    /// Calls `each` with the wanted pairs of rows that meet the requirement of `stage`, as [`set_join`] does.
+    /// Calls `each` with the wanted pairs of rows that meet the requirement of `stage`, as
+    /// [`set_join`] does.
     ///
     /// # Errors
     /// As [`set_join`]; or if there are 2^31 components or more.

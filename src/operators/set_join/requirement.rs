@@ -52,8 +52,8 @@ impl From<Share> for f64 {
     }
 }
 
-/// What two sets must have in common to be a pair. Weights are those of elements; the *size* of a set is the weight of all of its
-/// elements, also of those that no other set has.
+/// What two sets must have in common to be a pair. Weights are those of elements; the *size* of a
+/// set is the weight of all of its elements, also of those that no other set has.
 ///
 /// In all but [`Requirement::Both`], the weight of an element must be the same in all sets.
 ///
@@ -69,17 +69,19 @@ impl From<Share> for f64 {
 pub enum Requirement {
     /// The shared elements weigh at least this (Shivakumar 1998: shared chunks).
     Shared(u32),
-    /// The shared elements weigh at least this in either set, by its own weights (Fetterly 2004, section 4: pages of two hosts in
-    /// common clusters).
+    /// The shared elements weigh at least this in either set, by its own weights (Fetterly 2004,
+    /// section 4: pages of two hosts in common clusters).
     Both(u32),
-    /// Twice the shared weight, over the sum of the sizes, is at least this (Pereira 2006: identical paragraphs).
+    /// Twice the shared weight, over the sum of the sizes, is at least this (Pereira 2006:
+    /// identical paragraphs).
     Dice(Share),
     /// The shared weight, over the weight of the union, is at least this (Broder 1997).
     Resemblance(Share),
 }
 
 impl Requirement {
-    /// The least weight that a set of this size shares with any set that it is a pair with. Sets that share nothing are no pair.
+    /// The least weight that a set of this size shares with any set that it is a pair with. Sets
+    /// that share nothing are no pair.
     pub fn least(self, size: u64) -> u64 {
         let least = match self {
             Requirement::Shared(least) | Requirement::Both(least) => least.into(),
@@ -102,13 +104,15 @@ impl Requirement {
         least.max(1)
     }
 
-    /// Whether two sets of these sizes are a pair, if the elements that they share have these weights in the one and in the other.
+    /// Whether two sets of these sizes are a pair, if the elements that they share have these
+    /// weights in the one and in the other.
     pub fn holds(self, shared: [u64; 2], sizes: [u64; 2]) -> bool {
         shared[0].min(shared[1]) >= self.least_of_pair(sizes)
     }
 
-    /// The least weight of a set of this size in a collection of elements that weigh `of`, so that any two such sets are a pair: what
-    /// both lack of the collection is too little to keep their shared part below the requirement. `None` if there is no such weight.
+    /// The least weight of a set of this size in a collection of elements that weigh `of`, so that
+    /// any two such sets are a pair: what both lack of the collection is too little to keep their
+    /// shared part below the requirement. `None` if there is no such weight.
     pub fn least_in_family(self, of: u64, size: u64) -> Option<u64> {
         match self {
             Requirement::Shared(least) => Some((of + u64::from(least.max(1))).div_ceil(2)),
@@ -122,7 +126,8 @@ impl Requirement {
         }
     }
 
-    /// Whether sets with the same shared elements can differ in what they are pairs with, because their sizes differ.
+    /// Whether sets with the same shared elements can differ in what they are pairs with, because
+    /// their sizes differ.
     pub fn depends_on_sizes(self) -> bool {
         matches!(self, Requirement::Dice(_) | Requirement::Resemblance(_))
     }

@@ -1,4 +1,5 @@
-//! Rows: sets that are left with equal elements, and that are of the same known family or of none, are one row. The smallest name among them is that of the row, and its set goes on alone.
+//! Rows: sets that are left with equal elements, and that are of the same known family or of none,
+//! are one row. The smallest name among them is that of the row, and its set goes on alone.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -143,7 +144,8 @@ pub(super) fn rows<S: SetSource>(
 }
 
 impl RowSets {
-    /// Keeps the sets that stand for rows. The numbers of rows are those of sets, so a set of another row leaves an empty place.
+    /// Keeps the sets that stand for rows. The numbers of rows are those of sets, so a set of
+    /// another row leaves an empty place.
     fn new(worker: u32, sets: Sets, known_family: Vec<u32>, found: Vec<(Place, [u32; 2])>) -> RowSets {
         let own = |number: usize| found[number].0 == Place { worker, number: number as u32 };
         let mut rows = Sets::default();
@@ -157,7 +159,8 @@ impl RowSets {
     }
 }
 
-/// A key that equal sets of equal sizes and of one known family have in common, in whatever order their elements are.
+/// A key that equal sets of equal sizes and of one known family have in common, in whatever order
+/// their elements are.
 fn key_of(sets: &Sets, set: usize, [size, family]: [u32; 2], words: &mut Vec<u64>) -> Key {
     words.clear();
     words.extend(sets.set(set).map(|element| fold(&[element.hash, element.weight.into()])));

@@ -33,12 +33,12 @@ pub trait SetSource {
         self.len() == 0
     }
 
-    /// The name of a set, by its place in a pass: no two sets of all workers have the same one. The results depend on the names, and not on
-    /// which worker has a set.
+    /// The name of a set, by its place in a pass: no two sets of all workers have the same one. The
+    /// results depend on the names, and not on which worker has a set.
     fn name(&self, set: usize) -> u64;
 
-    /// What is known of a set before the join, by its place in a pass. Asked only if the join has known pairs: see
-    /// [`SetJoinStage::has_known`](super::SetJoinStage::has_known).
+    /// What is known of a set before the join, by its place in a pass. Asked only if the join has
+    /// known pairs: see [`SetJoinStage::has_known`](super::SetJoinStage::has_known).
     fn known(&self, _set: usize) -> Known {
         Known::default()
     }
@@ -52,7 +52,8 @@ pub trait SetSource {
 
 /// A pass over the own sets of a worker.
 pub trait SetPass {
-    /// Replaces `set` by the elements of the next set: distinct, in any order, the same in every pass. Returns `false` after the last set.
+    /// Replaces `set` by the elements of the next set: distinct, in any order, the same in every
+    /// pass. Returns `false` after the last set.
     ///
     /// # Errors
     /// If the set cannot be read.
@@ -67,7 +68,8 @@ pub trait SetPass {
     }
 }
 
-/// Sets in memory: 20 bytes for a set, and for an element 8 bytes, or 12 if some element of any set has another weight than 1.
+/// Sets in memory: 20 bytes for a set, and for an element 8 bytes, or 12 if some element of any set
+/// has another weight than 1.
 ///
 /// ```
 /// use nigh::operators::set_join::{Element, SetPass, SetSource, Sets};
@@ -169,8 +171,9 @@ impl Sets {
         self.places(set).map(|place| u64::from(self.weight(place))).sum()
     }
 
-    /// The sets without the elements at some places, and of these only the sets that `keep`: given are the size and the weight that is left.
-    /// `kept` is called with the old number of each set that is kept, in order.
+    /// The sets without the elements at some places, and of these only the sets that `keep`: given
+    /// are the size and the weight that is left. `kept` is called with the old number of each set
+    /// that is kept, in order.
     pub(super) fn without(
         &self,
         falls: impl Fn(usize) -> bool,

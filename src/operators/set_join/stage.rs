@@ -9,18 +9,23 @@ pub struct SetJoinStage {
     pub requirement: Requirement,
     /// Rows that a family has at least; elements of fewer rows make no family.
     pub family: u64,
-    /// Whether the elements of the collections of families are wanted, in [`SetJoin::collections`](super::SetJoin::collections).
+    /// Whether the elements of the collections of families are wanted, in
+    /// [`SetJoin::collections`](super::SetJoin::collections).
     pub with_collections: bool,
-    /// Whether the source knows some pairs, which the join leaves out: see [`Known`](super::Known). Such a join finds no further families.
+    /// Whether the source knows some pairs, which the join leaves out: see [`Known`](super::Known).
+    /// Such a join finds no further families.
     pub has_known: bool,
-    /// Whether sets fall until none does. Then which pairs are looked at depends on no set that shares nothing with theirs; else a last few sets
-    /// may stay that cannot be in pairs, which is faster.
+    /// Whether sets fall until none does. Then which pairs are looked at depends on no set that
+    /// shares nothing with theirs; else a last few sets may stay that cannot be in pairs, which is
+    /// faster.
     pub thorough: bool,
-    /// The most pairs of rows to look at, each counted for every column that proposes it: a join of more is refused before it looks at any.
+    /// The most pairs of rows to look at, each counted for every column that proposes it: a join of
+    /// more is refused before it looks at any.
     pub max_pairs: u64,
 }
 
-/// The most pairs that a join for components looks at, if nothing else is said: more are a cluster that no join can finish.
+/// The most pairs that a join for components looks at, if nothing else is said: more are a cluster
+/// that no join can finish.
 const MOST_PAIRS: u64 = 100_000_000_000;
 
 impl SetJoinStage {

@@ -6,7 +6,8 @@
 //! all pairs of clusters in doubt are looked at; the other clusters hold together by what was compared
 //! ```
 //!
-//! Cost: one comparison for each vector of a cluster, which the table `evidence` needs in any case; and the clusters in doubt.
+//! Cost: one comparison for each vector of a cluster, which the table `evidence` needs in any case;
+//! and the clusters in doubt.
 
 use anyhow::Result;
 use nigh_exchange::Context;
@@ -42,13 +43,16 @@ pub struct FeatureCheck<'a> {
 pub struct CheckedFeatures {
     /// The clusters that are left.
     pub split: SplitClusters,
-    /// The roots of the clusters of candidates that were in doubt, ascending; the same at every worker.
+    /// The roots of the clusters of candidates that were in doubt, ascending; the same at every
+    /// worker.
     pub doubtful: Vec<DocId>,
-    /// What each candidate agrees in with its neighbour, by number; of clusters that were not in doubt.
+    /// What each candidate agrees in with its neighbour, by number; of clusters that were not in
+    /// doubt.
     pub agreements: Vec<Agreement>,
 }
 
-/// Checks the clusters of candidates with a `known` root. `open` begins a scan of own vectors with features.
+/// Checks the clusters of candidates with a `known` root. `open` begins a scan of own vectors with
+/// features.
 ///
 /// # Errors
 /// If a segment cannot be read, a file cannot be written, or a worker of this process failed.

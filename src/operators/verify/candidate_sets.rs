@@ -67,7 +67,8 @@ pub enum Step {
     End,
 }
 
-/// The features of some own documents, as sets of (place, feature): two sets share as many elements as the documents have equal features.
+/// The features of some own documents, as sets of (place, feature): two sets share as many elements
+/// as the documents have equal features.
 pub struct FeatureSource {
     docs: Vec<DocId>,
     roots: Vec<DocId>,
@@ -77,8 +78,9 @@ pub struct FeatureSource {
 }
 
 impl FeatureSource {
-    /// Reads the `count` features of each of the own documents `nodes`, which ascend. `roots` are the roots of their clusters of candidates, by
-    /// own number. `files` are those of own vectors, and `scan` opens a scan of them, for features that cannot be read at their rows.
+    /// Reads the `count` features of each of the own documents `nodes`, which ascend. `roots` are
+    /// the roots of their clusters of candidates, by own number. `files` are those of own vectors,
+    /// and `scan` opens a scan of them, for features that cannot be read at their rows.
     ///
     /// # Errors
     /// If a segment cannot be read: names its file.
@@ -96,8 +98,9 @@ impl FeatureSource {
     }
 }
 
-/// The documents among `wanted`, own ones that ascend, that have features; and the `count` features of each. `files` are those of own vectors,
-/// and `scan` opens a scan of them, for features that cannot be read at their rows.
+/// The documents among `wanted`, own ones that ascend, that have features; and the `count` features
+/// of each. `files` are those of own vectors, and `scan` opens a scan of them, for features that
+/// cannot be read at their rows.
 ///
 /// # Errors
 /// If a segment cannot be read: names its file.
@@ -116,7 +119,8 @@ pub fn read_features(
     }
 }
 
-/// The documents among `nodes` that have features, in their order, and these, from a scan of all own ones.
+/// The documents among `nodes` that have features, in their order, and these, from a scan of all
+/// own ones.
 fn scan_features(nodes: &[DocId], mut vectors: Vectors) -> Result<(Vec<DocId>, Vec<FeatureBits>)> {
     let mut found: Vec<(DocId, Vec<FeatureBits>)> = Vec::new();
     while found.len() < nodes.len() {

@@ -37,7 +37,8 @@ pub struct ElementSetsWriter {
 }
 
 impl ElementSetsWriter {
-    /// No sets yet. Beyond `budget` bytes of memory they go to the file at `path`, which is made when it is needed.
+    /// No sets yet. Beyond `budget` bytes of memory they go to the file at `path`, which is made
+    /// when it is needed.
     pub fn new(path: PathBuf, budget: u64) -> ElementSetsWriter {
         let (docs, roots, lengths) = (Vec::new(), Vec::new(), Vec::new());
         let stored = Stored { docs, roots, lengths, path, in_file: 0, in_memory: Vec::new() };

@@ -7,8 +7,10 @@
 //!     if it is not there either: the file has changed
 //! ```
 //!
-//! Some files cannot be read at an offset: those that are compressed as a whole, tables, and objects. These are read from their
-//! beginning; rows of Parquet that are not wanted are passed over. If the shingles of the file were kept, they are read instead; pages that are not among them are looked for in the file.
+//! Some files cannot be read at an offset: those that are compressed as a whole, tables, and
+//! objects. These are read from their beginning; rows of Parquet that are not wanted are passed
+//! over. If the shingles of the file were kept, they are read instead; pages that are not among
+//! them are looked for in the file.
 
 use std::ops::Range;
 use std::path::PathBuf;
@@ -26,7 +28,8 @@ use crate::structures::WordSet;
 
 /// Inputs that have no more bytes together are read from their beginning even for a sample.
 const SMALL: u64 = 64 << 20;
-/// Up to so many bytes to the next wanted page are read rather than left out: to begin at another place costs as much.
+/// Up to so many bytes to the next wanted page are read rather than left out: to begin at another
+/// place costs as much.
 const GAP: u64 = 128 << 10;
 
 /// Where the page of a document is.
@@ -61,7 +64,8 @@ pub enum IfMissing {
         /// What the user can do instead of putting the file back: the end of the message.
         otherwise: &'static str,
     },
-    /// They are left out; and so are those of large files that can be read from their beginning only: for samples, which must be cheap.
+    /// They are left out; and so are those of large files that can be read from their beginning
+    /// only: for samples, which must be cheap.
     LeaveOut,
 }
 
@@ -107,7 +111,8 @@ enum Way {
 }
 
 impl FilesAgain {
-    /// Nothing is read yet. `wanted` are the pages, by file and offset; `kept` the files with kept shingles, by input.
+    /// Nothing is read yet. `wanted` are the pages, by file and offset; `kept` the files with kept
+    /// shingles, by input.
     pub(super) fn new(
         documents: DocumentKey,
         inputs: Vec<Input>,
@@ -157,8 +162,8 @@ impl FilesAgain {
         Ok(Way::Whole(readers::open(input, &self.reading)?))
     }
 
-    /// The numbers of the wanted pages at an offset with this identity that were not found before. The identity is computed only if some page
-    /// is wanted there.
+    /// The numbers of the wanted pages at an offset with this identity that were not found before.
+    /// The identity is computed only if some page is wanted there.
     fn find(
         &self,
         wanted: &Range<usize>,
@@ -284,7 +289,8 @@ impl FilesAgain {
 }
 
 impl CandidateSource for FilesAgain {
-    /// Reads the next item of a file. An error names a file that cannot be read, or that does not have a wanted page.
+    /// Reads the next item of a file. An error names a file that cannot be read, or that does not
+    /// have a wanted page.
     fn step(&mut self) -> Result<Step> {
         if let Some(set) = self.others.pop() {
             return Ok(Step::Set(set));

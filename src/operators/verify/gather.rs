@@ -1,5 +1,5 @@
-//! Gathers the sets of candidates where they are compared: those of a small cluster at the owner of its root, in the order of clusters; those of
-//! a large one at the owners of their documents.
+//! Gathers the sets of candidates where they are compared: those of a small cluster at the owner of
+//! its root, in the order of clusters; those of a large one at the owners of their documents.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -31,8 +31,9 @@ struct Arrived {
     large: ElementSetsWriter,
 }
 
-/// Reads the sets of every worker's `source`, and gathers them. `large` are the roots of large clusters, ascending, the same at every worker.
-/// Sets that take more than `memory` bytes go to files in the folder `scratch`.
+/// Reads the sets of every worker's `source`, and gathers them. `large` are the roots of large
+/// clusters, ascending, the same at every worker. Sets that take more than `memory` bytes go to
+/// files in the folder `scratch`.
 ///
 /// # Errors
 /// If sets cannot be read, a file cannot be written, or a worker of this process failed.
@@ -63,7 +64,8 @@ pub fn gather(
             let mut dealer = RowDealer::new(index, peers, watch);
             let watch = watch.clone();
             move |output| {
-                // After a failure the capability is kept: other workers would take silence for an end.
+                // After a failure the capability is kept: other workers would take silence for an
+                // end.
                 let Some(current) = capability.as_ref().filter(|_| !watch.failed()) else { return };
                 let mut session = output.session_with_builder(current);
                 let slice = Instant::now();

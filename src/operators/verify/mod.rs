@@ -1,7 +1,8 @@
 //! Verification: clusters of candidates fall apart where their pages are not similar enough.
 //!
-//! Agreements of supershingles find candidates (Fetterly 2004, section 2): most of them are similar, and a chain of those that are not joins
-//! what does not belong together. Within each cluster of candidates all pairs of at least the wanted similarity are found, as far as the
+//! Agreements of supershingles find candidates (Fetterly 2004, section 2): most of them are
+//! similar, and a chain of those that are not joins what does not belong together. Within each
+//! cluster of candidates all pairs of at least the wanted similarity are found, as far as the
 //! components depend on them; the components are the clusters.
 //!
 //! ```text
@@ -12,12 +13,14 @@
 //! split            the components are the new clusters; each page has its most similar neighbour of those that were looked at
 //! ```
 //!
-//! `by_features` has the steps of a check by features, from top to bottom; `jobs/verification.rs` those of one by shingles.
+//! `by_features` has the steps of a check by features, from top to bottom; `jobs/verification.rs`
+//! those of one by shingles.
 //!
-//! By shingles the result is exact, up to collisions of 64-bit fingerprints. By features the similarity s of a pair has the standard error
-//! sqrt(s (1 - s) / features).
+//! By shingles the result is exact, up to collisions of 64-bit fingerprints. By features the
+//! similarity s of a pair has the standard error sqrt(s (1 - s) / features).
 //!
-//! Memory: sets wait on disk beyond `memory`; a small cluster is in memory as a whole; for large ones see `set_join`.
+//! Memory: sets wait on disk beyond `memory`; a small cluster is in memory as a whole; for large
+//! ones see `set_join`.
 
 mod by_features;
 mod candidate_sets;

@@ -1,5 +1,5 @@
-//! Nodes: the pages that verification compares. Of equal pages the first one stands for all, and a cluster of only equal pages needs no
-//! verification.
+//! Nodes: the pages that verification compares. Of equal pages the first one stands for all, and a
+//! cluster of only equal pages needs no verification.
 
 use std::collections::BTreeSet;
 
@@ -9,11 +9,12 @@ use nigh_exchange::{Context, all_to_all};
 use crate::records::DocId;
 use crate::structures::Ownership;
 
-/// The own nodes, ascending: documents that are the first of their equals, in clusters with several of these. Only clusters with a `wanted`
-/// root have nodes.
+/// The own nodes, ascending: documents that are the first of their equals, in clusters with several
+/// of these. Only clusters with a `wanted` root have nodes.
 ///
-/// `roots` are the roots of own documents, and `firsts` the first document that is equal to each, both by number; [`DocId::NONE`] for a URL
-/// without a document. The root of a cluster is the first of its equals.
+/// `roots` are the roots of own documents, and `firsts` the first document that is equal to each,
+/// both by number; [`DocId::NONE`] for a URL without a document. The root of a cluster is the first
+/// of its equals.
 ///
 /// # Errors
 /// If a worker of this process failed.
@@ -52,7 +53,8 @@ mod tests {
     #[test]
     fn clusters_of_equal_pages_have_no_nodes() {
         let doc = |row: u64| DocId::new(row as u32 % 3, row / 3);
-        // Pages 0 to 3 are one cluster of two distinct pages, 4 to 6 one of equal pages, 7 is alone, and 8 has no page.
+        // Pages 0 to 3 are one cluster of two distinct pages, 4 to 6 one of equal pages, 7 is
+        // alone, and 8 has no page.
         let roots = [0, 0, 0, 0, 4, 4, 4, 7].map(doc);
         let firsts = [0, 0, 2, 2, 4, 4, 4, 7].map(doc);
         for workers in [1, 2, 3] {

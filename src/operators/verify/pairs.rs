@@ -6,7 +6,8 @@
 //! large clusters: `chains`, the set join for components
 //! ```
 //!
-//! Cost: of a small cluster, some 1 ns for each element of a pair; a pair that is too unlike is given up early.
+//! Cost: of a small cluster, some 1 ns for each element of a pair; a pair that is too unlike is
+//! given up early.
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -25,8 +26,8 @@ const MOST_NODES: u64 = 64;
 /// Elements of its documents together, at most: they are in memory.
 const MOST_ELEMENTS: u64 = 1 << 22;
 
-/// The roots of large clusters, ascending: of those with own nodes at any worker. Given are the root of each own node, and the number of its
-/// elements.
+/// The roots of large clusters, ascending: of those with own nodes at any worker. Given are the
+/// root of each own node, and the number of its elements.
 ///
 /// # Errors
 /// If a worker of this process failed.
@@ -50,12 +51,13 @@ pub fn large_clusters(cx: &mut Context, nodes: impl Iterator<Item = (DocId, u64)
     cx.sorted(large)
 }
 
-/// Finds the pairs of candidates of one cluster that meet the requirement of `stage`, as far as the components depend on them. `large` are the
-/// roots of large clusters, and `nodes` the number of own candidates, all of which must have a set.
+/// Finds the pairs of candidates of one cluster that meet the requirement of `stage`, as far as the
+/// components depend on them. `large` are the roots of large clusters, and `nodes` the number of
+/// own candidates, all of which must have a set.
 ///
 /// # Errors
-/// [`TooManyPairs`](crate::operators::set_join::TooManyPairs), at every worker; or if sets or files cannot be read or written, a candidate has no
-/// set, or a worker of this process failed.
+/// [`TooManyPairs`](crate::operators::set_join::TooManyPairs), at every worker; or if sets or files
+/// cannot be read or written, a candidate has no set, or a worker of this process failed.
 pub fn similar_pairs(
     cx: &mut Context,
     stage: &SetJoinStage,

@@ -33,7 +33,8 @@ pub struct ReadAgain<'a> {
     pub watch: &'a Arc<Watch>,
 }
 
-/// Sends the places of pages of own documents to the workers that read their files, and returns the files that this worker reads.
+/// Sends the places of pages of own documents to the workers that read their files, and returns the
+/// files that this worker reads.
 ///
 /// # Errors
 /// If a worker of this process failed.
@@ -51,7 +52,8 @@ pub fn read_again(cx: &mut Context, again: ReadAgain<'_>, places: Vec<PagePlace>
     Ok(FilesAgain::new(documents, inputs.to_vec(), reading.clone(), fingerprinter, wanted, kept, if_missing))
 }
 
-/// Which worker reads each input: the largest first, each by the worker with the fewest bytes so far.
+/// Which worker reads each input: the largest first, each by the worker with the fewest bytes so
+/// far.
 pub fn readers_of(inputs: &[Input], peers: usize) -> Vec<usize> {
     let mut by_size: Vec<usize> = (0..inputs.len()).collect();
     by_size.sort_items_by_key(|number| (Reverse(inputs[*number].bytes), *number));

@@ -38,7 +38,8 @@ pub struct Candidates<'a> {
     pub nodes: &'a [DocId],
 }
 
-/// A node whose vector the first node with this vector has no longer, as that is in another cluster.
+/// A node whose vector the first node with this vector has no longer, as that is in another
+/// cluster.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Pod, Zeroable)]
 #[repr(C)]
 struct Parted {
@@ -47,7 +48,8 @@ struct Parted {
     doc: DocId,
 }
 
-/// Splits the clusters of candidates with a `wanted` root; `chains` are the pairs of nodes that are similar enough.
+/// Splits the clusters of candidates with a `wanted` root; `chains` are the pairs of nodes that are
+/// similar enough.
 ///
 /// # Errors
 /// If a worker of this process failed.
@@ -91,7 +93,8 @@ pub fn split(
         roots.identical[owned.index(doc)] = root;
     }
 
-    // Pages that are equal to a node. One that is equal to the root of its candidates keeps that root, which is the smallest of all.
+    // Pages that are equal to a node. One that is equal to the root of its candidates keeps that
+    // root, which is the smallest of all.
     let is_copy = |(doc, (root, first)): &(DocId, (&DocId, &DocId))| {
         *first != doc && first != root && **root != DocId::NONE && wanted(**root)
     };
@@ -118,7 +121,8 @@ pub fn split(
     Ok(SplitClusters { roots, nearest: chains.nearest })
 }
 
-/// Returns for each own parted node, as `root`, the smallest node of its new cluster with its vector.
+/// Returns for each own parted node, as `root`, the smallest node of its new cluster with its
+/// vector.
 fn first_of_parted(cx: &mut Context, parted: Vec<Parted>) -> Result<Vec<Parted>> {
     let peers = cx.peers();
     let mut dealer = cx.dealer();

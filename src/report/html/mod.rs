@@ -1,11 +1,14 @@
-//! The report of a week as one page of HTML: styles, script and plots are inside, and nothing is fetched.
+//! The report of a week as one page of HTML: styles, script and plots are inside, and nothing is
+//! fetched.
 //!
-//! In reading order: `escape` (text of others), `plots` (figures in SVG), `parts` (sheets as HTML, tables that sort and filter), `clusters` and
-//! `weeks` (what is shown of them), `pictures` (figures of the papers), `sections` (all that the page has).
-//! `style.css` and `script.js` are in the page as they are here.
+//! In reading order: `escape` (text of others), `plots` (figures in SVG), `parts` (sheets as HTML,
+//! tables that sort and filter), `clusters` and `weeks` (what is shown of them), `pictures`
+//! (figures of the papers), `sections` (all that the page has). `style.css` and `script.js` are in
+//! the page as they are here.
 //!
-//! Titles and URLs are those of others: everything is escaped, only http and https become links, and a content security policy allows
-//! no script and no style but the page's own, which it knows by their SHA-256.
+//! Titles and URLs are those of others: everything is escaped, only http and https become links,
+//! and a content security policy allows no script and no style but the page's own, which it knows
+//! by their SHA-256.
 
 mod clusters;
 mod escape;

@@ -37,7 +37,8 @@ impl Cell {
     }
 }
 
-/// A table that sorts by a click on its heads, and filters by a field if `id` is given. `heads` say whether a column has numbers.
+/// A table that sorts by a click on its heads, and filters by a field if `id` is given. `heads` say
+/// whether a column has numbers.
 pub(super) fn table(id: Option<&str>, caption: &str, heads: &[(&str, bool)], rows: &[Vec<Cell>]) -> String {
     let mut out = String::new();
     let of_id = id.map_or_else(String::new, |id| format!(" id=\"{id}\""));

@@ -14,7 +14,8 @@ use crate::sheet::{Sheet, plural};
 use crate::stats::law_line;
 use crate::summary::Summary;
 
-/// The share of pages that were duplicates in the study's crawl: very similar, virtually identical (Fetterly 2004, section 2).
+/// The share of pages that were duplicates in the study's crawl: very similar, virtually identical
+/// (Fetterly 2004, section 2).
 const PUBLISHED_DUPLICATES: [f64; 2] = [0.292, 0.222];
 
 /// A section of the page.

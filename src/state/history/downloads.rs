@@ -1,11 +1,11 @@
 //! Every document's downloads, week by week: a merge of one shard's tables of all weeks.
 //!
-//! Each file ascends by document id, but the files of a week (one per wave) interleave, so they are merged through a heap. In memory
-//! are one batch of each file, and the downloads of one document. A download costs one step in the heap of its week's files, for each
-//! of three tables.
+//! Each file ascends by document id, but the files of a week (one per wave) interleave, so they are
+//! merged through a heap. In memory are one batch of each file, and the downloads of one document.
+//! A download costs one step in the heap of its week's files, for each of three tables.
 //!
-//! Limitation: all files of three tables of the shard are open at once: 3 x weeks x waves. Reading a Parquet page of features takes
-//! about 1 MiB per file, whatever `memory` is.
+//! Limitation: all files of three tables of the shard are open at once: 3 x weeks x waves. Reading
+//! a Parquet page of features takes about 1 MiB per file, whatever `memory` is.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -35,7 +35,8 @@ pub struct Download {
 /// Reads the documents of a shard in ascending order, each with its downloads.
 pub struct Downloads {
     weeks: Vec<ShardTables>,
-    /// The downloads of the current document: the first `count` items. The others are buffers for later documents.
+    /// The downloads of the current document: the first `count` items. The others are buffers for
+    /// later documents.
     downloads: Vec<Download>,
     count: usize,
     features: usize,
@@ -49,7 +50,8 @@ struct ShardTables {
 }
 
 impl Downloads {
-    /// Opens the shard's tables of all weeks. All batches together take about `memory` bytes, but a batch has at least 64 rows.
+    /// Opens the shard's tables of all weeks. All batches together take about `memory` bytes, but a
+    /// batch has at least 64 rows.
     ///
     /// # Errors
     /// If a file is missing or damaged.
@@ -79,7 +81,8 @@ impl Downloads {
         Ok(Downloads { weeks, downloads, count: 0, features: history.features })
     }
 
-    /// The next document, in ascending order, and its downloads by week (at least one); `None` at the end.
+    /// The next document, in ascending order, and its downloads by week (at least one); `None` at
+    /// the end.
     ///
     /// # Errors
     /// If a table is damaged, or lacks a document that another table of the week has.
@@ -217,7 +220,8 @@ impl DownloadCursor {
         self.load()
     }
 
-    /// The document of the current row, after reading the next batch if needed; `None` at the end of the file.
+    /// The document of the current row, after reading the next batch if needed; `None` at the end
+    /// of the file.
     fn load(&mut self) -> Result<Option<i64>> {
         while self.batch.as_ref().is_none_or(|batch| self.row >= batch.num_rows()) {
             (self.batch, self.row) = (self.scan.batch()?, 0);
@@ -286,7 +290,8 @@ mod tests {
         writer.finish().unwrap();
     }
 
-    /// A store whose weeks each have two documents of three, in three waves that interleave; and the downloads written to it.
+    /// A store whose weeks each have two documents of three, in three waves that interleave; and
+    /// the downloads written to it.
     fn store_of_three_weeks(store: &Path) -> (History, BTreeMap<DocId, Vec<Download>>) {
         let mut written: BTreeMap<DocId, Vec<Download>> = BTreeMap::new();
         let mut weeks = Vec::new();

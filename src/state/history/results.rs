@@ -1,11 +1,13 @@
-//! Tables that a job makes of committed weeks, in one folder of the store that is replaced by one commit.
+//! Tables that a job makes of committed weeks, in one folder of the store that is replaced by one
+//! commit.
 //!
 //! ```text
 //! STORE/NAME/TABLE/nigh-00007-00000.parquet      a table; 7 is the number of the commit
 //! STORE/_nigh/NAME/00007/                        other files of the job: job.toml, summary.json
 //! ```
 //!
-//! The new tables are staged, and published as every commit is. A kill leaves the old tables or the new ones.
+//! The new tables are staged, and published as every commit is. A kill leaves the old tables or the
+//! new ones.
 
 use std::path::{Path, PathBuf};
 
@@ -92,7 +94,8 @@ impl Results {
         Ok(manifest(store)?.results.get(name).map(|commit| Results::of(store, name, *commit)))
     }
 
-    /// The folder for what does not fit into memory. It is removed with the commit, or by the next run.
+    /// The folder for what does not fit into memory. It is removed with the commit, or by the next
+    /// run.
     pub fn scratch(&self) -> PathBuf {
         self.store.scratch_of_results()
     }
@@ -126,10 +129,12 @@ impl Results {
         manifest(&self.store).is_ok_and(|manifest| manifest.results.get(&self.name) == Some(&self.commit))
     }
 
-    /// Removes the files of a killed run, and makes the folders for new ones. The caller holds the store's lock.
+    /// Removes the files of a killed run, and makes the folders for new ones. The caller holds the
+    /// store's lock.
     ///
     /// # Errors
-    /// If the store has a folder of this name that nigh did not make, or a folder cannot be made or removed.
+    /// If the store has a folder of this name that nigh did not make, or a folder cannot be made or
+    /// removed.
     pub fn begin(&self) -> Result<()> {
         self.store.recover()?;
         let (folder, is_ours) = (self.folder(), manifest(&self.store)?.results.contains_key(&self.name));
@@ -175,7 +180,8 @@ mod tests {
     use crate::tables::Table as _;
     use crate::tables::studies::AmountRow;
 
-    /// The text of the committed table's file, and of the file beside it; of the only version that is there.
+    /// The text of the committed table's file, and of the file beside it; of the only version that
+    /// is there.
     fn committed(store: &Store) -> Option<(String, String)> {
         let commit = *manifest(store).unwrap().results.get("evolution")?;
         let results = Results::of(store, "evolution", commit);

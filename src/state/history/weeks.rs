@@ -1,4 +1,5 @@
-//! Successive committed weeks of a store: their dates, the URLs that each week or an earlier one has seen, and their files.
+//! Successive committed weeks of a store: their dates, the URLs that each week or an earlier one
+//! has seen, and their files.
 //!
 //! Opening reads the manifest and the `week.json` of each week, and no table.
 
@@ -32,9 +33,11 @@ pub struct History {
 pub struct PastWeek {
     /// The date that names the week.
     pub week: Week,
-    /// The number of the commit that made it: another one if the week was made again, or pages were deleted.
+    /// The number of the commit that made it: another one if the week was made again, or pages were
+    /// deleted.
     pub commit: u64,
-    /// For each shard the number of URLs first seen in this week or before it, including weeks before the first of the job.
+    /// For each shard the number of URLs first seen in this week or before it, including weeks
+    /// before the first of the job.
     pub rows: Vec<u64>,
     /// The segments, ascending by wave and shard.
     pub(crate) segments: Vec<Segment>,
@@ -64,7 +67,8 @@ impl PastWeek {
 }
 
 impl History {
-    /// The weeks of a store from `first` to `last`, both included. `None` means the first or the last week of the store.
+    /// The weeks of a store from `first` to `last`, both included. `None` means the first or the
+    /// last week of the store.
     ///
     /// # Errors
     /// If the store has no week or lacks one of these (the message lists its weeks), or is damaged.
@@ -112,7 +116,8 @@ impl History {
         History { store: root, method: String::new(), features: Method::default().features, weeks: Vec::new() }
     }
 
-    /// For each shard the number of URLs that the last week or one before it has seen; empty without weeks.
+    /// For each shard the number of URLs that the last week or one before it has seen; empty
+    /// without weeks.
     pub fn rows_by_shard(&self) -> &[u64] {
         self.weeks.last().map_or(&[], |week| &week.rows)
     }
@@ -133,10 +138,11 @@ impl History {
         WeekTables::new(&self.store, week.week, &week.files, &week.kept)
     }
 
-    /// The rows that one shard has in a table of week number `number`, whose tables are `tables`: one item for each wave that has some.
+    /// The rows that one shard has in a table of week number `number`, whose tables are `tables`:
+    /// one item for each wave that has some.
     ///
-    /// `table` has one row per document, except `features` and `chunks`, which lack documents without words; `chunks` may lack others; and
-    /// `links`.
+    /// `table` has one row per document, except `features` and `chunks`, which lack documents
+    /// without words; `chunks` may lack others; and `links`.
     ///
     /// # Errors
     /// If the week lacks some of them: the store is damaged.
@@ -158,7 +164,8 @@ impl History {
         segments.map(|segment| segment.links).sum()
     }
 
-    /// Checks that a document in a file of week number `number` belongs to the shard, and that its URL was seen by that week.
+    /// Checks that a document in a file of week number `number` belongs to the shard, and that its
+    /// URL was seen by that week.
     ///
     /// # Errors
     /// If not; the message names the file and the document.

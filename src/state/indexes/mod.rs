@@ -1,5 +1,5 @@
-//! Indexes beside the tables of a store: `urls` (from a URL to its document id) and `postings` (from a supershingle to the documents
-//! that have it). Both can be made again from tables.
+//! Indexes beside the tables of a store: `urls` (from a URL to its document id) and `postings`
+//! (from a supershingle to the documents that have it). Both can be made again from tables.
 
 mod postings;
 mod urls;

@@ -1,31 +1,36 @@
-//! Postings: an inverted index from supershingles to the documents that have them. With it a delta finds the documents affected by a
-//! change without a scan of all vectors.
+//! Postings: an inverted index from supershingles to the documents that have them. With it a delta
+//! finds the documents affected by a change without a scan of all vectors.
 //!
-//! A posting is one 64-bit word: bits of the hash of a supershingle, and below them the number of a document that has it. The top bits
-//! of the hash select the partition, and the word does not repeat them:
+//! A posting is one 64-bit word: bits of the hash of a supershingle, and below them the number of a
+//! document that has it. The top bits of the hash select the partition, and the word does not
+//! repeat them:
 //!
 //! ```text
 //! hash       pppphhhhhhhhhhhhhhhh…                  p: partition (`shard_bits` bits), h: further bits of the hash
 //! posting    hhhhhhhhhhhhhhhh rrrrrrrrrrrr ssss     r: row, s: shard of the document (`number_bits` bits together)
 //! ```
 //!
-//! Postings are stored in runs. A run is a folder with one file for each partition that has postings:
+//! Postings are stored in runs. A run is a folder with one file for each partition that has
+//! postings:
 //!
 //! ```text
 //! STORE/_nigh/postings/postings.json           the week that the postings belong to, and the list of runs; replaced atomically
 //! STORE/_nigh/postings/run-DATE-KEY/part00007  heads (every 64th posting), checksums, then all postings, ascending
 //! ```
 //!
-//! All are little-endian words. To look up a hash, search the heads, which are in memory, and read only the blocks of 64 postings that can
-//! have it. Each block has a checksum (XXH3-64), which every read compares.
+//! All are little-endian words. To look up a hash, search the heads, which are in memory, and read
+//! only the blocks of 64 postings that can have it. Each block has a checksum (XXH3-64), which
+//! every read compares.
 //!
-//! The first run has all documents of a week. Each later week adds a run with the changed documents, and merges small earlier runs into
-//! it. Nothing is retracted. A document that no longer has a supershingle is recognized by its vector, which must be read anyway,
-//! because a posting does not have all bits of the hash. When the later runs together exceed half of the first, the index is made again
-//! from the vectors.
+//! The first run has all documents of a week. Each later week adds a run with the changed
+//! documents, and merges small earlier runs into it. Nothing is retracted. A document that no
+//! longer has a supershingle is recognized by its vector, which must be read anyway, because a
+//! posting does not have all bits of the hash. When the later runs together exceed half of the
+//! first, the index is made again from the vectors.
 //!
-//! Postings can always be made again from the vectors. Without valid postings of the last week, a delta scans the vectors. So they are
-//! listed only after the week is committed, and a file that does not match the list is not used.
+//! Postings can always be made again from the vectors. Without valid postings of the last week, a
+//! delta scans the vectors. So they are listed only after the week is committed, and a file that
+//! does not match the list is not used.
 
 use std::fs::File;
 use std::io::{BufWriter, Write};
@@ -41,12 +46,13 @@ use crate::records::{DocId, MAX_SHARDS, mix, short_hash, spread};
 /// The version of the layout of postings, and of the hash.
 pub(crate) const FORMAT: u32 = 2;
 
-/// The least number of bits that select the partition: records are exchanged in at least four partitions.
+/// The least number of bits that select the partition: records are exchanged in at least four
+/// partitions.
 const LEAST_SHARD_BITS: u32 = 2;
 /// Postings per block, which begins with a head: 512 bytes.
 const BLOCK: usize = 64;
-/// The largest gap, in postings, that is read along with the wanted postings on both sides: a read call costs as much as reading some
-/// thousand bytes.
+/// The largest gap, in postings, that is read along with the wanted postings on both sides: a read
+/// call costs as much as reading some thousand bytes.
 const GAP: usize = 512;
 /// The most postings in one read.
 const SPAN: usize = 1 << 15;
@@ -64,7 +70,8 @@ const SPAN: usize = 1 << 15;
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Coding {
-    /// Bits of the hash that select the partition, and bits of the shard of a document: the same number, at least 2.
+    /// Bits of the hash that select the partition, and bits of the shard of a document: the same
+    /// number, at least 2.
     shard_bits: u32,
     /// Bits of the number of a document: its row, and below it its shard.
     number_bits: u32,
@@ -89,7 +96,8 @@ pub struct PostingRun {
 }
 
 impl Coding {
-    /// A layout for documents of shards with these numbers of rows, with room for twice as many rows.
+    /// A layout for documents of shards with these numbers of rows, with room for twice as many
+    /// rows.
     pub fn new(rows: &[u64]) -> Coding {
         let shard_bits = rows.len().next_power_of_two().trailing_zeros().max(LEAST_SHARD_BITS);
         let max_rows = rows.iter().copied().max().unwrap_or(0);
@@ -107,7 +115,8 @@ impl Coding {
         1 << self.shard_bits
     }
 
-    /// The hash of the supershingle at place `column` of a vector. Equal values at different places have different hashes.
+    /// The hash of the supershingle at place `column` of a vector. Equal values at different places
+    /// have different hashes.
     #[inline]
     pub fn hash(column: usize, supershingle: u64) -> u64 {
         spread(supershingle ^ mix(column as u64))
@@ -152,7 +161,8 @@ impl PostingRun {
 }
 
 impl PostingRuns {
-    /// The list of a first run with these numbers of postings by partition, in the folder of this name.
+    /// The list of a first run with these numbers of postings by partition, in the folder of this
+    /// name.
     pub fn first(coding: Coding, folder: String, postings: Vec<u64>) -> PostingRuns {
         PostingRuns { coding, runs: vec![PostingRun { folder, postings }] }
     }
@@ -179,8 +189,9 @@ impl PostingRuns {
 
     /// How many of the last runs are merged into a new run of `postings` postings.
     ///
-    /// From the last run back, a run is merged if it is at most twice as large as everything after it, the new run included. The
-    /// first run is never merged. So the postings of a run are copied again only when later runs have grown to half of it.
+    /// From the last run back, a run is merged if it is at most twice as large as everything after
+    /// it, the new run included. The first run is never merged. So the postings of a run are copied
+    /// again only when later runs have grown to half of it.
     pub fn to_merge(&self, postings: u64) -> usize {
         let mut sum = postings;
         let later = self.runs.iter().skip(1).rev();
@@ -199,7 +210,8 @@ impl PostingRuns {
         PostingRuns { coding: self.coding, runs }
     }
 
-    /// Whether the later runs together are larger than half of the first, so that the index should be made again.
+    /// Whether the later runs together are larger than half of the first, so that the index should
+    /// be made again.
     pub fn has_grown(&self) -> bool {
         self.runs.first().is_none_or(|first| {
             let later: u64 = self.runs[1..].iter().map(PostingRun::count).sum();
@@ -212,7 +224,8 @@ impl PostingRuns {
         (0..self.coding.partitions()).all(|partition| self.files(folder, partition).is_ok())
     }
 
-    /// Opens the files of a partition below `folder`: one for each run, oldest first; `None` for a run without postings there.
+    /// Opens the files of a partition below `folder`: one for each run, oldest first; `None` for a
+    /// run without postings there.
     ///
     /// # Errors
     /// If a file cannot be read, or does not match the list.
@@ -231,7 +244,8 @@ fn file(run: &Path, partition: usize) -> PathBuf {
     run.join(format!("part{partition:05}"))
 }
 
-/// Writes the postings of a partition, which ascend, to its file in the folder `run`. Writes no file if there are none.
+/// Writes the postings of a partition, which ascend, to its file in the folder `run`. Writes no
+/// file if there are none.
 ///
 /// # Errors
 /// If the file cannot be written.
@@ -260,8 +274,9 @@ fn checksum_of(block: &[u64]) -> u64 {
     xxh3_64(bytemuck::cast_slice(block))
 }
 
-/// The postings of one partition of one run. The heads and checksums are in memory. The file is open only during a read, because a store may have more
-/// shards than a process may have open files.
+/// The postings of one partition of one run. The heads and checksums are in memory. The file is
+/// open only during a read, because a store may have more shards than a process may have open
+/// files.
 pub struct PostingFile {
     path: PathBuf,
     heads: Vec<u64>,
@@ -286,9 +301,11 @@ impl PostingFile {
         Ok(PostingFile { path: path.to_owned(), heads, checksums, postings })
     }
 
-    /// Calls `each` with all postings of some hashes. `firsts` are the values of [`Coding::first`] for these hashes, ascending.
+    /// Calls `each` with all postings of some hashes. `firsts` are the values of [`Coding::first`]
+    /// for these hashes, ascending.
     ///
-    /// Blocks of several hashes are read together if they are near each other. In short, it does this:
+    /// Blocks of several hashes are read together if they are near each other. In short, it does
+    /// this:
     ///
     /// ```text
     /// for first in firsts:
@@ -301,7 +318,8 @@ impl PostingFile {
     pub fn of(&self, coding: Coding, firsts: &[u64], mut each: impl FnMut(u64)) -> Result<()> {
         let (file, mut postings, mut rest, mut from) = (self.file()?, Vec::new(), firsts, 0);
         while let Some(first) = rest.first() {
-            // The blocks `begin..end` of this hash, and of the next ones as long as the gap and the read stay small.
+            // The blocks `begin..end` of this hash, and of the next ones as long as the gap and the
+            // read stay small.
             let (begin, mut end) = self.blocks(from, *first, first | coding.number_mask());
             let mut hashes = 1;
             for next in &rest[1..] {
@@ -325,7 +343,8 @@ impl PostingFile {
         Ok(())
     }
 
-    /// The range of blocks that may have postings from `first` to `last`; the search starts at block `from`.
+    /// The range of blocks that may have postings from `first` to `last`; the search starts at
+    /// block `from`.
     fn blocks(&self, from: usize, first: u64, last: u64) -> (usize, usize) {
         // Hashes ascend, so most are near the one before: search by doubling steps.
         let heads = &self.heads[from..];
@@ -440,7 +459,8 @@ mod tests {
         assert!(open(999).err().unwrap().to_string().contains("part00003"));
         assert!(open(1000).unwrap());
         let bytes = std::fs::read(&path).unwrap();
-        // A bit of a hash, so that the postings do not ascend; then one of a document number, so that they do.
+        // A bit of a hash, so that the postings do not ascend; then one of a document number, so
+        // that they do.
         for (byte, bit) in [(7, 0x40), (0, 0x04)] {
             let mut bytes = bytes.clone();
             bytes[8 * (2 * 16 + 500) + byte] ^= bit;

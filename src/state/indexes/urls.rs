@@ -1,10 +1,12 @@
 //! The index from a URL's hash to its document id: one shard's sorted files, read side by side.
 //!
-//! A URL has one row in `urls`, in a segment of the week that first saw it; its id never changes. Every segment is sorted by hash, so
-//! a lookup of ascending hashes reads each file once, with one batch of it in memory.
+//! A URL has one row in `urls`, in a segment of the week that first saw it; its id never changes.
+//! Every segment is sorted by hash, so a lookup of ascending hashes reads each file once, with one
+//! batch of it in memory.
 //!
-//! To bound the number of files, segments are merged like the levels of a log-structured merge tree. After every 16th wave the last
-//! 16 segments are merged into a run of level 1, after every 16th such run into a run of level 2, and so on:
+//! To bound the number of files, segments are merged like the levels of a log-structured merge
+//! tree. After every 16th wave the last 16 segments are merged into a run of level 1, after every
+//! 16th such run into a run of level 2, and so on:
 //!
 //! ```text
 //! _nigh/work/week=DATE/urls/wave00017-worker00001.parquet                   columns doc, hash, url, id; the shards of worker 1
@@ -13,11 +15,13 @@
 //! _nigh/before=DATE/COMMIT/urls|url-runs/shard00005.parquet                 the URLs of removed weeks
 //! ```
 //!
-//! A lookup opens at most a few dozen files of a week (15 per level and 15 segments), however many waves it has. Each hash is written
-//! once more for every factor of 16. Runs can be made again from segments; they are not kept with the week.
+//! A lookup opens at most a few dozen files of a week (15 per level and 15 segments), however many
+//! waves it has. Each hash is written once more for every factor of 16. Runs can be made again from
+//! segments; they are not kept with the week.
 //!
-//! Limitation: of earlier weeks all segments of the shard are open at once, one per week and wave with new URLs. After years of weeks
-//! that is many files; removing old weeks ([`Store::vacuum`](crate::state::Store::vacuum)) merges them into one.
+//! Limitation: of earlier weeks all segments of the shard are open at once, one per week and wave
+//! with new URLs. After years of weeks that is many files; removing old weeks
+//! ([`Store::vacuum`](crate::state::Store::vacuum)) merges them into one.
 
 use std::path::PathBuf;
 
@@ -41,7 +45,8 @@ pub(crate) struct UrlRunRow {
     pub hash: [u8; 16],
 }
 
-/// The files in which the URLs of one shard are looked up: of an unfinished week, and of earlier weeks.
+/// The files in which the URLs of one shard are looked up: of an unfinished week, and of earlier
+/// weeks.
 pub struct UrlIndex<'a> {
     /// The unfinished week.
     pub unfinished: &'a Unfinished,
@@ -49,7 +54,8 @@ pub struct UrlIndex<'a> {
     pub shard: u32,
     /// The segments of the shard so far, by wave.
     pub segments: &'a [Segment],
-    /// The URLs of the shard of earlier weeks, as [`Store::url_indexes`](crate::state::Store::url_indexes) lists them.
+    /// The URLs of the shard of earlier weeks, as
+    /// [`Store::url_indexes`](crate::state::Store::url_indexes) lists them.
     pub earlier: &'a [RowRange],
 }
 
@@ -60,9 +66,11 @@ impl UrlIndex<'_> {
         self.unfinished.scratch_table(UrlRunRow::NAME, &file)
     }
 
-    /// Adds the fewest files that have all URLs of the waves `first..end`. A run of `level` begins at wave `first`.
+    /// Adds the fewest files that have all URLs of the waves `first..end`. A run of `level` begins
+    /// at wave `first`.
     ///
-    /// In short: take the runs of `level` that fit, then fill the rest from the level below; level 0 are the segments.
+    /// In short: take the runs of `level` that fit, then fill the rest from the level below; level
+    /// 0 are the segments.
     fn files(&self, level: usize, first: usize, end: usize, files: &mut Vec<RowRange>) -> Result<()> {
         if level == 0 {
             for segment in
@@ -98,7 +106,8 @@ impl UrlIndex<'_> {
         UrlLookup::open(files)
     }
 
-    /// Merges the last 16 segments if `wave` completes them, then the last 16 runs of each level that it completes.
+    /// Merges the last 16 segments if `wave` completes them, then the last 16 runs of each level
+    /// that it completes.
     ///
     /// # Errors
     /// If a file cannot be read or written.
@@ -149,7 +158,8 @@ impl UrlLookup {
         Ok(UrlLookup { cursors, last: None })
     }
 
-    /// The document id of a URL; `None` if no file has the URL. Hashes must be looked up in ascending order.
+    /// The document id of a URL; `None` if no file has the URL. Hashes must be looked up in
+    /// ascending order.
     ///
     /// # Errors
     /// If a file is damaged.
@@ -196,13 +206,15 @@ impl UrlCursor {
         Ok(None)
     }
 
-    /// Moves to the first row whose hash is not smaller than `hash`; its document, if the hash is equal.
+    /// Moves to the first row whose hash is not smaller than `hash`; its document, if the hash is
+    /// equal.
     fn find(&mut self, hash: KeyHash) -> Result<Option<DocId>> {
         while let Some(batch) = &self.batch {
             let hashes: &FixedSizeBinaryArray = field(batch, "hash")?;
             let hash_at = |row: usize| KeyHash::from_bytes(hashes.value(row).try_into().unwrap_or_default());
             let rows = batch.num_rows();
-            // A batch whose last hash is smaller is skipped at once; within a batch, rows are compared one by one.
+            // A batch whose last hash is smaller is skipped at once; within a batch, rows are
+            // compared one by one.
             if rows > 0 && hash_at(rows - 1) >= hash {
                 while hash_at(self.row) < hash {
                     self.row += 1;

@@ -1,7 +1,9 @@
-//! The tables of a store as other programs describe them: a log of Delta Lake beside each table, over the same files.
+//! The tables of a store as other programs describe them: a log of Delta Lake beside each table,
+//! over the same files.
 //!
-//! The manifest says whether a store has it. Every commit then writes a version of each log whose table has changed, after the manifest
-//! is replaced and before old files are removed; after a kill, the next run writes it. A reader of a log sees the files of one commit.
+//! The manifest says whether a store has it. Every commit then writes a version of each log whose
+//! table has changed, after the manifest is replaced and before old files are removed; after a
+//! kill, the next run writes it. A reader of a log sees the files of one commit.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -26,11 +28,12 @@ pub(crate) struct ListedTable {
 }
 
 impl Store {
-    /// Turns the description of the tables on, or off with `None`, and returns the folders of the tables. The caller holds the lock and
-    /// has called [`Store::recover`].
+    /// Turns the description of the tables on, or off with `None`, and returns the folders of the
+    /// tables. The caller holds the lock and has called [`Store::recover`].
     ///
     /// # Errors
-    /// If the store does not exist, another program made a log in it, or a file cannot be written or removed.
+    /// If the store does not exist, another program made a log in it, or a file cannot be written
+    /// or removed.
     pub fn set_catalog(&self, catalog: Option<CatalogFormat>) -> Result<Vec<String>> {
         let mut manifest =
             self.manifest()?.with_context(|| format!("{} is not a nigh store", self.root().display()))?;
@@ -111,7 +114,8 @@ impl Store {
             }
         }
         let is_chosen = |name| CHOSEN_TABLES.iter().any(|table| table.name == name);
-        // A table that has a log stays in it without files, so that the log says that they are gone.
+        // A table that has a log stays in it without files, so that the log says that they are
+        // gone.
         tables.retain(|table| {
             let is_always = table.is_by_week && !is_chosen(table.table.name);
             is_always || !table.files.is_empty() || self.log_folder(&table.folder).exists()
@@ -125,7 +129,8 @@ impl Store {
 }
 
 impl ListedTable {
-    /// The version of the log that says that the table has these files, as [`DeltaLog::next`]; `seed` is the name of the store.
+    /// The version of the log that says that the table has these files, as [`DeltaLog::next`];
+    /// `seed` is the name of the store.
     pub fn next_version(&self, log: &DeltaLog, files: &[DataFile], seed: &str) -> Option<(String, Vec<u8>)> {
         let now = jiff::Timestamp::now().as_millisecond();
         log.next(self.table.spec, self.is_by_week, files, &format!("{seed} {}", self.folder), now)

@@ -1,20 +1,26 @@
-//! The life of a week in a store: how it begins, how it is committed, and how the next run recovers a store after a kill.
+//! The life of a week in a store: how it begins, how it is committed, and how the next run recovers
+//! a store after a kill.
 //!
-//! A week grows in `_nigh/work/week=DATE`, wave by wave, and `_nigh/work/scratch-DATE/journal.json` lists the complete waves. Then its files
-//! are packed into the folder of the commit. [`Store::commit`] makes the week part of the store:
+//! A week grows in `_nigh/work/week=DATE`, wave by wave, and `_nigh/work/scratch-DATE/journal.json`
+//! lists the complete waves. Then its files are packed into the folder of the commit.
+//! [`Store::commit`] makes the week part of the store:
 //!
-//! 1. Compare the journal on the disk with the week's own. If they differ, another run has taken over the work, and the commit fails.
-//! 2. Stage `job.toml`, `summary.json` and `week.json`, and the `urls` of all weeks without deleted URLs (`forget.rs`).
+//! 1. Compare the journal on the disk with the week's own. If they differ, another run has taken
+//!    over the work, and the commit fails.
+//! 2. Stage `job.toml`, `summary.json` and `week.json`, and the `urls` of all weeks without deleted
+//!    URLs (`forget.rs`).
 //! 3. Publish all of it with a new manifest (`publication.rs`). **The week is committed.**
-//! 4. Move the week's run of postings to `_nigh/postings`, replace `postings.json`, and remove the runs that it does not list.
+//! 4. Move the week's run of postings to `_nigh/postings`, replace `postings.json`, and remove the
+//!    runs that it does not list.
 //! 5. Remove the folders of the unfinished week.
 //!
-//! [`Store::recover`], which every run calls first, completes or undoes an interrupted commit. After a kill before step 3 the week is
-//! unfinished, and the run resumes from its journal. Within step 3, the publication is completed. After it, the postings may be lost (a run
-//! without postings scans the vectors), and recovery removes the folders of the unfinished week.
+//! [`Store::recover`], which every run calls first, completes or undoes an interrupted commit.
+//! After a kill before step 3 the week is unfinished, and the run resumes from its journal. Within
+//! step 3, the publication is completed. After it, the postings may be lost (a run without postings
+//! scans the vectors), and recovery removes the folders of the unfinished week.
 //!
-//! Only the run that holds the lock calls these functions. A process that outlived its run does not know the present name of the work
-//! folder (see [`Store::take_work`]), so its renames fail.
+//! Only the run that holds the lock calls these functions. A process that outlived its run does not
+//! know the present name of the work folder (see [`Store::take_work`]), so its renames fail.
 
 use std::fs::File;
 use std::path::PathBuf;
@@ -33,15 +39,16 @@ use crate::state::weeks::{InputKey, Journal, Manifest, WholeWeek};
 pub struct Begun {
     /// The complete waves; empty if the week starts from nothing.
     pub journal: Journal,
-    /// Complete waves that were removed, because they were made from another input, method or way of reading.
+    /// Complete waves that were removed, because they were made from another input, method or way
+    /// of reading.
     pub dropped: usize,
 }
 
 impl Store {
     /// Begins a week, or resumes it if its journal has the same key. The caller holds the lock.
     ///
-    /// Segments of incomplete waves are removed. An unfinished week with another key is removed entirely, since its rows are not
-    /// those of this job.
+    /// Segments of incomplete waves are removed. An unfinished week with another key is removed
+    /// entirely, since its rows are not those of this job.
     ///
     /// # Errors
     /// If the store was made with another method, or cannot be written.
@@ -57,7 +64,8 @@ impl Store {
             }
             other => other.map_or(0, |journal| journal.waves),
         };
-        // The journal is removed first: without it the other files count for nothing, wherever this is interrupted.
+        // The journal is removed first: without it the other files count for nothing, wherever this
+        // is interrupted.
         if unfinished.journal().exists() {
             std::fs::remove_file(unfinished.journal())
                 .and_then(|()| File::open(&unfinished.scratch)?.sync_all())
@@ -74,11 +82,13 @@ impl Store {
         Ok(Begun { journal, dropped })
     }
 
-    /// Commits a week whose files are all staged, by the steps at the head of this file. The caller holds the lock. After a kill at any
-    /// step, [`Store::recover`] of the next run completes or undoes the commit.
+    /// Commits a week whose files are all staged, by the steps at the head of this file. The caller
+    /// holds the lock. After a kill at any step, [`Store::recover`] of the next run completes or
+    /// undoes the commit.
     ///
     /// # Errors
-    /// If another run has taken over the work, or a file cannot be written. The week is then unfinished or committed, never in part.
+    /// If another run has taken over the work, or a file cannot be written. The week is then
+    /// unfinished or committed, never in part.
     pub fn commit(&self, whole: &WholeWeek, job: &str, summary: &[u8], postings: Option<&PostingRuns>) -> Result<()> {
         let committed = &whole.committed;
         let week = committed.week;
@@ -100,13 +110,13 @@ impl Store {
         unfinished.clear()
     }
 
-    /// Replaces the `week.json` of a committed week by one that lists other files for some tables. Those that the
-    /// store lacks are staged. The week keeps its identity, so what was made from it still holds. The caller holds
-    /// the lock.
+    /// Replaces the `week.json` of a committed week by one that lists other files for some tables.
+    /// Those that the store lacks are staged. The week keeps its identity, so what was made from it
+    /// still holds. The caller holds the lock.
     ///
     /// # Errors
-    /// If another run has committed meanwhile, or a file cannot be written. The store is then as it was, or the next
-    /// run completes the commit.
+    /// If another run has committed meanwhile, or a file cannot be written. The store is then as it
+    /// was, or the next run completes the commit.
     pub fn amend(&self, whole: &WholeWeek) -> Result<()> {
         let committed = &whole.committed;
         let before = self.records(&self.committed(committed.week)?);
@@ -145,8 +155,9 @@ impl Store {
         is_listed && !self.work_folders().is_ok_and(|folders| folders.iter().any(is_begun))
     }
 
-    /// Completes what a killed run began: the commit of a week or of results ([`Results`](crate::state::Results)), or a removal of weeks
-    /// ([`Store::vacuum`]); and removes files that no commit lists. The caller holds the lock.
+    /// Completes what a killed run began: the commit of a week or of results
+    /// ([`Results`](crate::state::Results)), or a removal of weeks ([`Store::vacuum`]); and removes
+    /// files that no commit lists. The caller holds the lock.
     ///
     /// # Errors
     /// If the store cannot be read or written, or its manifest is missing although it has weeks.
@@ -209,7 +220,8 @@ mod tests {
         let lock = store.lock().unwrap();
         let error = store.lock().unwrap_err().to_string();
         assert!(error.contains("another run") && error.contains(&std::process::id().to_string()), "{error}");
-        // Dropping it would not be enough: processes that other tests start at the same time inherit the lock.
+        // Dropping it would not be enough: processes that other tests start at the same time
+        // inherit the lock.
         lock.unlock().unwrap();
         store.lock().unwrap();
     }
@@ -247,7 +259,8 @@ mod tests {
         assert_eq!((begun.journal.waves, begun.dropped), (0, 1));
     }
 
-    /// A version of the week with this number of documents, made by this commit; and a file of its table.
+    /// A version of the week with this number of documents, made by this commit; and a file of its
+    /// table.
     fn whole(documents: u64, commit: u64) -> WholeWeek {
         let part = Part { file: part_file(commit, 0), bytes: 0, pieces: vec![] };
         WholeWeek {
@@ -291,7 +304,8 @@ mod tests {
 
     #[test]
     fn a_kill_at_any_step_of_a_commit_leaves_the_old_version_or_the_new() {
-        // How far the commit of the second version got: nothing staged; files staged; the manifest too; one file moved; all moved.
+        // How far the commit of the second version got: nothing staged; files staged; the manifest
+        // too; one file moved; all moved.
         for done in 0..5 {
             let folder = tempfile::tempdir().unwrap();
             let store = Store::at(folder.path());
@@ -410,7 +424,8 @@ mod tests {
         let store = Store::at(folder.path()).working_in("work-2");
         store.take_work().unwrap();
         assert_eq!(store.begin(week(), &method, &key("a")).unwrap().journal, journal);
-        // The process of the earlier generation wakes, and tries to write its journal and to commit.
+        // The process of the earlier generation wakes, and tries to write its journal and to
+        // commit.
         let straggler = Journal::new(key("a"));
         assert!(earlier.unfinished(week()).write_journal(&straggler).is_err());
         std::fs::create_dir_all(earlier.unfinished(week()).spill()).unwrap();

@@ -1,7 +1,8 @@
 //! The folders and files of a store, as paths; the drawing is in `state/mod.rs`.
 //!
-//! Everything except tables and views lies in the folder `_nigh`: query engines pass over names that begin with `_`. All names are
-//! fixed, except that of the work folder: each generation of processes in a pool of machines has one of its own.
+//! Everything except tables and views lies in the folder `_nigh`: query engines pass over names
+//! that begin with `_`. All names are fixed, except that of the work folder: each generation of
+//! processes in a pool of machines has one of its own.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -21,7 +22,8 @@ use crate::tables::{RowRange, Table, UrlRow};
 /// How long the processes of a run may take to end after their supervisor was killed.
 pub(crate) const ORPHANS_END: Duration = Duration::from_secs(10);
 
-/// The paths of a store. Cheap to clone; every process of a run has one. It opens nothing: the store need not exist.
+/// The paths of a store. Cheap to clone; every process of a run has one. It opens nothing: the
+/// store need not exist.
 #[derive(Clone, Debug)]
 pub struct Store {
     pub(crate) root: PathBuf,
@@ -50,17 +52,19 @@ impl Store {
         self.root.join(OWN)
     }
 
-    /// Makes this store's work folder the only one: renames the existing work folder, whatever its name, and removes others.
+    /// Makes this store's work folder the only one: renames the existing work folder, whatever its
+    /// name, and removes others.
     ///
-    /// A process of an earlier run or generation may still be alive, on a machine that cannot be reached. It knows only an older name
-    /// of the work folder, so its next write or commit fails. The caller holds the lock.
+    /// A process of an earlier run or generation may still be alive, on a machine that cannot be
+    /// reached. It knows only an older name of the work folder, so its next write or commit fails.
+    /// The caller holds the lock.
     ///
     /// # Errors
     /// Names the folder that cannot be moved or removed.
     pub fn take_work(&self) -> Result<()> {
         let mut folders = self.work_folders()?;
-        // A folder that such a process made after the rename has no journal, no part of a commit, and
-        // no store with more shards.
+        // A folder that such a process made after the rename has no journal, no part of a commit,
+        // and no store with more shards.
         let has_work = |folder: &PathBuf| {
             let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
             let is_work = |path: PathBuf| {
@@ -121,7 +125,8 @@ impl Store {
     /// Reads the manifest; `None` if nothing was committed yet.
     ///
     /// # Errors
-    /// As [`Manifest::read`]; or if the folder has a store of an older format, or is a part of a store.
+    /// As [`Manifest::read`]; or if the folder has a store of an older format, or is a part of a
+    /// store.
     pub fn manifest(&self) -> Result<Option<Manifest>> {
         let manifest = self.manifest_of_any_format()?;
         if let Some(manifest) = &manifest {
@@ -189,7 +194,8 @@ impl Store {
         self.rows_of_urls(weeks, UrlRow::NAME)
     }
 
-    /// The URLs of these weeks, by shard, each item sorted by hash: the input of [`UrlIndex`](crate::state::UrlIndex).
+    /// The URLs of these weeks, by shard, each item sorted by hash: the input of
+    /// [`UrlIndex`](crate::state::UrlIndex).
     ///
     /// # Errors
     /// As [`Store::url_files`].
@@ -197,7 +203,8 @@ impl Store {
         self.rows_of_urls(weeks, UrlRunRow::NAME)
     }
 
-    /// As [`Store::url_files`]; `table` is the table to take for removed weeks, `urls` or `url-runs`.
+    /// As [`Store::url_files`]; `table` is the table to take for removed weeks, `urls` or
+    /// `url-runs`.
     fn rows_of_urls(&self, weeks: &Earlier, table: &str) -> Result<BTreeMap<u32, Vec<RowRange>>> {
         let mut rows: BTreeMap<u32, Vec<RowRange>> = BTreeMap::new();
         if let Some(removed) = &weeks.removed {
@@ -241,9 +248,11 @@ impl Store {
 
 /// The folder of all files of a store that are not tables.
 pub(crate) const OWN: &str = "_nigh";
-/// The name of the work folder, or its beginning: a pool of machines adds `-` and a name of its own.
+/// The name of the work folder, or its beginning: a pool of machines adds `-` and a name of its
+/// own.
 const WORK: &str = "work";
-/// The beginning of the name of the folder for files of an unfinished week that are not kept with it.
+/// The beginning of the name of the folder for files of an unfinished week that are not kept with
+/// it.
 pub(crate) const SCRATCH: &str = "scratch-";
 /// The name of the journal in that folder.
 pub(crate) const JOURNAL: &str = "journal.json";
@@ -254,7 +263,8 @@ pub(crate) const LOCK: &str = "lock";
 /// The name of the file with everything about a committed week that its tables do not hold.
 pub(crate) const WEEK: &str = "week.json";
 
-/// The folder with the records of a week, within [`OWN`]. `commit` is the number of the commit that wrote them.
+/// The folder with the records of a week, within [`OWN`]. `commit` is the number of the commit that
+/// wrote them.
 pub(crate) fn records_folder(week: Week, commit: u64) -> PathBuf {
     Path::new(&week.folder()).join(format!("{commit:05}"))
 }
@@ -264,14 +274,16 @@ pub(crate) fn removed_folder(removed: &RemovedWeeks) -> PathBuf {
     Path::new(&format!("before={}", removed.before)).join(format!("{:05}", removed.commit))
 }
 
-/// The name of a file of a table: the number of the commit that wrote it, and its number among the files of the table.
+/// The name of a file of a table: the number of the commit that wrote it, and its number among the
+/// files of the table.
 ///
 /// No file of a table is written over: a new version of a week has other names.
 pub(crate) fn part_file(commit: u64, part: usize) -> String {
     format!("nigh-{commit:05}-{part:05}.parquet")
 }
 
-/// The number of the commit in the name of a file of a table; `None` if nigh does not give such names.
+/// The number of the commit in the name of a file of a table; `None` if nigh does not give such
+/// names.
 pub(crate) fn commit_of(name: &str) -> Option<u64> {
     let (commit, part) = name.strip_prefix("nigh-")?.strip_suffix(".parquet")?.split_once('-')?;
     let is_number = |digits: &str| digits.len() >= 5 && digits.bytes().all(|byte| byte.is_ascii_digit());

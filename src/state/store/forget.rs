@@ -1,8 +1,10 @@
-//! Leaves the URLs of deleted documents out of a store: the commit of a deletion replaces the `urls` of all weeks.
+//! Leaves the URLs of deleted documents out of a store: the commit of a deletion replaces the
+//! `urls` of all weeks.
 //!
-//! The week that is made again has no row of them already. Of each earlier week, the parts of `urls` that have such rows are written
-//! again without them, and its `week.json` with the new files; the URLs of removed weeks likewise. All of it is staged, so that the
-//! deletion is one commit.
+//! The week that is made again has no row of them already. Of each earlier week, the parts of
+//! `urls` that have such rows are written again without them, and its `week.json` with the new
+//! files; the URLs of removed weeks likewise. All of it is staged, so that the deletion is one
+//! commit.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -21,8 +23,9 @@ use crate::tables::{RowRange, Scan, Table, UrlRow, Writer, copy_rows, field, nam
 type Deleted = BTreeMap<u32, Vec<DocId>>;
 
 impl Store {
-    /// Stages the `urls` of all weeks of the manifest, except the unfinished one, without the rows of the documents that this one deletes;
-    /// and lists them in the manifest. Does nothing if the unfinished week is not made by a deletion.
+    /// Stages the `urls` of all weeks of the manifest, except the unfinished one, without the rows
+    /// of the documents that this one deletes; and lists them in the manifest. Does nothing if the
+    /// unfinished week is not made by a deletion.
     ///
     /// # Errors
     /// If a file cannot be read or written; the message names it.
@@ -52,7 +55,8 @@ impl Store {
             for shard in removed.shards() {
                 let docs = deleted.get(&shard).map_or(&[][..], |docs| docs);
                 let file = |folder: &Path, table: &str| folder.join(table).join(shard_file(shard));
-                // The URLs of removed weeks are stored twice: by id in `urls`, by hash in `url-runs`.
+                // The URLs of removed weeks are stored twice: by id in `urls`, by hash in
+                // `url-runs`.
                 write_without::<UrlRow>(file(&from, UrlRow::NAME).into(), &file(&to, UrlRow::NAME), docs)?;
                 write_without::<UrlRunRow>(file(&from, UrlRunRow::NAME).into(), &file(&to, UrlRunRow::NAME), docs)?;
             }
@@ -60,7 +64,8 @@ impl Store {
         Ok(())
     }
 
-    /// Stages new parts of a week's `urls` in place of those with rows of deleted documents, and the week's records with them.
+    /// Stages new parts of a week's `urls` in place of those with rows of deleted documents, and
+    /// the week's records with them.
     fn stage_week_without(
         &self,
         week: &mut CommittedWeek,
@@ -114,7 +119,8 @@ impl Store {
     }
 }
 
-/// Writes rows to a file of its own, without those of these documents, which ascend. Returns how many were left out.
+/// Writes rows to a file of its own, without those of these documents, which ascend. Returns how
+/// many were left out.
 fn write_without<T: Table>(from: RowRange, to: &Path, docs: &[DocId]) -> Result<u64> {
     let mut writer: Writer<T> = Writer::create(to)?;
     let counts = copy_rows(from, &mut writer, &["doc"], |batch| {

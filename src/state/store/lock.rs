@@ -1,10 +1,12 @@
 //! The lock of a store: one run writes at a time.
 //!
-//! It is an advisory lock of the system (`flock`) on the file `_nigh/lock`, so a kill releases it. The file also names the process that
-//! took the lock, for messages. (A store in a bucket has a lease instead: `mirror/lease.rs`.)
+//! It is an advisory lock of the system (`flock`) on the file `_nigh/lock`, so a kill releases it.
+//! The file also names the process that took the lock, for messages. (A store in a bucket has a
+//! lease instead: `mirror/lease.rs`.)
 //!
-//! A process that holds the lock can lend it to a command that it starts, as the standard input of that command. The lock belongs to
-//! the open file, which both then have: so it is never free between the commands of a commit of `nigh live`.
+//! A process that holds the lock can lend it to a command that it starts, as the standard input of
+//! that command. The lock belongs to the open file, which both then have: so it is never free
+//! between the commands of a commit of `nigh live`.
 
 use std::fs::{File, TryLockError};
 use std::io::Write;
@@ -20,11 +22,13 @@ use crate::config::age;
 impl Store {
     /// Locks the store for writing.
     ///
-    /// Processes that are started while the lock is held inherit it. It is free again when the returned file is dropped and all of
-    /// them have ended: so a process that outlives a killed run never writes at the same time as the next run. If the process that
-    /// took the lock no longer runs, this waits up to 10 seconds for the processes that inherited it.
+    /// Processes that are started while the lock is held inherit it. It is free again when the
+    /// returned file is dropped and all of them have ended: so a process that outlives a killed run
+    /// never writes at the same time as the next run. If the process that took the lock no longer
+    /// runs, this waits up to 10 seconds for the processes that inherited it.
     ///
-    /// If the process that holds the lock has given it to this one as standard input, this returns it.
+    /// If the process that holds the lock has given it to this one as standard input, this returns
+    /// it.
     ///
     /// # Errors
     /// If another run has the lock; the message says which, since when, on which machine.
@@ -74,7 +78,8 @@ impl Store {
     }
 }
 
-/// The lock that standard input is; `None` if it is another file than `lock`, or another process has the lock.
+/// The lock that standard input is; `None` if it is another file than `lock`, or another process
+/// has the lock.
 fn lent_lock(lock: &File) -> std::io::Result<Option<File>> {
     let stdin = std::io::stdin();
     let (own, Ok(given)) = (rustix::fs::fstat(lock)?, rustix::fs::fstat(&stdin)) else { return Ok(None) };
@@ -95,7 +100,8 @@ fn inherit(file: &File) -> std::io::Result<()> {
     Ok(rustix::io::fcntl_setfd(file, rustix::io::FdFlags::empty())?)
 }
 
-/// Whether the process named in a lock file still runs; true if the system cannot say (no `/proc`, or no process named).
+/// Whether the process named in a lock file still runs; true if the system cannot say (no `/proc`,
+/// or no process named).
 fn is_running(owner: &str) -> bool {
     let id =
         owner.strip_prefix("process ").and_then(|rest| rest.split(' ').next()).and_then(|id| id.parse::<u32>().ok());

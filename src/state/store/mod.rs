@@ -1,10 +1,11 @@
 //! A store: a folder of committed weeks, to which one run at a time adds.
 //!
-//! In reading order: `folders` (where every file lies), `lock` (one run writes at a time), `commit` (a week from its beginning to
-//! its commit, and recovery after a kill), `publication` (staged files become part of the store at once), `sweep` (removes files that no
-//! commit lists), `views` (views of the tables for DuckDB), `catalog` (logs of the tables for Delta Lake), `postings` (the inverted index
-//! of the last week), `forget` (leaves out the rows of deleted URLs), `reshard` (a store with
-//! more shards takes the place of this one), `vacuum` (removes old weeks), `upgrade`
+//! In reading order: `folders` (where every file lies), `lock` (one run writes at a time), `commit`
+//! (a week from its beginning to its commit, and recovery after a kill), `publication` (staged
+//! files become part of the store at once), `sweep` (removes files that no commit lists), `views`
+//! (views of the tables for DuckDB), `catalog` (logs of the tables for Delta Lake), `postings` (the
+//! inverted index of the last week), `forget` (leaves out the rows of deleted URLs), `reshard` (a
+//! store with more shards takes the place of this one), `vacuum` (removes old weeks), `upgrade`
 //! (brings a store of the format before up to date).
 
 mod catalog;

@@ -1,9 +1,11 @@
-//! The postings that a store keeps for its last week: which week they belong to, and when they are replaced.
+//! The postings that a store keeps for its last week: which week they belong to, and when they are
+//! replaced.
 //!
-//! `_nigh/postings/postings.json` is one JSON object: `format`, `week`, `identity`
-//! ([of the week](CommittedWeek::identity), and thereby of all that it stands on), and the [`PostingRuns`]: `coding` and `runs`. It is
-//! replaced atomically, after the commit of the week. If it does not match the last week, it is ignored, and the next delta scans all
-//! vectors instead. The files of the runs are described in `state/indexes/postings.rs`.
+//! `_nigh/postings/postings.json` is one JSON object: `format`, `week`, `identity` ([of the
+//! week](CommittedWeek::identity), and thereby of all that it stands on), and the [`PostingRuns`]:
+//! `coding` and `runs`. It is replaced atomically, after the commit of the week. If it does not
+//! match the last week, it is ignored, and the next delta scans all vectors instead. The files of
+//! the runs are described in `state/indexes/postings.rs`.
 
 use std::path::{Path, PathBuf};
 
@@ -35,7 +37,8 @@ impl Store {
         self.own().join(FOLDER)
     }
 
-    /// The postings of a committed week; `None` if there are none, or if they belong to another week or another version of it.
+    /// The postings of a committed week; `None` if there are none, or if they belong to another
+    /// week or another version of it.
     pub fn postings(&self, week: &CommittedWeek) -> Option<PostingRuns> {
         let text = std::fs::read(self.postings_folder().join("postings.json")).ok()?;
         let listed: PostingList = serde_json::from_slice(&text).ok()?;
@@ -43,8 +46,8 @@ impl Store {
         Some(listed.runs).filter(|runs| matches && runs.is_plausible())
     }
 
-    /// Removes postings that belong to another week than `last`, or to another version of it: no run can use them, and they may have
-    /// deleted pages.
+    /// Removes postings that belong to another week than `last`, or to another version of it: no
+    /// run can use them, and they may have deleted pages.
     pub(super) fn drop_other_postings(&self, last: Option<&CommittedWeek>) -> Result<()> {
         let fits = last.is_some_and(|last| self.postings(last).is_some());
         if fits || !self.postings_folder().exists() { Ok(()) } else { self.drop_postings() }
@@ -59,8 +62,9 @@ impl Store {
         }
     }
 
-    /// Makes `postings` those of the store, after the commit of their week. Their last run, which the week added, is still among the
-    /// files of the unfinished week, and is moved. Without postings, removes those of the week before: no later week can use them.
+    /// Makes `postings` those of the store, after the commit of their week. Their last run, which
+    /// the week added, is still among the files of the unfinished week, and is moved. Without
+    /// postings, removes those of the week before: no later week can use them.
     pub(crate) fn keep_postings(
         &self,
         week: &CommittedWeek,
@@ -96,7 +100,8 @@ impl Store {
     }
 }
 
-/// The name of the folder of the run of postings that a week adds; `key` is the hash of what the week was made from.
+/// The name of the folder of the run of postings that a week adds; `key` is the hash of what the
+/// week was made from.
 pub fn run_folder(week: Week, key: &str) -> String {
     format!("run-{week}-{key}")
 }

@@ -1,6 +1,8 @@
-//! The publication of a commit: files that were staged in the work folder become part of the store, all at once.
+//! The publication of a commit: files that were staged in the work folder become part of the store,
+//! all at once.
 //!
-//! A commit is a folder `_nigh/work/commit` that is laid out as the store is, and a new manifest in it:
+//! A commit is a folder `_nigh/work/commit` that is laid out as the store is, and a new manifest in
+//! it:
 //!
 //! ```text
 //! STORE/_nigh/work/commit/
@@ -11,16 +13,21 @@
 //!
 //! [`Store::publish`] takes these steps:
 //!
-//! 1. Write the new manifest into the staged folder, and sync the folder. **From here on the commit is completed, even after a kill.**
-//! 2. Move each file to its place in the store. A reader that goes by the manifest, or by `views.sql`, does not see them yet.
-//! 3. Sync the store, then rename the new manifest to `_nigh/manifest.json`. **The commit is done.**
-//! 4. Replace `views.sql`, continue the logs of `catalog.rs` if there are any, and remove all files that the manifest does not list any more
-//!    (`sweep.rs`).
+//! 1. Write the new manifest into the staged folder, and sync the folder. **From here on the commit
+//!    is completed, even after a kill.**
+//! 2. Move each file to its place in the store. A reader that goes by the manifest, or by
+//!    `views.sql`, does not see them yet.
+//! 3. Sync the store, then rename the new manifest to `_nigh/manifest.json`. **The commit is
+//!    done.**
+//! 4. Replace `views.sql`, continue the logs of `catalog.rs` if there are any, and remove all files
+//!    that the manifest does not list any more (`sweep.rs`).
 //!
-//! A run that finds a staged manifest repeats the steps from the second. It finds the staged manifest only if the kill came before the
-//! rename, and repeating a move does no harm. Files that were staged without a manifest are removed.
+//! A run that finds a staged manifest repeats the steps from the second. It finds the staged
+//! manifest only if the kill came before the rename, and repeating a move does no harm. Files that
+//! were staged without a manifest are removed.
 //!
-//! A process that outlived its run does not know the present name of the work folder, so its renames fail, that of the manifest included.
+//! A process that outlived its run does not know the present name of the work folder, so its
+//! renames fail, that of the manifest included.
 
 use std::path::{Path, PathBuf};
 
@@ -33,7 +40,8 @@ use crate::state::weeks::Manifest;
 
 /// The name of the folder, within the work folder, of a commit in preparation.
 const STAGED: &str = "commit";
-/// The name of the folder, within the work folder, of what does not fit into memory while results are made.
+/// The name of the folder, within the work folder, of what does not fit into memory while results
+/// are made.
 const RESULTS_SCRATCH: &str = "results";
 
 impl Store {
@@ -42,7 +50,8 @@ impl Store {
         self.work().join(STAGED)
     }
 
-    /// The folder for what does not fit into memory while [`Results`](crate::state::Results) are made.
+    /// The folder for what does not fit into memory while [`Results`](crate::state::Results) are
+    /// made.
     pub(crate) fn scratch_of_results(&self) -> PathBuf {
         self.work().join(RESULTS_SCRATCH)
     }
@@ -67,11 +76,12 @@ impl Store {
         self.staged().join(OWN).join(path)
     }
 
-    /// Makes the staged files and the new manifest those of the store, by the steps at the head of this file. The caller holds the lock.
+    /// Makes the staged files and the new manifest those of the store, by the steps at the head of
+    /// this file. The caller holds the lock.
     ///
     /// # Errors
-    /// If another run has committed meanwhile, or a file cannot be written or moved. Then the next run completes the commit, or the store
-    /// is as it was.
+    /// If another run has committed meanwhile, or a file cannot be written or moved. Then the next
+    /// run completes the commit, or the store is as it was.
     pub(crate) fn publish(&self, manifest: &Manifest) -> Result<()> {
         let current = self.current()?;
         let fits = manifest.follows(current.as_ref())?;
@@ -88,7 +98,8 @@ impl Store {
         self.staged().join(MANIFEST).exists()
     }
 
-    /// Completes a commit that a killed run has begun, or removes what it has staged. The caller holds the lock.
+    /// Completes a commit that a killed run has begun, or removes what it has staged. The caller
+    /// holds the lock.
     pub(super) fn recover_publication(&self) -> Result<()> {
         remove(&self.scratch_of_results())?;
         let staged = self.staged();

@@ -7,8 +7,8 @@
 //! _nigh/work/commit/                   the same folder, renamed: a commit in preparation
 //! ```
 //!
-//! 1. [`Store::begin_resharding`] makes the inner store, or goes on with one that was begun from the
-//!    same weeks. Each of its weeks is begun, committed and recovered as a week of any store.
+//! 1. [`Store::begin_resharding`] makes the inner store, or goes on with one that was begun from
+//!    the same weeks. Each of its weeks is begun, committed and recovered as a week of any store.
 //! 2. [`Store::finish_resharding`] writes the next manifest into its folder. A kill from here on
 //!    leaves a folder that the next `nigh reshard` publishes.
 //! 3. It removes from the folder all that is not part of a commit, renames it to the folder of a

@@ -1,7 +1,9 @@
-//! Removes the files of a store that no commit lists any more: older versions, removed weeks, and leftovers of killed runs.
+//! Removes the files of a store that no commit lists any more: older versions, removed weeks, and
+//! leftovers of killed runs.
 //!
-//! Only files and folders are removed whose names nigh gives: parts of its tables (`nigh-00001-00000.parquet`), and its own folder. A
-//! folder that a user made, or a file that a user put beside the tables, stays.
+//! Only files and folders are removed whose names nigh gives: parts of its tables
+//! (`nigh-00001-00000.parquet`), and its own folder. A folder that a user made, or a file that a
+//! user put beside the tables, stays.
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -16,8 +18,8 @@ use crate::tables::studies::RESULTS;
 use crate::tables::{LOG_FOLDER, result_tables, tables_of_weeks};
 
 impl Store {
-    /// The paths of all files of the store that the manifest and the weeks' records list, relative to the store; the manifest itself is not
-    /// among them.
+    /// The paths of all files of the store that the manifest and the weeks' records list, relative
+    /// to the store; the manifest itself is not among them.
     ///
     /// # Errors
     /// If a `week.json` is missing or damaged, or a folder cannot be listed.
@@ -46,7 +48,8 @@ impl Store {
         Ok(files)
     }
 
-    /// Adds all files below a folder of the store, relative to the store; none if it does not exist.
+    /// Adds all files below a folder of the store, relative to the store; none if it does not
+    /// exist.
     fn list(&self, folder: &Path, files: &mut Vec<PathBuf>) -> Result<()> {
         let path = self.root().join(folder);
         if !path.exists() {
@@ -101,7 +104,8 @@ impl Store {
         Ok(())
     }
 
-    /// Removes the parts in a folder of a table that are not listed, then the folder if it is empty, then its parent.
+    /// Removes the parts in a folder of a table that are not listed, then the folder if it is
+    /// empty, then its parent.
     fn sweep_parts(&self, folder: &Path, listed: &HashSet<PathBuf>) -> Result<()> {
         if !folder.exists() {
             return Ok(());
@@ -123,7 +127,8 @@ impl Store {
         Ok(())
     }
 
-    /// Removes the folders of versions, named by the number of their commit, of which no file is listed; then the folder, if it is empty.
+    /// Removes the folders of versions, named by the number of their commit, of which no file is
+    /// listed; then the folder, if it is empty.
     fn sweep_versions(&self, folder: &Path, listed: &HashSet<PathBuf>) -> Result<()> {
         for version in folders(folder)? {
             let path = version.strip_prefix(self.root()).unwrap_or(&version);

@@ -1,13 +1,14 @@
-//! Brings a store of the format before up to date. Tables, ids and the numbers of commits stay as they are.
+//! Brings a store of the format before up to date. Tables, ids and the numbers of commits stay as
+//! they are.
 //!
 //! | format | of nigh | what the one after it does otherwise |
 //! |---|---|---|
 //! | 9 | 0.1.0 | `week.json` counts the row groups of each piece; format 10 counts its rows |
 //! | 10 | 0.2.0 | |
 //!
-//! The new `week.json` of every week is staged, and replaces the old one while the commit is completed
-//! (`publication.rs`). A kill leaves the store as it was, or a complete commit in preparation: then the
-//! next `nigh upgrade`, or the next run, completes it.
+//! The new `week.json` of every week is staged, and replaces the old one while the commit is
+//! completed (`publication.rs`). A kill leaves the store as it was, or a complete commit in
+//! preparation: then the next `nigh upgrade`, or the next run, completes it.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -35,9 +36,9 @@ impl Store {
     /// The caller holds the lock and has called [`Store::recover`].
     ///
     /// # Errors
-    /// If the folder has no store, or its format is neither this nor the one before; if a `week.json` or the footer of a
-    /// table's file is missing or damaged, or they disagree; if a file cannot be written. Then the store
-    /// is as it was.
+    /// If the folder has no store, or its format is neither this nor the one before; if a
+    /// `week.json` or the footer of a table's file is missing or damaged, or they disagree; if a
+    /// file cannot be written. Then the store is as it was.
     pub fn upgrade(&self) -> Result<Upgraded> {
         let manifest = self.manifest_of_any_format()?;
         let manifest = manifest.with_context(|| format!("{} is not a nigh store", self.root().display()))?;
@@ -58,7 +59,8 @@ impl Store {
         Ok(upgraded)
     }
 
-    /// A week of format 9, whose pieces are counted in row groups, with pieces that are counted in rows.
+    /// A week of format 9, whose pieces are counted in row groups, with pieces that are counted in
+    /// rows.
     fn in_rows(&self, mut whole: WholeWeek, groups_of: &mut RowsOfGroups) -> Result<WholeWeek> {
         let own = (&whole.committed.week, &mut whole.files);
         for (week, files) in whole.kept.iter_mut().chain([own]) {
@@ -88,7 +90,8 @@ impl RowsOfGroups {
     }
 }
 
-/// Makes the numbers of the pieces, of row groups, into numbers of rows; `rows` has the rows of each row group of the file.
+/// Makes the numbers of the pieces, of row groups, into numbers of rows; `rows` has the rows of
+/// each row group of the file.
 fn count_rows(part: &mut Part, rows: &[u64]) -> Result<()> {
     let listed: u64 = part.pieces.iter().map(|Piece(_, groups)| groups).sum();
     let file = Path::new(&part.file).display();

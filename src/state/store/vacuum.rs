@@ -1,4 +1,5 @@
-//! Removes old weeks from a store. The ids of their URLs stay, because later weeks use them: one file per shard and order.
+//! Removes old weeks from a store. The ids of their URLs stay, because later weeks use them: one
+//! file per shard and order.
 //!
 //! In this order:
 //!
@@ -8,7 +9,8 @@
 //! files of the weeks removed
 //! ```
 //!
-//! A kill before the manifest is replaced leaves all weeks in place. After it, [`Store::recover`] removes the rest.
+//! A kill before the manifest is replaced leaves all weeks in place. After it, [`Store::recover`]
+//! removes the rest.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -47,7 +49,8 @@ impl Store {
     /// Lists what [`Store::vacuum`] would remove.
     ///
     /// # Errors
-    /// If the folder has no store, or if it holds no week from `before` on: the last week always stays.
+    /// If the folder has no store, or if it holds no week from `before` on: the last week always
+    /// stays.
     pub fn to_vacuum(&self, before: Week) -> Result<Vacuumed> {
         let root = self.root().display();
         let manifest = self.manifest()?.with_context(|| format!("{root} is not a nigh store (no manifest.json)"))?;
@@ -97,8 +100,9 @@ impl Store {
         Ok(found)
     }
 
-    /// The folders of unfinished weeks that are abandoned: those up to the last committed week. The run of a later week can still
-    /// be resumed. All work folders are searched, since a killed run of a pool left one with a name of its own.
+    /// The folders of unfinished weeks that are abandoned: those up to the last committed week. The
+    /// run of a later week can still be resumed. All work folders are searched, since a killed run
+    /// of a pool left one with a name of its own.
     fn abandoned(&self, last: Week) -> Result<Vec<String>> {
         let mut abandoned = Vec::new();
         for work in self.work_folders()? {
@@ -117,12 +121,12 @@ impl Store {
         Ok(abandoned)
     }
 
-    /// Removes the weeks before `before`, and abandoned unfinished weeks. The caller holds the lock and has called
-    /// [`Store::recover`]. `threads` threads rewrite the URLs, one shard at a time.
+    /// Removes the weeks before `before`, and abandoned unfinished weeks. The caller holds the lock
+    /// and has called [`Store::recover`]. `threads` threads rewrite the URLs, one shard at a time.
     ///
     /// # Errors
-    /// As [`Store::to_vacuum`]; or if a file cannot be read, written or removed. Then either all weeks remain, or the same call
-    /// removes the rest.
+    /// As [`Store::to_vacuum`]; or if a file cannot be read, written or removed. Then either all
+    /// weeks remain, or the same call removes the rest.
     pub fn vacuum(&self, before: Week, threads: usize) -> Result<Vacuumed> {
         let (vacuumed, work) = (self.to_vacuum(before)?, self.work());
         for name in &vacuumed.unfinished {

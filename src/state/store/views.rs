@@ -1,7 +1,8 @@
 //! `views.sql`: one view for each table, for DuckDB.
 //!
-//! A view names the weeks and the commits that the manifest lists, so it never shows half of a commit: the file is replaced after the
-//! manifest, and before the files of older versions are removed.
+//! A view names the weeks and the commits that the manifest lists, so it never shows half of a
+//! commit: the file is replaced after the manifest, and before the files of older versions are
+//! removed.
 //!
 //! Paths are relative to the variable `nigh_store`, or to the current folder if it is not set.
 

@@ -1,18 +1,19 @@
 //! Bundles: the files of an unfinished week, each with the rows of one worker and table.
 //!
-//! A week is made of *pieces*: the rows of a table for one shard and wave, for one shard, for one wave, or
-//! all of them. Each has a name (`shard00005-wave00017.parquet`, `shard00005.parquet`,
-//! `all-wave00017.parquet`, `all.parquet`) by which the committed week lists it. A file for each piece would
-//! cost more than its rows where these are few, so a worker writes all of its pieces one after the other
-//! to one file, the bundle. A piece is consecutive rows of it. How many, a list beside the bundle says:
+//! A week is made of *pieces*: the rows of a table for one shard and wave, for one shard, for one
+//! wave, or all of them. Each has a name (`shard00005-wave00017.parquet`, `shard00005.parquet`,
+//! `all-wave00017.parquet`, `all.parquet`) by which the committed week lists it. A file for each
+//! piece would cost more than its rows where these are few, so a worker writes all of its pieces
+//! one after the other to one file, the bundle. A piece is consecutive rows of it. How many, a list
+//! beside the bundle says:
 //!
 //! ```text
 //! documents/wave00017-worker00003.parquet     the pieces that worker 3 wrote in wave 17
 //! documents/wave00017-worker00003.ranges      [{"name": "shard00003-wave00017.parquet", "rows": 412, "bytes": 70123}, …]
 //! ```
 //!
-//! The list gets its name after the bundle has its own: without it a bundle counts for nothing. A reader
-//! asks for a piece by its name, so it does not matter which worker of which run wrote it.
+//! The list gets its name after the bundle has its own: without it a bundle counts for nothing. A
+//! reader asks for a piece by its name, so it does not matter which worker of which run wrote it.
 //!
 //! Limitation: the names of all pieces of a table that is read are in memory, about 130 bytes each.
 
@@ -58,7 +59,8 @@ impl BundleName {
         }
     }
 
-    /// Whether the next run of the week reads the file with this name, which is that of a bundle or of its list.
+    /// Whether the next run of the week reads the file with this name, which is that of a bundle or
+    /// of its list.
     ///
     /// ```
     /// use nigh::state::{BundleName, InputKey, Journal, Segment};

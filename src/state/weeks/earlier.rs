@@ -1,11 +1,13 @@
-//! The weeks of a store before a given one: those that are present, and what the manifest keeps of the removed ones.
+//! The weeks of a store before a given one: those that are present, and what the manifest keeps of
+//! the removed ones.
 
 use serde::{Deserialize, Serialize};
 
 use super::manifest::{CommittedWeek, Manifest, RemovedWeeks};
 use crate::records::Week;
 
-/// The weeks before a given week. A week builds on them: on the ids of their URLs, and on the clusters of the last one.
+/// The weeks before a given week. A week builds on them: on the ids of their URLs, and on the
+/// clusters of the last one.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Earlier {
     /// What the manifest keeps of removed weeks.

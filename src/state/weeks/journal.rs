@@ -1,7 +1,8 @@
 //! `journal.json`: the complete waves of an unfinished week, and what was counted in them.
 //!
-//! `_nigh/work/scratch-DATE/journal.json` is one JSON object, replaced atomically after each wave. A wave is complete if and only if the
-//! journal counts it; a rerun removes the files of other waves and continues after the last complete one.
+//! `_nigh/work/scratch-DATE/journal.json` is one JSON object, replaced atomically after each wave.
+//! A wave is complete if and only if the journal counts it; a rerun removes the files of other
+//! waves and continues after the last complete one.
 //!
 //! ```text
 //! {
@@ -12,9 +13,9 @@
 //! }
 //! ```
 //!
-//! A segment has at most one piece in each table, named `shard00005-wave00000.parquet` (see `bundles.rs`); a table without rows has none. Once the week is
-//! committed, the journal is a field of
-//! `week.json`.
+//! A segment has at most one piece in each table, named `shard00005-wave00000.parquet` (see
+//! `bundles.rs`); a table without rows has none. Once the week is committed, the journal is a field
+//! of `week.json`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -26,18 +27,21 @@ use crate::records::Week;
 use crate::state::durable::replace;
 use crate::structures::CompactSort;
 
-/// The content of `journal.json`, and once the week is committed the field `journal` of `week.json`.
+/// The content of `journal.json`, and once the week is committed the field `journal` of
+/// `week.json`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Journal {
     /// What the week is made from. A rerun with another key starts from nothing.
     pub key: InputKey,
     /// The number of complete waves.
     pub waves: usize,
-    /// The segments of these waves, and those of pages of earlier weeks that stay, whose waves come after them. A wave has no segment for a shard without documents in it.
+    /// The segments of these waves, and those of pages of earlier weeks that stay, whose waves come
+    /// after them. A wave has no segment for a shard without documents in it.
     pub segments: Vec<Segment>,
     /// What was counted in these waves, and of the pages of earlier weeks that stay.
     pub counts: Counts,
-    /// The inputs of earlier weeks whose pages may be among the documents, by week: their names and stamps, as [`InputKey::stamps`].
+    /// The inputs of earlier weeks whose pages may be among the documents, by week: their names and
+    /// stamps, as [`InputKey::stamps`].
     #[serde(default)]
     pub earlier_inputs: BTreeMap<Week, BTreeMap<String, String>>,
 }
@@ -45,7 +49,8 @@ pub struct Journal {
 /// What a week is made from.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct InputKey {
-    /// The hash of the method, of how pages are read, of the inputs' names, sizes and stamps, and of the waves.
+    /// The hash of the method, of how pages are read, of the inputs' names, sizes and stamps, and
+    /// of the waves.
     pub hash: String,
     /// The number of waves.
     pub waves: usize,
@@ -53,7 +58,8 @@ pub struct InputKey {
     pub files: usize,
     /// The size of the input files in bytes, as stored.
     pub bytes: u64,
-    /// The hash of the size and stamp of each input, by its name, in the order of the inputs: enough to name the files that changed.
+    /// The hash of the size and stamp of each input, by its name, in the order of the inputs:
+    /// enough to name the files that changed.
     pub stamps: BTreeMap<String, String>,
 }
 
@@ -72,18 +78,20 @@ pub struct Segment {
     pub features: u64,
     /// Rows of `found-links`.
     pub links: u64,
-    /// Rows of `chunks`: as many as of `features`, or none if the week does not keep chunks. This is how a later job
-    /// finds out, so the option needs no field of its own, and a week may get its chunks later. Weeks of older
-    /// versions have none.
+    /// Rows of `chunks`: as many as of `features`, or none if the week does not keep chunks. This
+    /// is how a later job finds out, so the option needs no field of its own, and a week may get
+    /// its chunks later. Weeks of older versions have none.
     #[serde(default)]
     pub chunks: u64,
-    /// Where the rows of `links` and `chunks` are, if they stayed in an earlier week: see [`WeekTables::of_segment`](super::WeekTables::of_segment).
+    /// Where the rows of `links` and `chunks` are, if they stayed in an earlier week: see
+    /// [`WeekTables::of_segment`](super::WeekTables::of_segment).
     #[serde(default)]
     pub origin: Option<Origin>,
 }
 
-/// A segment of an earlier week, some of whose pages stay though they were not crawled again. Their rows of `links` and `chunks`, which are most
-/// of what is known of a page, stay in that week's files.
+/// A segment of an earlier week, some of whose pages stay though they were not crawled again. Their
+/// rows of `links` and `chunks`, which are most of what is known of a page, stay in that week's
+/// files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Origin {
     /// The week whose crawl has the pages.
@@ -138,7 +146,8 @@ pub struct Counts {
     pub short: u64,
     /// Pages cut at `max-page-bytes`, or marked as cut by the crawler.
     pub cut: u64,
-    /// Pages read whose time of the fetch is there and cannot be read; duplicates of a URL are counted, too.
+    /// Pages read whose time of the fetch is there and cannot be read; duplicates of a URL are
+    /// counted, too.
     #[serde(default)]
     pub unread_dates: u64,
     /// Words of all kept pages.
@@ -156,9 +165,11 @@ pub struct Counts {
     pub skipped: BTreeMap<String, u64>,
     /// Bad records, by reason.
     pub rejects: BTreeMap<String, u64>,
-    /// Bad records that are counted but not listed in `rejects`, by file: those after the first ten thousand of the file.
+    /// Bad records that are counted but not listed in `rejects`, by file: those after the first ten
+    /// thousand of the file.
     pub unlisted: BTreeMap<String, u64>,
-    /// Bytes that could not be read, as stored, by file: those of damaged and cut members, and of files that are not whole.
+    /// Bytes that could not be read, as stored, by file: those of damaged and cut members, and of
+    /// files that are not whole.
     #[serde(default)]
     pub unread: BTreeMap<String, u64>,
     /// The files that end inside a member or a record.
@@ -228,8 +239,8 @@ impl Counts {
         self.unread.values().sum()
     }
 
-    /// The files that were not read whole, each with the number of bytes that were not read, the most first, and whether it ends
-    /// early.
+    /// The files that were not read whole, each with the number of bytes that were not read, the
+    /// most first, and whether it ends early.
     ///
     /// ```
     /// use nigh::state::Counts;
@@ -271,7 +282,8 @@ impl Journal {
         Journal { key, waves: 0, segments: Vec::new(), counts: Counts::default(), earlier_inputs: BTreeMap::new() }
     }
 
-    /// The inputs of the documents of a week, by the week whose crawl they are of: those of earlier weeks, and its own.
+    /// The inputs of the documents of a week, by the week whose crawl they are of: those of earlier
+    /// weeks, and its own.
     pub fn inputs(&self, week: Week) -> impl Iterator<Item = (Week, &BTreeMap<String, String>)> {
         self.earlier_inputs.iter().map(|(week, names)| (*week, names)).chain([(week, &self.key.stamps)])
     }

@@ -1,7 +1,8 @@
 //! `manifest.json` and `week.json`: what a store holds.
 //!
-//! `STORE/_nigh/manifest.json` is one JSON object. Each commit puts a new one in its place, by one rename: that is the commit. A file
-//! that neither it nor a `week.json` lists is not part of the store.
+//! `STORE/_nigh/manifest.json` is one JSON object. Each commit puts a new one in its place, by one
+//! rename: that is the commit. A file that neither it nor a `week.json` lists is not part of the
+//! store.
 //!
 //! ```text
 //! {
@@ -20,8 +21,8 @@
 //! }
 //! ```
 //!
-//! `_nigh/week=DATE/COMMIT/week.json` is one JSON object with the week's row of the manifest (`committed`), its `method`, its `journal`
-//! (see `journal.rs`) and its `files` (see `tables.rs`).
+//! `_nigh/week=DATE/COMMIT/week.json` is one JSON object with the week's row of the manifest
+//! (`committed`), its `method`, its `journal` (see `journal.rs`) and its `files` (see `tables.rs`).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -61,7 +62,8 @@ pub struct Manifest {
     pub removed: Option<RemovedWeeks>,
     /// The committed weeks, in order.
     pub weeks: Vec<CommittedWeek>,
-    /// The tables that jobs made of several weeks: the name of the folder, and the number of the commit that wrote them.
+    /// The tables that jobs made of several weeks: the name of the folder, and the number of the
+    /// commit that wrote them.
     pub results: BTreeMap<String, u64>,
     /// The description of the tables that every commit brings up to date.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -76,7 +78,8 @@ pub enum CatalogFormat {
     Delta,
 }
 
-/// What the manifest keeps of removed weeks, so that their URLs keep their ids and their cluster ids are not given again.
+/// What the manifest keeps of removed weeks, so that their URLs keep their ids and their cluster
+/// ids are not given again.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RemovedWeeks {
     /// The first week that was not removed.
@@ -90,7 +93,8 @@ pub struct RemovedWeeks {
 }
 
 impl RemovedWeeks {
-    /// The shards that have files of URLs: those that gave an id. A file has no rows if all of its URLs were deleted.
+    /// The shards that have files of URLs: those that gave an id. A file has no rows if all of its
+    /// URLs were deleted.
     pub fn shards(&self) -> impl Iterator<Item = u32> {
         (0..).zip(&self.urls).filter(|(_, urls)| **urls > 0).map(|(shard, _)| shard)
     }
@@ -103,22 +107,24 @@ pub struct CommittedWeek {
     pub week: Week,
     /// The number of the commit that wrote its `week.json`.
     pub commit: u64,
-    /// The [identity](CommittedWeek::identity) of the week that was the last one before this one was committed: the week before, or an
-    /// older version of this week. Empty if there was none.
+    /// The [identity](CommittedWeek::identity) of the week that was the last one before this one
+    /// was committed: the week before, or an older version of this week. Empty if there was none.
     pub stands_on: String,
     /// The hash of what the week was made from.
     pub key: String,
     /// The number of documents.
     pub documents: u64,
-    /// The number of URLs first seen in this week, by shard: the rows of its `urls`, and deleted URLs.
+    /// The number of URLs first seen in this week, by shard: the rows of its `urls`, and deleted
+    /// URLs.
     pub urls: Vec<u64>,
     /// The number of cluster ids given in this week, by shard.
     pub named: Vec<u64>,
 }
 
 impl CommittedWeek {
-    /// A hash of the week and of all weeks, versions and deletions that it stands on. Two stores whose last weeks have the same identity
-    /// have given the same ids to the same URLs, so that what was computed for one holds for the other.
+    /// A hash of the week and of all weeks, versions and deletions that it stands on. Two stores
+    /// whose last weeks have the same identity have given the same ids to the same URLs, so that
+    /// what was computed for one holds for the other.
     pub fn identity(&self) -> String {
         short_hash(format!("{} {} on {}", self.week, self.key, self.stands_on).as_bytes())
     }
@@ -171,7 +177,8 @@ impl WholeWeek {
         self.parts().map(|(path, _)| path)
     }
 
-    /// The paths of the files of its tables and of those of earlier weeks that it needs, and their bytes.
+    /// The paths of the files of its tables and of those of earlier weeks that it needs, and their
+    /// bytes.
     pub fn parts(&self) -> impl Iterator<Item = (PathBuf, u64)> {
         let weeks = self.kept.iter().chain([(&self.committed.week, &self.files)]);
         weeks.flat_map(|(week, files)| {
@@ -187,7 +194,8 @@ impl WholeWeek {
         WeekTables::new(root, self.committed.week, &self.files, &self.kept)
     }
 
-    /// The files that have the rows of these segments whose origin is this week or an earlier one, of this week's own files and those it kept.
+    /// The files that have the rows of these segments whose origin is this week or an earlier one,
+    /// of this week's own files and those it kept.
     pub fn kept_for(&self, segments: &[Segment]) -> KeptFiles {
         let mut wanted: BTreeMap<Week, BTreeSet<String>> = BTreeMap::new();
         for segment in segments {
@@ -262,7 +270,8 @@ impl Manifest {
     /// Reads the manifest at `path`; `None` if it does not exist.
     ///
     /// # Errors
-    /// If the file cannot be read, is damaged, or has another format than this one and the one before.
+    /// If the file cannot be read, is damaged, or has another format than this one and the one
+    /// before.
     pub fn read(path: &Path) -> Result<Option<Manifest>> {
         let text = match std::fs::read_to_string(path) {
             Ok(text) => text,
@@ -272,7 +281,8 @@ impl Manifest {
         Manifest::parse(&text, &path.display().to_string()).map(Some)
     }
 
-    /// Parses the text of the manifest; messages call it `name`, the path of the file or the URL of the object.
+    /// Parses the text of the manifest; messages call it `name`, the path of the file or the URL of
+    /// the object.
     ///
     /// # Errors
     /// As [`Manifest::read`].
@@ -330,7 +340,8 @@ impl Manifest {
         !self.weeks.is_empty() || self.removed.is_some()
     }
 
-    /// Takes the parameters of the first week; and of a later one, what a link means: its week is verified in another way from then on.
+    /// Takes the parameters of the first week; and of a later one, what a link means: its week is
+    /// verified in another way from then on.
     pub fn set_method(&mut self, method: &Method) {
         if !self.has_had_weeks() || self.method == self.with_links_of_store(method) {
             (self.method, self.method_hash) = (method.clone(), method.hash());

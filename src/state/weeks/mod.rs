@@ -1,8 +1,9 @@
 //! What a store records of its weeks, and the files that hold it.
 //!
-//! In reading order: `manifest` (`manifest.json`: the committed weeks; `week.json`: one of them), `earlier` (the weeks before a given
-//! one), `journal` (`journal.json`: the complete waves of an unfinished week), `unfinished` (the folders of an unfinished week), `bundles` (the
-//! files in them), `tables` (the files of a committed week).
+//! In reading order: `manifest` (`manifest.json`: the committed weeks; `week.json`: one of them),
+//! `earlier` (the weeks before a given one), `journal` (`journal.json`: the complete waves of an
+//! unfinished week), `unfinished` (the folders of an unfinished week), `bundles` (the files in
+//! them), `tables` (the files of a committed week).
 
 mod bundles;
 mod earlier;

@@ -1,8 +1,10 @@
 //! The files of a committed week's tables, and where in them the rows of a segment or shard are.
 //!
-//! Workers write pieces: one for each segment (`shard00005-wave00017.parquet`), shard (`shard00005.parquet`), wave
-//! (`all-wave00017.parquet`) or table (`all.parquet`). They are packed, wave by wave and then in the order of shards, into *parts*
-//! of about 64 MiB, which are the files of the committed week. `week.json` lists the parts, and how many rows are of which piece:
+//! Workers write pieces: one for each segment (`shard00005-wave00017.parquet`), shard
+//! (`shard00005.parquet`), wave (`all-wave00017.parquet`) or table (`all.parquet`). They are
+//! packed, wave by wave and then in the order of shards, into *parts* of about 64 MiB, which are
+//! the files of the committed week. `week.json` lists the parts, and how many rows are of which
+//! piece:
 //!
 //! ```text
 //! "files": {
@@ -47,7 +49,8 @@ pub struct Part {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Piece(pub String, pub u64);
 
-/// The tables of a committed week, for reading. Cheap to clone. The footer of each file is read at most once.
+/// The tables of a committed week, for reading. Cheap to clone. The footer of each file is read at
+/// most once.
 #[derive(Clone, Debug, Default)]
 pub struct WeekTables {
     root: PathBuf,
@@ -88,13 +91,15 @@ impl WeekTables {
         self.tables.get(table).map_or(&[], |files| &files.parts)
     }
 
-    /// All files of earlier weeks in which the week's pages have rows of a table. They have rows of other pages, too.
+    /// All files of earlier weeks in which the week's pages have rows of a table. They have rows of
+    /// other pages, too.
     pub fn all_kept(&self, table: &str) -> impl Iterator<Item = &RowRange> {
         self.kept.iter().filter(move |((_, of), _)| of == table).flat_map(|(_, files)| &files.parts)
     }
 
-    /// The rows of a segment in a table that has rows for each segment. Those of pages that stayed are in the files of the week that crawled them,
-    /// beside others that are passed over: the rows that count are those of the documents that the segment has in `documents`.
+    /// The rows of a segment in a table that has rows for each segment. Those of pages that stayed
+    /// are in the files of the week that crawled them, beside others that are passed over: the rows
+    /// that count are those of the documents that the segment has in `documents`.
     ///
     /// # Errors
     /// If the week lacks them: then its `week.json` is damaged.
@@ -114,7 +119,8 @@ impl WeekTables {
         Ok(rows.live_in(self.rows(DocumentRow::NAME, &name)?))
     }
 
-    /// The rows that a worker wrote to the file `name` of a table; `None` if there was no such file.
+    /// The rows that a worker wrote to the file `name` of a table; `None` if there was no such
+    /// file.
     pub fn find(&self, table: &str, name: &str) -> Option<RowRange> {
         self.tables.get(table)?.pieces.get(name).cloned()
     }

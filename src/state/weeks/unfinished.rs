@@ -1,7 +1,8 @@
 //! The folders of an unfinished week, and the removal of files that its journal does not list.
 //!
-//! Each worker writes files of its own, the [bundles](super::bundles). Before the commit their pieces are packed into the files of the
-//! committed week ([`Store::staged_part`](crate::state::Store::staged_part)).
+//! Each worker writes files of its own, the [bundles](super::bundles). Before the commit their
+//! pieces are packed into the files of the committed week
+//! ([`Store::staged_part`](crate::state::Store::staged_part)).
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -15,8 +16,8 @@ use crate::records::Week;
 use crate::state::store::JOURNAL;
 use crate::tables::{DocumentRow, RowRange, Table};
 
-/// An unfinished week: the folder of its tables, and one for files that are not kept. Cheap to clone:
-/// clones share the footers of the files that they read.
+/// An unfinished week: the folder of its tables, and one for files that are not kept. Cheap to
+/// clone: clones share the footers of the files that they read.
 #[derive(Clone, Debug)]
 pub struct Unfinished {
     pub(crate) folder: PathBuf,
@@ -90,8 +91,9 @@ impl Unfinished {
     /// Replaces the journal, which exists since the week was begun.
     ///
     /// # Errors
-    /// If the file cannot be written, or does not exist. It does not exist if another run has taken over the work: a process of the
-    /// earlier run may create the folders again, but not the journal.
+    /// If the file cannot be written, or does not exist. It does not exist if another run has taken
+    /// over the work: a process of the earlier run may create the folders again, but not the
+    /// journal.
     pub fn write_journal(&self, journal: &Journal) -> Result<()> {
         ensure!(self.journal().exists(), self.taken_over());
         journal.write(&self.journal())
@@ -138,8 +140,8 @@ impl Unfinished {
         self.scratch.join("spill")
     }
 
-    /// Removes both folders; called once the week is committed. The scratch folder goes first: without a journal the other files count
-    /// for nothing.
+    /// Removes both folders; called once the week is committed. The scratch folder goes first:
+    /// without a journal the other files count for nothing.
     pub(crate) fn clear(&self) -> Result<()> {
         for folder in [&self.scratch, &self.folder] {
             if folder.exists() {
@@ -153,13 +155,15 @@ impl Unfinished {
         Ok(())
     }
 
-    /// Whether it has the documents of all segments of its journal. An older version wrote them to other files.
+    /// Whether it has the documents of all segments of its journal. An older version wrote them to
+    /// other files.
     pub(crate) fn has(&self, journal: &Journal) -> Result<bool> {
         let names: HashSet<String> = self.pieces(DocumentRow::NAME)?.into_iter().map(|piece| piece.name).collect();
         Ok(journal.segments.iter().all(|segment| names.contains(&segment.file())))
     }
 
-    /// Removes the files of incomplete waves, all tables that are made after the waves, and temporary files.
+    /// Removes the files of incomplete waves, all tables that are made after the waves, and
+    /// temporary files.
     ///
     /// A file stays if its name has a wave and a shard that the journal lists, or a complete wave
     /// and no shard, or is that of a bundle that [stays](BundleName::stays). So does what was read

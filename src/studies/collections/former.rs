@@ -1,6 +1,8 @@
-//! The avoid list of the run before: judged by this week, it goes on without the prefixes that would lose pages now.
+//! The avoid list of the run before: judged by this week, it goes on without the prefixes that
+//! would lose pages now.
 //!
-//! A crawler that keeps to the list shows no pages below its prefixes, so this week alone would not find them again.
+//! A crawler that keeps to the list shows no pages below its prefixes, so this week alone would not
+//! find them again.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashSet};
@@ -104,8 +106,9 @@ fn is_of_older_version(committed: &Committed<Collections>) -> Result<bool> {
 }
 
 impl FormerList {
-    /// Reads the list that the committed tables of the job had before week `week`. If these are of the same week, that is what they were
-    /// judged from, so a second run over the first makes the same tables.
+    /// Reads the list that the committed tables of the job had before week `week`. If these are of
+    /// the same week, that is what they were judged from, so a second run over the first makes the
+    /// same tables.
     pub fn read(committed: &Committed<Collections>, week: Week) -> Result<FormerList> {
         let Committed { results, summary } = committed;
         let (table, columns, list_week) = if summary.last < week {
@@ -150,8 +153,8 @@ impl FormerList {
         Ok(FormerList { week: list_week, prefixes })
     }
 
-    /// The verdicts of a judgement on these prefixes and on those of their principal copies, in the order of `prefixes`; `now` are the prefixes
-    /// that this week alone lists.
+    /// The verdicts of a judgement on these prefixes and on those of their principal copies, in the
+    /// order of `prefixes`; `now` are the prefixes that this week alone lists.
     pub fn verdicts(&self, judgement: &Judgement, purity: f64, now: &[AvoidPrefix]) -> Vec<Verdict> {
         let is_wide = |prefix: &str| {
             let of_now = || now.iter().map(|of| of.prefix.as_str());
@@ -175,10 +178,12 @@ impl FormerList {
     }
 }
 
-/// The list of this week and what stays of the former one, in the order of prefixes; of nested ones the outermost.
+/// The list of this week and what stays of the former one, in the order of prefixes; of nested ones
+/// the outermost.
 ///
-/// A prefix is left out if its principal copy is below a listed one, or the principal copy of a listed one is below it: then both copies
-/// would be avoided. So of two copies that take turns as the principal one, that which was listed first stays on the list.
+/// A prefix is left out if its principal copy is below a listed one, or the principal copy of a
+/// listed one is below it: then both copies would be avoided. So of two copies that take turns as
+/// the principal one, that which was listed first stays on the list.
 pub(super) fn joined(mut now: Vec<AvoidPrefix>, week: Week, former: &FormerList, verdicts: &[Verdict]) -> Vec<Listed> {
     let judged = || former.prefixes.iter().zip(verdicts);
     let mut all: BTreeMap<String, Listed> = BTreeMap::new();

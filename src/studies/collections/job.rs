@@ -1,4 +1,5 @@
-//! The `[collections]` job: pages that are copied together, as manuals and archives are (Cho, Shivakumar and Garcia-Molina 2000).
+//! The `[collections]` job: pages that are copied together, as manuals and archives are (Cho,
+//! Shivakumar and Garcia-Molina 2000).
 
 use std::path::PathBuf;
 
@@ -8,7 +9,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::records::Week;
 
-/// The `[collections]` table: finds replicated collections, and the prefixes of URLs that a crawler need not fetch.
+/// The `[collections]` table: finds replicated collections, and the prefixes of URLs that a crawler
+/// need not fetch.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
 pub struct Collections {
@@ -24,14 +26,18 @@ pub struct Collections {
     pub links: CollectionLinks,
     /// When two trivial clusters are merged. Default: `share`.
     pub merge: Merge,
-    /// For `merge = "share"`: the share of the pages of each cluster that the links must cover, above 0 to 1. Default: 0.6.
+    /// For `merge = "share"`: the share of the pages of each cluster that the links must cover,
+    /// above 0 to 1. Default: 0.6.
     pub share: Share,
-    /// Collections of fewer pages are noise: they give no prefix to avoid. Default: 10, as in the study.
+    /// Collections of fewer pages are noise: they give no prefix to avoid. Default: 10, as in the
+    /// study.
     pub least_size: u32,
-    /// The share of the crawled pages below a prefix that are copies, if the prefix is to be avoided. Default: 0.9.
+    /// The share of the crawled pages below a prefix that are copies, if the prefix is to be
+    /// avoided. Default: 0.9.
     pub purity: Share,
-    /// Whether the prefixes are judged: those of the run before by this week, and those of this week by itself and all later ones.
-    /// Otherwise the list of the run before goes on unjudged. Default: true.
+    /// Whether the prefixes are judged: those of the run before by this week, and those of this
+    /// week by itself and all later ones. Otherwise the list of the run before goes on unjudged.
+    /// Default: true.
     pub judge: bool,
 }
 
@@ -93,8 +99,8 @@ pub enum CollectionLinks {
 pub enum Merge {
     /// Every page of either cluster has its link: the study's condition.
     Strict,
-    /// As `strict`, but some pages of the first cluster may link to one page of the second. It does not join the study's partial mirrors
-    /// (Fig. 10 b), in which pages of the second have no copy.
+    /// As `strict`, but some pages of the first cluster may link to one page of the second. It does
+    /// not join the study's partial mirrors (Fig. 10 b), in which pages of the second have no copy.
     Extended,
     /// A share of the pages of either cluster has its link.
     #[default]

@@ -1,4 +1,5 @@
-//! Judging: the list of the run before by this week, and this week's list by itself and later weeks.
+//! Judging: the list of the run before by this week, and this week's list by itself and later
+//! weeks.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -38,7 +39,8 @@ pub(super) struct Judge<'a> {
 }
 
 impl Judge<'_> {
-    /// Judges the former list by this week, and this week's list by itself and later weeks. `now` is what this week alone lists.
+    /// Judges the former list by this week, and this week's list by itself and later weeks. `now`
+    /// is what this week alone lists.
     ///
     /// # Errors
     /// If a file cannot be read, or a worker failed.
@@ -71,7 +73,8 @@ impl Judge<'_> {
 
     /// Judges a list by the week with this number.
     fn by_week(&self, cx: &mut Context, number: usize, list: &[Listed]) -> Result<Judgement> {
-        // Components of overlap are those of one week: other weeks are judged by very similar pages.
+        // Components of overlap are those of one week: other weeks are judged by very similar
+        // pages.
         let clusters = match self.job.level {
             ReplicaLevel::Overlap if number != self.number => {
                 TrivialClusters::of(ReplicaLevel::Similar, None, self.job.chunking)

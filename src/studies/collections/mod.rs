@@ -1,7 +1,9 @@
-//! The collections study: pages that are copied together, and what a crawler need not fetch (Cho, Shivakumar and Garcia-Molina 2000).
+//! The collections study: pages that are copied together, and what a crawler need not fetch (Cho,
+//! Shivakumar and Garcia-Molina 2000).
 //!
-//! In reading order: `job`, `run` (from top to bottom), `former` (the avoid list of the run before), `steps`, `judge` (what crawls would have
-//! been without the pages of a list), `write`, `summary`, `report`, `figures`.
+//! In reading order: `job`, `run` (from top to bottom), `former` (the avoid list of the run
+//! before), `steps`, `judge` (what crawls would have been without the pages of a list), `write`,
+//! `summary`, `report`, `figures`.
 
 mod figures;
 mod former;

@@ -1,4 +1,5 @@
-//! The report of a collections summary: pages that are copied together (Cho, Shivakumar and Garcia-Molina 2000).
+//! The report of a collections summary: pages that are copied together (Cho, Shivakumar and
+//! Garcia-Molina 2000).
 
 use std::path::Path;
 

@@ -1,5 +1,5 @@
-//! The collections job: finds pages that are copied together, and prefixes of URLs that a crawler need not fetch (Cho, Shivakumar and
-//! Garcia-Molina 2000).
+//! The collections job: finds pages that are copied together, and prefixes of URLs that a crawler
+//! need not fetch (Cho, Shivakumar and Garcia-Molina 2000).
 //!
 //! ```text
 //! pages of the week ─▶ trivial clusters ─▶ replicas                                              Fig. 11
@@ -9,9 +9,10 @@
 //! the list of the run before, and this week's ─▶ judged, savings                                 section 5
 //! ```
 //!
-//! Counts are whole numbers, and all orders are those of ids and texts, so no table depends on the number of workers or processes. Memory:
-//! see `studies::collections::steps`; the avoid list at every worker, and the URL, the host and the title of the first page of every collection at
-//! its owner.
+//! Counts are whole numbers, and all orders are those of ids and texts, so no table depends on the
+//! number of workers or processes. Memory: see `studies::collections::steps`; the avoid list at
+//! every worker, and the URL, the host and the title of the first page of every collection at its
+//! owner.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -34,7 +35,8 @@ use crate::studies::overlap::{Overlap, Unit};
 use crate::studies::{Committed, StudyPlan};
 use crate::watch::Stage;
 
-/// The week of a job. Checks that it is in the history, and that the overlap job ran for it, if the job takes its components.
+/// The week of a job. Checks that it is in the history, and that the overlap job ran for it, if the
+/// job takes its components.
 ///
 /// # Errors
 /// If not: says what to run.

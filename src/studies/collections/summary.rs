@@ -1,4 +1,5 @@
-//! The summary of replicated collections, with the study's published numbers beside it (Cho, Shivakumar and Garcia-Molina 2000).
+//! The summary of replicated collections, with the study's published numbers beside it (Cho,
+//! Shivakumar and Garcia-Molina 2000).
 
 use std::path::PathBuf;
 
@@ -8,7 +9,8 @@ use super::{Merge, ReplicaLevel};
 use crate::config::Chunking;
 use crate::records::Week;
 
-/// The summary of a collections job: kept as `summary.json` beside its tables, printed by `run` and `show`.
+/// The summary of a collections job: kept as `summary.json` beside its tables, printed by `run` and
+/// `show`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CollectionsSummary {
     /// The store, as the run named it.
@@ -53,7 +55,8 @@ pub struct CollectionsSummary {
     pub collections: u64,
     /// Their pages.
     pub pages: u64,
-    /// Links that could have joined two parts of collections, and did not, since each had a page of one trivial cluster.
+    /// Links that could have joined two parts of collections, and did not, since each had a page of
+    /// one trivial cluster.
     pub ambiguous: u64,
     /// Pages by their number of replicas (Fig. 11).
     pub replicas: Vec<SimilarCount>,
@@ -135,7 +138,8 @@ pub struct PublishedSavings {
     pub identical_after: f64,
 }
 
-/// What the study found: a second crawl fell from 48% to 13% of similar pages, 8% of identical ones.
+/// What the study found: a second crawl fell from 48% to 13% of similar pages, 8% of identical
+/// ones.
 pub const PUBLISHED_SAVINGS: PublishedSavings =
     PublishedSavings { similar_before: 0.48, similar_after: 0.13, identical_after: 0.08 };
 

@@ -1,7 +1,7 @@
 //! The tables and the summary of the collections job.
 //!
-//! Small tables are written by worker 0. Rows about a page are in the file of its shard: those of a collection in that of its first page,
-//! those of a similar cluster in that of its entry page.
+//! Small tables are written by worker 0. Rows about a page are in the file of its shard: those of a
+//! collection in that of its first page, those of a similar cluster in that of its entry page.
 
 use std::collections::BTreeMap;
 

@@ -1,6 +1,6 @@
 //! The decontamination study: which documents of a store match which items of a reference, such as
-//! the questions of benchmarks, or another corpus. The reference is not clustered, and is not part of
-//! the store.
+//! the questions of benchmarks, or another corpus. The reference is not clustered, and is not part
+//! of the store.
 //!
 //! In reading order: `job`, `reference` (its files and items), `run` (from top to bottom), `steps`,
 //! `write`, `summary`, `report`.

@@ -11,11 +11,12 @@
 //! Whether a document and an item match depends on these two alone. So the tables do not depend on
 //! slices, workers or processes.
 //!
-//! Memory: a byte for each URL of a worker's shards, 56 for each document of its files, and one slice
-//! of the reference in half of a worker's memory, besides a hash of each distinct item. If the
-//! reference is larger, the texts are read once for each slice. Matches and items go to disk.
+//! Memory: a byte for each URL of a worker's shards, 56 for each document of its files, and one
+//! slice of the reference in half of a worker's memory, besides a hash of each distinct item. If
+//! the reference is larger, the texts are read once for each slice. Matches and items go to disk.
 //!
-//! Known limitation: each worker reads the whole reference, so its cost is multiplied by the workers.
+//! Known limitation: each worker reads the whole reference, so its cost is multiplied by the
+//! workers.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,5 @@
-//! The `[evolution]` job: how the clusters of a store change from week to week (Fetterly 2004, section 3).
+//! The `[evolution]` job: how the clusters of a store change from week to week (Fetterly 2004,
+//! section 3).
 
 use std::path::PathBuf;
 
@@ -6,7 +7,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::records::Week;
 
-/// The `[evolution]` table: reads the weeks of a store, and writes tables about how their clusters change.
+/// The `[evolution]` table: reads the weeks of a store, and writes tables about how their clusters
+/// change.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
 pub struct Evolution {

@@ -1,4 +1,5 @@
-//! The evolution study: how the clusters of a store change from week to week (Fetterly 2004, section 3).
+//! The evolution study: how the clusters of a store change from week to week (Fetterly 2004,
+//! section 3).
 //!
 //! In reading order: `job`, `run` (from top to bottom), `steps`, `summary`, `report`, `figures`.
 

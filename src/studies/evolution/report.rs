@@ -1,4 +1,5 @@
-//! The report of an evolution summary: how a store's clusters changed over its weeks (Fetterly 2004, section 3).
+//! The report of an evolution summary: how a store's clusters changed over its weeks (Fetterly
+//! 2004, section 3).
 
 use std::path::Path;
 

@@ -1,4 +1,5 @@
-//! The evolution job: measures how clusters change over the weeks of a store (Fetterly 2004, section 3).
+//! The evolution job: measures how clusters change over the weeks of a store (Fetterly 2004,
+//! section 3).
 //!
 //! ```text
 //! cluster maps of the first week and each week ─▶ overlaps ─▶ retention        Fig. 4, 5, 7
@@ -7,11 +8,12 @@
 //! downloads of each URL, week after week       ─▶ amounts, change-classes      Fig. 8, 9, 10
 //! ```
 //!
-//! Clusters are those of very similar documents. All counts are whole numbers, and all means are of sums in fixed point, so no table
-//! depends on the number of workers or processes. Worker 0 writes the tables; they are small, however large the store is.
+//! Clusters are those of very similar documents. All counts are whole numbers, and all means are of
+//! sums in fixed point, so no table depends on the number of workers or processes. Worker 0 writes
+//! the tables; they are small, however large the store is.
 //!
-//! Memory: a worker has three cluster maps at a time (48 bytes for each URL of its shards), the pairs of larger clusters of two weeks
-//! that it owns, and one batch of each file of one shard.
+//! Memory: a worker has three cluster maps at a time (48 bytes for each URL of its shards), the
+//! pairs of larger clusters of two weeks that it owns, and one batch of each file of one shard.
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -46,7 +48,8 @@ struct EvolutionRows {
     amounts: ChangeAmounts,
 }
 
-/// Measures on one worker, as [`run`](crate::studies::run) calls it. Worker 0 writes the tables and returns the summary.
+/// Measures on one worker, as [`run`](crate::studies::run) calls it. Worker 0 writes the tables and
+/// returns the summary.
 ///
 /// # Errors
 /// If a file cannot be read or written, or a worker failed.
@@ -64,7 +67,8 @@ pub fn evolution(cx: &mut Context, plan: &StudyPlan) -> Result<Option<EvolutionS
     Ok(Some(summary(&rows, &plan.history)))
 }
 
-/// The counts of each week, of all workers: retention since the first week, births and deaths since the week before.
+/// The counts of each week, of all workers: retention since the first week, births and deaths since
+/// the week before.
 fn weeks(cx: &mut Context, plan: &StudyPlan, owned: &Ownership) -> Result<Vec<WeekCounts>> {
     let history = &plan.history;
     let first = Rc::new(cluster_map(cx, history, 0, owned)?);
@@ -93,7 +97,8 @@ fn weeks(cx: &mut Context, plan: &StudyPlan, owned: &Ownership) -> Result<Vec<We
     Ok(all)
 }
 
-/// The number of hosts of all workers, by the change of their number of clusters from the first to the last week.
+/// The number of hosts of all workers, by the change of their number of clusters from the first to
+/// the last week.
 fn hosts(cx: &mut Context, plan: &StudyPlan, owned: &Ownership) -> Result<BTreeMap<i64, u64>> {
     let history = &plan.history;
     let first = host_clusters(cx, history, 0, owned)?;
@@ -145,7 +150,8 @@ fn write(rows: &EvolutionRows, plan: &StudyPlan) -> Result<()> {
             share: row.share,
         }),
     )?;
-    // Births and deaths begin with the second week. Class `None` has births only: a document that dies was in a class with itself.
+    // Births and deaths begin with the second week. Class `None` has births only: a document that
+    // dies was in a class with itself.
     let classes = |of: fn(&WeekCounts) -> &BySize, smallest: usize| {
         let row = move |week: Week, counts, class: SizeClass| (week, class.name(), of(counts)[class as usize] as i64);
         let classes = move || SizeClass::ALL.into_iter().skip(smallest);

@@ -1,4 +1,5 @@
-//! The summary of the evolution of a store's clusters, with the study's published numbers beside it (Fetterly 2004, section 3).
+//! The summary of the evolution of a store's clusters, with the study's published numbers beside it
+//! (Fetterly 2004, section 3).
 
 use std::path::PathBuf;
 
@@ -6,11 +7,12 @@ use serde::{Deserialize, Serialize};
 
 use crate::records::Week;
 
-/// The published share of hosts whose number of clusters did not change from the first to the last week (Fetterly 2004,
-/// section 3).
+/// The published share of hosts whose number of clusters did not change from the first to the last
+/// week (Fetterly 2004, section 3).
 pub const PUBLISHED_UNCHANGED: f64 = 0.918;
 
-/// The summary of the evolution of clusters: kept as `summary.json` beside the job's tables, printed by `run`.
+/// The summary of the evolution of clusters: kept as `summary.json` beside the job's tables,
+/// printed by `run`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct EvolutionSummary {
     /// The store, as the run named it.
@@ -27,7 +29,8 @@ pub struct EvolutionSummary {
     pub urls: u64,
     /// URLs with a page in the first week.
     pub documents: u64,
-    /// The last week compared with the first, by class of cluster sizes in the first week; classes without URLs are left out.
+    /// The last week compared with the first, by class of cluster sizes in the first week; classes
+    /// without URLs are left out.
     pub retention: Vec<ClassRetention>,
     /// The change of the number of clusters of hosts.
     pub hosts: HostChanges,
@@ -52,7 +55,8 @@ pub struct ClassRetention {
     pub reverse: f64,
 }
 
-/// How the number of clusters of hosts changed from the first to the last week; see the table `host-changes`.
+/// How the number of clusters of hosts changed from the first to the last week; see the table
+/// `host-changes`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct HostChanges {
     /// Hosts with pages in the first or the last week.

@@ -1,4 +1,5 @@
-//! The `[mirrors]` job: hosts that mirror each other, by the content of their pages (Fetterly 2004, sections 2 and 4).
+//! The `[mirrors]` job: hosts that mirror each other, by the content of their pages (Fetterly 2004,
+//! sections 2 and 4).
 
 use std::num::NonZeroU32;
 use std::path::PathBuf;
@@ -7,7 +8,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::records::Week;
 
-/// The `[mirrors]` table: reads the weeks of a store, and writes tables about hosts that mirror each other.
+/// The `[mirrors]` table: reads the weeks of a store, and writes tables about hosts that mirror
+/// each other.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
 pub struct Mirrors {
@@ -21,14 +23,17 @@ pub struct Mirrors {
     pub least_pages: NonZeroU32,
     /// Which pairs of a cluster are counted. Default: all.
     pub pairs: HostPairs,
-    /// Whether hosts without an address are left out. Default: yes, as in the study, if some page of the week has an address.
+    /// Whether hosts without an address are left out. Default: yes, as in the study, if some page
+    /// of the week has an address.
     pub unresolved: Unresolved,
-    /// A file with the addresses of hosts, for crawls that do not have them: on each line a host, a tab, and addresses with commas
-    /// between them. Default: none.
+    /// A file with the addresses of hosts, for crawls that do not have them: on each line a host, a
+    /// tab, and addresses with commas between them. Default: none.
     pub addresses: Option<PathBuf>,
-    /// The hosts that may have enough pages in one cluster and still be paired with each other. Default: 1000.
+    /// The hosts that may have enough pages in one cluster and still be paired with each other.
+    /// Default: 1000.
     pub farm: NonZeroU32,
-    /// The most pairs of hosts to look at; a job of more stops before it looks at any. Default: 1,000,000,000.
+    /// The most pairs of hosts to look at; a job of more stops before it looks at any. Default:
+    /// 1,000,000,000.
     pub max_pairs: u64,
 }
 

@@ -1,6 +1,8 @@
-//! The mirrors study: hosts that mirror each other, by the content of their pages (Fetterly 2004, sections 2 and 4).
+//! The mirrors study: hosts that mirror each other, by the content of their pages (Fetterly 2004,
+//! sections 2 and 4).
 //!
-//! In reading order: `job`, `run` (from top to bottom), `pairs` (what is known of the pairs of a week), `steps`, `write`, `summary`, `report`, `figures`.
+//! In reading order: `job`, `run` (from top to bottom), `pairs` (what is known of the pairs of a
+//! week), `steps`, `write`, `summary`, `report`, `figures`.
 
 mod figures;
 mod job;

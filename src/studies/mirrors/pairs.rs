@@ -1,4 +1,5 @@
-//! What the mirrors job knows of the pairs of a week, and of the paths of mirrors; the same at every worker.
+//! What the mirrors job knows of the pairs of a week, and of the paths of mirrors; the same at
+//! every worker.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};

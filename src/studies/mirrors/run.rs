@@ -1,4 +1,5 @@
-//! The mirrors job: hosts that mirror each other, by the content of their pages (Fetterly 2004, sections 2 and 4).
+//! The mirrors job: hosts that mirror each other, by the content of their pages (Fetterly 2004,
+//! sections 2 and 4).
 //!
 //! ```text
 //! for each week
@@ -9,8 +10,9 @@
 //! paths of mirrors              coverage and lag                           beyond the study
 //! ```
 //!
-//! Counts are whole numbers, and pairs have an order that depends on pages and names alone, so no table depends on the number of workers or
-//! processes. Worker 0 writes the tables. Every worker has all pairs of a week in memory, and the mirrors of all weeks.
+//! Counts are whole numbers, and pairs have an order that depends on pages and names alone, so no
+//! table depends on the number of workers or processes. Worker 0 writes the tables. Every worker
+//! has all pairs of a week in memory, and the mirrors of all weeks.
 
 use std::rc::Rc;
 
@@ -31,7 +33,8 @@ use crate::structures::Ownership;
 use crate::studies::StudyPlan;
 use crate::watch::Stage;
 
-/// Finds mirrors on one worker, as [`run`](crate::studies::run) calls it. Worker 0 writes the tables and returns the summary.
+/// Finds mirrors on one worker, as [`run`](crate::studies::run) calls it. Worker 0 writes the
+/// tables and returns the summary.
 ///
 /// # Errors
 /// If there are too many pairs to look at, a file cannot be read or written, or a worker failed.
@@ -146,7 +149,8 @@ impl Finder<'_> {
         FoundPair { class, counts, size, matches, is_mirror }
     }
 
-    /// How much the pages change that mirrors of the first week have in common, by the size of the mirror.
+    /// How much the pages change that mirrors of the first week have in common, by the size of the
+    /// mirror.
     fn changes(&self, cx: &mut Context, pages: &[MirroredPage]) -> Result<ChangeAmounts> {
         let history = &self.plan.history;
         let features = history.features;

@@ -1,4 +1,5 @@
-//! The summary of mirrors by content, with the study's published numbers beside it (Fetterly 2004, section 4).
+//! The summary of mirrors by content, with the study's published numbers beside it (Fetterly 2004,
+//! section 4).
 
 use std::path::PathBuf;
 
@@ -6,7 +7,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::records::Week;
 
-/// The summary of the mirrors job: kept as `summary.json` beside its tables, printed by `run` and `show`.
+/// The summary of the mirrors job: kept as `summary.json` beside its tables, printed by `run` and
+/// `show`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct MirrorsSummary {
     /// The store, as the run named it.
@@ -19,7 +21,8 @@ pub struct MirrorsSummary {
     pub last: Week,
     /// The pages that the hosts of a pair have in common, at least.
     pub least_pages: u32,
-    /// Whether some page has an address, or a list was given. Without, no pair is an alias or unresolved.
+    /// Whether some page has an address, or a list was given. Without, no pair is an alias or
+    /// unresolved.
     pub addresses: bool,
     /// What each week has.
     pub mirrors: Vec<WeekOfMirrors>,
@@ -58,7 +61,8 @@ pub struct WeekOfMirrors {
     pub documents: u64,
     /// The first over the second; `None` if there are no pages.
     pub share: Option<f64>,
-    /// The mean share of the paths of a host that its mirror has, of the host of each pair that has more; `None` without mirrors.
+    /// The mean share of the paths of a host that its mirror has, of the host of each pair that has
+    /// more; `None` without mirrors.
     pub coverage: Option<f64>,
 }
 

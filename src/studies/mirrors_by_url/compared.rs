@@ -1,13 +1,13 @@
-//! Both ways side by side: the mirrors that this job finds by URL, those that the mirrors job found by content in the same week, and the
-//! directories that the collections job found to be copies.
+//! Both ways side by side: the mirrors that this job finds by URL, those that the mirrors job found
+//! by content in the same week, and the directories that the collections job found to be copies.
 //!
 //! ```text
 //! pairs of either way ─▶ clusters with pages of both hosts, and an example
 //! principal collections and their copies ─▶ clusters with pages of both, and an example
 //! ```
 //!
-//! Every worker has the pairs of both ways in memory, and the collections that are not noise; and 24 bytes for each of its own pages of
-//! these hosts that are in clusters.
+//! Every worker has the pairs of both ways in memory, and the collections that are not noise; and
+//! 24 bytes for each of its own pages of these hosts that are in clusters.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -78,7 +78,8 @@ impl Compared {
 const HOST: &str = "host";
 const DIRECTORY: &str = "directory";
 
-/// A collection that is no noise: its similar cluster, whether it is the principal one of that, its name, its host and its directory.
+/// A collection that is no noise: its similar cluster, whether it is the principal one of that, its
+/// name, its host and its directory.
 type DirectoryOfCluster = (i64, Reverse<bool>, i64, String, String);
 
 impl Comparison<'_> {
@@ -174,7 +175,8 @@ impl Comparison<'_> {
         Ok(pages)
     }
 
-    /// The rows of directories: a principal collection with each other one of its similar cluster, if neither is noise.
+    /// The rows of directories: a principal collection with each other one of its similar cluster,
+    /// if neither is noise.
     fn directories(
         &self,
         cx: &mut Context,
@@ -335,7 +337,8 @@ fn by_content(store: &Store, week: &PastWeek) -> Result<Option<BTreeMap<Pair, By
     Ok(Some(pairs))
 }
 
-/// The tables of the collections job, and the pages that a collection of it has at least, if they are of the week as it is.
+/// The tables of the collections job, and the pages that a collection of it has at least, if they
+/// are of the week as it is.
 fn collections_of(store: &Store, week: &PastWeek) -> Result<Option<(Results, i64)>> {
     let Some(Committed { results, summary }) = Committed::<Collections>::find(store)? else { return Ok(None) };
     let is_of_week = (summary.last, summary.week_commit) == (week.week, week.commit);

@@ -1,4 +1,5 @@
-//! The `[mirrors-by-url]` job: hosts that mirror each other, found from URLs alone and tested by some pages (Bharat and Broder 1999).
+//! The `[mirrors-by-url]` job: hosts that mirror each other, found from URLs alone and tested by
+//! some pages (Bharat and Broder 1999).
 
 use std::num::NonZeroU32;
 use std::path::PathBuf;
@@ -8,21 +9,25 @@ use serde::{Deserialize, Serialize};
 
 use crate::records::Week;
 
-/// The `[mirrors-by-url]` table: ranks pairs of hosts by what their URLs have in common, and tests the best ones.
+/// The `[mirrors-by-url]` table: ranks pairs of hosts by what their URLs have in common, and tests
+/// the best ones.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
 pub struct MirrorsByUrl {
-    /// The store with the week, and for the tables. Required, here or as `--store`. With `lists`, it need not exist.
+    /// The store with the week, and for the tables. Required, here or as `--store`. With `lists`,
+    /// it need not exist.
     pub store: Option<PathBuf>,
     /// The week. Default: the store's last; none, if the store has no week and there are `lists`.
     pub week: Option<Week>,
     /// Which URLs of the week count. Default: `pages-and-links`.
     pub urls: UrlChoice,
-    /// Further URLs: files with one URL in each line, or CDX indexes, plain or compressed; paths and globs. Default: none.
+    /// Further URLs: files with one URL in each line, or CDX indexes, plain or compressed; paths
+    /// and globs. Default: none.
     pub lists: Vec<String>,
     /// The URLs that a host has, at least. Default: 100, as in the study.
     pub least_urls: NonZeroU32,
-    /// The paths that are sampled of a host; one more each time that it has twice as many URLs. Default: 20, as in the study.
+    /// The paths that are sampled of a host; one more each time that it has twice as many URLs.
+    /// Default: 20, as in the study.
     pub paths: NonZeroU32,
     /// A feature of more hosts than this is passed over. Default: 20, as in the study.
     pub most_hosts: u32,
@@ -30,13 +35,16 @@ pub struct MirrorsByUrl {
     pub whole_paths: bool,
     /// The candidates that are listed and tested, the best ones. Default: 50,000.
     pub most_candidates: NonZeroU32,
-    /// The paths of each host of a pair that are tested on the other one, besides the root. Default: 9, as in the study.
+    /// The paths of each host of a pair that are tested on the other one, besides the root.
+    /// Default: 9, as in the study.
     pub tests: NonZeroU32,
     /// The similarity of two pages, from which on it is high. Default: 0.5, as in the study.
     pub similar: Share,
-    /// What it means if nothing is known of a page: neither the page, nor a redirect, nor status 404 or 410. Default: `unknown`.
+    /// What it means if nothing is known of a page: neither the page, nor a redirect, nor status
+    /// 404 or 410. Default: `unknown`.
     pub unfetched: Unfetched,
-    /// Crawl files with pages that were fetched because the table `probes` asks for them. Default: none.
+    /// Crawl files with pages that were fetched because the table `probes` asks for them. Default:
+    /// none.
     pub input: Vec<String>,
 }
 
@@ -65,7 +73,8 @@ impl Default for MirrorsByUrl {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum UrlChoice {
-    /// Those of its pages, and those that they link to, unless an earlier week had them and they are gone now.
+    /// Those of its pages, and those that they link to, unless an earlier week had them and they
+    /// are gone now.
     #[default]
     PagesAndLinks,
     /// Those of its pages.

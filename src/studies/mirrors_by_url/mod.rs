@@ -1,7 +1,7 @@
 //! The mirrors-by-url study: hosts that mirror each other, by their URLs (Bharat and Broder 1999).
 //!
-//! In reading order: `job`, `run` (from top to bottom), `steps`, `compared` (mirrors by URL beside those by content), `write`, `summary`,
-//! `report`, `figures`.
+//! In reading order: `job`, `run` (from top to bottom), `steps`, `compared` (mirrors by URL beside
+//! those by content), `write`, `summary`, `report`, `figures`.
 
 mod compared;
 mod figures;
@@ -68,8 +68,9 @@ impl Study for MirrorsByUrl {
     }
 
     fn lasting_bytes(&self, plan: &StudyPlan) -> u64 {
-        // If each host has just enough URLs, a fifth of them are sampled: 120 bytes each. A line of a list has about 60 bytes. Every worker
-        // has the listed hosts: about 4 kB a pair, if they are so many.
+        // If each host has just enough URLs, a fifth of them are sampled: 120 bytes each. A line of
+        // a list has about 60 bytes. Every worker has the listed hosts: about 4 kB a pair, if they
+        // are so many.
         let urls = plan.urls() + plan.files.lists.iter().map(|file| file.bytes).sum::<u64>() / 60;
         let pairs = u64::from(self.most_candidates.get()).min(urls / (2 * u64::from(self.least_urls.get())));
         24 * urls + 4000 * pairs * (plan.processes * plan.workers) as u64

@@ -1,4 +1,5 @@
-//! The mirrors-by-url job: finds hosts that mirror each other from URLs alone, and tests them by some pages (Bharat and Broder 1999).
+//! The mirrors-by-url job: finds hosts that mirror each other from URLs alone, and tests them by
+//! some pages (Bharat and Broder 1999).
 //!
 //! ```text
 //! URLs of pages, links and lists ─▶ hosts with enough of them, and a sample of their paths
@@ -8,8 +9,9 @@
 //! mirrors by content, and collections, of the same week ─▶ both ways side by side           compared
 //! ```
 //!
-//! Samples and features are hashes, and scores are sums of whole numbers, so no table depends on the number of workers or processes. Worker 0
-//! writes the tables. Memory: see `studies::mirrors_by_url::steps`.
+//! Samples and features are hashes, and scores are sums of whole numbers, so no table depends on
+//! the number of workers or processes. Worker 0 writes the tables. Memory: see
+//! `studies::mirrors_by_url::steps`.
 
 use anyhow::{Context as _, Result};
 use nigh_exchange::Context;
@@ -26,8 +28,8 @@ use crate::structures::Ownership;
 use crate::studies::StudyPlan;
 use crate::watch::{Stage, Watch};
 
-/// Finds and tests mirrors on one worker, as [`run`](crate::studies::run) calls it. Worker 0 writes the tables and returns the
-/// summary.
+/// Finds and tests mirrors on one worker, as [`run`](crate::studies::run) calls it. Worker 0 writes
+/// the tables and returns the summary.
 ///
 /// # Errors
 /// If a file cannot be read or written, two hosts have the same hash, or a worker failed.

@@ -1,4 +1,5 @@
-//! The summary of mirrors by URL, with the study's published numbers beside it (Bharat and Broder 1999).
+//! The summary of mirrors by URL, with the study's published numbers beside it (Bharat and Broder
+//! 1999).
 
 use std::path::PathBuf;
 
@@ -6,7 +7,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::records::Week;
 
-/// The summary of a mirrors-by-url job: kept as `summary.json` beside its tables, printed by `run` and `show`.
+/// The summary of a mirrors-by-url job: kept as `summary.json` beside its tables, printed by `run`
+/// and `show`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct MirrorsByUrlSummary {
     /// The store, as the run named it.
@@ -57,7 +59,8 @@ pub struct MirrorsByUrlSummary {
     pub files: u64,
     /// Pages and failed downloads in them that no test asks for, and records that cannot be read.
     pub passed_over: u64,
-    /// Pairs of hosts by the ways that find them; `None` without tables of the mirrors job for the week.
+    /// Pairs of hosts by the ways that find them; `None` without tables of the mirrors job for the
+    /// week.
     pub ways: Option<MirrorWays>,
     /// Pairs of directories; `None` without tables of the collections job for the week.
     pub directories: Option<u64>,

@@ -43,7 +43,8 @@ impl UrlMirrorWriter<'_> {
         pair.hosts.map(|host| self.listed.hosts[host].name.as_str())
     }
 
-    /// Writes all tables. Worker 0 calls it. `all` is the number of all candidates; `passed_over` of records in files for tests.
+    /// Writes all tables. Worker 0 calls it. `all` is the number of all candidates; `passed_over`
+    /// of records in files for tests.
     pub(super) fn write(&self, counts: UrlCounts, all: u64, passed_over: u64) -> Result<MirrorsByUrlSummary> {
         let plan = self.plan;
         plan.write(

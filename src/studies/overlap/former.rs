@@ -1,4 +1,5 @@
-//! The former run of the job that a run for a later week follows, instead of comparing all pages of its week.
+//! The former run of the job that a run for a later week follows, instead of comparing all pages of
+//! its week.
 
 use anyhow::{Result, bail};
 use nigh_exchange::Context;
@@ -12,7 +13,8 @@ use crate::structures::Ownership;
 use crate::studies::{Committed, StudyPlan};
 use crate::watch::Stage;
 
-/// A former run is followed up to this share of new and gone texts, of all texts of the week. It was faster even at 0.6 (SPEED.md, section 6).
+/// A former run is followed up to this share of new and gone texts, of all texts of the week. It
+/// was faster even at 0.6 (SPEED.md, section 6).
 const MOST_CHANGED: f64 = 0.5;
 
 /// A former run that this one follows.
@@ -63,7 +65,8 @@ fn find(store: &Store, job: &Overlap) -> Result<Result<(Week, u64), String>> {
 }
 
 impl Followed {
-    /// Reads the former run of the plan, and what changed since; `None` if the plan has none, or so much changed that a whole run is faster.
+    /// Reads the former run of the plan, and what changed since; `None` if the plan has none, or so
+    /// much changed that a whole run is faster.
     pub(super) fn read(
         cx: &mut Context,
         plan: &StudyPlan,

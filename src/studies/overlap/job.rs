@@ -21,7 +21,8 @@ pub struct Overlap {
     pub chunkings: Vec<Chunking>,
     /// Where a run of lines ends. Default: `count`, as in the study.
     pub cut: Cut,
-    /// The least number of chunks that two units share, for each chunking in its order. Default: 1, 15, 25, as in the study.
+    /// The least number of chunks that two units share, for each chunking in its order. Default: 1,
+    /// 15, 25, as in the study.
     pub thresholds: Vec<u32>,
     /// What is compared. Default: `document`.
     pub unit: Unit,
@@ -33,7 +34,8 @@ pub struct Overlap {
     pub mode: Mode,
     /// The least size of a family: so many units that share a template, or are equal. Default: 200.
     pub family: u64,
-    /// The most pairs that are looked at or listed; a run with more stops before it lists any. Default: 1,000,000,000.
+    /// The most pairs that are looked at or listed; a run with more stops before it lists any.
+    /// Default: 1,000,000,000.
     pub max_pairs: u64,
     /// Whether the pairs of families are listed like all others. Default: false.
     pub list_families: bool,
@@ -126,7 +128,8 @@ pub enum OverlapMethod {
     Prefix,
     /// The study's first way: the pairs of each chunk, sorted and counted.
     Sort,
-    /// The study's second way: pairs are counted in few counters first, and exactly only if their counter is high enough.
+    /// The study's second way: pairs are counted in few counters first, and exactly only if their
+    /// counter is high enough.
     Coarse,
 }
 

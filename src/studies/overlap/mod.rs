@@ -1,7 +1,8 @@
-//! The overlap study: pages and hosts that share chunks of text (Shivakumar and Garcia-Molina 1998).
+//! The overlap study: pages and hosts that share chunks of text (Shivakumar and Garcia-Molina
+//! 1998).
 //!
-//! In reading order: `job`, `run` (from top to bottom), `former` (the run that a later week follows), `steps`, `counts`, `write`, `summary`,
-//! `report`, `figures`.
+//! In reading order: `job`, `run` (from top to bottom), `former` (the run that a later week
+//! follows), `steps`, `counts`, `write`, `summary`, `report`, `figures`.
 
 mod counts;
 mod figures;

@@ -1,4 +1,5 @@
-//! The report of an overlap summary: pages or hosts that share chunks (Shivakumar and Garcia-Molina 1998).
+//! The report of an overlap summary: pages or hosts that share chunks (Shivakumar and Garcia-Molina
+//! 1998).
 
 use super::{ChunkingSummary, OverlapSummary, Unit};
 use crate::config::Bytes;

@@ -1,4 +1,5 @@
-//! The overlap job: finds the pages, or the hosts, of a week that share chunks of text (Shivakumar and Garcia-Molina 1998).
+//! The overlap job: finds the pages, or the hosts, of a week that share chunks of text (Shivakumar
+//! and Garcia-Molina 1998).
 //!
 //! ```text
 //! pages of the week ─▶ copies: pages with one text; the first of them goes on
@@ -8,10 +9,11 @@
 //!                             ─▶ components ─▶ savings, most, reasons
 //! ```
 //!
-//! A run for a later week takes the pairs that still hold from the tables of the run before, and finds those of new texts: see `former`.
+//! A run for a later week takes the pairs that still hold from the tables of the run before, and
+//! finds those of new texts: see `former`.
 //!
-//! Memory: see `studies::overlap::steps`; records in flight and pairs go to disk beyond their parts of `memory`. The members of families are in
-//! memory, 32 bytes each.
+//! Memory: see `studies::overlap::steps`; records in flight and pairs go to disk beyond their parts
+//! of `memory`. The members of families are in memory, 32 bytes each.
 
 use anyhow::{Error, Result};
 use nigh_exchange::Context;

@@ -1,4 +1,5 @@
-//! The summary of pages or hosts that share chunks, with the study's published numbers beside it (Shivakumar and Garcia-Molina 1998).
+//! The summary of pages or hosts that share chunks, with the study's published numbers beside it
+//! (Shivakumar and Garcia-Molina 1998).
 
 use std::path::PathBuf;
 
@@ -30,7 +31,8 @@ pub fn replica_class(replicas: u64) -> usize {
     }
 }
 
-/// The summary of an overlap job: kept as `summary.json` beside its tables, printed by `run` and `show`.
+/// The summary of an overlap job: kept as `summary.json` beside its tables, printed by `run` and
+/// `show`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct OverlapSummary {
     /// The store, as the run named it.
@@ -44,7 +46,8 @@ pub struct OverlapSummary {
     /// The number of the commit that made the week.
     #[serde(default)]
     pub week_commit: u64,
-    /// How the pairs were found: `delta` from a former run and what changed since, or `full` from all pages.
+    /// How the pairs were found: `delta` from a former run and what changed since, or `full` from
+    /// all pages.
     #[serde(default)]
     pub mode: Mode,
     /// The week of the former run.

@@ -1,7 +1,7 @@
 //! The tables of the overlap job.
 //!
-//! Small tables are written by worker 0. The rows of a shard are written by its owner into one file. So no table depends on the number of
-//! workers or processes.
+//! Small tables are written by worker 0. The rows of a shard are written by its owner into one
+//! file. So no table depends on the number of workers or processes.
 
 use anyhow::Result;
 

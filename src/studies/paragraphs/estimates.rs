@@ -7,10 +7,12 @@ use super::steps::Growth;
 use crate::records::Week;
 use crate::stats::ratio;
 
-/// Of the parts of the crawl, those that estimates are made from: one of so many; and the study's estimate for 2005.
+/// Of the parts of the crawl, those that estimates are made from: one of so many; and the study's
+/// estimate for 2005.
 const ESTIMATED_FROM: [(u32, f64); 2] = [(5, 0.344), (2, 0.356)];
 
-/// Estimates by the growth of the week before, if it is known, and by sizes. `documents` are the pages of the week.
+/// Estimates by the growth of the week before, if it is known, and by sizes. `documents` are the
+/// pages of the week.
 pub(super) fn estimates(
     growth: &Growth,
     earlier: Option<&Growth>,
@@ -48,9 +50,10 @@ fn found(growth: &Growth, steps: u32) -> u64 {
     growth.steps[..steps as usize].iter().map(|step| step.duplicates).sum()
 }
 
-/// Estimates all duplicates from the clusters that the first `steps` of `parts` find: a cluster of s pages is found if one of them is in
-/// these parts, so with the probability 1 - (1 - x)^s, where x is their share. Each that is found stands for as many as the inverse of that
-/// (Horvitz and Thompson 1952).
+/// Estimates all duplicates from the clusters that the first `steps` of `parts` find: a cluster of
+/// s pages is found if one of them is in these parts, so with the probability 1 - (1 - x)^s, where
+/// x is their share. Each that is found stands for as many as the inverse of that (Horvitz and
+/// Thompson 1952).
 ///
 /// ```text
 /// sum over found clusters of (s - 1) / (1 - (1 - x)^s)

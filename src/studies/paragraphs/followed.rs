@@ -50,8 +50,8 @@ pub(super) struct GenealogyJob<'a> {
 }
 
 impl GenealogyJob<'_> {
-    /// Finds the births of the last week, and the lifetimes of paragraphs; writes the tables of both, of own shards. `now` is the last week,
-    /// and `before` the one before.
+    /// Finds the births of the last week, and the lifetimes of paragraphs; writes the tables of
+    /// both, of own shards. `now` is the last week, and `before` the one before.
     pub fn run(&self, cx: &mut Context, before: Option<PagesOfWeek<'_>>, now: PagesOfWeek<'_>) -> Result<Genealogy> {
         let GenealogyJob { plan, owned, .. } = *self;
         let (weeks, store) = (&plan.history.weeks, Store::at(&plan.history.store));

@@ -1,4 +1,5 @@
-//! The weeks that the job reads besides its own: the one before, and all since a former run, or since the first week.
+//! The weeks that the job reads besides its own: the one before, and all since a former run, or
+//! since the first week.
 
 use anyhow::{Result, bail};
 
@@ -9,10 +10,12 @@ use crate::sheet::grouped;
 use crate::state::{CommittedWeek, History, Store};
 use crate::studies::Committed;
 
-/// The first week that the job reads, and the number of the commit of the former run that it follows.
+/// The first week that the job reads, and the number of the commit of the former run that it
+/// follows.
 ///
 /// # Errors
-/// If the job says `mode = "delta"`, and there is no run to follow: says why. Or if the store cannot be read.
+/// If the job says `mode = "delta"`, and there is no run to follow: says why. Or if the store
+/// cannot be read.
 pub fn former_paragraphs(
     store: &Store,
     job: &Paragraphs,
@@ -44,7 +47,8 @@ pub fn former_paragraphs(
     }
 }
 
-/// The first week, from number `from` on, so that it and all weeks after it have chunks; the last one is not asked. Says what is missing.
+/// The first week, from number `from` on, so that it and all weeks after it have chunks; the last
+/// one is not asked. Says what is missing.
 fn first_with_chunks(store: &Store, weeks: &[CommittedWeek], from: usize, notice: &dyn Fn(&str)) -> Result<usize> {
     let mut begin = from;
     for (number, week) in weeks.iter().enumerate().take(weeks.len() - 1).skip(from) {
@@ -63,8 +67,8 @@ fn first_with_chunks(store: &Store, weeks: &[CommittedWeek], from: usize, notice
     Ok(begin)
 }
 
-/// The place of the week of the former run among `weeks`, which begin with the first that has chunks; and the number of its commit. Or why
-/// there is none to follow.
+/// The place of the week of the former run among `weeks`, which begin with the first that has
+/// chunks; and the number of its commit. Or why there is none to follow.
 fn find(store: &Store, job: &Paragraphs, weeks: &[CommittedWeek]) -> Result<Result<(usize, u64), String>> {
     let Some(committed) = Committed::<Paragraphs>::find(store)? else {
         return Ok(Err(format!("{} has no tables of this job", store.root().display())));

@@ -1,4 +1,5 @@
-//! The `[paragraphs]` job: where duplicates are, and how they grow (Pereira, Baeza-Yates and Ziviani 2006).
+//! The `[paragraphs]` job: where duplicates are, and how they grow (Pereira, Baeza-Yates and
+//! Ziviani 2006).
 
 use std::num::NonZeroU32;
 use std::path::PathBuf;
@@ -9,7 +10,8 @@ use serde::{Deserialize, Serialize};
 use crate::config::Mode;
 use crate::records::Week;
 
-/// The `[paragraphs]` table: finds pages that have the same paragraphs, or most of them, and where in the web they are.
+/// The `[paragraphs]` table: finds pages that have the same paragraphs, or most of them, and where
+/// in the web they are.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
 pub struct Paragraphs {
@@ -19,21 +21,25 @@ pub struct Paragraphs {
     pub week: Option<Week>,
     /// A page has more characters than this. Default: 450, as in the study.
     pub least_characters: u64,
-    /// The shares of paragraphs that near-duplicates have in common, at least; the highest first. Default: 0.9, 0.7, 0.5, as in the study.
+    /// The shares of paragraphs that near-duplicates have in common, at least; the highest first.
+    /// Default: 0.9, 0.7, 0.5, as in the study.
     pub near: Vec<Share>,
     /// The parts over which the growth of duplicates is measured. Default: 50, as in the study.
     pub parts: NonZeroU32,
     /// What is in which part. Default: `hash`.
     pub order: PartOrder,
-    /// URLs of pages from which the connected part is reached. Default: none, so that the core is found.
+    /// URLs of pages from which the connected part is reached. Default: none, so that the core is
+    /// found.
     pub seeds: Vec<String>,
     /// A paragraph of so many pages is a row of `boilerplate`. Default: 10.
     pub boilerplate: NonZeroU32,
-    /// Whether the week is compared with the week before, and paragraphs are followed since the first week. Default: true.
+    /// Whether the week is compared with the week before, and paragraphs are followed since the
+    /// first week. Default: true.
     pub genealogy: bool,
     /// How paragraphs are followed, if the tables of a former run are there. Default: `auto`.
     pub mode: Mode,
-    /// The most pairs that are looked at for one share of `near`; a run with more stops before it looks at them. Default: 1,000,000,000.
+    /// The most pairs that are looked at for one share of `near`; a run with more stops before it
+    /// looks at them. Default: 1,000,000,000.
     pub max_pairs: u64,
 }
 

@@ -1,7 +1,9 @@
-//! The paragraphs study: where duplicates are, and how they grow (Pereira, Baeza-Yates and Ziviani 2006).
+//! The paragraphs study: where duplicates are, and how they grow (Pereira, Baeza-Yates and Ziviani
+//! 2006).
 //!
-//! In reading order: `job`, `run` (from top to bottom), `former` (the weeks before), `steps`, `reach` (pages that links lead to), `genealogy`
-//! (where the text of new pages comes from), `followed` (the genealogy week after week), `seeds` (URLs of pages), `estimates`, `summarize`,
+//! In reading order: `job`, `run` (from top to bottom), `former` (the weeks before), `steps`,
+//! `reach` (pages that links lead to), `genealogy` (where the text of new pages comes from),
+//! `followed` (the genealogy week after week), `seeds` (URLs of pages), `estimates`, `summarize`,
 //! `write`, `small_tables`, `summary`, `report`, `figures`.
 
 mod estimates;

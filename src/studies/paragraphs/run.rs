@@ -1,5 +1,5 @@
-//! The paragraphs job: finds duplicates by their paragraphs, where in the web they are, and how they grow (Pereira, Baeza-Yates and Ziviani
-//! 2006).
+//! The paragraphs job: finds duplicates by their paragraphs, where in the web they are, and how
+//! they grow (Pereira, Baeza-Yates and Ziviani 2006).
 //!
 //! ```text
 //! paragraphs of each page ─▶ duplicates and their clusters ─▶ growth, estimates     Fig. 5
@@ -10,7 +10,8 @@
 //! all of them                                              ─▶ summary, coverage, sizes, pages    Tables 2 to 6, Fig. 2 to 4
 //! ```
 //!
-//! All counts are whole numbers, so no table depends on the number of workers or processes. Memory: see `studies::paragraphs::steps`.
+//! All counts are whole numbers, so no table depends on the number of workers or processes. Memory:
+//! see `studies::paragraphs::steps`.
 
 use anyhow::{Context as _, Error, Result, anyhow, bail};
 use nigh_exchange::Context;
@@ -38,7 +39,8 @@ use crate::watch::Stage;
 /// Computes on one worker, as [`run`](crate::studies::run) calls it. Worker 0 returns the summary.
 ///
 /// # Errors
-/// If there are more pairs than allowed, a seed is not a page, a file cannot be read or written, or a worker failed.
+/// If there are more pairs than allowed, a seed is not a page, a file cannot be read or written, or
+/// a worker failed.
 pub fn paragraphs(cx: &mut Context, plan: &StudyPlan, job: &Paragraphs) -> Result<Option<ParagraphsSummary>> {
     let cx = &mut cx.with(plan.worker_memory / 2, &plan.results().scratch().join(format!("worker{:05}", cx.index())));
     let stage = ParagraphStage { max_pairs: job.max_pairs };
@@ -120,7 +122,8 @@ struct ParagraphsJob<'a> {
 }
 
 impl ParagraphsJob<'_> {
-    /// The pages and the duplicates of week number `number`; and whether it was cut into the parts of the job. The last week must be.
+    /// The pages and the duplicates of week number `number`; and whether it was cut into the parts
+    /// of the job. The last week must be.
     fn duplicates(&self, cx: &mut Context, number: usize) -> Result<(ParagraphFiles, WeekPages, Duplicates, bool)> {
         let ParagraphsJob { plan, job, owned, stage } = self;
         let (with_times, parts) = (job.order == PartOrder::Crawl, job.parts.get());

@@ -12,10 +12,12 @@ use crate::structures::Ownership;
 use crate::tables::{DocumentRow, Scan, Table, field};
 use crate::text::canonical;
 
-/// The pages of the last week with these URLs, in the order of the URLs, each once; the same at every worker.
+/// The pages of the last week with these URLs, in the order of the URLs, each once; the same at
+/// every worker.
 ///
 /// # Errors
-/// If a text is not a URL, or the week has no such page: names it. If a file cannot be read, or a worker of this process failed.
+/// If a text is not a URL, or the week has no such page: names it. If a file cannot be read, or a
+/// worker of this process failed.
 pub(super) fn seed_pages(
     cx: &mut Context,
     history: &History,

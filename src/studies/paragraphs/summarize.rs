@@ -33,7 +33,8 @@ pub(super) struct ParagraphsFound<'a> {
     pub genealogy: Genealogy,
 }
 
-/// The study's shares: clusters of two pages, clusters of at most ten, duplicates in clusters of two.
+/// The study's shares: clusters of two pages, clusters of at most ten, duplicates in clusters of
+/// two.
 const SHAPES: [(&str, f64); 3] = [
     ("clusters of two pages", 0.63),
     ("clusters of at most ten pages", 0.957),

@@ -1,4 +1,5 @@
-//! The summary of the paragraphs job, with the study's published numbers beside it (Pereira, Baeza-Yates and Ziviani 2006).
+//! The summary of the paragraphs job, with the study's published numbers beside it (Pereira,
+//! Baeza-Yates and Ziviani 2006).
 
 use std::path::PathBuf;
 
@@ -13,7 +14,8 @@ pub const REGIONS: [&str; 3] = ["all", "connected", "disconnected"];
 /// The study's shares for 2003, 2004 and 2005, where it gives them.
 pub type PublishedYears = [Option<f64>; 3];
 
-/// The summary of a paragraphs job: kept as `summary.json` beside its tables, printed by `run` and `show`.
+/// The summary of a paragraphs job: kept as `summary.json` beside its tables, printed by `run` and
+/// `show`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ParagraphsSummary {
     /// The store, as the run named it.
@@ -44,7 +46,8 @@ pub struct ParagraphsSummary {
     pub shapes: Vec<ShapeOfClusters>,
     /// Estimates of all duplicates from some parts of the crawl.
     pub estimates: Vec<Estimate>,
-    /// The page from which the connected part is reached; the first of given seeds. `None` if no link leads to a page.
+    /// The page from which the connected part is reached; the first of given seeds. `None` if no
+    /// link leads to a page.
     pub seed: Option<String>,
     /// The number of given seeds; or of the candidates for a page of the core.
     pub seeds: u64,

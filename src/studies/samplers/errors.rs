@@ -1,6 +1,7 @@
 //! How far the estimates of samplers are from the truth, by band of resemblance.
 //!
-//! Sums are of floats, at one worker, in the order of the pairs: they do not depend on the number of workers.
+//! Sums are of floats, at one worker, in the order of the pairs: they do not depend on the number
+//! of workers.
 
 use super::measure::{Estimates, MeasuredPair};
 use super::pairs::{FIRST_BAND, LAST_BAND};
@@ -15,7 +16,8 @@ pub(super) struct Band<'a> {
     pairs: Vec<&'a MeasuredPair>,
 }
 
-/// Puts pairs into the bands of their exact resemblance, at most `most` into each; bands without a pair are left out.
+/// Puts pairs into the bands of their exact resemblance, at most `most` into each; bands without a
+/// pair are left out.
 pub(super) fn bands(pairs: &[MeasuredPair], most: usize) -> Vec<Band<'_>> {
     let of_band = |number: usize| {
         let pairs = pairs.iter().filter(|pair| band(pair.exact().similarity) == number);
@@ -44,7 +46,8 @@ impl Band<'_> {
         self.pairs.len()
     }
 
-    /// The row of sampler number `number`, with `functions` functions. `shape` says which pairs supershingles join.
+    /// The row of sampler number `number`, with `functions` functions. `shape` says which pairs
+    /// supershingles join.
     pub fn row(&self, number: usize, sampler: Sampler, functions: usize, shape: Option<Shape>) -> SamplerErrorRow {
         let truths: Vec<f64> = self.pairs.iter().map(|pair| pair.exact().similarity).collect();
         let estimates: Vec<&Estimates> = self.pairs.iter().map(|pair| &pair.samplers[number]).collect();
@@ -53,7 +56,8 @@ impl Band<'_> {
         let by_draw = |draw: usize| (0..truths.len()).filter_map(move |pair| error(pair, draw));
         let all: Vec<f64> = (0..draws).flat_map(by_draw).collect();
         let of_draws: Vec<f64> = (0..draws).filter_map(|draw| mean(by_draw(draw))).collect();
-        // Pairs of one draw have its functions in common; and a few draws alone could be near each other by chance.
+        // Pairs of one draw have its functions in common; and a few draws alone could be near each
+        // other by chance.
         let bias_error = [standard_error(&of_draws), standard_error(&all)];
         let variance = mean(self.pairs.iter().map(|pair| sampler.variance(&pair.exact(), functions)));
         let is_joined = matches!(sampler, Sampler::Functions { bits: 64 });
@@ -76,7 +80,8 @@ impl Band<'_> {
         }
     }
 
-    /// The values that sampler number `number` kept of the pages of the pairs, and the number of pages and draws.
+    /// The values that sampler number `number` kept of the pages of the pairs, and the number of
+    /// pages and draws.
     pub fn values(&self, number: usize) -> (usize, usize) {
         let of_pairs = self.pairs.iter().map(|pair| &pair.samplers[number]);
         of_pairs.fold((0, 0), |(values, sets), of| (values + of.values, sets + 2 * of.by_draw.len()))

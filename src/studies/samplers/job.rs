@@ -1,4 +1,5 @@
-//! The `[samplers]` job: how well samples of shingles estimate resemblance (Broder 1997; Fetterly 2004, section 2).
+//! The `[samplers]` job: how well samples of shingles estimate resemblance (Broder 1997; Fetterly
+//! 2004, section 2).
 
 use std::num::NonZeroU32;
 use std::path::PathBuf;
@@ -8,7 +9,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::records::Week;
 
-/// The `[samplers]` table: compares samplers with the exact resemblance of pairs of pages, which are read again from the crawl files.
+/// The `[samplers]` table: compares samplers with the exact resemblance of pairs of pages, which
+/// are read again from the crawl files.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
 pub struct Samplers {
@@ -18,11 +20,13 @@ pub struct Samplers {
     pub week: Option<Week>,
     /// The crawl files of the week, here or as `--input`. Default: those that its job names.
     pub input: Vec<String>,
-    /// The min-wise functions, and the smallest images of `MIN s`, 1 to 1024. Default: 84, as in the study.
+    /// The min-wise functions, and the smallest images of `MIN s`, 1 to 1024. Default: 84, as in
+    /// the study.
     pub functions: usize,
     /// The moduli of `MOD m`, 2 or more each. Default: 8 and 25.
     pub moduli: Vec<u64>,
-    /// How many bits of each minimum are compared, besides all 64; 1 to 32 each. Default: 32, 16, 8, 4, 2, 1.
+    /// How many bits of each minimum are compared, besides all 64; 1 to 32 each. Default: 32, 16,
+    /// 8, 4, 2, 1.
     pub bits: Vec<u32>,
     /// How often each sampler is made again, with other random functions, 1 to 1000. Default: 12.
     pub seeds: NonZeroU32,

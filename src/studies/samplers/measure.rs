@@ -68,7 +68,8 @@ pub(super) struct Comparison {
 }
 
 impl Comparison {
-    /// The samplers of a job, on a store of this seed; `shape` says which supershingles join a pair.
+    /// The samplers of a job, on a store of this seed; `shape` says which supershingles join a
+    /// pair.
     ///
     /// # Errors
     /// If this machine has no kernels for it.
@@ -96,8 +97,8 @@ impl Comparison {
         MeasuredPair { number, shared, shingles: sets.map(<[u64]>::len), joined, samplers: of_samplers }
     }
 
-    /// Compares the pairs of which both sets are here. `pairs` are all pairs by the root under which their sets were gathered, each with its
-    /// number; sets come root after root.
+    /// Compares the pairs of which both sets are here. `pairs` are all pairs by the root under
+    /// which their sets were gathered, each with its number; sets come root after root.
     ///
     /// # Errors
     /// If sets cannot be read.

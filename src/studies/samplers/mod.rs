@@ -1,7 +1,9 @@
-//! The samplers study: how well samples of shingles estimate resemblance (Broder 1997; Fetterly 2004, section 2).
+//! The samplers study: how well samples of shingles estimate resemblance (Broder 1997; Fetterly
+//! 2004, section 2).
 //!
-//! In reading order: `job`, `run` (from top to bottom), `pairs` (which pairs of pages are compared), `measure` (what each sampler says of a
-//! pair), `errors` (how far that is from the truth, by band of resemblance), `summary`, `report`.
+//! In reading order: `job`, `run` (from top to bottom), `pairs` (which pairs of pages are
+//! compared), `measure` (what each sampler says of a pair), `errors` (how far that is from the
+//! truth, by band of resemblance), `summary`, `report`.
 
 mod errors;
 mod job;
@@ -81,8 +83,8 @@ impl Study for Samplers {
 }
 
 impl Samplers {
-    /// The crawl files of a week: those that the job names, or those that the job of the week names; and those of earlier weeks with pages
-    /// that stay, which are at hand.
+    /// The crawl files of a week: those that the job names, or those that the job of the week
+    /// names; and those of earlier weeks with pages that stay, which are at hand.
     fn crawl_files(&self, store: &Store, week: Week) -> Result<StudyFiles> {
         let committed = store.committed(week)?;
         let Cluster { input, read: reading, .. } = job_of_week(store, &committed)?;

@@ -1,4 +1,5 @@
-//! Which pairs of pages are compared: some of each band of resemblance, as far as the features of the week say it.
+//! Which pairs of pages are compared: some of each band of resemblance, as far as the features of
+//! the week say it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,10 +14,12 @@ use crate::structures::CompactSort;
 
 /// The most pages of which all similar pages are found.
 const PROBES: usize = 4096;
-/// Of these, how many stand for pages that are near each other: pairs of one cluster are hardly used.
+/// Of these, how many stand for pages that are near each other: pairs of one cluster are hardly
+/// used.
 const REPRESENTATIVES: usize = 8;
 
-/// The numbers of the bands that pairs are drawn from: [`BANDS`] from 0.5 on. Equal pages would say nothing of a sampler.
+/// The numbers of the bands that pairs are drawn from: [`BANDS`] from 0.5 on. Equal pages would say
+/// nothing of a sampler.
 pub(super) const FIRST_BAND: usize = 1;
 pub(super) const LAST_BAND: usize = BANDS.len() - 2;
 
@@ -33,10 +36,12 @@ pub(super) struct PairRule {
 /// A pair that may be chosen, as it is ordered.
 type Candidate = (u64, [DocId; 2], [DocId; 2]);
 
-/// Chooses pairs, each with its smaller document first, by band and in the order of a hash; the same at every cx. `vectors` opens a scan of
-/// own features, and `root` is the root of the cluster of an own document.
+/// Chooses pairs, each with its smaller document first, by band and in the order of a hash; the
+/// same at every cx. `vectors` opens a scan of own features, and `root` is the root of the cluster
+/// of an own document.
 ///
-/// Pages of one cluster are alike, so that a sampler errs in the same way for all of their pairs: of one cluster a band has one pair at most.
+/// Pages of one cluster are alike, so that a sampler errs in the same way for all of their pairs:
+/// of one cluster a band has one pair at most.
 ///
 /// # Errors
 /// If a segment cannot be read, or a worker of this process failed.

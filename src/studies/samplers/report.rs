@@ -1,4 +1,5 @@
-//! The report of a samplers summary: how well samples estimate resemblance (Broder 1997; Fetterly 2004, section 2).
+//! The report of a samplers summary: how well samples estimate resemblance (Broder 1997; Fetterly
+//! 2004, section 2).
 
 use std::path::Path;
 

@@ -1,4 +1,5 @@
-//! The samplers job: how well samples of shingles estimate resemblance (Broder 1997; Fetterly 2004, section 2).
+//! The samplers job: how well samples of shingles estimate resemblance (Broder 1997; Fetterly 2004,
+//! section 2).
 //!
 //! ```text
 //! features, clusters of the week ─▶ pairs            some of each band of resemblance, of each cluster one at most
@@ -8,10 +9,12 @@
 //! words of all pages             ─▶ samplers         size, and pages without a sample
 //! ```
 //!
-//! Pairs are drawn by hash, so the tables do not depend on workers. The functions of the week choose the pairs; the estimates are of other ones.
+//! Pairs are drawn by hash, so the tables do not depend on workers. The functions of the week
+//! choose the pairs; the estimates are of other ones.
 //!
-//! Memory: 8 bytes for each URL of a worker's shards, and the shingles of the pairs whose pages are gathered together. All estimates are at
-//! worker 0, 8 bytes each: 4 MB for 3,600 pairs, 10 samplers and 12 seeds.
+//! Memory: 8 bytes for each URL of a worker's shards, and the shingles of the pairs whose pages are
+//! gathered together. All estimates are at worker 0, 8 bytes each: 4 MB for 3,600 pairs, 10
+//! samplers and 12 seeds.
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -53,7 +56,8 @@ struct SampledWeek<'a> {
     watch: &'a Arc<Watch>,
 }
 
-/// Compares samplers on one cx, as [`run`](crate::studies::run) calls it. Worker 0 writes the tables and returns the summary.
+/// Compares samplers on one cx, as [`run`](crate::studies::run) calls it. Worker 0 writes the
+/// tables and returns the summary.
 ///
 /// # Errors
 /// If a file cannot be read or written, a crawl file has changed, or a worker failed.
@@ -107,7 +111,8 @@ impl SampledWeek<'_> {
         chosen_pairs(cx, &rule, || Vectors::of_rows(features.iter().cloned()), root)
     }
 
-    /// Reads the pages of pairs again, and compares them. All results are at worker 0, in the order of the pairs.
+    /// Reads the pages of pairs again, and compares them. All results are at worker 0, in the order
+    /// of the pairs.
     fn measure(&self, cx: &mut Context, pairs: &[[DocId; 2]]) -> Result<Vec<MeasuredPair>> {
         let (plan, files) = (self.plan, &self.plan.files);
         let roots = gathering_roots(pairs)?;
@@ -200,7 +205,8 @@ impl SampledWeek<'_> {
     }
 }
 
-/// For each page of the pairs the root under which its set is gathered: the same for both pages of a pair.
+/// For each page of the pairs the root under which its set is gathered: the same for both pages of
+/// a pair.
 fn gathering_roots(pairs: &[[DocId; 2]]) -> Result<BTreeMap<DocId, DocId>> {
     let mut docs: Vec<DocId> = pairs.iter().flatten().copied().collect();
     docs.sort_rows();

@@ -1,4 +1,5 @@
-//! The summary of the samplers job: how well samples estimate resemblance (Broder 1997; Fetterly 2004, section 2).
+//! The summary of the samplers job: how well samples estimate resemblance (Broder 1997; Fetterly
+//! 2004, section 2).
 
 use std::path::PathBuf;
 
@@ -7,7 +8,8 @@ use serde::{Deserialize, Serialize};
 use crate::records::Week;
 use crate::tables::studies::{SamplerErrorRow, SamplerRow};
 
-/// The summary of a samplers job: kept as `summary.json` beside its tables, printed by `run` and `show`.
+/// The summary of a samplers job: kept as `summary.json` beside its tables, printed by `run` and
+/// `show`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SamplersSummary {
     /// The store, as the run named it.

@@ -1,7 +1,9 @@
-//! The columns of the tables of the collections job: pages that are copied together (Cho, Shivakumar and Garcia-Molina 2000).
+//! The columns of the tables of the collections job: pages that are copied together (Cho,
+//! Shivakumar and Garcia-Molina 2000).
 //!
-//! They lie in `collections/TABLE` of the store. A collection and a similar cluster are named by their smallest pages or roots, so
-//! `cluster` and `collection` join these tables with each other, and `doc` those of the job's week.
+//! They lie in `collections/TABLE` of the store. A collection and a similar cluster are named by
+//! their smallest pages or roots, so `cluster` and `collection` join these tables with each other,
+//! and `doc` those of the job's week.
 
 use nigh_derive::Table;
 
@@ -24,8 +26,8 @@ pub(super) const TABLES: ResultTables = ResultTables {
     ],
 };
 
-/// Similar clusters: sets of trivial clusters whose pages link to each other in the same way. A trivial cluster is a
-/// set of pages that are replicas of each other.
+/// Similar clusters: sets of trivial clusters whose pages link to each other in the same way. A
+/// trivial cluster is a set of pages that are replicas of each other.
 #[derive(Clone, Debug, PartialEq, Table)]
 #[table(name = "clusters")]
 pub struct CollectionClusterRow {
@@ -47,8 +49,8 @@ pub struct CollectionClusterRow {
     pub url: String,
 }
 
-/// Collections: pages that links hold together, at most one of each trivial cluster of a similar cluster. A page that
-/// no link joins with others is one alone.
+/// Collections: pages that links hold together, at most one of each trivial cluster of a similar
+/// cluster. A page that no link joins with others is one alone.
 #[derive(Clone, Debug, PartialEq, Table)]
 #[table(name = "collections")]
 pub struct CollectionRow {
@@ -65,7 +67,8 @@ pub struct CollectionRow {
     pub pages: i64,
     /// Links from pages of other hosts to its pages.
     pub in_links: i64,
-    /// Whether it is the principal one of its cluster, the one that stays: docs/collections.md says how it is chosen.
+    /// Whether it is the principal one of its cluster, the one that stays: docs/collections.md says
+    /// how it is chosen.
     pub principal: bool,
 }
 
@@ -108,8 +111,8 @@ pub struct CollectionSizeRow {
     pub clusters: i64,
 }
 
-/// Prefixes of URLs below which nearly all crawled pages are copies, in the order of prefixes: a crawler need not
-/// fetch them. `nigh show --avoid` prints them.
+/// Prefixes of URLs below which nearly all crawled pages are copies, in the order of prefixes: a
+/// crawler need not fetch them. `nigh show --avoid` prints them.
 #[derive(Clone, Debug, PartialEq, Table)]
 #[table(name = "avoid")]
 pub struct AvoidRow {
@@ -121,13 +124,13 @@ pub struct AvoidRow {
     pub principal_url: String,
     /// Crawled pages below the prefix.
     pub pages: i64,
-    /// Those of collections of `least-size` pages or more that are not principal, and of which the principal one has
-    /// a replica.
+    /// Those of collections of `least-size` pages or more that are not principal, and of which the
+    /// principal one has a replica.
     pub copies: i64,
     /// Bytes of the crawled pages: what is saved.
     pub bytes: i64,
-    /// URLs below the prefix that links of the week name, of which no week has a page, and that do not redirect to one: whether they are copies is not
-    /// known.
+    /// URLs below the prefix that links of the week name, of which no week has a page, and that do
+    /// not redirect to one: whether they are copies is not known.
     pub named: i64,
     /// The week whose run listed it first.
     pub since: Week,
@@ -163,8 +166,8 @@ pub struct JudgedRow {
     pub lost: i64,
     /// This week's pages below principal_url.
     pub principal_pages: i64,
-    /// `kept`, `not crawled` (no pages) and `not judged` stay; `losing`, `too wide` and `principal gone` come off the
-    /// list.
+    /// `kept`, `not crawled` (no pages) and `not judged` stay; `losing`, `too wide` and
+    /// `principal gone` come off the list.
     pub verdict: &'static str,
 }
 

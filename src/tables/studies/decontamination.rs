@@ -71,8 +71,8 @@ pub struct ReferenceMatchRow {
     pub similarity: Option<f64>,
     /// The first word in the document of what matches.
     ///
-    /// Of containment this is the longest run of words that n-grams of the item cover, each where it
-    /// stands first; else the passage; else the whole document.
+    /// Of containment this is the longest run of words that n-grams of the item cover, each where
+    /// it stands first; else the passage; else the whole document.
     pub word: i32,
     /// Its words.
     pub words: i32,

@@ -1,9 +1,10 @@
-//! The columns of the tables of the evolution job, which compares the weeks of a store (Fetterly 2004, section 3).
+//! The columns of the tables of the evolution job, which compares the weeks of a store (Fetterly
+//! 2004, section 3).
 //!
-//! They lie in `evolution/TABLE` of the store. A `week` is a date, as in the folder names of weeks. A
-//! `class` is a range of cluster sizes in pages: `0`, `1`, `2-10`, `11-100`, `101-1000`, `1001-10000`, `10001-100000` or
-//! `above 100000` ([`SizeClass`](crate::stats::SizeClass)). `week` and `class` join these tables with each other; no column
-//! joins them with the tables of weeks.
+//! They lie in `evolution/TABLE` of the store. A `week` is a date, as in the folder names of weeks.
+//! A `class` is a range of cluster sizes in pages: `0`, `1`, `2-10`, `11-100`, `101-1000`,
+//! `1001-10000`, `10001-100000` or `above 100000` ([`SizeClass`](crate::stats::SizeClass)). `week`
+//! and `class` join these tables with each other; no column joins them with the tables of weeks.
 
 use nigh_derive::Table;
 
@@ -26,8 +27,8 @@ pub(super) const TABLES: ResultTables = ResultTables {
 
 /// How well the clusters of the first week keep together: one row for each week and size class.
 ///
-/// C_1 and C_m are the clusters of a URL in the first week and in the week of the row, as sets of URLs. Means are
-/// over the URLs of the class, from 0 to 1; they are null if there are no URLs.
+/// C_1 and C_m are the clusters of a URL in the first week and in the week of the row, as sets of
+/// URLs. Means are over the URLs of the class, from 0 to 1; they are null if there are no URLs.
 #[derive(Clone, Debug, PartialEq, Table)]
 #[table(name = "retention")]
 pub struct RetentionRow {
@@ -67,7 +68,8 @@ pub struct HostChangeRow {
 #[derive(Clone, Debug, PartialEq, Table)]
 #[table(name = "amounts")]
 pub struct AmountRow {
-    /// Equal features of two successive downloads; one more than all, 85 by default, if the bytes are equal.
+    /// Equal features of two successive downloads; one more than all, 85 by default, if the bytes
+    /// are equal.
     pub amount: i32,
     /// Size class of the URL's cluster at its first download in the weeks of the job.
     pub class: &'static str,
@@ -79,7 +81,8 @@ pub struct AmountRow {
     pub share: Option<f64>,
     /// Share over the class's mean share (Fig. 9).
     ///
-    /// The mean is taken over all amounts, as in the study; one that does not occur counts as 0. Null if `share` is null or the mean is 0.
+    /// The mean is taken over all amounts, as in the study; one that does not occur counts as 0.
+    /// Null if `share` is null or the mean is 0.
     pub relative: Option<f64>,
 }
 

@@ -1,14 +1,15 @@
-//! The columns of the tables of the paragraphs job that are about two weeks or more: where the text of new pages is from, and which paragraphs
-//! come and go.
+//! The columns of the tables of the paragraphs job that are about two weeks or more: where the text
+//! of new pages is from, and which paragraphs come and go.
 //!
-//! They lie in `paragraphs/TABLE` of the store. `doc` joins these tables with those of the job's week.
+//! They lie in `paragraphs/TABLE` of the store. `doc` joins these tables with those of the job's
+//! week.
 
 use nigh_derive::Table;
 
 use crate::records::Week;
 
-/// The pages above `least-characters` whose URLs had no page the week before, and how much of their text older pages
-/// had: none, all of it from one parent, or assembled from several.
+/// The pages above `least-characters` whose URLs had no page the week before, and how much of their
+/// text older pages had: none, all of it from one parent, or assembled from several.
 #[derive(Clone, Debug, PartialEq, Table)]
 #[table(name = "births")]
 pub struct BornPageRow {
@@ -21,14 +22,15 @@ pub struct BornPageRow {
     pub inherited: i32,
     /// Inherited over paragraphs.
     pub share: f64,
-    /// Its rows in `parents`: 0 for text of its own, 1 for a copy or a part of one page, more for text that was
-    /// assembled.
+    /// Its rows in `parents`: 0 for text of its own, 1 for a copy or a part of one page, more for
+    /// text that was assembled.
     pub parents: i32,
 }
 
-/// Pages of the week before that have paragraphs of a new page: first the one that has most of them, then the one
-/// that has most of the others, until all inherited paragraphs are explained. Paragraphs that more than 100 pages had
-/// come last. `doc` joins `births`; `parent` the tables of the week before.
+/// Pages of the week before that have paragraphs of a new page: first the one that has most of
+/// them, then the one that has most of the others, until all inherited paragraphs are explained.
+/// Paragraphs that more than 100 pages had come last. `doc` joins `births`; `parent` the tables of
+/// the week before.
 #[derive(Clone, Debug, PartialEq, Table)]
 #[table(name = "parents")]
 pub struct ParentRow {
@@ -51,8 +53,8 @@ pub struct ParentRow {
     pub share_of_parent: f64,
 }
 
-/// Paragraphs that were first seen after the first week, or that are gone; pages above `least-characters` count. A
-/// paragraph that is in no row was in the first week, and is there now.
+/// Paragraphs that were first seen after the first week, or that are gone; pages above
+/// `least-characters` count. A paragraph that is in no row was in the first week, and is there now.
 #[derive(Clone, Debug, PartialEq, Table)]
 #[table(name = "lifetimes")]
 pub struct LifetimeRow {

@@ -1,7 +1,8 @@
-//! The columns of the tables of the mirrors job: pairs of hosts that have many pages in common (Fetterly 2004, sections 2 and 4).
+//! The columns of the tables of the mirrors job: pairs of hosts that have many pages in common
+//! (Fetterly 2004, sections 2 and 4).
 //!
-//! They lie in `mirrors/TABLE` of the store. A `week` is a date, as in the folder names of weeks; hosts are named as in `documents.host`, by
-//! which these tables join those of weeks.
+//! They lie in `mirrors/TABLE` of the store. A `week` is a date, as in the folder names of weeks;
+//! hosts are named as in `documents.host`, by which these tables join those of weeks.
 
 use nigh_derive::Table;
 
@@ -24,19 +25,21 @@ pub(super) const TABLES: ResultTables = ResultTables {
     ],
 };
 
-/// One row for each pair of hosts that share enough pages, in the order of `week`, `host_a` and `host_b`.
+/// One row for each pair of hosts that share enough pages, in the order of `week`, `host_a` and
+/// `host_b`.
 #[derive(Clone, Debug, PartialEq, Table)]
 #[table(name = "pairs")]
 pub struct MirrorPairRow {
     /// The week.
     pub week: Week,
-    /// The host with more pages that have near-duplicates; in class `redirect` the host that redirects.
+    /// The host with more pages that have near-duplicates; in class `redirect` the host that
+    /// redirects.
     pub host_a: String,
     /// The other host; in class `auto` the same one.
     pub host_b: String,
-    /// `auto` (one host), `unresolved` (one has no address), `farm` (one cluster on very many hosts; only its first
-    /// host is paired), `alias` (another name of a host), `kept` (a candidate for a mirror), or `redirect` (a host
-    /// that redirects to the other and shares too few pages).
+    /// `auto` (one host), `unresolved` (one has no address), `farm` (one cluster on very many
+    /// hosts; only its first host is paired), `alias` (another name of a host), `kept` (a candidate
+    /// for a mirror), or `redirect` (a host that redirects to the other and shares too few pages).
     pub class: &'static str,
     /// Whether the names differ only in a leading `www.`.
     pub www: bool,
@@ -46,9 +49,11 @@ pub struct MirrorPairRow {
     pub pages_b: i64,
     /// Clusters with pages of both.
     pub clusters: i64,
-    /// Pages that count for the pair: the smaller of the two numbers, or `pages_b` if `pairs = "root"`.
+    /// Pages that count for the pair: the smaller of the two numbers, or `pages_b` if
+    /// `pairs = "root"`.
     pub size: i64,
-    /// Pages of the second host that match the first one by URL: see [`MATCHES`](crate::studies::mirrors::steps::MATCHES).
+    /// Pages of the second host that match the first one by URL: see
+    /// [`MATCHES`](crate::studies::mirrors::steps::MATCHES).
     #[columns(
         matched1 = "pages of `host_b` with the last arc of the path of a page of `host_a` in their cluster",
         matched2 = "the same for the last two arcs, or all of them if there are fewer",
@@ -61,7 +66,8 @@ pub struct MirrorPairRow {
     pub mirror: bool,
     /// URLs of one host that redirect to the other, if they are most of its URLs; else 0.
     pub redirects: i64,
-    /// The share of the paths of the first host that the second one has, and of the second that the first one has.
+    /// The share of the paths of the first host that the second one has, and of the second that the
+    /// first one has.
     #[columns(
         coverage_a = "share of the paths of `host_a` that `host_b` has; null if it is no mirror",
         coverage_b = "share of the paths of `host_b` that `host_a` has; null if it is no mirror"
@@ -96,9 +102,9 @@ impl MirrorPairRow {
 pub struct MirrorClassRow {
     /// The week.
     pub week: Week,
-    /// `raw` (the sum of the next five), `auto`, `alias`, `unresolved`, `farm` (with the pairs that are not listed),
-    /// `kept`; of the kept ones `kept-www`, `kept-last-arc` and `kept-last-four-arcs` (enough pages match); and
-    /// `redirect`.
+    /// `raw` (the sum of the next five), `auto`, `alias`, `unresolved`, `farm` (with the pairs that
+    /// are not listed), `kept`; of the kept ones `kept-www`, `kept-last-arc` and
+    /// `kept-last-four-arcs` (enough pages match); and `redirect`.
     pub class: &'static str,
     /// Pairs of the class.
     pub pairs: i64,
@@ -122,9 +128,11 @@ pub struct MirrorSizeRow {
 #[derive(Clone, Debug, PartialEq, Table)]
 #[table(name = "changes")]
 pub struct MirrorChangeRow {
-    /// The size of the largest pair that the page counts for in the first week, as a class like `11-100`.
+    /// The size of the largest pair that the page counts for in the first week, as a class like
+    /// `11-100`.
     pub class: &'static str,
-    /// `complete`, `large`, `medium`, `small`, `no-text-change` or `no-change`, as in `evolution/change-classes`.
+    /// `complete`, `large`, `medium`, `small`, `no-text-change` or `no-change`, as in
+    /// `evolution/change-classes`.
     pub change: &'static str,
     /// Pairs of successive downloads with this change.
     pub pairs: i64,
@@ -132,7 +140,8 @@ pub struct MirrorChangeRow {
     pub share: Option<f64>,
 }
 
-/// Hosts that are mirrors of each other, directly or through others: one row for each week and host.
+/// Hosts that are mirrors of each other, directly or through others: one row for each week and
+/// host.
 #[derive(Clone, Debug, PartialEq, Table)]
 #[table(name = "groups")]
 pub struct MirrorGroupRow {
@@ -188,7 +197,8 @@ pub struct MirrorSpanRow {
     pub ended: bool,
 }
 
-/// How long changes of pages take from a host to its mirror: one row for each pair, direction and number of weeks.
+/// How long changes of pages take from a host to its mirror: one row for each pair, direction and
+/// number of weeks.
 #[derive(Clone, Debug, PartialEq, Table)]
 #[table(name = "lags")]
 pub struct MirrorLagRow {
@@ -196,7 +206,8 @@ pub struct MirrorLagRow {
     pub host: String,
     /// Its mirror, which has a page of the same path.
     pub copy: String,
-    /// Weeks until the mirror's page has the same features; 0: the same week; null: not until the last week.
+    /// Weeks until the mirror's page has the same features; 0: the same week; null: not until the
+    /// last week.
     pub weeks: Option<i64>,
     /// Changes of pages.
     pub changes: i64,

@@ -1,6 +1,8 @@
-//! The columns of the tables of the mirrors-by-url job: pairs of hosts that have URLs in common, and their tests (Bharat and Broder 1999).
+//! The columns of the tables of the mirrors-by-url job: pairs of hosts that have URLs in common,
+//! and their tests (Bharat and Broder 1999).
 //!
-//! They lie in `mirrors-by-url/TABLE` of the store. Hosts are named as in `documents.host`. A pair is known by its rank in `candidates`.
+//! They lie in `mirrors-by-url/TABLE` of the store. Hosts are named as in `documents.host`. A pair
+//! is known by its rank in `candidates`.
 
 use crate::tables::store_table::{ResultTables, StoreTable};
 use nigh_derive::Table;
@@ -45,9 +47,9 @@ pub struct CandidateRow {
     /// The numbers of URLs of the hosts.
     #[columns(urls_a = "distinct URLs of `host_a`", urls_b = "distinct URLs of `host_b`")]
     pub urls: [i64; 2],
-    /// `1` (same structure, identical content), `2` (equivalent content), `3` (similar content), `4` (partly the same
-    /// structure), `5` (related content), `mismatch`, or `few` (fewer than three paths could be compared, or no page
-    /// of one host is known).
+    /// `1` (same structure, identical content), `2` (equivalent content), `3` (similar content),
+    /// `4` (partly the same structure), `5` (related content), `mismatch`, or `few` (fewer than
+    /// three paths could be compared, or no page of one host is known).
     pub level: &'static str,
     /// The tests with this outcome: SF, TF, FM, FS, HS, TS, NS, unknown.
     #[columns(
@@ -63,8 +65,8 @@ pub struct CandidateRow {
     pub outcomes: [i64; 8],
 }
 
-/// One row for each test of a listed pair, in the order of `rank`: the root, then paths of `host_a`, then paths of
-/// `host_b`.
+/// One row for each test of a listed pair, in the order of `rank`: the root, then paths of
+/// `host_a`, then paths of `host_b`.
 #[derive(Clone, Debug, PartialEq, Table)]
 #[table(name = "tests")]
 pub struct PathTestRow {
@@ -81,7 +83,8 @@ pub struct PathTestRow {
     pub outcome: &'static str,
     /// Share of equal features; 1 for equal bytes; null if the pages were not compared.
     pub similarity: Option<f64>,
-    /// Whether the similarity is an estimate within 0.1 of the limit of `HS`, and the outcome so uncertain.
+    /// Whether the similarity is an estimate within 0.1 of the limit of `HS`, and the outcome so
+    /// uncertain.
     pub near: bool,
 }
 
@@ -97,7 +100,8 @@ pub struct UrlLevelRow {
     pub published: Option<i64>,
 }
 
-/// How many of the first pairs of the list are mirrors (Fig. 1): one row for each twentieth of the list.
+/// How many of the first pairs of the list are mirrors (Fig. 1): one row for each twentieth of the
+/// list.
 #[derive(Clone, Debug, PartialEq, Table)]
 #[table(name = "ranking")]
 pub struct RankingRow {
@@ -111,8 +115,8 @@ pub struct RankingRow {
     pub levels14: Option<f64>,
 }
 
-/// Mirrors in two top-level domains (Table 3): one row for each group of levels and pair of domains, most pairs
-/// first.
+/// Mirrors in two top-level domains (Table 3): one row for each group of levels and pair of
+/// domains, most pairs first.
 #[derive(Clone, Debug, PartialEq, Table)]
 #[table(name = "domains")]
 pub struct UrlDomainRow {
@@ -130,8 +134,8 @@ pub struct UrlDomainRow {
     pub share: f64,
 }
 
-/// URLs of unknown tests, each once, for a crawler: the answers come back as `input` of the job. No download of them
-/// is known that ended with a page, a redirect, or status 404 or 410.
+/// URLs of unknown tests, each once, for a crawler: the answers come back as `input` of the job. No
+/// download of them is known that ended with a page, a redirect, or status 404 or 410.
 #[derive(Clone, Debug, PartialEq, Table)]
 #[table(name = "probes")]
 pub struct ProbeRow {
@@ -142,7 +146,8 @@ pub struct ProbeRow {
     pub url: String,
 }
 
-/// Hosts that are mirrors of each other by levels 1 to 4, directly or through others: one row for each host.
+/// Hosts that are mirrors of each other by levels 1 to 4, directly or through others: one row for
+/// each host.
 #[derive(Clone, Debug, PartialEq, Table)]
 #[table(name = "groups")]
 pub struct UrlGroupRow {
@@ -156,14 +161,16 @@ pub struct UrlGroupRow {
     pub preferred: bool,
 }
 
-/// Mirrors that the mirrors job finds by content or this job by URL, side by side, in the order of names; then
-/// directories that the collections job finds to be copies. Both jobs must have run before for the same week.
+/// Mirrors that the mirrors job finds by content or this job by URL, side by side, in the order of
+/// names; then directories that the collections job finds to be copies. Both jobs must have run
+/// before for the same week.
 #[derive(Clone, Debug, PartialEq, Table)]
 #[table(name = "compared")]
 pub struct ComparedRow {
     /// `host` for two whole hosts, or `directory`.
     pub kind: &'static str,
-    /// The hosts. Of hosts, the smaller name first; of directories, that of the principal collection.
+    /// The hosts. Of hosts, the smaller name first; of directories, that of the principal
+    /// collection.
     #[columns(
         host_a = "one host: the smaller name, or the host of the principal collection",
         host_b = "the other one"
@@ -181,8 +188,8 @@ pub struct ComparedRow {
         collection_b = "the copy"
     )]
     pub collections: Option<[i64; 2]>,
-    /// Whether they are mirrors by content, as `mirrors/pairs.mirror`; null if there are no tables of that job for
-    /// the week.
+    /// Whether they are mirrors by content, as `mirrors/pairs.mirror`; null if there are no tables
+    /// of that job for the week.
     pub by_content: Option<bool>,
     /// Whether the hosts are mirrors by URL: a listed pair of level 1 to 4.
     pub by_url: bool,
@@ -194,7 +201,8 @@ pub struct ComparedRow {
     pub level: Option<&'static str>,
     /// The score there.
     pub score: Option<f64>,
-    /// Clusters with pages of both: of very similar pages; for directories of those of the collections job.
+    /// Clusters with pages of both: of very similar pages; for directories of those of the
+    /// collections job.
     pub shared: i64,
     /// A page of either in the first of these clusters.
     #[columns(

@@ -1,7 +1,8 @@
-//! The columns of the tables of the overlap job: pages or hosts that share chunks of text (Shivakumar and Garcia-Molina 1998).
+//! The columns of the tables of the overlap job: pages or hosts that share chunks of text
+//! (Shivakumar and Garcia-Molina 1998).
 //!
-//! They lie in `overlap/TABLE` of the store. A `chunking` is `document`, `four-lines` or `two-lines`. `doc` joins these tables with those of
-//! the job's week.
+//! They lie in `overlap/TABLE` of the store. A `chunking` is `document`, `four-lines` or
+//! `two-lines`. `doc` joins these tables with those of the job's week.
 
 use crate::tables::store_table::{ResultTables, StoreTable};
 use nigh_derive::Table;
@@ -23,8 +24,8 @@ pub(super) const TABLES: ResultTables = ResultTables {
     ],
 };
 
-/// Pairs of pages that share enough chunks; each pair once. Of pages with one text only the first is here. Pairs of
-/// one family are in `families`.
+/// Pairs of pages that share enough chunks; each pair once. Of pages with one text only the first
+/// is here. Pairs of one family are in `families`.
 #[derive(Clone, Debug, PartialEq, Table)]
 #[table(name = "overlap")]
 pub struct OverlapRow {
@@ -63,8 +64,8 @@ pub struct HostOverlapRow {
     pub containment_b: f64,
 }
 
-/// Members of families: any two of one family share at least weight + weight - of chunks. For `document` a family is
-/// the pages with one text.
+/// Members of families: any two of one family share at least weight + weight - of chunks. For
+/// `document` a family is the pages with one text.
 #[derive(Clone, Debug, PartialEq, Table)]
 #[table(name = "families")]
 pub struct FamilyRow {
@@ -83,8 +84,8 @@ pub struct FamilyRow {
     pub of: i64,
 }
 
-/// The collection of each family: the chunks of which its members have most. Families of `document` have none. The
-/// next week's pages join families by them.
+/// The collection of each family: the chunks of which its members have most. Families of `document`
+/// have none. The next week's pages join families by them.
 #[derive(Clone, Debug, PartialEq, Table)]
 #[table(name = "family-chunks")]
 pub struct FamilyChunkRow {
@@ -97,8 +98,8 @@ pub struct FamilyChunkRow {
     pub chunk: i64,
 }
 
-/// Members of components: units that overlap, directly or over others, copies included. Units that overlap with no
-/// other are not here.
+/// Members of components: units that overlap, directly or over others, copies included. Units that
+/// overlap with no other are not here.
 #[derive(Clone, Debug, PartialEq, Table)]
 #[table(name = "components")]
 pub struct ComponentRow {
@@ -113,8 +114,8 @@ pub struct ComponentRow {
     pub host: Option<String>,
 }
 
-/// Pages by the number of other pages that overlap with them, copies included (Fig. 1). With `unit = "host"` these
-/// are hosts.
+/// Pages by the number of other pages that overlap with them, copies included (Fig. 1). With
+/// `unit = "host"` these are hosts.
 #[derive(Clone, Debug, PartialEq, Table)]
 #[table(name = "replicas")]
 pub struct ReplicaRow {
@@ -132,8 +133,8 @@ pub struct ReplicaRow {
     pub published: Option<f64>,
 }
 
-/// What a crawl could leave out, if it kept one page of each component of pages that overlap: one row for each
-/// chunking.
+/// What a crawl could leave out, if it kept one page of each component of pages that overlap: one
+/// row for each chunking.
 #[derive(Clone, Debug, PartialEq, Table)]
 #[table(name = "savings")]
 pub struct SavingRow {
@@ -163,8 +164,8 @@ pub struct MostRow {
     pub documents: i64,
     /// Distinct hosts of these pages.
     pub hosts: i64,
-    /// Machines: hosts with an IP address in common are on one, directly or over other hosts; hosts without an address are not
-    /// counted.
+    /// Machines: hosts with an IP address in common are on one, directly or over other hosts; hosts
+    /// without an address are not counted.
     pub machines: i64,
     /// Title of the first page.
     pub title: String,

@@ -1,7 +1,9 @@
-//! The columns of the tables of the paragraphs job: where duplicates are, and how they grow (Pereira, Baeza-Yates and Ziviani 2006).
+//! The columns of the tables of the paragraphs job: where duplicates are, and how they grow
+//! (Pereira, Baeza-Yates and Ziviani 2006).
 //!
-//! They lie in `paragraphs/TABLE` of the store. `doc` and `root` join these tables with those of the job's week. A `region` is `all`,
-//! `connected` or `disconnected`. The study has three years: 2003, 2004 and 2005.
+//! They lie in `paragraphs/TABLE` of the store. `doc` and `root` join these tables with those of
+//! the job's week. A `region` is `all`, `connected` or `disconnected`. The study has three years:
+//! 2003, 2004 and 2005.
 
 use nigh_derive::Table;
 
@@ -33,14 +35,16 @@ pub(super) const TABLES: ResultTables = ResultTables {
 /// The study's shares, by year.
 type Published = [Option<f64>; 3];
 
-/// Duplicates and near-duplicates by region of the web (Tables 2 to 5): within a region, n pages of one cluster
-/// are n - 1 duplicates.
+/// Duplicates and near-duplicates by region of the web (Tables 2 to 5): within a region, n pages of
+/// one cluster are n - 1 duplicates.
 #[derive(Clone, Debug, PartialEq, Table)]
 #[table(name = "summary")]
 pub struct RegionRow {
-    /// All; connected: the pages that links lead to from the core or from `seeds`; disconnected: the others.
+    /// All; connected: the pages that links lead to from the core or from `seeds`; disconnected:
+    /// the others.
     pub region: &'static str,
-    /// The share of paragraphs that two near-duplicates have in common, at least; null for duplicates.
+    /// The share of paragraphs that two near-duplicates have in common, at least; null for
+    /// duplicates.
     pub near: Option<f64>,
     /// Pages of the region above `least-characters`.
     pub documents: i64,
@@ -59,8 +63,8 @@ pub struct RegionRow {
     pub published: Published,
 }
 
-/// How much of the web one sees from one region of it (Table 6): clusters of duplicates with a page there, and pages
-/// there that have no duplicate.
+/// How much of the web one sees from one region of it (Table 6): clusters of duplicates with a page
+/// there, and pages there that have no duplicate.
 #[derive(Clone, Debug, PartialEq, Table)]
 #[table(name = "coverage")]
 pub struct CoverageRow {
@@ -74,8 +78,8 @@ pub struct CoverageRow {
     pub unique: i64,
     /// Those in the region.
     pub unique_there: i64,
-    /// (clusters_there + unique_there) / (clusters + unique): of different pages, those that are in the region; null
-    /// without pages.
+    /// (clusters_there + unique_there) / (clusters + unique): of different pages, those that are in
+    /// the region; null without pages.
     pub useful: Option<f64>,
     /// The study's shares.
     #[columns(
@@ -98,8 +102,8 @@ pub struct ClusterSizeRow {
     pub clusters: i64,
 }
 
-/// How many duplicates are found if only the paragraphs of some parts of the crawl are searched for in all pages
-/// (Fig. 5). All counts are of this step and the ones before.
+/// How many duplicates are found if only the paragraphs of some parts of the crawl are searched for
+/// in all pages (Fig. 5). All counts are of this step and the ones before.
 #[derive(Clone, Debug, PartialEq, Table)]
 #[table(name = "growth")]
 pub struct GrowthRow {
@@ -113,15 +117,15 @@ pub struct GrowthRow {
     pub duplicates: i64,
 }
 
-/// The number of duplicates, estimated from a fifth and from half of the parts: by the growth of the week before, as
-/// in the study, and by the sizes of the clusters that these parts find.
+/// The number of duplicates, estimated from a fifth and from half of the parts: by the growth of
+/// the week before, as in the study, and by the sizes of the clusters that these parts find.
 #[derive(Clone, Debug, PartialEq, Table)]
 #[table(name = "estimates")]
 pub struct EstimateRow {
     /// Number of parts that are searched.
     pub steps: i32,
-    /// The week whose growth is taken for that of this week; null for the estimate by sizes, which needs no other
-    /// week.
+    /// The week whose growth is taken for that of this week; null for the estimate by sizes, which
+    /// needs no other week.
     pub of_week: Option<Week>,
     /// Duplicates that these parts find.
     pub found: i64,
@@ -137,7 +141,8 @@ pub struct EstimateRow {
     pub published: Option<f64>,
 }
 
-/// The pages above `least-characters`, in the order of `doc` within each file, with their clusters of duplicates.
+/// The pages above `least-characters`, in the order of `doc` within each file, with their clusters
+/// of duplicates.
 #[derive(Clone, Debug, PartialEq, Table)]
 #[table(name = "pages")]
 pub struct ParagraphPageRow {
@@ -156,7 +161,8 @@ pub struct ParagraphPageRow {
     pub boilerplate: i32,
 }
 
-/// The pages in clusters of near-duplicates, for each share of `near`. A duplicate is a near-duplicate, too.
+/// The pages in clusters of near-duplicates, for each share of `near`. A duplicate is a
+/// near-duplicate, too.
 #[derive(Clone, Debug, PartialEq, Table)]
 #[table(name = "near")]
 pub struct NearPageRow {
@@ -171,8 +177,9 @@ pub struct NearPageRow {
     pub size: i64,
 }
 
-/// The pages of `seeds`; without them the 20 pages that most links of other hosts lead to. Of these, the one whose
-/// page can be reached from most of the pages that it reaches is taken for a page of the core.
+/// The pages of `seeds`; without them the 20 pages that most links of other hosts lead to. Of
+/// these, the one whose page can be reached from most of the pages that it reaches is taken for a
+/// page of the core.
 #[derive(Clone, Debug, PartialEq, Table)]
 #[table(name = "seeds")]
 pub struct SeedRow {
@@ -194,8 +201,8 @@ pub struct SeedRow {
     pub chosen: bool,
 }
 
-/// Paragraphs that at least `boilerplate` pages have: navigation, licences, notices. With an example each, so that
-/// they can be looked at.
+/// Paragraphs that at least `boilerplate` pages have: navigation, licences, notices. With an
+/// example each, so that they can be looked at.
 #[derive(Clone, Debug, PartialEq, Table)]
 #[table(name = "boilerplate")]
 pub struct BoilerplateRow {

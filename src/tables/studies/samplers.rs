@@ -1,7 +1,9 @@
-//! The columns of the tables of the samplers job: how well samples estimate resemblance (Broder 1997; Fetterly 2004, section 2).
+//! The columns of the tables of the samplers job: how well samples estimate resemblance (Broder
+//! 1997; Fetterly 2004, section 2).
 //!
-//! They lie in `samplers/TABLE` of the store. A `sampler` is `functions` (84 min-wise functions, or as many as the job says), `functions, B bits`
-//! (of which B bits of each minimum are compared), `min`, `mod 2^i` or `mod M`; it joins both tables. No column joins them with those of weeks.
+//! They lie in `samplers/TABLE` of the store. A `sampler` is `functions` (84 min-wise functions, or
+//! as many as the job says), `functions, B bits` (of which B bits of each minimum are compared),
+//! `min`, `mod 2^i` or `mod M`; it joins both tables. No column joins them with those of weeks.
 
 use crate::tables::store_table::{ResultTables, StoreTable};
 use nigh_derive::Table;
@@ -31,7 +33,8 @@ pub struct SamplerRow {
     pub empty: f64,
 }
 
-/// How far the estimates of samplers are from the exact resemblance: one row for each sampler and band.
+/// How far the estimates of samplers are from the exact resemblance: one row for each sampler and
+/// band.
 #[derive(Clone, Debug, PartialEq, Table)]
 #[table(name = "sampler-errors")]
 pub struct SamplerErrorRow {

@@ -1,4 +1,5 @@
-//! The fuzzer: libFuzzer gives inputs to the target that the variable `TARGET` names. scripts/fuzz.sh builds and runs it.
+//! The fuzzer: libFuzzer gives inputs to the target that the variable `TARGET` names.
+//! scripts/fuzz.sh builds and runs it.
 #![no_main]
 
 mod targets;

@@ -1,4 +1,5 @@
-//! The fuzz targets: what must hold for any bytes, wherever nigh reads bytes that others wrote. A panic is a fault.
+//! The fuzz targets: what must hold for any bytes, wherever nigh reads bytes that others wrote. A
+//! panic is a fault.
 //!
 //! tests/suite/fuzzed.rs gives them inputs that a fuzzer found.
 
@@ -24,7 +25,8 @@ pub type Target = fn(&[u8]);
 
 /// All targets, by name.
 pub const TARGETS: [(&str, Target); 14] = [
-    // WARC records in plain files, gzip members, zstd frames, bzip2 and xz streams, with the HTTP messages in them.
+    // WARC records in plain files, gzip members, zstd frames, bzip2 and xz streams, with the HTTP
+    // messages in them.
     ("warc", |bytes| read_all(bytes, Format::Warc)),
     ("arc", |bytes| read_all(bytes, Format::Arc)),
     ("jsonl", |bytes| read_all(bytes, Format::Jsonl)),
@@ -96,7 +98,8 @@ fn wacz(bytes: &[u8]) {
     }
 }
 
-/// Files that several workers read: the pieces have the items of the whole. The first byte says how many pieces, and of which format.
+/// Files that several workers read: the pieces have the items of the whole. The first byte says how
+/// many pieces, and of which format.
 fn pieces(bytes: &[u8]) {
     let Some((first, bytes)) = bytes.split_first() else { return };
     let format = [Format::Jsonl, Format::Warc, Format::Arc, Format::Parquet][usize::from(*first & 3)];
@@ -120,7 +123,8 @@ fn pieces(bytes: &[u8]) {
     }
 }
 
-/// The scanner of HTML: all kernels find the same; and what follows from it: words, sketches, chunks, links.
+/// The scanner of HTML: all kernels find the same; and what follows from it: words, sketches,
+/// chunks, links.
 fn html(bytes: &[u8]) {
     let mut found: Option<Extract> = None;
     for kernels in available() {

@@ -1,7 +1,7 @@
 //! The pages that `nigh browse` serves.
 //!
-//! `numbers` compares them with the tables, `texts` with `nigh find` and `nigh why`; `requests` are those of others, and `browser` is what
-//! a browser shows.
+//! `numbers` compares them with the tables, `texts` with `nigh find` and `nigh why`; `requests` are
+//! those of others, and `browser` is what a browser shows.
 
 mod browser;
 mod numbers;

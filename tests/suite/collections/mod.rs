@@ -1,4 +1,5 @@
-//! Replicated collections against a twin that goes over pages and links one by one: on random webs, on real pages and on the made web.
+//! Replicated collections against a twin that goes over pages and links one by one: on random webs,
+//! on real pages and on the made web.
 
 mod twin;
 
@@ -22,8 +23,9 @@ fn random_numbers(seed: u64) -> impl FnMut(u64) -> u64 {
     }
 }
 
-/// A store of random manuals: each is copied to some hosts, with pages missing or rewritten, under one path or another; pages link within
-/// their copy, to other copies on the host, and to other hosts.
+/// A store of random manuals: each is copied to some hosts, with pages missing or rewritten, under
+/// one path or another; pages link within their copy, to other copies on the host, and to other
+/// hosts.
 struct RandomWeb {
     folder: tempfile::TempDir,
 }
@@ -97,7 +99,8 @@ impl RandomWeb {
             );
             targets.extend((0..2).map(|_| &urls[random(urls.len() as u64) as usize].0));
             targets.iter().for_each(|target| write!(html, "<a href=\"{target}\"></a>").unwrap());
-            // And to URLs that no crawl has: beside it, and on some hosts in a directory without pages.
+            // And to URLs that no crawl has: beside it, and on some hosts in a directory without
+            // pages.
             if random(4) == 0 {
                 write!(html, "<a href=\"nothing{}.html\"></a>", random(3)).unwrap();
             }
@@ -186,12 +189,14 @@ fn best_pair(pairs: &[(String, String)], of: &BTreeMap<String, String>) -> f64 {
     counts.values().max().copied().unwrap_or(0) as f64 / pairs.len() as f64
 }
 
-/// The share of the page pairs of copies that the best pair of collections of each has; the mean over the copies.
+/// The share of the page pairs of copies that the best pair of collections of each has; the mean
+/// over the copies.
 fn best_share(copies: &[Vec<(String, String)>], of: &BTreeMap<String, String>) -> f64 {
     copies.iter().map(|pairs| best_pair(pairs, of)).sum::<f64>() / copies.len() as f64
 }
 
-/// The pairs of pages of the first week that are copies of each other by the truth: of directories, and of mirrors.
+/// The pairs of pages of the first week that are copies of each other by the truth: of directories,
+/// and of mirrors.
 fn true_pairs(web: &Web) -> [Vec<Vec<(String, String)>>; 2] {
     let urls: BTreeSet<String> = web.week(0).pages.into_iter().map(|page| page.url).collect();
     let pairs = |from: String, to: String| -> Vec<(String, String)> {
@@ -210,8 +215,8 @@ fn true_pairs(web: &Web) -> [Vec<Vec<(String, String)>>; 2] {
     })
 }
 
-/// The bars of the research, for pairs of pages that are in one cluster. A copy of which too much text was replaced is in another one, and
-/// no way from clusters finds it.
+/// The bars of the research, for pairs of pages that are in one cluster. A copy of which too much
+/// text was replaced is in another one, and no way from clusters finds it.
 #[test]
 fn collections_of_a_made_web_are_found() {
     let web = Web::of(&Shape::default());
@@ -249,7 +254,8 @@ fn collections_of_a_made_web_are_found() {
     }
 }
 
-/// The rows of `savings` by the weeks of the list and of the crawl: the number of prefixes, and the rest.
+/// The rows of `savings` by the weeks of the list and of the crawl: the number of prefixes, and the
+/// rest.
 fn assert_savings(store: &Path, settings: &Settings, lists: &[(&str, &str, &Rows)]) {
     let found = rows_of(&store.join("collections"), "savings", &columns("savings"));
     let expected: Vec<Vec<String>> = lists
@@ -270,7 +276,8 @@ fn the_list_is_judged_by_its_week_and_later_ones_and_goes_on() {
     for seed in 11..14 {
         let made = RandomWeb::new(seed, 2);
         let store = made.path();
-        // A crawl of the third week that keeps to the list, and one of the fourth in which some hosts are gone.
+        // A crawl of the third week that keeps to the list, and one of the fourth in which some
+        // hosts are gone.
         settings.run(&store, &["--week", WEEKS[0]]);
         let first = rows(&store, "avoid");
         assert_right(&store, WEEKS[0], &settings);
@@ -348,7 +355,8 @@ fn text_of(number: u64) -> String {
 #[test]
 fn odd_hosts_and_a_page_of_very_many_links_are_as_all_others() {
     let folder = tempfile::tempdir().unwrap();
-    // One manual on hosts with a port, an international name and an address of version 6; a page without links, and an empty host.
+    // One manual on hosts with a port, an international name and an address of version 6; a page
+    // without links, and an empty host.
     let hosts = ["http://a.example:8080", "http://bücher.example", "http://[2001:db8::1]", "https://a.example"];
     let mut pages = Vec::new();
     for host in hosts {
@@ -377,7 +385,8 @@ fn odd_hosts_and_a_page_of_very_many_links_are_as_all_others() {
     assert!(one == settings.run(&store, &["--workers", "3"]));
 }
 
-/// Pages of one host: a text by its number, or one of its own, below a directory; each links to all others.
+/// Pages of one host: a text by its number, or one of its own, below a directory; each links to all
+/// others.
 fn site(host: &str, directory: &str, texts: impl Iterator<Item = u64>) -> Vec<(String, String, Vec<String>)> {
     let texts: Vec<u64> = texts.collect();
     let links: Vec<String> = texts.iter().map(|text| format!("/{directory}{text}.html")).collect();
@@ -400,7 +409,8 @@ fn no_prefix_is_wider_than_what_was_crawled() {
     let mut pages = site("docs.example", "manual/", (0..20).chain([90]));
     pages.extend(site("uni.example", "pub/mirror/manual/", 0..20));
     assert_eq!(avoided(&pages), [("http://uni.example/pub/mirror/manual/".into(), 0)]);
-    // Of the host, its first page is a copy, too; links name pages of another directory that no crawl has fetched.
+    // Of the host, its first page is a copy, too; links name pages of another directory that no
+    // crawl has fetched.
     let mut first = site("docs.example", "", [50].into_iter());
     first[0].2 = (0..20).map(|text| format!("/manual/{text}.html")).collect();
     pages.extend(first);
@@ -478,7 +488,8 @@ fn the_collections_of_the_study_are_found() {
             .collect();
         assert_eq!(found, clusters.iter().copied().collect(), "{merge}: size and cardinality");
     }
-    // A partial mirror: it lacks d, and its pages link to that of the first copy. So three pages link to two.
+    // A partial mirror: it lacks d, and its pages link to that of the first copy. So three pages
+    // link to two.
     let folder = tempfile::tempdir().unwrap();
     pages.retain(|(page, ..)| *page != url("three", "d") && !page.ends_with('s') && !page.ends_with('g'));
     for (page, _, links) in &mut pages {

@@ -389,8 +389,8 @@ fn listed(stay: &Rows, now: &Rows) -> Rows {
     all.iter().filter(|row| !is_within(row)).cloned().collect()
 }
 
-/// What the crawl of a week would have been without the pages below some prefixes: pages, skipped, bytes, similar before and after,
-/// duplicates before and after, lost.
+/// What the crawl of a week would have been without the pages below some prefixes: pages, skipped,
+/// bytes, similar before and after, duplicates before and after, lost.
 pub fn savings(store: &Path, date: &str, level: &str, prefixes: &[String]) -> Vec<String> {
     let pages = pages(store, date, if level == "overlap" { "similar" } else { level });
     let is_skipped = |page: &Page| prefixes.iter().any(|prefix| page.url.starts_with(prefix.as_str()));
@@ -427,7 +427,8 @@ pub fn rows(store: &Path, table: &str) -> Rows {
     rows
 }
 
-/// Compares the tables of the last run, which followed no other, with brute force. Returns the rows of `collections` and of `avoid`.
+/// Compares the tables of the last run, which followed no other, with brute force. Returns the rows
+/// of `collections` and of `avoid`.
 pub fn assert_right(store: &Path, date: &str, settings: &Settings) -> [usize; 2] {
     let expected = twin(store, date, settings);
     for (table, wanted) in &expected {
@@ -438,8 +439,8 @@ pub fn assert_right(store: &Path, date: &str, settings: &Settings) -> [usize; 2]
     ["collections", "avoid"].map(|table| expected[table].len())
 }
 
-/// The expected rows of `judged` and of `avoid` of a run for a week that follows one with the rows `former` of `avoid`; `now` are the rows of
-/// `avoid` that the week alone gives.
+/// The expected rows of `judged` and of `avoid` of a run for a week that follows one with the rows
+/// `former` of `avoid`; `now` are the rows of `avoid` that the week alone gives.
 pub fn judged(store: &Path, date: &str, settings: &Settings, former: &Rows, now: &Rows) -> [Rows; 2] {
     let level = if settings.level == "overlap" { "similar" } else { settings.level };
     let pages = pages(store, date, level);

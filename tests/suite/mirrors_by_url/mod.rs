@@ -1,4 +1,5 @@
-//! Mirrors by URL against a twin of dictionaries: on random hosts, on real pages and on the made web.
+//! Mirrors by URL against a twin of dictionaries: on random hosts, on real pages and on the made
+//! web.
 
 mod twin;
 
@@ -33,8 +34,8 @@ const HOSTS: [&str; 14] = [
     "archive.north.example",
 ];
 
-/// A store of random hosts that copy some sites, with pages missing or rewritten. Pages link to pages of their host and of others that were
-/// not fetched. In the second week some URLs are gone.
+/// A store of random hosts that copy some sites, with pages missing or rewritten. Pages link to
+/// pages of their host and of others that were not fetched. In the second week some URLs are gone.
 struct RandomHosts {
     folder: tempfile::TempDir,
 }
@@ -234,7 +235,8 @@ fn lists_and_indexes_need_no_week_and_join_one() {
     assert!(rows["candidates"].len() > 5 && rows["candidates"].iter().all(|row| row[8] == "few"));
     let shown = run_well(&["show", store.to_str().unwrap(), "--job", "mirrors-by-url"]).stdout;
     assert!(shown.starts_with("Mirrors by URL of lists:"), "{shown}");
-    // The store takes its first week, with parameters of its own; the lists join its URLs, and its pages are tested.
+    // The store takes its first week, with parameters of its own; the lists join its URLs, and its
+    // pages are tested.
     let (lines, _) = RandomHosts::week(3, 1);
     std::fs::write(folder.path().join("pages.jsonl"), lines).unwrap();
     let cluster = job(
@@ -259,7 +261,8 @@ fn answers_to_probes_come_back_as_input() {
     settings.run(&store, &[]);
     let mut known = Known::of_week(&store, WEEKS[1], false);
     let before = assert_right(&store, &known, &settings);
-    // A crawler fetches what the table asks for: pages, missing pages, and some that it cannot reach.
+    // A crawler fetches what the table asks for: pages, missing pages, and some that it cannot
+    // reach.
     let (mut pages, mut failed) = (String::new(), "url\treason\n".to_owned());
     let method = nigh::config::Method::default();
     let mut fingerprinter = nigh::features::Fingerprinter::of_method(&method).unwrap();
@@ -314,8 +317,9 @@ fn answers_to_probes_come_back_as_input() {
     assert!(ran.code == Some(1) && ran.stderr.contains("Restore the file"), "{}", ran.stderr);
 }
 
-/// The average precision of a ranking: the mean, over the pairs that it shall have, of the precision of the list down to the pair. Pairs that
-/// are `neither` right nor wrong are passed over.
+/// The average precision of a ranking: the mean, over the pairs that it shall have, of the
+/// precision of the list down to the pair. Pairs that are `neither` right nor wrong are passed
+/// over.
 fn average_precision(ranked: &[[String; 2]], right: &BTreeSet<[String; 2]>, neither: &BTreeSet<[String; 2]>) -> f64 {
     let (mut sum, mut found) = (0.0, 0);
     for (place, pair) in ranked.iter().filter(|pair| !neither.contains(*pair)).enumerate() {
@@ -339,8 +343,9 @@ fn pairs_of<'a>(hosts: impl IntoIterator<Item = &'a String>) -> BTreeSet<[String
     hosts.iter().enumerate().flat_map(|(at, a)| hosts[..at].iter().map(|b| sorted(a, b))).collect()
 }
 
-/// The bars of the research, with all pages known and with a quarter of them and their links: against brute force over the whole web, where
-/// hosts are mirrors if 10 pages or more have a resemblance of 0.8 and more at the same path.
+/// The bars of the research, with all pages known and with a quarter of them and their links:
+/// against brute force over the whole web, where hosts are mirrors if 10 pages or more have a
+/// resemblance of 0.8 and more at the same path.
 #[test]
 fn mirrors_of_a_made_web_lead_the_list() {
     let web = Web::of(&Shape::default());
@@ -352,7 +357,8 @@ fn mirrors_of_a_made_web_lead_the_list() {
             *shared.entry(sorted(&a.host, &b.host)).or_default() += 1;
         }
     }
-    // Hosts of a farm have one page in copies at different paths; no page links to them, so a quarter of the pages does not show their URLs.
+    // Hosts of a farm have one page in copies at different paths; no page links to them, so a
+    // quarter of the pages does not show their URLs.
     let farms: BTreeSet<[String; 2]> = web.truth.farms.iter().flat_map(|farm| pairs_of(&farm.hosts)).collect();
     let right = shared.iter().filter(|(pair, pages)| **pages >= 10 && !farms.contains(*pair));
     let right: BTreeSet<[String; 2]> = right.map(|(pair, _)| pair.clone()).collect();
@@ -399,7 +405,8 @@ fn mirrors_of_a_made_web_lead_the_list() {
     }
 }
 
-/// The bar of the research: of the first 20 candidates of the public corpus at least half are mirrors.
+/// The bar of the research: of the first 20 candidates of the public corpus at least half are
+/// mirrors.
 #[test]
 fn the_first_candidates_of_the_corpus_are_mirrors() {
     let Some(crawl) = corpus("week-01", "mirrors by URL of the corpus") else { return };

@@ -1,4 +1,5 @@
-//! The mirrors-by-url job by brute force: its tables from those of the week, with dictionaries of texts.
+//! The mirrors-by-url job by brute force: its tables from those of the week, with dictionaries of
+//! texts.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -165,7 +166,8 @@ impl Known {
         self.gone.contains(&name) || self.urls.get(&name).is_some_and(is_listed_gone)
     }
 
-    /// Whether two hosts have a page at the same path with the same bytes, or with at least half of the features.
+    /// Whether two hosts have a page at the same path with the same bytes, or with at least half of
+    /// the features.
     pub fn share_a_page(&self, [a, b]: &[String; 2]) -> bool {
         let of_host = self.pages.range((a.clone(), String::new())..).take_while(|(name, _)| name.0 == *a);
         of_host.into_iter().any(|((_, path), page)| {

@@ -1,4 +1,5 @@
-//! Pages and hosts that share chunks, against a twin that compares all pairs: on real pages, on the made web and on random pages.
+//! Pages and hosts that share chunks, against a twin that compares all pairs: on real pages, on the
+//! made web and on random pages.
 
 mod twin;
 mod weeks;
@@ -22,7 +23,8 @@ fn random_numbers(seed: u64) -> impl FnMut(u64) -> u64 {
     }
 }
 
-/// A store of random pages: some like one of three templates with lines left out, some with one text, some of few lines.
+/// A store of random pages: some like one of three templates with lines left out, some with one
+/// text, some of few lines.
 fn random_store(seed: u64, count: u64) -> Made {
     let folder = tempfile::tempdir().unwrap();
     let mut random = random_numbers(seed);

@@ -1,4 +1,5 @@
-//! The overlap job by brute force: all pairs of pages, or of hosts, and the tables that follow from them.
+//! The overlap job by brute force: all pairs of pages, or of hosts, and the tables that follow from
+//! them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -303,7 +304,8 @@ fn machines(pages: &[&Page]) -> usize {
     machines.len()
 }
 
-/// The id that nigh gives a host: its shard, and its place among the hosts of the shard in the order of the alphabet.
+/// The id that nigh gives a host: its shard, and its place among the hosts of the shard in the
+/// order of the alphabet.
 fn host_number(units: &[Unit], host: usize) -> i64 {
     let shard = units[host].name.0;
     DocId::new(shard, units[..host].iter().filter(|unit| unit.name.0 == shard).count() as u64).to_table()
@@ -327,7 +329,8 @@ pub fn rows(store: &Path, table: &str) -> Rows {
     rows
 }
 
-/// Compares the tables of the last run, where all pairs were listed, with brute force. Returns the number of pairs.
+/// Compares the tables of the last run, where all pairs were listed, with brute force. Returns the
+/// number of pairs.
 pub fn assert_right(store: &Path, date: &str, settings: &Settings) -> usize {
     let expected = twin(store, date, settings);
     for (table, wanted) in &expected {
@@ -338,7 +341,8 @@ pub fn assert_right(store: &Path, date: &str, settings: &Settings) -> usize {
     expected["overlap"].len() + expected["host-overlap"].len()
 }
 
-/// Checks that listed pairs and those of families are all pairs, each once, and that the other tables are as if all were listed.
+/// Checks that listed pairs and those of families are all pairs, each once, and that the other
+/// tables are as if all were listed.
 pub fn assert_families_are_right(store: &Path, date: &str, settings: &Settings) -> usize {
     let expected = twin(store, date, settings);
     for table in ["components", "replicas", "savings", "most", "reasons"] {
@@ -385,7 +389,8 @@ pub fn assert_families_are_right(store: &Path, date: &str, settings: &Settings) 
     implied
 }
 
-/// Checks that each family has one collection, of which each member has as many chunks as the table says.
+/// Checks that each family has one collection, of which each member has as many chunks as the table
+/// says.
 fn assert_collections_are_right(store: &Path, date: &str, settings: &Settings) {
     let pages: BTreeMap<String, Page> =
         pages(&crate::program::week(store, date)).into_iter().map(|page| (page.doc.to_string(), page)).collect();

@@ -1,4 +1,5 @@
-//! Later weeks, from the tables of a former run and from what changed since, on stores with random histories.
+//! Later weeks, from the tables of a former run and from what changed since, on stores with random
+//! histories.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

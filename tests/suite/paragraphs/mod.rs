@@ -1,5 +1,5 @@
-//! Shingle paragraphs, what links lead to, and where text comes from, against a twin by brute force: on random weeks, on real pages and on
-//! the made web.
+//! Shingle paragraphs, what links lead to, and where text comes from, against a twin by brute
+//! force: on random weeks, on real pages and on the made web.
 
 mod twin;
 
@@ -16,8 +16,8 @@ use crate::program::{
 use crate::web::truth::Part;
 use crate::web::{Shape, WEEKS, Web, WebStore};
 
-/// A store with weeks of random pages: texts of few different paragraphs, some repeated, some pages short, with links; from week to week pages
-/// come, go, change, and copy others.
+/// A store with weeks of random pages: texts of few different paragraphs, some repeated, some pages
+/// short, with links; from week to week pages come, go, change, and copy others.
 struct RandomWeeks {
     folder: tempfile::TempDir,
     seed: u64,
@@ -488,7 +488,8 @@ fn a_dry_run_writes_nothing_and_show_prints_what_the_run_printed() {
 
 #[test]
 fn duplicates_of_the_corpus_are_those_of_the_research() {
-    // The research's prototype cuts sentences at the character, and nigh at the word: so the shares differ a little, most at 50%.
+    // The research's prototype cuts sentences at the character, and nigh at the word: so the shares
+    // differ a little, most at 50%.
     for (number, wanted) in [("01", [0.259, 0.322, 0.392, 0.462]), ("11", [0.211, 0.278, 0.379, 0.455])] {
         let path = format!("week-{number}/warc");
         let Some(crawl) = corpus(&path, "duplicates_of_the_corpus_are_those_of_the_research") else { return };

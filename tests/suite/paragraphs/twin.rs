@@ -134,7 +134,8 @@ impl Week {
         self.long.keys().map(|doc| (*doc, part(doc))).collect()
     }
 
-    /// For each step of the study's algorithm what is found so far: pages, clusters, duplicates; and the pages of clusters that are found.
+    /// For each step of the study's algorithm what is found so far: pages, clusters, duplicates;
+    /// and the pages of clusters that are found.
     fn steps(&self, settings: &Settings) -> Vec<(usize, usize, usize, BTreeSet<i64>)> {
         let parts = self.parts(settings);
         let mut forest = UnionFind::default();

@@ -26,7 +26,8 @@ impl Random {
     }
 }
 
-/// Pages of families: copies, copies with other blanks, and pages with some words changed, of which chains grow.
+/// Pages of families: copies, copies with other blanks, and pages with some words changed, of which
+/// chains grow.
 fn random_pages(random: &mut Random, count: u64) -> Texts {
     let mut pages: Vec<(String, String)> = Vec::new();
     for number in 0..count {
@@ -108,8 +109,8 @@ fn variant(words: usize, changed: std::ops::Range<usize>) -> String {
 #[test]
 fn a_chain_with_a_false_middle_is_split_and_a_clique_without_an_edge_is_not() {
     let folder = tempfile::tempdir().unwrap();
-    // a resembles b, and c resembles d; b and c share half: as candidates they are one chain. Of 400 words a run of n changed ones costs
-    // n + 4 shingles.
+    // a resembles b, and c resembles d; b and c share half: as candidates they are one chain. Of
+    // 400 words a run of n changed ones costs n + 4 shingles.
     let chain = [variant(400, 0..0), variant(400, 0..10), variant(400, 0..150), variant(400, 0..160)];
     // Any two of these differ in at most 60 words, but the first and the last.
     let clique = [variant(300, 0..0), variant(300, 0..14), variant(300, 7..21), variant(300, 7..28)];
@@ -177,7 +178,8 @@ fn tables_do_not_depend_on_workers_processes_or_memory() {
 
 const WEEKS: [&str; 4] = ["2024-01-08", "2024-01-15", "2024-01-22", "2024-01-29"];
 
-/// The next week of a crawl: pages that are edited, gone, new, or have other blanks and so the same shingles.
+/// The next week of a crawl: pages that are edited, gone, new, or have other blanks and so the same
+/// shingles.
 fn next_week(random: &mut Random, pages: &Texts) -> Texts {
     let mut next = random_pages(random, 100);
     let fresh: Vec<String> = next.values().cloned().collect();

@@ -1,4 +1,5 @@
-//! The slow twin: clusters of candidates by brute force over supershingles, split by brute force over the sets of shingles.
+//! The slow twin: clusters of candidates by brute force over supershingles, split by brute force
+//! over the sets of shingles.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -31,7 +32,8 @@ fn resemblance<T: Ord>(a: &BTreeSet<T>, b: &BTreeSet<T>) -> (usize, usize) {
     (shared, a.len() + b.len() - shared)
 }
 
-/// Compares the tables of a week with what brute force gives: `similarity` in thousandths, shingles of five words.
+/// Compares the tables of a week with what brute force gives: `similarity` in thousandths, shingles
+/// of five words.
 pub fn assert_verified(week: &Path, pages: &Texts, agreements: usize, similarity: u64, measure: Measure) {
     let docs = longs(week, "documents", "doc");
     let urls: BTreeMap<i64, String> = docs.iter().copied().zip(texts(week, "documents", "url")).collect();

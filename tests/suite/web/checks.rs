@@ -171,7 +171,8 @@ fn mirrors_are_what_the_truth_says_of_them() {
         assert_eq!(weeks, copying.weeks.clone().collect::<Vec<_>>());
         for week in &weeks {
             let fates = assert_is_copy(&crawls, *week, (&mirror.host, "/"), (&mirror.of, "/"), copying);
-            // The fate of a page is the same in all weeks: the pages of one week are enough for the shares.
+            // The fate of a page is the same in all weeks: the pages of one week are enough for the
+            // shares.
             if *week == weeks[0] {
                 let is_always_copied = |page: &&Page| {
                     let path = &page.path;

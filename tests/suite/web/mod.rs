@@ -1,5 +1,5 @@
-//! A made web with the truth about it: hosts that copy hosts, directories that copy directories, templates, a farm, a bow-tie of
-//! links, over four weeks. The same seed gives the same bytes.
+//! A made web with the truth about it: hosts that copy hosts, directories that copy directories,
+//! templates, a farm, a bow-tie of links, over four weeks. The same seed gives the same bytes.
 //!
 //! ```text
 //! let web = Web::of(&Shape::small());
@@ -7,11 +7,13 @@
 //! twins::host_pairs_by_brute_force(&web.week(0).pages, 0.8, 10)
 //! ```
 //!
-//! Real copies differ from these: edits here are runs of replaced words, and no page has another encoding, a session id in its links
-//! or a banner. Links between hosts are on home pages, and on the farm's pages.
+//! Real copies differ from these: edits here are runs of replaced words, and no page has another
+//! encoding, a session id in its links or a banner. Links between hosts are on home pages, and on
+//! the farm's pages.
 //!
-//! In reading order: `truth` says what is true, `plan` which hosts there are, `text` what documents are, `weeks` what the pages are,
-//! `crawl` how they are written to files, `store` makes a store of these; `twins` has slow algorithms for comparison, `checks` tests all this.
+//! In reading order: `truth` says what is true, `plan` which hosts there are, `text` what documents
+//! are, `weeks` what the pages are, `crawl` how they are written to files, `store` makes a store of
+//! these; `twins` has slow algorithms for comparison, `checks` tests all this.
 
 mod checks;
 pub mod crawl;

@@ -164,7 +164,8 @@ impl Plan {
         self.truth.farms.push(Farm { hosts, pages: FARM_PAGES });
     }
 
-    /// How large the originals are: the budget of pages less what is copied or made of a template. Sources are large.
+    /// How large the originals are: the budget of pages less what is copied or made of a template.
+    /// Sources are large.
     fn sizes(&mut self, shape: &Shape, counts: &Counts, names: &[String], language: &Language, random: &mut Random) {
         let is_source = |at: usize| (2 * counts.sites..2 * counts.sites + counts.sources).contains(&at);
         let copies_of_source = 0.8 * counts.copies() as f64 / counts.sources as f64;
@@ -227,7 +228,8 @@ impl Plan {
         }
     }
 
-    /// The bow-tie: originals in turn, copies by what they copy and by whether their source's home page names them.
+    /// The bow-tie: originals in turn, copies by what they copy and by whether their source's home
+    /// page names them.
     fn parts(&mut self, random: &mut Random) {
         let part = |at: usize| match at * 7 % 20 {
             0..6 => Part::Core,

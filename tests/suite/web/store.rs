@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use super::{COLUMNS, Web};
 use crate::program::{job, run_well};
 
-/// A store with the weeks of a made web, from WARC files or from JSON Lines, which have no redirects.
+/// A store with the weeks of a made web, from WARC files or from JSON Lines, which have no
+/// redirects.
 pub struct WebStore {
     pub folder: tempfile::TempDir,
 }

@@ -3,7 +3,8 @@
 use nigh::records::mix;
 use xxhash_rust::xxh3::xxh3_64;
 
-/// SplitMix64 from a seed and a name: two names give independent sequences, so what one page draws does not move another.
+/// SplitMix64 from a seed and a name: two names give independent sequences, so what one page draws
+/// does not move another.
 pub struct Random {
     state: u64,
 }
@@ -148,7 +149,8 @@ impl Language {
         blocks
     }
 
-    /// Replaces one short run of words: the result keeps a resemblance above 0.8, mostly 0.9 and more.
+    /// Replaces one short run of words: the result keeps a resemblance above 0.8, mostly 0.9 and
+    /// more.
     pub fn edit_lightly(&self, doc: &Doc, random: &mut Random) -> Doc {
         let mut doc = doc.clone();
         let most = (doc.words() / 25).max(1);
@@ -225,7 +227,8 @@ impl Block {
     }
 }
 
-/// A link: `href` as it stands in the page, which is relative within a directory, so that a copied directory keeps its links.
+/// A link: `href` as it stands in the page, which is relative within a directory, so that a copied
+/// directory keeps its links.
 #[derive(Clone, PartialEq)]
 pub struct Link {
     pub href: String,

@@ -1,4 +1,5 @@
-//! What is true of a made web: which hosts and directories are copies of which, and where hosts lie in the bow-tie.
+//! What is true of a made web: which hosts and directories are copies of which, and where hosts lie
+//! in the bow-tie.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -18,7 +19,8 @@ pub enum Fate {
     Heavy,
 }
 
-/// How pages are copied. The shares are of pages other than home pages, `index.html` and untitled pages: a copy has these as they are.
+/// How pages are copied. The shares are of pages other than home pages, `index.html` and untitled
+/// pages: a copy has these as they are.
 #[derive(Clone, Debug)]
 pub struct Copying {
     /// The share of the source's pages that the copy has; at 0 it has no index either.
@@ -39,7 +41,8 @@ impl Copying {
         Copying { kept: 1.0, light: 0.0, heavy: 0.0, weeks: 0..super::WEEKS.len(), lag: 0, seed }
     }
 
-    /// What became of a page: of a host, named by its path; of a directory, by what follows the prefix. It is the same in all weeks.
+    /// What became of a page: of a host, named by its path; of a directory, by what follows the
+    /// prefix. It is the same in all weeks.
     pub fn fate(&self, path: &str) -> Fate {
         if self.kept == 0.0 {
             return Fate::Missing;
@@ -81,7 +84,8 @@ pub enum AliasKind {
     Address,
     /// The name with `www.`, of the same addresses.
     Www,
-    /// It has an address of its own; most of its URLs redirect to the source. The others are copies: `copying` keeps them.
+    /// It has an address of its own; most of its URLs redirect to the source. The others are
+    /// copies: `copying` keeps them.
     Redirect,
 }
 
@@ -135,8 +139,8 @@ pub enum Part {
     Disconnected,
 }
 
-/// The parts of the bow-tie. Pages of one host lead to each other, except untitled pages, which lead nowhere: one of In is
-/// disconnected, and one of Core is in Out.
+/// The parts of the bow-tie. Pages of one host lead to each other, except untitled pages, which
+/// lead nowhere: one of In is disconnected, and one of Core is in Out.
 #[derive(Clone, Debug, Default)]
 pub struct BowTie {
     pub parts: BTreeMap<String, Part>,
@@ -161,7 +165,8 @@ impl BowTie {
 /// The path of the page without more than the title "Untitled document".
 pub const UNTITLED: &str = "/untitled.html";
 
-/// All that is true by construction. What follows from it is not listed: two mirrors of one host are mirrors of each other.
+/// All that is true by construction. What follows from it is not listed: two mirrors of one host
+/// are mirrors of each other.
 #[derive(Clone, Debug, Default)]
 pub struct Truth {
     pub mirrors: Vec<Mirror>,

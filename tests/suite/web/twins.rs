@@ -8,7 +8,8 @@ fn words(text: &str) -> impl Iterator<Item = &str> {
     text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty())
 }
 
-/// The distinct shingles of a text, sorted: every word begins one of five words, and the text wraps around at its end.
+/// The distinct shingles of a text, sorted: every word begins one of five words, and the text wraps
+/// around at its end.
 fn shingles<W: Copy + Ord>(words: &[W]) -> Vec<[W; 5]> {
     let word = |at: usize| words[at % words.len()];
     let mut shingles: Vec<[W; 5]> = (0..words.len()).map(|at| [0, 1, 2, 3, 4].map(|next| word(at + next))).collect();
@@ -21,18 +22,19 @@ fn jaccard(shared: usize, a: usize, b: usize) -> f64 {
     if a + b == 0 { 0.0 } else { shared as f64 / (a + b - shared) as f64 }
 }
 
-/// The resemblance of two texts: the shared part of their distinct 5-word shingles. Of two texts without words it is 0.
+/// The resemblance of two texts: the shared part of their distinct 5-word shingles. Of two texts
+/// without words it is 0.
 pub fn exact_resemblance(a: &str, b: &str) -> f64 {
     let [a, b] = [a, b].map(|text| shingles(&words(text).collect::<Vec<_>>()));
     let shared = a.iter().filter(|shingle| b.binary_search(shingle).is_ok()).count();
     jaccard(shared, a.len(), b.len())
 }
 
-/// All pairs of pages with a resemblance of at least `least`, which is above 0: positions in `pages`, the smaller first, and the
-/// resemblance.
+/// All pairs of pages with a resemblance of at least `least`, which is above 0: positions in
+/// `pages`, the smaller first, and the resemblance.
 ///
-/// Exact: shingles are compared as words, never as hashes. An inverted index, so that only pairs with a shingle in common are
-/// counted. The web of 15,400 pages takes some seconds in a dev build.
+/// Exact: shingles are compared as words, never as hashes. An inverted index, so that only pairs
+/// with a shingle in common are counted. The web of 15,400 pages takes some seconds in a dev build.
 pub fn similar_pages(pages: &[Page], least: f64) -> Vec<(usize, usize, f64)> {
     // Words as numbers, the same number for the same word only.
     let mut numbers: HashMap<&str, u32> = HashMap::new();
@@ -89,8 +91,9 @@ pub struct HostPair {
     pub pages_b: usize,
 }
 
-/// The pairs of different hosts of which at least `least_pages` pages each have a page on the other with an exact resemblance of
-/// at least `least`; sorted. Cost and exactness are those of [`similar_pages`].
+/// The pairs of different hosts of which at least `least_pages` pages each have a page on the other
+/// with an exact resemblance of at least `least`; sorted. Cost and exactness are those of
+/// [`similar_pages`].
 pub fn host_pairs_by_brute_force(pages: &[Page], least: f64, least_pages: usize) -> Vec<HostPair> {
     let mut matched: BTreeMap<(&str, &str), [BTreeSet<usize>; 2]> = BTreeMap::new();
     for (one, other, _) in similar_pages(pages, least) {
@@ -110,8 +113,8 @@ pub fn host_pairs_by_brute_force(pages: &[Page], least: f64, least_pages: usize)
     pairs.filter(|pair| pair.pages_a.min(pair.pages_b) >= least_pages).collect()
 }
 
-/// How many elements every two sets share, of those that share any: positions in `sets`, the smaller first. An element that a set
-/// lists twice counts once.
+/// How many elements every two sets share, of those that share any: positions in `sets`, the
+/// smaller first. An element that a set lists twice counts once.
 pub fn shared_counts(sets: &[Vec<u64>]) -> BTreeMap<(usize, usize), u64> {
     let mut holders: BTreeMap<u64, BTreeSet<usize>> = BTreeMap::new();
     for (at, set) in sets.iter().enumerate() {

@@ -35,7 +35,8 @@ impl Writer<'_> {
         Random::of(self.seed, name)
     }
 
-    /// The pages that a host writes itself, home page excepted: those of the week before, changed, less some and with some new ones.
+    /// The pages that a host writes itself, home page excepted: those of the week before, changed,
+    /// less some and with some new ones.
     fn own(&self, host: &Original, week: usize, before: Option<&Hosts>) -> (String, BTreeMap<String, Arc<Doc>>) {
         let mut pages = BTreeMap::new();
         match before.map(|before| &before[&host.name]) {
@@ -149,7 +150,8 @@ impl Writer<'_> {
         Doc { title, blocks, links, ..self.frame(&host.name) }
     }
 
-    /// All hosts of a week. `own` has what the originals wrote up to this week, `all` the weeks before.
+    /// All hosts of a week. `own` has what the originals wrote up to this week, `all` the weeks
+    /// before.
     fn week(&self, week: usize, own: &[Hosts], all: &[Hosts]) -> Hosts {
         let truth = &self.plan.truth;
         let mut hosts = own[week].clone();

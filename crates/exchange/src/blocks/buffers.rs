@@ -1,28 +1,29 @@
 //! The buffer pool: the memory of full blocks.
 //!
-//! Buffers are cut from slabs of huge pages. The thread that drops a block keeps its buffer, and uses it again for records of
-//! any kind; what is more than it needs goes to a pool of all threads. See `kernels::memory` for what that saves.
+//! Buffers are cut from slabs of huge pages. The thread that drops a block keeps its buffer, and
+//! uses it again for records of any kind; what is more than it needs goes to a pool of all threads.
+//! See `kernels::memory` for what that saves.
 
 use std::cell::RefCell;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use nigh_kernels::kernels::memory::{advise_huge_pages, return_pages};
 
-/// Bytes of the records of a full block. Between 24 and 64 KiB the exchange costs the same; larger blocks only take more
-/// memory, since every sender has one for each partition.
+/// Bytes of the records of a full block. Between 24 and 64 KiB the exchange costs the same; larger
+/// blocks only take more memory, since every sender has one for each partition.
 pub const BLOCK_BYTES: usize = 24 << 10;
 
 /// Words of a full block.
 pub(crate) const WORDS: usize = BLOCK_BYTES / 8;
 /// Bytes of a line of the cache.
 pub(crate) const LINE: usize = 64;
-/// Unused words after each buffer. Blocks fill at nearly the same rate: if all buffers began a whole number of pages apart,
-/// the write positions of thousands of blocks would fall into a few sets of the cache (2048 blocks, on a cache of 2048
-/// sets).
+/// Unused words after each buffer. Blocks fill at nearly the same rate: if all buffers began a
+/// whole number of pages apart, the write positions of thousands of blocks would fall into a few
+/// sets of the cache (2048 blocks, on a cache of 2048 sets).
 const APART: usize = 24;
 
-/// The memory of a full block, in words, so that records of any alignment fit. It is never freed; its pages can be returned
-/// to the system.
+/// The memory of a full block, in words, so that records of any alignment fit. It is never freed;
+/// its pages can be returned to the system.
 pub(crate) type BlockMemory = &'static mut [u64; WORDS + APART];
 
 /// Buffers that are made at once. The system provides their pages when they are first written to.
@@ -57,8 +58,8 @@ impl BufferPool {
     fn return_pages(&mut self, blocks: usize) {
         self.sort();
         self.returned.extend(self.kept.drain(..blocks.min(self.kept.len())));
-        // Together with the buffers returned before: those of one thread lie between those of others, and only whole huge
-        // pages can be returned.
+        // Together with the buffers returned before: those of one thread lie between those of
+        // others, and only whole huge pages can be returned.
         self.returned.sort_unstable_by_key(|full| full.as_ptr());
         return_pages(&mut self.returned);
     }
@@ -74,7 +75,8 @@ impl BufferPool {
 struct Spare(RefCell<Vec<BlockMemory>>);
 
 impl Spare {
-    /// Keeps a buffer, and moves some to the pool when there are many: a thread that drops blocks may not be one that fills them.
+    /// Keeps a buffer, and moves some to the pool when there are many: a thread that drops blocks
+    /// may not be one that fills them.
     fn keep(&self, full: BlockMemory) {
         let mut spare = self.0.borrow_mut();
         spare.push(full);
@@ -100,20 +102,22 @@ fn pool() -> MutexGuard<'static, BufferPool> {
 
 /// Keeps the buffer of a block that is dropped.
 pub(crate) fn put_buffer(full: BlockMemory) {
-    // A thread that ends moves its buffers to the pool. A buffer that it drops even later is leaked.
+    // A thread that ends moves its buffers to the pool. A buffer that it drops even later is
+    // leaked.
     let _ = SPARE.try_with(|spare| spare.keep(full));
 }
 
-/// Moves the buffers of this thread to the pool and sorts the pool by address, so that blocks that are begun together lie side
-/// by side.
+/// Moves the buffers of this thread to the pool and sorts the pool by address, so that blocks that
+/// are begun together lie side by side.
 pub fn sort_spare() {
     SPARE.with(Spare::release);
     pool().sort();
 }
 
-/// Moves the buffers of this thread to the pool, returns about `bytes` of the pool to the system, and sorts the rest. When all
-/// threads have done so and no block is in use, whole huge pages are returned, and other steps can have them at once: memory
-/// that the process had before costs a tenth of new memory, which a hypervisor must provide first.
+/// Moves the buffers of this thread to the pool, returns about `bytes` of the pool to the system,
+/// and sorts the rest. When all threads have done so and no block is in use, whole huge pages are
+/// returned, and other steps can have them at once: memory that the process had before costs a
+/// tenth of new memory, which a hypervisor must provide first.
 pub fn release_spare(bytes: usize) {
     SPARE.with(Spare::release);
     pool().return_pages(bytes.div_ceil(size_of::<[u64; WORDS + APART]>()));

@@ -1,7 +1,8 @@
-//! The dealer: deals records into one open block for each partition, and returns the blocks that are full.
+//! The dealer: deals records into one open block for each partition, and returns the blocks that
+//! are full.
 //!
-//! Records go by [`Dealer::deal`], or, where they name ascending numbers, by [`Dealer::deal_gap`], which stores the gaps in
-//! 16 bits.
+//! Records go by [`Dealer::deal`], or, where they name ascending numbers, by [`Dealer::deal_gap`],
+//! which stores the gaps in 16 bits.
 
 use std::marker::PhantomData;
 use std::sync::Arc;
@@ -35,7 +36,8 @@ pub(crate) struct OpenBlocks {
     watch: Arc<Watch>,
 }
 
-/// A block that takes records: 16 bytes, so that those of a thousand partitions stay in the first cache.
+/// A block that takes records: 16 bytes, so that those of a thousand partitions stay in the first
+/// cache.
 #[derive(Default)]
 struct OpenBlock {
     memory: Option<BlockMemory>,
@@ -53,7 +55,8 @@ impl OpenBlock {
         if at + size_of::<T>() > BLOCK_BYTES {
             return false;
         }
-        // The first record that begins in a line of the cache fetches the next line, early enough and not too early.
+        // The first record that begins in a line of the cache fetches the next line, early enough
+        // and not too early.
         if at % LINE < size_of::<T>() {
             fetch_to_write(&memory[..], (at + LINE) / 8);
         }
@@ -95,9 +98,10 @@ impl<T: Pod> Dealer<T> {
         }
     }
 
-    /// Adds the record of a number by its gap to the number before it. `record` makes the record from the gap. The first record
-    /// of a block has the gap 0, and its number is [`Block::common`]. Numbers ascend. A gap of more than 16 bits begins a block,
-    /// so such gaps should be rare.
+    /// Adds the record of a number by its gap to the number before it. `record` makes the record
+    /// from the gap. The first record of a block has the gap 0, and its number is
+    /// [`Block::common`]. Numbers ascend. A gap of more than 16 bits begins a block, so such gaps
+    /// should be rare.
     #[inline]
     pub fn deal_gap(&mut self, part: u64, number: u32, record: impl Fn(u16) -> T) {
         let at = (part - self.blocks.first) as usize;
@@ -115,7 +119,8 @@ impl<T: Pod> Dealer<T> {
         assert!(self.blocks.open[at].push(record), "a block has room for a record");
     }
 
-    /// Takes the full blocks. A block that just became full is taken only after the next record of its partition.
+    /// Takes the full blocks. A block that just became full is taken only after the next record of
+    /// its partition.
     pub fn full(&mut self) -> impl Iterator<Item = Block> {
         self.blocks.full()
     }

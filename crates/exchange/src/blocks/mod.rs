@@ -1,5 +1,5 @@
-//! Records of one partition, sent whole: `block` is what crosses workers, and `buffers` the pool of its memory; `dealer` deals records into
-//! blocks, and `rows` rows of any size.
+//! Records of one partition, sent whole: `block` is what crosses workers, and `buffers` the pool of
+//! its memory; `dealer` deals records into blocks, and `rows` rows of any size.
 
 pub(crate) mod block;
 pub(crate) mod buffers;

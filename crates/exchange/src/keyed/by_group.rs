@@ -1,4 +1,5 @@
-//! One exchange of records that are grouped by a key: all records of a key come to one worker, in their order.
+//! One exchange of records that are grouped by a key: all records of a key come to one worker, in
+//! their order.
 
 use std::rc::Rc;
 
@@ -31,8 +32,8 @@ pub trait Records<R> {
     /// The number of records, about: memory is planned for so many.
     fn count(&self) -> usize;
 
-    /// Calls `take` with the records of a block, by its number from 0, and returns whether there are more blocks. They are read in order,
-    /// from the first one for each range of keys.
+    /// Calls `take` with the records of a block, by its number from 0, and returns whether there
+    /// are more blocks. They are read in order, from the first one for each range of keys.
     ///
     /// # Errors
     /// Names the file that cannot be read.
@@ -62,8 +63,9 @@ impl<R: Pod> Records<R> for Kept<R> {
     }
 }
 
-/// Sends records to the owners of their keys, calls `each` with all records of each key, in their order, and `take` with the answers that
-/// `each` deals to the worker. The order of keys depends on the number of workers. All records of one key are in the memory of one worker.
+/// Sends records to the owners of their keys, calls `each` with all records of each key, in their
+/// order, and `take` with the answers that `each` deals to the worker. The order of keys depends on
+/// the number of workers. All records of one key are in the memory of one worker.
 ///
 /// # Errors
 /// If a file cannot be read or written, or a worker of this process failed.

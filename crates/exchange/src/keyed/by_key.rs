@@ -1,4 +1,5 @@
-//! One exchange by key: records go to the owners of their keys, and answers come back to the senders.
+//! One exchange by key: records go to the owners of their keys, and answers come back to the
+//! senders.
 
 use anyhow::Result;
 use bytemuck::Pod;
@@ -13,13 +14,14 @@ use crate::blocks::dealer::{Dealer, OpenBlocks};
 use crate::context::Context;
 use crate::dataflow::{run_dataflow, sink};
 
-/// Deals records by the hashes of their keys, groups one range of keys at a time, and hands the answers to the workers that they are
-/// dealt to.
+/// Deals records by the hashes of their keys, groups one range of keys at a time, and hands the
+/// answers to the workers that they are dealt to.
 ///
-/// `open` begins to read the input, once for each range of `cut`; the function that it returns deals some more records, and returns
-/// `false` when there were none left. `each` is called with every own partition, and deals answers to partitions that are workers'
-/// indices: usually to `from` of a block. `take` receives the answers that are dealt to this worker. Neither may depend on the order of
-/// the blocks of two senders.
+/// `open` begins to read the input, once for each range of `cut`; the function that it returns
+/// deals some more records, and returns `false` when there were none left. `each` is called with
+/// every own partition, and deals answers to partitions that are workers' indices: usually to
+/// `from` of a block. `take` receives the answers that are dealt to this worker. Neither may depend
+/// on the order of the blocks of two senders.
 ///
 /// ```text
 /// for each range of keys:

@@ -1,4 +1,5 @@
-//! Kept records: those that a worker makes now and deals later, in order; beyond a budget they wait in a file.
+//! Kept records: those that a worker makes now and deals later, in order; beyond a budget they wait
+//! in a file.
 
 use std::path::Path;
 
@@ -35,7 +36,8 @@ pub struct Kept<R> {
 }
 
 impl<R: Pod> Kept<R> {
-    /// No records; they take at most `budget` bytes of memory, and the rest goes to a file in `folder`, which is made when it is needed.
+    /// No records; they take at most `budget` bytes of memory, and the rest goes to a file in
+    /// `folder`, which is made when it is needed.
     pub fn new(folder: &Path, budget: u64) -> Kept<R> {
         Kept { full: SpillBuffer::new(folder, budget), blocks: 0, rest: Vec::new() }
     }
@@ -73,7 +75,8 @@ impl<R: Pod> Kept<R> {
         self.blocks + 1
     }
 
-    /// Calls `take` with the records of one block, by its number from 0; the last one may have none.
+    /// Calls `take` with the records of one block, by its number from 0; the last one may have
+    /// none.
     ///
     /// # Errors
     /// Names the file that cannot be read.

@@ -1,8 +1,9 @@
-//! Partitions and ranges of keys: how keys are cut so that the records of one range fit into the given memory.
+//! Partitions and ranges of keys: how keys are cut so that the records of one range fit into the
+//! given memory.
 //!
-//! The high bits of a key's hash are its partition. Consecutive partitions form a range, and ranges are processed one after
-//! the other ([`ranges`](super::ranges())). Records with several keys have a *key space* for each of them; all spaces have the
-//! same number of partitions.
+//! The high bits of a key's hash are its partition. Consecutive partitions form a range, and ranges
+//! are processed one after the other ([`ranges`](super::ranges())). Records with several keys have
+//! a *key space* for each of them; all spaces have the same number of partitions.
 
 use std::ops::Range;
 
@@ -35,9 +36,10 @@ pub struct KeyRanges {
 }
 
 impl KeyRanges {
-    /// Cuts for `records` records of `size` bytes in each of `spaces` spaces, counted over all `peers` workers. Each worker
-    /// has `memory` bytes for the records that it receives and for its open blocks, one for each partition. A partition
-    /// gets about `most` records, unless that needs more partitions than the limit.
+    /// Cuts for `records` records of `size` bytes in each of `spaces` spaces, counted over all
+    /// `peers` workers. Each worker has `memory` bytes for the records that it receives and for its
+    /// open blocks, one for each partition. A partition gets about `most` records, unless that
+    /// needs more partitions than the limit.
     pub fn new(records: u64, most: u64, size: usize, spaces: usize, peers: usize, memory: u64) -> KeyRanges {
         let workers = peers as u64;
         let partitions = records.div_ceil(most).max(4 * workers).next_power_of_two().min(MAX_PARTITIONS);
@@ -45,7 +47,8 @@ impl KeyRanges {
         KeyRanges::into_partitions(partitions, records, size, spaces, peers, memory)
     }
 
-    /// As [`KeyRanges::new`], with the given number of partitions of each space: a power of two, and at least four.
+    /// As [`KeyRanges::new`], with the given number of partitions of each space: a power of two,
+    /// and at least four.
     pub fn into_partitions(
         partitions: u64,
         records: u64,
@@ -82,7 +85,8 @@ impl KeyRanges {
         self.spaces * self.partitions
     }
 
-    /// The partitions of a range. If there are no more ranges than spaces, a range is one or more whole spaces.
+    /// The partitions of a range. If there are no more ranges than spaces, a range is one or more
+    /// whole spaces.
     pub fn range(&self, range: u64) -> Range<u64> {
         let (all, each) = if self.ranges <= self.spaces { (self.spaces, self.partitions) } else { (self.all(), 1) };
         // The last range is the smallest one.

@@ -1,7 +1,9 @@
-//! Receiving by partition: blocks wait until their range has arrived, then each partition is processed by itself.
+//! Receiving by partition: blocks wait until their range has arrived, then each partition is
+//! processed by itself.
 //!
-//! A partition is small enough that its work stays in the cache ([`KeyRanges`](super::KeyRanges) cuts it so). Waiting blocks
-//! are in memory up to a budget, and beyond it in a file ([`SpillBuffer`]).
+//! A partition is small enough that its work stays in the cache ([`KeyRanges`](super::KeyRanges)
+//! cuts it so). Waiting blocks are in memory up to a budget, and beyond it in a file
+//! ([`SpillBuffer`]).
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -18,10 +20,11 @@ use crate::blocks::dealer::{Dealer, OpenBlocks};
 use crate::dataflow::{BlockStream, sink, unary_frontier};
 use crate::watch::Watch;
 
-/// Exchanges blocks to the owners of their partitions. When all blocks of a time have arrived, calls `each` with every
-/// partition of that time, in ascending order. Records that `each` deals, to partitions that are workers' indices, are
-/// emitted in blocks of that time. The blocks of two senders are in the order of their arrival, which differs from run to
-/// run, so a result of `each` must not depend on it.
+/// Exchanges blocks to the owners of their partitions. When all blocks of a time have arrived,
+/// calls `each` with every partition of that time, in ascending order. Records that `each` deals,
+/// to partitions that are workers' indices, are emitted in blocks of that time. The blocks of two
+/// senders are in the order of their arrival, which differs from run to run, so a result of `each`
+/// must not depend on it.
 ///
 /// ```text
 /// for each time, when all of its blocks have arrived:
@@ -66,7 +69,8 @@ pub(super) fn group_blocks<'scope>(
         // Capabilities of the times whose blocks have all arrived.
         let mut complete = VecDeque::new();
         move |input, frontier, output| {
-            // After a failure nothing is done, and capabilities are kept: other workers would take silence for an end.
+            // After a failure nothing is done, and capabilities are kept: other workers would take
+            // silence for an end.
             if watch.failed() {
                 return;
             }

@@ -1,9 +1,9 @@
 //! A source of keyed records that bounds how many records are in flight.
 //!
-//! Keys are cut into partitions, and partitions into ranges ([`KeyRanges`]). The source reads its whole input once for each
-//! range and deals only the records whose keys lie in that range. Timely has no backpressure, so a range begins only when
-//! the range before it is grouped. With `n` ranges the input is read `n` times, and about an `n`-th of the records are in
-//! memory.
+//! Keys are cut into partitions, and partitions into ranges ([`KeyRanges`]). The source reads its
+//! whole input once for each range and deals only the records whose keys lie in that range. Timely
+//! has no backpressure, so a range begins only when the range before it is grouped. With `n` ranges
+//! the input is read `n` times, and about an `n`-th of the records are in memory.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -54,8 +54,8 @@ impl<R: Pod> RangeDealer<'_, R> {
         }
     }
 
-    /// Deals a record that holds the gap to the number before it, by the hash of its key: see [`Dealer::deal_gap`].
-    /// `space` must be less than the number of spaces.
+    /// Deals a record that holds the gap to the number before it, by the hash of its key: see
+    /// [`Dealer::deal_gap`]. `space` must be less than the number of spaces.
     #[inline]
     pub fn deal_gap(&mut self, space: usize, hash: u64, number: u32, record: impl Fn(u16) -> R) {
         let part = self.cut.partition(space, hash);
@@ -65,10 +65,11 @@ impl<R: Pod> RangeDealer<'_, R> {
     }
 }
 
-/// Reads an input once for each range, and emits the records of that range. A range is its own time.
+/// Reads an input once for each range, and emits the records of that range. A range is its own
+/// time.
 ///
-/// `open` begins to read the input. It returns a function that deals some more records, and returns false when there were
-/// none left. `grouped(range)` is true when the next range may begin.
+/// `open` begins to read the input. It returns a function that deals some more records, and returns
+/// false when there were none left. `grouped(range)` is true when the next range may begin.
 ///
 /// ```text
 /// for range in 0..cut.ranges {

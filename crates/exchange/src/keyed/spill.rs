@@ -1,7 +1,9 @@
-//! The spill buffer: blocks that wait until their time is complete, by partition, in memory and beyond a budget in a file.
+//! The spill buffer: blocks that wait until their time is complete, by partition, in memory and
+//! beyond a budget in a file.
 //!
-//! The file is removed from its folder as soon as it is open, so the system frees its space when the process ends, in
-//! whatever way. Each block is read back with one call: blocks are large enough for that.
+//! The file is removed from its folder as soon as it is open, so the system frees its space when
+//! the process ends, in whatever way. Each block is read back with one call: blocks are large
+//! enough for that.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -51,7 +53,8 @@ struct SpillFile {
     /// The name that the file had, for messages.
     path: PathBuf,
     length: u64,
-    /// Blocks in the file that are still needed. When none is, the file is written from its beginning again.
+    /// Blocks in the file that are still needed. When none is, the file is written from its
+    /// beginning again.
     blocks: usize,
 }
 
@@ -72,8 +75,8 @@ pub(crate) struct WaitingPartition<'a> {
 }
 
 impl<R: Pod> SpillBuffer<R> {
-    /// Makes a buffer that keeps up to `budget` bytes of records in memory, and the rest in a file in `folder`, which is
-    /// made when it is needed.
+    /// Makes a buffer that keeps up to `budget` bytes of records in memory, and the rest in a file
+    /// in `folder`, which is made when it is needed.
     pub fn new(folder: &Path, budget: u64) -> SpillBuffer<R> {
         let waiting =
             WaitingBlocks { folder: folder.to_owned(), budget, bytes: 0, times: BTreeMap::new(), spill: None };
@@ -221,8 +224,8 @@ impl<'a, R: Pod> Partition<'a, R> {
         self.waiting.blocks.len()
     }
 
-    /// Calls `each` with every block, in the same order at every call. The blocks of one sender are in the order in which
-    /// it dealt them.
+    /// Calls `each` with every block, in the same order at every call. The blocks of one sender are
+    /// in the order in which it dealt them.
     ///
     /// # Errors
     /// Names the file that cannot be read.

@@ -1,8 +1,9 @@
 //! Questions to other workers, and their answers: requests and replies on a dataflow.
 //!
-//! Every worker deals questions to the workers that can answer them, and receives the answers. Questions travel while the
-//! asker still deals more of them, and answers while more questions arrive, so the exchange itself holds only blocks in
-//! flight. Simplified, this is what every worker does:
+//! Every worker deals questions to the workers that can answer them, and receives the answers.
+//! Questions travel while the asker still deals more of them, and answers while more questions
+//! arrive, so the exchange itself holds only blocks in flight. Simplified, this is what every
+//! worker does:
 //!
 //! ```text
 //! loop {
@@ -14,12 +15,13 @@
 //! } until the asker is done
 //! ```
 //!
-//! Rounds bound the memory: timely has no backpressure, so a worker begins its next round only when the questions of all
-//! workers' rounds are answered. Workers may have different numbers of rounds; a worker that is done still answers.
+//! Rounds bound the memory: timely has no backpressure, so a worker begins its next round only when
+//! the questions of all workers' rounds are answered. Workers may have different numbers of rounds;
+//! a worker that is done still answers.
 //!
-//! Order: one worker receives the questions of another in the order in which they were dealt to it, and the asker receives
-//! the answers of one worker in the order in which these were dealt. Nothing is known about the order of two workers'
-//! blocks, so a result must not depend on it.
+//! Order: one worker receives the questions of another in the order in which they were dealt to it,
+//! and the asker receives the answers of one worker in the order in which these were dealt. Nothing
+//! is known about the order of two workers' blocks, so a result must not depend on it.
 
 use std::cell::RefCell;
 use std::marker::PhantomData;
@@ -48,7 +50,8 @@ const POLL: Duration = Duration::from_millis(1);
 pub enum Asked {
     /// There are more questions in this round.
     More,
-    /// The round has no more questions. The next one begins when all workers' questions so far are answered.
+    /// The round has no more questions. The next one begins when all workers' questions so far are
+    /// answered.
     Round,
     /// There are no more questions.
     All,
@@ -56,8 +59,8 @@ pub enum Asked {
 
 /// A worker as it asks questions.
 pub trait Asker<Q: Pod, A: Pod> {
-    /// Deals some questions; the partition of a question is the index of the worker that answers it. A call takes some
-    /// milliseconds at most, so that other operators get their turn.
+    /// Deals some questions; the partition of a question is the index of the worker that answers
+    /// it. A call takes some milliseconds at most, so that other operators get their turn.
     ///
     /// # Errors
     /// An error fails this process.
@@ -77,15 +80,15 @@ pub trait Asker<Q: Pod, A: Pod> {
 
 /// A worker as it answers the questions of all workers.
 pub trait Answerer<Q: Pod, A: Pod> {
-    /// Receives questions of one worker (`questions.from`). Answers dealt here are sent at once; the partition of an answer
-    /// is the index of the worker that receives it.
+    /// Receives questions of one worker (`questions.from`). Answers dealt here are sent at once;
+    /// the partition of an answer is the index of the worker that receives it.
     ///
     /// # Errors
     /// An error fails this process.
     fn answer(&mut self, questions: &BlockOf<Q>, answers: &mut Dealer<A>) -> Result<()>;
 
-    /// All questions of the round have arrived: deals the answers that had to wait for this. Not called if this worker
-    /// received no question in the round.
+    /// All questions of the round have arrived: deals the answers that had to wait for this. Not
+    /// called if this worker received no question in the round.
     ///
     /// # Errors
     /// An error fails this process.
@@ -94,11 +97,11 @@ pub trait Answerer<Q: Pod, A: Pod> {
     }
 }
 
-/// Asks the questions of every worker's `asker` and answers them with every worker's `answerer`. It returns when all
-/// workers' questions are answered; every worker must call it.
+/// Asks the questions of every worker's `asker` and answers them with every worker's `answerer`. It
+/// returns when all workers' questions are answered; every worker must call it.
 ///
-/// The asker is shared because timely may hold the dataflow's operators until its next step: the caller takes the answers
-/// out of it.
+/// The asker is shared because timely may hold the dataflow's operators until its next step: the
+/// caller takes the answers out of it.
 ///
 /// # Errors
 /// Where a worker of this process failed.
@@ -201,7 +204,8 @@ fn questions<'scope>(
         let (mut round, mut waiting) = (0, false);
         move |output| {
             let Some(current) = capability.as_mut() else { return };
-            // After a failure the capability is kept: other processes would take silence for an end.
+            // After a failure the capability is kept: other processes would take silence for an
+            // end.
             if watch.failed() {
                 return;
             }
@@ -249,7 +253,8 @@ fn answers<'scope>(
 ) -> BlockStream<'scope> {
     let watch = watch.clone();
     unary_frontier(questions, "Answer", |_, _| {
-        // The round that has questions. There is one at most: no worker begins a round before this one is dropped.
+        // The round that has questions. There is one at most: no worker begins a round before this
+        // one is dropped.
         let mut round: Option<Capability<u64>> = None;
         move |input, frontier, output| {
             // As above, the capability is kept after a failure.
@@ -282,7 +287,8 @@ fn answers<'scope>(
 mod tests {
     use super::*;
 
-    /// Asks for the squares of some numbers, `ROUND` at a time; worker `number % peers` computes them.
+    /// Asks for the squares of some numbers, `ROUND` at a time; worker `number % peers` computes
+    /// them.
     struct Squares {
         peers: u64,
         numbers: std::ops::Range<u64>,

@@ -1,11 +1,13 @@
 //! Lookups: the values of nodes, from the workers that own them.
 //!
-//! A node is a document or a vector: [`Ownership`] numbers both. A question takes four bytes, an answer some words of 64
-//! bits. The asker goes over its questions twice: once to send them, once to use the answers, which arrive from each owner
-//! in the order of the questions, so that no answer has to name its node. Recent questions are cached, so a popular node
-//! does not overload its owner. Workers of one process may share their answers in memory; those lookups send nothing.
+//! A node is a document or a vector: [`Ownership`] numbers both. A question takes four bytes, an
+//! answer some words of 64 bits. The asker goes over its questions twice: once to send them, once
+//! to use the answers, which arrive from each owner in the order of the questions, so that no
+//! answer has to name its node. Recent questions are cached, so a popular node does not overload
+//! its owner. Workers of one process may share their answers in memory; those lookups send nothing.
 //!
-//! All answers from other workers are in memory at once: `8 * WORDS` bytes for each question that was sent.
+//! All answers from other workers are in memory at once: `8 * WORDS` bytes for each question that
+//! was sent.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -27,8 +29,8 @@ const QUESTIONS: usize = 1 << 14;
 
 /// A direct-mapped cache of recent questions and their answers.
 ///
-/// The asker and the reader of its answers both go over all questions in order, each with such a cache, so both agree on
-/// which questions were sent.
+/// The asker and the reader of its answers both go over all questions in order, each with such a
+/// cache, so both agree on which questions were sent.
 struct RecentQuestions<const WORDS: usize>(Vec<Option<(DocId, [u64; WORDS])>>);
 
 impl<const WORDS: usize> RecentQuestions<WORDS> {
@@ -45,8 +47,8 @@ impl<const WORDS: usize> RecentQuestions<WORDS> {
 
 /// The answers of a worker about its own nodes.
 pub trait NodeAnswers<const WORDS: usize> {
-    /// Writes the answers about some own nodes, given by their numbers: at most `SIDE_BY_SIDE` of them, so that an
-    /// implementation can read their memory side by side.
+    /// Writes the answers about some own nodes, given by their numbers: at most `SIDE_BY_SIDE` of
+    /// them, so that an implementation can read their memory side by side.
     fn look_up(&self, nodes: &[usize], answers: &mut [[u64; WORDS]]);
 }
 
@@ -62,7 +64,8 @@ impl<const WORDS: usize, K: NodeAnswers<WORDS> + ?Sized> NodeAnswers<WORDS> for 
     }
 }
 
-/// The answers that this worker can read without asking: its own, and those that other workers of the process share.
+/// The answers that this worker can read without asking: its own, and those that other workers of
+/// the process share.
 pub struct LocalAnswers<const WORDS: usize> {
     /// By worker; `None` for a worker that must be asked.
     by_worker: Vec<Option<Rc<dyn NodeAnswers<WORDS>>>>,
@@ -118,9 +121,9 @@ impl<const WORDS: usize> SharedAnswers<WORDS> {
 
 /// Calls `each` with the position and the answer of every node of `questions`, in their order.
 ///
-/// `questions` is called twice, and must return the same nodes. Some questions are read, and their local answers looked
-/// up, before `each` is called for the first of them: `each` may change what `questions` goes over, but only at positions
-/// that it was called for.
+/// `questions` is called twice, and must return the same nodes. Some questions are read, and their
+/// local answers looked up, before `each` is called for the first of them: `each` may change what
+/// `questions` goes over, but only at positions that it was called for.
 ///
 /// # Errors
 /// Where a worker of this process failed.
@@ -131,7 +134,8 @@ pub fn lookup<const WORDS: usize, Q: Iterator<Item = DocId> + 'static>(
     local: &LocalAnswers<WORDS>,
     each: impl FnMut(usize, [u64; WORDS]),
 ) -> Result<()> {
-    // Whether all answers are local is the same at every cx, so all of them skip the exchange or none does.
+    // Whether all answers are local is the same at every cx, so all of them skip the exchange or
+    // none does.
     let answers = if local.by_worker.iter().all(Option::is_some) {
         Vec::new()
     } else {
@@ -141,7 +145,8 @@ pub fn lookup<const WORDS: usize, Q: Iterator<Item = DocId> + 'static>(
     Ok(())
 }
 
-/// Returns, by worker, the words of its answers to the questions that were sent to it, in their order.
+/// Returns, by worker, the words of its answers to the questions that were sent to it, in their
+/// order.
 fn remote_answers<const WORDS: usize, Q: Iterator<Item = DocId> + 'static>(
     cx: &mut Context,
     owned: &Ownership,
@@ -239,8 +244,8 @@ impl<const WORDS: usize> LookedUp<WORDS> {
     }
 }
 
-/// Calls `each` in the order of the questions, with local answers where there are any, and otherwise with those of
-/// `remote`. Simplified:
+/// Calls `each` in the order of the questions, with local answers where there are any, and
+/// otherwise with those of `remote`. Simplified:
 ///
 /// ```text
 /// for (position, node) in questions {
@@ -306,8 +311,8 @@ mod tests {
     use super::*;
     use crate::Shared;
 
-    /// Four workers look up nodes; the answer about a node is some bits and its number. Groups of `together` workers share
-    /// their answers, as if each group were a process.
+    /// Four workers look up nodes; the answer about a node is some bits and its number. Groups of
+    /// `together` workers share their answers, as if each group were a process.
     fn looked_up(together: usize) {
         let shared: Vec<Arc<Shared>> = (0..4).map(|_| Arc::default()).collect();
         let guards = timely::execute(timely::Config::process(4), move |worker| {

@@ -1,4 +1,5 @@
-//! Bitmaps of the alphanumeric characters (`char::is_alphanumeric`), laid out for lookups by UTF-8 bytes.
+//! Bitmaps of the alphanumeric characters (`char::is_alphanumeric`), laid out for lookups by UTF-8
+//! bytes.
 
 use std::sync::LazyLock;
 
@@ -9,8 +10,8 @@ pub(super) struct Alphabet {
     /// The same as bytes, for characters of one and two bytes: bit `c % 8` of byte `c / 8`.
     #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code, reason = "only AVX-512 looks up a table of this size"))]
     pub(super) two: [u8; 256],
-    /// Whether all of the 64 characters that share the first two of their three bytes are alphanumeric: bit `c / 64 % 8`
-    /// of byte `c / 512`.
+    /// Whether all of the 64 characters that share the first two of their three bytes are
+    /// alphanumeric: bit `c / 64 % 8` of byte `c / 512`.
     #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code, reason = "only AVX-512 looks up a table of this size"))]
     pub(super) all: [u8; 128],
     /// Whether any of these 64 characters is alphanumeric, likewise.
@@ -24,7 +25,8 @@ pub(super) static ALPHABET: LazyLock<Alphabet> = LazyLock::new(|| {
     let plane: Box<[u64; 1024]> = Box::new(std::array::from_fn(|row| {
         (0..64).fold(0, |word, bit| word | u64::from(alphanumeric(64 * row + bit)) << bit)
     }));
-    // Characters below 2^11 have no valid form of three bytes, so rows below 32 are not part of a word.
+    // Characters below 2^11 have no valid form of three bytes, so rows below 32 are not part of a
+    // word.
     let rows = |predicate: fn(u64) -> bool| -> [u8; 128] {
         std::array::from_fn(|byte| {
             (0..8).fold(0, |bits, bit| {
@@ -39,8 +41,8 @@ pub(super) static ALPHABET: LazyLock<Alphabet> = LazyLock::new(|| {
 });
 
 impl Alphabet {
-    /// The length of the alphanumeric character of two to four bytes with which `bytes` begin. 0 if they begin with any
-    /// other character, or with bytes that are not UTF-8.
+    /// The length of the alphanumeric character of two to four bytes with which `bytes` begin. 0 if
+    /// they begin with any other character, or with bytes that are not UTF-8.
     #[inline]
     pub(super) fn leads(&self, bytes: [u8; 4]) -> usize {
         let [lead, rest @ ..] = bytes.map(u32::from);
@@ -76,7 +78,8 @@ mod tests {
 
     #[test]
     fn bytes_that_are_not_utf8_begin_no_character() {
-        // Every sequence of three bytes, followed by one that continues it and by one that does not.
+        // Every sequence of three bytes, followed by one that continues it and by one that does
+        // not.
         for bytes in 0..1u32 << 24 {
             let [_, a, b, c] = bytes.to_be_bytes();
             for d in [0x80, 0x41] {

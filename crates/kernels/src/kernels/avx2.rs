@@ -1,4 +1,5 @@
-//! The level of x86-64 processors with AVX2 and carry-less products: [`narrow`] with vectors of 32 bytes.
+//! The level of x86-64 processors with AVX2 and carry-less products: [`narrow`] with vectors of 32
+//! bytes.
 
 use std::arch::x86_64::*;
 
@@ -7,7 +8,8 @@ use xxhash_rust::xxh3::{xxh3_64, xxh3_128};
 use super::narrow::{self, Narrow};
 use super::{FeatureRuns, Functions, Joined, Kernels, Marks, Shingles, joined, markup, scalar, spaceless};
 
-/// The table of the level; [`available`](super::available) lists it only if [`detected`] returns true.
+/// The table of the level; [`available`](super::available) lists it only if [`detected`] returns
+/// true.
 pub(super) static KERNELS: Kernels = Kernels {
     name: "avx2",
     put_blanks: spaceless::by_runs,
@@ -98,7 +100,8 @@ impl Narrow for Avx2 {
     #[inline(always)]
     fn block(self, bytes: &[u8; 64]) -> Self::Block {
         let at: *const __m256i = bytes.as_ptr().cast();
-        // SAFETY: `self` is the proof of the instructions; both unaligned loads are of the 64 bytes.
+        // SAFETY: `self` is the proof of the instructions; both unaligned loads are of the 64
+        // bytes.
         unsafe { [_mm256_loadu_si256(at), _mm256_loadu_si256(at.add(1))] }
     }
 
@@ -226,7 +229,8 @@ impl Narrow for Avx2 {
 
     #[inline(always)]
     fn lookup_lane(self, table: &[u8; 16], indices: &[u8; 16]) -> Self::Pair {
-        // SAFETY: `self` is the proof of the instructions; both unaligned loads are of the 16 bytes.
+        // SAFETY: `self` is the proof of the instructions; both unaligned loads are of the 16
+        // bytes.
         unsafe { _mm_shuffle_epi8(_mm_loadu_si128(table.as_ptr().cast()), _mm_loadu_si128(indices.as_ptr().cast())) }
     }
 

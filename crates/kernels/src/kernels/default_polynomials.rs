@@ -1,5 +1,5 @@
-//! The polynomials of the default seed, as the search finds them: it was 9% of the samples of a run over
-//! 200 documents. A test of `rabin` compares them with the search.
+//! The polynomials of the default seed, as the search finds them: it was 9% of the samples of a run
+//! over 200 documents. A test of `rabin` compares them with the search.
 
 /// The seed of a method unless a job names another one.
 pub(super) const SEED: u64 = 20_031_107;

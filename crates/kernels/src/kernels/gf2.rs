@@ -1,11 +1,13 @@
-//! Arithmetic of polynomials over GF(2) modulo a polynomial of degree 64, and the constants of the kernels.
+//! Arithmetic of polynomials over GF(2) modulo a polynomial of degree 64, and the constants of the
+//! kernels.
 //!
-//! A polynomial `P = t^64 + p` is held as its 64 low coefficients `p`; bit `i` of a number is the coefficient of `t^i`. The
-//! image of a pre-image `x` is `x * t^64` modulo `P`: one-to-one on 64-bit numbers, since `t` is a unit.
+//! A polynomial `P = t^64 + p` is held as its 64 low coefficients `p`; bit `i` of a number is the
+//! coefficient of `t^i`. The image of a pre-image `x` is `x * t^64` modulo `P`: one-to-one on
+//! 64-bit numbers, since `t` is a unit.
 //!
-//! Machines with a carry-less product reduce by Barrett's rule. It is exact over GF(2), where there are no carries: with
-//! `mu` the low part of `floor(t^128 / P)`, the quotient of `x * t^64` is `q = x + high(x mu)`, and the image is
-//! `low(q p)`.
+//! Machines with a carry-less product reduce by Barrett's rule. It is exact over GF(2), where there
+//! are no carries: with `mu` the low part of `floor(t^128 / P)`, the quotient of `x * t^64` is
+//! `q = x + high(x mu)`, and the image is `low(q p)`.
 
 /// The product of two polynomials of degree below 64, unreduced.
 ///
@@ -62,7 +64,8 @@ impl Polynomial {
                 power = reduce(p, power >> 63, power << 1);
             }
         }
-        // Long division of t^128 by P: the first term of the quotient is t^64, with the remainder p * t^64.
+        // Long division of t^128 by P: the first term of the quotient is t^64, with the remainder p *
+        // t^64.
         let (mut mu, mut rest) = (0, p);
         for _ in 0..64 {
             let carry = rest >> 63;
@@ -87,7 +90,8 @@ impl Polynomial {
             ^ t[7][b7 as usize]
     }
 
-    /// Appends eight bytes: given the fingerprint of a byte string, the fingerprint of the longer string.
+    /// Appends eight bytes: given the fingerprint of a byte string, the fingerprint of the longer
+    /// string.
     #[inline]
     pub fn append_word(&self, fingerprint: u64, word: u64) -> u64 {
         self.image(fingerprint) ^ word
@@ -122,7 +126,8 @@ pub const MAX_WIDTH: usize = 64;
 pub(super) const POWERS: usize = 1024;
 
 impl Shingles {
-    /// Computes the constants for shingles of `width` words (1 to 64) and the polynomial `t^64 + p`.
+    /// Computes the constants for shingles of `width` words (1 to 64) and the polynomial
+    /// `t^64 + p`.
     pub fn new(p: u64, width: usize) -> Shingles {
         let polynomial = Polynomial::new(p);
         let mut powers = Box::new([1; POWERS]);
@@ -136,12 +141,14 @@ impl Shingles {
 /// The constants of the min-wise functions, in the forms that the kernels read.
 pub struct Functions {
     pub(super) polynomials: Vec<Polynomial>,
-    /// `p` of each polynomial. `p`, `mu` and `leading` are padded with zeros to a multiple of [`LANES`].
+    /// `p` of each polynomial. `p`, `mu` and `leading` are padded with zeros to a multiple of
+    /// [`LANES`].
     pub(super) p: Vec<u64>,
     /// `mu` of each polynomial.
     pub(super) mu: Vec<u64>,
-    /// `leading[i][j]`: the 8 by 8 bit matrix that maps byte `j` of a pre-image to its part of the leading byte of image
-    /// `i`. Row `7 - b` is for output bit `b`; its bit `k` is the factor of input bit `k`.
+    /// `leading[i][j]`: the 8 by 8 bit matrix that maps byte `j` of a pre-image to its part of the
+    /// leading byte of image `i`. Row `7 - b` is for output bit `b`; its bit `k` is the factor of
+    /// input bit `k`.
     #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code, reason = "only AVX-512 multiplies by matrices"))]
     pub(super) leading: Vec<[u64; 8]>,
     /// `nibbles[i][j][v]`: the leading byte of the image `i` of `v << 4j`.
@@ -193,18 +200,20 @@ impl Functions {
     }
 }
 
-/// The constants for fingerprints of runs of features (supershingles), each feature as eight bytes, most significant first.
+/// The constants for fingerprints of runs of features (supershingles), each feature as eight bytes,
+/// most significant first.
 pub struct FeatureRuns {
     pub(super) polynomial: Polynomial,
     /// The number of features of a run.
     pub(super) length: usize,
-    /// `weights[j]` = `t^(64 (length - 1 - j))` modulo P, the factor of the `j`-th feature of a run; padded with zeros to a
-    /// multiple of [`LANES`].
+    /// `weights[j]` = `t^(64 (length - 1 - j))` modulo P, the factor of the `j`-th feature of a
+    /// run; padded with zeros to a multiple of [`LANES`].
     pub(super) weights: Vec<u64>,
 }
 
 impl FeatureRuns {
-    /// Computes the constants for runs of `length` features (at least 1) and the polynomial `t^64 + p`.
+    /// Computes the constants for runs of `length` features (at least 1) and the polynomial
+    /// `t^64 + p`.
     pub fn new(p: u64, length: usize) -> FeatureRuns {
         let (polynomial, length) = (Polynomial::new(p), length.max(1));
         let mut weights = vec![1; length];

@@ -1,13 +1,16 @@
-//! Hashes, the same on every machine: XXH3 of bytes (Collet 2019), with the published constants and the seed 0; and one of a word.
+//! Hashes, the same on every machine: XXH3 of bytes (Collet 2019), with the published constants and
+//! the seed 0; and one of a word.
 //!
-//! The crate `xxhash-rust` is the definition of XXH3. It chooses its instructions when it is built: for a program for every x86-64,
-//! SSE2. Long inputs are hashed faster with wider vectors: see `avx512/hash.rs`. Short ones are hashed by scalar code in any case.
+//! The crate `xxhash-rust` is the definition of XXH3. It chooses its instructions when it is built:
+//! for a program for every x86-64, SSE2. Long inputs are hashed faster with wider vectors: see
+//! `avx512/hash.rs`. Short ones are hashed by scalar code in any case.
 
 use xxhash_rust::xxh3::{xxh3_64, xxh3_128};
 
 use super::{Kernels, chosen, scalar};
 
-/// The longest input that every level leaves to `xxhash-rust`: XXH3 hashes longer ones by stripes of 64 bytes.
+/// The longest input that every level leaves to `xxhash-rust`: XXH3 hashes longer ones by stripes
+/// of 64 bytes.
 const SHORT: usize = 240;
 
 impl Kernels {

@@ -1,7 +1,8 @@
-//! Decompression of whole gzip members by libdeflate: faster than a stream, since it keeps no state between calls.
+//! Decompression of whole gzip members by libdeflate: faster than a stream, since it keeps no state
+//! between calls.
 //!
-//! It checks everything that RFC 1952 allows to check, except the checksum of a header (`FHCRC`), which it skips. It accepts
-//! some invalid codes that zlib refuses; no compressor writes them.
+//! It checks everything that RFC 1952 allows to check, except the checksum of a header (`FHCRC`),
+//! which it skips. It accepts some invalid codes that zlib refuses; no compressor writes them.
 
 use std::ptr::{self, NonNull};
 
@@ -14,8 +15,9 @@ use libdeflate_sys::{
 /// A decompressor: about 11 kB of tables, reused for each member.
 pub struct Inflater(NonNull<libdeflate_decompressor>);
 
-// SAFETY: one value owns the memory of the tables. Outside of them libdeflate only keeps which instructions the machine has.
-// By libdeflate.h one thread at a time may use a decompressor: each use here has `&mut self`.
+// SAFETY: one value owns the memory of the tables. Outside of them libdeflate only keeps which
+// instructions the machine has. By libdeflate.h one thread at a time may use a decompressor: each
+// use here has `&mut self`.
 unsafe impl Send for Inflater {}
 
 /// The outcome of [`Inflater::member`].
@@ -42,8 +44,9 @@ impl Default for Inflater {
 }
 
 impl Inflater {
-    /// Inflates the gzip member at the start of `stored`, and appends its content to `out` if that is at most `most` bytes.
-    /// Unless the outcome is [`Inflated::Member`], `out` is unchanged. Reserves `most` bytes in `out`.
+    /// Inflates the gzip member at the start of `stored`, and appends its content to `out` if that
+    /// is at most `most` bytes. Unless the outcome is [`Inflated::Member`], `out` is unchanged.
+    /// Reserves `most` bytes in `out`.
     ///
     /// ```
     /// use nigh_kernels::kernels::{Inflated, Inflater};
@@ -57,9 +60,10 @@ impl Inflater {
         out.reserve(most);
         let mut read = 0;
         let mut written = 0;
-        // SAFETY: `self.0` is a decompressor that only this call uses (`&mut self`), and that `drop` frees later. The input is
-        // a whole slice; the output is the first `most` bytes of the spare capacity reserved above, which libdeflate only
-        // writes. (A null instead of `&mut written` would ask for exactly `most` bytes.)
+        // SAFETY: `self.0` is a decompressor that only this call uses (`&mut self`), and that
+        // `drop` frees later. The input is a whole slice; the output is the first `most` bytes of
+        // the spare capacity reserved above, which libdeflate only writes. (A null instead of
+        // `&mut written` would ask for exactly `most` bytes.)
         let result = unsafe {
             let room = out.spare_capacity_mut();
             debug_assert!(room.len() >= most);
@@ -76,7 +80,8 @@ impl Inflater {
         match result {
             SUCCESS => {
                 let length = out.len() + written.min(most);
-                // SAFETY: on success libdeflate wrote the first `written` bytes of the spare capacity, at most `most`.
+                // SAFETY: on success libdeflate wrote the first `written` bytes of the spare
+                // capacity, at most `most`.
                 unsafe { out.set_len(length) };
                 Inflated::Member(read.min(stored.len()))
             }

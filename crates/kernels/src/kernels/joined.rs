@@ -1,7 +1,7 @@
 //! The words of a text with one blank between them, and where lines and sentences may end in them.
 
-/// The words of a text with one blank after each, and the places in them of which chunks are made. Reuse it from text
-/// to text.
+/// The words of a text with one blank after each, and the places in them of which chunks are made.
+/// Reuse it from text to text.
 ///
 /// ```
 /// use nigh_kernels::kernels::{Joined, chosen};
@@ -48,8 +48,8 @@ impl Joined {
         &self.sentences[..self.sentence_count]
     }
 
-    /// The number of characters of the text, each run of white space and control characters as one, without those at
-    /// the ends. A byte that does not continue a character begins one.
+    /// The number of characters of the text, each run of white space and control characters as one,
+    /// without those at the ends. A byte that does not continue a character begins one.
     pub fn characters(&self) -> u64 {
         self.characters
     }
@@ -74,7 +74,8 @@ impl Joined {
     }
 }
 
-/// The words of a text, joined, for levels that cannot compress vectors of bytes: word by word, with few branches.
+/// The words of a text, joined, for levels that cannot compress vectors of bytes: word by word,
+/// with few branches.
 #[cfg(any(target_arch = "x86_64", all(target_arch = "aarch64", target_endian = "little")))]
 pub(super) fn by_words(text: &[u8], bounds: &[u32], line_end: u8, joined: &mut Joined) {
     let (words, _) = bounds.as_chunks::<2>();
@@ -115,8 +116,8 @@ fn fill(text: &[u8], words: &[[u32; 2]], line_end: u8, joined: &mut Joined) {
     joined.characters = characters(text);
 }
 
-/// Whether a line ends, and whether a sentence ends, in a gap between two words. Reads eight bytes at a time: most
-/// gaps have one or two.
+/// Whether a line ends, and whether a sentence ends, in a gap between two words. Reads eight bytes
+/// at a time: most gaps have one or two.
 #[inline(always)]
 fn ends(text: &[u8], mut from: usize, to: usize, line_end: u8) -> (bool, bool) {
     const ONES: u64 = u64::MAX / 255;

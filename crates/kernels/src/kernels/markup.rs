@@ -1,10 +1,12 @@
 //! Bitmaps of the markup characters of a page: one bit for each byte, 64 bytes to a word.
 //!
-//! They are computed once per page. Then the scanner finds the next character by a shift and a count of zeros. A search
-//! for each (`memchr`) costs more than it saves: the corpus has a tag every 32 bytes.
+//! They are computed once per page. Then the scanner finds the next character by a shift and a
+//! count of zeros. A search for each (`memchr`) costs more than it saves: the corpus has a tag
+//! every 32 bytes.
 //!
-//! No two of the six characters have the same low four bits. So a byte is one of them if a table of 16 bytes, looked up
-//! with its low four bits, has the byte itself: one shuffle and one comparison per vector and bitmap, on any processor.
+//! No two of the six characters have the same low four bits. So a byte is one of them if a table of
+//! 16 bytes, looked up with its low four bits, has the byte itself: one shuffle and one comparison
+//! per vector and bitmap, on any processor.
 
 /// The characters that end text: the start of a tag and of a reference.
 const TEXT_ENDS: [u8; 2] = *b"<&";
@@ -24,8 +26,8 @@ const TAG_MARKS: [u8; 4] = *b">=\"'";
 pub struct Marks {
     /// The length of the page in bytes.
     length: usize,
-    /// The positions of `<` and `&`. Words are little-endian. Only the words of the page and one more, zero, are valid;
-    /// later ones are left from other pages.
+    /// The positions of `<` and `&`. Words are little-endian. Only the words of the page and one
+    /// more, zero, are valid; later ones are left from other pages.
     text_ends: Vec<u64>,
     /// The positions of `>`, `=`, `"` and `'`, likewise.
     tag_marks: Vec<u64>,
@@ -37,8 +39,8 @@ impl Marks {
         self.length = 0;
     }
 
-    /// The position of the first `<` or `&` at or after `from`, which is in the page or at its end. The length of the page
-    /// if there is none.
+    /// The position of the first `<` or `&` at or after `from`, which is in the page or at its end.
+    /// The length of the page if there is none.
     #[inline]
     pub fn text_end(&self, from: usize) -> usize {
         self.next(&self.text_ends, from)
@@ -53,8 +55,8 @@ impl Marks {
     /// The position of the first set bit at or after `from`.
     #[inline]
     fn next(&self, words: &[u64], from: usize) -> usize {
-        // 64 bits from the byte that holds bit `from`: at least 57 of them are at or after it. Aligned words would often
-        // end within a tag, which is a branch that no processor predicts.
+        // 64 bits from the byte that holds bit `from`: at least 57 of them are at or after it.
+        // Aligned words would often end within a tag, which is a branch that no processor predicts.
         let window = bytemuck::cast_slice::<u64, u8>(words)[from / 8..].first_chunk();
         let window = u64::from_le_bytes(*window.expect("a word follows the page's")) >> (from % 8);
         if window != 0 { from + window.trailing_zeros() as usize } else { self.next_far(words, from) }
@@ -70,7 +72,8 @@ impl Marks {
         }
     }
 
-    /// Makes room for the words of a page of `length` bytes; returns `text_ends` and `tag_marks` to be filled.
+    /// Makes room for the words of a page of `length` bytes; returns `text_ends` and `tag_marks` to
+    /// be filled.
     fn words(&mut self, length: usize) -> (&mut [u64], &mut [u64]) {
         let count = length.div_ceil(64);
         self.length = length;
@@ -83,7 +86,8 @@ impl Marks {
         (&mut self.text_ends[..count], &mut self.tag_marks[..count])
     }
 
-    /// Fills the words of a page; `block` computes those of one block. The last block is padded with zeros.
+    /// Fills the words of a page; `block` computes those of one block. The last block is padded
+    /// with zeros.
     #[inline(always)]
     fn fill(&mut self, page: &[u8], block: impl Fn(&[u8; 64]) -> (u64, u64)) {
         let (text_ends, tag_marks) = self.words(page.len());
@@ -108,7 +112,8 @@ pub(super) fn scalar(page: &[u8], marks: &mut Marks) {
     });
 }
 
-/// The table that has each byte of `wanted` at its low four bits, and elsewhere a byte with other low bits.
+/// The table that has each byte of `wanted` at its low four bits, and elsewhere a byte with other
+/// low bits.
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 const fn table(wanted: &[u8]) -> [u8; 16] {
     let mut table = [0; 16];
@@ -188,7 +193,8 @@ mod aarch64 {
                         let looked_up = vqtbl1q_u8(table, vandq_u8(bytes, vdupq_n_u8(15)));
                         vandq_u8(vceqq_u8(looked_up, bytes), bits)
                     });
-                    // The sum of eight neighbours, each with a different bit, is a byte of the word.
+                    // The sum of eight neighbours, each with a different bit, is a byte of the
+                    // word.
                     let sums = vpaddq_u8(vpaddq_u8(a, b), vpaddq_u8(c, d));
                     vgetq_lane_u64::<0>(vreinterpretq_u64_u8(vpaddq_u8(sums, sums)))
                 }

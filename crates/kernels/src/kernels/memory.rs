@@ -1,16 +1,17 @@
 //! Advice to system and processor about memory: huge pages, unused pages, and prefetches.
 //!
-//! Records are dealt to thousands of blocks at once, and a union-find jumps through hundreds of megabytes. With pages of
-//! 4 KiB every step needs the address of another page (2.3 times the time of the pruning phase at 150 M documents), and
-//! clearing fresh pages one by one costs one to two seconds per gigabyte. Pages of 2 MiB help with both. On systems other
-//! than Linux the functions about pages do nothing.
+//! Records are dealt to thousands of blocks at once, and a union-find jumps through hundreds of
+//! megabytes. With pages of 4 KiB every step needs the address of another page (2.3 times the time
+//! of the pruning phase at 150 M documents), and clearing fresh pages one by one costs one to two
+//! seconds per gigabyte. Pages of 2 MiB help with both. On systems other than Linux the functions
+//! about pages do nothing.
 
 /// The size of a huge page in bytes, on x86-64 and on aarch64 with pages of 4 KiB.
 #[cfg(target_os = "linux")]
 const HUGE: usize = 2 << 20;
 
-/// The number of independent places in memory that callers load in one batch: with little code between the loads, the
-/// processor has many of them in flight at once.
+/// The number of independent places in memory that callers load in one batch: with little code
+/// between the loads, the processor has many of them in flight at once.
 pub const SIDE_BY_SIDE: usize = 64;
 
 /// Loads some words into the cache, before a branch or another load depends on one of them.
@@ -23,7 +24,8 @@ pub fn preload(words: impl Iterator<Item = u64>) {
 #[allow(unsafe_code)]
 pub fn advise_huge_pages<T>(memory: &mut [T]) {
     #[cfg(target_os = "linux")]
-    // SAFETY: the bytes are those of `memory`, which is borrowed exclusively; huge pages do not change them.
+    // SAFETY: the bytes are those of `memory`, which is borrowed exclusively; huge pages do not
+    // change them.
     unsafe {
         advise(memory.as_mut_ptr().cast(), size_of_val(memory), HUGE, rustix::mm::Advice::LinuxHugepage);
     }
@@ -31,8 +33,9 @@ pub fn advise_huge_pages<T>(memory: &mut [T]) {
     let _ = memory;
 }
 
-/// Returns the pages of unused words to the system. Afterwards each word is as it was, or zero. Parts that are adjacent in
-/// memory and consecutive in `parts` are returned as one: the system takes a huge page back only as a whole.
+/// Returns the pages of unused words to the system. Afterwards each word is as it was, or zero.
+/// Parts that are adjacent in memory and consecutive in `parts` are returned as one: the system
+/// takes a huge page back only as a whole.
 #[allow(unsafe_code)]
 pub fn return_pages<P: AsMut<[u64]>>(parts: &mut [P]) {
     #[cfg(target_os = "linux")]
@@ -43,9 +46,10 @@ pub fn return_pages<P: AsMut<[u64]>>(parts: &mut [P]) {
                 run.end = next.end;
             }
             let bytes = run.end.addr() - run.start.addr();
-            // SAFETY: every byte of the run is in a part, since each part begins where the previous one ends, and all parts are
-            // borrowed exclusively. Returned pages read as zeros, and any bits are a valid word. The pointer has the provenance
-            // of the first part only, but it is the system that writes, to which provenance does not matter.
+            // SAFETY: every byte of the run is in a part, since each part begins where the previous
+            // one ends, and all parts are borrowed exclusively. Returned pages read as zeros, and
+            // any bits are a valid word. The pointer has the provenance of the first part only, but
+            // it is the system that writes, to which provenance does not matter.
             unsafe {
                 advise(run.start.cast(), bytes, rustix::param::page_size(), rustix::mm::Advice::LinuxDontNeed);
             }
@@ -55,8 +59,8 @@ pub fn return_pages<P: AsMut<[u64]>>(parts: &mut [P]) {
     let _ = parts;
 }
 
-/// Returns what this thread has freed to the system, if the program's allocator is mimalloc; it would keep it for a second, in which
-/// the next step takes as much again.
+/// Returns what this thread has freed to the system, if the program's allocator is mimalloc; it
+/// would keep it for a second, in which the next step takes as much again.
 #[cfg(feature = "allocator")]
 #[allow(unsafe_code)]
 pub fn return_freed() {
@@ -64,34 +68,37 @@ pub fn return_freed() {
     unsafe { libmimalloc_sys::mi_collect(true) };
 }
 
-/// Prefetches the cache line of a word that will be written to soon; does nothing if `at` is not an index of `words`.
-/// (Non-temporal stores of whole lines were slower: 1.1 times the time of the pruning phase.)
+/// Prefetches the cache line of a word that will be written to soon; does nothing if `at` is not an
+/// index of `words`. (Non-temporal stores of whole lines were slower: 1.1 times the time of the
+/// pruning phase.)
 #[inline(always)]
 #[allow(unsafe_code)]
 pub fn fetch_to_write(words: &[u64], at: usize) {
     #[cfg(target_arch = "x86_64")]
     if let Some(word) = words.get(at) {
         use std::arch::x86_64::{_MM_HINT_ET0, _mm_prefetch};
-        // SAFETY: a prefetch has no visible effect, whatever the address; and this address is within `words`.
+        // SAFETY: a prefetch has no visible effect, whatever the address; and this address is
+        // within `words`.
         unsafe { _mm_prefetch::<_MM_HINT_ET0>(std::ptr::from_ref(word).cast()) };
     }
     #[cfg(not(target_arch = "x86_64"))]
     let _ = (words, at);
 }
 
-/// Gives the system advice about all complete pages of `page` bytes within `bytes` bytes from `begin`. If the system refuses
-/// it, nothing changes.
+/// Gives the system advice about all complete pages of `page` bytes within `bytes` bytes from
+/// `begin`. If the system refuses it, nothing changes.
 ///
 /// # Safety
-/// The caller has exclusive access to the bytes, and they are valid for it after any change that the advice allows. `page`
-/// is a multiple of the system's page size.
+/// The caller has exclusive access to the bytes, and they are valid for it after any change that
+/// the advice allows. `page` is a multiple of the system's page size.
 #[cfg(target_os = "linux")]
 #[allow(unsafe_code)]
 unsafe fn advise(begin: *mut u8, bytes: usize, page: usize, advice: rustix::mm::Advice) {
     let skipped = begin.addr().next_multiple_of(page) - begin.addr();
     let length = bytes.saturating_sub(skipped) / page * page;
     if length > 0 {
-        // SAFETY: complete pages, so the system rounds nothing up, and all of them the caller's: `skipped + length <= bytes`.
+        // SAFETY: complete pages, so the system rounds nothing up, and all of them the caller's:
+        // `skipped + length <= bytes`.
         let _ = unsafe { rustix::mm::madvise(begin.wrapping_add(skipped).cast(), length, advice) };
     }
 }
@@ -109,7 +116,8 @@ mod tests {
             (0..).zip(&mut memory).for_each(|(at, word)| *word = at);
             advise_huge_pages(&mut memory);
             assert!((0..).zip(&memory).all(|(at, word)| *word == at));
-            // Three quarters are returned, in parts that are each smaller than a page, but adjacent.
+            // Three quarters are returned, in parts that are each smaller than a page, but
+            // adjacent.
             let split = length / 4 * 3;
             let (returned, kept) = memory.split_at_mut(split);
             return_pages(&mut returned.chunks_mut(100).collect::<Vec<_>>());

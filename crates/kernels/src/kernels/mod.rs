@@ -1,18 +1,24 @@
-//! SIMD kernels: the inner loops, implemented once for each kind of processor, with bit-identical results.
+//! SIMD kernels: the inner loops, implemented once for each kind of processor, with bit-identical
+//! results.
 //!
-//! [`Kernels`] is a table of functions: one for each stage from text to supershingles, one for the marks of a page,
-//! one for the joined words of a text, one for lookups in a bit set, and two for hashes of bytes. There is one table for each *level* of
-//! instructions. [`chosen`] returns the fastest level of this machine, or the one that `NIGH_KERNELS` names. `scalar`
-//! is the definition, short and plain; every other level returns the same bits, faster.
+//! [`Kernels`] is a table of functions: one for each stage from text to supershingles, one for the
+//! marks of a page, one for the joined words of a text, one for lookups in a bit set, and two for
+//! hashes of bytes. There is one table for each *level* of instructions. [`chosen`] returns the
+//! fastest level of this machine, or the one that `NIGH_KERNELS` names. `scalar` is the definition,
+//! short and plain; every other level returns the same bits, faster.
 //!
-//! This folder holds the only `unsafe` code of the crate: calls of functions compiled for instructions that not every
-//! machine has, loads, stores and gathers of vectors, memory that is written before it is read, calls of libdeflate
-//! (`inflate`), advice to the system about memory (`memory`), and rows that are moved as bytes (`width`). **Holding a table is the proof that this machine has its
-//! instructions**: tables are private, and [`available`] returns only those that were detected.
+//! This folder holds the only `unsafe` code of the crate: calls of functions compiled for
+//! instructions that not every machine has, loads, stores and gathers of vectors, memory that is
+//! written before it is read, calls of libdeflate (`inflate`), advice to the system about memory
+//! (`memory`), and rows that are moved as bytes (`width`). **Holding a table is the proof that this
+//! machine has its instructions**: tables are private, and [`available`] returns only those that
+//! were detected.
 //!
-//! In reading order: `gf2` (polynomials and the constants of kernels), `rabin` (the polynomials of a method), `default_polynomials`, `scalar` (the definition), `alphabet` (which
-//! characters make words), `spaceless` (which are words by themselves), `avx512`, then `narrow` with its instruction sets `avx2`
-//! and `pmull`, `markup`, `joined`, `places` (the bit set), `hash` (XXH3), `inflate`, `memory`, `width` (sorts); `twin` tests every level against scalar.
+//! In reading order: `gf2` (polynomials and the constants of kernels), `rabin` (the polynomials of
+//! a method), `default_polynomials`, `scalar` (the definition), `alphabet` (which characters make
+//! words), `spaceless` (which are words by themselves), `avx512`, then `narrow` with its
+//! instruction sets `avx2` and `pmull`, `markup`, `joined`, `places` (the bit set), `hash` (XXH3),
+//! `inflate`, `memory`, `width` (sorts); `twin` tests every level against scalar.
 //!
 //! ```
 //! use nigh_kernels::kernels::chosen;
@@ -92,8 +98,9 @@ impl Kernels {
         self.name
     }
 
-    /// Puts a blank on both sides of each character of a script without blanks (see [`is_spaceless`]), where there is no white
-    /// space: between two bytes above the blank. Returns the number of blanks. If there are none, the contents of `spaced` mean nothing.
+    /// Puts a blank on both sides of each character of a script without blanks (see
+    /// [`is_spaceless`]), where there is no white space: between two bytes above the blank. Returns
+    /// the number of blanks. If there are none, the contents of `spaced` mean nothing.
     ///
     /// ```
     /// use nigh_kernels::kernels::chosen;
@@ -108,8 +115,8 @@ impl Kernels {
 
     /// Writes the start and the end of each word of a text, as positions in bytes, in order.
     ///
-    /// A word is a maximal run of alphanumeric characters (as `nigh_text::text::words`). Bytes that are not
-    /// UTF-8 are not part of a word.
+    /// A word is a maximal run of alphanumeric characters (as `nigh_text::text::words`). Bytes that
+    /// are not UTF-8 are not part of a word.
     ///
     /// # Panics
     /// If the text is longer than [`TEXT_BYTES`].
@@ -119,8 +126,9 @@ impl Kernels {
         (self.words)(text, bounds);
     }
 
-    /// As [`words`](Kernels::words), and joins the words by blanks, and finds those that follow a line end or a
-    /// period, and the number of characters. `line_end` is a byte of ASCII that is not part of words.
+    /// As [`words`](Kernels::words), and joins the words by blanks, and finds those that follow a
+    /// line end or a period, and the number of characters. `line_end` is a byte of ASCII that is
+    /// not part of words.
     ///
     /// # Panics
     /// If the text is longer than [`TEXT_BYTES`].
@@ -130,8 +138,9 @@ impl Kernels {
         (self.join)(text, line_end, bounds, joined);
     }
 
-    /// Joins words of another kind than those of [`words`](Kernels::words), as [`join`](Kernels::join) does those: `bounds` are
-    /// the start and the end of each, in order. Words may follow each other without a byte between them, and do not overlap.
+    /// Joins words of another kind than those of [`words`](Kernels::words), as
+    /// [`join`](Kernels::join) does those: `bounds` are the start and the end of each, in order.
+    /// Words may follow each other without a byte between them, and do not overlap.
     ///
     /// ```
     /// use nigh_kernels::kernels::{Joined, chosen};
@@ -144,15 +153,16 @@ impl Kernels {
         joined::of_given_words(text, bounds, line_end, joined);
     }
 
-    /// Writes the pre-images of a text's shingles, one for each word (Fetterly 2004, section 2). `bounds` are those that
-    /// [`words`](Kernels::words) writes for `text`, or those of words of another kind.
+    /// Writes the pre-images of a text's shingles, one for each word (Fetterly 2004, section 2).
+    /// `bounds` are those that [`words`](Kernels::words) writes for `text`, or those of words of
+    /// another kind.
     pub fn preimages(&self, shingles: &Shingles, text: &[u8], bounds: &[u32], preimages: &mut Vec<u64>) {
         preimages.clear();
         (self.preimages)(shingles, text, bounds, preimages);
     }
 
-    /// Writes for each function the pre-image whose image is smallest (Fetterly 2004, section 2). Equal images are equal
-    /// pre-images, so the result depends on the set of pre-images alone.
+    /// Writes for each function the pre-image whose image is smallest (Fetterly 2004, section 2).
+    /// Equal images are equal pre-images, so the result depends on the set of pre-images alone.
     ///
     /// ```
     /// use nigh_kernels::kernels::{Functions, Polynomial, chosen};
@@ -189,8 +199,9 @@ impl Kernels {
         (self.marks)(page, marks);
     }
 
-    /// Looks up the words of complete rows in a bit set. Writes one bit for each word, 64 to an output word, the first as
-    /// the lowest bit: 1 if the set may contain the word, 0 if it does not.
+    /// Looks up the words of complete rows in a bit set. Writes one bit for each word, 64 to an
+    /// output word, the first as the lowest bit: 1 if the set may contain the word, 0 if it does
+    /// not.
     ///
     /// ```
     /// use nigh_kernels::kernels::{BitSet, chosen};
@@ -226,7 +237,8 @@ pub fn available() -> Vec<&'static Kernels> {
     levels
 }
 
-/// The level that `NIGH_KERNELS` names, or the fastest one of this machine. The variable is read once per process.
+/// The level that `NIGH_KERNELS` names, or the fastest one of this machine. The variable is read
+/// once per process.
 ///
 /// # Errors
 /// If `NIGH_KERNELS` names a level that this machine does not have.

@@ -1,22 +1,25 @@
 //! The kernels for vectors of 16 or 32 bytes, written once for all such instruction sets.
 //!
-//! [`Narrow`] is the interface to an instruction set; `avx2` and `pmull` implement it. All functions here are inlined into
-//! functions of those files that are compiled for the instructions.
+//! [`Narrow`] is the interface to an instruction set; `avx2` and `pmull` implement it. All
+//! functions here are inlined into functions of those files that are compiled for the instructions.
 //!
-//! - *Words*: 64 bytes become 64 bits: whether each byte is part of a word. Each change of that bit is a bound. ASCII is
-//!   classified by comparing vectors; each other character is looked up by its leading byte.
-//! - *Pre-images*: each word is fingerprinted alone, and the fingerprints are joined by products with `T(l)` = `t^(8l)`.
-//!   So no shingle waits for the one before it. Time is linear in the bytes of the text, whatever the length of its words.
-//! - *Minima*: images are linear, so the leading byte of an image is a sum of 16 lookups, one for each nibble of the
-//!   pre-image, for as many pre-images at once as a vector has bytes. Only a pre-image whose leading byte is the smallest so
-//!   far can have the smallest image. These candidates are evaluated in full; about one in 256 pre-images is a candidate
-//!   by chance.
+//! - *Words*: 64 bytes become 64 bits: whether each byte is part of a word. Each change of that bit
+//!   is a bound. ASCII is classified by comparing vectors; each other character is looked up by its
+//!   leading byte.
+//! - *Pre-images*: each word is fingerprinted alone, and the fingerprints are joined by products
+//!   with `T(l)` = `t^(8l)`. So no shingle waits for the one before it. Time is linear in the bytes
+//!   of the text, whatever the length of its words.
+//! - *Minima*: images are linear, so the leading byte of an image is a sum of 16 lookups, one for
+//!   each nibble of the pre-image, for as many pre-images at once as a vector has bytes. Only a
+//!   pre-image whose leading byte is the smallest so far can have the smallest image. These
+//!   candidates are evaluated in full; about one in 256 pre-images is a candidate by chance.
 
 use super::alphabet::ALPHABET;
 use super::gf2::POWERS;
 use super::{FeatureRuns, Functions, Shingles};
 
-/// An instruction set with vectors of bytes and carry-less products. A value is the proof that this machine has it.
+/// An instruction set with vectors of bytes and carry-less products. A value is the proof that this
+/// machine has it.
 pub(super) trait Narrow: Copy {
     /// 64 bytes, as four lanes of 16.
     type Block: Copy;
@@ -45,9 +48,11 @@ pub(super) trait Narrow: Copy {
     fn smallest(self, a: Self::Block) -> u8;
     /// The four low and the four high bits of each byte.
     fn nibbles(self, a: Self::Block) -> [Self::Block; 2];
-    /// For each index below 16, the byte at that index in the same lane of `table`; for an index from 128, zero.
+    /// For each index below 16, the byte at that index in the same lane of `table`; for an index
+    /// from 128, zero.
     fn lookup(self, table: Self::Block, indices: Self::Block) -> Self::Block;
-    /// Interleaves units of two bytes of each pair of lanes: of their first halves, and of their second halves.
+    /// Interleaves units of two bytes of each pair of lanes: of their first halves, and of their
+    /// second halves.
     fn zip_2(self, a: Self::Block, b: Self::Block) -> [Self::Block; 2];
     /// The same with units of four bytes.
     fn zip_4(self, a: Self::Block, b: Self::Block) -> [Self::Block; 2];
@@ -106,7 +111,8 @@ impl<V: Narrow> Modulus<V> {
     }
 }
 
-/// The bytes of a text that are read to classify 64 of them: a character that begins in them may end up to 3 bytes later.
+/// The bytes of a text that are read to classify 64 of them: a character that begins in them may
+/// end up to 3 bytes later.
 const READ_AHEAD: usize = 64 + 3;
 
 /// The bounds of words: see [`Kernels::words`](super::Kernels::words).
@@ -114,11 +120,12 @@ const READ_AHEAD: usize = 64 + 3;
 pub(super) fn words<V: Narrow>(v: V, text: &[u8], bounds: &mut Vec<u32>) {
     let mut padded = [0; READ_AHEAD];
     let mut buffer = PositionBuffer { positions: [0; BUFFERED], count: 0 };
-    // `inside`: whether the previous byte was in a word. `begun`: which of the next 64 bytes belong to an alphanumeric
-    // character that begins before them.
+    // `inside`: whether the previous byte was in a word. `begun`: which of the next 64 bytes belong
+    // to an alphanumeric character that begins before them.
     let (mut inside, mut begun) = (0, 0);
     let mut at = 0;
-    // The bytes after the text are zeros. At least one of them is read, so that the last word has its end.
+    // The bytes after the text are zeros. At least one of them is read, so that the last word has
+    // its end.
     while at <= text.len() {
         let rest = &text[at..];
         let bytes = match rest.first_chunk() {
@@ -172,8 +179,8 @@ impl PositionBuffer {
             bounds.extend_from_slice(&self.positions[..self.count]);
             self.count = 0;
         }
-        // Writes eight at once, some of which are overwritten later: the number of bounds differs from block to block, and
-        // a branch for each bound would often be mispredicted.
+        // Writes eight at once, some of which are overwritten later: the number of bounds differs
+        // from block to block, and a branch for each bound would often be mispredicted.
         let mut next = self.count;
         self.count += bits.count_ones() as usize;
         while bits != 0 {
@@ -197,8 +204,9 @@ pub(super) fn preimages<V: Narrow>(v: V, shingles: &Shingles, text: &[u8], bound
         return;
     }
     let modulus = Modulus::new(v, shingles.polynomial.p, shingles.polynomial.mu);
-    // First the fingerprint of each word alone, and after the last word those of the first words again, as the text wraps
-    // around. Then the pre-image of each shingle overwrites the fingerprint of its first word, which no later shingle reads.
+    // First the fingerprint of each word alone, and after the last word those of the first words
+    // again, as the text wraps around. Then the pre-image of each shingle overwrites the
+    // fingerprint of its first word, which no later shingle reads.
     preimages.resize(words.len(), 0);
     for (fingerprint, [start, end]) in preimages.iter_mut().zip(words) {
         *fingerprint = word(modulus, text, *start as usize, *end as usize);
@@ -214,7 +222,8 @@ pub(super) fn preimages<V: Narrow>(v: V, shingles: &Shingles, text: &[u8], bound
     preimages.truncate(words.len());
 }
 
-/// The indices for a lookup that reverses the first `l` bytes of 16 and clears the others: those from `16 - l` on.
+/// The indices for a lookup that reverses the first `l` bytes of 16 and clears the others: those
+/// from `16 - l` on.
 const REVERSED: [u8; 32] = {
     let mut reversed = [0; 32];
     let mut i = 0;
@@ -269,7 +278,8 @@ fn power<V: Narrow>(modulus: Modulus<V>, powers: &[u64; POWERS], l: usize) -> V:
     power
 }
 
-/// Joins each five consecutive words to a shingle. With `W_k` the fingerprint of word `k` and `l_k` its length with a NUL:
+/// Joins each five consecutive words to a shingle. With `W_k` the fingerprint of word `k` and `l_k`
+/// its length with a NUL:
 ///
 /// ```text
 /// Q_k = W_k T(l_{k+1}) + W_{k+1}
@@ -319,8 +329,8 @@ fn join_by_chain<V: Narrow>(
     }
 }
 
-/// Up to this many pre-images, all images are evaluated in full. With AVX2 that takes 115 ns per pre-image; a block, full or
-/// not, takes 1700 ns.
+/// Up to this many pre-images, all images are evaluated in full. With AVX2 that takes 115 ns per
+/// pre-image; a block, full or not, takes 1700 ns.
 const FEW: usize = 14;
 /// The number of blocks of pre-images in a chunk; the nibbles of a block take 1 KiB.
 const BLOCKS: usize = 8;
@@ -358,8 +368,8 @@ pub(super) fn minima<V: Narrow>(v: V, functions: &Functions, preimages: &[u64], 
             *planes = nibbles(v, block);
         }
         let mut blocks = whole.len();
-        // The positions of the last block that hold a pre-image, as bits. The others hold a copy of one, which cannot lower
-        // the minimum.
+        // The positions of the last block that hold a pre-image, as bits. The others hold a copy of
+        // one, which cannot lower the minimum.
         let mut last = u64::MAX;
         if !rest.is_empty() {
             let mut block = [rest[0]; 64];
@@ -424,12 +434,14 @@ fn leading_bytes<V: Narrow, const N: usize>(
     sums
 }
 
-/// The smallest image and its pre-image, among these pre-images and the best (image, pre-image) so far.
+/// The smallest image and its pre-image, among these pre-images and the best (image, pre-image) so
+/// far.
 #[inline(always)]
 fn smallest<V: Narrow>(function: Modulus<V>, preimages: impl Iterator<Item = u64>, mut best: (u64, u64)) -> (u64, u64) {
     for x in preimages {
         let image = function.image(x);
-        // Not `<`: the first image may be all ones, like the initial `best`. Equal images are equal pre-images.
+        // Not `<`: the first image may be all ones, like the initial `best`. Equal images are equal
+        // pre-images.
         if image <= best.0 {
             best = (image, x);
         }
@@ -452,7 +464,8 @@ const ORDER: [u8; 64] = {
 #[inline(always)]
 fn nibbles<V: Narrow>(v: V, preimages: &[u64; 64]) -> [V::Block; 16] {
     let bytes: &[[u8; 64]; 8] = bytemuck::cast_ref(preimages);
-    // First the bytes of the two pre-images of each lane are interleaved, then lanes of two, four and eight blocks.
+    // First the bytes of the two pre-images of each lane are interleaved, then lanes of two, four
+    // and eight blocks.
     let beside = v.lanes(&[0, 8, 1, 9, 2, 10, 3, 11, 4, 12, 5, 13, 6, 14, 7, 15]);
     let [a, b, c, d, e, f, g, h] = bytes.each_ref().map(|block| v.lookup(v.block(block), beside));
     let ([ab_0, ab_4], [cd_0, cd_4]) = (v.zip_2(a, b), v.zip_2(c, d));

@@ -1,12 +1,14 @@
-//! An approximate set of 64-bit words: a Bloom filter with one hash function. It has false positives and no false negatives.
+//! An approximate set of 64-bit words: a Bloom filter with one hash function. It has false
+//! positives and no false negatives.
 
 use super::gf2::LANES;
 
 /// An approximate set of words, one bit at the *place* (hash) of each.
 ///
-/// Words come in rows of some width. The salt of a word's position in its row is added (exclusive or) before it is hashed,
-/// so that a word is found in the position where it was put, and hardly in another. Words that were not put in may be
-/// found: with `n` words in `b` bits about `n / b` of them.
+/// Words come in rows of some width. The salt of a word's position in its row is added (exclusive
+/// or) before it is hashed, so that a word is found in the position where it was put, and hardly in
+/// another. Words that were not put in may be found: with `n` words in `b` bits about `n / b` of
+/// them.
 pub struct BitSet {
     /// The bits; the number of words is a power of two.
     pub(super) bits: Vec<u64>,
@@ -17,7 +19,8 @@ pub struct BitSet {
 }
 
 impl BitSet {
-    /// Makes the set with these bits, of words in rows with these salts: one salt for each position.
+    /// Makes the set with these bits, of words in rows with these salts: one salt for each
+    /// position.
     ///
     /// # Panics
     /// If the number of words of `bits` is not a power of two, or if there is no salt.
@@ -59,7 +62,8 @@ pub fn shift(words: usize) -> u32 {
     58 - words.trailing_zeros()
 }
 
-/// The place of a word: the high bits of its product with a fixed odd factor (the golden ratio), which depend on all bits of the word.
+/// The place of a word: the high bits of its product with a fixed odd factor (the golden ratio),
+/// which depend on all bits of the word.
 #[inline]
 pub fn place(word: u64, shift: u32) -> u64 {
     word.wrapping_mul(FACTOR) >> shift

@@ -1,4 +1,5 @@
-//! The level of aarch64 processors with NEON and carry-less products: [`narrow`] with vectors of 16 bytes.
+//! The level of aarch64 processors with NEON and carry-less products: [`narrow`] with vectors of 16
+//! bytes.
 
 use std::arch::aarch64::*;
 
@@ -7,7 +8,8 @@ use xxhash_rust::xxh3::{xxh3_64, xxh3_128};
 use super::narrow::{self, Narrow};
 use super::{FeatureRuns, Functions, Joined, Kernels, Shingles, joined, markup, scalar, spaceless};
 
-/// The table of the level; [`available`](super::available) lists it only if [`detected`] returns true.
+/// The table of the level; [`available`](super::available) lists it only if [`detected`] returns
+/// true.
 pub(super) static KERNELS: Kernels = Kernels {
     name: "pmull",
     put_blanks: spaceless::by_runs,
@@ -94,7 +96,8 @@ macro_rules! each {
     };
 }
 
-/// Applies one pair of zip instructions to the four vectors of two blocks, as vectors of larger units.
+/// Applies one pair of zip instructions to the four vectors of two blocks, as vectors of larger
+/// units.
 macro_rules! zip {
     ($low:ident, $high:ident, $into:ident, $back:ident, $a:ident, $b:ident) => {
         // SAFETY: expanded only in methods whose `self` is the proof of the instructions.

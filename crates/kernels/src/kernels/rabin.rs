@@ -1,12 +1,14 @@
 //! Polynomials over GF(2) of degree 64, the moduli of Rabin fingerprints.
 //!
-//! A polynomial `P = t^64 + p` is held as its 64 low coefficients `p`. The fingerprint of a byte string is the string, read
-//! as a polynomial with the most significant byte first, modulo `P` (Rabin, Fingerprinting by random polynomials, 1981).
+//! A polynomial `P = t^64 + p` is held as its 64 low coefficients `p`. The fingerprint of a byte
+//! string is the string, read as a polynomial with the most significant byte first, modulo `P`
+//! (Rabin, Fingerprinting by random polynomials, 1981).
 //!
-//! The seed of a method determines all of its polynomials. Candidates are the outputs of SplitMix64 with the lowest bit
-//! set. The primitive ones are used, in order: one for each feature, then one for pre-images, one for supershingles and
-//! one for megashingles. Seed and rule are part of the format of a store. A test proves with independent code that each
-//! polynomial is irreducible and primitive.
+//! The seed of a method determines all of its polynomials. Candidates are the outputs of SplitMix64
+//! with the lowest bit set. The primitive ones are used, in order: one for each feature, then one
+//! for pre-images, one for supershingles and one for megashingles. Seed and rule are part of the
+//! format of a store. A test proves with independent code that each polynomial is irreducible and
+//! primitive.
 
 use super::default_polynomials;
 use super::hash::mix;
@@ -14,7 +16,8 @@ use super::hash::mix;
 /// The prime factors of 2^64 - 1, the order of the multiplicative group of GF(2^64).
 const ORDER_FACTORS: [u64; 7] = [3, 5, 17, 257, 641, 65_537, 6_700_417];
 
-/// Squares modulo one polynomial: every process of a run finds its polynomials before it does anything else.
+/// Squares modulo one polynomial: every process of a run finds its polynomials before it does
+/// anything else.
 struct Squares {
     p: u64,
     /// A byte, as a polynomial, times `t^64`.
@@ -90,7 +93,8 @@ pub fn irreducible(p: u64) -> bool {
     frobenius(half, 32) == 2 && greatest_common_divisor(1 << 64 | p as u128, (half ^ 2) as u128) == 1
 }
 
-/// Whether `t^64 + p` is primitive: it is irreducible, and the powers of `t` are all elements of GF(2^64) except zero.
+/// Whether `t^64 + p` is primitive: it is irreducible, and the powers of `t` are all elements of
+/// GF(2^64) except zero.
 pub fn primitive(p: u64) -> bool {
     irreducible(p) && {
         let squares = Squares::new(p);
@@ -146,7 +150,8 @@ mod tests {
     #[test]
     fn the_polynomials_of_the_default_seed_are_those_that_the_search_finds() {
         assert!(search(SEED).take(87).eq(default_polynomials::POLYNOMIALS));
-        // More features than there are constants begin with the same ones; other seeds have other ones.
+        // More features than there are constants begin with the same ones; other seeds have other
+        // ones.
         let many = polynomials(SEED, 90);
         assert_eq!((&many.features[..87], many.features.len()), (&default_polynomials::POLYNOMIALS[..], 90));
         assert!(polynomials(SEED + 1, 84).features.iter().all(|p| !many.features.contains(p)));
@@ -170,8 +175,8 @@ mod tests {
         }
     }
 
-    /// Whether `t^exponent` is 1 modulo `t^64 + p`. It multiplies by shifts from the other end: a second implementation,
-    /// so that the proof does not depend on the code that it proves.
+    /// Whether `t^exponent` is 1 modulo `t^64 + p`. It multiplies by shifts from the other end: a
+    /// second implementation, so that the proof does not depend on the code that it proves.
     fn order_divides(p: u64, exponent: u64) -> bool {
         let times = |a: u64, b: u64| {
             let mut sum = 0;
@@ -199,8 +204,9 @@ mod tests {
         let all = all();
         assert_eq!(all.len(), 87);
         for p in all {
-            // If t has order 2^64 - 1 modulo P, its powers are 2^64 - 1 distinct units among 2^64 - 1
-            // nonzero residues, so each nonzero residue is a unit: P is irreducible, and primitive.
+            // If t has order 2^64 - 1 modulo P, its powers are 2^64 - 1 distinct units among 2^64 -
+            // 1 nonzero residues, so each nonzero residue is a unit: P is irreducible, and
+            // primitive.
             assert!(order_divides(p, u64::MAX), "{p:#x}");
             for factor in ORDER_FACTORS {
                 assert!(!order_divides(p, u64::MAX / factor), "{p:#x} {factor}");
@@ -214,7 +220,8 @@ mod tests {
         let square = multiply(1 << 32 | 0x8D, 1 << 32 | 0x8D) as u64;
         assert!(!irreducible(square));
         assert!(!irreducible(0b1010) && !irreducible(0b111));
-        // x^64 + x^4 + x^3 + x + 1 is well known to be irreducible; whether x is a generator does not matter here.
+        // x^64 + x^4 + x^3 + x + 1 is well known to be irreducible; whether x is a generator does
+        // not matter here.
         assert!(irreducible(0b11011));
     }
 

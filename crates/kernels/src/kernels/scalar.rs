@@ -19,7 +19,8 @@ pub(super) static KERNELS: Kernels = Kernels {
     hash_128: xxh3_128,
 };
 
-/// Words are maximal runs of alphanumeric characters; bytes that are not UTF-8 are not part of a word.
+/// Words are maximal runs of alphanumeric characters; bytes that are not UTF-8 are not part of a
+/// word.
 fn words(text: &[u8], bounds: &mut Vec<u32>) {
     let mut position = 0;
     let mut inside = false;
@@ -39,7 +40,8 @@ fn words(text: &[u8], bounds: &mut Vec<u32>) {
     }
 }
 
-/// The words with one blank after each, those that follow a line end or a period, and the number of characters.
+/// The words with one blank after each, those that follow a line end or a period, and the number of
+/// characters.
 fn join(text: &[u8], line_end: u8, bounds: &mut Vec<u32>, joined: &mut Joined) {
     words(text, bounds);
     let (bounds, _) = bounds.as_chunks::<2>();

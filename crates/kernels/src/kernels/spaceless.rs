@@ -1,11 +1,13 @@
-//! Scripts that are written without blanks between words: each of their characters is a word, once there is a blank on both sides of it.
+//! Scripts that are written without blanks between words: each of their characters is a word, once
+//! there is a blank on both sides of it.
 
 use std::ops::RangeInclusive;
 use std::sync::LazyLock;
 
-/// The blocks of scripts that are written without blanks between words: Thai, Lao; Myanmar; Khmer; the iteration mark and zero of Han;
-/// Hiragana and Katakana; Katakana extensions; Han A; Han; Myanmar extensions B and A; compatibility Han; Katakana of half width; Kana
-/// supplements; Han B to I and its supplement.
+/// The blocks of scripts that are written without blanks between words: Thai, Lao; Myanmar; Khmer;
+/// the iteration mark and zero of Han; Hiragana and Katakana; Katakana extensions; Han A; Han;
+/// Myanmar extensions B and A; compatibility Han; Katakana of half width; Kana supplements; Han B
+/// to I and its supplement.
 const SPACELESS: [RangeInclusive<u32>; 15] = [
     0xE00..=0xEFF,
     0x1000..=0x109F,
@@ -38,10 +40,12 @@ pub fn is_spaceless(c: u32) -> bool {
     }
 }
 
-/// For characters of three bytes, in rows of 64 that share their first two: laid out as in `alphabet`.
+/// For characters of three bytes, in rows of 64 that share their first two: laid out as in
+/// `alphabet`.
 #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code, reason = "only AVX-512 looks up a table of this size"))]
 pub(super) struct Rows {
-    /// Whether all characters of a row are of scripts without blanks: bit `c / 64 % 8` of byte `c / 512`.
+    /// Whether all characters of a row are of scripts without blanks: bit `c / 64 % 8` of byte
+    /// `c / 512`.
     pub(super) all: [u8; 128],
     /// Whether any is, likewise.
     pub(super) any: [u8; 128],
@@ -59,8 +63,8 @@ pub(super) static ROWS: LazyLock<Rows> = LazyLock::new(|| {
     Rows { all: rows(|mut row| row.all(is_spaceless)), any: rows(|mut row| row.any(is_spaceless)) }
 });
 
-/// A blank stands between two bytes that are both no white space, if a character of a script without blanks ends or begins there: the
-/// definition.
+/// A blank stands between two bytes that are both no white space, if a character of a script
+/// without blanks ends or begins there: the definition.
 pub(super) fn scalar(text: &[u8], spaced: &mut Vec<u8>) -> u64 {
     let mut pieces: Vec<(bool, &[u8])> = Vec::new();
     for chunk in text.utf8_chunks() {
@@ -85,8 +89,8 @@ pub(super) fn scalar(text: &[u8], spaced: &mut Vec<u8>) -> u64 {
     blanks
 }
 
-/// See [`Kernels::put_blanks`](super::Kernels::put_blanks): run by run of such characters, for levels that cannot compress vectors of
-/// bytes.
+/// See [`Kernels::put_blanks`](super::Kernels::put_blanks): run by run of such characters, for
+/// levels that cannot compress vectors of bytes.
 #[cfg(any(target_arch = "x86_64", all(target_arch = "aarch64", target_endian = "little")))]
 pub(super) fn by_runs(text: &[u8], spaced: &mut Vec<u8>) -> u64 {
     let mut next = next_spaceless(text, 0);
@@ -119,8 +123,8 @@ pub(super) fn by_runs(text: &[u8], spaced: &mut Vec<u8>) -> u64 {
 #[cfg(any(target_arch = "x86_64", all(target_arch = "aarch64", target_endian = "little")))]
 const RUN: usize = 8;
 
-/// Appends the characters of scripts without blanks with which `text` begins, each with a blank after it. Returns the number of their
-/// bytes, and their number.
+/// Appends the characters of scripts without blanks with which `text` begins, each with a blank
+/// after it. Returns the number of their bytes, and their number.
 #[cfg(any(target_arch = "x86_64", all(target_arch = "aarch64", target_endian = "little")))]
 #[inline]
 fn push_run(text: &[u8], spaced: &mut Vec<u8>) -> (usize, u64) {
@@ -174,7 +178,8 @@ fn next_spaceless(text: &[u8], mut at: usize) -> Option<usize> {
     }
 }
 
-/// The place, from `at` on, of the next two bytes with which a character of a script without blanks may begin.
+/// The place, from `at` on, of the next two bytes with which a character of a script without blanks
+/// may begin.
 #[cfg(any(target_arch = "x86_64", all(target_arch = "aarch64", target_endian = "little")))]
 #[inline]
 fn next_candidate(text: &[u8], mut at: usize) -> Option<usize> {
@@ -184,7 +189,8 @@ fn next_candidate(text: &[u8], mut at: usize) -> Option<usize> {
         return Some(at);
     }
     while let Some(block) = text[at..].first_chunk::<65>() {
-        // Without branches within the block, so that it becomes vectors; first in short, for ASCII and for characters of two bytes.
+        // Without branches within the block, so that it becomes vectors; first in short, for ASCII
+        // and for characters of two bytes.
         if block.iter().fold(false, |any, byte| any | (*byte >= 0xE0 && *byte != 0xE2))
             && block.iter().zip(&block[1..]).fold(false, |any, (lead, next)| any | may_be_spaceless(*lead, *next))
         {
@@ -195,8 +201,9 @@ fn next_candidate(text: &[u8], mut at: usize) -> Option<usize> {
     text[at..].windows(2).position(|two| two[0] >= 0xE0 && may_be_spaceless(two[0], two[1])).map(|place| at + place)
 }
 
-/// Whether a character of a script without blanks may begin with these two bytes. None of Latin, Greek, Cyrillic, Arabic or Hangul does, and no
-/// punctuation from U+2000 to U+2FFF; a test computes this from [`SPACELESS`].
+/// Whether a character of a script without blanks may begin with these two bytes. None of Latin,
+/// Greek, Cyrillic, Arabic or Hangul does, and no punctuation from U+2000 to U+2FFF; a test
+/// computes this from [`SPACELESS`].
 #[cfg(any(test, target_arch = "x86_64", all(target_arch = "aarch64", target_endian = "little")))]
 #[inline(always)]
 fn may_be_spaceless(lead: u8, next: u8) -> bool {
@@ -215,14 +222,16 @@ fn of_three_bytes(lead: u8, a: u8, b: u8) -> u32 {
     u32::from(lead & 0x0F) << 12 | u32::from(a & 0x3F) << 6 | u32::from(b & 0x3F)
 }
 
-/// The length of the character of a script without blanks with which some bytes begin; 0 if they do not.
+/// The length of the character of a script without blanks with which some bytes begin; 0 if they do
+/// not.
 #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code, reason = "only AVX-512 asks for one character"))]
 #[inline]
 pub(super) fn spaceless_length(bytes: &[u8]) -> usize {
     character(bytes).filter(|(c, _)| is_spaceless(*c)).map_or(0, |(_, length)| length)
 }
 
-/// The character with which some bytes begin, and its length in bytes; `None` if they are not UTF-8.
+/// The character with which some bytes begin, and its length in bytes; `None` if they are not
+/// UTF-8.
 ///
 /// ```
 /// use nigh_kernels::kernels::character;

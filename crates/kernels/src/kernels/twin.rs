@@ -8,11 +8,12 @@ use walkdir::WalkDir;
 use super::{BitSet, FeatureRuns, Functions, Joined, Kernels, Marks, Shingles, available, polynomials};
 use crate::records::{mix, short_hash};
 
-/// The environment variable that names a level which this machine must have, or the tests fail: for runs that test one
-/// level.
+/// The environment variable that names a level which this machine must have, or the tests fail: for
+/// runs that test one level.
 const EXPECTED: &str = "NIGH_EXPECT_KERNELS";
 
-/// The seed of the default method, which has 84 features of shingles of 5 words, and 6 supershingles.
+/// The seed of the default method, which has 84 features of shingles of 5 words, and 6
+/// supershingles.
 const SEED: u64 = 20_031_107;
 
 /// Pseudo-random numbers, the same in every run.
@@ -75,8 +76,8 @@ fn prose(random: &mut Random, ranges: &[(char, char)], words: usize, longest: us
     text
 }
 
-/// Bytes of one kind. 0: letters; 1: random bytes; 2: bytes that are nearly UTF-8; 3: one word; 4: markup; 5: the shortest
-/// words; from 6: a text of a script, cut at any byte.
+/// Bytes of one kind. 0: letters; 1: random bytes; 2: bytes that are nearly UTF-8; 3: one word; 4:
+/// markup; 5: the shortest words; from 6: a text of a script, cut at any byte.
 fn bytes(random: &mut Random, kind: usize, length: usize) -> Vec<u8> {
     const NEARLY: &[u8] = b"aZ0 _\x7F\x80\x9F\xA0\xBF\xC1\xC2\xC3\xD0\xDF\xE0\xE4\xED\xEF\xF0\xF4\xF5\xFF";
     match kind {
@@ -315,7 +316,8 @@ fn preimages(random: &mut Random, kind: usize, count: usize) -> Vec<u64> {
             _ => random.of(&[0, 1, u64::MAX, 1 << 63, few[0]]),
         })
         .collect();
-    // The position of a pre-image must not matter: one of the last is also somewhere before, most often in a full block.
+    // The position of a pre-image must not matter: one of the last is also somewhere before, most
+    // often in a full block.
     if kind == 0 && count > 1 {
         let place = random.below(count);
         all[place] = all[count - 1];
@@ -472,7 +474,8 @@ fn golden_texts() -> Vec<(String, Vec<u8>)> {
     texts
 }
 
-/// The results of a level for the golden texts and the default method, as a table of hashes of little-endian numbers.
+/// The results of a level for the golden texts and the default method, as a table of hashes of
+/// little-endian numbers.
 fn golden(kernels: &Kernels) -> String {
     let polynomials = polynomials(SEED, 84);
     let shingles = [Shingles::new(polynomials.shingles, 5)];
@@ -497,8 +500,9 @@ fn golden(kernels: &Kernels) -> String {
     table
 }
 
-/// The table is part of the format: with other numbers, pages no longer match those of existing stores. After an intended
-/// change, `cargo test -p nigh-kernels twin -- --ignored` writes it again from the definition.
+/// The table is part of the format: with other numbers, pages no longer match those of existing
+/// stores. After an intended change, `cargo test -p nigh-kernels twin -- --ignored` writes it again
+/// from the definition.
 #[test]
 fn every_level_computes_the_golden_vectors() {
     let expected = std::fs::read_to_string(data("kernels.tsv")).unwrap();

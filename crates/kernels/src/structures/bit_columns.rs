@@ -1,13 +1,14 @@
 //! Bit columns: a few bits for each vector that a worker owns, column by column.
 //!
-//! Collapse and prune set the bits of one column at a time, for vectors in nearly any order. A column of 150 million vectors
-//! takes 19 MB, an eighth of an array with a byte for each vector.
+//! Collapse and prune set the bits of one column at a time, for vectors in nearly any order. A
+//! column of 150 million vectors takes 19 MB, an eighth of an array with a byte for each vector.
 
 use std::ops::Range;
 
 use crate::kernels::memory::advise_huge_pages;
 
-/// For each vector of a worker: which of its supershingles another representative shares, and whether it is a duplicate.
+/// For each vector of a worker: which of its supershingles another representative shares, and
+/// whether it is a duplicate.
 ///
 /// A vector is known by its number, from 0. A column has one bit for each vector.
 ///
@@ -23,7 +24,8 @@ use crate::kernels::memory::advise_huge_pages;
 /// ```
 #[derive(Clone, Default)]
 pub struct BitColumns {
-    /// A column for each supershingle and, last, the column of duplicates; a word has the bits of 64 vectors.
+    /// A column for each supershingle and, last, the column of duplicates; a word has the bits of
+    /// 64 vectors.
     columns: Vec<Vec<u64>>,
     vectors: usize,
 }
@@ -74,28 +76,30 @@ impl BitColumns {
         duplicates
     }
 
-    /// Calls `each` with every vector of a range that is not a duplicate and has at least `least` shared supershingles, in
-    /// ascending order.
+    /// Calls `each` with every vector of a range that is not a duplicate and has at least `least`
+    /// shared supershingles, in ascending order.
     pub fn representatives(&self, vectors: Range<usize>, least: usize, each: impl FnMut(usize)) {
         for_each(vectors, self.representative_bits(least), each);
     }
 
-    /// The number of vectors that are not duplicates and have at least `least` shared supershingles.
+    /// The number of vectors that are not duplicates and have at least `least` shared
+    /// supershingles.
     pub fn count(&self, least: usize) -> usize {
         let mut count = 0;
         for_each_word(0..self.vectors, self.representative_bits(least), |_, bits| count += bits.count_ones() as usize);
         count
     }
 
-    /// Computes the bits of 64 vectors at a time: 1 for each vector that is not a duplicate and has at least `least` shared
-    /// supershingles. Morally, for one vector:
+    /// Computes the bits of 64 vectors at a time: 1 for each vector that is not a duplicate and has
+    /// at least `least` shared supershingles. Morally, for one vector:
     ///
     /// ```text
     /// !duplicate[vector] && columns.filter(|column| column[vector]).count() >= least
     /// ```
     fn representative_bits(&self, least: usize) -> impl FnMut(usize) -> u64 {
         let (shared, duplicates) = self.shared_and_duplicates();
-        // Bit v of `at_least[n]`: vector v has at least n shared supershingles among the columns so far.
+        // Bit v of `at_least[n]`: vector v has at least n shared supershingles among the columns so
+        // far.
         let mut at_least = vec![!0; least + 1];
         move |word: usize| {
             at_least[1..].fill(0);
@@ -116,7 +120,8 @@ impl BitColumns {
     }
 }
 
-/// Calls `each` with every vector of a range whose bit is set; `word` returns the bits of 64 vectors.
+/// Calls `each` with every vector of a range whose bit is set; `word` returns the bits of 64
+/// vectors.
 #[inline]
 fn for_each(vectors: Range<usize>, word: impl FnMut(usize) -> u64, mut each: impl FnMut(usize)) {
     for_each_word(vectors, word, |first, mut bits| {
@@ -127,7 +132,8 @@ fn for_each(vectors: Range<usize>, word: impl FnMut(usize) -> u64, mut each: imp
     });
 }
 
-/// Calls `each` with the number of the first of 64 vectors, and their bits; the bits of vectors outside the range are 0.
+/// Calls `each` with the number of the first of 64 vectors, and their bits; the bits of vectors
+/// outside the range are 0.
 #[inline]
 fn for_each_word(vectors: Range<usize>, mut word: impl FnMut(usize) -> u64, mut each: impl FnMut(usize, u64)) {
     for number in vectors.start / 64..vectors.end.div_ceil(64) {

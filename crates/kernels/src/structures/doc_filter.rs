@@ -1,12 +1,14 @@
 //! A Bloom-style filter for a set of documents.
 //!
-//! Its kernels test many documents at once, so that callers search their exact set only for the few that pass. It never
-//! rejects a member; it accepts about one in sixty other documents. It takes 8 to 16 bytes for each member.
+//! Its kernels test many documents at once, so that callers search their exact set only for the few
+//! that pass. It never rejects a member; it accepts about one in sixty other documents. It takes 8
+//! to 16 bytes for each member.
 
 use crate::kernels::{BitSet, Kernels};
 use crate::records::DocId;
 
-/// A set of documents with false positives, for quick tests of documents that are mostly not members.
+/// A set of documents with false positives, for quick tests of documents that are mostly not
+/// members.
 ///
 /// ```
 /// use nigh_kernels::{kernels, records::DocId, structures::DocFilter};

@@ -1,6 +1,7 @@
 //! Maps of the documents that a worker owns to documents, in little memory.
 //!
-//! Most documents are alone, so most roots are the document itself, and most documents have no cluster id: only the others are stored.
+//! Most documents are alone, so most roots are the document itself, and most documents have no
+//! cluster id: only the others are stored.
 
 use super::{Ownership, RankBitmap};
 use crate::records::DocId;

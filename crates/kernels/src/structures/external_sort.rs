@@ -1,8 +1,9 @@
 //! External sort: records in the order of their keys, in bounded memory.
 //!
-//! Records are collected up to a budget of bytes, sorted, and written to a *run*, a file of length-prefixed records. At the
-//! end the runs and the records in memory are merged. When there are 64 runs they are merged into one, so the number of
-//! open files is bounded. Records with equal keys come in no particular order.
+//! Records are collected up to a budget of bytes, sorted, and written to a *run*, a file of
+//! length-prefixed records. At the end the runs and the records in memory are merged. When there
+//! are 64 runs they are merged into one, so the number of open files is bounded. Records with equal
+//! keys come in no particular order.
 
 use std::fs::File;
 use std::io::{BufReader, BufWriter, Read, Write};
@@ -25,8 +26,8 @@ pub trait Sortable: Serialize + DeserializeOwned {
     fn weight(&self) -> usize;
 }
 
-/// Collects records, then returns them in the order of their keys. Records of which there are many are sorted with less memory as
-/// rows: [`row_sort`](super::row_sort).
+/// Collects records, then returns them in the order of their keys. Records of which there are many
+/// are sorted with less memory as rows: [`row_sort`](super::row_sort).
 ///
 /// ```
 /// use nigh_kernels::structures::{ExternalSort, Sortable};
@@ -78,8 +79,9 @@ pub(super) struct Run {
 pub(super) const MOST_RUNS: usize = 64;
 
 impl<T: Sortable> ExternalSort<T> {
-    /// A sort that keeps about `budget` bytes of records in memory, and writes the rest to runs: files named `prefix` with an
-    /// extension that numbers them. Their folder is created with the first run.
+    /// A sort that keeps about `budget` bytes of records in memory, and writes the rest to runs:
+    /// files named `prefix` with an extension that numbers them. Their folder is created with the
+    /// first run.
     pub fn new(prefix: &Path, budget: u64) -> ExternalSort<T> {
         ExternalSort {
             prefix: prefix.to_owned(),
@@ -120,7 +122,8 @@ impl<T: Sortable> ExternalSort<T> {
         if self.runs.len() >= MOST_RUNS { self.merge() } else { Ok(()) }
     }
 
-    /// Merges all runs into one: each run costs an open file and a buffer while records are returned.
+    /// Merges all runs into one: each run costs an open file and a buffer while records are
+    /// returned.
     fn merge(&mut self) -> Result<()> {
         self.merges += 1;
         let path = self.prefix.with_extension(format!("merged{}.run", self.merges));
@@ -232,7 +235,8 @@ impl<T: Sortable> Sorted<T> {
 impl<T> Drop for Sorted<T> {
     fn drop(&mut self) {
         for run in &self.runs {
-            // A run that cannot be removed now is removed when the week starts again, or with the week's folder.
+            // A run that cannot be removed now is removed when the week starts again, or with the
+            // week's folder.
             let _ = std::fs::remove_file(&run.path);
         }
     }

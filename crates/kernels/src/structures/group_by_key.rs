@@ -1,7 +1,8 @@
-//! Hash grouping: the records of one partition grouped by key, in a hash table instead of by sorting.
+//! Hash grouping: the records of one partition grouped by key, in a hash table instead of by
+//! sorting.
 //!
-//! Partitions are grouped one after the other; each has so few records that its table stays in cache. The groups do not
-//! depend on the order of the records. Morally it does this:
+//! Partitions are grouped one after the other; each has so few records that its table stays in
+//! cache. The groups do not depend on the order of the records. Morally it does this:
 //!
 //! ```text
 //! nodes_of = map from key to set of nodes
@@ -11,8 +12,8 @@
 //!     emit the star: min(nodes), and the other nodes
 //! ```
 //!
-//! The tuned form has no set for a key. The records of a group are a linked list through one vector, from the last to the
-//! first, and the group has the smallest node.
+//! The tuned form has no set for a key. The records of a group are a linked list through one
+//! vector, from the last to the first, and the group has the smallest node.
 
 use crate::kernels::memory::{SIDE_BY_SIDE, preload};
 
@@ -33,11 +34,13 @@ use crate::kernels::memory::{SIDE_BY_SIDE, preload};
 /// ```
 #[derive(Default)]
 pub struct Grouper {
-    /// The hash table, with open addressing and linear probing: the number of a group plus one, or 0 for an empty slot.
+    /// The hash table, with open addressing and linear probing: the number of a group plus one, or
+    /// 0 for an empty slot.
     slots: Vec<u32>,
     shift: u32,
     groups: Vec<Group>,
-    /// The node of each record, and the number of the record before it in its group ([`NONE`] for the first).
+    /// The node of each record, and the number of the record before it in its group ([`NONE`] for
+    /// the first).
     records: Vec<(u32, u32)>,
 }
 
@@ -86,8 +89,9 @@ impl Grouper {
         (key >> self.shift) as usize
     }
 
-    /// Loads the groups of a batch of records into the cache: the branches of [`Grouper::add`] are unpredictable, and then do
-    /// not stall on a cache miss. An empty slot loads the first group, so that this function has no branch.
+    /// Loads the groups of a batch of records into the cache: the branches of [`Grouper::add`] are
+    /// unpredictable, and then do not stall on a cache miss. An empty slot loads the first group,
+    /// so that this function has no branch.
     fn preload_groups(&self, batch: &[(u64, u32)]) {
         if !self.groups.is_empty() {
             let last = |key| self.groups[(self.slots[self.slot(key)] as usize).saturating_sub(1)].last;
@@ -121,8 +125,8 @@ impl Grouper {
         self.records.push((node, previous));
     }
 
-    /// The groups of several records as stars: the smallest node is the centre, with the other nodes of the group. A node that
-    /// was added twice is returned twice, except the centre.
+    /// The groups of several records as stars: the smallest node is the centre, with the other
+    /// nodes of the group. A node that was added twice is returned twice, except the centre.
     pub fn stars(&self) -> impl Iterator<Item = (u32, impl Iterator<Item = u32>)> {
         self.groups.iter().filter(|group| group.last & ALONE == 0).map(|group| {
             let centre = group.smallest;

@@ -1,7 +1,7 @@
 //! A hasher for maps whose keys are document ids or hashes.
 //!
-//! It mixes 64 bits at a time ([`mix`](crate::records::mix)) and has no random state, so the order of a map is the same on
-//! every machine. It does not resist keys that are chosen to collide.
+//! It mixes 64 bits at a time ([`mix`](crate::records::mix)) and has no random state, so the order
+//! of a map is the same on every machine. It does not resist keys that are chosen to collide.
 
 use std::collections::HashMap;
 use std::hash::BuildHasherDefault;

@@ -1,14 +1,15 @@
 //! Counts by key, in a vector that is sorted and merged whenever its length has doubled.
 //!
-//! Callers want the sorted list of all keys; a hash table beside it would only take more memory. Morally it does this:
+//! Callers want the sorted list of all keys; a hash table beside it would only take more memory.
+//! Morally it does this:
 //!
 //! ```text
 //! add(key, count):  counts[key] += count         a map
 //! finish():         counts, sorted by key
 //! ```
 //!
-//! The vector has at most twice as many records as there are keys, or 2^14. To add a record costs log n comparisons of
-//! sorting, part of them in cache.
+//! The vector has at most twice as many records as there are keys, or 2^14. To add a record costs
+//! log n comparisons of sorting, part of them in cache.
 
 /// Counts by key.
 ///

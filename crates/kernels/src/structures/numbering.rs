@@ -1,6 +1,7 @@
 //! Dense numbering: the rows of all shards are numbered from 0, in the order of their document ids.
 //!
-//! A document id has gaps between shards; arrays and union-finds need the numbers `0..n`. Morally it does this:
+//! A document id has gaps between shards; arrays and union-finds need the numbers `0..n`. Morally
+//! it does this:
 //!
 //! ```text
 //! starts = prefix sums of the rows of the shards
@@ -8,8 +9,8 @@
 //! id(number)  = (shard, number - starts[shard]), for the last shard with starts[shard] <= number
 //! ```
 //!
-//! [`Numbering`] holds the starts. [`OwnNumbers`] converts the position of a row among the rows of its worker to its number
-//! among all rows.
+//! [`Numbering`] holds the starts. [`OwnNumbers`] converts the position of a row among the rows of
+//! its worker to its number among all rows.
 
 use crate::records::DocId;
 
@@ -72,8 +73,9 @@ impl Numbering {
     /// The document id of a number.
     #[inline]
     pub fn id(&self, number: u64) -> DocId {
-        // Shards are cut by hashes and nearly equal, so the guess is right or off by one. That is corrected without a branch:
-        // the number is often still being loaded, and a wrong prediction would stall the loads after it.
+        // Shards are cut by hashes and nearly equal, so the guess is right or off by one. That is
+        // corrected without a branch: the number is often still being loaded, and a wrong
+        // prediction would stall the loads after it.
         let guess = (u128::from(number) * u128::from(self.shards_per_number)) >> 64;
         let mut shard = (guess as usize).min(self.starts.len() - 2);
         shard -= usize::from(self.starts[shard] > number);
@@ -97,7 +99,8 @@ impl Numbering {
 
 /// The numbers of the rows that each worker owns.
 ///
-/// A worker counts its rows from 0, shard by shard: the *position* of a row. Positions and numbers ascend together.
+/// A worker counts its rows from 0, shard by shard: the *position* of a row. Positions and numbers
+/// ascend together.
 pub struct OwnNumbers {
     /// For each worker, the shards that have rows.
     shards: Vec<Vec<PositionRange>>,
@@ -142,7 +145,8 @@ impl OwnNumbers {
 }
 
 impl Walk<'_> {
-    /// The number of the row at `position`: not before the start of the walk, nor before the position of the last call.
+    /// The number of the row at `position`: not before the start of the walk, nor before the
+    /// position of the last call.
     #[inline]
     pub fn number(&mut self, position: u64) -> u64 {
         while self.shards[0].end <= position {

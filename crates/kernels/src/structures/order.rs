@@ -1,8 +1,9 @@
 //! Sorts with little code, for what is not sorted often enough to need a sort of its own.
 //!
-//! `sort_unstable` is compiled again for each type, 12 kB each time. These are compiled once for each width of a row; the comparison is called
-//! through a pointer, which takes 1.4 times as long for a million rows of two words, and 2.2 times for rows of one. So rows of which there
-//! is one for each document, link or chunk are sorted by the standard library.
+//! `sort_unstable` is compiled again for each type, 12 kB each time. These are compiled once for
+//! each width of a row; the comparison is called through a pointer, which takes 1.4 times as long
+//! for a million rows of two words, and 2.2 times for rows of one. So rows of which there is one
+//! for each document, link or chunk are sorted by the standard library.
 
 use std::cmp::Ordering;
 
@@ -82,7 +83,8 @@ impl<T> CompactSort<T> for [T] {
     }
 }
 
-/// The places of items in the order of a comparison of places; equal ones in the order of their places.
+/// The places of items in the order of a comparison of places; equal ones in the order of their
+/// places.
 fn sorted_places(length: usize, compare: &dyn Fn(usize, usize) -> Ordering) -> Vec<usize> {
     let mut from: Vec<usize> = (0..length).collect();
     from.sort_unstable_by(|a, b| compare(*a, *b).then(a.cmp(b)));

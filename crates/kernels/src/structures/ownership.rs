@@ -1,7 +1,7 @@
 //! Ownership: which worker owns which document.
 //!
-//! A document belongs to a shard, and shard `s` to worker `s % workers`. A worker numbers its documents from 0, shard by
-//! shard.
+//! A document belongs to a shard, and shard `s` to worker `s % workers`. A worker numbers its
+//! documents from 0, shard by shard.
 
 use std::ops::Range;
 use std::path::Path;

@@ -1,7 +1,8 @@
 //! A rank bitmap: a set of numbers that returns the rank of a number in constant time.
 //!
-//! The rank of a number is how many smaller numbers are in the set: its position in the ascending list of them. A word
-//! has the bits of 64 numbers, beside the count of all bits before it; a lookup costs one memory access.
+//! The rank of a number is how many smaller numbers are in the set: its position in the ascending
+//! list of them. A word has the bits of 64 numbers, beside the count of all bits before it; a
+//! lookup costs one memory access.
 
 use crate::kernels::memory::{advise_huge_pages, preload};
 
@@ -59,7 +60,8 @@ impl RankBitmap {
         (word & bit != 0, before as usize + (word & (bit - 1)).count_ones() as usize)
     }
 
-    /// Does [`RankBitmap::get`] for several numbers; their words are loaded from memory in parallel.
+    /// Does [`RankBitmap::get`] for several numbers; their words are loaded from memory in
+    /// parallel.
     #[inline]
     pub fn get_all(&self, numbers: impl Iterator<Item = usize> + Clone, ranks: &mut [(bool, usize)]) {
         preload(numbers.clone().map(|number| self.words[number / 64].0));

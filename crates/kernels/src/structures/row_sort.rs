@@ -375,8 +375,8 @@ mod tests {
                 assert!(arena.row(place) == row);
                 bytes += 4 + length;
             }
-            // Behind its rows the open buffer has not been written to: no memory is taken there, except
-            // the rest of a huge page.
+            // Behind its rows the open buffer has not been written to: no memory is taken there,
+            // except the rest of a huge page.
             let is_open = |number: usize| arena.open == Some(number);
             let taken =
                 |(number, chunk): (usize, &Vec<u8>)| if is_open(number) { chunk.len() } else { chunk.capacity() };

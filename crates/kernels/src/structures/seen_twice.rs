@@ -1,17 +1,19 @@
-//! Values that occur at least twice, nearly exactly, in a small table of counters that saturate at two.
+//! Values that occur at least twice, nearly exactly, in a small table of counters that saturate at
+//! two.
 //!
-//! A slot has two adjacent bits, *seen* and *seen again*, so that a value costs one memory access. Morally it does this:
+//! A slot has two adjacent bits, *seen* and *seen again*, so that a value costs one memory access.
+//! Morally it does this:
 //!
 //! ```text
 //! add(hash):    counts[slot(hash)] += 1
 //! again(hash):  counts[slot(hash)] >= 2
 //! ```
 //!
-//! Two values may share a slot. A value that occurs once may then pass for one that occurs twice, never the other way
-//! round.
+//! Two values may share a slot. A value that occurs once may then pass for one that occurs twice,
+//! never the other way round.
 
-/// Slots for each expected value, on average: sizes of tables are powers of two. One in 21 to 43 values that occur once passes
-/// for a value that occurs twice.
+/// Slots for each expected value, on average: sizes of tables are powers of two. One in 21 to 43
+/// values that occur once passes for a value that occurs twice.
 const SLOTS_PER_VALUE: usize = 32;
 /// The smallest table, in words of 32 slots: 32 bytes.
 const LEAST_WORDS: usize = 4;
@@ -47,8 +49,8 @@ impl Default for Counters {
 impl Counters {
     /// Empties the table, and sizes it for about `values` values.
     pub fn clear(&mut self, values: usize) {
-        // The nearest power of two, not the next one: with tables of 2 MiB instead of 1, the collapse took a tenth to a quarter
-        // longer.
+        // The nearest power of two, not the next one: with tables of 2 MiB instead of 1, the
+        // collapse took a tenth to a quarter longer.
         let wanted = values * SLOTS_PER_VALUE / 32;
         let above = wanted.next_power_of_two();
         let words = if wanted < above - above / 4 { above / 2 } else { above }.clamp(LEAST_WORDS, MOST_WORDS);

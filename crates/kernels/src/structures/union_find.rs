@@ -1,7 +1,8 @@
 //! A lock-free union-find that all workers of a process share.
 //!
-//! Nodes are the numbers `0..n`. The parent of a node is a smaller node of the same component, so a root is the smallest
-//! node of its component. Morally it does this, on a vector of parents that starts as `parent[node] = node`:
+//! Nodes are the numbers `0..n`. The parent of a node is a smaller node of the same component, so a
+//! root is the smallest node of its component. Morally it does this, on a vector of parents that
+//! starts as `parent[node] = node`:
 //!
 //! ```text
 //! root(node):  while parent[node] != node
@@ -14,9 +15,10 @@
 //!                      return
 //! ```
 //!
-//! Workers join at the same time (Anderson and Woll 1991; Jayanti and Tarjan 2016). A parent is always an ancestor and
-//! smaller than its node, so path halving may race with a compare-and-swap. A parent of 0 in memory means that the node is
-//! its own parent: memory pages of nodes without edges are never written, and the system need not provide them.
+//! Workers join at the same time (Anderson and Woll 1991; Jayanti and Tarjan 2016). A parent is
+//! always an ancestor and smaller than its node, so path halving may race with a compare-and-swap.
+//! A parent of 0 in memory means that the node is its own parent: memory pages of nodes without
+//! edges are never written, and the system need not provide them.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -63,8 +65,9 @@ impl UnionFind {
         UnionFind { nodes }
     }
 
-    /// Makes the system provide the memory pages of part `part` of the nodes, of `parts` equal parts: now, while it still has
-    /// the pages that blocks returned. It writes zeros over zeros, so other workers may join edges at the same time.
+    /// Makes the system provide the memory pages of part `part` of the nodes, of `parts` equal
+    /// parts: now, while it still has the pages that blocks returned. It writes zeros over zeros,
+    /// so other workers may join edges at the same time.
     pub fn take_pages(&self, part: usize, parts: usize) {
         let each = self.nodes.len().div_ceil(parts).max(1);
         for node in self.nodes.iter().skip(part * each).take(each).step_by(NODES_PER_PAGE) {
@@ -125,8 +128,8 @@ impl UnionFind {
     /// If the nodes of an edge still have two roots: a fault in this program, or in the machine.
     pub fn join(&self, edges: &[(u32, u32)]) -> Result<()> {
         for batch in edges.chunks(SIDE_BY_SIDE) {
-            // Most edges connect nodes that are joined already, and many of these a node with its parent: skip the latter,
-            // without a branch.
+            // Most edges connect nodes that are joined already, and many of these a node with its
+            // parent: skip the latter, without a branch.
             let (mut edges, mut count) = ([(0, 0); SIDE_BY_SIDE], 0);
             for (a, b) in batch {
                 edges[count] = (*a, *b);
@@ -142,8 +145,8 @@ impl UnionFind {
         Ok(())
     }
 
-    /// Loads the parents and grandparents of nodes into the cache: at most the nodes of a batch of edges. The loads do not
-    /// depend on each other, so the processor runs them in parallel.
+    /// Loads the parents and grandparents of nodes into the cache: at most the nodes of a batch of
+    /// edges. The loads do not depend on each other, so the processor runs them in parallel.
     #[inline]
     fn preload_parents(&self, nodes: impl Iterator<Item = u32>) {
         let (mut parents, mut count) = ([0; 2 * SIDE_BY_SIDE], 0);
@@ -163,8 +166,8 @@ impl UnionFind {
         })
     }
 
-    /// Whether two nodes have one root. Other workers may replace a root by a smaller one between the two lookups; then it
-    /// looks again.
+    /// Whether two nodes have one root. Other workers may replace a root by a smaller one between
+    /// the two lookups; then it looks again.
     fn joined(&self, a: u32, b: u32) -> bool {
         loop {
             let (root_a, root_b) = (self.root(a), self.root(b));
@@ -178,7 +181,8 @@ impl UnionFind {
         }
     }
 
-    /// Notes, for each pair, the second node as a neighbour of the first. A node keeps its smallest neighbour.
+    /// Notes, for each pair, the second node as a neighbour of the first. A node keeps its smallest
+    /// neighbour.
     pub fn note_neighbours(&self, pairs: &[(u32, u32)]) {
         for batch in pairs.chunks(SIDE_BY_SIDE) {
             preload(batch.iter().map(|(node, _)| self.parent(*node).into()));
@@ -239,7 +243,8 @@ mod tests {
         for seed in 0..20 {
             let node = |i: u64| (mix(seed << 32 | i) % nodes as u64) as u32;
             let mut edges: Vec<(u32, u32)> = (0..2000).map(|i| (node(2 * i), node(2 * i + 1))).collect();
-            // A chain in descending order, where every join replaces a root; and stars whose edges are repeated.
+            // A chain in descending order, where every join replaces a root; and stars whose edges
+            // are repeated.
             edges.extend((1..1000).rev().map(|i| (i - 1, i)));
             edges.extend((0..2000).map(|i| (1000 + node(i) / 2, 1000 + i as u32 % 3)));
             let union_find = UnionFind::new(nodes);

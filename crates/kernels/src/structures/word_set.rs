@@ -89,7 +89,8 @@ impl WordSet {
         }
     }
 
-    /// How many of the words, which are distinct, are in the set; `None` if these are fewer than `least`, which is noticed early.
+    /// How many of the words, which are distinct, are in the set; `None` if these are fewer than
+    /// `least`, which is noticed early.
     pub fn count_in(&self, words: &[u64], least: usize) -> Option<usize> {
         if self.slots.is_empty() {
             return (least == 0).then_some(0);

@@ -1,4 +1,5 @@
-//! The bucket of a program built without the feature `cloud`: a type without values, because opening it fails.
+//! The bucket of a program built without the feature `cloud`: a type without values, because
+//! opening it fails.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;

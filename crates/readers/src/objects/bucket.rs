@@ -1,15 +1,16 @@
 //! A folder of a bucket that nigh writes to: `s3://bucket/prefix`.
 //!
-//! The code relies on two promises of the service. A put is done as a whole or not at all. A conditional put
-//! (`If-None-Match: *`, `If-Match: ETAG`) is refused if its condition does not hold. [`Bucket::check_conditions`] detects a
-//! service that ignores conditions.
+//! The code relies on two promises of the service. A put is done as a whole or not at all. A
+//! conditional put (`If-None-Match: *`, `If-Match: ETAG`) is refused if its condition does not
+//! hold. [`Bucket::check_conditions`] detects a service that ignores conditions.
 //!
-//! A put whose response was lost may have been done. Therefore a conditional put that fails or is refused reads the object
-//! again: if the object has exactly the bytes of the put, the put was done.
+//! A put whose response was lost may have been done. Therefore a conditional put that fails or is
+//! refused reads the object again: if the object has exactly the bytes of the put, the put was
+//! done.
 //!
-//! Requests for small objects that decide something (the lock, the manifest), and removals, time out after [`PATIENCE`] and
-//! are not repeated afterwards. Only the client's own limits apply to all other requests, because a part may take minutes on a
-//! slow link.
+//! Requests for small objects that decide something (the lock, the manifest), and removals, time
+//! out after [`PATIENCE`] and are not repeated afterwards. Only the client's own limits apply to
+//! all other requests, because a part may take minutes on a slow link.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -123,8 +124,8 @@ impl Bucket {
         }
     }
 
-    /// Puts a small object if a condition holds. Takes at most [`PATIENCE`], and as long again if it must read the object to
-    /// learn whether the put was done.
+    /// Puts a small object if a condition holds. Takes at most [`PATIENCE`], and as long again if
+    /// it must read the object to learn whether the put was done.
     ///
     /// # Errors
     /// If the service does not respond: then it is unknown whether the object was put.
@@ -157,8 +158,8 @@ impl Bucket {
         }
     }
 
-    /// Checks that the service obeys conditions: puts an existing object, with its own `bytes`, under two conditions that do
-    /// not hold.
+    /// Checks that the service obeys conditions: puts an existing object, with its own `bytes`,
+    /// under two conditions that do not hold.
     ///
     /// # Errors
     /// If the service ignores a condition, or does not respond.
@@ -217,11 +218,12 @@ impl Bucket {
         read(self.store.clone(), self.path(key)?, bytes)
     }
 
-    /// Uploads a file, in parts if it is large. The file must have the size `bytes` and the given digest.
+    /// Uploads a file, in parts if it is large. The file must have the size `bytes` and the given
+    /// digest.
     ///
     /// # Errors
-    /// Names the file that cannot be read or has changed, or the object that cannot be written: then the object does not exist,
-    /// or is as it was.
+    /// Names the file that cannot be read or has changed, or the object that cannot be written:
+    /// then the object does not exist, or is as it was.
     pub fn upload(&self, key: &str, file: &FilePath, bytes: u64, digest: Digest) -> Result<()> {
         let failed = || format!("cannot read {}", file.display());
         let mut reader = File::open(file).with_context(failed)?;
@@ -256,7 +258,8 @@ impl Bucket {
         match put_parts() {
             Ok(()) => wait(async move { upload.complete().await })?.map(drop).map_err(written),
             Err(error) => {
-                // If the parts cannot be removed now, the bucket's own rule for unfinished uploads removes them.
+                // If the parts cannot be removed now, the bucket's own rule for unfinished uploads
+                // removes them.
                 let _ = wait(async move { upload.abort().await });
                 Err(error)
             }
@@ -350,7 +353,8 @@ mod tests {
             panic!("it was so")
         };
         assert!(matches!(bucket.put_if("m", b"3", &PutCondition::Is(first.clone())).unwrap(), PutOutcome::Refused));
-        // A put of the bytes that the object has counts as done: its first response may have been lost.
+        // A put of the bytes that the object has counts as done: its first response may have been
+        // lost.
         assert!(matches!(bucket.put_if("m", b"2", &PutCondition::Is(first)).unwrap(), PutOutcome::Done(_)));
         assert_eq!(bucket.get("m").unwrap(), Some((b"2".to_vec(), second)));
         bucket.check_conditions("m", b"2").unwrap();

@@ -1,14 +1,17 @@
-//! The client of object stores: one asynchronous runtime, and one client for each URL, shared by the whole program.
+//! The client of object stores: one asynchronous runtime, and one client for each URL, shared by
+//! the whole program.
 //!
 //! All network traffic runs on one thread with that runtime; the callers are synchronous.
 //!
-//! Options and credentials come from the environment by the names that each cloud's own tools use: `AWS_*` (also
-//! `AWS_ENDPOINT_URL`, `AWS_ALLOW_HTTP`, and `AWS_SKIP_SIGNATURE` for public buckets), `GOOGLE_*`, `AZURE_*`.
+//! Options and credentials come from the environment by the names that each cloud's own tools use:
+//! `AWS_*` (also `AWS_ENDPOINT_URL`, `AWS_ALLOW_HTTP`, and `AWS_SKIP_SIGNATURE` for public
+//! buckets), `GOOGLE_*`, `AZURE_*`.
 //!
-//! A request may take ten minutes with its body, because many run at once and share one link, which may be slow. A read fails if
-//! no byte arrives for half a minute. A write has no such limit: the service sends nothing before the last byte has left. The
-//! environment overrides these limits, for reads and writes: `AWS_TIMEOUT="1 hour"`, `AWS_READ_TIMEOUT`,
-//! `AWS_CONNECT_TIMEOUT`, and likewise for `GOOGLE_` and `AZURE_`.
+//! A request may take ten minutes with its body, because many run at once and share one link, which
+//! may be slow. A read fails if no byte arrives for half a minute. A write has no such limit: the
+//! service sends nothing before the last byte has left. The environment overrides these limits, for
+//! reads and writes: `AWS_TIMEOUT="1 hour"`, `AWS_READ_TIMEOUT`, `AWS_CONNECT_TIMEOUT`, and
+//! likewise for `GOOGLE_` and `AZURE_`.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -39,7 +42,8 @@ enum AccessMode {
 /// The client of one object store.
 pub type Store = Arc<dyn ObjectStore>;
 
-/// Adds to an error of the client what could not be done (`read URL`, for instance), and what the user can do.
+/// Adds to an error of the client what could not be done (`read URL`, for instance), and what the
+/// user can do.
 pub fn explained(error: Error, what: &str) -> anyhow::Error {
     ServiceError::new(error, what).into()
 }
@@ -75,7 +79,8 @@ fn store_for(mode: AccessMode, url: &str) -> anyhow::Result<Store> {
     if let Some(store) = stores.get(&key) {
         return Ok(store.clone());
     }
-    // Without a default provider the client panics; another part of the program may have installed it.
+    // Without a default provider the client panics; another part of the program may have installed
+    // it.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let parsed = Url::parse(url).with_context(|| format!("{url} is not a URL"))?;
     let environment = std::env::vars_os();
@@ -93,7 +98,8 @@ fn store_for(mode: AccessMode, url: &str) -> anyhow::Result<Store> {
     Ok(store)
 }
 
-/// The options of a client: the limits, and then those of the environment. Of several with one name the last one counts.
+/// The options of a client: the limits, and then those of the environment. Of several with one name
+/// the last one counts.
 fn options(mode: AccessMode, environment: impl Iterator<Item = (String, String)>) -> Vec<(String, String)> {
     let limits = match mode {
         AccessMode::Reading => vec![REQUEST, SILENCE],

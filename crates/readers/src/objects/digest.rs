@@ -1,7 +1,7 @@
 //! The digest of a file's content: XXH3-128, written as 32 hexadecimal digits.
 //!
-//! It detects damage and differences. It is not cryptographic and does not protect against malice: any user who may write to a
-//! store may write anything.
+//! It detects damage and differences. It is not cryptographic and does not protect against malice:
+//! any user who may write to a store may write anything.
 
 use std::fmt;
 use std::fs::File;

@@ -1,4 +1,5 @@
-//! The client of object stores with the protocol of S3, Google or Azure, used for inputs and for stores in buckets.
+//! The client of object stores with the protocol of S3, Google or Azure, used for inputs and for
+//! stores in buckets.
 //!
 //! In reading order: `client` (the one network thread, and the clients of services), `read` (an
 //! object as a plain reader), `credentials` (where they come from), `service_error` (what is said

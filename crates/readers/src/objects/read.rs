@@ -1,8 +1,9 @@
 //! An object of a store as a plain [`Read`].
 //!
-//! For each open object a task fetches ranges of [`RANGE`] bytes, [`AHEAD`] at a time and in order, and sends them over a channel
-//! that holds one range. This takes about 20 MiB of memory for each object. A range that fails is requested again, so that an
-//! hour of reading survives a lost connection. From servers without range requests the object is read in one piece.
+//! For each open object a task fetches ranges of [`RANGE`] bytes, [`AHEAD`] at a time and in order,
+//! and sends them over a channel that holds one range. This takes about 20 MiB of memory for each
+//! object. A range that fails is requested again, so that an hour of reading survives a lost
+//! connection. From servers without range requests the object is read in one piece.
 
 use std::io::{self, ErrorKind, Read};
 use std::ops::Range;
@@ -41,7 +42,8 @@ pub fn read(store: Store, path: Path, bytes: u64) -> anyhow::Result<Chunks> {
         while let Some(part) = parts.next().await {
             match part {
                 Err(Error::NotSupported { .. }) if first => {
-                    // Other requests are already running, and a server may wait until they are read or dropped.
+                    // Other requests are already running, and a server may wait until they are read
+                    // or dropped.
                     drop(parts);
                     return whole(&store, &path, bytes, &sender).await;
                 }

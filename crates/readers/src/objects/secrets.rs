@@ -1,7 +1,8 @@
 //! URLs with a secret in them: a password before the host, or a signature in the query.
 //!
-//! nigh writes the names of inputs into tables, jobs and messages, and publishes them with a store. So it refuses such a URL, and
-//! shows it without the secret. Credentials come from the environment, which is written nowhere.
+//! nigh writes the names of inputs into tables, jobs and messages, and publishes them with a store.
+//! So it refuses such a URL, and shows it without the secret. Credentials come from the
+//! environment, which is written nowhere.
 
 use std::borrow::Cow;
 
@@ -9,7 +10,8 @@ use anyhow::bail;
 
 /// Schemes of Azure, in which `CONTAINER@ACCOUNT` comes before the path.
 const WITH_CONTAINER: [&str; 4] = ["az", "azure", "abfs", "abfss"];
-/// Parts of the query that are secrets, in lower case: signatures of S3, Google and Azure, and tokens.
+/// Parts of the query that are secrets, in lower case: signatures of S3, Google and Azure, and
+/// tokens.
 const SECRETS: [&str; 9] = [
     "x-amz-signature",
     "x-amz-security-token",
@@ -85,7 +87,8 @@ pub fn refuse_secrets(url: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// A URL as messages show it: `***` in the place of a user and password, and `...` in the place of a query.
+/// A URL as messages show it: `***` in the place of a user and password, and `...` in the place of
+/// a query.
 ///
 /// ```
 /// use nigh_readers::objects::without_secrets;
@@ -112,7 +115,8 @@ pub fn without_secrets(url: &str) -> Cow<'_, str> {
     Cow::Owned(format!("{}://{user}{}{query}", parts.scheme, parts.rest))
 }
 
-/// A text in which URLs have no user and no password, such as the message of a client that quotes the endpoint of a service.
+/// A text in which URLs have no user and no password, such as the message of a client that quotes
+/// the endpoint of a service.
 ///
 /// ```
 /// use nigh_readers::objects::hide_passwords;

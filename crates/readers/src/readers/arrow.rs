@@ -1,16 +1,19 @@
-//! Reads files of Arrow record batches (Arrow Columnar Format, *Serialization and Interprocess Communication*): streams, and files, which are streams
-//! between a signature and a table of contents. Hugging Face `datasets` and Feather (version 2) write them.
+//! Reads files of Arrow record batches (Arrow Columnar Format, *Serialization and Interprocess
+//! Communication*): streams, and files, which are streams between a signature and a table of
+//! contents. Hugging Face `datasets` and Feather (version 2) write them.
 //!
 //! ```text
 //! message: FFFFFFFF, length of the head, head, body          the first one has the schema
 //! batch:   only the columns that the job names are decoded, each row is a page
 //! ```
 //!
-//! Lengths are claims: a head is believed up to a limit, a body is read as it comes, and a compressed buffer must not claim more than a batch may
-//! have. The decoder of `arrow-ipc` checks offsets and UTF-8. A damaged batch is a reject, and so is what follows it.
+//! Lengths are claims: a head is believed up to a limit, a body is read as it comes, and a
+//! compressed buffer must not claim more than a batch may have. The decoder of `arrow-ipc` checks
+//! offsets and UTF-8. A damaged batch is a reject, and so is what follows it.
 //!
-//! A stream on standard input must have its end marker: without it, nothing tells a stream that is complete from one whose writer was killed.
-//! So it is an error, not a reject. Files and objects need no marker.
+//! A stream on standard input must have its end marker: without it, nothing tells a stream that is
+//! complete from one whose writer was killed. So it is an error, not a reject. Files and objects
+//! need no marker.
 //!
 //! Memory: one batch, and the dictionaries.
 
@@ -47,9 +50,11 @@ use crate::reading::{Columns, Reading};
 pub const SIGNATURE: &[u8] = b"ARROW1";
 /// The longest head of a message, in bytes.
 const HEAD: usize = 64 << 20;
-/// The most bytes of a batch or dictionary as stored, and those that one of its compressed buffers may claim.
+/// The most bytes of a batch or dictionary as stored, and those that one of its compressed buffers
+/// may claim.
 const BODY: u64 = 1 << 31;
-/// The error of a batch that is longer than the memory allows. Not a reject: which rows there are does not depend on the memory.
+/// The error of a batch that is longer than the memory allows. Not a reject: which rows there are
+/// does not depend on the memory.
 const NO_MEMORY: &str = "a batch is larger than the memory of a worker allows: raise `memory`, or run fewer workers";
 /// Microseconds of a day.
 const DAY: i64 = 86_400_000_000;
@@ -73,10 +78,12 @@ pub struct ArrowReader {
     name: String,
 }
 
-/// Whether a file or a pipe begins with these bytes: the signature of a file, or the first message of a stream.
+/// Whether a file or a pipe begins with these bytes: the signature of a file, or the first message
+/// of a stream.
 pub fn begins(first: &[u8]) -> bool {
     let word = |at: usize| first.get(at..).and_then(|rest| rest.first_chunk()).map(|word| u32::from_le_bytes(*word));
-    // The head of the message, with its marker and length, is filled up to a multiple of eight bytes. It begins with the place of its table.
+    // The head of the message, with its marker and length, is filled up to a multiple of eight
+    // bytes. It begins with the place of its table.
     let is_stream = || match (word(0), word(4), word(8)) {
         (Some(u32::MAX), Some(length), Some(place)) => {
             (16..=HEAD as u64).contains(&length.into()) && length.is_multiple_of(8) && place < length
@@ -90,11 +97,12 @@ pub fn begins(first: &[u8]) -> bool {
 type ColumnPath = Vec<String>;
 
 impl ArrowReader {
-    /// Makes the reader of `source`, named `name` in errors; `None` if it is damaged before its schema ends.
+    /// Makes the reader of `source`, named `name` in errors; `None` if it is damaged before its
+    /// schema ends.
     ///
     /// # Errors
-    /// If it cannot be read, or lacks a column of the job; the message names those that it has. If it is standard input, and ends before its
-    /// schema does.
+    /// If it cannot be read, or lacks a column of the job; the message names those that it has. If
+    /// it is standard input, and ends before its schema does.
     pub fn new(source: Box<dyn Read + Send>, name: &str, reading: &Reading) -> anyhow::Result<Option<ArrowReader>> {
         let failed = || format!("cannot read {name}");
         let mut bytes = Bytes::new(source, reading).with_context(failed)?;
@@ -341,7 +349,8 @@ struct ArrowColumn {
     /// The structures around it, whose nulls are its own.
     around: Vec<ArrayRef>,
     values: ArrayRef,
-    /// Of a dictionary, the place of the value of each row among its values, which then are `values`.
+    /// Of a dictionary, the place of the value of each row among its values, which then are
+    /// `values`.
     keys: Option<(ArrayRef, Vec<usize>)>,
 }
 
@@ -397,7 +406,8 @@ impl ArrowColumn {
         self.bytes(row).map(fields::utf8)
     }
 
-    /// The value of a row, if it is an integer; `None` of a larger one than 64 bits with a sign have.
+    /// The value of a row, if it is an integer; `None` of a larger one than 64 bits with a sign
+    /// have.
     fn integer(&self, row: usize) -> Option<i64> {
         let (place, values) = (self.place(row)?, &self.values);
         Some(match values.data_type() {

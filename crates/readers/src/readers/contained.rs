@@ -1,8 +1,10 @@
-//! Runs code of other crates that can panic on damaged input, so that the panic is a reason and not the end of the program.
+//! Runs code of other crates that can panic on damaged input, so that the panic is a reason and not
+//! the end of the program.
 //!
-//! The program ends when a thread panics (`launch::exit_on_panic`), because a panic of nigh is a fault in nigh. A panic of a decoder
-//! on a damaged file is not: the file is bad input, and bad input is a reject. A panic inside [`contained`] therefore neither ends the
-//! program nor is printed.
+//! The program ends when a thread panics (`launch::exit_on_panic`), because a panic of nigh is a
+//! fault in nigh. A panic of a decoder on a damaged file is not: the file is bad input, and bad
+//! input is a reject. A panic inside [`contained`] therefore neither ends the program nor is
+//! printed.
 
 use std::any::Any;
 use std::cell::Cell;
@@ -17,21 +19,23 @@ thread_local! {
 /// The longest cause, in bytes.
 const CAUSE: usize = 80;
 
-/// Whether a panic of this thread will be returned by [`contained`]. Panic hooks ask it, and do nothing then.
+/// Whether a panic of this thread will be returned by [`contained`]. Panic hooks ask it, and do
+/// nothing then.
 pub fn is_contained() -> bool {
     IS_CONTAINED.get()
 }
 
 /// Runs `work`, and returns the cause if it panics: a short phrase for the reason of a reject.
 ///
-/// The caller must drop whatever `work` changed if it panics, because that can be in any state; so no value is used after it was left
-/// half changed, which is what `UnwindSafe` guards.
+/// The caller must drop whatever `work` changed if it panics, because that can be in any state; so
+/// no value is used after it was left half changed, which is what `UnwindSafe` guards.
 ///
 /// # Errors
 /// If `work` panics.
 pub fn contained<T>(work: impl FnOnce() -> T) -> Result<T, String> {
     static QUIET: Once = Once::new();
-    // For programs that did not install the hook of `launch`: tests, a dry run, and users of the library.
+    // For programs that did not install the hook of `launch`: tests, a dry run, and users of the
+    // library.
     QUIET.call_once(|| {
         let before = std::panic::take_hook();
         std::panic::set_hook(Box::new(move |info| {
@@ -46,7 +50,8 @@ pub fn contained<T>(work: impl FnOnce() -> T) -> Result<T, String> {
     result.map_err(|payload| cause(payload.as_ref()))
 }
 
-/// Returns the message of a panic up to the first number or colon, so that equal faults have equal causes.
+/// Returns the message of a panic up to the first number or colon, so that equal faults have equal
+/// causes.
 fn cause(payload: &(dyn Any + Send)) -> String {
     let text = payload.downcast_ref::<&str>().copied();
     let text = text.or_else(|| payload.downcast_ref::<String>().map(String::as_str)).unwrap_or_default();

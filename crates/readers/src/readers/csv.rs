@@ -1,8 +1,9 @@
 //! Reads CSV and TSV files: each record is a page, in the columns that the job names.
 //!
-//! The first record has the names of the columns. Fields are quoted by `"`, which is doubled inside them, so a field can have line breaks
-//! (RFC 4180; a TSV file is the same with tabs). The crate `csv-core` finds the fields; it is the parser of `csv` without the buffers, of
-//! which this reader bounds its own: one quote that is not closed must not take a whole file into memory.
+//! The first record has the names of the columns. Fields are quoted by `"`, which is doubled inside
+//! them, so a field can have line breaks (RFC 4180; a TSV file is the same with tabs). The crate
+//! `csv-core` finds the fields; it is the parser of `csv` without the buffers, of which this reader
+//! bounds its own: one quote that is not closed must not take a whole file into memory.
 
 use std::borrow::Cow;
 use std::io;
@@ -39,7 +40,8 @@ impl CsvReader {
     /// Makes the reader of `source`, named `name` in errors; `delimiter` is a comma or a tab.
     ///
     /// # Errors
-    /// If the first record cannot be read, or lacks a column of the job; the message names those that it has.
+    /// If the first record cannot be read, or lacks a column of the job; the message names those
+    /// that it has.
     pub fn new(source: Box<dyn Read + Send>, delimiter: u8, name: &str, reading: &Reading) -> anyhow::Result<Self> {
         let failed = || format!("cannot read {name}");
         // Every byte of a field can be a doubled quote.
@@ -182,7 +184,8 @@ struct Records {
     base: u64,
     /// Where in the buffer the record begins that is being read, while all of it is there.
     start: Option<usize>,
-    /// How often the file was read to its end for a quote that is not closed, and the bytes that were lost so.
+    /// How often the file was read to its end for a quote that is not closed, and the bytes that
+    /// were lost so.
     open_quotes: u32,
     lost: u64,
     /// The fields of the record, one after the other, and the end of each.
@@ -200,7 +203,8 @@ enum RecordStep {
     Record(u64),
     /// A record that is too long, or has too many fields.
     TooLong(u64),
-    /// A record with a quote that the rest of the file does not close: the next one is that of the next line.
+    /// A record with a quote that the rest of the file does not close: the next one is that of the
+    /// next line.
     OpenQuote(u64),
     /// A damaged record, with the reason of its reject.
     Damage(u64, &'static str),
@@ -300,7 +304,8 @@ impl Records {
                             let line = self.buffer[start..].iter().position(|byte| matches!(byte, b'\r' | b'\n'));
                             self.next = line.map_or(self.buffer.len(), |end| start + end);
                         }
-                        // If the record is too long to be kept, the rest of the file is lost with it.
+                        // If the record is too long to be kept, the rest of the file is lost with
+                        // it.
                         None => self.lost += self.base + self.next as u64 - offset,
                     }
                     return Ok(Some(RecordStep::OpenQuote(offset)));

@@ -1,9 +1,11 @@
-//! Reads side files of failed downloads: tables of the URLs that returned no response at all, beside a crawl's records.
+//! Reads side files of failed downloads: tables of the URLs that returned no response at all,
+//! beside a crawl's records.
 //!
-//! The files are tab-separated, with one download in each line, under a header line that names at least the columns `url` and
-//! `reason`, in any order and case. Other columns are ignored. There is no standard for such files: the format is that of
-//! `failed.tsv` in `tests/data`. Lines may end in CRLF. A line without URL or reason is a reject. A file whose header lacks one
-//! of the two columns is one reject and is not read further, because the meaning of its lines is unknown.
+//! The files are tab-separated, with one download in each line, under a header line that names at
+//! least the columns `url` and `reason`, in any order and case. Other columns are ignored. There is
+//! no standard for such files: the format is that of `failed.tsv` in `tests/data`. Lines may end in
+//! CRLF. A line without URL or reason is a reject. A file whose header lacks one of the two columns
+//! is one reject and is not read further, because the meaning of its lines is unknown.
 
 use std::io;
 use std::io::Read;

@@ -30,8 +30,8 @@ impl Date {
 
 /// Reads a date in any of the forms of crawls. A form without a zone is UTC.
 ///
-/// - ISO 8601 and RFC 3339, with `T` or a blank, with or without a time: `2024-01-08T01:02:03Z`, `2024-01-08 01:02:03.5 +0100`,
-///   `2024-01-08`;
+/// - ISO 8601 and RFC 3339, with `T` or a blank, with or without a time: `2024-01-08T01:02:03Z`,
+///   `2024-01-08 01:02:03.5 +0100`, `2024-01-08`;
 /// - 14 digits, or 8: `20240108010203`, `20240108`;
 /// - seconds, milliseconds, microseconds or nanoseconds since 1970, as [`epoch`] reads them;
 /// - the three forms of HTTP (RFC 9110, section 5.6.7): `Mon, 08 Jan 2024 01:02:03 GMT`, `Monday, 08-Jan-24 01:02:03 GMT`,
@@ -56,8 +56,9 @@ pub(crate) fn date(text: &str) -> Date {
     time.map_or(Date::Unreadable, |time| Date::At(time.as_microsecond()))
 }
 
-/// Reads a number as a time: 8 or 14 digits of a date since 1990, or the time since 1970 in the unit that the number of digits shows:
-/// seconds have 9 or 10, milliseconds 12 or 13, microseconds 15 or 16, nanoseconds 18 or 19 (the years 1973 to 2286).
+/// Reads a number as a time: 8 or 14 digits of a date since 1990, or the time since 1970 in the
+/// unit that the number of digits shows: seconds have 9 or 10, milliseconds 12 or 13, microseconds
+/// 15 or 16, nanoseconds 18 or 19 (the years 1973 to 2286).
 pub(crate) fn epoch(number: f64) -> Date {
     let whole = number as i64;
     let microseconds = match number {
@@ -149,7 +150,8 @@ pub(crate) fn warc_date(text: &str) -> Date {
     }
 }
 
-/// Cuts a text to at most `limit` bytes, at the end of a character; returns also whether it was longer.
+/// Cuts a text to at most `limit` bytes, at the end of a character; returns also whether it was
+/// longer.
 pub(crate) fn cut(text: Cow<'_, str>, limit: usize) -> (String, bool) {
     let is_longer = text.len() > limit;
     let end = text.floor_char_boundary(limit);

@@ -16,10 +16,11 @@ pub struct Input {
     pub format: Format,
     /// The local path, or the object in its store.
     pub place: Location,
-    /// The URL of the page, for a file of HTML, or of text if there is a `base-url`; `None` for every other format.
+    /// The URL of the page, for a file of HTML, or of text if there is a `base-url`; `None` for
+    /// every other format.
     pub page_url: Option<String>,
-    /// What changes with the content: `modified TIME` of a local file, `etag TAG` or `modified TIME` of an object, `content DIGEST`
-    /// of a pipe. Empty if it is unknown.
+    /// What changes with the content: `modified TIME` of a local file, `etag TAG` or
+    /// `modified TIME` of an object, `content DIGEST` of a pipe. Empty if it is unknown.
     pub stamp: String,
 }
 
@@ -31,7 +32,8 @@ pub enum Format {
     Warc,
     /// ARC records.
     Arc,
-    /// A zip file with WARC files: one that cannot be read. Of one that can, each WARC file is an input.
+    /// A zip file with WARC files: one that cannot be read. Of one that can, each WARC file is an
+    /// input.
     Wacz,
     /// One JSON object in each line.
     Jsonl,
@@ -100,7 +102,8 @@ pub enum Packing {
     Unknown,
 }
 
-/// Returns the message of a failed operation, with what to check; the system's own message follows it.
+/// Returns the message of a failed operation, with what to check; the system's own message follows
+/// it.
 pub(crate) fn cannot(verb: &str, name: &str) -> String {
     format!("cannot {verb} {name} (check that it exists and that this user may read it)")
 }

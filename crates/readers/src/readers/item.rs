@@ -69,10 +69,11 @@ pub struct Page {
     pub entry: ArchiveEntry,
     /// The place in the input.
     ///
-    /// WARC: the stored offset of the gzip member or zstd frame in which the record begins, as in a CDX index: reading from that
-    /// offset finds the record. In a plain file, the offset of the record. In a file that is one member, for every record after the
-    /// first, the offset in the uncompressed stream. JSONL and failed downloads: the offset of the line in the uncompressed stream.
-    /// Parquet: the number of the row, from 0. HTML: 0.
+    /// WARC: the stored offset of the gzip member or zstd frame in which the record begins, as in a
+    /// CDX index: reading from that offset finds the record. In a plain file, the offset of the
+    /// record. In a file that is one member, for every record after the first, the offset in the
+    /// uncompressed stream. JSONL and failed downloads: the offset of the line in the uncompressed
+    /// stream. Parquet: the number of the row, from 0. HTML: 0.
     pub offset: u64,
     /// Whether the body is incomplete: longer than `max-page-bytes`, marked WARC-Truncated, ended
     /// inside a chunk, or without some segments of its record.
@@ -86,14 +87,16 @@ pub struct Page {
     pub values: Vec<Option<String>>,
 }
 
-/// What an index of an archive has of a record (CDXJ), besides its place and its URL; where the format has it.
+/// What an index of an archive has of a record (CDXJ), besides its place and its URL; where the
+/// format has it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ArchiveEntry {
     /// WARC-Record-ID, without angle brackets.
     pub id: Option<String>,
     /// WARC-Payload-Digest as written: the name of an algorithm, a colon, and the digest.
     pub digest: Option<String>,
-    /// The bytes of the file that the record takes from its place on, with the line ends after it. `None` if its member has other records.
+    /// The bytes of the file that the record takes from its place on, with the line ends after it.
+    /// `None` if its member has other records.
     pub length: Option<u64>,
 }
 
@@ -183,7 +186,8 @@ pub struct Skipped {
 pub enum Skip {
     /// A WARC record of another type: warcinfo, request, metadata and so on.
     RecordType,
-    /// A media type that is not among the allowed ones, by its label or by the first bytes of the body.
+    /// A media type that is not among the allowed ones, by its label or by the first bytes of the
+    /// body.
     MediaType,
     /// A record of an archive whose URL has another scheme than http and https: `dns:`, `urn:`,
     /// `ftp:`.
@@ -225,8 +229,9 @@ pub struct Reject {
 
 /// The bytes of an input, as stored, that its reader could not read.
 ///
-/// Of a damaged member of a compressed file these are the bytes from the damage to the next good member. Of a member that the end of
-/// the file cuts, they are all of its bytes, also those that gave pages: nothing tells how many are missing.
+/// Of a damaged member of a compressed file these are the bytes from the damage to the next good
+/// member. Of a member that the end of the file cuts, they are all of its bytes, also those that
+/// gave pages: nothing tells how many are missing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Unread {
     /// The number of bytes.
@@ -255,7 +260,8 @@ pub struct RecordNames {
     pub id: Option<String>,
     /// WARC-Target-URI, without angle brackets.
     pub url: Option<String>,
-    /// The ids of other records that it names: WARC-Concurrent-To and WARC-Refers-To, without angle brackets.
+    /// The ids of other records that it names: WARC-Concurrent-To and WARC-Refers-To, without angle
+    /// brackets.
     pub named: Vec<String>,
 }
 
@@ -281,8 +287,9 @@ pub trait Reader: Send {
     /// If the disk or the network fails. Bad data is not an error but an [`Item::Reject`].
     fn next(&mut self) -> anyhow::Result<Option<Item>>;
 
-    /// Returns how many bytes of the input, as stored, have been taken so far. Rows of Parquet files are not read in the order of
-    /// bytes: there it is the size of the file in proportion to the rows returned.
+    /// Returns how many bytes of the input, as stored, have been taken so far. Rows of Parquet
+    /// files are not read in the order of bytes: there it is the size of the file in proportion to
+    /// the rows returned.
     fn position(&self) -> u64;
 
     /// Returns what could not be read so far.
@@ -295,7 +302,8 @@ pub trait Reader: Send {
         CountedIn::Decoded
     }
 
-    /// Passes over the items before a place, if the format can do that without decoding them. Nothing happens if that place was read.
+    /// Passes over the items before a place, if the format can do that without decoding them.
+    /// Nothing happens if that place was read.
     ///
     /// # Errors
     /// As [`next`](Reader::next).
@@ -308,13 +316,13 @@ pub trait Reader: Send {
         None
     }
 
-    /// Hands on each page as soon as it is read, for those who know already which pages they want: it does not wait for the
-    /// request that says whether it is the answer to a GET ([`Page::is_of_get`]). Only then is its
-    /// [record](Reader::stored_record) at hand.
+    /// Hands on each page as soon as it is read, for those who know already which pages they want:
+    /// it does not wait for the request that says whether it is the answer to a GET
+    /// ([`Page::is_of_get`]). Only then is its [record](Reader::stored_record) at hand.
     fn without_waiting(&mut self) {}
 
-    /// Returns the last item's record, if it is an intact one of an archive; not that of a page which
-    /// waited, or was joined from segments.
+    /// Returns the last item's record, if it is an intact one of an archive; not that of a page
+    /// which waited, or was joined from segments.
     fn stored_record(&self) -> Option<StoredRecord<'_>> {
         None
     }

@@ -1,8 +1,9 @@
 //! Reads JSON Lines files: each line is a page, in the columns that the job names.
 //!
-//! A column name with a dot (`metadata.url`) means a field of an object inside the line, unless a field has exactly that name. Fields
-//! are borrowed from the line; other fields are skipped without being built. Tried, and not faster: strings found by memchr and
-//! unescaped by hand (0.9 to 1.2 times the speed of serde_json; the check that they are UTF-8 is a quarter of either).
+//! A column name with a dot (`metadata.url`) means a field of an object inside the line, unless a
+//! field has exactly that name. Fields are borrowed from the line; other fields are skipped without
+//! being built. Tried, and not faster: strings found by memchr and unescaped by hand (0.9 to 1.2
+//! times the speed of serde_json; the check that they are UTF-8 is a quarter of either).
 
 use std::borrow::Cow;
 use std::io::Read;
@@ -99,12 +100,13 @@ pub enum Searched {
     All,
 }
 
-/// Checks that the first lines have the columns of the job, as a Parquet file must have them. Returns whether one has a URL; `None` if there
-/// is no line with an object.
+/// Checks that the first lines have the columns of the job, as a Parquet file must have them.
+/// Returns whether one has a URL; `None` if there is no line with an object.
 ///
 /// # Errors
-/// If the file cannot be read or is an array, or all of its first lines are objects and none has an id, or a URL, that the job names, or none
-/// has a body. The message names the fields that the first one has.
+/// If the file cannot be read or is an array, or all of its first lines are objects and none has an
+/// id, or a URL, that the job names, or none has a body. The message names the fields that the
+/// first one has.
 pub fn check(source: Box<dyn Read + Send>, name: &str, reading: &Reading) -> anyhow::Result<Option<bool>> {
     let failed = || format!("cannot read {name}");
     let mut lines = JsonlReader::new(source, name, reading).with_context(failed)?.lines;
@@ -225,7 +227,8 @@ fn page(line: &[u8], offset: u64, reading: &Reading) -> Option<Item> {
     }
     let columns = &reading.columns;
     let mut fields = JsonFields { values: vec![None; columns.values.len()], ..JsonFields::default() };
-    // A line that is UTF-8 is checked at once. In another one the fields that are read may still be.
+    // A line that is UTF-8 is checked at once. In another one the fields that are read may still
+    // be.
     let read = match simdutf8::basic::from_utf8(line) {
         Ok(line) => {
             let seed = JsonObject { columns, prefix: "", fields: &mut fields };

@@ -1,9 +1,10 @@
-//! Reads crawls and datasets: WARC, WET, ARC, WACZ, JSONL, Parquet, CSV and TSV files, folders of HTML and text, and side files of failed
-//! downloads, from disks and object stores.
+//! Reads crawls and datasets: WARC, WET, ARC, WACZ, JSONL, Parquet, CSV and TSV files, folders of
+//! HTML and text, and side files of failed downloads, from disks and object stores.
 //!
-//! [`list`] finds the input files and [`open`] reads one as a sequence of [`Item`]s. Crawls are dirty. Damaged or malformed data is
-//! an [`Item::Reject`] with its place and reason, and reading continues; only a failing disk or network is an error, or an input
-//! that does not fit the job. No claimed length is believed, so the memory of a reader is bounded whatever its file says.
+//! [`list`] finds the input files and [`open`] reads one as a sequence of [`Item`]s. Crawls are
+//! dirty. Damaged or malformed data is an [`Item::Reject`] with its place and reason, and reading
+//! continues; only a failing disk or network is an error, or an input that does not fit the job. No
+//! claimed length is believed, so the memory of a reader is bounded whatever its file says.
 //!
 //! ```
 //! use nigh_readers::reading::Reading;
@@ -35,11 +36,14 @@
 //! # anyhow::Ok(())
 //! ```
 //!
-//! In reading order: `item` (what a reader returns), `input` (a file or object, its format and location), `find` (from what a user
-//! names to inputs), `formats` (what nigh does with each format), `open` (an input to its reader), `piece` (a part of it); the readers of `warc`, `wacz`, `jsonl`, `parquet`, `csv`, `whole` (a file is one page) and `failed`; and what they
-//! share: `streams` (compressed files as streams of bytes and lines), `rows` (a row or line as a
-//! page), `value` (values that have an order), `fields` (dates and UTF-8),
-//! `json_lines` (lines as they are), `sniff` (what bytes are, whatever their label says), `url_list` (files with URLs instead of pages), `contained` (panics of decoders as reasons).
+//! In reading order: `item` (what a reader returns), `input` (a file or object, its format and
+//! location), `find` (from what a user names to inputs), `formats` (what nigh does with each
+//! format), `open` (an input to its reader), `piece` (a part of it); the readers of `warc`, `wacz`,
+//! `jsonl`, `parquet`, `csv`, `whole` (a file is one page) and `failed`; and what they share:
+//! `streams` (compressed files as streams of bytes and lines), `rows` (a row or line as a page),
+//! `value` (values that have an order), `fields` (dates and UTF-8), `json_lines` (lines as they
+//! are), `sniff` (what bytes are, whatever their label says), `url_list` (files with URLs instead
+//! of pages), `contained` (panics of decoders as reasons).
 
 mod arrow;
 mod contained;

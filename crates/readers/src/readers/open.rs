@@ -15,7 +15,8 @@ use crate::reading::Reading;
 
 /// Opens one input.
 ///
-/// The reader of a Parquet object copies it to a temporary file first, because Parquet is not read in order.
+/// The reader of a Parquet object copies it to a temporary file first, because Parquet is not read
+/// in order.
 ///
 /// ```
 /// use nigh_readers::reading::Reading;
@@ -39,15 +40,17 @@ use crate::reading::Reading;
 /// ```
 ///
 /// # Errors
-/// If the input cannot be opened, or is a Parquet file without a column of the job. A file that is not a whole Parquet file is
-/// not an error: its reader returns one [`Item::Reject`](super::Item::Reject).
+/// If the input cannot be opened, or is a Parquet file without a column of the job. A file that is
+/// not a whole Parquet file is not an error: its reader returns one
+/// [`Item::Reject`](super::Item::Reject).
 pub fn open(input: &Input, reading: &Reading) -> anyhow::Result<Box<dyn Reader>> {
     input.format.reader().open(input, reading)
 }
 
-/// Opens one input at the place of a page, to read that page again: places of items are those in the whole input. `None` if pages of the input
-/// cannot be read without those before them. Some places are not where a record begins ([`Page::offset`](super::Page::offset)): there, the
-/// reader finds other things or nothing.
+/// Opens one input at the place of a page, to read that page again: places of items are those in
+/// the whole input. `None` if pages of the input cannot be read without those before them. Some
+/// places are not where a record begins ([`Page::offset`](super::Page::offset)): there, the reader
+/// finds other things or nothing.
 ///
 /// # Errors
 /// If the input cannot be read.
@@ -103,11 +106,12 @@ pub fn keys(input: &Input, reading: &Reading) -> anyhow::Result<KeysOfInput> {
     input.format.reader().slow_keys(input, reading)?.map_or_else(|| check(input, reading), Ok)
 }
 
-/// Opens one input and reads its first bytes, so that a run fails before it starts and not in its middle.
+/// Opens one input and reads its first bytes, so that a run fails before it starts and not in its
+/// middle.
 ///
 /// # Errors
-/// If the input cannot be read, is a git-lfs pointer or a JSON array, or is a local Parquet file or a file of JSON Lines without a
-/// column of the job. The message names the input.
+/// If the input cannot be read, is a git-lfs pointer or a JSON array, or is a local Parquet file or
+/// a file of JSON Lines without a column of the job. The message names the input.
 pub fn check(input: &Input, reading: &Reading) -> anyhow::Result<KeysOfInput> {
     let mut first = [0; 64];
     let mut source = source(&input.name, input.bytes.min(first.len() as u64), &input.place)?;
@@ -139,8 +143,9 @@ pub fn columns(input: &Input, reading: &Reading, searched: Searched) -> anyhow::
     input.format.reader().columns(input, reading, searched)
 }
 
-/// Returns why an input cannot be read from its beginning, for a dry run. Only local Parquet and WACZ files are opened: they are damaged as
-/// a whole if their ends are, and not from some record on. Of Parquet one page is decoded for each column and compression.
+/// Returns why an input cannot be read from its beginning, for a dry run. Only local Parquet and
+/// WACZ files are opened: they are damaged as a whole if their ends are, and not from some record
+/// on. Of Parquet one page is decoded for each column and compression.
 ///
 /// # Errors
 /// As [`open`].

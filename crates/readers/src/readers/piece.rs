@@ -9,8 +9,9 @@
 //! everything else              one piece
 //! ```
 //!
-//! How many pieces an input has depends on its format, name and size alone, and the pieces together have the items of the whole, in its
-//! order and with its offsets. So which worker reads which piece changes no result.
+//! How many pieces an input has depends on its format, name and size alone, and the pieces together
+//! have the items of the whole, in its order and with its offsets. So which worker reads which
+//! piece changes no result.
 
 use std::fs::File;
 use std::io;
@@ -60,7 +61,8 @@ impl InputPiece {
     /// All of an input.
     pub const WHOLE: InputPiece = InputPiece { number: 0, of: 1 };
 
-    /// A number that orders the items of all pieces as they are in the input, for the item with this number in the piece.
+    /// A number that orders the items of all pieces as they are in the input, for the item with
+    /// this number in the piece.
     pub fn ordinal(self, number: u64) -> u64 {
         self.number << 40 | number
     }
@@ -138,8 +140,8 @@ impl Cuts {
         cut(self.bytes, number, self.piece.of)
     }
 
-    /// Where a piece begins: the first place in its part of the bytes that `search` finds. `None` if there is none; then the piece
-    /// before goes on, and this one is empty.
+    /// Where a piece begins: the first place in its part of the bytes that `search` finds. `None`
+    /// if there is none; then the piece before goes on, and this one is empty.
     fn begin(&self, number: u64, search: Search) -> io::Result<Option<u64>> {
         if number == 0 { Ok(Some(0)) } else { search(self, self.cut(number)..self.cut(number + 1)) }
     }
@@ -178,10 +180,11 @@ fn lines_of(mut cuts: Cuts, name: &str, reading: &Reading) -> io::Result<Option<
     Ok(Some(Box::new(FromOffset::new(Box::new(lines), start))))
 }
 
-/// The members of a piece, or the records of one of a plain file; `None` if the file begins with something else.
+/// The members of a piece, or the records of one of a plain file; `None` if the file begins with
+/// something else.
 ///
-/// The records of a piece are read up to the first that begins where the next piece does, not up to there: what follows a record decides whether
-/// it is good.
+/// The records of a piece are read up to the first that begins where the next piece does, not up to
+/// there: what follows a record decides whether it is good.
 fn members_of(cuts: Cuts, dialect: Dialect, name: &str, reading: &Reading) -> anyhow::Result<Option<Box<dyn Reader>>> {
     let search: Search = match (dialect, &cuts.packing) {
         (Dialect::Warc, Packing::Plain) if dialect.acceptable()(&first_bytes(&cuts.file)?) => {
@@ -263,7 +266,8 @@ fn packed_start(cuts: &Cuts, range: Range<u64>, dialect: Dialect) -> io::Result<
     member_start(&cuts.file, &cuts.packing, cuts.bytes, range, dialect.acceptable())
 }
 
-/// A reader of the records before the next piece, whose beginning is searched when records come from beyond this one's part of the bytes.
+/// A reader of the records before the next piece, whose beginning is searched when records come
+/// from beyond this one's part of the bytes.
 struct UpToNext {
     cuts: Cuts,
     search: Search,
@@ -297,7 +301,8 @@ impl UpToNext {
     /// The next item of this piece.
     fn advance(&mut self) -> anyhow::Result<Option<Item>> {
         let item = self.led.next()?;
-        // A first member of many records has places in its decoded bytes, which say nothing about the file's.
+        // A first member of many records has places in its decoded bytes, which say nothing about
+        // the file's.
         let is_stored = self.counted_in() != CountedIn::Decoded;
         let place = match &item {
             Some(item) if is_stored => item.offset(),
@@ -371,7 +376,8 @@ mod tests {
     use super::*;
     use crate::readers::{Format, list};
 
-    /// Checks that the pieces of a file, whatever their number, have the items of the whole. Returns how many pieces have items, at most.
+    /// Checks that the pieces of a file, whatever their number, have the items of the whole.
+    /// Returns how many pieces have items, at most.
     fn assert_is_cut_well(path: &Path) -> u64 {
         let reading = Reading { max_page_bytes: crate::units::Bytes(1 << 16), ..Reading::default() };
         let mut most = 0;
@@ -646,7 +652,8 @@ mod tests {
         let good = gzip(&record(1, 3000));
         let unfinished = &good[..40];
         for false_beginning in [&[0x1f, 0x8b, 8, 0][..], &[0x1f, 0x8b, 8, 0xff], unfinished] {
-            // Not one more good member: a reader of the whole passes over some places of so many, and might miss it, which is an error.
+            // Not one more good member: a reader of the whole passes over some places of so many,
+            // and might miss it, which is an error.
             let file = [&good[..], &false_beginning.repeat((4 << 20) / false_beginning.len())].concat();
             std::fs::write(&path, &file).unwrap();
             assert_is_cut_well(&path);

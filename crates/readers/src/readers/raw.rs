@@ -13,7 +13,8 @@ use super::warc::Dialect;
 /// Bytes that are read from a stored input at once.
 const CHUNK: usize = 256 << 10;
 
-/// The bytes of an input, as the places of its items count them: from the place of one to that of the next they are its own.
+/// The bytes of an input, as the places of its items count them: from the place of one to that of
+/// the next they are its own.
 pub struct RawBytes {
     source: RawSource,
     /// Bytes that were read and not yet handed on, from `next` on.

@@ -1,5 +1,6 @@
-//! A row of a Parquet file, or a line of JSON, as a page. Both formats reject and cut by the same rules: a row needs a body,
-//! HTML is used instead of text if both are there, and the body is cut at the limit.
+//! A row of a Parquet file, or a line of JSON, as a page. Both formats reject and cut by the same
+//! rules: a row needs a body, HTML is used instead of text if both are there, and the body is cut
+//! at the limit.
 
 use std::borrow::Cow;
 use std::net::IpAddr;
@@ -59,7 +60,8 @@ pub enum RowId<'a> {
     None,
     /// Text, or all digits of a whole number.
     Text(Cow<'a, str>),
-    /// A value that two rows could share although it is not the same in both: a fraction, bytes that are no text.
+    /// A value that two rows could share although it is not the same in both: a fraction, bytes
+    /// that are no text.
     Unusable,
 }
 
@@ -97,7 +99,8 @@ pub struct PageRow<'a> {
 }
 
 impl PageRow<'_> {
-    /// Makes the page, its body cut at `limit` bytes, or a reject whose reason begins with `format`.
+    /// Makes the page, its body cut at `limit` bytes, or a reject whose reason begins with
+    /// `format`.
     pub fn item(self, offset: u64, limit: usize, format: &str) -> Item {
         let reject = |url: Option<Cow<'_, str>>, missing: &str| {
             Item::Reject(Reject { offset, url: url.map(Cow::into_owned), reason: format!("{format}: {missing}") })

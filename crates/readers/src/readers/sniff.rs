@@ -1,4 +1,5 @@
-//! The kind of content that bytes plainly are, whatever their label says: HTML, text, or a binary format with a signature.
+//! The kind of content that bytes plainly are, whatever their label says: HTML, text, or a binary
+//! format with a signature.
 
 /// A body that begins with one of these tags is HTML (WHATWG, *MIME Sniffing*, section 7.1).
 const TAGS: [&[u8]; 18] = [
@@ -50,7 +51,8 @@ const BINARY: [&[u8]; 21] = [
 /// The first bytes of a git-lfs pointer.
 const LFS_POINTER: &[u8] = b"version https://git-lfs.github.com/spec/";
 
-/// What a file plainly is instead of an input, and what to do about it, by its first decoded bytes; `None` if it may be an input.
+/// What a file plainly is instead of an input, and what to do about it, by its first decoded bytes;
+/// `None` if it may be an input.
 pub fn no_input(first: &[u8]) -> Option<&'static str> {
     if first.starts_with(LFS_POINTER) {
         Some("is a git-lfs pointer, not the file itself: `git lfs pull` fetches the file")
@@ -65,7 +67,8 @@ pub fn no_lines(first: &[u8]) -> Option<&'static str> {
     is_wide.then_some("is UTF-16, and lines are read as UTF-8: `iconv -f UTF-16 -t UTF-8` writes them again")
 }
 
-/// Whether at most 1 % of the first 1,024 bytes are control characters: then they are text in some charset, not compressed bytes.
+/// Whether at most 1 % of the first 1,024 bytes are control characters: then they are text in some
+/// charset, not compressed bytes.
 pub fn has_few_controls(bytes: &[u8]) -> bool {
     let start = &bytes[..bytes.len().min(1024)];
     let controls = start.iter().filter(|byte| **byte < 0x20 && !matches!(byte, b'\t' | b'\n' | b'\r' | 0x0c)).count();
@@ -114,17 +117,19 @@ pub fn is_html(bytes: &[u8]) -> bool {
     })
 }
 
-/// Whether the bytes begin with the signature of an image, an archive, a font or another binary format.
+/// Whether the bytes begin with the signature of an image, an archive, a font or another binary
+/// format.
 pub fn is_binary(bytes: &[u8]) -> bool {
     BINARY.iter().any(|signature| bytes.starts_with(signature))
         || bytes.starts_with(b"RIFF") && matches!(bytes.get(8..12), Some(b"WEBP" | b"AVI " | b"WAVE"))
         || bytes.get(4..8) == Some(b"ftyp")
 }
 
-/// Whether the bytes plainly are text: HTML, or UTF-8 with at most 2 % of control characters in the first 4,096 bytes.
+/// Whether the bytes plainly are text: HTML, or UTF-8 with at most 2 % of control characters in the
+/// first 4,096 bytes.
 ///
-/// The test is for bodies that claim to be encoded. Compressed bytes pass it by chance only, and the chance falls with their length.
-/// Text in other charsets fails it, unless it begins like HTML.
+/// The test is for bodies that claim to be encoded. Compressed bytes pass it by chance only, and
+/// the chance falls with their length. Text in other charsets fails it, unless it begins like HTML.
 pub fn is_text(bytes: &[u8]) -> bool {
     if is_binary(bytes) {
         return false;

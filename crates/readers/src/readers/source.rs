@@ -35,7 +35,8 @@ pub(crate) fn downloaded(mut source: Box<dyn Read + Send>) -> std::io::Result<Fi
     static NUMBER: AtomicU64 = AtomicU64::new(0);
     let number = NUMBER.fetch_add(1, Ordering::Relaxed);
     let path = std::env::temp_dir().join(format!("nigh-{}-{number}.parquet", std::process::id()));
-    // The file may be a copy of a private object: other users must not be able to open it before it loses its name.
+    // The file may be a copy of a private object: other users must not be able to open it before it
+    // loses its name.
     let mut file = File::options().read(true).write(true).create_new(true).mode(0o600).open(&path)?;
     // The system frees the space when the file is closed, even if the program is killed.
     std::fs::remove_file(&path)?;

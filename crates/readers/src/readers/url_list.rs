@@ -9,7 +9,8 @@
 //! example,a)/b 20240108000000 {"url": "http://a.example/b", …}      a line of a CDXJ index
 //! ```
 //!
-//! Blank lines, lines that begin with `#`, `!` or `@`, and headers are passed over. Other lines are refused, and counted.
+//! Blank lines, lines that begin with `#`, `!` or `@`, and headers are passed over. Other lines are
+//! refused, and counted.
 
 use anyhow::{Context, Result, bail, ensure};
 use nigh_text::text::canonical;
@@ -22,7 +23,8 @@ use crate::readers::streams::{LineStep, Lines};
 
 /// The longest line in bytes: a line of a CDXJ index has some fields besides the URL.
 const LONGEST: usize = 256 << 10;
-/// The fields of a CDX line without a header: those of the format with nine fields, and the first ones of that with eleven.
+/// The fields of a CDX line without a header: those of the format with nine fields, and the first
+/// ones of that with eleven.
 const USUAL: CdxFields = CdxFields { delimiter: b' ', url: 2, status: Some(4) };
 
 /// A file with URLs.
@@ -67,7 +69,8 @@ struct CdxFields {
 /// Calls `take` with the canonical form of every URL of a file, in the order of its lines.
 ///
 /// # Errors
-/// If the file cannot be read to its end, or has lines and none of them has a URL; names the file. Or the first error of `take`.
+/// If the file cannot be read to its end, or has lines and none of them has a URL; names the file.
+/// Or the first error of `take`.
 pub fn each_listed_url(file: &UrlFile, mut take: impl FnMut(&str, Listed) -> Result<()>) -> Result<ListLines> {
     let name = &file.name;
     let failed = || cannot("read", name);
@@ -141,7 +144,8 @@ fn header(line: &[u8]) -> Option<Option<CdxFields>> {
     Some(place(b"a").map(|url| CdxFields { delimiter, url, status: place(b"s") }))
 }
 
-/// The URL of a line that is no header, and what the line says of it. `fields` are those that a header named.
+/// The URL of a line that is no header, and what the line says of it. `fields` are those that a
+/// header named.
 fn listed(line: &[u8], fields: Option<CdxFields>) -> Option<(String, Listed)> {
     let url = |bytes: &[u8]| canonical(&fields::url(bytes)).map(String::from);
     let is_web = |bytes: &[u8]| {

@@ -28,7 +28,8 @@ pub struct WholeReader {
 }
 
 impl WholeReader {
-    /// Makes the reader of `source`, named `name` in errors, as the page of `url` if it has one, cut at `limit` bytes.
+    /// Makes the reader of `source`, named `name` in errors, as the page of `url` if it has one,
+    /// cut at `limit` bytes.
     ///
     /// # Errors
     /// If the first bytes cannot be read.

@@ -1,4 +1,5 @@
-//! Chunk sets: the chunks of a page as a set of hashes, from the hashes of its text and lines (Shivakumar and Garcia-Molina 1998, section 2).
+//! Chunk sets: the chunks of a page as a set of hashes, from the hashes of its text and lines
+//! (Shivakumar and Garcia-Molina 1998, section 2).
 //!
 //! ```text
 //! document      the text
@@ -6,16 +7,19 @@
 //! two-lines     runs of two lines; likewise
 //! ```
 //!
-//! With `cut = "content"`, which is not in the study, a run ends after a line whose hash is 0 modulo 4 (modulo 2), or after 16 (8) lines.
-//! So a line that is inserted moves the ends of few runs, where in the study it moves all that follow.
+//! With `cut = "content"`, which is not in the study, a run ends after a line whose hash is 0
+//! modulo 4 (modulo 2), or after 16 (8) lines. So a line that is inserted moves the ends of few
+//! runs, where in the study it moves all that follow.
 //!
-//! A chunk has 64 bits: with the study's 32, a crawl of 150 million pages would fill all numbers there are.
+//! A chunk has 64 bits: with the study's 32, a crawl of 150 million pages would fill all numbers
+//! there are.
 
 use nigh_kernels::records::fold;
 
 use crate::method::{Chunking, Cut};
 
-/// Replaces `set` by the distinct chunks of a page, ascending. `text` and `lines` are as in the table `chunks`.
+/// Replaces `set` by the distinct chunks of a page, ascending. `text` and `lines` are as in the
+/// table `chunks`.
 ///
 /// ```
 /// use nigh_text::method::{Chunking, Cut};

@@ -1,8 +1,10 @@
-//! Chunks: the hashes of a page's text, lines and paragraphs, from which studies of overlapping pages are made
-//! (Shivakumar and Garcia-Molina 1998; Pereira, Baeza-Yates and Ziviani 2006, definition 1).
+//! Chunks: the hashes of a page's text, lines and paragraphs, from which studies of overlapping
+//! pages are made (Shivakumar and Garcia-Molina 1998; Pereira, Baeza-Yates and Ziviani 2006,
+//! definition 1).
 //!
-//! Everything follows from the bounds of the words, which shingles need, too. The words are copied with one blank between
-//! them. Then a text, a line and a sentence are slices of the copy, and each is hashed once.
+//! Everything follows from the bounds of the words, which shingles need, too. The words are copied
+//! with one blank between them. Then a text, a line and a sentence are slices of the copy, and each
+//! is hashed once.
 //!
 //! ```text
 //! line         the words up to a line end, or up to the word that would pass 80 columns; a longer word is cut at 80
@@ -10,14 +12,15 @@
 //! paragraph    three sentences; the last paragraph of a page may have fewer
 //! ```
 //!
-//! A line end is a byte between two words: [`LINE_END`](crate::text::html::LINE_END) for HTML, where line ends of the source
-//! are blanks like others, and `\n` for text. Columns, and the characters of a sentence, are counted with one blank
-//! between words, without punctuation.
+//! A line end is a byte between two words: [`LINE_END`](crate::text::html::LINE_END) for HTML,
+//! where line ends of the source are blanks like others, and `\n` for text. Columns, and the
+//! characters of a sentence, are counted with one blank between words, without punctuation.
 //!
-//! Cost: 5 ns a word with AVX-512, about 12 without (Zen 4). A word takes 70 ns from a compressed WARC file to its
-//! features. Half of the cost is hashing.
+//! Cost: 5 ns a word with AVX-512, about 12 without (Zen 4). A word takes 70 ns from a compressed
+//! WARC file to its features. Half of the cost is hashing.
 //!
-//! Limitation: in a text that is not UTF-8, each byte that does not continue a character counts as one.
+//! Limitation: in a text that is not UTF-8, each byte that does not continue a character counts as
+//! one.
 
 use memchr::{memchr, memrchr};
 use nigh_kernels::kernels::{Joined, Kernels};
@@ -25,7 +28,8 @@ use nigh_kernels::records::fold;
 
 /// The most characters of a line.
 const COLUMNS: usize = 80;
-/// A line that is not the last one before a line end has about as many: the word that would follow has a few letters.
+/// A line that is not the last one before a line end has about as many: the word that would follow
+/// has a few letters.
 const USUAL_COLUMNS: usize = COLUMNS - 6;
 /// The characters after which a sentence ends.
 const SENTENCE: usize = 150;
@@ -37,17 +41,19 @@ const SENTENCES: usize = 3;
 pub struct PageChunks {
     /// XXH3-128 of the words with one blank between them.
     pub text: u128,
-    /// The number of characters of the text, each run of white space and control characters as one blank; none at the ends.
+    /// The number of characters of the text, each run of white space and control characters as one
+    /// blank; none at the ends.
     pub characters: u64,
     /// The low 4 bytes of the XXH3-64 of each line, little-endian, in order.
     pub lines: Vec<u8>,
-    /// 8 bytes for each paragraph, little-endian, in order: [`fold`] of the XXH3-64 of its words with one blank
-    /// between them, and of where its sentences end in them, except the last.
+    /// 8 bytes for each paragraph, little-endian, in order: [`fold`] of the XXH3-64 of its words
+    /// with one blank between them, and of where its sentences end in them, except the last.
     pub paragraphs: Vec<u8>,
 }
 
 impl PageChunks {
-    /// The chunks of a text that [`Kernels::join`](nigh_kernels::kernels::Kernels::join) joined; `None` if it has no words.
+    /// The chunks of a text that [`Kernels::join`](nigh_kernels::kernels::Kernels::join) joined;
+    /// `None` if it has no words.
     ///
     /// ```
     /// use nigh_kernels::kernels;
@@ -85,8 +91,8 @@ impl PageChunks {
     }
 }
 
-/// Calls `each` with the bounds of the words from one of `starts` to the next one. Before a start there is a blank,
-/// except before the first word.
+/// Calls `each` with the bounds of the words from one of `starts` to the next one. Before a start
+/// there is a blank, except before the first word.
 #[inline(always)]
 fn pieces(words: &[u8], starts: &[u32], mut each: impl FnMut(usize, usize)) {
     let mut from = 0;
@@ -126,7 +132,8 @@ fn push_line(line: &[u8], kernels: &Kernels, lines: &mut Vec<u8>) {
     lines.extend_from_slice(&(kernels.hash_64(line) as u32).to_le_bytes());
 }
 
-/// The place of the last blank. Nearly always it is among the last 16 bytes: a look at these takes less time than a call of `memrchr`.
+/// The place of the last blank. Nearly always it is among the last 16 bytes: a look at these takes
+/// less time than a call of `memrchr`.
 #[inline]
 fn last_blank(bytes: &[u8]) -> Option<usize> {
     match bytes.last_chunk().map_or(0, blanks) {
@@ -225,8 +232,8 @@ impl Columns {
         if self.is_ascii {
             return CHARACTERS;
         }
-        // The bytes that continue a character among these make room for as many more. A sum of bytes: the compiler makes
-        // vectors of it.
+        // The bytes that continue a character among these make room for as many more. A sum of
+        // bytes: the compiler makes vectors of it.
         let mut missing: u8 = first.iter().map(|byte| u8::from(!begins(*byte))).sum();
         let mut at = CHARACTERS;
         while let Some(eight) = bytes[at..].first_chunk()
@@ -249,7 +256,8 @@ impl Columns {
 fn begun(eight: &[u8; 8]) -> u8 {
     const ONES: u64 = u64::MAX / 255;
     let word = u64::from_le_bytes(*eight);
-    // One for each byte that continues a character: its highest bit is set, and the next one is not.
+    // One for each byte that continues a character: its highest bit is set, and the next one is
+    // not.
     let continuing = (word & !(word << 1)) >> 7 & ONES;
     // The highest byte of the product is their sum.
     8 - (continuing.wrapping_mul(ONES) >> 56) as u8
@@ -388,7 +396,8 @@ pub(crate) mod tests {
         assert_eq!((&page.lines, page.text), (&chunks(b"a b", b'\n').unwrap().lines, xxh3_128(b"a b")));
     }
 
-    /// The responses of a WARC file in gzip whose records all say their length: URL, charset of the header, and body.
+    /// The responses of a WARC file in gzip whose records all say their length: URL, charset of the
+    /// header, and body.
     fn responses(path: &Path) -> Vec<(String, Option<String>, Vec<u8>)> {
         let mut bytes = Vec::new();
         flate2::read::MultiGzDecoder::new(File::open(path).unwrap()).read_to_end(&mut bytes).unwrap();

@@ -1,10 +1,10 @@
 //! Cuts texts into words, by the rule of a method.
 //!
-//! The default, letters and digits, is a kernel, and so is what follows for every rule: shingles need the bounds of
-//! words only. The other rules go character by character.
+//! The default, letters and digits, is a kernel, and so is what follows for every rule: shingles
+//! need the bounds of words only. The other rules go character by character.
 //!
-//! Bytes that are not UTF-8 are not part of a word, and neither is U+FFFD, with which a decoder would replace them; nor is
-//! NUL, which joins the words of a shingle.
+//! Bytes that are not UTF-8 are not part of a word, and neither is U+FFFD, with which a decoder
+//! would replace them; nor is NUL, which joins the words of a shingle.
 
 use nigh_kernels::kernels::{Kernels, TEXT_BYTES, is_spaceless};
 
@@ -76,7 +76,8 @@ fn push(bounds: &mut Vec<u32>, start: usize, end: usize) {
     bounds.extend([start as u32, end as u32]);
 }
 
-/// Whether a character is neither white space nor a control character, nor one that stands for what is no text.
+/// Whether a character is neither white space nor a control character, nor one that stands for what
+/// is no text.
 fn is_visible(c: char) -> bool {
     !c.is_whitespace() && !c.is_control() && c != char::REPLACEMENT_CHARACTER
 }

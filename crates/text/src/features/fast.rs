@@ -1,5 +1,5 @@
-//! Fast similarity sketches: as many features as min-wise functions give, for large sets in less time (Dahlgaard, Knudsen and Thorup 2017:
-//! Fast similarity sketching, section 2).
+//! Fast similarity sketches: as many features as min-wise functions give, for large sets in less
+//! time (Dahlgaard, Knudsen and Thorup 2017: Fast similarity sketching, section 2).
 //!
 //! ```text
 //! for each round r = 0, 1, ..., 2 k - 1, until each of the k slots has a feature:
@@ -8,12 +8,14 @@
 //!         if the slot has no feature from a round before: its feature is the smallest image
 //! ```
 //!
-//! A shingle falls into one slot in each round, where it is compared with one feature and not with k. About k ln k hashes fill the slots: of a
-//! set with more shingles one round does, or two; a small set takes more rounds, as many hashes in all.
+//! A shingle falls into one slot in each round, where it is compared with one feature and not with
+//! k. About k ln k hashes fill the slots: of a set with more shingles one round does, or two; a
+//! small set takes more rounds, as many hashes in all.
 //!
-//! The share of equal features estimates the resemblance of two sets without bias. It varies no more than that of k min-wise functions, and
-//! less for sets that are not much larger than k: the features of a round are drawn without replacement. So of two sets that differ in little it
-//! is also less likely that all features are equal.
+//! The share of equal features estimates the resemblance of two sets without bias. It varies no
+//! more than that of k min-wise functions, and less for sets that are not much larger than k: the
+//! features of a round are drawn without replacement. So of two sets that differ in little it is
+//! also less likely that all features are equal.
 
 use nigh_kernels::records::mix;
 
@@ -37,7 +39,8 @@ impl FastFeatures {
         FastFeatures { salts, is_open: Vec::new(), filled: Vec::new() }
     }
 
-    /// Writes the features of a set of shingles over `features`. Shingles may come in any order, and more than once; there must be one.
+    /// Writes the features of a set of shingles over `features`. Shingles may come in any order,
+    /// and more than once; there must be one.
     pub fn write(&mut self, shingles: &[u64], features: &mut Vec<u64>) {
         let FastFeatures { salts, is_open, filled } = self;
         let count = salts.len() / 2;
@@ -74,7 +77,8 @@ impl FastFeatures {
     }
 }
 
-/// The slot of a shingle in the round with this salt, and its image. Different shingles have different images.
+/// The slot of a shingle in the round with this salt, and its image. Different shingles have
+/// different images.
 #[inline]
 fn placed(shingle: u64, salt: u64, slots: usize) -> (usize, u64) {
     let hash = mix(shingle ^ salt);

@@ -4,8 +4,9 @@
 //! text ─▶ normal form of Unicode ─▶ without diacritics, without case ─▶ a blank beside each letter of a script without blanks
 //! ```
 //!
-//! A step that changes nothing costs one look at the bytes, and copies nothing. Case and diacritics go character by character, by a table for
-//! those of two bytes, so that they do not depend on neighbours.
+//! A step that changes nothing costs one look at the bytes, and copies nothing. Case and diacritics
+//! go character by character, by a table for those of two bytes, so that they do not depend on
+//! neighbours.
 
 use std::borrow::Cow;
 
@@ -33,7 +34,8 @@ pub(super) struct Former {
 }
 
 impl Former {
-    /// Brings texts into the form of a method. Blanks are put for the kernel that cuts at them, and for no other rule.
+    /// Brings texts into the form of a method. Blanks are put for the kernel that cuts at them, and
+    /// for no other rule.
     pub(super) fn of_method(method: &Method, kernels: &'static Kernels) -> Former {
         let puts_blanks = method.rule == WordRule::Letters && method.form.spaceless == Spaceless::Letters;
         let spaceless = if puts_blanks { Spaceless::Letters } else { Spaceless::Runs };
@@ -45,7 +47,8 @@ impl Former {
         Former { form, kernels, mapping, mapped: Vec::new(), spaced: Vec::new(), blanks: 0 }
     }
 
-    /// A text in the form. Bytes that are not UTF-8 may become U+FFFD, which is no part of a word either.
+    /// A text in the form. Bytes that are not UTF-8 may become U+FFFD, which is no part of a word
+    /// either.
     pub(super) fn form<'a>(&'a mut self, text: &'a [u8]) -> &'a [u8] {
         let Former { form, kernels, mapping, mapped, spaced, blanks } = self;
         *blanks = 0;
@@ -73,7 +76,8 @@ impl Former {
         if *blanks > 0 { &spaced[..] } else { text }
     }
 
-    /// What case and diacritics make of a character of the normal form: nothing, of a mark that is stripped.
+    /// What case and diacritics make of a character of the normal form: nothing, of a mark that is
+    /// stripped.
     pub(super) fn character(&self, c: char) -> String {
         self.mapping.as_ref().map_or_else(|| c.into(), |mapping| mapping.character(c))
     }
@@ -103,8 +107,8 @@ fn composed(text: &[u8]) -> Cow<'_, [u8]> {
 /// What case and diacritics make of characters.
 struct Mapping {
     form: TextForm,
-    /// Of each character below [`TWO_BYTES`]: its bytes, and their number. Characters that become longer are not in it: their number is
-    /// [`OTHER`].
+    /// Of each character below [`TWO_BYTES`]: its bytes, and their number. Characters that become
+    /// longer are not in it: their number is [`OTHER`].
     small: [([u8; 3], u8); TWO_BYTES],
     /// Of each character of the first plane, as bits: whether it becomes another one.
     changes: Box<[u64; 1024]>,
@@ -206,7 +210,8 @@ const HIGH: u64 = 0x8080_8080_8080_8080;
 #[inline]
 fn lower(word: u64) -> u64 {
     const ONES: u64 = HIGH >> 7;
-    // The highest bit of a byte, once the distance to it is added: of bytes from `A` on, and of bytes beyond `Z`.
+    // The highest bit of a byte, once the distance to it is added: of bytes from `A` on, and of
+    // bytes beyond `Z`.
     let from_a = word + ONES * u64::from(0x80 - b'A');
     let beyond_z = word + ONES * u64::from(0x7F - b'Z');
     word | (from_a & !beyond_z & HIGH) >> 2

@@ -1,8 +1,10 @@
-//! Sketches: the features and supershingles by which documents are compared (Broder 1997; Fetterly 2004, section 2).
+//! Sketches: the features and supershingles by which documents are compared (Broder 1997; Fetterly
+//! 2004, section 2).
 //!
-//! A text becomes a set of shingles (5 consecutive words). A sketch holds 84 features of that set, and the share of equal
-//! features estimates the *resemblance* of two texts: shingles in both over shingles in either, 0 to 1. At a resemblance
-//! of `r` the standard error is `sqrt(r (1 - r) / 84)`, at most 0.055. The inner loops are those of `kernels`.
+//! A text becomes a set of shingles (5 consecutive words). A sketch holds 84 features of that set,
+//! and the share of equal features estimates the *resemblance* of two texts: shingles in both over
+//! shingles in either, 0 to 1. At a resemblance of `r` the standard error is
+//! `sqrt(r (1 - r) / 84)`, at most 0.055. The inner loops are those of `kernels`.
 //!
 //! ```
 //! use nigh_text::{method::Method, features::Fingerprinter};
@@ -15,9 +17,12 @@
 //! # anyhow::Ok(())
 //! ```
 //!
-//! In reading order: `form` (what is done to a text before it is cut into words), `cutter` (what a word is), `shingles` (words to pre-images), `sketch` (pre-images to
-//! features, supershingles and megashingles), `fast` (features in another way, in less time), `chunks` (words to the hashes of lines and paragraphs), `chunk_sets` (these to sets of chunks), `page` (the
-//! bytes of a page to words, sketch, chunks, title and links); `word_reader` (words, and where they are in a text); and apart from these `samplers` (other ways to estimate resemblance, to compare with).
+//! In reading order: `form` (what is done to a text before it is cut into words), `cutter` (what a
+//! word is), `shingles` (words to pre-images), `sketch` (pre-images to features, supershingles and
+//! megashingles), `fast` (features in another way, in less time), `chunks` (words to the hashes of
+//! lines and paragraphs), `chunk_sets` (these to sets of chunks), `page` (the bytes of a page to
+//! words, sketch, chunks, title and links); `word_reader` (words, and where they are in a text);
+//! and apart from these `samplers` (other ways to estimate resemblance, to compare with).
 
 mod chunk_sets;
 mod chunks;

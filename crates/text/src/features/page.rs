@@ -11,7 +11,8 @@ use super::sketch::{Sketch, Sketcher};
 use crate::method::Method;
 use crate::text::{charset, html, urls};
 
-/// Computes sketches, chunks, titles and links of documents; its buffers are reused from document to document.
+/// Computes sketches, chunks, titles and links of documents; its buffers are reused from document
+/// to document.
 pub struct Fingerprinter {
     shingler: Shingler,
     sketcher: Sketcher,
@@ -32,7 +33,8 @@ pub struct PageFacts {
     pub words: u64,
     /// The sketch of the text; empty for a document without words.
     pub sketch: Sketch,
-    /// The chunks of the text; `None` for a document without words, and if the fingerprinter does not keep chunks.
+    /// The chunks of the text; `None` for a document without words, and if the fingerprinter does
+    /// not keep chunks.
     pub chunks: Option<PageChunks>,
     /// The title, each run of white space as one space, at most 512 bytes.
     pub title: String,
@@ -40,7 +42,8 @@ pub struct PageFacts {
     pub links: TextList,
 }
 
-/// The words of a text in the form in which they are compared, and the shingle that begins with each, as a pre-image.
+/// The words of a text in the form in which they are compared, and the shingle that begins with
+/// each, as a pre-image.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct WordsAndShingles {
     /// The words.
@@ -50,8 +53,8 @@ pub struct WordsAndShingles {
 }
 
 impl Fingerprinter {
-    /// Makes the fingerprinter of a method with its polynomials as the caller has them. It keeps at most `max_links`
-    /// out-links of a page.
+    /// Makes the fingerprinter of a method with its polynomials as the caller has them. It keeps at
+    /// most `max_links` out-links of a page.
     pub fn new(
         method: &Method,
         polynomials: &Polynomials,
@@ -71,8 +74,8 @@ impl Fingerprinter {
         }
     }
 
-    /// Makes the fingerprinter of a method, which finds its polynomials and its kernels itself and keeps no links: for
-    /// comparing texts outside of a job.
+    /// Makes the fingerprinter of a method, which finds its polynomials and its kernels itself and
+    /// keeps no links: for comparing texts outside of a job.
     ///
     /// The search for the polynomials takes some milliseconds: make one fingerprinter and reuse it.
     ///
@@ -107,7 +110,8 @@ impl Fingerprinter {
         self
     }
 
-    /// Computes the sketch of a text without markup, as a job does. A text without words has an empty sketch.
+    /// Computes the sketch of a text without markup, as a job does. A text without words has an
+    /// empty sketch.
     ///
     /// # Panics
     /// If the text is longer than [`TEXT_BYTES`](nigh_kernels::kernels::TEXT_BYTES).
@@ -115,7 +119,8 @@ impl Fingerprinter {
         self.text(text).sketch
     }
 
-    /// Reads an HTML page at the URL `page`, if it has one. `label` is the charset of its HTTP header.
+    /// Reads an HTML page at the URL `page`, if it has one. `label` is the charset of its HTTP
+    /// header.
     pub fn html(&mut self, body: &[u8], label: Option<&str>, page: Option<&urls::Canonical>) -> PageFacts {
         let mut extract = std::mem::take(&mut self.extract);
         let decoded = charset::decode_bytes(body, label, &mut self.decoded);
@@ -140,8 +145,8 @@ impl Fingerprinter {
         self.bytes(text.as_bytes(), b'\n')
     }
 
-    /// The distinct shingles of an HTML page, as pre-images, in the order of their first words: the set of which a sketch is made. `label` is as for
-    /// [`html`](Fingerprinter::html).
+    /// The distinct shingles of an HTML page, as pre-images, in the order of their first words: the
+    /// set of which a sketch is made. `label` is as for [`html`](Fingerprinter::html).
     pub fn html_shingles(&mut self, body: &[u8], label: Option<&str>) -> Vec<u64> {
         let mut extract = std::mem::take(&mut self.extract);
         html::scan(charset::decode_bytes(body, label, &mut self.decoded), 0, self.kernels, &mut extract);
@@ -219,8 +224,9 @@ impl Fingerprinter {
         distinct(self.shingler.preimages(self.former.form(text)), &mut self.distinct)
     }
 
-    /// As [`text`](Fingerprinter::text), with `line_end` between the lines. Bytes that are not UTF-8 are not part of
-    /// a word, and neither is U+FFFD, with which a decoder would replace them.
+    /// As [`text`](Fingerprinter::text), with `line_end` between the lines. Bytes that are not
+    /// UTF-8 are not part of a word, and neither is U+FFFD, with which a decoder would replace
+    /// them.
     fn bytes(&mut self, text: &[u8], line_end: u8) -> PageFacts {
         let mut facts = PageFacts::default();
         let text = self.former.form(text);

@@ -1,4 +1,5 @@
-//! The samplers of Broder 1997, which Fetterly 2004 (section 2) compares with its own: parts of a set of shingles that estimate resemblance.
+//! The samplers of Broder 1997, which Fetterly 2004 (section 2) compares with its own: parts of a
+//! set of shingles that estimate resemblance.
 //!
 //! ```text
 //! MOD m       the images divisible by m                                 |A ∩ B| / |A ∪ B| of the samples
@@ -8,8 +9,8 @@
 //! b bits      of each of these minima b bits (Li and König 2010)        (equal - 2^-b) / (1 - 2^-b)
 //! ```
 //!
-//! Images are those of shingles under random one-to-one functions, so a sampler with another seed is another draw. Every estimate is without
-//! bias; [`Sampler::variance`] is its variance.
+//! Images are those of shingles under random one-to-one functions, so a sampler with another seed
+//! is another draw. Every estimate is without bias; [`Sampler::variance`] is its variance.
 
 use std::ops::RangeInclusive;
 
@@ -30,7 +31,8 @@ pub enum Sampler {
     Min,
     /// The images divisible by this.
     Mod(u64),
-    /// The images divisible by a power of two, so that about as many are left as there are functions.
+    /// The images divisible by a power of two, so that about as many are left as there are
+    /// functions.
     ModPower,
 }
 
@@ -46,7 +48,8 @@ impl Sampler {
         }
     }
 
-    /// The bytes of a sample of `values` values: images and minima have 8 bytes, unless only some bits of them are kept.
+    /// The bytes of a sample of `values` values: images and minima have 8 bytes, unless only some
+    /// bits of them are kept.
     pub fn bytes(self, values: f64) -> f64 {
         match self {
             Sampler::Functions { bits } => values * f64::from(bits) / 8.0,
@@ -54,7 +57,8 @@ impl Sampler {
         }
     }
 
-    /// The share of a set's images that are kept, if each is kept or not by itself; `k` is the number of functions.
+    /// The share of a set's images that are kept, if each is kept or not by itself; `k` is the
+    /// number of functions.
     fn kept_share(self, values: usize, k: usize) -> Option<f64> {
         match self {
             Sampler::Functions { .. } | Sampler::Min => None,
@@ -63,7 +67,8 @@ impl Sampler {
         }
     }
 
-    /// The probability that a set of so many shingles has no sample; `k` is the number of functions.
+    /// The probability that a set of so many shingles has no sample; `k` is the number of
+    /// functions.
     pub fn empty_chance(self, shingles: usize, k: usize) -> f64 {
         match self.kept_share(shingles, k) {
             None => f64::from(u8::from(shingles == 0)),
@@ -71,10 +76,12 @@ impl Sampler {
         }
     }
 
-    /// The variance of the estimate for a pair with at least one sample, over all draws; `k` is the number of functions.
+    /// The variance of the estimate for a pair with at least one sample, over all draws; `k` is the
+    /// number of functions.
     ///
-    /// Functions: that of a mean of `k`. The others draw from the union without replacement: a sample of n of its u shingles has the variance
-    /// J (1 - J) / n (u - n) / (u - 1), and for moduli n is binomial.
+    /// Functions: that of a mean of `k`. The others draw from the union without replacement: a
+    /// sample of n of its u shingles has the variance J (1 - J) / n (u - n) / (u - 1), and for
+    /// moduli n is binomial.
     pub fn variance(self, pair: &ExactPair, k: usize) -> f64 {
         let ExactPair { similarity, union, larger } = *pair;
         let of_part = |n: f64| {
@@ -114,7 +121,8 @@ fn binomial_mean(draws: usize, share: f64, range: RangeInclusive<usize>, of: imp
     if share >= 1.0 {
         return of(draws);
     }
-    // Weights are relative to that of the most likely number, and sums go from there to both sides until nothing is added.
+    // Weights are relative to that of the most likely number, and sums go from there to both sides
+    // until nothing is added.
     let mode = ((share * draws as f64) as usize).clamp(*range.start(), *range.end());
     let odds = share / (1.0 - share);
     let (mut sum, mut weights) = (of(mode), 1.0);
@@ -173,14 +181,16 @@ impl SampleMaker {
     }
 }
 
-/// The exponent i for which about `k` of `values` values are divisible by 2^i: log2(values / k), rounded.
+/// The exponent i for which about `k` of `values` values are divisible by 2^i: log2(values / k),
+/// rounded.
 fn power(values: usize, k: usize) -> u32 {
     let square = |number: usize| (number as u128).pow(2);
     let is_too_small = |i: &u32| square(values) >= square(k.max(1)) << (2 * i + 1);
     (0..).find(|i| !is_too_small(i)).unwrap_or(0)
 }
 
-/// Of the smallest `most` numbers that two ascending lists have: how many both have, and how many there are.
+/// Of the smallest `most` numbers that two ascending lists have: how many both have, and how many
+/// there are.
 fn shared_and_all(a: impl Iterator<Item = u64>, b: impl Iterator<Item = u64>, most: usize) -> (usize, usize) {
     let (mut a, mut b) = (a.peekable(), b.peekable());
     let (mut shared, mut all) = (0, 0);
@@ -208,8 +218,8 @@ impl Samples {
         }
     }
 
-    /// The resemblance of two sets as a sampler estimates it, from samples with the same seed; `None` if neither has a sample. With few bits it
-    /// can be less than 0.
+    /// The resemblance of two sets as a sampler estimates it, from samples with the same seed;
+    /// `None` if neither has a sample. With few bits it can be less than 0.
     pub fn resemblance(&self, other: &Samples, sampler: Sampler) -> Option<f64> {
         let k = self.minima.len();
         let of_both = |is_kept: &dyn Fn(u64) -> bool| {

@@ -1,7 +1,9 @@
-//! Shingles: the 64-bit Rabin fingerprint (*pre-image*) of each run of words of a text (Fetterly 2004, section 2).
+//! Shingles: the 64-bit Rabin fingerprint (*pre-image*) of each run of words of a text (Fetterly
+//! 2004, section 2).
 //!
-//! Every word starts exactly one shingle of `width` words; the text wraps around at its end. The words of a shingle are
-//! joined by NUL. No word contains NUL, so two different shingles are two different byte strings.
+//! Every word starts exactly one shingle of `width` words; the text wraps around at its end. The
+//! words of a shingle are joined by NUL. No word contains NUL, so two different shingles are two
+//! different byte strings.
 
 use nigh_kernels::kernels::{Joined, Kernels, Shingles};
 
@@ -19,7 +21,8 @@ pub struct Shingler {
 }
 
 impl Shingler {
-    /// Makes a shingler of `width` words (1 to 64) of letters and digits, with the polynomial `t^64 + p`.
+    /// Makes a shingler of `width` words (1 to 64) of letters and digits, with the polynomial
+    /// `t^64 + p`.
     pub fn new(p: u64, width: usize, kernels: &'static Kernels) -> Shingler {
         let cutter = WordCutter::new(&WordRule::Letters, TextForm::default(), kernels);
         Shingler { kernels, cutter, shingles: Shingles::new(p, width), bounds: Vec::new(), preimages: Vec::new() }
@@ -31,8 +34,8 @@ impl Shingler {
         Shingler { cutter, ..Shingler::new(p, method.words, kernels) }
     }
 
-    /// Computes the pre-images of a text, one for each word, in the order of the words. Bytes that are not UTF-8 are not
-    /// part of a word.
+    /// Computes the pre-images of a text, one for each word, in the order of the words. Bytes that
+    /// are not UTF-8 are not part of a word.
     ///
     /// ```
     /// use nigh_kernels::kernels;

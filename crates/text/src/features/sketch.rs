@@ -1,11 +1,13 @@
-//! Features, supershingles and megashingles, from the pre-images of a document (Fetterly 2004, section 2).
+//! Features, supershingles and megashingles, from the pre-images of a document (Fetterly 2004,
+//! section 2).
 //!
-//! - **Feature** i: the pre-image whose image under the i-th one-to-one function is smallest. Equal images are equal
-//!   pre-images, so a feature depends on the set of pre-images alone. Fast sketches have features of another kind (`fast`).
-//! - **Supershingle** j: the fingerprint of the j-th run of consecutive features, each as eight bytes, most significant
-//!   first.
-//! - **Megashingle**: the fingerprint of a choice of `agreements` supershingles in ascending order. Each choice has its own
-//!   key space: megashingles of two different choices are never equal keys.
+//! - **Feature** i: the pre-image whose image under the i-th one-to-one function is smallest. Equal
+//!   images are equal pre-images, so a feature depends on the set of pre-images alone. Fast
+//!   sketches have features of another kind (`fast`).
+//! - **Supershingle** j: the fingerprint of the j-th run of consecutive features, each as eight
+//!   bytes, most significant first.
+//! - **Megashingle**: the fingerprint of a choice of `agreements` supershingles in ascending order.
+//!   Each choice has its own key space: megashingles of two different choices are never equal keys.
 
 use std::borrow::Cow;
 
@@ -26,8 +28,9 @@ pub struct Sketch {
 }
 
 impl Sketch {
-    /// Estimates the resemblance of two documents, 0 to 1: the share of equal features (Broder 1997; Fetterly 2004, section
-    /// 2). Both sketches are of the same method. A document without words resembles none, not even itself: 0.
+    /// Estimates the resemblance of two documents, 0 to 1: the share of equal features (Broder
+    /// 1997; Fetterly 2004, section 2). Both sketches are of the same method. A document without
+    /// words resembles none, not even itself: 0.
     ///
     /// ```
     /// use nigh_text::features::Sketch;
@@ -88,7 +91,8 @@ impl Sketcher {
     }
 }
 
-/// Computes the keys (megashingles) of documents: documents with agreeing supershingles share a key.
+/// Computes the keys (megashingles) of documents: documents with agreeing supershingles share a
+/// key.
 ///
 /// A *mask* is a set of supershingles: bit `j` is supershingle `j`.
 pub struct VectorKeys {
@@ -115,11 +119,13 @@ struct SupershingleChoice {
 struct ChoiceInMask {
     /// Its number.
     choice: usize,
-    /// How many supershingles, from the first, it has in common with the previous choice in the mask.
+    /// How many supershingles, from the first, it has in common with the previous choice in the
+    /// mask.
     shared: usize,
 }
 
-/// The fingerprints of up to this many first supershingles of a choice are reused for the next choice.
+/// The fingerprints of up to this many first supershingles of a choice are reused for the next
+/// choice.
 const REUSED: usize = 4;
 /// Up to this many supershingles, the choices of every mask are listed in advance.
 const LISTED: usize = 8;
@@ -177,7 +183,8 @@ impl VectorKeys {
         list
     }
 
-    /// The choices of which all supershingles are in a mask, from the lists made in advance if there are any.
+    /// The choices of which all supershingles are in a mask, from the lists made in advance if
+    /// there are any.
     fn choices_within(&self, mask: u64) -> Cow<'_, [ChoiceInMask]> {
         match self.within.get((mask & self.all) as usize) {
             Some(list) => Cow::Borrowed(list),
@@ -196,15 +203,17 @@ impl VectorKeys {
         self.choices[choice].mask & !mask == 0
     }
 
-    /// The keys of a document: one megashingle for each choice of which all supershingles are in `mask`.
+    /// The keys of a document: one megashingle for each choice of which all supershingles are in
+    /// `mask`.
     ///
-    /// A key holds the megashingle and independent bits of the same supershingles. The 64 bits of a megashingle alone
-    /// would join unrelated documents among billions.
+    /// A key holds the megashingle and independent bits of the same supershingles. The 64 bits of a
+    /// megashingle alone would join unrelated documents among billions.
     pub fn megashingles(&self, supershingles: &[u64], mask: u64) -> impl Iterator<Item = Key> {
         self.numbered(supershingles, mask).map(|(_, key)| key)
     }
 
-    /// As [`VectorKeys::megashingles`], each key with the number of its choice, 0 to [`VectorKeys::count`] - 1.
+    /// As [`VectorKeys::megashingles`], each key with the number of its choice, 0 to
+    /// [`VectorKeys::count`] - 1.
     ///
     /// Without the reuse of common beginnings it is
     ///
@@ -215,8 +224,8 @@ impl VectorKeys {
     ///     key = (mix(image ^ s_n ^ salt), mix(hash ^ s_n) ^ salt)
     /// ```
     pub fn numbered(&self, supershingles: &[u64], mask: u64) -> impl Iterator<Item = (usize, Key)> {
-        // prefixes[n]: image and hash of the first n supershingles of a choice. The next choice continues from the part
-        // that it has in common with this one.
+        // prefixes[n]: image and hash of the first n supershingles of a choice. The next choice
+        // continues from the part that it has in common with this one.
         let mut prefixes = [(0, 0); REUSED + 1];
         let longer = |(image, hash): (u64, u64), next: u64| (self.megashingles.image(image ^ next), mix(hash ^ next));
         let choices = self.choices_within(mask);
@@ -300,7 +309,8 @@ mod tests {
 
     #[test]
     fn equal_features_estimate_similarity_within_the_binomial() {
-        // 1000 words, and the same with the last 10% replaced: sets of 1000 shingles, of which about 896 are shared.
+        // 1000 words, and the same with the last 10% replaced: sets of 1000 shingles, of which
+        // about 896 are shared.
         let word = |i: usize| format!("w{i}");
         let a: Vec<String> = (0..1000).map(word).collect();
         let b: Vec<String> = (0..900).map(word).chain((5000..5100).map(word)).collect();

@@ -35,6 +35,7 @@ pub enum Cut {
     /// After every four or two lines.
     #[default]
     Count,
-    /// After a line whose hash says so: every fourth or second on average. A line more or less moves the ends of few runs.
+    /// After a line whose hash says so: every fourth or second on average. A line more or less
+    /// moves the ends of few runs.
     Content,
 }

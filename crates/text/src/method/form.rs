@@ -31,11 +31,13 @@ pub enum Unicode {
     /// As they are.
     #[default]
     AsIs,
-    /// Form C: a letter and its diacritics are one character where there is one (Unicode Standard Annex 15).
+    /// Form C: a letter and its diacritics are one character where there is one (Unicode Standard
+    /// Annex 15).
     Nfc,
 }
 
-/// What a word is in scripts that are written without blanks: Han, Hiragana, Katakana, Thai, Lao, Khmer and Myanmar.
+/// What a word is in scripts that are written without blanks: Han, Hiragana, Katakana, Thai, Lao,
+/// Khmer and Myanmar.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Spaceless {

@@ -1,4 +1,5 @@
-//! The numbers of the study: shingles, features, supershingles and megashingles (Fetterly 2004, section 2).
+//! The numbers of the study: shingles, features, supershingles and megashingles (Fetterly 2004,
+//! section 2).
 
 mod chunking;
 mod form;
@@ -19,12 +20,13 @@ pub use self::s_curve::{CURVE, Shape};
 use self::word_rule::WordsValue;
 pub use self::word_rule::{WordPattern, WordRule};
 
-/// The `[cluster.method]` or `[weekly.method]` table: the numbers of Fetterly 2004, section 2, what a link means, and the number of shards.
+/// The `[cluster.method]` or `[weekly.method]` table: the numbers of Fetterly 2004, section 2, what
+/// a link means, and the number of shards.
 ///
 /// They are part of the format of a store: it refuses a job with other ones.
 ///
-/// The numbers `features`, `supershingles` and `agreements` are given one by one; or by name, as `preset`; or nigh chooses them for a
-/// `similarity`. They are kept as numbers.
+/// The numbers `features`, `supershingles` and `agreements` are given one by one; or by name, as
+/// `preset`; or nigh chooses them for a `similarity`. They are kept as numbers.
 ///
 /// ```
 /// use nigh_text::method::Method;
@@ -48,17 +50,21 @@ pub struct Method {
     pub words: usize,
     /// Features of a document, 1 to 1024, a multiple of `supershingles`. Default: 84.
     pub features: usize,
-    /// Supershingles of a document, 1 to 64, each of `features / supershingles` consecutive features. Default: 6.
+    /// Supershingles of a document, 1 to 64, each of `features / supershingles` consecutive
+    /// features. Default: 6.
     pub supershingles: usize,
-    /// How many supershingles two very similar documents share at least, 1 to `supershingles`. Default: 2.
+    /// How many supershingles two very similar documents share at least, 1 to `supershingles`.
+    /// Default: 2.
     pub agreements: usize,
-    /// The least similarity of two documents that are linked, 0.5 to 0.99. Default: none, so that agreements alone decide.
+    /// The least similarity of two documents that are linked, 0.5 to 0.99. Default: none, so that
+    /// agreements alone decide.
     pub similarity: Option<Similarity>,
     /// How it is checked that two documents are that similar. Default: `none`.
     pub verify: Verify,
     /// How features are computed: `min-wise`, or `fast`. Default: `min-wise`, as in the study.
     pub sketch: SketchKind,
-    /// The form in which words are compared: the keys `fold-case`, `strip-diacritics`, `unicode` and `spaceless`.
+    /// The form in which words are compared: the keys `fold-case`, `strip-diacritics`, `unicode`
+    /// and `spaceless`.
     pub form: TextForm,
     /// The seed of the random polynomials, 0 to 2^63 - 1. Default: 20031107.
     pub seed: u64,
@@ -106,7 +112,8 @@ pub enum Verify {
     /// It is not: documents that share enough supershingles are linked.
     #[default]
     None,
-    /// By their features: the standard error of a similarity s is sqrt(s (1 - s) / features), or less for fast sketches.
+    /// By their features: the standard error of a similarity s is sqrt(s (1 - s) / features), or
+    /// less for fast sketches.
     Estimate,
     /// By their shingles, exactly: their pages are read again.
     Exact,
@@ -119,7 +126,8 @@ pub enum SketchKind {
     /// Each is the minimum by a function of its own (Broder 1997; Fetterly 2004, section 2).
     #[default]
     MinWise,
-    /// All together, more accurately and for long texts in less time (Dahlgaard, Knudsen and Thorup 2017).
+    /// All together, more accurately and for long texts in less time (Dahlgaard, Knudsen and Thorup
+    /// 2017).
     Fast,
 }
 

@@ -18,8 +18,8 @@ const STUDY_NAME: &str = "fetterly-2004";
 /// How the names of banded shapes begin.
 const BANDS: &str = "minhash-";
 
-/// The shape with this name: `fetterly-2004`, or `minhash-BxR` for B bands of R features of which one must agree, as most programs
-/// have it.
+/// The shape with this name: `fetterly-2004`, or `minhash-BxR` for B bands of R features of which
+/// one must agree, as most programs have it.
 ///
 /// # Errors
 /// If there is no such name.
@@ -78,17 +78,20 @@ impl Given {
     }
 }
 
-/// The cheapest shape that links at least [`RECALL`] of the pairs of similarity `similarity`, and has what is `given`.
+/// The cheapest shape that links at least [`RECALL`] of the pairs of similarity `similarity`, and
+/// has what is `given`.
 ///
-/// The cost of a page, in nanoseconds of one core, is that of its features, of its supershingles, and of what false candidates make:
+/// The cost of a page, in nanoseconds of one core, is that of its features, of its supershingles,
+/// and of what false candidates make:
 ///
 /// ```text
 /// cost  = 40 features + 20 supershingles + 25,000 (1 - exp(-false))
 /// false = sum over bands of similarity p below the wanted one: (pairs of a page in the band) * chance(p)
 /// ```
 ///
-/// A page of some 500 words and min-wise features are assumed. The pairs of 0.5 and more are those of the first week of the crawl that `docs/method.md` measures; the
-/// numbers of less similar pairs are assumed.
+/// A page of some 500 words and min-wise features are assumed. The pairs of 0.5 and more are those
+/// of the first week of the crawl that `docs/method.md` measures; the numbers of less similar pairs
+/// are assumed.
 ///
 /// # Errors
 /// If no shape with what is given links enough of the pairs.
@@ -119,7 +122,8 @@ pub(super) fn cheapest(similarity: f64, given: Given) -> Result<Shape, String> {
     })
 }
 
-/// The pairs that a page has with others in bands of similarity: the middle of a band, and how many.
+/// The pairs that a page has with others in bands of similarity: the middle of a band, and how
+/// many.
 const PAIRS_OF_A_PAGE: [(f64, f64); 8] =
     [(0.2, 15.0), (0.4, 3.0), (0.55, 0.91), (0.65, 1.6), (0.75, 0.7), (0.825, 0.34), (0.875, 0.19), (0.925, 0.23)];
 

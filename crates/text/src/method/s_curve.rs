@@ -1,6 +1,8 @@
-//! The S-curve: how likely two documents of some similarity share enough supershingles (Fetterly 2004, section 2).
+//! The S-curve: how likely two documents of some similarity share enough supershingles (Fetterly
+//! 2004, section 2).
 
-/// How a document's features are cut into supershingles, and how many of these two documents of a cluster share at least.
+/// How a document's features are cut into supershingles, and how many of these two documents of a
+/// cluster share at least.
 ///
 /// ```
 /// use nigh_text::method::Shape;
@@ -25,12 +27,14 @@ pub struct Shape {
 pub const CURVE: [f64; 11] = [0.3, 0.4, 0.5, 0.6, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95, 0.99];
 
 impl Shape {
-    /// The number of megashingles of a document: the ways to choose `agreements` of `supershingles`. `None` if it overflows.
+    /// The number of megashingles of a document: the ways to choose `agreements` of
+    /// `supershingles`. `None` if it overflows.
     pub fn megashingles(self) -> Option<usize> {
         (0..self.agreements).try_fold(1usize, |ways, i| Some(ways.checked_mul(self.supershingles - i)? / (i + 1)))
     }
 
-    /// The probability that two documents of similarity `p`, 0 to 1, share at least `agreements` supershingles, so that they are linked:
+    /// The probability that two documents of similarity `p`, 0 to 1, share at least `agreements`
+    /// supershingles, so that they are linked:
     ///
     /// ```text
     /// q = p ^ (features / supershingles)                        one supershingle agrees

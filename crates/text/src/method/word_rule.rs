@@ -18,11 +18,13 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 /// What a word is.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum WordRule {
-    /// A maximal run of letters and digits; in scripts without blanks as [`Spaceless`](super::Spaceless) says.
+    /// A maximal run of letters and digits; in scripts without blanks as
+    /// [`Spaceless`](super::Spaceless) says.
     #[default]
     Letters,
-    /// In source code: an identifier, a number or a keyword, that is, a maximal run of letters, digits and `_`; and each other
-    /// character that is not white space: `==` are two words. Letters of scripts without blanks are as with `Letters`.
+    /// In source code: an identifier, a number or a keyword, that is, a maximal run of letters,
+    /// digits and `_`; and each other character that is not white space: `==` are two words.
+    /// Letters of scripts without blanks are as with `Letters`.
     Code,
     /// Each character that is not white space or a control character.
     Characters,
@@ -37,7 +39,8 @@ pub struct WordPattern {
     regex: Regex,
 }
 
-/// The bytes that a compiled pattern may take, so that one of some characters does not take all memory.
+/// The bytes that a compiled pattern may take, so that one of some characters does not take all
+/// memory.
 const MOST_BYTES: usize = 16 << 20;
 
 impl WordRule {

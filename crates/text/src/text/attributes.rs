@@ -1,7 +1,8 @@
 //! The attributes of one tag, by the rules of html5's tokenizer (section 13.2.5).
 //!
-//! A quote opens a value only where a value begins: directly after `=` and blanks. Elsewhere it is an ordinary byte, so
-//! `<p title=a"b>` ends at the first `>`. If the input ends inside a tag, the tag does not exist.
+//! A quote opens a value only where a value begins: directly after `=` and blanks. Elsewhere it is
+//! an ordinary byte, so `<p title=a"b>` ends at the first `>`. If the input ends inside a tag, the
+//! tag does not exist.
 
 use memchr::memchr;
 
@@ -37,8 +38,8 @@ impl<'a> Attributes<'a> {
         Attributes { bytes, at, self_closing: false }
     }
 
-    /// Skips the remaining attributes and returns the end of the tag. `None` if the input ends before the tag does: then
-    /// the tag does not exist, nor do the attributes returned before.
+    /// Skips the remaining attributes and returns the end of the tag. `None` if the input ends
+    /// before the tag does: then the tag does not exist, nor do the attributes returned before.
     pub(super) fn end(mut self) -> Option<TagEnd> {
         self.by_ref().for_each(drop);
         (self.at < self.bytes.len()).then_some(TagEnd { position: self.at + 1, self_closing: self.self_closing })

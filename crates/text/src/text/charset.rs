@@ -6,8 +6,8 @@ use encoding_rs::{CoderResult, Encoding, ISO_2022_JP, UTF_8};
 use memchr::{memchr, memrchr};
 use std::borrow::Cow;
 
-/// The number of bytes that the detector reads, from the first that is not ASCII. It reads Cyrillic at 17 MB per second,
-/// and a few hundred bytes of text are enough for it.
+/// The number of bytes that the detector reads, from the first that is not ASCII. It reads Cyrillic
+/// at 17 MB per second, and a few hundred bytes of text are enough for it.
 const DETECTED_BYTES: usize = 64 << 10;
 
 /// Decodes a body to UTF-8, and returns the charset it was in. The first of these sources decides:
@@ -15,12 +15,13 @@ const DETECTED_BYTES: usize = 64 << 10;
 /// 1. a byte order mark (UTF-8, UTF-16), which is then dropped;
 /// 2. the label of the HTTP header, `charset=` of its `Content-Type`;
 /// 3. the declaration in the first 2048 bytes of the page (`<meta>`, XML declaration);
-/// 4. detection: UTF-8 if the whole body is UTF-8 (a character cut off at its end does not count), else the detector's
-///    guess.
+/// 4. detection: UTF-8 if the whole body is UTF-8 (a character cut off at its end does not count),
+///    else the detector's guess.
 ///
-/// Labels are read by the WHATWG Encoding standard (`iso-8859-1` means windows-1252). After an unknown label, or that of
-/// a charset which the standard refuses (UTF-7, ISO-2022-KR), the next source decides. Bytes that do not decode become
-/// U+FFFD. A body that is UTF-8 already is not copied.
+/// Labels are read by the WHATWG Encoding standard (`iso-8859-1` means windows-1252). After an
+/// unknown label, or that of a charset which the standard refuses (UTF-7, ISO-2022-KR), the next
+/// source decides. Bytes that do not decode become U+FFFD. A body that is UTF-8 already is not
+/// copied.
 ///
 /// ```
 /// # use nigh_text::text::decode;
@@ -33,9 +34,10 @@ pub fn decode<'a>(body: &'a [u8], header_label: Option<&str>) -> (Cow<'a, str>, 
     (text, encoding)
 }
 
-/// Decodes a body to bytes that are UTF-8 or nearly: as [`decode`], but a body whose charset is UTF-8 is returned as it
-/// is, with bytes that do not decode left in it. A body in another charset that is all ASCII is not copied either. Other
-/// bodies are decoded into `buffer`, which the caller reuses from body to body.
+/// Decodes a body to bytes that are UTF-8 or nearly: as [`decode`], but a body whose charset is
+/// UTF-8 is returned as it is, with bytes that do not decode left in it. A body in another charset
+/// that is all ASCII is not copied either. Other bodies are decoded into `buffer`, which the caller
+/// reuses from body to body.
 ///
 /// ```
 /// # use nigh_text::text::charset::decode_bytes;
@@ -99,10 +101,11 @@ fn detect(body: &[u8]) -> &'static Encoding {
     }
 }
 
-/// Copies a sample without the bytes between the first and the last space of each run of ASCII. The detector weighs pairs
-/// of bytes of which at least one is not ASCII, and a space ends all words and states that it keeps. So its guess for the
-/// copy is that for the sample, but earlier, as most bytes of a page are ASCII. Decoding the corpus, where one page in 92
-/// needs detection, took 0.64 ns per byte of page without this, and takes 0.28 ns.
+/// Copies a sample without the bytes between the first and the last space of each run of ASCII. The
+/// detector weighs pairs of bytes of which at least one is not ASCII, and a space ends all words
+/// and states that it keeps. So its guess for the copy is that for the sample, but earlier, as most
+/// bytes of a page are ASCII. Decoding the corpus, where one page in 92 needs detection, took 0.64
+/// ns per byte of page without this, and takes 0.28 ns.
 fn without_ascii(sample: &[u8]) -> Vec<u8> {
     let mut copy = Vec::with_capacity(sample.len());
     for run in sample.chunk_by(|a, b| a.is_ascii() == b.is_ascii()) {
@@ -205,7 +208,8 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(3000))]
 
-        /// This holds as long as the detector (crate `chardetng`) gives pairs of ASCII bytes no weight.
+        /// This holds as long as the detector (crate `chardetng`) gives pairs of ASCII bytes no
+        /// weight.
         #[test]
         fn ascii_left_out_of_a_sample_does_not_change_its_charset(
             pieces in prop::collection::vec(

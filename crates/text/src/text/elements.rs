@@ -46,9 +46,9 @@ impl Element {
     }
 }
 
-/// Whether a start tag whose name begins with these two bytes may be of an element other than [`Element::Other`]. A quick test to
-/// skip most tags: `true` may be wrong (`strong`), `false` never is. `first` is a letter; after a name of one letter, `second` is
-/// the byte that ends it.
+/// Whether a start tag whose name begins with these two bytes may be of an element other than
+/// [`Element::Other`]. A quick test to skip most tags: `true` may be wrong (`strong`), `false`
+/// never is. `first` is a letter; after a name of one letter, `second` is the byte that ends it.
 pub(super) fn may_matter(first: u8, second: u8) -> bool {
     /// A word for the last five bits of the first byte, a bit for those of the second.
     static PAIRS: [u32; 32] = {
@@ -69,7 +69,8 @@ pub(super) fn may_matter(first: u8, second: u8) -> bool {
 
 /// The class of bytes that end a name.
 pub(super) const END: u8 = 27;
-/// The classes of bytes in a name: 1 to 26 for letters in either case, [`END`], those after it for the digits of `h1` to `h6`, 0 for others.
+/// The classes of bytes in a name: 1 to 26 for letters in either case, [`END`], those after it for
+/// the digits of `h1` to `h6`, 0 for others.
 static CLASSES: [u8; 256] = {
     let mut classes = [0; 256];
     let mut letter = 1;
@@ -96,9 +97,10 @@ pub(super) const fn class(byte: u8) -> u8 {
     CLASSES[byte as usize]
 }
 
-/// Whether a tag whose name begins with these three bytes ends a line: the start or the end of a block. `first` is a letter;
-/// after a name of one or two letters, the byte that ends it follows. Of longer names only three letters count, so
-/// `optgroup` and `head` end lines like `option` and `header`; no inline element of HTML begins like a block.
+/// Whether a tag whose name begins with these three bytes ends a line: the start or the end of a
+/// block. `first` is a letter; after a name of one or two letters, the byte that ends it follows.
+/// Of longer names only three letters count, so `optgroup` and `head` end lines like `option` and
+/// `header`; no inline element of HTML begins like a block.
 pub(super) fn ends_line([first, second, third]: [u8; 3]) -> bool {
     /// For the first byte and the class of the second, a bit for the class of the third.
     static NAMES: [[u64; 34]; 32] = {

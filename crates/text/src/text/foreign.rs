@@ -1,7 +1,9 @@
-//! Where a page has `svg` and `math`, and the elements of these that have HTML in them (html5, sections 13.2.6 and 13.2.6.5).
+//! Where a page has `svg` and `math`, and the elements of these that have HTML in them (html5,
+//! sections 13.2.6 and 13.2.6.5).
 //!
-//! html5 decides by the elements of its tree. Here only those are known that change the rules. Limitations: an end tag such as `</desc>` always
-//! counts, though html5 ignores it where an element of HTML is still open; and one such as `</div>` ends an `svg` even if no `div` is open.
+//! html5 decides by the elements of its tree. Here only those are known that change the rules.
+//! Limitations: an end tag such as `</desc>` always counts, though html5 ignores it where an
+//! element of HTML is still open; and one such as `</div>` ends an `svg` even if no `div` is open.
 
 use super::elements;
 
@@ -107,7 +109,8 @@ impl Foreign {
         self.open.last().is_some_and(|(_, rules)| *rules != Rules::Html)
     }
 
-    /// Reads a start tag that does not close itself. `has_html` says whether it is an `annotation-xml` whose attributes say that it has HTML.
+    /// Reads a start tag that does not close itself. `has_html` says whether it is an
+    /// `annotation-xml` whose attributes say that it has HTML.
     pub(super) fn start(&mut self, name: &[u8], has_html: bool) {
         const ALL: [(&str, Rules); 2] = [("svg", Rules::Svg), ("math", Rules::Math)];
         const OF_SVG: [(&str, Rules); 5] = [
@@ -141,7 +144,8 @@ impl Foreign {
 
     /// Reads an end tag.
     pub(super) fn end(&mut self, name: &[u8]) {
-        // Of `p` and `br` in any case, of others if such an element is open around: it is, nearly always.
+        // Of `p` and `br` in any case, of others if such an element is open around: it is, nearly
+        // always.
         if self.is_inside() && is_html(name) {
             return self.leave();
         }
@@ -160,13 +164,15 @@ impl Foreign {
     }
 }
 
-/// Whether a tag of this name ends the `svg` and `math` elements around it. That of `font` does by its attributes.
+/// Whether a tag of this name ends the `svg` and `math` elements around it. That of `font` does by
+/// its attributes.
 pub(super) fn is_html(name: &[u8]) -> bool {
     HTML.iter().any(|html| name.eq_ignore_ascii_case(html.as_bytes()))
 }
 
-/// Whether a tag in `svg` or `math` whose name begins with these bytes may be of an element that matters. `true` may be wrong (`defs`), `false`
-/// never is. `first` is a letter; after a name of one letter, `second` is the byte that ends it.
+/// Whether a tag in `svg` or `math` whose name begins with these bytes may be of an element that
+/// matters. `true` may be wrong (`defs`), `false` never is. `first` is a letter; after a name of
+/// one letter, `second` is the byte that ends it.
 pub(super) fn may_matter(first: u8, second: u8) -> bool {
     /// For the first byte, a bit for the class of the second.
     static PAIRS: [u64; 32] = {

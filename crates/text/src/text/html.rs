@@ -1,22 +1,27 @@
 //! The HTML scanner: the text, title and links of a page in one pass over its markup.
 //!
-//! It separates markup from text by the rules of html5's tokenizer (section 13.2.5), without building a tree. It finds the
-//! next `<` or `&`, copies the text before it, and skips the markup or resolves the reference there. Each piece of markup
-//! becomes one space, or one [`LINE_END`] if it is a tag of a block. Only `script` and `style` are dropped with their
-//! content. What is text on a page is text here: `title` and `textarea`, which have references but no tags; `xmp` and
-//! `plaintext`, which have neither. What an element has for readers that cannot show it is read as markup, for a crawler
-//! is such a reader: `noscript`, `noframes`, `noembed`, `iframe`, `object`; and so is the content of a `template`.
+//! It separates markup from text by the rules of html5's tokenizer (section 13.2.5), without
+//! building a tree. It finds the next `<` or `&`, copies the text before it, and skips the markup
+//! or resolves the reference there. Each piece of markup becomes one space, or one [`LINE_END`] if
+//! it is a tag of a block. Only `script` and `style` are dropped with their content. What is text
+//! on a page is text here: `title` and `textarea`, which have references but no tags; `xmp` and
+//! `plaintext`, which have neither. What an element has for readers that cannot show it is read as
+//! markup, for a crawler is such a reader: `noscript`, `noframes`, `noembed`, `iframe`, `object`;
+//! and so is the content of a `template`.
 //!
-//! The cost is linear in any input: no part is searched twice, except a tag of unusual form. Nothing recurses. A missing
-//! end (of a quote, a comment, a script) ends the page, as in html5. NUL characters are kept; they are not part of a word.
+//! The cost is linear in any input: no part is searched twice, except a tag of unusual form.
+//! Nothing recurses. A missing end (of a quote, a comment, a script) ends the page, as in html5.
+//! NUL characters are kept; they are not part of a word.
 //!
-//! Limitations against a tree builder. The rules of `svg` and `math` follow their tags (`foreign.rs`); the content of a `style` or
-//! `script` inside them is dropped, though html5 has it as text. `</>` is a space like other markup, though html5 drops it without a token.
-//! Pages of XHTML are read by the same rules, as by a browser that takes them for HTML: there `<title/>` is open.
+//! Limitations against a tree builder. The rules of `svg` and `math` follow their tags
+//! (`foreign.rs`); the content of a `style` or `script` inside them is dropped, though html5 has it
+//! as text. `</>` is a space like other markup, though html5 drops it without a token. Pages of
+//! XHTML are read by the same rules, as by a browser that takes them for HTML: there `<title/>` is
+//! open.
 //!
-//! The corpus' ground truth was made with regular expressions. It differs in one kind of page, where html5 is right:
-//! there `<!--` opens a comment even within an attribute's value (1 page of each week: a server-side include that was
-//! never run). All other pages have the same words.
+//! The corpus' ground truth was made with regular expressions. It differs in one kind of page,
+//! where html5 is right: there `<!--` opens a comment even within an attribute's value (1 page of
+//! each week: a server-side include that was never run). All other pages have the same words.
 
 use memchr::memmem;
 use nigh_kernels::kernels::{Kernels, Marks};
@@ -31,9 +36,9 @@ use super::sections;
 /// The maximum length of a title, in bytes; longer ones are cut.
 pub const TITLE_BYTES: usize = 512;
 
-/// The byte that a tag of a block (`<p>`, `</td>`, `<br>`) becomes: the record separator of ASCII. It is not `\n`, which the
-/// source of a page has wherever its author likes: there it means as much as a blank. Like a blank, it is not part of
-/// a word.
+/// The byte that a tag of a block (`<p>`, `</td>`, `<br>`) becomes: the record separator of ASCII.
+/// It is not `\n`, which the source of a page has wherever its author likes: there it means as much
+/// as a blank. Like a blank, it is not part of a word.
 pub const LINE_END: u8 = 0x1E;
 
 /// What a tag becomes: by whether it ends a line.
@@ -41,12 +46,15 @@ const SEPARATORS: [u8; 2] = [b' ', LINE_END];
 
 /// The text, title and links of a page. Reuse it from page to page, for its buffers.
 ///
-/// Bytes of the page that are not UTF-8 stay in the text; in title, base and hrefs they become U+FFFD.
+/// Bytes of the page that are not UTF-8 stay in the text; in title, base and hrefs they become
+/// U+FFFD.
 #[derive(Clone, Debug, Default)]
 pub struct Extract {
-    /// The text: each piece of markup as one space, or as [`LINE_END`] if it is a tag of a block; references resolved.
+    /// The text: each piece of markup as one space, or as [`LINE_END`] if it is a tag of a block;
+    /// references resolved.
     pub text: Vec<u8>,
-    /// The first `<title>` that is not blank, each run of white space as one space, at most [`TITLE_BYTES`] long.
+    /// The first `<title>` that is not blank, each run of white space as one space, at most
+    /// [`TITLE_BYTES`] long.
     pub title: String,
     /// The first `<base href>`, references resolved.
     pub base: Option<String>,
@@ -65,8 +73,9 @@ impl Extract {
     }
 }
 
-/// Replaces the markup of a page by white space: fills `out` with its text, title, base and at most `max_links` hrefs, and
-/// drops the previous contents of `out`. The page is UTF-8 or nearly: bytes that are not UTF-8 are not markup.
+/// Replaces the markup of a page by white space: fills `out` with its text, title, base and at most
+/// `max_links` hrefs, and drops the previous contents of `out`. The page is UTF-8 or nearly: bytes
+/// that are not UTF-8 are not markup.
 ///
 /// ```
 /// # use nigh_kernels::kernels::chosen;
@@ -98,8 +107,8 @@ pub fn scan(html: &[u8], max_links: usize, kernels: &Kernels, out: &mut Extract)
     out.hrefs.finish();
 }
 
-/// Appends `html[at..end]`. Most of these pieces are short, so it copies 32 bytes, with two moves and no call, and cuts off
-/// the surplus. Copying 64 bytes was not faster.
+/// Appends `html[at..end]`. Most of these pieces are short, so it copies 32 bytes, with two moves
+/// and no call, and cuts off the surplus. Copying 64 bytes was not faster.
 #[inline]
 fn append_text(html: &[u8], at: usize, end: usize, out: &mut Vec<u8>) {
     let length = end - at;
@@ -113,8 +122,8 @@ fn append_text(html: &[u8], at: usize, end: usize, out: &mut Vec<u8>) {
     }
 }
 
-/// A pass over one page. Each method takes the position of the piece that it reads and returns the position after it. All
-/// positions are next to ASCII bytes, hence between characters.
+/// A pass over one page. Each method takes the position of the piece that it reads and returns the
+/// position after it. All positions are next to ASCII bytes, hence between characters.
 struct Scanner<'a, 'b> {
     bytes: &'a [u8],
     marks: &'a Marks,
@@ -135,7 +144,8 @@ impl<'a> Scanner<'a, '_> {
         }
     }
 
-    /// Reads the markup at `at`, where a `<` is. The fast path: nearly all markup is a tag that does not matter, or a link.
+    /// Reads the markup at `at`, where a `<` is. The fast path: nearly all markup is a tag that
+    /// does not matter, or a link.
     #[inline]
     fn markup(&mut self, at: usize) -> usize {
         if let Some(&start) = self.bytes[at..].first_chunk::<8>() {
@@ -189,10 +199,12 @@ impl<'a> Scanner<'a, '_> {
         at + rest.iter().position(|&b| ends_name(b)).unwrap_or(rest.len())
     }
 
-    /// The position after the tag at `at`, whose name begins at `name` and whose attributes do not matter.
+    /// The position after the tag at `at`, whose name begins at `name` and whose attributes do not
+    /// matter.
     #[inline]
     fn tag_end(&self, at: usize, name: usize) -> usize {
-        // Searches from after the `<`, not from the name, which would be known later: a slash is not a mark.
+        // Searches from after the `<`, not from the name, which would be known later: a slash is
+        // not a mark.
         let mark = self.marks.tag_mark(at + 1);
         if self.bytes.get(mark) == Some(&b'>') {
             return mark + 1; // the tag has no values
@@ -201,19 +213,21 @@ impl<'a> Scanner<'a, '_> {
         self.attributes_end(name_end).unwrap_or(self.bytes.len())
     }
 
-    /// The position after the name at `at`, if the name has less than eight letters and digits and is not ended by `>`.
+    /// The position after the name at `at`, if the name has less than eight letters and digits and
+    /// is not ended by `>`.
     #[inline]
     fn short_name_end(&self, at: usize) -> Option<usize> {
         const ONES: u64 = u64::MAX / 255;
         let bytes = u64::from_le_bytes(*self.bytes[at..].first_chunk()?);
-        // The lowest of these bits is that of the first byte below '0'. Its borrow may set higher ones.
+        // The lowest of these bits is that of the first byte below '0'. Its borrow may set higher
+        // ones.
         let below = bytes.wrapping_sub(ONES * u64::from(b'0')) & !bytes & (ONES << 7);
         let end = at + below.trailing_zeros() as usize / 8;
         (below != 0 && ends_name(self.bytes[end])).then_some(end)
     }
 
-    /// The position after the tag, given a position `at` in it where a name may begin. `None` if the page ends before the
-    /// tag does, as [`Attributes::end`].
+    /// The position after the tag, given a position `at` in it where a name may begin. `None` if
+    /// the page ends before the tag does, as [`Attributes::end`].
     fn attributes_end(&self, mut at: usize) -> Option<usize> {
         let mut mark = self.marks.tag_mark(at);
         loop {
@@ -232,9 +246,10 @@ impl<'a> Scanner<'a, '_> {
         Attributes::new(self.bytes, at).end().map(|end| end.position)
     }
 
-    /// The value after the `=` at `equals`, and the position after the value. `equals` is the first `=` from `at` on, and a
-    /// name may begin at `at`, as after a value. `None` if only [`Attributes`] can decide: no name stands right before the
-    /// `=`, blanks follow it, or the page ends in the value.
+    /// The value after the `=` at `equals`, and the position after the value. `equals` is the first
+    /// `=` from `at` on, and a name may begin at `at`, as after a value. `None` if only
+    /// [`Attributes`] can decide: no name stands right before the `=`, blanks follow it, or the
+    /// page ends in the value.
     #[inline]
     fn value(&self, at: usize, equals: usize) -> Option<(&'a [u8], usize)> {
         let bytes = self.bytes;
@@ -274,7 +289,8 @@ impl<'a> Scanner<'a, '_> {
         end
     }
 
-    /// The first `href` of a tag, and the position after the tag, if every attribute up to the `href` has a plain value.
+    /// The first `href` of a tag, and the position after the tag, if every attribute up to the
+    /// `href` has a plain value.
     fn plain_href(&self, mut at: usize) -> Option<(Option<&'a [u8]>, usize)> {
         loop {
             let mark = self.marks.tag_mark(at);
@@ -306,7 +322,8 @@ impl<'a> Scanner<'a, '_> {
         self.attributes_end(name_end).unwrap_or(self.bytes.len())
     }
 
-    /// Reads the start tag whose name begins at `at`, and the content of the element if that is not markup.
+    /// Reads the start tag whose name begins at `at`, and the content of the element if that is not
+    /// markup.
     fn start_tag(&mut self, at: usize) -> usize {
         let name_end = self.name_end(at);
         let name = &self.bytes[at..name_end];
@@ -351,7 +368,8 @@ impl<'a> Scanner<'a, '_> {
         end
     }
 
-    /// Reads the text up to the end tag of `name`: it may have references, but no tags. The start tag becomes `separator`.
+    /// Reads the text up to the end tag of `name`: it may have references, but no tags. The start
+    /// tag becomes `separator`.
     fn text_without_tags(&mut self, at: usize, name: &[u8], separator: u8) -> usize {
         let end = sections::raw_text_end(self.bytes, at, name);
         self.out.text.push(separator);
@@ -397,8 +415,8 @@ fn resolved(value: &[u8]) -> String {
     String::from_utf8_lossy(&out).into_owned()
 }
 
-/// Appends `text` to `title` with each run of white space and control characters as one space, without spaces at the
-/// ends, up to [`TITLE_BYTES`]. It reads no further than that.
+/// Appends `text` to `title` with each run of white space and control characters as one space,
+/// without spaces at the ends, up to [`TITLE_BYTES`]. It reads no further than that.
 fn fold(text: &[u8], title: &mut String) {
     let mut gap = false;
     let replaced = |chunk: &std::str::Utf8Chunk| (!chunk.invalid().is_empty()).then_some(char::REPLACEMENT_CHARACTER);
@@ -682,7 +700,8 @@ mod tests {
             let is_link = !start.starts_with("</") && Element::new(&html.as_bytes()[name..name_end]) == Element::Link;
             let expected = if is_link { href(&mut attributes) } else { None };
             let end = attributes.end().map(|end| end.position);
-            // All after the tag is text, since every other `<` is replaced: it shows where the tag ended.
+            // All after the tag is text, since every other `<` is replaced: it shows where the tag
+            // ended.
             let extract = page(&html.replace('<', "\u{1}").replacen('\u{1}', "<", 1));
             let rest = end.map_or("", |end| &html[end..]).replace('<', "\u{1}");
             let rest = page(&rest).text;

@@ -1,19 +1,21 @@
 //! Text extraction: from the bytes of a page to its text, title, words and canonical links.
 //!
-//! The input is a body and the label of its charset; archives, weeks and the dataflow are not known here. No input makes
-//! these functions panic, and all of them take time linear in their input.
+//! The input is a body and the label of its charset; archives, weeks and the dataflow are not known
+//! here. No input makes these functions panic, and all of them take time linear in their input.
 //!
 //! In reading order:
 //!
-//! - [`charset`]: bytes to UTF-8, by byte order mark, label, `<meta>` or detection; `prescan` finds the `<meta>`. A body
-//!   declared as UTF-8 is used as it is: bytes that are not UTF-8 are neither markup nor part of a word
-//! - [`html`]: markup to white space and line ends; finds the title and the raw links in the same pass. A bitmap of
-//!   the page from [`kernels`](nigh_kernels::kernels) shows where markup may be. It uses `elements` (the tags that matter),
-//!   `foreign` (where `svg` and `math` are), `attributes` (the inside of a tag), `sections` (the end of a comment, a script or raw
-//!   text), `hrefs` and [`references`] (`&eacute;` to `é`)
+//! - [`charset`]: bytes to UTF-8, by byte order mark, label, `<meta>` or detection; `prescan` finds
+//!   the `<meta>`. A body declared as UTF-8 is used as it is: bytes that are not UTF-8 are neither
+//!   markup nor part of a word
+//! - [`html`]: markup to white space and line ends; finds the title and the raw links in the same
+//!   pass. A bitmap of the page from [`kernels`](nigh_kernels::kernels) shows where markup may be.
+//!   It uses `elements` (the tags that matter), `foreign` (where `svg` and `math` are),
+//!   `attributes` (the inside of a tag), `sections` (the end of a comment, a script or raw text),
+//!   `hrefs` and [`references`] (`&eacute;` to `é`)
 //! - [`words`](words()): the words of a text
-//! - [`urls`]: the canonical form of a URL, the links of a page, the registered domain of a host; `plain` resolves the
-//!   usual forms of links faster
+//! - [`urls`]: the canonical form of a URL, the links of a page, the registered domain of a host;
+//!   `plain` resolves the usual forms of links faster
 //! - `patterns`: sets of URLs, by URL, host or prefix
 //! - `printable`: text of others as a terminal may show it
 //!

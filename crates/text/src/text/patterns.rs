@@ -7,7 +7,8 @@ use serde::{Deserialize, Serialize};
 
 use super::urls::canonical;
 
-/// A set of URLs given by URLs, hosts and prefixes, all in canonical form. A lookup takes time logarithmic in their number.
+/// A set of URLs given by URLs, hosts and prefixes, all in canonical form. A lookup takes time
+/// logarithmic in their number.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UrlPatterns {
     urls: BTreeSet<String>,
@@ -17,13 +18,15 @@ pub struct UrlPatterns {
     ids: BTreeSet<String>,
 }
 
-/// The text that is not a valid pattern: not an `http` or `https` URL, not a host, or an ambiguous prefix.
+/// The text that is not a valid pattern: not an `http` or `https` URL, not a host, or an ambiguous
+/// prefix.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InvalidPattern(pub String);
 
 impl UrlPatterns {
-    /// Makes the set of these URLs, all URLs of these hosts, and all URLs with these prefixes. A host includes its port if
-    /// that is not the default one of the scheme, and does not include its subdomains.
+    /// Makes the set of these URLs, all URLs of these hosts, and all URLs with these prefixes. A
+    /// host includes its port if that is not the default one of the scheme, and does not include
+    /// its subdomains.
     ///
     /// ```
     /// # use nigh_text::text::UrlPatterns;
@@ -34,8 +37,8 @@ impl UrlPatterns {
     /// ```
     ///
     /// # Errors
-    /// The first text that is not an `http` or `https` URL or not a host, or a prefix whose path is not in canonical form:
-    /// the canonical form may match more URLs than were meant.
+    /// The first text that is not an `http` or `https` URL or not a host, or a prefix whose path is
+    /// not in canonical form: the canonical form may match more URLs than were meant.
     pub fn new<T: AsRef<str>>(urls: &[T], hosts: &[T], prefixes: &[T]) -> Result<UrlPatterns, InvalidPattern> {
         let form = |url: &T| {
             let canonical = canonical(url.as_ref()).map(|url| url.as_str().to_owned());
@@ -50,7 +53,8 @@ impl UrlPatterns {
         };
         let prefix = |prefix: &T| {
             let (url, given) = (form(prefix)?, prefix.as_ref());
-            // The canonical form drops parts (a fragment, `..`): the shorter prefix would match more URLs.
+            // The canonical form drops parts (a fragment, `..`): the shorter prefix would match
+            // more URLs.
             let path =
                 given.split_once("://").and_then(|(_, rest)| rest.find('/').map(|at| &rest[at..])).unwrap_or("/");
             let is_canonical = url.ends_with(path) && !given.contains(['#', '@']);
@@ -83,7 +87,8 @@ impl UrlPatterns {
         let last_prefix = || self.prefixes.range::<str, _>((Bound::Unbounded, Bound::Included(url))).next_back();
         self.urls.contains(url)
             || self.hosts.contains(host(url))
-            // No prefix is a prefix of another one, so only the last one that sorts before the URL can be its prefix.
+            // No prefix is a prefix of another one, so only the last one that sorts before the URL
+            // can be its prefix.
             || last_prefix().is_some_and(|prefix| url.starts_with(prefix.as_str()))
     }
 

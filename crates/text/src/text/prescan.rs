@@ -1,13 +1,14 @@
-//! The charset that a page declares, read from its first bytes before they are decoded: html5's prescan (section
-//! 13.2.3.2), for `<meta charset>`, `<meta http-equiv=content-type content>` and the XML declaration.
+//! The charset that a page declares, read from its first bytes before they are decoded: html5's
+//! prescan (section 13.2.3.2), for `<meta charset>`, `<meta http-equiv=content-type content>` and
+//! the XML declaration.
 
 use super::attributes::{Attributes, ends_name, is_blank};
 use super::sections;
 use encoding_rs::{Encoding, UTF_8, UTF_16BE, UTF_16LE, WINDOWS_1252};
 use memchr::{memchr, memmem};
 
-/// The number of bytes that the prescan reads. The standard says 1024, but of the 2213 pages of the corpus' week 1 that
-/// name a charset 18 do so between 1024 and 2048.
+/// The number of bytes that the prescan reads. The standard says 1024, but of the 2213 pages of the
+/// corpus' week 1 that name a charset 18 do so between 1024 and 2048.
 const WINDOW: usize = 2048;
 
 /// Returns the charset that the markup at the start of `body` declares, if it declares a known one.
@@ -47,8 +48,8 @@ fn meta(head: &[u8]) -> Option<&'static Encoding> {
     }
 }
 
-/// The charset that one `<meta>` declares. Of several attributes of one name the first counts. `charset` counts before
-/// `content`, which counts only with `http-equiv=content-type`.
+/// The charset that one `<meta>` declares. Of several attributes of one name the first counts.
+/// `charset` counts before `content`, which counts only with `http-equiv=content-type`.
 fn declared(attributes: Attributes) -> Option<&'static Encoding> {
     let (mut charset, mut content, mut http_equiv) = (None, None, None);
     for (name, value) in attributes {
@@ -95,7 +96,8 @@ fn xml_declaration(head: &[u8]) -> Option<&'static Encoding> {
     encoding_of(&quoted[..memchr(quote, quoted)?])
 }
 
-/// The charset of a label. The label itself was read as ASCII, so a label of UTF-16 must be wrong: it means UTF-8.
+/// The charset of a label. The label itself was read as ASCII, so a label of UTF-16 must be wrong:
+/// it means UTF-8.
 fn encoding_of(label: &[u8]) -> Option<&'static Encoding> {
     match Encoding::for_label_no_replacement(label)? {
         encoding if encoding == UTF_16LE || encoding == UTF_16BE => Some(UTF_8),

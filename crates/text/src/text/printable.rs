@@ -1,16 +1,20 @@
-//! Text that nigh did not write, made safe for a terminal: characters that act instead of being seen become visible.
+//! Text that nigh did not write, made safe for a terminal: characters that act instead of being
+//! seen become visible.
 //!
-//! A page's title, a reason of a failed download, a file name or the message of a peer can contain characters that move the cursor,
-//! clear the screen, set the title of the window, or change the order in which a line is read. Tables and JSON keep such text as it
-//! is; what goes to a terminal passes through here.
+//! A page's title, a reason of a failed download, a file name or the message of a peer can contain
+//! characters that move the cursor, clear the screen, set the title of the window, or change the
+//! order in which a line is read. Tables and JSON keep such text as it is; what goes to a terminal
+//! passes through here.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
-/// Whether a character acts instead of being seen: control characters (C0, DEL, C1), separators of lines and paragraphs, marks that
-/// change the direction of text, and formatting characters without a width.
+/// Whether a character acts instead of being seen: control characters (C0, DEL, C1), separators of
+/// lines and paragraphs, marks that change the direction of text, and formatting characters without
+/// a width.
 ///
-/// The two joiners (U+200C and U+200D) are not among them: words of some scripts, and emoji, need them.
+/// The two joiners (U+200C and U+200D) are not among them: words of some scripts, and emoji, need
+/// them.
 fn is_active(c: char) -> bool {
     c.is_control()
         || matches!(c,
@@ -44,7 +48,8 @@ pub fn printable_lines(text: &str) -> Cow<'_, str> {
     })
 }
 
-/// Writes each active character of a JSON text as JSON does, `\u202e`. The text means the same to a program.
+/// Writes each active character of a JSON text as JSON does, `\u202e`. The text means the same to a
+/// program.
 ///
 /// ```
 /// let json = serde_json::to_string("\x1b\u{202e}\u{e0041}").unwrap();
@@ -53,7 +58,8 @@ pub fn printable_lines(text: &str) -> Cow<'_, str> {
 /// assert_eq!(serde_json::from_str::<String>(&shown).unwrap(), "\x1b\u{202e}\u{e0041}");
 /// ```
 pub fn printable_json(json: &str) -> Cow<'_, str> {
-    // Outside of its texts JSON has no active characters, except ends of lines, if it is written for people.
+    // Outside of its texts JSON has no active characters, except ends of lines, if it is written
+    // for people.
     let is_escaped = |c| is_active(c) && !matches!(c, '\n' | '\r' | '\t');
     escaped(json, is_escaped, |c, out| {
         for unit in c.encode_utf16(&mut [0; 2]) {

@@ -1,7 +1,9 @@
-//! Character references: `&eacute;`, `&#233;` and `&#xE9;` to `é`, as html5 resolves them (section 13.2.5.72).
+//! Character references: `&eacute;`, `&#233;` and `&#xE9;` to `é`, as html5 resolves them (section
+//! 13.2.5.72).
 //!
-//! The names are the 2231 of the standard; 106 old ones need no `;` and are then matched by the longest prefix (`&notit`
-//! is `¬it`). A reference is resolved once: its characters are text, not markup.
+//! The names are the 2231 of the standard; 106 old ones need no `;` and are then matched by the
+//! longest prefix (`&notit` is `¬it`). A reference is resolved once: its characters are text, not
+//! markup.
 
 use entities::ENTITIES;
 use memchr::memchr;
@@ -12,13 +14,13 @@ use std::sync::LazyLock;
 pub enum ReferenceIn {
     /// In text.
     Text,
-    /// In the value of an attribute. Here an old name without `;` is not a reference if `=` or an alphanumeric follows:
-    /// `?a=1&copy=2` and `?a=1&copying` are left as they are.
+    /// In the value of an attribute. Here an old name without `;` is not a reference if `=` or an
+    /// alphanumeric follows: `?a=1&copy=2` and `?a=1&copying` are left as they are.
     Attribute,
 }
 
-/// Resolves the reference at the start of `source`, which begins with `&`: appends its characters to `out` and returns
-/// its length in bytes. If there is no reference, appends nothing and returns 0.
+/// Resolves the reference at the start of `source`, which begins with `&`: appends its characters
+/// to `out` and returns its length in bytes. If there is no reference, appends nothing and returns 0.
 ///
 /// ```
 /// # use nigh_text::text::references::{ReferenceIn, append};
@@ -77,14 +79,14 @@ fn numeric(bytes: &[u8], out: &mut Vec<u8>) -> usize {
     end + usize::from(bytes.get(end) == Some(&b';'))
 }
 
-/// The character of a number. Pages wrote windows-1252 bytes as numbers, so 0x80..=0x9F are read as that charset; zero,
-/// surrogates and numbers beyond Unicode are U+FFFD.
+/// The character of a number. Pages wrote windows-1252 bytes as numbers, so 0x80..=0x9F are read as
+/// that charset; zero, surrogates and numbers beyond Unicode are U+FFFD.
 fn character(code: u32) -> char {
     match u8::try_from(code) {
         Ok(0) => char::REPLACEMENT_CHARACTER,
         Ok(byte @ 0x80..=0x9F) => {
-            // The standard's table of 27 numbers is that charset; the five bytes that the charset leaves undefined stay
-            // the control characters of their numbers.
+            // The standard's table of 27 numbers is that charset; the five bytes that the charset
+            // leaves undefined stay the control characters of their numbers.
             let byte = [byte];
             let (decoded, _) = encoding_rs::WINDOWS_1252.decode_without_bom_handling(&byte);
             decoded.chars().next().unwrap_or(char::REPLACEMENT_CHARACTER)

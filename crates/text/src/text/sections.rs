@@ -1,13 +1,16 @@
-//! The ends of the parts of a page in which no tags are read: comments, raw text, scripts (html5, section 13.2.5).
+//! The ends of the parts of a page in which no tags are read: comments, raw text, scripts (html5,
+//! section 13.2.5).
 //!
-//! Each function searches the input once from `at` and returns a position; if there is no end, that of the end of the
-//! input. The scanner continues from there, so no byte is searched twice and the whole scan is linear.
+//! Each function searches the input once from `at` and returns a position; if there is no end, that
+//! of the end of the input. The scanner continues from there, so no byte is searched twice and the
+//! whole scan is linear.
 
 use super::attributes::ends_name;
 use super::foreign;
 use memchr::{memchr, memchr_iter, memchr2, memmem};
 
-/// The position after a comment whose `<!--` ends at `at`: after `-->` or `--!>`, or at once for `<!-->` and `<!--->`.
+/// The position after a comment whose `<!--` ends at `at`: after `-->` or `--!>`, or at once for
+/// `<!-->` and `<!--->`.
 pub(super) fn comment_end(bytes: &[u8], at: usize) -> usize {
     let rest = &bytes[at..];
     memchr_iter(b'>', rest)
@@ -18,13 +21,14 @@ pub(super) fn comment_end(bytes: &[u8], at: usize) -> usize {
         .map_or(bytes.len(), |n| at + n + 1)
 }
 
-/// The position after the next `>`, the end of doctypes and of everything that html5 calls a bogus comment.
+/// The position after the next `>`, the end of doctypes and of everything that html5 calls a bogus
+/// comment.
 pub(super) fn bogus_comment_end(bytes: &[u8], at: usize) -> usize {
     memchr(b'>', &bytes[at..]).map_or(bytes.len(), |n| at + n + 1)
 }
 
-/// The position of the end tag, in upper or lower case, that closes the raw text (or text without tags) of the element
-/// `name`.
+/// The position of the end tag, in upper or lower case, that closes the raw text (or text without
+/// tags) of the element `name`.
 pub(super) fn raw_text_end(bytes: &[u8], at: usize, name: &[u8]) -> usize {
     memchr_iter(b'<', &bytes[at..])
         .map(|n| at + n)
@@ -32,9 +36,9 @@ pub(super) fn raw_text_end(bytes: &[u8], at: usize, name: &[u8]) -> usize {
         .unwrap_or(bytes.len())
 }
 
-/// The position of the end tag of a script. Inside `<!--` ... `-->` a `<script>` makes the next `</script>` part of the
-/// script (the double-escaped state). Old pages use this: they hide scripts from old browsers in comments, and their
-/// scripts write scripts.
+/// The position of the end tag of a script. Inside `<!--` ... `-->` a `<script>` makes the next
+/// `</script>` part of the script (the double-escaped state). Old pages use this: they hide scripts
+/// from old browsers in comments, and their scripts write scripts.
 pub(super) fn script_end(bytes: &[u8], mut at: usize) -> usize {
     #[derive(PartialEq)]
     enum State {
@@ -70,8 +74,9 @@ pub(super) fn script_end(bytes: &[u8], mut at: usize) -> usize {
     }
 }
 
-/// The position of the tag that ends the element `name`, a `style` or `script` in `svg` or `math`: its end tag, that of the `svg` or
-/// `math`, or a tag that ends these. What is in a comment or a CDATA section is not a tag.
+/// The position of the tag that ends the element `name`, a `style` or `script` in `svg` or `math`:
+/// its end tag, that of the `svg` or `math`, or a tag that ends these. What is in a comment or a
+/// CDATA section is not a tag.
 pub(super) fn foreign_end(bytes: &[u8], mut at: usize, name: &[u8]) -> usize {
     while let Some(n) = memchr(b'<', &bytes[at..]) {
         let start = at + n;
@@ -95,8 +100,8 @@ pub(super) fn foreign_end(bytes: &[u8], mut at: usize, name: &[u8]) -> usize {
     bytes.len()
 }
 
-/// Whether `rest`, the bytes after a `<`, begins with `slash` (which may be empty), the name in upper or lower case, and a
-/// byte that ends a name.
+/// Whether `rest`, the bytes after a `<`, begins with `slash` (which may be empty), the name in
+/// upper or lower case, and a byte that ends a name.
 fn is_tag(rest: &[u8], slash: &[u8], name: &[u8]) -> bool {
     rest.strip_prefix(slash)
         .and_then(|rest| rest.split_at_checked(name.len()))

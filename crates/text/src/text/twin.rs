@@ -1,5 +1,5 @@
-//! Tests of the scanner on random tag soup against a slow twin: html5gum, a tokenizer that passes the html5lib tests.
-//! Tests of hostile pages.
+//! Tests of the scanner on random tag soup against a slow twin: html5gum, a tokenizer that passes
+//! the html5lib tests. Tests of hostile pages.
 //!
 //! The soup has no `svg` and `math`: their effect is up to a tree builder, not to a tokenizer.
 
@@ -215,7 +215,8 @@ proptest! {
     }
 }
 
-/// Hostile pages, megabytes each. If any of them took quadratic time, this test would run for hours.
+/// Hostile pages, megabytes each. If any of them took quadratic time, this test would run for
+/// hours.
 #[test]
 fn hostile_pages_are_read_to_their_end() {
     let mut page = Extract::default();

@@ -1,7 +1,8 @@
 //! URLs: their canonical form, the links of a page, and the registered domain of a host.
 //!
-//! Two spellings of one URL must be one key in all tables. The canonical form is the serialization of the WHATWG URL
-//! standard (crate `url`), without the fragment, which is not sent to servers, and without user and password.
+//! Two spellings of one URL must be one key in all tables. The canonical form is the serialization
+//! of the WHATWG URL standard (crate `url`), without the fragment, which is not sent to servers,
+//! and without user and password.
 
 pub use super::plain::URL_BYTES;
 use super::plain::{Plain, Resolution};
@@ -15,8 +16,8 @@ use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use nigh_kernels::structures::TextList;
 
-/// The maximum number of bytes of links of one page. Otherwise a page with a long URL and many short hrefs would grow by
-/// a factor of hundreds.
+/// The maximum number of bytes of links of one page. Otherwise a page with a long URL and many
+/// short hrefs would grow by a factor of hundreds.
 const LINK_BYTES: usize = 32 << 20;
 
 /// A URL in canonical form.
@@ -36,8 +37,8 @@ impl Canonical {
         &self.url[Position::BeforeHost..Position::AfterPort]
     }
 
-    /// Resolves a reference as a browser does on this page. `None` if it is not an `http` or `https` URL, or longer than
-    /// [`URL_BYTES`].
+    /// Resolves a reference as a browser does on this page. `None` if it is not an `http` or
+    /// `https` URL, or longer than [`URL_BYTES`].
     pub fn resolve(&self, href: &str) -> Option<Canonical> {
         resolve(&self.url, href)
     }
@@ -55,8 +56,9 @@ impl From<Canonical> for String {
     }
 }
 
-/// Returns the canonical form of a URL: parsed by the WHATWG rules; fragment, user, password and default port dropped; host
-/// in lower case and ASCII. `None` if it is not an `http` or `https` URL, or longer than [`URL_BYTES`] before or after.
+/// Returns the canonical form of a URL: parsed by the WHATWG rules; fragment, user, password and
+/// default port dropped; host in lower case and ASCII. `None` if it is not an `http` or `https`
+/// URL, or longer than [`URL_BYTES`] before or after.
 ///
 /// ```
 /// # use nigh_text::text::canonical;
@@ -72,10 +74,10 @@ pub fn canonical(url: &str) -> Option<Canonical> {
     canonical_form(Url::parse(url).ok()?)
 }
 
-/// Resolves the hrefs of a page against its `<base>` (itself relative to the page), or else against the page; of a page without a URL only
-/// those count that need none. Returns the
-/// canonical forms of those that are `http` or `https`, each once, in order of first appearance. It stops at 32 MiB of
-/// links, repeated ones included. A link to the page itself (`#top`) counts like any other.
+/// Resolves the hrefs of a page against its `<base>` (itself relative to the page), or else against
+/// the page; of a page without a URL only those count that need none. Returns the canonical forms
+/// of those that are `http` or `https`, each once, in order of first appearance. It stops at 32 MiB
+/// of links, repeated ones included. A link to the page itself (`#top`) counts like any other.
 ///
 /// ```
 /// # use nigh_text::text::{canonical, out_links};
@@ -143,7 +145,8 @@ fn differ_in_fragment(a: &str, b: &str) -> bool {
     !a[..end].ends_with(|c: char| c <= ' ') && a.len() <= URL_BYTES && b.len() <= URL_BYTES
 }
 
-/// Where the fragments of two hrefs begin, or the hrefs end, if they are the same up to there. Compares eight bytes at a time.
+/// Where the fragments of two hrefs begin, or the hrefs end, if they are the same up to there.
+/// Compares eight bytes at a time.
 fn same_target(a: &[u8], b: &[u8]) -> Option<usize> {
     const ONES: u64 = u64::MAX / 255;
     let mut at = 0;
@@ -170,15 +173,16 @@ fn same_target(a: &[u8], b: &[u8]) -> Option<usize> {
 /// Distinct links, in order of first appearance.
 struct DistinctLinks {
     links: TextList,
-    /// A hash table with linear probing. A slot is 0, or has the upper half of the hash of a link and, in its lower half,
-    /// the index of the link plus one.
+    /// A hash table with linear probing. A slot is 0, or has the upper half of the hash of a link
+    /// and, in its lower half, the index of the link plus one.
     slots: Vec<u64>,
 }
 
 impl DistinctLinks {
     /// Makes room for `count` links.
     fn new(count: usize) -> DistinctLinks {
-        /// Room for so many links at most, of so many bytes each: a list that grows is copied several times.
+        /// Room for so many links at most, of so many bytes each: a list that grows is copied
+        /// several times.
         const ROOM: (usize, usize) = (1024, 64);
         let room = count.min(ROOM.0);
         let links = TextList::with_capacity(room, room * ROOM.1);
@@ -186,7 +190,8 @@ impl DistinctLinks {
     }
 
     fn insert(&mut self, link: &str) {
-        /// Secret, so that a page whose links all collide cannot be made. The result does not depend on it.
+        /// Secret, so that a page whose links all collide cannot be made. The result does not
+        /// depend on it.
         static SEED: LazyLock<u64> = LazyLock::new(|| RandomState::new().hash_one(0));
         const INDEX: u64 = u32::MAX as u64;
         let hash = xxh3_64_with_seed(link.as_bytes(), *SEED);
@@ -207,8 +212,9 @@ impl DistinctLinks {
     }
 }
 
-/// Returns the registered domain of a host: one label below the public suffix (`www.bbc.co.uk` to `bbc.co.uk`). If there
-/// is none (an IP address, `localhost`, a public suffix), it is the host itself. A port is dropped.
+/// Returns the registered domain of a host: one label below the public suffix (`www.bbc.co.uk` to
+/// `bbc.co.uk`). If there is none (an IP address, `localhost`, a public suffix), it is the host
+/// itself. A port is dropped.
 ///
 /// ```
 /// # use nigh_text::text::domain;

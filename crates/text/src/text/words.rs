@@ -1,11 +1,11 @@
 //! Words: the unit of shingles.
 
-/// Returns the words of a text, in order: maximal runs of alphanumeric characters (`char::is_alphanumeric`, Unicode's
-/// Alphabetic and Number). Case is kept.
+/// Returns the words of a text, in order: maximal runs of alphanumeric characters
+/// (`char::is_alphanumeric`, Unicode's Alphabetic and Number). Case is kept.
 ///
-/// Python's `str.isalnum`, which made the corpus' ground truth, goes by general category instead: there a combining vowel
-/// sign (Devanagari, Thai, Hebrew points) and a circled letter are not part of a word. No page of weeks 1 and 11 differs
-/// because of this.
+/// Python's `str.isalnum`, which made the corpus' ground truth, goes by general category instead:
+/// there a combining vowel sign (Devanagari, Thai, Hebrew points) and a circled letter are not part
+/// of a word. No page of weeks 1 and 11 differs because of this.
 ///
 /// ```
 /// # use nigh_text::text::words;

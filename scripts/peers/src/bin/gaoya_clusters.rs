@@ -1,7 +1,8 @@
 //! Clusters the documents of a JSONL file with gaoya alone: what a user of the crate would write.
 //!
-//! Shingles of five words, 84 functions in 14 bands of 6, candidates checked by the estimate at 0.8, union-find; one line
-//! `URL<tab>CLUSTER` for each document goes to the output. `gaoya_clusters IN.jsonl OUT.tsv`
+//! Shingles of five words, 84 functions in 14 bands of 6, candidates checked by the estimate at
+//! 0.8, union-find; one line `URL<tab>CLUSTER` for each document goes to the output.
+//! `gaoya_clusters IN.jsonl OUT.tsv`
 
 use std::io::{BufRead, BufReader, BufWriter, Write};
 

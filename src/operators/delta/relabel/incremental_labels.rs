@@ -1,7 +1,9 @@
-//! Incremental labels: the components of a small graph before and after a change, by differential dataflow.
+//! Incremental labels: the components of a small graph before and after a change, by differential
+//! dataflow.
 //!
-//! Edges of the week before exist at time 0, and differences of edges come at time 1. Label propagation (McSherry's
-//! `propagate`: iterated joins with the edges, and minima) is maintained under them. Memory: about 150 bytes an edge.
+//! Edges of the week before exist at time 0, and differences of edges come at time 1. Label
+//! propagation (McSherry's `propagate`: iterated joins with the edges, and minima) is maintained
+//! under them. Memory: about 150 bytes an edge.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -36,8 +38,9 @@ pub(crate) fn labels_of_edges(
     propagate(both_ways, nodes)
 }
 
-/// Labels nodes by the smallest node of their component after the change. Returns (node, label) pairs, of which every worker
-/// has different ones, for nodes that have edges then; and how many labels this worker added and removed at time 1.
+/// Labels nodes by the smallest node of their component after the change. Returns (node, label)
+/// pairs, of which every worker has different ones, for nodes that have edges then; and how many
+/// labels this worker added and removed at time 1.
 ///
 /// ```text
 /// label[n] = n, for each node n with an edge at time 0

@@ -1,7 +1,7 @@
 //! New roots after a change.
 //!
-//! In reading order: `incremental_labels` (from differences of edges to labels, by differential dataflow), `new_roots` (from
-//! labels to roots).
+//! In reading order: `incremental_labels` (from differences of edges to labels, by differential
+//! dataflow), `new_roots` (from labels to roots).
 
 mod incremental_labels;
 mod new_roots;

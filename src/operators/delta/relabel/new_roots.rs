@@ -12,14 +12,14 @@ pub(crate) struct NewRoots {
     pub(crate) roots: ByKey<u64, DocId>,
     /// The label of each document that has edges.
     labels: ByKey<DocId, u64>,
-    /// The new root of each cluster that stays whole and has another root now, by its old root. Split components count as
-    /// clusters, by their smallest document.
+    /// The new root of each cluster that stays whole and has another root now, by its old root.
+    /// Split components count as clusters, by their smallest document.
     pub(crate) clusters: RootOf,
 }
 
 impl NewRoots {
-    /// Takes the (node, label) pairs of all nodes with edges, and the smallest remaining member of each cluster that lost its
-    /// root, by that root.
+    /// Takes the (node, label) pairs of all nodes with edges, and the smallest remaining member of
+    /// each cluster that lost its root, by that root.
     ///
     /// ```text
     /// root[label] = smallest document of the nodes with this label,

@@ -1,4 +1,5 @@
-//! Candidates: the unchanged documents that may share a key with a changed one, and the keys that they have.
+//! Candidates: the unchanged documents that may share a key with a changed one, and the keys that
+//! they have.
 //!
 //! ```text
 //! insert   the supershingles of changed documents, into a filter at every process
@@ -7,7 +8,8 @@
 //! deal     changed documents and candidates, to the owners of these keys; of candidates a few for each key
 //! ```
 //!
-//! The index names the documents whose vectors must be looked at. Without it, and between slices, all vectors are read once.
+//! The index names the documents whose vectors must be looked at. Without it, and between slices,
+//! all vectors are read once.
 
 use std::sync::Arc;
 
@@ -52,7 +54,8 @@ struct NewKey {
     kept: bool,
 }
 
-/// The supershingles of a changed document that another document may have, too: a bit for each column.
+/// The supershingles of a changed document that another document may have, too: a bit for each
+/// column.
 #[derive(Clone, Copy)]
 struct SharedColumns {
     /// Of the old vector; 0 if its retraction cannot split a cluster.
@@ -111,8 +114,9 @@ impl SliceStep<'_> {
 
     /// Inserts the supershingles of changed documents into the filter of every process.
     ///
-    /// Supershingles that a document keeps are required only if other members of its cluster remain. If a document with the
-    /// identical vector remains, it has all keys that the document keeps; if none remains, no unchanged document has one.
+    /// Supershingles that a document keeps are required only if other members of its cluster
+    /// remain. If a document with the identical vector remains, it has all keys that the document
+    /// keeps; if none remains, no unchanged document has one.
     pub(crate) fn insert_supershingles(
         &self,
         cx: &mut Context,
@@ -146,8 +150,8 @@ impl SliceStep<'_> {
         self.send_places(cx, all_required, |place| filter.require(&[place]))
     }
 
-    /// The supershingles of a changed document to look for in others, each once, with its column: those of its new vector,
-    /// and those of the old one if its retraction may split a cluster.
+    /// The supershingles of a changed document to look for in others, each once, with its column:
+    /// those of its new vector, and those of the old one if its retraction may split a cluster.
     fn supershingles(&self, index: usize, remainder: Remainder) -> impl Iterator<Item = (usize, &u64)> {
         let old = self.changes.before(index).filter(|_| remainder == Remainder::Others).unwrap_or_default();
         let new = self.changes.after(index).unwrap_or_default();
@@ -156,8 +160,8 @@ impl SliceStep<'_> {
         old.iter().enumerate().chain(new.iter().enumerate().filter(is_changed))
     }
 
-    /// Finds own unchanged documents that share enough supershingles with changed ones, and marks these as shared in the
-    /// filter of every process.
+    /// Finds own unchanged documents that share enough supershingles with changed ones, and marks
+    /// these as shared in the filter of every process.
     pub(crate) fn find_candidates(
         &self,
         cx: &mut Context,
@@ -168,7 +172,8 @@ impl SliceStep<'_> {
     ) -> Result<Candidates> {
         let is_one_process = self.is_one_process(cx);
         let (mut candidates, mut newly_shared) = (Candidates::default(), Vec::new());
-        // Of unchanged documents with identical vectors, the first has all keys that the others have.
+        // Of unchanged documents with identical vectors, the first has all keys that the others
+        // have.
         let is_first = |doc| {
             let root = roots.identical[self.delta.owned.index(doc)];
             root == doc || remaining.identical.get(&root) == Some(&doc)
@@ -205,8 +210,9 @@ impl SliceStep<'_> {
         Ok(candidates)
     }
 
-    /// Calls `each` for the own unchanged documents of a scan that may share enough supershingles with changed ones: with
-    /// their vectors in this step, and a bit for each column that they may share.
+    /// Calls `each` for the own unchanged documents of a scan that may share enough supershingles
+    /// with changed ones: with their vectors in this step, and a bit for each column that they may
+    /// share.
     fn scan_unchanged(&self, filter: &ChangedKeys, mut each: impl FnMut(DocId, &[u64], u64)) -> Result<()> {
         let slice = self.slice;
         let mut changed = self.changes.docs.iter().copied().peekable();
@@ -226,7 +232,8 @@ impl SliceStep<'_> {
         Ok(())
     }
 
-    /// Calls `each` for the documents of some files that may share enough supershingles with changed ones.
+    /// Calls `each` for the documents of some files that may share enough supershingles with
+    /// changed ones.
     fn scan(&self, files: &VectorFiles, filter: &ChangedKeys, mut each: impl FnMut(DocId, &[u64], u64)) -> Result<()> {
         let mut chunks = files.chunks_with_docs();
         let mut bits = Vec::new();
@@ -243,7 +250,8 @@ impl SliceStep<'_> {
         Ok(())
     }
 
-    /// Deals out the documents that have a key of a changed document, and those that have the vector of one.
+    /// Deals out the documents that have a key of a changed document, and those that have the
+    /// vector of one.
     pub(crate) fn deal_holders(
         &self,
         cx: &mut Context,
@@ -275,7 +283,8 @@ impl SliceStep<'_> {
         remainders.iter().enumerate().map(columns).collect()
     }
 
-    /// Inserts the keys of changed documents that consist of shared supershingles into the filter of every process.
+    /// Inserts the keys of changed documents that consist of shared supershingles into the filter
+    /// of every process.
     fn insert_keys(
         &self,
         cx: &mut Context,
@@ -288,8 +297,8 @@ impl SliceStep<'_> {
         for (index, (remainder, shared)) in remainders.iter().zip(columns).enumerate() {
             let old = self.delta.keys.megashingles(self.changes.before(index).unwrap_or_default(), shared.old);
             places.extend(old.map(|key| filter.place(key)));
-            // A key that the document keeps was inserted with its old keys, and inserting it twice would mark it as shared.
-            // If no document remains, the old keys were not inserted.
+            // A key that the document keeps was inserted with its old keys, and inserting it twice
+            // would mark it as shared. If no document remains, the old keys were not inserted.
             let new = self.new_keys(index, shared.new).filter(|new| !new.kept || *remainder == Remainder::None);
             places.extend(new.map(|new| filter.place(new.key)));
             if places.len() >= BATCH || index + 1 == self.changes.len() {
@@ -303,8 +312,8 @@ impl SliceStep<'_> {
         self.send_places(cx, all_places, |place| filter.insert(&[place]))
     }
 
-    /// Deals out the candidates that have keys of changed documents, and marks these keys as shared in the filter of every
-    /// process.
+    /// Deals out the candidates that have keys of changed documents, and marks these keys as shared
+    /// in the filter of every process.
     fn deal_candidates(
         &self,
         cx: &mut Context,
@@ -339,7 +348,8 @@ impl SliceStep<'_> {
         self.send_places(cx, newly_shared, |place| _ = filter.mark_shared(place))
     }
 
-    /// Deals out the changed documents by those of their old and new keys that another document may have.
+    /// Deals out the changed documents by those of their old and new keys that another document may
+    /// have.
     fn deal_changed(
         &self,
         filter: &KeyFilter,
@@ -373,7 +383,8 @@ impl SliceStep<'_> {
                     dealt.deal_by_key(holder);
                 }
             }
-            // The unchanged document with the identical vector has all keys that this document keeps: one of them joins the two.
+            // The unchanged document with the identical vector has all keys that this document
+            // keeps: one of them joins the two.
             let kept = keys.megashingles(new, self.kept_columns(index)).next();
             if let (Some(same_vector), Some(key)) = (same_vector, kept) {
                 dealt.deal_by_key(KeyHolder::new(key, KeyRole::New, 0, doc, root));
@@ -390,7 +401,8 @@ impl SliceStep<'_> {
         same.fold(0, |mask, (column, _)| mask | 1 << column)
     }
 
-    /// The keys of the new vector of a changed document within a mask of columns, and whether the old vector had them.
+    /// The keys of the new vector of a changed document within a mask of columns, and whether the
+    /// old vector had them.
     fn new_keys(&self, index: usize, mask: u64) -> impl Iterator<Item = NewKey> {
         let new = self.changes.after(index).unwrap_or_default();
         // Kept keys come in the order of all keys. The vector as a whole is never kept.
@@ -402,8 +414,8 @@ impl SliceStep<'_> {
         self.keys(new, mask).map(new_key)
     }
 
-    /// The keys of a vector within a mask of columns, each with its slot: first that of the whole vector, if the mask has all
-    /// columns, then the megashingles.
+    /// The keys of a vector within a mask of columns, each with its slot: first that of the whole
+    /// vector, if the mask has all columns, then the megashingles.
     fn keys(&self, vector: &[u64], mask: u64) -> impl Iterator<Item = (u32, Key)> {
         let is_whole = !vector.is_empty() && mask.count_ones() as usize >= vector.len();
         let whole = is_whole.then(|| (WHOLE_VECTOR, Key::of(VECTOR_SPACE, vector)));
@@ -411,8 +423,8 @@ impl SliceStep<'_> {
         whole.into_iter().chain(megashingles.map(|(slot, key)| (slot as u32, key)))
     }
 
-    /// Sends places to the first worker of every other process, and calls `receive` for those that arrive. Returns when all
-    /// workers have called it.
+    /// Sends places to the first worker of every other process, and calls `receive` for those that
+    /// arrive. Returns when all workers have called it.
     fn send_places(&self, cx: &mut Context, places: Vec<u64>, receive: impl Fn(u64)) -> Result<()> {
         let (index, peers, threads) = (cx.index(), cx.peers(), self.delta.threads);
         let mut dealer = cx.dealer();

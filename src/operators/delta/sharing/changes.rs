@@ -1,7 +1,8 @@
 //! What changed from one week's vectors to the next.
 //!
-//! The hashes of both weeks' vectors are in the order of documents: a merge-join reads them side by side, 8 bytes for each
-//! document and week. Only the vectors that differ are then read, at their rows.
+//! The hashes of both weeks' vectors are in the order of documents: a merge-join reads them side by
+//! side, 8 bytes for each document and week. Only the vectors that differ are then read, at their
+//! rows.
 
 use std::cmp::Ordering;
 
@@ -94,8 +95,8 @@ pub fn changes(before: &VectorFiles, after: &VectorFiles, wanted: impl Fn(DocId)
     })
 }
 
-/// Finds the wanted documents whose vectors differ, in the order of shards and documents. Vectors with equal hashes are taken
-/// for equal, which is wrong for one pair in 2^64.
+/// Finds the wanted documents whose vectors differ, in the order of shards and documents. Vectors
+/// with equal hashes are taken for equal, which is wrong for one pair in 2^64.
 ///
 /// # Errors
 /// Names the file that cannot be read.

@@ -1,10 +1,12 @@
-//! Filters of changed supershingles and changed keys: bitmaps at every process, to find unchanged documents that have them.
+//! Filters of changed supershingles and changed keys: bitmaps at every process, to find unchanged
+//! documents that have them.
 //!
-//! As a Bloom filter with one hash function they may let too much through, and never too little; what passes is compared by
-//! whole keys. They work in two stages. A document is first looked up by its supershingles, one load for each; a few in a
-//! hundred documents that share none pass by chance. Keys are inserted only if another document was seen to have their
-//! supershingles: most changed documents have few such keys, so the bitmap of keys stays small. The documents that passed
-//! are then looked up by the keys of the supershingles that matched.
+//! As a Bloom filter with one hash function they may let too much through, and never too little;
+//! what passes is compared by whole keys. They work in two stages. A document is first looked up by
+//! its supershingles, one load for each; a few in a hundred documents that share none pass by
+//! chance. Keys are inserted only if another document was seen to have their supershingles: most
+//! changed documents have few such keys, so the bitmap of keys stays small. The documents that
+//! passed are then looked up by the keys of the supershingles that matched.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -15,13 +17,14 @@ use crate::records::{Key, mix};
 
 /// Bits of the filter for each supershingle, and for each key, that is inserted.
 const BITS: (u64, u64) = (8, 8);
-/// Bits for all supershingles, at least. A bitmap in the nearest large cache is looked up as quickly as a smaller one, and
-/// lets fewer documents through by chance.
+/// Bits for all supershingles, at least. A bitmap in the nearest large cache is looked up as
+/// quickly as a smaller one, and lets fewer documents through by chance.
 const LEAST_BITS: u64 = 1 << 22;
 /// Places whose bits are set side by side: at most the bits of a word.
 const SIDE_BY_SIDE: usize = 64;
 
-/// The supershingles of changed documents, and their keys. A *place* is the number of a bit in a bitmap.
+/// The supershingles of changed documents, and their keys. A *place* is the number of a bit in a
+/// bitmap.
 pub struct ChangedKeys {
     /// By column: makes equal supershingles of different columns differ.
     salts: Vec<u64>,
@@ -93,8 +96,9 @@ impl ChangedKeys {
         bits.fold(0, |mask, bit| mask | bit)
     }
 
-    /// Calls `each` for the vectors of which at least `least` supershingles may be in the filter, one of them a required one:
-    /// with the vector's index, and a bit for each column that may be in the filter.
+    /// Calls `each` for the vectors of which at least `least` supershingles may be in the filter,
+    /// one of them a required one: with the vector's index, and a bit for each column that may be
+    /// in the filter.
     ///
     /// Nothing may be inserted after the first call. `bits` is memory to work in.
     pub fn each_candidate(&self, words: &[u64], least: u32, bits: &mut Vec<u64>, mut each: impl FnMut(usize, u64)) {
@@ -191,7 +195,8 @@ impl Bitmap {
     /// Sets some bits; calls `was_set` for the places whose bits were set before.
     fn set_all(&self, places: &[u64], mut was_set: impl FnMut(u64)) {
         for places in places.chunks(SIDE_BY_SIDE) {
-            // Loads first, because many of them wait for memory at the same time; atomic writes wait one after the other.
+            // Loads first, because many of them wait for memory at the same time; atomic writes
+            // wait one after the other.
             let set = places.iter().enumerate().fold(0, |set, (at, place)| set | self.bit(*place) << at);
             for (at, place) in places.iter().enumerate() {
                 if set >> at & 1 == 1 || !self.set(*place) {

@@ -1,7 +1,7 @@
 //! Key groups: all documents that have a key of a changed document, at the key's owner.
 //!
-//! From them come the holders that certificates need, and the edges that keys make before the change and after it. Memory: 40
-//! bytes for each holder of a key.
+//! From them come the holders that certificates need, and the edges that keys make before the
+//! change and after it. Memory: 40 bytes for each holder of a key.
 
 use std::collections::{BTreeMap, HashSet};
 use std::hash::BuildHasherDefault;
@@ -80,10 +80,12 @@ pub(crate) struct HolderReply {
     pub(crate) slot: u64,
 }
 
-/// Unchanged holders of a key that a certificate uses, at most. With two, as many documents were certified as with 24
-/// (`nigh bench weeks` at 1%), because the wide certificate looks at the holders' other keys.
+/// Unchanged holders of a key that a certificate uses, at most. With two, as many documents were
+/// certified as with 24 (`nigh bench weeks` at 1%), because the wide certificate looks at the
+/// holders' other keys.
 pub(crate) const MOST_HOLDERS: usize = 4;
-/// The bit of a node that is a cluster, or a split component: its other bits are the root. A node without it is a document.
+/// The bit of a node that is a cluster, or a split component: its other bits are the root. A node
+/// without it is a document.
 pub(crate) const CLUSTER: u64 = 1 << 63;
 
 pub(crate) type RootOf = ByKey<DocId, DocId>;
@@ -136,7 +138,8 @@ impl KeyGroups {
         self.groups().filter(|group| !group[0].is_unchanged())
     }
 
-    /// Deals out, to the owners of retracted documents, some unchanged holders of each of their keys that others have.
+    /// Deals out, to the owners of retracted documents, some unchanged holders of each of their
+    /// keys that others have.
     pub(crate) fn replies(&self, cx: &Context, watch: &Arc<Watch>) -> Dealer<HolderReply> {
         let peers = cx.peers();
         let mut dealer = Dealer::new(cx.index(), peers, watch);
@@ -160,8 +163,9 @@ impl KeyGroups {
         dealer
     }
 
-    /// The split component that each key of a changed document reaches, in the order of the groups; only for keys that an
-    /// unchanged member of an uncertified cluster has. All unchanged holders of a key are in one split component.
+    /// The split component that each key of a changed document reaches, in the order of the groups;
+    /// only for keys that an unchanged member of an uncertified cluster has. All unchanged holders
+    /// of a key are in one split component.
     pub(crate) fn reached_components(
         &self,
         cx: &mut Context,
@@ -190,8 +194,8 @@ impl KeyGroups {
 
     /// The edges that keys make, before the change and after it.
     ///
-    /// `uncertified` are the roots of clusters that may split, and `reached` what [`KeyGroups::reached_components`]
-    /// returned.
+    /// `uncertified` are the roots of clusters that may split, and `reached` what
+    /// [`KeyGroups::reached_components`] returned.
     ///
     /// ```text
     /// for each key of a changed document:
@@ -215,7 +219,8 @@ impl KeyGroups {
                     KeyRole::Old if may_split => before.push(word_of(holder.doc)),
                     KeyRole::Old => {}
                     KeyRole::New => after.push(word_of(holder.doc)),
-                    // The other unchanged holders are in the same cluster and split component: the same node.
+                    // The other unchanged holders are in the same cluster and split component: the
+                    // same node.
                     KeyRole::Unchanged => {
                         let cluster = if may_split { reached.next().unwrap_or(holder.root) } else { holder.root };
                         before.push(word_of(cluster) | CLUSTER);
@@ -236,7 +241,8 @@ impl KeyGroups {
     }
 }
 
-/// Adds a star around the last of some sorted nodes: the cluster if there is one, because clusters come after documents.
+/// Adds a star around the last of some sorted nodes: the cluster if there is one, because clusters
+/// come after documents.
 fn star(nodes: &[u64], time: u32, difference: i32, edges: &mut Vec<EdgeDifference>) {
     let Some((last, others)) = nodes.split_last() else { return };
     edges.extend(others.iter().map(|node| EdgeDifference { a: *node, b: *last, time, difference }));

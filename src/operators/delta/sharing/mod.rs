@@ -1,8 +1,10 @@
-//! Finds the unchanged documents that share a key with a changed one, and brings them together by key.
+//! Finds the unchanged documents that share a key with a changed one, and brings them together by
+//! key.
 //!
-//! In reading order: `changes` (the documents whose vectors differ), `filter` (their supershingles and keys as bitmaps),
-//! `postings` (the inverted index of supershingles), `candidates` (unchanged documents found by the index, or by a scan of all
-//! vectors), `send_limit` (caps the candidates sent for each key), `key_groups` (all documents of a key, at the key's owner).
+//! In reading order: `changes` (the documents whose vectors differ), `filter` (their supershingles
+//! and keys as bitmaps), `postings` (the inverted index of supershingles), `candidates` (unchanged
+//! documents found by the index, or by a scan of all vectors), `send_limit` (caps the candidates
+//! sent for each key), `key_groups` (all documents of a key, at the key's owner).
 
 mod candidates;
 mod changes;

@@ -1,5 +1,5 @@
-//! The inverted index of supershingles: finds the documents that share supershingles with changed ones, without a pass over
-//! all vectors; and how a week adds its postings to the index.
+//! The inverted index of supershingles: finds the documents that share supershingles with changed
+//! ones, without a pass over all vectors; and how a week adds its postings to the index.
 //!
 //! ```text
 //! lookup      hashes of changed supershingles, to the owners of their partitions: found in every run
@@ -7,8 +7,9 @@
 //! add         supershingles that changed documents did not have before: a new run, merged with small runs before it
 //! ```
 //!
-//! The index holds the postings of last week's vectors, and of all vectors that documents had since its first run. So no
-//! unchanged document is missed. A document found here may no longer have the supershingle; its vector decides.
+//! The index holds the postings of last week's vectors, and of all vectors that documents had since
+//! its first run. So no unchanged document is missed. A document found here may no longer have the
+//! supershingle; its vector decides.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -29,7 +30,8 @@ use crate::structures::Ownership;
 /// The postings of last week's vectors, as one worker sees them.
 pub struct PostingIndex {
     runs: PostingRuns,
-    /// The files of own partitions, by partition: one for each run, oldest first; `None` if the run has no posting there.
+    /// The files of own partitions, by partition: one for each run, oldest first; `None` if the run
+    /// has no posting there.
     files: BTreeMap<u64, Vec<Option<PostingFile>>>,
 }
 
@@ -43,8 +45,8 @@ pub struct NextRun {
 }
 
 impl PostingIndex {
-    /// Opens the postings in `folder`. Returns `None` at all workers if one of them has no list of runs or another list, or
-    /// finds a file that is not as listed.
+    /// Opens the postings in `folder`. Returns `None` at all workers if one of them has no list of
+    /// runs or another list, or finds a file that is not as listed.
     ///
     /// # Errors
     /// If a worker of this process failed.
@@ -61,8 +63,8 @@ impl PostingIndex {
         Ok(index.filter(|_| all_agree))
     }
 
-    /// Returns own documents, ascending, that have or once had at least `least` of the supershingles whose `hashes` all
-    /// workers look up.
+    /// Returns own documents, ascending, that have or once had at least `least` of the
+    /// supershingles whose `hashes` all workers look up.
     ///
     /// # Errors
     /// Names the file that cannot be read, or is damaged.
@@ -103,8 +105,8 @@ impl PostingIndex {
         Ok(frequent.map(|of_doc| of_doc[0]).collect())
     }
 
-    /// Writes the postings that changed documents did not have before as a new run, merged with small runs before it. Returns
-    /// the list of all runs.
+    /// Writes the postings that changed documents did not have before as a new run, merged with
+    /// small runs before it. Returns the list of all runs.
     ///
     /// # Errors
     /// Names the file that cannot be written.
@@ -135,7 +137,8 @@ impl PostingIndex {
         Ok(self.runs.and(next.name.clone(), gather_counts(cx, coding, counts)?, merged))
     }
 
-    /// Whether another run may be added, for shards with these numbers of rows; if not, all postings must be made again.
+    /// Whether another run may be added, for shards with these numbers of rows; if not, all
+    /// postings must be made again.
     pub fn takes_more(&self, rows: &[u64]) -> bool {
         !self.runs.has_grown() && self.runs.coding.fits(rows)
     }
@@ -143,8 +146,8 @@ impl PostingIndex {
 
 /// Writes the postings of all vectors as a first run.
 ///
-/// `files` are the own vectors, and `rows` the rows of every shard. Records in flight take `memory` bytes; what exceeds them
-/// spills to the folder `scratch`.
+/// `files` are the own vectors, and `rows` the rows of every shard. Records in flight take `memory`
+/// bytes; what exceeds them spills to the folder `scratch`.
 ///
 /// # Errors
 /// Names the file that cannot be read or written.
@@ -193,7 +196,8 @@ pub fn post_all(
     Ok(PostingRuns::first(coding, next.name.clone(), gather_counts(cx, coding, counts)?))
 }
 
-/// Sorts and writes the postings of a partition. Returns the partition and how many postings it has.
+/// Sorts and writes the postings of a partition. Returns the partition and how many postings it
+/// has.
 fn write(run: &Path, partition: u64, postings: &mut [u64]) -> Result<(u64, u64)> {
     // Equal postings all stay: two supershingles of a document may have the same bits.
     postings.sort_unstable();

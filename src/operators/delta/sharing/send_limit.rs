@@ -1,7 +1,8 @@
 //! The send limit: caps the unchanged holders of a key that a worker sends to the key's owner.
 //!
-//! A table of fixed size counts the holders that were sent for each key. Keys that meet in a slot evict each other, and an
-//! evicted key's count starts again at 0: then more holders are sent than needed, and never too few.
+//! A table of fixed size counts the holders that were sent for each key. Keys that meet in a slot
+//! evict each other, and an evicted key's count starts again at 0: then more holders are sent than
+//! needed, and never too few.
 
 use super::key_groups::MOST_HOLDERS;
 use crate::records::Key;
@@ -9,7 +10,8 @@ use crate::records::Key;
 /// The bits of a slot that count the holders that were sent.
 const SENT: u64 = 0xFF;
 
-/// A direct-mapped table of keys, 8 bytes for each slot: bits that identify the key, and the count of holders sent for it.
+/// A direct-mapped table of keys, 8 bytes for each slot: bits that identify the key, and the count
+/// of holders sent for it.
 pub(crate) struct SendLimit(Vec<u64>);
 
 impl SendLimit {
@@ -22,7 +24,8 @@ impl SendLimit {
     pub(crate) fn sends(&mut self, key: Key) -> bool {
         let slots = self.0.len();
         let slot = &mut self.0[key.table_bits() as usize % slots];
-        // The last eight bits count. The other bits and the slot's number are at least 64 bits of the key.
+        // The last eight bits count. The other bits and the slot's number are at least 64 bits of
+        // the key.
         if (*slot ^ key.partition_bits()) & !SENT != 0 {
             *slot = key.partition_bits() & !SENT;
         }

@@ -1,20 +1,23 @@
 //! The no-split certificate: a proof that a document can leave its cluster without splitting it.
 //!
-//! The certificate holds if the unchanged documents that have the document's keys connect all of these keys: whatever the
-//! document reached by them is then still reached without it. Cost: a union-find over the keys of one document.
+//! The certificate holds if the unchanged documents that have the document's keys connect all of
+//! these keys: whatever the document reached by them is then still reached without it. Cost: a
+//! union-find over the keys of one document.
 //!
-//! It is sound for any number of documents that leave at once. Take a path from one unchanged document to another through
-//! documents that leave. The first of them shares a key with an unchanged document; by its certificate an unchanged
-//! document also has the key by which the path continues, and so on until the last. A document whose keys only leaving
-//! documents have is on no such path and needs no certificate.
+//! It is sound for any number of documents that leave at once. Take a path from one unchanged
+//! document to another through documents that leave. The first of them shares a key with an
+//! unchanged document; by its certificate an unchanged document also has the key by which the path
+//! continues, and so on until the last. A document whose keys only leaving documents have is on no
+//! such path and needs no certificate.
 //!
-//! Limit: without a certificate the cluster may still hold together, by connections that were not looked at. It is then
-//! taken apart and its components are computed again (`split_components`), which costs time and is never wrong.
+//! Limit: without a certificate the cluster may still hold together, by connections that were not
+//! looked at. It is then taken apart and its components are computed again (`split_components`),
+//! which costs time and is never wrong.
 
 use crate::records::DocId;
 
-/// A key of the document that leaves, and an unchanged document that has it; or [`DocId::NONE`], if all others that have the
-/// key leave too.
+/// A key of the document that leaves, and an unchanged document that has it; or [`DocId::NONE`], if
+/// all others that have the key leave too.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct RemainingHolder {
     /// The unchanged document.
@@ -25,8 +28,9 @@ pub struct RemainingHolder {
 
 /// Whether a document can leave its cluster without splitting it.
 ///
-/// `holders` are those of the document's keys that other documents have, in any order; they are sorted. Slots from
-/// `own_slots` on are keys that the document does not have: they connect unchanged documents, and need not be connected.
+/// `holders` are those of the document's keys that other documents have, in any order; they are
+/// sorted. Slots from `own_slots` on are keys that the document does not have: they connect
+/// unchanged documents, and need not be connected.
 ///
 /// ```text
 /// if no unchanged document has any key of the document: yes

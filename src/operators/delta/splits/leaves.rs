@@ -1,5 +1,6 @@
-//! Leaves: changed documents that join one cluster and nothing else. They take its label, so that differential dataflow
-//! never sees their edges. Most edited documents stay in their cluster, and most new ones join one.
+//! Leaves: changed documents that join one cluster and nothing else. They take its label, so that
+//! differential dataflow never sees their edges. Most edited documents stay in their cluster, and
+//! most new ones join one.
 
 use std::collections::HashMap;
 
@@ -24,8 +25,9 @@ struct IncidentEdge {
 /// The node of a document, and the node of the cluster that it joins.
 pub(crate) type Leaf = (u64, u64);
 
-/// Separates documents whose only neighbour, after the change, is a cluster. Returns the differences of the other edges, at
-/// the owners of their smaller nodes, and the leaves among own documents. At most one node of an edge is a cluster.
+/// Separates documents whose only neighbour, after the change, is a cluster. Returns the
+/// differences of the other edges, at the owners of their smaller nodes, and the leaves among own
+/// documents. At most one node of an edge is a cluster.
 ///
 /// ```text
 /// send each edge to the owners of its documents
@@ -65,7 +67,8 @@ pub(crate) fn take_leaves(cx: &mut Context, edges: Vec<EdgeDifference>) -> Resul
     Ok((edges, leaves))
 }
 
-/// Gathers the labels of all workers, and adds those of all leaves and of their clusters. Pairs are (node, label).
+/// Gathers the labels of all workers, and adds those of all leaves and of their clusters. Pairs are
+/// (node, label).
 ///
 /// # Errors
 /// If a worker of this process failed.
@@ -92,7 +95,8 @@ mod tests {
     use super::*;
     use crate::records::mix;
 
-    /// The smallest node of the component of each node, by the edges that are there after the change.
+    /// The smallest node of the component of each node, by the edges that are there after the
+    /// change.
     fn components(differences: &[EdgeDifference]) -> BTreeMap<u64, u64> {
         let mut sums: BTreeMap<(u64, u64), i32> = BTreeMap::new();
         differences.iter().for_each(|edge| *sums.entry((edge.a, edge.b)).or_default() += edge.difference);
@@ -107,8 +111,9 @@ mod tests {
         label
     }
 
-    /// Up to 39 random edges: three in four join one of 30 documents with one of 8 clusters, the others join it with a later
-    /// document. A third of them appears, a third was there and remains, a third disappears.
+    /// Up to 39 random edges: three in four join one of 30 documents with one of 8 clusters, the
+    /// others join it with a later document. A third of them appears, a third was there and
+    /// remains, a third disappears.
     fn random_edges(seed: u64) -> Vec<EdgeDifference> {
         let random = |edge: u64, salt: u64, below: u64| mix(mix(seed << 32 ^ edge) ^ salt) % below;
         let differences = |edge: u64| {
@@ -134,7 +139,8 @@ mod tests {
                 let cx = &mut Context::alone(worker);
                 let own = differences.iter().skip(cx.index()).step_by(cx.peers()).copied().collect();
                 let (edges, leaves) = take_leaves(cx, own).unwrap();
-                // The first worker labels what all workers kept, in the place of differential dataflow.
+                // The first worker labels what all workers kept, in the place of differential
+                // dataflow.
                 let kept = edges.iter().map(|edge| (edge.a, edge.b, edge.time, edge.difference)).collect();
                 let kept = cx.sorted(kept).unwrap().into_iter();
                 let kept: Vec<_> =
@@ -149,7 +155,8 @@ mod tests {
                 let labels: BTreeMap<u64, u64> = labels.into_iter().collect();
                 let nodes: Vec<u64> = expected.keys().copied().collect();
                 assert_eq!(labels.keys().copied().collect::<Vec<_>>(), nodes, "seed {seed}, {workers} workers");
-                // A label may be another node of the component: what counts is which nodes have the same.
+                // A label may be another node of the component: what counts is which nodes have the
+                // same.
                 for (a, b) in nodes.iter().flat_map(|a| nodes.iter().map(move |b| (a, b))) {
                     assert_eq!(labels[a] == labels[b], expected[a] == expected[b], "seed {seed}: {a:x}, {b:x}");
                 }

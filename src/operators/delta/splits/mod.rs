@@ -1,9 +1,10 @@
 //! Whether a cluster that loses documents splits, and into what.
 //!
-//! In reading order: `remaining` (the smallest unchanged member of each touched cluster), `certificate` (proves from a
-//! document's own keys that its cluster stays whole), `wide_certificate` (proves it from all keys of the documents that
-//! share these), `split_components` (the components of what remains, where there is no proof), `leaves` (documents that
-//! only join a cluster).
+//! In reading order: `remaining` (the smallest unchanged member of each touched cluster),
+//! `certificate` (proves from a document's own keys that its cluster stays whole),
+//! `wide_certificate` (proves it from all keys of the documents that share these),
+//! `split_components` (the components of what remains, where there is no proof), `leaves`
+//! (documents that only join a cluster).
 
 mod certificate;
 mod leaves;

@@ -1,8 +1,8 @@
-//! Remaining members: the smallest unchanged document of each cluster, and of each class of documents with the identical
-//! vector, that changed documents had.
+//! Remaining members: the smallest unchanged document of each cluster, and of each class of
+//! documents with the identical vector, that changed documents had.
 //!
-//! Cost: two all-gathers, of the roots that changed documents had and of their remaining members; and one pass over the roots
-//! of own documents, behind a filter that few of them pass.
+//! Cost: two all-gathers, of the roots that changed documents had and of their remaining members;
+//! and one pass over the roots of own documents, behind a filter that few of them pass.
 
 use anyhow::Result;
 use nigh_exchange::Context;
@@ -13,11 +13,12 @@ use crate::operators::scan::VectorRoots;
 use crate::records::DocId;
 use crate::structures::{CompactSort, DocFilter, Ownership};
 
-/// The unchanged members of touched clusters: those that changed documents had. A cluster without an unchanged member is in
-/// neither map.
+/// The unchanged members of touched clusters: those that changed documents had. A cluster without
+/// an unchanged member is in neither map.
 #[derive(Debug, Default)]
 pub(crate) struct Remaining {
-    /// The smallest unchanged member of a cluster of very similar documents, by its last root; at all workers.
+    /// The smallest unchanged member of a cluster of very similar documents, by its last root; at
+    /// all workers.
     pub(crate) similar: RootOf,
     /// The same of virtually identical documents.
     pub(crate) identical: RootOf,
@@ -25,7 +26,8 @@ pub(crate) struct Remaining {
     pub(crate) members: Vec<DocId>,
 }
 
-/// Finds the unchanged members of the clusters that changed documents had. `changed` are own documents, ascending.
+/// Finds the unchanged members of the clusters that changed documents had. `changed` are own
+/// documents, ascending.
 ///
 /// # Errors
 /// If a worker of this process failed.
@@ -48,8 +50,8 @@ pub(crate) fn remaining(
     let [mut similar, mut identical] = [of_similar, of_identical]
         .map(|touched| touched.iter().map(|(_, root)| (*root, DocId::NONE)).collect::<RootOf>());
 
-    // The smallest own unchanged document of each. Documents with the identical vector are in one cluster, so one filter is
-    // enough for both levels.
+    // The smallest own unchanged document of each. Documents with the identical vector are in one
+    // cluster, so one filter is enough for both levels.
     let filter = DocFilter::new(similar.keys(), kernels);
     let mut changed = changed.iter().copied().peekable();
     let mut members = Vec::new();
@@ -100,8 +102,8 @@ mod tests {
         for (seed, workers) in (0..30).map(|seed| (seed, 1 + seed as usize % 3)) {
             let random =
                 |doc: DocId, salt: u64, below: u64| mix(mix(seed ^ salt << 32) ^ doc.to_table() as u64) % below;
-            // A document is in one of 20 clusters and in one of its three classes of identical documents; one in eight has no
-            // vector, and one in three changes.
+            // A document is in one of 20 clusters and in one of its three classes of identical
+            // documents; one in eight has no vector, and one in three changes.
             let cluster = |doc: DocId| random(doc, 1, 20);
             let class = |doc: DocId| (cluster(doc), random(doc, 2, 3));
             let had_vector = |doc: &&DocId| random(**doc, 3, 8) > 0;

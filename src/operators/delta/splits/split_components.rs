@@ -1,9 +1,10 @@
 //! Split components: the components into which clusters fall when some of their documents leave.
 //!
-//! This is grouping by key, as for a whole crawl, on the members of a few clusters: every key makes a star of the members
-//! that have it, one union-find per process takes the stars, and the union-finds of all processes are joined. Members with
-//! identical vectors are joined at once. Memory: the vector of each member until its keys are sent, and 12 bytes for each
-//! key of each distinct vector of a worker.
+//! This is grouping by key, as for a whole crawl, on the members of a few clusters: every key makes
+//! a star of the members that have it, one union-find per process takes the stars, and the
+//! union-finds of all processes are joined. Members with identical vectors are joined at once.
+//! Memory: the vector of each member until its keys are sent, and 12 bytes for each key of each
+//! distinct vector of a worker.
 
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap};
@@ -66,9 +67,11 @@ impl RemainingMembers {
     }
 }
 
-/// Returns the smallest document of the split component of each member, in the order of the members.
+/// Returns the smallest document of the split component of each member, in the order of the
+/// members.
 ///
-/// `union_find` is shared by the `threads` workers of a process. `owned` are all documents of this worker.
+/// `union_find` is shared by the `threads` workers of a process. `owned` are all documents of this
+/// worker.
 ///
 /// ```text
 /// number the members of all workers densely
@@ -146,7 +149,8 @@ impl NumberedMembers<'_> {
         &self.words[index * self.width..][..self.width]
     }
 
-    /// Deals out the keys of own members, for the first of each identical vector; joins the others with it.
+    /// Deals out the keys of own members, for the first of each identical vector; joins the others
+    /// with it.
     fn deal_keys(
         &self,
         cx: &Context,

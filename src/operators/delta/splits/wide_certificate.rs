@@ -1,8 +1,10 @@
-//! The wide certificate: proves that a document can leave its cluster from all keys of the documents that share its keys.
+//! The wide certificate: proves that a document can leave its cluster from all keys of the
+//! documents that share its keys.
 //!
-//! It is for the few documents without a certificate by their own keys alone. The vector of each of their holders is
-//! fetched, and a key that two holders have connects what they have, whether or not the document has it, too. Cost: two
-//! all-to-alls, one of which carries the vector of each holder.
+//! It is for the few documents without a certificate by their own keys alone. The vector of each of
+//! their holders is fetched, and a key that two holders have connects what they have, whether or
+//! not the document has it, too. Cost: two all-to-alls, one of which carries the vector of each
+//! holder.
 
 use std::collections::HashMap;
 
@@ -16,7 +18,8 @@ use crate::features::VectorKeys;
 use crate::records::{DocId, Key};
 use crate::structures::ByKey;
 
-/// A retracted document that has no certificate by its own keys, and the unchanged holders of these keys.
+/// A retracted document that has no certificate by its own keys, and the unchanged holders of these
+/// keys.
 pub(crate) struct Uncertified {
     pub(crate) doc: DocId,
     /// Sorted by document, as [`is_certified`] leaves them.
@@ -41,10 +44,11 @@ struct VectorWord {
     word: u64,
 }
 
-/// Returns for each document of `uncertified`, which are own ones, whether it can leave its cluster without splitting it.
+/// Returns for each document of `uncertified`, which are own ones, whether it can leave its cluster
+/// without splitting it.
 ///
-/// `unchanged` reads the vectors of own unchanged documents, which ascend; `before` returns the vector that a retracted
-/// document had.
+/// `unchanged` reads the vectors of own unchanged documents, which ascend; `before` returns the
+/// vector that a retracted document had.
 ///
 /// ```text
 /// for each uncertified document r:
@@ -90,7 +94,8 @@ pub(crate) fn wide_certificates<'a>(
     Ok(certified.collect())
 }
 
-/// The vectors of all holders of the keys of own uncertified documents, in the order of these, then of the holders.
+/// The vectors of all holders of the keys of own uncertified documents, in the order of these, then
+/// of the holders.
 fn holder_vectors(
     cx: &mut Context,
     uncertified: &[Uncertified],

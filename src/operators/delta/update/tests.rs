@@ -1,4 +1,5 @@
-//! Deltas against brute force: histories of small random weeks, whose roots must be those of comparing all with all.
+//! Deltas against brute force: histories of small random weeks, whose roots must be those of
+//! comparing all with all.
 
 use std::collections::{BTreeMap, HashSet};
 use std::path::Path;
@@ -60,7 +61,8 @@ fn write_week(folder: &Path, week: &Week, waves: u64) -> Vec<VectorFile> {
     files
 }
 
-/// The roots of a week by comparing all with all: very similar documents agree in two supershingles at least.
+/// The roots of a week by comparing all with all: very similar documents agree in two supershingles
+/// at least.
 fn brute_force(week: &Week) -> Roots {
     let all: Vec<(&DocId, &Vec<u64>)> = week.iter().collect();
     let mut parent: Vec<usize> = (0..all.len()).collect();
@@ -196,9 +198,10 @@ impl Random {
     }
 }
 
-/// Changes a week: documents disappear, appear, and take supershingles of others or new ones. A document changes or disappears
-/// with a chance of one in twelve; in one week of four, every sixteenth document with a chance of one half. Roots and hubs are
-/// the smallest documents of each shard.
+/// Changes a week: documents disappear, appear, and take supershingles of others or new ones. A
+/// document changes or disappears with a chance of one in twelve; in one week of four, every
+/// sixteenth document with a chance of one half. Roots and hubs are the smallest documents of each
+/// shard.
 fn next_week(week: &Week, rows: &mut [u64], random: &mut Random) -> Week {
     let mut next = week.clone();
     let docs: Vec<DocId> = week.keys().copied().collect();
@@ -220,7 +223,8 @@ fn next_week(week: &Week, rows: &mut [u64], random: &mut Random) -> Week {
     next
 }
 
-/// A new vector that takes supershingles of none, one or two other documents; of one in three of these it takes all.
+/// A new vector that takes supershingles of none, one or two other documents; of one in three of
+/// these it takes all.
 fn vector_like_others(docs: &[DocId], week: &Week, random: &mut Random) -> Vec<u64> {
     let mut vector = random.vector();
     if docs.is_empty() {
@@ -238,8 +242,9 @@ fn vector_like_others(docs: &[DocId], week: &Week, random: &mut Random) -> Vec<u
 fn every_history_ends_in_the_clusters_of_its_last_week() {
     let folder = tempfile::tempdir().unwrap();
     let paths = [folder.path().join("a"), folder.path().join("b")];
-    // Sums over all deltas, to see that the histories test what they should: certificates that fail, labels that change,
-    // postings that are added, merged, and dropped because they grew too much.
+    // Sums over all deltas, to see that the histories test what they should: certificates that
+    // fail, labels that change, postings that are added, merged, and dropped because they grew too
+    // much.
     let (mut uncertified, mut retracted, mut differences) = (0, 0, 0);
     let (mut posted, mut merged, mut dropped) = (0, 0, 0);
     for seed in 0..60 {
@@ -278,7 +283,8 @@ fn every_history_ends_in_the_clusters_of_its_last_week() {
                 _ => {}
             }
             assert_eq!(found, expected, "{context}");
-            // A cluster that is not reported as changed has the members that it had, with the same vectors.
+            // A cluster that is not reported as changed has the members that it had, with the same
+            // vectors.
             let changed: HashSet<DocId> =
                 stats.iter().flat_map(|stats| stats.changed_clusters.iter().copied()).collect();
             for (doc, (root, _)) in &found {
@@ -300,8 +306,8 @@ fn every_history_ends_in_the_clusters_of_its_last_week() {
     assert!(posted > 100 && merged > 20 && dropped > 0, "{posted} {merged} {dropped}");
 }
 
-/// A hub, whose 60 to 140 spokes are similar to it and hardly to each other, disappears or gets another vector; then it comes
-/// back.
+/// A hub, whose 60 to 140 spokes are similar to it and hardly to each other, disappears or gets
+/// another vector; then it comes back.
 #[test]
 fn a_cluster_splits_without_its_hub_and_is_whole_again_with_it() {
     let folder = tempfile::tempdir().unwrap();
@@ -311,8 +317,8 @@ fn a_cluster_splits_without_its_hub_and_is_whole_again_with_it() {
         let mut random = Random(seed ^ 0xAB);
         let hub_vector = random.vector();
         let spokes = 60 + 40 * (seed % 3);
-        // The columns in which a spoke agrees with the hub: a key each. Every second seed has three keys only, each with
-        // more holders than a certificate looks at.
+        // The columns in which a spoke agrees with the hub: a key each. Every second seed has three
+        // keys only, each with more holders than a certificate looks at.
         let key_columns: &[[usize; 2]] = &[[0, 1], [2, 3], [4, 5], [1, 2], [0, 5], [3, 4], [0, 2], [1, 5]];
         let key_columns = if seed % 2 == 0 { &key_columns[..3] } else { key_columns };
         let hub = DocId::new((seed % SHARDS) as u32, seed % 5 * 7);

@@ -1,4 +1,5 @@
-//! The avoid list: prefixes of URLs whose pages are copies, so that a crawler need not fetch them (Cho 2000, section 5).
+//! The avoid list: prefixes of URLs whose pages are copies, so that a crawler need not fetch them
+//! (Cho 2000, section 5).
 
 use std::collections::BTreeMap;
 
@@ -38,9 +39,11 @@ pub fn collection_prefix<'a>(url: &'a str, prefixes: &Prefixes, collection: DocI
     url.get(..length as usize).unwrap_or_default()
 }
 
-/// The avoid list of a week, in the order of prefixes, the same at every worker. None of them begins with another one.
+/// The avoid list of a week, in the order of prefixes, the same at every worker. None of them
+/// begins with another one.
 ///
-/// `members` are own pages, ascending; `texts` has those of the examples of pure directories and of the first pages of own collections.
+/// `members` are own pages, ascending; `texts` has those of the examples of pure directories and of
+/// the first pages of own collections.
 ///
 /// # Errors
 /// If a worker of this process failed.
@@ -67,7 +70,8 @@ pub fn avoid_list(
         own.push((prefix, page.principal));
     }
     let mut all = cx.sorted(own)?;
-    // A pure directory may lie in one that is not, and that in a pure one. Sorted, those within a prefix follow it.
+    // A pure directory may lie in one that is not, and that in a pure one. Sorted, those within a
+    // prefix follow it.
     let mut outer: Option<String> = None;
     all.retain(|(next, _)| {
         let is_within = outer.as_ref().is_some_and(|outer| next.prefix.starts_with(outer));

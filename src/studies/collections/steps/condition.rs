@@ -1,4 +1,5 @@
-//! When two trivial clusters are merged, by how many of their pages link to each other (Cho 2000, section 3).
+//! When two trivial clusters are merged, by how many of their pages link to each other (Cho 2000,
+//! section 3).
 
 use crate::studies::collections::Merge;
 
@@ -7,8 +8,8 @@ const ROUNDING: f64 = 1e-9;
 
 /// The condition under which the links from one cluster to another merge them.
 ///
-/// `s` pages of a cluster of `sizes[0]` pages have a link to a page of a cluster of `sizes[1]` pages, of which `d` have a link from one of
-/// the first. Then they are merged if
+/// `s` pages of a cluster of `sizes[0]` pages have a link to a page of a cluster of `sizes[1]`
+/// pages, of which `d` have a link from one of the first. Then they are merged if
 ///
 /// ```text
 /// strict      sizes[0] = s = d = sizes[1]

@@ -18,7 +18,8 @@ pub struct Directory {
     pub length: usize,
 }
 
-/// The directories of a canonical URL, the outermost first: that is the whole host. A query has none.
+/// The directories of a canonical URL, the outermost first: that is the whole host. A query has
+/// none.
 pub fn directories(url: &str) -> impl Iterator<Item = Directory> {
     let host = url.find("://").map_or(0, |at| at + "://".len());
     let path = &url[..url.find(['?', '#']).unwrap_or(url.len())];
@@ -32,7 +33,8 @@ pub fn directories(url: &str) -> impl Iterator<Item = Directory> {
     })
 }
 
-/// The directories of a canonical URL as texts, the outermost first; those of a directory end with itself.
+/// The directories of a canonical URL as texts, the outermost first; those of a directory end with
+/// itself.
 pub fn directory_texts(url: &str) -> impl Iterator<Item = &str> {
     directories(url).filter_map(|of| url.get(..of.length))
 }

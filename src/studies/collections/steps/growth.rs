@@ -1,10 +1,11 @@
-//! Growth: the collections of one similar cluster, from its pages and the links between merged trivial clusters (Cho 2000, sections 3
-//! and 4).
+//! Growth: the collections of one similar cluster, from its pages and the links between merged
+//! trivial clusters (Cho 2000, sections 3 and 4).
 //!
-//! The study says that the pages of merged clusters form collections of one size, each with one page of every trivial cluster, and leaves
-//! open how they are put together where links allow several ways. Here links are taken in a fixed order: those within a host first, then
-//! by the ids of their pages. A link joins the two partial collections that it touches, unless each has a page of one trivial cluster;
-//! such links are ambiguous, and are counted.
+//! The study says that the pages of merged clusters form collections of one size, each with one
+//! page of every trivial cluster, and leaves open how they are put together where links allow
+//! several ways. Here links are taken in a fixed order: those within a host first, then by the ids
+//! of their pages. A link joins the two partial collections that it touches, unless each has a page
+//! of one trivial cluster; such links are ambiguous, and are counted.
 //!
 //! ```text
 //! every page is a partial collection
@@ -53,15 +54,18 @@ pub struct Grown {
     pub ambiguous: u64,
 }
 
-/// Puts together the collections of a similar cluster. `pages` ascend, and each has another id; `links` are between merged trivial
-/// clusters, and come in any order.
+/// Puts together the collections of a similar cluster. `pages` ascend, and each has another id;
+/// `links` are between merged trivial clusters, and come in any order.
 ///
-/// The principal collection is chosen by its host, so that of two hosts with several clusters the same one stays: that with the most links
-/// from other hosts to its replicated pages, then the most pages, then the page that was seen first, then the smaller hash of its name. Of
-/// collections of one host it is that with the most links from other hosts, then the most pages, then the smallest id. But a copy that
-/// has less than another one never stays: if another collection has a replica of each of its pages, and more pages, or the same and a host
-/// with pages of its own where the host of this one has none, that one is principal. The study's collections are of one size; here one of
-/// fewer than half of the pages of the largest is not principal. The host of a collection is that of its smallest page.
+/// The principal collection is chosen by its host, so that of two hosts with several clusters the
+/// same one stays: that with the most links from other hosts to its replicated pages, then the most
+/// pages, then the page that was seen first, then the smaller hash of its name. Of collections of
+/// one host it is that with the most links from other hosts, then the most pages, then the smallest
+/// id. But a copy that has less than another one never stays: if another collection has a replica
+/// of each of its pages, and more pages, or the same and a host with pages of its own where the
+/// host of this one has none, that one is principal. The study's collections are of one size; here
+/// one of fewer than half of the pages of the largest is not principal. The host of a collection is
+/// that of its smallest page.
 ///
 /// ```
 /// use nigh::studies::collections::steps::{GrowingPage, HostFacts, grow};
@@ -142,7 +146,8 @@ fn principal(pages: &[GrowingPage], collections: &[GrownCollection]) -> Option<u
     })
 }
 
-/// Partial collections: the larger of two that are joined takes the pages of the smaller, so a page moves rarely.
+/// Partial collections: the larger of two that are joined takes the pages of the smaller, so a page
+/// moves rarely.
 struct Partial {
     /// By page: the partial collection that has it.
     of: Vec<u32>,
@@ -234,7 +239,8 @@ mod tests {
 
     #[test]
     fn copies_of_a_tree_are_collections_of_one_size() {
-        // Three hosts have pages a, b, c, d; a links to b and c, and these to d. The third copy is linked to most.
+        // Three hosts have pages a, b, c, d; a links to b and c, and these to d. The third copy is
+        // linked to most.
         let all: Vec<_> = (0..12).map(|page| (page, page % 4, page / 4, u32::from(page == 8))).collect();
         let links: Vec<_> = (0..3)
             .flat_map(|host| [(0, 1), (0, 2), (1, 3), (2, 3)].map(|(a, b)| (4 * host + a, 4 * host + b)))
@@ -245,7 +251,8 @@ mod tests {
 
     #[test]
     fn a_collection_has_one_page_of_a_trivial_cluster() {
-        // Two copies of a and b on one host, whose pages link to each other: a of the first to both b.
+        // Two copies of a and b on one host, whose pages link to each other: a of the first to both
+        // b.
         let all = pages(&[(0, 0, 1, 0), (1, 1, 1, 0), (2, 0, 1, 0), (3, 1, 1, 0)]);
         assert_eq!(grown(&all, &[(0, 1), (0, 3), (2, 3), (2, 1)]), (vec![vec![0, 1], vec![2, 3]], 2));
         // The order of links does not matter.
@@ -261,7 +268,8 @@ mod tests {
 
     #[test]
     fn of_equal_copies_that_on_a_host_with_pages_of_its_own_stays() {
-        // Hosts 1 and 2 have copies of a and b. Links lead to those of host 2, which has nothing else.
+        // Hosts 1 and 2 have copies of a and b. Links lead to those of host 2, which has nothing
+        // else.
         let mut all = pages(&[(0, 0, 1, 0), (1, 1, 1, 0), (2, 0, 2, 9), (3, 1, 2, 0)]);
         let links = [(0, 1), (2, 3)];
         assert_eq!(grown(&all, &links).0, [vec![2, 3], vec![0, 1]]);

@@ -36,8 +36,9 @@ pub struct HostFacts {
     pub first_seen: u32,
 }
 
-/// The place of a host in the order of hosts: of several copies that on the host with the least rank stays. More links from other hosts to
-/// replicated pages come first, then more pages, then the page that was seen first, then the smaller hash of the name.
+/// The place of a host in the order of hosts: of several copies that on the host with the least
+/// rank stays. More links from other hosts to replicated pages come first, then more pages, then
+/// the page that was seen first, then the smaller hash of the name.
 pub type HostRank = (Reverse<u32>, Reverse<u32>, u32, u64);
 
 impl HostFacts {

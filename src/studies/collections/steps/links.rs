@@ -1,5 +1,5 @@
-//! Reading links: those between pages of different trivial clusters that can be merged, and the number of links that each page has from
-//! other hosts.
+//! Reading links: those between pages of different trivial clusters that can be merged, and the
+//! number of links that each page has from other hosts.
 //!
 //! ```text
 //! for each link p → q of the week, some at a time
@@ -23,8 +23,8 @@ use crate::structures::Ownership;
 
 /// Bytes of a link in a round: itself, its question and its answer.
 const LINK_BYTES: u64 = 48;
-/// Links of a round, at least and at most: tables are read by thousands of rows, and more than a million links take new memory from the
-/// system, which took a third of the time.
+/// Links of a round, at least and at most: tables are read by thousands of rows, and more than a
+/// million links take new memory from the system, which took a third of the time.
 const ROUND: [u64; 2] = [1 << 13, 1 << 20];
 
 /// A link between pages of two trivial clusters.

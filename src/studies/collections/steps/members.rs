@@ -1,5 +1,5 @@
-//! Members: the pages and links of each similar cluster meet at one worker, which grows its collections; the owner of each page learns of
-//! its collection.
+//! Members: the pages and links of each similar cluster meet at one worker, which grows its
+//! collections; the owner of each page learns of its collection.
 //!
 //! ```text
 //! edges of merged clusters ─▶ components of roots: the similar clusters
@@ -43,7 +43,8 @@ pub struct CollectionPage {
     pub collection: DocId,
     /// The smallest page of the principal collection.
     pub principal: DocId,
-    /// The page of the principal collection that most links from other hosts lead to; of several, the smallest.
+    /// The page of the principal collection that most links from other hosts lead to; of several,
+    /// the smallest.
     pub entry: DocId,
     /// The pages of the collection.
     pub pages: u32,
@@ -92,7 +93,8 @@ struct Part {
 pub struct Members {
     /// The own pages of similar clusters, ascending by page.
     pub pages: Vec<CollectionPage>,
-    /// Links that could have joined two partial collections, and did not; of similar clusters at this worker.
+    /// Links that could have joined two partial collections, and did not; of similar clusters at
+    /// this worker.
     pub ambiguous: u64,
 }
 
@@ -154,7 +156,8 @@ pub fn members(
     Ok(Members { pages, ambiguous })
 }
 
-/// By own page: its similar cluster, if that has more than one trivial cluster, else [`DocId::NONE`].
+/// By own page: its similar cluster, if that has more than one trivial cluster, else
+/// [`DocId::NONE`].
 fn similar_clusters(
     cx: &mut Context,
     owned: &Ownership,
@@ -206,7 +209,8 @@ struct PartSource {
 }
 
 impl PartSource {
-    /// Deals some parts: first pages, by shard, then links. Returns `false` when there were none left.
+    /// Deals some parts: first pages, by shard, then links. Returns `false` when there were none
+    /// left.
     fn deal(&self, at: &mut PartPlace, deal: &mut RangeDealer<'_, Part>) -> Result<bool> {
         let Some(shard) = self.shards.get(at.shard).copied() else { return self.deal_links(at, deal) };
         let of_shard = self.owned.of_shard(shard);
@@ -246,7 +250,8 @@ impl PartSource {
     }
 }
 
-/// Grows the collections of one similar cluster, and calls `each` with its pages. Returns the number of ambiguous links.
+/// Grows the collections of one similar cluster, and calls `each` with its pages. Returns the
+/// number of ambiguous links.
 fn grow_cluster(parts: &[Part], mut each: impl FnMut(CollectionPage)) -> u64 {
     let (pages, links) = parts.split_at(parts.partition_point(|part| part.is_link == 0));
     let pages: Vec<GrowingPage> = pages

@@ -1,8 +1,11 @@
-//! Replicated collections: sets of pages that are copied together (Cho, Shivakumar and Garcia-Molina 2000).
+//! Replicated collections: sets of pages that are copied together (Cho, Shivakumar and
+//! Garcia-Molina 2000).
 //!
-//! A *trivial cluster* is a set of pages that are replicas of each other. Two of them are merged if enough of their pages link to each
-//! other; the components of merged ones are *similar clusters*. Each is a set of collections: sets of pages, with one page of every trivial
-//! cluster at most, which links hold together. The *principal* collection of a similar cluster is the one that stays: see `growth`.
+//! A *trivial cluster* is a set of pages that are replicas of each other. Two of them are merged if
+//! enough of their pages link to each other; the components of merged ones are *similar clusters*.
+//! Each is a set of collections: sets of pages, with one page of every trivial cluster at most,
+//! which links hold together. The *principal* collection of a similar cluster is the one that
+//! stays: see `growth`.
 //!
 //! ```text
 //! pages        the pages of the week, and their trivial clusters
@@ -14,15 +17,17 @@
 //! savings      what a crawl would have been without them
 //! ```
 //!
-//! In reading order: `stage` (the parameters), `condition` (when clusters are merged), then the steps as above; `directories`, `named` and `names`
-//! serve the last three.
+//! In reading order: `stage` (the parameters), `condition` (when clusters are merged), then the
+//! steps as above; `directories`, `named` and `names` serve the last three.
 //!
-//! Nothing depends on the number of workers: links are taken in the order of the ids of their pages.
+//! Nothing depends on the number of workers: links are taken in the order of the ids of their
+//! pages.
 //!
-//! Memory: 20 bytes for every known URL of a worker's shards, 4 for the links from other hosts and 8 for its similar cluster; 72 bytes for
-//! each page of a collection. Records in flight go to disk beyond `memory`. Known limit: all pages and links of one similar cluster are put
-//! together in the memory of one worker, and so are the links of one pair of trivial clusters, and what is known of one directory; edges between merged clusters and pure
-//! directories are in memory, too.
+//! Memory: 20 bytes for every known URL of a worker's shards, 4 for the links from other hosts and
+//! 8 for its similar cluster; 72 bytes for each page of a collection. Records in flight go to disk
+//! beyond `memory`. Known limit: all pages and links of one similar cluster are put together in the
+//! memory of one worker, and so are the links of one pair of trivial clusters, and what is known of
+//! one directory; edges between merged clusters and pure directories are in memory, too.
 
 mod avoid;
 mod condition;

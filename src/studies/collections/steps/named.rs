@@ -1,12 +1,14 @@
-//! Named URLs: those that links of the week name, of which no week has a page, and that do not redirect to a page. What they are is not known: most
-//! were never fetched, some are no pages. Beside copies they are taken for copies; in other directories they are not.
+//! Named URLs: those that links of the week name, of which no week has a page, and that do not
+//! redirect to a page. What they are is not known: most were never fetched, some are no pages.
+//! Beside copies they are taken for copies; in other directories they are not.
 //!
 //! ```text
 //! copies                            ─▶ the directory that each lies in ─▶ to the owner of the directory: it has copies
 //! named URLs on hosts with copies   ─▶ the directory that each lies in ─▶ asks whether it has copies
 //! ```
 //!
-//! Memory: 8 bytes for each named URL of a worker, while they are counted; and for each directory that it has copies or links of, or owns.
+//! Memory: 8 bytes for each named URL of a worker, while they are counted; and for each directory
+//! that it has copies or links of, or owns.
 
 use std::collections::HashSet;
 use std::hash::BuildHasherDefault;
@@ -33,7 +35,8 @@ fn host(url: &str) -> &str {
     &url[begin..end]
 }
 
-/// Calls `each` with the named URLs of a batch of links that lie on one of these hosts; a URL that several links name comes several times.
+/// Calls `each` with the named URLs of a batch of links that lie on one of these hosts; a URL that
+/// several links name comes several times.
 pub(super) fn named_urls(
     batch: &arrow_array::RecordBatch,
     hosts: &Hashes,

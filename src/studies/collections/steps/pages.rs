@@ -16,7 +16,8 @@ use crate::tables::{ClusterRow, Scan, Table, field};
 /// The own pages of a week, by number: 20 bytes for every known URL of the worker's shards.
 #[derive(Clone, Debug, Default)]
 pub struct ClusteredPages {
-    /// The root of the page's trivial cluster; [`DocId::NONE`] if the page has no replica, or the week has no such page.
+    /// The root of the page's trivial cluster; [`DocId::NONE`] if the page has no replica, or the
+    /// week has no such page.
     pub roots: Vec<DocId>,
     /// The number of pages of that cluster.
     pub sizes: Vec<u32>,

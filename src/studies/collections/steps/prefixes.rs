@@ -1,5 +1,5 @@
-//! Prefixes: what part of the crawled pages below each directory are copies. It gives the common prefix of each collection, and the
-//! directories that a crawler need not fetch.
+//! Prefixes: what part of the crawled pages below each directory are copies. It gives the common
+//! prefix of each collection, and the directories that a crawler need not fetch.
 //!
 //! ```text
 //! for each page of a collection, and each page on a host with a copied collection
@@ -14,11 +14,12 @@
 //!                                                           ─▶ it is pure; of nested ones the outermost is avoided
 //! ```
 //!
-//! A collection that has at least `least-size` pages and is not the principal one of its similar cluster is *copied*. Its pages are copies,
-//! if the principal collection has a page of their trivial clusters. A directory with a page of a principal collection that has copies is
-//! not pure, whatever else is below it. Nor is one that has all of its crawled pages in one directory within it: that one says what was
-//! seen, and of the rest nothing is known.
-//! Directories are equal up to collisions of 64-bit hashes.
+//! A collection that has at least `least-size` pages and is not the principal one of its similar
+//! cluster is *copied*. Its pages are copies, if the principal collection has a page of their
+//! trivial clusters. A directory with a page of a principal collection that has copies is not pure,
+//! whatever else is below it. Nor is one that has all of its crawled pages in one directory within
+//! it: that one says what was seen, and of the rest nothing is known. Directories are equal up to
+//! collisions of 64-bit hashes.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -68,7 +69,8 @@ struct Below {
     /// The bytes of the directory's text.
     length: u32,
     role: u32,
-    /// The directory within this one that has all of the pages; 0 if one of them is in none, or there are several.
+    /// The directory within this one that has all of the pages; 0 if one of them is in none, or
+    /// there are several.
     within: u64,
 }
 
@@ -101,7 +103,8 @@ pub struct PureDirectory {
     directory: u64,
     /// That of the directory around it, or 0.
     parent: u64,
-    /// A page below it: of the collection with most pages there, the smallest. Its URL begins with the directory.
+    /// A page below it: of the collection with most pages there, the smallest. Its URL begins with
+    /// the directory.
     pub example: DocId,
     /// The bytes of all pages below it.
     pub bytes: u64,
@@ -134,7 +137,8 @@ fn role(page: &CollectionPage, least_size: u32) -> u32 {
     }
 }
 
-/// Finds the prefixes of the collections of week number `number`, whose redirects lead to `redirects`. `members` are own pages, ascending.
+/// Finds the prefixes of the collections of week number `number`, whose redirects lead to
+/// `redirects`. `members` are own pages, ascending.
 ///
 /// # Errors
 /// If a file cannot be read or written (names it), or a worker of this process failed.
@@ -254,8 +258,8 @@ impl Below {
     }
 }
 
-/// The directory of these records, one for each collection, if it is pure. Below it are so many named URLs; `unseen` of them lie in
-/// directories without a copy.
+/// The directory of these records, one for each collection, if it is pure. Below it are so many
+/// named URLs; `unseen` of them lie in directories without a copy.
 fn pure_directory(below: &[Below], [named, unseen]: [u32; 2], purity: f64) -> Option<PureDirectory> {
     let copies = || below.iter().filter(|part| part.role == COPY);
     let most = copies().min_by_key(|part| (std::cmp::Reverse(part.pages), part.collection))?;

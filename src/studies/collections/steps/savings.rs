@@ -1,6 +1,8 @@
-//! Savings: what a crawl would have been without the pages below some prefixes (Cho 2000, section 5).
+//! Savings: what a crawl would have been without the pages below some prefixes (Cho 2000, section
+//! 5).
 //!
-//! A page is *lost* if it is below a prefix, and so are all pages of its cluster: the crawl would have nothing like it.
+//! A page is *lost* if it is below a prefix, and so are all pages of its cluster: the crawl would
+//! have nothing like it.
 
 use std::rc::Rc;
 
@@ -48,8 +50,8 @@ pub struct Judgement {
     pub of_principals: Vec<u64>,
 }
 
-/// Judges prefixes by week number `number`; of nested ones the outermost counts. The pages below `principals` are only
-/// counted. All workers give the same prefixes, and get the same judgement.
+/// Judges prefixes by week number `number`; of nested ones the outermost counts. The pages below
+/// `principals` are only counted. All workers give the same prefixes, and get the same judgement.
 ///
 /// # Errors
 /// If a file cannot be read or contradicts itself (names it), or a worker of this process failed.
@@ -98,7 +100,8 @@ pub fn judge(
     own.gather(cx)
 }
 
-/// The own pages below prefixes, by number, each with the number of the prefix. Counts pages and bytes.
+/// The own pages below prefixes, by number, each with the number of the prefix. Counts pages and
+/// bytes.
 fn skipped(
     history: &History,
     number: usize,

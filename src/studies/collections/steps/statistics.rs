@@ -1,5 +1,5 @@
-//! Link statistics: how many pages of one trivial cluster link to how many of another, and which clusters that merges (Cho 2000,
-//! section 3).
+//! Link statistics: how many pages of one trivial cluster link to how many of another, and which
+//! clusters that merges (Cho 2000, section 3).
 //!
 //! ```text
 //! record: both roots, both pages, both sizes     40 bytes, to the owner of the pair of clusters

@@ -16,7 +16,8 @@ use crate::studies::passages::corpus_of_week;
 /// `own` is the store whose documents are compared; `notice` is told what is left out of folders.
 ///
 /// # Errors
-/// If the job names none, one matches nothing, or a store has no week or files that are not at hand.
+/// If the job names none, one matches nothing, or a store has no week or files that are not at
+/// hand.
 pub fn find(job: &Decontamination, own: &Store, notice: &dyn Fn(&str)) -> Result<Vec<ReferenceFile>> {
     ensure!(
         !job.against.is_empty(),

@@ -108,12 +108,12 @@ impl<'a> Items<'a> {
         }
     }
 
-    /// The next items, of which a slice takes about `memory` bytes; `take` is called with each item.
-    /// `None` if there are no more.
+    /// The next items, of which a slice takes about `memory` bytes; `take` is called with each
+    /// item. `None` if there are no more.
     ///
     /// # Errors
-    /// If a file cannot be read; if no file has one of the columns; or, at the end, if the reference
-    /// has no item that can be compared.
+    /// If a file cannot be read; if no file has one of the columns; or, at the end, if the
+    /// reference has no item that can be compared.
     pub fn next_slice(&mut self, memory: u64, take: &mut dyn FnMut(Item) -> Result<()>) -> Result<Option<Slice>> {
         if self.has_ended {
             return Ok(None);

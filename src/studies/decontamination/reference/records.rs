@@ -117,8 +117,8 @@ impl<'a> Records<'a> {
     /// The next record.
     ///
     /// # Errors
-    /// If a file cannot be read, has no good record or none of the columns; or, at the end, if no file
-    /// has one of them.
+    /// If a file cannot be read, has no good record or none of the columns; or, at the end, if no
+    /// file has one of them.
     pub fn next(&mut self) -> Result<Option<Found>> {
         loop {
             let Some(file) = self.files.get(self.file) else {
@@ -284,8 +284,8 @@ impl<'a> Records<'a> {
         Ok(OpenFile::Columns(records.into_iter()))
     }
 
-    /// Checks that a file that was read has records, and one of the columns. A store may have files of bad records: their job has
-    /// rejected these.
+    /// Checks that a file that was read has records, and one of the columns. A store may have files
+    /// of bad records: their job has rejected these.
     fn check_file(&mut self, file: &ReferenceFile) -> Result<()> {
         ensure!(
             self.good > 0 || self.number == 0 || file.is_of_store,

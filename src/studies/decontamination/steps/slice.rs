@@ -1,5 +1,5 @@
-//! A part of the reference that fits into memory: the grams of its items, in each way in which items
-//! are compared.
+//! A part of the reference that fits into memory: the grams of its items, in each way in which
+//! items are compared.
 
 use super::grams::{GramIndex, GramRule};
 use super::numbers::WordNumbers;
@@ -114,7 +114,8 @@ impl Slice {
     }
 }
 
-/// The words of a text that wraps around at its end, so that each begins a shingle of `width` words.
+/// The words of a text that wraps around at its end, so that each begins a shingle of `width`
+/// words.
 pub fn wrapped(words: &[u32], width: usize) -> Vec<u32> {
     let count = if words.is_empty() { 0 } else { words.len() + width - 1 };
     words.iter().copied().cycle().take(count).collect()

@@ -74,8 +74,8 @@ fn shingles(words: &[String], width: usize) -> BTreeSet<Vec<String>> {
     (0..words.len()).map(|first| words.iter().cycle().skip(first).take(width).cloned().collect()).collect()
 }
 
-/// Those of `grams` that a document has, and the longest run of words that they cover, each where it
-/// stands first.
+/// Those of `grams` that a document has, and the longest run of words that they cover, each where
+/// it stands first.
 fn in_document(grams: &BTreeSet<Vec<String>>, document: &[String]) -> (usize, [u32; 2]) {
     let first = |gram: &Vec<String>| {
         let at = document.windows(gram.len()).position(|window| window == &gram[..])?;

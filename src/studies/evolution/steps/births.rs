@@ -1,8 +1,10 @@
-//! Births and deaths: the sizes of the clusters that new URLs join, and of the clusters that disappeared URLs leave.
+//! Births and deaths: the sizes of the clusters that new URLs join, and of the clusters that
+//! disappeared URLs leave.
 //!
-//! This goes beyond the study, which called it "an intriguing avenue". A *birth* is a URL that is first seen in this week.
-//! The size of its cluster is counted without the births of the week, so pages that appear together join a cluster of
-//! size 0. A *death* is a URL with a page in the week before and none in this week; it may come back.
+//! This goes beyond the study, which called it "an intriguing avenue". A *birth* is a URL that is
+//! first seen in this week. The size of its cluster is counted without the births of the week, so
+//! pages that appear together join a cluster of size 0. A *death* is a URL with a page in the week
+//! before and none in this week; it may come back.
 
 use std::rc::Rc;
 
@@ -16,9 +18,10 @@ use crate::state::PastWeek;
 use crate::stats::{BySize, SizeClass};
 use crate::structures::Ownership;
 
-/// Counts the births of a week by size class of the cluster that they join: URLs that are not in the week `before` and have
-/// a page in the week of `map`, which follows it. Each worker returns a part of the counts; the total is their sum. A
-/// worker holds 24 to 48 bytes for each cluster with births.
+/// Counts the births of a week by size class of the cluster that they join: URLs that are not in
+/// the week `before` and have a page in the week of `map`, which follows it. Each worker returns a
+/// part of the counts; the total is their sum. A worker holds 24 to 48 bytes for each cluster with
+/// births.
 ///
 /// # Errors
 /// If a cluster has more births than pages, or a worker of this process failed.
@@ -40,8 +43,8 @@ pub fn births(cx: &mut Context, owned: &Ownership, before: &PastWeek, map: &Rc<C
     Ok(births)
 }
 
-/// Counts the deaths of a week by size class of the cluster that they leave: URLs of this worker with a page in the week
-/// `before` and none in the week `after`.
+/// Counts the deaths of a week by size class of the cluster that they leave: URLs of this worker
+/// with a page in the week `before` and none in the week `after`.
 pub fn deaths(owned: &Ownership, before: &ClusterMap, after: &ClusterMap) -> BySize {
     let mut deaths = BySize::default();
     let dead = (0..owned.len()).filter(|number| after.page(*number).is_none());

@@ -1,7 +1,9 @@
-//! The cluster map of a committed week: the cluster of very similar pages of each document that a worker owns.
+//! The cluster map of a committed week: the cluster of very similar pages of each document that a
+//! worker owns.
 //!
-//! A URL that was seen in the week or an earlier one and has no page in the week belongs to the pseudo-cluster
-//! could-not-download (Fetterly 2004, section 3). The map takes 16 bytes for every URL of the worker's shards.
+//! A URL that was seen in the week or an earlier one and has no page in the week belongs to the
+//! pseudo-cluster could-not-download (Fetterly 2004, section 3). The map takes 16 bytes for every
+//! URL of the worker's shards.
 
 use anyhow::{Result, bail};
 use arrow_array::Int64Array;
@@ -27,7 +29,8 @@ pub const COULD_NOT_DOWNLOAD: u64 = u64::MAX;
 /// The clusters of a week, as one worker holds them.
 #[derive(Debug)]
 pub struct ClusterMap {
-    /// The cluster of every document of this worker, by its number; of size 0 if the document has no page.
+    /// The cluster of every document of this worker, by its number; of size 0 if the document has
+    /// no page.
     clusters: Vec<ClusterOfDoc>,
     /// The number of URLs, of all workers, that could not be downloaded.
     absent: u64,
@@ -37,7 +40,8 @@ pub struct ClusterMap {
 const NO_PAGE: ClusterOfDoc = ClusterOfDoc { root: COULD_NOT_DOWNLOAD, size: 0 };
 
 impl ClusterMap {
-    /// The cluster of document number `number` of this worker; `None` if it has no page in the week.
+    /// The cluster of document number `number` of this worker; `None` if it has no page in the
+    /// week.
     #[inline]
     pub fn page(&self, number: usize) -> Option<ClusterOfDoc> {
         Some(self.clusters[number]).filter(|cluster| cluster.size > 0)
@@ -48,14 +52,16 @@ impl ClusterMap {
         self.absent
     }
 
-    /// The cluster of document number `number` of this worker, which was seen in the week or an earlier one.
+    /// The cluster of document number `number` of this worker, which was seen in the week or an
+    /// earlier one.
     #[inline]
     pub fn cluster(&self, number: usize) -> ClusterOfDoc {
         self.page(number).unwrap_or(ClusterOfDoc { root: COULD_NOT_DOWNLOAD, size: self.absent })
     }
 }
 
-/// Reads the clusters of week number `number` of the history. `owned` are the documents of the last week.
+/// Reads the clusters of week number `number` of the history. `owned` are the documents of the last
+/// week.
 ///
 /// # Errors
 /// If a file cannot be read or contradicts itself (names it), or a worker of this process failed.

@@ -1,7 +1,7 @@
 //! The number of clusters of each host in a week (Fetterly 2004, section 3, Fig. 6).
 //!
-//! A cluster counts for every host with a page in it. A page without near-duplicates is a cluster, too, as in the study's
-//! cluster map; could-not-download has no pages and does not count.
+//! A cluster counts for every host with a page in it. A page without near-duplicates is a cluster,
+//! too, as in the study's cluster map; could-not-download has no pages and does not count.
 
 use anyhow::Result;
 use nigh_exchange::Context;
@@ -10,8 +10,9 @@ use crate::operators::host_pages::{SINGLETONS, pages_by_host};
 use crate::state::History;
 use crate::structures::Ownership;
 
-/// Counts the clusters of each host in week number `number` of the history. Returns the hosts whose hashes this worker owns,
-/// in order, each once: the hash and the number of clusters. Costs what [`pages_by_host`] does.
+/// Counts the clusters of each host in week number `number` of the history. Returns the hosts whose
+/// hashes this worker owns, in order, each once: the hash and the number of clusters. Costs what
+/// [`pages_by_host`] does.
 ///
 /// # Errors
 /// If a file cannot be read (names it), or a worker of this process failed.

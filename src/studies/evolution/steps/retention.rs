@@ -1,12 +1,14 @@
-//! Retention: how much of each cluster of the first week is still together in a later week (Fetterly 2004, section 3, Fig. 4, 5
-//! and 7).
+//! Retention: how much of each cluster of the first week is still together in a later week
+//! (Fetterly 2004, section 3, Fig. 4, 5 and 7).
 //!
-//! For each URL with a page in the first week, the two clusters of the URL have some URLs in common. If either cluster has
-//! one URL, the two have this URL in common, and the worker of the URL has both sizes. Other URLs are counted by pairs of
-//! clusters ([`overlaps`]); the owner of a pair has the size of the first cluster, and looks up the size of the second at
-//! its owner. In the later week a URL may belong to could-not-download.
+//! For each URL with a page in the first week, the two clusters of the URL have some URLs in
+//! common. If either cluster has one URL, the two have this URL in common, and the worker of the
+//! URL has both sizes. Other URLs are counted by pairs of clusters ([`overlaps`]); the owner of a
+//! pair has the size of the first cluster, and looks up the size of the second at its owner. In the
+//! later week a URL may belong to could-not-download.
 //!
-//! A worker holds two cluster maps (32 bytes a URL) and 24 to 72 bytes for each pair of larger clusters.
+//! A worker holds two cluster maps (32 bytes a URL) and 24 to 72 bytes for each pair of larger
+//! clusters.
 
 use std::rc::Rc;
 
@@ -19,11 +21,12 @@ use crate::records::DocId;
 use crate::stats::{RetentionSums, SizeClass};
 use crate::structures::Ownership;
 
-/// Sums the containment and similarity of each URL's two clusters, by size class of its cluster in the first week, in the
-/// order of [`SizeClass::ALL`]. Each worker returns a part of the sums.
+/// Sums the containment and similarity of each URL's two clusters, by size class of its cluster in
+/// the first week, in the order of [`SizeClass::ALL`]. Each worker returns a part of the sums.
 ///
 /// # Errors
-/// If two clusters have more URLs in common than one of them has, or a worker of this process failed.
+/// If two clusters have more URLs in common than one of them has, or a worker of this process
+/// failed.
 pub fn retention(
     cx: &mut Context,
     owned: &Ownership,
@@ -45,7 +48,8 @@ pub fn retention(
     let pairs = Rc::new(overlaps(cx, larger.map(|(before, after)| (before.root, after.root)))?);
 
     let doc = |root: u64| DocId::from_table(root as i64);
-    // The owner of the second cluster's root has its size. Every worker has the size of could-not-download.
+    // The owner of the second cluster's root has its size. Every worker has the size of
+    // could-not-download.
     let roots = {
         let pairs = pairs.clone();
         move || {

@@ -1,6 +1,8 @@
-//! Confirmation by URL: pages of two hosts, in one cluster, of which the paths end alike (Fetterly 2004, section 4).
+//! Confirmation by URL: pages of two hosts, in one cluster, of which the paths end alike (Fetterly
+//! 2004, section 4).
 //!
-//! The study put the ends of paths into a Bloom filter for each cluster; here they are compared exactly, up to collisions of 64-bit hashes.
+//! The study put the ends of paths into a Bloom filter for each cluster; here they are compared
+//! exactly, up to collisions of 64-bit hashes.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -38,12 +40,14 @@ impl Keyed for ClusterPage {
     }
 }
 
-/// Counts for each pair how many pages of its second host match a page of the first one in the same cluster: in the last arc of the path, in
-/// the last two, three and four (or in all, if there are fewer), and in the whole path. The query does not count. Returns the counts by
-/// number of the pair, and the text of the hosts' names by number, at every cx.
+/// Counts for each pair how many pages of its second host match a page of the first one in the same
+/// cluster: in the last arc of the path, in the last two, three and four (or in all, if there are
+/// fewer), and in the whole path. The query does not count. Returns the counts by number of the
+/// pair, and the text of the hosts' names by number, at every cx.
 ///
 /// # Errors
-/// If a file cannot be read or written, two hosts have the same [`HostName`], or a worker of this process failed.
+/// If a file cannot be read or written, two hosts have the same [`HostName`], or a worker of this
+/// process failed.
 pub fn confirm(
     cx: &mut Context,
     history: &History,
@@ -125,7 +129,8 @@ pub(super) fn path_and_query(url: &str) -> &str {
     rest.find('/').map_or("/", |slash| &rest[slash..])
 }
 
-/// Hashes of the last 1, 2, 3 and 4 arcs of a path, and of the whole path. A path with fewer arcs matches only the same whole path.
+/// Hashes of the last 1, 2, 3 and 4 arcs of a path, and of the whole path. A path with fewer arcs
+/// matches only the same whole path.
 fn ends_of_path(path: &str) -> [u64; MATCHES] {
     let hash = |text: &str| (checksum(text.as_bytes()) >> 64) as u64;
     let whole = hash(path);

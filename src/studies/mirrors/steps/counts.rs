@@ -1,4 +1,5 @@
-//! What two hosts of a pair have in common: clusters, pages in them, and what is left with one host for each address.
+//! What two hosts of a pair have in common: clusters, pages in them, and what is left with one host
+//! for each address.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -35,10 +36,11 @@ impl PairCounts {
     }
 }
 
-/// Counts what the hosts of each pair have in common; every worker returns the same counts, by the number of the pair.
+/// Counts what the hosts of each pair have in common; every worker returns the same counts, by the
+/// number of the pair.
 ///
-/// In each cluster hosts are kept in the order of candidates, but for those with an address that a kept host has. If only the pairs of the
-/// first host of a cluster are counted, so it is here.
+/// In each cluster hosts are kept in the order of candidates, but for those with an address that a
+/// kept host has. If only the pairs of the first host of a cluster are counted, so it is here.
 ///
 /// # Errors
 /// If a file cannot be read or written, or a worker of this process failed.

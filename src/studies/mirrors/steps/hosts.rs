@@ -51,7 +51,8 @@ pub struct Hosts {
 }
 
 impl Hosts {
-    /// The hosts that have these pages and addresses; both are in order. Addresses of other hosts are left out.
+    /// The hosts that have these pages and addresses; both are in order. Addresses of other hosts
+    /// are left out.
     ///
     /// # Errors
     /// If two hosts have the same name: the same high half of their hashes.
@@ -122,7 +123,8 @@ impl Hosts {
     }
 }
 
-/// Reads the hosts of week number `number` of the history that this worker owns, with the addresses of `list`, or else those of pages.
+/// Reads the hosts of week number `number` of the history that this worker owns, with the addresses
+/// of `list`, or else those of pages.
 ///
 /// # Errors
 /// If a file cannot be read (names it), or a worker of this process failed.
@@ -189,7 +191,8 @@ fn hash_of_address(address: &str) -> u64 {
     (checksum(address.as_bytes()) >> 64) as u64
 }
 
-/// Addresses of hosts from a file: a host, a tab, and its addresses with commas between them on each line.
+/// Addresses of hosts from a file: a host, a tab, and its addresses with commas between them on
+/// each line.
 #[derive(Clone, Debug, Default)]
 pub struct AddressList(Vec<(u128, u64)>);
 

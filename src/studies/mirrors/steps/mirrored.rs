@@ -41,8 +41,8 @@ impl Keyed for PageOfMirror {
     }
 }
 
-/// Finds the own pages that are in a cluster with a page of a mirror of their host, ascending by id. `table` has the pairs of mirrors, `sizes`
-/// their sizes by number.
+/// Finds the own pages that are in a cluster with a page of a mirror of their host, ascending by
+/// id. `table` has the pairs of mirrors, `sizes` their sizes by number.
 ///
 /// # Errors
 /// If a file cannot be read or written, or a worker of this process failed.

@@ -1,4 +1,5 @@
-//! Mirrors by content: pairs of hosts that have many near-duplicate pages in common (Fetterly 2004, sections 2 and 4).
+//! Mirrors by content: pairs of hosts that have many near-duplicate pages in common (Fetterly 2004,
+//! sections 2 and 4).
 //!
 //! ```text
 //! hosts     pages of own hosts by cluster, and their addresses
@@ -11,11 +12,13 @@
 //! shared    what two hosts or collections have in common, with an example: for the comparison with mirrors by URL
 //! ```
 //!
-//! A *candidate* is a host with enough pages in clusters of at least two. Candidates have an order: more such pages first, of equally many the
-//! smaller hash of the name. A host is known by the high half of the 128-bit hash of its name; two names with the same one are an error.
+//! A *candidate* is a host with enough pages in clusters of at least two. Candidates have an order:
+//! more such pages first, of equally many the smaller hash of the name. A host is known by the high
+//! half of the 128-bit hash of its name; two names with the same one are an error.
 //!
-//! Every worker has all pairs: some 120 bytes for each. Records of clusters are grouped one range of them at a time, and go to disk beyond
-//! the memory for them; all records of one cluster are in the memory of one worker.
+//! Every worker has all pairs: some 120 bytes for each. Records of clusters are grouped one range
+//! of them at a time, and go to disk beyond the memory for them; all records of one cluster are in
+//! the memory of one worker.
 
 mod confirm;
 mod counts;
@@ -47,7 +50,8 @@ use crate::operators::set_join::{Requirement, SetJoinStage};
 pub struct MirrorStage {
     /// The pages that two hosts must have in common, at least.
     pub least: u32,
-    /// A cluster in which more hosts than this have enough pages is a farm: its pairs are counted, and only those of its first host listed.
+    /// A cluster in which more hosts than this have enough pages is a farm: its pairs are counted,
+    /// and only those of its first host listed.
     pub farm: u64,
     /// The most pairs of hosts to look at.
     pub max_pairs: u64,

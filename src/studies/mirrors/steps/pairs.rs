@@ -24,7 +24,8 @@ pub struct ListedHost {
     pub addresses: u32,
 }
 
-/// Pairs of hosts. Hosts are numbered in the order of candidates; a pair has the smaller number first.
+/// Pairs of hosts. Hosts are numbered in the order of candidates; a pair has the smaller number
+/// first.
 #[derive(Clone, Debug, Default)]
 pub struct PairTable {
     /// The hosts, by number.
@@ -37,7 +38,8 @@ pub struct PairTable {
 }
 
 impl PairTable {
-    /// The table of these pairs, and of single hosts, at every worker. `pairs` and `singles` are the same at every worker.
+    /// The table of these pairs, and of single hosts, at every worker. `pairs` and `singles` are
+    /// the same at every worker.
     ///
     /// # Errors
     /// If a worker of this process failed.
@@ -83,9 +85,11 @@ impl PairTable {
         self.pairs.binary_search(&(a, b)).ok()
     }
 
-    /// Calls `each` with every pair of `present`, which ascends: the number of the pair, and the places of its hosts in `present`.
+    /// Calls `each` with every pair of `present`, which ascends: the number of the pair, and the
+    /// places of its hosts in `present`.
     ///
-    /// It goes over the shorter of two lists, for each host: those that are present, and those that it is in a pair with.
+    /// It goes over the shorter of two lists, for each host: those that are present, and those that
+    /// it is in a pair with.
     pub fn pairs_of(&self, present: &[u32], mut each: impl FnMut(usize, usize, usize)) {
         for (place, a) in present.iter().enumerate() {
             let (from, to) = (self.starts[*a as usize], self.starts[*a as usize + 1]);

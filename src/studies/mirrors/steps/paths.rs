@@ -1,4 +1,5 @@
-//! What mirrors have of each other by path: how much of one the other has (coverage), and how long a change takes from one to the other (lag).
+//! What mirrors have of each other by path: how much of one the other has (coverage), and how long
+//! a change takes from one to the other (lag).
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -42,7 +43,8 @@ pub struct Lag {
     pub pair: u64,
     /// Whether the change was at the second host of the pair first.
     pub from_second: bool,
-    /// After how many weeks the other host had it: 0 if in the same week, `None` if not until the last week.
+    /// After how many weeks the other host had it: 0 if in the same week, `None` if not until the
+    /// last week.
     pub weeks: Option<u64>,
 }
 
@@ -57,9 +59,10 @@ pub struct PathCounts {
     pub lags: BTreeMap<Lag, u64>,
 }
 
-/// Compares the paths of the hosts of each pair of `table` in all weeks, queries included. A change is a page whose features differ from
-/// those of the week before; it counts if the other host has the path in that week, and did not have the new content the week before. Every
-/// worker returns all counts.
+/// Compares the paths of the hosts of each pair of `table` in all weeks, queries included. A change
+/// is a page whose features differ from those of the week before; it counts if the other host has
+/// the path in that week, and did not have the new content the week before. Every worker returns
+/// all counts.
 ///
 /// # Errors
 /// If a file cannot be read or written, or a worker of this process failed.
@@ -137,7 +140,8 @@ fn read_pages(history: &History, week: usize, shard: u32, table: &PairTable, pag
     Ok(())
 }
 
-/// The vectors of one path on one host, by week, ascending; the smallest if a week has the path twice (by `http` and by `https`).
+/// The vectors of one path on one host, by week, ascending; the smallest if a week has the path
+/// twice (by `http` and by `https`).
 struct Weeks(Vec<(u64, u64)>);
 
 impl Weeks {

@@ -1,8 +1,9 @@
 //! Raw pairs: hosts that share enough pages.
 //!
-//! Two ways to count them. *All*: `a` has enough pages in clusters that `b` is in, and `b` in clusters that `a` is in (the text of Fetterly
-//! 2004, section 2). *First*: the first host of each cluster is paired with each other host in it, and the pages of the other are counted,
-//! as the study counted for the host of the cluster's root.
+//! Two ways to count them. *All*: `a` has enough pages in clusters that `b` is in, and `b` in
+//! clusters that `a` is in (the text of Fetterly 2004, section 2). *First*: the first host of each
+//! cluster is paired with each other host in it, and the pages of the other are counted, as the
+//! study counted for the host of the cluster's root.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -26,7 +27,8 @@ use crate::structures::Sums;
 pub struct RawPairs {
     /// Pairs of different hosts, each once; which of the two names comes first has no meaning.
     pub pairs: Vec<(HostName, HostName)>,
-    /// Those that stand for a farm: its first host with each other one, the smaller name first; ascending. They are in `pairs`, too.
+    /// Those that stand for a farm: its first host with each other one, the smaller name first;
+    /// ascending. They are in `pairs`, too.
     pub farm: Vec<(HostName, HostName)>,
     /// All pairs of farms, those included.
     pub farm_pairs: u64,
@@ -126,7 +128,8 @@ fn all_pairs(cx: &mut Context, stage: &MirrorStage, hosts: &Hosts) -> Result<Raw
 /// The rows of a join that stand for several hosts, or are in a family; at every worker.
 #[derive(Default)]
 struct Rows {
-    /// The hosts of each such row: hosts come in the order of candidates, as (all ones less clustered pages, name).
+    /// The hosts of each such row: hosts come in the order of candidates, as (all ones less
+    /// clustered pages, name).
     members: BTreeMap<HostName, Vec<(u64, HostName)>>,
     /// Rows of which any two hosts are a pair.
     cliques: Vec<HostName>,
@@ -223,7 +226,8 @@ impl Rows {
         }
         raw.farm.sort_unstable();
         raw.farm.dedup();
-        // A pair of a farm's first host may be one of equal hosts, too: then it is listed and counted as such.
+        // A pair of a farm's first host may be one of equal hosts, too: then it is listed and
+        // counted as such.
         let mut own: Vec<(HostName, HostName)> = Vec::new();
         for row in &self.cliques {
             let hosts = self.hosts(*row);

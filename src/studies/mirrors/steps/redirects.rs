@@ -1,4 +1,5 @@
-//! Hosts of which most URLs redirect to another host: other names of it that show few pages, or none.
+//! Hosts of which most URLs redirect to another host: other names of it that show few pages, or
+//! none.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -40,8 +41,8 @@ struct RedirectRecord {
     urls: u64,
 }
 
-/// Finds hosts of which at least `least` URLs redirect to one other host, and these are more than half of its redirects and pages. Every
-/// worker returns all of them, in order.
+/// Finds hosts of which at least `least` URLs redirect to one other host, and these are more than
+/// half of its redirects and pages. Every worker returns all of them, in order.
 ///
 /// # Errors
 /// If a file cannot be read (names it), or a worker of this process failed.

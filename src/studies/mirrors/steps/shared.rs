@@ -1,4 +1,5 @@
-//! What the two places of a pair have in common: clusters with pages of both, and an example. Places are hosts, or collections of pages.
+//! What the two places of a pair have in common: clusters with pages of both, and an example.
+//! Places are hosts, or collections of pages.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -39,8 +40,8 @@ pub struct SharedPages {
     pub example: [DocId; 2],
 }
 
-/// Counts what the places of each pair have in common; `pages` are those of own shards. Returns what there is, by the number of the pair, at
-/// every worker.
+/// Counts what the places of each pair have in common; `pages` are those of own shards. Returns
+/// what there is, by the number of the pair, at every worker.
 ///
 /// # Errors
 /// If a file cannot be read or written, or a worker of this process failed.

@@ -1,12 +1,13 @@
-//! Candidates: pairs of hosts that have features in common, with their scores (Bharat and Broder 1999, section 3).
+//! Candidates: pairs of hosts that have features in common, with their scores (Bharat and Broder
+//! 1999, section 3).
 //!
 //! ```text
 //! features of hosts ─▶ the owner of the feature: each pair of its 2 to `most-hosts` hosts, with the weight S / N
 //! weights ─▶ the owner of the pair: their sum; at least two features, and at least one of a path
 //! ```
 //!
-//! Weights are whole numbers of 1 / 232,792,560, the least common multiple of 1 to 20: so a sum does not depend on its order, and is exact
-//! for features of up to 20 hosts.
+//! Weights are whole numbers of 1 / 232,792,560, the least common multiple of 1 to 20: so a sum
+//! does not depend on its order, and is exact for features of up to 20 hosts.
 
 use std::cell::RefCell;
 use std::cmp::Reverse;
@@ -43,7 +44,8 @@ impl Keyed for CommonFeature {
     }
 }
 
-/// A pair of hosts that may be mirrors. The order is that of the list: the best first, of equal scores by the hashes of the hosts.
+/// A pair of hosts that may be mirrors. The order is that of the list: the best first, of equal
+/// scores by the hashes of the hosts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Candidate {
     /// The bits of the score, which is positive.
@@ -59,7 +61,8 @@ pub struct Candidate {
 }
 
 impl Candidate {
-    /// The score: the sum of the weights, divided by 1 + 0.1 (ln N1 + ln N2), where N are the URLs of the hosts.
+    /// The score: the sum of the weights, divided by 1 + 0.1 (ln N1 + ln N2), where N are the URLs
+    /// of the hosts.
     pub fn score(&self) -> f64 {
         f64::from_bits(self.score.0)
     }

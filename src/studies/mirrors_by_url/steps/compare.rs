@@ -1,4 +1,5 @@
-//! The tests of listed pairs: pages at the same path of two hosts, compared (Bharat and Broder 1999, section 4).
+//! The tests of listed pairs: pages at the same path of two hosts, compared (Bharat and Broder
+//! 1999, section 4).
 //!
 //! ```text
 //! what is known of URLs, and questions of pairs ─▶ the owner of the URL ─▶ answers: page or gone
@@ -6,8 +7,8 @@
 //! pages that differ ─▶ their features, from the workers that have them ─▶ the share of equal ones
 //! ```
 //!
-//! A pair is tested by one worker. It has 72 bytes for each sampled path of the hosts of its pairs, on each of the two, and every worker as
-//! many for each of its own pages at such a path.
+//! A pair is tested by one worker. It has 72 bytes for each sampled path of the hosts of its pairs,
+//! on each of the two, and every worker as many for each of its own pages at such a path.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -40,7 +41,8 @@ pub struct TestRules {
     pub features: usize,
 }
 
-/// How far from `similar` an estimate may be, if it is to be taken for near: twice its standard error at 0.5, with 84 features.
+/// How far from `similar` an estimate may be, if it is to be taken for near: twice its standard
+/// error at 0.5, with 84 features.
 const NEAR: f64 = 0.1;
 
 /// The test of one path.
@@ -54,7 +56,8 @@ pub struct PathTest {
     pub outcome: Outcome,
     /// The equal features, if both pages were compared by features.
     pub equal: Option<u32>,
-    /// Whether it is known of the first and of the second host of the pair that it has the page, or that it does not.
+    /// Whether it is known of the first and of the second host of the pair that it has the page, or
+    /// that it does not.
     pub known: [bool; 2],
 }
 
@@ -67,7 +70,8 @@ impl TestRules {
         }
     }
 
-    /// Whether a similarity is an estimate that is so near to the limit of high similarity that the outcome is uncertain.
+    /// Whether a similarity is an estimate that is so near to the limit of high similarity that the
+    /// outcome is uncertain.
     pub fn is_near(&self, test: &PathTest) -> bool {
         test.equal.is_some_and(|equal| (f64::from(equal) / self.features as f64 - self.similar).abs() <= NEAR)
     }
@@ -91,7 +95,8 @@ impl TestRules {
 pub struct TestedPair {
     /// Its number in the list.
     pub number: usize,
-    /// Whether tests found a page of either host: else nothing is known of one, as where its name does not resolve.
+    /// Whether tests found a page of either host: else nothing is known of one, as where its name
+    /// does not resolve.
     pub have_pages: bool,
     /// The tests: the root first, then the paths of the first host, then those of the second.
     pub tests: Vec<PathTest>,
@@ -110,7 +115,8 @@ struct UrlFact {
     path: u64,
     /// [`PAGE`] and so on: of several the first one counts.
     kind: u64,
-    /// The order of the page: it comes before the worker, so that the page that counts does not depend on who has it.
+    /// The order of the page: it comes before the worker, so that the page that counts does not
+    /// depend on who has it.
     order: u64,
     /// The worker that knows it, or that asks.
     from: u64,
@@ -147,7 +153,8 @@ struct UrlAnswer {
     vector: u64,
 }
 
-/// Tests all listed pairs. `pages` is what this worker knows. Every worker returns all pairs, in the order of the list.
+/// Tests all listed pairs. `pages` is what this worker knows. Every worker returns all pairs, in
+/// the order of the list.
 ///
 /// # Errors
 /// If a file cannot be read or written, or a worker of this process failed.
@@ -233,7 +240,8 @@ struct KnownUrls {
 }
 
 impl KnownUrls {
-    /// What is known of a URL. If it redirects to the same path with a slash more or less, that is the page there.
+    /// What is known of a URL. If it redirects to the same path with a slash more or less, that is
+    /// the page there.
     fn of(&self, name: UrlName) -> Option<UrlAnswer> {
         let answer = self.answer(name)?;
         if answer.kind != SLASH {
@@ -247,8 +255,9 @@ impl KnownUrls {
         self.answers[self.asked.binary_search(&name).ok()?]
     }
 
-    /// The tests of a pair: each with its path, and whether that is one of the second host. The root first; then `most` paths of each host:
-    /// those of which the host's page is known before the others, by their hashes. Mirrors have the same sample: no path is tested twice.
+    /// The tests of a pair: each with its path, and whether that is one of the second host. The
+    /// root first; then `most` paths of each host: those of which the host's page is known before
+    /// the others, by their hashes. Mirrors have the same sample: no path is tested twice.
     fn paths(&self, listed: &ListedPairs, pair: &ListedPair, most: usize) -> Vec<(bool, u64)> {
         let root = text_hash("/");
         let mut tests = vec![(false, root)];

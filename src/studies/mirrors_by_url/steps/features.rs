@@ -56,7 +56,8 @@ impl Keyed for HostFeature {
 /// What this worker read of sampled hosts.
 #[derive(Clone, Debug, Default)]
 pub struct SampledTexts {
-    /// The names of hosts, by their hashes, and whether a sampled path has the scheme `http`: of hosts of which this worker read one.
+    /// The names of hosts, by their hashes, and whether a sampled path has the scheme `http`: of
+    /// hosts of which this worker read one.
     pub names: BTreeMap<u64, (String, bool)>,
     /// The texts of sampled paths: the hash of the host, that of the path, and the text.
     pub paths: Vec<(u64, u64, Box<str>)>,
@@ -65,7 +66,8 @@ pub struct SampledTexts {
 /// Reads the texts of sampled paths, `sample`, and makes the features of their hosts.
 ///
 /// # Errors
-/// If URLs cannot be read, or changed since they were read first; if two hosts have the same hash; or a worker of this process failed.
+/// If URLs cannot be read, or changed since they were read first; if two hosts have the same hash;
+/// or a worker of this process failed.
 pub fn host_features(
     cx: &mut Context,
     stage: &UrlStage,

@@ -7,9 +7,9 @@
 //!     the number of all URLs; if there are enough: the sample, to where its URLs were read
 //! ```
 //!
-//! The sample of a host are its smallest hashes of paths: two hosts with the same paths have the same sample. URLs are spread by host and
-//! path together, so that the URLs of a very large host are not at one worker; the parts of a host are, which are about
-//! its sample for each 16,384 URLs.
+//! The sample of a host are its smallest hashes of paths: two hosts with the same paths have the
+//! same sample. URLs are spread by host and path together, so that the URLs of a very large host
+//! are not at one worker; the parts of a host are, which are about its sample for each 16,384 URLs.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -59,7 +59,8 @@ struct HostPart {
     place: u64,
     /// The worker that read it.
     from: u32,
-    /// The number of distinct URLs that it stands for: all of the host in the partition at the first part, and 0 at others.
+    /// The number of distinct URLs that it stands for: all of the host in the partition at the
+    /// first part, and 0 at others.
     urls: u32,
 }
 
@@ -83,7 +84,8 @@ pub struct SampledPath {
     pub urls: u64,
     /// 1 for the first path of the sample, 0 for the others.
     pub is_first: u64,
-    /// 1 if some worker read the URL with the scheme `http`, 0 if it is `https` wherever it was read.
+    /// 1 if some worker read the URL with the scheme `http`, 0 if it is `https` wherever it was
+    /// read.
     pub is_plain: u64,
 }
 
@@ -120,8 +122,8 @@ impl UrlCounts {
     }
 }
 
-/// Samples the hosts with enough URLs. Returns the sampled paths of which this worker read the URLs, in the order of their places, and what
-/// this worker counted.
+/// Samples the hosts with enough URLs. Returns the sampled paths of which this worker read the
+/// URLs, in the order of their places, and what this worker counted.
 ///
 /// # Errors
 /// If URLs cannot be read, or records not written; or a worker of this process failed.
@@ -204,7 +206,8 @@ fn bits(of_url: &[(UrlRecord, u32)]) -> u64 {
     of_url.iter().fold(0, |bits, (url, _)| bits | url.place)
 }
 
-/// Whether it is known that the host does not have a URL. What the week says counts before what lists say.
+/// Whether it is known that the host does not have a URL. What the week says counts before what
+/// lists say.
 fn is_gone(of_url: &[(UrlRecord, u32)]) -> bool {
     let bits = bits(of_url);
     bits & FETCHED == 0 && (bits & GONE > 0 || bits & (LISTED_FETCHED | LISTED_GONE) == LISTED_GONE)

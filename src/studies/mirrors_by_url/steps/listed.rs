@@ -28,7 +28,8 @@ pub struct ListedHost {
 /// A listed candidate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ListedPair {
-    /// The numbers of its hosts: first the one with more URLs, of equally many that with the smaller name.
+    /// The numbers of its hosts: first the one with more URLs, of equally many that with the
+    /// smaller name.
     pub hosts: [usize; 2],
     /// What the list says of it.
     pub candidate: Candidate,
@@ -44,7 +45,8 @@ pub struct ListedPairs {
 }
 
 impl ListedPairs {
-    /// Gathers the names and samples of the hosts of `candidates`; `texts` are those that this worker read.
+    /// Gathers the names and samples of the hosts of `candidates`; `texts` are those that this
+    /// worker read.
     ///
     /// # Errors
     /// If two hosts have the same hash, or a worker of this process failed.
@@ -90,8 +92,8 @@ impl ListedPairs {
     }
 }
 
-/// The URLs that tests may ask for: those with the host of a listed pair, and with a path of some sample, or one that differs from it in a slash at
-/// its end, or the root.
+/// The URLs that tests may ask for: those with the host of a listed pair, and with a path of some
+/// sample, or one that differs from it in a slash at its end, or the root.
 #[derive(Clone, Debug)]
 pub struct WantedUrls {
     hosts: Vec<u64>,

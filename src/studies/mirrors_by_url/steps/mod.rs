@@ -1,5 +1,5 @@
-//! Mirrors by URL: pairs of hosts that have features of their names and paths in common, and tests of these pairs by some pages (Bharat and
-//! Broder 1999).
+//! Mirrors by URL: pairs of hosts that have features of their names and paths in common, and tests
+//! of these pairs by some pages (Bharat and Broder 1999).
 //!
 //! ```text
 //! urls        the URLs of a week and of lists, and how they are named
@@ -13,11 +13,13 @@
 //! outcomes    what a test finds, and the level of a pair                                   Table 1
 //! ```
 //!
-//! A host and a path are known by the high halves of the 128-bit hashes of their texts; two hosts with the same hash in the list are an error.
+//! A host and a path are known by the high halves of the 128-bit hashes of their texts; two hosts
+//! with the same hash in the list are an error.
 //!
-//! Memory: a worker has the sampled paths of which it read the URLs, about 120 bytes each; every worker has the listed candidates and the
-//! samples of their hosts, about 4 kB for each candidate with the default `paths` and URLs of 60 bytes. Other records go to disk beyond the
-//! memory for them; those of one feature, and of one host, are sorted in the memory of one worker.
+//! Memory: a worker has the sampled paths of which it read the URLs, about 120 bytes each; every
+//! worker has the listed candidates and the samples of their hosts, about 4 kB for each candidate
+//! with the default `paths` and URLs of 60 bytes. Other records go to disk beyond the memory for
+//! them; those of one feature, and of one host, are sorted in the memory of one worker.
 
 mod candidates;
 mod compare;

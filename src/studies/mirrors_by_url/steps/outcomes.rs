@@ -1,8 +1,10 @@
-//! What a test finds, and the level of a pair by its tests (Bharat and Broder 1999, section 4 and Table 1).
+//! What a test finds, and the level of a pair by its tests (Bharat and Broder 1999, section 4 and
+//! Table 1).
 
 use serde::{Deserialize, Serialize};
 
-/// What the test of one path finds: the page of the source host against the page of the target host at the same path.
+/// What the test of one path finds: the page of the source host against the page of the target host
+/// at the same path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Outcome {
     /// Source failure: the source does not have the page.
@@ -51,7 +53,8 @@ impl Outcome {
     }
 }
 
-/// The outcomes of the tests of a pair: how many there are of each, in the order of [`Outcome::ALL`].
+/// The outcomes of the tests of a pair: how many there are of each, in the order of
+/// [`Outcome::ALL`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct OutcomeCounts(pub [u32; Outcome::ALL.len()]);
 
@@ -66,7 +69,8 @@ impl OutcomeCounts {
         self.0[outcome as usize]
     }
 
-    /// The tests with an outcome other than unknown and source failure, which tell nothing of the target.
+    /// The tests with an outcome other than unknown and source failure, which tell nothing of the
+    /// target.
     pub fn compared(&self) -> u32 {
         self.0.iter().sum::<u32>() - self.of(Outcome::Unknown) - self.of(Outcome::SourceFailure)
     }
@@ -120,7 +124,8 @@ impl MirrorLevel {
         }
     }
 
-    /// Whether pairs of this level have the same structure and at least similar content: levels 1 to 3.
+    /// Whether pairs of this level have the same structure and at least similar content: levels 1
+    /// to 3.
     pub fn is_whole(self) -> bool {
         self <= MirrorLevel::Similar
     }
@@ -143,8 +148,8 @@ impl MirrorLevel {
         })
     }
 
-    /// The level of a pair with these outcomes (Table 1). Some trace similarity beside target failures is in no row of the table, and so a
-    /// mismatch.
+    /// The level of a pair with these outcomes (Table 1). Some trace similarity beside target
+    /// failures is in no row of the table, and so a mismatch.
     pub fn of(counts: &OutcomeCounts) -> MirrorLevel {
         if counts.compared() < LEAST_TESTS {
             return MirrorLevel::Few;

@@ -21,7 +21,8 @@ use crate::watch::Watch;
 pub enum Known {
     /// Its page, by its number.
     Page(usize),
-    /// It redirects to the same path with a slash more or less at its end: what is there is its page.
+    /// It redirects to the same path with a slash more or less at its end: what is there is its
+    /// page.
     Slash,
     /// The host does not have a page there: status 404 or 410, or another redirect.
     Gone,
@@ -39,7 +40,8 @@ fn of_redirect(url: &str, target: &str) -> Known {
 /// A page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TestPage {
-    /// Of two pages with one name that with the smaller order is compared: those of the week come before those of files.
+    /// Of two pages with one name that with the smaller order is compared: those of the week come
+    /// before those of files.
     pub order: u64,
     /// The checksum of its body.
     pub checksum: u128,
@@ -72,7 +74,8 @@ pub struct TestPages {
     read: Vec<Vec<FeatureBits>>,
     /// The number of features of a page.
     width: usize,
-    /// Of the files for tests: pages and failed downloads of URLs that no test may ask for, and records that cannot be read.
+    /// Of the files for tests: pages and failed downloads of URLs that no test may ask for, and
+    /// records that cannot be read.
     pub passed_over: u64,
 }
 
@@ -84,7 +87,8 @@ const OF_FILES: u64 = 1 << 63;
 const RECORD_BITS: u32 = 40;
 
 impl TestPages {
-    /// Reads the pages of own shards of the last week that tests may ask for, and which URLs are gone.
+    /// Reads the pages of own shards of the last week that tests may ask for, and which URLs are
+    /// gone.
     ///
     /// # Errors
     /// If a file cannot be read, or contradicts another one; names it.
@@ -245,7 +249,8 @@ impl TestPages {
         Ok(())
     }
 
-    /// Calls `each` with the features of some pages, given by their numbers, in some order: the place in `pages`, and the features.
+    /// Calls `each` with the features of some pages, given by their numbers, in some order: the
+    /// place in `pages`, and the features.
     ///
     /// # Errors
     /// If a page has no words, or a file cannot be read; names the file.

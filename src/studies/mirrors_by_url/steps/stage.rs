@@ -29,11 +29,12 @@ impl UrlStage {
         }
     }
 
-    /// The number of paths that are sampled of a host with this number of URLs: `paths`, and one more each time that the host has twice as
-    /// many as five times `paths`.
+    /// The number of paths that are sampled of a host with this number of URLs: `paths`, and one
+    /// more each time that the host has twice as many as five times `paths`.
     ///
-    /// The study takes the paths whose hash is 0 modulo m. It begins with m = 5, and doubles m after the first 20 paths at thresholds that
-    /// it does not give; it reports 20.8 paths a host. The smallest hashes are as many, and do not depend on an order.
+    /// The study takes the paths whose hash is 0 modulo m. It begins with m = 5, and doubles m
+    /// after the first 20 paths at thresholds that it does not give; it reports 20.8 paths a host.
+    /// The smallest hashes are as many, and do not depend on an order.
     pub fn sample_size(&self, urls: u64) -> u64 {
         self.paths + (urls / (5 * self.paths)).checked_ilog2().unwrap_or(0) as u64
     }

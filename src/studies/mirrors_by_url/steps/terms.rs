@@ -1,14 +1,17 @@
-//! The terms of a host's name and of a path, and the features that they make (Bharat and Broder 1999, section 3).
+//! The terms of a host's name and of a path, and the features that they make (Bharat and Broder
+//! 1999, section 3).
 //!
-//! A term is a run of letters, in lower case, or a run of digits, which counts as `*`. A feature is a pair of terms that follow each other;
-//! in a path with their place, so that the same directories at another depth are another feature.
+//! A term is a run of letters, in lower case, or a run of digits, which counts as `*`. A feature is
+//! a pair of terms that follow each other; in a path with their place, so that the same directories
+//! at another depth are another feature.
 //!
 //! ```text
 //! www.d299.example     www d * example     (www d) (d *) (* example)
 //! /lib/v2/Index.html   lib v * index html  (0 lib v) (1 v *); a pair with a stop term is none
 //! ```
 //!
-//! The study drops stop terms; here the pairs with them are dropped, and other pairs keep their places.
+//! The study drops stop terms; here the pairs with them are dropped, and other pairs keep their
+//! places.
 
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
@@ -52,7 +55,8 @@ pub struct Terms {
 }
 
 impl Terms {
-    /// Finds the terms of a text; what is not ASCII is between terms, also if it is escaped (`%D0`).
+    /// Finds the terms of a text; what is not ASCII is between terms, also if it is escaped
+    /// (`%D0`).
     pub fn read(&mut self, text: &str) {
         self.terms.clear();
         self.has_tool = false;

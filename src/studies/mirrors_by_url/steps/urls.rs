@@ -1,4 +1,5 @@
-//! The URLs of a run: those of a week's pages, those that they link to, those that are gone, and those of lists.
+//! The URLs of a run: those of a week's pages, those that they link to, those that are gone, and
+//! those of lists.
 
 use anyhow::{Result, bail};
 use arrow_array::{Int64Array, StringArray};
@@ -54,7 +55,8 @@ pub fn host_and_path(url: &str) -> (&str, &str) {
     rest.find('/').map_or((rest, "/"), |slash| rest.split_at(slash))
 }
 
-/// The path that differs from a path in a slash at its end alone, before the query; none of the root.
+/// The path that differs from a path in a slash at its end alone, before the query; none of the
+/// root.
 pub fn slash_twin(path: &str) -> Option<String> {
     let (path, query) = path.split_at(path.find('?').unwrap_or(path.len()));
     match path.strip_suffix('/') {
@@ -64,7 +66,8 @@ pub fn slash_twin(path: &str) -> Option<String> {
     }
 }
 
-/// Whether a redirect leads to the same path of the same host, with a slash more or less at its end.
+/// Whether a redirect leads to the same path of the same host, with a slash more or less at its
+/// end.
 pub fn is_slash_redirect(url: &str, target: &str) -> bool {
     let [(host, path), (target_host, target_path)] = [url, target].map(host_and_path);
     host == target_host && slash_twin(path).is_some_and(|twin| twin == target_path)
@@ -97,7 +100,8 @@ impl Namer {
 
 /// Where a worker finds its URLs, which it can read several times.
 pub trait UrlSource {
-    /// Calls `take` with every URL, always in the same order, and what is known of it; returns the lines of lists.
+    /// Calls `take` with every URL, always in the same order, and what is known of it; returns the
+    /// lines of lists.
     ///
     /// # Errors
     /// Names the file that cannot be read; or returns the first error of `take`.

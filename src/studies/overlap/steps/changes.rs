@@ -5,7 +5,8 @@
 //!                                            renamed[old centre], is_old[new centre]   ◀─ both centres of a text
 //! ```
 //!
-//! Most centres have the same text in both weeks, and are not exchanged. Memory: 17 bytes for every known URL.
+//! Most centres have the same text in both weeks, and are not exchanged. Memory: 17 bytes for every
+//! known URL.
 
 use anyhow::Result;
 use bytemuck::{Pod, Zeroable};
@@ -26,8 +27,8 @@ pub struct CentresOfWeek<'a> {
 /// What became of the texts of a former week.
 #[derive(Clone, Debug)]
 pub struct TextChanges {
-    /// By own number: the page that stands now for the text for which this page stood then; [`DocId::NONE`] if it stood for none, or the
-    /// text is gone.
+    /// By own number: the page that stands now for the text for which this page stood then;
+    /// [`DocId::NONE`] if it stood for none, or the text is gone.
     pub renamed: Vec<DocId>,
     /// By own number: whether this page stands for a text that the former week had, too.
     pub is_old: Vec<bool>,

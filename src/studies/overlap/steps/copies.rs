@@ -1,4 +1,5 @@
-//! Copies: pages with one text. The smallest of them is the centre, which alone goes on (Shivakumar and Garcia-Molina 1998, section 3).
+//! Copies: pages with one text. The smallest of them is the centre, which alone goes on (Shivakumar
+//! and Garcia-Molina 1998, section 3).
 
 use std::cell::RefCell;
 use std::rc::Rc;

@@ -1,4 +1,5 @@
-//! Pairs by the study's own two ways, for comparison with the set join (Shivakumar and Garcia-Molina 1998, sections 4.1 and 4.2).
+//! Pairs by the study's own two ways, for comparison with the set join (Shivakumar and
+//! Garcia-Molina 1998, sections 4.1 and 4.2).
 //!
 //! ```text
 //! sort      for each chunk: emit all pairs of its units; sort the pairs; a pair that comes T times or more is one of the answer
@@ -7,10 +8,11 @@
 //!           as sort, with the pairs whose bit is set
 //! ```
 //!
-//! Each pair belongs to one worker, by its hash; so does each counter. The answer is exact whatever the number of counters.
+//! Each pair belongs to one worker, by its hash; so does each counter. The answer is exact whatever
+//! the number of counters.
 //!
-//! Cost: the pairs of each chunk, which are the square of its units: that is what the prefixes of the set join avoid. Known limit: the
-//! pairs of some thousand chunks are in memory at once.
+//! Cost: the pairs of each chunk, which are the square of its units: that is what the prefixes of
+//! the set join avoid. Known limit: the pairs of some thousand chunks are in memory at once.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -65,11 +67,12 @@ impl CommonChunk {
     }
 }
 
-/// Finds all pairs of the sets of `source` that share at least `least` chunks, and adds them to `tables`.
+/// Finds all pairs of the sets of `source` that share at least `least` chunks, and adds them to
+/// `tables`.
 ///
 /// # Errors
-/// [`TooManyPairs`], at every worker, before a pair is made; or if sets or files cannot be read or written, or a worker of this process
-/// failed.
+/// [`TooManyPairs`], at every worker, before a pair is made; or if sets or files cannot be read or
+/// written, or a worker of this process failed.
 pub fn counted_pairs<S: SetSource + Clone + 'static>(
     cx: &mut Context,
     stage: &SetJoinStage,

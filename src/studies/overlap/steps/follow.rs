@@ -1,8 +1,9 @@
 //! Pairs of a later week, from the tables of a former run and from what changed since.
 //!
-//! The chunks that two pages share depend on their texts alone. So pairs of two texts that both weeks have stay as they are, and the join
-//! finds those of which one text at least is new. A new page joins a family that it has enough of; families that nothing but a whole run
-//! can see stay unseen, and their pairs are listed.
+//! The chunks that two pages share depend on their texts alone. So pairs of two texts that both
+//! weeks have stay as they are, and the join finds those of which one text at least is new. A new
+//! page joins a family that it has enough of; families that nothing but a whole run can see stay
+//! unseen, and their pairs are listed.
 //!
 //! ```text
 //! former tables ─▶ kept pairs, kept members of families, their collections
@@ -10,11 +11,14 @@
 //!               ─▶ the set join, with those as known pairs ─▶ further pairs
 //! ```
 //!
-//! Which pairs are listed and which are those of families depends on the former runs; all pairs together do not.
+//! Which pairs are listed and which are those of families depends on the former runs; all pairs
+//! together do not.
 //!
-//! Each run reads the chunks of the whole week. Postings, an index from chunks to pages, would be larger than the lines of the table `chunks`
-//! (8 bytes for each chunk and 5 for its page, against 4 for each line), and one more thing to keep true. Components are computed again from
-//! all edges: that takes a fortieth of such a run, and to follow them by differential dataflow would take more (SPEED.md, section 6).
+//! Each run reads the chunks of the whole week. Postings, an index from chunks to pages, would be
+//! larger than the lines of the table `chunks` (8 bytes for each chunk and 5 for its page, against
+//! 4 for each line), and one more thing to keep true. Components are computed again from all edges:
+//! that takes a fortieth of such a run, and to follow them by differential dataflow would take more
+//! (SPEED.md, section 6).
 
 use std::collections::BTreeMap;
 
@@ -44,7 +48,8 @@ pub struct FormerCounts {
     pub families: [u64; 2],
 }
 
-/// Finds the pairs and families of the pages of `source`, and adds the pairs that are listed to `tables`.
+/// Finds the pairs and families of the pages of `source`, and adds the pairs that are listed to
+/// `tables`.
 ///
 /// # Errors
 /// As [`prefix_pairs`]; or if the former tables are damaged.
@@ -93,7 +98,8 @@ pub fn followed_pairs(
     Ok(found)
 }
 
-/// The smallest member of each family of at least two, by its former name; the same at every worker.
+/// The smallest member of each family of at least two, by its former name; the same at every
+/// worker.
 fn present_names(cx: &mut Context, members: &[FamilyMember]) -> Result<BTreeMap<DocId, DocId>> {
     let mut own: BTreeMap<DocId, (DocId, u64)> = BTreeMap::new();
     for FamilyMember { unit, family, .. } in members {

@@ -1,4 +1,5 @@
-//! The tables of a former run, and what of them still holds: pairs of texts that both weeks have, families and their collections.
+//! The tables of a former run, and what of them still holds: pairs of texts that both weeks have,
+//! families and their collections.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -58,7 +59,8 @@ impl FormerTables<'_> {
         files.filter(|file| file.exists()).collect()
     }
 
-    /// Calls `each` with the rows of one chunking in the batches of a table: a batch, and the numbers of its rows.
+    /// Calls `each` with the rows of one chunking in the batches of a table: a batch, and the
+    /// numbers of its rows.
     fn each_batch<T: Table>(
         &self,
         columns: &[&str],
@@ -74,8 +76,8 @@ impl FormerTables<'_> {
         Ok(())
     }
 
-    /// Adds the pairs that still hold to `tables`, and joins their pages in `forest`. `pairs` is the number of pairs that the former run
-    /// listed.
+    /// Adds the pairs that still hold to `tables`, and joins their pages in `forest`. `pairs` is
+    /// the number of pairs that the former run listed.
     ///
     /// # Errors
     /// If a file cannot be read or lacks pairs, or a worker of this process failed.
@@ -146,7 +148,8 @@ impl FormerTables<'_> {
         Ok(())
     }
 
-    /// Reads the families of a chunking. `counted` is the number of families that the former run found, and of their pairs.
+    /// Reads the families of a chunking. `counted` is the number of families that the former run
+    /// found, and of their pairs.
     ///
     /// # Errors
     /// If a file cannot be read or lacks families, or a worker of this process failed.
@@ -237,8 +240,8 @@ impl FamilyIndex<'_> {
         FamilyIndex { collections, with, counts: vec![0; collections.len()] }
     }
 
-    /// The first family of whose collection a page has enough, so that it shares `least` chunks with each member: its number, and the chunks
-    /// that the page has of it.
+    /// The first family of whose collection a page has enough, so that it shares `least` chunks
+    /// with each member: its number, and the chunks that the page has of it.
     pub(super) fn family_of(&mut self, chunks: &[u64], least: u32) -> Option<(usize, u32)> {
         let mut touched = BTreeSet::new();
         for number in chunks.iter().filter_map(|chunk| self.with.get(chunk)).flatten() {

@@ -1,4 +1,5 @@
-//! Groups: the components of units that overlap, by pairs, families and copies. A crawl could leave out all units of a group except one.
+//! Groups: the components of units that overlap, by pairs, families and copies. A crawl could leave
+//! out all units of a group except one.
 
 use std::collections::{BTreeSet, HashMap};
 use std::rc::Rc;
@@ -26,7 +27,8 @@ pub struct Groups {
     pub count: u64,
     /// The bytes of own units that are not the smallest of their group.
     pub saved_bytes: u64,
-    /// Own units that are not the smallest of their group: of the same host as that, of another host on the same machine, others.
+    /// Own units that are not the smallest of their group: of the same host as that, of another
+    /// host on the same machine, others.
     pub reasons: [u64; 3],
     /// The largest groups of at least two units, the same at every worker; the largest first.
     pub largest: Vec<Group>,

@@ -1,7 +1,7 @@
 //! Hosts as units: each has an owner and a number, and the pages of all workers count for it.
 //!
-//! The shard of a host is that of its name, hashed as a URL is; in a shard hosts are numbered by name. The number of a host is its row.
-//! It is not kept: another week has other numbers.
+//! The shard of a host is that of its name, hashed as a URL is; in a shard hosts are numbered by
+//! name. The number of a host is its row. It is not kept: another week has other numbers.
 //!
 //! Known limit: the names of the hosts of a worker's pages are in its memory.
 

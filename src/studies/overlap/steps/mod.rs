@@ -1,6 +1,7 @@
 //! Overlap: pages, or hosts, that share chunks of text (Shivakumar and Garcia-Molina 1998).
 //!
-//! A *unit* is a page or a host. Pages with one text are copies; the smallest of them, the *centre*, goes on alone, as in the study.
+//! A *unit* is a page or a host. Pages with one text are copies; the smallest of them, the *centre*,
+//! goes on alone, as in the study.
 //!
 //! ```text
 //! tables of a week ─▶ units      facts about pages or hosts; the copies of each text
@@ -12,8 +13,9 @@
 //!                  ─▶ groups     components of units that overlap, their sizes, and why units are in them
 //! ```
 //!
-//! In reading order: `units`, `hosts` (units that are hosts), `read` (both, from the tables), `copies`, `source`, `pairs`, `prefix`,
-//! `counting`; `changes`, `former`, `follow` (a later week); `groups`; `names` reads the URLs of some pages.
+//! In reading order: `units`, `hosts` (units that are hosts), `read` (both, from the tables),
+//! `copies`, `source`, `pairs`, `prefix`, `counting`; `changes`, `former`, `follow` (a later week);
+//! `groups`; `names` reads the URLs of some pages.
 
 mod changes;
 mod copies;

@@ -1,4 +1,5 @@
-//! Names of pages for people: the URLs and titles of a few, and the refusal of a job with too many pairs.
+//! Names of pages for people: the URLs and titles of a few, and the refusal of a job with too many
+//! pairs.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -24,7 +25,8 @@ pub struct PageName {
     pub title: String,
 }
 
-/// The names of some pages of the last week, the same at every worker. All workers ask for the same pages.
+/// The names of some pages of the last week, the same at every worker. All workers ask for the same
+/// pages.
 ///
 /// # Errors
 /// If a file cannot be read, or a worker of this process failed.
@@ -57,7 +59,8 @@ pub fn page_names(
     Ok(all.into_iter().map(|(doc, url, title)| (doc, PageName { url, title })).collect())
 }
 
-/// The text for the user if an error says that there are too many pairs: with the pages of the most frequent chunks. All workers call it.
+/// The text for the user if an error says that there are too many pairs: with the pages of the most
+/// frequent chunks. All workers call it.
 ///
 /// # Errors
 /// If a file cannot be read, or a worker of this process failed.

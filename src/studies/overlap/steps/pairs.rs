@@ -1,11 +1,13 @@
-//! Pairs of units: each at the owner of its smaller unit, with the sizes of both; and the partners of each unit.
+//! Pairs of units: each at the owner of its smaller unit, with the sizes of both; and the partners
+//! of each unit.
 //!
 //! ```text
 //! (a, b, shared) ─▶ owner of b: adds b's size and pages ─▶ owner of a: keeps the pair, counts b's pages for a
 //!                                                      ─▶ owner of b: counts a's pages for b
 //! ```
 //!
-//! Pairs come in rounds, so that few are in flight, and are sorted on disk beyond the memory for them.
+//! Pairs come in rounds, so that few are in flight, and are sorted on disk beyond the memory for
+//! them.
 
 use std::path::Path;
 
@@ -135,12 +137,14 @@ pub struct PairTables {
     pub partners: Vec<u64>,
     /// The pairs of this chunking that are kept here.
     pub listed: u64,
-    /// The names of the larger units of kept pairs, if units are hosts; empty until they are asked for.
+    /// The names of the larger units of kept pairs, if units are hosts; empty until they are asked
+    /// for.
     names: Option<ByKey<u64, String>>,
 }
 
 impl PairTables {
-    /// No pairs. `pages` has the pages that each own unit stands for. `budget` is the memory for sorted pairs, in bytes.
+    /// No pairs. `pages` has the pages that each own unit stands for. `budget` is the memory for
+    /// sorted pairs, in bytes.
     pub fn new(units: &Units, pages: Vec<u32>, scratch: &Path, budget: u64) -> PairTables {
         PairTables {
             owned: units.owned.clone(),
@@ -167,8 +171,8 @@ impl PairTables {
         self.listed = 0;
     }
 
-    /// Adds pairs that this worker found. All workers call it, in rounds. The sizes of all own units are known, except of those in pairs that
-    /// have them.
+    /// Adds pairs that this worker found. All workers call it, in rounds. The sizes of all own
+    /// units are known, except of those in pairs that have them.
     ///
     /// # Errors
     /// If a file cannot be written, or a worker of this process failed.
@@ -208,7 +212,8 @@ impl PairTables {
         Ok(())
     }
 
-    /// All pairs, by shard of the smaller unit, chunking and units; and the names of their larger units, if units are hosts.
+    /// All pairs, by shard of the smaller unit, chunking and units; and the names of their larger
+    /// units, if units are hosts.
     ///
     /// # Errors
     /// If a file cannot be read, or a worker of this process failed.

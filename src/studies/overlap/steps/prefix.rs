@@ -1,17 +1,21 @@
 //! Pairs by the set join, expanded from rows to units.
 //!
-//! The join gives pairs of rows, families of rows, and the sets of each row. Here each pair of units becomes one of two kinds:
+//! The join gives pairs of rows, families of rows, and the sets of each row. Here each pair of
+//! units becomes one of two kinds:
 //!
 //! ```text
 //! listed      pairs of two rows that the join lists, and of two sets of one row
 //! family      pairs of two units of one family: rows that have most of a collection, or equal rows of at least `family` sets
 //! ```
 //!
-//! All sets of a row in a family are in this family. So a unit is in one family at most, and no pair is of both kinds.
+//! All sets of a row in a family are in this family. So a unit is in one family at most, and no
+//! pair is of both kinds.
 //!
-//! If the source knows some pairs and families, the pairs are the others: see [`Known`](crate::operators::set_join::Known).
+//! If the source knows some pairs and families, the pairs are the others: see
+//! [`Known`](crate::operators::set_join::Known).
 //!
-//! Known limit: the sets of all rows of a worker are in memory, 16 bytes each, and one pair of rows is expanded at once.
+//! Known limit: the sets of all rows of a worker are in memory, 16 bytes each, and one pair of rows
+//! is expanded at once.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -87,12 +91,12 @@ struct Visitor {
     shared: u64,
 }
 
-/// Finds all pairs of the sets of `source`, and adds those that are listed to `tables`. `family` is the least size of a family; `None`
-/// lists all pairs.
+/// Finds all pairs of the sets of `source`, and adds those that are listed to `tables`. `family` is
+/// the least size of a family; `None` lists all pairs.
 ///
 /// # Errors
-/// [`TooManyPairs`], at every worker, before a pair is listed; or if sets or files cannot be read or written, or a worker of this process
-/// failed.
+/// [`TooManyPairs`], at every worker, before a pair is listed; or if sets or files cannot be read
+/// or written, or a worker of this process failed.
 pub fn prefix_pairs<S: SetSource + Clone + 'static>(
     cx: &mut Context,
     stage: &SetJoinStage,
@@ -221,8 +225,8 @@ impl RowMembers {
     }
 }
 
-/// The own rows in families: the smallest unit of the family, the weight of the row in it, and that of the collection. Adds the edges of
-/// families and rows.
+/// The own rows in families: the smallest unit of the family, the weight of the row in it, and that
+/// of the collection. Adds the edges of families and rows.
 fn families(
     cx: &mut Context,
     joined: &SetJoin,

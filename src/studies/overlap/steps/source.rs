@@ -1,7 +1,9 @@
-//! The sets of units: the chunks of each centre, read from the table `chunks` in every pass; those of hosts from memory.
+//! The sets of units: the chunks of each centre, read from the table `chunks` in every pass; those
+//! of hosts from memory.
 //!
-//! A pass over pages holds one batch of rows in memory, and each centre takes 8 bytes. The pages of a host belong to several workers, so
-//! the chunks of hosts are exchanged: twice 16 bytes for each chunk of each page while that happens, 12 for each chunk of a host after it.
+//! A pass over pages holds one batch of rows in memory, and each centre takes 8 bytes. The pages of
+//! a host belong to several workers, so the chunks of hosts are exchanged: twice 16 bytes for each
+//! chunk of each page while that happens, 12 for each chunk of a host after it.
 
 use std::sync::Arc;
 
@@ -77,8 +79,8 @@ impl UnitSource {
         Ok(UnitSource::Pages(Arc::new(sets), Arc::default()))
     }
 
-    /// Adds what a former run knows: pages whose texts it had are old, and `family_of` gives the number of the family of a page, or 0: its
-    /// chunks are given if it is new.
+    /// Adds what a former run knows: pages whose texts it had are old, and `family_of` gives the
+    /// number of the family of a page, or 0: its chunks are given if it is new.
     ///
     /// # Errors
     /// If a file cannot be read.

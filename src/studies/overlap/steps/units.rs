@@ -1,9 +1,11 @@
-//! Units: the pages of a week that have chunks, or the hosts of these pages, with what is needed to describe groups of them.
+//! Units: the pages of a week that have chunks, or the hosts of these pages, with what is needed to
+//! describe groups of them.
 //!
-//! A unit is named by a [`DocId`]: that of the page, or one that `hosts` makes. So units have owners and numbers as documents have.
+//! A unit is named by a [`DocId`]: that of the page, or one that `hosts` makes. So units have
+//! owners and numbers as documents have.
 //!
-//! Memory: 28 bytes for every known URL of the worker's shards, or for every host, and 16 for each of its addresses; for hosts also their
-//! names, and 8 bytes for every known URL.
+//! Memory: 28 bytes for every known URL of the worker's shards, or for every host, and 16 for each
+//! of its addresses; for hosts also their names, and 8 bytes for every known URL.
 
 use crate::records::{DocId, checksum};
 use crate::structures::Ownership;

@@ -5,7 +5,8 @@ use anyhow::Result;
 use crate::structures::Ownership;
 use crate::studies::paragraphs::steps::{PageSets, ParagraphSource};
 
-/// A hash of the set of paragraphs of each own page of a source, by own number; 0 for a number without a page.
+/// A hash of the set of paragraphs of each own page of a source, by own number; 0 for a number
+/// without a page.
 ///
 /// # Errors
 /// If pages cannot be read.
@@ -23,7 +24,8 @@ pub fn sets_of_pages(owned: &Ownership, source: &impl ParagraphSource) -> Result
 pub struct TwoWeeks<'a> {
     /// The sets of paragraphs of the week before, and of this one: see [`sets_of_pages`].
     pub sets: [&'a [u64]; 2],
-    /// A hash of the host of each page of the week before, and of this one, short pages included; 0 for no page. Without them no page is born.
+    /// A hash of the host of each page of the week before, and of this one, short pages included; 0
+    /// for no page. Without them no page is born.
     pub hosts: Option<[&'a [u64]; 2]>,
 }
 

@@ -1,5 +1,5 @@
-//! The pages that have the paragraphs of changed pages, in both weeks: so the paragraphs that appear or leave, and where born pages can have
-//! theirs from.
+//! The pages that have the paragraphs of changed pages, in both weeks: so the paragraphs that
+//! appear or leave, and where born pages can have theirs from.
 //!
 //! ```text
 //! record: paragraph, kind, page        24 bytes, to the owner of the paragraph, for
@@ -23,12 +23,14 @@ use crate::records::DocId;
 use crate::structures::{CompactSort, Ownership};
 use crate::studies::paragraphs::steps::{PageSets, ParagraphSource};
 
-/// Paragraphs for each word of their filter: about one in twenty others passes, and has no changed page in its group.
+/// Paragraphs for each word of their filter: about one in twenty others passes, and has no changed
+/// page in its group.
 const OF_WORD: usize = 4;
 /// A paragraph of more older pages is common.
 pub(super) const MOST_HOLDERS: usize = 100;
 
-/// Kinds of holders, in the order of records: a page that has the paragraph in both weeks, then only, now only, and a born page.
+/// Kinds of holders, in the order of records: a page that has the paragraph in both weeks, then
+/// only, now only, and a born page.
 const BOTH: u64 = 0;
 const THEN: u64 = 1;
 const NOW: u64 = 2;
@@ -59,11 +61,13 @@ pub struct HeldParagraph {
     pub paragraph: u64,
     /// The older page.
     pub older: DocId,
-    /// 1 if the paragraph is common: more than 100 older pages have it, and this is the one with the smallest id.
+    /// 1 if the paragraph is common: more than 100 older pages have it, and this is the one with
+    /// the smallest id.
     pub is_common: u64,
 }
 
-/// A paragraph that no page had the week before, or that no page has now; at the worker that owns it.
+/// A paragraph that no page had the week before, or that no page has now; at the worker that owns
+/// it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Pod, Zeroable)]
 #[repr(C)]
 pub struct ParagraphEvent {
@@ -83,7 +87,8 @@ pub struct Appearances {
     pub held: Kept<HeldParagraph>,
 }
 
-/// Finds the holders of all paragraphs of changed pages. `sources` are the pages of the week before and of this week.
+/// Finds the holders of all paragraphs of changed pages. `sources` are the pages of the week before
+/// and of this week.
 ///
 /// # Errors
 /// If pages or files cannot be read or written, or a worker of this process failed.
@@ -153,7 +158,8 @@ pub fn held_paragraphs<S: ParagraphSource>(
     })
 }
 
-/// Adds the paragraphs of changed pages, and returns a filter of them; `None` if they are too many for the memory.
+/// Adds the paragraphs of changed pages, and returns a filter of them; `None` if they are too many
+/// for the memory.
 fn changed_holders<S: ParagraphSource>(
     cx: &mut Context,
     owned: &Ownership,

@@ -1,15 +1,17 @@
 //! Lifetimes: when each paragraph was seen first and last.
 //!
-//! A paragraph that all weeks have, or that was in the first week and is still there, has no lifetime of its own: there is a row only for
-//! one that was first seen after the first week, or that is gone. So the rows of a week follow from those of a former week and from what
-//! appeared and left since.
+//! A paragraph that all weeks have, or that was in the first week and is still there, has no
+//! lifetime of its own: there is a row only for one that was first seen after the first week, or
+//! that is gone. So the rows of a week follow from those of a former week and from what appeared
+//! and left since.
 //!
 //! ```text
 //! appears: no row: first = this week, page;  a row: last = none; a row without first falls, for it is as in the first week
 //! leaves:  no row: first = none, last = week before, page;  a row: last = week before, page
 //! ```
 //!
-//! Each paragraph belongs to a shard by its hash. Events are sorted by shard and paragraph on disk, beyond the memory for them.
+//! Each paragraph belongs to a shard by its hash. Events are sorted by shard and paragraph on disk,
+//! beyond the memory for them.
 
 use std::collections::VecDeque;
 use std::path::Path;
@@ -34,9 +36,11 @@ const BLOCKS_AT_ONCE: usize = 1 << 9;
 pub struct Lifetime {
     /// The paragraph.
     pub paragraph: u64,
-    /// The week that had it first, and the smallest page of that week that had it; `None` if the first week of all had it.
+    /// The week that had it first, and the smallest page of that week that had it; `None` if the
+    /// first week of all had it.
     pub first: Option<(i32, DocId)>,
-    /// The last week that had it, and the smallest page of that week that had it; `None` if it is there now.
+    /// The last week that had it, and the smallest page of that week that had it; `None` if it is
+    /// there now.
     pub last: Option<(i32, DocId)>,
 }
 
@@ -115,12 +119,14 @@ fn shard_of(paragraph: u64, shards: u64) -> u64 {
 }
 
 impl Lifetimes {
-    /// Nothing has appeared or left yet. `prefix` names the files for what does not fit into `memory` bytes.
+    /// Nothing has appeared or left yet. `prefix` names the files for what does not fit into
+    /// `memory` bytes.
     pub fn new(prefix: &Path, shards: u64, memory: u64) -> Lifetimes {
         Lifetimes { events: ExternalSort::new(prefix, memory), shards, changes: 0 }
     }
 
-    /// Adds what appeared and left from one week to the next: `days` are those of both. All workers call it.
+    /// Adds what appeared and left from one week to the next: `days` are those of both. All workers
+    /// call it.
     ///
     /// # Errors
     /// If a file cannot be read or written, or a worker of this process failed.
@@ -146,7 +152,8 @@ impl Lifetimes {
         Ok(())
     }
 
-    /// Calls `each` with the lifetimes of own shards, by shard and paragraph: those of `former`, changed by what appeared and left.
+    /// Calls `each` with the lifetimes of own shards, by shard and paragraph: those of `former`,
+    /// changed by what appeared and left.
     ///
     /// # Errors
     /// If a file cannot be read, or the first error of `each`.

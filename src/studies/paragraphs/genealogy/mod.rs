@@ -1,8 +1,9 @@
-//! Genealogy: where the text of new pages comes from, and which paragraphs come and go, from one week to the next. Beyond the study of
-//! [`paragraphs`](super), whose authors went on to ask this.
+//! Genealogy: where the text of new pages comes from, and which paragraphs come and go, from one
+//! week to the next. Beyond the study of [`paragraphs`](super), whose authors went on to ask this.
 //!
-//! A page is *born* in a week if the week before has no page with its URL. Its *parents* are pages of the week before that have paragraphs
-//! of it, as few as explain all paragraphs that it has inherited.
+//! A page is *born* in a week if the week before has no page with its URL. Its *parents* are pages
+//! of the week before that have paragraphs of it, as few as explain all paragraphs that it has
+//! inherited.
 //!
 //! ```text
 //! changes      pages whose set of paragraphs is another one than the week before
@@ -11,8 +12,9 @@
 //! lifetimes    when each paragraph was seen first and last, from those of the week before and what appears and leaves
 //! ```
 //!
-//! Only paragraphs of pages that changed are exchanged, and every worker knows them all while it looks for their holders. Where they are too
-//! many for its memory, the paragraphs of all pages are exchanged. Nothing depends on which of the two it is, nor on the number of workers.
+//! Only paragraphs of pages that changed are exchanged, and every worker knows them all while it
+//! looks for their holders. Where they are too many for its memory, the paragraphs of all pages are
+//! exchanged. Nothing depends on which of the two it is, nor on the number of workers.
 
 mod changes;
 mod holders;

@@ -1,6 +1,7 @@
 //! Parents: for each born page a few older pages that have all of its inherited paragraphs.
 //!
-//! A paragraph is *common* if more than 100 older pages have it. Common ones do not choose parents, as long as others do:
+//! A paragraph is *common* if more than 100 older pages have it. Common ones do not choose parents,
+//! as long as others do:
 //!
 //! ```text
 //! left = the inherited paragraphs of the page that are not common
@@ -71,7 +72,8 @@ impl Sortable for HeldParagraph {
     }
 }
 
-/// Chooses the parents of own born pages, from the older pages that have their paragraphs. Both lists are in the order of the pages.
+/// Chooses the parents of own born pages, from the older pages that have their paragraphs. Both
+/// lists are in the order of the pages.
 ///
 /// # Errors
 /// If pages or files cannot be read or written, or a worker of this process failed.
@@ -110,7 +112,8 @@ pub fn births<S: ParagraphSource>(
             None => break,
         }
     }
-    // First those of paragraphs that are not common, then those of common ones that no such parent has.
+    // First those of paragraphs that are not common, then those of common ones that no such parent
+    // has.
     for is_first in [true, false] {
         let asked = |page: &Inherited| -> Vec<PagePair> {
             let others = if is_first { &page.chosen } else { &page.candidates };
@@ -183,7 +186,8 @@ impl Inherited {
         }
     }
 
-    /// Makes parents of the older pages that were compared, in order, and finds what is left. Chosen ones are parents in any case.
+    /// Makes parents of the older pages that were compared, in order, and finds what is left.
+    /// Chosen ones are parents in any case.
     fn explain(&mut self, compared: &[ComparedPair], are_chosen: bool) {
         let others = if are_chosen { std::mem::take(&mut self.chosen) } else { std::mem::take(&mut self.candidates) };
         for other in others {
@@ -215,7 +219,8 @@ impl Inherited {
     }
 }
 
-/// Chooses older pages that have all paragraphs of a page, given the records of each paragraph: greedily.
+/// Chooses older pages that have all paragraphs of a page, given the records of each paragraph:
+/// greedily.
 fn chosen<'a>(paragraphs: impl Iterator<Item = &'a [HeldParagraph]>) -> Vec<DocId> {
     let mut holders: BTreeMap<DocId, Vec<u32>> = BTreeMap::new();
     let mut having: Vec<Vec<DocId>> = Vec::new();
@@ -223,7 +228,8 @@ fn chosen<'a>(paragraphs: impl Iterator<Item = &'a [HeldParagraph]>) -> Vec<DocI
         of_paragraph.iter().for_each(|held| holders.entry(held.older).or_default().push(number));
         having.push(of_paragraph.iter().map(|held| held.older).collect());
     }
-    // What each page has of what is left. A heap of what they had is corrected as it is read: the counts only fall.
+    // What each page has of what is left. A heap of what they had is corrected as it is read: the
+    // counts only fall.
     let mut counts: BTreeMap<DocId, usize> = holders.iter().map(|(doc, of)| (*doc, of.len())).collect();
     let mut heap: BinaryHeap<(usize, Reverse<DocId>)> =
         counts.iter().map(|(doc, count)| (*count, Reverse(*doc))).collect();

@@ -152,7 +152,8 @@ fn births_of(before: &Week, now: &Week) -> (BTreeMap<DocId, (u32, u32)>, Vec<Par
 /// What one worker finds: births and parents of the last week, lifetimes, and turnover.
 type Found = (Vec<Birth>, Vec<Parent>, Vec<(u32, Lifetime)>, Vec<WeekTurnover>);
 
-/// Runs all steps over some weeks; the lifetimes go on from those of a former run, which are given by shard.
+/// Runs all steps over some weeks; the lifetimes go on from those of a former run, which are given
+/// by shard.
 fn run(workers: usize, memory: u64, weeks: &[Week], from: usize, former: &[Vec<Lifetime>]) -> Vec<Found> {
     let (weeks, former) = (weeks.to_vec(), former.to_vec());
     on_workers_of(&ROWS, workers, &Pages::new(), move |cx, _, owned, _| {
@@ -252,7 +253,8 @@ fn a_copy_has_one_parent_though_many_pages_have_its_header() {
         before.hosts.insert(*doc, 7);
     }
     now.clone_from(&before);
-    // A copy; one with the header alone; text of two pages; and of one page, with a paragraph of its own.
+    // A copy; one with the header alone; text of two pages; and of one page, with a paragraph of
+    // its own.
     let news = [page(120), vec![header], [page(3), page(99)].concat(), [page(120), vec![mix(9)]].concat()];
     for (doc, paragraphs) in docs[150..].iter().zip(news) {
         now.pages.insert(*doc, paragraphs);

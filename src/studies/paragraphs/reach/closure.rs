@@ -1,4 +1,5 @@
-//! Closures: the pages that links lead to from some seeds, for up to 32 seeds at once, each with a bit of its own.
+//! Closures: the pages that links lead to from some seeds, for up to 32 seeds at once, each with a
+//! bit of its own.
 //!
 //! ```text
 //! add(page, bits): new = bits that the page lacks; if there are some, the page is pending with them
@@ -7,9 +8,11 @@
 //!     for each link page → q:  add(q, bits) at the owner of q
 //! ```
 //!
-//! With links in memory this is one dataflow with a feedback loop and without rounds. Otherwise each round is a pass over all links.
+//! With links in memory this is one dataflow with a feedback loop and without rounds. Otherwise
+//! each round is a pass over all links.
 //!
-//! Memory: 2 bits for every known URL and seed, rounded up to a power of two: for one seed 2 bits. And 4 bytes for each pending page.
+//! Memory: 2 bits for every known URL and seed, rounded up to a power of two: for one seed 2 bits.
+//! And 4 bytes for each pending page.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -73,7 +76,8 @@ impl Spread {
         }
     }
 
-    /// Follows the links of some pending pages: marks own pages, and deals the marks of others. Returns whether there are more.
+    /// Follows the links of some pending pages: marks own pages, and deals the marks of others.
+    /// Returns whether there are more.
     fn follow(&mut self, links: &LinkArrays, dealer: &mut Dealer<MarkedPage>) -> bool {
         for _ in 0..PAGES_AT_ONCE / SIDE_BY_SIDE {
             let count = SIDE_BY_SIDE.min(self.queue.len());
@@ -114,8 +118,9 @@ impl Spread {
     }
 }
 
-/// Returns, by own page, the bits of the seeds from which links lead to it. `seeds` are the same at every worker: bit `n` is that of the
-/// pages with the number `n`. `hosts` has 0 for numbers without a page; these have all bits.
+/// Returns, by own page, the bits of the seeds from which links lead to it. `seeds` are the same at
+/// every worker: bit `n` is that of the pages with the number `n`. `hosts` has 0 for numbers
+/// without a page; these have all bits.
 ///
 /// # Errors
 /// If links cannot be read, or a worker of this process failed.
@@ -171,7 +176,8 @@ fn in_memory(cx: &mut Context, spread: Spread, links: Rc<LinkArrays>) -> Result<
                         spread.add(std::mem::take(block).open().records());
                         held.get_or_insert_with(|| capability.retain(output.output_index()));
                     });
-                    // After a failure the capability is kept: other processes would take silence for an end.
+                    // After a failure the capability is kept: other processes would take silence
+                    // for an end.
                     if watch.failed() {
                         return;
                     }
@@ -197,7 +203,8 @@ fn in_memory(cx: &mut Context, spread: Spread, links: Rc<LinkArrays>) -> Result<
     Ok(spread.replace(none).marks)
 }
 
-/// Follows links that do not fit into memory: each round is a pass over all of them, in parts, so that few marks are in flight.
+/// Follows links that do not fit into memory: each round is a pass over all of them, in parts, so
+/// that few marks are in flight.
 fn by_passes(cx: &mut Context, mut spread: Spread, links: &OutLinks<'_>) -> Result<Marks> {
     loop {
         // Pages that are marked in this round are followed in the next one.

@@ -1,7 +1,9 @@
-//! The connected part of a web: the pages that links lead to from its core, and the rest (Pereira 2006, Tables 4 to 6).
+//! The connected part of a web: the pages that links lead to from its core, and the rest (Pereira
+//! 2006, Tables 4 to 6).
 //!
-//! The core is the largest strongly connected component in which one of the 20 pages lies that most links of other hosts lead to: those that
-//! its page leads to, and that lead to its page. Or the seeds are given.
+//! The core is the largest strongly connected component in which one of the 20 pages lies that most
+//! links of other hosts lead to: those that its page leads to, and that lead to its page. Or the
+//! seeds are given.
 //!
 //! ```text
 //! links, turned round ─▶ owner of the target: links from other hosts, from any          16 bytes a link
@@ -34,7 +36,8 @@ const LINKS_AT_ONCE: usize = 1 << 19;
 pub struct Seed {
     /// The page.
     pub doc: DocId,
-    /// Links that lead to it: from pages of other hosts, and from all pages; `None` if the seed was given.
+    /// Links that lead to it: from pages of other hosts, and from all pages; `None` if the seed was
+    /// given.
     pub in_links: Option<[u64; 2]>,
     /// The pages that it leads to, itself included.
     pub reached: u64,
@@ -49,12 +52,14 @@ pub struct Seed {
 pub struct Connected {
     /// By own number: whether the page is in it.
     pub pages: Vec<bool>,
-    /// The given seeds; or the candidates for a page of the core, by their links. The same at every cx.
+    /// The given seeds; or the candidates for a page of the core, by their links. The same at every
+    /// cx.
     pub seeds: Vec<Seed>,
 }
 
-/// Finds what links lead to from `seeds`, which are the same at every worker; without seeds, from the core that is found. `hosts` has a hash
-/// of the host of each own page, 0 for numbers without a page.
+/// Finds what links lead to from `seeds`, which are the same at every worker; without seeds, from
+/// the core that is found. `hosts` has a hash of the host of each own page, 0 for numbers without a
+/// page.
 ///
 /// # Errors
 /// If links cannot be read or kept, or a worker of this process failed.

@@ -1,6 +1,8 @@
-//! Marks of pages: some bits for each page, as many as are needed, and as many for marks that wait for something.
+//! Marks of pages: some bits for each page, as many as are needed, and as many for marks that wait
+//! for something.
 
-/// The marks of the own pages of a worker, by their numbers: 1, 2, 4, 8, 16 or 32 bits for each, and as many for those that are *pending*.
+/// The marks of the own pages of a worker, by their numbers: 1, 2, 4, 8, 16 or 32 bits for each,
+/// and as many for those that are *pending*.
 ///
 /// Both are side by side, so that a page is one place in memory.
 #[derive(Clone, Debug)]
@@ -42,7 +44,8 @@ impl Marks {
         (self.words[word] >> from & self.ones()) as u32
     }
 
-    /// Adds marks to a page. Those that it did not have are pending, too. Returns whether no others were pending before.
+    /// Adds marks to a page. Those that it did not have are pending, too. Returns whether no others
+    /// were pending before.
     #[inline]
     pub fn add(&mut self, page: usize, bits: u32) -> bool {
         let (word, from) = self.place(page);

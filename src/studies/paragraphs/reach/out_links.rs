@@ -1,4 +1,5 @@
-//! The links of own pages, as a closure follows them: in memory where they fit, else by a pass over all of them for each round.
+//! The links of own pages, as a closure follows them: in memory where they fit, else by a pass over
+//! all of them for each round.
 
 use std::rc::Rc;
 
@@ -91,7 +92,8 @@ impl LinkArrays {
 const AT_ONCE: usize = 1 << 16;
 
 impl<'a> OutLinks<'a> {
-    /// The links of the table of the week, in memory if all workers have room for theirs in `memory` bytes.
+    /// The links of the table of the week, in memory if all workers have room for theirs in
+    /// `memory` bytes.
     pub fn of_table(cx: &mut Context, open: &'a OpenLinks<'a>, pages: usize, memory: u64) -> Result<OutLinks<'a>> {
         let mut source = open()?;
         let Some(mut arrays) = LinkArrays::if_fits(cx, pages, source.count(), memory)? else {

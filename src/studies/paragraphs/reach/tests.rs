@@ -70,7 +70,8 @@ impl Web {
     }
 }
 
-/// A bow-tie: pages of IN, CORE, OUT and others, and links. Half of the core's pages are on one host.
+/// A bow-tie: pages of IN, CORE, OUT and others, and links. Half of the core's pages are on one
+/// host.
 fn bow_tie(seed: u64) -> (Web, [BTreeSet<DocId>; 4]) {
     let number = |place: u64, below: u64| mix(mix(seed) ^ place) % below;
     let (mut web, mut parts) = (Web { hosts: BTreeMap::new(), links: BTreeSet::new() }, [(); 4].map(|()| Vec::new()));

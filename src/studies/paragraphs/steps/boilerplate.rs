@@ -1,4 +1,5 @@
-//! Paragraphs that many pages have: navigation, licences, notices; over a host, or over the whole crawl.
+//! Paragraphs that many pages have: navigation, licences, notices; over a host, or over the whole
+//! crawl.
 //!
 //! ```text
 //! record: paragraph, host, page             24 bytes, for each distinct paragraph of a page, to the owner of the paragraph
@@ -24,7 +25,8 @@ use crate::structures::{CompactSort, Ownership};
 /// A paragraph of enough pages, at the owner of its example.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct RepeatedParagraph {
-    /// The example: the smallest page of the host with most pages that have the paragraph; of several such hosts, that of the smallest page.
+    /// The example: the smallest page of the host with most pages that have the paragraph; of
+    /// several such hosts, that of the smallest page.
     pub doc: DocId,
     /// Where in the example: the first of its paragraphs that is this one, from 0.
     pub place: u32,
@@ -74,7 +76,8 @@ struct Reply {
     on_host: u64,
 }
 
-/// Finds the paragraphs of at least `least` of the pages of `source`, which has about `count`. `hosts` has a hash of the host of each own page.
+/// Finds the paragraphs of at least `least` of the pages of `source`, which has about `count`.
+/// `hosts` has a hash of the host of each own page.
 ///
 /// # Errors
 /// If pages or files cannot be read or written, or a worker of this process failed.

@@ -1,4 +1,5 @@
-//! Classes: pages with the same set of paragraphs and the same number of them; and false matches, which join two classes.
+//! Classes: pages with the same set of paragraphs and the same number of them; and false matches,
+//! which join two classes.
 
 use bytemuck::{Pod, Zeroable};
 
@@ -12,7 +13,8 @@ pub(super) struct Class {
     pub part: u32,
 }
 
-/// Two classes of pages: the pages of the first repeat some paragraphs, and have a part of the set of the second.
+/// Two classes of pages: the pages of the first repeat some paragraphs, and have a part of the set
+/// of the second.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct FalseMatch {
     /// The smallest page of each class.

@@ -1,6 +1,8 @@
-//! What two pages of different workers have in common, for few pairs of pages: the set of one travels to the other.
+//! What two pages of different workers have in common, for few pairs of pages: the set of one
+//! travels to the other.
 //!
-//! Memory: the sets of all pages in pairs, 8 bytes for each paragraph, and those of a round on their way.
+//! Memory: the sets of all pages in pairs, 8 bytes for each paragraph, and those of a round on
+//! their way.
 
 use std::collections::BTreeMap;
 
@@ -37,8 +39,8 @@ pub struct ComparedPair {
     pub sizes: [u32; 2],
 }
 
-/// Compares pairs of an own page of `own` and a page of `others`: those of any worker. The result is at the worker that asks, in no
-/// particular order.
+/// Compares pairs of an own page of `own` and a page of `others`: those of any worker. The result
+/// is at the worker that asks, in no particular order.
 ///
 /// # Errors
 /// If pages cannot be read, a page is not in its source, or a worker of this process failed.

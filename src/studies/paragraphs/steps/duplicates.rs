@@ -1,8 +1,10 @@
-//! Duplicates: pages with equal numbers of paragraphs, of which each paragraph of one is found in the other (Pereira 2006), and their clusters by chaining.
+//! Duplicates: pages with equal numbers of paragraphs, of which each paragraph of one is found in
+//! the other (Pereira 2006), and their clusters by chaining.
 //!
-//! Pages with the same set of paragraphs and the same number of them are duplicates of each other: a *class*, found by one exchange. A page
-//! that repeats a paragraph can also have a proper part of the set of another page with the same number: a *false match*, as the study calls
-//! it. It joins two classes: see `false_matches`.
+//! Pages with the same set of paragraphs and the same number of them are duplicates of each other:
+//! a *class*, found by one exchange. A page that repeats a paragraph can also have a proper part of
+//! the set of another page with the same number: a *false match*, as the study calls it. It joins
+//! two classes: see `false_matches`.
 //!
 //! ```text
 //! record: sums of the set, number, part, page      32 bytes, to the owner of the set
@@ -34,13 +36,16 @@ use crate::structures::Ownership;
 pub struct Duplicates {
     /// The own pages, in the order of the source.
     pub order: Vec<DocId>,
-    /// By own number: the paragraphs of the page, repeated ones included; 0 if there is no such page.
+    /// By own number: the paragraphs of the page, repeated ones included; 0 if there is no such
+    /// page.
     pub paragraphs: Vec<u32>,
     /// By own number: a hash of the set of paragraphs; 0 if there is no such page.
     pub sets: Vec<u64>,
-    /// By own number: the smallest page of the cluster; the page itself if it is in none, and [`DocId::NONE`] if there is no such page.
+    /// By own number: the smallest page of the cluster; the page itself if it is in none, and
+    /// [`DocId::NONE`] if there is no such page.
     pub roots: Vec<DocId>,
-    /// The own pages whose set of paragraphs a smaller page has, too, whatever their numbers: each with the smallest such page.
+    /// The own pages whose set of paragraphs a smaller page has, too, whatever their numbers: each
+    /// with the smallest such page.
     pub copies: Vec<Edge>,
     /// The paragraphs of all own pages, repeated ones included.
     pub count: u64,
@@ -94,7 +99,8 @@ struct PagesRead {
     repeats: bool,
 }
 
-/// Finds the clusters of duplicates of the pages of `source`, and how they grow over `parts`. Every worker calls it with its own pages.
+/// Finds the clusters of duplicates of the pages of `source`, and how they grow over `parts`. Every
+/// worker calls it with its own pages.
 ///
 /// # Errors
 /// If pages or files cannot be read or written, or a worker of this process failed.

@@ -1,7 +1,9 @@
-//! False matches: a page that repeats a paragraph, and another page with the same number of paragraphs that has all of them and others
-//! (Pereira 2006, Fig. 1). The study's test takes them for duplicates, so nigh does, too, and counts them apart.
+//! False matches: a page that repeats a paragraph, and another page with the same number of
+//! paragraphs that has all of them and others (Pereira 2006, Fig. 1). The study's test takes them
+//! for duplicates, so nigh does, too, and counts them apart.
 //!
-//! Only pages that repeat a paragraph are asked for, each by its rarest paragraph. One page of each class asks and answers.
+//! Only pages that repeat a paragraph are asked for, each by its rarest paragraph. One page of each
+//! class asks and answers.
 //!
 //! ```text
 //! frequencies   how many pages have a paragraph, about: counters of a sample of the pages
@@ -10,7 +12,8 @@
 //! compare       the set of the page that asks with that of the other, exactly
 //! ```
 //!
-//! Known limit: 8 bytes at every worker for each class that repeats a paragraph; and the sets of all candidates are in memory.
+//! Known limit: 8 bytes at every worker for each class that repeats a paragraph; and the sets of
+//! all candidates are in memory.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -30,7 +33,8 @@ use crate::structures::Ownership;
 
 /// Counters of frequencies.
 const COUNTERS: usize = 1 << 18;
-/// Keys for each word of their filter: about one in twenty other keys passes, and meets no page that asks.
+/// Keys for each word of their filter: about one in twenty other keys passes, and meets no page
+/// that asks.
 const KEYS_OF_WORD: usize = 4;
 /// One of so many pages is in the sample of frequencies.
 const SAMPLE: u64 = 8;
@@ -96,8 +100,8 @@ struct Match {
     classes: [[u32; 2]; 2],
 }
 
-/// Finds the false matches of all workers. Given are, by own number, the paragraphs of the page, the smallest page of its class, and the
-/// class.
+/// Finds the false matches of all workers. Given are, by own number, the paragraphs of the page,
+/// the smallest page of its class, and the class.
 ///
 /// # Errors
 /// If pages or files cannot be read or written, or a worker of this process failed.
@@ -167,7 +171,8 @@ pub(super) fn false_matches<S: ParagraphSource>(
         return Ok(Vec::new());
     }
     let compared = compare_sets(cx, [source, source], &candidates)?;
-    // Two pages of one key may differ in their numbers of paragraphs, if hashes collide: the owner of the second page knows.
+    // Two pages of one key may differ in their numbers of paragraphs, if hashes collide: the owner
+    // of the second page knows.
     let mut dealer = cx.dealer();
     for compared in compared.iter().filter(|compared| compared.shared.len() == compared.sizes[0] as usize) {
         let PagePair { own, other } = compared.pair;

@@ -1,7 +1,9 @@
-//! The growth of duplicates: how many are found, and in how many clusters, if the crawl is searched part by part (Pereira 2006, Fig. 5).
+//! The growth of duplicates: how many are found, and in how many clusters, if the crawl is searched
+//! part by part (Pereira 2006, Fig. 5).
 //!
-//! The study holds the paragraphs of one part at a time in memory, and probes all pages against them. So two duplicates are found in the step of
-//! the one whose part is smaller, and a class of equal pages as a whole in the step of its smallest part: no step needs to be made.
+//! The study holds the paragraphs of one part at a time in memory, and probes all pages against
+//! them. So two duplicates are found in the step of the one whose part is smaller, and a class of
+//! equal pages as a whole in the step of its smallest part: no step needs to be made.
 //!
 //! ```text
 //! for each class of several pages:      clusters[least part] += 1, duplicates[least part] += pages - 1
@@ -21,7 +23,8 @@ use crate::records::DocId;
 pub struct Growth {
     /// By step, from 0.
     pub steps: Vec<Step>,
-    /// The clusters by the step that finds the first pages of them, and by their number of pages in the end.
+    /// The clusters by the step that finds the first pages of them, and by their number of pages in
+    /// the end.
     pub found: BTreeMap<(u32, u64), u64>,
 }
 
@@ -37,8 +40,8 @@ pub struct Step {
 }
 
 impl Growth {
-    /// The growth of all workers, from the own pages of each part, and from the own classes that no false match joins: their number by least
-    /// part and size.
+    /// The growth of all workers, from the own pages of each part, and from the own classes that no
+    /// false match joins: their number by least part and size.
     ///
     /// # Errors
     /// If a worker of this process failed.
@@ -78,7 +81,8 @@ impl Growth {
             pages: classes.values().map(|class| u64::from(class.class.size)).collect(),
             first: classes.values().map(|class| class.step).collect(),
         };
-        // All pages of a class are joined in the step of the first page that is a duplicate of all of them: of the class, or of a false match.
+        // All pages of a class are joined in the step of the first page that is a duplicate of all
+        // of them: of the class, or of a false match.
         for class in classes.values() {
             let step = &mut self.steps[class.step as usize];
             step.duplicates += u64::from(class.class.size) - 1;

@@ -1,6 +1,8 @@
-//! Shingle paragraphs: where duplicates are and how they grow (Pereira, Baeza-Yates and Ziviani 2006).
+//! Shingle paragraphs: where duplicates are and how they grow (Pereira, Baeza-Yates and Ziviani
+//! 2006).
 //!
-//! A *paragraph* is three sentences of a page: see [`features`](crate::features). The study looks at pages above 450 characters.
+//! A *paragraph* is three sentences of a page: see [`features`](crate::features). The study looks
+//! at pages above 450 characters.
 //!
 //! ```text
 //! source       the paragraphs of the pages, read from the table `chunks` in every pass
@@ -11,13 +13,14 @@
 //! boilerplate  paragraphs that many pages have
 //! ```
 //!
-//! In reading order: `stage` (the parameters), `source`, `pages` (hosts and times), `parts` (what growth is measured over), then the steps as
-//! above. `page_sets`, `page_records` and `compare_sets` serve several.
+//! In reading order: `stage` (the parameters), `source`, `pages` (hosts and times), `parts` (what
+//! growth is measured over), then the steps as above. `page_sets`, `page_records` and
+//! `compare_sets` serve several.
 //!
 //! Nothing depends on the number of workers.
 //!
-//! Memory: for every known URL of a worker's shards 8 bytes for the host, 40 for duplicates, 8 for each threshold of near-duplicates.
-//! Records in flight go to disk beyond `memory`.
+//! Memory: for every known URL of a worker's shards 8 bytes for the host, 40 for duplicates, 8 for
+//! each threshold of near-duplicates. Records in flight go to disk beyond `memory`.
 
 mod boilerplate;
 mod classes;

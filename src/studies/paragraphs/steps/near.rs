@@ -1,5 +1,5 @@
-//! Near-duplicates: pages that have a share of their distinct paragraphs in common, 2 |A ∩ B| / (|A| + |B|) (Pereira 2006), at
-//! several thresholds, and their clusters by chaining.
+//! Near-duplicates: pages that have a share of their distinct paragraphs in common, 2 |A ∩ B| /
+//! (|A| + |B|) (Pereira 2006), at several thresholds, and their clusters by chaining.
 //!
 //! ```text
 //! edges = those of `chains` over the sets of distinct paragraphs
@@ -7,7 +7,8 @@
 //!     clusters = components of the edges that reach it, and of duplicates
 //! ```
 //!
-//! Pages with equal sets go into the joins once. A duplicate is a near-duplicate, too, a false match included.
+//! Pages with equal sets go into the joins once. A duplicate is a near-duplicate, too, a false
+//! match included.
 
 use std::sync::Arc;
 
@@ -23,12 +24,12 @@ use crate::operators::set_join::{Element, Requirement, SetPass, SetSource, Share
 use crate::records::{DocId, Edge};
 use crate::structures::Ownership;
 
-/// Finds the clusters of near-duplicates at each of `thresholds`, which descend. Returns the roots of own pages, as
-/// [`Duplicates::roots`] has them, for each threshold.
+/// Finds the clusters of near-duplicates at each of `thresholds`, which descend. Returns the roots
+/// of own pages, as [`Duplicates::roots`] has them, for each threshold.
 ///
 /// # Errors
-/// [`TooManyPairs`](crate::operators::set_join::TooManyPairs), at every worker; or if pages or files cannot be read or written, or a worker
-/// of this process failed.
+/// [`TooManyPairs`](crate::operators::set_join::TooManyPairs), at every worker; or if pages or
+/// files cannot be read or written, or a worker of this process failed.
 pub fn near_duplicates<S: ParagraphSource>(
     cx: &mut Context,
     stage: &ParagraphStage,

@@ -1,4 +1,5 @@
-//! Records that are made of the paragraphs of pages while they are dealt: once for each range of keys, so that they are never kept.
+//! Records that are made of the paragraphs of pages while they are dealt: once for each range of
+//! keys, so that they are never kept.
 
 use std::cell::RefCell;
 
@@ -33,7 +34,8 @@ impl<S: ParagraphSource, R, F> PageRecords<S, R, F>
 where
     F: FnMut(DocId, &[u64], bool, &mut Vec<R>) -> Result<()>,
 {
-    /// About `count` records; `make` adds those of a page. It is told whether it has seen all pages before, for another range of keys.
+    /// About `count` records; `make` adds those of a page. It is told whether it has seen all pages
+    /// before, for another range of keys.
     pub fn new(source: &S, count: u64, make: F) -> PageRecords<S, R, F> {
         let reading = Reading { make, pass: None, is_again: false, paragraphs: Vec::new() };
         PageRecords {

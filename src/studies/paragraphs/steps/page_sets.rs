@@ -2,7 +2,8 @@
 
 use crate::records::fold;
 
-/// Finds the distinct values of one page after the other. The table is emptied by a new stamp, not by writing it.
+/// Finds the distinct values of one page after the other. The table is emptied by a new stamp, not
+/// by writing it.
 #[derive(Clone, Debug)]
 pub struct PageSets {
     /// Values, each with the stamp of the page that it was seen in.
@@ -21,8 +22,8 @@ impl Default for PageSets {
 pub(super) struct SetOfPage {
     /// The number of distinct paragraphs.
     pub distinct: u32,
-    /// Two sums over the distinct paragraphs: of the folded squares of their hashes, and of the hashes. Two sets have the same ones by a chance
-    /// of less than 2^-100.
+    /// Two sums over the distinct paragraphs: of the folded squares of their hashes, and of the
+    /// hashes. Two sets have the same ones by a chance of less than 2^-100.
     pub sums: [u64; 2],
     /// Which of 64 kinds of hashes the set has: a part of the set has a part of these bits.
     pub signature: u64,

@@ -8,7 +8,8 @@ use crate::state::History;
 use crate::structures::Ownership;
 use crate::tables::{DocumentRow, Scan, Table, field};
 
-/// The own pages of a week, by own number: 8 bytes for every known URL of the worker's shards, and 16 for times if they are asked for.
+/// The own pages of a week, by own number: 8 bytes for every known URL of the worker's shards, and
+/// 16 for times if they are asked for.
 #[derive(Clone, Debug, Default)]
 pub struct WeekPages {
     /// A hash of the host, which is never 0; 0 if the week has no such page.

@@ -1,4 +1,5 @@
-//! The parts that a crawl is cut into, for the growth of duplicates (Pereira 2006): by the hashes of pages, or in the order of the crawl.
+//! The parts that a crawl is cut into, for the growth of duplicates (Pereira 2006): by the hashes
+//! of pages, or in the order of the crawl.
 
 use anyhow::Result;
 use nigh_exchange::Context;
@@ -19,8 +20,9 @@ pub enum Parts {
 const SECOND: i64 = 1_000_000;
 
 impl Parts {
-    /// Parts in the order of the crawl, from the pages of the week and the times at which they were fetched. Pages of one second are in one
-    /// part; otherwise all parts have the same number of pages.
+    /// Parts in the order of the crawl, from the pages of the week and the times at which they were
+    /// fetched. Pages of one second are in one part; otherwise all parts have the same number of
+    /// pages.
     ///
     /// Or, if some pages have no time, how many those are, and how many pages there are.
     ///

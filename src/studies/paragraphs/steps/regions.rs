@@ -1,4 +1,5 @@
-//! Clusters and pages by region of the web: all of it, the connected part, and the rest (Pereira 2006, Tables 2 to 6, Fig. 2 to 4).
+//! Clusters and pages by region of the web: all of it, the connected part, and the rest (Pereira
+//! 2006, Tables 2 to 6, Fig. 2 to 4).
 //!
 //! Restricted to a region, the `n` pages that a cluster has there are `n - 1` duplicates.
 
@@ -11,12 +12,14 @@ use crate::operators::output::{ClusterSizes, cluster_sizes};
 use crate::records::DocId;
 use crate::structures::Ownership;
 
-/// The clusters of one relation, by region of the web. Regions are all of it, the connected part, the rest.
+/// The clusters of one relation, by region of the web. Regions are all of it, the connected part,
+/// the rest.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RegionCounts {
     /// By region: its clusters of so many pages there, pages alone included.
     pub sizes: [BTreeMap<u64, u64>; 3],
-    /// By region: clusters of several pages that have a page there; and pages there that are in no cluster.
+    /// By region: clusters of several pages that have a page there; and pages there that are in no
+    /// cluster.
     pub with_page: [u64; 3],
     /// As for `with_page`.
     pub unique: [u64; 3],
@@ -39,7 +42,8 @@ impl RegionCounts {
     }
 }
 
-/// Counts the clusters with these roots by region of the web, over all workers. Returns also the sizes of the clusters of own pages.
+/// Counts the clusters with these roots by region of the web, over all workers. Returns also the
+/// sizes of the clusters of own pages.
 ///
 /// # Errors
 /// If a worker of this process failed.

@@ -1,4 +1,5 @@
-//! The paragraphs of pages, which every step reads again: from the table `chunks` of a week, or from memory.
+//! The paragraphs of pages, which every step reads again: from the table `chunks` of a week, or
+//! from memory.
 //!
 //! A pass over files has one batch of rows in memory.
 
@@ -38,8 +39,8 @@ pub trait ParagraphSource: Clone + 'static {
 
 /// A pass over the own pages of a worker.
 pub trait ParagraphPass {
-    /// Replaces `paragraphs` by the hashes of those of the next page, in order, repeated ones included. Returns the page, or `None` after
-    /// the last one.
+    /// Replaces `paragraphs` by the hashes of those of the next page, in order, repeated ones
+    /// included. Returns the page, or `None` after the last one.
     ///
     /// # Errors
     /// If the page cannot be read.

@@ -1,4 +1,5 @@
-//! The steps against slow twins: pages in memory, few different paragraphs, so that all cases occur.
+//! The steps against slow twins: pages in memory, few different paragraphs, so that all cases
+//! occur.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -160,7 +161,8 @@ fn duplicates_and_their_growth_are_those_of_the_literal_algorithm() {
 
 #[test]
 fn the_example_of_the_study() {
-    // Fig. 1: 20 documents of four paragraphs. Document 2 is searched for: 19 is a duplicate; 3 repeats a paragraph, and is a false match.
+    // Fig. 1: 20 documents of four paragraphs. Document 2 is searched for: 19 is a duplicate; 3
+    // repeats a paragraph, and is a false match.
     let doc = |number: u64| DocId::new(0, number);
     let mut pages: Pages =
         (1..=20).map(|number| (doc(number), (0..4).map(|at| mix(100 * number + at)).collect())).collect();

@@ -1,8 +1,9 @@
 //! Blanks around the characters of scripts without blanks, 64 bytes at a time.
 //!
-//! The leading bytes of these characters become bits; a shift gives the bytes after their ends. A blank belongs before each of both,
-//! if it and the byte before it are no white space. Then the bytes of half a block are interleaved with blanks, of which only those
-//! that belong there are kept by compression.
+//! The leading bytes of these characters become bits; a shift gives the bytes after their ends. A
+//! blank belongs before each of both, if it and the byte before it are no white space. Then the
+//! bytes of half a block are interleaved with blanks, of which only those that belong there are
+//! kept by compression.
 
 use std::arch::x86_64::*;
 
@@ -46,7 +47,8 @@ pub(super) fn put_blanks(text: &[u8], spaced: &mut Vec<u8>) -> u64 {
             if puts == 0 {
                 continue;
             }
-            // A character has three bytes or more, and at most two blanks; and there is room for whole vectors.
+            // A character has three bytes or more, and at most two blanks; and there is room for
+            // whole vectors.
             let room = text.len() + text.len() / 3 * 2 + 128;
             if spaced.len() < room {
                 spaced.resize(room, 0);
@@ -79,7 +81,8 @@ pub(super) fn put_blanks(text: &[u8], spaced: &mut Vec<u8>) -> u64 {
 struct Scan<'a> {
     text: &'a [u8],
     rows: &'a Rows,
-    /// The bytes of this block after which a character ends that began in the previous block, as bits.
+    /// The bytes of this block after which a character ends that began in the previous block, as
+    /// bits.
     after: u64,
     /// 1 if the last byte of the previous block was no white space.
     dark: u64,
@@ -137,7 +140,8 @@ impl Scan<'_> {
         let mut leads_four = 0;
         let mut single = row(&self.rows.any) & !leads_three | within(bytes, 0xF0, 0x10);
         if single != 0 {
-            // Most of these are punctuation of Chinese and Japanese, in the row of U+3005 to U+3007.
+            // Most of these are punctuation of Chinese and Japanese, in the row of U+3005 to
+            // U+3007.
             let punctuation =
                 _mm512_cmpeq_epi8_mask(bytes, all_bytes(0xE3)) & _mm512_cmpeq_epi8_mask(next, all_bytes(0x80));
             leads_three |= single & punctuation & within(after, 0x85, 3);

@@ -1,4 +1,5 @@
-//! Candidates: pre-images whose image may be the smallest by its leading byte, evaluated for eight functions at a time.
+//! Candidates: pre-images whose image may be the smallest by its leading byte, evaluated for eight
+//! functions at a time.
 
 use std::arch::x86_64::*;
 use std::hint::select_unpredictable;
@@ -39,8 +40,9 @@ impl EightFunctions {
         EightFunctions { image: images(preimage, eight.p, eight.mu), preimage, ..eight }
     }
 
-    /// Compares one pre-image for each of `lanes` with the best so far. Takes it if its image is smaller or equal: equal
-    /// images are equal pre-images, and the first image may be all ones, like the initial one.
+    /// Compares one pre-image for each of `lanes` with the best so far. Takes it if its image is
+    /// smaller or equal: equal images are equal pre-images, and the first image may be all ones,
+    /// like the initial one.
     #[inline]
     #[target_feature(enable = "avx512cd,avx512dq,avx512vl,vpclmulqdq,bmi1,bmi2,lzcnt")]
     pub(super) fn offer(&mut self, offered: __m512i, lanes: __mmask8) {
@@ -50,9 +52,10 @@ impl EightFunctions {
         self.preimage = _mm512_mask_mov_epi64(self.preimage, better, offered);
     }
 
-    /// Evaluates for each function one candidate of every two blocks, and removes it from the candidates. Bit `s` of
-    /// `candidates[block][i]` is pre-image `s` of the block, for function `i` of the group. Returns which candidates
-    /// remain, about one in six: bit `i` of byte `block` is set if `candidates[block][i]` is not zero.
+    /// Evaluates for each function one candidate of every two blocks, and removes it from the
+    /// candidates. Bit `s` of `candidates[block][i]` is pre-image `s` of the block, for function
+    /// `i` of the group. Returns which candidates remain, about one in six: bit `i` of byte `block`
+    /// is set if `candidates[block][i]` is not zero.
     #[inline]
     #[target_feature(enable = "avx512cd,avx512dq,avx512vl,vpclmulqdq,bmi1,bmi2,lzcnt")]
     pub(super) fn evaluate_pairs(
@@ -76,7 +79,8 @@ impl EightFunctions {
             let in_first = _mm512_maskz_mov_epi64(lanes, load(first));
             let in_second = _mm512_maskz_and_epi64(lanes, load(second), all(tail));
             let is_first = _mm512_test_epi64_mask(in_first, in_first);
-            // For each function the candidates of the first block, or of the second if it has none in the first.
+            // For each function the candidates of the first block, or of the second if it has none
+            // in the first.
             let offered = _mm512_mask_mov_epi64(in_second, is_first, in_first);
             let from = _mm512_mask_mov_epi64(all(start + 64), is_first, all(start));
             let chosen = FirstCandidates::of(offered);
@@ -97,8 +101,8 @@ impl EightFunctions {
     #[target_feature(enable = "avx512cd,avx512dq,avx512vl,vpclmulqdq,bmi1,bmi2,lzcnt")]
     fn gather(&mut self, preimages: &[u64], from: __m512i, chosen: &FirstCandidates) {
         let indices = _mm512_add_epi64(from, chosen.place);
-        // SAFETY: each candidate is the number of a pre-image, since those past the end were cleared. Lanes without a
-        // candidate load nothing.
+        // SAFETY: each candidate is the number of a pre-image, since those past the end were
+        // cleared. Lanes without a candidate load nothing.
         let offered = unsafe {
             _mm512_mask_i64gather_epi64::<8>(_mm512_setzero_si512(), chosen.lanes, indices, preimages.as_ptr().cast())
         };

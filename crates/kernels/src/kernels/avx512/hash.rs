@@ -1,8 +1,9 @@
 //! XXH3 of long inputs: the eight sums of the algorithm are one register.
 //!
-//! The input is cut into stripes of 64 bytes. Each of the eight numbers of a stripe, mixed with eight bytes of the secret, adds the product
-//! of its halves to its sum, and itself to the sum beside it. After each block of 16 stripes the sums are scrambled; at the end they
-//! are merged into 64 or 128 bits. All constants are those of the published algorithm, for the seed 0.
+//! The input is cut into stripes of 64 bytes. Each of the eight numbers of a stripe, mixed with
+//! eight bytes of the secret, adds the product of its halves to its sum, and itself to the sum
+//! beside it. After each block of 16 stripes the sums are scrambled; at the end they are merged
+//! into 64 or 128 bits. All constants are those of the published algorithm, for the seed 0.
 
 use std::arch::x86_64::*;
 
@@ -62,7 +63,8 @@ pub(super) fn hash_128(bytes: &[u8]) -> u128 {
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq")]
 fn sums(bytes: &[u8]) -> [u64; 8] {
-    // At least one byte is left after the whole blocks, and after the whole stripes of the rest: the last stripe is added apart.
+    // At least one byte is left after the whole blocks, and after the whole stripes of the rest:
+    // the last stripe is added apart.
     let (blocks, rest) = bytes.split_at((bytes.len() - 1) / BLOCK * BLOCK);
     let mut sums = load(&INITIAL);
     for block in blocks.as_chunks::<BLOCK>().0 {

@@ -1,8 +1,9 @@
 //! The words of a text, joined: 64 bytes at a time, without a branch for each word.
 //!
-//! The bytes of words and the first byte after each word, which becomes a blank, are compressed into the output. A word
-//! that follows a line end is found by an addition: a line end added to the ones of its gap carries into the first
-//! byte of the next word. The carry out of a block is the carry into the next one.
+//! The bytes of words and the first byte after each word, which becomes a blank, are compressed
+//! into the output. A word that follows a line end is found by an addition: a line end added to the
+//! ones of its gap carries into the first byte of the next word. The carry out of a block is the
+//! carry into the next one.
 
 use std::arch::x86_64::*;
 
@@ -17,7 +18,8 @@ pub(super) fn join(text: &[u8], line_end: u8, bounds: &mut Vec<u32>, joined: &mu
     joined.begin(text.len(), text.len().div_ceil(2));
     let words = WordScan::new(text, bounds);
     let mut scan = JoinScan { words, line_end, blank: 0, line: 0, sentence: 0, joined };
-    // One call of `block`, for full blocks and for the rest, so that it is inlined and its state stays in registers.
+    // One call of `block`, for full blocks and for the rest, so that it is inlined and its state
+    // stays in registers.
     for at in (0..=text.len()).step_by(64) {
         let rest = &text[at..];
         let (bytes, present) = match rest.first_chunk() {
@@ -82,8 +84,8 @@ impl JoinScan<'_> {
     }
 }
 
-/// Adds the positions of set bits, counted from `start`. Writes four at once, some of which are overwritten later: a branch for each
-/// would often be mispredicted.
+/// Adds the positions of set bits, counted from `start`. Writes four at once, some of which are
+/// overwritten later: a branch for each would often be mispredicted.
 #[inline(always)]
 fn push(mut bits: u64, start: usize, positions: &mut [u32], count: &mut usize) {
     let mut next = *count;

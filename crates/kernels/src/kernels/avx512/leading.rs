@@ -1,7 +1,8 @@
 //! The leading bytes of images, 64 at a time.
 //!
-//! Multiplication by a constant is linear over bits: the leading byte of an image is the sum of eight bit matrices times
-//! the bytes of the pre-image. The bytes of 64 pre-images are transposed to eight planes, which all functions share.
+//! Multiplication by a constant is linear over bits: the leading byte of an image is the sum of
+//! eight bit matrices times the bytes of the pre-image. The bytes of 64 pre-images are transposed
+//! to eight planes, which all functions share.
 
 use std::arch::x86_64::*;
 use std::mem::MaybeUninit;
@@ -9,18 +10,21 @@ use std::mem::MaybeUninit;
 use super::super::gf2::LANES;
 use super::vectors::{all, load, load_bytes};
 
-/// The number of blocks of 64 pre-images in a chunk: their leading bytes and planes stay in the first-level cache.
+/// The number of blocks of 64 pre-images in a chunk: their leading bytes and planes stay in the
+/// first-level cache.
 pub(super) const BLOCKS: usize = 8;
 
 /// The planes of a block: byte `s` of plane `j` is byte `j` of pre-image `s`.
 pub(super) type Planes = [__m512i; 8];
 
-/// The index of the byte in which `smallest_of_eight` returns the smallest byte of each of eight vectors.
+/// The index of the byte in which `smallest_of_eight` returns the smallest byte of each of eight
+/// vectors.
 pub(super) const SMALLEST: [u8; LANES] = [0, 16, 32, 48, 8, 24, 40, 56];
 /// The index of the leading byte of each of eight numbers.
 pub(super) const LEADING: [u8; LANES] = [7, 15, 23, 31, 39, 47, 55, 63];
 
-/// Writes the leading bytes of all images. Returns for each function a vector of the smallest ones, position by position.
+/// Writes the leading bytes of all images. Returns for each function a vector of the smallest ones,
+/// position by position.
 #[inline]
 #[target_feature(enable = "avx512vbmi,avx512vl,gfni")]
 pub(super) fn leading_bytes(
@@ -79,10 +83,12 @@ pub(super) fn smallest_of_eight(vectors: &[__m512i; LANES]) -> __m512i {
 #[target_feature(enable = "avx512vbmi,avx512vl,gfni")]
 pub(super) fn transposed(block: &[u64; 64]) -> Planes {
     let (eights, _) = block.as_chunks::<8>();
-    // First, in each vector of eight pre-images, byte `s` of word `j` becomes byte `j` of pre-image `s` ...
+    // First, in each vector of eight pre-images, byte `s` of word `j` becomes byte `j` of pre-image
+    // `s` ...
     let order = load_bytes(&BYTES);
     let of = |i: usize| _mm512_permutexvar_epi8(order, load(&eights[i]));
-    // ... then the words of eight vectors are transposed as an 8 by 8 matrix: in pairs, in fours, in eights.
+    // ... then the words of eight vectors are transposed as an 8 by 8 matrix: in pairs, in fours,
+    // in eights.
     let rows = |i: usize| {
         let (a, b) = (of(i), of(i + 1));
         (_mm512_unpacklo_epi64(a, b), _mm512_unpackhi_epi64(a, b))

@@ -1,7 +1,8 @@
 //! Minima: for each function, the pre-image whose image is smallest.
 //!
-//! The smallest image has the smallest leading byte. `leading` computes the leading bytes of all images; only the
-//! pre-images with the smallest one (a few of 512) are `candidates`, whose images are computed in full. Without vectors:
+//! The smallest image has the smallest leading byte. `leading` computes the leading bytes of all
+//! images; only the pre-images with the smallest one (a few of 512) are `candidates`, whose images
+//! are computed in full. Without vectors:
 //!
 //! ```text
 //! for each chunk of 512 pre-images, for each function f:
@@ -11,10 +12,11 @@
 //!         if f(x) <= f(best[f]): best[f] = x
 //! ```
 //!
-//! Limitation: a text that repeats a few shingles has candidates everywhere, and takes as long as by the definition.
+//! Limitation: a text that repeats a few shingles has candidates everywhere, and takes as long as
+//! by the definition.
 //!
-//! Lower bound: 8 matrix products for each function and 64 pre-images, one per cycle: 10.5 cycles per pre-image for 84
-//! functions.
+//! Lower bound: 8 matrix products for each function and 64 pre-images, one per cycle: 10.5 cycles
+//! per pre-image for 84 functions.
 
 use std::arch::x86_64::*;
 use std::mem::MaybeUninit;
@@ -27,14 +29,15 @@ use super::vectors::{all, all_bytes, images, load, store};
 
 /// The number of pre-images in a chunk.
 const CHUNK: usize = 64 * BLOCKS;
-/// The number of groups of functions whose candidates are found before any is evaluated. The steps of one evaluation
-/// depend on each other, but not on those of another group; and masks that are written 8 bytes at a time must reach the
-/// cache before they can be read 64 bytes at a time.
+/// The number of groups of functions whose candidates are found before any is evaluated. The steps
+/// of one evaluation depend on each other, but not on those of another group; and masks that are
+/// written 8 bytes at a time must reach the cache before they can be read 64 bytes at a time.
 const BATCH: usize = 16;
 /// Up to this many pre-images are evaluated one by one; more are cheaper by leading bytes.
 const FEW: usize = 12;
 
-/// Writes the minima of whole groups of functions; those of the padding in the last group are undefined.
+/// Writes the minima of whole groups of functions; those of the padding in the last group are
+/// undefined.
 #[target_feature(enable = "avx512vbmi,avx512dq,avx512vl,avx512cd,gfni,vpclmulqdq,bmi1,bmi2,lzcnt")]
 pub(super) fn minima(functions: &Functions, preimages: &[u64], minima: &mut [u64]) {
     let (minima, _) = minima.as_chunks_mut::<LANES>();
@@ -68,7 +71,8 @@ fn each(functions: &Functions, preimages: &[u64], minima: &mut [[u64; LANES]]) {
 /// Computes the minima of at most 64 pre-images.
 #[target_feature(enable = "avx512vbmi,avx512dq,avx512vl,avx512cd,gfni,vpclmulqdq,bmi1,bmi2,lzcnt")]
 fn block(functions: &Functions, preimages: &[u64], minima: &mut [[u64; LANES]]) {
-    // Padded with copies of the first: they cannot lower the minimum, and `tail` excludes them from the candidates.
+    // Padded with copies of the first: they cannot lower the minimum, and `tail` excludes them from
+    // the candidates.
     let mut padded = [preimages[0]; 64];
     padded[..preimages.len()].copy_from_slice(preimages);
     let (planes, values) = (transposed(&padded), PreimageBlock::new(&padded));
@@ -91,7 +95,8 @@ fn block(functions: &Functions, preimages: &[u64], minima: &mut [[u64; LANES]]) 
         {
             for i in 0..LANES {
                 let threshold = _mm512_permutexvar_epi8(all_bytes(SMALLEST[i]), *thresholds);
-                // SAFETY: the loop above wrote the leading bytes of as many groups as there are minima.
+                // SAFETY: the loop above wrote the leading bytes of as many groups as there are
+                // minima.
                 candidates[i] = _mm512_cmple_epu8_mask(unsafe { leading[i].assume_init() }, threshold);
             }
         }
@@ -103,7 +108,8 @@ fn block(functions: &Functions, preimages: &[u64], minima: &mut [[u64; LANES]]) 
             let first = FirstCandidates::of(candidates);
             eight.preimage = values.at(first.place);
             eight.image = images(eight.preimage, eight.p, eight.mu);
-            // One in five functions has a second candidate, hence nearly every group has one; a third is rare.
+            // One in five functions has a second candidate, hence nearly every group has one; a
+            // third is rare.
             let mut next = FirstCandidates::of(first.others);
             loop {
                 eight.offer(values.at(next.place), next.lanes);
@@ -122,14 +128,16 @@ fn block(functions: &Functions, preimages: &[u64], minima: &mut [[u64; LANES]]) 
 #[target_feature(enable = "avx512vbmi,avx512dq,avx512vl,avx512cd,gfni,vpclmulqdq,bmi1,bmi2,lzcnt")]
 fn chunk<const FIRST: bool>(functions: &Functions, preimages: &[u64], minima: &mut [[u64; LANES]]) {
     let blocks = preimages.len().div_ceil(64);
-    // Uninitialized, and written before they are read, block by block: clearing them would cost as much as fifty pre-images.
+    // Uninitialized, and written before they are read, block by block: clearing them would cost as
+    // much as fifty pre-images.
     let mut planes = [const { MaybeUninit::<Planes>::uninit() }; BLOCKS];
     let (whole, rest) = preimages.as_chunks::<64>();
     for (block, planes) in whole.iter().zip(&mut planes) {
         planes.write(transposed(block));
     }
     if !rest.is_empty() {
-        // Padded with copies of one: they cannot lower the minimum, and `tail` excludes them from the candidates.
+        // Padded with copies of one: they cannot lower the minimum, and `tail` excludes them from
+        // the candidates.
         let mut padded = [rest[0]; 64];
         padded[..rest.len()].copy_from_slice(rest);
         planes[whole.len()].write(transposed(&padded));

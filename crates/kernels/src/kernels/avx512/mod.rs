@@ -1,7 +1,9 @@
-//! The level of x86-64 processors with AVX-512, GFNI and VPCLMULQDQ: Zen 4 and Ice Lake servers, and later ones.
+//! The level of x86-64 processors with AVX-512, GFNI and VPCLMULQDQ: Zen 4 and Ice Lake servers,
+//! and later ones.
 //!
-//! In reading order: `vectors` (loads, stores, products and reductions of eight numbers at a time), `blanks`, `words`, `join`,
-//! `preimages`, `minima` (which uses `leading` and `candidates`), `supershingles`, `places` (lookups in the bit set), `hash` (XXH3).
+//! In reading order: `vectors` (loads, stores, products and reductions of eight numbers at a time),
+//! `blanks`, `words`, `join`, `preimages`, `minima` (which uses `leading` and `candidates`),
+//! `supershingles`, `places` (lookups in the bit set), `hash` (XXH3).
 
 mod blanks;
 mod candidates;
@@ -38,7 +40,8 @@ pub(super) fn detected() -> bool {
         && is_x86_feature_detected!("popcnt")
 }
 
-/// The table of the level; [`available`](super::available) lists it only if [`detected`] returns true.
+/// The table of the level; [`available`](super::available) lists it only if [`detected`] returns
+/// true.
 pub(super) static KERNELS: Kernels = Kernels {
     name: "avx512",
     // SAFETY: `available` returns this table only if `detected` returns true; likewise below.

@@ -1,16 +1,17 @@
 //! Pre-images of shingles: words are fingerprinted eight at a time and joined in GF(2).
 //!
-//! With `W_k` the fingerprint of word `k`, `l_k` its length with the NUL that joins it, and `T(l) = t^(8l)`, a shingle
-//! is `W_k T(l_1 + ..) + ... + W_(k+4)`. For five words,
+//! With `W_k` the fingerprint of word `k`, `l_k` its length with the NUL that joins it, and
+//! `T(l) = t^(8l)`, a shingle is `W_k T(l_1 + ..) + ... + W_(k+4)`. For five words,
 //!
 //! ```text
 //! Q_k = W_k T(l_(k+1)) + W_(k+1)                                                 two words
 //! x_k = Q_k T(l_(k+2) + l_(k+3) + l_(k+4)) + Q_(k+2) T(l_(k+4)) + W_(k+4)        five words
 //! ```
 //!
-//! with one reduction for each line; other widths are joined word by word. No step waits for the previous shingle, as a
-//! rolling fingerprint would. The powers `T` of small lengths are looked up in registers (2.7 ns per word, against 3.5 with
-//! gathers), others are gathered. Shingles with words so long that the table ends are joined one at a time.
+//! with one reduction for each line; other widths are joined word by word. No step waits for the
+//! previous shingle, as a rolling fingerprint would. The powers `T` of small lengths are looked up
+//! in registers (2.7 ns per word, against 3.5 with gathers), others are gathered. Shingles with
+//! words so long that the table ends are joined one at a time.
 
 use std::arch::x86_64::*;
 
@@ -22,7 +23,8 @@ use super::vectors::{all, image, images, load, load_word, multiply, product, sto
 #[target_feature(enable = "avx512bw,avx512dq,avx512vl,vpclmulqdq,bmi1,bmi2,lzcnt")]
 pub(super) fn preimages(shingles: &Shingles, text: &[u8], bounds: &[u32], preimages: &mut Vec<u64>) {
     let (words, _) = bounds.as_chunks::<2>();
-    // Clearing the arrays of a chunk costs as much as twenty words, so short texts have short arrays.
+    // Clearing the arrays of a chunk costs as much as twenty words, so short texts have short
+    // arrays.
     match (words.len(), shingles.width) {
         (..=64, ..=8) => in_chunks::<64, { 64 + 8 + 8 }>(shingles, text, words, preimages),
         (_, ..=8) => in_chunks::<512, { 512 + 8 + 8 }>(shingles, text, words, preimages),
@@ -30,8 +32,9 @@ pub(super) fn preimages(shingles: &Shingles, text: &[u8], bounds: &[u32], preima
     }
 }
 
-/// Computes the pre-images in chunks of at most `MOST` words. `ROOM` is the length of the arrays: for the words of a chunk,
-/// the words after it that its last shingle reaches, and the rest of a vector.
+/// Computes the pre-images in chunks of at most `MOST` words. `ROOM` is the length of the arrays:
+/// for the words of a chunk, the words after it that its last shingle reaches, and the rest of a
+/// vector.
 #[inline]
 #[target_feature(enable = "avx512bw,avx512dq,avx512vl,vpclmulqdq,bmi1,bmi2,lzcnt")]
 fn in_chunks<const MOST: usize, const ROOM: usize>(
@@ -118,17 +121,19 @@ impl<const ROOM: usize> WordChunk<'_, ROOM> {
                     &few
                 }
             };
-            // SAFETY: the 64 bytes are those of `group`. As numbers of 64 bits, the start of a word is the low half and its
-            // end the high half.
+            // SAFETY: the 64 bytes are those of `group`. As numbers of 64 bits, the start of a word
+            // is the low half and its end the high half.
             let spans = unsafe { _mm512_loadu_si512(group.as_ptr().cast()) };
             let ends = _mm512_srli_epi64::<32>(spans);
             let lengths = _mm512_sub_epi64(ends, _mm512_and_si512(spans, all(0xFFFF_FFFF)));
             let bits = _mm512_slli_epi64::<3>(lengths);
-            // The sixteen bytes that end where a word ends, of words 0, 2, 4, 6 and of words 1, 3, 5, 7.
+            // The sixteen bytes that end where a word ends, of words 0, 2, 4, 6 and of words 1, 3,
+            // 5, 7.
             let near_start = _mm512_cmplt_epu64_mask(ends, all(16));
             let beyond = _mm512_cmpgt_epu64_mask(ends, all(text.len() as u64));
             let (even, odd) = if near_start | beyond == 0 {
-                // SAFETY: by the line above, each end is at least 16 and at most the length of the text.
+                // SAFETY: by the line above, each end is at least 16 and at most the length of the
+                // text.
                 let tail =
                     |word: usize| unsafe { _mm_loadu_si128(text.as_ptr().add(group[word][1] as usize - 16).cast()) };
                 (four(tail(0), tail(2), tail(4), tail(6)), four(tail(1), tail(3), tail(5), tail(7)))
@@ -196,7 +201,8 @@ impl<const ROOM: usize> WordChunk<'_, ROOM> {
         load(self.lengths[at..].first_chunk().expect("room beyond the last word"))
     }
 
-    /// Joins five words to each shingle. The result is right if the lengths of three words are together within the table.
+    /// Joins five words to each shingle. The result is right if the lengths of three words are
+    /// together within the table.
     #[inline]
     #[target_feature(enable = "avx512bw,avx512dq,avx512vl,vpclmulqdq,bmi1,bmi2,lzcnt")]
     fn join_five(&self, preimages: &mut [u64], groups: usize) {
@@ -219,7 +225,8 @@ impl<const ROOM: usize> WordChunk<'_, ROOM> {
         }
     }
 
-    /// Joins any number of words to each shingle. The result is right if every length is within the table.
+    /// Joins any number of words to each shingle. The result is right if every length is within the
+    /// table.
     #[inline]
     #[target_feature(enable = "avx512bw,avx512dq,avx512vl,vpclmulqdq,bmi1,bmi2,lzcnt")]
     fn join(&self, preimages: &mut [[u64; 8]]) {
@@ -330,7 +337,8 @@ impl<'a> Powers<'a> {
     #[target_feature(enable = "avx512f")]
     fn gathered(&self, lengths: __m512i) -> __m512i {
         let within = _mm512_min_epu64(lengths, all(POWERS as u64 - 1));
-        // SAFETY: every index is below POWERS, the length of the table, and the scale is that of its numbers.
+        // SAFETY: every index is below POWERS, the length of the table, and the scale is that of
+        // its numbers.
         unsafe { _mm512_i64gather_epi64::<8>(within, self.table.as_ptr().cast()) }
     }
 }

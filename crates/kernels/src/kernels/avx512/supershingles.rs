@@ -1,4 +1,5 @@
-//! Supershingles: the fingerprint of a run of features, as one polynomial with 64 coefficients for each feature.
+//! Supershingles: the fingerprint of a run of features, as one polynomial with 64 coefficients for
+//! each feature.
 
 use std::arch::x86_64::*;
 
@@ -6,8 +7,8 @@ use super::super::FeatureRuns;
 use super::super::gf2::LANES;
 use super::vectors::{image, load, load_first};
 
-/// Computes `v_0 t^(64 (n-1)) + ... + v_(n-1)` modulo P for each run: sums the unreduced products of features and weights,
-/// and reduces the sum once.
+/// Computes `v_0 t^(64 (n-1)) + ... + v_(n-1)` modulo P for each run: sums the unreduced products
+/// of features and weights, and reduces the sum once.
 #[target_feature(enable = "avx512f,vpclmulqdq")]
 pub(super) fn supershingles(runs: &FeatureRuns, features: &[u64], supershingles: &mut Vec<u64>) {
     let (p, mu) = (runs.polynomial.p, runs.polynomial.mu);

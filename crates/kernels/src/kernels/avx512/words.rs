@@ -1,8 +1,10 @@
-//! Words: 64 bytes become 64 bits, alphanumeric or not. A word starts or ends where the bits change.
+//! Words: 64 bytes become 64 bits, alphanumeric or not. A word starts or ends where the bits
+//! change.
 //!
-//! Characters of two bytes are looked up 64 at a time, in tables that fit in registers; so are characters of three bytes
-//! if the 64 characters with the same first two bytes are all alphanumeric or all not. Characters of mixed rows
-//! (punctuation among kana, say) and characters of four bytes are looked up one by one.
+//! Characters of two bytes are looked up 64 at a time, in tables that fit in registers; so are
+//! characters of three bytes if the 64 characters with the same first two bytes are all
+//! alphanumeric or all not. Characters of mixed rows (punctuation among kana, say) and characters
+//! of four bytes are looked up one by one.
 
 use std::arch::x86_64::*;
 
@@ -65,7 +67,8 @@ pub(super) struct WordScan<'a> {
     bounds: &'a mut Vec<u32>,
     /// 1 if the last byte of the previous block was part of a word.
     inside: u64,
-    /// The bytes of this block that belong to an alphanumeric character begun in the previous block, as bits.
+    /// The bytes of this block that belong to an alphanumeric character begun in the previous
+    /// block, as bits.
     begun: u64,
 }
 
@@ -74,7 +77,8 @@ impl<'a> WordScan<'a> {
         WordScan { alphabet: &ALPHABET, text, bounds, inside: 0, begun: 0 }
     }
 
-    /// Adds the bounds in the block at `at`. Returns which bytes are part of words, as bits; and the same, one byte later.
+    /// Adds the bounds in the block at `at`. Returns which bytes are part of words, as bits; and
+    /// the same, one byte later.
     #[inline]
     #[target_feature(enable = "avx512vbmi,avx512vbmi2,avx512vl,bmi1,bmi2,lzcnt,popcnt")]
     pub(super) fn block(&mut self, bytes: __m512i, at: usize) -> [u64; 2] {
@@ -130,8 +134,8 @@ impl<'a> WordScan<'a> {
         let three = within(0xE0, 0x10) & continues(next) & continues(after);
         // The characters that are looked up one by one.
         let mut single = within(0xF0, 0x10);
-        // The index of a byte of a table: five bits of the leading byte and three of the next; three more bits of that are
-        // the bit in the byte.
+        // The index of a byte of a table: five bits of the leading byte and three of the next;
+        // three more bits of that are the bit in the byte.
         let index = _mm512_ternarylogic_epi64::<0xCA>(
             all_bytes(0xF8),
             _mm512_slli_epi16::<3>(bytes),

@@ -29,7 +29,8 @@ struct ObjectUrl {
     can_list: bool,
 }
 
-/// Finds the objects that URLs name: one object, the matches of a glob, or all objects below a prefix.
+/// Finds the objects that URLs name: one object, the matches of a glob, or all objects below a
+/// prefix.
 ///
 /// # Errors
 /// If a URL names no object, or a store does not respond.
@@ -75,7 +76,8 @@ pub fn find(items: &[&String], objects: &mut Vec<FoundInput>) -> anyhow::Result<
 /// Opens the first `bytes` of an object.
 ///
 /// # Errors
-/// If the URL of the store cannot be used. Failures of the network are errors of the returned reader.
+/// If the URL of the store cannot be used. Failures of the network are errors of the returned
+/// reader.
 pub fn open(name: &str, store_url: &str, key: &str, bytes: u64) -> anyhow::Result<Box<dyn Read + Send>> {
     let target = ObjectUrl { item: name.to_owned(), store: store_url.to_owned(), key: key.to_owned(), can_list: false };
     Ok(Box::new(read(store(store_url)?, path(&target)?, bytes)?))
@@ -147,7 +149,8 @@ fn list(target: &ObjectUrl, store: &Store, objects: &mut Vec<FoundInput>) -> any
     Ok(())
 }
 
-/// What changes with the content of an object: its ETag, or the time of its last change; empty if the server states neither.
+/// What changes with the content of an object: its ETag, or the time of its last change; empty if
+/// the server states neither.
 fn stamp(meta: &ObjectMeta) -> String {
     match &meta.e_tag {
         Some(tag) => format!("etag {tag}"),
@@ -178,7 +181,8 @@ mod tests {
         (0..length).map(|i| (i * i % 251) as u8).collect()
     }
 
-    /// Serves one file over HTTP until the test ends. With `ranges`, every third connection is lost half way through its response.
+    /// Serves one file over HTTP until the test ends. With `ranges`, every third connection is lost
+    /// half way through its response.
     fn serve(file: Vec<u8>, ranges: bool) -> String {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();

@@ -34,7 +34,8 @@ impl FoundInput {
     }
 }
 
-/// The stamp of a local file: the time of its last change, to the nanosecond; empty if the system has none.
+/// The stamp of a local file: the time of its last change, to the nanosecond; empty if the system
+/// has none.
 pub fn modified(metadata: &Metadata) -> String {
     let time = metadata.modified().ok().and_then(|time| jiff::Timestamp::try_from(time).ok());
     time.map_or_else(String::new, |time| format!("modified {time}"))
@@ -51,7 +52,8 @@ impl FoundBy {
     }
 }
 
-/// What the user named. A named file is always an input; files found in folders or by globs need a known ending.
+/// What the user named. A named file is always an input; files found in folders or by globs need a
+/// known ending.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum FoundBy {
     /// The file or object itself.

@@ -5,10 +5,12 @@
 //! `warc.paths.gz`, any file after an `@`, or a crawl of Common Crawl after `cc:`) with one such
 //! item in each line.
 //!
-//! The ending of a name decides the format. A named file without a known ending is recognised by its first bytes; in folders and
-//! globs such files are skipped. So are names that begin with `.` or `_` and, in folders, `.json` files, which in a mirrored site
-//! are rarely lines of pages. A `.tsv` file whose name begins with `failed` has failed downloads. Other tables (`.csv`, `.tsv`) and texts
-//! (`.txt`, `.md`) of folders and globs are inputs if the glob names their ending, or if nothing else is: beside a crawl they are its reports.
+//! The ending of a name decides the format. A named file without a known ending is recognised by
+//! its first bytes; in folders and globs such files are skipped. So are names that begin with `.`
+//! or `_` and, in folders, `.json` files, which in a mirrored site are rarely lines of pages. A
+//! `.tsv` file whose name begins with `failed` has failed downloads. Other tables (`.csv`, `.tsv`)
+//! and texts (`.txt`, `.md`) of folders and globs are inputs if the glob names their ending, or if
+//! nothing else is: beside a crawl they are its reports.
 
 use std::collections::HashSet;
 use std::fs;
@@ -57,7 +59,8 @@ const KNOWN: &str = ".warc, .wet, .arc, .jsonl, .ndjson, .json, .csv, .tsv, .arr
 /// ```
 ///
 /// # Errors
-/// If an item matches nothing, cannot be read, is a pipe, or has no known format. The message contains the remedy.
+/// If an item matches nothing, cannot be read, is a pipe, or has no known format. The message
+/// contains the remedy.
 pub fn list(items: &[String], reading: &Reading) -> anyhow::Result<Vec<Input>> {
     let pipes = Pipes::Refuse("write it to a file, and name that file");
     list_with_pipes(items, reading, pipes).map(|found| found.inputs)
@@ -137,8 +140,9 @@ pub fn list_with_pipes(items: &[String], reading: &Reading, pipes: Pipes<'_>) ->
     Ok(FoundInputs { inputs, left_out })
 }
 
-/// Lists the files with URLs that the items name, sorted by name: files, folders, globs and URLs of objects. Names do not tell what is in
-/// them, so every file of a folder counts, except those whose names begin with `.` or `_`.
+/// Lists the files with URLs that the items name, sorted by name: files, folders, globs and URLs of
+/// objects. Names do not tell what is in them, so every file of a folder counts, except those whose
+/// names begin with `.` or `_`.
 ///
 /// # Errors
 /// As [`list`], if an item matches nothing, cannot be read, or is a pipe.
@@ -192,7 +196,8 @@ impl Search<'_> {
         let path = tidy(Path::new(item));
         match fs::metadata(&path) {
             Ok(metadata) if metadata.is_dir() => self.walk(&path),
-            // In another process a file descriptor means another file, so its name is resolved here.
+            // In another process a file descriptor means another file, so its name is resolved
+            // here.
             Ok(metadata) if !metadata.is_file() || is_own_descriptor(&path) => {
                 self.files.extend(self.pipes.special(item, &path, &metadata)?);
                 Ok(())
@@ -293,7 +298,8 @@ impl Search<'_> {
         Ok(())
     }
 
-    /// Passes over a link that leads to no file, or back to a folder above it, unless its name is that of an input.
+    /// Passes over a link that leads to no file, or back to a folder above it, unless its name is
+    /// that of an input.
     ///
     /// # Errors
     /// The error itself, if it is of another kind; and for the link of an input.
@@ -319,7 +325,8 @@ impl Search<'_> {
     }
 }
 
-/// Makes the input of a file; `None` if it is to be skipped. Skipped files without a known ending are counted.
+/// Makes the input of a file; `None` if it is to be skipped. Skipped files without a known ending
+/// are counted.
 fn input(file: FoundInput, reading: &Reading, left_out: &mut LeftOut) -> anyhow::Result<Option<Input>> {
     let FoundInput { name, bytes, place, relative, by, stamp } = file;
     let format = match by {
@@ -404,7 +411,8 @@ fn format_of_content(name: &str, bytes: u64, place: &Location) -> anyhow::Result
     }
 }
 
-/// Decodes at least the first `count` bytes of a file, plain or compressed; fewer if it ends or is damaged before.
+/// Decodes at least the first `count` bytes of a file, plain or compressed; fewer if it ends or is
+/// damaged before.
 fn first_decoded(stored: Vec<u8>, count: usize) -> std::io::Result<Vec<u8>> {
     let mut members = Members::new(Stored::new(Box::new(std::io::Cursor::new(stored))), |bytes| !bytes.is_empty())?;
     let mut out = Vec::new();
@@ -417,8 +425,8 @@ fn first_decoded(stored: Vec<u8>, count: usize) -> std::io::Result<Vec<u8>> {
     Ok(out)
 }
 
-/// Makes the URL of an HTML file from its path below the named folder: after `base-url`, or as HOST/PATH, the layout of wget.
-/// `None` if there is neither.
+/// Makes the URL of an HTML file from its path below the named folder: after `base-url`, or as
+/// HOST/PATH, the layout of wget. `None` if there is neither.
 fn page_url(relative: &str, reading: &Reading) -> Option<String> {
     if let Some(base) = &reading.base_url {
         return Some(format!("{}/{}", base.trim_end_matches('/'), escaped(relative, false)));

@@ -9,7 +9,8 @@ use nigh_kernels::structures::CompactSort;
 /// Kinds that are named.
 const NAMED: usize = 6;
 
-/// What folders and globs hold besides inputs, by kind: an ending such as `*.txt`, or another reason.
+/// What folders and globs hold besides inputs, by kind: an ending such as `*.txt`, or another
+/// reason.
 ///
 /// ```
 /// use nigh_readers::readers::LeftOut;

@@ -1,8 +1,9 @@
 //! Listings: files that name one input in each line, such as `warc.paths.gz`.
 //!
-//! A listing may come from elsewhere, and its lines must not choose files of this machine or servers of its network. So every line
-//! must lie below `base-url`, unless the job sets `listing-anywhere`. A listing on this machine without `base-url` may name anything;
-//! one of an object store or web server may name what lies in the same store.
+//! A listing may come from elsewhere, and its lines must not choose files of this machine or
+//! servers of its network. So every line must lie below `base-url`, unless the job sets
+//! `listing-anywhere`. A listing on this machine without `base-url` may name anything; one of an
+//! object store or web server may name what lies in the same store.
 
 use anyhow::{Context as _, Result, bail};
 
@@ -21,8 +22,8 @@ pub fn listing_of(item: &str) -> Option<&str> {
     item.strip_prefix('@').or_else(|| is_listing.then_some(item))
 }
 
-/// Returns the items in the lines of a listing, which has the given files. Blank lines and lines that begin with `#` are skipped; a
-/// relative line is put after `base-url`.
+/// Returns the items in the lines of a listing, which has the given files. Blank lines and lines
+/// that begin with `#` are skipped; a relative line is put after `base-url`.
 ///
 /// # Errors
 /// If the listing cannot be read, or a line leaves the base.
@@ -53,7 +54,8 @@ pub fn items_of(files: Vec<FoundInput>, reading: &Reading) -> Result<Vec<String>
     Ok(items)
 }
 
-/// Whether an item lies below a base, which has no `/` at its end, and does not climb out of it by `..`.
+/// Whether an item lies below a base, which has no `/` at its end, and does not climb out of it by
+/// `..`.
 fn is_below(item: &str, base: &str) -> bool {
     let climbs = |part: &str| part.to_ascii_lowercase().replace("%2e", ".") == "..";
     item.strip_prefix(base)

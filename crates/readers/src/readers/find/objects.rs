@@ -1,6 +1,7 @@
 //! Inputs in object stores: `s3://`, `gs://`, `az://`, files of web servers, and `hf://datasets/`.
 //!
-//! The code is in `cloud`, which is built with the feature `cloud`. Without the feature every URL is an error that names it.
+//! The code is in `cloud`, which is built with the feature `cloud`. Without the feature every URL
+//! is an error that names it.
 
 #[cfg(feature = "cloud")]
 pub use super::cloud::{find, open};

@@ -1,12 +1,14 @@
 //! Pipes as inputs: each is copied once, while inputs are listed, to a private temporary file.
 //!
-//! A pipe gives its bytes only once, and a run opens an input several times: to recognise the format, in any of its processes, and
-//! again after a restart. So all of these read the copy. The name of the input stays the one that the user gave; its [stamp] is a
-//! digest of the content, because the name tells nothing about it.
+//! A pipe gives its bytes only once, and a run opens an input several times: to recognise the
+//! format, in any of its processes, and again after a restart. So all of these read the copy. The
+//! name of the input stays the one that the user gave; its [stamp] is a digest of the content,
+//! because the name tells nothing about it.
 //!
-//! A copy has no name on Linux: it is removed as soon as it is made, and the processes of the run open it as `/proc/PID/fd/N` of the
-//! process that listed the inputs. So the system frees the space at the end of this process, even after a kill. Elsewhere the copy
-//! keeps its name until the [`Spool`] is dropped.
+//! A copy has no name on Linux: it is removed as soon as it is made, and the processes of the run
+//! open it as `/proc/PID/fd/N` of the process that listed the inputs. So the system frees the space
+//! at the end of this process, even after a kill. Elsewhere the copy keeps its name until the
+//! [`Spool`] is dropped.
 //!
 //! [stamp]: crate::readers::Input::stamp
 
@@ -71,7 +73,8 @@ impl Drop for PipeCopy {
 }
 
 impl Spool {
-    /// Copies to the system's folder for temporary files (`TMPDIR`). A copy that takes long is reported to `notify`.
+    /// Copies to the system's folder for temporary files (`TMPDIR`). A copy that takes long is
+    /// reported to `notify`.
     pub fn new(notify: Arc<dyn Fn(&str) + Send + Sync>) -> Spool {
         Spool { folder: std::env::temp_dir(), notify, copies: Vec::new() }
     }
@@ -131,8 +134,8 @@ impl Spool {
         Ok((copy, open))
     }
 
-    /// Reports a copy that takes long, from another thread, until the returned sender is dropped. The reading thread may wait for a
-    /// process that has not opened the pipe yet.
+    /// Reports a copy that takes long, from another thread, until the returned sender is dropped.
+    /// The reading thread may wait for a process that has not opened the pipe yet.
     fn report(&self, name: &str, copied: &Arc<AtomicU64>) -> Sender<()> {
         let (sender, receiver) = channel::<()>();
         let (name, notify, copied) = (name.to_owned(), self.notify.clone(), copied.clone());
@@ -171,7 +174,8 @@ fn copy_all(name: &str, source: &mut File, copy: &mut File, copied: &AtomicU64, 
 }
 
 impl Pipes<'_> {
-    /// Finds the input on standard input: a copy of a pipe, or the file that it comes from. `None` if it was found before.
+    /// Finds the input on standard input: a copy of a pipe, or the file that it comes from. `None`
+    /// if it was found before.
     ///
     /// # Errors
     /// If standard input is a terminal or a device, or a pipe that is refused.
@@ -192,7 +196,8 @@ impl Pipes<'_> {
         }
     }
 
-    /// Finds the input that a path names which is not a regular file, or not one for every process: a pipe, or a file descriptor.
+    /// Finds the input that a path names which is not a regular file, or not one for every process:
+    /// a pipe, or a file descriptor.
     ///
     /// # Errors
     /// If it is a socket or a device, or a pipe that is refused.

@@ -69,21 +69,24 @@ pub(crate) trait FormatReader: Sync {
         Ok(None)
     }
 
-    /// Checks that an input fits the job, as far as that is quick: see [`check`](crate::readers::check()).
+    /// Checks that an input fits the job, as far as that is quick: see
+    /// [`check`](crate::readers::check()).
     fn check(&self, input: &Input, reading: &Reading) -> anyhow::Result<KeysOfInput>;
 
-    /// What the records have, where `check` does not say it because that takes long; `None` where it
-    /// does: see [`keys`](crate::readers::keys()).
+    /// What the records have, where `check` does not say it because that takes long; `None` where
+    /// it does: see [`keys`](crate::readers::keys()).
     fn slow_keys(&self, _input: &Input, _reading: &Reading) -> anyhow::Result<Option<KeysOfInput>> {
         Ok(None)
     }
 
-    /// The columns; `None` if it has none, or is damaged: see [`columns`](crate::readers::columns()).
+    /// The columns; `None` if it has none, or is damaged: see
+    /// [`columns`](crate::readers::columns()).
     fn columns(&self, _input: &Input, _reading: &Reading, _searched: Searched) -> anyhow::Result<Option<Columns>> {
         Ok(None)
     }
 
-    /// Why a local file cannot be read from its beginning: see [`damage`](crate::readers::damage()).
+    /// Why a local file cannot be read from its beginning: see
+    /// [`damage`](crate::readers::damage()).
     fn damage(&self, _file: File, _input: &Input, _reading: &Reading) -> anyhow::Result<Option<String>> {
         Ok(None)
     }

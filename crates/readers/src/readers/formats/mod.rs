@@ -5,8 +5,8 @@
 //! recognised, opened, checked and cut is then known everywhere; only `nigh export`, which writes
 //! formats again, has more to say of each.
 //!
-//! `face` is that face; `archives` has WARC, ARC and WACZ, `rows` JSON Lines, Parquet, Arrow, CSV and TSV; `files` HTML,
-//! texts and failed downloads.
+//! `face` is that face; `archives` has WARC, ARC and WACZ, `rows` JSON Lines, Parquet, Arrow, CSV
+//! and TSV; `files` HTML, texts and failed downloads.
 
 mod archives;
 mod face;

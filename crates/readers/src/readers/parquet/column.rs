@@ -77,7 +77,8 @@ enum Unit {
 }
 
 impl Column {
-    /// Makes the column of a row group of `rows` rows, before its first row. A page that becomes more than `longest` bytes is an error.
+    /// Makes the column of a row group of `rows` rows, before its first row. A page that becomes
+    /// more than `longest` bytes is an error.
     ///
     /// # Errors
     /// If its pages cannot be read. It panics on some damaged files.
@@ -142,7 +143,8 @@ impl Column {
         }
     }
 
-    /// Passes over rows without decoding their pages: those of pages that have other rows are decoded.
+    /// Passes over rows without decoding their pages: those of pages that have other rows are
+    /// decoded.
     ///
     /// # Errors
     /// If the column is damaged or has fewer rows. It panics on some damaged files.

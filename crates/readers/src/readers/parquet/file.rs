@@ -1,4 +1,5 @@
-//! The bytes of a Parquet file, and the pages of a column, with the sizes that they claim checked before memory is reserved.
+//! The bytes of a Parquet file, and the pages of a column, with the sizes that they claim checked
+//! before memory is reserved.
 
 use std::fs::File;
 use std::io;
@@ -25,8 +26,9 @@ pub struct ChunkedFile {
     failure: Mutex<Option<io::Error>>,
 }
 
-/// The bytes of a file from a position on. Who reads on after the end gets an error: the decoder of page heads passes over a list of any
-/// number of elements, and tries to read each of them where the file has ended.
+/// The bytes of a file from a position on. Who reads on after the end gets an error: the decoder of
+/// page heads passes over a list of any number of elements, and tries to read each of them where
+/// the file has ended.
 pub struct FileFrom {
     file: Arc<File>,
     position: u64,
@@ -123,7 +125,8 @@ const PAGE: u64 = 1 << 30;
 pub const TOO_LONG: &str = "a page of more than 1 GiB";
 
 impl ColumnPages {
-    /// Makes the pages of a column, in a row group of `rows` rows. A page that becomes more than `longest` bytes is an error.
+    /// Makes the pages of a column, in a row group of `rows` rows. A page that becomes more than
+    /// `longest` bytes is an error.
     ///
     /// # Errors
     /// If the compression is not known. It panics on some damaged files.
@@ -199,10 +202,12 @@ impl ChunkReader for PagedFile {
     }
 }
 
-/// Returns the uncompressed size that the head of a page claims: its second field, after the type of the page.
+/// Returns the uncompressed size that the head of a page claims: its second field, after the type
+/// of the page.
 ///
-/// The head is a struct in the compact protocol of Thrift. A field begins with a byte of its type (5: a 32-bit integer) and the distance
-/// to the number of the field before; the value is a zigzag varint.
+/// The head is a struct in the compact protocol of Thrift. A field begins with a byte of its type
+/// (5: a 32-bit integer) and the distance to the number of the field before; the value is a zigzag
+/// varint.
 fn uncompressed_size(head: &[u8]) -> Option<u64> {
     let rest = head.strip_prefix(&[0x15])?;
     let (_, rest) = varint(rest)?;

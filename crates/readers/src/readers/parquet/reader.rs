@@ -45,7 +45,8 @@ struct GroupDamage {
     rows: u64,
 }
 
-/// Makes the reader of a local file, named `name` in errors. A file that is not a whole Parquet file is one reject.
+/// Makes the reader of a local file, named `name` in errors. A file that is not a whole Parquet
+/// file is one reject.
 ///
 /// # Errors
 /// If the file cannot be read, or lacks a column of the job.
@@ -53,7 +54,8 @@ pub fn open(file: File, name: &str, reading: &Reading) -> anyhow::Result<Box<dyn
     open_piece(file, name, reading, InputPiece::WHOLE)
 }
 
-/// As [`open`], for some of the row groups. The reject of a file that is not whole is in its first piece.
+/// As [`open`], for some of the row groups. The reject of a file that is not whole is in its first
+/// piece.
 ///
 /// # Errors
 /// As [`open`].
@@ -65,8 +67,8 @@ pub fn open_piece(file: File, name: &str, reading: &Reading, piece: InputPiece) 
     })
 }
 
-/// Checks that a file can be read, and has the columns of the job. Returns whether it has that of the URLs; `None` if it is not a whole Parquet
-/// file.
+/// Checks that a file can be read, and has the columns of the job. Returns whether it has that of
+/// the URLs; `None` if it is not a whole Parquet file.
 ///
 /// # Errors
 /// As [`open`].
@@ -87,7 +89,8 @@ pub fn columns(file: File, name: &str, reading: &Reading) -> anyhow::Result<Opti
     }))
 }
 
-/// Why a file cannot be read: the first page of each column of the job that is not decoded, for each compression that the column has.
+/// Why a file cannot be read: the first page of each column of the job that is not decoded, for
+/// each compression that the column has.
 ///
 /// # Errors
 /// As [`open`].
@@ -226,7 +229,8 @@ impl ParquetReader {
         Ok(true)
     }
 
-    /// Returns what was decoded; `None` if the row group is damaged, whose rows are then to be rejected.
+    /// Returns what was decoded; `None` if the row group is damaged, whose rows are then to be
+    /// rejected.
     fn unless_damaged<T>(&mut self, decoded: Result<ParquetResult<T>, String>) -> anyhow::Result<Option<T>> {
         if let Some(error) = self.file.take_failure() {
             return Err(error).with_context(|| format!("cannot read {}", self.name));
@@ -574,7 +578,8 @@ mod tests {
             let items = read(file, &reading);
             assert!(items.len() == 300 && items.iter().all(|item| matches!(item, Item::Page(_))), "{codec}");
         }
-        // One byte of a value, which would otherwise be another value, in a file of a program that writes checksums.
+        // One byte of a value, which would otherwise be another value, in a file of a program that
+        // writes checksums.
         let bytes = std::fs::read("../../tests/data/checksums.parquet").unwrap();
         let changed = |place: usize, new: &[u8]| {
             let file = tempfile::tempfile().unwrap();

@@ -9,7 +9,8 @@ use zstd::stream::raw::{Decoder, InBuffer, Operation as _, OutBuffer};
 /// Decides whether decoded bytes can be the beginning of a member.
 pub type Acceptable = fn(&[u8]) -> bool;
 
-/// Stored bytes that decide whether a member begins here: enough for a gzip header with its first block's tables, or a zstd block.
+/// Stored bytes that decide whether a member begins here: enough for a gzip header with its first
+/// block's tables, or a zstd block.
 pub(super) const PROBE: usize = 132 << 10;
 /// Decoded bytes that decide whether a beginning is acceptable.
 const BEGINNING: usize = 64;
@@ -27,7 +28,8 @@ pub(super) const BZIP2: &[u8] = b"BZh";
 const BZIP2_BLOCKS: [[u8; 6]; 2] = [[0x31, 0x41, 0x59, 0x26, 0x53, 0x59], [0x17, 0x72, 0x45, 0x38, 0x50, 0x90]];
 /// The beginning of an xz stream.
 pub(super) const XZ: &[u8] = &[0xfd, b'7', b'z', b'X', b'Z', 0];
-/// The memory that the dictionary of an xz stream may take, in bytes. `xz -9` makes streams that need half of it.
+/// The memory that the dictionary of an xz stream may take, in bytes. `xz -9` makes streams that
+/// need half of it.
 const XZ_MEMORY: u64 = 128 << 20;
 
 /// The result of one call of a decoder.
@@ -111,7 +113,8 @@ pub(super) fn expand_some(stream: &mut Stream, input: &[u8], out: &mut Vec<u8>) 
     })
 }
 
-/// Returns whether a gzip member with an acceptable beginning starts here, and how many bytes were read to decide.
+/// Returns whether a gzip member with an acceptable beginning starts here, and how many bytes were
+/// read to decide.
 pub(super) fn begins_gzip(bytes: &[u8], acceptable: Acceptable) -> (bool, u64) {
     // The three highest flag bits are reserved and must be zero.
     if !bytes.starts_with(GZIP) || bytes.get(3).is_none_or(|flags| flags & 0xe0 != 0) {
@@ -124,8 +127,9 @@ pub(super) fn begins_gzip(bytes: &[u8], acceptable: Acceptable) -> (bool, u64) {
     (step.is_ok() && acceptable(&out), inflate.total_in().max(64))
 }
 
-/// Returns whether a zstd frame with an acceptable beginning starts here, and how many bytes were read to decide. The decoder, which has the
-/// dictionary, begins again: a dictionary can be so large that to load it for each place takes too long.
+/// Returns whether a zstd frame with an acceptable beginning starts here, and how many bytes were
+/// read to decide. The decoder, which has the dictionary, begins again: a dictionary can be so
+/// large that to load it for each place takes too long.
 pub(super) fn begins_zstd(bytes: &[u8], decoder: &mut Decoder<'static>, acceptable: Acceptable) -> (bool, u64) {
     let mut out = Vec::with_capacity(BEGINNING);
     let probe = &bytes[..bytes.len().min(PROBE)];
@@ -134,7 +138,8 @@ pub(super) fn begins_zstd(bytes: &[u8], decoder: &mut Decoder<'static>, acceptab
     (step.is_ok() && acceptable(&out), read.max(64))
 }
 
-/// Returns whether an xz stream with an acceptable beginning starts here, and how many bytes were read to decide.
+/// Returns whether an xz stream with an acceptable beginning starts here, and how many bytes were
+/// read to decide.
 pub(super) fn begins_xz(bytes: &[u8], acceptable: Acceptable) -> (bool, u64) {
     let mut decoder = None;
     let mut out = Vec::with_capacity(BEGINNING);

@@ -1,7 +1,8 @@
 //! The lines of a file, plain or compressed, with their offsets in the uncompressed stream.
 //!
-//! A line ends in LF or with the file. A line longer than a limit is skipped and reported. Damage loses the line that it is in: whole
-//! lines before it are good, and the next member begins another line.
+//! A line ends in LF or with the file. A line longer than a limit is skipped and reported. Damage
+//! loses the line that it is in: whole lines before it are good, and the next member begins another
+//! line.
 //!
 //! Memory: about twice the longest line. Time: linear.
 
@@ -102,7 +103,8 @@ impl Lines {
                 self.skipping = false;
                 return Ok(Some(LineStep::Damage(offset, reason)));
             }
-            // The same limit as above, so that the result does not depend on how many bytes a step appended.
+            // The same limit as above, so that the result does not depend on how many bytes a step
+            // appended.
             if !self.skipping && self.searched - self.next > self.longest {
                 self.skipping = true;
                 self.next = self.searched;

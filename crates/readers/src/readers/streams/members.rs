@@ -1,16 +1,20 @@
-//! The members of a compressed file, decoded: gzip members, zstd frames, streams of bzip2 or xz, or a plain file as one member.
+//! The members of a compressed file, decoded: gzip members, zstd frames, streams of bzip2 or xz, or
+//! a plain file as one member.
 //!
-//! Crawlers compress each record separately, so that one record can be fetched alone and damage loses one record. [`Members`] decodes
-//! such a file as a stream, reports where each member begins and checks every checksum. After damage it continues at the next member
-//! that decodes to an acceptable beginning. That member can begin *before* the place where the decoder noticed the damage (a cut
-//! member swallows the one after it), so the last [`WINDOW`] stored bytes of a member stay in memory.
+//! Crawlers compress each record separately, so that one record can be fetched alone and damage
+//! loses one record. [`Members`] decodes such a file as a stream, reports where each member begins
+//! and checks every checksum. After damage it continues at the next member that decodes to an
+//! acceptable beginning. That member can begin *before* the place where the decoder noticed the
+//! damage (a cut member swallows the one after it), so the last [`WINDOW`] stored bytes of a member
+//! stay in memory.
 //!
-//! The compression is recognised by magic bytes, never by the name. Of zstd's skippable frames, one of magic 0x184D2A5D at the
-//! beginning of the file is the dictionary of all frames (IIPC, *WARC-ZSTD*), and can itself be a zstd frame. Zero bytes between
-//! members are padding.
+//! The compression is recognised by magic bytes, never by the name. Of zstd's skippable frames, one
+//! of magic 0x184D2A5D at the beginning of the file is the dictionary of all frames (IIPC, *WARC-ZSTD*),
+//! and can itself be a zstd frame. Zero bytes between members are padding.
 //!
-//! A gzip member of usual size is inflated at once, from the bytes ahead directly into the caller's buffer. A member that is large or
-//! damaged, or whose header has a checksum, is streamed from its beginning:
+//! A gzip member of usual size is inflated at once, from the bytes ahead directly into the caller's
+//! buffer. A member that is large or damaged, or whose header has a checksum, is streamed from its
+//! beginning:
 //!
 //! ```text
 //! step:
@@ -20,9 +24,10 @@
 //! damage:               go back by at most WINDOW, then search for a magic number whose member decodes to an acceptable beginning
 //! ```
 //!
-//! Memory: the window, plus a chunk of input or a member of usual size, plus the caller's buffer. Time: linear, also for hostile
-//! files. Each damage in a row halves the window and the slice that is decoded in a step, and the search for the next member reads a
-//! small multiple of the bytes that it passes, so the same bytes are not decoded again and again.
+//! Memory: the window, plus a chunk of input or a member of usual size, plus the caller's buffer.
+//! Time: linear, also for hostile files. Each damage in a row halves the window and the slice that
+//! is decoded in a step, and the search for the next member reads a small multiple of the bytes
+//! that it passes, so the same bytes are not decoded again and again.
 
 use std::io;
 
@@ -42,10 +47,11 @@ use crate::readers::item::Unread;
 
 /// Stored bytes of a member that stay in memory, 8 MiB.
 const WINDOW: u64 = 8 << 20;
-/// The sizes up to which a gzip member is inflated at once: stored bytes, decoded bytes. Nearly every record of a page fits the
-/// first pair.
+/// The sizes up to which a gzip member is inflated at once: stored bytes, decoded bytes. Nearly
+/// every record of a page fits the first pair.
 const WHOLE: [(usize, usize); 2] = [(64 << 10, 1 << 20), (1 << 20, 8 << 20)];
-/// After a member that was too large, at most this many members in a row are streamed without that attempt.
+/// After a member that was too large, at most this many members in a row are streamed without that
+/// attempt.
 const MAX_STREAMED: u32 = 64;
 /// Bytes reserved in the output before each step.
 const ROOM: usize = 64 << 10;
@@ -53,7 +59,8 @@ const ROOM: usize = 64 << 10;
 pub const SEARCH_PER_BYTE: u64 = 4;
 /// ... and this many in any case.
 pub const SEARCH_AT_LEAST: u64 = 4 << 20;
-/// Stored bytes that a decoder receives at once, at most. Slices begin at multiples of this in a member.
+/// Stored bytes that a decoder receives at once, at most. Slices begin at multiples of this in a
+/// member.
 const SLICE: usize = 256 << 10;
 
 /// The flag `FHCRC` of a gzip header.
@@ -66,8 +73,9 @@ pub enum MemberStep {
     Start(u64),
     /// Decoded bytes were appended.
     Bytes,
-    /// The member that began at `offset` is damaged (or no member begins there); the next bytes belong to another member. The last
-    /// bytes before the damage may have been appended in this step.
+    /// The member that began at `offset` is damaged (or no member begins there); the next bytes
+    /// belong to another member. The last bytes before the damage may have been appended in this
+    /// step.
     Damage {
         /// Where the damaged part begins, in stored bytes.
         offset: u64,
@@ -117,7 +125,8 @@ enum MemberState {
 }
 
 impl Members {
-    /// Recognises the compression of `stored` by its first bytes. `acceptable` decides where to continue after damage.
+    /// Recognises the compression of `stored` by its first bytes. `acceptable` decides where to
+    /// continue after damage.
     ///
     /// # Errors
     /// If the source cannot be read.
@@ -125,7 +134,8 @@ impl Members {
         stored.need(PROBE)?;
         let codec = match kind(stored.ahead()) {
             Some(codec) => codec?,
-            // Other bytes before the first member are accepted only if that member decodes to an acceptable beginning.
+            // Other bytes before the first member are accepted only if that member decodes to an
+            // acceptable beginning.
             None if acceptable(stored.ahead()) => Codec::Plain,
             None => {
                 let member = memmem::find(stored.ahead(), GZIP);
@@ -144,7 +154,8 @@ impl Members {
         Members::of(stored, Codec::Plain, acceptable)
     }
 
-    /// The members of `stored`, which begins with one of them, of a file that is packed in this way.
+    /// The members of `stored`, which begins with one of them, of a file that is packed in this
+    /// way.
     ///
     /// # Errors
     /// If there is no memory for a decoder.
@@ -249,9 +260,11 @@ impl Members {
         }
     }
 
-    /// Inflates the gzip member that begins here at once. If it is damaged or too large, returns `false` and leaves `out` as it was.
+    /// Inflates the gzip member that begins here at once. If it is damaged or too large, returns
+    /// `false` and leaves `out` as it was.
     ///
-    /// Damage, a cut member and a longer member look alike here; streaming from its beginning tells them apart.
+    /// Damage, a cut member and a longer member look alike here; streaming from its beginning tells
+    /// them apart.
     fn inflate_at_once(&mut self, out: &mut Vec<u8>) -> io::Result<bool> {
         let Codec::Gzip(gzip) = &mut self.codec else {
             return Ok(false);
@@ -269,7 +282,8 @@ impl Members {
                 return Ok(false);
             }
         }
-        // Without this, a file of large members would be inflated nearly twice. Damage with many bytes ahead counts as a large member.
+        // Without this, a file of large members would be inflated nearly twice. Damage with many
+        // bytes ahead counts as a large member.
         gzip.penalty = (2 * gzip.penalty + 1).min(MAX_STREAMED);
         gzip.to_stream = gzip.penalty;
         Ok(false)
@@ -330,9 +344,11 @@ impl Members {
         }
     }
 
-    /// Moves to the next acceptable member after the damaged one that began at `start`, and returns the damage.
+    /// Moves to the next acceptable member after the damaged one that began at `start`, and returns
+    /// the damage.
     fn damage(&mut self, start: u64, reason: &'static str) -> io::Result<MemberStep> {
-        // The beginning of the slice of the member in which the damage is: what was decoded of that slice before depends on the buffers.
+        // The beginning of the slice of the member in which the damage is: what was decoded of that
+        // slice before depends on the buffers.
         let noticed = start + (self.stored.offset() - start) / SLICE as u64 * SLICE as u64;
         let reach = WINDOW >> self.failures.min(40);
         self.failures += 1;
@@ -357,7 +373,8 @@ impl Members {
                     let ahead_len = ahead.len().max(1);
                     let (begins, read) = match &mut self.codec {
                         Codec::Zstd(decoder) => begins_zstd(ahead, decoder, self.acceptable),
-                        // A block can be longer than what is ahead; its 80 bits of signature are enough.
+                        // A block can be longer than what is ahead; its 80 bits of signature are
+                        // enough.
                         Codec::Bzip2(_) => (is_bzip2(ahead), 64),
                         Codec::Xz(_) => begins_xz(ahead, self.acceptable),
                         Codec::Plain | Codec::Gzip(_) => begins_gzip(ahead, self.acceptable),
@@ -367,7 +384,8 @@ impl Members {
                     }
                     bytes_read += read;
                     let passed = self.stored.offset() - from;
-                    // After many false beginnings the budget is spent: pass as many bytes as this one cost.
+                    // After many false beginnings the budget is spent: pass as many bytes as this
+                    // one cost.
                     let is_spent = bytes_read > SEARCH_AT_LEAST + SEARCH_PER_BYTE * passed;
                     self.stored.take(if is_spent { (read as usize).clamp(1, ahead_len) } else { 1 });
                 }
@@ -394,7 +412,8 @@ impl Members {
         Ok(MemberStep::Damage { offset: start, reason })
     }
 
-    /// Passes a skippable frame, and takes the dictionary from one at the beginning of the file; returns `false` if it is damaged.
+    /// Passes a skippable frame, and takes the dictionary from one at the beginning of the file;
+    /// returns `false` if it is damaged.
     fn skip_frame(&mut self, start: u64) -> io::Result<bool> {
         let Some((magic, length)) = skippable(self.stored.ahead()) else {
             return Ok(false);
@@ -502,7 +521,8 @@ mod tests {
         members
     }
 
-    /// Reads a file: each start, damage and end of its members, with the number and a hash of the bytes before it.
+    /// Reads a file: each start, damage and end of its members, with the number and a hash of the
+    /// bytes before it.
     fn read(mut members: Members) -> Vec<String> {
         let mut bytes = Vec::new();
         let mut steps = Vec::new();
@@ -519,7 +539,8 @@ mod tests {
         }
     }
 
-    /// Asserts that a file gives the same steps whether its members are inflated at once or streamed; returns the steps.
+    /// Asserts that a file gives the same steps whether its members are inflated at once or
+    /// streamed; returns the steps.
     fn assert_same_both_ways(file: &[u8]) -> Vec<String> {
         let open = || {
             let stored = Stored::new(Box::new(Cursor::new(file.to_vec())));
@@ -530,7 +551,8 @@ mod tests {
         steps
     }
 
-    /// `length` bytes: the first `repeat` of them random, then these again and again. The smaller `repeat`, the better they compress.
+    /// `length` bytes: the first `repeat` of them random, then these again and again. The smaller
+    /// `repeat`, the better they compress.
     fn content(length: usize, repeat: usize) -> Vec<u8> {
         let mut state = length as u64;
         let random = std::iter::repeat_with(|| {
@@ -640,8 +662,9 @@ mod tests {
     #[test]
     fn an_xz_stream_that_claims_a_large_dictionary_is_refused() {
         let mut file = stream(b"words", true);
-        // The header of the block, after that of the stream: its length in units of 4 bytes, less one; the filter 0x21 with one byte
-        // for the size of the dictionary, here 1 GiB; and at its end its checksum.
+        // The header of the block, after that of the stream: its length in units of 4 bytes, less
+        // one; the filter 0x21 with one byte for the size of the dictionary, here 1 GiB; and at its
+        // end its checksum.
         let header = 12..12 + 4 * (usize::from(file[12]) + 1);
         let size = memmem::find(&file[header.clone()], &[0x21, 1]).unwrap() + 2;
         file[header.start + size] = 36;
@@ -670,8 +693,8 @@ mod tests {
         assert_same_both_ways(&bad);
     }
 
-    /// Files of members of all kinds with other bytes between them, some bytes changed and some missing at the end; and the contents
-    /// of the members, each as [`read`] writes it.
+    /// Files of members of all kinds with other bytes between them, some bytes changed and some
+    /// missing at the end; and the contents of the members, each as [`read`] writes it.
     fn mangled() -> impl Strategy<Value = (Vec<u8>, Vec<String>)> {
         let length = prop_oneof![20 => 0..2000_usize, 6 => 30_000..140_000_usize, 1 => 900_000..1_300_000_usize];
         let repeat = prop_oneof![Just(1_usize), Just(300), Just(usize::MAX)];
@@ -701,8 +724,9 @@ mod tests {
         })
     }
 
-    /// Asserts the same steps both ways, with one exception: a changed member that still decodes to its content. zlib refuses an
-    /// incomplete set of codes that libdeflate accepts; checksum and size are right.
+    /// Asserts the same steps both ways, with one exception: a changed member that still decodes to
+    /// its content. zlib refuses an incomplete set of codes that libdeflate accepts; checksum and
+    /// size are right.
     fn assert_same_both_ways_or_intact(file: &[u8], contents: &[String]) {
         let open = || {
             let stored = Stored::new(Box::new(Cursor::new(file.to_vec())));

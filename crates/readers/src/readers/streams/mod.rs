@@ -1,6 +1,7 @@
 //! Plain and compressed files as streams of bytes and lines.
 //!
-//! In reading order: `stored` (the bytes as stored, with a window to go back in), `decoders` (how each kind of member begins and is decoded), `members` (gzip members, zstd frames, streams of
+//! In reading order: `stored` (the bytes as stored, with a window to go back in), `decoders` (how
+//! each kind of member begins and is decoded), `members` (gzip members, zstd frames, streams of
 //! bzip2 and xz, decoded, with their offsets), `lines` (lines of text), `packing` (how members are
 //! packed), `starts` (where a member begins inside a file).
 

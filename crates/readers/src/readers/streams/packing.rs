@@ -26,7 +26,8 @@ pub enum Packing {
 }
 
 impl Packing {
-    /// The packing of a file; `None` if the file cannot be entered at a member: it is bzip2 or xz, or its dictionary is damaged.
+    /// The packing of a file; `None` if the file cannot be entered at a member: it is bzip2 or xz,
+    /// or its dictionary is damaged.
     ///
     /// # Errors
     /// If the file cannot be read.
@@ -82,7 +83,8 @@ pub(super) enum MemberDecoder {
 }
 
 impl MemberDecoder {
-    /// Whether a member with an acceptable beginning starts here, and how many bytes were read to decide.
+    /// Whether a member with an acceptable beginning starts here, and how many bytes were read to
+    /// decide.
     pub(super) fn begins(&mut self, bytes: &[u8], acceptable: Acceptable) -> (bool, u64) {
         match self {
             MemberDecoder::Gzip(_) => begins_gzip(bytes, acceptable),

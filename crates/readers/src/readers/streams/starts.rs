@@ -1,12 +1,16 @@
-//! Finds a gzip member or a zstd frame inside a file, so that a part of the file can be read by itself.
+//! Finds a gzip member or a zstd frame inside a file, so that a part of the file can be read by
+//! itself.
 //!
-//! The bytes of other members can be inside a member as they are: a crawl of compressed files has them in blocks that are stored. But a stored
-//! block of deflate has at most 65,535 bytes (RFC 1951, section 3.2.4), and one of zstd at most 128 KiB (RFC 8878, section 3.1.1.2). So a
-//! member begins where it and those after it are whole, with the checksums that they have, for more bytes than that, or up to the end of the file.
-//! Members that end a stored block do not lead on to those behind it: a gzip member ends with its checksum, and a record with line ends.
+//! The bytes of other members can be inside a member as they are: a crawl of compressed files has
+//! them in blocks that are stored. But a stored block of deflate has at most 65,535 bytes (RFC
+//! 1951, section 3.2.4), and one of zstd at most 128 KiB (RFC 8878, section 3.1.1.2). So a member
+//! begins where it and those after it are whole, with the checksums that they have, for more bytes
+//! than that, or up to the end of the file. Members that end a stored block do not lead on to those
+//! behind it: a gzip member ends with its checksum, and a record with line ends.
 //!
-//! Cost: the bytes that are searched, and some members for each place where one may begin. Where so many places look like one and are none
-//! that this would be more than a small multiple of the bytes that are passed, as many bytes are passed as each of them costs.
+//! Cost: the bytes that are searched, and some members for each place where one may begin. Where so
+//! many places look like one and are none that this would be more than a small multiple of the
+//! bytes that are passed, as many bytes are passed as each of them costs.
 
 use std::collections::HashSet;
 use std::fs::File;
@@ -28,7 +32,8 @@ const SLICE: usize = 256 << 10;
 /// A member with more stored bytes proves nothing: to check it takes too long.
 const LONGEST: u64 = 256 << 20;
 
-/// The first place of a range where a member begins whose decoded bytes begin as `acceptable` says, in the first `bytes` bytes of a file.
+/// The first place of a range where a member begins whose decoded bytes begin as `acceptable` says,
+/// in the first `bytes` bytes of a file.
 ///
 /// # Errors
 /// If the file cannot be read.
@@ -117,7 +122,8 @@ impl StartSearch<'_> {
         Ok(None)
     }
 
-    /// Whether whole members follow each other from here on, for enough bytes. If not, they become disproved.
+    /// Whether whole members follow each other from here on, for enough bytes. If not, they become
+    /// disproved.
     fn is_proved(&mut self, place: u64) -> io::Result<bool> {
         let mut at = place;
         let mut followed = vec![place];
@@ -137,7 +143,8 @@ impl StartSearch<'_> {
         }
     }
 
-    /// The end of the whole member that begins here; `None` if it is damaged or something else is here.
+    /// The end of the whole member that begins here; `None` if it is damaged or something else is
+    /// here.
     fn member_end(&mut self, start: u64) -> io::Result<Option<u64>> {
         self.decoder.begin()?;
         let mut at = start;
@@ -157,7 +164,8 @@ impl StartSearch<'_> {
         Ok(None)
     }
 
-    /// The place of the next byte that is neither zero nor in a frame to skip; `None` at the end of the file.
+    /// The place of the next byte that is neither zero nor in a frame to skip; `None` at the end of
+    /// the file.
     fn after_padding(&mut self, mut at: u64) -> io::Result<Option<u64>> {
         loop {
             self.look(at)?;
@@ -170,7 +178,8 @@ impl StartSearch<'_> {
                     let count = self.read(&mut first, at)?;
                     match self.packing.passed_over(&first[..count]) {
                         0 => return Ok(Some(at)),
-                        // A frame that the file does not hold is none to skip, and no member either.
+                        // A frame that the file does not hold is none to skip, and no member
+                        // either.
                         passed if passed > self.bytes - at => return Ok(Some(at)),
                         passed => at += passed,
                     }
@@ -257,7 +266,8 @@ mod tests {
     #[test]
     fn frames_inside_frames_are_not_taken_for_frames() {
         let frame = |content: &[u8]| zstd::bulk::compress(content, 3).unwrap();
-        // So long that what they have in common makes no block worth compressing: the blocks are stored.
+        // So long that what they have in common makes no block worth compressing: the blocks are
+        // stored.
         let inner: Vec<u8> =
             (0..240).flat_map(|seed| frame(&[b"WARC/1.0 inner ", &noise(seed, 2000)[..]].concat())).collect();
         assert!(inner.len() > 3 * (128 << 10));

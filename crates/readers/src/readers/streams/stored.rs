@@ -1,12 +1,14 @@
 //! The bytes of one input as stored, with a window to go back in.
 //!
-//! A decoder takes bytes from the front. Taken bytes stay in memory from the offset that [`Stored::keep_from`] sets, so that a search
-//! for the next good member can begin before the place where the decoder noticed damage.
+//! A decoder takes bytes from the front. Taken bytes stay in memory from the offset that
+//! [`Stored::keep_from`] sets, so that a search for the next good member can begin before the place
+//! where the decoder noticed damage.
 
 use std::io;
 use std::io::Read;
 
-/// Bytes that are requested from the source at once: few at first, as a reader may want one record alone, then twice as many each time.
+/// Bytes that are requested from the source at once: few at first, as a reader may want one record
+/// alone, then twice as many each time.
 const CHUNKS: std::ops::RangeInclusive<usize> = 32 << 10..=256 << 10;
 
 /// A source of stored bytes. Offsets are counted from the beginning of the file.
@@ -50,13 +52,14 @@ impl Stored {
         self.next = (self.next + count).min(self.buffer.len());
     }
 
-    /// Keeps the bytes from `offset` in memory, for [`Stored::go_to`]; earlier bytes may be dropped.
+    /// Keeps the bytes from `offset` in memory, for [`Stored::go_to`]; earlier bytes may be
+    /// dropped.
     pub fn keep_from(&mut self, offset: u64) {
         self.keep_from = self.keep_from.max(offset);
     }
 
-    /// Makes the byte at `offset` the next to take: back to bytes already taken, or past some ahead. The offset is clamped to the bytes
-    /// in memory.
+    /// Makes the byte at `offset` the next to take: back to bytes already taken, or past some
+    /// ahead. The offset is clamped to the bytes in memory.
     pub fn go_to(&mut self, offset: u64) {
         let first = offset.max(self.keep_from).max(self.base).min(self.position());
         self.next = (first - self.base) as usize;

@@ -1,11 +1,14 @@
-//! The table of contents of a zip file (PKWARE, *APPNOTE*, sections 4.3.7 to 4.3.16 and 4.5.3), with the 64-bit sizes of zip64.
+//! The table of contents of a zip file (PKWARE, *APPNOTE*, sections 4.3.7 to 4.3.16 and 4.5.3),
+//! with the 64-bit sizes of zip64.
 //!
-//! The table is at the end of the file. Each entry has also a header of its own, in front of its bytes; of that only its length is
-//! read. Numbers are claims: every offset is checked against the size of the file, and no number reserves memory beyond the table,
-//! which must be in the file and at most 64 MiB long. Entries that overlap are damage: a small file could have the same bytes in
+//! The table is at the end of the file. Each entry has also a header of its own, in front of its
+//! bytes; of that only its length is read. Numbers are claims: every offset is checked against the
+//! size of the file, and no number reserves memory beyond the table, which must be in the file and
+//! at most 64 MiB long. Entries that overlap are damage: a small file could have the same bytes in
 //! thousands of entries.
 //!
-//! Known limitation: a zip file after other bytes (a program that unpacks itself) or in several parts is damage.
+//! Known limitation: a zip file after other bytes (a program that unpacks itself) or in several
+//! parts is damage.
 
 use std::fs::File;
 use std::io;
@@ -38,7 +41,8 @@ const TABLE: u64 = 64 << 20;
 /// The last record of a file without its comment, and the longest comment.
 const END: usize = 22;
 const COMMENT: usize = 65_535;
-/// The length of an entry in the table without name, extra fields and comment; and of the header in front of its bytes.
+/// The length of an entry in the table without name, extra fields and comment; and of the header in
+/// front of its bytes.
 const CENTRAL: usize = 46;
 const LOCAL: usize = 30;
 

@@ -1,7 +1,7 @@
 //! The bytes of an entry of a zip file, and the reader of the WARC in it.
 //!
-//! An entry that does not inflate, ends early or has another checksum ends where the damage is noticed: the records before it are good,
-//! and after the last of them the damage is a reject.
+//! An entry that does not inflate, ends early or has another checksum ends where the damage is
+//! noticed: the records before it are good, and after the last of them the damage is a reject.
 
 use std::fs::File;
 use std::io;
@@ -49,7 +49,8 @@ pub struct EntryState {
     is_unknown: AtomicBool,
 }
 
-/// Opens the bytes of the entry at `start`, of `packed` bytes, with the size and the checksum of its content.
+/// Opens the bytes of the entry at `start`, of `packed` bytes, with the size and the checksum of
+/// its content.
 ///
 /// # Errors
 /// If the file cannot be opened.

@@ -6,7 +6,8 @@
 //! `crawl.wacz/archive/data.warc.gz`; so workers share a WACZ, and offsets are those of its CDX
 //! index. Entries are stored (the rule for `.warc.gz`) or deflated.
 //!
-//! In reading order: `contents` (the table of contents of a zip file), `entry` (the bytes of an entry, and what is wrong with it).
+//! In reading order: `contents` (the table of contents of a zip file), `entry` (the bytes of an
+//! entry, and what is wrong with it).
 
 mod contents;
 mod entry;

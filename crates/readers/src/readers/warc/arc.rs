@@ -1,4 +1,5 @@
-//! The records of ARC files, the format of the Internet Archive before WARC (Burner and Kahle, *Arc File Format*, 1996).
+//! The records of ARC files, the format of the Internet Archive before WARC (Burner and Kahle, *Arc
+//! File Format*, 1996).
 //!
 //! A record is one line, then as many bytes as the line says, then a line end:
 //!

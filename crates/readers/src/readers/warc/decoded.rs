@@ -1,7 +1,9 @@
-//! The decoded bytes of a WARC file, addressed by their position in the decoded stream, with the boundaries of the file's members.
+//! The decoded bytes of a WARC file, addressed by their position in the decoded stream, with the
+//! boundaries of the file's members.
 //!
-//! Bytes are decoded on demand and stay in memory from the cursor on. A boundary is the position at which a member starts or is
-//! damaged; the record reader consumes the boundaries in order, as it comes to them.
+//! Bytes are decoded on demand and stay in memory from the cursor on. A boundary is the position at
+//! which a member starts or is damaged; the record reader consumes the boundaries in order, as it
+//! comes to them.
 
 use std::collections::VecDeque;
 use std::io;

@@ -1,8 +1,10 @@
-//! Decodes the transfer and content encodings of HTTP bodies, only where the bytes really are encoded.
+//! Decodes the transfer and content encodings of HTTP bodies, only where the bytes really are
+//! encoded.
 //!
-//! Crawlers store different things: Common Crawl decodes the body and leaves the header as it was; wget and Heritrix store the bytes
-//! that came over the wire. So a header is only a claim. A body that plainly is text is taken as it is. Compressed bytes that do not
-//! decode are an error, never text. Decoding stops at a limit, so a decompression bomb costs no more than the limit.
+//! Crawlers store different things: Common Crawl decodes the body and leaves the header as it was;
+//! wget and Heritrix store the bytes that came over the wire. So a header is only a claim. A body
+//! that plainly is text is taken as it is. Compressed bytes that do not decode are an error, never
+//! text. Decoding stops at a limit, so a decompression bomb costs no more than the limit.
 
 use std::io::Read;
 
@@ -68,10 +70,12 @@ fn chunk_size(bytes: &[u8]) -> Option<(usize, &[u8])> {
 
 /// Decodes the content encodings that `header` names, the last one first, to at most `limit` bytes.
 ///
-/// `stored_cut` means that the stored body is known to be incomplete: then the part that decodes is enough.
+/// `stored_cut` means that the stored body is known to be incomplete: then the part that decodes is
+/// enough.
 ///
 /// # Errors
-/// The reason of a reject, if an encoding is unknown or the bytes are neither in that encoding nor text.
+/// The reason of a reject, if an encoding is unknown or the bytes are neither in that encoding nor
+/// text.
 pub fn decode(body: Vec<u8>, header: &str, limit: usize, stored_cut: bool) -> Result<Decoded, &'static str> {
     let mut decoded = Decoded { bytes: body, cut: stored_cut };
     for name in header.rsplit(',') {
@@ -157,7 +161,8 @@ fn gunzip(body: &[u8], limit: usize) -> DecodedPart {
 }
 
 fn inflate(body: &[u8], limit: usize) -> DecodedPart {
-    // Some servers send a zlib stream, as the standard says; some send raw deflate, which gave it its name.
+    // Some servers send a zlib stream, as the standard says; some send raw deflate, which gave it
+    // its name.
     let zlib = read_part(ZlibDecoder::new(body), limit);
     if zlib.whole || !zlib.bytes.is_empty() {
         return zlib;

@@ -1,13 +1,15 @@
 //! Frames the records of a WARC file: finds where each begins and ends, also after damage.
 //!
-//! A record is a head, a block of Content-Length bytes, and two line ends. [`Records`] believes the length only as far as it can be
-//! checked:
+//! A record is a head, a block of Content-Length bytes, and two line ends. [`Records`] believes the
+//! length only as far as it can be checked:
 //!
-//! - A record is returned only if the bytes after it are right: a record, the end of the member with its checksum, or the end of the
-//!   file.
-//! - A block that reaches the end of a member continues in the next member, unless that begins with `WARC/`: then the length is wrong.
-//! - After a bad record the search for the next one starts in the bad record's block, so a wrong length does not swallow the records
-//!   behind it. A record can begin with a member that begins with `WARC/`, or with a line that is a version (`WARC/1.1`).
+//! - A record is returned only if the bytes after it are right: a record, the end of the member
+//!   with its checksum, or the end of the file.
+//! - A block that reaches the end of a member continues in the next member, unless that begins with
+//!   `WARC/`: then the length is wrong.
+//! - After a bad record the search for the next one starts in the bad record's block, so a wrong
+//!   length does not swallow the records behind it. A record can begin with a member that begins
+//!   with `WARC/`, or with a line that is a version (`WARC/1.1`).
 //!
 //! ```text
 //! advance:
@@ -18,8 +20,9 @@
 //!     if one of them fails: reject, and search for the next record
 //! ```
 //!
-//! No claimed length allocates memory: bytes are kept as they are decoded, at most the cap for the record's type. Known limitation: a
-//! version line inside the block of a *bad* record is taken for a record; one inside a good record is not.
+//! No claimed length allocates memory: bytes are kept as they are decoded, at most the cap for the
+//! record's type. Known limitation: a version line inside the block of a *bad* record is taken for
+//! a record; one inside a good record is not.
 
 use std::io;
 use std::ops::Range;
@@ -33,12 +36,14 @@ use crate::readers::streams::Members;
 
 /// The longest head of a record, in bytes.
 const HEAD: u64 = 1 << 20;
-/// The cap for blocks of records that are not pages, in compressed files: there a wrong length swallows one member at most.
+/// The cap for blocks of records that are not pages, in compressed files: there a wrong length
+/// swallows one member at most.
 const OTHER_CAP: u64 = 1 << 20;
 
 /// The reasons of rejects whose record may be cut by the end of the file.
 const CUT: [&str; 3] = [ENDS_IN_HEAD, ENDS_IN_RECORD, LONGER_THAN_FILE];
-/// This line begins the next record, which is read. So of a file of such lines without the end of a head, no line is read twice.
+/// This line begins the next record, which is read. So of a file of such lines without the end of a
+/// head, no line is read twice.
 const VERSION_IN_HEAD: &str = "warc: a version line inside a head";
 const ENDS_IN_HEAD: &str = "warc: the file ends inside a head";
 const ENDS_IN_RECORD: &str = "warc: the file ends inside a record";
@@ -68,7 +73,8 @@ struct BrokenHead {
 
 /// The bytes after a block.
 enum Trailer {
-    /// The line ends are followed by a record, another member or the end of the file, at this position.
+    /// The line ends are followed by a record, another member or the end of the file, at this
+    /// position.
     Good(u64),
     /// The member is damaged.
     Damage(&'static str),
@@ -89,7 +95,8 @@ pub struct Records {
     counted_in: CountedIn,
     /// Whether the file was entered at a member other than the first.
     is_part: bool,
-    /// What is not read although it is decoded: bad records of a plain file, and a record that the end of the file cuts.
+    /// What is not read although it is decoded: bad records of a plain file, and a record that the
+    /// end of the file cuts.
     not_framed: Unread,
 }
 
@@ -102,8 +109,9 @@ enum RecordBytes {
 }
 
 impl Records {
-    /// Makes the records of a file of `size` stored bytes. Of a block at most `cap` bytes are kept. `is_part` says that the file was entered at
-    /// a member other than the first, which cannot be all of it.
+    /// Makes the records of a file of `size` stored bytes. Of a block at most `cap` bytes are kept.
+    /// `is_part` says that the file was entered at a member other than the first, which cannot be
+    /// all of it.
     pub fn new(members: Members, dialect: Dialect, size: u64, cap: u64, is_part: bool) -> Self {
         let plain_size = members.plain().then_some(size).filter(|&size| size > 0);
         let stream = DecodedStream::new(members, dialect);
@@ -131,12 +139,14 @@ impl Records {
         Unread { bytes: decoding.bytes + framing.bytes, ends_early }
     }
 
-    /// Returns what the place of the record or reject that [`Records::advance`] returned last is counted in.
+    /// Returns what the place of the record or reject that [`Records::advance`] returned last is
+    /// counted in.
     pub fn counted_in(&self) -> CountedIn {
         self.counted_in
     }
 
-    /// Returns the head of the record that [`Records::advance`] returned last; empty after a reject.
+    /// Returns the head of the record that [`Records::advance`] returned last; empty after a
+    /// reject.
     pub fn head_bytes(&self) -> &[u8] {
         self.bytes(&self.head)
     }
@@ -201,7 +211,8 @@ impl Records {
     /// Frames the record that begins at the cursor.
     fn record(&mut self) -> io::Result<FramedRecord> {
         let begin = self.stream.cursor;
-        // The first member may be the whole file: then only its first record can be found by the offset of the member.
+        // The first member may be the whole file: then only its first record can be found by the
+        // offset of the member.
         let (member, is_first) = (self.stream.member, !self.stream.member_has_record);
         self.counted_in = match member {
             _ if self.stream.is_plain() || is_first => CountedIn::Stored,
@@ -315,7 +326,8 @@ impl Records {
         }
     }
 
-    /// Decodes the bytes before `target`, which is in a head; returns `false` if the file ends before.
+    /// Decodes the bytes before `target`, which is in a head; returns `false` if the file ends
+    /// before.
     fn reach_in_head(&mut self, target: u64) -> io::Result<Result<bool, BrokenHead>> {
         Ok(match self.stream.reach(target)? {
             Reach::There => Ok(true),
@@ -330,8 +342,8 @@ impl Records {
         })
     }
 
-    /// Keeps the block of a record and moves the cursor after its trailer. If that fails, moves the cursor to the next record and
-    /// returns the reason.
+    /// Keeps the block of a record and moves the cursor after its trailer. If that fails, moves the
+    /// cursor to the next record and returns the reason.
     fn take_block(&mut self, head: &mut RecordHead, block: Range<u64>) -> io::Result<Result<(), &'static str>> {
         let is_other = matches!(head.kind, RecordType::Other | RecordType::Request) && !self.stream.is_plain();
         let cap = if is_other { OTHER_CAP } else { self.cap };
@@ -378,8 +390,8 @@ impl Records {
 
     /// Checks the bytes after the block that ends at `end`.
     ///
-    /// In a plain file, any bytes after the line ends are accepted: they are not this record's fault. In a member they may be the
-    /// result of damage.
+    /// In a plain file, any bytes after the line ends are accepted: they are not this record's
+    /// fault. In a member they may be the result of damage.
     fn trailer(&mut self, end: u64) -> io::Result<Trailer> {
         let line_ends = match self.stream.dialect {
             Dialect::Warc => 2,
@@ -415,8 +427,9 @@ impl Records {
         }
     }
 
-    /// Moves the cursor to the next position after `from` at which a record seems to begin, or another member is damaged. Damage of
-    /// the member in which the rejected record began is not reported a second time.
+    /// Moves the cursor to the next position after `from` at which a record seems to begin, or
+    /// another member is damaged. Damage of the member in which the rejected record began is not
+    /// reported a second time.
     fn resume_after(&mut self, from: u64) -> io::Result<()> {
         let stream = &mut self.stream;
         stream.cursor = from;

@@ -1,7 +1,8 @@
 //! Header fields of WARC and HTTP.
 //!
-//! Lines may end in LF alone, a line that begins with a blank continues the line before, and a line without a colon is skipped. Names
-//! are returned as written: callers compare them without case. Values are bytes, because crawls have header values in every charset.
+//! Lines may end in LF alone, a line that begins with a blank continues the line before, and a line
+//! without a colon is skipped. Names are returned as written: callers compare them without case.
+//! Values are bytes, because crawls have header values in every charset.
 
 use std::borrow::Cow;
 
@@ -69,7 +70,8 @@ fn cut_line(bytes: &[u8]) -> (&[u8], &[u8]) {
     (line.strip_suffix(b"\r").unwrap_or(line), rest)
 }
 
-/// Returns the media type (lower case, without parameters) and the charset label of a Content-Type value.
+/// Returns the media type (lower case, without parameters) and the charset label of a Content-Type
+/// value.
 pub fn content_type(value: &[u8]) -> (String, Option<String>) {
     let value = String::from_utf8_lossy(value);
     let media = value.split([';', ',', ' ', '\t']).next().unwrap_or_default().trim().to_ascii_lowercase();

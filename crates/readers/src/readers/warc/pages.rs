@@ -1,4 +1,5 @@
-//! Turns the records of WARC, WET and ARC files into items: pages, failed downloads, skips and rejects.
+//! Turns the records of WARC, WET and ARC files into items: pages, failed downloads, skips and
+//! rejects.
 
 use std::io;
 use std::io::Read;
@@ -58,8 +59,8 @@ impl WarcReader {
         Ok(WarcReader::of(members, dialect, size, name, reading, false))
     }
 
-    /// The reader of a file from a member on that is not its first, or from a record on if it is plain: `source` has the `size` bytes
-    /// from there on.
+    /// The reader of a file from a member on that is not its first, or from a record on if it is
+    /// plain: `source` has the `size` bytes from there on.
     ///
     /// # Errors
     /// If there is no memory for a decoder.

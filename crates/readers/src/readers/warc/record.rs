@@ -38,7 +38,8 @@ pub struct RecordHead {
     pub date: Option<String>,
     /// WARC-IP-Address as written.
     pub ip: Option<String>,
-    /// WARC-Record-ID without angle brackets, WARC-Payload-Digest as written, and the length that `framing` finds.
+    /// WARC-Record-ID without angle brackets, WARC-Payload-Digest as written, and the length that
+    /// `framing` finds.
     pub entry: ArchiveEntry,
     /// What it says of a record that it refers to, if it does.
     pub refers: Option<Box<RefersTo>>,
@@ -130,8 +131,8 @@ pub fn is_version(line: &[u8]) -> bool {
 /// Parses the head of the record at `offset`. Of a repeated field the first counts.
 ///
 /// # Errors
-/// The URL, if there is one, and the reason of a reject: if the version is unknown, the type is missing, or the length is not a number
-/// below 2^60. A missing length is not an error here.
+/// The URL, if there is one, and the reason of a reject: if the version is unknown, the type is
+/// missing, or the length is not a number below 2^60. A missing length is not an error here.
 pub fn parse(head: &[u8], offset: u64) -> Result<RecordHead, (Option<String>, &'static str)> {
     let (version, fields) = super::header::split(head);
     let text = |value: &[u8]| String::from_utf8_lossy(value).into_owned();

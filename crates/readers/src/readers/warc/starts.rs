@@ -1,10 +1,11 @@
 //! Finds a record inside a plain WARC file, so that a part of the file can be read by itself.
 //!
-//! A record begins with a line that is a version, after a line end, if its head has a length and another record, or the end of the file, follows
-//! its block. A page can have such a record inside, so the reader of the part before checks that it comes to the place.
+//! A record begins with a line that is a version, after a line end, if its head has a length and
+//! another record, or the end of the file, follows its block. A page can have such a record inside,
+//! so the reader of the part before checks that it comes to the place.
 //!
-//! Cost: the bytes that are searched, and a head for each line that looks like a version; of many that are none, as many bytes are passed as
-//! each of them costs.
+//! Cost: the bytes that are searched, and a head for each line that looks like a version; of many
+//! that are none, as many bytes are passed as each of them costs.
 
 use std::fs::File;
 use std::io;
@@ -61,7 +62,8 @@ pub fn record_start(file: &File, bytes: u64, Range { start: from, end: to }: Ran
     Ok(None)
 }
 
-/// Whether a record begins here whose length leads to the next one. `ahead` are the bytes from here on.
+/// Whether a record begins here whose length leads to the next one. `ahead` are the bytes from here
+/// on.
 fn is_record(file: &File, bytes: u64, place: u64, ahead: &[u8]) -> io::Result<bool> {
     let ends = [&b"\n\r\n"[..], b"\n\n"].map(|end| memmem::find(ahead, end).map(|index| index + end.len()));
     let Some(end) = ends.into_iter().flatten().min() else { return Ok(false) };
