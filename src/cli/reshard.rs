@@ -83,9 +83,14 @@ pub(crate) fn run(args: &ReshardArgs, log: &Log) -> Result<ExitCode> {
         publish(&mut opened, log)?;
         return print_result(args, &resharded);
     }
-    check(&store, &manifest, args)?;
-    if !args.dry_run {
+    check_more(&manifest, args)?;
+    if args.dry_run {
+        check(&store, &manifest, args)?;
+        old_store(&store, &manifest, args.shards)?.new_urls(threads())?;
+    } else {
+        // What a kill left whole needs no check any more.
         if !store.resume_resharding(args.shards)? {
+            check(&store, &manifest, args)?;
             make_all(&opened, args, log)?;
         }
         publish(&mut opened, log)?;
@@ -106,8 +111,8 @@ fn check_number(shards: u32) -> Result<()> {
     Ok(())
 }
 
-/// Checks that all of the store can be made again with these shards from what it has.
-fn check(store: &Store, manifest: &Manifest, args: &ReshardArgs) -> Result<()> {
+/// Checks that a store gets more shards, not fewer.
+fn check_more(manifest: &Manifest, args: &ReshardArgs) -> Result<()> {
     let (name, before, shards) = (args.store.display(), manifest.method.shards, args.shards);
     if shards < before {
         // Both are powers of two, so a larger number is a multiple.
@@ -117,6 +122,12 @@ fn check(store: &Store, manifest: &Manifest, args: &ReshardArgs) -> Result<()> {
         );
         return Err(WrongUse(text).into());
     }
+    Ok(())
+}
+
+/// Checks that all of the store can be made again with these shards from what it has.
+fn check(store: &Store, manifest: &Manifest, args: &ReshardArgs) -> Result<()> {
+    let (name, shards) = (args.store.display(), args.shards);
     let again =
         format!("Run its weeks again, from their inputs, into another --store with shards = {shards} in [method]");
     ensure!(!manifest.weeks.is_empty(), "{name} has no week yet: its first one makes its shards (shards in [method])");
@@ -130,8 +141,8 @@ fn check(store: &Store, manifest: &Manifest, args: &ReshardArgs) -> Result<()> {
     let batches = Service::uncommitted(store.root())?;
     ensure!(
         batches == 0,
-        "{} has {batches} batches of `nigh live` that are in no table yet: let `nigh live` commit them first (POST /commit), or move \
-         the file away to go on without them",
+        "{} has {batches} batches of `nigh live` that are in no table: let `nigh live` commit them first (POST /commit). Documents of ready \
+         features stay there, since no table can have them: move the file away to go on without them",
         Service::journal_path(store.root()).display()
     );
     for week in &manifest.weeks {
@@ -184,6 +195,17 @@ fn with_shards(text: &str, from: u32, to: u32) -> String {
     format!("{}{notes}# Resharded since: from {from} to {to} shards.\n", Cluster { method, ..job }.to_text())
 }
 
+/// The weeks of a store that gets so many shards.
+fn old_store(store: &Store, manifest: &Manifest, shards: u32) -> Result<OldStore> {
+    let method = &manifest.method;
+    OldStore::open(store, &manifest.weeks, (method.shards, shards / method.shards), method.documents)
+}
+
+/// The threads that look for the new shards of documents.
+fn threads() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
+}
+
 /// Makes all weeks again, each by the workers of the pool, and puts them in the place of those of
 /// the store.
 fn make_all(opened: &Opened, args: &ReshardArgs, log: &Log) -> Result<()> {
@@ -200,9 +222,7 @@ fn make_all(opened: &Opened, args: &ReshardArgs, log: &Log) -> Result<()> {
             (!is_done).then(|| format!("{root} is unchanged. The same command goes on"))
         }
     });
-    let old = OldStore::open(store, &manifest.weeks, (manifest.method.shards, factor), method.documents)?;
-    let threads = std::thread::available_parallelism().map_or(1, usize::from);
-    let urls = old.new_urls(threads)?;
+    let urls = old_store(store, manifest, args.shards)?.new_urls(threads())?;
     // Another generation of processes has another work folder.
     let store = RefCell::new(store.clone());
     for (number, (week, urls)) in manifest.weeks.iter().zip(urls).enumerate() {

@@ -67,7 +67,7 @@ pub fn cluster(cx: &mut Context, plan: &Arc<Plan>) -> Result<Option<Summary>> {
     // Segments: from the crawl, the week before the deletion, or the week with fewer shards.
     let journal = read_journal(&unfinished)?;
     if let Some(deletion) = &plan.deletion {
-        leave_out(cx, plan, deletion, &unfinished)?;
+        leave_out(cx, plan, deletion, &unfinished, &journal)?;
     } else if let Some(resharding) = &plan.resharding {
         reshard(cx, plan, resharding, &unfinished, &journal)?;
     } else if journal.waves < plan.waves.len() {

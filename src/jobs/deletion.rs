@@ -130,8 +130,19 @@ pub fn write_deleted(unfinished: &Unfinished, docs: &[DocId]) -> Result<()> {
     writer.finish().map(|_| ())
 }
 
-/// Makes the segments of the week without the deleted documents; worker 0 writes the journal.
-pub(crate) fn leave_out(cx: &mut Context, plan: &Plan, deletion: &Deletion, unfinished: &Unfinished) -> Result<()> {
+/// Makes the segments of the week without the deleted documents; worker 0 writes the journal. A
+/// journal that has them stays as it is, and so do the tables: there may have been other workers.
+pub(crate) fn leave_out(
+    cx: &mut Context,
+    plan: &Plan,
+    deletion: &Deletion,
+    unfinished: &Unfinished,
+    journal: &Journal,
+) -> Result<()> {
+    // It is written once, with all waves.
+    if journal.waves > 0 || !journal.segments.is_empty() {
+        return Ok(());
+    }
     cx.enter(Stage::LeaveOut);
     let store = plan.open_store();
     let (old, tables) = (store.whole(&deletion.of)?.journal, store.tables(&deletion.of)?);

@@ -15,7 +15,7 @@
 use std::collections::{BTreeMap, HashSet};
 use std::path::Path;
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, bail};
 use nigh_exchange::Context;
 
 use super::week::IngestedWeek;
@@ -106,7 +106,17 @@ fn own_pieces(week: &IngestedWeek<'_>, index: usize) -> Result<Vec<OfTable>> {
     let mut own = Vec::new();
     for (table, kind) in tables_of_weeks().enumerate() {
         let pieces = week.unfinished.pieces(kind.name)?.into_iter();
-        own.extend(pieces.filter(|piece| is_own(&piece.name)).map(|piece| (table, piece)));
+        let of_table: Vec<_> = pieces.filter(|piece| is_own(&piece.name)).collect();
+        let mut names = HashSet::new();
+        if let Some(twice) = of_table.iter().find(|piece| !names.insert(&piece.name)) {
+            bail!(
+                "{}: the table `{}` has the piece {} twice: remove this folder, and run the same command again",
+                week.unfinished.folder().display(),
+                kind.name,
+                twice.name
+            );
+        }
+        own.extend(of_table.into_iter().map(|piece| (table, piece)));
     }
     Ok(own)
 }

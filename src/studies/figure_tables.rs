@@ -52,7 +52,10 @@ impl<'a> FigureTables<'a> {
         let commit = self.manifest.results.get(study).copied().unwrap_or_default();
         Ok(match summary.week() {
             Some(week) if week > last.week => Standing::Later(week),
-            Some(week) if week < last.week => Standing::Earlier(week),
+            Some(week) if week < last.week => {
+                let is_replaced = self.manifest.weeks.iter().any(|of| of.week == week && commit < of.commit);
+                if is_replaced { Standing::Replaced(week) } else { Standing::Earlier(week) }
+            }
             _ if commit < last.commit => Standing::Replaced(last.week),
             _ => Standing::Here,
         })
@@ -137,7 +140,7 @@ pub enum Standing {
     Earlier(Week),
     /// Its tables are until this week, which is after the last one.
     Later(Week),
-    /// They are until this week, the last one, as it was before it was changed.
+    /// They are until this week, the last one or one before it, as it was before it was changed.
     Replaced(Week),
 }
 

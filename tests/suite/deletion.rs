@@ -506,6 +506,47 @@ fn a_deletion_killed_at_any_moment_is_done_or_not_begun_and_a_rerun_ends_the_sam
     assert!(undone > 1);
 }
 
+/// Whether the unfinished week of a store has its segments: what comes then takes most of the time.
+fn has_segments(store: &str) -> bool {
+    let mut folders = vec![Path::new(store).join("_nigh")];
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
+            let path = entry.path();
+            if path.ends_with("journal.json")
+                && std::fs::read_to_string(&path).is_ok_and(|text| text.contains("\"segments\":[{"))
+            {
+                return true;
+            }
+            folders.extend(path.is_dir().then_some(path));
+        }
+    }
+    false
+}
+
+#[test]
+fn a_killed_deletion_goes_on_with_other_workers() {
+    let base = Weeks::new(2);
+    let flags = &meant()[1].0;
+    let whole = base.copy();
+    whole.delete(flags);
+    let (whole, mut killed) = (whole.tables(), 0);
+    for (first, second) in [("4", "1"), ("1", "4"), ("4", "2"), ("2", "8"), ("8", "3"), ("3", "2")] {
+        let copy = base.copy();
+        let store = copy.store();
+        let arguments = [&["delete", "--store", &store, "--workers", first], &flags[..]].concat();
+        let mut child = nigh(&arguments).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        while child.try_wait().unwrap().is_none() && !has_segments(&store) {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        child.kill().unwrap();
+        child.wait().unwrap();
+        killed += u32::from(has_segments(&store));
+        copy.delete(&[&["--workers", second], &flags[..]].concat());
+        assert_eq!(differing(&copy.tables(), &whole), [""; 0], "{first} workers, then {second}");
+    }
+    assert!(killed > 2, "{killed} kills came between the segments and the commit");
+}
+
 #[test]
 fn later_weeks_are_the_same_after_old_weeks_are_removed() {
     let kept = Weeks::new(2);

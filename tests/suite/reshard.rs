@@ -286,6 +286,61 @@ fn deleted_pages_keep_their_places() {
     assert_eq!(ids_of(&store), ids_of(&twin));
 }
 
+/// A week in one file: those pages of which `share` in a hundred are crawled.
+fn part_of_pages(folder: &Path, week: u64, share: u64) -> Vec<PathBuf> {
+    let path = folder.join(format!("week{week}.warc"));
+    let numbers = (0..URLS).filter(|number| choice([*number, week, 9], 100) < share);
+    let records = numbers.map(|number| record("response", number, week, &[], &page(number, number / 2)));
+    std::fs::write(&path, records.collect::<String>()).unwrap();
+    vec![path]
+}
+
+/// The links of all pages of a week, wherever they lie.
+fn links_of_pages(store: &Path, number: usize) -> BTreeMap<i64, BTreeSet<String>> {
+    let of = week(store, WEEKS[number]);
+    let stored = rows_of(&of, "documents", &["doc", "stored"]);
+    let mut links: BTreeMap<i64, BTreeSet<String>> =
+        longs(&of, "documents", "doc").into_iter().map(|doc| (doc, BTreeSet::new())).collect();
+    for date in &WEEKS[..=number] {
+        if !store.join(format!("links/week={date}")).exists() {
+            continue;
+        }
+        let of = week(store, date);
+        for (doc, target) in longs(&of, "links", "doc").into_iter().zip(texts(&of, "links", "target_url")) {
+            let is_here = stored.iter().any(|row| row[0] == doc.to_string() && row[1] == *date);
+            links.get_mut(&doc).filter(|_| is_here).into_iter().for_each(|of_page| _ = of_page.insert(target.clone()));
+        }
+    }
+    links
+}
+
+#[test]
+fn pages_that_stayed_have_their_links_after_pages_were_deleted() {
+    let folder = tempfile::tempdir().unwrap();
+    let shares = [100, 65, 10, 30];
+    let files = (0..4).map(|week| part_of_pages(folder.path(), week, shares[week as usize])).collect();
+    let crawls = Crawls { folder, files };
+    for (name, shards) in [("store", 1), ("twin", 32)] {
+        crawls.run(name, shards, 0..3, "keep", &[]);
+    }
+    let [store, twin] = ["store", "twin"].map(|name| crawls.store(name));
+    let last = week(&store, WEEKS[2]);
+    let alone = texts(&last, "clusters", "url").into_iter().zip(longs(&last, "clusters", "similar_size"));
+    let deleted = alone.filter_map(|(url, size)| (size == 1).then_some(url)).nth(3).unwrap();
+    for store in [&store, &twin] {
+        run_well(&["delete", "-q", "--store", store.to_str().unwrap(), "--url", &deleted]);
+    }
+    reshard(&store, 32, &["--workers", "2"]);
+    let wanted = links_of_pages(&twin, 2);
+    assert!(wanted.values().filter(|links| links.len() > 1).count() > 200);
+    assert!(links_of_pages(&store, 2) == wanted);
+    for name in ["store", "twin"] {
+        crawls.run(name, 32, 3..4, "keep", &[]);
+    }
+    assert!(links_of_pages(&store, 3) == links_of_pages(&twin, 3));
+    run_well(&["delete", "-q", "--store", store.to_str().unwrap(), "--host", "h3.example"]);
+}
+
 #[test]
 fn a_deleted_page_whose_place_is_not_known_is_named() {
     let crawls = Crawls::new();

@@ -22,7 +22,7 @@
 mod failed;
 mod split;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use anyhow::Result;
 use arrow_array::{Int64Array, RecordBatch};
@@ -171,8 +171,8 @@ impl Splits {
 /// Writes the week's segments of new shards.
 struct WeekWriter<'a> {
     week: &'a OldWeek,
-    /// How many documents the segments of earlier weeks have in which pages that stayed have their
-    /// links, by week, wave and shard.
+    /// The segments in which the pages of the week before have their links, by week, wave and shard,
+    /// and how many documents these segments have. The week can refer to them alone.
     origins: BTreeMap<(Week, usize, u32), u64>,
     bundles: PageBundles,
     captures: BundleWriter<CaptureRow<'static>>,
@@ -180,12 +180,13 @@ struct WeekWriter<'a> {
 
 impl<'a> WeekWriter<'a> {
     fn new(worker: usize, plan: &Plan, week: &'a OldWeek, unfinished: &Unfinished) -> Result<WeekWriter<'a>> {
-        let (store, mut origins) = (plan.open_store(), BTreeMap::new());
-        let of_origins: BTreeSet<Week> =
-            week.journal.segments.iter().filter_map(|segment| Some(segment.origin?.week)).collect();
-        for made in plan.earlier.weeks.iter().filter(|made| of_origins.contains(&made.week)) {
-            let segments = store.whole(made)?.journal.segments.into_iter();
-            origins.extend(segments.map(|of| ((made.week, of.wave, of.shard), of.documents)));
+        let mut origins = BTreeMap::new();
+        if let Some(before) = plan.earlier.weeks.last() {
+            for segment in plan.open_store().whole(before)?.journal.segments {
+                let own = Origin { week: before.week, wave: segment.wave, documents: segment.documents };
+                let Origin { week, wave, documents } = segment.origin.unwrap_or(own);
+                origins.insert((week, wave, segment.shard), documents);
+            }
         }
         let name = BundleName::Remaining(worker);
         let (bundles, captures) = (PageBundles::new(unfinished, name), unfinished.bundle(name));
@@ -197,7 +198,18 @@ impl<'a> WeekWriter<'a> {
     fn segment(&mut self, segment: Segment, new: &NewShard, urls: Option<u64>) -> Result<Segment> {
         let made = Segment { wave: segment.wave, shard: new.number, ..Segment::default() };
         let (file, of, to) = (made.file(), self.week, &mut self.bundles);
-        let documents = of.copy(segment, new, &mut to.documents, &file)?;
+        let origin = segment.origin.and_then(|origin| {
+            let documents = *self.origins.get(&(origin.week, origin.wave, new.number))?;
+            Some(Origin { documents, ..origin })
+        });
+        // With more shards the week before may have written again what it had in an older one, and
+        // the other way round.
+        let is_written_again = segment.origin.is_some() && origin.is_none();
+        let documents = if is_written_again {
+            of.documents_again(segment, new, &mut to.documents, &file)?
+        } else {
+            of.copy(segment, new, &mut to.documents, &file)?
+        };
         let features = if segment.features > 0 { of.copy(segment, new, &mut to.features, &file)? } else { 0 };
         if of.tables.find(ValueRow::NAME, &segment.file()).is_some() {
             of.copy(segment, new, &mut to.values, &file)?;
@@ -221,15 +233,14 @@ impl<'a> WeekWriter<'a> {
         if documents == 0 {
             return Ok(made);
         }
-        let Some(origin) = segment.origin else {
+        let Some(origin) = origin else {
             let links = if segment.links > 0 { of.found_links(segment, new, &mut to.found_links, &file)? } else { 0 };
             let chunks = if segment.chunks > 0 { of.copy(segment, new, &mut to.chunks, &file)? } else { 0 };
             return Ok(Segment { links, chunks, ..made });
         };
         let links = if segment.links > 0 { of.count::<LinkRow<'_>>(segment, new)? } else { 0 };
         let chunks = if segment.chunks > 0 { of.count::<ChunkRow<'_>>(segment, new)? } else { 0 };
-        let documents = self.origins.get(&(origin.week, origin.wave, new.number)).copied().unwrap_or(0);
-        let origin = (links + chunks > 0).then_some(Origin { documents, ..origin });
+        let origin = (links + chunks > 0).then_some(origin);
         Ok(Segment { links, chunks, origin, ..made })
     }
 
@@ -252,6 +263,21 @@ impl OldWeek {
     /// Copies the rows of a segment in a table that are of a new shard. Returns how many these are.
     fn copy<T: Table>(&self, from: Segment, new: &NewShard, to: &mut BundleWriter<T>, file: &str) -> Result<u64> {
         new.copy_rows(self.tables.of_segment(T::NAME, &from)?, to.writer()?)?;
+        to.end_piece(file)
+    }
+
+    /// Copies the documents of a segment that are of a new shard, whose links and chunks this week
+    /// has from now on. Returns how many these are.
+    fn documents_again(
+        &self,
+        from: Segment,
+        new: &NewShard,
+        to: &mut BundleWriter<DocumentRow<'static>>,
+        file: &str,
+    ) -> Result<u64> {
+        let again = |batch: RecordBatch| DocumentRow::stored_in(&new.renamed(&batch)?, self.committed.week);
+        let rows = self.tables.of_segment(DocumentRow::NAME, &from)?;
+        copy_rows_edited(rows, to.writer()?, &["doc"], |batch| new.of_batch(batch), again)?;
         to.end_piece(file)
     }
 

@@ -205,7 +205,10 @@ impl OldStore {
         if let Some(segments) = self.rows_of_segments(week, shard) {
             return segments.into_iter().map(|(_, rows)| Ascending { rows, is_whole: true }).collect();
         }
-        let is_one = self.weeks[week].segments(shard).count() == 1 && self.weeks[week].journal.waves == 1;
+        // The rows of revisits have an order of their own, and their segment may be gone.
+        let OldWeek { journal, .. } = &self.weeks[week];
+        let is_one =
+            journal.waves == 1 && journal.counts.revisits == 0 && self.weeks[week].segments(shard).count() == 1;
         if is_one {
             return vec![Ascending { rows: self.rows_of_week(week, shard), is_whole: true }];
         }

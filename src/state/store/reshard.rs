@@ -24,7 +24,7 @@
 
 use std::path::Path;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 
 use super::folders::{MANIFEST, Store, rename};
 use super::publication::remove;
@@ -49,11 +49,16 @@ impl Store {
     /// If a file cannot be read, written or removed.
     pub fn begin_resharding(&self, manifest: &Manifest, method: &Method) -> Result<Store> {
         let made = self.resharded();
-        if made.manifest_path().exists() && !made.is_of(manifest, method.shards).unwrap_or(false) {
+        let begin = || {
+            std::fs::create_dir_all(made.own()).with_context(|| format!("cannot make {}", made.own().display()))?;
+            made.recover()
+        };
+        // A commit within it that a kill has cut short is looked at as a whole one.
+        begin()?;
+        if !made.is_of(manifest, method.shards).unwrap_or(false) {
             remove(made.root())?;
+            begin()?;
         }
-        std::fs::create_dir_all(made.own()).with_context(|| format!("cannot make {}", made.own().display()))?;
-        made.recover()?;
         let of_made = made.manifest()?.unwrap_or_else(|| Manifest::new(method));
         // Every week gets the number of the commit that publishes all of them.
         Manifest { commits: manifest.commits, ..of_made }.write(&made.manifest_path())?;
@@ -63,11 +68,12 @@ impl Store {
     /// Whether the weeks of this inner store are the first ones of a store with this manifest, with
     /// so many shards.
     fn is_of(&self, manifest: &Manifest, shards: u32) -> Result<bool> {
-        let of_made = self.manifest()?.map_or_else(Vec::new, |of_made| of_made.weeks);
+        let Some(Manifest { method, weeks: of_made, .. }) = self.manifest()? else { return Ok(true) };
         let is_of = |(made, of): (&CommittedWeek, &CommittedWeek)| {
             (made.week, made.commit, &made.key) == (of.week, manifest.commits + 1, &of.key_with_shards(shards))
         };
-        Ok(of_made.len() <= manifest.weeks.len() && of_made.iter().zip(&manifest.weeks).all(is_of))
+        let is_part = method.shards == shards && of_made.len() <= manifest.weeks.len();
+        Ok(is_part && of_made.iter().zip(&manifest.weeks).all(is_of))
     }
 
     /// Goes on with a store with so many shards, if all of its weeks are made and a kill came
@@ -97,6 +103,11 @@ impl Store {
         let missing = |store: &Store| format!("{} is missing", store.manifest_path().display());
         let of_made = made.manifest()?.with_context(|| missing(&made))?;
         let current = self.manifest()?.with_context(|| missing(self))?;
+        ensure!(
+            of_made.weeks.len() == current.weeks.len() && made.is_of(&current, method.shards)?,
+            "{} has other weeks than the store: run the same command again",
+            made.root().display()
+        );
         let (method, method_hash) = (method.clone(), method.hash());
         let manifest = Manifest { method, method_hash, weeks: of_made.weeks, ..current.next()? };
         manifest.write(&made.root().join(MANIFEST))?;
