@@ -14,10 +14,10 @@ use crate::config::Bytes;
 use crate::plan::Plan;
 use crate::readers::Format;
 use crate::records::DocumentKey;
-use crate::sheet::{Column, Grid, Sheet, grouped, plural};
+use crate::sheet::{Column, Grid, Printable, Sheet, grouped, plural};
 use crate::state::Counts;
 use crate::summary::{CurvePoint, LevelSummary, Summary};
-use crate::text::{printable, printable_lines};
+use crate::text::printable;
 
 pub use changes::{Change, Changes, changes};
 pub use html::{escaped_html as escaped, figures_page, page};
@@ -259,15 +259,15 @@ impl Disk {
     }
 }
 
-/// Writes a result to stdout, for a person: see [`printable_lines`]. JSON is written as it is,
-/// because it has no character that a terminal acts on: see
-/// [`printable_json`](crate::text::printable_json). A closed pipe is not an error.
+/// Writes a result to stdout, for a person. JSON is written as it is, because it has no character
+/// that a terminal acts on: see [`printable_json`](crate::text::printable_json). A closed pipe is
+/// not an error.
 ///
 /// # Errors
 /// If stdout cannot be written.
-pub fn print(text: &str) -> Result<()> {
-    let text = printable_lines(text);
-    match std::io::stdout().write_all(text.as_bytes()).and_then(|()| std::io::stdout().flush()) {
+pub fn print(text: impl Into<Printable>) -> Result<()> {
+    let text = text.into();
+    match std::io::stdout().write_all(text.as_str().as_bytes()).and_then(|()| std::io::stdout().flush()) {
         Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => Err(error).context("cannot write to stdout"),
         _ => Ok(()),
     }

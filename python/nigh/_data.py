@@ -409,29 +409,35 @@ def _type_of(name: str, values: list[Any]) -> pyarrow.DataType:
 def _column_of(field: pyarrow.Field, values: list[Any]) -> pyarrow.Array:
     import pyarrow
 
+    kind = field.type
     try:
         column = pyarrow.array(values)
-        if column.type == field.type:
-            return column
+        # Any value has a text. Others must be the same: a cast makes 12 of "0012".
+        if column.type == kind or pyarrow.types.is_string(kind):
+            return column.cast(kind)
         # `array` with a type makes a whole number of 2.5.
-        typed = pyarrow.array(values, field.type)
-        if all(map(_has, typed.to_pylist(), values)):
+        typed = pyarrow.array(values, kind)
+        if all(map(_is, typed.to_pylist(), values)):
             return typed
-    except (pyarrow.ArrowException, OverflowError):
+    except (pyarrow.ArrowException, OverflowError, TypeError, ValueError):
         pass
-    try:
-        return pyarrow.array(values).cast(field.type)
-    except (pyarrow.ArrowException, OverflowError) as error:
-        raise _of_several_types(field.name, f": {field.type} among the first {_ROWS_OF_TYPES:,} rows, and others later") from error
+    raise _of_several_types(field.name, f": {kind} among the first {_ROWS_OF_TYPES:,} rows, and others later")
 
 
-def _has(stored: Any, value: Any) -> bool:
+def _is(stored: Any, value: Any) -> bool:
     """Whether what is stored is a value. An object may have other fields than its type: an order by one of these finds no column."""
+    if hasattr(value, "tolist"):
+        # Of numpy.
+        value = value.tolist()
     if isinstance(value, dict):
-        return isinstance(stored, dict) and all(_has(stored[name], inner) for name, inner in value.items() if name in stored)
+        return isinstance(stored, dict) and all(_is(stored[name], inner) for name, inner in value.items() if name in stored)
     if isinstance(value, (list, tuple)):
-        return isinstance(stored, list) and len(stored) == len(value) and all(map(_has, stored, value))
-    return bool(stored == value or (stored != stored and value != value))
+        return isinstance(stored, list) and len(stored) == len(value) and all(map(_is, stored, value))
+    def kind(of: Any) -> tuple[bool, bool]:
+        return isinstance(of, bool), getattr(of, "tzinfo", None) is None
+
+    # True is 1 in Python, and a time without a zone is none in UTC.
+    return kind(stored) == kind(value) and bool(stored == value or (stored != stored and value != value))
 
 
 def _of_several_types(name: str, which: str = "") -> WrongUse:

@@ -29,7 +29,7 @@ pub(crate) struct ManArgs {
 pub(crate) fn completions(args: &CompletionsArgs) -> Result<ExitCode> {
     let mut text = Vec::new();
     clap_complete::generate(args.shell, &mut Cli::command(), "nigh", &mut text);
-    print(&String::from_utf8_lossy(&text))?;
+    print(&*String::from_utf8_lossy(&text))?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -39,7 +39,7 @@ pub(crate) fn man(args: &ManArgs) -> Result<ExitCode> {
     let Some(folder) = &args.out else {
         let mut page = Vec::new();
         clap_mangen::Man::new(command).render(&mut page).context("cannot write the page")?;
-        print(&String::from_utf8_lossy(&page))?;
+        print(&*String::from_utf8_lossy(&page))?;
         return Ok(ExitCode::SUCCESS);
     };
     std::fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;

@@ -4,7 +4,7 @@ use anyhow::{Context, Result};
 use serde::Serialize;
 
 use crate::report::print;
-use crate::sheet::Sheet;
+use crate::sheet::{Printable, Sheet};
 use crate::text::printable_json;
 
 /// Plain data as one line of JSON, without the end of the line. Characters that a terminal acts on
@@ -20,6 +20,6 @@ pub(crate) fn print_json(value: &impl Serialize) -> Result<()> {
 }
 
 /// A result as it is printed: its report, or with `json` its data.
-pub(crate) fn result_text<T: Serialize>(result: &T, json: bool, report: impl FnOnce(&T) -> Sheet) -> Result<String> {
-    if json { Ok(format!("{}\n", json_text(result)?)) } else { Ok(report(result).fitted()) }
+pub(crate) fn result_text<T: Serialize>(result: &T, json: bool, report: impl FnOnce(&T) -> Sheet) -> Result<Printable> {
+    if json { Ok((&format!("{}\n", json_text(result)?)).into()) } else { Ok(report(result).fitted()) }
 }

@@ -14,7 +14,7 @@ use super::print::json_text;
 use crate::log::Log;
 use crate::metrics::{RunEnd, RunLabels, previous_success, write_file};
 use crate::records::Week;
-use crate::sheet::Sheet;
+use crate::sheet::{Printable, Sheet};
 use crate::watch::{Progress, process_cpu};
 
 /// What came of a run.
@@ -178,8 +178,8 @@ impl RunRecord {
         done: Done,
         json: bool,
         report: impl FnOnce(&T) -> Sheet,
-    ) -> Result<String> {
-        if json { self.json_text(result, done) } else { Ok(report(result).fitted()) }
+    ) -> Result<Printable> {
+        if json { Ok((&self.json_text(result, done)?).into()) } else { Ok(report(result).fitted()) }
     }
 
     /// Writes the metrics of the run to the file of `--metrics-file`, unless this process served

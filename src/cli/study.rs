@@ -72,7 +72,7 @@ pub(crate) fn run(
         summary.set_store(folder.clone());
     }
     let report = |summary: &StudySummary| summary.report(&folder.join(study.name()));
-    print(&record.result_text(&summary, Done::Made, args.json, report)?)?;
+    print(record.result_text(&summary, Done::Made, args.json, report)?)?;
     Ok(ExitCode::SUCCESS)
 }
 

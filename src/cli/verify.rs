@@ -110,6 +110,6 @@ pub(crate) fn run(args: &VerifyArgs, log: &Log) -> Result<ExitCode> {
     }
     let (_, mut after) = opened.remake(plan, &[], log)?;
     after.store = args.store.clone();
-    print(&result_text(&after, args.remake.json, report::summary)?)?;
+    print(result_text(&after, args.remake.json, report::summary)?)?;
     Ok(ExitCode::SUCCESS)
 }

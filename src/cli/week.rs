@@ -113,7 +113,7 @@ pub(crate) fn run(
         // The name of the bucket, not that of the mirror.
         summary.store = request.store.clone();
     }
-    print(&record.result_text(&summary, done, args.json, report::summary)?)?;
+    print(record.result_text(&summary, done, args.json, report::summary)?)?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -123,7 +123,7 @@ fn print_dry_run(plan: &Plan, damaged: &[(&str, String)], json: bool, record: &R
         let result = serde_json::json!({ "plan": plan, "disk": disk, "damaged": damaged });
         print(&record.json_text(&result, Done::DryRun)?)?;
     } else {
-        print(&report::plan(plan, &disk).fitted())?;
+        print(report::plan(plan, &disk).fitted())?;
         for (name, reason) in damaged {
             print(&format!("Damaged   {name}: {reason}; the run will list what it cannot read of it in `rejects`\n"))?;
         }

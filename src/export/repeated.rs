@@ -186,14 +186,16 @@ impl Finding<'_> {
                 );
             };
             for (line, paragraph) in paragraphs(text) {
-                if (paragraph.chars().count() as u64) < self.rules.least_characters {
+                let is_short = (paragraph.chars().count() as u64) < self.rules.least_characters;
+                if is_short && self.rules.overlap.is_none() {
                     continue;
                 }
                 let place = ParagraphPlace { file: number as u32, offset: page.offset, line };
-                each(place, paragraph, &mut found);
-            }
-            if found.len() > 1 << 14 && !send(std::mem::take(&mut found)) {
-                return Ok(());
+                // A short one has no n-grams, and goes with its document alone.
+                each(place, if is_short { "" } else { paragraph }, &mut found);
+                if found.len() > 1 << 14 && !send(std::mem::take(&mut found)) {
+                    return Ok(());
+                }
             }
         }
         send(found);

@@ -3,6 +3,7 @@
 use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
 use super::colors::Colors;
+use crate::text::printable_lines;
 
 /// Columns between two columns of a grid.
 const GAP: usize = 2;
@@ -81,9 +82,10 @@ impl Grid {
     pub(super) fn painted(&self, width: Option<usize>, colors: Colors) -> Vec<String> {
         let screen = width.unwrap_or(usize::MAX);
         let mut lines = Vec::new();
-        for columns in self.groups(screen) {
-            let widths = self.widths(&columns, screen);
-            let rows = self.rows.iter().skip(usize::from(!self.has_head));
+        let printable = self.printable();
+        for columns in printable.groups(screen) {
+            let widths = printable.widths(&columns, screen);
+            let rows = printable.rows.iter().skip(usize::from(!self.has_head));
             lines.extend((!lines.is_empty()).then(String::new));
             let mut of_group: Vec<String> = rows.map(|row| self.line(row, &columns, &widths)).collect();
             if let Some(head) = of_group.first_mut().filter(|_| self.has_head) {
@@ -92,6 +94,12 @@ impl Grid {
             lines.append(&mut of_group);
         }
         lines
+    }
+
+    /// The same table, in whose cells nothing acts on a terminal.
+    fn printable(&self) -> Grid {
+        let printable = |row: &Vec<String>| row.iter().map(|cell| printable_lines(cell).into_owned()).collect();
+        Grid { rows: self.rows.iter().map(printable).collect(), ..self.clone() }
     }
 
     /// The width of a column's longest cell.

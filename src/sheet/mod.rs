@@ -1,15 +1,17 @@
 //! What is printed for a person: a sheet of lines, facts and grids, fitted to the width of the
 //! screen.
 //!
-//! In reading order: this file, `grid` (tables), `numbers`, `colors`.
+//! In reading order: this file, `grid` (tables), `numbers`, `colors`, `printable` (what stdout gets).
 
 mod colors;
 mod grid;
 mod numbers;
+mod printable;
 
 pub(crate) use self::grid::LEAST_TEXT;
 pub use self::grid::{Column, Grid, shortened};
 pub use self::numbers::{grouped, plural};
+pub use self::printable::Printable;
 
 use std::fmt;
 use std::io::IsTerminal as _;
@@ -18,6 +20,7 @@ use terminal_size::{Width, terminal_size_of};
 use unicode_width::UnicodeWidthStr as _;
 
 use self::colors::Colors;
+use crate::text::printable_lines;
 
 /// The least width of a screen that lines are made for.
 const LEAST_SCREEN: usize = 60;
@@ -107,8 +110,8 @@ impl Sheet {
 
     /// The text for stdout: its lines fit the screen, if it is one, and have colours where it has
     /// them.
-    pub fn fitted(&self) -> String {
-        self.painted(screen_width(), Colors::of_stdout()).into_iter().map(|line| line + "\n").collect()
+    pub fn fitted(&self) -> Printable {
+        Printable::of_lines(self.painted(screen_width(), Colors::of_stdout()))
     }
 
     /// The lines, none of them wider than `width` if that is given, except for paths and numbers
@@ -121,7 +124,8 @@ impl Sheet {
         let lines = |part: &Part| match part {
             Part::Grid(grid) => grid.painted(width, colors),
             Part::Fact(name, said) => {
-                let mut lines = fact(name, said, width);
+                let [name, said] = [name, said].map(|text| printable_lines(text));
+                let mut lines = fact(&name, &said, width);
                 let named = name.trim_end();
                 if let Some(rest) = lines[0].strip_prefix(named).filter(|_| !named.is_empty()) {
                     lines[0] = colors.name(named.to_owned()) + rest;

@@ -167,9 +167,14 @@ class HuggingFace(unittest.TestCase):
         for other in ({"whole": 2.5}, {"some": [0.5]}, {"whole": "two"}):
             with self.assertRaisesRegex(nigh.WrongUse, "the column `meta` .* several types"):
                 nigh.deduplicate(streamed([*objects, {"text": "more words", "meta": other}]), keep=["meta.whole desc"])
-        for other in (2.5, "two", 1 << 70):
+        for other in (2.5, "two", "12", True, 1 << 70):
             with self.assertRaisesRegex(nigh.WrongUse, "the column `whole` .* int64 among the first 1,000 rows.*cast"):
                 nigh.deduplicate(streamed([*many, {"text": "more words", "whole": other}]), keep=["whole desc"])
+        # A text is one of any value.
+        ids = [*({"text": row["text"], "id": f"{number:04}"} for number, row in enumerate(many)), {"text": "more words", "id": 12}]
+        self.assertEqual(list(nigh.deduplicate(streamed(ids), id="id")), ids)
+        with self.assertRaisesRegex(nigh.WrongUse, "the column `id` .* several types"):
+            nigh.deduplicate(streamed([{**row, "id": number} for number, row in enumerate([*many, many[0]])][:-1] + [{"text": "x", "id": "0012"}]), id="id")
         with self.assertRaisesRegex(nigh.WrongUse, "the column `text` .* several types"):
             nigh.deduplicate(streamed([{"text": "a"}, {"text": 1}]))
         with self.assertRaises(nigh.NoColumn):

@@ -315,6 +315,15 @@ fn text_of_inputs_does_not_act_on_the_terminal() {
     for text in [&ran.stdout, &shown.stdout, &changes.stdout] {
         assert!(text.contains(r"1 \u{1b}]0;pwned\u{7}\u{1b}[2J"), "{text}");
     }
+    // Colours are all that acts on a terminal.
+    for (arguments, plain) in [(&["show", path][..], &shown), (&["show", path, "--changes"], &changes)] {
+        let painted = nigh(arguments).env("CLICOLOR_FORCE", "1").output().unwrap();
+        let painted = String::from_utf8(painted.stdout).unwrap();
+        assert!(painted.contains("\u{1b}[1m") && painted.contains("\u{1b}[36m"), "{painted:?}");
+        let without =
+            ["\u{1b}[1m", "\u{1b}[36m", "\u{1b}[0m"].iter().fold(painted, |text, code| text.replace(code, ""));
+        assert_eq!(without, plain.stdout);
+    }
     // A program that reads the JSON has the text as it is, and a terminal that shows it is not
     // commanded either.
     let json = run_well(&["show", path, "--json"]).stdout;

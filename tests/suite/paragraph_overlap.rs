@@ -155,6 +155,25 @@ fn what_stands_before_goes_as_a_slow_twin_says() {
         ["--most", "4294967295", "--level", "paragraph", "--overlap", "0.8", "--ngram", "5", "--min-length", "100000"];
     run_well(&[&["export", &of_rows, "--out", out.to_str().unwrap()], &flags[..]].concat());
     assert!(exported(&out).into_values().eq(texts.iter().cloned()));
+    // Short lines go with a document most of whose other n-grams stand before.
+    let copied: Vec<String> = (0..30).map(|word| format!("copied{word}")).collect();
+    let copied = copied.join(" ");
+    let with_short = [
+        copied.clone(),
+        format!("Menu\n{copied}\nfooter"),
+        format!("Menu\n{copied} and\nown words of this page, one two three"),
+    ];
+    let lines: String =
+        with_short.iter().enumerate().map(|(id, text)| format!("{}\n", json!({ "id": id, "text": text }))).collect();
+    let (input, short, out) = (folder.join("short.jsonl"), folder.join("short"), folder.join("without-short"));
+    std::fs::write(&input, lines).unwrap();
+    let [input, short] = [&input, &short].map(|path| path.to_str().unwrap());
+    run_well(&["run", "-q", "--store", short, "--week", "2024-01-08", "--id", "id", "--input", input]);
+    let flags =
+        ["--most", "4294967295", "--level", "paragraph", "--overlap", "0.8", "--ngram", "5", "--min-length", "15"];
+    run_well(&[&["export", short, "--out", out.to_str().unwrap()], &flags[..]].concat());
+    let left = exported(&out).into_values().collect::<Vec<_>>();
+    assert_eq!(left, [copied, "Menu\nown words of this page, one two three".to_owned()]);
 
     for (flags, wanted) in [
         (&["--overlap", "0.8"][..], "--overlap is for paragraphs"),

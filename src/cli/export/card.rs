@@ -40,7 +40,8 @@ fn further(args: &ExportArgs, least: Option<u32>) -> Vec<(&'static str, String)>
     }
     match args.overlap {
         Some(share) => {
-            let (words, percent) = (args.ngram, 100.0 * share.0);
+            // Without the noise of binary fractions.
+            let (words, percent) = (args.ngram, (share.0 * 1e8).round() / 1e6);
             let which = format!(
                 "those are left out of which more than {percent}% of the runs of {words} words stand before, and such records"
             );

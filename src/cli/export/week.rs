@@ -210,6 +210,11 @@ impl<'a> WeekExport<'a> {
         self.wanted().map(|(week, _)| week).collect()
     }
 
+    /// Whether copies of a document stay beside it.
+    fn copies_stay(&self, args: &ExportArgs) -> bool {
+        self.keep.most > 1 || self.keep.only_older.is_some() || args.only_older
+    }
+
     /// The verdicts, with the matches of documents, if these are asked for.
     fn with_matches(&self, deciding: &Deciding<'_>) -> Result<Verdicts> {
         let Some((MatchRules { records, .. }, results, summary)) = &self.matches else { return deciding.verdicts() };
@@ -316,7 +321,7 @@ impl<'a> WeekExport<'a> {
             return Ok(verdicts);
         }
         // Where copies stay, or go with near-duplicates, they have a record, too.
-        let of_copies = args.revisits || args.level != ExportLevel::Exact || self.keep.most > 1;
+        let of_copies = args.revisits || args.level != ExportLevel::Exact || self.copies_stay(args);
         verdicts.with_near_duplicates(near_duplicates(&deciding, inputs, of_copies)?)
     }
 }

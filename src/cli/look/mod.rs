@@ -127,7 +127,7 @@ impl LookArgs {
 
     /// Prints what was found: as a report, or as JSON.
     fn print<T: serde::Serialize>(&self, found: &T, report: impl FnOnce(&T) -> Sheet) -> Result<ExitCode> {
-        print(&result_text(found, self.json, report)?).map(|()| ExitCode::SUCCESS)
+        print(result_text(found, self.json, report)?).map(|()| ExitCode::SUCCESS)
     }
 }
 

@@ -15,6 +15,7 @@ use crate::query::{Choice, NamedTable, Rows, json_rows, ranges_of_results};
 use crate::records::Week;
 use crate::report;
 use crate::report::{Changes, print};
+use crate::sheet::Printable;
 use crate::state::{Manifest, Results};
 use crate::studies::StudySummary;
 use crate::summary::Summary;
@@ -59,10 +60,10 @@ pub(in crate::cli) fn show(args: &ShowArgs) -> Result<ExitCode> {
         return pages::show(&args.look, &args.pages);
     }
     let text = args.look.of_store(|store| show_text(args, store))?;
-    print(&text).map(|()| ExitCode::SUCCESS)
+    print(text).map(|()| ExitCode::SUCCESS)
 }
 
-fn show_text(args: &ShowArgs, read_store: &ReadStore) -> Result<String> {
+fn show_text(args: &ShowArgs, read_store: &ReadStore) -> Result<Printable> {
     let store = read_store.store();
     let root = args.look.store.display();
     let manifest = read_manifest(store, &args.look.store)?;
@@ -72,10 +73,11 @@ fn show_text(args: &ShowArgs, read_store: &ReadStore) -> Result<String> {
     if args.avoid {
         let results = committed_results(args, read_store, &manifest, "collections")?;
         if args.look.json {
-            return avoid_json(read_store, &results);
+            return Ok((&avoid_json(read_store, &results)?).into());
         }
         let path = results.committed_file("avoid.txt");
-        return std::fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()));
+        let text = std::fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
+        return Ok((&text).into());
     }
     let shown = committed_week(&manifest, &args.look.store, args.look.week)?;
     read_store.need_records(shown)?;
@@ -119,7 +121,7 @@ fn committed_results(args: &ShowArgs, read_store: &ReadStore, manifest: &Manifes
 }
 
 /// The summary of the results of a job.
-fn study_text(args: &ShowArgs, read_store: &ReadStore, manifest: &Manifest, job: &str) -> Result<String> {
+fn study_text(args: &ShowArgs, read_store: &ReadStore, manifest: &Manifest, job: &str) -> Result<Printable> {
     let is_known = RESULTS.iter().any(|results| results.folder == job);
     let names = || RESULTS.map(|results| results.folder).join(", ");
     ensure!(is_known, WrongUse(format!("--job {job}: nigh has no such job; those with results are {}", names())));

@@ -75,7 +75,7 @@ pub(in crate::cli) fn table(args: &TableArgs) -> Result<ExitCode> {
     let look = LookArgs { store: args.store.clone(), week: args.week, json: args.json };
     let Some(name) = &args.name else {
         let listed = look.of_store(|store| listed(&look, &read_manifest(store.store(), &look.store)?))?;
-        print(&result_text(&listed, args.json, TableList::sheet)?)?;
+        print(result_text(&listed, args.json, TableList::sheet)?)?;
         return Ok(ExitCode::SUCCESS);
     };
     let named = NamedTable::find(name).with_context(|| WrongUse(unknown(name)))?;

@@ -23,6 +23,7 @@ use anyhow::{Context, Result, ensure};
 use serde::Serialize;
 
 use super::journal::Journal;
+use crate::config::Canonical;
 use crate::live::batch::{Content, Limits, read_batch};
 use crate::live::engine::Engine;
 use crate::records::{DocumentKey, KeyHash, Week};
@@ -57,11 +58,11 @@ pub struct Commitment {
 
 impl Commitment {
     /// Writes what a commit reads, into the folder of the journal. `commit` is the number of the
-    /// commit.
+    /// commit; `canonical` says which documents of a cluster stay.
     ///
     /// # Errors
     /// If the journal cannot be read, or a file cannot be written.
-    pub(super) fn write(journal: &Path, engine: &Engine, commit: u64) -> Result<Commitment> {
+    pub(super) fn write(journal: &Path, engine: &Engine, canonical: &Canonical, commit: u64) -> Result<Commitment> {
         let method = engine.method();
         let by = method.documents;
         let mut lines: BTreeMap<KeyHash, Vec<u8>> = BTreeMap::new();
@@ -99,7 +100,9 @@ impl Commitment {
             let (job, input) = (beside("job").with_extension("toml"), beside("documents").with_extension("jsonl"));
             let id = if by == DocumentKey::Id { "id = \"id\"\n" } else { "" };
             let method = toml::to_string(method).context("a method has a TOML form")?;
-            let text = format!("[cluster.read.columns]\n{id}html = \"html\"\n\n[cluster.method]\n{method}");
+            let chosen = BTreeMap::from([("cluster", BTreeMap::from([("canonical", canonical)]))]);
+            let chosen = toml::to_string(&chosen).context("a choice has a TOML form")?;
+            let text = format!("{chosen}\n[cluster.read.columns]\n{id}html = \"html\"\n\n[cluster.method]\n{method}");
             replace(&job, text.as_bytes())?;
             // In the order of the hashes of their keys, as documents are numbered in a shard.
             replace(

@@ -25,7 +25,8 @@ use super::batch::{Content, Limits, Record, read_batch, read_body};
 use super::engine::{Counts, Engine};
 use super::follow::{Part, Place};
 use super::refusal::Refusal;
-use crate::config::Method;
+use crate::config::{Canonical, Method};
+use crate::plan::job_of_week;
 use crate::records::{DocumentKey, Week, checksum};
 use crate::state::{OWN, Store};
 
@@ -336,10 +337,20 @@ impl Service {
 
     /// Runs the commands of a commit. Returns how many documents were added and deleted, and the
     /// lines of those that no table can have.
+    /// Which documents of a cluster stay: as in the last week, unless that needs columns, of which
+    /// these documents have none.
+    fn canonical(&self) -> Result<Canonical> {
+        let Some(last) = self.store.manifest()?.and_then(|manifest| manifest.weeks.last().cloned()) else {
+            return Ok(Canonical::default());
+        };
+        let canonical = job_of_week(&self.store, &last)?.canonical;
+        Ok(if canonical.columns().is_empty() { canonical } else { Canonical::default() })
+    }
+
     fn make_tables(&mut self, run: &mut dyn FnMut(&Commitment) -> Result<()>) -> Result<(u64, u64, Vec<u8>)> {
         let next = self.store.manifest()?.map_or(0, |manifest| manifest.commits) + 1;
         let path = Service::journal_path(self.store.root());
-        let commitment = Commitment::write(&path, &self.engine, next)?;
+        let commitment = Commitment::write(&path, &self.engine, &self.canonical()?, next)?;
         if commitment.deleted.is_some() || commitment.added.is_some() {
             self.run_commands(&commitment, next, run)?;
         }
