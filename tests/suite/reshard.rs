@@ -155,32 +155,30 @@ fn shards_of(store: &Path) -> u64 {
 #[test]
 fn a_store_with_more_shards_is_one_that_had_them_from_the_first() {
     let crawls = Crawls::new();
-    for absent in ["missing", "keep"] {
-        for (from, to, how) in [
-            (1, 2, ["--workers", "4", "--processes", "1"]),
-            (4, 8, ["--workers", "1", "--processes", "1"]),
-            (2, 8, ["--workers", "2", "--processes", "1"]),
-            (4, 16, ["--workers", "2", "--processes", "2"]),
-        ] {
-            let [name, twin] = ["", "-twin"].map(|end| format!("{absent}-{from}-{to}{end}"));
-            crawls.run(&name, from, 0..3, absent, &[]);
-            crawls.run(&twin, to, 0..3, absent, &["--workers", "2"]);
-            let (store, twin_store) = (crawls.store(&name), crawls.store(&twin));
-            assert!(!differing(&store, &twin_store).is_empty());
-            let said = reshard(&store, to, &how);
-            assert!(said.contains(&format!("has {to} shards now, instead of {from}; 3 weeks made again")), "{said}");
-            assert_eq!(differing(&store, &twin_store), [""; 0], "{absent}, {from} to {to}");
-            // Something of all kinds was there.
-            let last = week(&store, WEEKS[2]);
-            for table in ["links", "missing", "redirects", "host-failures", "captures", "changes", "chunks"] {
-                assert!(!rows_of(&last, table, &[]).is_empty() || table == "captures", "{table}");
-            }
-            assert!(longs(&last, "clusters", "similar_size").iter().filter(|size| **size > 1).count() > 50);
-            // Both go on, and are the same.
-            crawls.run(&name, to, 3..4, absent, &[]);
-            crawls.run(&twin, to, 3..4, absent, &[]);
-            assert_eq!(differing(&store, &twin_store), [""; 0], "{absent}, {from} to {to}, a week later");
+    for (absent, from, to, how) in [
+        ("missing", 1, 2, ["--workers", "4", "--processes", "1"]),
+        ("keep", 4, 8, ["--workers", "1", "--processes", "1"]),
+        ("keep", 2, 8, ["--workers", "2", "--processes", "1"]),
+        ("missing", 4, 16, ["--workers", "2", "--processes", "2"]),
+    ] {
+        let [name, twin] = ["", "-twin"].map(|end| format!("{absent}-{from}-{to}{end}"));
+        crawls.run(&name, from, 0..3, absent, &[]);
+        crawls.run(&twin, to, 0..3, absent, &["--workers", "2"]);
+        let (store, twin_store) = (crawls.store(&name), crawls.store(&twin));
+        assert!(!differing(&store, &twin_store).is_empty());
+        let said = reshard(&store, to, &how);
+        assert!(said.contains(&format!("has {to} shards now, instead of {from}; 3 weeks made again")), "{said}");
+        assert_eq!(differing(&store, &twin_store), [""; 0], "{absent}, {from} to {to}");
+        // Something of all kinds was there.
+        let last = week(&store, WEEKS[2]);
+        for table in ["links", "missing", "redirects", "host-failures", "captures", "changes", "chunks"] {
+            assert!(!rows_of(&last, table, &[]).is_empty() || table == "captures", "{table}");
         }
+        assert!(longs(&last, "clusters", "similar_size").iter().filter(|size| **size > 1).count() > 50);
+        // Both go on, and are the same.
+        crawls.run(&name, to, 3..4, absent, &[]);
+        crawls.run(&twin, to, 3..4, absent, &[]);
+        assert_eq!(differing(&store, &twin_store), [""; 0], "{absent}, {from} to {to}, a week later");
     }
 }
 
