@@ -226,8 +226,8 @@ fn the_first_failure_of_a_url_counts_unless_it_has_a_page() {
     let folder = tempfile::tempdir().unwrap();
     let first = write(&folder.path().join("1"), &[("pages.jsonl", &pages(&["p", "q", "r", "s", "t", "u"]))]);
     let second = write(&folder.path().join("2"), &[("pages.jsonl", &pages(&["p", "r", "s", "t", "u", "v"]))]);
-    // Among pages, so that of many waves some have failures alone; `q` was missing the week before,
-    // too.
+    // Among pages, since some of many waves then have failures alone; `q` was missing the week
+    // before, too.
     let failed = "date\treason\turl\n\
                   \tdns\thttp://a.example/p\n\tfirst\thttp://a.example/q\n\tsecond\thttp://a.example/q\n\
                   \tdns\thttp://nowhere.example/\n\tdns\tmailto:nobody\n\ttimeout\thttp://a.example/w\n";

@@ -151,7 +151,7 @@ fn a_store_in_a_bucket_has_the_tables_of_one_in_a_folder() {
         assert_eq!(said.code, Some(0), "{}", said.stderr);
         let in_bucket = server.run_well(&machines[at % 2], &texts(&remote));
         let there = in_bucket.stdout.replace(url, store.to_str().unwrap());
-        // But for the bytes of what was removed by a deletion or a vacuum: the job is kept with the
+        // Except for the bytes of what a deletion or a vacuum removed: the job is kept with the
         // week, and names the store.
         let without_bytes = |text: &str| {
             text.split(" KiB").next().unwrap_or_default().trim_end_matches(|c: char| !c.is_alphabetic()).to_owned()

@@ -57,8 +57,8 @@ pub struct Grown {
 /// Puts together the collections of a similar cluster. `pages` ascend, and each has another id;
 /// `links` are between merged trivial clusters, and come in any order.
 ///
-/// The principal collection is chosen by its host, so that of two hosts with several clusters the
-/// same one stays: that with the most links from other hosts to its replicated pages, then the most
+/// The principal collection is chosen by its host: if two hosts have several clusters, the same host
+/// stays in all of them. It is that with the most links from other hosts to its replicated pages, then the most
 /// pages, then the page that was seen first, then the smaller hash of its name. Of collections of
 /// one host it is that with the most links from other hosts, then the most pages, then the smallest
 /// id. But a copy that has less than another one never stays: if another collection has a replica
