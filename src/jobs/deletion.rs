@@ -139,8 +139,7 @@ pub(crate) fn leave_out(
     unfinished: &Unfinished,
     journal: &Journal,
 ) -> Result<()> {
-    // It is written once, with all waves.
-    if journal.waves > 0 || !journal.segments.is_empty() {
+    if journal.is_begun() {
         return Ok(());
     }
     cx.enter(Stage::LeaveOut);

@@ -12,7 +12,7 @@ use nigh::state::Store;
 use serde_json::{Value, json};
 
 use crate::live::{Live, Numbers, apply, body, found_by_run, found_live, send_with_kills, text_of, wait_for};
-use crate::program::{copy_folder, nigh, run, run_well, texts, week};
+use crate::program::{booleans, copy_folder, nigh, run, run_well, texts, week};
 
 /// A number of the metrics.
 fn metric(live: &Live, name: &str) -> u64 {
@@ -263,6 +263,32 @@ fn batches_after_a_commit_that_changed_tables_and_failed_get_the_same_answers() 
         }
     }
     assert!(differ > 0, "no answer depends on the process");
+}
+
+#[test]
+fn a_commit_keeps_the_copies_that_stayed_before() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = folder.path().join("store");
+    let root = store.to_str().unwrap();
+    let text = |family: &str| (0..60).map(|at| format!("{family}{at}")).collect::<Vec<_>>().join(" ");
+    let batch = |name: &str, pages: &[(&str, &str)]| {
+        let lines: Vec<Value> = pages.iter().map(|(id, family)| json!({ "id": id, "text": text(family) })).collect();
+        let path = folder.path().join(name);
+        std::fs::write(&path, body(&lines)).unwrap();
+        path.to_str().unwrap().to_owned()
+    };
+    let (first, second) = (batch("1.jsonl", &[("a", "w")]), batch("2.jsonl", &[("b1", "v"), ("b2", "v"), ("a2", "w")]));
+    run_well(&["add", root, "-q", "--id", "id", "--week", "2024-01-08", "--input", &first]);
+    run_well(&["add", root, "-q", "--id", "id", "--week", "2024-01-09", "--only-older", "--input", &second]);
+    let live = Live::start(&store, &[]);
+    live.post("1", &[json!({ "id": "c", "text": text("u") })]);
+    assert_eq!(live.send("POST", "/commit", &[], b"").status, 200);
+    let last = Store::at(&store).manifest().unwrap().unwrap().weeks.last().unwrap().week.to_string();
+    let of = week(&store, &last);
+    let stays = texts(&of, "clusters", "id").into_iter().zip(booleans(&of, "clusters", "canonical"));
+    let mut stays: Vec<String> = stays.filter_map(|(id, stays)| stays.then_some(id)).collect();
+    stays.sort();
+    assert_eq!(stays, ["a", "b1", "b2", "c"]);
 }
 
 #[test]

@@ -56,8 +56,7 @@ pub(crate) fn reshard(
     unfinished: &Unfinished,
     journal: &Journal,
 ) -> Result<()> {
-    // It is written once, with all waves.
-    if journal.waves > 0 || !journal.segments.is_empty() {
+    if journal.is_begun() {
         return Ok(());
     }
     cx.enter(Stage::Reshard);

@@ -282,6 +282,12 @@ impl Journal {
         Journal { key, waves: 0, segments: Vec::new(), counts: Counts::default(), earlier_inputs: BTreeMap::new() }
     }
 
+    /// Whether the journal has a wave or a segment. Of a week that is made from the tables of another
+    /// one, it is written once, with all waves and after all segments.
+    pub fn is_begun(&self) -> bool {
+        self.waves > 0 || !self.segments.is_empty()
+    }
+
     /// The inputs of the documents of a week, by the week whose crawl they are of: those of earlier
     /// weeks, and its own.
     pub fn inputs(&self, week: Week) -> impl Iterator<Item = (Week, &BTreeMap<String, String>)> {
