@@ -62,50 +62,58 @@
 //! # Layers
 //!
 //! The other modules are the program. They are public only because its tests import them: they can
-//! change at any time. A module imports modules of lower lines only.
+//! change at any time. A module imports modules of lower lines only; each line of packages is in
+//! `crates`, and their own `lib.rs` lists their modules.
 //!
 //! ```text
 //! main
 //! cli
 //! bench  browse  progress    browse: a store as pages of a browser
-//! job_file  log  report  roll_up  avoid
-//! live                       clusters that a process keeps right
-//! look  figures              what a user asks of a week; the figures of the papers
-//! studies                    jobs that read committed weeks: a folder each
-//! launch | jobs  metrics     launch: processes; jobs: what makes a week; neither imports the other
-//! query                      the rows of any table, as other programs read them
-//! operators                  the dataflows: timely appears from here up
-//! summary  plan  mirror      mirror: a local copy of a store in a bucket
-//! state                      the store of all weeks
-//! tables  stats
-//! config  sheet  plot        sheet: lines and grids for a person; plot: plots as SVG, with markup
-//! nigh-readers               the package in crates/readers: readers, objects (the client of object stores), reading, units
-//! nigh-exchange              the package in crates/exchange: how workers exchange records; watch
-//! nigh-text                  the package in crates/text: features, method, text
-//! nigh-kernels               the package in crates/kernels: structures, kernels, records
-//! nigh-derive                the package in crates/derive: #[derive(Table)], which declares a table
+//! log  report  roll_up
+//! metrics
+//! nigh-live                  live, look: clusters that a process keeps right; what a user asks of a week
+//! nigh-export                export: inputs written again
+//! nigh-studies               studies, job_file, avoid, figures
+//! nigh-week | nigh-launch    operators, jobs: timely appears from here up | launch: processes
+//! nigh-store                 config, state, plan, summary, mirror, query
+//! nigh-tables | nigh-display tables, stats | sheet, plot, markup
+//! nigh-readers               readers, objects (the client of object stores), reading, units
+//! nigh-exchange              how workers exchange records; watch
+//! nigh-text                  features, method, text
+//! nigh-kernels               structures, kernels, records
+//! nigh-derive                #[derive(Table)], which declares a table
 //! ```
 //!
-//! To read the source, begin with `jobs/cluster.rs`: it is the program from top to bottom.
-
-// `#[derive(Table)]` names the traits of `tables` as other packages do.
-extern crate self as nigh;
-
-pub mod config;
-pub mod tables;
+//! To read the source, begin with `jobs/cluster.rs` in `crates/week`: it is the program from top to bottom.
 
 #[doc(hidden)]
+pub use nigh_display::{markup, plot, sheet};
+#[doc(hidden)]
 pub use nigh_exchange::watch;
+#[doc(hidden)]
+pub use nigh_export::export;
 #[doc(hidden)]
 pub use nigh_kernels::structures;
 pub use nigh_kernels::{kernels, records};
 #[doc(hidden)]
+pub use nigh_launch::launch;
+#[doc(hidden)]
+pub use nigh_live::{live, look};
+#[doc(hidden)]
 pub use nigh_readers::objects;
 pub use nigh_readers::readers;
-pub use nigh_text::{features, text};
-
+pub use nigh_store::config;
 #[doc(hidden)]
-pub mod avoid;
+pub use nigh_store::{mirror, plan, query, state, summary};
+#[doc(hidden)]
+pub use nigh_studies::{avoid, figures, job_file, studies};
+#[doc(hidden)]
+pub use nigh_tables::stats;
+pub use nigh_tables::tables;
+pub use nigh_text::{features, text};
+#[doc(hidden)]
+pub use nigh_week::{jobs, operators};
+
 #[cfg(feature = "bench")]
 #[doc(hidden)]
 pub mod bench;
@@ -115,45 +123,11 @@ pub mod browse;
 #[doc(hidden)]
 pub mod cli;
 #[doc(hidden)]
-pub mod export;
-#[doc(hidden)]
-pub mod figures;
-#[doc(hidden)]
-pub mod job_file;
-#[doc(hidden)]
-pub mod jobs;
-#[doc(hidden)]
-pub mod launch;
-#[doc(hidden)]
-pub mod live;
-#[doc(hidden)]
 pub mod log;
-#[doc(hidden)]
-pub mod look;
-mod markup;
 #[doc(hidden)]
 pub mod metrics;
 #[doc(hidden)]
-pub mod mirror;
-#[doc(hidden)]
-pub mod operators;
-#[doc(hidden)]
-pub mod plan;
-#[doc(hidden)]
-pub mod plot;
-#[doc(hidden)]
 pub mod progress;
-#[doc(hidden)]
-pub mod query;
 #[doc(hidden)]
 pub mod report;
 pub mod roll_up;
-pub mod sheet;
-#[doc(hidden)]
-pub mod state;
-#[doc(hidden)]
-pub mod stats;
-#[doc(hidden)]
-pub mod studies;
-#[doc(hidden)]
-pub mod summary;

@@ -285,7 +285,7 @@ def _toml(value: Any) -> str:
 
 
 def columns_of(keep: str | Sequence[str], each: str | None) -> list[str]:
-    """The columns that an order names, perhaps by a path, as the program reads it: ``src/config/terms.rs``."""
+    """The columns that an order names, perhaps by a path, as the program reads it: ``crates/store/src/config/terms.rs``."""
     terms = [] if isinstance(keep, str) and keep in get_args(Policy) else _TERM.findall(keep) if isinstance(keep, str) else keep
     names = [re.match(r"`[^`]*`|\S*", term.strip()) for term in terms]
     keys = [name[0] for name in names if name is not None] + ([] if each is None else [each.strip()])

@@ -9,7 +9,7 @@ use clap::Args;
 use clap::builder::PossibleValuesParser;
 
 use super::errors::WrongUse;
-use crate::config::{built_in_job, built_in_jobs};
+use crate::job_file::{built_in_job, built_in_jobs};
 use crate::report::print;
 
 #[derive(Args)]

@@ -22,17 +22,17 @@ pub(crate) fn row(table: &Declaration) -> TokenStream {
     });
     let appends: Vec<TokenStream> = appends.collect();
     quote! {
-        impl #with_parameters ::nigh::tables::Row for #row #parameters #conditions {
+        impl #with_parameters ::nigh_tables::tables::Row for #row #parameters #conditions {
             type Table = #row<#(#borrows_nothing),*>;
 
-            const SPEC: &'static ::nigh::tables::TableSpec = &::nigh::tables::TableSpec {
+            const SPEC: &'static ::nigh_tables::tables::TableSpec = &::nigh_tables::tables::TableSpec {
                 name: #name,
                 description: #description,
                 is_scratch: #is_scratch,
                 columns: &[#(#specs),*],
             };
 
-            fn append(&self, columns: &mut [::nigh::tables::ColumnBuilder]) {
+            fn append(&self, columns: &mut [::nigh_tables::tables::ColumnBuilder]) {
                 let [#(#builders),*] = columns else { unreachable!("a table has a builder for each column") };
                 #(#appends)*
             }
@@ -52,18 +52,18 @@ fn width(field: &FieldColumns) -> usize {
 fn specs(FieldColumns { values, columns, .. }: &FieldColumns) -> Vec<TokenStream> {
     match columns {
         Columns::One(Column { name, description, flags, width }) => {
-            let width = width.iter().map(|width| quote!(values: ::nigh::tables::ValueType::FixedBytes(#width),));
+            let width = width.iter().map(|width| quote!(values: ::nigh_tables::tables::ValueType::FixedBytes(#width),));
             vec![quote! {
-                ::nigh::tables::ColumnSpec {
+                ::nigh_tables::tables::ColumnSpec {
                     #(#flags: true,)*
                     #(#width)*
-                    ..::nigh::tables::ColumnSpec::of::<#values>(#name, #description)
+                    ..::nigh_tables::tables::ColumnSpec::of::<#values>(#name, #description)
                 }
             }]
         }
         Columns::Elements(elements) => {
             let count = elements.len();
-            let spec = |(name, description): &(String, String)| quote!(::nigh::tables::ColumnSpec::of_element::<#values>(#name, #description, #count));
+            let spec = |(name, description): &(String, String)| quote!(::nigh_tables::tables::ColumnSpec::of_element::<#values>(#name, #description, #count));
             elements.iter().map(spec).collect()
         }
     }
@@ -72,10 +72,11 @@ fn specs(FieldColumns { values, columns, .. }: &FieldColumns) -> Vec<TokenStream
 /// The calls that append the values of a field.
 fn appends(FieldColumns { field, columns, .. }: &FieldColumns, builders: &[syn::Ident]) -> Vec<TokenStream> {
     match columns {
-        Columns::One(_) => vec![quote!(#(::nigh::tables::Value::append(&self.#field, #builders);)*)],
+        Columns::One(_) => vec![quote!(#(::nigh_tables::tables::Value::append(&self.#field, #builders);)*)],
         Columns::Elements(_) => {
             let places = 0..builders.len();
-            let append = |(place, builder)| quote!(::nigh::tables::Elements::append(&self.#field, #place, #builder););
+            let append =
+                |(place, builder)| quote!(::nigh_tables::tables::Elements::append(&self.#field, #place, #builder););
             places.zip(builders).map(append).collect()
         }
     }
@@ -91,7 +92,7 @@ mod tests {
     fn each_column_is_appended_to_its_builder() {
         let text = "#[table(name = \"a\")] struct A<'a> { a: &'a str, #[columns(b = \"\", c = \"\")] d: [i64; 2] }";
         let code = row(&Declaration::of(&parse_str(text).unwrap()).unwrap()).to_string().replace(' ', "");
-        assert!(code.contains("impl<'a>::nigh::tables::RowforA<'a>"), "{code}");
+        assert!(code.contains("impl<'a>::nigh_tables::tables::RowforA<'a>"), "{code}");
         assert!(code.contains("typeTable=A<'static>;"), "{code}");
         assert!(code.contains("Value::append(&self.a,column0);"), "{code}");
         assert!(code.contains("Elements::append(&self.d,0usize,column1);"), "{code}");

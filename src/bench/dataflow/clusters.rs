@@ -175,7 +175,7 @@ fn baseline(dataset: &Dataset) -> Result<Baseline> {
 fn read_all(dataset: &Dataset) -> Result<Vec<[u64; WIDTH]>> {
     let mut vectors = Vec::with_capacity(dataset.documents as usize);
     let mut chunks = files(dataset, 0..dataset.shards).chunks();
-    while let Some(chunk) = chunks.next()? {
+    while let Some(chunk) = chunks.next_chunk()? {
         vectors.extend_from_slice(chunk.words().as_chunks().0);
     }
     Ok(vectors)

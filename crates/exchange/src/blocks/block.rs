@@ -173,7 +173,7 @@ impl Block {
     ///
     /// # Panics
     /// If the records are of another width or, in debug builds and tests, of another type. Peers
-    /// are authenticated before a byte of theirs is read (launch/handshake/join.rs), so that is a
+    /// are authenticated before a byte of theirs is read (crates/launch), so that is a
     /// fault in this program.
     pub fn open<T: Pod>(self) -> BlockOf<T> {
         self.check::<T>();
@@ -294,7 +294,7 @@ impl ContainerBytes for Block {
             // SAFETY: `exhume` of a block is safe code; it refuses bytes that are not a block.
             unsafe { block.exhume(received) }.is_some()
         });
-        // Peers are authenticated before a byte of theirs is read (launch/handshake/join.rs), so
+        // Peers are authenticated before a byte of theirs is read (crates/launch), so
         // this is a fault in this program or in the machine; timely's signature has no error.
         assert!(is_whole, "a block from a peer process is truncated or damaged");
         block

@@ -1,0 +1,252 @@
+//! Why two pages of a week are in one cluster, or not.
+
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::ops::Range;
+
+use anyhow::Result;
+use serde::Serialize;
+
+use super::chain::Values;
+use super::passages::differing;
+use super::sketches::{SketchComparison, Sketches};
+use super::week::{LookedPage, LookedWeek, page_of};
+use crate::config::{Method, Reading, Verify};
+use crate::features::{Fingerprinter, WordsAndShingles};
+use crate::operators::ingest::page_words;
+use crate::readers::{self, Input, Item, Reader};
+use crate::records::{DocId, Level, checksum};
+
+/// What two pages have in common.
+#[derive(Clone, Debug, Serialize)]
+pub struct Comparison {
+    /// The two pages.
+    pub pages: [LookedPage; 2],
+    /// Whether they are in one cluster, by level.
+    pub together: [(Level, bool); 3],
+    /// What their sketches have in common; none if a page has no words.
+    pub sketches: Option<SketchComparison>,
+    /// What their texts have in common; none if the input files are not at hand, or have other
+    /// pages there.
+    pub texts: Option<TextComparison>,
+    /// The shortest chain of pages from one to the other, if they are in one very similar cluster:
+    /// each page with what it has in common with the one before.
+    pub chain: Vec<ChainLink>,
+}
+
+/// What two texts have in common.
+#[derive(Clone, Debug, Serialize)]
+pub struct TextComparison {
+    /// Shingles of both.
+    pub shared: usize,
+    /// Shingles of either.
+    pub either: usize,
+    /// The similarity: the first divided by the second.
+    pub similarity: f64,
+    /// The passages of each page whose words are in no shingle of the other.
+    pub differing: [Vec<Passage>; 2],
+}
+
+/// Words that follow each other.
+#[derive(Clone, Debug, Serialize)]
+pub struct Passage {
+    /// The number of the first one, from 1.
+    pub word: usize,
+    /// The words, with blanks between them.
+    pub text: String,
+    /// Some words before it.
+    pub before: String,
+    /// Some words after it.
+    pub after: String,
+}
+
+/// Words before and after a passage.
+const CONTEXT: usize = 8;
+
+/// A page of a chain.
+#[derive(Clone, Debug, Serialize)]
+pub struct ChainLink {
+    /// The page.
+    pub page: LookedPage,
+    /// What it has in common with the page before; none for the first one.
+    pub with_last: Option<SketchComparison>,
+}
+
+/// Compares two pages, given by their URLs or ids. `inputs` are the crawl files at hand, read by
+/// `reading`.
+///
+/// # Errors
+/// If a page is not known or the week has none, or a table or a crawl file cannot be read.
+pub fn compare(week: &LookedWeek<'_>, names: [&str; 2], inputs: &[Input], reading: &Reading) -> Result<Comparison> {
+    let docs = [week.find(names[0])?, week.find(names[1])?];
+    let found = week.pages(docs)?;
+    let page = |side: usize| page_of(&found, docs[side], names[side], week.week.week);
+    let pages = [page(0)?, page(1)?];
+    let level = |(number, level): (usize, Level)| {
+        let [a, b] = [&pages[0], &pages[1]].map(|page| page.clusters[number].0);
+        (level, a == b)
+    };
+    let together = [0, 1, 2].map(|number| level((number, Level::ALL[number])));
+    let has_words = pages.iter().all(|page| page.words > 0);
+    let sketches = if has_words { Some(sketches(week, docs)?) } else { None };
+    let chain = if together[0].1 && has_words && docs[0] != docs[1] { chain(week, &pages)? } else { Vec::new() };
+    let texts = texts(week, &pages, inputs, reading)?;
+    Ok(Comparison { pages, together, sketches, texts, chain })
+}
+
+/// What the sketches of two documents with words have in common.
+///
+/// # Errors
+/// If a table cannot be read.
+pub fn sketches(week: &LookedWeek<'_>, docs: [DocId; 2]) -> Result<SketchComparison> {
+    let [low, high] = [docs[0].min(docs[1]), docs[0].max(docs[1])];
+    let ascending = if low == high { vec![low] } else { vec![low, high] };
+    Ok(week.sketches(&ascending)?.compare(0, ascending.len() - 1))
+}
+
+/// The shortest chain between two of the documents, by what links pages: agreeing supershingles, or
+/// if clusters are verified a similarity, which features estimate. `None` if the estimates are too
+/// low somewhere.
+fn chain_of(sketches: &Sketches, method: &Method, from: usize, to: usize) -> Option<Vec<usize>> {
+    let by_supershingles = Values { values: &sketches.supershingles, width: method.supershingles };
+    let Some(similarity) = method.similarity.filter(|_| method.verify != Verify::None) else {
+        return by_supershingles.chain(from, to, method.agreements);
+    };
+    let values: Vec<u64> = sketches.features.iter().map(|feature| u64::from(*feature)).collect();
+    let least = (u64::from(similarity.millionths()) * method.features as u64).div_ceil(1_000_000) as usize;
+    let by_features = Values { values: &values, width: method.features };
+    // Clusters that were verified by shingles can have estimates a little below.
+    (0..=least).rev().take(1 + method.features / 8).find_map(|least| by_features.chain(from, to, least.max(1)))
+}
+
+/// The shortest chain of links between two pages of a cluster.
+fn chain(week: &LookedWeek<'_>, pages: &[LookedPage; 2]) -> Result<Vec<ChainLink>> {
+    let members = week.members(pages[0].clusters[0].0)?;
+    // Pages without words are in no cluster with these.
+    let sketches = week.sketches(&members)?;
+    let place = |page: &LookedPage| members.binary_search(&page.doc).ok();
+    let (Some(from), Some(to)) = (place(&pages[0]), place(&pages[1])) else { return Ok(Vec::new()) };
+    let Some(numbers) = chain_of(&sketches, &week.method, from, to) else { return Ok(Vec::new()) };
+    let mut with_last = vec![None];
+    with_last.extend(numbers.windows(2).map(|pair| Some(sketches.compare(pair[0], pair[1]))));
+    let docs: Vec<DocId> = numbers.iter().map(|number| members[*number]).collect();
+    let found = week.pages(docs.iter().copied())?;
+    let of_doc = |doc: &DocId| page_of(&found, *doc, "a page of the cluster", week.week.week);
+    let pages: Vec<LookedPage> = docs.iter().map(of_doc).collect::<Result<_>>()?;
+    Ok(pages.into_iter().zip(with_last).map(|(page, with_last)| ChainLink { page, with_last }).collect())
+}
+
+/// Compares the texts of two pages, if both can be read again.
+pub(super) fn texts(
+    week: &LookedWeek<'_>,
+    pages: &[LookedPage; 2],
+    inputs: &[Input],
+    reading: &Reading,
+) -> Result<Option<TextComparison>> {
+    let words = words_of_pages(week, pages, inputs, reading)?;
+    Ok(words.map(|[a, b]| compare_texts(&a, &b, week.method.words)))
+}
+
+/// The words of two pages, read again from the crawl files; `None` if one of them is not at hand,
+/// or has another page there.
+///
+/// # Errors
+/// If a table or a crawl file cannot be read.
+pub fn words_of_pages(
+    week: &LookedWeek<'_>,
+    pages: &[LookedPage; 2],
+    inputs: &[Input],
+    reading: &Reading,
+) -> Result<Option<[WordsAndShingles; 2]>> {
+    let mut fingerprinter = Fingerprinter::of_method(&week.method)?;
+    let mut read = |page: &LookedPage| -> Result<Option<WordsAndShingles>> {
+        let Some(input) = inputs.iter().find(|input| input.name == page.file) else { return Ok(None) };
+        let sum = week.checksum(page.doc)?;
+        read_again(input, reading, page.offset, sum, &mut fingerprinter)
+    };
+    let (Some(a), Some(b)) = (read(&pages[0])?, read(&pages[1])?) else { return Ok(None) };
+    Ok(Some([a, b]))
+}
+
+/// What two texts have in common; `width` are the words of a shingle.
+pub fn compare_texts(a: &WordsAndShingles, b: &WordsAndShingles, width: usize) -> TextComparison {
+    let [of_a, of_b] = [a, b].map(|text| text.shingles.iter().copied().collect::<HashSet<u64>>());
+    let shared = of_a.intersection(&of_b).count();
+    let either = of_a.len() + of_b.len() - shared;
+    let passages = |text: &WordsAndShingles, other: &HashSet<u64>| {
+        let ranges = differing(text, other, width).into_iter();
+        let words = |from: usize, to: usize| text.words[from..to.min(text.words.len())].join(" ");
+        let passage = |range: Range<usize>| Passage {
+            word: range.start + 1,
+            before: words(range.start.saturating_sub(CONTEXT), range.start),
+            after: words(range.end, range.end + CONTEXT),
+            text: words(range.start, range.end),
+        };
+        ranges.map(passage).collect()
+    };
+    let differing = [passages(a, &of_b), passages(b, &of_a)];
+    let similarity = if either == 0 { 0.0 } else { shared as f64 / either as f64 };
+    TextComparison { shared, either, similarity, differing }
+}
+
+/// The distinct shingles of documents whose pages can be read again, by document. Each is given
+/// with the checksum of its page.
+///
+/// # Errors
+/// If a table or a crawl file cannot be read.
+pub fn shingles(
+    week: &LookedWeek<'_>,
+    wanted: &BTreeMap<DocId, u128>,
+    inputs: &[Input],
+    reading: &Reading,
+) -> Result<BTreeMap<DocId, BTreeSet<u64>>> {
+    let mut fingerprinter = Fingerprinter::of_method(&week.method)?;
+    let pages = week.pages(wanted.keys().copied())?;
+    let mut found = BTreeMap::new();
+    for (doc, sum) in wanted {
+        let Ok(page) = page_of(&pages, *doc, "a document", week.week.week) else { continue };
+        let Some(input) = inputs.iter().find(|input| input.name == page.file) else { continue };
+        if let Some(text) = read_again(input, reading, page.offset, *sum, &mut fingerprinter)? {
+            found.insert(*doc, text.shingles.into_iter().collect());
+        }
+    }
+    Ok(found)
+}
+
+/// Reads a page at its place again; `None` if it is not there any more.
+fn read_again(
+    input: &Input,
+    reading: &Reading,
+    offset: u64,
+    sum: u128,
+    fingerprinter: &mut Fingerprinter,
+) -> Result<Option<WordsAndShingles>> {
+    if let Some(reader) = readers::open_at(input, reading, offset)? {
+        let found = words_of(reader, offset, sum, |place| place > offset, fingerprinter)?;
+        if found.is_some() {
+            return Ok(found);
+        }
+    }
+    // The place of a record that shares a member is found from the beginning only.
+    words_of(readers::open(input, reading)?, offset, sum, |_| false, fingerprinter)
+}
+
+/// The words of the page at a place with this checksum; `None` if the reader does not come to it
+/// before it is `past` the place.
+fn words_of(
+    mut reader: Box<dyn Reader>,
+    offset: u64,
+    sum: u128,
+    past: impl Fn(u64) -> bool,
+    fingerprinter: &mut Fingerprinter,
+) -> Result<Option<WordsAndShingles>> {
+    while let Some(item) = reader.next()? {
+        match item {
+            Item::Page(page) if page.offset == offset && checksum(page.body.as_bytes()) == sum => {
+                return Ok(Some(page_words(fingerprinter, &page.body, page.charset.as_deref())));
+            }
+            item if past(item.offset()) => return Ok(None),
+            _ => {}
+        }
+    }
+    Ok(None)
+}

@@ -1,0 +1,34 @@
+//! The job files that come with nigh, for those who have no clone.
+
+/// Each kind of job that a store is used with, and the commented file of it.
+const JOBS: [(&str, &str); 13] = [
+    ("cluster", include_str!("../../../../jobs/cluster.toml")),
+    ("weekly", include_str!("../../../../jobs/weekly.toml")),
+    ("chunks", include_str!("../../../../jobs/chunks.toml")),
+    ("evolution", include_str!("../../../../jobs/evolution.toml")),
+    ("mirrors", include_str!("../../../../jobs/mirrors.toml")),
+    ("mirrors-by-url", include_str!("../../../../jobs/mirrors-by-url.toml")),
+    ("overlap", include_str!("../../../../jobs/overlap.toml")),
+    ("collections", include_str!("../../../../jobs/collections.toml")),
+    ("paragraphs", include_str!("../../../../jobs/paragraphs.toml")),
+    ("passages", include_str!("../../../../jobs/passages.toml")),
+    ("decontamination", include_str!("../../../../jobs/decontamination.toml")),
+    ("samplers", include_str!("../../../../jobs/samplers.toml")),
+    ("example", include_str!("../../../../jobs/example.toml")),
+];
+
+/// The commented job file of this name, with every field and its default.
+///
+/// ```
+/// use nigh_studies::job_file::built_in_job;
+/// assert!(built_in_job("overlap").unwrap().contains("[overlap]"));
+/// assert_eq!(built_in_job("overlaps"), None);
+/// ```
+pub fn built_in_job(name: &str) -> Option<&'static str> {
+    JOBS.iter().find(|(other, _)| *other == name).map(|(_, text)| *text)
+}
+
+/// The names of the job files.
+pub fn built_in_jobs() -> impl Iterator<Item = &'static str> {
+    JOBS.iter().map(|(name, _)| *name)
+}

@@ -1,0 +1,208 @@
+//! Job files: what to compute. The outer table of a job file is its kind.
+//!
+//! They are TOML with kebab-case keys. The outer table of a job is its kind: `[cluster]`,
+//! `[chunks]`, `[evolution]`, `[mirrors]`, `[overlap]`, `[collections]`, `[mirrors-by-url]`,
+//! `[paragraphs]`, `[passages]`, `[decontamination]` or `[samplers]`. Only `week`, `store` and
+//! `input` have no default:
+//!
+//! ```
+//! use nigh_store::config::{Bytes, SameId};
+//! use nigh_studies::job_file::Job;
+//!
+//! let job: Job = toml::from_str(
+//!     r#"
+//!     [cluster]
+//!     week = "2024-01-08"
+//!     store = "clusters"
+//!     input = ["crawl/*.warc.gz"]
+//!
+//!     [cluster.read]
+//!     same-id = "reject"
+//!     "#,
+//! )?;
+//! let Job::Cluster(job) = job else { panic!("the outer table is the kind") };
+//! assert_eq!((job.read.same_id, job.method), (SameId::Reject, None));
+//! assert_eq!(job.wave_bytes, Bytes(16 << 30));
+//! # Ok::<(), toml::de::Error>(())
+//! ```
+//!
+//! An unknown key, a wrong type or a value out of bounds is refused. The error shows the line with
+//! a caret, and what is allowed; [`read_job`] adds the name of the file:
+//!
+//! ```
+//! use nigh_studies::job_file::Job;
+//!
+//! let error = toml::from_str::<Job>("[cluster]\nimput = []\n").unwrap_err().to_string();
+//! assert!(error.contains("line 2, column 1") && error.contains("^^^^^"));
+//! assert!(error.contains("unknown field `imput`, expected one of `week`, `store`, `input`"));
+//! ```
+
+mod built_in;
+mod fields;
+
+pub use self::built_in::{built_in_job, built_in_jobs};
+pub use self::fields::{JobField, JobWithFields, read_job_with};
+
+use std::path::Path;
+
+use anyhow::{Context as _, Result};
+use serde::{Deserialize, Deserializer};
+
+use crate::config::{Chunks, Cluster, parse};
+use crate::studies::{AnyStudy, Study, studies};
+
+/// What a job file says to compute.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(from = "JobTable")]
+#[allow(clippy::large_enum_variant, reason = "a run has one job")]
+pub enum Job {
+    /// Clusters a week: the first of a store, or a later one.
+    Cluster(Cluster),
+    /// Makes the table `chunks` of a committed week.
+    Chunks(Chunks),
+    /// Reads committed weeks of a store, and writes tables about them into a folder of its own.
+    Study(AnyStudy),
+}
+
+macro_rules! job_table {
+    ($($(#[$what:meta])* $Name:ident: $Study:ty;)*) => {
+        /// The outer table of a job file.
+        #[derive(Deserialize)]
+        #[serde(rename_all = "kebab-case")]
+        #[allow(clippy::large_enum_variant, reason = "a run has one job")]
+        enum JobTable {
+            #[serde(alias = "weekly")]
+            Cluster(Cluster),
+            Chunks(Chunks),
+            $(#[serde(deserialize_with = "checked")] $Name($Study),)*
+        }
+
+        impl From<JobTable> for Job {
+            fn from(table: JobTable) -> Job {
+                match table {
+                    JobTable::Cluster(job) => Job::Cluster(job),
+                    JobTable::Chunks(job) => Job::Chunks(job),
+                    $(JobTable::$Name(study) => Job::Study(AnyStudy::$Name(study)),)*
+                }
+            }
+        }
+    };
+}
+
+studies!(job_table);
+
+/// Reads the table of a study, and checks the rules that its types do not say.
+fn checked<'de, D: Deserializer<'de>, S: Study>(table: D) -> Result<S, D::Error> {
+    let study = S::deserialize(table)?;
+    study.check().map_err(serde::de::Error::custom)?;
+    Ok(study)
+}
+
+/// Reads a job file; `jobs/NAME.toml` is built in where there is no such file, for those who have
+/// no clone.
+///
+/// # Errors
+/// Names the file. For a mistake in it, the error shows line and column with a caret, and what is
+/// allowed.
+pub fn read_job(path: &Path) -> Result<Job> {
+    parse(path, &job_file(path)?)
+}
+
+/// The text of a job file, or of the built-in job that the path names.
+fn job_file(path: &Path) -> Result<String> {
+    match std::fs::read_to_string(path) {
+        Ok(text) => Ok(text),
+        Err(error) => match built_in_of(path) {
+            Some(text) if error.kind() == std::io::ErrorKind::NotFound => Ok(text.to_owned()),
+            _ => Err(error).with_context(|| {
+                let names: Vec<&str> = built_in_jobs().collect();
+                format!(
+                    "cannot read the job {} (`nigh init` writes one; jobs/NAME.toml is built in, where NAME is one of {})",
+                    path.display(),
+                    names.join(", ")
+                )
+            }),
+        },
+    }
+}
+
+/// The built-in job that a path names, `jobs/NAME.toml`.
+fn built_in_of(path: &Path) -> Option<&'static str> {
+    let name = path.to_str()?.strip_prefix("jobs/")?.strip_suffix(".toml")?;
+    built_in_job(name).filter(|_| name != "example")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::{Bytes, Method};
+
+    fn job(text: &str) -> Result<Job, String> {
+        parse(Path::new("job.toml"), text).map_err(|error| format!("{error:#}"))
+    }
+
+    #[test]
+    fn keys_that_a_job_leaves_out_have_defaults() {
+        let Job::Cluster(cluster) =
+            job("[cluster]\nweek = \"2024-01-08\"\n[cluster.method]\nagreements = 3\n").unwrap()
+        else {
+            panic!("the outer table is the kind");
+        };
+        assert_eq!(cluster.week.unwrap().to_string(), "2024-01-08");
+        assert_eq!(cluster.method.unwrap(), Method { agreements: 3, ..Method::default() });
+        assert_eq!(cluster.read.max_page_bytes, Bytes(16 << 20));
+    }
+
+    #[test]
+    fn a_typo_is_shown_with_its_place_and_what_is_allowed() {
+        let error = job("[cluster]\nweek = \"2024-01-08\"\nimput = []\n").unwrap_err();
+        assert!(error.contains("job.toml") && error.contains("line 3, column 1"), "{error}");
+        assert!(error.contains('^') && error.contains("expected one of") && error.contains("`input`"), "{error}");
+        let error = job("[clutser]\n").unwrap_err();
+        assert!(error.contains("`clutser`") && error.contains("`cluster`") && error.contains("line 1"), "{error}");
+    }
+
+    #[test]
+    fn numbers_out_of_bounds_are_refused_where_they_stand() {
+        for (text, wanted) in [
+            ("[cluster.method]\nfeatures = 83\n", "features = 83 cannot be divided"),
+            ("[cluster.method]\nagreements = 7\n", "agreements = 7: allowed is 1 to 6"),
+            ("[cluster.method]\nwords = 0\n", "words = 0: allowed is 1 to 64"),
+            ("[cluster.method]\nshards = 48\n", "powers of two"),
+            ("[cluster.method]\nfeatures = 64\nsupershingles = 64\nagreements = 30\n", "megashingles"),
+            ("[cluster]\nweek = \"last\"\n", "YYYY-MM-DD"),
+            ("[cluster]\nmax-reject-share = 2.0\n", "allowed is 0.0 to 1.0"),
+            ("[cluster.read]\nmax-page-bytes = \"16 potatoes\"\n", "is not a size"),
+            ("[cluster.read]\nmax-page-bytes = \"2GiB\"\n", "allowed is at most 1.0 GiB"),
+        ] {
+            let error = job(text).unwrap_err();
+            assert!(error.contains(wanted) && error.contains("line ") && error.contains('^'), "{error}");
+        }
+    }
+
+    #[test]
+    fn every_job_is_built_in_and_is_read() {
+        let mut files: Vec<String> = std::fs::read_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../jobs"))
+            .unwrap()
+            .map(|file| file.unwrap().path().file_stem().unwrap().to_string_lossy().into_owned())
+            .collect();
+        files.sort();
+        let mut names: Vec<&str> = built_in_jobs().collect();
+        names.sort_unstable();
+        assert_eq!(names, files);
+        for name in names {
+            let job = toml::from_str::<Job>(built_in_job(name).unwrap());
+            assert!(job.is_ok(), "{name}: {job:?}");
+        }
+    }
+
+    #[test]
+    fn the_commented_job_has_the_defaults() {
+        let Ok(Job::Cluster(job)) = toml::from_str(built_in_job("cluster").unwrap()) else {
+            panic!("it is a [cluster] job")
+        };
+        let Cluster { method, .. } = &job;
+        assert_eq!(method.clone().unwrap_or_default(), Default::default());
+        assert_eq!(Cluster { method: None, ..job }.to_text(), Cluster::default().to_text());
+    }
+}
