@@ -25,6 +25,8 @@ Policy = Literal["first", "longest", "newest", "shortest-url", "per-host", "root
 SameId = Literal["equal", "first", "reject", "row"]
 Verify = Literal["none", "estimate", "exact"]
 Words = Literal["letters", "code", "characters"] | int
+#: The columns that a call names, by what they are.
+Columns = Mapping[str, str | Sequence[str] | None]
 
 #: What documents are ordered and grouped by besides columns. Between backquotes these are names of columns, too.
 _NO_COLUMNS = ("length", "words", "fetched", "url-length", "place", "host")
@@ -54,7 +56,7 @@ class Method:
     shingle: int | None
     fold_case: bool
 
-    def job(self, columns: Mapping[str, str | None], same_id: SameId | None, canonical: str, *, max_reject_share: float | None) -> str:
+    def job(self, columns: Columns, same_id: SameId | None, canonical: str, *, max_reject_share: float | None) -> str:
         """The job of a call, as TOML. ``max_reject_share`` is the share of records that may be bad, by default that of the program."""
         tables: dict[str, Mapping[str, Any]] = {
             "read": {"same-id": same_id},
@@ -79,7 +81,7 @@ class Method:
 def cluster(
     data: object,
     *,
-    text: str = "text",
+    text: str | Sequence[str] = "text",
     id: str | None = None,  # noqa: A002
     url: str | None = None,
     date: str | None = None,
@@ -104,7 +106,8 @@ def cluster(
     Hugging Face, or what else has ``__arrow_c_stream__``. The columns that are read go to the program through a pipe, a batch at a time; the
     program keeps a copy of them in ``TMPDIR`` until it ends. Or ``data`` is paths, folders and globs of files as ``nigh run --input`` takes them.
 
-    ``text``, ``id``, ``url`` and ``date`` name columns. ``same_id`` says what becomes of records with one id and different texts; they are an error without it.
+    ``text``, ``id``, ``url`` and ``date`` name columns; of several with texts, such as ``text=["question", "answer"]``, the texts are joined in this order,
+    with a line break between two, and one that is not there is empty. ``same_id`` says what becomes of records with one id and different texts; they are an error without it.
     ``similarity``, ``verify``, ``preset``, ``words``, ``shingle``, ``fold_case`` and the level are those of the program (``nigh help run``); without
     ``similarity`` and ``preset`` it has the numbers of Fetterly's study. The tables are kept if ``store`` names a folder for them.
 
@@ -124,14 +127,14 @@ def cluster(
     """
     rows = data_of(data, is_kept=False)
     method = Method(similarity, verify, preset, words, shingle, fold_case)
-    columns = {"text": text, "id": id, "url": url, "date": date}
+    columns: Columns = {"text": text, "id": id, "url": url, "date": date}
     return _listed(data, rows, method, columns, same_id, level, keep, most, each, store, workers, progress, None)
 
 
 class _Options(TypedDict, total=False):
     """The arguments of ``deduplicate``, for its two kinds of results."""
 
-    text: str
+    text: str | Sequence[str]
     id: str | None
     url: str | None
     date: str | None
@@ -162,7 +165,7 @@ def deduplicate(data: _Rows, **options: Unpack[_Options]) -> _Rows: ...
 def deduplicate(
     data: Any,
     *,
-    text: str = "text",
+    text: str | Sequence[str] = "text",
     id: str | None = None,  # noqa: A002
     url: str | None = None,
     date: str | None = None,
@@ -203,7 +206,7 @@ def deduplicate(
             "For files, nigh.cluster(files, store=STORE) and nigh.open(STORE).export(FOLDER) write files without duplicates"
         )
     method = Method(similarity, verify, preset, words, shingle, fold_case)
-    columns = {"text": text, "id": id, "url": url, "date": date}
+    columns: Columns = {"text": text, "id": id, "url": url, "date": date}
     try:
         found = _listed(data, rows, method, columns, same_id, level, keep, most, each, store, workers, progress, ["stays"])
     except BaseException:
@@ -222,7 +225,7 @@ def _listed(
     data: object,
     rows: Data | None,
     method: Method,
-    columns: Mapping[str, str | None],
+    columns: Columns,
     same_id: SameId | None,
     level: Level,
     keep: str | Sequence[str],
@@ -281,6 +284,7 @@ def order(keep: str | Sequence[str], most: int | None, each: str | None) -> str:
 
 def _toml(value: Any) -> str:
     """A value as TOML, which has no surrogates (``json.dumps`` escapes with them by default), and no character 127 that is not escaped."""
+    value = list(value) if isinstance(value, Sequence) and not isinstance(value, str) else value
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
@@ -298,7 +302,7 @@ def run_job(
     scratch: Path,
     inputs: list[str],
     rows: Data | None,
-    columns: Mapping[str, str | None],
+    columns: Columns,
     ordered: Sequence[str],
     flags: Sequence[str],
     progress: bool | None,
@@ -316,7 +320,8 @@ def run_job(
             printed, _ = execute(arguments, bar=bar)
             summary: dict[str, Any] = json.loads(printed)
             return summary
-        names, count = wanted(rows, columns.values(), ordered), 0
+        named = [name for value in columns.values() if value is not None for name in ([value] if isinstance(value, str) else value)]
+        names, count = wanted(rows, named, ordered), 0
 
         def feed(pipe: Pipe) -> None:
             nonlocal count

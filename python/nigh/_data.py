@@ -72,13 +72,13 @@ def data_of(data: object, *, is_kept: bool) -> Data | None:
     return None
 
 
-def wanted(data: Data, named: Iterable[str | None], ordered: Iterable[str]) -> list[str]:
+def wanted(data: Data, named: Iterable[str], ordered: Iterable[str]) -> list[str]:
     """The columns to read: those that arguments name, also by a path within objects, and those that an order names.
 
     Raises ``NoColumn`` if one of the former is not there (of the latter the program says it), or if one of them is there twice.
     """
     found = []
-    for path in filter(None, named):
+    for path in named:
         name = path if path in data.names else path.split(".")[0]
         if name not in data.names:
             raise NoColumn(f"the data has no column `{path}` (its columns: {', '.join(data.names)})")

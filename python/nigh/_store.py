@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from . import _notebook
-from ._cluster import Level, Method, Policy, Words, columns_of, inputs_of, order, run_job
+from ._cluster import Columns, Level, Method, Policy, Words, columns_of, inputs_of, order, run_job
 from ._data import data_of
 from ._notebook import Cluster, Figures, Run
 from ._program import execute, run
@@ -131,7 +131,7 @@ class Store:
         self,
         data: object,
         *,
-        text: str = "text",
+        text: str | Sequence[str] = "text",
         id: str | None = None,  # noqa: A002
         url: str | None = None,
         date: str | None = None,
@@ -174,7 +174,7 @@ class Store:
         flags: list[str] = [] if week is None else ["--week", week]
         flags += [] if workers is None else ["--workers", str(workers)]
         flags += ["--only-older"] if only_older else []
-        columns = {"text": text, "id": id, "url": url, "date": date}
+        columns: Columns = {"text": text, "id": id, "url": url, "date": date}
         with tempfile.TemporaryDirectory(prefix="nigh-") as folder:
             job = method.job(columns, same_id, order(keep, most, each), max_reject_share=max_reject_share)
             summary = run_job(

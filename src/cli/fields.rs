@@ -38,9 +38,10 @@ pub(crate) struct FieldFlags {
     /// Column of the URLs of documents [default: url, if there is one].
     #[arg(long, value_name = "COLUMN", env = "NIGH_URL")]
     url: Option<String>,
-    /// Column of the texts of documents [default: text].
+    /// Column of the texts of documents [default: text]. Given more than once: the columns whose
+    /// texts are joined, in this order, with a line break between.
     #[arg(long, value_name = "COLUMN", env = "NIGH_TEXT")]
-    text: Option<String>,
+    text: Vec<String>,
     /// What becomes of two records with one id or URL.
     #[arg(long, value_name = "WHAT", env = "NIGH_SAME_ID", value_parser = ["equal", "first", "reject", "row"])]
     same_id: Option<String>,
@@ -64,6 +65,11 @@ impl FieldFlags {
         let number_or_text =
             |value: &String| value.parse::<i64>().map_or_else(|_| value.clone().into(), toml::Value::from);
         let of_text = |value: &Option<String>| value.clone().map(toml::Value::from);
+        let texts = match &text[..] {
+            [] => None,
+            [text] => Some(text.as_str().into()),
+            all => Some(all.to_vec().into()),
+        };
         let (method, read, columns): (&[_], &[_], &[_]) = (&["method"], &["read"], &["read", "columns"]);
         let fields = [
             ("--similarity", method, "similarity", similarity.map(|similarity| f64::from(similarity).into())),
@@ -74,7 +80,7 @@ impl FieldFlags {
             ("--fold-case", method, "fold-case", fold_case.then_some(true.into())),
             ("--id", columns, "id", of_text(id)),
             ("--url", columns, "url", of_text(url)),
-            ("--text", columns, "text", of_text(text)),
+            ("--text", columns, "text", texts),
             ("--same-id", read, "same-id", of_text(same_id)),
         ];
         let field = |(flag, tables, name, value)| {
@@ -122,6 +128,8 @@ mod tests {
         }
         assert_eq!(fields[0].value, toml::Value::Float(0.85));
         assert_eq!(fields[3].value, "code".into());
+        let columns = ["input", "output"].map(toml::Value::from).to_vec();
+        assert_eq!(self::fields(&["--text", "input", "--text", "output"])[0].value, toml::Value::Array(columns));
         assert_eq!(self::fields(&["--words", "7"])[0].value, toml::Value::Integer(7));
         let error = Line::try_parse_from(["nigh", "--similarity", "80"]).err().unwrap().to_string();
         assert!(error.contains("allowed is 0.5 to 0.99"), "{error}");

@@ -491,11 +491,17 @@ impl WeekRequest {
         document_key(&keys, self.reading()).map_err(|text| WrongUse(text).into())
     }
 
-    /// Checks that some input has each column whose values are kept.
+    /// Checks that some input has each column whose values are kept, and each of several with texts.
     ///
     /// # Errors
     /// As [`check_columns`].
     fn check_values(&self) -> Result<()> {
+        let text = &self.reading().columns.text;
+        if text.names().len() > 1 {
+            let mut reading = self.reading().clone();
+            reading.columns.values = text.names().to_vec();
+            check_columns(&self.inputs, &reading, "`text` of [cluster.read.columns], or --text, names")?;
+        }
         check_columns(&self.inputs, self.reading(), "`canonical` or `values` of [cluster.read.columns] names")
     }
 

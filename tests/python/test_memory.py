@@ -183,6 +183,19 @@ class Memory(unittest.TestCase):
         kept = nigh.deduplicate(rows, text="doc.body", id="doc.key", similarity=0.8)
         self.assertEqual(kept, rows.slice(0, FAMILIES))
 
+    def test_texts_in_several_columns(self) -> None:
+        halves = [text.split(" ", 9) for text in texts()]
+        first = [None if number % 3 == 2 else " ".join(half[:9]) for number, half in enumerate(halves)]
+        rows = pa.table({"q": first, "doc": [{"a": half[9]} for half in halves], "text": [f"{one or ''}\n{half[9]}" for one, half in zip(first, halves)]})
+        for name, data in self.kinds(rows).items():
+            found = nigh.deduplicate(data, text=["q", "doc.a"], similarity=0.8)
+            self.assertEqual(len(found) if not isinstance(found, pa.RecordBatchReader) else len(found.read_all()), len(nigh.deduplicate(rows, similarity=0.8)), name)
+        self.assertEqual(nigh.deduplicate(rows, text=("q", "doc.a"), similarity=0.8), nigh.deduplicate(rows, similarity=0.8))
+        with self.assertRaisesRegex(nigh.NoColumn, "no column `answer`"):
+            nigh.cluster(rows, text=["q", "answer"])
+        with self.assertRaisesRegex(nigh.Failed, "`q` is named twice"):
+            nigh.cluster(rows, text=["q", "q"])
+
     def test_rows_without_a_text_do_not_stay(self) -> None:
         some: list[str | None] = [*texts()[:FAMILIES], None, "", None]
         with self.assertWarnsRegex(UserWarning, "2 of 23 rows do not stay"):

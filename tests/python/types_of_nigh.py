@@ -17,6 +17,9 @@ def rows(frame: pl.DataFrame, other: pd.DataFrame, table: pa.Table, shards: ds.D
     nigh.deduplicate(table).filter([True])
     nigh.deduplicate(shards).read_all()
     nigh.cluster(["a.parquet", "b.parquet"], verify="exact", same_id="row").column("stays")
+    assert_type(nigh.deduplicate(frame, text=["question", "answer"]), pl.DataFrame)
+    nigh.cluster(frame, text=("question", "answer"))
+    nigh.cluster(frame, text=3)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
     nigh.cluster(frame, level="sideways")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
     nigh.deduplicate(frame, similarty=0.8)  # type: ignore[call-overload]  # pyright: ignore[reportCallIssue]
 

@@ -193,6 +193,8 @@ mod table;
 /// Tasks that a scheduler starts, SLURM or Kubernetes.
 #[cfg(feature = "pool")]
 mod tasks;
+/// Texts in several columns, as those of one.
+mod text_columns;
 /// Exports are whole, and touch nothing of others.
 mod transactions;
 /// Recall, estimates and chains against the exact similarity of real pages.

@@ -1,5 +1,7 @@
 //! How pages are read: the `[cluster.read]` table.
 
+use std::borrow::Cow;
+
 use serde::{Deserialize, Serialize};
 
 use crate::units::Bytes;
@@ -118,8 +120,9 @@ pub struct Columns {
     pub id: Option<String>,
     /// The URL of the page. Default: `url`, if the files have it.
     pub url: Option<String>,
-    /// The text of the page, without markup. Default: `text`.
-    pub text: Option<String>,
+    /// The text of the page, without markup: a column, or a list of them, whose texts are joined by
+    /// line breaks. Default: `text`.
+    pub text: TextColumns,
     /// The HTML of the page; used instead of `text` if both are named. Default: none.
     pub html: Option<String>,
     /// The IP address of the page's server. Default: none.
@@ -134,6 +137,138 @@ pub struct Columns {
 
 impl Default for Columns {
     fn default() -> Columns {
-        Columns { id: None, url: None, text: Some("text".into()), html: None, ip: None, date: None, values: Vec::new() }
+        Columns { id: None, url: None, text: "text".into(), html: None, ip: None, date: None, values: Vec::new() }
+    }
+}
+
+/// The columns that have the text of a page. A job names one, or a list.
+///
+/// ```
+/// use nigh_readers::reading::TextColumns;
+/// use std::borrow::Cow;
+///
+/// let texts = [Some("Add."), None, Some("3")].map(|text| text.map(Cow::Borrowed));
+/// assert_eq!(TextColumns::joined(texts.into_iter()).as_deref(), Some("Add.\n\n3"));
+/// ```
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "OneOrMore", into = "OneOrMore")]
+pub struct TextColumns(Vec<String>);
+
+impl TextColumns {
+    /// The names, in the order in which the texts are joined.
+    pub fn names(&self) -> &[String] {
+        &self.0
+    }
+
+    /// Whether none is named.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The only one, if there is one and no other.
+    pub fn only(&self) -> Option<&str> {
+        match &self.0[..] {
+            [name] => Some(name),
+            _ => None,
+        }
+    }
+
+    /// The columns of a file, in this order; `None` for one that it does not have. If it has none
+    /// of them, all are returned: it is an error that the first one is not there.
+    pub(crate) fn of_file(&self, has: impl Fn(&str) -> bool) -> Vec<Option<String>> {
+        let has_none = !self.0.iter().any(|name| has(name));
+        self.0.iter().map(|name| Some(name.clone()).filter(|name| has_none || has(name))).collect()
+    }
+
+    /// The text of a row, of the texts of its columns. Between two is a line break, and one that is
+    /// not there is empty. `None` if none is there.
+    pub fn joined<'a>(mut texts: impl Iterator<Item = Option<Cow<'a, str>>>) -> Option<Cow<'a, str>> {
+        let first = texts.next()?;
+        let Some(second) = texts.next() else { return first };
+        let (mut is_there, mut joined) = (first.is_some(), first.unwrap_or_default().into_owned());
+        for text in std::iter::once(second).chain(texts) {
+            is_there |= text.is_some();
+            joined.push('\n');
+            joined.push_str(&text.unwrap_or_default());
+        }
+        is_there.then_some(Cow::Owned(joined))
+    }
+}
+
+impl From<&str> for TextColumns {
+    fn from(name: &str) -> TextColumns {
+        TextColumns(vec![name.to_owned()])
+    }
+}
+
+impl FromIterator<String> for TextColumns {
+    fn from_iter<I: IntoIterator<Item = String>>(names: I) -> TextColumns {
+        TextColumns(names.into_iter().collect())
+    }
+}
+
+/// How a job writes columns: a name, or a list of names.
+#[derive(Serialize, Deserialize)]
+#[serde(untagged, expecting = "expected the name of a column, or a list of names")]
+enum OneOrMore {
+    One(String),
+    More(Vec<String>),
+}
+
+impl TryFrom<OneOrMore> for TextColumns {
+    type Error = String;
+
+    fn try_from(columns: OneOrMore) -> Result<TextColumns, String> {
+        let names = match columns {
+            OneOrMore::One(name) => vec![name],
+            OneOrMore::More(names) => names,
+        };
+        match names.iter().enumerate().find(|(number, name)| names[..*number].contains(name)) {
+            Some((_, twice)) => Err(format!("the column `{twice}` is named twice: a text is joined of different ones")),
+            None => Ok(TextColumns(names)),
+        }
+    }
+}
+
+impl From<TextColumns> for OneOrMore {
+    fn from(TextColumns(mut names): TextColumns) -> OneOrMore {
+        match names.len() {
+            1 => OneOrMore::One(names.remove(0)),
+            _ => OneOrMore::More(names),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_job_names_one_column_or_several() {
+        let columns = |text: &str| toml::from_str::<Columns>(text).map_err(|error| error.message().to_owned());
+        let text = |text: &str| columns(text).map(|columns| columns.text.names().join("+"));
+        for (written, names) in [
+            ("", "text"),
+            ("text = \"a\"", "a"),
+            ("text = [\"a\"]", "a"),
+            ("text = [\"b\", \"a.c\"]", "b+a.c"),
+            ("text = []", ""),
+        ] {
+            assert_eq!(text(written).as_deref(), Ok(names), "{written}");
+            // What is written again is the same; a name alone is no list.
+            let again = toml::to_string(&columns(written).unwrap()).unwrap();
+            assert_eq!(text(&again).as_deref(), Ok(names), "{again}");
+            assert_eq!(again.contains("text = \""), names == "text" || names == "a", "{again}");
+        }
+        assert!(text("text = [\"a\", \"b\", \"a\"]").unwrap_err().contains("`a` is named twice"));
+        assert!(text("text = 1").unwrap_err().contains("the name of a column, or a list of names"));
+    }
+
+    #[test]
+    fn a_file_may_lack_some_columns() {
+        let columns: TextColumns = ["a", "b", "c"].map(str::to_owned).into_iter().collect();
+        let of = |has: &[&str]| columns.of_file(|name| has.contains(&name)).into_iter().map(Option::unwrap_or_default);
+        assert_eq!(of(&["b", "x"]).collect::<Vec<_>>(), ["", "b", ""]);
+        assert_eq!(of(&["x"]).collect::<Vec<_>>(), ["a", "b", "c"], "it is an error that they are not there");
     }
 }

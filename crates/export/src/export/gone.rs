@@ -109,6 +109,38 @@ impl Gone {
     }
 }
 
+/// The texts of the columns of a record, whose text was joined of them, without what
+/// goes from it. `None` for a column that has no text; one of which nothing is left is empty.
+pub(super) fn without_in_columns(gone: &Gone, texts: &[Option<&str>]) -> Vec<Option<String>> {
+    let (mut left, mut first_byte, mut first_line) = (Vec::with_capacity(texts.len()), 0, 0);
+    for text in texts {
+        let of_column = text.unwrap_or_default();
+        let end = first_byte + of_column.len() as u64;
+        let lines = of_column.matches('\n').count() as u32 + 1;
+        let gone = match gone {
+            Gone::Nothing => Gone::Nothing,
+            Gone::Paragraphs(gone) => {
+                let of_column = gone.iter().filter_map(|line| line.checked_sub(first_line));
+                Gone::Paragraphs(of_column.filter(|line| *line < lines).collect())
+            }
+            Gone::Passages(passages, cut) => {
+                let of_column = |[begin, stop]: &[u64; 2]| [(*begin).max(first_byte), (*stop).min(end)];
+                let of_column = passages.iter().map(of_column).filter(|[begin, stop]| begin < stop);
+                Gone::Passages(of_column.map(|range| range.map(|byte| byte - first_byte)).collect(), *cut)
+            }
+        };
+        let is_same = match &gone {
+            Gone::Nothing => true,
+            Gone::Paragraphs(lines) => lines.is_empty(),
+            Gone::Passages(passages, _) => passages.is_empty(),
+        };
+        left.push(text.map(|text| if is_same { text.to_owned() } else { gone.without(text).unwrap_or_default() }));
+        // The line break between two texts.
+        (first_byte, first_line) = (end + 1, first_line + lines);
+    }
+    left
+}
+
 /// Ranges of bytes that overlap, or have no word between them, become one.
 fn united(passages: &[[u64; 2]], text: &str) -> Vec<[usize; 2]> {
     let mut united: Vec<[usize; 2]> = Vec::new();
@@ -168,7 +200,10 @@ fn lines_of(text: &str, passages: &[[usize; 2]]) -> Vec<u32> {
 
 #[cfg(test)]
 mod tests {
+    use std::borrow::Cow;
+
     use super::*;
+    use crate::config::TextColumns;
 
     /// A text whose passages are in brackets, without these, and what is left of it.
     fn left(marked: &str, cut: CutAt) -> Option<String> {
@@ -207,6 +242,32 @@ mod tests {
         }
         assert_eq!(left("[All of it].", CutAt::Words), None);
         assert_eq!(left("Nothing", CutAt::Words).as_deref(), Some("Nothing"));
+    }
+
+    #[test]
+    fn what_goes_from_a_joined_text_goes_from_its_columns() {
+        let columns = [Some("one\ntwo"), None, Some(""), Some("three four\nfive\n"), Some("six")];
+        let texts = || columns.into_iter();
+        let joined = TextColumns::joined(texts().map(|text| text.map(Cow::Borrowed))).unwrap();
+        assert_eq!(joined, "one\ntwo\n\n\nthree four\nfive\n\nsix");
+        let of_columns = |gone: &Gone| {
+            let left = without_in_columns(gone, &columns);
+            // What is left of the text is what is left of the columns.
+            let words = |text: &str| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+            let all = TextColumns::joined(left.iter().map(|text| text.as_deref().map(Cow::Borrowed))).unwrap();
+            assert_eq!(words(&all), gone.without(&joined).map(|text| words(&text)).unwrap_or_default());
+            assert_eq!((&left[1], left[2].as_deref()), (&None, Some("")));
+            [&left[0], &left[3], &left[4]].map(|text| text.clone().unwrap())
+        };
+        let place = |word: &str| joined.find(word).unwrap() as u64;
+        assert_eq!(of_columns(&Gone::Nothing), ["one\ntwo", "three four\nfive\n", "six"]);
+        assert_eq!(of_columns(&Gone::Paragraphs(vec![1, 5])), ["one", "three four\n", "six"]);
+        assert_eq!(of_columns(&Gone::Paragraphs(vec![0, 4, 7])), ["two", "five\n", ""]);
+        assert_eq!(of_columns(&Gone::Paragraphs(vec![0, 1, 4, 5, 7])), ["", "", ""]);
+        let gone = Gone::Passages(vec![[place("two"), place("four")]], CutAt::Words);
+        assert_eq!(of_columns(&gone), ["one", "four\nfive\n", "six"]);
+        let gone = Gone::Passages(vec![[place("two"), place("four")], [place("five"), place("six") + 3]], CutAt::Lines);
+        assert_eq!(of_columns(&gone), ["one", "three four\n", ""]);
     }
 
     #[test]

@@ -44,7 +44,7 @@ use super::item::{Item, Reader, Reject, Unread};
 use super::rows::{PageFields, PageRow, RowId};
 use super::streams::{MemberStep, Members, Stored};
 use super::value;
-use crate::reading::{Columns, Reading};
+use crate::reading::{Columns, Reading, TextColumns};
 
 /// The first bytes of a file; two zeros follow.
 pub const SIGNATURE: &[u8] = b"ARROW1";
@@ -273,7 +273,7 @@ fn ended_early(batches: u64, rows: u64) -> String {
 
 /// Finds the columns of the job in a schema.
 fn columns(schema: &Schema, name: &str, columns: &Columns) -> anyhow::Result<PageFields<ColumnPath>> {
-    if columns.text.is_none() && columns.html.is_none() {
+    if columns.text.is_empty() && columns.html.is_none() {
         bail!("cannot read pages from {name}: set `text` or `html` in [cluster.read.columns]");
     }
     let find = |path: &String| {
@@ -291,6 +291,7 @@ fn columns(schema: &Schema, name: &str, columns: &Columns) -> anyhow::Result<Pag
     };
     let Columns { id, url, text, html, ip, date, values } = columns.clone();
     let url = url.or_else(|| find_column(schema, columns.url()).map(|_| columns.url().to_owned()));
+    let text = text.of_file(|name| find_column(schema, name).is_some());
     let columns = PageFields { id, url, text, html, ip, date, values: Vec::new() }.map(find)?;
     let find_value = |path: String| match find_column(schema, &path) {
         Some((_, kind)) if !is_ordered(kind) => bail!(
@@ -504,7 +505,10 @@ fn page(columns: &PageFields<ArrowColumn>, row: usize, offset: u64, reading: &Re
         id: columns.id.as_ref().map(|column| column.id(row)).unwrap_or_default(),
         url: columns.url.as_ref().and_then(|column| column.bytes(row)).map(fields::url),
         // Read only if needed: it would be searched for invalid UTF-8.
-        text: columns.text.as_ref().filter(|_| html.is_none()).and_then(|column| column.text(row)),
+        text: match html {
+            None => TextColumns::joined(columns.text.iter().map(|column| column.as_ref()?.text(row))),
+            Some(_) => None,
+        },
         html,
         // A string column is UTF-8, whatever charset the page declares.
         html_is_text: columns.html.as_ref().is_some_and(ArrowColumn::is_text),

@@ -17,7 +17,7 @@ use super::item::{Item, Reader, Reject, Unread};
 use super::rows::{PageRow, RowId};
 use super::value;
 use crate::readers::streams::{MemberStep, Members, Stored};
-use crate::reading::{Columns, Reading};
+use crate::reading::{Columns, Reading, TextColumns};
 
 /// Bytes that a record may have besides the page.
 const SLACK: usize = 1 << 20;
@@ -90,7 +90,7 @@ impl CsvReader {
 
     /// Makes the page of the record that was read last.
     fn page(&self, offset: u64) -> Item {
-        let CsvColumns { id, url, text, html, ip, date, .. } = self.columns;
+        let CsvColumns { id, url, html, ip, date, .. } = self.columns;
         let values = self.columns.values.iter();
         let field = |column: Option<usize>| column.map(|column| self.records.field(column));
         let text_of = |column| field(column).map(fields::utf8);
@@ -101,7 +101,11 @@ impl CsvReader {
             html: html.map(Cow::Borrowed),
             html_is_text: true,
             // Read only if needed: it would be searched for invalid UTF-8.
-            text: if html.is_some() { None } else { text_of(text) },
+            text: if html.is_some() {
+                None
+            } else {
+                TextColumns::joined(self.columns.text.iter().copied().map(text_of))
+            },
             ip: text_of(ip),
             fetched: text_of(date).map_or(Date::None, |date| fields::date(&date)),
             values: values.map(|column| field(*column).and_then(value::of_bytes)).collect(),
@@ -133,7 +137,7 @@ struct CsvColumns {
     count: usize,
     id: Option<usize>,
     url: Option<usize>,
-    text: Option<usize>,
+    text: Vec<Option<usize>>,
     html: Option<usize>,
     ip: Option<usize>,
     date: Option<usize>,
@@ -155,14 +159,14 @@ impl CsvColumns {
                 ),
             }
         };
-        if columns.text.is_none() && columns.html.is_none() {
+        if columns.text.is_empty() && columns.html.is_none() {
             bail!("cannot read pages from {file}: set `text` or `html` in [cluster.read.columns]");
         }
         Ok(CsvColumns {
             count: all.len(),
             id: wanted(&columns.id)?,
             url: if columns.url.is_some() { wanted(&columns.url)? } else { position(columns.url()) },
-            text: wanted(&columns.text)?,
+            text: columns.text.of_file(|name| position(name).is_some()).iter().map(wanted).collect::<Result<_, _>>()?,
             html: wanted(&columns.html)?,
             ip: wanted(&columns.ip)?,
             date: wanted(&columns.date)?,

@@ -18,7 +18,7 @@ use super::item::{Item, Reader, Reject, Unread};
 use super::rows::{PageRow, RowId};
 use super::value;
 use crate::readers::streams::{LineStep, Lines};
-use crate::reading::{Columns, Reading};
+use crate::reading::{Columns, Reading, TextColumns};
 
 /// Bytes that a line may have besides the page.
 const SLACK: usize = 1 << 20;
@@ -111,7 +111,7 @@ pub fn check(source: Box<dyn Read + Send>, name: &str, reading: &Reading) -> any
     let failed = || format!("cannot read {name}");
     let mut lines = JsonlReader::new(source, name, reading).with_context(failed)?.lines;
     let columns = &reading.columns;
-    let bodies: Vec<&str> = [&columns.text, &columns.html].into_iter().flatten().map(String::as_str).collect();
+    let bodies: Vec<&str> = columns.text.names().iter().chain(&columns.html).map(String::as_str).collect();
     let mut fields: Option<Vec<String>> = None;
     let (mut has_id, mut has_url, mut has_body) = (columns.id.is_none(), false, false);
     for _ in 0..CHECKED {
@@ -226,7 +226,7 @@ fn page(line: &[u8], offset: u64, reading: &Reading) -> Option<Item> {
         return None;
     }
     let columns = &reading.columns;
-    let mut fields = JsonFields { values: vec![None; columns.values.len()], ..JsonFields::default() };
+    let mut fields = JsonFields::of(columns);
     // A line that is UTF-8 is checked at once. In another one the fields that are read may still
     // be.
     let read = match simdutf8::basic::from_utf8(line) {
@@ -254,7 +254,7 @@ fn page(line: &[u8], offset: u64, reading: &Reading) -> Option<Item> {
             Cow::Owned(html) => Cow::Owned(html.into_bytes()),
         }),
         html_is_text: true,
-        text: fields.text.text(),
+        text: TextColumns::joined(fields.text.into_iter().map(JsonScalar::text)),
         ip: fields.ip.text(),
         fetched: match fields.date {
             JsonScalar::Null => Date::None,
@@ -275,7 +275,7 @@ fn lossy_values(line: &[u8], columns: &Columns) -> serde_json::Result<Vec<Option
         return Ok(Vec::new());
     }
     let line = String::from_utf8_lossy(line);
-    let mut fields = JsonFields { values: vec![None; columns.values.len()], ..JsonFields::default() };
+    let mut fields = JsonFields::of(columns);
     let seed = JsonObject { columns, prefix: "", fields: &mut fields };
     read_fields(serde_json::Deserializer::from_str(&line), seed)?;
     Ok(fields.values)
@@ -295,7 +295,7 @@ fn read_fields<'a, R: serde_json::de::Read<'a>>(
 struct JsonFields<'a> {
     id: RowId<'a>,
     url: JsonScalar<'a>,
-    text: JsonScalar<'a>,
+    text: Vec<JsonScalar<'a>>,
     html: JsonScalar<'a>,
     ip: JsonScalar<'a>,
     date: JsonScalar<'a>,
@@ -303,13 +303,19 @@ struct JsonFields<'a> {
 }
 
 impl<'a> JsonFields<'a> {
+    /// Fields for the columns of a job, of which none is read yet.
+    fn of(columns: &Columns) -> JsonFields<'a> {
+        let text = columns.text.names().iter().map(|_| JsonScalar::Null).collect();
+        JsonFields { text, values: vec![None; columns.values.len()], ..JsonFields::default() }
+    }
+
     /// Returns the field to fill if `name` is a column of the job.
     fn slot(&mut self, name: &str, columns: &Columns) -> Option<&mut JsonScalar<'a>> {
         let is = |column: &Option<String>| column.as_deref() == Some(name);
         if columns.url() == name {
             Some(&mut self.url)
-        } else if is(&columns.text) {
-            Some(&mut self.text)
+        } else if let Some(number) = columns.text.names().iter().position(|column| column == name) {
+            self.text.get_mut(number)
         } else if is(&columns.html) {
             Some(&mut self.html)
         } else if is(&columns.ip) {
@@ -427,8 +433,8 @@ fn value_of(value: &RawValue) -> Option<String> {
 /// Whether a column is inside the object of this name.
 fn holds_column(name: &str, columns: &Columns) -> bool {
     let inside = |column: &str| column.strip_prefix(name).is_some_and(|rest| rest.starts_with('.'));
-    let optional = [&columns.id, &columns.text, &columns.html, &columns.ip, &columns.date];
-    let mut all = optional.into_iter().flatten().chain(&columns.values);
+    let optional = [&columns.id, &columns.html, &columns.ip, &columns.date];
+    let mut all = optional.into_iter().flatten().chain(columns.text.names()).chain(&columns.values);
     inside(columns.url()) || all.any(|column| inside(column))
 }
 
@@ -619,7 +625,7 @@ mod tests {
         let columns = Columns {
             id: Some("metadata.key".into()),
             url: Some("metadata.url".into()),
-            text: Some("content".into()),
+            text: "content".into(),
             html: Some("raw".into()),
             ip: Some("ip".into()),
             date: Some("metadata.date".into()),

@@ -12,7 +12,8 @@ use super::item::{ArchiveEntry, Body, Item, Page, Reject};
 pub struct PageFields<T> {
     pub id: Option<T>,
     pub url: Option<T>,
-    pub text: Option<T>,
+    /// Those whose texts are joined, in order; `None` for one that the file does not have.
+    pub text: Vec<Option<T>>,
     pub html: Option<T>,
     pub ip: Option<T>,
     pub date: Option<T>,
@@ -25,13 +26,13 @@ impl<T> PageFields<T> {
     /// Those that are there.
     pub fn all(&self) -> impl Iterator<Item = &T> {
         let PageFields { id, url, text, html, ip, date, values } = self;
-        [id, url, text, html, ip, date].into_iter().chain(values).flatten()
+        [id, url, html, ip, date].into_iter().chain(text).chain(values).flatten()
     }
 
     /// Those that are there.
     pub fn all_mut(&mut self) -> impl Iterator<Item = &mut T> {
         let PageFields { id, url, text, html, ip, date, values } = self;
-        [id, url, text, html, ip, date].into_iter().chain(values).flatten()
+        [id, url, html, ip, date].into_iter().chain(text).chain(values).flatten()
     }
 
     /// The same fields with something made of each.
@@ -43,7 +44,7 @@ impl<T> PageFields<T> {
         Ok(PageFields {
             id: make(&self.id)?,
             url: make(&self.url)?,
-            text: make(&self.text)?,
+            text: self.text.iter().map(make).collect::<Result<_, E>>()?,
             html: make(&self.html)?,
             ip: make(&self.ip)?,
             date: make(&self.date)?,

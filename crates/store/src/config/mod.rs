@@ -32,7 +32,7 @@ mod tasks;
 mod terms;
 mod week_name;
 
-pub use nigh_readers::reading::{Columns, Reading, SameId};
+pub use nigh_readers::reading::{Columns, Reading, SameId, TextColumns};
 pub use nigh_readers::units::{Bytes, Count, Share, age};
 pub use nigh_text::method::{
     CURVE, Chunking, Cut, Method, RECALL, STUDY, Shape, Similarity, SketchKind, Spaceless, TextForm, Unicode, Verify,

@@ -135,7 +135,7 @@ mod tests {
             .unwrap();
             let written: Method = toml::from_str("words = 7\nsimilarity = 0.8\nverify = \"exact\"").unwrap();
             assert_eq!((job.method.as_ref(), replaced.len()), (Some(&written), 0));
-            assert_eq!((job.read.columns.id.as_deref(), job.read.columns.text.as_deref()), (Some("key"), Some("text")));
+            assert_eq!((job.read.columns.id.as_deref(), job.read.columns.text.only()), (Some("key"), Some("text")));
         }
         let Job::Cluster(job) = read_job_with(None, &[similarity]).unwrap().job else { panic!("it makes a week") };
         assert_eq!(job.method, toml::from_str("similarity = 0.8").ok());

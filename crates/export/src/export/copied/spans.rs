@@ -18,9 +18,10 @@ use serde_json::value::RawValue;
 
 use super::attached::Attached;
 use super::compressed::Compressed;
-use crate::config::Reading;
+use crate::config::{Reading, TextColumns};
 use crate::export::csv_names::{CsvNames, csv_text};
 use crate::export::exported::{AddedField, AddedValue, Exported, What, annotated_before, changed};
+use crate::export::gone::{Gone, without_in_columns};
 use crate::export::near_duplicates::{NearDuplicate, Subject, warc_date};
 use crate::export::paragraphs::text_of;
 use crate::export::place::Output;
@@ -36,8 +37,8 @@ enum Fate<'a> {
     Copied,
     /// They are not.
     Left,
-    /// They are written with another text.
-    Edited(String),
+    /// They are written with another text, and what goes from the one that they have.
+    Edited(String, &'a Gone),
     /// They are written with what is known of the record.
     Annotated(&'a Verdict),
     /// They are replaced by this record, which refers to one that stays.
@@ -235,7 +236,7 @@ impl Spans<'_> {
             let Some(before) = text_of(&page.body) else { bail!(changed(self.input, offset)) };
             let after = verdict.gone.without(before);
             exported.add_gone(verdict, before, after.as_deref());
-            return Ok(after.map_or(Fate::Left, Fate::Edited));
+            return Ok(after.map_or(Fate::Left, |after| Fate::Edited(after, &verdict.gone)));
         }
         Ok(match self.what {
             what if what.wants(verdict) && !self.fields.is_empty() => Fate::Annotated(verdict),
@@ -377,19 +378,17 @@ impl Copy<'_> {
                 self.span = record;
             }
             Fate::Copied => self.copied(end)?,
-            Fate::Edited(text) => {
+            Fate::Edited(text, gone) => {
                 self.take(end)?;
                 let record = std::mem::take(&mut self.span);
                 match input.format {
                     Format::Text => self.out.write_all(text.as_bytes())?,
                     _ => {
-                        let column = self.spans.reading.columns.text.as_deref().unwrap_or_default();
-                        let value = json_value(&record, column);
-                        let value =
-                            value.with_context(|| format!("{} has no `{column}` where it had one", input.name))?;
-                        let mut line = record[..value.start].to_vec();
-                        serde_json::to_writer(&mut line, text)?;
-                        line.extend_from_slice(&record[value.end..]);
+                        let columns = &self.spans.reading.columns.text;
+                        let line = with_text(&record, columns, text, gone);
+                        let line = line.with_context(|| {
+                            format!("{} has no `{}` where it had one", input.name, columns.names().join("`, `"))
+                        })?;
                         self.write_line(&line, start)?;
                     }
                 }
@@ -552,6 +551,32 @@ fn json_value(line: &[u8], name: &str) -> Option<Range<usize>> {
         let start = value.get().as_ptr() as usize - text.as_ptr() as usize;
         return Some(start..start + value.get().len());
     }
+}
+
+/// A line with another text, in its columns. `None` if it has no text.
+fn with_text(line: &[u8], columns: &TextColumns, text: &str, gone: &Gone) -> Option<Vec<u8>> {
+    let text_at = |place: Range<usize>| {
+        let text: String = serde_json::from_slice(&line[place.clone()]).ok()?;
+        Some((place, text))
+    };
+    let before: Vec<_> = columns.names().iter().map(|name| json_value(line, name).and_then(text_at)).collect();
+    let after = match &before[..] {
+        [Some(_)] => vec![Some(text.to_owned())],
+        all => {
+            without_in_columns(gone, &all.iter().map(|text| text.as_ref().map(|(_, text)| &**text)).collect::<Vec<_>>())
+        }
+    };
+    let mut edits: Vec<_> =
+        before.into_iter().zip(after).filter_map(|(before, after)| Some((before?.0, after?))).collect();
+    edits.sort_unstable_by_key(|(place, _)| place.start);
+    let (mut edited, mut at) = (Vec::with_capacity(line.len()), 0);
+    for (place, text) in &edits {
+        edited.extend_from_slice(&line[at..place.start]);
+        serde_json::to_writer(&mut edited, text).ok()?;
+        at = place.end;
+    }
+    edited.extend_from_slice(&line[at..]);
+    (!edits.is_empty()).then_some(edited)
 }
 
 fn failed(input: &Input) -> String {

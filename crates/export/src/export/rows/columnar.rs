@@ -23,10 +23,11 @@ use super::RowFields;
 use super::format::RowFormat;
 use super::types::{arrow_field, cast_to, schema_in, without_dictionaries};
 use super::writer::RowWriter;
-use crate::config::Reading;
+use crate::config::{Reading, TextColumns};
 use crate::export::exported::{
     AddedField, AddedValue, Exported, What, changed, check_plain, check_unannotated, local_file,
 };
+use crate::export::gone::without_in_columns;
 use crate::export::place::Output;
 use crate::export::verdicts::Verdict;
 use crate::readers::{Format, Input, Item, SIGNATURE, contained, open};
@@ -236,43 +237,66 @@ fn without_paragraphs(
     input: &Input,
     exported: &mut Exported,
 ) -> Result<RecordBatch> {
-    let column = reading.columns.text.as_deref().unwrap_or_default();
-    let number = batch.schema().index_of(column).ok();
-    let number = number.with_context(|| {
-        format!("text is taken out of columns, and `{column}` of {} is within one: --list has what goes", input.name)
-    })?;
-    let before = batch.column(number);
-    let texts: Vec<Option<&str>> = match before.data_type() {
-        DataType::Utf8 => before.as_string::<i32>().iter().collect(),
-        DataType::LargeUtf8 => before.as_string::<i64>().iter().collect(),
-        DataType::Utf8View => before.as_string_view().iter().collect(),
-        kind => bail!("text is taken out of columns of text, and `{column}` of {} is {kind}", input.name),
+    let schema = batch.schema();
+    let names = reading.columns.text.names();
+    let within = |name: &&String| {
+        let root = name.split_once('.').map(|(root, _)| root);
+        schema.index_of(name).is_err() && root.is_some_and(|root| schema.index_of(root).is_ok())
     };
-    let mut is_left = Vec::with_capacity(texts.len());
-    let new: Vec<Option<Cow<'_, str>>> = texts
-        .into_iter()
-        .zip(verdicts)
-        .map(|(text, verdict)| match text {
-            Some(text) if !verdict.gone.is_nothing() => {
-                let after = verdict.gone.without(text);
-                exported.add_gone(verdict, text, after.as_deref());
-                is_left.push(after.is_some());
-                Some(Cow::Owned(after.unwrap_or_default()))
+    if let Some(column) = names.iter().find(within) {
+        bail!("text is taken out of columns, and `{column}` of {} is within one: --list has what goes", input.name);
+    }
+    let numbers: Vec<Option<usize>> = names.iter().map(|name| schema.index_of(name).ok()).collect();
+    let mut columns = batch.columns().to_vec();
+    let none = || vec![None; batch.num_rows()];
+    let texts = |(name, number): (&String, &Option<usize>)| {
+        number.map_or_else(|| Ok(none()), |number| texts_of(&columns[number], name, input))
+    };
+    let before: Vec<Vec<Option<&str>>> = names.iter().zip(&numbers).map(texts).collect::<Result<_>>()?;
+    let mut after: Vec<Vec<Option<Cow<'_, str>>>> = vec![Vec::with_capacity(batch.num_rows()); names.len()];
+    let mut is_left = Vec::with_capacity(batch.num_rows());
+    for (row, verdict) in verdicts.iter().enumerate() {
+        let of_row: Vec<Option<&str>> = before.iter().map(|texts| texts[row]).collect();
+        let joined = TextColumns::joined(of_row.iter().map(|text| text.map(Cow::Borrowed)));
+        let left = match joined {
+            Some(joined) if !verdict.gone.is_nothing() => {
+                let left = verdict.gone.without(&joined);
+                exported.add_gone(verdict, &joined, left.as_deref());
+                is_left.push(left.is_some());
+                without_in_columns(&verdict.gone, &of_row).into_iter().map(|text| text.map(Cow::Owned)).collect()
             }
-            text => {
+            _ => {
                 is_left.push(true);
-                text.map(Cow::Borrowed)
+                of_row.into_iter().map(|text| text.map(Cow::Borrowed)).collect::<Vec<_>>()
             }
+        };
+        after.iter_mut().zip(left).for_each(|(after, text)| after.push(text));
+    }
+    let made: Vec<(usize, ArrayRef)> = numbers
+        .iter()
+        .zip(&after)
+        .filter_map(|(number, texts)| Some(((*number)?, texts)))
+        .map(|(number, texts)| {
+            let texts = texts.iter().map(Option::as_deref);
+            let texts: ArrayRef = match columns[number].data_type() {
+                DataType::Utf8 => Arc::new(texts.collect::<StringArray>()),
+                DataType::LargeUtf8 => Arc::new(texts.collect::<LargeStringArray>()),
+                _ => Arc::new(texts.collect::<StringViewArray>()),
+            };
+            (number, texts)
         })
         .collect();
-    let new = new.iter().map(Option::as_deref);
-    let new: ArrayRef = match before.data_type() {
-        DataType::Utf8 => Arc::new(new.collect::<StringArray>()),
-        DataType::LargeUtf8 => Arc::new(new.collect::<LargeStringArray>()),
-        _ => Arc::new(new.collect::<StringViewArray>()),
-    };
-    let mut columns = batch.columns().to_vec();
-    columns[number] = new;
-    let batch = RecordBatch::try_new(batch.schema(), columns)?;
+    made.into_iter().for_each(|(number, texts)| columns[number] = texts);
+    let batch = RecordBatch::try_new(schema, columns)?;
     Ok(filter_record_batch(&batch, &is_left.into())?)
+}
+
+/// The texts of a column, by the rows.
+fn texts_of<'a>(column: &'a ArrayRef, name: &str, input: &Input) -> Result<Vec<Option<&'a str>>> {
+    Ok(match column.data_type() {
+        DataType::Utf8 => column.as_string::<i32>().iter().collect(),
+        DataType::LargeUtf8 => column.as_string::<i64>().iter().collect(),
+        DataType::Utf8View => column.as_string_view().iter().collect(),
+        kind => bail!("text is taken out of columns of text, and `{name}` of {} is {kind}", input.name),
+    })
 }

@@ -2,6 +2,7 @@
 //! lists, and no type between could change them. The schema and the metadata of the file stay as
 //! they are.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::rc::Rc;
@@ -27,8 +28,9 @@ use parquet::schema::types::{ColumnPath, Type};
 use super::RowFields;
 use super::parquet_types::named;
 use super::types::arrow_field;
-use crate::config::Reading;
+use crate::config::{Reading, TextColumns};
 use crate::export::exported::{AddedField, AddedValue, Exported, What, check_plain, check_unannotated, local_file};
+use crate::export::gone::without_in_columns;
 use crate::export::place::Output;
 use crate::export::renamed::NewNames;
 use crate::export::verdicts::Verdict;
@@ -55,9 +57,8 @@ pub(crate) fn copy(
         let file = SerializedFileReader::new(local_file(input)?).with_context(failed)?;
         check_plain(file.metadata(), input)?;
         let mut copy = Copying::begin(file, input, fields, out)?;
-        let column = reading.columns.text.as_deref().unwrap_or_default();
         for groups in copy.groups(wanted) {
-            copy.write(groups, wanted, (what, fields.added), column, input, exported)?;
+            copy.write(groups, wanted, (what, fields.added), &reading.columns.text, input, exported)?;
         }
         Ok(copy.writer.into_inner()?)
     });
@@ -181,30 +182,39 @@ impl Copying {
         groups: Vec<GroupRows>,
         all: &[&Verdict],
         (what, fields): (What, &[AddedField]),
-        column: &str,
+        columns: &TextColumns,
         input: &Input,
         exported: &mut Exported,
     ) -> Result<()> {
         let Copying { file, writer } = self;
         let descriptor = file.metadata().file_metadata().schema_descr_ptr();
-        let leaf = descriptor.columns().iter().position(|leaf| leaf.path().string() == column);
-        // The texts that lack paragraphs, and of each group the rows that are left.
-        let (mut texts, mut left) = (BTreeMap::new(), Vec::new());
+        let leaf = |name: &String| descriptor.columns().iter().position(|leaf| leaf.path().string() == *name);
+        let leaves: Vec<Option<usize>> = columns.names().iter().map(leaf).collect();
+        // The texts that lack paragraphs, by their column, and of each group the rows that are
+        // left.
+        let (mut texts, mut left) = (vec![BTreeMap::new(); descriptor.num_columns()], Vec::new());
         for GroupRows { group, first, wanted } in groups {
             let verdicts = &all[wanted];
             let rows: Vec<usize> = verdicts.iter().map(|verdict| (verdict.offset - first) as usize).collect();
             let mut gone = BTreeMap::new();
             if what == What::Kept && verdicts.iter().any(|verdict| !verdict.gone.is_nothing()) {
-                let leaf = leaf.context("the column of the texts is there")?;
-                let reader = file.get_row_group(group)?.get_column_reader(leaf)?;
-                gone = without_paragraphs(reader, &rows, verdicts, column, input, exported)?;
+                let of_group = file.get_row_group(group)?;
+                let of_leaf = |leaf| Ok((of_group.get_column_reader(leaf)?, descriptor.column(leaf).max_def_level()));
+                let of_leaves = leaves.iter().map(|leaf| leaf.map(of_leaf).transpose());
+                gone =
+                    without_paragraphs(of_leaves.collect::<Result<_>>()?, &rows, verdicts, columns, input, exported)?;
             }
-            let is_left = |place: &usize| gone.get(place).is_none_or(|text: &Option<String>| text.is_some());
+            let is_left = |place: &usize| gone.get(place).is_none_or(Option::is_some);
             let places: Vec<usize> = (0..rows.len()).filter(is_left).collect();
             let at = left.iter().map(|(_, rows, _): &(usize, Vec<usize>, Vec<&Verdict>)| rows.len()).sum::<usize>();
-            texts.extend(places.iter().enumerate().filter_map(|(number, place)| {
-                gone.get_mut(place).and_then(Option::take).map(|text| (at + number, text))
-            }));
+            for (number, place) in places.iter().enumerate() {
+                let of_row = gone.get_mut(place).and_then(Option::take).unwrap_or_default();
+                for (leaf, text) in leaves.iter().zip(of_row) {
+                    if let (Some(leaf), Some(text)) = (leaf, text) {
+                        texts[*leaf].insert(at + number, text);
+                    }
+                }
+            }
             left.push((
                 group,
                 places.iter().map(|place| rows[*place]).collect(),
@@ -215,10 +225,8 @@ impl Copying {
             return Ok(());
         }
         let mut of_group = writer.next_row_group()?;
-        for number in 0..descriptor.num_columns() {
+        for (number, texts) in texts.iter().enumerate() {
             let mut to = of_group.next_column()?.context("the writer has the columns of the reader")?;
-            let none = BTreeMap::new();
-            let texts = if leaf == Some(number) { &texts } else { &none };
             let mut at = 0;
             for (group, rows, _) in &left {
                 let from = file.get_row_group(*group)?.get_column_reader(number)?;
@@ -411,31 +419,55 @@ fn each_batch<T: ParquetType>(from: &mut ColumnReaderImpl<T>, rows: &[usize], ea
     Ok(())
 }
 
-/// The texts of rows that lack paragraphs, by the number of the row among these; none if nothing is
-/// left of one.
+/// The texts of a row, by the columns of the text; `None` for a column without one.
+type RowTexts = Vec<Option<String>>;
+
+/// The texts of rows that lack paragraphs, by the number of the row among these; `None` if nothing
+/// is left of one. `readers` are those of the columns that the file has, with the level of
+/// definition of a value.
 fn without_paragraphs(
-    reader: ColumnReader,
+    readers: Vec<Option<(ColumnReader, i16)>>,
     rows: &[usize],
     verdicts: &[&Verdict],
-    column: &str,
+    columns: &TextColumns,
     input: &Input,
     exported: &mut Exported,
-) -> Result<BTreeMap<usize, Option<String>>> {
-    let ColumnReader::ByteArrayColumnReader(mut reader) = reader else {
-        bail!("text is taken out of columns of text, and `{column}` of {} is none", input.name);
-    };
+) -> Result<BTreeMap<usize, Option<RowTexts>>> {
     let with_gone: Vec<usize> = (0..rows.len()).filter(|number| !verdicts[*number].gone.is_nothing()).collect();
     let places: Vec<usize> = with_gone.iter().map(|number| rows[*number]).collect();
+    let mut texts: Vec<RowTexts> = vec![Vec::new(); places.len()];
+    for (reader, column) in readers.into_iter().zip(columns.names()) {
+        let (mut reader, most) = match reader {
+            Some((ColumnReader::ByteArrayColumnReader(reader), most)) => (reader, most),
+            Some(_) => bail!("text is taken out of columns of text, and `{column}` of {} is none", input.name),
+            None => {
+                texts.iter_mut().for_each(|texts| texts.push(None));
+                continue;
+            }
+        };
+        each_batch(&mut reader, &places, &mut |first, values, definitions, _| {
+            // A column without nulls has no levels.
+            let read = values.len().max(definitions.len());
+            let mut values = values.iter();
+            for (number, texts) in texts[first..first + read].iter_mut().enumerate() {
+                let text = match definitions.get(number).is_none_or(|level| *level == most) {
+                    true => values.next().map(|value| std::str::from_utf8(value.data()).map(str::to_owned)),
+                    false => None,
+                };
+                texts.push(text.transpose().context("a text is UTF-8")?);
+            }
+            Ok(())
+        })?;
+    }
     let mut found = BTreeMap::new();
-    each_batch(&mut reader, &places, &mut |first, values, _, _| {
+    for (number, of_row) in with_gone.into_iter().zip(texts) {
+        let of_row: Vec<Option<&str>> = of_row.iter().map(Option::as_deref).collect();
         // A row without a text has no paragraphs.
-        for (value, number) in values.iter().zip(&with_gone[first..]) {
-            let before = std::str::from_utf8(value.data()).context("a text is UTF-8")?;
-            let after = verdicts[*number].gone.without(before);
-            exported.add_gone(verdicts[*number], before, after.as_deref());
-            found.insert(*number, after);
-        }
-        Ok(())
-    })?;
+        let Some(before) = TextColumns::joined(of_row.iter().map(|text| text.map(Cow::Borrowed))) else { continue };
+        let gone = &verdicts[number].gone;
+        let after = gone.without(&before);
+        exported.add_gone(verdicts[number], &before, after.as_deref());
+        found.insert(number, after.map(|_| without_in_columns(gone, &of_row)));
+    }
     Ok(found)
 }

@@ -15,7 +15,7 @@ use crate::readers::fields::{self, Date};
 use crate::readers::item::{Item, Nothing, Reader, Reject, RejectedFile};
 use crate::readers::piece::{InputPiece, cut};
 use crate::readers::rows::{PageFields, PageRow};
-use crate::reading::{Columns, Reading};
+use crate::reading::{Columns, Reading, TextColumns};
 
 /// Reads the pages of one Parquet file.
 pub struct ParquetReader {
@@ -158,7 +158,7 @@ fn open_columns(file: File, name: &str, reading: &Reading) -> anyhow::Result<Res
 impl ParquetReader {
     fn new(file: Arc<ChunkedFile>, metadata: ParquetMetaData, name: &str, reading: &Reading) -> anyhow::Result<Self> {
         let names = &reading.columns;
-        if names.text.is_none() && names.html.is_none() {
+        if names.text.is_empty() && names.html.is_none() {
             bail!("cannot read pages from {name}: set `text` or `html` in [cluster.read.columns]");
         }
         let schema = metadata.file_metadata().schema_descr();
@@ -179,6 +179,7 @@ impl ParquetReader {
         let has_url = || schema.columns().iter().any(|column| column.path().string() == names.url());
         let url = url.or_else(|| has_url().then(|| names.url().to_owned()));
         let has = |name: &String| schema.columns().iter().any(|column| column.path().string() == *name);
+        let text = text.of_file(|name| has(&name.to_owned()));
         let values = values.into_iter().map(|name| Some(name).filter(has)).collect();
         let columns = PageFields { id, url, text, html, ip, date, values }.map(find)?;
         Ok(ParquetReader {
@@ -349,7 +350,10 @@ fn page(group: &PageFields<Column>, offset: u64, reading: &Reading) -> Item {
         id: group.id.as_ref().map(Column::id).unwrap_or_default(),
         url: group.url.as_ref().and_then(Column::bytes).map(fields::url),
         // Read only if needed: it would be searched for invalid UTF-8.
-        text: group.text.as_ref().filter(|_| html.is_none()).and_then(Column::text),
+        text: match html {
+            None => TextColumns::joined(group.text.iter().map(|column| column.as_ref()?.text())),
+            Some(_) => None,
+        },
         html,
         // A string column is UTF-8, whatever charset the page declares.
         html_is_text: group.html.as_ref().is_some_and(Column::is_text),
@@ -531,7 +535,7 @@ mod tests {
             columns: Columns {
                 id: None,
                 url: Some("meta.url".into()),
-                text: None,
+                text: TextColumns::default(),
                 html: Some("raw".into()),
                 ip: Some("ip".into()),
                 date: Some("date".into()),

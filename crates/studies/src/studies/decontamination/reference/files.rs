@@ -25,7 +25,7 @@ pub fn find(job: &Decontamination, own: &Store, notice: &dyn Fn(&str)) -> Result
     );
     let columns = job.columns();
     let reading = Reading {
-        columns: Columns { id: job.id.clone(), text: columns.first().cloned(), ..Columns::default() },
+        columns: Columns { id: job.id.clone(), text: columns.into_iter().take(1).collect(), ..Columns::default() },
         ..Reading::default()
     };
     let (mut files, mut of_stores) = (Vec::new(), Vec::new());

@@ -271,7 +271,7 @@ impl<'a> Records<'a> {
         let mut records: BTreeMap<u64, IdAndTexts> = BTreeMap::new();
         for (column, name) in self.columns.iter().enumerate().filter(|(_, name)| names.contains(name)) {
             (self.has[column], self.file_has) = (true, true);
-            let columns = crate::config::Columns { id: id.clone(), text: Some(name.clone()), ..Default::default() };
+            let columns = crate::config::Columns { id: id.clone(), text: name.as_str().into(), ..Default::default() };
             let mut reader = readers::open(input, &Reading { columns, ..reading.clone() })?;
             while let Some(item) = reader.next()? {
                 let record = records.entry(item.offset()).or_default();
