@@ -68,7 +68,7 @@ pub(crate) fn run(
         })?;
         return Ok(ExitCode::SUCCESS);
     }
-    let reading = job_of_week(&store, committed)?.read;
+    let reading = job_of_week(&store, committed)?.read.here();
     let inputs = crate::readers::list(&input, &reading)?;
     let workers = WorkerCount::new(args.workers, config, pool).of_shards(manifest.method.shards as usize)?;
     warn_above_cores(workers, pool, log);

@@ -21,7 +21,7 @@ use crate::jobs::deletion;
 use crate::launch::{Peers, Pool};
 use crate::log::{Display, Log};
 use crate::mirror::WriteGuard;
-use crate::plan::{Deletion, Plan, inputs_at_hand};
+use crate::plan::{Deletion, Plan, folders_of, inputs_at_hand};
 use crate::readers::Input;
 use crate::records::{DocId, Week};
 use crate::state::{Earlier, Manifest, Store};
@@ -140,7 +140,8 @@ impl Opened {
         let whole = store.whole(last)?;
         let path = store.records(last).join("job.toml");
         let job = std::fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
-        let JobOfWeek { inputs, reading, canonical, accuracy } = job_of(&job, manifest.method.verify);
+        let folders = folders_of(&whole, last.week);
+        let JobOfWeek { inputs, reading, canonical, accuracy } = job_of(&job, folders, manifest.method.verify);
         let earlier = whole.journal.earlier_inputs.values().flat_map(|names| names.keys());
         let earlier_inputs = inputs_at_hand(earlier.map(String::as_str), &reading, manifest.method.verify, accuracy);
         let processes = pool.processes();
@@ -155,6 +156,7 @@ impl Opened {
             deletion: Some(Deletion { patterns: patterns.clone(), of: last.clone(), key: whole.journal.key }),
             resharding: None,
             absent: Absent::Missing,
+            folders: whole.folders,
             earlier_inputs,
             canonical,
             accuracy,
@@ -251,11 +253,12 @@ pub(super) struct JobOfWeek {
     pub(super) accuracy: bool,
 }
 
-/// Reads the job of a week, and finds the crawl files that are at hand.
-pub(super) fn job_of(job: &str, verify: Verify) -> JobOfWeek {
-    let Ok(Cluster { input, read: reading, canonical, accuracy, .. }) = Cluster::of_text(job) else {
+/// Reads the job of a week, and finds the crawl files that are at hand, also in these folders.
+pub(super) fn job_of(job: &str, folders: Vec<PathBuf>, verify: Verify) -> JobOfWeek {
+    let Ok(Cluster { input, read: mut reading, canonical, accuracy, .. }) = Cluster::of_text(job) else {
         return JobOfWeek::default();
     };
+    reading.folders = folders;
     let inputs = inputs_at_hand(input.iter().map(String::as_str), &reading, verify, accuracy);
     JobOfWeek { inputs, reading, canonical, accuracy }
 }

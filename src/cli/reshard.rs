@@ -22,7 +22,7 @@ use crate::jobs::resharding::OldStore;
 use crate::launch::Peers;
 use crate::live::Service;
 use crate::log::Log;
-use crate::plan::{Plan, Resharding, inputs_at_hand, stamp_of};
+use crate::plan::{Plan, Resharding, folders_of, inputs_at_hand, stamp_of};
 use crate::records::{MAX_SHARDS, Week};
 use crate::report::print;
 use crate::state::{CommittedWeek, Earlier, Manifest, Store};
@@ -158,7 +158,8 @@ fn check_inputs(store: &Store, week: &CommittedWeek, again: &str) -> Result<()> 
     if whole.method.verify != Verify::Exact || whole.method.similarity.is_none() {
         return Ok(());
     }
-    let JobOfWeek { inputs, reading, .. } = job_of(&job_text(store, week)?, Verify::Exact);
+    let folders = folders_of(&whole, week.week);
+    let JobOfWeek { inputs, reading, .. } = job_of(&job_text(store, week)?, folders, Verify::Exact);
     let mut at_hand: BTreeMap<String, String> = inputs.iter().map(stamp_of).collect();
     for (_, names) in whole.journal.inputs(week.week) {
         let others = names.keys().filter(|name| !at_hand.contains_key(*name)).map(String::as_str);
@@ -269,7 +270,8 @@ impl WeekSettings<'_> {
         let whole = store.whole(week)?;
         let of_made = made.manifest()?.context("the inner store was begun")?;
         let text = job_text(store, week)?;
-        let JobOfWeek { inputs, reading, canonical, accuracy } = job_of(&text, whole.method.verify);
+        let folders = folders_of(&whole, week.week);
+        let JobOfWeek { inputs, reading, canonical, accuracy } = job_of(&text, folders, whole.method.verify);
         let earlier = whole.journal.earlier_inputs.values().flat_map(|names| names.keys());
         let earlier_inputs = inputs_at_hand(earlier.map(String::as_str), &reading, whole.method.verify, accuracy);
         let method = Method { shards: whole.method.shards * factor, ..whole.method };
@@ -293,6 +295,7 @@ impl WeekSettings<'_> {
                 is_remade: text.lines().any(|line| line.starts_with(DELETED_SINCE)),
             }),
             absent: Absent::Missing,
+            folders: whole.folders,
             earlier_inputs,
             canonical,
             accuracy,

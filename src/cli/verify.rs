@@ -90,7 +90,7 @@ pub(crate) fn run(args: &VerifyArgs, log: &Log) -> Result<ExitCode> {
     opened.manifest.method = method;
     let mut plan = opened.plan(&args.remake, &UrlPatterns::default())?;
     if !args.input.is_empty() {
-        plan.inputs = readers::list(&args.input, &plan.reading)?;
+        plan.inputs = readers::list(&args.input, &plan.reading.here())?;
     }
     log.name(format!("verify {}", plan.week));
     warn_above_cores(plan.workers, &opened.pool, log);

@@ -24,7 +24,7 @@ use crate::log::Log;
 use crate::mirror::WriteGuard;
 use crate::objects::refuse_secrets;
 use crate::operators::ingest::ANOTHER_TEXT;
-use crate::plan::{Plan, cut_waves, inputs_at_hand, job_of_week, stamp_of};
+use crate::plan::{Plan, cut_waves, folder_of, folders_of, inputs_at_hand, job_of_week, stamp_of};
 use crate::readers::{Format, FoundInputs, Input, KeysOfInput, Location, Pipes, Spool, list_with_pipes};
 use crate::records::{DocumentKey, Week};
 use crate::report;
@@ -466,12 +466,13 @@ impl WeekRequest {
             [.., last] if self.job.absent == Absent::Keep => std::slice::from_ref(last),
             _ => &[],
         };
-        let mut names = BTreeSet::new();
+        let (mut names, mut reading) = (BTreeSet::new(), self.reading().clone());
         for week in weeks {
-            let journal = store.whole(week)?.journal;
-            names.extend(journal.inputs(week.week).flat_map(|(_, names)| names.keys().cloned()));
+            let whole = store.whole(week)?;
+            reading.folders = folders_of(&whole, week.week);
+            names.extend(whole.journal.inputs(week.week).flat_map(|(_, names)| names.keys().cloned()));
         }
-        Ok(inputs_at_hand(names.iter().map(String::as_str), self.reading(), verify, self.job.accuracy))
+        Ok(inputs_at_hand(names.iter().map(String::as_str), &reading, verify, self.job.accuracy))
     }
 
     /// Opens every input file, so that one that cannot be read fails the run now and not hours
@@ -679,6 +680,9 @@ impl WeekRequest {
         let workers = self.workers.of_shards(method.shards as usize)?;
         let earlier_inputs = self.earlier_inputs(store, &earlier, method.verify)?;
         self.check_earlier_values(store, &earlier)?;
+        let before = earlier.last().map(|before| store.whole(before)).transpose()?;
+        let mut folders = before.map(|before| before.folders).unwrap_or_default();
+        folders.extend(folder_of(&self.inputs)?.map(|folder| (self.week, folder)));
         Ok(Plan {
             week: self.week,
             store: store.root().to_owned(),
@@ -689,6 +693,7 @@ impl WeekRequest {
             deletion: None,
             resharding: None,
             absent: self.job.absent,
+            folders,
             earlier_inputs,
             canonical,
             accuracy: self.job.accuracy,

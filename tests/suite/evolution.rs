@@ -487,6 +487,7 @@ impl Synthetic {
             journal,
             files,
             kept: BTreeMap::new(),
+            folders: BTreeMap::new(),
         };
         let records = store.records(&committed);
         std::fs::create_dir_all(&records).unwrap();

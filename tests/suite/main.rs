@@ -65,6 +65,8 @@ mod dirty;
 mod documents;
 /// Runs whose hosts come and go.
 mod elastic;
+/// Inputs with relative names, looked for from other folders than that of the run.
+mod elsewhere;
 /// The evolution of clusters against brute force over URLs, on stores with random histories.
 mod evolution;
 /// Datasets that are written again without duplicates.

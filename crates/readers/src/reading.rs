@@ -1,6 +1,7 @@
 //! How pages are read: the `[cluster.read]` table.
 
 use std::borrow::Cow;
+use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
@@ -30,6 +31,11 @@ pub struct Reading {
     pub same_id: SameId,
     /// The columns of JSONL and Parquet input files.
     pub columns: Columns,
+    /// Folders in which inputs with relative names are looked for before the working directory:
+    /// those of the runs whose inputs they were. An empty path is the working directory. Not a
+    /// field of a job.
+    #[serde(skip)]
+    pub folders: Vec<PathBuf>,
     /// The most bytes that a page of a column of Parquet may become when it is decoded, and a
     /// quarter of those of a batch of Arrow: more is an error. Not a field of a job: see
     /// [`Reading::within`].
@@ -77,6 +83,7 @@ impl Default for Reading {
             max_links: 10_000,
             same_id: SameId::Equal,
             columns: Columns::default(),
+            folders: Vec::new(),
             max_decoded_bytes: max_decoded_bytes(),
         }
     }
@@ -102,6 +109,12 @@ impl Reading {
     pub fn within(mut self, memory: u64) -> Reading {
         self.max_decoded_bytes = (memory / 4).clamp(64 << 20, max_decoded_bytes());
         self
+    }
+
+    /// The same, for inputs that a user names now: relative names begin in the working directory.
+    #[must_use]
+    pub fn here(&self) -> Reading {
+        Reading { folders: Vec::new(), ..self.clone() }
     }
 
     /// `max-page-bytes` as a length in memory.

@@ -3,16 +3,16 @@
 //! One process makes the plan and sends it to all others. So no result depends on when a process
 //! listed the inputs.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result};
 use serde::{Deserialize, Serialize};
 
 use crate::config::{Absent, Canonical, Cluster, Keep, Method, Mode, Reading, Verify};
-use crate::readers::{Input, InputPiece, pieces};
+use crate::readers::{Input, InputPiece, Location, pieces};
 use crate::records::{Week, short_hash};
-use crate::state::{CommittedWeek, Earlier, InputKey, Journal, Store};
+use crate::state::{CommittedWeek, Earlier, InputKey, Journal, Store, WholeWeek};
 use crate::text::UrlPatterns;
 
 /// A piece of the input with this number in the plan.
@@ -50,6 +50,9 @@ pub struct Plan {
     pub keep: Keep,
     /// The input files, sorted by name.
     pub inputs: Vec<Input>,
+    /// The working directories of the runs that read inputs with relative names, by week, up to
+    /// this one.
+    pub folders: BTreeMap<Week, PathBuf>,
     /// What becomes of the pages of the week before that the crawl does not have.
     pub absent: Absent,
     /// The inputs of earlier weeks with pages that stay, for reading these again; those that are at
@@ -262,14 +265,50 @@ pub fn stamp_of(input: &Input) -> (String, String) {
     (input.name.clone(), short_hash(stamp.as_bytes()))
 }
 
-/// The job of a committed week.
+/// The job of a committed week. Inputs with relative names are looked for where its run was
+/// started, then in the working directory.
 ///
 /// # Errors
 /// Names the file that is missing or damaged.
 pub fn job_of_week(store: &Store, week: &CommittedWeek) -> Result<Cluster> {
     let path = store.records(week).join("job.toml");
     let text = std::fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
-    Cluster::of_text(&text).with_context(|| format!("{} is damaged: it is not the job of a week", path.display()))
+    let job = Cluster::of_text(&text);
+    let mut job = job.with_context(|| format!("{} is damaged: it is not the job of a week", path.display()))?;
+    job.read.folders = folders_of(&store.whole(week)?, week.week);
+    Ok(job)
+}
+
+/// The folders in which relative names of the inputs of a week are looked for, in this order: where
+/// the run of the week was started, and those of the other weeks that `whole` knows, the last one
+/// first. The working directory is an empty path.
+pub fn folders_of(whole: &WholeWeek, week: Week) -> Vec<PathBuf> {
+    let here = std::env::current_dir().ok();
+    let mut folders: Vec<PathBuf> = Vec::new();
+    for folder in whole.folders.get(&week).into_iter().chain(whole.folders.values().rev()) {
+        let folder = if here.as_ref() == Some(folder) { PathBuf::new() } else { folder.clone() };
+        if !folders.contains(&folder) {
+            folders.push(folder);
+        }
+    }
+    folders
+}
+
+/// The working directory, if some of the inputs have names that are relative to it.
+///
+/// # Errors
+/// If it cannot be found.
+pub fn folder_of(inputs: &[Input]) -> Result<Option<PathBuf>> {
+    let is_relative = |input: &Input| match &input.place {
+        Location::File(path) | Location::Entry { archive: path, .. } => path.is_relative(),
+        Location::Object { .. } => false,
+    };
+    if !inputs.iter().any(is_relative) {
+        return Ok(None);
+    }
+    let folder = std::env::current_dir().context("cannot find the working directory")?;
+    // JSON has no other names.
+    Ok(folder.to_str().is_some().then_some(folder))
 }
 
 /// The inputs that these items name, as far as they are at hand and can be wanted. One that is not
@@ -325,6 +364,7 @@ mod tests {
             keep: job.keep,
             waves: cut_waves(&inputs, wave_bytes),
             inputs,
+            folders: BTreeMap::new(),
             max_reject_share: 0.1,
             max_unknown_share: 0.1,
             allow_empty: false,

@@ -11,11 +11,11 @@ use crate::config::{Canonical, Reading};
 use crate::export::EarlierWeeks;
 use crate::log::Log;
 use crate::mirror::ReadStore;
-use crate::plan::stamp_of;
+use crate::plan::{folders_of, stamp_of};
 use crate::readers::{Format, Input, Location, list};
 use crate::records::{Week, short_hash};
 use crate::sheet::grouped;
-use crate::state::{CommittedWeek, Earlier, Journal, Manifest, removed_folder};
+use crate::state::{CommittedWeek, Earlier, Journal, Manifest, WholeWeek, removed_folder};
 use crate::tables::{DocumentRow, Table as _, UrlRow, ValueRow};
 
 /// The inputs of the week as they are now, in the order that they had.
@@ -29,9 +29,9 @@ pub(super) fn own_inputs(
     week: &CommittedWeek,
     journal: &Journal,
 ) -> Result<Vec<Input>> {
-    let input = if args.input.is_empty() { of_job } else { &args.input };
-    let inputs = list(input, reading)
-        .with_context(|| format!("the inputs of week {} are read again: give them with --input", week.week))?;
+    let inputs = if args.input.is_empty() { list(of_job, reading) } else { list(&args.input, &reading.here()) };
+    let inputs =
+        inputs.with_context(|| format!("the inputs of week {} are read again: give them with --input", week.week))?;
     let known = |input: &Input| journal.key.stamps.contains_key(&input.name);
     let at_hand: BTreeSet<&str> = inputs.iter().map(|input| input.name.as_str()).collect();
     let missing: Vec<&str> =
@@ -192,12 +192,14 @@ fn input_of(name: &str, reading: &Reading) -> Option<Input> {
 /// If one is not there under the name that it had, or has changed.
 pub(super) fn earlier_inputs<'a>(
     names: impl Iterator<Item = &'a (Week, String, &'a String)>,
+    whole: &WholeWeek,
     reading: &Reading,
     touched: bool,
 ) -> Result<Vec<Input>> {
     let mut inputs = Vec::new();
     for (week, name, stamp) in names {
-        let input = input_of(name, reading).with_context(|| {
+        let reading = Reading { folders: folders_of(whole, *week), ..reading.clone() };
+        let input = input_of(name, &reading).with_context(|| {
             format!("documents of week {week} are in {name}, which is not there: put it back under this name")
         })?;
         check_stamp(&input, stamp, *week, touched)?;

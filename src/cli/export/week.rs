@@ -176,7 +176,7 @@ impl<'a> WeekExport<'a> {
     fn inputs_since(&self, since: Option<Week>) -> Result<Vec<Input>> {
         let WeekExport { args, week, job, stamped, .. } = self;
         let older = stamped.iter().filter(|(of, ..)| *of != week.week && since.is_none_or(|since| *of >= since));
-        let mut inputs = earlier_inputs(older, &job.read, args.touched)?;
+        let mut inputs = earlier_inputs(older, self.whole, &job.read, args.touched)?;
         if since.is_none_or(|since| week.week >= since) {
             inputs.extend(own_inputs(args, &job.input, &job.read, week, &self.whole.journal)?);
         }

@@ -64,7 +64,7 @@ pub(in crate::cli) fn browse(args: &BrowseArgs, log: &Log) -> Result<ExitCode> {
                 // Files of servers are not fetched for some words.
                 inputs_at_hand(week.input_names(), reading, Verify::None, true)
             } else {
-                crate::readers::list(&args.input, reading)?
+                crate::readers::list(&args.input, &reading.here())?
             };
             let (name, reading) = (look.store.display().to_string(), reading.clone());
             let browsed = Browsed { store: read_store, manifest: &manifest, name, week, inputs, reading };

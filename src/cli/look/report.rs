@@ -52,7 +52,7 @@ pub(in crate::cli) fn report(args: &ReportArgs) -> Result<ExitCode> {
                 // Files of servers are not fetched for some words.
                 inputs_at_hand(week.input_names(), reading, Verify::None, true)
             } else {
-                crate::readers::list(&args.input, reading)?
+                crate::readers::list(&args.input, &reading.here())?
             };
             overview(week, findings(read_store, &manifest, week.week.week, &look.store)?, &inputs, reading)
         })

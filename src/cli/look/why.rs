@@ -1,12 +1,13 @@
 //! `nigh why`: why two pages are in one cluster, or not.
 
+use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::Args;
 
 use super::{INDENT, LookArgs};
-use crate::config::Verify;
+use crate::config::{Reading, Verify};
 use crate::look::{ChainLink, Comparison, LookedPage, Passage, SketchComparison, TextComparison, compare};
 use crate::plan::inputs_at_hand;
 use crate::records::Level;
@@ -37,18 +38,38 @@ pub(in crate::cli) struct WhyArgs {
 
 /// Prints what two pages have in common.
 pub(in crate::cli) fn why(args: &WhyArgs) -> Result<ExitCode> {
-    let comparison = args.look.of_week(&[FeatureRow::NAME], |week, reading| {
+    let (comparison, missing) = args.look.of_week(&[FeatureRow::NAME], |week, reading| {
         let inputs = if args.input.is_empty() {
             inputs_at_hand(week.input_names(), reading, Verify::Exact, true)
         } else {
-            crate::readers::list(&args.input, reading)?
+            crate::readers::list(&args.input, &reading.here())?
         };
-        compare(week, [&args.first, &args.second], &inputs, reading)
+        let comparison = compare(week, [&args.first, &args.second], &inputs, reading)?;
+        let files = comparison.pages.iter().map(|page| page.file.as_str());
+        let mut missing = files.filter(|file| !inputs.iter().any(|input| input.name == **file));
+        let missing = missing.next().map(|file| not_at_hand(file, &args.input, reading));
+        Ok((comparison, missing))
     })?;
-    args.look.print(&comparison, of_comparison)
+    args.look.print(&comparison, |comparison| of_comparison(comparison, missing.as_deref()))
 }
 
-fn of_comparison(comparison: &Comparison) -> Sheet {
+/// That a crawl file was not found, and where it was looked for.
+fn not_at_hand(file: &str, input: &[String], reading: &Reading) -> String {
+    if !input.is_empty() {
+        return format!("{file} is not among the files that --input names");
+    }
+    if file.contains("://") || Path::new(file).is_absolute() {
+        return format!("{file} is not there: if the crawl files are elsewhere, give them with --input");
+    }
+    let folders = reading.folders.iter().filter(|folder| folder.is_absolute());
+    let folders: Vec<String> = folders.map(|folder| format!(" and in {}", folder.display())).collect();
+    format!(
+        "{file} was looked for in the working directory{}, and is not there: if the crawl files are elsewhere, give them with --input",
+        folders.concat()
+    )
+}
+
+fn of_comparison(comparison: &Comparison, missing: Option<&str>) -> Sheet {
     let Comparison { pages, together, sketches, texts, chain } = comparison;
     let mut sheet = Sheet::indented(INDENT);
     for (letter, page) in ["A", "B"].iter().zip(pages) {
@@ -71,7 +92,10 @@ fn of_comparison(comparison: &Comparison) -> Sheet {
     };
     sheet.fact("sketches", of_sketches);
     let of_texts = match texts {
-        None => "not read: the crawl files are not at hand, or have changed (give them with --input)".to_owned(),
+        None => match missing {
+            Some(missing) => format!("not read: {missing}"),
+            None => "not read: the crawl files have changed since (give them as they were with --input)".to_owned(),
+        },
         Some(TextComparison { either: 0, .. }) => "without words: they are compared by their bytes".to_owned(),
         Some(TextComparison { shared, either, similarity, .. }) => {
             let [shared, either] = [*shared, *either].map(|count| grouped(count as u64));

@@ -17,7 +17,7 @@ use std::fs;
 use std::io::{ErrorKind, Read as _};
 use std::path::{Component, Path, PathBuf};
 
-use anyhow::{Context as _, bail, ensure};
+use anyhow::{Context as _, anyhow, bail, ensure};
 use globset::{GlobBuilder, GlobMatcher};
 use nigh_kernels::structures::CompactSort;
 use walkdir::{DirEntry, WalkDir};
@@ -77,6 +77,8 @@ pub struct FoundInputs {
 /// The search for files, and what it has found so far.
 struct Search<'a> {
     pipes: Pipes<'a>,
+    /// Where relative names are looked for before the working directory.
+    folders: &'a [PathBuf],
     files: Vec<FoundInput>,
     left_out: LeftOut,
 }
@@ -86,7 +88,7 @@ struct Search<'a> {
 /// # Errors
 /// As [`list`]; and if a pipe cannot be read or copied.
 pub fn list_with_pipes(items: &[String], reading: &Reading, pipes: Pipes<'_>) -> anyhow::Result<FoundInputs> {
-    let mut search = Search { pipes, files: Vec::new(), left_out: LeftOut::default() };
+    let mut search = Search::new(pipes, &reading.folders);
     for item in items {
         if let Some(Crawl { listing, base }) = crawl_of(item)? {
             let reading = Reading { base_url: Some(base), listing_anywhere: false, ..reading.clone() };
@@ -148,7 +150,7 @@ pub fn list_with_pipes(items: &[String], reading: &Reading, pipes: Pipes<'_>) ->
 /// As [`list`], if an item matches nothing, cannot be read, or is a pipe.
 pub fn url_files(items: &[String]) -> anyhow::Result<Vec<UrlFile>> {
     let pipes = Pipes::Refuse("write it to a file, and name that file");
-    let mut search = Search { pipes, files: Vec::new(), left_out: LeftOut::default() };
+    let mut search = Search::new(pipes, &[]);
     search.find(items)?;
     let is_list = |file: &FoundInput| file.by == FoundBy::Name || !is_hidden(&file.relative);
     let files = search.files.into_iter().filter(is_list);
@@ -170,7 +172,11 @@ fn unique_place(place: &Location) -> (PathBuf, u64) {
     }
 }
 
-impl Search<'_> {
+impl<'a> Search<'a> {
+    fn new(pipes: Pipes<'a>, folders: &'a [PathBuf]) -> Search<'a> {
+        Search { pipes, folders, files: Vec::new(), left_out: LeftOut::default() }
+    }
+
     /// Finds the files and objects that the items name.
     fn find(&mut self, items: &[String]) -> anyhow::Result<()> {
         let (remote, local): (Vec<&String>, Vec<&String>) = items.iter().partition(|item| super::objects::is_url(item));
@@ -186,16 +192,41 @@ impl Search<'_> {
     /// Finds the files and objects that the lines of a listing name.
     fn listing(&mut self, listing: &str, reading: &Reading) -> anyhow::Result<()> {
         let pipes = Pipes::Refuse("write the listing to a file");
-        let mut search = Search { pipes, files: Vec::new(), left_out: LeftOut::default() };
+        let mut search = Search::new(pipes, self.folders);
         search.find(&[listing.to_owned()])?;
         self.find(&items_of(search.files, reading)?)
     }
 
-    /// Finds the files that a local item names.
+    /// Finds the files that a local item names: a relative one in the first folder that has it, and
+    /// at last in the working directory.
     fn find_local(&mut self, item: &str) -> anyhow::Result<()> {
+        let folders = if Path::new(item).is_absolute() { &[] } else { self.folders };
+        for folder in folders {
+            let (files, left_out) = (self.files.len(), self.left_out.clone());
+            match self.find_below(item, folder) {
+                // What is there and cannot be read is not looked for elsewhere.
+                Err(error) if fs::symlink_metadata(folder.join(item)).is_ok() => return Err(error),
+                Err(_) => {
+                    self.files.truncate(files);
+                    self.left_out = left_out;
+                }
+                Ok(()) => return Ok(()),
+            }
+        }
+        let others: Vec<String> =
+            folders.iter().filter(|folder| folder.is_absolute()).map(|folder| folder.display().to_string()).collect();
+        self.find_below(item, Path::new("")).map_err(|error| match &others[..] {
+            [] => error,
+            _ => anyhow!("{error:#}; nor is it below {}, where it was when it was read", others.join(" or ")),
+        })
+    }
+
+    /// Finds the files that a local item names, which is relative to a folder. Their names do not
+    /// have the folder. There are no more files if there is an error.
+    fn find_below(&mut self, item: &str, folder: &Path) -> anyhow::Result<()> {
         let path = tidy(Path::new(item));
-        match fs::metadata(&path) {
-            Ok(metadata) if metadata.is_dir() => self.walk(&path),
+        match fs::metadata(folder.join(&path)) {
+            Ok(metadata) if metadata.is_dir() => self.walk(&path, folder),
             // In another process a file descriptor means another file, so its name is resolved
             // here.
             Ok(metadata) if !metadata.is_file() || is_own_descriptor(&path) => {
@@ -203,10 +234,10 @@ impl Search<'_> {
                 Ok(())
             }
             Ok(metadata) => {
-                self.files.push(FoundInput::file(path.to_string_lossy().into_owned(), path, &metadata));
+                self.files.push(FoundInput::file(path.to_string_lossy().into_owned(), folder.join(path), &metadata));
                 Ok(())
             }
-            Err(error) if error.kind() == ErrorKind::NotFound && is_glob(item) => self.glob(item),
+            Err(error) if error.kind() == ErrorKind::NotFound && is_glob(item) => self.glob(item, folder),
             Err(error) if error.kind() == ErrorKind::NotFound => {
                 bail!(
                     "no input matches {item}: there is no such file or folder (relative paths start at the working directory)"
@@ -216,15 +247,16 @@ impl Search<'_> {
         }
     }
 
-    /// Finds all files below a folder; symbolic links are followed.
-    fn walk(&mut self, folder: &Path) -> anyhow::Result<()> {
+    /// Finds all files below a folder, which is in another one; symbolic links are followed.
+    fn walk(&mut self, folder: &Path, outer: &Path) -> anyhow::Result<()> {
         let before = self.files.len();
-        for entry in WalkDir::new(folder).follow_links(true) {
+        let root = &outer.join(folder);
+        for entry in WalkDir::new(root).follow_links(true) {
             let entry = match entry {
                 Ok(entry) => entry,
                 Err(error) => {
                     let is_input = |path: &Path| {
-                        let relative = path.strip_prefix(folder).unwrap_or(path).to_string_lossy();
+                        let relative = path.strip_prefix(root).unwrap_or(path).to_string_lossy();
                         !is_hidden(&relative)
                             && format_if_unnamed(&relative, FoundBy::Folder).is_some_and(|format| !is_report(format))
                     };
@@ -234,8 +266,9 @@ impl Search<'_> {
                 }
             };
             if entry.file_type().is_file() {
-                let relative = entry.path().strip_prefix(folder).unwrap_or(entry.path()).to_string_lossy().into_owned();
-                self.files.push(local(&entry, entry.path().to_owned(), relative, FoundBy::Folder)?);
+                let below = entry.path().strip_prefix(root).unwrap_or(entry.path());
+                let relative = below.to_string_lossy().into_owned();
+                self.files.push(local(&entry, &folder.join(below), outer, relative, FoundBy::Folder)?);
             } else if !entry.file_type().is_dir() {
                 self.left_out.add(PIPES, &entry.path().to_string_lossy());
             }
@@ -246,8 +279,9 @@ impl Search<'_> {
         Ok(())
     }
 
-    /// Finds the files that match a glob, and all files below the folders that match it.
-    fn glob(&mut self, pattern: &str) -> anyhow::Result<()> {
+    /// Finds the files that match a glob, which is relative to a folder, and all files below the
+    /// folders that match it.
+    fn glob(&mut self, pattern: &str, outer: &Path) -> anyhow::Result<()> {
         let pattern = tidy(Path::new(pattern)).to_string_lossy().into_owned();
         let matcher = matcher(&pattern)?;
         let prefix = fixed_prefix(&pattern);
@@ -255,39 +289,40 @@ impl Search<'_> {
         let before = self.files.len();
         let levels = pattern[prefix.len()..].trim_start_matches('/').split('/').count();
         let depth = if pattern.contains("**") || pattern.contains('{') { usize::MAX } else { levels };
-        let mut entries = WalkDir::new(root).follow_links(true).max_depth(depth).into_iter();
+        let mut entries = WalkDir::new(outer.join(root)).follow_links(true).max_depth(depth).into_iter();
         while let Some(entry) = entries.next() {
             let entry = match entry {
                 Ok(entry) => entry,
                 Err(error) if error.depth() == 0 => break,
                 Err(error) => {
                     let is_input = |path: &Path| {
-                        let relative = path.strip_prefix(prefix).unwrap_or(path).to_string_lossy();
-                        matcher.is_match(tidy(path))
+                        let path = tidy(path.strip_prefix(outer).unwrap_or(path));
+                        let relative = path.strip_prefix(prefix).unwrap_or(&path).to_string_lossy();
+                        matcher.is_match(&path)
                             && format_if_unnamed(&relative, FoundBy::Glob).is_some_and(|format| !is_report(format))
                     };
                     self.pass_link(error, is_input).with_context(|| format!("cannot search for {pattern}"))?;
                     continue;
                 }
             };
-            let path = tidy(entry.path());
+            let path = tidy(entry.path().strip_prefix(outer).unwrap_or(entry.path()));
             if !matcher.is_match(&path) {
                 continue;
             }
             if entry.file_type().is_dir() {
-                self.walk(&path)?;
+                self.walk(&path, outer)?;
                 entries.skip_current_dir();
             } else if entry.file_type().is_file() {
                 let relative = path.strip_prefix(prefix).unwrap_or(&path).to_string_lossy().into_owned();
                 let by = FoundBy::glob(&pattern, &relative);
-                self.files.push(local(&entry, path, relative, by)?);
+                self.files.push(local(&entry, &path, outer, relative, by)?);
             } else {
                 self.left_out.add(PIPES, &path.to_string_lossy());
             }
         }
         if self.files.len() == before {
             ensure!(
-                Path::new(root).is_dir(),
+                outer.join(root).is_dir(),
                 "no input matches {pattern}: there is no folder {root} (relative paths start at the working directory)"
             );
             bail!(
@@ -471,12 +506,12 @@ pub fn fixed_prefix(pattern: &str) -> &str {
     &pattern[..pattern[..sign].rfind('/').map_or(0, |slash| slash.max(1))]
 }
 
-/// Makes the entry of a file in a folder.
-fn local(entry: &DirEntry, path: PathBuf, relative: String, by: FoundBy) -> anyhow::Result<FoundInput> {
+/// Makes the entry of a file whose path, relative to the folder `outer`, is its name.
+fn local(entry: &DirEntry, path: &Path, outer: &Path, relative: String, by: FoundBy) -> anyhow::Result<FoundInput> {
     let name = path.to_string_lossy().into_owned();
     let metadata = entry.metadata().with_context(|| crate::readers::input::cannot("open", &name))?;
     let (bytes, stamp) = (metadata.len(), modified(&metadata));
-    Ok(FoundInput { name, bytes, place: Location::File(path), relative, by, stamp })
+    Ok(FoundInput { name, bytes, place: Location::File(outer.join(path)), relative, by, stamp })
 }
 
 /// Removes `.` from a path, so that `a/./b` and `a/b` get the same name.

@@ -259,6 +259,7 @@ mod tests {
                 journal,
                 files,
                 kept: KeptFiles::new(),
+                folders: Default::default(),
             };
             std::fs::create_dir_all(store.records(&committed)).unwrap();
             whole.write(&store.records(&committed).join("week.json")).unwrap();

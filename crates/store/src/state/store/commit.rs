@@ -277,6 +277,7 @@ mod tests {
             journal: Journal::new(key(&documents.to_string())),
             files: [("documents".to_owned(), vec![part])].into(),
             kept: Default::default(),
+            folders: Default::default(),
         }
     }
 

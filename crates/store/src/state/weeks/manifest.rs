@@ -149,6 +149,11 @@ pub struct WholeWeek {
     /// The files of earlier weeks that have rows of pages that stayed.
     #[serde(default)]
     pub kept: KeptFiles,
+    /// The working directories of the runs that read the inputs of this week and of those before,
+    /// by week; of those only whose inputs have relative names. Nothing of the tables depends on
+    /// them.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub folders: BTreeMap<Week, PathBuf>,
 }
 
 impl WholeWeek {

@@ -110,7 +110,7 @@ impl MirrorsByUrl {
         let lists = if self.lists.is_empty() { Vec::new() } else { crate::readers::url_files(&self.lists)? };
         let manifest = store.manifest()?;
         let reading = match history.weeks.last() {
-            Some(week) if !self.input.is_empty() => job_of_week(store, &store.committed(week.week)?)?.read,
+            Some(week) if !self.input.is_empty() => job_of_week(store, &store.committed(week.week)?)?.read.here(),
             _ => Reading::default(),
         };
         let crawl = if self.input.is_empty() { Vec::new() } else { crate::readers::list(&self.input, &reading)? };

@@ -39,9 +39,8 @@ const GAP: u64 = 1 << 20;
 pub fn corpus_of_week(store: &Store, week: Week, input: &[String]) -> Result<StudyFiles> {
     let committed = store.committed(week)?;
     let Cluster { input: of_job, read: reading, .. } = job_of_week(store, &committed)?;
-    let input = if input.is_empty() { &of_job } else { input };
-    let own = readers::list(input, &reading)
-        .with_context(|| format!("the input files of week {week} are read again: give them with --input"))?;
+    let own = if input.is_empty() { readers::list(&of_job, &reading) } else { readers::list(input, &reading.here()) };
+    let own = own.with_context(|| format!("the input files of week {week} are read again: give them with --input"))?;
     let journal = store.whole(&committed)?.journal;
     let earlier = journal.earlier_inputs.values().flat_map(|names| names.keys()).map(String::as_str);
     let earlier = inputs_at_hand(earlier, &reading, Verify::Exact, true);

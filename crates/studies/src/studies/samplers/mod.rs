@@ -88,9 +88,12 @@ impl Samplers {
     fn crawl_files(&self, store: &Store, week: Week) -> Result<StudyFiles> {
         let committed = store.committed(week)?;
         let Cluster { input, read: reading, .. } = job_of_week(store, &committed)?;
-        let input = if self.input.is_empty() { input } else { self.input.clone() };
-        let mut crawl = crate::readers::list(&input, &reading)
-            .with_context(|| format!("the crawl files of week {week} are read again: give them with --input"))?;
+        let crawl = match &self.input[..] {
+            [] => crate::readers::list(&input, &reading),
+            named => crate::readers::list(named, &reading.here()),
+        };
+        let mut crawl =
+            crawl.with_context(|| format!("the crawl files of week {week} are read again: give them with --input"))?;
         let earlier = store.whole(&committed)?.journal.earlier_inputs;
         let names = earlier.values().flat_map(|names| names.keys()).map(String::as_str);
         let known: BTreeSet<String> = crawl.iter().map(|input| input.name.clone()).collect();
