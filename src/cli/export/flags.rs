@@ -12,6 +12,8 @@ use crate::export::{
     AddedField, CutAt, ExportFormat, MOST_SHARDS, MatchedRecords, NewName, NewNames, OverlapRule, ParagraphRules,
     ShardRule, What, WhichPassages,
 };
+use crate::mirror::url_of;
+use crate::objects::{refuse_secrets, without_secrets};
 use crate::records::{Level, Week};
 
 /// Examples at the end of `nigh help export`.
@@ -35,8 +37,9 @@ Shards are all written again, unless all of them are whole.";
 pub(crate) struct ExportArgs {
     /// Folder of all tables, or s3://BUCKET/PREFIX.
     pub(super) store: PathBuf,
-    /// The folder to write to; each input file gives a file of the same name.
-    #[arg(long, value_name = "DIR", required_unless_present = "list", conflicts_with = "list")]
+    /// The folder to write to, or s3://BUCKET/PREFIX; each input file gives a file of the same
+    /// name.
+    #[arg(long, value_name = "DIR_OR_URL", required_unless_present = "list", conflicts_with = "list")]
     pub(super) out: Option<PathBuf>,
     /// Write a list of records instead, without reading the inputs: Parquet if the name ends in
     /// .parquet, else lines with an id or URL each.
@@ -207,11 +210,33 @@ impl ExportArgs {
         self.what.unwrap_or(if self.list.is_some() { What::Removed } else { What::Kept })
     }
 
+    /// The URL of the bucket to write to, if that is no folder.
+    ///
+    /// # Errors
+    /// If it is another URL, or has a secret in it.
+    pub(super) fn bucket(&self) -> Result<Option<String>> {
+        let Some(out) = &self.out else { return Ok(None) };
+        let wrong = |_| {
+            WrongUse(format!("--out {}: give a folder, or s3://BUCKET/PREFIX", without_secrets(&out.to_string_lossy())))
+        };
+        let url = url_of(out).map_err(wrong)?;
+        url.as_deref().map_or(Ok(()), refuse_secrets).map_err(WrongUse::from_error)?;
+        Ok(url)
+    }
+
     /// Checks what flags say together.
     ///
     /// # Errors
     /// If two contradict each other.
     pub(super) fn check(&self) -> Result<()> {
+        if self.bucket()?.is_some() && self.cdxj.is_some() {
+            bail!(WrongUse(
+                "--cdxj reads the archives that were written, which must be in a folder: give --out DIR, and copy it to the bucket".into()
+            ));
+        }
+        if let Some(list) = self.list.as_ref().filter(|list| list.to_str().is_some_and(|list| list.contains("://"))) {
+            bail!(WrongUse(format!("--list {}: a list is a file on this machine", list.display())));
+        }
         if self.revisits && (self.what() != What::Kept || self.level != ExportLevel::Exact || self.list.is_some()) {
             bail!(WrongUse(
             "--revisits is for --what kept --level exact: a revisit record says that the payload is the same as another's".into()

@@ -22,7 +22,7 @@ use super::print::print_json;
 use super::session::{check_not_inside, read_manifest};
 use crate::log::Log;
 use crate::mirror::ReadStore;
-use crate::objects::refuse_secrets;
+use crate::objects::{ServiceError, refuse_secrets};
 use crate::report::print;
 use crate::state::{CommittedWeek, Manifest, Results};
 use crate::studies::{Committed, Study};
@@ -103,7 +103,7 @@ fn committed_results<S: Study, T: crate::tables::Table>(
 /// file cannot be read, or the disk or the system refused.
 fn wrong_use(error: anyhow::Error) -> anyhow::Error {
     let is_of_files = |cause: &(dyn std::error::Error + 'static)| {
-        cause.is::<std::io::Error>() || cause.is::<parquet::errors::ParquetError>()
+        cause.is::<std::io::Error>() || cause.is::<parquet::errors::ParquetError>() || cause.is::<ServiceError>()
     };
     if error.chain().any(is_of_files) { error } else { WrongUse::from_error(error).into() }
 }

@@ -258,7 +258,11 @@ impl<'a> WeekExport<'a> {
         if args.shard_rule().is_some() {
             check_shards(&inputs, args.format).map_err(wrong_use)?;
         }
-        let folder = ExportFolder::open(out, &self.key()).map_err(wrong_use)?;
+        let folder = match args.bucket()? {
+            Some(url) => ExportFolder::in_bucket(&url, &self.key()),
+            None => ExportFolder::open(out, &self.key()),
+        };
+        let folder = folder.map_err(wrong_use)?;
         let values = self.values(&read, folder.scratch())?;
         let index = args.cdxj.as_ref().map(|path| IndexFiles::open(path, &folder, MEMORY)).transpose();
         let index = index.map_err(wrong_use)?;

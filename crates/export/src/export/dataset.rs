@@ -53,7 +53,7 @@ pub fn write_dataset(
     if writing.card.is_some() && paths.iter().any(|path| path == CARD) {
         bail!("an input would be written to {CARD}, which is the name of the card: leave out --card");
     }
-    let root = folder.path().to_owned();
+    let place = folder.place();
     let all = inputs.iter().zip(&paths).filter(|(input, _)| has_documents(input)).map(|(_, path)| path);
     let all = all.collect::<BTreeSet<_>>().len();
     let waczs = waczs(inputs, &paths, writing.format, &folder)?;
@@ -66,6 +66,7 @@ pub fn write_dataset(
     };
     let indexed = |number: usize| -> Result<()> {
         let (Some(index), input) = (&index, &inputs[number]) else { return Ok(()) };
+        let root = place.folder().context("an index is of files in a folder")?;
         match written_archive(&root.join(&paths[number]), input, writing)? {
             Some((written, entry)) => {
                 let name = entry.map_or_else(|| paths[number].clone(), |entry| format!("{}/{entry}", paths[number]));
@@ -84,7 +85,7 @@ pub fn write_dataset(
         };
         // Whether the file of a WACZ is whole was seen at the beginning.
         let whole = match listed {
-            Some(file) if is_part || file.is_in(&root)? => Some(file.counts),
+            Some(file) if is_part || place.has(&file)? => Some(file.counts),
             _ => None,
         };
         let counts = match whole {
@@ -93,7 +94,9 @@ pub fn write_dataset(
                 let name = wacz_of(&inputs[number]).filter(|_| is_part).map_or(path.as_str(), |(_, entry)| entry);
                 let (counts, written) = writing.write(&inputs[number], verdicts, Path::new(name), &unfinished)?;
                 if !is_part {
-                    locked(&state).folder.add(&unfinished, WrittenFile::new(path.clone(), written, counts))?;
+                    let file = WrittenFile::new(path.clone(), written, counts);
+                    place.put(&unfinished, &file)?;
+                    locked(&state).folder.add(&unfinished, file)?;
                 }
                 counts
             }
@@ -122,7 +125,9 @@ pub fn write_dataset(
                 let out = made.write(Output::create(&to).with_context(failed)?).with_context(failed)?;
                 let written = out.finish().with_context(failed)?;
                 parts.iter().try_for_each(|(_, part)| std::fs::remove_file(part)).with_context(failed)?;
-                locked(&state).folder.add(&to, WrittenFile::new(path.clone(), Some(written), counts))?;
+                let file = WrittenFile::new(path.clone(), Some(written), counts);
+                place.put(&to, &file)?;
+                locked(&state).folder.add(&to, file)?;
                 counts
             }
         };
@@ -175,7 +180,7 @@ fn waczs(
     for (path, parts) in &mut waczs {
         parts.listed = folder.listed(path);
         if let Some(file) = &parts.listed
-            && !file.is_in(folder.path())?
+            && !folder.place().has(file)?
         {
             parts.listed = None;
         }

@@ -1,15 +1,14 @@
 //! Which records an export has, and what was written of an input.
 
 use std::fmt;
-use std::fs::File;
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Result, bail};
 use parquet::file::metadata::{ParquetMetaData, RowGroupMetaData};
 use serde::{Deserialize, Serialize};
 
 use super::gone::Gone;
 use super::verdicts::Verdict;
-use crate::readers::{Input, Item, Location, Skip, Skipped};
+use crate::readers::{Input, Item, Skip, Skipped};
 
 /// A field that records get.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -317,15 +316,4 @@ pub(super) fn check_plain(metadata: &ParquetMetaData, input: &Input) -> Result<(
         ),
         None => Ok(()),
     }
-}
-
-/// The file of an input.
-///
-/// # Errors
-/// If it is elsewhere, or cannot be opened.
-pub(super) fn local_file(input: &Input) -> Result<File> {
-    let Location::File(path) = &input.place else {
-        bail!("{} is not on a local disk: copy it there first", input.name);
-    };
-    File::open(path).with_context(|| format!("cannot read {}", input.name))
 }

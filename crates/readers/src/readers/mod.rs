@@ -85,6 +85,7 @@ pub use self::keys::KeysOfInput;
 pub use self::open::{check, columns, damage, keys, open, open_at};
 pub use self::piece::{InputPiece, open_piece, pieces};
 pub use self::raw::{RawBytes, decoded};
+pub use self::source::stored_file;
 pub use self::url_list::{ListLines, Listed, UrlFile, each_listed_url};
 pub use self::value::{ColumnValue, LONGEST};
 pub use self::wacz::wacz_entries;

@@ -5,7 +5,7 @@ use std::io::Read;
 
 use anyhow::Context as _;
 
-use super::input::{Location, cannot};
+use super::input::{Input, Location, cannot};
 
 /// Opens the first `bytes` stored bytes of an input. A local file may return more.
 ///
@@ -20,6 +20,21 @@ pub(crate) fn source(name: &str, bytes: u64, place: &Location) -> anyhow::Result
             Ok(source)
         }
         Location::Object { store, key } => crate::readers::find::open(name, store, key, bytes),
+    }
+}
+
+/// Opens the stored bytes of an input as a file: those of an object are copied to a temporary one
+/// without a name.
+///
+/// # Errors
+/// If they cannot be read, or the copy cannot be written.
+pub fn stored_file(input: &Input) -> anyhow::Result<File> {
+    match &input.place {
+        Location::File(path) => File::open(path).with_context(|| cannot("open", &input.name)),
+        place => {
+            let source = source(&input.name, input.bytes, place)?;
+            downloaded(source).with_context(|| cannot("read", &input.name))
+        }
     }
 }
 

@@ -230,8 +230,14 @@ impl PublishHandle {
 
 /// The folder in this user's cache for the mirror of a URL's store.
 fn default_mirror(url: &str) -> Result<PathBuf> {
+    cache_of("stores", url)
+        .with_context(|| format!("no folder for the mirror of {url}: give --mirror DIR, or set HOME"))
+}
+
+/// The folder in this user's cache for something of a URL, by its kind; `None` if the environment
+/// names no cache.
+pub fn cache_of(kind: &str, url: &str) -> Option<PathBuf> {
     let variable = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
-    let cache = variable("XDG_CACHE_HOME").or_else(|| Some(variable("HOME")?.join(".cache")));
-    let cache = cache.with_context(|| format!("no folder for the mirror of {url}: give --mirror DIR, or set HOME"))?;
-    Ok(cache.join("nigh/stores").join(short_hash(url.as_bytes())))
+    let cache = variable("XDG_CACHE_HOME").or_else(|| Some(variable("HOME")?.join(".cache")))?;
+    Some(cache.join("nigh").join(kind).join(short_hash(url.as_bytes())))
 }

@@ -41,7 +41,7 @@ mod read_store;
 mod refresh;
 mod transfers;
 
-pub use location::{PublishHandle, StoreLocation, WriteGuard};
+pub use location::{PublishHandle, StoreLocation, WriteGuard, cache_of};
 pub use read_store::ReadStore;
 
 use std::path::Path;

@@ -1,17 +1,20 @@
-//! The folder of an export: its files, and a list of those that are whole.
+//! The folder of an export: its files, and a list of those that are whole. In a bucket it is
+//! [another one](super::bucket).
 //!
 //! A file is written in the work folder, then added to the list with its size and checksum, then
 //! put in its place. So whatever a kill leaves, a file in the folder that is not on the list was
 //! not written by nigh, and is not replaced; and one that is not as the list says is written again.
 
 use std::collections::BTreeMap;
-use std::fs::File;
+use std::fs::{DirBuilder, File};
 use std::io::{ErrorKind, Write as _};
+use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail, ensure};
 use serde::{Deserialize, Serialize};
 
+use super::bucket::{ExportBucket, ListWhen, Place, staging_of};
 use super::output::{Written, sync_parent};
 use super::workplace::{Workplace, check_own};
 use crate::config::Canonical;
@@ -24,6 +27,7 @@ use crate::export::renamed::NewNames;
 use crate::export::revisits::warc_name;
 use crate::export::rows::ExportFormat;
 use crate::export::shards::ShardRule;
+use crate::objects::Bucket;
 use crate::readers::{Format, Input};
 use crate::records::{Level, Week};
 
@@ -32,7 +36,7 @@ use crate::records::{Level, Week};
 const STATE: &str = ".nigh-export";
 
 /// The list.
-const LIST: &str = ".nigh-export/list.jsonl";
+pub(super) const LIST: &str = ".nigh-export/list.jsonl";
 
 /// The folder that the export works in, which goes when it ends.
 const WORK: &str = "_nigh-export-work";
@@ -102,9 +106,9 @@ pub struct ExportKey {
 /// A file that an export has written, or is about to put in its place.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct WrittenFile {
-    file: String,
+    pub(super) file: String,
     /// None, if nothing of the input is written.
-    written: Option<Written>,
+    pub(super) written: Option<Written>,
     pub(crate) counts: Exported,
 }
 
@@ -124,12 +128,30 @@ impl WrittenFiles {
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
             text => text.with_context(|| format!("cannot read {}", path.display()))?,
         };
+        WrittenFiles::parse(&text, &path.display().to_string()).map(Some)
+    }
+
+    /// The list with this text, whose name is for messages.
+    ///
+    /// # Errors
+    /// If it is no list of nigh.
+    pub(super) fn parse(text: &str, name: &str) -> Result<WrittenFiles> {
         let mut lines = text.lines();
         let key = lines.next().and_then(|line| serde_json::from_str(line).ok());
-        let key = key.with_context(|| format!("{} is not a list that nigh wrote: write elsewhere", path.display()))?;
+        let key = key.with_context(|| format!("{name} is not a list that nigh wrote: write elsewhere"))?;
         // A last line that is cut is of a file that is not in its place yet.
         let files = lines.filter_map(|line| serde_json::from_str(line).ok()).collect();
-        Ok(Some(WrittenFiles { key, files }))
+        Ok(WrittenFiles { key, files })
+    }
+
+    /// The text of the list.
+    pub(super) fn text(&self) -> Result<String> {
+        let mut text = serde_json::to_string(&self.key)? + "\n";
+        for file in &self.files {
+            text += &serde_json::to_string(file)?;
+            text += "\n";
+        }
+        Ok(text)
     }
 
     /// Whether one of the files is the one at `path`.
@@ -152,12 +174,7 @@ impl WrittenFiles {
     /// # Errors
     /// If it cannot be written.
     pub(crate) fn write(&self, work: &Workplace, path: &Path) -> Result<()> {
-        let mut text = serde_json::to_string(&self.key)? + "\n";
-        for file in &self.files {
-            text += &serde_json::to_string(file)?;
-            text += "\n";
-        }
-        work.replace(path, text.as_bytes())
+        work.replace(path, self.text()?.as_bytes())
     }
 }
 
@@ -165,27 +182,34 @@ impl WrittenFile {
     pub(crate) fn new(file: String, written: Option<Written>, counts: Exported) -> WrittenFile {
         WrittenFile { file, written, counts }
     }
-
-    /// Whether it is in its place in this folder, as it was written.
-    ///
-    /// # Errors
-    /// If what is there cannot be read.
-    pub(crate) fn is_in(&self, folder: &Path) -> Result<bool> {
-        let path = folder.join(&self.file);
-        match &self.written {
-            Some(written) => written.is_at(&path).with_context(|| format!("cannot read {}", path.display())),
-            None => Ok(std::fs::symlink_metadata(&path).is_err()),
-        }
-    }
 }
 
 /// The folder of an export.
 pub struct ExportFolder {
-    path: PathBuf,
     key: ExportKey,
     files: BTreeMap<String, WrittenFile>,
-    list: File,
+    target: Target,
     work: Workplace,
+    /// Dropped after the folder in it.
+    _staging: Option<Staging>,
+}
+
+/// A folder of this machine in which files are written that are put elsewhere; it is removed when
+/// there is nothing left in it.
+struct Staging(PathBuf);
+
+impl Drop for Staging {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir(&self.0);
+    }
+}
+
+/// Where the files and the list are.
+enum Target {
+    /// In a folder: its path, and the list.
+    Folder(PathBuf, File),
+    /// In a bucket.
+    Bucket(ExportBucket),
 }
 
 impl ExportFolder {
@@ -215,12 +239,42 @@ impl ExportFolder {
         }
         WrittenFiles { key: key.clone(), files: files.values().cloned().collect() }.write(&work, &list)?;
         let list = File::options().append(true).open(&list).with_context(failed)?;
-        Ok(ExportFolder { path: path.to_owned(), key: key.clone(), files, list, work })
+        Ok(ExportFolder {
+            key: key.clone(),
+            files,
+            target: Target::Folder(path.to_owned(), list),
+            work,
+            _staging: None,
+        })
     }
 
-    /// Its path.
-    pub fn path(&self) -> &Path {
-        &self.path
+    /// As [`ExportFolder::open`], in a bucket: `s3://bucket/prefix`. Files are in this user's cache
+    /// until they are put.
+    ///
+    /// # Errors
+    /// As [`ExportFolder::open`]; or if the environment names no cache.
+    pub fn in_bucket(url: &str, key: &ExportKey) -> Result<ExportFolder> {
+        ExportFolder::over(Bucket::open(url)?, &staging_of(url)?, key)
+    }
+
+    /// As [`ExportFolder::in_bucket`], with the folder of this machine.
+    pub(super) fn over(bucket: Bucket, staging: &Path, key: &ExportKey) -> Result<ExportFolder> {
+        let failed = || format!("cannot write {}", staging.display());
+        // Files may be of objects that others may not read.
+        DirBuilder::new().recursive(true).mode(0o700).create(staging).with_context(failed)?;
+        let own = Staging(staging.to_owned());
+        let work = Workplace::take(staging.join(WORK), Path::new(&bucket.url("")))?;
+        let (bucket, files) = ExportBucket::open(bucket, key)?;
+        let files = files.into_iter().map(|file| (file.file.clone(), file)).collect();
+        Ok(ExportFolder { key: key.clone(), files, target: Target::Bucket(bucket), work, _staging: Some(own) })
+    }
+
+    /// Where its files are put.
+    pub(crate) fn place(&self) -> Place {
+        match &self.target {
+            Target::Folder(path, _) => Place::Folder(path.clone()),
+            Target::Bucket(bucket) => Place::Bucket(bucket.bucket.clone()),
+        }
     }
 
     /// A folder for runs of sorts, which goes when the export ends.
@@ -243,12 +297,30 @@ impl ExportFolder {
         self.files.keys().map(String::as_str)
     }
 
-    /// Adds a whole file to the list, and puts it in its place.
+    /// Adds a whole file to the list, and puts it in its place; to a bucket it may have been
+    /// [put](Place::put) before.
     ///
     /// # Errors
     /// If something else is there; or the list or the file cannot be written.
     pub(crate) fn add(&mut self, unfinished: &Path, file: WrittenFile) -> Result<()> {
-        let target = self.path.join(&file.file);
+        let place = self.place();
+        let ExportFolder { key, files, target, .. } = self;
+        if let Target::Bucket(bucket) = target {
+            let failed = || format!("cannot write {}", bucket.bucket.url(&file.file));
+            if unfinished.try_exists().with_context(failed)? {
+                match file.written {
+                    Some(_) => place.put(unfinished, &file)?,
+                    None => std::fs::remove_file(unfinished).with_context(failed)?,
+                }
+            }
+            if file.written.is_none() && files.contains_key(&file.file) {
+                bucket.bucket.remove(&file.file)?;
+            }
+            files.insert(file.file.clone(), file);
+            return bucket.list(key, files.values(), ListWhen::Due);
+        }
+        let Place::Folder(path) = place else { bail!("a fault of nigh: a folder has two places") };
+        let target = path.join(&file.file);
         let failed = || format!("cannot write {}", target.display());
         let before = std::fs::symlink_metadata(&target).ok();
         let is_own = self.files.contains_key(&file.file);
@@ -258,7 +330,7 @@ impl ExportFolder {
         // What is on the list may be replaced: so it is there before the file is.
         self.append(&file)?;
         if file.written.is_some() {
-            self.make_folders(&file.file)?;
+            make_folders(&path, &file.file)?;
             std::fs::rename(unfinished, &target).and_then(|()| sync_parent(&target)).with_context(failed)?;
         } else {
             std::fs::remove_file(unfinished).with_context(failed)?;
@@ -278,8 +350,17 @@ impl ExportFolder {
         if names.is_empty() {
             return Ok(());
         }
+        let outer = match &mut self.target {
+            Target::Folder(outer, _) => outer.clone(),
+            Target::Bucket(bucket) => {
+                // The list comes after the objects: a kill in between leaves none without an owner.
+                names.iter().try_for_each(|name| bucket.bucket.remove(name))?;
+                self.files.retain(|name, _| !names.contains(name));
+                return bucket.list(&self.key, self.files.values(), ListWhen::Now);
+            }
+        };
         for name in names {
-            let path = self.path.join(name);
+            let path = outer.join(name);
             let failed = || format!("cannot remove {}", path.display());
             // The list comes after the file: a kill in between leaves no file without an owner.
             if std::fs::symlink_metadata(&path).is_ok_and(|metadata| metadata.is_file()) {
@@ -287,12 +368,12 @@ impl ExportFolder {
             }
             self.files.remove(name);
         }
-        let list = self.path.join(LIST);
+        let path = outer.join(LIST);
         WrittenFiles { key: self.key.clone(), files: self.files.values().cloned().collect() }
-            .write(&self.work, &list)?;
+            .write(&self.work, &path)?;
         // It is another file now.
-        self.list =
-            File::options().append(true).open(&list).with_context(|| format!("cannot write {}", list.display()))?;
+        let list = File::options().append(true).open(&path);
+        self.target = Target::Folder(outer, list.with_context(|| format!("cannot write {}", path.display()))?);
         Ok(())
     }
 
@@ -319,28 +400,10 @@ impl ExportFolder {
     }
 
     fn append(&mut self, file: &WrittenFile) -> Result<()> {
+        let Target::Folder(path, list) = &mut self.target else { bail!("a fault of nigh: a bucket has no such list") };
         let line = serde_json::to_string(file)? + "\n";
-        let written = self.list.write_all(line.as_bytes()).and_then(|()| self.list.sync_data());
-        written.with_context(|| format!("cannot write {}", self.path.join(LIST).display()))
-    }
-
-    /// Makes the folders of a file. A link is not followed: it leads elsewhere.
-    fn make_folders(&self, file: &str) -> Result<()> {
-        let mut folder = self.path.clone();
-        for name in Path::new(file).parent().into_iter().flat_map(Path::components) {
-            folder.push(name);
-            let made = match std::fs::create_dir(&folder) {
-                Err(error) if error.kind() == ErrorKind::AlreadyExists => {
-                    std::fs::symlink_metadata(&folder).and_then(|found| match found.is_dir() {
-                        true => Ok(()),
-                        false => Err(ErrorKind::NotADirectory.into()),
-                    })
-                }
-                made => made,
-            };
-            made.with_context(|| format!("cannot write {}", folder.display()))?;
-        }
-        Ok(())
+        let written = list.write_all(line.as_bytes()).and_then(|()| list.sync_data());
+        written.with_context(|| format!("cannot write {}", path.join(LIST).display()))
     }
 
     /// Puts the list in the order of the files, once all are whole: it is the same for any number
@@ -348,19 +411,47 @@ impl ExportFolder {
     ///
     /// # Errors
     /// If the list cannot be written.
-    pub(crate) fn finish(self) -> Result<()> {
-        let files = self.files.values().cloned().collect();
-        WrittenFiles { key: self.key.clone(), files }.write(&self.work, &self.path.join(LIST))
+    pub(crate) fn finish(mut self) -> Result<()> {
+        let ExportFolder { key, files, target, work, .. } = &mut self;
+        match target {
+            Target::Folder(path, _) => {
+                let files = files.values().cloned().collect();
+                WrittenFiles { key: key.clone(), files }.write(work, &path.join(LIST))
+            }
+            Target::Bucket(bucket) => bucket.list(key, files.values(), ListWhen::AtEnd),
+        }
     }
+}
+
+/// Makes the folders of a file below another one. A link is not followed: it leads elsewhere.
+fn make_folders(path: &Path, file: &str) -> Result<()> {
+    let mut folder = path.to_owned();
+    for name in Path::new(file).parent().into_iter().flat_map(Path::components) {
+        folder.push(name);
+        let made = match std::fs::create_dir(&folder) {
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => {
+                std::fs::symlink_metadata(&folder).and_then(|found| match found.is_dir() {
+                    true => Ok(()),
+                    false => Err(ErrorKind::NotADirectory.into()),
+                })
+            }
+            made => made,
+        };
+        made.with_context(|| format!("cannot write {}", folder.display()))?;
+    }
+    Ok(())
 }
 
 impl Drop for ExportFolder {
     fn drop(&mut self) {
         // An export without a file, which failed before its first one or had no input, leaves no
         // list.
-        if self.files.is_empty() {
-            let _ =
-                std::fs::remove_file(self.path.join(LIST)).and_then(|()| std::fs::remove_dir(self.path.join(STATE)));
+        match &mut self.target {
+            Target::Folder(path, _) if self.files.is_empty() => {
+                let _ = std::fs::remove_file(path.join(LIST)).and_then(|()| std::fs::remove_dir(path.join(STATE)));
+            }
+            Target::Folder(..) => {}
+            Target::Bucket(bucket) => _ = bucket.end(&self.key, self.files.values()),
         }
     }
 }

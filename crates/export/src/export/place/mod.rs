@@ -1,9 +1,11 @@
 //! Where an export is written: whole or not at all, by one export at a time, and nothing of others
 //! is replaced.
 //!
-//! In reading order: `folder` (of files, with the list of those that are whole), `list` (one file),
-//! `workplace` (what is not whole yet), `output` (a file while it is written).
+//! In reading order: `folder` (of files, with the list of those that are whole), `bucket` (the same
+//! in a bucket), `list` (one file), `workplace` (what is not whole yet), `output` (a file while it is
+//! written).
 
+mod bucket;
 mod folder;
 mod list;
 mod output;

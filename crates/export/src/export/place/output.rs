@@ -1,7 +1,7 @@
 //! A file that is written, and what is known of it once it is whole.
 
 use std::fs::File;
-use std::io::{ErrorKind, Read as _, Write};
+use std::io::{ErrorKind, Write};
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
@@ -19,7 +19,7 @@ pub(crate) struct Output {
 /// The size and the checksum of a file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Written {
-    bytes: u64,
+    pub(super) bytes: u64,
     /// XXH3 of 128 bits, hexadecimal.
     xxh3: String,
 }
@@ -86,12 +86,20 @@ impl Written {
             Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => return Ok(false),
             other => _ = other?,
         }
-        let (mut file, mut found, mut chunk) = (File::open(path)?, Checksum::new(), vec![0; CHUNK]);
-        loop {
-            match file.read(&mut chunk)? {
-                0 => return Ok(found.finish() == *self),
-                count => found.add(&chunk[..count]),
-            }
+        is_written(File::open(path)?, self)
+    }
+}
+
+/// Whether a reader gives what was written.
+///
+/// # Errors
+/// If it cannot be read.
+pub(super) fn is_written(mut reader: impl std::io::Read, written: &Written) -> std::io::Result<bool> {
+    let (mut found, mut chunk) = (Checksum::new(), vec![0; CHUNK]);
+    loop {
+        match reader.read(&mut chunk)? {
+            0 => return Ok(found.finish() == *written),
+            count => found.add(&chunk[..count]),
         }
     }
 }

@@ -24,13 +24,11 @@ use super::format::RowFormat;
 use super::types::{arrow_field, cast_to, schema_in, without_dictionaries};
 use super::writer::RowWriter;
 use crate::config::{Reading, TextColumns};
-use crate::export::exported::{
-    AddedField, AddedValue, Exported, What, changed, check_plain, check_unannotated, local_file,
-};
+use crate::export::exported::{AddedField, AddedValue, Exported, What, changed, check_plain, check_unannotated};
 use crate::export::gone::without_in_columns;
 use crate::export::place::Output;
 use crate::export::verdicts::Verdict;
-use crate::readers::{Format, Input, Item, SIGNATURE, contained, open};
+use crate::readers::{Format, Input, Item, SIGNATURE, contained, open, stored_file};
 
 /// Rows of a batch.
 const BATCH: usize = 1024;
@@ -98,7 +96,7 @@ struct Rows {
 /// The rows with these verdicts, of Parquet.
 fn parquet_rows(input: &Input, wanted: &[&Verdict]) -> Result<Rows> {
     let failed = || format!("cannot read {}", input.name);
-    let file = local_file(input)?;
+    let file = stored_file(input)?;
     let metadata = ArrowReaderMetadata::load(&file, ArrowReaderOptions::new()).with_context(failed)?;
     check_plain(metadata.metadata(), input)?;
     // Dictionaries are read as their values: those of several row groups may have more than their
@@ -128,7 +126,7 @@ fn parquet_rows(input: &Input, wanted: &[&Verdict]) -> Result<Rows> {
 pub(crate) fn arrow_batches(input: &Input) -> Result<StreamReader<BufReader<File>>> {
     let failed =
         || format!("cannot read {}: only Arrow files that are not compressed as a whole are converted", input.name);
-    let mut file = local_file(input)?;
+    let mut file = stored_file(input)?;
     let mut first = [0; 6];
     let is_file = file.read_exact(&mut first).is_ok() && first == *SIGNATURE;
     file.rewind().with_context(failed)?;

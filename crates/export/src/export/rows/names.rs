@@ -10,8 +10,7 @@ use serde::de::IgnoredAny;
 use super::columnar::arrow_batches;
 use super::lines::Lines;
 use crate::config::Reading;
-use crate::export::exported::local_file;
-use crate::readers::{Format, Input, Searched};
+use crate::readers::{Format, Input, Searched, stored_file};
 
 /// The lines of JSON that are looked at first.
 const SEARCHED: usize = 1000;
@@ -27,7 +26,7 @@ pub fn column_names(input: &Input, reading: &Reading, missing: Option<&[&str]>) 
     match input.format {
         Format::Parquet => {
             let failed = || format!("cannot read {}", input.name);
-            let file = SerializedFileReader::new(local_file(input)?).with_context(failed)?;
+            let file = SerializedFileReader::new(stored_file(input)?).with_context(failed)?;
             let fields = file.metadata().file_metadata().schema().get_fields();
             names.extend(fields.iter().map(|field| field.name().to_owned()));
         }

@@ -29,12 +29,12 @@ use super::RowFields;
 use super::parquet_types::named;
 use super::types::arrow_field;
 use crate::config::{Reading, TextColumns};
-use crate::export::exported::{AddedField, AddedValue, Exported, What, check_plain, check_unannotated, local_file};
+use crate::export::exported::{AddedField, AddedValue, Exported, What, check_plain, check_unannotated};
 use crate::export::gone::without_in_columns;
 use crate::export::place::Output;
 use crate::export::renamed::NewNames;
 use crate::export::verdicts::Verdict;
-use crate::readers::{Input, contained};
+use crate::readers::{Input, contained, stored_file};
 
 /// Rows that are read at once.
 const BATCH: usize = 1024;
@@ -54,7 +54,7 @@ pub(crate) fn copy(
 ) -> Result<Output> {
     let failed = || format!("cannot read {}", input.name);
     let copied = contained(|| -> Result<Output> {
-        let file = SerializedFileReader::new(local_file(input)?).with_context(failed)?;
+        let file = SerializedFileReader::new(stored_file(input)?).with_context(failed)?;
         check_plain(file.metadata(), input)?;
         let mut copy = Copying::begin(file, input, fields, out)?;
         for groups in copy.groups(wanted) {

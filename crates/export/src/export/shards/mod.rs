@@ -28,13 +28,13 @@ use serde::{Deserialize, Serialize};
 use self::columns::SameColumns;
 use super::card::CARD;
 use super::dataset::{WrittenDataset, each_file, has_documents, locked, write_card};
-use super::exported::{Exported, local_file};
+use super::exported::Exported;
 use super::file::Writing;
 use super::place::{ExportFolder, Output, Written, WrittenFile};
 use super::rows::{ExportFormat, RowFormat};
 use super::verdicts::{Verdict, Verdicts};
 use crate::config::Bytes;
-use crate::readers::{Format, Input};
+use crate::readers::{Format, Input, stored_file};
 
 /// The most shards: names have five digits, so that their order is that of the numbers.
 pub const MOST_SHARDS: u64 = 99_999;
@@ -249,7 +249,7 @@ fn shard_name(number: usize, count: usize, ending: &str) -> String {
 fn whole(folder: &ExportFolder, ending: &str, has_card: bool) -> Result<Option<WrittenDataset>> {
     let in_place = |name: &str| -> Result<Option<Exported>> {
         let Some(file) = folder.listed(name) else { return Ok(None) };
-        Ok(file.is_in(folder.path())?.then_some(file.counts))
+        Ok(folder.place().has(&file)?.then_some(file.counts))
     };
     // Shards of another number would have records twice.
     let counts: BTreeSet<usize> = folder.names().filter_map(count_of_shards).collect();
@@ -279,7 +279,7 @@ pub fn check_shards(inputs: &[Input], format: ExportFormat) -> Result<()> {
     let mut columns = SameColumns::default();
     for input in inputs.iter().filter(|input| input.format == Format::Parquet) {
         let failed = || format!("cannot read {}", input.name);
-        let file = SerializedFileReader::new(local_file(input)?).with_context(failed)?;
+        let file = SerializedFileReader::new(stored_file(input)?).with_context(failed)?;
         columns.check(file.metadata().file_metadata(), input)?;
     }
     Ok(())

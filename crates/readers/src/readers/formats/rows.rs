@@ -12,7 +12,7 @@ use crate::readers::input::{Input, Location, cannot};
 use crate::readers::item::{Reader, RejectedFile};
 use crate::readers::jsonl::{self, JsonlReader, Searched};
 use crate::readers::keys::KeysOfInput;
-use crate::readers::source::{downloaded, source};
+use crate::readers::source::{source, stored_file};
 use crate::readers::{parquet, sniff};
 use crate::reading::Reading;
 
@@ -83,16 +83,6 @@ impl FormatReader for Jsonl {
     }
 }
 
-impl Parquet {
-    /// A file of its own, which need not be read in order.
-    fn file_of(input: &Input) -> anyhow::Result<File> {
-        match &input.place {
-            Location::File(path) => File::open(path).with_context(|| cannot("open", &input.name)),
-            _ => downloaded(bytes_of(input)?).with_context(|| cannot("read", &input.name)),
-        }
-    }
-}
-
 impl FormatReader for Parquet {
     fn name(&self) -> &'static str {
         "parquet"
@@ -107,27 +97,25 @@ impl FormatReader for Parquet {
     }
 
     fn open(&self, input: &Input, reading: &Reading) -> anyhow::Result<Box<dyn Reader>> {
-        parquet::open(Parquet::file_of(input)?, &input.name, reading)
+        parquet::open(stored_file(input)?, &input.name, reading)
     }
 
     fn check(&self, input: &Input, reading: &Reading) -> anyhow::Result<KeysOfInput> {
         match &input.place {
             // The footer is at the end of an object.
             Location::Object { .. } | Location::Entry { .. } => Ok(KeysOfInput::Unknown),
-            Location::File(_) => {
-                Ok(KeysOfInput::of_rows(parquet::check(Parquet::file_of(input)?, &input.name, reading)?))
-            }
+            Location::File(_) => Ok(KeysOfInput::of_rows(parquet::check(stored_file(input)?, &input.name, reading)?)),
         }
     }
 
     fn slow_keys(&self, input: &Input, reading: &Reading) -> anyhow::Result<Option<KeysOfInput>> {
         let Location::Object { .. } = &input.place else { return Ok(None) };
-        let has_url = parquet::check(Parquet::file_of(input)?, &input.name, reading)?;
+        let has_url = parquet::check(stored_file(input)?, &input.name, reading)?;
         Ok(Some(KeysOfInput::of_rows(has_url)))
     }
 
     fn columns(&self, input: &Input, reading: &Reading, _searched: Searched) -> anyhow::Result<Option<Columns>> {
-        parquet::columns(Parquet::file_of(input)?, &input.name, reading)
+        parquet::columns(stored_file(input)?, &input.name, reading)
     }
 
     fn damage(&self, file: File, input: &Input, reading: &Reading) -> anyhow::Result<Option<String>> {

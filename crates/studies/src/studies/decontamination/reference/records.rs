@@ -10,7 +10,6 @@
 //! booleans and nulls are no texts.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs::File;
 
 use anyhow::{Context as _, Result, bail, ensure};
 use arrow_json::writer::{LineDelimited, WriterBuilder};
@@ -19,7 +18,7 @@ use parquet::arrow::arrow_reader::{ParquetRecordBatchReader, ParquetRecordBatchR
 use serde_json::{Map, Value};
 
 use crate::config::Reading;
-use crate::readers::{self, Body, Format, Item, JsonLines, Location, Reader, Searched, contained};
+use crate::readers::{self, Body, Format, Item, JsonLines, Reader, Searched, contained};
 use crate::sheet::plural;
 use crate::studies::ReferenceFile;
 
@@ -238,10 +237,7 @@ impl<'a> Records<'a> {
     fn parquet(&mut self, file: &ReferenceFile) -> Result<OpenFile> {
         let name = &file.input.name;
         let failed = || format!("cannot read {name} of the reference");
-        let Location::File(path) = &file.input.place else {
-            bail!("{name} of the reference is not on a local disk: copy it there first");
-        };
-        let opened = File::open(path).with_context(failed)?;
+        let opened = readers::stored_file(&file.input).with_context(failed)?;
         let builder = contained(|| ParquetRecordBatchReaderBuilder::try_new(opened));
         let builder = builder.map_err(anyhow::Error::msg).with_context(failed)?.with_context(failed)?;
         let roots: Vec<String> =
