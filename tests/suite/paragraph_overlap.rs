@@ -3,7 +3,14 @@
 
 use std::collections::{BTreeMap, HashSet};
 use std::path::Path;
+use std::sync::Arc;
 
+use arrow_array::cast::AsArray as _;
+use arrow_array::types::Int64Type;
+use arrow_array::{ArrayRef, Int64Array, RecordBatch, StringArray};
+use parquet::arrow::ArrowWriter;
+use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+use parquet::file::properties::WriterProperties;
 use serde_json::{Value, json};
 
 use crate::program::{run, run_well};
@@ -80,6 +87,32 @@ fn twin(texts: &[String], share: f64) -> Vec<Option<String>> {
     all_left
 }
 
+/// Writes texts to a Parquet file, in row groups of a few rows; every seventh row has no text, and is
+/// no document. The other columns stay.
+fn write_parquet(path: &Path, texts: &[String], first: usize) {
+    let (mut ids, mut of_rows) = (Vec::new(), Vec::new());
+    for (number, text) in (first..).zip(texts) {
+        if number % 7 == 3 {
+            ids.push(-1);
+            of_rows.push(None);
+        }
+        ids.push(number as i64);
+        of_rows.push(Some(text.as_str()));
+    }
+    let other = StringArray::from_iter_values(ids.iter().map(|_| "kept"));
+    let columns: Vec<(&str, ArrayRef, bool)> = vec![
+        ("id", Arc::new(Int64Array::from(ids)), true),
+        ("text", Arc::new(StringArray::from(of_rows)), true),
+        ("other", Arc::new(other), false),
+    ];
+    let batch = RecordBatch::try_from_iter_with_nullable(columns).unwrap();
+    let properties = WriterProperties::builder().set_max_row_group_row_count(Some(8)).build();
+    let file = std::fs::File::create(path).unwrap();
+    let mut writer = ArrowWriter::try_new(file, batch.schema(), Some(properties)).unwrap();
+    writer.write(&batch).unwrap();
+    writer.close().unwrap();
+}
+
 /// The texts below a folder by id; those of text files by their numbers.
 fn exported(out: &Path) -> BTreeMap<u64, String> {
     let mut texts = BTreeMap::new();
@@ -90,6 +123,15 @@ fn exported(out: &Path) -> BTreeMap<u64, String> {
                 let line: Value = serde_json::from_str(line).unwrap();
                 (line["id"].as_u64().unwrap(), line["text"].as_str().unwrap().to_owned())
             })),
+            Some("parquet") => {
+                let file = std::fs::File::open(path).unwrap();
+                for batch in ParquetRecordBatchReaderBuilder::try_new(file).unwrap().build().unwrap() {
+                    let batch = batch.unwrap();
+                    assert!(batch["other"].as_string::<i32>().iter().all(|other| other == Some("kept")));
+                    let (ids, all) = (batch["id"].as_primitive::<Int64Type>(), batch["text"].as_string::<i32>());
+                    texts.extend((0..batch.num_rows()).map(|row| (ids.value(row) as u64, all.value(row).to_owned())));
+                }
+            }
             Some("txt") => {
                 let number = path.file_stem().unwrap().to_str().unwrap().parse().unwrap();
                 texts.insert(number, std::fs::read_to_string(path).unwrap());
@@ -106,8 +148,8 @@ fn what_stands_before_goes_as_a_slow_twin_says() {
     let (folder, texts) = (folder.path(), texts());
     let run_of = |name: &str, input: &str, flags: &[&str]| {
         let store = folder.join(name).to_str().unwrap().to_owned();
-        let arguments = ["run", "-q", "--no-accuracy", "--week", DATE, "--store", &store, "--input", input];
-        run_well(&[&arguments[..], flags].concat());
+        let arguments = ["run", "-q", "--no-accuracy", "--week", DATE, "--store", &store];
+        run_well(&[&arguments[..], flags, &["--input", input]].concat());
         store
     };
     // Two files of lines, and a file for each text. All texts stay: exact copies there are none.
@@ -122,6 +164,12 @@ fn what_stands_before_goes_as_a_slow_twin_says() {
     for (number, text) in texts.iter().enumerate() {
         std::fs::write(files.join(format!("{number:03}.txt")), text).unwrap();
     }
+    let parquet = folder.join("parquet");
+    std::fs::create_dir(&parquet).unwrap();
+    write_parquet(&parquet.join("a.parquet"), &texts[..50], 0);
+    write_parquet(&parquet.join("b.parquet"), &texts[50..], 50);
+    let job = crate::program::job(folder, "[cluster]\nmax-reject-share = 0.2\n[cluster.read.columns]\nid = \"id\"\n");
+    let of_parquet = run_of("of-parquet", parquet.to_str().unwrap(), &[job.to_str().unwrap()]);
     let of_rows = run_of("of-rows", rows.to_str().unwrap(), &["--id", "id"]);
     let of_files = run_of("of-files", files.to_str().unwrap(), &[]);
     for (number, share) in [0.8, 0.5, 0.0, 1.0].into_iter().enumerate() {
@@ -130,12 +178,17 @@ fn what_stands_before_goes_as_a_slow_twin_says() {
         let changed = expected.iter().filter(|(number, left)| texts[**number as usize] != **left).count();
         assert!(number > 1 || changed > 10, "{share}: {changed}");
         assert!(share == 1.0 || expected.len() < texts.len(), "{share}: {}", expected.len());
-        for (store, workers) in [(&of_rows, "1"), (&of_rows, "2"), (&of_rows, "4"), (&of_files, "3")] {
-            let out = folder.join(format!("out-{number}-{workers}"));
+        let stores = [(&of_rows, "1"), (&of_rows, "2"), (&of_rows, "4"), (&of_files, "3")];
+        let same: (&[&str], &[&str]) = (&[], &["--format", "jsonl"]);
+        let stores = stores.map(|(store, workers)| (store, workers, same.0));
+        let of_parquet = [(&of_parquet, "1", same.0), (&of_parquet, "3", same.0), (&of_parquet, "2", same.1)];
+        for (store, workers, format) in stores.into_iter().chain(of_parquet) {
+            let name = Path::new(store).file_name().unwrap().to_str().unwrap();
+            let out = folder.join(format!("out-{number}-{name}-{workers}"));
             let (share, words) = (share.to_string(), WORDS.to_string());
             let flags = ["--most", "4294967295", "--level", "paragraph", "--workers", workers, "--json", "--card"];
             let overlap = ["--overlap", &share, "--ngram", &words];
-            let arguments = [&["export", store, "--out", out.to_str().unwrap()], &flags[..], &overlap].concat();
+            let arguments = [&["export", store, "--out", out.to_str().unwrap()], &flags[..], &overlap, format].concat();
             let ran = run_well(&arguments);
             let found = exported(&out);
             let differs = expected.iter().find(|(number, text)| found.get(number) != Some(text));

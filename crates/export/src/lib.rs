@@ -2,8 +2,8 @@
 //! without repeated passages.
 
 use nigh_kernels::{kernels, records, structures};
-use nigh_readers::readers;
-use nigh_store::{config, state, summary};
+use nigh_readers::{objects, readers};
+use nigh_store::{config, mirror, state, summary};
 use nigh_studies::studies;
 use nigh_tables::tables;
 use nigh_text::{features, text};

@@ -235,6 +235,7 @@ mod tests {
             deletion: None,
             resharding: None,
             absent: Absent::Missing,
+            folders: std::collections::BTreeMap::new(),
             earlier_inputs: Vec::new(),
             canonical: Canonical::default(),
             accuracy: true,
