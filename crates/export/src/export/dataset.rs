@@ -7,6 +7,7 @@ use std::sync::mpsc::sync_channel;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use anyhow::{Context as _, Result, bail};
+use nigh_text::contained::contained;
 
 use super::archives::{IndexFiles, Wacz, wacz_of};
 use super::card::CARD;
@@ -16,7 +17,7 @@ use super::place::{ExportFolder, Output, WrittenFile, output_paths, whole_wacz};
 use super::rows::ExportFormat;
 use super::shards::write_shards;
 use super::verdicts::{Verdict, Verdicts};
-use crate::readers::{Format, Input, Location, contained, list};
+use crate::readers::{Format, Input, Location, list};
 
 /// What an export has written.
 #[derive(Clone, Copy, Debug, Default)]

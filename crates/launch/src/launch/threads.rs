@@ -90,7 +90,7 @@ where
 /// process that failed first.
 pub fn exit_on_panic(code: i32) {
     std::panic::set_hook(Box::new(move |info| {
-        if crate::readers::is_contained() {
+        if nigh_text::contained::is_contained() {
             // A decoder panicked on a damaged file: the file becomes a reject, with this message.
             return;
         }

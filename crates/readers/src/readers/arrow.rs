@@ -37,7 +37,6 @@ use arrow_ipc::{MessageHeader, root_as_message};
 use arrow_schema::{DataType, Fields, Schema, SchemaRef, TimeUnit};
 use nigh_kernels::structures::CompactSort;
 
-use super::contained::contained;
 use super::fields::{self, Date};
 use super::find::STANDARD_INPUT;
 use super::item::{Item, Reader, Reject, Unread};
@@ -45,6 +44,7 @@ use super::rows::{PageFields, PageRow, RowId};
 use super::streams::{MemberStep, Members, Stored};
 use super::value;
 use crate::reading::{Columns, Reading, TextColumns};
+use nigh_text::contained::contained;
 
 /// The first bytes of a file; two zeros follow.
 pub const SIGNATURE: &[u8] = b"ARROW1";

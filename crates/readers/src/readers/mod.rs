@@ -43,10 +43,9 @@
 //! `streams` (compressed files as streams of bytes and lines), `rows` (a row or line as a page),
 //! `value` (values that have an order), `fields` (dates and UTF-8), `json_lines` (lines as they
 //! are), `sniff` (what bytes are, whatever their label says), `url_list` (files with URLs instead
-//! of pages), `contained` (panics of decoders as reasons).
+//! of pages).
 
 mod arrow;
-mod contained;
 mod csv;
 mod failed;
 mod fields;
@@ -72,7 +71,6 @@ mod warc;
 mod whole;
 
 pub use self::arrow::SIGNATURE;
-pub use self::contained::{contained, is_contained};
 pub use self::find::{FoundInputs, LeftOut, Pipes, Spool, list, list_with_pipes, url_files};
 pub use self::input::{Format, Input, Location, Packing};
 pub use self::item::{

@@ -15,6 +15,7 @@ use arrow_array::{
 use arrow_ipc::reader::StreamReader;
 use arrow_schema::{DataType, FieldRef, Schema, SchemaRef};
 use arrow_select::filter::filter_record_batch;
+use nigh_text::contained::contained;
 use parquet::arrow::arrow_reader::{
     ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReaderBuilder, RowSelection,
 };
@@ -28,7 +29,7 @@ use crate::export::exported::{AddedField, AddedValue, Exported, What, changed, c
 use crate::export::gone::without_in_columns;
 use crate::export::place::Output;
 use crate::export::verdicts::Verdict;
-use crate::readers::{Format, Input, Item, SIGNATURE, contained, open, stored_file};
+use crate::readers::{Format, Input, Item, SIGNATURE, open, stored_file};
 
 /// Rows of a batch.
 const BATCH: usize = 1024;

@@ -14,6 +14,7 @@ use arrow_ipc::root_as_message;
 use arrow_schema::Schema;
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
+use nigh_text::contained::contained;
 use parquet::arrow::{ARROW_SCHEMA_META_KEY, add_encoded_arrow_schema_to_metadata};
 use parquet::basic::{Compression, Repetition, Type as PhysicalType, ZstdLevel};
 use parquet::column::reader::{ColumnReader, ColumnReaderImpl};
@@ -34,7 +35,7 @@ use crate::export::gone::without_in_columns;
 use crate::export::place::Output;
 use crate::export::renamed::NewNames;
 use crate::export::verdicts::Verdict;
-use crate::readers::{Input, contained, stored_file};
+use crate::readers::{Input, stored_file};
 
 /// Rows that are read at once.
 const BATCH: usize = 1024;

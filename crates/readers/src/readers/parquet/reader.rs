@@ -10,12 +10,12 @@ use anyhow::{Context as _, bail};
 
 use super::column::Column;
 use super::file::{ChunkedFile, ColumnPages, TOO_LONG};
-use crate::readers::contained::contained;
 use crate::readers::fields::{self, Date};
 use crate::readers::item::{Item, Nothing, Reader, Reject, RejectedFile};
 use crate::readers::piece::{InputPiece, cut};
 use crate::readers::rows::{PageFields, PageRow};
 use crate::reading::{Columns, Reading, TextColumns};
+use nigh_text::contained::contained;
 
 /// Reads the pages of one Parquet file.
 pub struct ParquetReader {

@@ -13,12 +13,13 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::{Context as _, Result, bail, ensure};
 use arrow_json::writer::{LineDelimited, WriterBuilder};
+use nigh_text::contained::contained;
 use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::{ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder};
 use serde_json::{Map, Value};
 
 use crate::config::Reading;
-use crate::readers::{self, Body, Format, Item, JsonLines, Reader, Searched, contained};
+use crate::readers::{self, Body, Format, Item, JsonLines, Reader, Searched};
 use crate::sheet::plural;
 use crate::studies::ReferenceFile;
 
