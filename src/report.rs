@@ -152,6 +152,9 @@ fn counts(counts: &Counts, sheet: &mut Sheet) {
             }
         }
     }
+    if counts.whole_pages > 0 {
+        row(grouped(counts.whole_pages), "pages without a main content: all of their text counts".to_owned());
+    }
     if counts.unread_dates > 0 {
         row(grouped(counts.unread_dates), "pages with a date that cannot be read".to_owned());
     }

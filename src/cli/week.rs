@@ -17,7 +17,7 @@ use super::signals::stop_on_signals;
 use super::worker::{ProcessWork, cluster};
 use super::workers::{WorkerCount, notice_without_shard, warn_above_cores};
 use crate::config::{
-    Absent, Bytes, Canonical, Cluster, Config, Method, Mode, Reading, SameId, Share, Verify, WeekName,
+    Absent, Bytes, Canonical, Cluster, Config, Content, Method, Mode, Reading, SameId, Share, Verify, WeekName,
 };
 use crate::launch::{Peers, Pool};
 use crate::log::Log;
@@ -635,8 +635,11 @@ impl WeekRequest {
                  `id` or `url` in [cluster.read.columns] (--id, --url), or same-id in [cluster.read] (--same-id), as they were for the weeks before"
             );
         }
+        let content = self.content(of_store)?;
         let method = job.method.get_or_insert_with(|| of_store.cloned().unwrap_or_default());
         method.documents = documents;
+        method.content = content;
+        job.read.content = (content != Content::Page).then_some(content);
         let method = method.clone();
         job.week = Some(WeekName::Date(self.week));
         let mode = if earlier.last().is_some() { job.mode } else { Mode::Full };
@@ -652,6 +655,28 @@ impl WeekRequest {
             wave_bytes,
             job: text,
         })
+    }
+
+    /// What of a page is its text: what the job says, or that of the store.
+    ///
+    /// # Errors
+    /// If the pages of the store were read in another way, or this program cannot read them so.
+    fn content(&self, of_store: Option<&Method>) -> Result<Content> {
+        let of_method =
+            self.job.method.as_ref().map(|method| method.content).filter(|content| *content != Content::Page);
+        let of_job = self.reading().content.or(of_method);
+        let known = of_store.map(|method| method.content);
+        let content = of_job.or(known).unwrap_or_default();
+        if let Some(known) = known.filter(|known| *known != content) {
+            bail!(
+                "the store {} has content = \"{}\", and the job has content = \"{}\" in [cluster.read]: leave it out, or use another --store",
+                self.store.display(),
+                known.name(),
+                content.name()
+            );
+        }
+        content.check()?;
+        Ok(content)
     }
 
     /// Checks that pages that stay have the values that documents are chosen by.
@@ -699,7 +724,8 @@ impl WeekRequest {
             accuracy: self.job.accuracy,
             mode,
             method,
-            reading: self.reading().clone(),
+            // The method says what of a page is its text, whether or not the job does.
+            reading: Reading { content: None, ..self.reading().clone() },
             keep: self.job.keep,
             waves: cut_waves(&self.inputs, wave_bytes.0),
             inputs: self.inputs.clone(),

@@ -127,6 +127,9 @@ mod live_ready;
 mod live_tls;
 /// Clusters, pages and the nearest documents, as they are looked up, against the tables.
 mod look;
+/// Pages by their main content, against their texts alone.
+#[cfg(all(feature = "live", feature = "main-content"))]
+mod main_content;
 /// What matches a reference, with an order by columns of the inputs, and in source code.
 mod matched_choices;
 /// Mirrors by content against pairs of hosts, one by one.

@@ -431,7 +431,8 @@ fn the_program_sketches_as_the_library_does() {
     let vectors = crate::program::vectors(&week);
     let method = Method::default();
     let kernels = nigh::kernels::chosen().unwrap();
-    let mut fingerprinter = Fingerprinter::new(&method, &polynomials(method.seed, method.features), 0, kernels);
+    let mut fingerprinter =
+        Fingerprinter::new(&method, &polynomials(method.seed, method.features), 0, kernels).unwrap();
     let mut compared = 0;
     for page in pages(&data("week-2024-01-08")) {
         let facts = fingerprinter.text(&text(&page));

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::path::PathBuf;
 
+use nigh_text::method::Content;
 use serde::{Deserialize, Serialize};
 
 use crate::units::Bytes;
@@ -26,6 +27,10 @@ pub struct Reading {
     pub listing_anywhere: bool,
     /// How many links of a page are kept, in order of appearance. Default: 10,000.
     pub max_links: usize,
+    /// What of a web page is its text: all, or its main content. Default: that of the store, whose
+    /// first week has all.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub content: Option<Content>,
     /// What becomes of two records with one URL or id. Default: the first is the document, if
     /// records of one id have the same text.
     pub same_id: SameId,
@@ -81,6 +86,7 @@ impl Default for Reading {
             base_url: None,
             listing_anywhere: false,
             max_links: 10_000,
+            content: None,
             same_id: SameId::Equal,
             columns: Columns::default(),
             folders: Vec::new(),

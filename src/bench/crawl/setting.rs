@@ -70,7 +70,9 @@ impl Setting {
             },
             None => Cluster::default(),
         };
-        let (reading, method, chunks) = (job.read, job.method.unwrap_or_default(), job.keep.chunks);
+        let (reading, mut method, chunks) = (job.read, job.method.unwrap_or_default(), job.keep.chunks);
+        method.content = reading.content.unwrap_or(method.content);
+        method.content.check()?;
         let kernels = kernels::chosen()?;
         Ok(Setting { input: input.to_vec(), reading, method, chunks, workers, kernels })
     }

@@ -292,6 +292,7 @@ impl<'a> Stages<'a> {
 
 fn fingerprinter(setting: &Setting, polynomials: &Polynomials) -> Fingerprinter {
     Fingerprinter::new(&setting.method, polynomials, setting.reading.max_links, setting.kernels)
+        .expect("the content of a setting is checked")
 }
 
 /// Fingerprints a page, and returns its number of words.

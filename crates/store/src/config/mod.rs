@@ -35,7 +35,8 @@ mod week_name;
 pub use nigh_readers::reading::{Columns, Reading, SameId, TextColumns};
 pub use nigh_readers::units::{Bytes, Count, Share, age};
 pub use nigh_text::method::{
-    CURVE, Chunking, Cut, Method, RECALL, STUDY, Shape, Similarity, SketchKind, Spaceless, TextForm, Unicode, Verify,
+    CURVE, Chunking, Content, Cut, Method, RECALL, STUDY, Shape, Similarity, SketchKind, Spaceless, TextForm, Unicode,
+    Verify,
 };
 
 pub use self::canonical::{By, Canonical, Chosen, Comparison};

@@ -8,8 +8,8 @@ use super::chunks::PageChunks;
 use super::form::Former;
 use super::shingles::Shingler;
 use super::sketch::{Sketch, Sketcher};
-use crate::method::Method;
-use crate::text::{charset, html, urls};
+use crate::method::{Content, Method};
+use crate::text::{charset, html, scan_content, urls};
 
 /// Computes sketches, chunks, titles and links of documents; its buffers are reused from document
 /// to document.
@@ -19,6 +19,7 @@ pub struct Fingerprinter {
     /// The words of a page, of which chunks are made; `None` if chunks are not kept.
     joined: Option<Joined>,
     former: Former,
+    content: Content,
     max_links: usize,
     kernels: &'static Kernels,
     decoded: String,
@@ -40,6 +41,9 @@ pub struct PageFacts {
     pub title: String,
     /// Canonical URLs, distinct, in order of first appearance.
     pub links: TextList,
+    /// Whether the method asks for the main content, and none was found: the text is that of the
+    /// whole page.
+    pub is_whole: bool,
 }
 
 /// The words of a text in the form in which they are compared, and the shingle that begins with
@@ -55,23 +59,28 @@ pub struct WordsAndShingles {
 impl Fingerprinter {
     /// Makes the fingerprinter of a method with its polynomials as the caller has them. It keeps at
     /// most `max_links` out-links of a page.
+    ///
+    /// # Errors
+    /// If this program cannot find the main content of pages, and the method asks for it.
     pub fn new(
         method: &Method,
         polynomials: &Polynomials,
         max_links: usize,
         kernels: &'static Kernels,
-    ) -> Fingerprinter {
-        Fingerprinter {
+    ) -> Result<Fingerprinter> {
+        method.content.check()?;
+        Ok(Fingerprinter {
             shingler: Shingler::of_method(polynomials.shingles, method, kernels),
             sketcher: Sketcher::new(method, polynomials, kernels),
             joined: None,
             former: Former::of_method(method, kernels),
+            content: method.content,
             max_links,
             kernels,
             decoded: String::new(),
             extract: html::Extract::default(),
             distinct: WordSet::default(),
-        }
+        })
     }
 
     /// Makes the fingerprinter of a method, which finds its polynomials and its kernels itself and
@@ -89,9 +98,10 @@ impl Fingerprinter {
     /// ```
     ///
     /// # Errors
-    /// If `NIGH_KERNELS` names a level of kernels that this machine does not have.
+    /// As [`new`](Fingerprinter::new); and if `NIGH_KERNELS` names a level of kernels that this
+    /// machine does not have.
     pub fn of_method(method: &Method) -> Result<Fingerprinter> {
-        Ok(Fingerprinter::new(method, &polynomials(method.seed, method.features), 0, chosen()?))
+        Fingerprinter::new(method, &polynomials(method.seed, method.features), 0, chosen()?)
     }
 
     /// Finds chunks, too, if `keep` says so.
@@ -124,8 +134,9 @@ impl Fingerprinter {
     pub fn html(&mut self, body: &[u8], label: Option<&str>, page: Option<&urls::Canonical>) -> PageFacts {
         let mut extract = std::mem::take(&mut self.extract);
         let decoded = charset::decode_bytes(body, label, &mut self.decoded);
-        html::scan(decoded, self.max_links, self.kernels, &mut extract);
+        let is_whole = scan_content(decoded, self.content, self.max_links, self.kernels, &mut extract);
         let mut facts = self.bytes(&extract.text, html::LINE_END);
+        facts.is_whole = is_whole;
         facts.title = std::mem::take(&mut extract.title);
         facts.links = urls::out_links(page, extract.base.as_deref(), extract.hrefs.iter());
         self.extract = extract;
@@ -149,7 +160,8 @@ impl Fingerprinter {
     /// set of which a sketch is made. `label` is as for [`html`](Fingerprinter::html).
     pub fn html_shingles(&mut self, body: &[u8], label: Option<&str>) -> Vec<u64> {
         let mut extract = std::mem::take(&mut self.extract);
-        html::scan(charset::decode_bytes(body, label, &mut self.decoded), 0, self.kernels, &mut extract);
+        let decoded = charset::decode_bytes(body, label, &mut self.decoded);
+        scan_content(decoded, self.content, 0, self.kernels, &mut extract);
         let shingles = self.distinct_of(&extract.text);
         self.extract = extract;
         shingles
@@ -180,7 +192,8 @@ impl Fingerprinter {
     /// The words and shingles of an HTML page. `label` is as for [`html`](Fingerprinter::html).
     pub fn words_of_html(&mut self, body: &[u8], label: Option<&str>) -> WordsAndShingles {
         let mut extract = std::mem::take(&mut self.extract);
-        html::scan(charset::decode_bytes(body, label, &mut self.decoded), 0, self.kernels, &mut extract);
+        let decoded = charset::decode_bytes(body, label, &mut self.decoded);
+        scan_content(decoded, self.content, 0, self.kernels, &mut extract);
         let words = self.words_of(&extract.text);
         self.extract = extract;
         words
@@ -259,7 +272,7 @@ mod tests {
 
     fn fingerprinter(fold_case: bool) -> Fingerprinter {
         let method = Method { form: TextForm { fold_case, ..TextForm::default() }, ..Method::default() };
-        Fingerprinter::new(&method, &polynomials(method.seed, method.features), 10, chosen().unwrap())
+        Fingerprinter::new(&method, &polynomials(method.seed, method.features), 10, chosen().unwrap()).unwrap()
     }
 
     #[test]

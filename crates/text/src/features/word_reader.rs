@@ -17,14 +17,15 @@ use nigh_kernels::kernels::{Kernels, chosen, is_spaceless};
 
 use super::cutter::WordCutter;
 use super::form::Former;
-use crate::method::{Method, Spaceless, TextForm, Unicode};
-use crate::text::{charset, html};
+use crate::method::{Content, Method, Spaceless, TextForm, Unicode};
+use crate::text::{charset, html, scan_content};
 
 /// Reads the words of texts; its buffers are reused from text to text.
 pub struct WordReader {
     form: TextForm,
     former: Former,
     cutter: WordCutter,
+    content: Content,
     kernels: &'static Kernels,
     decoded: String,
     extract: html::Extract,
@@ -75,30 +76,36 @@ impl<'a> Words<'a> {
 
 impl WordReader {
     /// A reader of the words of a method.
-    pub fn new(method: &Method, kernels: &'static Kernels) -> WordReader {
-        WordReader {
+    ///
+    /// # Errors
+    /// If this program cannot find the main content of pages, and the method asks for it.
+    pub fn new(method: &Method, kernels: &'static Kernels) -> Result<WordReader> {
+        method.content.check()?;
+        Ok(WordReader {
             form: method.form,
             former: Former::of_method(method, kernels),
             cutter: WordCutter::new(&method.rule, method.form, kernels),
+            content: method.content,
             kernels,
             decoded: String::new(),
             extract: html::Extract::default(),
             bounds: Vec::new(),
-        }
+        })
     }
 
     /// The reader of the words of a method, which finds its kernels itself.
     ///
     /// # Errors
-    /// If `NIGH_KERNELS` names a level of kernels that this machine does not have.
+    /// As [`new`](WordReader::new); and if `NIGH_KERNELS` names a level of kernels that this machine
+    /// does not have.
     pub fn of_method(method: &Method) -> Result<WordReader> {
-        Ok(WordReader::new(method, chosen()?))
+        WordReader::new(method, chosen()?)
     }
 
     /// The words of an HTML page. `label` is the charset of its HTTP header.
     pub fn html(&mut self, body: &[u8], label: Option<&str>) -> Words<'_> {
-        let WordReader { former, cutter, kernels, decoded, extract, bounds, .. } = self;
-        html::scan(charset::decode_bytes(body, label, decoded), 0, kernels, extract);
+        let WordReader { former, cutter, content, kernels, decoded, extract, bounds, .. } = self;
+        scan_content(charset::decode_bytes(body, label, decoded), *content, 0, kernels, extract);
         words(former, cutter, bounds, &extract.text)
     }
 

@@ -2,6 +2,7 @@
 //! section 2).
 
 mod chunking;
+mod content;
 mod form;
 mod preset;
 mod s_curve;
@@ -13,6 +14,7 @@ use nigh_kernels::records::{DocumentKey, MAX_SHARDS, short_hash};
 use serde::{Deserialize, Serialize};
 
 pub use self::chunking::{Chunking, Cut};
+pub use self::content::Content;
 pub use self::form::{Spaceless, TextForm, Unicode};
 use self::preset::{Given, MAX_MEGASHINGLES, MAX_SUPERSHINGLES, cheapest, name_of, preset};
 pub use self::preset::{MAX_FEATURES, RECALL, STUDY};
@@ -66,6 +68,8 @@ pub struct Method {
     /// The form in which words are compared: the keys `fold-case`, `strip-diacritics`, `unicode`
     /// and `spaceless`.
     pub form: TextForm,
+    /// What of a web page is its text. The options for reading of the first week decide it.
+    pub content: Content,
     /// The seed of the random polynomials, 0 to 2^63 - 1. Default: 20031107.
     pub seed: u64,
     /// Shards of the documents: a power of two, 1 to 65536. Default: 64.
@@ -99,6 +103,8 @@ struct MethodTable {
     unicode: Option<Unicode>,
     #[serde(skip_serializing_if = "Option::is_none")]
     spaceless: Option<Spaceless>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    content: Option<Content>,
     seed: Option<u64>,
     shards: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -182,6 +188,7 @@ impl Default for Method {
             verify: Verify::None,
             sketch: SketchKind::MinWise,
             form: TextForm::default(),
+            content: Content::Page,
             seed: 20_031_107,
             shards: 64,
             documents: DocumentKey::Url,
@@ -206,6 +213,7 @@ impl From<Method> for MethodTable {
             strip_diacritics: m.form.strip_diacritics.then_some(true),
             unicode: (m.form.unicode != Unicode::default()).then_some(m.form.unicode),
             spaceless: (m.form.spaceless != Spaceless::default()).then_some(m.form.spaceless),
+            content: (m.content != Content::Page).then_some(m.content),
             seed: Some(m.seed),
             shards: Some(m.shards),
             documents: (m.documents != DocumentKey::Url).then_some(m.documents),
@@ -237,6 +245,7 @@ impl TryFrom<MethodTable> for Method {
                 unicode: t.unicode.unwrap_or_default(),
                 spaceless: t.spaceless.unwrap_or_default(),
             },
+            content: t.content.unwrap_or_default(),
             seed: t.seed.unwrap_or(defaults.seed),
             shards: t.shards.unwrap_or(defaults.shards),
             documents: t.documents.unwrap_or_default(),
@@ -337,6 +346,7 @@ impl fmt::Display for Method {
             verify,
             sketch,
             form: TextForm { fold_case, strip_diacritics, unicode, spaceless },
+            content,
             seed,
             shards,
             documents,
@@ -366,6 +376,9 @@ impl fmt::Display for Method {
         }
         if *spaceless == Spaceless::Runs {
             write!(f, "spaceless = runs, ")?;
+        }
+        if *content == Content::Main {
+            write!(f, "content = main, ")?;
         }
         write!(f, "seed = {seed}, shards = {shards}")?;
         match documents {
@@ -398,6 +411,7 @@ mod tests {
             "features = 60\nshards = 8",
             "similarity = 0.9\nverify = \"exact\"",
             "sketch = \"fast\"\nfold-case = true",
+            "content = \"main\"",
         ] {
             let once = method(text).unwrap();
             assert_eq!(method(&toml::to_string(&once).unwrap()).unwrap(), once, "{text}");

@@ -1,7 +1,8 @@
 //! Text extraction: from the bytes of a page to its text, title, words and canonical links.
 //!
 //! The input is a body and the label of its charset; archives, weeks and the dataflow are not known
-//! here. No input makes these functions panic, and all of them take time linear in their input.
+//! here. No input makes these functions panic, and all of them take time linear in their input;
+//! [`scan_content`] with a large factor for pages that are made for it.
 //!
 //! In reading order:
 //!
@@ -13,6 +14,8 @@
 //!   It uses `elements` (the tags that matter), `foreign` (where `svg` and `math` are),
 //!   `attributes` (the inside of a tag), `sections` (the end of a comment, a script or raw text),
 //!   `hrefs` and [`references`] (`&eacute;` to `é`)
+//! - [`scan_content`]: the same, with the text of the main content, if the job asks for it;
+//!   `tree_cost` says of which pages it is not looked for
 //! - [`words`](words()): the words of a text
 //! - [`urls`]: the canonical form of a URL, the links of a page, the registered domain of a host;
 //!   `plain` resolves the usual forms of links faster
@@ -27,12 +30,15 @@ mod elements;
 mod foreign;
 mod hrefs;
 pub mod html;
+mod main_content;
 mod patterns;
 mod plain;
 mod prescan;
 mod printable;
 pub mod references;
 mod sections;
+#[cfg(any(test, feature = "main-content"))]
+mod tree_cost;
 #[cfg(test)]
 pub(crate) mod twin;
 pub mod urls;
@@ -40,6 +46,7 @@ pub mod words;
 
 pub use charset::decode;
 pub use html::{Extract, scan};
+pub use main_content::scan_content;
 pub use patterns::{InvalidPattern, UrlPatterns};
 pub use printable::{printable, printable_json, printable_lines};
 pub use urls::{Canonical, canonical, domain, out_links};

@@ -181,7 +181,7 @@ fn read_pages(plan: &ChunksPlan, whole: &WholeWeek, watch: &Watch) -> Result<Sor
     let kernels = kernels::chosen()?;
     let next_file = AtomicUsize::new(0);
     let read = || -> Result<()> {
-        let mut fingerprinter = Fingerprinter::new(&whole.method, &polynomials, 0, kernels).keeping_chunks(true);
+        let mut fingerprinter = Fingerprinter::new(&whole.method, &polynomials, 0, kernels)?.keeping_chunks(true);
         loop {
             let file = next_file.fetch_add(1, Ordering::Relaxed);
             let Some(input) = plan.inputs.get(file) else { return Ok(()) };

@@ -174,7 +174,7 @@ enum Crawl {
 fn read_crawl(cx: &mut Context, plan: &Arc<Plan>, polynomials: &Polynomials, journal: Journal) -> Result<Crawl> {
     let watch = &cx.watch().clone();
     let shared = &cx.shared().clone();
-    let fingerprinter = Fingerprinter::new(&plan.method, polynomials, plan.reading.max_links, kernels::chosen()?);
+    let fingerprinter = Fingerprinter::new(&plan.method, polynomials, plan.reading.max_links, kernels::chosen()?)?;
     let fingerprinter = fingerprinter.keeping_chunks(plan.keep.chunks);
     // Kept until all workers have read all: a worker that came later would find a list that no
     // answer fills.

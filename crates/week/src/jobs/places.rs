@@ -110,7 +110,7 @@ pub(crate) fn files_again(
         documents: plan.method.documents,
         inputs: &inputs,
         reading: &plan.reading,
-        fingerprinter: Fingerprinter::new(&plan.method, polynomials, 0, kernels::chosen()?),
+        fingerprinter: Fingerprinter::new(&plan.method, polynomials, 0, kernels::chosen()?)?,
         kept: (0..inputs.len()).map(kept).collect(),
         if_missing,
         watch,

@@ -150,6 +150,10 @@ pub struct Counts {
     /// counted, too.
     #[serde(default)]
     pub unread_dates: u64,
+    /// Pages read whose main content was asked for and not found, so that all of their text counts;
+    /// duplicates of a URL are counted, too.
+    #[serde(default)]
+    pub whole_pages: u64,
     /// Words of all kept pages.
     pub words: u64,
     /// Bytes of the bodies of all kept pages.
@@ -218,6 +222,7 @@ impl Counts {
         self.short += other.short;
         self.cut += other.cut;
         self.unread_dates += other.unread_dates;
+        self.whole_pages += other.whole_pages;
         self.revisits += other.revisits;
         self.words += other.words;
         self.bytes += other.bytes;

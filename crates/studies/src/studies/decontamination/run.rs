@@ -59,7 +59,7 @@ pub fn decontamination(
     cx.enter(Stage::Read);
     let scratch = plan.results().scratch();
     let cx = &mut cx.with(plan.worker_memory, &scratch);
-    let reader = WordReader::new(&files.method, kernels::chosen()?);
+    let reader = WordReader::new(&files.method, kernels::chosen()?)?;
     let mut reference = Items::new(&files.reference, job, job.measures(&files.method), reader);
     let (mut items, mut matches) = (sort_of::<Item>(cx, "items"), sort_of::<Match>(cx, "matches"));
     let mut counts = MatchCounts::default();

@@ -137,7 +137,7 @@ impl CrawlTexts {
             batch.documents += of_worker.documents;
             batch.digest = batch.digest.wrapping_add(of_worker.digest);
         }
-        let reader = WordReader::new(&files.method, kernels::chosen()?);
+        let reader = WordReader::new(&files.method, kernels::chosen()?)?;
         let (inputs, reading) = (files.crawl.clone(), files.reading.clone());
         let texts = CrawlTexts { inputs, reading, readers, documents, places, reader };
         Ok((texts, batches.into_values().collect()))

@@ -129,7 +129,7 @@ impl SampledWeek<'_> {
             documents: files.method.documents,
             inputs: &files.crawl,
             reading: &files.reading,
-            fingerprinter: Fingerprinter::new(&files.method, &polynomials, 0, kernels::chosen()?),
+            fingerprinter: Fingerprinter::new(&files.method, &polynomials, 0, kernels::chosen()?)?,
             kept: vec![Vec::new(); files.crawl.len()],
             if_missing: IF_MISSING,
             watch: self.watch,

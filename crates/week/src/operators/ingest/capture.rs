@@ -252,6 +252,7 @@ mod tests {
             sketch: if with_all { sketch } else { Sketch::default() },
             chunks: with_all.then_some(chunks),
             links: if with_all { ["http://b.example/"].iter().collect() } else { TextList::default() },
+            is_whole: false,
         }
     }
 

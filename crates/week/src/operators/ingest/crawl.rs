@@ -278,6 +278,7 @@ impl WavePart {
                             let key = CaptureKey::new(hash, page.is_of_get, (file, ordinal));
                             let (label, url) = (page.charset.as_deref(), url.as_ref());
                             let (bytes, facts) = page_facts(&mut self.fingerprinter, &page.body, label, url);
+                            open.counts.whole_pages += u64::from(facts.is_whole);
                             let capture = Capture::of(&page, url, bytes, &facts);
                             if let Some(kept) = open.kept.as_mut().filter(|_| capture.words > 0) {
                                 kept.push(kept_page(hash, &capture), self.fingerprinter.last_shingles())?;
