@@ -1,5 +1,6 @@
-//! Reads crawls and datasets page by page, as `nigh` does: WARC, WACZ, ARC, WET, JSONL, Parquet,
-//! Arrow, CSV, HTML and text, compressed or not, from disks, pipes and buckets.
+#![doc = include_str!("../README.md")]
+//!
+//! # Modules
 //!
 //! ```text
 //! readers                    lists of inputs, and pages of an input

@@ -1,5 +1,6 @@
-//! Tables of `nigh`: each is declared once, as a row type; it is written as Parquet with a
-//! description of every column, and read by columns.
+#![doc = include_str!("../README.md")]
+//!
+//! # Modules
 //!
 //! ```text
 //! tables                     declarations, writers, readers, and the log of commits that Delta readers follow

@@ -1,13 +1,6 @@
-//! From the bytes of a page to its text, its words and its sketch, as `nigh` computes them.
+#![doc = include_str!("../README.md")]
 //!
-//! ```
-//! use nigh_text::{features::Fingerprinter, method::Method};
-//!
-//! let mut fingerprinter = Fingerprinter::of_method(&Method::default())?;
-//! let first = fingerprinter.sketch("the quick brown fox jumps over the lazy dog while the cat sleeps");
-//! assert_eq!(first.similarity(&first), 1.0);
-//! # anyhow::Ok(())
-//! ```
+//! # Modules
 //!
 //! ```text
 //! features                   sketches and chunks of pages
