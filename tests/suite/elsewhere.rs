@@ -120,7 +120,7 @@ fn an_error_says_where_inputs_were_looked_for() {
     let first = std::fs::canonicalize(&first).unwrap().display().to_string();
     let refused = run_in(&elsewhere, &["export", &store, "--out", &out, "--what", "removed"]);
     assert!(
-        refused.code == Some(1) && refused.stderr.contains(&format!("nor is it below {first}")),
+        refused.code == Some(1) && refused.stderr.contains(&format!("nor is it in {first}, from where earlier runs")),
         "{}",
         refused.stderr
     );

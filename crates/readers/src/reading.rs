@@ -243,7 +243,9 @@ impl TryFrom<OneOrMore> for TextColumns {
             OneOrMore::More(names) => names,
         };
         match names.iter().enumerate().find(|(number, name)| names[..*number].contains(name)) {
-            Some((_, twice)) => Err(format!("the column `{twice}` is named twice: a text is joined of different ones")),
+            Some((_, twice)) => {
+                Err(format!("the column `{twice}` is named twice: a text is joined from different ones"))
+            }
             None => Ok(TextColumns(names)),
         }
     }

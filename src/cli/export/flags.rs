@@ -235,7 +235,8 @@ impl ExportArgs {
             ));
         }
         if let Some(list) = self.list.as_ref().filter(|list| list.to_str().is_some_and(|list| list.contains("://"))) {
-            bail!(WrongUse(format!("--list {}: a list is a file on this machine", list.display())));
+            let list = without_secrets(&list.to_string_lossy()).into_owned();
+            bail!(WrongUse(format!("--list {list}: a list is a file on this machine")));
         }
         if self.revisits && (self.what() != What::Kept || self.level != ExportLevel::Exact || self.list.is_some()) {
             bail!(WrongUse(

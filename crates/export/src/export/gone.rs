@@ -109,7 +109,7 @@ impl Gone {
     }
 }
 
-/// The texts of the columns of a record, whose text was joined of them, without what
+/// The texts of the columns of a record, whose text was joined from them, without what
 /// goes from it. `None` for a column that has no text; one of which nothing is left is empty.
 pub(super) fn without_in_columns(gone: &Gone, texts: &[Option<&str>]) -> Vec<Option<String>> {
     let (mut left, mut first_byte, mut first_line) = (Vec::with_capacity(texts.len()), 0, 0);

@@ -362,10 +362,11 @@ impl<'a> DeserializeSeed<'a> for JsonObject<'_, 'a> {
     type Value = ();
 
     fn deserialize<D: Deserializer<'a>>(self, deserializer: D) -> Result<(), D::Error> {
-        deserializer.deserialize_map(self)
+        if self.prefix.is_empty() { deserializer.deserialize_map(self) } else { deserializer.deserialize_any(self) }
     }
 }
 
+/// A line is an object. A value inside it that is none has no columns: each of them is missing.
 impl<'a> Visitor<'a> for JsonObject<'_, 'a> {
     type Value = ();
 
@@ -373,22 +374,63 @@ impl<'a> Visitor<'a> for JsonObject<'_, 'a> {
         formatter.write_str("an object")
     }
 
+    fn visit_unit<E>(self) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_bool<E>(self, _: bool) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_i64<E>(self, _: i64) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_u64<E>(self, _: u64) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_f64<E>(self, _: f64) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_str<E>(self, _: &str) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_seq<A: SeqAccess<'a>>(self, mut values: A) -> Result<(), A::Error> {
+        while values.next_element::<IgnoredAny>()?.is_some() {}
+        Ok(())
+    }
+
     fn visit_map<A: MapAccess<'a>>(self, mut map: A) -> Result<(), A::Error> {
         let JsonObject { columns, prefix, fields } = self;
         while let Some(key) = map.next_key_seed(JsonValue)? {
             let key = key.text().unwrap_or_default();
             let name = if prefix.is_empty() { key } else { Cow::Owned(format!("{prefix}{key}")) };
-            if let Some(number) = columns.values.iter().position(|value| *value == name) {
-                // The value may be a field of the page, too.
+            let is_id = columns.id.as_deref() == Some(&*name) && columns.url() != name;
+            let is_key = is_id || columns.url() == name;
+            let of_text = columns.text.names().iter().position(|column| is_key && *column == name);
+            let of_values = columns.values.iter().position(|value| *value == name);
+            if of_values.is_some() || of_text.is_some() {
+                // One value for several fields of the page.
                 let value: &RawValue = map.next_value()?;
-                fields.values[number] = value_of(value);
-                if columns.id.as_deref() == Some(&*name) && columns.url() != name {
+                let scalar = || {
+                    let mut json = serde_json::Deserializer::from_str(value.get());
+                    JsonValue.deserialize(&mut json).map_err(serde::de::Error::custom)
+                };
+                if let Some(number) = of_values {
+                    fields.values[number] = value_of(value);
+                }
+                if let Some(number) = of_text {
+                    fields.text[number] = scalar()?;
+                }
+                if is_id {
                     fields.id = id_of(value);
                 } else if let Some(slot) = fields.slot(&name, columns) {
-                    let mut json = serde_json::Deserializer::from_str(value.get());
-                    *slot = JsonValue.deserialize(&mut json).map_err(serde::de::Error::custom)?;
+                    *slot = scalar()?;
                 }
-            } else if columns.id.as_deref() == Some(&*name) && columns.url() != name {
+            } else if is_id {
                 fields.id = id_of(map.next_value()?);
             } else if let Some(slot) = fields.slot(&name, columns) {
                 *slot = map.next_value_seed(JsonValue)?;
@@ -639,6 +681,34 @@ mod tests {
         assert_eq!(page.id.as_deref(), Some("9007199254740993"));
         assert_eq!((page.ip, page.fetched), (Some("192.0.2.1".parse().unwrap()), Some(1_704_715_200_500_000)));
         assert_eq!(page.charset.as_deref(), Some("utf-8"));
+    }
+
+    #[test]
+    fn a_column_may_be_a_text_and_the_id_or_the_url() {
+        let names = ["key", "url", "text"].map(str::to_owned);
+        for values in [vec![], vec!["key".to_owned(), "url".to_owned()]] {
+            let columns =
+                Columns { id: Some("key".into()), text: names.iter().cloned().collect(), ..Columns::default() };
+            let reading = Reading { columns: Columns { values, ..columns }, ..Reading::default() };
+            let items = read(br#"{"key":"a","url":"http://h/","text":"b"}"#, &reading);
+            let [Item::Page(page)] = &items[..] else { panic!("{items:?}") };
+            assert_eq!((page.id.as_deref(), page.url.as_deref()), (Some("a"), Some("http://h/")));
+            assert_eq!(page.body.as_bytes(), b"a\nhttp://h/\nb");
+        }
+    }
+
+    #[test]
+    fn a_column_inside_what_is_no_object_is_missing() {
+        let columns = Columns { text: ["a", "m.n.o"].map(str::to_owned).into_iter().collect(), ..Columns::default() };
+        let reading = Reading { columns, ..Reading::default() };
+        for inner in
+            ["null", "\"x\"", "1", "-1", "1.5", "true", "[{\"n\":{\"o\":\"c\"}}]", "{\"n\":null}", "{\"n\":[1]}"]
+        {
+            let line = format!("{{\"url\":\"http://h/\",\"m\":{inner},\"a\":\"b\"}}");
+            let items = read(line.as_bytes(), &reading);
+            let [Item::Page(page)] = &items[..] else { panic!("{inner}: {items:?}") };
+            assert_eq!(page.body.as_bytes(), b"b\n", "{inner}");
+        }
     }
 
     #[test]

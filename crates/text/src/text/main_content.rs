@@ -38,11 +38,11 @@ pub fn scan_content(page: &[u8], content: Content, max_links: usize, kernels: &K
 fn main_content(page: &[u8]) -> Option<String> {
     use dom_smoothie::{Config, Readability};
 
-    if !super::tree_cost::is_bounded(page) {
-        return None;
-    }
     // The parser keeps a message for each NUL. It is not part of a word, as a blank.
     let page = String::from_utf8_lossy(page).replace('\0', " ");
+    if !super::tree_cost::is_bounded(page.as_bytes()) {
+        return None;
+    }
     let config = Config { disable_json_ld: true, ..Config::default() };
     let find = || Some(Readability::new(page, None, Some(config)).ok()?.parse().ok()?.content.to_string());
     crate::contained::contained(find).ok().flatten()
@@ -61,6 +61,12 @@ mod tests {
 
     use super::*;
     use crate::text::words;
+
+    #[test]
+    fn a_name_with_nul_is_no_other_element_than_for_the_parser() {
+        let page = "<p>Some words, and more words.</p>".to_owned() + &"<div><script\0></div></script>".repeat(5000);
+        assert_eq!(main_content(page.as_bytes()), None);
+    }
 
     /// The words of the main content, and whether none was found.
     fn main_words(page: &str) -> (Vec<String>, bool) {

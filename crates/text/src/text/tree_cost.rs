@@ -10,7 +10,7 @@
 //! (section 13.2.6), such that there are at least as many as in the tree: where the rules differ,
 //! an element stays open. A test compares them with the parser.
 
-use memchr::memchr2;
+use memchr::{memchr, memchr2};
 
 use super::attributes::{Attributes, TagEnd, ends_name};
 use super::{foreign, sections};
@@ -63,10 +63,11 @@ fn walk(page: &[u8]) -> Option<Tree> {
                     position
                 } else {
                     tree.start(name, self_closing);
-                    raw_text_end(page, position, name, &tree)
+                    raw_text_end(page, position, name, &tree)?
                 }
             }
             [b'!', b'-', b'-', ..] => sections::comment_end(page, at + 3),
+            [b'!', b'[', ..] => section_end(page, at, &tree)?,
             [b'!' | b'?', ..] | [b'/', _, ..] => sections::bogus_comment_end(page, at + 1),
             _ => at,
         };
@@ -79,18 +80,25 @@ fn walk(page: &[u8]) -> Option<Tree> {
 }
 
 /// Where tags are read again after the start tag of an element that ends at `at`. Inside `svg` and
-/// `math` they are read at once.
-fn raw_text_end(page: &[u8], at: usize, name: &[u8], tree: &Tree) -> usize {
+/// `math` tags of it count, except within HTML there: `None` if it has any, so that this matters.
+fn raw_text_end(page: &[u8], at: usize, name: &[u8], tree: &Tree) -> Option<usize> {
     let of = Name::of(name);
-    if tree.open.iter().any(|open| FOREIGN.contains(&open.name)) {
-        at
-    } else if of == SCRIPT {
+    let end = if of == SCRIPT {
         sections::script_end(page, at)
     } else if RAW_TEXT.contains(&of) {
         sections::raw_text_end(page, at, name)
     } else {
-        at
-    }
+        return Some(at);
+    };
+    (!tree.has_foreign() || memchr(b'<', &page[at..end]).is_none()).then_some(end)
+}
+
+/// The end of what begins with `<![` before `at`: of a comment, but inside `svg` and `math` of a
+/// CDATA section. `None` if this matters.
+fn section_end(page: &[u8], at: usize, tree: &Tree) -> Option<usize> {
+    let end = sections::bogus_comment_end(page, at + 1);
+    let is_alike = || !page[at..].starts_with(b"![CDATA[") || page[..end].ends_with(b"]]>");
+    (!tree.has_foreign() || is_alike()).then_some(end)
 }
 
 /// A hash of the name of an element, in lower case.
@@ -259,6 +267,11 @@ struct Tree {
 }
 
 impl Tree {
+    /// Whether `svg` or `math` is open.
+    fn has_foreign(&self) -> bool {
+        self.open.iter().any(|open| FOREIGN.contains(&open.name))
+    }
+
     fn start(&mut self, tag: &[u8], self_closing: bool) {
         let name = Name::of(tag);
         self.elements += self.again.len();
@@ -356,11 +369,13 @@ mod tests {
         let list = "<ul><li><a href=/>x</a><li><p>y<li>z</ul>".repeat(1000);
         let table = "<table><tr><td><font>a<td>b<tr><td>c</table><p>d<br>e<p><b>f</b><img src=x>".repeat(1000);
         let icons = "<div><svg viewBox='0 0 1 1'><path d='M0'/><g><circle r=1 /></g></svg></div>".repeat(1000);
+        let named = "<svg><title>a &amp; b</title><style>.a > .b{c:d}</style><path/></svg>".repeat(1000);
+        let section = "<svg><![CDATA[a]]></svg><p><![CDATA[b></p>".repeat(1000);
         let script = format!("<script>{}</script><style>{}</style>", "'<div>'+".repeat(1000), "/*<b>*/".repeat(1000));
         let old = "<a name=x>text <b>bold</b><p>".repeat(1000);
         let select = "<select><option>x".to_owned() + &"<option value=1>y".repeat(1000) + "</select>";
         let text = "a &amp; b</x> 1 < 2 ".repeat(3000) + "<p>" + &"a&lt;b".repeat(MOST_REFERENCES);
-        for page in [list, table, icons, script, old, select, text] {
+        for page in [list, table, icons, named, section, script, old, select, text] {
             let tree = walk(page.as_bytes()).unwrap();
             assert!(tree.most_open < 12, "{page:.60} {tree:?}");
         }
@@ -384,6 +399,9 @@ mod tests {
             "<svg><desc><x/>",
             "<option><b>",
             "&amp;&amp;&amp;&amp;&amp;&amp;",
+            "<svg><![CDATA[></svg>]]>",
+            "<svg><foreignObject><style></foreignObject></svg></style>",
+            "<math><mi><script></mi></math></script>",
         ] {
             assert!(!is_bounded(part.repeat(5000).as_bytes()), "{part}");
         }
@@ -415,7 +433,7 @@ mod tests {
             #[test]
             fn the_tree_is_at_most_as_deep_and_as_large(
                 parts in prop::collection::vec(
-                    "</?(div|p|table|tr|td|th|tbody|caption|b|i|a|font|ul|li|dl|dd|dt|svg|math|mi|desc|title|foreignObject|path|g|span|x|template|select|option|button|form|body|h1|h2|br|input|section|object|ruby|rt|nobr|noscript|style|annotation-xml)( id=[0-9]| class=a| color=red)?/?>([a-z]|&amp;)?",
+                    "</?(div|p|table|tr|td|th|tbody|caption|b|i|a|font|ul|li|dl|dd|dt|svg|math|mi|desc|title|foreignObject|path|g|span|x|template|select|option|button|form|body|h1|h2|br|input|section|object|ruby|rt|nobr|noscript|style|script|annotation-xml)( id=[0-9]| class=a| color=red)?/?>([a-z]|&amp;|<!\\[CDATA\\[|]]>|>)?",
                     0..40,
                 ),
                 times in 1..4usize,

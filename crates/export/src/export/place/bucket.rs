@@ -5,7 +5,8 @@
 //! and at worst some that are not on the list yet: they are put again, with the same bytes.
 //!
 //! Each put of the list has the condition that it is the one that this export put last. So an export
-//! that another one has taken over from ends, and can have put nothing but the same bytes.
+//! that another one has taken over from ends, and has put nothing but the same bytes: only an export
+//! of the same kind can take over.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -54,11 +55,12 @@ impl ExportBucket {
         let files = match list {
             // The files of an export that was killed may not be on its list yet.
             Some(list) if list.key == *key => list.files,
-            list => {
-                ensure!(
-                    list.is_none_or(|list| list.files.is_empty()),
-                    "{url} has files of another export ({LIST} says which): give another --out"
-                );
+            // Without files on its list it may be writing its first ones.
+            Some(list) if list.files.is_empty() => bail!(
+                "{url} has {LIST} of another export that runs or was killed: give another --out, or remove that object"
+            ),
+            Some(_) => bail!("{url} has files of another export ({LIST} says which): give another --out"),
+            None => {
                 let others = others(&bucket)?;
                 ensure!(others.is_empty(), "{url} is not empty, it has {}: give another --out", others.join(", "));
                 Vec::new()
@@ -80,8 +82,12 @@ impl ExportBucket {
                 bucket.url("")
             )
         };
-        if let PutCondition::Absent = when {
-            bucket.check_conditions(LIST, text.as_bytes())?;
+        if let Err(error) = bucket.check_conditions(LIST, text.as_bytes()) {
+            // It would be taken for the list of an export that was killed.
+            if matches!(when, PutCondition::Absent) {
+                _ = bucket.remove(LIST);
+            }
+            return Err(error);
         }
         Ok(ExportBucket { bucket, version, listed: Instant::now(), name, is_listed: true })
     }
@@ -282,12 +288,15 @@ mod tests {
             ExportFolder::over(bucket.clone(), &machines[machine].path().join("staging"), &key(week))
         };
         let mut first = open(0, "2024-01-08").unwrap();
+        let of_another = ".nigh-export/list.jsonl of another export that runs or was killed";
+        let refused = open(1, "2024-01-15").err().unwrap().to_string();
+        assert!(refused.contains(of_another) && keys(&bucket) == [LIST], "{refused}");
         add(&mut first, "a.jsonl", b"1\n").unwrap();
         let busy = open(0, "2024-01-08").err().unwrap().to_string();
         assert!(busy.contains("another export writes s3://bucket/a/store/"), "{busy}");
-        // It was put, and is not on the list: to another export it is a file of somebody.
+        // It was put, and is not on the list yet.
         let refused = open(1, "2024-01-15").err().unwrap().to_string();
-        assert!(refused.contains("is not empty, it has a.jsonl"), "{refused}");
+        assert!(refused.contains(of_another), "{refused}");
         let mut second = open(1, "2024-01-08").unwrap();
         assert_eq!(second.names().count(), 0);
         add(&mut second, "a.jsonl", b"1\n").unwrap();
@@ -304,8 +313,10 @@ mod tests {
         drop(third);
         let (empty, faults) = faulty(PATIENCE);
         faults.set(Fault::NoConditions);
-        let refused = ExportFolder::over(empty, &machines[0].path().join("staging"), &key("2024-01-08"));
-        assert!(refused.err().unwrap().to_string().contains("ignores the condition of a put"));
+        for _ in 0..2 {
+            let refused = ExportFolder::over(empty.clone(), &machines[0].path().join("staging"), &key("2024-01-08"));
+            assert!(refused.err().unwrap().to_string().contains("ignores the condition of a put"));
+        }
     }
 
     #[test]

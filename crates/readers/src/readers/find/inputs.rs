@@ -205,7 +205,7 @@ impl<'a> Search<'a> {
             let (files, left_out) = (self.files.len(), self.left_out.clone());
             match self.find_below(item, folder) {
                 // What is there and cannot be read is not looked for elsewhere.
-                Err(error) if fs::symlink_metadata(folder.join(item)).is_ok() => return Err(error),
+                Err(error) if !is_absent(&folder.join(item)) => return Err(error),
                 Err(_) => {
                     self.files.truncate(files);
                     self.left_out = left_out;
@@ -217,7 +217,7 @@ impl<'a> Search<'a> {
             folders.iter().filter(|folder| folder.is_absolute()).map(|folder| folder.display().to_string()).collect();
         self.find_below(item, Path::new("")).map_err(|error| match &others[..] {
             [] => error,
-            _ => anyhow!("{error:#}; nor is it below {}, where it was when it was read", others.join(" or ")),
+            _ => anyhow!("{error:#}; nor is it in {}, from where earlier runs read inputs", others.join(" or ")),
         })
     }
 
@@ -518,6 +518,12 @@ fn local(entry: &DirEntry, path: &Path, outer: &Path, relative: String, by: Foun
 fn tidy(path: &Path) -> PathBuf {
     let tidy: PathBuf = path.components().filter(|part| *part != Component::CurDir).collect();
     if tidy.as_os_str().is_empty() { PathBuf::from(".") } else { tidy }
+}
+
+/// Whether there is nothing of this name, as far as that can be seen.
+fn is_absent(path: &Path) -> bool {
+    let kind = fs::symlink_metadata(path).err().map(|error| error.kind());
+    matches!(kind, Some(ErrorKind::NotFound | ErrorKind::NotADirectory))
 }
 
 #[cfg(test)]
