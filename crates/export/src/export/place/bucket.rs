@@ -147,7 +147,7 @@ pub(super) enum ListWhen {
     AtEnd,
 }
 
-/// The text of a list. A line that is no file says which export writes.
+/// The text of a list: a line for each file, and, while an export writes, one with its name.
 fn text<'a>(key: &ExportKey, files: impl Iterator<Item = &'a WrittenFile>, name: Option<&str>) -> Result<String> {
     let list = WrittenFiles { key: key.clone(), files: files.cloned().collect() };
     let name = name.map(|name| serde_json::json!({"export": name}).to_string() + "\n");
