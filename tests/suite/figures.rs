@@ -285,6 +285,41 @@ fn all_studies_run_and_every_figure_has_the_numbers_of_the_tables() {
 }
 
 #[test]
+fn plots_are_made_as_png_where_there_are_fonts() {
+    let made = Made::new(&[]);
+    run_well(&["run", "jobs/example.toml", "--quiet", "--store", made.store().to_str().unwrap()]);
+    let (store, folder) = (made.store(), made.store().with_file_name("figures"));
+    let (name, out) = (store.to_str().unwrap(), folder.to_str().unwrap());
+    let pictures = run(&["figures", name, "--out", out, "--format", "svg,png"]);
+    if pictures.code != Some(0) {
+        // A machine for tests need not have fonts; then nothing is written.
+        assert!(pictures.stderr.contains("this machine has no fonts"), "{}", pictures.stderr);
+        assert!(!folder.exists());
+        return;
+    }
+    let files: BTreeSet<String> =
+        std::fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    let of_kind = |kind: &str| files.iter().filter_map(|file| file.strip_suffix(kind)).collect::<Vec<&str>>();
+    assert!(!of_kind(".png").is_empty());
+    assert_eq!(of_kind(".png"), of_kind(".svg"), "a plot has both, a table none");
+    for plot in of_kind(".png") {
+        let bytes = std::fs::read(folder.join(format!("{plot}.png"))).unwrap();
+        assert!(bytes.starts_with(b"\x89PNG\r\n\x1a\n"), "{plot}");
+        let number = |at: usize| u32::from_be_bytes(bytes[at..at + 4].try_into().unwrap());
+        let svg = std::fs::read_to_string(folder.join(format!("{plot}.svg"))).unwrap();
+        let of_svg = format!("width=\"{}\" height=\"{}\"", number(16) / 2, number(20) / 2);
+        assert!(svg.contains(&of_svg), "{plot} has twice the pixels of its SVG: {of_svg}");
+    }
+    let first = std::fs::read(folder.join("fetterly-2004-fig-2.png")).unwrap();
+    run_well(&["figures", name, "--out", out, "--format", "png"]);
+    assert!(
+        std::fs::read(folder.join("fetterly-2004-fig-2.png")).unwrap() == first,
+        "the same machine, the same bytes"
+    );
+    assert!(!folder.join("fetterly-2004-fig-2.svg").exists());
+}
+
+#[test]
 fn a_study_that_cannot_run_does_not_keep_others_from_running() {
     let made = Made::new(&[]);
     let store = made.store();

@@ -48,24 +48,26 @@ impl Ink {
     }
 }
 
-/// The style of a file with a plot of its own: light or dark as the reader has it. No variables,
-/// which few programs but browsers know.
+/// The style of a file with a plot of its own, for a light or a dark ground. No variables, which few
+/// programs but browsers know.
+fn style_of_paper(paper: usize) -> String {
+    let [text, line, ground] =
+        [["#1d2125", "#e4e7ea"], ["#d5d9de", "#363d44"], ["#fdfdfb", "#15181b"]].map(|colours| colours[paper]);
+    let mut style = format!("text{{fill:{text}}}.grid{{stroke:{line}}}.ground{{fill:{ground}}}.bar{{stroke:{ground}}}");
+    for (_, name, colours) in Ink::ALL {
+        let colour = colours[paper];
+        style += &format!(".ink-{name} .dot,.ink-{name} .bar{{fill:{colour}}}");
+        style += &format!(".ink-{name} .ring,.ink-{name} .stroke{{stroke:{colour}}}");
+    }
+    style
+}
+
+/// The style of a plot on a light ground.
+pub(super) fn light_style() -> String {
+    format!(".ring,.stroke{{fill:none;stroke-width:2}}.bar{{stroke-width:.5}}{}", style_of_paper(0))
+}
+
+/// The style of a plot that is light or dark as the reader has it.
 pub(super) fn style() -> String {
-    let of_paper = |paper: usize| {
-        let [text, line, ground] =
-            [["#1d2125", "#e4e7ea"], ["#d5d9de", "#363d44"], ["#fdfdfb", "#15181b"]].map(|colours| colours[paper]);
-        let mut style =
-            format!("text{{fill:{text}}}.grid{{stroke:{line}}}.ground{{fill:{ground}}}.bar{{stroke:{ground}}}");
-        for (_, name, colours) in Ink::ALL {
-            let colour = colours[paper];
-            style += &format!(".ink-{name} .dot,.ink-{name} .bar{{fill:{colour}}}");
-            style += &format!(".ink-{name} .ring,.ink-{name} .stroke{{stroke:{colour}}}");
-        }
-        style
-    };
-    format!(
-        ".ring,.stroke{{fill:none;stroke-width:2}}.bar{{stroke-width:.5}}{}@media(prefers-color-scheme:dark){{{}}}",
-        of_paper(0),
-        of_paper(1)
-    )
+    format!("{}@media(prefers-color-scheme:dark){{{}}}", light_style(), style_of_paper(1))
 }

@@ -53,16 +53,24 @@ impl Plot {
         )
     }
 
-    /// The drawing, as a file of its own.
+    /// The drawing, as a file of its own that is light or dark as the reader has it.
     pub fn file(&self) -> String {
+        self.file_of(&ink::style())
+    }
+
+    /// The drawing, as a file of its own on a light ground.
+    pub fn light_file(&self) -> String {
+        self.file_of(&ink::light_style())
+    }
+
+    fn file_of(&self, style: &str) -> String {
         let (body, width, height) = self.body(Shape::Wide);
         let size = Shape::Wide.size().2;
         format!(
             "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width:.0}\" height=\"{height:.0}\" viewBox=\"0 0 {width:.0} {height:.0}\" \
-             font-family=\"system-ui, sans-serif\" font-size=\"{size:.0}\" role=\"img\">\n<title>{}</title>\n<style>{}</style>\n\
+             font-family=\"system-ui, sans-serif\" font-size=\"{size:.0}\" role=\"img\">\n<title>{}</title>\n<style>{style}</style>\n\
              <rect class=\"ground\" width=\"100%\" height=\"100%\"/>\n{body}</svg>\n",
-            escaped(&self.said()),
-            ink::style()
+            escaped(&self.said())
         )
     }
 

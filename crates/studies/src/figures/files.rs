@@ -5,6 +5,7 @@ use std::path::Path;
 use anyhow::{Context, Result, ensure};
 
 use super::MadeFigure;
+use super::png::Drawer;
 use crate::query::csv_line;
 use crate::state::replace;
 use crate::studies::{Drawn, Picture};
@@ -17,26 +18,52 @@ const INDEX: &str = "index.html";
 pub enum FigureFormat {
     /// A plot as SVG.
     Svg,
+    /// A plot as PNG, with the fonts of this machine. Needs a program built with the feature `png`.
+    Png,
     /// What is drawn, as CSV.
     Csv,
 }
 
 impl FigureFormat {
-    const ALL: [FigureFormat; 2] = [FigureFormat::Svg, FigureFormat::Csv];
+    const ALL: [FigureFormat; 3] = [FigureFormat::Svg, FigureFormat::Png, FigureFormat::Csv];
 
     fn extension(self) -> &'static str {
         match self {
             FigureFormat::Svg => "svg",
+            FigureFormat::Png => "png",
             FigureFormat::Csv => "csv",
         }
     }
 
-    /// The file of a picture; `None` if it has none: a table has no plot.
-    fn file(self, picture: &Picture) -> Option<String> {
-        match (self, &picture.drawn) {
-            (FigureFormat::Svg, Drawn::Plot(plot)) => Some(plot.file()),
-            (FigureFormat::Svg, Drawn::Listing(_)) => None,
-            (FigureFormat::Csv, _) => Some(csv(picture)),
+    /// Whether a picture has a file of this format: a table has no plot.
+    fn has(self, picture: &Picture) -> bool {
+        match self {
+            FigureFormat::Svg | FigureFormat::Png => matches!(picture.drawn, Drawn::Plot(_)),
+            FigureFormat::Csv => true,
+        }
+    }
+}
+
+/// What makes the files of pictures.
+struct Files {
+    /// Only if there are PNGs to make: it reads the fonts of the machine.
+    drawer: Option<Drawer>,
+}
+
+impl Files {
+    fn new(formats: &[FigureFormat]) -> Result<Files> {
+        Ok(Files { drawer: formats.contains(&FigureFormat::Png).then(Drawer::new).transpose()? })
+    }
+
+    /// The file of a picture; `None` if it has none.
+    fn file(&self, format: FigureFormat, picture: &Picture) -> Result<Option<Vec<u8>>> {
+        match (format, &picture.drawn) {
+            (FigureFormat::Svg, Drawn::Plot(plot)) => Ok(Some(plot.file().into_bytes())),
+            (FigureFormat::Png, Drawn::Plot(plot)) => {
+                self.drawer.as_ref().map(|drawer| drawer.draw(&plot.light_file())).transpose()
+            }
+            (FigureFormat::Svg | FigureFormat::Png, Drawn::Listing(_)) => Ok(None),
+            (FigureFormat::Csv, _) => Ok(Some(csv(picture).into_bytes())),
         }
     }
 }
@@ -53,28 +80,26 @@ fn csv(picture: &Picture) -> String {
 /// The names of the files of a figure that is drawn.
 pub fn file_names(made: &MadeFigure, formats: &[FigureFormat]) -> Vec<String> {
     let Some(picture) = made.picture() else { return Vec::new() };
-    let has_file = |format: &&FigureFormat| match (format, &picture.drawn) {
-        (FigureFormat::Svg, Drawn::Listing(_)) => false,
-        (FigureFormat::Svg | FigureFormat::Csv, _) => true,
-    };
     let name = |format: &FigureFormat| format!("{}.{}", made.figure.file_name(), format.extension());
-    formats.iter().filter(has_file).map(name).collect()
+    formats.iter().filter(|format| format.has(picture)).map(name).collect()
 }
 
 /// Writes the files of all figures, and the page `index`. A file of a figure that is not drawn now,
 /// left by another call, is removed.
 ///
 /// # Errors
-/// If the folder cannot be made, or a file cannot be written or removed.
+/// If the folder cannot be made, or a file cannot be written or removed; or if there are to be PNGs,
+/// and the program is built without the feature `png`, or the machine has no fonts.
 pub fn write_files(folder: &Path, made: &[MadeFigure], formats: &[FigureFormat], index: &str) -> Result<()> {
+    let files = Files::new(formats)?;
     ensure!(!folder.is_file(), "cannot write into {}: it is a file, not a folder", folder.display());
     std::fs::create_dir_all(folder).with_context(|| format!("cannot make the folder {}", folder.display()))?;
     for of in made {
         for format in FigureFormat::ALL {
             let path = folder.join(format!("{}.{}", of.figure.file_name(), format.extension()));
-            let text = of.picture().filter(|_| formats.contains(&format)).and_then(|picture| format.file(picture));
-            match text {
-                Some(text) => replace(&path, text.as_bytes())?,
+            let picture = of.picture().filter(|_| formats.contains(&format));
+            match picture.map(|picture| files.file(format, picture)).transpose()?.flatten() {
+                Some(bytes) => replace(&path, &bytes)?,
                 None if path.is_file() => {
                     std::fs::remove_file(&path).with_context(|| format!("cannot remove {}", path.display()))?;
                 }

@@ -3,10 +3,15 @@
 //! A study says in its own folder what its figures are
 //! ([`Study::FIGURES`](crate::studies::Study::FIGURES)); those of clusters, which are of no study
 //! here, are in `clusters`. In reading order: this file (all figures, and which can be drawn),
-//! `clusters`, `files`.
+//! `clusters`, `png`, `files`.
 
 mod clusters;
 mod files;
+#[cfg(feature = "png")]
+mod png;
+#[cfg(not(feature = "png"))]
+#[path = "png_absent.rs"]
+mod png;
 
 use std::path::Path;
 
