@@ -27,7 +27,7 @@ use std::sync::OnceLock;
 
 use arrow_array::{Array, BooleanArray, Date32Array, Float32Array, Float64Array, Int32Array, Int64Array, StringArray};
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
-use sha1::{Digest, Sha1};
+use ring::digest::{SHA1_FOR_LEGACY_USE_ONLY, digest as digest_of};
 
 use crate::program::{files, job, nigh, ran, tables};
 
@@ -288,7 +288,13 @@ fn shipped_weeks(folder: &Path, kernels: Option<&str>) -> PathBuf {
 
 /// The SHA-1 of every Parquet file of the weeks and of the studies, as `sha1sum` writes it.
 fn digests(store: &Path) -> String {
-    let digest = |bytes: &[u8]| Sha1::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect::<String>();
+    let digest = |bytes: &[u8]| {
+        digest_of(&SHA1_FOR_LEGACY_USE_ONLY, bytes)
+            .as_ref()
+            .iter()
+            .map(|byte| format!("{byte:02x}"))
+            .collect::<String>()
+    };
     tables(store).into_iter().map(|(path, bytes)| format!("{}  {path}\n", digest(&bytes))).collect()
 }
 
