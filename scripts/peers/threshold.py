@@ -1,25 +1,31 @@
 #!/usr/bin/env python3
-"""nigh with and without verification, Daft's recipe and text-dedup, on documents with copies of known resemblance.
+"""nigh with and without verification beside Daft's recipe, text-dedup, datatrove, rensa and FastSketchLSH, on documents with copies of known
+resemblance.
 
     cargo build --release
-    pip install numpy pyarrow daft text-dedup==0.4.0
-    scripts/peers/threshold.py target/release/nigh [DOCUMENTS]
+    pip install numpy pyarrow daft rensa fastsketchlsh 'datatrove[processing]' spacy orjson
+    python3 -m venv other && other/bin/pip install text-dedup==0.4.0      # it needs older packages than the others
+    scripts/peers/threshold.py target/release/nigh [DOCUMENTS] [text-dedup=other/bin/python]
 
 The documents are made up, the same each time: half are texts of their own, half are copies of an earlier one in which single words were changed,
 so that the resemblance of the two is between 0.5 and 1. Resemblance is that of sets of five-word shingles, around the end of a text. The truth is
 found by brute force: all pairs of at least 0.8, and their components.
 
 Printed for each program: CPU seconds (the median of three runs) and peak memory; the documents that stay if one of each cluster does; of the true pairs, those in one cluster (recall); of the pairs in
-one cluster, those in one true component (precision); and the largest cluster. Each program has the numbers that it chooses for 0.8 itself, or
-those of its documentation. A program that is not installed is left out.
+one cluster, those in one true component (precision); the largest cluster; and the lines of code that a user writes for it here (0: a command).
+Each program has the numbers that it chooses for 0.8 itself, or those of its documentation; rensa and FastSketchLSH look up candidates, and
+what they find is connected here if they estimate it to be at least 0.8 similar. A program that is not installed is left out, or that needs
+what the machine does not have: semhash fetches a model.
 """
 
-import json, os, pathlib, pickle, random, shlex, statistics, subprocess, sys, tempfile
+import json, os, pathlib, random, shlex, statistics, subprocess, sys, tempfile
 
 import numpy
 import pyarrow.parquet
 
 ROUNDS = 3
+# Of these one run is enough.
+SLOW = ["datatrove", "text-dedup 0.4.0"]
 SIMILARITY = 0.8
 JOB = """[cluster]
 week = "2024-01-08"
@@ -55,6 +61,64 @@ while True:
     labels = new
 pages.select("node", "url").join(labels, on="node").write_parquet(sys.argv[2])
 '''
+
+
+# What libraries of sketches leave to their user: words, shingles, and clusters of the pairs that are found.
+SHINGLES = '''
+import json, sys, numpy
+texts = [json.loads(line)["text"].split() for line in open(sys.argv[1])]
+shingles = [[" ".join(words[at : at + 5]) for at in range(max(1, len(words) - 4))] for words in texts]
+'''
+CLUSTERS = '''
+labels = list(range(len(shingles)))
+def root(node):
+    while labels[node] != node:
+        labels[node] = node = labels[labels[node]]
+    return node
+for a, b in pairs:
+    a, b = root(a), root(b)
+    labels[max(a, b)] = min(a, b)
+numpy.save(sys.argv[2], [root(node) for node in range(len(labels))])
+'''
+RENSA = '''
+from rensa import RMinHash, RMinHashLSH
+sketches = RMinHash.from_token_sets(shingles, num_perm=128, seed=42)
+index = RMinHashLSH(threshold=0.8, num_perm=128, num_bands=16)
+pairs = []
+for number, sketch in enumerate(sketches):
+    pairs += [(number, other) for other in index.query(sketch) if sketch.jaccard(sketches[other]) >= 0.8]
+    index.insert(number, sketch)
+'''
+FAST_SKETCH = '''
+from FastSketchLSH import FastSimilaritySketch, LSH, estimate_jaccard
+sketches = FastSimilaritySketch(size=128).batch(shingles, num_threads=1)
+index = LSH(num_perm=128, num_bands=16, num_threads=1)
+index.insert(sketches)
+found = enumerate(index.query(sketches))
+pairs = [(a, b) for a, others in found for b in others if b < a and estimate_jaccard(sketches[a], sketches[b]) >= 0.8]
+'''
+# Its four stages, and all documents with their clusters. It starts this file again in each process.
+DATATROVE = '''
+import sys
+from datatrove.executor import LocalPipelineExecutor
+from datatrove.pipeline.dedup import MinhashDedupBuckets, MinhashDedupCluster, MinhashDedupFilter, MinhashDedupSignature
+from datatrove.pipeline.dedup.minhash import MinhashConfig
+from datatrove.pipeline.readers import JsonlReader
+from datatrove.pipeline.writers import JsonlWriter
+if __name__ == "__main__":
+    source, out = sys.argv[1:]
+    config = MinhashConfig(n_grams=5, num_buckets=14, hashes_per_bucket=8)
+    read = JsonlReader(source, text_key="text", id_key="url")
+    sign = LocalPipelineExecutor([read, MinhashDedupSignature(f"{out}/signatures", config=config)], tasks=1)
+    bucket = LocalPipelineExecutor([MinhashDedupBuckets(f"{out}/signatures", f"{out}/buckets", config=config)], tasks=14, workers=1, depends=sign)
+    components = MinhashDedupCluster(f"{out}/buckets", f"{out}/remove", config=config, save_cluster_id=True)
+    cluster = LocalPipelineExecutor([components], tasks=1, depends=bucket)
+    goes = JsonlWriter(f"{out}/goes", compression=None)
+    keep = MinhashDedupFilter(f"{out}/remove", exclusion_writer=goes, load_cluster_ids=True)
+    LocalPipelineExecutor([read, keep, JsonlWriter(f"{out}/stays", compression=None)], tasks=1, depends=cluster).run()
+'''
+# By the beginning of a program's name.
+LINES = {"Daft": DAFT, "rensa": SHINGLES + RENSA + CLUSTERS, "FastSketchLSH": SHINGLES + FAST_SKETCH + CLUSTERS, "datatrove": DATATROVE}
 
 
 def documents(path, count):
@@ -148,10 +212,25 @@ def of_daft(folder, count):
     return labels
 
 
-def of_text_dedup(folder, count):
-    with open(folder / "uf.pkl", "rb") as file:
-        union = pickle.load(file)
-    return numpy.array([union.find(node) for node in range(count)])
+def of_datatrove(folder, count):
+    """The smallest document of each cluster; documents that are in none have no number of a cluster."""
+    labels = numpy.arange(count)
+    first = {}
+    for part in ["stays", "goes"]:
+        for path in sorted((folder / part).iterdir()):
+            for line in open(path):
+                document = json.loads(line)
+                cluster = document["metadata"].get("minhash_cluster_id", -1)
+                if cluster >= 0:
+                    number = number_of(document["id"])
+                    labels[number] = first.setdefault(cluster, number)
+    return labels
+
+
+def of_text_dedup(python, folder, count):
+    """Its union of sets is an object of its own module."""
+    code = "import json, pickle, sys; union = pickle.load(open(sys.argv[1], 'rb')); print(json.dumps([union.find(n) for n in range(int(sys.argv[2]))]))"
+    return numpy.array(json.loads(subprocess.check_output([python, "-c", code, str(folder / "uf.pkl"), str(count)], text=True)))
 
 
 def pairs_within(labels):
@@ -159,13 +238,13 @@ def pairs_within(labels):
     return int((sizes * (sizes - 1) // 2).sum())
 
 
-def run(command, folder):
+def run(name, command, folder):
     """CPU seconds, peak MB of one command; `None` if it fails."""
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, cwd=folder)
     error = process.stderr.read().decode(errors="replace")
     _, status, usage = os.wait4(process.pid, 0)
     if status != 0:
-        print(f"{command[0]} failed: {error.strip().splitlines()[-1:]}", file=sys.stderr)
+        print(f"{name} failed with {status}: {error.strip().splitlines()[-1:]}", file=sys.stderr)
         return None
     return usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1000
 
@@ -175,23 +254,30 @@ def main():
         print(documents(sys.argv[2], int(sys.argv[3])))
         return
     nigh = str(pathlib.Path(sys.argv[1]).resolve())
-    count = int(sys.argv[2]) if len(sys.argv) > 2 else 20_000
+    pythons = dict(argument.split("=", 1) for argument in sys.argv[2:] if "=" in argument)
+    counts = [int(argument) for argument in sys.argv[2:] if "=" not in argument]
+    count = counts[0] if counts else 20_000
     with tempfile.TemporaryDirectory() as folder:
         folder = pathlib.Path(folder)
         source = folder / "documents.jsonl"
         # In a process of its own: the peak memory of a program that is started counts from that of this one.
         size = int(subprocess.check_output([sys.executable, __file__, "--make", str(source), str(count)]))
-        (folder / "recipe.py").write_text(DAFT)
+        recipes = {"daft": DAFT, "rensa": SHINGLES + RENSA + CLUSTERS, "fast-sketch": SHINGLES + FAST_SKETCH + CLUSTERS, "datatrove": DATATROVE}
+        for name, recipe in recipes.items():
+            (folder / f"recipe-{name}.py").write_text(recipe)
 
         def job(name, verify, accuracy):
             path = folder / f"{name}.toml"
             path.write_text(JOB.format(store=folder / name, input=source, verify=verify, accuracy=accuracy))
             return [nigh, "run", str(path), "--replace", "--quiet", "--workers", "1"]
 
-        # text-dedup writes the documents that stay, too.
+        def of_recipe(name, out):
+            return ["sh", "-c", f"rm -rf {folder}/{out} && exec {sys.executable} recipe-{name}.py {source} {folder}/{out}"]
+
+        # text-dedup and datatrove write the documents that stay, too.
         export = [nigh, "export", str(folder / "exported"), "--workers", "1", "--out", str(folder / "kept")]
         exported = ["sh", "-c", f"rm -rf {folder}/kept && {shlex.join(job('exported', 'exact', 'false'))} && {shlex.join(export)}"]
-        text_dedup = [sys.executable, "-m", "text_dedup.minhash", "--path", "json", "--data_files", str(source), "--split", "train"]
+        text_dedup = [str(pathlib.Path(pythons.get("text-dedup", sys.executable)).absolute()), "-m", "text_dedup.minhash", "--path", "json", "--data_files", str(source), "--split", "train"]
         text_dedup += ["--column", "text", "--output", str(folder / "text-dedup"), "--threshold", str(SIMILARITY), "--ngram", "5"]
         text_dedup += ["--hash_func", "xxh3", "--debug", "--num_proc", "1", "--cache_dir", str(folder / "cache")]
         programs = {
@@ -200,13 +286,16 @@ def main():
             "nigh, exact": (job("exact", "exact", "false"), lambda: of_nigh(folder / "exact", count)),
             "nigh, exact, accuracy": (job("sampled", "exact", "true"), lambda: of_nigh(folder / "sampled", count)),
             "nigh, exact, export": (exported, lambda: of_nigh(folder / "exported", count)),
-            "Daft, recipe": ([sys.executable, "recipe.py", str(source), str(folder / "daft")], lambda: of_daft(folder / "daft", count)),
-            "text-dedup 0.4.0": (text_dedup, lambda: of_text_dedup(folder / "text-dedup", count)),
+            "Daft, recipe": (of_recipe("daft", "daft"), lambda: of_daft(folder / "daft", count)),
+            "rensa": (of_recipe("rensa", "rensa.npy"), lambda: numpy.load(folder / "rensa.npy")),
+            "FastSketchLSH": (of_recipe("fast-sketch", "fast-sketch.npy"), lambda: numpy.load(folder / "fast-sketch.npy")),
+            "datatrove": (of_recipe("datatrove", "datatrove"), lambda: of_datatrove(folder / "datatrove", count)),
+            "text-dedup 0.4.0": (text_dedup, lambda: of_text_dedup(text_dedup[0], folder / "text-dedup", count)),
         }
         # All programs run before this one takes memory for the truth.
         measured = {}
         for name, (command, labels) in programs.items():
-            runs = [run(command, folder) for _ in range(ROUNDS)]
+            runs = [run(name, command, folder) for _ in range(1 if name in SLOW else ROUNDS)]
             if None not in runs:
                 measured[name] = ([statistics.median(values) for values in zip(*runs)], labels())
         a, b, _ = true_pairs(source)
@@ -218,8 +307,10 @@ def main():
             both = pairs_within(numpy.unique(numpy.stack([labels, truth]), axis=1, return_inverse=True)[1].ravel())
             recall = (labels[a] == labels[b]).mean()
             largest = numpy.unique(labels, return_counts=True)[1].max()
+            code = next((recipe for start, recipe in LINES.items() if name.startswith(start)), "")
+            lines = sum(1 for line in code.splitlines() if line.strip())
             print(
-                f"{name:<22} {cpu:7.2f} CPU s {peak:7.0f} MB  {len(numpy.unique(labels)):6} stay  recall {recall:.4f}  precision {both / max(within, 1):.4f}  largest cluster {largest}"
+                f"{name:<22} {cpu:7.2f} CPU s {peak:7.0f} MB  {len(numpy.unique(labels)):6} stay  recall {recall:.4f}  precision {both / max(within, 1):.4f}  largest cluster {largest}  {lines} lines"
             )
 
 
