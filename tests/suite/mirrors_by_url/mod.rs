@@ -101,8 +101,18 @@ impl RandomHosts {
         let urls = RandomHosts::urls(seed);
         let all: Vec<&String> = urls.keys().collect();
         let (mut lines, mut failed) = (String::new(), "url\treason\n".to_owned());
+        // In the second week some hosts fail wholly.
+        let failing = |url: &str| {
+            let host = HOSTS.iter().position(|host| *host == name(url).0).unwrap() as u64;
+            let reasons = [&["dns"][..], &["connection-reset", "dns"], &["dns", "timeout", "status 503"]];
+            (mix(seed ^ mix(host ^ 77)) % 7).checked_sub(4).map(|kind| reasons[kind as usize]).filter(|_| week > 0)
+        };
         for (number, (url, (text, edit))) in urls.iter().enumerate() {
             let fate = mix(seed ^ mix(number as u64 ^ week << 32));
+            if let Some(reasons) = failing(url) {
+                writeln!(failed, "{url}\t{}", reasons[number % reasons.len()]).unwrap();
+                continue;
+            }
             if fate.is_multiple_of(5) || week == 0 && fate.is_multiple_of(3) {
                 if week > 0 {
                     let reason = ["status 404", "status 410", "dns"][(fate / 15 % 3) as usize];
@@ -160,7 +170,8 @@ fn candidates_and_tests_of_random_hosts_are_those_of_brute_force() {
             rows["tests"].iter().for_each(|row| *outcomes.entry(row[4].clone()).or_insert(0) += 1);
         }
     }
-    assert!(outcomes.len() == 8 && levels.len() >= 6, "{levels:?} {outcomes:?}");
+    assert!(outcomes.len() == 8 && levels.len() >= 8, "{levels:?} {outcomes:?}");
+    assert!(levels["dns-failure"] > 5 && levels["server-failure"] > 5, "{levels:?}");
 }
 
 #[test]
@@ -270,7 +281,10 @@ fn answers_to_probes_come_back_as_input() {
         let url = &row[1];
         match number % 4 {
             0 => writeln!(failed, "{url}\tstatus 404").unwrap(),
-            1 => writeln!(failed, "{url}\tconnection refused").unwrap(),
+            1 => {
+                writeln!(failed, "{url}\tconnection refused").unwrap();
+                known.said_of_hosts.entry(name(url).0).or_default().insert("connection refused".to_owned());
+            }
             _ => {
                 let (host, path) = name(url);
                 let text = format!("{} text of {path}", if number % 3 == 0 { &host } else { "" });
@@ -284,6 +298,9 @@ fn answers_to_probes_come_back_as_input() {
         }
         if number % 4 == 0 {
             known.gone.insert(name(url));
+        }
+        if number % 4 != 1 {
+            known.said_of_hosts.entry(name(url).0).or_default().insert("page".to_owned());
         }
     }
     // A page that the week has: that of the week counts.
@@ -561,6 +578,85 @@ fn deletions_and_vacuums_remove_the_tables() {
     settings.run(&copy, &[]);
     run_well(&["vacuum", "--store", copy.to_str().unwrap(), "--keep", "1"]);
     assert!(copy.join("mirrors-by-url").exists(), "its week stays");
+}
+
+/// Seven hosts with one set of paths, of which six answer in their own way: by hand.
+#[test]
+fn hosts_without_a_name_or_an_answer_are_classes_of_their_own() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |page: u64| format!("/part{}/page{page}", page % 3);
+    let mut failed = "url\treason\n".to_owned();
+    let fails: [(&str, &[&str]); 6] = [
+        ("nameless", &["dns"]),
+        ("refused", &["connection-reset", "dns"]),
+        ("broken", &["timeout", "status 503", "status 500"]),
+        ("missing", &["status 404"]),
+        ("closed", &["robots-denied"]),
+        // One page is missing there: the host answers.
+        ("alive", &["timeout", "dns", "status 404"]),
+    ];
+    for (host, reasons) in fails {
+        for page in 0..30 {
+            let reason = reasons[page as usize % reasons.len()];
+            writeln!(failed, "http://{host}.example{}\t{reason}", path(page)).unwrap();
+        }
+    }
+    let hosts = fails.map(|(host, _)| host);
+    let targets =
+        |page: u64| hosts.map(|host| format!("<a href=\"http://{host}.example{}\"></a>", path(page))).concat();
+    let line = |page: u64| {
+        let html = format!("<p>words of the page {page} and of no other page</p>{}", targets(page));
+        serde_json::json!({"url": format!("http://whole.example{}", path(page)), "html": html}).to_string() + "\n"
+    };
+    std::fs::write(folder.path().join("pages.jsonl"), (0..30).map(line).collect::<String>()).unwrap();
+    std::fs::write(folder.path().join("failed.tsv"), failed).unwrap();
+    let (cluster, store) = (job(folder.path(), COLUMNS), folder.path().join("store"));
+    let flags = ["-q", "--week", WEEK, "--input", folder.path().to_str().unwrap(), "--store", store.to_str().unwrap()];
+    run_well(&[&["run", cluster.to_str().unwrap()][..], &flags].concat());
+    let settings = Settings { least_urls: 10, ..Settings::default() };
+    let one = settings.run(&store, &["--workers", "1"]);
+    assert_right(&store, &Known::of_week(&store, WEEK, false), &settings);
+    let of_hosts = |store: &Path| -> BTreeMap<[String; 2], Vec<String>> {
+        let columns = ["host_a", "host_b", "level", "failure_a", "failure_b"];
+        let rows = rows_of(&store.join("mirrors-by-url"), "candidates", &columns);
+        let short = |host: &String| host.trim_end_matches(".example").to_owned();
+        rows.iter().map(|row| ([short(&row[0]), short(&row[1])], row[2..].to_vec())).collect()
+    };
+    let found = of_hosts(&store);
+    // Pages of `missing` and `alive` that are gone are known only if an earlier week had them: of a
+    // first week they count as URLs.
+    for (pair, expected) in [
+        (["nameless", "whole"], ["dns-failure", "dns", "null"]),
+        (["nameless", "refused"], ["dns-failure", "dns", "connection"]),
+        (["refused", "whole"], ["server-failure", "connection", "null"]),
+        (["broken", "whole"], ["server-failure", "server-error", "null"]),
+        (["broken", "refused"], ["server-failure", "server-error", "connection"]),
+        (["missing", "whole"], ["few", "null", "null"]),
+        (["closed", "whole"], ["few", "null", "null"]),
+        (["alive", "whole"], ["few", "null", "null"]),
+    ] {
+        assert_eq!(found[&pair.map(str::to_owned)], expected, "{pair:?}");
+    }
+    let shown = run_well(&["show", store.to_str().unwrap(), "--job", "mirrors-by-url"]).stdout;
+    assert!(shown.contains("DNS failure") && shown.contains("server failure"), "{shown}");
+    for flags in [&["--workers", "3"][..], &["--processes", "2"]] {
+        assert!(one == settings.run(&store, flags), "{flags:?}");
+    }
+    // A crawler tries the paths again: now `refused` has a page, and `nameless` a connection.
+    let answers = folder.path().join("answers");
+    std::fs::create_dir(&answers).unwrap();
+    let page = serde_json::json!({"url": "http://refused.example/part0/page0", "html": "<p>here I am"});
+    std::fs::write(answers.join("pages.jsonl"), page.to_string() + "\n").unwrap();
+    let failed = "url\treason\nhttp://nameless.example/part0/page0\tConnectionRefusedError\n";
+    std::fs::write(answers.join("failed.tsv"), failed).unwrap();
+    settings.run(&store, &["--input", answers.to_str().unwrap()]);
+    let found = of_hosts(&store);
+    for (pair, expected) in [
+        (["nameless", "whole"], ["server-failure", "connection", "null"]),
+        (["refused", "whole"], ["few", "null", "null"]),
+    ] {
+        assert_eq!(found[&pair.map(str::to_owned)], expected, "{pair:?}");
+    }
 }
 
 #[test]

@@ -94,6 +94,8 @@ pub struct Known {
     pub gone: BTreeSet<Name>,
     /// URLs that redirect to the same path of their host, with a slash more or less at its end.
     slash: BTreeSet<Name>,
+    /// The reasons of failed downloads, and `page` for pages, by host.
+    pub said_of_hosts: BTreeMap<String, BTreeSet<String>>,
 }
 
 pub fn name(url: &str) -> Name {
@@ -120,6 +122,7 @@ impl Known {
             known.add(url, Said { fetched: true, ..Said::default() });
             let page = Page { order: *doc, checksum, features: features.get(doc).cloned() };
             known.add_page(name(url), page);
+            known.said_of_hosts.entry(name(url).0).or_default().insert("page".to_owned());
         }
         let has = |table: &str| week.join(table).exists() || !files(&week, table).is_empty();
         if has("missing") {
@@ -130,6 +133,12 @@ impl Known {
                         known.add(url, Said { gone: true, ..Said::default() });
                     }
                 }
+            }
+        }
+        if has("host-failures") {
+            let reasons = texts(&week, "host-failures", "reason");
+            for (host, reason) in texts(&week, "host-failures", "host").into_iter().zip(reasons) {
+                known.said_of_hosts.entry(host).or_default().insert(reason);
             }
         }
         if !pages_only && has("links") {
@@ -164,6 +173,21 @@ impl Known {
         let name = (host.to_owned(), path.to_owned());
         let is_listed_gone = |said: &Said| said.listed_gone && !said.listed_fetched;
         self.gone.contains(&name) || self.urls.get(&name).is_some_and(is_listed_gone)
+    }
+
+    /// What does not work at a host that answers nothing.
+    fn failure(&self, host: &str) -> &'static str {
+        let Some(said) = self.said_of_hosts.get(host) else { return "null" };
+        let is_error = |reason: &String| reason.starts_with("status 5");
+        let is_answer = |reason: &String| reason == "page" || reason.starts_with("status") && !is_error(reason);
+        let is_connection = |reason: &String| reason.contains("connection") || reason == "timeout";
+        match () {
+            _ if said.iter().any(is_answer) => "null",
+            _ if said.iter().any(is_error) => "server-error",
+            _ if said.iter().any(is_connection) => "connection",
+            _ if said.contains("dns") => "dns",
+            _ => "null",
+        }
     }
 
     /// Whether two hosts have a page at the same path with the same bytes, or with at least half of
@@ -275,6 +299,7 @@ struct Pair {
     features: [usize; 2],
     tests: Vec<PathTest>,
     level: &'static str,
+    failures: [&'static str; 2],
 }
 
 const OUTCOMES: [&str; 8] = ["SF", "TF", "FM", "FS", "HS", "TS", "NS", "unknown"];
@@ -341,7 +366,8 @@ pub fn expected(known: &Known, settings: &Settings) -> (BTreeMap<&'static str, R
         let logarithms: f64 = hosts.iter().map(|host| (urls(host) as f64).ln()).sum();
         let score = weight as f64 / WEIGHT as f64 / (1.0 + 0.1 * logarithms);
         let hosts = hosts.map(str::to_owned);
-        pairs.push(Pair { hosts, score, features: [features, of_paths], tests: Vec::new(), level: "few" });
+        let (tests, failures) = (Vec::new(), ["null"; 2]);
+        pairs.push(Pair { hosts, score, features: [features, of_paths], tests, level: "few", failures });
     }
     pairs.sort_by(|a, b| b.score.total_cmp(&a.score).then_with(|| a.hosts.cmp(&b.hosts)));
     for pair in &mut pairs {
@@ -407,7 +433,12 @@ fn test(pair: &mut Pair, known: &Known, settings: &Settings, samples: &BTreeMap<
     let compared = pair.tests.len() - pair.count("SF") - pair.count("unknown");
     let has_pages = |host: &String| pair.tests.iter().any(|test| known.page(host, &test.2).is_some());
     let only = |of: &[&str]| found.iter().all(|outcome| of.contains(outcome));
-    pair.level = if compared < 3 || !pair.hosts.iter().all(has_pages) {
+    pair.failures = pair.hosts.each_ref().map(|host| known.failure(host));
+    pair.level = if pair.failures.contains(&"dns") {
+        "dns-failure"
+    } else if pair.failures != ["null"; 2] {
+        "server-failure"
+    } else if compared < 3 || !pair.hosts.iter().all(has_pages) {
         "few"
     } else if only(&["FM"]) {
         "1"
@@ -438,6 +469,7 @@ fn rows(
         let same_domain = nigh::text::domain(a) == nigh::text::domain(b);
         let mut of_pair =
             row(&[&rank, a, b, &same_domain, &pair.features[0], &pair.features[1], &urls(a), &urls(b), &pair.level]);
+        of_pair.extend(pair.failures.map(str::to_owned));
         of_pair.extend(OUTCOMES.map(|outcome| pair.count(outcome).to_string()));
         candidates.push(of_pair);
         for (source, target, path, outcome, similarity, near) in &pair.tests {
@@ -452,14 +484,15 @@ fn rows(
             }
         }
     }
-    let published = ["9619", "700", "406", "6011", "189", "4895", "null"];
-    let levels = ["1", "2", "3", "4", "5", "mismatch", "few"]
-        .into_iter()
-        .zip(published)
-        .map(|(level, published)| row(&[&level, &pairs.iter().filter(|pair| pair.level == level).count(), &published]));
+    let published = ["9619", "700", "406", "6011", "189", "4895", "null", "null", "null"];
+    let untested = ["dns-failure", "server-failure", "few"];
+    let levels =
+        ["1", "2", "3", "4", "5", "mismatch"].into_iter().chain(untested).zip(published).map(|(level, published)| {
+            row(&[&level, &pairs.iter().filter(|pair| pair.level == level).count(), &published])
+        });
     tables.insert("levels", levels.collect());
     let ranking = (1..=20).map(|part| {
-        let first = pairs[..(pairs.len() * part).div_ceil(20)].iter().filter(|pair| pair.level != "few");
+        let first = pairs[..(pairs.len() * part).div_ceil(20)].iter().filter(|pair| !untested.contains(&pair.level));
         let share = |levels: &[&str]| match first.clone().count() {
             0 => "null".to_owned(),
             all => (first.clone().filter(|pair| levels.contains(&pair.level)).count() as f64 / all as f64).to_string(),

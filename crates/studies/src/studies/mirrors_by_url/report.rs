@@ -29,6 +29,8 @@ pub fn mirrors_by_url(summary: &MirrorsByUrlSummary, tables: &Path) -> Sheet {
     for of in &summary.levels {
         let name = match of.level.as_str() {
             "mismatch" => "mismatch".to_owned(),
+            "dns-failure" => "DNS failure".to_owned(),
+            "server-failure" => "server failure".to_owned(),
             "few" => "few tests".to_owned(),
             level => format!("level {level}"),
         };

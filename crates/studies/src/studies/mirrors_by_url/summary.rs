@@ -41,7 +41,7 @@ pub struct MirrorsByUrlSummary {
     pub candidates: u64,
     /// Those that are listed and tested.
     pub listed: u64,
-    /// Those of them of which enough paths could be compared: all except `few`.
+    /// Those of them of which enough paths could be compared: levels 1 to 5 and mismatch.
     pub compared: u64,
     /// Listed pairs by level.
     pub levels: Vec<UrlLevelCount>,

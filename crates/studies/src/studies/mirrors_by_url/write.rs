@@ -7,7 +7,8 @@ use anyhow::Result;
 
 use super::compared::Compared;
 use super::steps::{
-    ListedHost, ListedPair, ListedPairs, MirrorLevel, Outcome, PathTest, TestRules, TestedPair, UrlCounts, UrlStage,
+    HostFailure, ListedHost, ListedPair, ListedPairs, MirrorLevel, Outcome, PathTest, TestRules, TestedPair, UrlCounts,
+    UrlStage,
 };
 use super::{MirrorsByUrlSummary, PUBLISHED_URLS, UrlLevelCount};
 use crate::stats::ratio;
@@ -94,7 +95,7 @@ impl UrlMirrorWriter<'_> {
             sampled_paths: counts.paths,
             candidates: all,
             listed: self.listed.pairs.len() as u64,
-            compared: self.tested.iter().filter(|pair| pair.level != MirrorLevel::Few).count() as u64,
+            compared: self.tested.iter().filter(|pair| pair.level.is_tested()).count() as u64,
             levels: levels.iter().map(level_count).collect(),
             mirrors,
             mirror_hosts: groups.len() as u64,
@@ -119,6 +120,7 @@ impl UrlMirrorWriter<'_> {
             path_features: pair.candidate.path_features as i64,
             urls: pair.hosts.map(|host| self.listed.hosts[host].urls as i64),
             level: tested.level.name(),
+            failures: tested.failures.map(|failure| failure.map(HostFailure::name)),
             outcomes: tested.counts.0.map(i64::from),
         }
     }
@@ -157,7 +159,7 @@ impl UrlMirrorWriter<'_> {
         let row = |part: usize| {
             let first = &self.tested[..(self.tested.len() * part).div_ceil(PARTS)];
             let levels: Vec<MirrorLevel> =
-                first.iter().map(|pair| pair.level).filter(|level| *level != MirrorLevel::Few).collect();
+                first.iter().map(|pair| pair.level).filter(|level| level.is_tested()).collect();
             let pairs = levels.len() as u64;
             let share =
                 |is: fn(MirrorLevel) -> bool| ratio(levels.iter().filter(|level| is(**level)).count() as u64, pairs);

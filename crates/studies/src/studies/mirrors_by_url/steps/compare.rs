@@ -19,6 +19,7 @@ use bytemuck::{Pod, Zeroable};
 use nigh_exchange::{Answerer, Asked, Asker, BlockOf, Context, Dealer, Keyed, ask, by_group};
 use serde::{Deserialize, Serialize};
 
+use super::failures::HostFailure;
 use super::listed::{ListedPair, ListedPairs};
 use super::outcomes::{MirrorLevel, Outcome, OutcomeCounts};
 use super::pages::{Known, TestPages};
@@ -102,6 +103,8 @@ pub struct TestedPair {
     pub tests: Vec<PathTest>,
     /// How many there are of each outcome.
     pub counts: OutcomeCounts,
+    /// What does not work at its hosts, if they do not answer.
+    pub failures: [Option<HostFailure>; 2],
     /// Its level.
     pub level: MirrorLevel,
 }
@@ -158,7 +161,13 @@ struct UrlAnswer {
 ///
 /// # Errors
 /// If a file cannot be read or written, or a worker of this process failed.
-pub fn compare(cx: &mut Context, listed: &ListedPairs, pages: TestPages, rules: TestRules) -> Result<Vec<TestedPair>> {
+pub fn compare(
+    cx: &mut Context,
+    listed: &ListedPairs,
+    mut pages: TestPages,
+    rules: TestRules,
+) -> Result<Vec<TestedPair>> {
+    let failures = std::mem::take(&mut pages.reaches).failures(cx, listed)?;
     let own: Vec<usize> = (cx.index()..listed.pairs.len()).step_by(cx.peers()).collect();
     let (mut asked, mut twins) = (Vec::new(), BTreeMap::new());
     for number in &own {
@@ -195,7 +204,8 @@ pub fn compare(cx: &mut Context, listed: &ListedPairs, pages: TestPages, rules: 
             tests.push(PathTest { from_second, path, outcome, equal, known: of_hosts.map(|answer| answer.is_some()) });
         }
         let (have_pages, counts) = (have_pages == [true; 2], OutcomeCounts::default());
-        tested.push(TestedPair { number, have_pages, tests, counts, level: MirrorLevel::Few });
+        let failures = listed.pairs[number].hosts.map(|host| failures[host]);
+        tested.push(TestedPair { number, have_pages, tests, counts, failures, level: MirrorLevel::Few });
     }
     let places = undecided.iter().map(|(.., pages)| *pages).collect();
     for ((pair, test, _), equal) in undecided.iter().zip(equal_of_pairs(cx, pages, places, rules)?) {
@@ -204,7 +214,9 @@ pub fn compare(cx: &mut Context, listed: &ListedPairs, pages: TestPages, rules: 
     }
     for pair in &mut tested {
         pair.tests.iter().for_each(|test| pair.counts.add(test.outcome));
-        pair.level = if pair.have_pages { MirrorLevel::of(&pair.counts) } else { MirrorLevel::Few };
+        // A host that does not answer has no page.
+        let untested = || MirrorLevel::of_failures(pair.failures).unwrap_or(MirrorLevel::Few);
+        pair.level = if pair.have_pages { MirrorLevel::of(&pair.counts) } else { untested() };
     }
     cx.sorted(tested)
 }

@@ -111,8 +111,13 @@ impl WantedUrls {
         WantedUrls { hosts: listed.hosts.iter().map(|host| host.hash).collect(), paths }
     }
 
+    /// Whether a host is one of a listed pair.
+    pub fn has_host(&self, host: u64) -> bool {
+        self.hosts.binary_search(&host).is_ok()
+    }
+
     /// Whether a test may ask for a URL.
     pub fn has(&self, name: UrlName) -> bool {
-        self.hosts.binary_search(&name.host).is_ok() && self.paths.binary_search(&name.path).is_ok()
+        self.has_host(name.host) && self.paths.binary_search(&name.path).is_ok()
     }
 }

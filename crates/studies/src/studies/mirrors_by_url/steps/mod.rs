@@ -9,6 +9,7 @@
 //! candidates  pairs of hosts with features in common, and their scores
 //! listed      the best candidates: names and samples of their hosts, at every worker
 //! pages       the pages that tests compare: those of the week, and those fetched for the tests
+//! failures    the hosts that do not answer
 //! compare     the tests of each pair
 //! outcomes    what a test finds, and the level of a pair                                   Table 1
 //! ```
@@ -23,6 +24,7 @@
 
 mod candidates;
 mod compare;
+mod failures;
 mod features;
 mod hosts;
 mod listed;
@@ -34,6 +36,7 @@ mod urls;
 
 pub use self::candidates::{Candidate, candidates};
 pub use self::compare::{PathTest, TestRules, TestedPair, compare};
+pub use self::failures::HostFailure;
 pub use self::features::{HostFeature, SampledTexts, host_features};
 pub use self::hosts::{SampledPath, UrlCounts, sampled_hosts};
 pub use self::listed::{ListedHost, ListedPair, ListedPairs, WantedUrls};

@@ -3,6 +3,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::failures::HostFailure;
+
 /// What the test of one path finds: the page of the source host against the page of the target host
 /// at the same path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -92,6 +94,10 @@ pub enum MirrorLevel {
     Related,
     /// No mirrors.
     Mismatch,
+    /// DNS failure: the name of a host does not resolve.
+    DnsFailure,
+    /// Server failure: a host has no connection, or answers with errors only.
+    ServerFailure,
     /// Too few paths could be compared, or no page of one host is known.
     Few,
 }
@@ -101,13 +107,15 @@ pub const LEAST_TESTS: u32 = 3;
 
 impl MirrorLevel {
     /// All levels, in the order of tables.
-    pub const ALL: [MirrorLevel; 7] = [
+    pub const ALL: [MirrorLevel; 9] = [
         MirrorLevel::Identical,
         MirrorLevel::Equivalent,
         MirrorLevel::Similar,
         MirrorLevel::Partial,
         MirrorLevel::Related,
         MirrorLevel::Mismatch,
+        MirrorLevel::DnsFailure,
+        MirrorLevel::ServerFailure,
         MirrorLevel::Few,
     ];
 
@@ -120,6 +128,8 @@ impl MirrorLevel {
             MirrorLevel::Partial => "4",
             MirrorLevel::Related => "5",
             MirrorLevel::Mismatch => "mismatch",
+            MirrorLevel::DnsFailure => "dns-failure",
+            MirrorLevel::ServerFailure => "server-failure",
             MirrorLevel::Few => "few",
         }
     }
@@ -135,7 +145,13 @@ impl MirrorLevel {
         self <= MirrorLevel::Partial
     }
 
-    /// The pairs of the level that the study found, of 21,820 (Table 1).
+    /// Whether pairs of this level were tested: levels 1 to 5 and mismatch.
+    pub fn is_tested(self) -> bool {
+        self <= MirrorLevel::Mismatch
+    }
+
+    /// The pairs of the level that the study found, of 21,820 (Table 1). Of its 29,336 candidates
+    /// the other 7,516 were DNS and server failures; how many of each is not known.
     pub fn published(self) -> Option<u64> {
         Some(match self {
             MirrorLevel::Identical => 9_619,
@@ -144,8 +160,17 @@ impl MirrorLevel {
             MirrorLevel::Partial => 6_011,
             MirrorLevel::Related => 189,
             MirrorLevel::Mismatch => 4_895,
-            MirrorLevel::Few => return None,
+            MirrorLevel::DnsFailure | MirrorLevel::ServerFailure | MirrorLevel::Few => return None,
         })
+    }
+
+    /// The level of a pair that cannot be tested, by what does not work at each of its hosts: a
+    /// name that does not resolve counts before a server that does not answer.
+    pub fn of_failures(failures: [Option<HostFailure>; 2]) -> Option<MirrorLevel> {
+        match failures.into_iter().flatten().min()? {
+            HostFailure::Dns => Some(MirrorLevel::DnsFailure),
+            HostFailure::Connection | HostFailure::ServerError => Some(MirrorLevel::ServerFailure),
+        }
     }
 
     /// The level of a pair with these outcomes (Table 1). Some trace similarity beside target
@@ -235,6 +260,17 @@ mod tests {
         assert_eq!(MirrorLevel::of(&counts), MirrorLevel::Few);
         counts.add(Outcome::FingerprintMatch);
         assert_eq!(MirrorLevel::of(&counts), MirrorLevel::Identical);
+    }
+
+    #[test]
+    fn a_name_that_does_not_resolve_counts_before_a_server_that_fails() {
+        use HostFailure::{Connection, Dns, ServerError};
+        let level = |a, b| MirrorLevel::of_failures([a, b]).map(MirrorLevel::name);
+        assert_eq!(level(None, None), None);
+        assert_eq!(level(None, Some(Dns)), Some("dns-failure"));
+        assert_eq!(level(Some(ServerError), Some(Dns)), Some("dns-failure"));
+        assert_eq!(level(Some(Connection), None), Some("server-failure"));
+        assert_eq!(level(Some(Connection), Some(ServerError)), Some("server-failure"));
     }
 
     #[test]

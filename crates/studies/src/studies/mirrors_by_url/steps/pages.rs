@@ -3,8 +3,9 @@
 use anyhow::{Context, Result, ensure};
 use arrow_array::{FixedSizeBinaryArray, Int64Array, StringArray};
 
+use super::failures::{DownloadReach, DownloadReaches};
 use super::listed::WantedUrls;
-use super::urls::{Namer, UrlName, UrlState, is_slash_redirect};
+use super::urls::{Namer, UrlName, UrlState, host_and_path, is_slash_redirect, text_hash};
 use crate::config::Reading;
 use crate::features::Fingerprinter;
 use crate::operators::ingest::page_facts;
@@ -12,7 +13,7 @@ use crate::readers::{Input, Item, Listed, UrlFile, each_listed_url};
 use crate::records::{FeatureBits, checksum, fold};
 use crate::state::History;
 use crate::structures::Ownership;
-use crate::tables::{DocumentRow, FeatureRow, MissingRow, RedirectRow, RowRange, Scan, Table, field};
+use crate::tables::{DocumentRow, FeatureRow, HostFailureRow, MissingRow, RedirectRow, RowRange, Scan, Table, field};
 use crate::text::canonical;
 use crate::watch::Watch;
 
@@ -74,6 +75,8 @@ pub struct TestPages {
     read: Vec<Vec<FeatureBits>>,
     /// The number of features of a page.
     width: usize,
+    /// How far downloads of the hosts came.
+    pub reaches: DownloadReaches,
     /// Of the files for tests: pages and failed downloads of URLs that no test may ask for, and
     /// records that cannot be read.
     pub passed_over: u64,
@@ -105,6 +108,9 @@ impl TestPages {
                     let checksums: &FixedSizeBinaryArray = field(batch, "checksum")?;
                     for row in 0..batch.num_rows() {
                         let name = namer.name(urls.value(row));
+                        if wanted.has_host(name.host) {
+                            found.reaches.add(name.host, DownloadReach::Answer);
+                        }
                         if !wanted.has(name) {
                             continue;
                         }
@@ -146,6 +152,15 @@ impl TestPages {
                     Ok(())
                 })?;
             }
+            if let Some(rows) = tables.of_shard(HostFailureRow::NAME, shard) {
+                Scan::open(rows, &["host", "reason"])?.for_each(|batch| {
+                    let [hosts, reasons]: [&StringArray; 2] = [field(batch, "host")?, field(batch, "reason")?];
+                    for (host, reason) in hosts.iter().flatten().zip(reasons.iter().flatten()) {
+                        found.add_failure(text_hash(host), reason, wanted);
+                    }
+                    Ok(())
+                })?;
+            }
             if let Some(rows) = tables.of_shard(RedirectRow::NAME, shard) {
                 Scan::open(rows, &["url", "target_url"])?.for_each(|batch| {
                     let [urls, targets]: [&StringArray; 2] = [field(batch, "url")?, field(batch, "target_url")?];
@@ -181,17 +196,28 @@ impl TestPages {
             watch.add_bytes(reader.position().saturating_sub(position));
             (position, record) = (reader.position().max(position), record + 1);
             let (url, page) = match item {
-                Item::Page(page) => (page.url.as_deref().and_then(canonical), Ok(page)),
+                Item::Page(page) => {
+                    let url = page.url.as_deref().and_then(canonical);
+                    self.add_answer(url.as_ref().map(|url| url.as_str()), wanted);
+                    (url, Ok(page))
+                }
                 Item::Failed(failure)
                     if failure.redirect.is_some() || UrlState::of_failure(&failure.reason).is_some() =>
                 {
                     let url = canonical(&failure.url);
+                    self.add_answer(url.as_ref().map(|url| url.as_str()), wanted);
                     let target = url.as_ref().zip(failure.redirect);
                     let target = target.and_then(|(url, redirect)| Some((url, url.resolve(&redirect.location)?)));
                     let known = target.map_or(Known::Gone, |(url, target)| of_redirect(url.as_str(), target.as_str()));
                     (url, Err(known))
                 }
-                Item::Failed(_) | Item::Reject(_) => (None, Err(Known::Gone)),
+                Item::Failed(failure) => {
+                    if let Some(url) = canonical(&failure.url) {
+                        self.add_failure(text_hash(host_and_path(url.as_str()).0), &failure.reason, wanted);
+                    }
+                    (None, Err(Known::Gone))
+                }
+                Item::Reject(_) => (None, Err(Known::Gone)),
                 Item::Revisit(_) | Item::Skip(_) => continue,
             };
             watch.add_record(page.is_ok(), url.is_none());
@@ -226,6 +252,20 @@ impl TestPages {
             unread.bytes
         );
         Ok(())
+    }
+
+    /// Adds that the host of a URL answers.
+    fn add_answer(&mut self, url: Option<&str>, wanted: &WantedUrls) {
+        if let Some(host) = url.map(|url| text_hash(host_and_path(url).0)).filter(|host| wanted.has_host(*host)) {
+            self.reaches.add(host, DownloadReach::Answer);
+        }
+    }
+
+    /// Adds the reason of a failed download.
+    fn add_failure(&mut self, host: u64, reason: &str, wanted: &WantedUrls) {
+        if let Some(reach) = DownloadReach::of_reason(reason).filter(|_| wanted.has_host(host)) {
+            self.reaches.add(host, reach);
+        }
     }
 
     /// Adds what a list says of URLs that tests may ask for.
