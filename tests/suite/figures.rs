@@ -157,7 +157,7 @@ fn check_listings(store: &Path, folder: &Path) {
     }
     let of_study = |study: &str, table: &str, columns: &[&str]| rows_of(&store.join(study), table, columns);
     for (file, study, table, columns) in [
-        ("fetterly-2004-section-4", "mirrors", "classes", vec!["week", "class", "pairs", "published"]),
+        ("fetterly-2004-section-4", "mirrors", "classes", vec!["week", "class", "pairs", "study", "published"]),
         (
             "shivakumar-1998-table-2",
             "overlap",

@@ -23,6 +23,8 @@ use crate::web::{Shape, WEEKS, Web, WebStore, twins};
 struct Parameters {
     least: u64,
     root: bool,
+    study: bool,
+    smaller: bool,
     keep_unresolved: bool,
     farm: Option<u64>,
     /// Addresses by host, in place of those of pages.
@@ -39,6 +41,8 @@ impl Parameters {
         let folder = tempfile::tempdir().unwrap();
         let mut text = format!("[mirrors]\nleast-pages = {}\n", self.least);
         text += if self.root { "pairs = \"root\"\n" } else { "" };
+        text += if self.study { "pairs = \"study\"\n" } else { "" };
+        text += if self.smaller { "size = \"smaller\"\n" } else { "" };
         text += if self.keep_unresolved { "unresolved = \"keep\"\n" } else { "" };
         text += &self.farm.map_or_else(String::new, |farm| format!("farm = {farm}\n"));
         if let Some(addresses) = &self.addresses {
@@ -213,13 +217,26 @@ fn twin(week: &SeenWeek, parameters: &Parameters) -> PairRows {
             (*root, kept.copied().collect())
         })
         .collect();
+    // The host of each cluster's root, if it is a candidate.
+    let root_of: BTreeMap<i64, &str> = week
+        .pages
+        .iter()
+        .filter(|page| page.doc == page.root && candidates.contains(&&*page.host))
+        .map(|page| (page.root, &*page.host))
+        .collect();
+    // The host that is paired with the others of a cluster.
+    let center = |root: &i64| {
+        let first = || candidates.iter().find(|host| clusters[root].contains_key(**host)).copied();
+        if parameters.study { root_of.get(root).copied() } else { first() }
+    };
+    let has_center = parameters.root || parameters.study;
     let has_addresses = week.pages.iter().any(|page| !of(&page.host).is_empty());
     let mut rows = PairRows::new();
     for (place, a) in candidates.iter().enumerate() {
         let auto: u64 = clusters
-            .values()
-            .filter(|hosts| !parameters.root || candidates.iter().find(|host| hosts.contains_key(**host)) == Some(a))
-            .filter_map(|hosts| hosts.get(a))
+            .iter()
+            .filter(|(root, _)| !has_center || center(root) == Some(a))
+            .filter_map(|(_, hosts)| hosts.get(a))
             .map(|pages| pages.len() as u64 - 1)
             .sum();
         if auto >= parameters.least {
@@ -229,37 +246,57 @@ fn twin(week: &SeenWeek, parameters: &Parameters) -> PairRows {
             rows.insert((a.to_string(), a.to_string()), row);
         }
         for b in &candidates[place + 1..] {
-            let (mut counts, mut kept_pages, mut matches) = ([0u64; 3], [0u64; 2], [0u64; 5]);
-            for (root, hosts) in &clusters {
-                let first = candidates.iter().find(|host| hosts.contains_key(**host));
-                let (Some(of_a), Some(of_b)) = (hosts.get(a), hosts.get(b)) else { continue };
-                for page in of_b {
-                    for (arcs, count) in (1..).zip(&mut matches[..4]) {
-                        *count += u64::from(of_a.iter().any(|other| end(&other.rest, arcs) == end(&page.rest, arcs)));
+            // What is counted if `source` is the host that others are compared with.
+            let count = |source: &str, other: &str| {
+                let (mut counts, mut kept_pages, mut matches) = ([0u64; 3], [0u64; 2], [0u64; 5]);
+                for (root, hosts) in &clusters {
+                    let (Some(of_source), Some(of_other)) = (hosts.get(source), hosts.get(other)) else { continue };
+                    let is_counted = !has_center || center(root) == Some(source);
+                    if !is_counted && parameters.study {
+                        continue;
                     }
-                    matches[4] += u64::from(of_a.iter().any(|other| whole(&other.rest) == whole(&page.rest)));
+                    for page in of_other {
+                        let has = |end_of: &dyn Fn(&str) -> String| {
+                            u64::from(of_source.iter().any(|other| end_of(&other.rest) == end_of(&page.rest)))
+                        };
+                        for (arcs, count) in (1..).zip(&mut matches[..4]) {
+                            *count += has(&|rest| end(rest, arcs));
+                        }
+                        matches[4] += has(&whole);
+                    }
+                    if !is_counted {
+                        continue;
+                    }
+                    let pages = [hosts[a].len() as u64, hosts[b].len() as u64];
+                    counts[0] += pages[0];
+                    counts[1] += pages[1];
+                    counts[2] += 1;
+                    if kept[root].contains(a) && kept[root].contains(b) {
+                        kept_pages[0] += pages[0];
+                        kept_pages[1] += pages[1];
+                    }
                 }
-                if parameters.root && first != Some(a) {
-                    continue;
-                }
-                counts[0] += of_a.len() as u64;
-                counts[1] += of_b.len() as u64;
-                counts[2] += 1;
-                if kept[root].contains(a) && kept[root].contains(b) {
-                    kept_pages[0] += of_a.len() as u64;
-                    kept_pages[1] += of_b.len() as u64;
-                }
-            }
-            let enough = |pages: [u64; 2]| if parameters.root { pages[1] } else { pages[0].min(pages[1]) };
-            let size = enough([counts[0], counts[1]]);
-            if size < parameters.least {
+                (counts, kept_pages, matches)
+            };
+            let (at_a, at_b) = (count(a, b), count(b, a));
+            let is_rooted_at_b = parameters.study && at_b.0[0] > at_a.0[1];
+            let (counts, kept_pages, matches) = if is_rooted_at_b { at_b } else { at_a };
+            let enough = |pages: [u64; 2]| match (has_center, is_rooted_at_b) {
+                (false, _) => pages[0].min(pages[1]),
+                (true, false) => pages[1],
+                (true, true) => pages[0],
+            };
+            let pages = [counts[0], counts[1]];
+            if enough(pages) < parameters.least {
                 continue;
             }
+            let size = if has_center || parameters.smaller { enough(pages) } else { pages[0].max(pages[1]) };
             let redirects = redirected(a, b) + redirected(b, a);
+            let is_alias = redirects > 0 && !parameters.study;
             let is_unresolved = has_addresses && !parameters.keep_unresolved && (of(a).is_empty() || of(b).is_empty());
             let class = if is_unresolved {
                 "unresolved"
-            } else if enough(kept_pages) >= parameters.least && redirects == 0 {
+            } else if enough(kept_pages) >= parameters.least && !is_alias {
                 "kept"
             } else {
                 "alias"
@@ -315,7 +352,18 @@ fn assert_right(store: &Path, parameters: &Parameters) -> BTreeMap<String, PairR
             .map(|(a, b)| (a.clone(), b.clone()))
             .collect()
     };
-    assert_classes(store, &found, parameters.least);
+    assert_classes(store, &found, "pairs", parameters.least);
+    // What the study counts stands in each store, whatever the job counts.
+    let literal = Parameters { study: true, root: false, keep_unresolved: false, farm: None, ..parameters.clone() };
+    let as_the_study: BTreeMap<String, PairRows> =
+        weeks.iter().map(|week| (week.date.clone(), twin(week, &literal))).collect();
+    assert_classes(store, &as_the_study, "study", parameters.least);
+    for (row, week) in rows_of(store, "mirrored", &["week", "study_share"]).iter().zip(&weeks) {
+        let mirrors = as_the_study[&week.date].clone().into_iter().filter(|(_, row)| row.mirror).collect();
+        let share = mirrored_pages(week, &mirrors).len() as f64 / week.pages.len() as f64;
+        assert_eq!(row[1], if week.pages.is_empty() { "null".to_owned() } else { share.to_string() }, "{row:?}");
+    }
+    assert_sizes(store, &found);
     assert_groups(store, &weeks, &mirrors);
     assert_spans(store, &weeks, &mirrors);
     assert_mirrored(store, &weeks, &mirrors);
@@ -328,8 +376,9 @@ fn rows_of(store: &Path, table: &str, columns: &[&str]) -> Vec<Vec<String>> {
     program::rows_of(&store.join("mirrors"), table, columns)
 }
 
-fn assert_classes(store: &Path, found: &BTreeMap<String, PairRows>, least: u64) {
-    for row in rows_of(store, "classes", &["week", "class", "pairs"]) {
+/// Compares a column of `classes` with the rows of pairs.
+fn assert_classes(store: &Path, found: &BTreeMap<String, PairRows>, column: &str, least: u64) {
+    for row in rows_of(store, "classes", &["week", "class", column]) {
         let rows: Vec<&PairRow> = found.get(&row[0]).into_iter().flat_map(BTreeMap::values).collect();
         let count = |test: &dyn Fn(&PairRow) -> bool| rows.iter().filter(|row| test(row)).count();
         let kept = |test: &dyn Fn(&PairRow) -> bool| count(&|row| row.class == "kept" && test(row));
@@ -338,10 +387,17 @@ fn assert_classes(store: &Path, found: &BTreeMap<String, PairRows>, least: u64) 
             "kept-www" => kept(&|row| row.www),
             "kept-last-arc" => kept(&|row| row.numbers[4] >= least as i64),
             "kept-last-four-arcs" => kept(&|row| row.mirror),
+            "farm" | "redirect" if column == "study" => {
+                assert_eq!(row[2], "null");
+                continue;
+            }
             class => count(&|row| row.class == class),
         };
-        assert_eq!(row[2], expected.to_string(), "{row:?}");
+        assert_eq!(row[2], expected.to_string(), "{row:?}, {column}");
     }
+}
+
+fn assert_sizes(store: &Path, found: &BTreeMap<String, PairRows>) {
     let mut sizes: BTreeMap<(String, i64), u64> = BTreeMap::new();
     for (week, rows) in found {
         for row in rows.values().filter(|row| row.mirror) {
@@ -515,7 +571,8 @@ fn pairs_are_those_of_brute_force_whatever_the_workers_and_processes() {
         Parameters::least(10),
         Parameters::least(3),
         Parameters { root: true, ..Parameters::least(10) },
-        Parameters { keep_unresolved: true, ..Parameters::least(5) },
+        Parameters { study: true, ..Parameters::least(4) },
+        Parameters { keep_unresolved: true, smaller: true, ..Parameters::least(5) },
     ] {
         let one = parameters.run(&store, &["--workers", "1"]);
         let found = assert_right(&store, &parameters);
@@ -543,9 +600,9 @@ fn pairs_of_random_stores_are_those_of_brute_force() {
                 addresses.entry(format!("h{host}.example")).or_default().insert(address);
             }
         }
-        for (least, root) in [(1, false), (3, false), (3, true)] {
+        for (least, root, study) in [(1, false, false), (3, false, false), (3, true, false), (3, false, true)] {
             for addresses in [None, Some(addresses.clone())] {
-                let parameters = Parameters { root, addresses, ..Parameters::least(least) };
+                let parameters = Parameters { root, study, addresses, ..Parameters::least(least) };
                 let one = parameters.run(&store, &["--workers", "1"]);
                 assert_right(&store, &parameters);
                 assert!(one == parameters.run(&store, &["--workers", "3"]));
@@ -702,7 +759,7 @@ fn small_stores_and_wrong_jobs_are_told() {
     assert_eq!(run(&["show", store_text, "--job", "mirorrs"]).code, Some(2));
     for (text, wanted) in [
         ("[mirrors]\nleast-pages = 0\n", "least-pages"),
-        ("[mirrors]\npairs = \"some\"\n", "`all` or `root`"),
+        ("[mirrors]\npairs = \"some\"\n", "`all`, `root`, `study`"),
         ("[mirrors]\nleast = 3\n", "unknown field `least`"),
     ] {
         let job = job(folder.path(), text);

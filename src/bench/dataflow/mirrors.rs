@@ -215,7 +215,7 @@ impl Measure for MirrorsTask {
         };
         cx.barrier()?;
         cx.enter(Stage::Join);
-        let raw = raw_pairs(cx, &stage, &hosts, counting)?;
+        let raw = raw_pairs(cx, &stage, &hosts, &[], counting)?;
         cx.barrier()?;
         cx.enter(Stage::Tables);
         let mut checksum = 0u64;

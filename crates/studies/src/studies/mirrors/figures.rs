@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use anyhow::Result;
 
+use super::write::class_counts;
 use super::{Mirrors, PUBLISHED_MIRRORED};
 use crate::plot::{Axis, Ink, Marks, Plot, Series};
 use crate::records::Week;
@@ -11,6 +12,7 @@ use crate::stats::{Fitted, fit_words};
 use crate::studies::evolution::changes;
 use crate::studies::figure::{Cell, Figure, Picture, percent};
 use crate::studies::figure_tables::FigureTables;
+use crate::studies::list::StudySummary;
 use crate::tables::studies::{MirrorChangeRow, MirrorClassRow, MirrorSizeRow, MirroredRow};
 
 pub(super) const FIGURES: &[Figure] = &[
@@ -37,22 +39,38 @@ pub(super) const FIGURES: &[Figure] = &[
 ];
 
 fn classes(tables: &FigureTables<'_>) -> Result<Picture> {
+    let weeks = match tables.summary_of("mirrors")? {
+        Some(StudySummary::Mirrors(summary)) => summary.mirrors,
+        _ => Vec::new(),
+    };
+    // Tables of an older version have no column `study`.
+    let mut study: BTreeMap<(Week, &str), u64> = BTreeMap::new();
+    for week in &weeks {
+        let counts = week.study.as_ref().map(class_counts).into_iter().flatten();
+        study.extend(counts.filter(|(class, _)| *class != "farm").map(|(class, pairs)| ((week.week, class), pairs)));
+    }
     let mut rows: Vec<Vec<Cell>> = Vec::new();
     tables.of_study::<Mirrors, MirrorClassRow>(&["week", "class", "pairs", "published"], |row| {
-        let week = Cell::Text(row.week("week")?.to_string());
-        let class = Cell::Text(row.text("class")?);
-        rows.push(vec![week, class, Cell::Count(row.count("pairs")?), Cell::count(row.maybe_count("published")?)]);
+        let (week, class) = (row.week("week")?, row.text("class")?);
+        let study = Cell::count(study.get(&(week, class.as_str())).map(|pairs| *pairs as i64));
+        let [pairs, published] = [Cell::Count(row.count("pairs")?), Cell::count(row.maybe_count("published")?)];
+        rows.push(vec![Cell::Text(week.to_string()), Cell::Text(class), pairs, study, published]);
         Ok(())
     })?;
     let mut shares = Vec::new();
     tables.of_study::<Mirrors, MirroredRow>(&["week", "share"], |row| {
-        shares.push(format!("{} in {}", percent(row.real("share")?), row.week("week")?));
+        let week = row.week("week")?;
+        let study = weeks.iter().find(|of| of.week == week).and_then(|of| of.study_share);
+        let study =
+            study.map_or_else(String::new, |share| format!(" ({} counted as in the study)", percent(Some(share))));
+        shares.push(format!("{} in {week}{study}", percent(row.real("share")?)));
         Ok(())
     })?;
     let mirrored =
         format!("Pages that are mirrored: {}; in the study {}.", shares.join(", "), percent(Some(PUBLISHED_MIRRORED)));
-    let counted = "The study counts pairs of a cluster's root host with each other host; this job by default all pairs: docs/mirrors.md.";
-    Ok(Picture::listing(["week", "class", "pairs", "published"], rows, [mirrored, counted.to_owned()]))
+    let counted = "`study` counts as the study did: pairs of the host of a cluster's root with each other host. `pairs` are the pairs of the other tables, by \
+                   default of any two hosts: docs/mirrors.md.";
+    Ok(Picture::listing(["week", "class", "pairs", "study", "published"], rows, [mirrored, counted.to_owned()]))
 }
 
 fn change_rows(tables: &FigureTables<'_>) -> Result<Vec<(String, String, f64)>> {

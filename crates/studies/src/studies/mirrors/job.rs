@@ -21,8 +21,11 @@ pub struct Mirrors {
     pub last: Option<Week>,
     /// The pages that two hosts have in common, at least. Default: 10, as in the study.
     pub least_pages: NonZeroU32,
-    /// Which pairs of a cluster are counted. Default: all.
+    /// Which pairs of a cluster are counted. Default: all. The table `classes` has what the study
+    /// counts beside its numbers, whatever is chosen.
     pub pairs: HostPairs,
+    /// Which number is the size of a pair. Default: the larger one, as in the study.
+    pub size: MirrorSize,
     /// Whether hosts without an address are left out. Default: yes, as in the study, if some page
     /// of the week has an address.
     pub unresolved: Unresolved,
@@ -45,6 +48,7 @@ impl Default for Mirrors {
             last: None,
             least_pages: const { NonZeroU32::new(10).expect("above 0") },
             pairs: HostPairs::default(),
+            size: MirrorSize::default(),
             unresolved: Unresolved::default(),
             addresses: None,
             farm: const { NonZeroU32::new(1000).expect("above 0") },
@@ -60,8 +64,22 @@ pub enum HostPairs {
     /// Any two hosts.
     #[default]
     All,
-    /// One host with each other one, as in the study.
+    /// The first host, that with the most pages that have near-duplicates, with each other one.
     Root,
+    /// The host of the cluster's root with each other one: what the study counts.
+    Study,
+}
+
+/// Which number is the size of a pair, if all pairs are counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum MirrorSize {
+    /// The larger of the numbers of pages that the hosts have in common clusters: 100 pages of one
+    /// that are like one page of the other are 100 (section 4 of the study).
+    #[default]
+    Larger,
+    /// The smaller one.
+    Smaller,
 }
 
 /// What becomes of pairs with a host that has no address.

@@ -13,7 +13,7 @@ pub mod steps;
 mod summary;
 mod write;
 
-pub use self::job::{HostPairs, Mirrors, Unresolved};
+pub use self::job::{HostPairs, MirrorSize, Mirrors, Unresolved};
 pub use self::summary::{MirrorCounts, MirrorsSummary, PUBLISHED_MIRRORED, PUBLISHED_MIRRORS, WeekOfMirrors};
 
 use std::path::{Path, PathBuf};

@@ -8,6 +8,7 @@ use std::rc::Rc;
 use anyhow::Result;
 use nigh_exchange::Context;
 
+use super::MirrorCounts;
 use super::steps::{HostName, ListedHost, MATCHES, PairCounts, PairTable, PathCounts, RawPairs, RedirectedHost, paths};
 use crate::state::History;
 use crate::stats::ratio;
@@ -56,9 +57,41 @@ pub(super) struct WeekOfPairs {
     pub(super) has_addresses: bool,
     /// The number of mirrored pages, of all workers.
     pub(super) mirrored: u64,
+    /// What the study counts.
+    pub(super) study: StudyCounts,
+}
+
+/// The classes of a week and its mirrored pages as the study counts them: pairs of the host of a
+/// cluster's root with each other host, without regard to redirects.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct StudyCounts {
+    pub(super) counts: MirrorCounts,
+    pub(super) mirrored: u64,
 }
 
 impl WeekOfPairs {
+    /// The pairs by class; `least` is the number of pages that match, at least.
+    pub(super) fn counts(&self, least: u32) -> MirrorCounts {
+        let of_class = |class: Class| self.found.iter().filter(|found| found.class == class).count() as u64;
+        let pairs = || self.table.pairs.iter().zip(&self.found).filter(|(_, found)| found.class == Class::Kept);
+        let matched = |place: usize| pairs().filter(|(_, found)| found.matches[place] >= least.into()).count() as u64;
+        // Farms that are unresolved are counted as such where they are listed.
+        let listed_farms = self.raw.farm.len() as u64;
+        let mut counts = MirrorCounts {
+            raw: 0,
+            auto: self.raw.auto.len() as u64,
+            alias: of_class(Class::Alias),
+            unresolved: of_class(Class::Unresolved),
+            farm: self.raw.farm_pairs - listed_farms.min(self.raw.farm_pairs) + of_class(Class::Farm),
+            kept: of_class(Class::Kept),
+            www: pairs().filter(|((a, b), _)| differ_in_www(self.name(*a), self.name(*b))).count() as u64,
+            last_arc: matched(0),
+            last_four_arcs: matched(3),
+        };
+        counts.raw = counts.auto + counts.alias + counts.unresolved + counts.farm + counts.kept;
+        counts
+    }
+
     /// The pairs of mirrors, and what is known of them.
     pub(super) fn mirrors(&self) -> impl Iterator<Item = ((u32, u32), &FoundPair)> {
         self.table.pairs.iter().copied().zip(&self.found).filter(|(_, found)| found.is_mirror)
@@ -68,6 +101,11 @@ impl WeekOfPairs {
     pub(super) fn name(&self, host: u32) -> &str {
         &self.names[host as usize]
     }
+}
+
+/// Whether two names differ only in a leading `www.`.
+pub(super) fn differ_in_www(a: &str, b: &str) -> bool {
+    a.strip_prefix("www.") == Some(b) || b.strip_prefix("www.") == Some(a)
 }
 
 /// The URLs of one of two hosts that redirect to the other, if they are most of its URLs.

@@ -23,9 +23,11 @@ pub(super) fn mirrors(summary: &MirrorsSummary, tables: &std::path::Path) -> She
     sheet.blank();
     let published = &summary.published;
     let head = format!("pairs of hosts, week {}", first.week);
-    let mut grid = Grid::new([(head.as_str(), Column::Text), ("ours", Column::Number), ("published", Column::Number)]);
+    let numbers = ["ours", "as the study", "published"].map(|name| (name, Column::Number));
+    let mut grid = Grid::new([(head.as_str(), Column::Text)].into_iter().chain(numbers));
     let mut row = |name: &str, of: fn(&MirrorCounts) -> u64| {
-        grid.row([name.to_owned(), grouped(of(&first.counts)), grouped(of(published))]);
+        let study = first.study.as_ref().map_or_else(String::new, |counts| grouped(of(counts)));
+        grid.row([name.to_owned(), grouped(of(&first.counts)), study, grouped(of(published))]);
     };
     row("raw", |counts| counts.raw);
     row("  one host with itself", |counts| counts.auto);
@@ -36,11 +38,14 @@ pub(super) fn mirrors(summary: &MirrorsSummary, tables: &std::path::Path) -> She
     row("    differ in www. only", |counts| counts.www);
     row("    last arc of paths matches", |counts| counts.last_arc);
     row("    last four match: mirrors", |counts| counts.last_four_arcs);
-    grid.row(["mirrored pages".to_owned(), percent(first.share), percent(Some(summary.published_share))]);
+    let shares = [first.share, first.study_share, Some(summary.published_share)].map(percent);
+    grid.row(["mirrored pages".to_owned()].into_iter().chain(shares));
     if first.redirect > 0 {
-        grid.row(["hosts that only redirect".to_owned(), grouped(first.redirect), String::new()]);
+        let redirect = grouped(first.redirect);
+        grid.row(["hosts that only redirect".to_owned(), redirect, String::new(), String::new()]);
     }
     sheet.grid(grid);
+    sheet.line("As the study: pairs of the host of a cluster's root with each other host; ours: any two hosts, or as `pairs` says");
     sheet.blank();
     let numbers = ["mirrors", "begun", "ended", "groups", "coverage", "mirrored"].map(|name| (name, Column::Number));
     let mut grid = Grid::new([("week", Column::Text)].into_iter().chain(numbers));

@@ -6,6 +6,7 @@
 //!     hosts, raw pairs          hosts that share enough pages
 //!     counts, confirm           the class of each pair, and which are mirrors
 //!     mirrored                  the pages that mirrors have in common       4.9% in the study
+//!     the same once more        as the study counts pairs, for the numbers beside its own
 //! changes of mirrored pages     by size of the mirror                      Fig. 11
 //! paths of mirrors              coverage and lag                           beyond the study
 //! ```
@@ -19,13 +20,13 @@ use std::rc::Rc;
 use anyhow::{Context as _, Result, bail};
 use nigh_exchange::Context;
 
-use super::pairs::{Class, FoundPair, MirrorPaths, WeekOfPairs, redirects};
+use super::pairs::{Class, FoundPair, MirrorPaths, StudyCounts, WeekOfPairs, redirects};
 use super::steps::{
-    AddressList, Counting, MATCHES, MirrorStage, MirroredPage, PairCounts, PairTable, RawPairs, RedirectedHost,
+    AddressList, ClusterRoot, Counting, Hosts, MirrorStage, MirroredPage, PairTable, RedirectedHost, cluster_roots,
     confirm, count, mirrored, own_hosts, raw_pairs, redirected_hosts,
 };
 use super::write::MirrorWriter;
-use super::{HostPairs, Mirrors, MirrorsSummary, Unresolved};
+use super::{HostPairs, MirrorSize, Mirrors, MirrorsSummary, Unresolved};
 use crate::operators::set_join::TooManyPairs;
 use crate::state::Downloads;
 use crate::stats::{ChangeAmounts, SizeClass, change_amount};
@@ -71,17 +72,54 @@ struct Finder<'a> {
     owned: Ownership,
 }
 
+/// The hosts of a week, however its pairs are counted.
+struct WeekOfHosts {
+    number: usize,
+    hosts: Hosts,
+    /// Of clusters with their roots in own shards.
+    roots: Vec<ClusterRoot>,
+    has_addresses: bool,
+    redirected: Vec<RedirectedHost>,
+}
+
 impl Finder<'_> {
     /// Finds the pairs of a week, and the own pages that mirrors have in common.
     fn week(&self, cx: &mut Context, number: usize) -> Result<(WeekOfPairs, Vec<MirroredPage>)> {
-        let (stage, history) = (self.stage, &self.plan.history);
+        let history = &self.plan.history;
         let hosts = own_hosts(cx, history, number, &self.owned, self.list.as_ref())?;
-        let has_addresses = cx.sorted(vec![hosts.have_addresses()])?.contains(&true);
-        let counting = match self.job.pairs {
-            HostPairs::All => Counting::All,
-            HostPairs::Root => Counting::First,
+        let of_week = WeekOfHosts {
+            number,
+            roots: cluster_roots(history, number, &self.owned)?,
+            has_addresses: cx.sorted(vec![hosts.have_addresses()])?.contains(&true),
+            redirected: redirected_hosts(cx, self.stage, history, number, &hosts)?,
+            hosts,
         };
-        let raw = match raw_pairs(cx, stage, &hosts, counting) {
+        let (mut week, pages) = self.pairs(cx, &of_week, self.job.pairs, self.job.unresolved)?;
+        let is_of_study = (self.job.pairs, self.job.unresolved) == (HostPairs::Study, Unresolved::Drop);
+        let study =
+            if is_of_study { None } else { Some(self.pairs(cx, &of_week, HostPairs::Study, Unresolved::Drop)?.0) };
+        let study = study.as_ref().unwrap_or(&week);
+        week.study = StudyCounts { counts: study.counts(self.stage.least), mirrored: study.mirrored };
+        Ok((week, pages))
+    }
+
+    /// Finds the pairs of a week that are counted in one way, and the own pages that mirrors of
+    /// them have in common.
+    fn pairs(
+        &self,
+        cx: &mut Context,
+        of_week: &WeekOfHosts,
+        pairs: HostPairs,
+        unresolved: Unresolved,
+    ) -> Result<(WeekOfPairs, Vec<MirroredPage>)> {
+        let (stage, history) = (self.stage, &self.plan.history);
+        let WeekOfHosts { number, hosts, roots, has_addresses, redirected } = of_week;
+        let (counting, roots) = match pairs {
+            HostPairs::All => (Counting::All, &[][..]),
+            HostPairs::Root => (Counting::First, &[][..]),
+            HostPairs::Study => (Counting::Root, &roots[..]),
+        };
+        let raw = match raw_pairs(cx, stage, hosts, roots, counting) {
             Ok(raw) => raw,
             Err(error) => match error.downcast_ref::<TooManyPairs>() {
                 Some(TooManyPairs { pairs, most, .. }) => bail!(
@@ -90,17 +128,51 @@ impl Finder<'_> {
                 None => return Err(error),
             },
         };
-        let redirected = redirected_hosts(cx, stage, history, number, &hosts)?;
         let autos = raw.auto.iter().map(|(name, _)| *name);
-        let table = PairTable::new(cx, &hosts, raw.pairs.iter().copied(), autos)?;
-        let table = Rc::new(table);
-        let counts = count(cx, stage, &hosts, counting, &table)?;
-        let (matches, names) = confirm(cx, history, number, &self.owned, &table)?;
+        let table = Rc::new(PairTable::new(cx, hosts, raw.pairs.iter().copied(), autos)?);
+        let counted = count(cx, stage, hosts, roots, counting, &table)?;
+        let (matches, names) = confirm(cx, history, *number, &self.owned, &table, &counted.rooted_at_second)?;
         let mut found = Vec::new();
-        for ((pair, counts), matches) in table.pairs.iter().zip(counts).zip(matches) {
-            found.push(self.pair(&table, *pair, counts, matches, &raw, &names, &redirected, has_addresses));
+        for (place, (counts, matches)) in counted.counts.into_iter().zip(matches).enumerate() {
+            let (a, b) = table.pairs[place];
+            let hosts = [a, b].map(|host| &table.hosts[host as usize]);
+            let [name, other] = hosts.map(|host| host.name);
+            let is_unresolved =
+                *has_addresses && unresolved == Unresolved::Drop && hosts.iter().any(|host| host.addresses == 0);
+            let enough = |pages: [u64; 2]| match pairs {
+                HostPairs::All => pages[0].min(pages[1]),
+                HostPairs::Root => pages[1],
+                HostPairs::Study => pages[usize::from(!counted.rooted_at_second[place])],
+            };
+            let size = match (pairs, self.job.size) {
+                (HostPairs::All, MirrorSize::Larger) => counts.pages[0].max(counts.pages[1]),
+                _ => enough(counts.pages),
+            };
+            // The study knows nothing of redirects.
+            let are_redirected =
+                pairs != HostPairs::Study && redirects(redirected, &names[a as usize], &names[b as usize]) > 0;
+            let class = if is_unresolved {
+                Class::Unresolved
+            } else if raw.farm.binary_search(&(name.min(other), name.max(other))).is_ok() {
+                Class::Farm
+            } else if enough(counts.kept) >= stage.least.into() && !are_redirected {
+                Class::Kept
+            } else {
+                Class::Alias
+            };
+            let is_mirror = class == Class::Kept && matches[3] >= stage.least.into();
+            found.push(FoundPair { class, counts, size, matches, is_mirror });
         }
-        let mut week = WeekOfPairs { table, raw, found, names, redirected, has_addresses, mirrored: 0 };
+        let mut week = WeekOfPairs {
+            table,
+            raw,
+            found,
+            names,
+            redirected: redirected.clone(),
+            has_addresses: *has_addresses,
+            mirrored: 0,
+            study: StudyCounts::default(),
+        };
         let (mirror_pairs, sizes): (Vec<_>, Vec<u64>) = week
             .mirrors()
             .map(|((a, b), found)| {
@@ -108,45 +180,10 @@ impl Finder<'_> {
                 ((name(a), name(b)), found.size)
             })
             .unzip();
-        let table = Rc::new(PairTable::new(cx, &hosts, mirror_pairs, [])?);
-        let pages = mirrored(cx, history, number, &self.owned, &table, sizes)?;
+        let table = Rc::new(PairTable::new(cx, hosts, mirror_pairs, [])?);
+        let pages = mirrored(cx, history, *number, &self.owned, &table, sizes)?;
         week.mirrored = cx.sum(pages.len() as u64)?;
         Ok((week, pages))
-    }
-
-    /// The class of a pair, and whether it is a pair of mirrors.
-    #[allow(clippy::too_many_arguments, reason = "each is a finding of one step")]
-    fn pair(
-        &self,
-        table: &PairTable,
-        (a, b): (u32, u32),
-        counts: PairCounts,
-        matches: [u64; MATCHES],
-        raw: &RawPairs,
-        names: &[String],
-        redirected: &[RedirectedHost],
-        has_addresses: bool,
-    ) -> FoundPair {
-        let least = u64::from(self.stage.least);
-        let hosts = [a, b].map(|host| &table.hosts[host as usize]);
-        let [name, other] = hosts.map(|host| host.name);
-        let is_unresolved =
-            has_addresses && self.job.unresolved == Unresolved::Drop && hosts.iter().any(|host| host.addresses == 0);
-        let (size, kept) = match self.job.pairs {
-            HostPairs::All => (counts.pages[0].min(counts.pages[1]), counts.kept[0].min(counts.kept[1])),
-            HostPairs::Root => (counts.pages[1], counts.kept[1]),
-        };
-        let class = if is_unresolved {
-            Class::Unresolved
-        } else if raw.farm.binary_search(&(name.min(other), name.max(other))).is_ok() {
-            Class::Farm
-        } else if kept >= least && redirects(redirected, &names[a as usize], &names[b as usize]) == 0 {
-            Class::Kept
-        } else {
-            Class::Alias
-        };
-        let is_mirror = class == Class::Kept && matches[3] >= least;
-        FoundPair { class, counts, size, matches, is_mirror }
     }
 
     /// How much the pages change that mirrors of the first week have in common, by the size of the

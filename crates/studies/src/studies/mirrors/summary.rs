@@ -45,6 +45,9 @@ pub struct WeekOfMirrors {
     /// The number of pairs by class.
     #[serde(flatten)]
     pub counts: MirrorCounts,
+    /// The same as the study counts: beside its numbers. `None` in summaries of older versions.
+    #[serde(default)]
+    pub study: Option<MirrorCounts>,
     /// Hosts of which most URLs redirect to another host, without enough pages in common with it.
     pub redirect: u64,
     /// Groups of hosts that are mirrors of each other.
@@ -61,6 +64,10 @@ pub struct WeekOfMirrors {
     pub documents: u64,
     /// The first over the second; `None` if there are no pages.
     pub share: Option<f64>,
+    /// The share of mirrored pages by the pairs that the study counts; `None` if there are no
+    /// pages, and in summaries of older versions.
+    #[serde(default)]
+    pub study_share: Option<f64>,
     /// The mean share of the paths of a host that its mirror has, of the host of each pair that has
     /// more; `None` without mirrors.
     pub coverage: Option<f64>,

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use anyhow::Result;
 
-use super::pairs::{Class, MirrorPaths, WeekOfPairs, redirects};
+use super::pairs::{MirrorPaths, WeekOfPairs, differ_in_www, redirects};
 use super::steps::{HostName, MirrorStage, RedirectedHost};
 use super::{MirrorCounts, MirrorsSummary, PUBLISHED_MIRRORED, PUBLISHED_MIRRORS, WeekOfMirrors};
 use crate::records::Week;
@@ -65,6 +65,7 @@ impl MirrorWriter<'_> {
             pages: week.mirrored as i64,
             documents: week.documents as i64,
             share: week.share,
+            study_share: week.study_share,
         };
         self.plan.write(0, summary.mirrors.iter().map(of_week))?;
         self.plan.write(0, spans)?;
@@ -161,13 +162,15 @@ impl MirrorWriter<'_> {
         let mut rows = Vec::new();
         let published = class_counts(&summary.published);
         for (number, week) in summary.mirrors.iter().enumerate() {
-            for ((class, pairs), (_, published)) in class_counts(&week.counts).into_iter().zip(published) {
+            let study = week.study.as_ref().map(class_counts);
+            for (place, (class, pairs)) in class_counts(&week.counts).into_iter().enumerate() {
                 // The study has no farms.
-                let published = (number == 0 && class != "farm").then_some(published as i64);
-                rows.push(MirrorClassRow { week: week.week, class, pairs: pairs as i64, published });
+                let published = (number == 0 && class != "farm").then_some(published[place].1 as i64);
+                let study = study.map(|of| of[place].1 as i64).filter(|_| class != "farm");
+                rows.push(MirrorClassRow { week: week.week, class, pairs: pairs as i64, study, published });
             }
-            let redirect = week.redirect as i64;
-            rows.push(MirrorClassRow { week: week.week, class: "redirect", pairs: redirect, published: None });
+            let (class, pairs) = ("redirect", week.redirect as i64);
+            rows.push(MirrorClassRow { week: week.week, class, pairs, study: None, published: None });
         }
         self.plan.write(0, rows)
     }
@@ -188,7 +191,9 @@ impl MirrorWriter<'_> {
             mirrors.push(WeekOfMirrors {
                 week,
                 week_commit: history.weeks[number].commit,
-                counts: self.counts(pairs, rows),
+                counts: pairs.counts(self.stage.least),
+                study: Some(pairs.study.counts),
+                study_share: ratio(pairs.study.mirrored, documents),
                 redirect: only_redirected(pairs).count() as u64,
                 groups: of_groups.last().map_or(0, |row| row.group as u64),
                 hosts: of_groups.len() as u64,
@@ -221,32 +226,10 @@ impl MirrorWriter<'_> {
             lags: lags.into_iter().map(|((_, weeks), changes)| (weeks, changes)).collect(),
         }
     }
-
-    fn counts(&self, pairs: &WeekOfPairs, rows: &[MirrorPairRow]) -> MirrorCounts {
-        let of_class = |class: Class| pairs.found.iter().filter(|found| found.class == class).count() as u64;
-        let kept = || rows.iter().filter(|row| row.class == Class::Kept.name());
-        let matched =
-            |place: usize| kept().filter(|row| row.matched[place] >= i64::from(self.stage.least)).count() as u64;
-        // Farms that are unresolved are counted as such where they are listed.
-        let listed_farms = pairs.raw.farm.len() as u64;
-        let mut counts = MirrorCounts {
-            raw: 0,
-            auto: pairs.raw.auto.len() as u64,
-            alias: of_class(Class::Alias),
-            unresolved: of_class(Class::Unresolved),
-            farm: pairs.raw.farm_pairs - listed_farms.min(pairs.raw.farm_pairs) + of_class(Class::Farm),
-            kept: of_class(Class::Kept),
-            www: kept().filter(|row| row.www).count() as u64,
-            last_arc: matched(0),
-            last_four_arcs: matched(3),
-        };
-        counts.raw = counts.auto + counts.alias + counts.unresolved + counts.farm + counts.kept;
-        counts
-    }
 }
 
 /// The classes of the table `classes`, with their numbers.
-fn class_counts(counts: &MirrorCounts) -> [(&'static str, u64); 9] {
+pub(super) fn class_counts(counts: &MirrorCounts) -> [(&'static str, u64); 9] {
     let MirrorCounts { raw, auto, alias, unresolved, farm, kept, www, last_arc, last_four_arcs } = *counts;
     [
         ("raw", raw),
@@ -268,11 +251,6 @@ fn only_redirected(pairs: &WeekOfPairs) -> impl Iterator<Item = &RedirectedHost>
         let [Some(a), Some(b)] = numbers else { return true };
         pairs.table.pair(a.min(b), a.max(b)).is_none()
     })
-}
-
-/// Whether two names differ only in a leading `www.`.
-fn differ_in_www(a: &str, b: &str) -> bool {
-    a.strip_prefix("www.") == Some(b) || b.strip_prefix("www.") == Some(a)
 }
 
 /// The groups of a week: the components of its mirrors.

@@ -43,14 +43,17 @@ pub struct MirrorPairRow {
     pub class: &'static str,
     /// Whether the names differ only in a leading `www.`.
     pub www: bool,
-    /// Pages of `host_a` in clusters with pages of `host_b`.
+    /// Pages of `host_a` in clusters with pages of `host_b`. If `pairs = "root"`, of these clusters
+    /// count those whose first host is `host_a`; if `pairs = "study"`, those with the root on one
+    /// host: the one for which more pages of the other count.
     pub pages_a: i64,
     /// Pages of `host_b` in clusters with pages of `host_a`.
     pub pages_b: i64,
     /// Clusters with pages of both.
     pub clusters: i64,
-    /// Pages that count for the pair: the smaller of the two numbers, or `pages_b` if
-    /// `pairs = "root"`.
+    /// Pages that count for the pair: the larger of the two numbers, as in the study, or the
+    /// smaller if `size = "smaller"`; `pages_b` if `pairs = "root"`, and if `pairs = "study"` the
+    /// pages of the host that has not the roots.
     pub size: i64,
     /// Pages of the second host that match the first one by URL: see
     /// `MATCHES` of the study of mirrors.
@@ -108,6 +111,9 @@ pub struct MirrorClassRow {
     pub class: &'static str,
     /// Pairs of the class.
     pub pairs: i64,
+    /// Pairs of the class as the study counts them, for the numbers beside its own: pairs of the
+    /// host of a cluster's root with each other host, without regard to redirects.
+    pub study: Option<i64>,
     /// The study's number, for its first week.
     pub published: Option<i64>,
 }
@@ -175,6 +181,8 @@ pub struct MirroredRow {
     ///
     /// Null if there are no pages.
     pub share: Option<f64>,
+    /// The same share by the pairs that the study counts (`classes.study`): 0.049 in the study.
+    pub study_share: Option<f64>,
 }
 
 /// From when to when two hosts are mirrors: one row for each pair and run of successive weeks.

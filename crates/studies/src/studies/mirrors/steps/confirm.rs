@@ -29,6 +29,7 @@ pub const MATCHES: usize = 5;
 #[repr(C)]
 struct ClusterPage {
     cluster: u64,
+    /// The number of its host, twice, and 1 more if it is the root of its cluster.
     host: u64,
     /// Hashes of the ends of its path, in the order of [`MATCHES`].
     ends: [u64; MATCHES],
@@ -43,7 +44,10 @@ impl Keyed for ClusterPage {
 /// Counts for each pair how many pages of its second host match a page of the first one in the same
 /// cluster: in the last arc of the path, in the last two, three and four (or in all, if there are
 /// fewer), and in the whole path. The query does not count. Returns the counts by number of the
-/// pair, and the text of the hosts' names by number, at every cx.
+/// pair, and the text of the hosts' names by number, at every worker.
+///
+/// If `rooted_at_second` is not empty, only clusters count whose root is on one host of the pair,
+/// the first or the second one, and pages of the other host.
 ///
 /// # Errors
 /// If a file cannot be read or written, two hosts have the same [`HostName`], or a worker of this
@@ -54,22 +58,24 @@ pub fn confirm(
     number: usize,
     owned: &Ownership,
     table: &Rc<PairTable>,
+    rooted_at_second: &[bool],
 ) -> Result<(Vec<[u64; MATCHES]>, Vec<String>)> {
     let (mut pages, mut names) = (Vec::new(), BTreeMap::new());
     let tables = history.tables(number);
     for shard in owned.shards() {
         for rows in history.rows(number, &tables, ClusterRow::NAME, shard)? {
-            Scan::open(&rows, &["url", "host", "similar_root", "similar_size"])?.for_each(|batch| {
+            Scan::open(&rows, &["doc", "url", "host", "similar_root", "similar_size"])?.for_each(|batch| {
                 let (urls, hosts): (&StringArray, &StringArray) = (field(batch, "url")?, field(batch, "host")?);
-                let (roots, sizes): (&Int64Array, &Int64Array) =
-                    (field(batch, "similar_root")?, field(batch, "similar_size")?);
+                let column = |name| field::<Int64Array>(batch, name);
+                let (docs, roots, sizes) = (column("doc")?, column("similar_root")?, column("similar_size")?);
                 for row in (0..batch.num_rows()).filter(|row| sizes.value(*row) > 1) {
                     let host = hosts.value(row);
                     let Some(number) = table.number(HostName::of(host)) else { continue };
                     let name = names.entry(number).or_insert_with(|| host.to_owned());
                     ensure!(name == host, "the hosts {name} and {host} have hashes that begin with the same 64 bits");
                     let ends = ends_of_path(path_of(urls.value(row)));
-                    pages.push(ClusterPage { cluster: roots.value(row) as u64, host: number.into(), ends });
+                    let host = u64::from(number) << 1 | u64::from(docs.value(row) == roots.value(row));
+                    pages.push(ClusterPage { cluster: roots.value(row) as u64, host, ends });
                 }
                 Ok(())
             })?;
@@ -77,15 +83,23 @@ pub fn confirm(
     }
     let matches = Rc::new(RefCell::new(vec![[0; MATCHES]; table.pairs.len()]));
     let each = {
-        let (table, matches) = (table.clone(), matches.clone());
+        let (table, matches, rooted) = (table.clone(), matches.clone(), rooted_at_second.to_vec());
         move |pages: &[ClusterPage], _: &mut Dealer<u8>| {
-            let of_host: Vec<&[ClusterPage]> = pages.chunk_by(|a, b| a.host == b.host).collect();
-            let present: Vec<u32> = of_host.iter().map(|pages| pages[0].host as u32).collect();
+            let of_host: Vec<&[ClusterPage]> = pages.chunk_by(|a, b| a.host >> 1 == b.host >> 1).collect();
+            let present: Vec<u32> = of_host.iter().map(|pages| (pages[0].host >> 1) as u32).collect();
+            let root = pages.iter().find(|page| page.host & 1 == 1).map(|page| (page.host >> 1) as u32);
             let mut ends: BTreeMap<usize, [Vec<u64>; MATCHES]> = BTreeMap::new();
             let matches = &mut matches.borrow_mut()[..];
             table.pairs_of(&present, |pair, a, b| {
-                let ends = ends.entry(a).or_insert_with(|| sorted_ends(of_host[a]));
-                for page in of_host[b] {
+                let (first, other) = match rooted.get(pair) {
+                    Some(true) => (b, a),
+                    _ => (a, b),
+                };
+                if !rooted.is_empty() && root != Some(present[first]) {
+                    return;
+                }
+                let ends = ends.entry(first).or_insert_with(|| sorted_ends(of_host[first]));
+                for page in of_host[other] {
                     for ((count, end), of_first) in matches[pair].iter_mut().zip(page.ends).zip(&ends[..]) {
                         *count += u64::from(of_first.binary_search(&end).is_ok());
                     }

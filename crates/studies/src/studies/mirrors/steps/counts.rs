@@ -10,7 +10,7 @@ use nigh_exchange::{BlockOf, Context, Dealer, all_to_all, by_group};
 use serde::{Deserialize, Serialize};
 
 use super::MirrorStage;
-use super::entries::{Counting, Entry, entries};
+use super::entries::{ClusterRoot, Counting, Entry, candidates_of, entries};
 use super::hosts::Hosts;
 use super::pairs::PairTable;
 
@@ -36,11 +36,21 @@ impl PairCounts {
     }
 }
 
-/// Counts what the hosts of each pair have in common; every worker returns the same counts, by the
-/// number of the pair.
+/// What the hosts of each pair have in common, by the number of the pair.
+#[derive(Clone, Debug, Default)]
+pub struct CountedPairs {
+    /// What is counted.
+    pub counts: Vec<PairCounts>,
+    /// Whether it is counted in clusters whose roots are on the second host, so that the pages of
+    /// the first one count: of the two hosts that whose clusters have more pages of the other.
+    /// Empty if the pairs of roots' hosts are not those that are counted.
+    pub rooted_at_second: Vec<bool>,
+}
+
+/// Counts what the hosts of each pair have in common; every worker returns the same.
 ///
 /// In each cluster hosts are kept in the order of candidates, but for those with an address that a
-/// kept host has. If only the pairs of the first host of a cluster are counted, so it is here.
+/// kept host has. If only the pairs of one host of a cluster are counted, so it is here.
 ///
 /// # Errors
 /// If a file cannot be read or written, or a worker of this process failed.
@@ -48,29 +58,44 @@ pub fn count(
     cx: &mut Context,
     stage: &MirrorStage,
     hosts: &Hosts,
+    roots: &[ClusterRoot],
     counting: Counting,
     table: &Rc<PairTable>,
-) -> Result<Vec<PairCounts>> {
-    let counts = Rc::new(RefCell::new(vec![PairCounts::default(); table.pairs.len()]));
+) -> Result<CountedPairs> {
+    // Of roots' hosts, both directions of each pair.
+    let sides = if counting == Counting::Root { 2 } else { 1 };
+    let counts = Rc::new(RefCell::new(vec![PairCounts::default(); sides * table.pairs.len()]));
     let each = {
         let (table, counts) = (table.clone(), counts.clone());
         let (mut present, mut taken) = (Present::default(), Vec::new());
         move |entries: &[Entry], _: &mut Dealer<u8>| {
+            let (paired, entries) = candidates_of(entries, counting);
             present.fill(entries, &table, &mut taken);
-            let first = table.number(entries[0].host);
+            let paired = paired.and_then(|host| table.number(host));
             let counts = &mut counts.borrow_mut()[..];
             table.pairs_of(&present.hosts, |pair, a, b| {
-                if counting == Counting::First && Some(present.hosts[a]) != first {
+                let is_paired = |place: usize| Some(present.hosts[place]) == paired;
+                if counting != Counting::All && !is_paired(a) && !(sides == 2 && is_paired(b)) {
                     return;
                 }
+                let place = sides * pair + usize::from(sides == 2 && is_paired(b));
                 let (pages_a, a_is_kept) = present.pages[a];
                 let (pages_b, b_is_kept) = present.pages[b];
-                counts[pair].add([pages_a, pages_b], a_is_kept && b_is_kept);
+                counts[place].add([pages_a, pages_b], a_is_kept && b_is_kept);
             });
         }
     };
-    by_group(cx, "Count", entries(hosts, stage.least), each, |_: BlockOf<u8>| {})?;
-    sum_over_workers(cx, counts.take())
+    by_group(cx, "Count", entries(hosts, stage.least, roots), each, |_: BlockOf<u8>| {})?;
+    let counts = sum_over_workers(cx, counts.take())?;
+    if sides == 1 {
+        return Ok(CountedPairs { counts, rooted_at_second: Vec::new() });
+    }
+    let chosen = counts.as_chunks().0.iter().map(|[at_first, at_second]: &[PairCounts; 2]| {
+        let is_second = at_second.pages[0] > at_first.pages[1];
+        (if is_second { *at_second } else { *at_first }, is_second)
+    });
+    let (counts, rooted_at_second) = chosen.unzip();
+    Ok(CountedPairs { counts, rooted_at_second })
 }
 
 /// The hosts of a cluster that are in pairs.

@@ -3,7 +3,8 @@
 //!
 //! ```text
 //! hosts     pages of own hosts by cluster, and their addresses
-//! raw       pairs of hosts that share enough pages: all of them by the set join, or with the first host of each cluster only
+//! entries   the pages of hosts in clusters, on their way to the owners of clusters
+//! raw       pairs of hosts that share enough pages: all of them by the set join, or with one host of each cluster only
 //! counts    at the owners of clusters: what the hosts of a pair share, and what is left of it with one host for each address
 //! confirm   at the owners of clusters: how many pages of a pair have the same end of their path
 //! mirrored  at the owners of clusters: the pages that a pair of mirrors has in common
@@ -33,8 +34,8 @@ mod redirects;
 mod shared;
 
 pub use self::confirm::{MATCHES, confirm};
-pub use self::counts::{PairCounts, count};
-pub use self::entries::Counting;
+pub use self::counts::{CountedPairs, PairCounts, count};
+pub use self::entries::{ClusterRoot, Counting, cluster_roots};
 pub use self::host_name::HostName;
 pub use self::hosts::{AddressList, Hosts, own_hosts};
 pub use self::mirrored::{MirroredPage, mirrored};

@@ -1,9 +1,10 @@
 //! Raw pairs: hosts that share enough pages.
 //!
-//! Two ways to count them. *All*: `a` has enough pages in clusters that `b` is in, and `b` in
-//! clusters that `a` is in (the text of Fetterly 2004, section 2). *First*: the first host of each
-//! cluster is paired with each other host in it, and the pages of the other are counted, as the
-//! study counted for the host of the cluster's root.
+//! Three ways to count them. *All*: `a` has enough pages in clusters that `b` is in, and `b` in
+//! clusters that `a` is in (the text of Fetterly 2004, section 2). *Root*: the host of each
+//! cluster's root is paired with each other host in it, and the pages of the other are counted, as
+//! the study counted. *First*: the same for the first host of each cluster in the place of its
+//! root's: so several mirrors of one host are all paired with one of them.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -15,7 +16,7 @@ use bytemuck::{Pod, Zeroable};
 use nigh_exchange::{BlockOf, Context, Dealer, all_to_all, by_group};
 
 use super::MirrorStage;
-use super::entries::{Counting, Entry, entries};
+use super::entries::{ClusterRoot, Counting, Entry, candidates_of, entries};
 use super::host_name::HostName;
 use super::hosts::Hosts;
 use crate::operators::set_join::{Element, SetJoin, Sets, TooManyPairs, set_join};
@@ -36,24 +37,37 @@ pub struct RawPairs {
     pub auto: Vec<(HostName, u64)>,
 }
 
-/// Finds the raw pairs.
+/// Finds the raw pairs. `roots` are needed if pairs of the root's host are counted.
 ///
 /// # Errors
 /// [`TooManyPairs`]; if a file cannot be read or written, or a worker of this process failed.
-pub fn raw_pairs(cx: &mut Context, stage: &MirrorStage, hosts: &Hosts, counting: Counting) -> Result<RawPairs> {
+pub fn raw_pairs(
+    cx: &mut Context,
+    stage: &MirrorStage,
+    hosts: &Hosts,
+    roots: &[ClusterRoot],
+    counting: Counting,
+) -> Result<RawPairs> {
     match counting {
         Counting::All => all_pairs(cx, stage, hosts),
-        Counting::First => pairs_of_first(cx, stage, hosts),
+        Counting::First | Counting::Root => pairs_of_one(cx, stage, hosts, roots, counting),
     }
 }
 
-/// Pairs of the first host of each cluster with the others, by the pages of the others.
-fn pairs_of_first(cx: &mut Context, stage: &MirrorStage, hosts: &Hosts) -> Result<RawPairs> {
+/// Pairs of one host of each cluster with the others, by the pages of the others.
+fn pairs_of_one(
+    cx: &mut Context,
+    stage: &MirrorStage,
+    hosts: &Hosts,
+    roots: &[ClusterRoot],
+    counting: Counting,
+) -> Result<RawPairs> {
     let sums: Rc<RefCell<Sums<(HostName, HostName)>>> = Rc::default();
     let each = {
         let sums = sums.clone();
         move |entries: &[Entry], _: &mut Dealer<u8>| {
-            let (first, mut sums) = (entries[0].host, sums.borrow_mut());
+            let (Some(first), entries) = candidates_of(entries, counting) else { return };
+            let mut sums = sums.borrow_mut();
             for of_host in entries.chunk_by(|a, b| a.host == b.host) {
                 let Entry { host, pages, .. } = of_host[0];
                 let counted = if host == first { pages - 1 } else { pages };
@@ -63,7 +77,7 @@ fn pairs_of_first(cx: &mut Context, stage: &MirrorStage, hosts: &Hosts) -> Resul
             }
         }
     };
-    by_group(cx, "Stars", entries(hosts, stage.least), each, |_: BlockOf<u8>| {})?;
+    by_group(cx, "Stars", entries(hosts, stage.least, roots), each, |_: BlockOf<u8>| {})?;
     let peers = cx.peers();
     let mut dealer = cx.dealer();
     for ((first, other), pages) in sums.take().finish() {
