@@ -168,6 +168,20 @@ fn check_listings(store: &Path, folder: &Path) {
     ] {
         assert_eq!(csv(file), of_study(study, table, &columns), "{file}");
     }
+    // What the steps of the overlap job needed is in its summary.
+    let summary = run_well(&["show", store.to_str().unwrap(), "--job", "overlap", "--json"]).stdout;
+    let summary: Value = serde_json::from_str(&summary).unwrap();
+    let steps = summary["steps"].as_array().unwrap().iter();
+    let step = |step: &Value| {
+        let text = |value: &Value| value.as_str().map_or_else(|| "all".to_owned(), str::to_owned);
+        let records = step["records"].as_u64().map_or_else(|| "null".to_owned(), |records| records.to_string());
+        vec![text(&step["chunking"]), text(&step["step"]), records]
+    };
+    let needs = csv("shivakumar-1998-table-1");
+    let found: Vec<Vec<String>> = needs.iter().map(|row| [0, 1, 3].map(|at| row[at].clone()).to_vec()).collect();
+    assert_eq!(found, steps.map(step).collect::<Vec<_>>());
+    let published: Vec<&String> = needs.iter().map(|row| &row[5]).filter(|text| *text != "null").collect();
+    assert_eq!((published.len(), published[0].as_str()), (6, "0.8 GB"));
     let levels = of_study("mirrors-by-url", "levels", &["level", "pairs", "published"]);
     assert_eq!(csv("bharat-1999-table-2")[..levels.len()], levels);
     let near = [
@@ -267,6 +281,26 @@ fn all_studies_run_and_every_figure_has_the_numbers_of_the_tables() {
     let middle = run_well(&["figures", name, "--out", out, "--week", "2024-01-15", "--format", "csv"]).stdout;
     assert!(middle.contains("6 of 37") && middle.contains("know later weeks, until 2024-01-22"), "{middle}");
     assert!(!folder.join("fetterly-2004-fig-4.csv").exists() && !folder.join("fetterly-2004-fig-1.svg").exists());
+    // Summaries of an older version lack what was added since.
+    for (study, added) in [("overlap", ["steps", "workers"]), ("mirrors", ["study", "study_share"])] {
+        let commits = std::fs::read_dir(store.join("_nigh").join(study)).unwrap();
+        let file =
+            commits.map(|commit| commit.unwrap().path().join("summary.json")).find(|file| file.exists()).unwrap();
+        let mut summary: Value = serde_json::from_slice(&std::fs::read(&file).unwrap()).unwrap();
+        let remove =
+            |of: &mut Value| added.iter().filter(|name| of.as_object_mut().unwrap().remove(**name).is_some()).count();
+        let removed = match summary["mirrors"].as_array_mut() {
+            Some(weeks) => weeks.iter_mut().map(remove).sum(),
+            None => remove(&mut summary),
+        };
+        assert!(removed >= 2, "{study} {removed}");
+        std::fs::write(&file, summary.to_string()).unwrap();
+        run_well(&["show", name, "--job", study]);
+    }
+    let older = run_well(&["figures", name, "--out", out]).stdout;
+    assert!(older.contains("37 of 37"), "{older}");
+    let index = std::fs::read_to_string(folder.join("index.html")).unwrap();
+    assert!(index.contains("An older version made these tables"), "the times are not known");
     // The last week again, from other files: what studies found is of the week as it was.
     let inputs = data("week-2024-01-15/*.warc.gz");
     let replace = ["--week", "2024-01-22", "--replace", "--input", inputs.to_str().unwrap()];

@@ -4,13 +4,14 @@
 mod twin;
 mod weeks;
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use nigh::records::mix;
 use nigh::tables::result_tables;
 
-use self::twin::{Settings, assert_families_are_right, assert_right, rows};
+use self::twin::{Settings, assert_families_are_right, assert_right, rows, units};
 use crate::program::{Made, WEEK, data, files, job, kill_at_moments, longs, run, run_well, tables, week};
 use crate::web::{COLUMNS, Shape, Web};
 
@@ -76,6 +77,11 @@ fn pairs_of_random_pages_are_those_of_brute_force() {
                 let other = Settings { method, ..settings }.run(&store, &["--workers", "2"]);
                 assert!(other == listed, "{method} gives other tables than prefix, seed {seed}");
             }
+            for (hashes, pilot) in [(3, 0.0), (1, 0.2), (2, 0.5), (8, 1.0)] {
+                let coarse = Settings { method: "coarse", hashes, pilot, ..settings };
+                let other = coarse.run(&store, &["--workers", "2"]);
+                assert!(other == listed, "{hashes} hash functions, a pilot of {pilot}, seed {seed}");
+            }
             let families = Settings { family: 5, list: false, ..settings };
             families.run(&store, &["--workers", "2"]);
             let implied = assert_families_are_right(&store, WEEK, &families);
@@ -114,8 +120,11 @@ fn workers_processes_and_memory_do_not_change_a_byte() {
     let little = folder.path().join("little.toml");
     std::fs::write(&little, "memory = \"64KiB\"\n").unwrap();
     for host in [false, true] {
-        for (method, family) in [("prefix", 5), ("sort", 200), ("coarse", 200)] {
-            let settings = Settings { host, thresholds: [1, 2, 2], method, family, list: false, ..Settings::default() };
+        for (method, family, hashes, pilot) in
+            [("prefix", 5, 1, 0.0), ("sort", 200, 1, 0.0), ("coarse", 200, 1, 0.0), ("coarse", 200, 2, 0.3)]
+        {
+            let (thresholds, list) = ([1, 2, 2], false);
+            let settings = Settings { host, thresholds, method, family, list, hashes, pilot, ..Settings::default() };
             let one = settings.run(&store, &["--workers", "1"]);
             assert!(one.len() >= 9 && one.values().map(Vec::len).sum::<usize>() > 10_000);
             for flags in [
@@ -176,6 +185,60 @@ fn the_summary_has_the_published_figures_beside_ours() {
     for wanted in ["2024-01-08", &format!("Pages     {pages} to read"), "for records in flight, about"] {
         assert!(dry.contains(wanted), "{wanted}: {dry}");
     }
+}
+
+/// Table 1 of the study: what a run keeps of its steps.
+#[test]
+fn the_summary_has_what_each_step_needed() {
+    let made = random_store(3, 150);
+    let store = made.store();
+    let all = || twin::pages(&week(&store, WEEK));
+    let (of_hosts, centres) = (all(), twin::centres(all()));
+    let needs = |settings: &Settings, workers: &str| -> BTreeMap<(String, String), [Option<f64>; 3]> {
+        settings.run(&store, &["--workers", workers]);
+        let shown = run_well(&["show", store.to_str().unwrap(), "--job", "overlap", "--json"]).stdout;
+        let summary: serde_json::Value = serde_json::from_str(&shown).unwrap();
+        assert_eq!(summary["workers"], workers.parse::<u64>().unwrap());
+        let text = |value: &serde_json::Value| value.as_str().unwrap_or("all").to_owned();
+        let steps = summary["steps"].as_array().unwrap().iter();
+        let numbers = |step: &serde_json::Value| ["seconds", "records", "bytes"].map(|name| step[name].as_f64());
+        steps.map(|step| ((text(&step["chunking"]), text(&step["step"])), numbers(step))).collect()
+    };
+    for host in [false, true] {
+        let settings = Settings { host, thresholds: [1, 2, 2], ..Settings::default() };
+        let prefix = needs(&settings, "2");
+        let sort = needs(&Settings { method: "sort", ..settings }, "1");
+        let coarse = |hashes, pilot| needs(&Settings { method: "coarse", hashes, pilot, ..settings }, "1");
+        let (coarse, whole) = (coarse(2, 0.0), coarse(1, 1.0));
+        for chunking in ["four-lines", "two-lines"] {
+            let of = |needs: &BTreeMap<(String, String), [Option<f64>; 3]>, step: &str| {
+                needs.get(&(chunking.to_owned(), step.to_owned())).copied()
+            };
+            let units = units(if host { &of_hosts } else { &centres }, &store, chunking, &settings);
+            let pairs = twin::pairs(&units, 2);
+            let fingerprints = units.iter().map(|unit| unit.chunk_count()).sum::<usize>() as f64;
+            for needs in [&prefix, &sort, &coarse, &whole] {
+                assert_eq!(of(needs, "fingerprints"), Some([None, Some(fingerprints), Some(16.0 * fingerprints)]));
+                let [seconds, records, _] = of(needs, "pairs").unwrap();
+                assert!(seconds.unwrap() >= 0.0 && records == Some(pairs.len() as f64), "{chunking} {records:?}");
+                assert!(of(needs, "components").unwrap()[0].is_some());
+            }
+            assert_eq!(of(&prefix, "common-chunks"), None);
+            let common = twin::pairs(&units, 1).values().sum::<usize>() as f64;
+            let right = pairs.values().sum::<usize>() as f64;
+            for needs in [&sort, &coarse, &whole] {
+                assert_eq!(of(needs, "common-chunks").unwrap()[1], Some(common));
+                let exact = of(needs, "counted").unwrap()[1].unwrap();
+                assert!((right..=common).contains(&exact), "{right} {exact} {common}");
+            }
+            assert_eq!(of(&sort, "counted").unwrap()[1], Some(common));
+        }
+        for step in ["copies", "tables"] {
+            assert!(prefix[&("all".to_owned(), step.to_owned())][0].is_some());
+        }
+    }
+    let shown = run_well(&["show", store.to_str().unwrap(), "--job", "overlap"]).stdout;
+    assert!(shown.contains("steps of 1 worker") && shown.contains("two-lines: fingerprints"), "{shown}");
 }
 
 #[test]

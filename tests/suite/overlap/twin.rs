@@ -26,23 +26,27 @@ pub struct Settings {
     pub family: u64,
     pub list: bool,
     pub mode: &'static str,
+    pub hashes: u32,
+    pub pilot: f64,
 }
 
 impl Default for Settings {
     /// All pairs are listed.
     fn default() -> Settings {
         let (thresholds, method, mode) = ([1, 15, 25], "prefix", "full");
-        Settings { content: false, host: false, thresholds, method, family: 200, list: true, mode }
+        let (content, host, family, list, hashes, pilot) = (false, false, 200, true, 1, 0.0);
+        Settings { content, host, thresholds, method, family, list, mode, hashes, pilot }
     }
 }
 
 impl Settings {
     pub fn toml(&self) -> String {
-        let Settings { content, host, thresholds, method, family, list, mode } = self;
+        let Settings { content, host, thresholds, method, family, list, mode, hashes, pilot } = self;
         let (cut, unit) = (if *content { "content" } else { "count" }, if *host { "host" } else { "document" });
         format!(
             "[overlap]\ncut = \"{cut}\"\nunit = \"{unit}\"\nthresholds = {thresholds:?}\nmethod = \"{method}\"\n\
-             family = {family}\nlist-families = {list}\nmode = \"{mode}\"\ncounters = \"4kB\"\n"
+             family = {family}\nlist-families = {list}\nmode = \"{mode}\"\ncounters = \"4kB\"\n\
+             hashes = {hashes}\npilot = {pilot:?}\n"
         )
     }
 
@@ -96,6 +100,12 @@ pub fn pages(week: &Path) -> Vec<Page> {
     pages
 }
 
+/// Of pages with one text the first one.
+pub fn centres(pages: Vec<Page>) -> Vec<Page> {
+    let mut texts = BTreeSet::new();
+    pages.into_iter().filter(|page| texts.insert(page.text.clone())).collect()
+}
+
 /// The chunks of a page, as they are: not as hashes.
 pub fn chunks(page: &Page, chunking: &str, content: bool) -> BTreeSet<Vec<u32>> {
     let length = match chunking {
@@ -128,6 +138,12 @@ pub struct Unit<'a> {
     name: (u32, String, i64),
     pages: Vec<&'a Page>,
     chunks: BTreeSet<Vec<u32>>,
+}
+
+impl Unit<'_> {
+    pub fn chunk_count(&self) -> usize {
+        self.chunks.len()
+    }
 }
 
 pub fn units<'a>(pages: &'a [Page], store: &Path, chunking: &str, settings: &Settings) -> Vec<Unit<'a>> {

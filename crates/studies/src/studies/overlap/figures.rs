@@ -2,8 +2,8 @@
 
 use anyhow::Result;
 
-use super::{Overlap, REPLICAS};
-use crate::config::Chunking;
+use super::{Overlap, REPLICAS, StepNeeds};
+use crate::config::{Chunking, Mode};
 use crate::plot::{Axis, Ink, Marks, Plot, Series};
 use crate::studies::figure::{Cell, Figure, Picture, percent};
 use crate::studies::figure_tables::FigureTables;
@@ -70,42 +70,55 @@ fn replicas(tables: &FigureTables<'_>) -> Result<Picture> {
 }
 
 fn needs(tables: &FigureTables<'_>) -> Result<Picture> {
-    let pairs = match tables.summary_of("overlap")? {
-        Some(StudySummary::Overlap(summary)) => summary.chunkings,
-        _ => Vec::new(),
+    let summary = match tables.summary_of("overlap")? {
+        Some(StudySummary::Overlap(summary)) => Some(summary),
+        _ => None,
     };
-    let row = |(chunking, fingerprints, sort, overlap): &(&str, &str, i64, i64)| {
-        let of_chunking = pairs.iter().find(|of| of.chunking.name() == *chunking);
-        vec![
-            Cell::Text((*chunking).to_owned()),
-            Cell::count(of_chunking.map(|of| of.pairs as i64)),
-            Cell::count(of_chunking.map(|of| of.family_pairs as i64)),
-            Cell::Text((*fingerprints).to_owned()),
-            Cell::Count(*sort),
-            Cell::Count(*overlap),
-        ]
-    };
-    let rows: Vec<Vec<Cell>> = PUBLISHED_NEEDS.iter().map(row).collect();
+    let steps = summary.as_ref().map_or(&[][..], |summary| &summary.steps);
+    let seconds = |step: &StepNeeds| step.seconds.map_or(Cell::Nothing, |seconds| Cell::Text(format!("{seconds:.2}")));
+    let mut rows = Vec::new();
+    for step in steps {
+        let name = step.chunking.map_or("all", |chunking| chunking.name());
+        let published = PUBLISHED_NEEDS.iter().find(|(chunking, ..)| *chunking == name);
+        let of_study = match (step.step.as_str(), published) {
+            ("fingerprints", Some((_, space, ..))) => Cell::Text((*space).to_owned()),
+            ("pairs", Some((.., sort, count))) => Cell::Text(format!("{sort} min to sort, {count} min to count")),
+            _ => Cell::Nothing,
+        };
+        let bytes = step.bytes.map_or(Cell::Nothing, |bytes| Cell::Text(crate::config::Bytes(bytes).to_string()));
+        let records = Cell::count(step.records.map(|records| records as i64));
+        rows.push(vec![
+            Cell::Text(name.to_owned()),
+            Cell::Text(step.step.clone()),
+            seconds(step),
+            records,
+            bytes,
+            of_study,
+        ]);
+    }
     let week = tables.last()?;
     let [chunks, overlap] = tables.bytes::<Overlap>(week, ChunkRow::NAME, &[OverlapRow::NAME])?;
-    let notes = [
+    let mut notes = vec![
         format!(
             "The chunks of all chunkings follow from the table `chunks`, which has {} in week {}; the pairs of pages have {}.",
             crate::config::Bytes(chunks as u64),
             week.week,
             crate::config::Bytes(overlap as u64)
         ),
-        "The study took 44 hours to make the fingerprints of 24 million pages. A store does not keep the time of a job: `nigh run -v` prints that of each step.".to_owned(),
+        "The study took 44 hours to make the fingerprints of 24 million pages. Here they are hashes of lines that the week keeps, and are made \
+         again in each pass: that is in the seconds of `pairs`."
+            .to_owned(),
     ];
-    let columns = [
-        "chunking",
-        "pairs listed",
-        "pairs of families",
-        "published: fingerprints",
-        "published: minutes to sort",
-        "published: minutes to count",
-    ];
-    Ok(Picture::listing(columns, rows, notes))
+    if let Some(summary) = summary {
+        notes.push(match (summary.steps.is_empty(), summary.mode) {
+            (true, _) => "An older version made these tables, and kept no times: run the job again.".to_owned(),
+            (false, Mode::Delta) => {
+                format!("Seconds of {} workers. This run took pairs from the run before it.", summary.workers)
+            }
+            (false, _) => format!("Seconds by the clock, of {} workers: those of the slowest one.", summary.workers),
+        });
+    }
+    Ok(Picture::listing(["chunking", "step", "seconds", "records", "bytes", "published"], rows, notes))
 }
 
 fn most(tables: &FigureTables<'_>) -> Result<Picture> {

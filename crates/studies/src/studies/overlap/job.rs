@@ -30,6 +30,12 @@ pub struct Overlap {
     pub method: OverlapMethod,
     /// For `method = "coarse"`: the memory of all counters together. Default: 64 MiB.
     pub counters: Bytes,
+    /// For `method = "coarse"`: the hash functions by which pairs have counters, at most 8. Default:
+    /// 1.
+    pub hashes: u32,
+    /// For `method = "coarse"`: the share of the chunks in a pilot sample; pairs with enough
+    /// chunks there are not counted coarsely. Default: 0, no sample.
+    pub pilot: f64,
     /// How a later week is computed, if the tables of a former run are there. Default: `auto`.
     pub mode: Mode,
     /// The least size of a family: so many units that share a template, or are equal. Default: 200.
@@ -52,6 +58,8 @@ impl Default for Overlap {
             unit: Unit::default(),
             method: OverlapMethod::default(),
             counters: Bytes(64 << 20),
+            hashes: 1,
+            pilot: 0.0,
             mode: Mode::default(),
             family: 200,
             max_pairs: 1_000_000_000,
@@ -59,6 +67,9 @@ impl Default for Overlap {
         }
     }
 }
+
+/// The most `hashes`: each pair is looked up by each of them.
+const MOST_HASHES: u32 = 8;
 
 impl Overlap {
     /// The chunkings with their thresholds.
@@ -86,6 +97,12 @@ impl Overlap {
             return Err(format!(
                 "thresholds asks for {least} chunks of \"document\": a page has one, so only 1 is allowed"
             ));
+        }
+        if !(1..=MOST_HASHES).contains(&self.hashes) {
+            return Err(format!("hashes = {}: allowed is 1 to {MOST_HASHES}", self.hashes));
+        }
+        if !(0.0..=1.0).contains(&self.pilot) {
+            return Err(format!("pilot = {}: allowed is a share from 0 to 1", self.pilot));
         }
         if *family < 2 {
             return Err(format!("family = {family}: allowed is 2 or more"));
@@ -154,6 +171,11 @@ mod tests {
             ("thresholds = [2, 15, 25]\n", "a page has one"),
             ("thresholds = [1, 0, 25]\n", "1 or more"),
             ("family = 1\n", "family = 1"),
+            ("hashes = 0\n", "1 to 8"),
+            ("hashes = 9\n", "1 to 8"),
+            ("pilot = 1.5\n", "from 0 to 1"),
+            ("pilot = -0.1\n", "from 0 to 1"),
+            ("pilot = nan\n", "from 0 to 1"),
             ("treshold = 1\n", "`thresholds`"),
             ("method = \"fast\"\n", "`coarse`"),
         ] {

@@ -16,7 +16,8 @@ mod write;
 
 pub use self::job::{Overlap, OverlapMethod, Unit};
 pub use self::summary::{
-    ChunkingSummary, LargestGroup, OverlapSummary, REASONS, REPLICAS, ReasonCount, ReplicaCount, Saving, replica_class,
+    ChunkingSummary, LargestGroup, OverlapSummary, REASONS, REPLICAS, ReasonCount, ReplicaCount, STEPS, Saving,
+    StepNeeds, replica_class,
 };
 
 use std::path::{Path, PathBuf};

@@ -42,9 +42,28 @@ pub fn overlap(summary: &OverlapSummary, tables: &std::path::Path) -> Sheet {
     }
     sheet.grid(grid);
     summary.chunkings.iter().for_each(|of| chunking(of, units, &mut sheet));
+    if !summary.steps.is_empty() {
+        sheet.blank();
+        sheet.grid(needs(summary));
+    }
     sheet.blank();
     sheet.fact("Tables", tables.display().to_string());
     sheet
+}
+
+/// What the steps needed (Table 1).
+fn needs(summary: &OverlapSummary) -> Grid {
+    let head = format!("steps of {}", plural(summary.workers, "worker"));
+    let numbers = ["seconds", "records", "bytes"].map(|name| (name, Column::Number));
+    let mut grid = Grid::new([(head.as_str(), Column::Text)].into_iter().chain(numbers));
+    for of in &summary.steps {
+        let chunking = of.chunking.map_or_else(String::new, |chunking| format!("{}: ", chunking.name()));
+        let seconds = of.seconds.map_or_else(String::new, |seconds| format!("{seconds:.2}"));
+        let records = of.records.map_or_else(String::new, grouped);
+        let bytes = of.bytes.map_or_else(String::new, |bytes| Bytes(bytes).to_string());
+        grid.row([format!("{chunking}{}", of.step), seconds, records, bytes]);
+    }
+    grid
 }
 
 fn percent(share: Option<f64>) -> String {

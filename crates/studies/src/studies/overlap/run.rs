@@ -15,23 +15,29 @@
 //! Memory: see `studies::overlap::steps`; records in flight and pairs go to disk beyond their parts
 //! of `memory`. The members of families are in memory, 32 bytes each.
 
+use std::time::Instant;
+
 use anyhow::{Error, Result};
 use nigh_exchange::Context;
 
 use super::counts::{Counts, chunking_summary};
 use super::former::Followed;
 use super::steps::{
-    Coarse, Collection, Copies, FamilyMember, FormerTables, Found, Group, PairTables, UnitSource, Units, copies,
-    counted_pairs, followed_pairs, groups, hosts, page_names, pages, prefix_pairs, refusal,
+    COMMON_BYTES, COUNTED_BYTES, Coarse, Collection, Copies, CountingWork, FINGERPRINT_BYTES, FamilyMember,
+    FormerTables, Found, Group, PairTables, UnitPair, UnitSource, Units, copies, counted_pairs, followed_pairs, groups,
+    hosts, page_names, pages, prefix_pairs, refusal,
 };
 use super::write::{OverlapWriter, write_small};
-use super::{ChunkingSummary, LargestGroup, Overlap, OverlapMethod, OverlapSummary, Unit, replica_class};
+use super::{ChunkingSummary, LargestGroup, Overlap, OverlapMethod, OverlapSummary, StepNeeds, Unit, replica_class};
 use crate::config::{Chunking, Mode};
 use crate::operators::set_join::{Requirement, SetJoinStage, TooManyPairs};
 use crate::records::{DocId, Edge};
 use crate::structures::{ByKey, CompactSort, Ownership, Sums};
 use crate::studies::{Committed, StudyPlan};
 use crate::watch::Stage;
+
+/// Bytes of a page with its text, while copies are looked for.
+const TEXT_BYTES: usize = 24;
 
 /// The parts of the job that all chunkings share, on one worker.
 struct OverlapJob<'a> {
@@ -55,7 +61,11 @@ pub fn overlap(cx: &mut Context, plan: &StudyPlan, job: &Overlap) -> Result<Opti
     // Workers may spill at the same time.
     let scratch = plan.results().scratch().join(format!("worker{:05}", cx.index()));
     let cx = &mut cx.with(plan.worker_memory / 4, &scratch);
+    let begun = Instant::now();
     let parts = OverlapJob::read(cx, plan, job)?;
+    let pages = cx.sum(parts.units.numbers().count() as u64)?;
+    let copies = StepNeeds::of_records("copies", Some(pages), TEXT_BYTES);
+    let mut steps = vec![timed(cx, begun, copies)?];
     cx.enter(Stage::Join);
     let pages = match &parts.copies {
         Some(copies) => copies.pages.clone(),
@@ -70,9 +80,12 @@ pub fn overlap(cx: &mut Context, plan: &StudyPlan, job: &Overlap) -> Result<Opti
         families.extend(of_chunking.families.into_iter().map(|member| (number, member)));
         collections.extend(of_chunking.collections.into_iter().map(|collection| (number, collection)));
         components.extend(of_chunking.components.into_iter().map(|(unit, first)| (number, unit, first)));
+        let of_steps = of_chunking.steps.into_iter();
+        steps.extend(of_steps.map(|needs| StepNeeds { chunking: Some(chunking), ..needs }));
         found.push((of_chunking.counts, of_chunking.largest));
     }
     cx.enter(Stage::Tables);
+    let begun = Instant::now();
     let (pairs, names) = tables.sorted(cx, &parts.units)?;
     let writer = OverlapWriter { plan, job, owned: &parts.owned, units: &parts.units };
     writer.write_pairs(pairs, &names)?;
@@ -98,6 +111,8 @@ pub fn overlap(cx: &mut Context, plan: &StudyPlan, job: &Overlap) -> Result<Opti
         chunking_summary(job.unit, chunking, threshold, counts, largest.iter().map(most).collect())
     };
     let chunkings: Vec<ChunkingSummary> = job.parts().zip(&found).map(summary).collect();
+    let tables = StepNeeds::of_records("tables", None, 0);
+    steps.push(timed(cx, begun, tables)?);
     if cx.index() > 0 {
         return Ok(None);
     }
@@ -116,7 +131,29 @@ pub fn overlap(cx: &mut Context, plan: &StudyPlan, job: &Overlap) -> Result<Opti
         documents: found.first().map_or(0, |(counts, _)| counts.units),
         without_chunks: words.saturating_sub(chunks),
         chunkings,
+        workers: cx.peers() as u64,
+        steps,
     }))
+}
+
+/// What a step needed that this worker began at a time; of all workers the longest counts.
+fn timed(cx: &mut Context, begun: Instant, needs: StepNeeds) -> Result<StepNeeds> {
+    let micros = cx.max(begun.elapsed().as_micros() as u64)?;
+    Ok(StepNeeds { seconds: Some(micros as f64 / 1e6), ..needs })
+}
+
+/// What finding pairs needed: the fingerprints of own units, if they are known, and what was
+/// counted.
+fn needs_of_pairs(cx: &mut Context, fingerprints: Option<u64>, work: CountingWork) -> Result<Vec<StepNeeds>> {
+    let own = [fingerprints.unwrap_or_default(), fingerprints.is_none().into(), work.common, work.exact];
+    let [fingerprints, without, common, exact] = cx.sums(own)?;
+    let fingerprints = (without == 0).then_some(fingerprints);
+    let mut steps = vec![StepNeeds::of_records("fingerprints", fingerprints, FINGERPRINT_BYTES)];
+    if common > 0 {
+        steps.push(StepNeeds::of_records("common-chunks", Some(common), COMMON_BYTES));
+        steps.push(StepNeeds::of_records("counted", Some(exact), COUNTED_BYTES));
+    }
+    Ok(steps)
 }
 
 /// What one chunking gives.
@@ -130,6 +167,8 @@ struct OfChunking {
     /// The counts of all workers.
     counts: Counts,
     largest: Vec<Group>,
+    /// What its steps needed.
+    steps: Vec<StepNeeds>,
 }
 
 impl<'a> OverlapJob<'a> {
@@ -170,15 +209,17 @@ impl<'a> OverlapJob<'a> {
     ) -> Result<OfChunking> {
         let units = &self.units;
         let mut counts = Counts { units: units.numbers().count() as u64, ..Counts::default() };
-        let Found { families, collections, mut edges } = match &self.copies {
+        let begun = Instant::now();
+        let (found, fingerprints) = match &self.copies {
             // Every pair is of two copies.
             Some(copies) if chunking == Chunking::Document => {
                 let copied = copies.pages.iter().map(|pages| u64::from(*pages)).filter(|pages| *pages > 1);
                 copied.for_each(|pages| counts.add_family(pages));
-                Found { families: self.copied(copies), ..Found::default() }
+                let found = Found { families: self.copied(copies), ..Found::default() };
+                (found, Some(units.numbers().count() as u64))
             }
             _ => {
-                let found = match self.pairs(cx, chunking, least, tables) {
+                let (found, fingerprints) = match self.pairs(cx, chunking, least, tables) {
                     Ok(found) => found,
                     Err(error) => {
                         let history = &self.plan.history;
@@ -186,10 +227,15 @@ impl<'a> OverlapJob<'a> {
                     }
                 };
                 self.count_families(cx, &found.families, tables, &mut counts)?;
-                found
+                (found, fingerprints)
             }
         };
+        let Found { families, collections, mut edges, work } = found;
         counts.pairs = tables.listed;
+        let mut steps = needs_of_pairs(cx, fingerprints, work)?;
+        let pairs = cx.sum(counts.pairs)?;
+        steps.push(timed(cx, begun, StepNeeds::of_records("pairs", Some(pairs), size_of::<UnitPair>()))?);
+        let begun = Instant::now();
         for (pages, partners) in tables.pages().iter().zip(&tables.partners).filter(|(pages, _)| **pages > 0) {
             let pages = u64::from(*pages);
             counts.replicas[replica_class(pages - 1 + partners)] += pages;
@@ -204,8 +250,10 @@ impl<'a> OverlapJob<'a> {
         (counts.components, counts.saved_bytes, counts.reasons) = (groups.count, groups.saved_bytes, groups.reasons);
         let mut all = Counts::default();
         cx.concat(vec![counts])?.iter().for_each(|own| all.merge(own));
+        let components = StepNeeds::of_records("components", Some(all.components), 0);
+        steps.push(StepNeeds { bytes: None, ..timed(cx, begun, components)? });
         let (components, largest) = (groups.members, groups.largest);
-        Ok(OfChunking { families, collections, components, counts: all, largest })
+        Ok(OfChunking { families, collections, components, counts: all, largest, steps })
     }
 
     /// The own pages with copies, as members of families of one text.
@@ -215,16 +263,24 @@ impl<'a> OverlapJob<'a> {
         copied.map(|(unit, (centre, _))| FamilyMember { unit, family: *centre, weight: 1, of: 1 }).collect()
     }
 
-    /// Finds the pairs of one chunking, by the method of the job.
-    fn pairs(&self, cx: &mut Context, chunking: Chunking, least: u32, tables: &mut PairTables) -> Result<Found> {
+    /// Finds the pairs of one chunking, by the method of the job. Returns also the fingerprints of
+    /// own units, if they were all read.
+    fn pairs(
+        &self,
+        cx: &mut Context,
+        chunking: Chunking,
+        least: u32,
+        tables: &mut PairTables,
+    ) -> Result<(Found, Option<u64>)> {
         let (job, history, owned) = (self.job, &self.plan.history, &self.units.owned);
         let source = match &self.copies {
             Some(copies) => UnitSource::of_pages(history, owned, copies, chunking, job.cut)?,
             None => UnitSource::of_hosts(cx, history, &self.owned, &self.units, chunking, job.cut)?,
         };
         let stage = SetJoinStage { requirement: Requirement::Shared(least), ..self.stage.clone() };
-        let coarse = Coarse { bytes: job.counters.0 / cx.peers() as u64 };
-        match job.method {
+        let bytes = job.counters.0 / cx.peers() as u64;
+        let coarse = Coarse { bytes, hashes: job.hashes, pilot: job.pilot };
+        let found = match job.method {
             OverlapMethod::Prefix => {
                 let followed = self.followed.as_ref();
                 if let Some((followed, counts)) = followed.and_then(|it| Some((it, it.counts(chunking, least)?))) {
@@ -234,7 +290,7 @@ impl<'a> OverlapJob<'a> {
                     // A whole run finds families, and so lists fewer pairs.
                     let is_refused = |error: &Error| error.is::<TooManyPairs>() && job.mode == Mode::Auto;
                     if !found.as_ref().is_err_and(is_refused) {
-                        return found;
+                        return Ok((found?, source.fingerprints()));
                     }
                 }
                 let family = job.has_families().then_some(job.family);
@@ -242,7 +298,8 @@ impl<'a> OverlapJob<'a> {
             }
             OverlapMethod::Sort => counted_pairs(cx, &stage, &source, least, None, tables, owned),
             OverlapMethod::Coarse => counted_pairs(cx, &stage, &source, least, Some(coarse), tables, owned),
-        }
+        };
+        Ok((found?, source.fingerprints()))
     }
 
     /// Counts families and their pairs, at worker 0, and the partners of own units in families.

@@ -64,6 +64,45 @@ pub struct OverlapSummary {
     pub without_chunks: u64,
     /// Each chunking of the job.
     pub chunkings: Vec<ChunkingSummary>,
+    /// The workers of the run.
+    #[serde(default)]
+    pub workers: u64,
+    /// What each step needed (Table 1), in the order of the steps. Empty in summaries of older
+    /// versions. The time, and what is counted with few counters, are of this run alone.
+    #[serde(default)]
+    pub steps: Vec<StepNeeds>,
+}
+
+/// What a step of the job needed, of all workers together.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct StepNeeds {
+    /// The step, of [`STEPS`].
+    pub step: String,
+    /// The chunking; `None` for a step of all of them.
+    pub chunking: Option<Chunking>,
+    /// Seconds by the clock, of the slowest worker; `None` if they are part of another step.
+    pub seconds: Option<f64>,
+    /// What the step makes; `None` if it is not counted.
+    pub records: Option<u64>,
+    /// Bytes of these records, in memory or on disk.
+    pub bytes: Option<u64>,
+}
+
+/// The steps of a run.
+///
+/// `copies` reads the texts of pages; its records are pages. `fingerprints` are a chunk and a page
+/// each, which are read and sent once or more. `common-chunks` and `counted` are of the methods
+/// `sort` and `coarse`: chunks that two pages have in common, and those of them that are counted
+/// exactly. `pairs` finds the pairs, and has the time of the three before. `components` joins them,
+/// and counts. `tables` writes.
+pub const STEPS: [&str; 7] = ["copies", "fingerprints", "common-chunks", "counted", "pairs", "components", "tables"];
+
+impl StepNeeds {
+    /// A step that makes records of so many bytes each; its time is part of another step.
+    pub fn of_records(step: &str, records: Option<u64>, bytes_each: usize) -> StepNeeds {
+        let bytes = records.map(|records| records * bytes_each as u64);
+        StepNeeds { step: step.to_owned(), chunking: None, seconds: None, records, bytes }
+    }
 }
 
 /// What one chunking gave.
@@ -133,7 +172,7 @@ pub struct LargestGroup {
     pub documents: u64,
     /// Distinct hosts of these pages.
     pub hosts: u64,
-    /// Distinct addresses of these pages.
+    /// Machines of these hosts: hosts with an address in common are on one.
     pub machines: u64,
     /// The title of the first page.
     pub title: String,

@@ -132,7 +132,7 @@ impl Sets {
     }
 
     /// The number of elements of all sets.
-    pub(super) fn elements(&self) -> usize {
+    pub fn elements(&self) -> usize {
         self.hashes.len()
     }
 

@@ -8,6 +8,14 @@
 //!           as sort, with the pairs whose bit is set
 //! ```
 //!
+//! A pair below T whose counter other pairs raise to T is a *false positive*: it is counted exactly
+//! for nothing. Two means of the study make them fewer, each for a price:
+//!
+//! ```text
+//! several hash functions     an array of counters for each, all in the same memory: a pair goes on if all of its counters are T or more
+//! a pilot sample             pairs that have T common chunks in a share of all chunks are not counted coarsely, since they go on anyway
+//! ```
+//!
 //! Each pair belongs to one worker, by its hash; so does each counter. The answer is exact whatever
 //! the number of counters.
 //!
@@ -15,7 +23,8 @@
 //! the set join avoid. Known limit: the pairs of some thousand chunks are in memory at once.
 
 use std::cell::RefCell;
-use std::collections::BTreeMap;
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap};
 use std::rc::Rc;
 
 use anyhow::{Result, bail};
@@ -27,7 +36,7 @@ use super::prefix::Found;
 use crate::operators::components::OwnForest;
 use crate::operators::set_join::{FrequentColumn, SetJoinStage, SetPass, SetSource, TooManyPairs};
 use crate::records::{DocId, fold, mix, spread};
-use crate::structures::{ExternalSort, Ownership};
+use crate::structures::{ByKey, ExternalSort, Ownership};
 
 /// Records of a partition, at most.
 const MOST_RECORDS: u64 = 1 << 12;
@@ -41,9 +50,33 @@ const IN_FLIGHT: u64 = 128;
 /// The counters of the coarse way.
 #[derive(Clone, Copy, Debug)]
 pub struct Coarse {
-    /// Bytes for the counters of one worker.
+    /// Bytes for the counters of one worker, and for the pairs of its pilot sample.
     pub bytes: u64,
+    /// The number of hash functions.
+    pub hashes: u32,
+    /// The share of the chunks in the pilot sample; 0 for none.
+    pub pilot: f64,
 }
+
+/// What one worker counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CountingWork {
+    /// Chunks in common, of all pairs.
+    pub common: u64,
+    /// Those of pairs that are counted exactly.
+    pub exact: u64,
+    /// The pairs that are counted exactly.
+    pub pairs: u64,
+    /// The pairs of them that the pilot sample found.
+    pub piloted: u64,
+}
+
+/// Bytes of a fingerprint: a chunk and its unit.
+pub const FINGERPRINT_BYTES: usize = size_of::<ChunkRecord>();
+/// Bytes of a chunk that two units have in common, on its way to the owner of the pair.
+pub const COMMON_BYTES: usize = size_of::<CommonChunk>();
+/// Bytes of such a chunk that is counted exactly.
+pub const COUNTED_BYTES: usize = size_of::<SharedPair>();
 
 /// A chunk of a unit.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Pod, Zeroable)]
@@ -86,43 +119,36 @@ pub fn counted_pairs<S: SetSource + Clone + 'static>(
     let all = cx.sum(elements)?;
     let cut = KeyRanges::new(all, MOST_RECORDS, size_of::<ChunkRecord>(), 1, cx.peers(), cx.memory());
     refuse_too_many(cx, stage, source, cut)?;
+    let mut work = CountingWork::default();
     let heavy = match coarse {
         None => None,
-        Some(Coarse { bytes }) => {
-            let counters = Rc::new(RefCell::new(vec![0u32; (bytes / 4).max(1) as usize]));
+        Some(coarse) => {
+            let piloted = match coarse.pilot > 0.0 {
+                true => piloted_pairs(cx, source, cut, least, coarse)?,
+                false => PairSet::default(),
+            };
+            work.piloted = piloted.len() as u64;
+            let rest = coarse.bytes.saturating_sub(PILOTED_BYTES * work.piloted);
+            let counters = Rc::new(RefCell::new(Counters::new(rest, coarse.hashes)));
+            let piloted = Rc::new(piloted);
             let count = {
-                let counters = counters.clone();
+                let (counters, piloted) = (counters.clone(), piloted.clone());
                 move |common: CommonChunk| {
-                    let mut counters = counters.borrow_mut();
-                    let slot = bucket(common, counters.len());
-                    counters[slot] = counters[slot].saturating_add(1);
+                    let hash = common.hash();
+                    if !piloted.contains_key(&hash) {
+                        counters.borrow_mut().add(hash);
+                    }
                     Ok(())
                 }
             };
-            each_common_chunk(cx, source, cut, count)?;
-            let counters = counters.take();
-            let mut bits = vec![0u64; counters.len().div_ceil(64)];
-            for (slot, _) in counters.iter().enumerate().filter(|(_, count)| **count >= least) {
-                bits[slot / 64] |= 1 << (slot % 64);
-            }
-            Some((bits, counters.len()))
+            each_common_chunk(cx, source, cut, u64::MAX, count)?;
+            Some((piloted, counters.take().heavy(least)))
         }
     };
-    let prefix = cx.scratch().join(format!("common-{}", cx.index()));
-    let sort = Rc::new(RefCell::new(ExternalSort::new(&prefix, cx.memory() / 4)));
-    let push = {
-        let sort = sort.clone();
-        move |common: CommonChunk| {
-            let is_heavy = heavy.as_ref().is_none_or(|(bits, counters)| {
-                let slot = bucket(common, *counters);
-                bits[slot / 64] >> (slot % 64) & 1 > 0
-            });
-            let pair = SharedPair::new(common.a, common.b, 1);
-            if is_heavy { sort.borrow_mut().push(pair) } else { Ok(()) }
-        }
-    };
-    each_common_chunk(cx, source, cut, push)?;
-    let sort = sort.replace(ExternalSort::new(&prefix, 0));
+    let is_exact =
+        move |hash: u64| heavy.as_ref().is_none_or(|(piloted, heavy)| heavy.has(hash) || piloted.contains_key(&hash));
+    let (sort, [common, exact]) = sorted_chunks(cx, source, cut, u64::MAX, is_exact)?;
+    (work.common, work.exact) = (common, exact);
     let (mut sorted, mut forest, mut current) = (sort.sorted()?, OwnForest::default(), None::<SharedPair>);
     let most = (cx.memory() / IN_FLIGHT).max(1) as usize;
     loop {
@@ -133,6 +159,7 @@ pub fn counted_pairs<S: SetSource + Clone + 'static>(
             match (&mut current, next) {
                 (Some(pair), Some(next)) if (pair.a, pair.b) == (next.a, next.b) => pair.shared += 1,
                 (of, next) => {
+                    work.pairs += u64::from(of.is_some());
                     if let Some(pair) = std::mem::replace(of, next).filter(|pair| pair.shared >= least) {
                         forest.join(pair.a.to_table() as u64, pair.b.to_table() as u64);
                         pairs.push(pair);
@@ -142,14 +169,135 @@ pub fn counted_pairs<S: SetSource + Clone + 'static>(
         }
         tables.add(cx, pairs)?;
         if !cx.any(is_more)? {
-            return Ok(Found { edges: forest.into_edges(), ..Found::default() });
+            return Ok(Found { edges: forest.into_edges(), work, ..Found::default() });
         }
     }
 }
 
-/// The counter of a pair. The low bits of the hash are those by which workers own pairs.
-fn bucket(common: CommonChunk, counters: usize) -> usize {
-    ((u128::from(common.hash()) * counters as u128) >> 64) as usize
+/// Pairs by their hashes. Another pair of the same hash is counted exactly, too, which costs little
+/// and changes nothing.
+type PairSet = ByKey<u64, ()>;
+
+/// Bytes of a piloted pair.
+const PILOTED_BYTES: u64 = 16;
+
+/// The own pairs that have `least` chunks in a sample of the chunks: they are pairs of the answer.
+/// So none is counted exactly for nothing. They take a quarter of the memory for counters at most;
+/// then those with the most chunks are taken.
+fn piloted_pairs<S: SetSource + Clone + 'static>(
+    cx: &mut Context,
+    source: &S,
+    cut: KeyRanges,
+    least: u32,
+    coarse: Coarse,
+) -> Result<PairSet> {
+    let limit = (coarse.pilot * u64::MAX as f64) as u64;
+    let most = (coarse.bytes / 4 / PILOTED_BYTES) as usize;
+    let (sort, _) = sorted_chunks(cx, source, cut, limit, |_| true)?;
+    let (mut sorted, mut current, mut frequent) = (sort.sorted()?, None::<SharedPair>, BinaryHeap::new());
+    loop {
+        let next = sorted.record()?;
+        match (&mut current, next) {
+            (None, None) => break,
+            (Some(pair), Some(next)) if (pair.a, pair.b) == (next.a, next.b) => pair.shared += 1,
+            (of, next) => {
+                if let Some(pair) = std::mem::replace(of, next).filter(|pair| pair.shared >= least) {
+                    frequent.push(Reverse((pair.shared, CommonChunk { a: pair.a, b: pair.b }.hash())));
+                    if frequent.len() > most {
+                        frequent.pop();
+                    }
+                }
+            }
+        }
+    }
+    Ok(frequent.into_iter().map(|Reverse((_, hash))| (hash, ())).collect())
+}
+
+/// The counters of pairs: an array for each hash function.
+#[derive(Default)]
+struct Counters {
+    arrays: Vec<Vec<u32>>,
+}
+
+/// The number of the counter of a pair in the array of a hash function. The first function is the
+/// hash of the pair, whose low bits are those by which workers own pairs.
+fn slot(hash: u64, function: usize, counters: usize) -> usize {
+    let hash = if function == 0 { hash } else { mix(hash ^ function as u64) };
+    ((u128::from(hash) * counters as u128) >> 64) as usize
+}
+
+impl Counters {
+    /// Counters of so many bytes together.
+    fn new(bytes: u64, hashes: u32) -> Counters {
+        let counters = (bytes / 4 / u64::from(hashes)).max(1) as usize;
+        Counters { arrays: vec![vec![0; counters]; hashes as usize] }
+    }
+
+    /// Adds a common chunk of the pair of this hash.
+    fn add(&mut self, hash: u64) {
+        for (function, array) in self.arrays.iter_mut().enumerate() {
+            let slot = slot(hash, function, array.len());
+            array[slot] = array[slot].saturating_add(1);
+        }
+    }
+
+    /// A bit for each counter: whether it is enough.
+    fn heavy(self, least: u32) -> HeavyCounters {
+        let counters = self.arrays[0].len();
+        let of_array = |array: Vec<u32>| {
+            let mut bits = vec![0u64; counters.div_ceil(64)];
+            for (slot, _) in array.iter().enumerate().filter(|(_, count)| **count >= least) {
+                bits[slot / 64] |= 1 << (slot % 64);
+            }
+            bits
+        };
+        HeavyCounters { bits: self.arrays.into_iter().map(of_array).collect(), counters }
+    }
+}
+
+/// Which counters are high enough.
+struct HeavyCounters {
+    /// By hash function.
+    bits: Vec<Vec<u64>>,
+    /// The counters of one function.
+    counters: usize,
+}
+
+impl HeavyCounters {
+    /// Whether all counters of a pair are high enough.
+    fn has(&self, hash: u64) -> bool {
+        self.bits.iter().enumerate().all(|(function, bits)| {
+            let slot = slot(hash, function, self.counters);
+            bits[slot / 64] >> (slot % 64) & 1 > 0
+        })
+    }
+}
+
+/// The common chunks of own pairs whose hashes `is_wanted` takes, and the number of all of them and
+/// of these; chunks up to `limit` only.
+fn sorted_chunks<S: SetSource + Clone + 'static>(
+    cx: &mut Context,
+    source: &S,
+    cut: KeyRanges,
+    limit: u64,
+    is_wanted: impl Fn(u64) -> bool + 'static,
+) -> Result<(ExternalSort<SharedPair>, [u64; 2])> {
+    let prefix = cx.scratch().join(format!("common-{}", cx.index()));
+    let sort = Rc::new(RefCell::new((ExternalSort::new(&prefix, cx.memory() / 4), [0; 2])));
+    let push = {
+        let sort = sort.clone();
+        move |common: CommonChunk| {
+            let (sort, [all, wanted]) = &mut *sort.borrow_mut();
+            *all += 1;
+            if !is_wanted(common.hash()) {
+                return Ok(());
+            }
+            *wanted += 1;
+            sort.push(SharedPair::new(common.a, common.b, 1))
+        }
+    };
+    each_common_chunk(cx, source, cut, limit, push)?;
+    Ok(sort.replace((ExternalSort::new(&prefix, 0), [0; 2])))
 }
 
 /// Notes the sizes of all own units; returns the number of their chunks.
@@ -168,8 +316,9 @@ fn note_sizes<S: SetSource>(source: &S, tables: &mut PairTables, owned: &Ownersh
 /// Deals some more chunks; returns `false` when there were none left.
 type Deals = Box<dyn FnMut(&mut RangeDealer<'_, ChunkRecord>) -> Result<bool>>;
 
-/// Deals the chunks of all own units by their hashes.
-fn open<S: SetSource + Clone + 'static>(source: &S) -> impl FnMut() -> Deals + 'static {
+/// Deals the chunks of all own units by their hashes: all of them, or a sample of those up to
+/// `limit` by a further hash.
+fn open<S: SetSource + Clone + 'static>(source: &S, limit: u64) -> impl FnMut() -> Deals + 'static {
     let source = source.clone();
     move || {
         let (source, mut pass, mut number, mut set) = (source.clone(), None, 0, Vec::new());
@@ -184,7 +333,8 @@ fn open<S: SetSource + Clone + 'static>(source: &S) -> impl FnMut() -> Deals + '
                 }
                 let unit = DocId::from_table(source.name(number) as i64);
                 number += 1;
-                for element in &set {
+                let is_sampled = |hash: u64| limit == u64::MAX || mix(hash) <= limit;
+                for element in set.iter().filter(|element| is_sampled(element.hash)) {
                     deal.deal(0, spread(element.hash), ChunkRecord { chunk: element.hash, unit });
                 }
             }
@@ -229,7 +379,7 @@ fn refuse_too_many<S: SetSource + Clone + 'static>(
             })
         }
     };
-    by_key(cx, "Chunks", cut, cx.spill_buffer(), open(source), find, |_: BlockOf<u8>| ())?;
+    by_key(cx, "Chunks", cut, cx.spill_buffer(), open(source, u64::MAX), find, |_: BlockOf<u8>| ())?;
     let (sum, most) = counted.take();
     let pairs = cx.sum(sum)?;
     let mut most = cx.sorted(most.into_keys().collect())?;
@@ -242,11 +392,12 @@ fn refuse_too_many<S: SetSource + Clone + 'static>(
     Ok(())
 }
 
-/// Calls `each` with all pairs of all chunks, at the worker that owns the pair.
+/// Calls `each` with all pairs of all chunks up to `limit`, at the worker that owns the pair.
 fn each_common_chunk<S: SetSource + Clone + 'static>(
     cx: &mut Context,
     source: &S,
     cut: KeyRanges,
+    limit: u64,
     mut each: impl FnMut(CommonChunk) -> Result<()> + 'static,
 ) -> Result<()> {
     let (peers, mut records) = (cx.peers() as u64, Vec::new());
@@ -265,5 +416,49 @@ fn each_common_chunk<S: SetSource + Clone + 'static>(
         let taken = block.records().iter().try_for_each(|common| each(*common));
         watch.check(taken);
     };
-    by_key(cx, "Common", cut, cx.spill_buffer(), open(source), find, take)
+    by_key(cx, "Common", cut, cx.spill_buffer(), open(source, limit), find, take)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Pairs by hash, with their common chunks: a few of many, and many of few.
+    fn pairs() -> Vec<(u64, u32)> {
+        (0..4_000).map(|pair| (mix(pair), if pair % 100 == 0 { 40 } else { 1 + (pair % 3) as u32 })).collect()
+    }
+
+    /// The pairs whose counters are high enough, in 16 kB.
+    fn heavy(hashes: u32, is_left_out: impl Fn(u64) -> bool) -> Vec<(u64, u32)> {
+        let mut counters = Counters::new(16_000, hashes);
+        for (hash, chunks) in pairs().into_iter().filter(|(hash, _)| !is_left_out(*hash)) {
+            (0..chunks).for_each(|_| counters.add(hash));
+        }
+        let heavy = counters.heavy(10);
+        pairs().into_iter().filter(|(hash, _)| heavy.has(*hash)).collect()
+    }
+
+    #[test]
+    fn no_pair_with_enough_chunks_is_lost_and_more_functions_mistake_fewer() {
+        let mistaken = |heavy: &[(u64, u32)]| heavy.iter().filter(|(_, chunks)| *chunks < 10).count();
+        let of_functions = [1, 2, 4].map(|hashes| {
+            let heavy = heavy(hashes, |_| false);
+            assert_eq!(heavy.len() - mistaken(&heavy), 40, "{hashes}");
+            mistaken(&heavy)
+        });
+        // The same memory: too many functions have too few counters each.
+        assert!(of_functions[1] < of_functions[0], "{of_functions:?}");
+        // With the frequent pairs left out, only pairs of one counter are mistaken that are many.
+        let frequent: Vec<u64> =
+            pairs().into_iter().filter(|(_, chunks)| *chunks >= 10).map(|(hash, _)| hash).collect();
+        let without = heavy(1, |hash| frequent.contains(&hash));
+        assert!(mistaken(&without) < of_functions[0], "{} {of_functions:?}", without.len());
+    }
+
+    #[test]
+    fn a_counter_does_not_overflow() {
+        let mut counters = Counters { arrays: vec![vec![u32::MAX - 1]] };
+        (0..3).for_each(|_| counters.add(7));
+        assert_eq!(counters.arrays, [[u32::MAX]]);
+    }
 }

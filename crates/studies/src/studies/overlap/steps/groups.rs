@@ -43,7 +43,7 @@ pub struct Group {
     pub pages: u64,
     /// Distinct hosts of these.
     pub hosts: u64,
-    /// Distinct addresses of these.
+    /// Their machines: hosts with an address in common are on one.
     pub machines: u64,
     /// The smallest page.
     pub first: DocId,

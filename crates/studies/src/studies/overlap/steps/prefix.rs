@@ -26,6 +26,7 @@ use bytemuck::{Pod, Zeroable};
 use nigh_exchange::{Context, Dealer, all_to_all, send_rows};
 use serde::{Deserialize, Serialize};
 
+use super::counting::CountingWork;
 use super::pairs::{Collection, FamilyMember, PairTables, SharedPair};
 use crate::operators::components::{OwnForest, edge};
 use crate::operators::set_join::{FrequentColumn, RowPair, SetJoin, SetJoinStage, SetSource, TooManyPairs, set_join};
@@ -47,6 +48,8 @@ pub struct Found {
     pub collections: Vec<Collection>,
     /// Edges whose components are those of all pairs.
     pub edges: Vec<Edge>,
+    /// What this worker counted, if pairs are found by counting.
+    pub work: CountingWork,
 }
 
 /// A pair of rows that the join listed.

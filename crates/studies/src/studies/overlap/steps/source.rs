@@ -6,6 +6,7 @@
 //! chunk of each page while that happens, 12 for each chunk of a host after it.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use anyhow::Result;
 use arrow_array::{BinaryArray, FixedSizeBinaryArray, Int64Array, RecordBatch};
@@ -42,6 +43,8 @@ pub struct PageSets {
     names: Vec<u64>,
     chunking: Chunking,
     cut: Cut,
+    /// The chunks of all centres, once a pass has read them all; else the largest number.
+    fingerprints: AtomicU64,
 }
 
 /// A chunk of a page at the owner of its host.
@@ -66,7 +69,8 @@ impl UnitSource {
     ) -> Result<UnitSource> {
         let is_centre = copies.pages.iter().map(|pages| *pages > 0).collect();
         let files = files(history, owned)?;
-        let mut sets = PageSets { files, owned: owned.clone(), is_centre, names: Vec::new(), chunking, cut };
+        let (names, fingerprints) = (Vec::new(), AtomicU64::new(u64::MAX));
+        let mut sets = PageSets { files, owned: owned.clone(), is_centre, names, chunking, cut, fingerprints };
         let mut names = Vec::new();
         for rows in &sets.files {
             Scan::open(rows, &["doc"])?.for_each(|batch| {
@@ -77,6 +81,16 @@ impl UnitSource {
         }
         sets.names = names;
         Ok(UnitSource::Pages(Arc::new(sets), Arc::default()))
+    }
+
+    /// The chunks of all own units, repeated ones of a unit counted once: the fingerprints of the
+    /// study. `None` if no pass has read them all.
+    pub fn fingerprints(&self) -> Option<u64> {
+        match self {
+            UnitSource::Pages(sets, _) if sets.names.is_empty() => Some(0),
+            UnitSource::Pages(sets, _) => Some(sets.fingerprints.load(Ordering::Relaxed)).filter(|all| *all < u64::MAX),
+            UnitSource::Hosts(sets) => Some(sets.elements() as u64),
+        }
     }
 
     /// Adds what a former run knows: pages whose texts it had are old, and `family_of` gives the
@@ -214,7 +228,7 @@ impl SetSource for UnitSource {
 
     fn pass(&self) -> Result<UnitPass> {
         Ok(match self {
-            UnitSource::Pages(sets, _) => UnitPass::Pages(PagePass::of(sets.clone())),
+            UnitSource::Pages(sets, _) => UnitPass::Pages(Box::new(PagePass::of(sets.clone()))),
             UnitSource::Hosts(sets) => UnitPass::Hosts(sets.pass()?),
         })
     }
@@ -223,7 +237,7 @@ impl SetSource for UnitSource {
 /// A pass over the sets of units.
 pub enum UnitPass {
     /// Over pages.
-    Pages(PagePass),
+    Pages(Box<PagePass>),
     /// Over hosts.
     Hosts(SetsPass),
 }
@@ -238,6 +252,8 @@ pub struct PagePass {
     /// The next row of the batch.
     row: usize,
     chunks: Vec<u64>,
+    /// The centres that were read, and their chunks.
+    read: [u64; 2],
 }
 
 impl SetPass for UnitPass {
@@ -258,7 +274,7 @@ impl SetPass for UnitPass {
 
 impl PagePass {
     fn of(sets: Arc<PageSets>) -> PagePass {
-        PagePass { sets, file: 0, scan: None, batch: None, row: 0, chunks: Vec::new() }
+        PagePass { sets, file: 0, scan: None, batch: None, row: 0, chunks: Vec::new(), read: [0; 2] }
     }
 
     /// Reads the next batch; `false` after the last one.
@@ -284,6 +300,11 @@ impl PagePass {
             let PageSets { chunking, cut, .. } = *self.sets;
             ChunkColumns::of(batch)?.chunks(row, chunking, cut, &mut self.chunks);
             set.extend(self.chunks.iter().map(|chunk| Element { hash: *chunk, weight: 1 }));
+        }
+        let [centres, chunks] = &mut self.read;
+        (*centres, *chunks) = (*centres + 1, *chunks + set.len() as u64);
+        if *centres == self.sets.names.len() as u64 {
+            self.sets.fingerprints.store(*chunks, Ordering::Relaxed);
         }
         Ok(true)
     }
