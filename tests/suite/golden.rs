@@ -120,10 +120,11 @@ const MIRRORS_BY_URL: [GoldenTable; 8] = [
 ];
 
 /// Of the paragraphs job, for the last week, which goes on from the tables of the week before.
-const PARAGRAPHS: [GoldenTable; 13] = [
+const PARAGRAPHS: [GoldenTable; 14] = [
     golden("summary", &["region", "near"]),
     golden("coverage", &["region"]),
     golden("sizes", &["region", "size"]),
+    golden("sites", &["size"]),
     golden("growth", &["step"]),
     golden("estimates", &["steps", "of_week"]),
     golden("pages", &["doc"]),

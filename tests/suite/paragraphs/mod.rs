@@ -46,7 +46,9 @@ impl RandomWeeks {
     }
 
     fn url(page: u64) -> String {
-        format!("http://h{}.example/page{page}", page % 7)
+        // Two hosts of one site, and two of another one.
+        let hosts = ["h0", "h1", "www.h1", "h3", "h4", "h5", "www.h5"];
+        format!("http://{}.example/page{page}", hosts[page as usize % 7])
     }
 
     /// Paragraphs of a text of its own: three sentences each.

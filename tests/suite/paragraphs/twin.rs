@@ -298,6 +298,20 @@ impl Twin {
             row([doc, &long.paragraphs.len(), &root, &size_of[&root], &connected.contains(doc), &boilerplate])
         });
         self.add("pages", &["doc", "paragraphs", "root", "size", "connected", "boilerplate"], pages);
+        let mut sites: BTreeMap<usize, [usize; 3]> = BTreeMap::new();
+        for (root, size) in size_of.iter().filter(|(_, size)| **size > 1) {
+            let hosts: BTreeSet<&str> =
+                roots.iter().filter(|(_, of)| *of == root).map(|(doc, _)| &*now.pages[doc].host).collect();
+            // All hosts of the tests are names in one top-level domain, without ports.
+            let site = |host: &&str| host.rsplit('.').take(2).map(str::to_owned).collect::<Vec<_>>();
+            let names: BTreeSet<Vec<String>> = hosts.iter().map(site).collect();
+            let counts = sites.entry(*size).or_default();
+            counts[0] += 1;
+            counts[1] += usize::from(hosts.len() == 1);
+            counts[2] += usize::from(names.len() == 1);
+        }
+        let sites = sites.iter().map(|(size, [all, host, site])| row([size, all, host, site]));
+        self.add("sites", &["size", "clusters", "one_host", "one_site"], sites);
         let mut levels = vec![("null".to_owned(), roots)];
         let mut near = Rows::new();
         for least in &settings.near {

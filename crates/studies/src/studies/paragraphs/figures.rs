@@ -6,7 +6,7 @@ use anyhow::Result;
 
 use super::{Paragraphs, ParagraphsSummary, REGIONS};
 use crate::plot::{Axis, Ink, Marks, Plot, Series};
-use crate::stats::{Fitted, fit_words};
+use crate::stats::{Fitted, fit_words, ratio};
 use crate::studies::figure::{Cell, Figure, Picture, percent};
 use crate::studies::figure_tables::{FigureTables, RowValues};
 use crate::studies::list::StudySummary;
@@ -112,6 +112,10 @@ fn sizes(tables: &FigureTables<'_>, region: &str) -> Result<Picture> {
     if region == "all" {
         for of in summary(tables)?.map(|summary| summary.shapes).unwrap_or_default() {
             notes.push(format!("{}: {}; in the study {}.", of.what, percent(of.share), percent(Some(of.published))));
+        }
+        for of in summary(tables)?.map(|summary| summary.sites).unwrap_or_default() {
+            let share = percent(ratio(of.one_site, of.clusters));
+            notes.push(format!("Clusters of {} pages: {share} of {} lie on one site.", of.class, of.clusters));
         }
     }
     let mut series = vec![Series::ours(format!("{region}: clusters"), Ink::One, Marks::Points, fitted.points())];

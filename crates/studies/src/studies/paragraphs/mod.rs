@@ -25,7 +25,7 @@ mod write;
 pub use self::job::{Paragraphs, PartOrder};
 pub use self::summary::{
     BirthsSummary, CoverageSummary, Estimate, FollowedWeek, ParagraphTurnover, ParagraphsSummary, PublishedYears,
-    REGIONS, RegionSummary, ShapeOfClusters,
+    REGIONS, RegionSummary, ShapeOfClusters, SitesOfClusters,
 };
 
 use std::path::{Path, PathBuf};

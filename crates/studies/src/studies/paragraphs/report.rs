@@ -5,6 +5,7 @@ use std::path::Path;
 use super::{ParagraphsSummary, PublishedYears};
 use crate::config::Mode;
 use crate::sheet::{Column, Grid, Sheet, grouped, plural};
+use crate::stats::ratio;
 use crate::text::printable;
 
 /// The report, as `run` and `show` print it; `tables` is the folder of the job's tables.
@@ -44,6 +45,16 @@ pub fn paragraphs(summary: &ParagraphsSummary, tables: &Path) -> Sheet {
         grid.row([of.what.to_string(), percent(of.share), percent(Some(of.published))]);
     }
     sheet.grid(grid);
+    if !summary.sites.is_empty() {
+        sheet.blank();
+        let numbers = ["clusters", "on one host", "on one site"].map(|name| (name, Column::Number));
+        let mut grid = Grid::new([("pages of a cluster", Column::Text)].into_iter().chain(numbers));
+        for of in &summary.sites {
+            let share = |count| percent(ratio(count, of.clusters));
+            grid.row([of.class.clone(), grouped(of.clusters), share(of.one_host), share(of.one_site)]);
+        }
+        sheet.grid(grid);
+    }
     sheet.blank();
     match (&summary.seed, summary.core) {
         (Some(seed), Some(core)) => {

@@ -7,7 +7,7 @@
 //!                         ─▶ repeated paragraphs           ─▶ boilerplate           beyond the study
 //! links                   ─▶ the connected part            ─▶ seeds
 //! pages that changed since the week before                 ─▶ births, parents, lifetimes, turnover      beyond the study
-//! all of them                                              ─▶ summary, coverage, sizes, pages    Tables 2 to 6, Fig. 2 to 4
+//! all of them                                              ─▶ summary, coverage, sizes, sites, pages    Tables 2 to 6, Fig. 2 to 4
 //! ```
 //!
 //! All counts are whole numbers, so no table depends on the number of workers or processes. Memory:
@@ -22,7 +22,7 @@ use super::seeds::seed_pages;
 use super::small_tables::write_small;
 use super::steps::{
     Duplicates, ParagraphFiles, ParagraphStage, Parts, WeekPages, boilerplate, duplicates, near_duplicates,
-    region_counts,
+    region_counts, site_counts,
 };
 use super::summarize::ParagraphsFound;
 use super::write::ParagraphsWriter;
@@ -79,6 +79,7 @@ pub fn paragraphs(cx: &mut Context, plan: &StudyPlan, job: &Paragraphs) -> Resul
     let connected = study.connected(cx, &pages, &seeds).context("following links")?;
     cx.enter(Stage::Tables);
     let (counts, sizes) = region_counts(cx, owned, &found.roots, &connected.pages)?;
+    let sites = site_counts(cx, &found.roots, &sizes, &pages).context("counting the sites of clusters")?;
     let (mut near_counts, mut near_sizes) = (Vec::new(), Vec::new());
     for roots in &near {
         let (counts, sizes) = region_counts(cx, owned, roots, &connected.pages)?;
@@ -96,6 +97,7 @@ pub fn paragraphs(cx: &mut Context, plan: &StudyPlan, job: &Paragraphs) -> Resul
         plan,
         job,
         counts,
+        sites,
         near: near_counts,
         false_matches: found.false_matches.iter().map(|of| of.pairs()).sum(),
         growth: found.growth,

@@ -5,7 +5,7 @@ use anyhow::Result;
 use super::summarize::ParagraphsFound;
 use super::{ParagraphsSummary, REGIONS};
 use crate::tables::studies::{
-    ClusterSizeRow, CoverageRow, EstimateRow, GrowthRow, ParagraphTurnoverRow, RegionRow, SeedRow,
+    ClusterSiteRow, ClusterSizeRow, CoverageRow, EstimateRow, GrowthRow, ParagraphTurnoverRow, RegionRow, SeedRow,
 };
 
 /// Writes the small tables. Worker 0 calls it.
@@ -37,6 +37,13 @@ pub(super) fn write_small(found: &ParagraphsFound<'_>, summary: &ParagraphsSumma
         several.map(move |(size, clusters)| ClusterSizeRow { region, size: *size as i64, clusters: *clusters as i64 })
     });
     plan.write(0, sizes)?;
+    let sites = found.sites.iter().map(|(size, of)| ClusterSiteRow {
+        size: *size as i64,
+        clusters: of.clusters as i64,
+        one_host: of.one_host as i64,
+        one_site: of.one_site as i64,
+    });
+    plan.write(0, sites)?;
     let mut so_far = GrowthRow { step: 0, documents: 0, clusters: 0, duplicates: 0 };
     let growth = found.growth.steps.iter().map(|step| {
         so_far.step += 1;

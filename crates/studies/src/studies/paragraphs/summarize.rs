@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use super::estimates::estimates;
 use super::followed::Genealogy;
 use super::reach::Seed;
-use super::steps::{Growth, RegionCounts};
-use super::{CoverageSummary, Paragraphs, ParagraphsSummary, REGIONS, RegionSummary, ShapeOfClusters};
+use super::steps::{Growth, RegionCounts, SiteCounts};
+use super::{CoverageSummary, Paragraphs, ParagraphsSummary, REGIONS, RegionSummary, ShapeOfClusters, SitesOfClusters};
 use crate::records::DocId;
-use crate::stats::ratio;
+use crate::stats::{SizeClass, ratio};
 use crate::studies::StudyPlan;
 use crate::studies::overlap::steps::PageName;
 
@@ -18,6 +18,8 @@ pub(super) struct ParagraphsFound<'a> {
     pub job: &'a Paragraphs,
     /// Of duplicates.
     pub counts: RegionCounts,
+    /// Of duplicates, by size.
+    pub sites: BTreeMap<u64, SiteCounts>,
     /// Of near-duplicates, for each threshold of the job.
     pub near: Vec<RegionCounts>,
     /// Pairs of pages.
@@ -70,6 +72,7 @@ impl ParagraphsFound<'_> {
             false_matches: self.false_matches,
             coverage: [1, 2].map(|region| self.coverage(region)).into(),
             shapes: self.shapes(),
+            sites: self.sites(),
             estimates: estimates(&self.growth, self.earlier.as_ref(), week_before, documents),
             seed: chosen.map(|seed| self.url(seed)),
             seeds: self.seeds.len() as u64,
@@ -115,6 +118,19 @@ impl ParagraphsFound<'_> {
             useful: ratio(with_page[region] + unique[region], with_page[0] + unique[0]),
             published: CoverageSummary::published(region),
         }
+    }
+
+    /// The clusters of each class of sizes that has some.
+    fn sites(&self) -> Vec<SitesOfClusters> {
+        let mut classes: BTreeMap<SizeClass, SiteCounts> = BTreeMap::new();
+        self.sites.iter().for_each(|(size, counts)| classes.entry(SizeClass::of(*size)).or_default().add(*counts));
+        let of_class = |(class, counts): (SizeClass, SiteCounts)| SitesOfClusters {
+            class: class.name().into(),
+            clusters: counts.clusters,
+            one_host: counts.one_host,
+            one_site: counts.one_site,
+        };
+        classes.into_iter().map(of_class).collect()
     }
 
     fn shapes(&self) -> Vec<ShapeOfClusters> {

@@ -44,6 +44,10 @@ pub struct ParagraphsSummary {
     pub coverage: Vec<CoverageSummary>,
     /// Clusters of duplicates by size.
     pub shapes: Vec<ShapeOfClusters>,
+    /// Clusters of duplicates on one host and on one site, by class of sizes. Empty in summaries of
+    /// older versions.
+    #[serde(default)]
+    pub sites: Vec<SitesOfClusters>,
     /// Estimates of all duplicates from some parts of the crawl.
     pub estimates: Vec<Estimate>,
     /// The page from which the connected part is reached; the first of given seeds. `None` if no
@@ -139,6 +143,19 @@ pub struct ShapeOfClusters {
     pub share: Option<f64>,
     /// The study's share.
     pub published: f64,
+}
+
+/// Clusters of duplicates of a class of sizes.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SitesOfClusters {
+    /// The class, as in the tables of the evolution job.
+    pub class: String,
+    /// Clusters with so many pages.
+    pub clusters: u64,
+    /// Those with all pages on one host.
+    pub one_host: u64,
+    /// Those with all pages on one site: under one registered domain.
+    pub one_site: u64,
 }
 
 /// An estimate of all duplicates.

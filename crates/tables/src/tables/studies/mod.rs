@@ -29,8 +29,8 @@ pub use self::overlap::{
     ComponentRow, FamilyChunkRow, FamilyRow, HostOverlapRow, MostRow, OverlapRow, ReasonRow, ReplicaRow, SavingRow,
 };
 pub use self::paragraphs::{
-    BoilerplateRow, ClusterSizeRow, CoverageRow, EstimateRow, GrowthRow, NearPageRow, ParagraphPageRow, RegionRow,
-    SeedRow,
+    BoilerplateRow, ClusterSiteRow, ClusterSizeRow, CoverageRow, EstimateRow, GrowthRow, NearPageRow, ParagraphPageRow,
+    RegionRow, SeedRow,
 };
 pub use self::passages::{PassageRow, PassageSourceRow};
 pub use self::samplers::{SamplerErrorRow, SamplerRow};

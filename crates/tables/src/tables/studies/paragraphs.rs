@@ -26,6 +26,7 @@ pub(super) const TABLES: ResultTables = ResultTables {
         StoreTable::of::<ParagraphPageRow>(),
         StoreTable::of::<ParentRow>(),
         StoreTable::of::<SeedRow>(),
+        StoreTable::of::<ClusterSiteRow>(),
         StoreTable::of::<ClusterSizeRow>(),
         StoreTable::of::<RegionRow>(),
         StoreTable::of::<ParagraphTurnoverRow>(),
@@ -100,6 +101,22 @@ pub struct ClusterSizeRow {
     pub size: i64,
     /// Clusters with so many pages.
     pub clusters: i64,
+}
+
+/// Whether clusters of duplicates lie on one site: by their number of pages (section 4.1 of the
+/// study, which found by hand that large ones do).
+#[derive(Clone, Debug, PartialEq, Table)]
+#[table(name = "sites")]
+pub struct ClusterSiteRow {
+    /// Pages of a cluster, at least 2.
+    pub size: i64,
+    /// Clusters with so many pages.
+    pub clusters: i64,
+    /// Those of them with all pages on one host.
+    pub one_host: i64,
+    /// Those of them with all pages on one site: one registered domain, as `a.example` of
+    /// `www.a.example`.
+    pub one_site: i64,
 }
 
 /// How many duplicates are found if only the paragraphs of some parts of the crawl are searched for

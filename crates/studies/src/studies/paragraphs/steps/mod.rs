@@ -10,6 +10,7 @@
 //!              (`classes`, `false_matches`: pages that repeat a paragraph; `growth`: how many are found part by part)
 //! near         pages that share 90, 70, 50% of their paragraphs: clusters
 //! regions      clusters and duplicates in the part of the web that links lead to (`reach`), and in the rest
+//! one_site     whether the pages of a cluster lie on one host, and on one site
 //! boilerplate  paragraphs that many pages have
 //! ```
 //!
@@ -29,6 +30,7 @@ mod duplicates;
 mod false_matches;
 mod growth;
 mod near;
+mod one_site;
 mod page_records;
 mod page_sets;
 mod pages;
@@ -45,6 +47,7 @@ pub use self::compare_sets::{ComparedPair, PagePair, compare_sets};
 pub use self::duplicates::{Duplicates, duplicates};
 pub use self::growth::{Growth, Step};
 pub use self::near::near_duplicates;
+pub use self::one_site::{SiteCounts, site_counts};
 pub use self::page_sets::PageSets;
 pub use self::pages::WeekPages;
 pub use self::parts::Parts;

@@ -1,5 +1,7 @@
 //! The pages of the week, short ones included: their hosts, and when they were fetched.
 
+use std::collections::BTreeMap;
+
 use anyhow::Result;
 use arrow_array::{Array, Int64Array, StringArray, TimestampMicrosecondArray};
 
@@ -7,6 +9,7 @@ use crate::records::{DocId, checksum};
 use crate::state::History;
 use crate::structures::Ownership;
 use crate::tables::{DocumentRow, Scan, Table, field};
+use crate::text::domain;
 
 /// The own pages of a week, by own number: 8 bytes for every known URL of the worker's shards, and
 /// 16 for times if they are asked for.
@@ -14,6 +17,8 @@ use crate::tables::{DocumentRow, Scan, Table, field};
 pub struct WeekPages {
     /// A hash of the host, which is never 0; 0 if the week has no such page.
     pub hosts: Vec<u64>,
+    /// By the hash of a host of own pages: that of its site, which is its registered domain.
+    pub sites: BTreeMap<u64, u64>,
     /// When the page was fetched, in microseconds, if that is asked for and known.
     pub fetched: Vec<Option<i64>>,
 }
@@ -29,7 +34,7 @@ impl WeekPages {
     /// # Errors
     /// If a file cannot be read or contradicts itself: names it.
     pub fn read(history: &History, number: usize, owned: &Ownership, with_times: bool) -> Result<WeekPages> {
-        let mut pages = WeekPages { hosts: vec![0; owned.len()], fetched: Vec::new() };
+        let mut pages = WeekPages { hosts: vec![0; owned.len()], ..WeekPages::default() };
         let mut columns = vec!["doc", "host"];
         if with_times {
             pages.fetched = vec![None; owned.len()];
@@ -43,7 +48,9 @@ impl WeekPages {
                     for (row, doc) in docs.values().iter().enumerate() {
                         let doc = DocId::from_table(*doc);
                         history.check(number, doc, shard, rows.path())?;
-                        pages.hosts[owned.index(doc)] = host_hash(hosts.value(row));
+                        let host = host_hash(hosts.value(row));
+                        pages.hosts[owned.index(doc)] = host;
+                        pages.sites.entry(host).or_insert_with(|| host_hash(domain(hosts.value(row))));
                     }
                     if with_times {
                         let times: &TimestampMicrosecondArray = field(batch, "fetched")?;
