@@ -655,6 +655,12 @@ pub fn assert_right(store: &Path, known: &Known, settings: &Settings) -> BTreeMa
         }
         assert_eq!(found.len(), rows.len(), "{table}; {}", settings.toml());
     }
+    // The study's mirrors are those of levels 1 to 5.
+    let mirrors = || expected["candidates"].iter().filter(|row| row[8].parse::<u8>().is_ok());
+    let hosts: BTreeSet<&String> = mirrors().flat_map(|row| &row[1..3]).collect();
+    let shown = run_well(&["show", store.to_str().unwrap(), "--job", "mirrors-by-url", "--json"]).stdout;
+    let summary: serde_json::Value = serde_json::from_str(&shown).unwrap();
+    assert_eq!(summary["as_the_study"], serde_json::json!([mirrors().count(), hosts.len()]), "{}", settings.toml());
     let found = rows_of(&store.join("mirrors-by-url"), "candidates", &["score"]);
     assert!(found.iter().map(|row| row[0].parse::<f64>().unwrap()).eq(scores), "scores; {}", settings.toml());
     expected

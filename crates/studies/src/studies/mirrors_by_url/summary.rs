@@ -49,6 +49,10 @@ pub struct MirrorsByUrlSummary {
     pub mirrors: u64,
     /// The hosts in them.
     pub mirror_hosts: u64,
+    /// Pairs of levels 1 to 5, and the hosts in them: what the study counts as mirrors. `None` in
+    /// summaries of older versions.
+    #[serde(default)]
+    pub as_the_study: Option<[u64; 2]>,
     /// Groups of hosts that are mirrors of each other.
     pub groups: u64,
     /// Tests that were not made.

@@ -35,7 +35,7 @@ const ADDRESS: &str = "address";
 
 impl UrlMirrorWriter<'_> {
     /// The listed pairs, with their tests.
-    fn pairs(&self) -> impl Iterator<Item = (&ListedPair, &TestedPair)> {
+    fn pairs(&self) -> impl Iterator<Item = (&ListedPair, &TestedPair)> + Clone {
         self.listed.pairs.iter().zip(self.tested)
     }
 
@@ -99,6 +99,7 @@ impl UrlMirrorWriter<'_> {
             levels: levels.iter().map(level_count).collect(),
             mirrors,
             mirror_hosts: groups.len() as u64,
+            as_the_study: Some(self.mirrors_of_study()),
             groups: groups.last().map_or(0, |row| row.group as u64),
             unknown_tests: self.tested.iter().map(|pair| u64::from(pair.counts.of(Outcome::Unknown))).sum(),
             probes: probe_count,
@@ -152,6 +153,13 @@ impl UrlMirrorWriter<'_> {
     fn levels(&self) -> Vec<(MirrorLevel, u64)> {
         let count = |level| self.tested.iter().filter(|pair| pair.level == level).count() as u64;
         MirrorLevel::ALL.into_iter().map(|level| (level, count(level))).collect()
+    }
+
+    /// The pairs of levels 1 to 5, and the hosts in them.
+    fn mirrors_of_study(&self) -> [u64; 2] {
+        let mirrors = self.pairs().filter(|(_, tested)| tested.level <= MirrorLevel::Related);
+        let hosts: BTreeSet<usize> = mirrors.clone().flat_map(|(pair, _)| pair.hosts).collect();
+        [mirrors.count() as u64, hosts.len() as u64]
     }
 
     /// The shares of mirrors in the first twentieth of the list, the first two, and so on.
