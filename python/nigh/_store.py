@@ -233,6 +233,8 @@ class Store:
         keep: Policy | str | Sequence[str] | None = None,
         most: int | None = None,
         each: str | None = None,
+        keep_rows: int | None = None,
+        at_similarity: float | None = None,
         level: Level | Literal["paragraph"] | None = None,
         what: Literal["kept", "removed", "annotated"] | None = None,
         format: Literal["same", "jsonl", "parquet"] | None = None,  # noqa: A002
@@ -246,6 +248,7 @@ class Store:
         """Writes the inputs again without duplicates, as ``nigh export``, of which ``flags`` are further flags. Returns what was written.
 
         ``keep``, ``most`` and ``each`` are those of ``nigh.cluster``, by default of the week's job. ``rename`` has the new names of columns by the old ones.
+        ``keep_rows`` keeps a number of records, and ``at_similarity`` takes clusters of pairs that are as similar: then the texts of clusters are read again.
         With ``since``, ``only_older`` leaves out only what duplicates a record of before. The inputs must be there: a batch that came from memory has none.
 
         Raises ``Failed`` if the program fails.
@@ -255,6 +258,8 @@ class Store:
             "keep": joined,
             "most": most,
             "each": each,
+            "keep-rows": keep_rows,
+            "at-similarity": at_similarity,
             "level": level,
             "what": what,
             "format": format,

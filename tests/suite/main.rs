@@ -200,6 +200,8 @@ mod table;
 mod tasks;
 /// Texts in several columns, as those of one.
 mod text_columns;
+/// Exports of clusters at another similarity, and of a number of records.
+mod thresholds;
 /// Exports are whole, and touch nothing of others.
 mod transactions;
 /// Recall, estimates and chains against the exact similarity of real pages.

@@ -4,7 +4,7 @@ use anyhow::Result;
 
 use super::flags::{ExportArgs, ExportLevel};
 use crate::config::Canonical;
-use crate::export::{Card, CutAt, MatchedRecords, NewName, WhichPassages};
+use crate::export::{Card, CutAt, MatchedRecords, NewName, ThresholdClusters, WhichPassages};
 use crate::state::{CommittedWeek, Store};
 use crate::summary::Summary;
 
@@ -17,23 +17,35 @@ pub(super) fn card(
     store: &Store,
     week: &CommittedWeek,
     keep: &Canonical,
-    least: Option<u32>,
+    (least, clusters): (Option<u32>, Option<&ThresholdClusters>),
 ) -> Result<Card> {
+    let mut summary = Summary::read(&store.records(week))?;
+    if let Some(ThresholdClusters { clusters, clustered, .. }) = clusters {
+        for of_level in summary.levels.iter_mut().filter(|of_level| of_level.level == args.level.of_documents()) {
+            (of_level.clusters, of_level.clustered) = (*clusters, *clustered);
+        }
+        // It is that of the clusters of the run.
+        summary.accuracy = None;
+    }
     Ok(Card {
-        summary: Summary::read(&store.records(week))?,
+        summary,
         level: args.level.of_documents(),
         keep: keep.to_string(),
         what: args.what(),
         fields: args.fields(),
         renamed: args.new_names()?,
-        further: further(args, least),
+        further: further(args, least, clusters),
     })
 }
 
 /// What a card says of flags that change which records there are. `least` are the words of a
-/// passage at least.
-fn further(args: &ExportArgs, least: Option<u32>) -> Vec<(&'static str, String)> {
+/// passage at least, `clusters` those at another threshold.
+fn further(args: &ExportArgs, least: Option<u32>, clusters: Option<&ThresholdClusters>) -> Vec<(&'static str, String)> {
     let mut rows = Vec::new();
+    if let Some(ThresholdClusters { similarity, .. }) = clusters {
+        let pairs = similarity.map_or("none".to_owned(), |least| format!("those with a similarity of {least} or more"));
+        rows.push(("pairs that make clusters", pairs));
+    }
     if let Some(since) = args.since {
         let which = if args.only_older { "that duplicate no older one; copies among them stay" } else { "" };
         rows.push(("only records since", format!("{since} {which}").trim_end().to_owned()));

@@ -34,6 +34,11 @@ pub(super) fn kept(args: &ExportArgs, job: &Cluster) -> Result<Canonical> {
     if args.list.is_some() && args.weights {
         return wrong("--weights adds to records that are written, and --list writes none: leave it out");
     }
+    if args.keep_rows.is_some() && keep.only_older.is_some() {
+        return wrong(
+            "--keep-rows counts the records that stay of clusters, and the job of the week keeps copies within a batch: give --most 1",
+        );
+    }
     if keep.by == By::Policy(Policy::PerHost) && keep.each.as_ref().is_some_and(|key| *key != Key::Host) {
         return wrong("per-host keeps one record of each host, and --each names other groups: choose one of the two");
     }

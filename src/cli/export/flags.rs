@@ -10,7 +10,7 @@ use crate::cli::errors::WrongUse;
 use crate::config::{By, Bytes, Count, Key, Share};
 use crate::export::{
     AddedField, CutAt, ExportFormat, MOST_SHARDS, MatchedRecords, NewName, NewNames, OverlapRule, ParagraphRules,
-    ShardRule, What, WhichPassages,
+    ShardRule, ThresholdRule, What, WhichPassages,
 };
 use crate::mirror::url_of;
 use crate::objects::{refuse_secrets, without_secrets};
@@ -26,6 +26,7 @@ Examples:
     nigh export corpus --out without-copies --drop-passages
     nigh export corpus --out own-paragraphs --level paragraph --overlap 0.8
     nigh export corpus --out clean --matched drop
+    nigh export corpus --out smaller --keep-rows 1000000
     nigh export corpus --out even --shards 16 --rename body=text
     nigh export crawl --out kept --level exact --revisits --cdxj kept.cdxj
 
@@ -76,6 +77,14 @@ pub(crate) struct ExportArgs {
     /// `host`.
     #[arg(long, value_name = "COLUMN", value_parser = |name: &str| Key::try_from(name.to_owned()))]
     pub(super) each: Option<Key>,
+    /// Take the clusters of pairs that are at least so similar, which must not be less similar than
+    /// those of the run: the texts of clusters are read again and compared.
+    #[arg(long, value_name = "SIMILARITY", value_parser = share)]
+    pub(super) at_similarity: Option<Share>,
+    /// Keep so many records, or the next fewer: finds the similarity of pairs at which as many
+    /// stay, and takes the clusters that such pairs make.
+    #[arg(long, value_name = "N", conflicts_with_all = ["at_similarity", "only_older", "drop_passages"])]
+    pub(super) keep_rows: Option<u64>,
     /// The level of the clusters; `paragraph` takes from the documents that stay, at level similar,
     /// the paragraphs (lines) that others before had.
     #[arg(long, value_enum, default_value_t)]
@@ -254,6 +263,25 @@ impl ExportArgs {
         if self.near_duplicates && !matches!(self.format, ExportFormat::Same | ExportFormat::Warc) {
             bail!(WrongUse("--near-duplicates writes WARC: leave out --format, or give --format warc".into()));
         }
+        if self.threshold().is_some()
+            && (matches!(self.level, ExportLevel::Identical | ExportLevel::Exact) || self.near_duplicates)
+        {
+            bail!(WrongUse(
+                "--at-similarity and --keep-rows change very similar clusters: they do not go with --level identical, --level exact and \
+                 --near-duplicates"
+                    .into()
+            ));
+        }
+        if self.keep_rows.is_some()
+            && (self.level == ExportLevel::Paragraph
+                || matches!(self.matched, Some(MatchedRecords::Drop | MatchedRecords::Only)))
+        {
+            bail!(WrongUse(
+                "--keep-rows counts the records that stay of clusters: it does not go with --level paragraph, --matched drop and --matched \
+                 only, by which others go. Give the similarity that it finds to --at-similarity, which does"
+                    .into()
+            ));
+        }
         if self.others && (self.what() != What::Kept || self.list.is_some()) {
             bail!(WrongUse(
                 "--others keeps records of WARC that are no pages: it goes with --what kept and --out".into()
@@ -337,6 +365,12 @@ impl ExportArgs {
             least_characters: self.min_length,
             overlap: self.overlap.map(|share| OverlapRule { words: self.ngram, share }),
         })
+    }
+
+    /// The threshold of clusters, if they are not those of the week.
+    pub(super) fn threshold(&self) -> Option<ThresholdRule> {
+        let at = self.at_similarity.map(|share| ThresholdRule::AtSimilarity(share.0));
+        at.or(self.keep_rows.map(ThresholdRule::KeepRows))
     }
 
     /// How records are cut into shards, if they are.

@@ -4,9 +4,11 @@ use serde::Serialize;
 
 use super::flags::{ExportArgs, ExportLevel};
 use crate::config::Bytes;
-use crate::export::{AddedField, CutAt, Exported, MatchedRecords, What, WhichPassages};
+use crate::export::{
+    AddedField, ChosenRows, CutAt, Exported, MatchedRecords, RowsAt, ThresholdClusters, What, WhichPassages,
+};
 use crate::records::Week;
-use crate::sheet::grouped;
+use crate::sheet::{grouped, plural};
 
 /// The result of the command, as `--json` prints it.
 #[derive(Debug, Serialize)]
@@ -15,8 +17,57 @@ pub(super) struct ExportSummary {
     pub(super) files: u64,
     #[serde(flatten)]
     pub(super) counts: Exported,
+    /// If clusters were taken at another threshold.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) threshold: Option<ThresholdSummary>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) index: Option<IndexSummary>,
+}
+
+/// The threshold of clusters.
+#[derive(Debug, Serialize)]
+pub(super) struct ThresholdSummary {
+    /// The similarity of pairs at least; none if each document is alone.
+    similarity: Option<f64>,
+    /// Clusters of two and more documents.
+    clusters: u64,
+    /// How many records stay, if their number was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    keep_rows: Option<ChosenRows>,
+}
+
+impl ThresholdSummary {
+    pub(super) fn of(clusters: &ThresholdClusters) -> ThresholdSummary {
+        let ThresholdClusters { similarity, clusters, chosen, .. } = *clusters;
+        ThresholdSummary { similarity, clusters, keep_rows: chosen }
+    }
+
+    /// What is said of it.
+    fn text(&self) -> String {
+        let Some(ChosenRows { wanted, at, above, below }) = self.keep_rows else {
+            let similarity = self.similarity.unwrap_or_default();
+            return format!(
+                "        clusters are of pairs with a similarity of {similarity} or more: {}\n",
+                grouped(self.clusters)
+            );
+        };
+        let rows = |of: RowsAt| plural(of.rows, "record");
+        let wanted = grouped(wanted);
+        let mut text = match at.similarity {
+            Some(least) => format!(
+                "        {} stay ({wanted} wanted): clusters are of pairs with a similarity of {least} or more\n",
+                rows(at)
+            ),
+            None => format!("        all {} stay ({wanted} wanted)\n", rows(at)),
+        };
+        let place = |of: RowsAt| of.similarity.map_or("if none goes".to_owned(), |least| format!("at {least}"));
+        let next: Vec<String> =
+            above.into_iter().chain(below).map(|of| format!("{} {}", rows(of), place(of))).collect();
+        if !next.is_empty() {
+            text.push_str(&format!("        the next thresholds: {}\n", next.join(", ")));
+        }
+        text
+    }
 }
 
 /// The lines of the indexes.
@@ -28,7 +79,7 @@ pub(super) struct IndexSummary {
 
 /// The result as text.
 pub(super) fn text(args: &ExportArgs, summary: ExportSummary) -> String {
-    let ExportSummary { week, files, counts, index } = summary;
+    let ExportSummary { week, files, counts, threshold, index } = summary;
     let of = match args.what() {
         What::Kept => "those that stay",
         What::Removed => "those that go",
@@ -48,6 +99,9 @@ pub(super) fn text(args: &ExportArgs, summary: ExportSummary) -> String {
         }
         (None, None) => String::new(),
     };
+    if let Some(threshold) = threshold {
+        text.push_str(&threshold.text());
+    }
     if let Some(matched) = args.matched.filter(|_| args.out.is_some()) {
         let name = AddedField::Matches.name();
         let name = args.rename.iter().find(|of| of.old == name).map_or(name, |of| of.new.as_str());
@@ -130,7 +184,7 @@ mod tests {
             let arguments = [&["export", "store", "--out", "out", "--matched", "annotate"], flags].concat();
             let args = ExportArgs::from_arg_matches(&command.clone().get_matches_from(arguments)).unwrap();
             let week = "2024-01-08".parse().unwrap();
-            text(&args, ExportSummary { week, files: 1, counts: Exported::default(), index: None })
+            text(&args, ExportSummary { week, files: 1, counts: Exported::default(), threshold: None, index: None })
         };
         assert!(said(&[]).contains("match an item of the reference: `nigh_matches` says so"));
         assert!(said(&["--rename", "nigh_matches=seen"]).contains("match an item of the reference: `seen` says so"));

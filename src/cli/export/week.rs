@@ -2,20 +2,22 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, bail};
 
 use super::card::card;
 use super::choice::{DecidingColumns, kept};
 use super::flags::{ExportArgs, ExportLevel};
 use super::inputs::{EarlierFiles, earlier_files, earlier_inputs, older_inputs, own_inputs};
-use super::printed::{ExportSummary, IndexSummary};
+use super::printed::{ExportSummary, IndexSummary, ThresholdSummary};
 use super::{committed_results, wrong_use};
 use crate::cli::columns::{check_columns, check_renamed};
+use crate::cli::errors::WrongUse;
 use crate::config::{Absent, Canonical, Cluster, Method, Reading};
 use crate::export::{
     Deciding, DroppedPassages, ExportFolder, ExportFormat, ExportKey, Exported, Finding, IndexFiles, InputValues,
-    JsonColumns, ListFile, MatchRules, MatchedDocuments, NewNames, Originals, ParagraphRules, PassageRules, Verdicts,
-    What, Writing, WrittenDataset, check_shards, near_duplicates, write_dataset,
+    JsonColumns, ListFile, MatchRules, MatchedDocuments, NewNames, Originals, ParagraphRules, PassageRules,
+    ThresholdClusters, ThresholdRule, Thresholds, Verdicts, What, Writing, WrittenDataset, check_shards,
+    least_threshold, near_duplicates, write_dataset,
 };
 use crate::log::Log;
 use crate::mirror::ReadStore;
@@ -85,6 +87,15 @@ impl<'a> WeekExport<'a> {
             stamped.flat_map(|(week, names)| names.iter().map(move |(name, stamp)| (week, name.clone(), stamp)));
         let stamped: Vec<(Week, String, &String)> = stamped.collect();
         let names: Vec<(Week, String)> = stamped.iter().map(|(week, name, _)| (*week, name.clone())).collect();
+        let least = f64::from(least_threshold(&manifest.method)) / 1e6;
+        if let Some(ThresholdRule::AtSimilarity(similarity)) = args.threshold()
+            && similarity < least
+        {
+            let of_run = if manifest.method.similarity.is_some() { "of the run" } else { "that can be taken here" };
+            bail!(WrongUse(format!(
+                "--at-similarity {similarity}: the least {of_run} is {least}. A run with --similarity {similarity} finds pairs that are as similar"
+            )));
+        }
         let passages = |which| -> Result<_> {
             let (results, summary) = committed_results::<Passages, PassageRow>(read_store, manifest, week, &root, "")?;
             Ok((PassageRules { which, cut: args.cut, commit: results.commit_number() }, results, summary))
@@ -133,6 +144,7 @@ impl<'a> WeekExport<'a> {
             identity: short_hash(week.identity().as_bytes()),
             keep: keep.clone(),
             level: args.level.of_documents(),
+            threshold: args.threshold(),
             what: args.what(),
             revisits: args.revisits,
             near_duplicates: args.near_duplicates,
@@ -152,8 +164,14 @@ impl<'a> WeekExport<'a> {
         }
     }
 
-    /// How it is decided what stays, with the values of columns in a folder, if they were read.
-    fn deciding<'d>(&'d self, values: Option<&'d Path>, scratch: PathBuf) -> Deciding<'d> {
+    /// How it is decided what stays, with the values of columns in a folder and clusters at another
+    /// threshold, if they were read.
+    fn deciding<'d>(
+        &'d self,
+        values: Option<&'d Path>,
+        clusters: Option<&'d ThresholdClusters>,
+        scratch: PathBuf,
+    ) -> Deciding<'d> {
         let args = self.args;
         Deciding {
             tables: &self.tables,
@@ -166,6 +184,7 @@ impl<'a> WeekExport<'a> {
             only_older: args.only_older,
             score: args.score.as_deref(),
             values,
+            clusters: clusters.map(|clusters| clusters.folder.as_path()),
             names: args.list.is_some() || args.touched,
             scratch,
             memory: MEMORY,
@@ -196,7 +215,25 @@ impl<'a> WeekExport<'a> {
     fn values(&self, read: &ReadForValues, scratch: PathBuf) -> Result<Option<PathBuf>> {
         let Some((inputs, reading)) = read else { return Ok(None) };
         let values = InputValues { inputs, reading, scratch: scratch.clone(), memory: MEMORY, threads: self.threads };
-        values.read(&self.deciding(None, scratch)).map(Some)
+        values.read(&self.deciding(None, None, scratch)).map(Some)
+    }
+
+    /// All inputs, if texts of clusters are read again.
+    fn read_for_threshold(&self) -> Result<Option<Vec<Input>>> {
+        self.args.threshold().map(|_| self.inputs_since(None)).transpose()
+    }
+
+    /// The clusters at the threshold that is asked for.
+    fn clusters(
+        &self,
+        inputs: Option<&[Input]>,
+        values: Option<&Path>,
+        scratch: PathBuf,
+    ) -> Result<Option<ThresholdClusters>> {
+        let Some((rule, inputs)) = self.args.threshold().zip(inputs) else { return Ok(None) };
+        let (reading, method, memory, threads) = (&self.job.read, &self.method, MEMORY, self.threads);
+        let thresholds = Thresholds { rule, inputs, reading, method, scratch: scratch.clone(), memory, threads };
+        thresholds.clusters(&self.deciding(values, None, scratch)).map(Some)
     }
 
     /// The weeks and names of the inputs whose documents are written.
@@ -235,14 +272,18 @@ impl<'a> WeekExport<'a> {
     /// If there is something else in its place, or it cannot be written.
     pub(super) fn list(&self) -> Result<ExportSummary> {
         let read = self.read_for_values()?;
+        let compared = self.read_for_threshold()?;
         let listed: Vec<String> = self.wanted().map(|(_, name)| name.clone()).collect();
         let list = ListFile::open(self.args.list.as_ref().context("there is a folder or a list")?, &self.key());
         let list = list.map_err(wrong_use)?;
         let values = self.values(&read, list.scratch())?;
-        let mut verdicts = self.with_matches(&self.deciding(values.as_deref(), list.scratch()))?;
+        let clusters = self.clusters(compared.as_deref(), values.as_deref(), list.scratch())?;
+        let deciding = self.deciding(values.as_deref(), clusters.as_ref(), list.scratch());
+        let mut verdicts = self.with_matches(&deciding)?;
         let (documents, written) = list.write(&listed, &mut verdicts, self.args.what())?;
         let counts = Exported { documents, written, ..Exported::default() };
-        Ok(ExportSummary { week: self.week.week, files: 1, counts, index: None })
+        let threshold = clusters.as_ref().map(ThresholdSummary::of);
+        Ok(ExportSummary { week: self.week.week, files: 1, counts, threshold, index: None })
     }
 
     /// Writes the files below a folder.
@@ -253,6 +294,7 @@ impl<'a> WeekExport<'a> {
     pub(super) fn files(&self, out: &Path) -> Result<ExportSummary> {
         let WeekExport { args, job, renamed, .. } = self;
         let read = self.read_for_values()?;
+        let compared = self.read_for_threshold()?;
         let inputs = self.inputs_since(args.since)?;
         check_renamed(renamed, &args.fields(), &inputs, &job.read)?;
         if args.shard_rule().is_some() {
@@ -266,8 +308,10 @@ impl<'a> WeekExport<'a> {
         let values = self.values(&read, folder.scratch())?;
         let index = args.cdxj.as_ref().map(|path| IndexFiles::open(path, &folder, MEMORY)).transpose();
         let index = index.map_err(wrong_use)?;
-        let writing = self.writing(&inputs)?;
-        let verdicts = self.verdicts(&inputs, values.as_deref(), &folder)?;
+        let clusters = self.clusters(compared.as_deref(), values.as_deref(), folder.scratch())?;
+        let writing = self.writing(&inputs, clusters.as_ref())?;
+        let deciding = self.deciding(values.as_deref(), clusters.as_ref(), folder.scratch());
+        let verdicts = self.verdicts(&inputs, &deciding, &folder)?;
         let done = |files: usize, all: usize| {
             if all > 1 && !args.json {
                 let what = if writing.shards.is_some() { "inputs are read" } else { "files are whole" };
@@ -277,17 +321,18 @@ impl<'a> WeekExport<'a> {
         let WrittenDataset { files, counts, index } =
             write_dataset(&inputs, verdicts, &writing, folder, index, self.threads, &done)?;
         let index = index.map(|[written, removed]| IndexSummary { written, removed });
-        Ok(ExportSummary { week: self.week.week, files, counts, index })
+        let threshold = clusters.as_ref().map(ThresholdSummary::of);
+        Ok(ExportSummary { week: self.week.week, files, counts, threshold, index })
     }
 
     /// How the files are written.
-    fn writing(&self, inputs: &[Input]) -> Result<Writing<'_>> {
+    fn writing(&self, inputs: &[Input], clusters: Option<&ThresholdClusters>) -> Result<Writing<'_>> {
         let args = self.args;
         let has_lines = inputs.iter().any(|input| input.format == Format::Jsonl);
         let has_columns = args.format == ExportFormat::Parquet && has_lines;
         let columns = has_columns.then(|| JsonColumns::of(inputs)).transpose()?;
         let least = self.passages.as_ref().map(|(.., summary)| summary.least);
-        let card = args.card.then(|| card(args, self.store, self.week, &self.keep, least)).transpose()?;
+        let card = args.card.then(|| card(args, self.store, self.week, &self.keep, (least, clusters))).transpose()?;
         Ok(Writing {
             reading: &self.job.read,
             what: args.what(),
@@ -304,28 +349,27 @@ impl<'a> WeekExport<'a> {
     }
 
     /// The verdicts on the documents, with what goes from those that stay.
-    fn verdicts(&self, inputs: &[Input], values: Option<&Path>, folder: &ExportFolder) -> Result<Verdicts> {
+    fn verdicts(&self, inputs: &[Input], deciding: &Deciding<'_>, folder: &ExportFolder) -> Result<Verdicts> {
         let WeekExport { args, threads, .. } = *self;
         let (reading, scratch, memory) = (&self.job.read, folder.scratch(), MEMORY);
-        let deciding = self.deciding(values, folder.scratch());
         let verdicts = if let Some(rules) = self.paragraphs {
-            Finding { inputs, reading, method: &self.method, rules, scratch, memory, threads }.verdicts(&deciding)?
+            Finding { inputs, reading, method: &self.method, rules, scratch, memory, threads }.verdicts(deciding)?
         } else if args.revisits {
             let older = older_inputs(&self.stamped, args, reading, self.log)?;
             let all = [&self.earlier.inputs[..], &older, inputs].concat();
             let (earlier, older) = (&self.earlier.weeks, older.len());
-            Originals { inputs: &all, older, earlier, reading, scratch, memory, threads }.verdicts(&deciding)?
+            Originals { inputs: &all, older, earlier, reading, scratch, memory, threads }.verdicts(deciding)?
         } else if let Some((rules, results, PassagesSummary { batches: compared, .. })) = &self.passages {
             let (weeks, files) = (&self.weeks(), results.committed_files(PassageRow::NAME)?);
-            DroppedPassages { inputs, weeks, rules: *rules, files, compared, scratch, memory }.verdicts(&deciding)?
+            DroppedPassages { inputs, weeks, rules: *rules, files, compared, scratch, memory }.verdicts(deciding)?
         } else {
-            self.with_matches(&deciding)?
+            self.with_matches(deciding)?
         };
         if !args.near_duplicates {
             return Ok(verdicts);
         }
         // Where copies stay, or go with near-duplicates, they have a record, too.
         let of_copies = args.revisits || args.level != ExportLevel::Exact || self.copies_stay(args);
-        verdicts.with_near_duplicates(near_duplicates(&deciding, inputs, of_copies)?)
+        verdicts.with_near_duplicates(near_duplicates(deciding, inputs, of_copies)?)
     }
 }

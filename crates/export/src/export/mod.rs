@@ -13,8 +13,9 @@
 //! it was stopped.
 //!
 //! In reading order: `verdicts`, `input_values` (columns that these need and the store does not
-//! have), `dataset` (all inputs), `file` (an input and the file that is written for it), `copied`
-//! (records that are spans of bytes), `revisits` (records that refer to those that stay),
+//! have), `thresholds` (clusters at another similarity), `dataset` (all inputs), `file` (an input
+//! and the file that is written for it), `copied` (records that are spans of bytes), `revisits`
+//! (records that refer to those that stay),
 //! `near_duplicates` (records that say which page another one is like), `archives` (indexes, WACZ),
 //! `rows` (records that are rows), `renamed` (their columns under other names), `shards` (all
 //! records in files of one size), `repeated` (paragraphs that go from documents that stay),
@@ -43,6 +44,7 @@ mod repeated;
 mod revisits;
 mod rows;
 mod shards;
+mod thresholds;
 mod verdicts;
 
 pub use self::archives::IndexFiles;
@@ -63,4 +65,5 @@ pub use self::repeated::Finding;
 pub use self::revisits::{EarlierWeeks, Originals};
 pub use self::rows::{ExportFormat, JsonColumns, column_names};
 pub use self::shards::{MOST_SHARDS, ShardRule, check_shards};
+pub use self::thresholds::{ChosenRows, RowsAt, ThresholdClusters, ThresholdRule, Thresholds, least_threshold};
 pub use self::verdicts::{Deciding, Verdict, Verdicts};

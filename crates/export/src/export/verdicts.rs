@@ -23,6 +23,7 @@ use super::matched::{Matched, MatchedPlace, MatchedRecords};
 use super::near_duplicates::NearDuplicate;
 use super::paragraphs::ParagraphPlace;
 use super::revisits::{Original, Reference};
+use super::thresholds::read_clusters;
 use crate::config::{Candidate, Canonical, Chosen};
 use crate::readers::{Format, Page};
 use crate::records::{Level, Week, checksum};
@@ -379,6 +380,9 @@ pub struct Deciding<'a> {
     /// A folder with the values of columns, a file for each segment that has some, if they are not
     /// those of the week: see [`InputValues`](super::InputValues).
     pub values: Option<&'a Path>,
+    /// A folder with the clusters of documents, a file for each segment, if they are not those of
+    /// the week: see [`Thresholds`](super::Thresholds).
+    pub clusters: Option<&'a Path>,
     /// Whether verdicts have names.
     pub names: bool,
     /// A folder for runs of the sorts.
@@ -496,11 +500,14 @@ impl Deciding<'_> {
     ) -> Result<()> {
         let [root, size] = ["root", "size"].map(|what| format!("{}_{what}", self.level.name()));
         let mut clusters: Vec<(i64, i64)> = Vec::new();
-        Scan::open(self.tables.rows(ClusterRow::NAME, file)?, &[&root, &size])?.for_each(|batch| {
-            let (roots, sizes): (&Int64Array, &Int64Array) = (field(batch, &root)?, field(batch, &size)?);
-            clusters.extend(roots.values().iter().copied().zip(sizes.values().iter().copied()));
-            Ok(())
-        })?;
+        match self.clusters {
+            Some(folder) => clusters = read_clusters(&folder.join(file))?,
+            None => Scan::open(self.tables.rows(ClusterRow::NAME, file)?, &[&root, &size])?.for_each(|batch| {
+                let (roots, sizes): (&Int64Array, &Int64Array) = (field(batch, &root)?, field(batch, &size)?);
+                clusters.extend(roots.values().iter().copied().zip(sizes.values().iter().copied()));
+                Ok(())
+            })?,
+        }
         let (mut clusters, skipped) = (clusters.into_iter(), self.skipped());
         let mut columns = self.canonical.columns();
         columns.extend(self.score.map(str::to_owned).filter(|score| !columns.contains(score)));

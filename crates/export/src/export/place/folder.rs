@@ -27,6 +27,7 @@ use crate::export::renamed::NewNames;
 use crate::export::revisits::warc_name;
 use crate::export::rows::ExportFormat;
 use crate::export::shards::ShardRule;
+use crate::export::thresholds::ThresholdRule;
 use crate::objects::Bucket;
 use crate::readers::{Format, Input};
 use crate::records::{Level, Week};
@@ -55,6 +56,9 @@ pub struct ExportKey {
     pub keep: Canonical,
     /// The level of the clusters.
     pub level: Level,
+    /// At which threshold clusters are taken, if not as the week has them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub threshold: Option<ThresholdRule>,
     /// Which records are written.
     pub what: What,
     /// Whether WARC records that go are replaced by revisit records.

@@ -1,0 +1,429 @@
+//! Clusters at another similarity than that of the run: at a threshold that is given, or at the one
+//! that leaves a number of records.
+//!
+//! ```text
+//! documents, clusters      ─▶ members of clusters, by cluster; the first of equal ones, by file and place
+//! these, read again        ─▶ their shingles, by cluster
+//! each cluster             ─▶ a maximum spanning forest (`joins`); how many records go at each similarity (`rows`)
+//! the threshold, forests   ─▶ the cluster of each member ─▶ a file of roots and sizes for each segment
+//! ```
+//!
+//! Two documents are in one cluster if a chain of pairs of documents of one cluster of the week
+//! joins them, each of which is as similar as the threshold: by their shingles, exactly, up to
+//! collisions of 64-bit fingerprints. Clusters only fall apart: what the run did not link is not
+//! compared.
+//!
+//! Memory: all sorts are external, and one cluster is in memory at a time.
+
+mod joins;
+mod rows;
+
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+
+use anyhow::{Context as _, Result, bail, ensure};
+use arrow_array::Int64Array;
+use serde::{Deserialize, Serialize};
+
+pub use self::rows::{ChosenRows, RowsAt};
+
+use self::joins::{Join, Parts, joins};
+use self::rows::{Counted, choose, going};
+use super::dataset::{each_file, locked};
+use super::exported::changed;
+use super::verdicts::{Deciding, FoundPage, Verdict, Verdicts};
+use crate::config::{Method, Reading};
+use crate::features::Fingerprinter;
+use crate::operators::ingest::page_shingles;
+use crate::operators::set_join::Share;
+use crate::operators::verify::CandidateSet;
+use crate::readers::{Input, Item, open};
+use crate::records::{DocId, Week};
+use crate::structures::{ExternalSort, Sortable, Sorted};
+use crate::tables::{ClusterRow, Scan, Table, field};
+
+/// Words of sets that a thread collects before it hands them on.
+const HANDED: usize = 1 << 16;
+
+/// The least similarity of pairs, in millionths, if the run had none.
+const LEAST: u32 = 500_000;
+
+/// Which threshold.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ThresholdRule {
+    /// This similarity.
+    AtSimilarity(f64),
+    /// The largest one at which no more records than these stay.
+    KeepRows(u64),
+}
+
+/// What clusters at a threshold are found with.
+pub struct Thresholds<'a> {
+    /// Which threshold.
+    pub rule: ThresholdRule,
+    /// All inputs of the week, in order.
+    pub inputs: &'a [Input],
+    /// How they were read.
+    pub reading: &'a Reading,
+    /// What a word is, and how similar documents of a cluster are at least.
+    pub method: &'a Method,
+    /// A folder for runs of the sorts, and for the clusters.
+    pub scratch: PathBuf,
+    /// Memory for the sorts, in bytes.
+    pub memory: u64,
+    /// Threads that read.
+    pub threads: usize,
+}
+
+/// The clusters at a threshold.
+pub struct ThresholdClusters {
+    /// The folder that has them: see `Deciding::clusters`.
+    pub folder: PathBuf,
+    /// The threshold: the similarity of pairs at least. None if each document is alone.
+    pub similarity: Option<f64>,
+    /// How it was found, if a number of records was asked for.
+    pub chosen: Option<ChosenRows>,
+    /// Clusters of two and more documents.
+    pub clusters: u64,
+    /// Their documents.
+    pub clustered: u64,
+}
+
+/// The smallest threshold of the clusters of a run with this method, in millionths.
+pub fn least_threshold(method: &Method) -> u32 {
+    method.similarity.map_or(LEAST, |similarity| similarity.millionths())
+}
+
+/// A member of a cluster of the week.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+struct Member {
+    cluster: i64,
+    doc: i64,
+    /// The first document with the same bytes.
+    first: i64,
+    /// The number of the segment, and of the row there.
+    segment: u32,
+    row: u32,
+    group: u64,
+    is_written: bool,
+}
+
+impl Sortable for Member {
+    type Key = (i64, i64);
+
+    fn key(&self) -> Self::Key {
+        (self.cluster, self.doc)
+    }
+
+    fn weight(&self) -> usize {
+        size_of::<Member>()
+    }
+}
+
+/// The members of a cluster by document, and the pairs that hold it together, the most similar
+/// first.
+#[derive(Debug, Serialize, Deserialize)]
+struct Forest {
+    cluster: i64,
+    members: Vec<Member>,
+    joins: Vec<(u32, u32, f64)>,
+}
+
+impl Sortable for Forest {
+    type Key = i64;
+
+    fn key(&self) -> i64 {
+        self.cluster
+    }
+
+    fn weight(&self) -> usize {
+        size_of::<Forest>() + self.members.len() * size_of::<Member>() + self.joins.len() * size_of::<Join>()
+    }
+}
+
+/// The cluster of a document at the threshold.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+struct Placed {
+    segment: u32,
+    row: u32,
+    root: i64,
+    size: i64,
+}
+
+impl Sortable for Placed {
+    type Key = (u32, u32);
+
+    fn key(&self) -> Self::Key {
+        (self.segment, self.row)
+    }
+
+    fn weight(&self) -> usize {
+        size_of::<Placed>()
+    }
+}
+
+/// The documents of a week.
+struct Documents {
+    /// How many are written if all stay.
+    written: u64,
+    /// Those of clusters.
+    members: Sorted<Member>,
+    /// The first of equal ones, in clusters with others, by file and place.
+    firsts: Verdicts,
+}
+
+impl Thresholds<'_> {
+    /// Finds the clusters. `deciding` says of which documents how many stay.
+    ///
+    /// # Errors
+    /// If an input cannot be read or has changed, a file cannot be read or written, or more records
+    /// than are wanted stay at every threshold.
+    pub fn clusters(&self, deciding: &Deciding<'_>) -> Result<ThresholdClusters> {
+        let Documents { written, members, firsts } = self.documents(deciding)?;
+        let sets = self.sets(firsts)?;
+        let mut gone = ExternalSort::new(&self.scratch.join("going"), self.memory / 4);
+        let mut forests = ExternalSort::new(&self.scratch.join("forests"), self.memory / 4);
+        let most = deciding.canonical.most;
+        self.forests(members, sets, &mut |forest| {
+            if let ThresholdRule::KeepRows(_) = self.rule {
+                let count = |of: &Member| Counted { group: of.group, is_written: of.is_written };
+                let counted: Vec<Counted> = forest.members.iter().map(count).collect();
+                let joins: Vec<Join> = forest
+                    .joins
+                    .iter()
+                    .map(|(a, b, similarity)| Join { places: [*a, *b], similarity: *similarity })
+                    .collect();
+                going(&counted, &joins, most, &mut |of_join| gone.push(of_join))?;
+            }
+            forests.push(forest)
+        })?;
+        let (similarity, chosen) = match self.rule {
+            ThresholdRule::AtSimilarity(similarity) => (Some(similarity), None),
+            ThresholdRule::KeepRows(wanted) => {
+                let least = f64::from(least_threshold(self.method)) / 1e6;
+                let chosen = choose(written, wanted, gone.sorted()?, least)?;
+                (chosen.at.similarity, Some(chosen))
+            }
+        };
+        let mut placed = ExternalSort::new(&self.scratch.join("placed"), self.memory / 2);
+        let (mut clusters, mut clustered) = (0, 0);
+        let mut forests = forests.sorted()?;
+        while let Some(Forest { members, joins, .. }) = forests.record()? {
+            let mut parts = Parts::new(members.len());
+            for (a, b, _) in joins.iter().filter(|(.., of)| similarity.is_some_and(|least| *of >= least)) {
+                parts.join([*a, *b]);
+            }
+            let roots: Vec<u32> = (0..members.len() as u32).map(|place| parts.root(place)).collect();
+            let mut sizes = vec![0; members.len()];
+            roots.iter().for_each(|root| sizes[*root as usize] += 1);
+            clusters += sizes.iter().filter(|size| **size > 1).count() as u64;
+            for (Member { segment, row, .. }, root) in members.iter().zip(&roots) {
+                let size = sizes[*root as usize];
+                clustered += u64::from(size > 1);
+                let root = members[*root as usize].doc;
+                placed.push(Placed { segment: *segment, row: *row, root, size })?;
+            }
+        }
+        let folder = self.scratch.join("clusters");
+        write_clusters(&folder, deciding, placed.sorted()?)?;
+        Ok(ThresholdClusters { folder, similarity, chosen, clusters, clustered })
+    }
+
+    /// The documents of the week.
+    fn documents(&self, deciding: &Deciding<'_>) -> Result<Documents> {
+        let all = Deciding { since: None, score: None, names: false, ..deciding.clone() };
+        let files = all.files();
+        let mut members = ExternalSort::new(&self.scratch.join("threshold-members"), self.memory / 4);
+        let mut firsts = ExternalSort::new(&self.scratch.join("threshold-places"), self.memory / 4);
+        let mut written = 0;
+        for (number, segment) in (0..).zip(all.segments).filter(|(_, segment)| segment.documents > 0) {
+            let mut exact: Vec<[i64; 2]> = Vec::new();
+            Scan::open(all.tables.rows(ClusterRow::NAME, &segment.file())?, &["exact_root", "exact_size"])?.for_each(
+                |batch| {
+                    let longs = |name| field::<Int64Array>(batch, name);
+                    let (roots, sizes) = (longs("exact_root")?, longs("exact_size")?);
+                    exact.extend(roots.values().iter().zip(sizes.values()).map(|(root, size)| [*root, *size]));
+                    Ok(())
+                },
+            )?;
+            let mut row = 0;
+            all.segment(&segment.file(), &files, &[], &mut |FoundPage { verdict, order, .. }| {
+                let (week, of_row) = (all.inputs[verdict.file as usize].0, row);
+                let is_written = deciding.since.is_none_or(|since: Week| week >= since);
+                written += u64::from(is_written);
+                row += 1;
+                if order.is_none() {
+                    return Ok(());
+                }
+                let [first, equal] = exact[of_row];
+                let Verdict { doc, cluster, group, size, .. } = verdict;
+                let member = Member { cluster, doc, first, segment: number, row: of_row as u32, group, is_written };
+                members.push(member)?;
+                // If all documents of a cluster have the same bytes, nothing is to compare.
+                if doc == first && (equal as u64) < size { firsts.push(verdict) } else { Ok(()) }
+            })?;
+        }
+        Ok(Documents { written, members: members.sorted()?, firsts: Verdicts::of_places(firsts.sorted()?)? })
+    }
+
+    /// The shingles of these documents, by cluster and document.
+    fn sets(&self, firsts: Verdicts) -> Result<Sorted<CandidateSet>> {
+        let mut sets = ExternalSort::new(&self.scratch.join("threshold-sets"), self.memory / 2);
+        let (sender, receiver) = std::sync::mpsc::sync_channel::<Vec<CandidateSet>>(self.threads);
+        let read = {
+            let (sender, idle) = (Mutex::new(sender), Mutex::new(Vec::new()));
+            move |number: usize, verdicts: &[Verdict]| {
+                if verdicts.is_empty() {
+                    return Ok(());
+                }
+                let sender = locked(&sender).clone();
+                // To make one takes as long as a small file.
+                let known = locked(&idle).pop();
+                let mut fingerprinter = known.map_or_else(|| Fingerprinter::of_method(self.method), Ok)?;
+                self.read_file(number, verdicts, &mut fingerprinter, &mut |sets| sender.send(sets).is_ok())?;
+                locked(&idle).push(fingerprinter);
+                Ok(())
+            }
+        };
+        std::thread::scope(|scope| -> Result<()> {
+            let reading = scope.spawn(move || each_file("read", self.inputs, firsts, self.threads, &read));
+            for of_file in receiver {
+                of_file.into_iter().try_for_each(|set| sets.push(set))?;
+            }
+            reading.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        })?;
+        sets.sorted()
+    }
+
+    /// Hands on the shingles of a file's documents.
+    fn read_file(
+        &self,
+        number: usize,
+        verdicts: &[Verdict],
+        fingerprinter: &mut Fingerprinter,
+        send: &mut dyn FnMut(Vec<CandidateSet>) -> bool,
+    ) -> Result<()> {
+        let input = &self.inputs[number];
+        let mut reader = open(input, self.reading)?;
+        let mut verdicts = verdicts.iter().peekable();
+        let (mut sets, mut words) = (Vec::new(), 0);
+        while let Some(verdict) = verdicts.peek() {
+            let Some(item) = reader.next()? else { return Err(changed(input, verdict.offset)) };
+            let Item::Page(page) = item else { continue };
+            let Some(verdict) = verdicts.next_if(|verdict| verdict.offset == page.offset) else { continue };
+            if !verdict.is_of(&page, input.format) {
+                return Err(changed(input, page.offset));
+            }
+            let elements = page_shingles(fingerprinter, &page.body, page.charset.as_deref());
+            words += elements.len();
+            let [doc, root] = [verdict.doc, verdict.cluster].map(DocId::from_table);
+            sets.push(CandidateSet { doc, root, elements });
+            if words > HANDED {
+                words = 0;
+                if !send(std::mem::take(&mut sets)) {
+                    return Ok(());
+                }
+            }
+        }
+        send(sets);
+        Ok(())
+    }
+
+    /// Hands on the forest of each cluster.
+    fn forests(
+        &self,
+        mut members: Sorted<Member>,
+        mut sets: Sorted<CandidateSet>,
+        each: &mut dyn FnMut(Forest) -> Result<()>,
+    ) -> Result<()> {
+        let least = least_threshold(self.method);
+        let least = Share::of_millionths(least).with_context(|| format!("{least} millionths are no similarity"))?;
+        let (mut next, mut next_set) = (members.record()?, sets.record()?);
+        while let Some(Member { cluster, .. }) = next {
+            let mut of_cluster: Vec<Member> = Vec::new();
+            while let Some(member) = next.take_if(|next| next.cluster == cluster) {
+                of_cluster.push(member);
+                next = members.record()?;
+            }
+            let root = DocId::from_table(cluster);
+            let mut with_sets: Vec<CandidateSet> = Vec::new();
+            while let Some(set) = next_set.take_if(|next| next.root == root) {
+                with_sets.push(set);
+                next_set = sets.record()?;
+            }
+            each(Forest { cluster, joins: forest(&of_cluster, &with_sets, least)?, members: of_cluster })?;
+        }
+        ensure!(next_set.is_none(), "a document is of a cluster without members: the store is damaged");
+        Ok(())
+    }
+}
+
+/// The pairs that hold a cluster together, by the numbers of its members.
+fn forest(members: &[Member], sets: &[CandidateSet], least: Share) -> Result<Vec<(u32, u32, f64)>> {
+    let number = |doc: i64| members.binary_search_by_key(&doc, |member| member.doc).map(|number| number as u32);
+    let mut pairs: Vec<(u32, u32, f64)> = Vec::with_capacity(members.len());
+    let mut firsts = 0;
+    for (place, member) in (0..).zip(members) {
+        match number(member.first) {
+            Ok(first) if first == place => firsts += 1,
+            // The same bytes.
+            Ok(first) => pairs.push((first, place, 1.0)),
+            Err(_) => {
+                bail!("the first of equal documents is of another cluster than {}: the store is damaged", member.doc)
+            }
+        }
+    }
+    ensure!(
+        sets.len() == firsts || firsts == 1 && sets.is_empty(),
+        "of {firsts} documents of a cluster {} have a text: the store is damaged",
+        sets.len()
+    );
+    let places: Result<Vec<u32>, usize> = sets.iter().map(|set| number(set.doc.to_table())).collect();
+    let Ok(places) = places else { bail!("a text is of no document of its cluster: the store is damaged") };
+    let elements: Vec<&[u64]> = sets.iter().map(|set| set.elements.as_slice()).collect();
+    pairs.extend(
+        joins(&elements, least)
+            .into_iter()
+            .map(|Join { places: [a, b], similarity }| (places[a as usize], places[b as usize], similarity)),
+    );
+    Ok(pairs)
+}
+
+/// Writes the root and the size of the cluster of each document of the week, a file for each
+/// segment.
+fn write_clusters(folder: &Path, deciding: &Deciding<'_>, mut placed: Sorted<Placed>) -> Result<()> {
+    let mut next = placed.record()?;
+    for (number, segment) in (0..).zip(deciding.segments).filter(|(_, segment)| segment.documents > 0) {
+        let mut rows: Vec<i64> = Vec::new();
+        Scan::open(deciding.tables.rows(ClusterRow::NAME, &segment.file())?, &["similar_root"])?.for_each(|batch| {
+            for root in field::<Int64Array>(batch, "similar_root")?.values() {
+                let row = (rows.len() / 2) as u32;
+                // A document without a place is alone.
+                let of_row = next.take_if(|next| (next.segment, next.row) == (number, row));
+                rows.extend(of_row.map_or([*root, 1], |placed| [placed.root, placed.size]));
+                if of_row.is_some() {
+                    next = placed.record()?;
+                }
+            }
+            Ok(())
+        })?;
+        let path = folder.join(segment.file());
+        let failed = || format!("cannot write {}", path.display());
+        path.parent().map_or(Ok(()), std::fs::create_dir_all).with_context(failed)?;
+        let bytes: Vec<u8> = rows.iter().flat_map(|number| number.to_le_bytes()).collect();
+        std::fs::write(&path, bytes).with_context(failed)?;
+    }
+    Ok(())
+}
+
+/// The root and the size of the cluster of each document of a segment, as they were written.
+///
+/// # Errors
+/// Names the file that cannot be read.
+pub(super) fn read_clusters(path: &Path) -> Result<Vec<(i64, i64)>> {
+    let bytes = std::fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
+    let numbers = bytes.as_chunks::<8>().0.iter().map(|of| i64::from_le_bytes(*of));
+    let numbers: Vec<i64> = numbers.collect();
+    Ok(numbers.as_chunks::<2>().0.iter().map(|[root, size]| (*root, *size)).collect())
+}
