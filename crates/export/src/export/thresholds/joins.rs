@@ -12,7 +12,7 @@
 //! one part are not compared. Others are compared if they have an element in their prefixes: in
 //! those of their rarest elements that they cannot both lack (Chaudhuri, Ganti, Kaushik 2006).
 //!
-//! Memory: 12 bytes for each element of the cluster, and a bounded number of pairs. Known limit:
+//! Memory: some 50 bytes for each element of the cluster, and a bounded number of pairs. Known limit:
 //! where many documents are less similar than the next similarity to each other, all of their pairs
 //! are compared.
 
