@@ -24,7 +24,7 @@ Level = Literal["similar", "identical", "exact"]
 Policy = Literal["first", "longest", "newest", "shortest-url", "per-host", "root"]
 SameId = Literal["equal", "first", "reject", "row"]
 Verify = Literal["none", "estimate", "exact"]
-Words = Literal["letters", "code", "characters"] | int
+Words = Literal["letters", "code", "characters", "icu"] | int
 #: The columns that a call names, by what they are.
 Columns = Mapping[str, str | Sequence[str] | None]
 

@@ -22,8 +22,9 @@ pub(crate) struct FieldFlags {
     /// The numbers of the method by name: fetterly-2004, or minhash-BxR for B bands of R features.
     #[arg(long, value_name = "NAME", env = "NIGH_PRESET")]
     preset: Option<String>,
-    /// What a word is: letters, code (identifiers and symbols) or characters; or how many words of
-    /// letters a shingle has. A pattern is for a job.
+    /// What a word is: letters, code (identifiers and symbols), characters, or icu (by dictionaries
+    /// in scripts without blanks); or how many words of letters a shingle has. A pattern is for a
+    /// job.
     #[arg(long, value_name = "RULE_OR_NUMBER", env = "NIGH_WORDS")]
     words: Option<String>,
     /// The words in a shingle [default: 5, of characters 24].

@@ -639,6 +639,7 @@ impl WeekRequest {
         let method = job.method.get_or_insert_with(|| of_store.cloned().unwrap_or_default());
         method.documents = documents;
         method.content = content;
+        method.rule.check()?;
         job.read.content = (content != Content::Page).then_some(content);
         let method = method.clone();
         job.week = Some(WeekName::Date(self.week));

@@ -70,7 +70,7 @@ fn is_han(c: char) -> bool {
     ('一'..='龥').contains(&c)
 }
 
-const RULES: [Rule; 5] = [
+const RULES: [Rule; 6] = [
     Rule { job: "words = 5", shingle: 5, words: |text| runs(text, |c| c.is_alphanumeric() && !is_han(c), is_han) },
     Rule {
         job: "words = \"code\"",
@@ -86,6 +86,12 @@ const RULES: [Rule; 5] = [
         words: |text| runs(text, |c| (c.is_alphanumeric() || c == '_') && !is_han(c), |c| !c.is_whitespace()),
     },
     Rule { job: "words = \"characters\"", shingle: 24, words: |text| runs(text, |_| false, |c| !c.is_whitespace()) },
+    // In these texts the only letters of a script without blanks are one word of its dictionary.
+    Rule {
+        job: "words = \"icu\"",
+        shingle: 5,
+        words: |text| runs(text, |c| c.is_alphanumeric() || c == '_', |_| false),
+    },
     Rule {
         job: "words = { pattern = '[a-z]+|\\d' }",
         shingle: 5,
@@ -179,7 +185,7 @@ fn clusters_by_every_rule_are_those_of_brute_force_week_over_week() {
     }
     // Of each family: which of the six ways to edit are alike. Case counts for all rules but code;
     // symbols count for code and characters; underscores for all but the pattern.
-    assert_eq!(numbers_of_clusters, [24, 24, 32, 32, 16]);
+    assert_eq!(numbers_of_clusters, [24, 24, 32, 32, 24, 16]);
 }
 
 #[test]

@@ -73,6 +73,7 @@ impl Setting {
         let (reading, mut method, chunks) = (job.read, job.method.unwrap_or_default(), job.keep.chunks);
         method.content = reading.content.unwrap_or(method.content);
         method.content.check()?;
+        method.rule.check()?;
         let kernels = kernels::chosen()?;
         Ok(Setting { input: input.to_vec(), reading, method, chunks, workers, kernels })
     }

@@ -8,6 +8,7 @@
 
 use nigh_kernels::kernels::{Kernels, TEXT_BYTES, is_spaceless};
 
+use super::icu_words::IcuWords;
 use crate::method::{Spaceless, TextForm, WordPattern, WordRule};
 
 /// Cuts texts into words.
@@ -24,6 +25,7 @@ enum Rule {
         letters: bool,
     },
     Characters,
+    Icu(IcuWords),
     Pattern(Box<WordPattern>),
 }
 
@@ -33,6 +35,7 @@ impl WordCutter {
             WordRule::Letters => Rule::Runs,
             WordRule::Code => Rule::Code { letters: form.spaceless != Spaceless::Runs },
             WordRule::Characters => Rule::Characters,
+            WordRule::Icu => Rule::Icu(IcuWords::new()),
             WordRule::Pattern(pattern) => Rule::Pattern(Box::new(pattern.clone())),
         };
         WordCutter { kernels, rule }
@@ -64,6 +67,7 @@ impl WordCutter {
                     let visible = valid.char_indices().filter(counts);
                     visible.for_each(|(start, c)| push(bounds, at + start, at + start + c.len_utf8()));
                 }
+                Rule::Icu(icu) => icu.words(valid, &mut |start, end| push(bounds, at + start, at + end)),
                 Rule::Pattern(pattern) => matches(pattern, valid, at, bounds),
             }
             at += valid.len() + chunk.invalid().len();

@@ -61,7 +61,8 @@ impl Fingerprinter {
     /// most `max_links` out-links of a page.
     ///
     /// # Errors
-    /// If this program cannot find the main content of pages, and the method asks for it.
+    /// If the method asks for the main content of pages, or for words of ICU, and this program is
+    /// built without them.
     pub fn new(
         method: &Method,
         polynomials: &Polynomials,
@@ -69,6 +70,7 @@ impl Fingerprinter {
         kernels: &'static Kernels,
     ) -> Result<Fingerprinter> {
         method.content.check()?;
+        method.rule.check()?;
         Ok(Fingerprinter {
             shingler: Shingler::of_method(polynomials.shingles, method, kernels),
             sketcher: Sketcher::new(method, polynomials, kernels),

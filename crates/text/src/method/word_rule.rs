@@ -4,12 +4,14 @@
 //! words = 5                          # letters and digits, five in a shingle
 //! words = "code"                     # identifiers, numbers and symbols
 //! words = "characters"               # each character
+//! words = "icu"                      # words as ICU cuts them, by dictionaries in scripts without blanks
 //! words = { pattern = '[\w-]+' }     # what a regular expression finds
 //! shingle = 8                        # with a name or a pattern: the words in a shingle
 //! ```
 
 use std::fmt;
 
+use anyhow::{Result, ensure};
 use regex_automata::meta::Regex;
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{Error, MapAccess, Visitor};
@@ -28,6 +30,9 @@ pub enum WordRule {
     Code,
     /// Each character that is not white space or a control character.
     Characters,
+    /// What ICU takes for a word: by the rules of Unicode (UAX #29), and in scripts without blanks
+    /// by dictionaries.
+    Icu,
     /// What a regular expression finds.
     Pattern(WordPattern),
 }
@@ -58,18 +63,32 @@ impl WordRule {
         *self == WordRule::Code
     }
 
+    /// Checks that this program can cut texts by it.
+    ///
+    /// # Errors
+    /// If it is that of ICU, and the program is built without the feature `icu-words`.
+    pub fn check(&self) -> Result<()> {
+        ensure!(
+            *self != WordRule::Icu || cfg!(feature = "icu-words"),
+            "words = \"icu\": this nigh is built without the feature `icu-words`, and has no dictionaries. Build it with --features icu-words, \
+             or leave `words` out: then each letter of a script without blanks is a word"
+        );
+        Ok(())
+    }
+
     /// The name in jobs; none of a pattern.
     fn name(&self) -> Option<&'static str> {
         match self {
             WordRule::Letters => Some("letters"),
             WordRule::Code => Some("code"),
             WordRule::Characters => Some("characters"),
+            WordRule::Icu => Some("icu"),
             WordRule::Pattern(_) => None,
         }
     }
 
     fn of_name(name: &str) -> Option<WordRule> {
-        let all = [WordRule::Letters, WordRule::Code, WordRule::Characters];
+        let all = [WordRule::Letters, WordRule::Code, WordRule::Characters, WordRule::Icu];
         all.into_iter().find(|rule| rule.name() == Some(name))
     }
 }
@@ -177,7 +196,7 @@ impl<'de> Deserialize<'de> for WordsValue {
             type Value = WordsValue;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("the number of words in a shingle, or what a word is: \"letters\", \"code\", \"characters\" or { pattern = '...' }")
+                f.write_str("the number of words in a shingle, or what a word is: \"letters\", \"code\", \"characters\", \"icu\" or { pattern = '...' }")
             }
 
             fn visit_u64<E: Error>(self, words: u64) -> Result<WordsValue, E> {
@@ -209,6 +228,7 @@ impl<'de> Deserialize<'de> for WordsValue {
 #[cfg(test)]
 mod tests {
     use super::super::Method;
+    use super::*;
 
     fn method(text: &str) -> Result<Method, String> {
         toml::from_str(text).map_err(|error| error.to_string())
@@ -225,6 +245,7 @@ mod tests {
             ("words = \"code\"", "code", 5, true),
             ("words = \"code\"\nfold-case = false\nshingle = 8", "code", 8, false),
             ("words = \"characters\"", "characters", 24, false),
+            ("words = \"icu\"\nshingle = 3", "icu", 3, false),
             ("words = { pattern = '[a-z]+' }", "{ pattern = \"[a-z]+\" }", 5, false),
         ] {
             assert_eq!(of(text).unwrap(), (rule.to_owned(), words, folds_case), "{text}");
@@ -243,9 +264,17 @@ mod tests {
     }
 
     #[test]
+    fn a_program_without_the_feature_refuses_words_of_icu() {
+        WordRule::Code.check().unwrap();
+        let refused = WordRule::Icu.check().map_err(|error| error.to_string()).err();
+        assert_eq!(refused.is_none(), cfg!(feature = "icu-words"));
+        assert!(refused.is_none_or(|text| text.contains("built without the feature `icu-words`")));
+    }
+
+    #[test]
     fn mistakes_in_words_say_what_is_allowed() {
         for (text, wanted) in [
-            ("words = \"coed\"", "\"letters\", \"code\", \"characters\" or { pattern = '...' }"),
+            ("words = \"coed\"", "\"letters\", \"code\", \"characters\", \"icu\" or { pattern = '...' }"),
             ("words = 1.5", "the number of words in a shingle, or what a word is"),
             ("words = -1", "words = -1: allowed is 1 to 64"),
             ("words = 65", "words = 65: allowed is 1 to 64"),
