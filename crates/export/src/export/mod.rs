@@ -22,13 +22,15 @@
 //! `overlap` (those most of whose n-grams stand before), `passages` (passages that do), `matched`
 //! (records that match a reference), `card` (what a reader of the dataset wants to know), `place`
 //! (folders and lists); and what they share: `exported` (which records are written, and counts),
-//! `paragraphs` (lines of texts), `gone` (texts without these, or without passages).
+//! `exact` (numbers that are read as they were written), `paragraphs` (lines of texts), `gone`
+//! (texts without these, or without passages).
 
 mod archives;
 mod card;
 mod copied;
 mod csv_names;
 mod dataset;
+mod exact;
 mod exported;
 mod file;
 mod gone;

@@ -53,7 +53,7 @@ const LEAST: u32 = 500_000;
 #[serde(rename_all = "kebab-case")]
 pub enum ThresholdRule {
     /// This similarity.
-    AtSimilarity(f64),
+    AtSimilarity(#[serde(with = "super::exact")] f64),
     /// The largest one at which no more records than these stay.
     KeepRows(u64),
 }
