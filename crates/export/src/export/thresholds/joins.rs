@@ -10,11 +10,14 @@
 //! At any threshold, the clusters are the components of the pairs of the forest from there on,
 //! because a pair of two documents that more similar pairs join changes no component. So pairs of
 //! one part are not compared. Others are compared if they have an element in their prefixes: in
-//! those of their rarest elements that they cannot both lack (Chaudhuri, Ganti, Kaushik 2006).
+//! those of their rarest elements that they cannot both lack (Chaudhuri, Ganti, Kaushik 2006). The
+//! sets with an element in their prefixes are kept by part, so that a set passes over those of its
+//! own part at once. When all sets are one part, no further pairs are looked for.
 //!
-//! Memory: some 50 bytes for each element of the cluster, and a bounded number of pairs. Known limit:
-//! where many documents are less similar than the next similarity to each other, all of their pairs
-//! are compared.
+//! Memory: some 60 bytes for each element of the cluster, and a bounded number of pairs. Known limit:
+//! parts are joined between two similarities. So all pairs are compared of documents that have much
+//! in common, and that no pair joins before the similarity that they have: n pages of one template,
+//! each with a few words of its own, are n²/2 comparisons.
 
 use std::cmp::Reverse;
 
@@ -22,7 +25,8 @@ use crate::operators::set_join::{Requirement, Share};
 
 /// Similarities, in millionths, at which the pairs of a large cluster are looked for one after the
 /// other.
-const STEPS: [u32; 9] = [990_000, 970_000, 940_000, 900_000, 850_000, 800_000, 700_000, 600_000, 500_000];
+const STEPS: [u32; 12] =
+    [999_000, 998_000, 995_000, 990_000, 970_000, 940_000, 900_000, 850_000, 800_000, 700_000, 600_000, 500_000];
 /// Documents of a small cluster, at most: its pairs are looked for at once.
 const SMALL: usize = 32;
 /// Pairs that wait to be sorted, besides those of a forest.
@@ -71,6 +75,11 @@ impl Parts {
 /// The pairs of the forest of sets that are at least so similar, in descending order of their
 /// similarity. The elements of each set are distinct.
 pub(super) fn joins(sets: &[&[u64]], least: Share) -> Vec<Join> {
+    joins_with(sets, least, MOST_PAIRS)
+}
+
+/// As [`joins`], with so many pairs that wait to be sorted.
+fn joins_with(sets: &[&[u64]], least: Share, most_pairs: usize) -> Vec<Join> {
     let (mut parts, ranked) = (Parts::new(sets.len()), Ranked::new(sets));
     let mut joins: Vec<Join> = Vec::new();
     for equal in &ranked.equal {
@@ -79,9 +88,15 @@ pub(super) fn joins(sets: &[&[u64]], least: Share) -> Vec<Join> {
     }
     let steps = STEPS.into_iter().filter_map(Share::of_millionths);
     let steps = steps.filter(|step| ranked.firsts.len() > SMALL && *step > least);
+    // Empty sets are joined to none.
+    let mut parts_left = ranked.firsts.iter().filter(|place| !ranked.sets[**place as usize].is_empty()).count();
     for step in steps.chain([least]) {
-        for pair in ranked.pairs(Requirement::Resemblance(step), &mut parts) {
+        if parts_left < 2 {
+            break;
+        }
+        for pair in ranked.pairs(Requirement::Resemblance(step), &mut parts, most_pairs) {
             if parts.join(pair.places).is_some() {
+                parts_left -= 1;
                 joins.push(pair);
             }
         }
@@ -145,9 +160,10 @@ impl Ranked {
 
     /// The pairs of different parts that meet a requirement, as far as a forest has them; the most
     /// similar first.
-    fn pairs(&self, requirement: Requirement, parts: &mut Parts) -> Vec<Join> {
+    fn pairs(&self, requirement: Requirement, parts: &mut Parts, most_pairs: usize) -> Vec<Join> {
         let mut pairs: Vec<Join> = Vec::new();
-        let mut with: Vec<Vec<u32>> = vec![Vec::new(); (self.ranks - self.alone) as usize];
+        let mut with: Vec<Vec<OfPart>> = vec![Vec::new(); (self.ranks - self.alone) as usize];
+        let mut chained: Vec<Chained> = Vec::new();
         let mut seen_by = vec![u32::MAX; self.sets.len()];
         for place in &self.firsts {
             let set = &self.sets[*place as usize];
@@ -156,23 +172,33 @@ impl Ranked {
             let prefix = &prefix[prefix.partition_point(|rank| *rank < self.alone)..];
             let root = parts.root(*place);
             for rank in prefix {
-                for other in &with[(rank - self.alone) as usize] {
-                    if std::mem::replace(&mut seen_by[*other as usize], *place) == *place || parts.root(*other) == root
-                    {
-                        continue;
-                    }
-                    let others = &self.sets[*other as usize];
-                    let least = requirement.least_of_pair([set.len() as u64, others.len() as u64]);
-                    if let Some(shared) = shared(set, others, least as usize) {
-                        let similarity = shared as f64 / (set.len() + others.len() - shared) as f64;
-                        pairs.push(Join { places: [*place.min(other), *place.max(other)], similarity });
+                let parts_with = &mut with[(rank - self.alone) as usize];
+                for of_part in parts_with.iter().filter(|of_part| of_part.root != root) {
+                    let mut next = of_part.last;
+                    while let Some(Chained { place: other, before }) = chained.get(next as usize).copied() {
+                        next = before;
+                        if std::mem::replace(&mut seen_by[other as usize], *place) == *place {
+                            continue;
+                        }
+                        let others = &self.sets[other as usize];
+                        let least = requirement.least_of_pair([set.len() as u64, others.len() as u64]);
+                        if let Some(shared) = shared(set, others, least as usize) {
+                            let similarity = shared as f64 / (set.len() + others.len() - shared) as f64;
+                            pairs.push(Join { places: [*place.min(&other), *place.max(&other)], similarity });
+                        }
                     }
                 }
+                let number = chained.len() as u32;
+                let before = match parts_with.iter_mut().find(|of_part| of_part.root == root) {
+                    Some(of_part) => std::mem::replace(&mut of_part.last, number),
+                    None => {
+                        parts_with.push(OfPart { root, last: number });
+                        NONE
+                    }
+                };
+                chained.push(Chained { place: *place, before });
             }
-            for rank in prefix {
-                with[(rank - self.alone) as usize].push(*place);
-            }
-            if pairs.len() >= MOST_PAIRS + 2 * self.sets.len() {
+            if pairs.len() >= most_pairs + 2 * self.sets.len() {
                 leave_forest(&mut pairs, parts);
             }
         }
@@ -180,6 +206,25 @@ impl Ranked {
         pairs
     }
 }
+
+/// The sets of a part that have an element in their prefixes: a chain, from the last one.
+#[derive(Clone, Copy)]
+struct OfPart {
+    root: u32,
+    /// Its number among all links.
+    last: u32,
+}
+
+/// A link of such a chain.
+#[derive(Clone, Copy)]
+struct Chained {
+    place: u32,
+    /// The number of the one before, or [`NONE`].
+    before: u32,
+}
+
+/// The number of no link.
+const NONE: u32 = u32::MAX;
 
 /// How many numbers two ascending lists share; `None` if they are fewer than `least`, which is
 /// noticed early.
@@ -222,7 +267,14 @@ mod tests {
 
     fn compare(sets: &[Vec<u64>], least: u32) {
         let sets: Vec<&[u64]> = sets.iter().map(Vec::as_slice).collect();
-        let joins = joins(&sets, Share::of_millionths(least).unwrap());
+        let share = Share::of_millionths(least).unwrap();
+        let joins = joins(&sets, share);
+        compare_joins(&sets, least, &joins);
+        // Pairs are left out on the way.
+        assert_eq!(joins_with(&sets, share, 0), joins);
+    }
+
+    fn compare_joins(sets: &[&[u64]], least: u32, joins: &[Join]) {
         assert!(joins.is_sorted_by(|a, b| a.similarity >= b.similarity));
         let floor = f64::from(least) / 1e6;
         let mut pairs = Vec::new();
@@ -281,5 +333,31 @@ mod tests {
         compare(&chain, 600_000);
         let alike: Vec<Vec<u64>> = (0..60).map(|n| (0..20).chain([100 + n]).collect()).collect();
         compare(&alike, 900_000);
+    }
+
+    #[test]
+    fn pairs_are_left_out_on_the_way() {
+        // All pairs of these are found at one similarity: many more than are kept.
+        let sets: Vec<Vec<u64>> = (0..200).map(|n| (0..50).chain([100 + n, 500 + n % 7]).collect()).collect();
+        let sets: Vec<&[u64]> = sets.iter().map(Vec::as_slice).collect();
+        let least = Share::of_millionths(900_000).unwrap();
+        let (all, few) = (joins(&sets, least), joins_with(&sets, least, 0));
+        assert_eq!(all.len(), 199);
+        assert_eq!(all, few);
+        let ranked = Ranked::new(&sets);
+        let pairs = |most| ranked.pairs(Requirement::Resemblance(least), &mut Parts::new(200), most).len();
+        assert_eq!(pairs(MOST_PAIRS), 200 * 199 / 2);
+        assert!(pairs(0) < 1000);
+    }
+
+    #[test]
+    fn sets_that_are_one_part_after_some_steps() {
+        // Each set is near the one before.
+        let sets: Vec<Vec<u64>> = (0..300).map(|n| (n..n + 1000).collect()).collect();
+        compare(&sets[..40], 500_000);
+        let sets: Vec<&[u64]> = sets.iter().map(Vec::as_slice).collect();
+        let joins = joins(&sets, Share::of_millionths(500_000).unwrap());
+        assert_eq!(joins.len(), 299);
+        assert!(joins.iter().all(|join| join.similarity == 999.0 / 1001.0));
     }
 }
