@@ -12,7 +12,7 @@ use super::printed::{ExportSummary, IndexSummary, ThresholdSummary};
 use super::{committed_results, wrong_use};
 use crate::cli::columns::{check_columns, check_renamed};
 use crate::cli::errors::WrongUse;
-use crate::config::{Absent, Canonical, Cluster, Method, Reading};
+use crate::config::{Absent, Canonical, Cluster, Method, Reading, Similarity, Verify};
 use crate::export::{
     Deciding, DroppedPassages, ExportFolder, ExportFormat, ExportKey, Exported, Finding, IndexFiles, InputValues,
     JsonColumns, ListFile, MatchRules, MatchedDocuments, NewNames, Originals, ParagraphRules, PassageRules,
@@ -87,14 +87,18 @@ impl<'a> WeekExport<'a> {
             stamped.flat_map(|(week, names)| names.iter().map(move |(name, stamp)| (week, name.clone(), stamp)));
         let stamped: Vec<(Week, String, &String)> = stamped.collect();
         let names: Vec<(Week, String)> = stamped.iter().map(|(week, name, _)| (*week, name.clone())).collect();
-        let least = f64::from(least_threshold(&manifest.method)) / 1e6;
+        let least = f64::from(least_threshold(&whole.method)) / 1e6;
         if let Some(ThresholdRule::AtSimilarity(similarity)) = args.threshold()
             && similarity < least
         {
-            let of_run = if manifest.method.similarity.is_some() { "of the run" } else { "that can be taken here" };
-            bail!(WrongUse(format!(
-                "--at-similarity {similarity}: the least {of_run} is {least}. A run with --similarity {similarity} finds pairs that are as similar"
-            )));
+            let given = format!("--at-similarity {similarity}: the least");
+            bail!(WrongUse(match (whole.method.verify, Similarity::try_from(similarity)) {
+                (Verify::Exact, Ok(_)) => format!(
+                    "{given} of the run is {least}. A run with --similarity {similarity} finds pairs that are as similar"
+                ),
+                (Verify::Exact, Err(_)) => format!("{given} of the run is {least}, and that of any run is 0.5"),
+                _ => format!("{given} that can be taken here is {least}"),
+            }));
         }
         let passages = |which| -> Result<_> {
             let (results, summary) = committed_results::<Passages, PassageRow>(read_store, manifest, week, &root, "")?;
@@ -128,7 +132,7 @@ impl<'a> WeekExport<'a> {
             names,
             earlier,
             paragraphs: args.paragraph_rules(),
-            method: manifest.method.clone(),
+            method: whole.method.clone(),
             passages,
             matches,
             renamed: args.new_names()?,

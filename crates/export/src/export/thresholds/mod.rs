@@ -13,11 +13,13 @@
 //! collisions of 64-bit fingerprints. Clusters only fall apart: what the run did not link is not
 //! compared.
 //!
-//! Memory: all sorts are external, and one cluster is in memory at a time.
+//! Memory: all sorts are external, and one cluster is in memory at a time, if its texts have not too
+//! many words.
 
 mod joins;
 mod rows;
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
@@ -28,11 +30,11 @@ use serde::{Deserialize, Serialize};
 pub use self::rows::{ChosenRows, RowsAt};
 
 use self::joins::{Join, Parts, joins};
-use self::rows::{Counted, choose, going};
+use self::rows::{Counted, Least, choose, going};
 use super::dataset::{each_file, locked};
 use super::exported::changed;
 use super::verdicts::{Deciding, FoundPage, Verdict, Verdicts};
-use crate::config::{Method, Reading};
+use crate::config::{Method, Reading, Verify};
 use crate::features::Fingerprinter;
 use crate::operators::ingest::page_shingles;
 use crate::operators::set_join::Share;
@@ -45,8 +47,13 @@ use crate::tables::{ClusterRow, Scan, Table, field};
 /// Words of sets that a thread collects before it hands them on.
 const HANDED: usize = 1 << 16;
 
-/// The least similarity of pairs, in millionths, if the run had none.
+/// The least similarity of pairs, in millionths, if the run did not compare texts.
 const LEAST: u32 = 500_000;
+
+/// Words of the texts of a cluster that are compared, at most: some 30 GB.
+const MOST_WORDS: u64 = 500_000_000;
+/// Documents of a cluster whose words are counted before the texts are read.
+const MANY: u64 = 1000;
 
 /// Which threshold.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -90,9 +97,24 @@ pub struct ThresholdClusters {
     pub clustered: u64,
 }
 
-/// The smallest threshold of the clusters of a run with this method, in millionths.
+/// The smallest threshold of the clusters of a run with this method, in millionths: the similarity
+/// of the run if it compared texts exactly. In other clusters there may be pairs that are less
+/// similar.
 pub fn least_threshold(method: &Method) -> u32 {
-    method.similarity.map_or(LEAST, |similarity| similarity.millionths())
+    match method.similarity {
+        Some(similarity) if method.verify == Verify::Exact => similarity.millionths(),
+        _ => LEAST,
+    }
+}
+
+/// Refuses a cluster whose texts have too many words for the memory.
+fn check_words(documents: u64, words: u64) -> Result<()> {
+    ensure!(
+        words <= MOST_WORDS,
+        "a cluster of {documents} documents has texts of {words} words and more: they are compared in memory, those of at most {MOST_WORDS} \
+         words. Leave out --at-similarity and --keep-rows, or make smaller clusters: by a run with --verify exact, or a larger --similarity"
+    );
+    Ok(())
 }
 
 /// A member of a cluster of the week.
@@ -201,7 +223,7 @@ impl Thresholds<'_> {
         let (similarity, chosen) = match self.rule {
             ThresholdRule::AtSimilarity(similarity) => (Some(similarity), None),
             ThresholdRule::KeepRows(wanted) => {
-                let least = f64::from(least_threshold(self.method)) / 1e6;
+                let least = Least { millionths: least_threshold(self.method), verify: self.method.verify };
                 let chosen = choose(written, wanted, gone.sorted()?, least)?;
                 (chosen.at.similarity, Some(chosen))
             }
@@ -236,6 +258,8 @@ impl Thresholds<'_> {
         let files = all.files();
         let mut members = ExternalSort::new(&self.scratch.join("threshold-members"), self.memory / 4);
         let mut firsts = ExternalSort::new(&self.scratch.join("threshold-places"), self.memory / 4);
+        // The words of the texts of large clusters.
+        let mut words: BTreeMap<i64, u64> = BTreeMap::new();
         let mut written = 0;
         for (number, segment) in (0..).zip(all.segments).filter(|(_, segment)| segment.documents > 0) {
             let mut exact: Vec<[i64; 2]> = Vec::new();
@@ -248,21 +272,34 @@ impl Thresholds<'_> {
                 },
             )?;
             let mut row = 0;
-            all.segment(&segment.file(), &files, &[], &mut |FoundPage { verdict, order, .. }| {
-                let (week, of_row) = (all.inputs[verdict.file as usize].0, row);
-                let is_written = deciding.since.is_none_or(|since: Week| week >= since);
-                written += u64::from(is_written);
-                row += 1;
-                if order.is_none() {
-                    return Ok(());
-                }
-                let [first, equal] = exact[of_row];
-                let Verdict { doc, cluster, group, size, .. } = verdict;
-                let member = Member { cluster, doc, first, segment: number, row: of_row as u32, group, is_written };
-                members.push(member)?;
-                // If all documents of a cluster have the same bytes, nothing is to compare.
-                if doc == first && (equal as u64) < size { firsts.push(verdict) } else { Ok(()) }
-            })?;
+            all.segment(
+                &segment.file(),
+                &files,
+                &[],
+                &mut |FoundPage { verdict, order, batch, row: of_batch, .. }| {
+                    let (week, of_row) = (all.inputs[verdict.file as usize].0, row);
+                    let is_written = deciding.since.is_none_or(|since: Week| week >= since);
+                    written += u64::from(is_written);
+                    row += 1;
+                    if order.is_none() {
+                        return Ok(());
+                    }
+                    let [first, equal] = exact[of_row];
+                    let Verdict { doc, cluster, group, size, .. } = verdict;
+                    let member = Member { cluster, doc, first, segment: number, row: of_row as u32, group, is_written };
+                    members.push(member)?;
+                    // If all documents of a cluster have the same bytes, nothing is to compare.
+                    if doc != first || equal as u64 >= size {
+                        return Ok(());
+                    }
+                    if size >= MANY {
+                        let of_cluster = words.entry(cluster).or_default();
+                        *of_cluster += field::<Int64Array>(batch, "words")?.value(of_batch) as u64;
+                        check_words(size, *of_cluster)?;
+                    }
+                    firsts.push(verdict)
+                },
+            )?;
         }
         Ok(Documents { written, members: members.sorted()?, firsts: Verdicts::of_places(firsts.sorted()?)? })
     }
@@ -337,7 +374,11 @@ impl Thresholds<'_> {
         mut sets: Sorted<CandidateSet>,
         each: &mut dyn FnMut(Forest) -> Result<()>,
     ) -> Result<()> {
-        let least = least_threshold(self.method);
+        let mut least = least_threshold(self.method);
+        if let ThresholdRule::AtSimilarity(similarity) = self.rule {
+            // Pairs that are less similar join nothing.
+            least = least.max((similarity * 1e6) as u32);
+        }
         let least = Share::of_millionths(least).with_context(|| format!("{least} millionths are no similarity"))?;
         let (mut next, mut next_set) = (members.record()?, sets.record()?);
         while let Some(Member { cluster, .. }) = next {
@@ -348,7 +389,10 @@ impl Thresholds<'_> {
             }
             let root = DocId::from_table(cluster);
             let mut with_sets: Vec<CandidateSet> = Vec::new();
+            let mut words = 0;
             while let Some(set) = next_set.take_if(|next| next.root == root) {
+                words += set.elements.len() as u64;
+                check_words(of_cluster.len() as u64, words)?;
                 with_sets.push(set);
                 next_set = sets.record()?;
             }
@@ -426,4 +470,37 @@ pub(super) fn read_clusters(path: &Path) -> Result<Vec<(i64, i64)>> {
     let numbers = bytes.as_chunks::<8>().0.iter().map(|of| i64::from_le_bytes(*of));
     let numbers: Vec<i64> = numbers.collect();
     Ok(numbers.as_chunks::<2>().0.iter().map(|[root, size]| (*root, *size)).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Similarity;
+
+    #[test]
+    fn only_exact_runs_have_no_pairs_below_their_similarity() {
+        let similarity = Some(Similarity::try_from(0.8).unwrap());
+        let least = |verify| least_threshold(&Method { similarity, verify, ..Method::default() });
+        assert_eq!([Verify::Exact, Verify::Estimate, Verify::None].map(least), [800_000, 500_000, 500_000]);
+        assert_eq!(least_threshold(&Method::default()), 500_000);
+    }
+
+    #[test]
+    fn a_cluster_with_too_many_words_is_refused() {
+        check_words(2_000_000, 500_000_000).unwrap();
+        let error = check_words(2_000_000, 500_000_001).unwrap_err().to_string();
+        assert!(error.starts_with("a cluster of 2000000 documents has texts of 500000001 words"), "{error}");
+    }
+
+    #[test]
+    fn a_threshold_is_read_as_it_was_written() {
+        for number in [0.930_875_576_036_866_3, 0.1 + 0.2, 1.0, 0.8, 1.0 / 3.0] {
+            let rule = ThresholdRule::AtSimilarity(number);
+            assert_eq!(serde_json::from_str::<ThresholdRule>(&serde_json::to_string(&rule).unwrap()).unwrap(), rule);
+        }
+        // As it was written before.
+        let before: ThresholdRule = serde_json::from_str(r#"{"at-similarity":0.75}"#).unwrap();
+        assert_eq!(before, ThresholdRule::AtSimilarity(0.75));
+        assert!(serde_json::from_str::<ThresholdRule>(r#"{"at-similarity":"x"}"#).is_err());
+    }
 }

@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 use anyhow::{Result, bail};
 use serde::{Deserialize, Serialize};
 
+use super::LEAST;
 use super::joins::{Join, Parts};
+use crate::config::Verify;
 use crate::structures::{Sortable, Sorted};
 
 /// Records that go where two parts of a cluster are joined.
@@ -52,12 +54,40 @@ pub struct ChosenRows {
     pub below: Option<RowsAt>,
 }
 
+/// The smallest threshold, in millionths, and how the run compared documents.
+#[derive(Clone, Copy)]
+pub(super) struct Least {
+    pub millionths: u32,
+    pub verify: Verify,
+}
+
+impl Least {
+    /// What can be done if more than are wanted stay of `rows` records at each threshold.
+    fn advice(self, rows: u64) -> String {
+        let least = f64::from(self.millionths) / 1e6;
+        let further = match self.verify {
+            Verify::Exact if self.millionths > LEAST => format!(
+                "the clusters of the week have no pairs that are less similar than {least}. A run with a smaller --similarity finds such \
+                 pairs, and fewer records stay of its clusters; or"
+            ),
+            Verify::Exact => {
+                format!("the clusters of the week have no pairs that are less similar than {least}, as no run has:")
+            }
+            Verify::None | Verify::Estimate => format!(
+                "pairs that are less similar than {least} are not counted. The clusters of the week may have such pairs, and fewer records \
+                 stay of them as they are, without --keep-rows; or"
+            ),
+        };
+        format!("{further} ask for {rows} or more")
+    }
+}
+
 /// Finds the largest threshold at which at most `wanted` of `all` records stay, given those that go
-/// at each one. No pair that is less similar than `least` was compared.
+/// at each one. No pair below the least threshold was compared.
 ///
 /// # Errors
 /// If more stay at every threshold.
-pub(super) fn choose(all: u64, wanted: u64, mut going: Sorted<Going>, least: f64) -> Result<ChosenRows> {
+pub(super) fn choose(all: u64, wanted: u64, mut going: Sorted<Going>, least: Least) -> Result<ChosenRows> {
     let mut next = going.record()?;
     let mut lower = |at: RowsAt| -> Result<Option<RowsAt>> {
         let Some(Going { similarity, .. }) = next else { return Ok(None) };
@@ -71,11 +101,7 @@ pub(super) fn choose(all: u64, wanted: u64, mut going: Sorted<Going>, least: f64
     let (mut above, mut at) = (None, RowsAt { similarity: None, rows: all });
     while at.rows > wanted {
         let Some(below) = lower(at)? else {
-            bail!(
-                "at least {} records stay, and {wanted} are wanted: the clusters of the week have no pairs that are less similar than {least}. \
-                 A run with a smaller --similarity finds such pairs, and fewer records stay of its clusters; or ask for {0} or more",
-                at.rows
-            )
+            bail!("at least {} records stay, and {wanted} are wanted: {}", at.rows, least.advice(at.rows))
         };
         above = Some(std::mem::replace(&mut at, below));
     }
@@ -100,25 +126,15 @@ pub(super) fn going(
     each: &mut dyn FnMut(Going) -> Result<()>,
 ) -> Result<()> {
     let mut parts = Parts::new(documents.len());
-    // Of each part, by its root: older and written documents by group.
-    let mut groups: Vec<BTreeMap<u64, [u64; 2]>> = documents
-        .iter()
-        .map(|of| BTreeMap::from([(of.group, [u64::from(!of.is_written), u64::from(of.is_written)])]))
-        .collect();
+    // Of each part, by its root.
+    let mut groups: Vec<Groups> = documents.iter().map(Groups::of).collect();
     for Join { places, similarity } in joins {
         let Some(roots) = parts.join(*places) else { continue };
-        let [mut large, mut small] = roots.map(|root| std::mem::take(&mut groups[root as usize]));
-        if large.len() < small.len() {
-            std::mem::swap(&mut large, &mut small);
-        }
-        let mut rows = if most == 0 { [&large, &small].map(written_alone).iter().sum() } else { 0 };
-        for (group, of_small) in small {
-            let of_large = large.entry(group).or_default();
-            let both = [of_large[0] + of_small[0], of_large[1] + of_small[1]];
-            rows += staying(*of_large, most) + staying(of_small, most) - staying(both, most);
-            *of_large = both;
-        }
-        groups[roots[0] as usize] = large;
+        let [a, b] = roots.map(|root| std::mem::take(&mut groups[root as usize]));
+        let mut rows: u64 = if most == 0 { [&a, &b].map(Groups::written_alone).iter().sum() } else { 0 };
+        groups[roots[0] as usize] = a.with(b, &mut |of_a, of_b, both| {
+            rows += staying(of_a, most) + staying(of_b, most) - staying(both, most);
+        });
         if rows > 0 {
             each(Going { similarity: *similarity, rows })?;
         }
@@ -131,10 +147,60 @@ fn staying([older, written]: [u64; 2], most: u64) -> u64 {
     most.min(older + written) - most.min(older)
 }
 
-/// The written documents of a part, if it is one document.
-fn written_alone(groups: &BTreeMap<u64, [u64; 2]>) -> u64 {
-    let [older, written] = groups.values().fold([0, 0], |sum, of| [sum[0] + of[0], sum[1] + of[1]]);
-    if older + written == 1 { written } else { 0 }
+/// How many older and how many written documents a part has of each group. Where all are of one
+/// group, as they mostly are, there is no map.
+enum Groups {
+    One(u64, [u64; 2]),
+    Several(BTreeMap<u64, [u64; 2]>),
+}
+
+impl Default for Groups {
+    fn default() -> Groups {
+        Groups::One(0, [0, 0])
+    }
+}
+
+impl Groups {
+    fn of(document: &Counted) -> Groups {
+        Groups::One(document.group, [u64::from(!document.is_written), u64::from(document.is_written)])
+    }
+
+    fn is_smaller(&self, other: &Groups) -> bool {
+        let count = |of: &Groups| if let Groups::Several(groups) = of { groups.len() } else { 1 };
+        count(self) < count(other)
+    }
+
+    /// The groups of both. Hands on the numbers of each group that both have, and their sum.
+    fn with(self, other: Groups, shared: &mut dyn FnMut([u64; 2], [u64; 2], [u64; 2])) -> Groups {
+        let (large, small) = if self.is_smaller(&other) { (other, self) } else { (self, other) };
+        let mut add = |of_large: &mut [u64; 2], of_small: [u64; 2]| {
+            let both = [of_large[0] + of_small[0], of_large[1] + of_small[1]];
+            shared(*of_large, of_small, both);
+            *of_large = both;
+        };
+        let (mut large, small) = match (large, small) {
+            (Groups::One(group, mut numbers), Groups::One(of, others)) if of == group => {
+                add(&mut numbers, others);
+                return Groups::One(group, numbers);
+            }
+            (Groups::One(group, numbers), small) => (BTreeMap::from([(group, numbers)]), small),
+            (Groups::Several(groups), small) => (groups, small),
+        };
+        let mut add = |group: u64, numbers: [u64; 2]| add(large.entry(group).or_default(), numbers);
+        match small {
+            Groups::One(group, numbers) => add(group, numbers),
+            Groups::Several(groups) => groups.into_iter().for_each(|(group, numbers)| add(group, numbers)),
+        }
+        Groups::Several(large)
+    }
+
+    /// The written documents of the part, if it is one document.
+    fn written_alone(&self) -> u64 {
+        match self {
+            Groups::One(_, [older, written]) if older + written == 1 => *written,
+            _ => 0,
+        }
+    }
 }
 
 #[cfg(test)]
@@ -167,6 +233,7 @@ mod tests {
     #[test]
     fn the_threshold_leaves_as_many_as_are_wanted_or_the_next_fewer() {
         let folder = tempfile::tempdir().unwrap();
+        let least_of_run = Least { millionths: 700_000, verify: Verify::Exact };
         let mut random = 7;
         let mut below = |end: u64| {
             random = mix(random);
@@ -191,7 +258,7 @@ mod tests {
             for wanted in 0..=all + 1 {
                 let mut sort = ExternalSort::new(&folder.path().join("going"), 1 << 20);
                 going(&documents, &joins, most, &mut |gone| sort.push(gone)).unwrap();
-                let chosen = choose(all, wanted, sort.sorted().unwrap(), 0.7);
+                let chosen = choose(all, wanted, sort.sorted().unwrap(), least_of_run);
                 if wanted < least {
                     let error = chosen.unwrap_err().to_string();
                     assert!(error.contains(&format!("at least {least} records stay")), "{error}");
@@ -210,6 +277,18 @@ mod tests {
                 assert_eq!(above.is_some(), at.rows < all);
                 assert_eq!(below.is_some(), at.rows > least);
             }
+        }
+    }
+
+    #[test]
+    fn the_advice_can_be_followed() {
+        let advice = |millionths, verify| Least { millionths, verify }.advice(7);
+        let smaller = "A run with a smaller --similarity";
+        assert!(advice(600_000, Verify::Exact).contains(smaller));
+        assert!(!advice(500_000, Verify::Exact).contains(smaller));
+        for verify in [Verify::None, Verify::Estimate] {
+            let advice = advice(500_000, verify);
+            assert!(advice.contains("without --keep-rows") && advice.ends_with("ask for 7 or more"), "{advice}");
         }
     }
 }
