@@ -20,6 +20,8 @@ mod joins;
 mod rows;
 
 use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{BufReader, BufWriter, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
@@ -439,24 +441,25 @@ fn forest(members: &[Member], sets: &[CandidateSet], least: Share) -> Result<Vec
 fn write_clusters(folder: &Path, deciding: &Deciding<'_>, mut placed: Sorted<Placed>) -> Result<()> {
     let mut next = placed.record()?;
     for (number, segment) in (0..).zip(deciding.segments).filter(|(_, segment)| segment.documents > 0) {
-        let mut rows: Vec<i64> = Vec::new();
-        Scan::open(deciding.tables.rows(ClusterRow::NAME, &segment.file())?, &["similar_root"])?.for_each(|batch| {
-            for root in field::<Int64Array>(batch, "similar_root")?.values() {
-                let row = (rows.len() / 2) as u32;
-                // A document without a place is alone.
-                let of_row = next.take_if(|next| (next.segment, next.row) == (number, row));
-                rows.extend(of_row.map_or([*root, 1], |placed| [placed.root, placed.size]));
-                if of_row.is_some() {
-                    next = placed.record()?;
-                }
-            }
-            Ok(())
-        })?;
         let path = folder.join(segment.file());
         let failed = || format!("cannot write {}", path.display());
         path.parent().map_or(Ok(()), std::fs::create_dir_all).with_context(failed)?;
-        let bytes: Vec<u8> = rows.iter().flat_map(|number| number.to_le_bytes()).collect();
-        std::fs::write(&path, bytes).with_context(failed)?;
+        let mut file = BufWriter::new(File::create(&path).with_context(failed)?);
+        let mut row = 0;
+        Scan::open(deciding.tables.rows(ClusterRow::NAME, &segment.file())?, &["similar_root"])?.for_each(|batch| {
+            for root in field::<Int64Array>(batch, "similar_root")?.values() {
+                // A document without a place is alone.
+                let of_row = next.take_if(|next| (next.segment, next.row) == (number, row));
+                let numbers = of_row.map_or([*root, 1], |placed| [placed.root, placed.size]);
+                numbers.iter().try_for_each(|of| file.write_all(&of.to_le_bytes())).with_context(failed)?;
+                if of_row.is_some() {
+                    next = placed.record()?;
+                }
+                row += 1;
+            }
+            Ok(())
+        })?;
+        file.flush().with_context(failed)?;
     }
     Ok(())
 }
@@ -466,10 +469,17 @@ fn write_clusters(folder: &Path, deciding: &Deciding<'_>, mut placed: Sorted<Pla
 /// # Errors
 /// Names the file that cannot be read.
 pub(super) fn read_clusters(path: &Path) -> Result<Vec<(i64, i64)>> {
-    let bytes = std::fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
-    let numbers = bytes.as_chunks::<8>().0.iter().map(|of| i64::from_le_bytes(*of));
-    let numbers: Vec<i64> = numbers.collect();
-    Ok(numbers.as_chunks::<2>().0.iter().map(|[root, size]| (*root, *size)).collect())
+    let failed = || format!("cannot read {}", path.display());
+    let file = File::open(path).with_context(failed)?;
+    let rows = file.metadata().with_context(failed)?.len() / 16;
+    let (mut file, mut numbers) = (BufReader::new(file), [[0; 8]; 2]);
+    let mut clusters = Vec::with_capacity(rows as usize);
+    for _ in 0..rows {
+        numbers.iter_mut().try_for_each(|number| file.read_exact(number)).with_context(failed)?;
+        let [root, size] = numbers.map(i64::from_le_bytes);
+        clusters.push((root, size));
+    }
+    Ok(clusters)
 }
 
 #[cfg(test)]
