@@ -195,16 +195,18 @@ pub struct ExportFolder {
     target: Target,
     work: Workplace,
     /// Dropped after the folder in it.
-    _staging: Option<Staging>,
+    staging: Option<Staging>,
 }
 
-/// A folder of this machine in which files are written that are put elsewhere; it is removed when
-/// there is nothing left in it.
-struct Staging(PathBuf);
+/// A folder that is removed when there is nothing left in it: that in which files are written that
+/// are put elsewhere, or the one of an export that fails before its first file.
+struct Staging(Option<PathBuf>);
 
 impl Drop for Staging {
     fn drop(&mut self) {
-        let _ = std::fs::remove_dir(&self.0);
+        if let Some(path) = &self.0 {
+            let _ = std::fs::remove_dir(path);
+        }
     }
 }
 
@@ -227,11 +229,14 @@ impl ExportFolder {
         let failed = || format!("cannot write {}", path.display());
         let work = path.join(WORK);
         // Nothing is made or removed before it is clear that the folder is free.
-        if path.try_exists().with_context(failed)? {
+        let was_there = path.try_exists().with_context(failed)?;
+        if was_there {
             check_own(&work)?;
             check_list(path, key)?;
         }
         std::fs::create_dir_all(path).with_context(failed)?;
+        // One that is made here goes if nothing is written.
+        let own = (!was_there).then(|| Staging(Some(path.to_owned())));
         let work = Workplace::take(work, path)?;
         // Another export may have come and gone in between.
         let files = check_list(path, key)?;
@@ -243,13 +248,7 @@ impl ExportFolder {
         }
         WrittenFiles { key: key.clone(), files: files.values().cloned().collect() }.write(&work, &list)?;
         let list = File::options().append(true).open(&list).with_context(failed)?;
-        Ok(ExportFolder {
-            key: key.clone(),
-            files,
-            target: Target::Folder(path.to_owned(), list),
-            work,
-            _staging: None,
-        })
+        Ok(ExportFolder { key: key.clone(), files, target: Target::Folder(path.to_owned(), list), work, staging: own })
     }
 
     /// As [`ExportFolder::open`], in a bucket: `s3://bucket/prefix`. Files are in this user's cache
@@ -266,11 +265,11 @@ impl ExportFolder {
         let failed = || format!("cannot write {}", staging.display());
         // Files may be of objects that others may not read.
         DirBuilder::new().recursive(true).mode(0o700).create(staging).with_context(failed)?;
-        let own = Staging(staging.to_owned());
+        let own = Staging(Some(staging.to_owned()));
         let work = Workplace::take(staging.join(WORK), Path::new(&bucket.url("")))?;
         let (bucket, files) = ExportBucket::open(bucket, key)?;
         let files = files.into_iter().map(|file| (file.file.clone(), file)).collect();
-        Ok(ExportFolder { key: key.clone(), files, target: Target::Bucket(bucket), work, _staging: Some(own) })
+        Ok(ExportFolder { key: key.clone(), files, target: Target::Bucket(bucket), work, staging: Some(own) })
     }
 
     /// Where its files are put.
@@ -416,9 +415,13 @@ impl ExportFolder {
     /// # Errors
     /// If the list cannot be written.
     pub(crate) fn finish(mut self) -> Result<()> {
-        let ExportFolder { key, files, target, work, .. } = &mut self;
+        let ExportFolder { key, files, target, work, staging } = &mut self;
         match target {
             Target::Folder(path, _) => {
+                // The folder stays, even if it is empty.
+                if let Some(Staging(path)) = staging {
+                    *path = None;
+                }
                 let files = files.values().cloned().collect();
                 WrittenFiles { key: key.clone(), files }.write(work, &path.join(LIST))
             }
