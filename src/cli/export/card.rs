@@ -32,6 +32,7 @@ pub(super) fn card(
         level: args.level.of_documents(),
         keep: keep.to_string(),
         what: args.what(),
+        all_alone: clusters.is_some_and(|clusters| clusters.similarity.is_none()),
         fields: args.fields(),
         renamed: args.new_names()?,
         further: further(args, least, clusters),

@@ -27,6 +27,8 @@ pub struct Card {
     pub keep: String,
     /// Which records are written.
     pub what: What,
+    /// Whether each record is in a cluster of its own, so that copies stay.
+    pub all_alone: bool,
     /// The fields that the records got.
     pub fields: Vec<AddedField>,
     /// The columns and fields that are written under other names.
@@ -38,7 +40,7 @@ pub struct Card {
 impl Card {
     /// The text of the card for files at these paths with these counts.
     pub(super) fn text(&self, paths: &BTreeSet<&str>, counts: &Exported) -> String {
-        let Card { summary, level, keep, what, fields, renamed, further } = self;
+        let Card { summary, level, keep, what, all_alone, fields, renamed, further } = self;
         let mut text = String::from("---\n");
         let endings: BTreeSet<&str> = paths.iter().filter_map(|path| ending(path)).collect();
         let patterns: Vec<String> = match paths.len() {
@@ -53,6 +55,7 @@ impl Card {
         _ = writeln!(text, "size_categories:\n- {}", size_category(counts.written));
         text.push_str("tags:\n- deduplicated\n- nigh\n---\n\n");
         let (of, removed) = match what {
+            What::Kept if *all_alone => ("with near-duplicates, as they are", counts.documents - counts.written),
             What::Kept if *level == Level::Exact => {
                 ("without exact copies", counts.documents - counts.written - counts.revisits - counts.kept_whole)
             }
