@@ -42,8 +42,9 @@ pub(crate) struct ExportArgs {
     /// name.
     #[arg(long, value_name = "DIR_OR_URL", required_unless_present = "list", conflicts_with = "list")]
     pub(super) out: Option<PathBuf>,
-    /// Write a list of records instead, without reading the inputs: Parquet if the name ends in
-    /// .parquet, else lines with an id or URL each.
+    /// Write a list of records instead: Parquet if the name ends in .parquet, else lines with an id
+    /// or URL each. Inputs are not read, except for --at-similarity, --keep-rows and columns that
+    /// the store does not have.
     #[arg(long, value_name = "FILE")]
     pub(super) list: Option<PathBuf>,
     /// The week [default: the last one].
@@ -77,13 +78,14 @@ pub(crate) struct ExportArgs {
     /// `host`.
     #[arg(long, value_name = "COLUMN", value_parser = |name: &str| Key::try_from(name.to_owned()))]
     pub(super) each: Option<Key>,
-    /// Take the clusters of pairs that are at least so similar, which must not be less similar than
-    /// those of the run: the texts of clusters are read again and compared.
+    /// Take the clusters of pairs that are at least so similar: the texts of clusters are read again
+    /// and compared. The least is the similarity of a run with --verify exact, and 0.5 for other
+    /// runs.
     #[arg(long, value_name = "SIMILARITY", value_parser = share)]
     pub(super) at_similarity: Option<Share>,
     /// Keep so many records, or the next fewer: finds the similarity of pairs at which as many
     /// stay, and takes the clusters that such pairs make.
-    #[arg(long, value_name = "N", conflicts_with_all = ["at_similarity", "only_older", "drop_passages"])]
+    #[arg(long, value_name = "N", conflicts_with_all = ["at_similarity", "only_older"])]
     pub(super) keep_rows: Option<u64>,
     /// The level of the clusters; `paragraph` takes from the documents that stay, at level similar,
     /// the paragraphs (lines) that others before had.
@@ -269,6 +271,13 @@ impl ExportArgs {
             bail!(WrongUse(
                 "--at-similarity and --keep-rows change very similar clusters: they do not go with --level identical, --level exact and \
                  --near-duplicates"
+                    .into()
+            ));
+        }
+        if self.threshold().is_some() && self.drop_passages.is_some() {
+            bail!(WrongUse(
+                "--at-similarity and --keep-rows change which records stay, and the passages are those of others: they do not go with \
+                 --drop-passages. Export twice: first with the threshold, then from a store of what was written"
                     .into()
             ));
         }
