@@ -9,6 +9,8 @@ use serde_json::Value;
 use crate::chosen::{Clusters, DATE, clusters};
 use crate::program::{job, run, run_well};
 
+/// The first of two batches.
+const FIRST: &str = "2024-01-01";
 const FAMILIES: usize = 9;
 const RECORDS: usize = 110;
 
@@ -104,30 +106,54 @@ fn kept(parts: &[BTreeSet<usize>], most: usize, by_source: bool, since: usize) -
 }
 
 fn job_of(folder: &Path) -> PathBuf {
-    let method = "[cluster.method]\nshards = 4\nsimilarity = 0.6\nverify = \"exact\"\n";
+    job_with(folder, "similarity = 0.6\nverify = \"exact\"\n")
+}
+
+fn job_with(folder: &Path, how: &str) -> PathBuf {
+    let method = format!("[cluster.method]\nshards = 4\n{how}");
     job(folder, &format!("[cluster]\n[cluster.read.columns]\nid = \"id\"\n{method}"))
 }
 
 /// A store of all records in two files.
 fn store(folder: &Path) -> PathBuf {
+    store_with(folder, &job_of(folder))
+}
+
+fn store_with(folder: &Path, job: &Path) -> PathBuf {
     let store = folder.join("store");
     for (name, range) in [("a.jsonl", 0..60), ("b.jsonl", 60..RECORDS)] {
         std::fs::write(folder.join(name), range.map(line).collect::<String>()).unwrap();
     }
-    let [job, input] = [job_of(folder), folder.join("*.jsonl")];
-    let [job, store_name, input] = [&job, &store, &input].map(|path| path.to_str().unwrap());
+    let input = folder.join("*.jsonl");
+    let [job, store_name, input] = [job, &store, &input].map(|path| path.to_str().unwrap());
     let how = ["--week", DATE, "--workers", "2", "--processes", "2"];
     run_well(&[&["run", job, "-q", "--store", store_name, "--input", input], &how[..]].concat());
     store
 }
 
-/// The records that an export lists, and what it prints.
+/// A store of two batches, a file each.
+fn batches(folder: &Path, job: &Path) -> PathBuf {
+    let store = folder.join("batches");
+    for (date, file) in [(FIRST, "a.jsonl"), (DATE, "b.jsonl")] {
+        let [store, job, file] = [&store, job, &folder.join(file)].map(|path| path.to_str().unwrap().to_owned());
+        run_well(&["add", &store, &job, "-q", "--week", date, "--input", &file]);
+    }
+    store
+}
+
+/// The records that an export lists, and what it prints: `printed_similarity` is the text of the
+/// similarity, as `serde_json` does not read each number as it is.
 fn listed(folder: &Path, store: &Path, flags: &[&str]) -> (BTreeSet<usize>, Value) {
     let list = folder.join("list.txt");
     let arguments = ["export", store.to_str().unwrap(), "--json", "--list", list.to_str().unwrap(), "--what", "kept"];
     let ran = run_well(&[&arguments[..], flags].concat());
     let ids = std::fs::read_to_string(&list).unwrap().lines().map(|id| id.parse().unwrap()).collect();
-    (ids, serde_json::from_str(&ran.stdout).unwrap())
+    let mut printed: Value = serde_json::from_str(&ran.stdout).unwrap();
+    if let Some((_, text)) = ran.stdout.split_once("\"similarity\":") {
+        let text = text.split([',', '}', '\n']).next().unwrap().trim();
+        printed["printed_similarity"] = text.into();
+    }
+    (ids, printed)
 }
 
 #[test]
@@ -194,12 +220,7 @@ fn as_many_records_stay_as_are_wanted_or_the_next_fewer() {
     let pairs = similarities();
     let one_run = store(folder);
     // Two batches have the clusters of one run.
-    let batches = folder.join("batches");
-    let job = job_of(folder);
-    for (date, file) in [("2024-01-01", "a.jsonl"), (DATE, "b.jsonl")] {
-        let [store, job, file] = [&batches, &job, &folder.join(file)].map(|path| path.to_str().unwrap().to_owned());
-        run_well(&["add", &store, &job, "-q", "--week", date, "--input", &file]);
-    }
+    let batches = batches(folder, &job_of(folder));
     for (store, flags, most, by_source, since) in [
         (&one_run, &[][..], 1, false, 0),
         (&batches, &[], 1, false, 0),
@@ -227,6 +248,7 @@ fn as_many_records_stay_as_are_wanted_or_the_next_fewer() {
             let name = wanted.to_string();
             let (ids, printed) = listed(folder, store, &[&["--keep-rows", &name], flags].concat());
             let (similarity, staying) = slow_choice(&rows, all, wanted).unwrap();
+            let exact = printed["printed_similarity"].as_str().unwrap();
             let printed = &printed["threshold"];
             let of_rows = &printed["keep_rows"];
             assert_eq!(
@@ -234,7 +256,7 @@ fn as_many_records_stay_as_are_wanted_or_the_next_fewer() {
                 (Some(wanted as u64), Some(staying as u64))
             );
             assert_eq!(ids.len(), staying, "{flags:?}, {wanted}");
-            assert_eq!(printed["similarity"].as_f64(), similarity, "{printed}");
+            assert_eq!(exact.parse().ok(), similarity, "{printed}");
             assert_eq!(ids, at(similarity.unwrap_or(2.0)), "{flags:?}, {wanted}");
             let below = similarity.map_or(u64::MAX, f64::to_bits);
             let below = rows.range(..below).next_back().map(|(_, rows)| *rows as u64);
@@ -244,18 +266,19 @@ fn as_many_records_stay_as_are_wanted_or_the_next_fewer() {
                 above.unwrap_or(all as u64)
             });
             assert_eq!(of_rows["above"]["rows"].as_u64(), above, "{printed}");
-            if let Some(similarity) = similarity {
+            if similarity.is_some() {
                 // The threshold that is printed gives the same records.
-                let again = similarity.to_string();
-                assert_eq!(listed(folder, store, &[&["--at-similarity", &again], flags].concat()).0, ids);
+                assert_eq!(listed(folder, store, &[&["--at-similarity", exact], flags].concat()).0, ids);
             }
         }
         let list = folder.join("too-few.txt");
         let arguments = ["export", store.to_str().unwrap(), "--list", list.to_str().unwrap(), "--keep-rows"];
-        let too_few = run(&[&arguments[..], &[&(least - 1).to_string()], flags].concat());
-        let wanted = format!("at least {least} records stay, and {} are wanted", least - 1);
-        assert!(too_few.code == Some(1) && too_few.stderr.contains(&wanted), "{}", too_few.stderr);
-        assert!(too_few.stderr.contains("A run with a smaller --similarity"), "{}", too_few.stderr);
+        for fewer in [least - 1, 0] {
+            let too_few = run(&[&arguments[..], &[&fewer.to_string()], flags].concat());
+            let wanted = format!("at least {least} records stay, and {fewer} are wanted");
+            assert!(too_few.code == Some(1) && too_few.stderr.contains(&wanted), "{}", too_few.stderr);
+            assert!(too_few.stderr.contains("A run with a smaller --similarity"), "{}", too_few.stderr);
+        }
     }
 }
 
@@ -318,7 +341,11 @@ fn a_threshold_that_cannot_be_taken_is_refused() {
         assert!(!out.exists());
     };
     refused(&["--at-similarity", "0.5"], "the least of the run is 0.6. A run with --similarity 0.5 finds pairs");
+    refused(&["--at-similarity", "0.4"], "the least of the run is 0.6, and that of any run is 0.5");
     refused(&["--at-similarity", "1.5"], "is not a share");
+    for flags in [["--at-similarity", "0.8"], ["--keep-rows", "50"]] {
+        refused(&[&flags[..], &["--drop-passages"]].concat(), "the passages are those of others");
+    }
     refused(&["--at-similarity", "0.8", "--keep-rows", "7"], "cannot be used with");
     refused(&["--at-similarity", "0.8", "--level", "exact"], "do not go with --level identical, --level exact");
     refused(&["--keep-rows", "7", "--level", "paragraph"], "Give the similarity that it finds to --at-similarity");
@@ -326,4 +353,119 @@ fn a_threshold_that_cannot_be_taken_is_refused() {
     std::fs::write(folder.join("a.jsonl"), (1..60).map(line).collect::<String>()).unwrap();
     let ran = run(&["export", store.to_str().unwrap(), "--out", out.to_str().unwrap(), "--keep-rows", "50"]);
     assert!(ran.code == Some(1) && ran.stderr.contains("a.jsonl has changed since"), "{}", ran.stderr);
+    // No folder is left that the command made; one that was there stays.
+    assert!(!out.exists());
+    std::fs::create_dir(&out).unwrap();
+    let again = run(&["export", store.to_str().unwrap(), "--out", out.to_str().unwrap(), "--keep-rows", "50"]);
+    assert!(again.code == Some(1) && std::fs::read_dir(&out).unwrap().next().is_none());
+}
+
+#[test]
+fn an_export_at_a_threshold_goes_on_where_it_was_stopped() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let store = store(folder);
+    // One that serde_json reads as its neighbour.
+    let number = "0.9308755760368663";
+    assert_ne!(serde_json::from_str::<f64>(number).unwrap().to_string(), number);
+    let paragraphs = ["--level", "paragraph", "--overlap"];
+    for (name, flags) in [("at", &["--at-similarity"][..]), ("overlap", &paragraphs)] {
+        let out = folder.join(name);
+        let arguments =
+            [&["export", store.to_str().unwrap(), "--out", out.to_str().unwrap()], flags, &[number]].concat();
+        run_well(&arguments);
+        let file = out.join("b.jsonl");
+        let text = std::fs::read_to_string(&file).unwrap();
+        std::fs::remove_file(&file).unwrap();
+        run_well(&arguments);
+        assert_eq!(std::fs::read_to_string(&file).unwrap(), text);
+        let other = run(&[&arguments[..arguments.len() - 1], &["0.9308755760368664"]].concat());
+        assert!(other.code == Some(2) && other.stderr.contains("files of another export"), "{}", other.stderr);
+    }
+}
+
+#[test]
+fn pairs_below_the_similarity_of_an_unverified_run_count() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let pairs = similarities();
+    for (name, how) in [("none", "similarity = 0.8\n"), ("estimate", "similarity = 0.8\nverify = \"estimate\"\n")] {
+        let folder = folder.join(name);
+        std::fs::create_dir(&folder).unwrap();
+        let store = store_with(&folder, &job_with(&folder, how));
+        let (clusters, ..) = clusters(&store, DATE);
+        let at = |least: f64| kept(&parts(&clusters, &pairs, least), 1, false, 0);
+        for least in ["0.5", "0.7", "0.8", "0.9"] {
+            let (ids, _) = listed(&folder, &store, &["--at-similarity", least]);
+            assert_eq!(ids, at(least.parse().unwrap()), "{name}, {least}");
+        }
+        let least = at(0.5).len();
+        assert!(least < at(0.8).len(), "{name}: no cluster has a pair below its similarity");
+        let (ids, printed) = listed(&folder, &store, &["--keep-rows", &least.to_string()]);
+        assert_eq!(ids, at(0.5), "{printed}");
+        assert!(printed["threshold"]["similarity"].as_f64().unwrap() < 0.8, "{printed}");
+        let list = folder.join("too-few.txt");
+        let arguments = ["export", store.to_str().unwrap(), "--list", list.to_str().unwrap()];
+        let too_few = run(&[&arguments[..], &["--keep-rows", "0"]].concat());
+        let wanted = "pairs that are less similar than 0.5 are not counted";
+        assert!(too_few.code == Some(1) && too_few.stderr.contains(wanted), "{}", too_few.stderr);
+        assert!(too_few.stderr.contains(&format!("at least {least} records stay, and 0 are wanted")));
+        let refused = run(&[&arguments[..], &["--at-similarity", "0.49"]].concat());
+        assert!(
+            refused.code == Some(2) && refused.stderr.contains("that can be taken here is 0.5"),
+            "{}",
+            refused.stderr
+        );
+    }
+}
+
+#[test]
+fn an_older_week_has_the_least_threshold_of_its_own_run() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    store(folder);
+    let store = batches(folder, &job_with(folder, "similarity = 0.8\nverify = \"exact\"\n"));
+    run_well(&["verify", store.to_str().unwrap(), "-q", "--similarity", "0.6"]);
+    let pairs = similarities();
+    for (date, least) in [(FIRST, "0.8"), (DATE, "0.6")] {
+        let (clusters, ..) = clusters(&store, date);
+        for similarity in [least, "0.85"] {
+            let (ids, _) = listed(folder, &store, &["--week", date, "--at-similarity", similarity]);
+            let mut expected = kept(&parts(&clusters, &pairs, similarity.parse().unwrap()), 1, false, 0);
+            expected.retain(|n| date == DATE || *n < 60);
+            assert_eq!(ids, expected, "{date}, {similarity}");
+        }
+    }
+    let list = folder.join("refused.txt");
+    let arguments = ["export", store.to_str().unwrap(), "--list", list.to_str().unwrap(), "--week", FIRST];
+    let refused = run(&[&arguments[..], &["--at-similarity", "0.6"]].concat());
+    assert!(refused.code == Some(2) && refused.stderr.contains("the least of the run is 0.8"), "{}", refused.stderr);
+    let too_few = run(&[&arguments[..], &["--keep-rows", "0"]].concat());
+    assert!(too_few.code == Some(1) && too_few.stderr.contains("less similar than 0.8"), "{}", too_few.stderr);
+}
+
+#[test]
+fn documents_without_words_stay_and_all_may_stay() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let job = job_of(folder);
+    let texts = ["", "", "...", "...", "?!", "a few words that are there twice", "a few words that are there twice."];
+    let line = |(n, text): (usize, &&str)| serde_json::json!({"id": n.to_string(), "text": text}).to_string() + "\n";
+    let input = folder.join("a.jsonl");
+    std::fs::write(&input, texts.iter().enumerate().map(line).collect::<String>()).unwrap();
+    let store = folder.join("store");
+    let [job, store_name, input] = [&job, &store, &input].map(|path| path.to_str().unwrap());
+    run_well(&["run", job, "-q", "--week", DATE, "--store", store_name, "--input", input]);
+    let (plain, _) = listed(folder, &store, &[]);
+    assert!(plain.contains(&5) && !plain.contains(&6), "{plain:?}");
+    for least in ["0.6", "1"] {
+        assert_eq!(listed(folder, &store, &["--at-similarity", least]).0, plain, "{least}");
+    }
+    assert_eq!(listed(folder, &store, &["--keep-rows", &plain.len().to_string()]).0, plain);
+
+    let out = folder.join("all");
+    run_well(&["export", store_name, "--out", out.to_str().unwrap(), "--card", "--keep-rows", "7"]);
+    let card = std::fs::read_to_string(out.join("README.md")).unwrap();
+    assert!(card.contains("\n# Records with near-duplicates, as they are\n"), "{card}");
+    assert!(card.contains("| records here | 7 |\n| records left out | 0 |"), "{card}");
 }
