@@ -78,8 +78,8 @@ pub(crate) struct ExportArgs {
     /// `host`.
     #[arg(long, value_name = "COLUMN", value_parser = |name: &str| Key::try_from(name.to_owned()))]
     pub(super) each: Option<Key>,
-    /// Take the clusters of pairs that are at least so similar: the texts of clusters are read again
-    /// and compared. The least is the similarity of a run with --verify exact, and 0.5 for other
+    /// Take the clusters of pairs that are at least so similar: the texts of clusters are read
+    /// again and compared. The least is the similarity of a run with --verify exact, and 0.5 for other
     /// runs.
     #[arg(long, value_name = "SIMILARITY", value_parser = share)]
     pub(super) at_similarity: Option<Share>,

@@ -13,8 +13,8 @@
 //! collisions of 64-bit fingerprints. Clusters only fall apart: what the run did not link is not
 //! compared.
 //!
-//! Memory: all sorts are external, and one cluster is in memory at a time, if its texts have not too
-//! many words.
+//! Memory: all sorts are external, and one cluster is in memory at a time, if its texts have not
+//! too many words.
 
 mod joins;
 mod rows;
