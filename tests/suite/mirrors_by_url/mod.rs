@@ -642,18 +642,33 @@ fn hosts_without_a_name_or_an_answer_are_classes_of_their_own() {
     for flags in [&["--workers", "3"][..], &["--processes", "2"]] {
         assert!(one == settings.run(&store, flags), "{flags:?}");
     }
-    // A crawler tries the paths again: now `refused` has a page, and `nameless` a connection.
+    // A crawler tries the paths again: now `refused` has a page, `broken` one that is what it was,
+    // and `nameless` a connection.
     let answers = folder.path().join("answers");
     std::fs::create_dir(&answers).unwrap();
     let page = serde_json::json!({"url": "http://refused.example/part0/page0", "html": "<p>here I am"});
     std::fs::write(answers.join("pages.jsonl"), page.to_string() + "\n").unwrap();
     let failed = "url\treason\nhttp://nameless.example/part0/page0\tConnectionRefusedError\n";
     std::fs::write(answers.join("failed.tsv"), failed).unwrap();
+    let http = "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n";
+    let revisit = [
+        "WARC/1.0",
+        "WARC-Type: revisit",
+        "WARC-Target-URI: http://broken.example/part0/page0",
+        "WARC-Date: 2024-01-08T00:00:00Z",
+        "WARC-Record-ID: <urn:uuid:12345678-1234-1234-1234-123456789abc>",
+        "WARC-Profile: http://netpreserve.org/warc/1.0/revisit/identical-payload-digest",
+        "WARC-Payload-Digest: sha1:3I42H3S6NNFQ2MSVX7XZKYAYSCX5QBYJ",
+        "Content-Type: application/http; msgtype=response",
+        &format!("Content-Length: {}", http.len()),
+    ];
+    std::fs::write(answers.join("again.warc"), format!("{}\r\n\r\n{http}\r\n\r\n", revisit.join("\r\n"))).unwrap();
     settings.run(&store, &["--input", answers.to_str().unwrap()]);
     let found = of_hosts(&store);
     for (pair, expected) in [
         (["nameless", "whole"], ["server-failure", "connection", "null"]),
         (["refused", "whole"], ["few", "null", "null"]),
+        (["broken", "whole"], ["few", "null", "null"]),
     ] {
         assert_eq!(found[&pair.map(str::to_owned)], expected, "{pair:?}");
     }

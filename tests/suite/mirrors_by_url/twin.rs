@@ -150,6 +150,8 @@ impl Known {
                 if name(&target) == with_or_without_slash(&url) {
                     known.slash.insert(url.clone());
                 }
+                // A redirect is an answer.
+                known.said_of_hosts.entry(url.0.clone()).or_default().insert("page".to_owned());
                 known.gone.insert(url);
             }
         }

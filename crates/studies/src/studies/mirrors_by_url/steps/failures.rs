@@ -20,6 +20,7 @@ use nigh_exchange::Context;
 use serde::{Deserialize, Serialize};
 
 use super::listed::ListedPairs;
+use crate::operators::ingest::NOT_KNOWN;
 
 /// How far a download came: of several of one host the farthest counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -56,60 +57,192 @@ impl HostFailure {
     }
 }
 
-/// Parts of reasons, in small letters and digits only, of a name that does not resolve: as curl,
-/// wget, browsers, resolvers, Java, Python, Node and Scrapy write them.
-const OF_NAMES: [&str; 11] = [
+/// What reasons say of a name that does not resolve: one word, or several one after another, in
+/// small letters and without what stands between them. As curl, wget, browsers, resolvers, Java,
+/// Python, Node and Scrapy write them.
+const OF_NAMES: [&str; 20] = [
     "dns",
     "namenotresolved",
     "notresolve",
+    "notresolved",
+    "cannotresolve",
+    "couldntresolve",
+    "failedtoresolve",
     "unabletoresolve",
     "nameresolution",
     "nameorservice",
     "unknownhost",
+    "unresolvedaddress",
+    "hostnotfound",
     "nosuchhost",
     "nodename",
+    "getaddrinfo",
+    "gaierror",
     "enotfound",
+    "eai",
     "nxdomain",
 ];
 
 /// The same of a connection.
-const OF_CONNECTIONS: [&str; 13] = [
+const OF_CONNECTIONS: [&str; 27] = [
     "timeout",
     "timedout",
+    "etimedout",
     "connect",
-    "econn",
+    "connecting",
+    "connection",
+    "disconnect",
+    "disconnected",
+    "econnaborted",
+    "econnrefused",
+    "econnreset",
     "unreach",
+    "unreachable",
+    "ehostunreach",
+    "enetunreach",
     "noroute",
-    "reset",
-    "refused",
+    "resetbypeer",
     "brokenpipe",
+    "epipe",
     "ssl",
+    "sslv",
+    "openssl",
     "tls",
+    "tlsv",
+    "cert",
     "certificate",
     "handshake",
 ];
 
+/// Words before the status of an answer.
+const BEFORE_STATUS: [&str; 4] = ["status", "http", "https", "returned"];
+/// Words that may stand between such a word and the status, besides the version of HTTP.
+const WITHIN_STATUS: [&str; 6] = ["code", "error", "response", "server", "is", "was"];
+/// Words behind a status that needs no word before it.
+const BEHIND_STATUS: [&str; 4] = ["error", "errors", "response", "responses"];
+/// Words behind a number that is no status.
+const UNITS: [&str; 10] = ["s", "ms", "sec", "secs", "second", "seconds", "minutes", "bytes", "kb", "mb"];
+
+/// Whether some words one after another are, written together, one of the parts.
+fn has_run(words: &[String], parts: &[&str]) -> bool {
+    let starts_part = |words: &[String]| {
+        parts.iter().any(|part| {
+            let mut rest = *part;
+            words.iter().any(|word| {
+                rest = rest.strip_prefix(word.as_str()).unwrap_or("-");
+                rest.is_empty()
+            })
+        })
+    };
+    (0..words.len()).any(|first| starts_part(&words[first..]))
+}
+
+/// Whether a text is the name of a host, or an address. A name has a dot, and ends in small
+/// letters: `java.net.UnknownHostException` does not, and `socket.timeout` ends in what a reason
+/// says.
+fn is_host(text: &str) -> bool {
+    let labels: Vec<&str> = text.trim_end_matches('.').split('.').collect();
+    let is_label = |label: &&str| !label.is_empty() && label.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-');
+    let Some(last) = labels.last().filter(|_| labels.len() > 1 && labels.iter().all(|label| is_label(label))) else {
+        return false;
+    };
+    let is_address = labels.len() == 4 && labels.iter().all(|label| label.bytes().all(|b| b.is_ascii_digit()));
+    let is_name = last.len() > 1 && last.bytes().all(|b| b.is_ascii_lowercase());
+    is_address || is_name && !OF_NAMES.contains(last) && !OF_CONNECTIONS.contains(last)
+}
+
+/// What a reason says besides URLs, paths and names of hosts.
+fn without_names(reason: &str) -> String {
+    let ends_url = |c: char| c.is_whitespace() || "'\"<>()[]{},".contains(c);
+    let mut kept = String::new();
+    for part in reason.split_inclusive(ends_url) {
+        let (part, end) = match part.char_indices().next_back().filter(|(_, c)| ends_url(*c)) {
+            Some((at, _)) => part.split_at(at),
+            None => (part, ""),
+        };
+        // A name and its value are two.
+        let pieces: Vec<&str> = if part.contains("://") { Vec::new() } else { part.split('=').collect() };
+        for piece in pieces {
+            let (head, rest) = piece.split_at(piece.find(['/', ':']).unwrap_or(piece.len()));
+            let is_ipv6 = piece.matches(':').count() > 1 && piece.bytes().all(|b| b.is_ascii_hexdigit() || b == b':');
+            if piece.starts_with('/') || is_ipv6 {
+                continue;
+            }
+            // Behind a host is its port, its path, or what was found.
+            let said = rest.trim_start_matches(':').trim_start_matches(|c: char| c.is_ascii_digit());
+            kept.push_str(match is_host(head) {
+                true if rest.contains('/') => "",
+                true => said,
+                false => piece,
+            });
+            kept.push(' ');
+        }
+        kept.push_str(end);
+    }
+    kept
+}
+
+/// The words of a reason, in small letters: letters and digits are words of their own, and
+/// `DNSLookup` is two. A number below 0 has its sign.
+fn words(reason: &str) -> Vec<String> {
+    let text: Vec<char> = without_names(reason).chars().collect();
+    let kind = |c: char| (c.is_ascii_digit(), c.is_ascii_uppercase());
+    let (mut words, mut word) = (Vec::new(), String::new());
+    for (at, c) in text.iter().copied().enumerate() {
+        let before = at.checked_sub(1).map_or(' ', |at| text[at]);
+        let behind = text.get(at + 1).copied().unwrap_or(' ');
+        let is_sign = c == '-' && before.is_whitespace() && behind.is_ascii_digit();
+        let ((digit, upper), (was_digit, was_upper)) = (kind(c), kind(before));
+        let is_capital = upper && (!was_upper || behind.is_ascii_lowercase());
+        if !c.is_ascii_alphanumeric() || is_capital || digit != was_digit && before != '-' {
+            words.extend(Some(std::mem::take(&mut word)).filter(|word| !word.is_empty()));
+        }
+        if c.is_ascii_alphanumeric() || is_sign {
+            word.push(c.to_ascii_lowercase());
+        }
+    }
+    words.extend(Some(word).filter(|word| !word.is_empty()));
+    words
+}
+
+/// The status of an answer: three digits at the beginning, behind `status` or `HTTP`, or before
+/// `error`. Other numbers are ports, times and codes of systems.
+fn status(words: &[String]) -> Option<u32> {
+    let is_one_of = |word: Option<&String>, some: &[&str]| word.is_some_and(|word| some.contains(&word.as_str()));
+    words.iter().enumerate().find_map(|(at, word)| {
+        let number: u32 = word.parse().ok().filter(|number| word.len() == 3 && (100..600).contains(number))?;
+        let is_within =
+            |word: &&String| word.len() == 1 && word.parse::<u8>().is_ok() || is_one_of(Some(word), &WITHIN_STATUS);
+        let before = words[..at].iter().rev().find(|word| !is_within(word));
+        let is_status = at == 0 || is_one_of(before, &BEFORE_STATUS) || is_one_of(words.get(at + 1), &BEHIND_STATUS);
+        (is_status && !is_one_of(words.get(at + 1), &UNITS)).then_some(number)
+    })
+}
+
 impl DownloadReach {
     /// How far a download with this reason came; `None` if the reason does not tell.
     pub fn of_reason(reason: &str) -> Option<DownloadReach> {
-        if let Some(status) = reason.strip_prefix("status ") {
-            let is_error = status.len() == 3 && status.starts_with('5');
-            return Some(if is_error { DownloadReach::ServerError } else { DownloadReach::Answer });
-        }
         // Codes of Heritrix: no name (also of a host that must answer first); no connection, a
         // broken one, none in time.
         match reason {
             "-1" | "-6" => return Some(DownloadReach::NoName),
             "-2" | "-3" | "-4" => return Some(DownloadReach::NoConnection),
+            // The page is what it was: there is an answer.
+            NOT_KNOWN => return Some(DownloadReach::Answer),
             _ => {}
         }
-        let kept = reason.bytes().filter(u8::is_ascii_alphanumeric).map(|byte| char::from(byte.to_ascii_lowercase()));
-        let letters: String = kept.collect();
-        let has = |parts: &[&str]| parts.iter().any(|part| letters.contains(part));
-        if has(&OF_NAMES) {
+        let words = words(reason);
+        if let Some(status) = status(&words) {
+            return Some(if status >= 500 { DownloadReach::ServerError } else { DownloadReach::Answer });
+        }
+        // A reader of crawl files keeps any status.
+        if reason.strip_prefix("status ").is_some_and(|status| status.bytes().all(|b| b.is_ascii_digit())) {
+            return Some(DownloadReach::Answer);
+        }
+        if has_run(&words, &OF_NAMES) {
             Some(DownloadReach::NoName)
         } else {
-            has(&OF_CONNECTIONS).then_some(DownloadReach::NoConnection)
+            has_run(&words, &OF_CONNECTIONS).then_some(DownloadReach::NoConnection)
         }
     }
 }
@@ -170,6 +303,9 @@ mod tests {
                 "NXDOMAIN",
                 // It speaks of a connection, too.
                 "ConnectionError: Failed to resolve 'a.example' (nodename nor servname provided)",
+                "socket.gaierror: [Errno 11001] getaddrinfo failed",
+                "EAI_AGAIN",
+                "Host not found, try again",
             ],
             Some(DownloadReach::NoName),
         );
@@ -187,12 +323,73 @@ mod tests {
                 "-4",
                 "TLS handshake failed",
                 "SSL: CERTIFICATE_VERIFY_FAILED",
+                "curl: (7) Failed to connect to dns.example port 443 after 130 ms: Couldn't connect to server",
+                "timeout after 300 seconds",
+                "HTTPSConnectionPool(host='dns.example', port=443): Read timed out. (read timeout=300)",
+                "dial tcp 192.0.2.7:503: i/o timeout",
+                "https://dns.example/error/503: timeout",
+                "[Errno 110] Connection timed out",
+                "socket.timeout",
+                "java.net.ConnectException: refused",
+                "TLSv1 alert",
             ],
             Some(DownloadReach::NoConnection),
         );
-        all_are(&["status 500", "status 503", "status 599"], Some(DownloadReach::ServerError));
-        all_are(&["status 404", "status 410", "status 301", "status 403", "status 5"], Some(DownloadReach::Answer));
-        all_are(&["robots-denied", "-9998", "not seen", "503", "too large"], None);
+        all_are(
+            &[
+                "status 500",
+                "status 503",
+                "status 599",
+                "status 503 Service Unavailable",
+                "503",
+                "503 Service Unavailable",
+                "HTTP/1.1 503",
+                "HTTP error 502",
+                "status code: 500",
+                "curl: (22) The requested URL returned error: 503",
+                "Server returned HTTP response code: 503 for URL: http://a.example/404",
+                "too many 503 error responses",
+            ],
+            Some(DownloadReach::ServerError),
+        );
+        all_are(
+            &[
+                "status 404",
+                "status 410",
+                "status 301",
+                "status 403",
+                "status 5",
+                "404",
+                "403",
+                "HTTP 404",
+                "HTTP404",
+                "HTTP 404 page not found",
+                "http://dns.example/x: 403",
+                NOT_KNOWN,
+            ],
+            Some(DownloadReach::Answer),
+        );
+        all_are(
+            &[
+                "robots-denied",
+                "-9998",
+                "-404",
+                "not seen",
+                "too large",
+                "Page not found",
+                "File not found",
+                "java.io.FileNotFoundException",
+                "blocked NSFW",
+                "access limit",
+                "process limit",
+                "headless login",
+                "cookies are set",
+                "refused by robots.txt",
+                "blocked: http://dns.example/timeout",
+                "blocked: timeout-dns.example/ssl",
+            ],
+            None,
+        );
     }
 
     #[test]

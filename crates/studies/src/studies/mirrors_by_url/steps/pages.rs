@@ -166,6 +166,9 @@ impl TestPages {
                     let [urls, targets]: [&StringArray; 2] = [field(batch, "url")?, field(batch, "target_url")?];
                     for (url, target) in urls.iter().flatten().zip(targets.iter().flatten()) {
                         let name = namer.name(url);
+                        if wanted.has_host(name.host) {
+                            found.reaches.add(name.host, DownloadReach::Answer);
+                        }
                         if wanted.has(name) {
                             found.known.push((name, of_redirect(url, target)));
                         }
@@ -218,7 +221,12 @@ impl TestPages {
                     (None, Err(Known::Gone))
                 }
                 Item::Reject(_) => (None, Err(Known::Gone)),
-                Item::Revisit(_) | Item::Skip(_) => continue,
+                Item::Revisit(revisit) => {
+                    let url = canonical(&revisit.url);
+                    self.add_answer(url.as_ref().map(|url| url.as_str()), wanted);
+                    continue;
+                }
+                Item::Skip(_) => continue,
             };
             watch.add_record(page.is_ok(), url.is_none());
             let name = url.as_ref().map(|url| namer.name(url.as_str())).filter(|name| wanted.has(*name));
