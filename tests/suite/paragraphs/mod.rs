@@ -372,6 +372,24 @@ fn empty_weeks_single_pages_and_endless_sentences_have_tables() {
     }
 }
 
+#[test]
+fn documents_without_urls_are_on_no_site() {
+    let text = "One paragraph that is long enough. ".repeat(40);
+    let folder = tempfile::tempdir().unwrap();
+    let input = folder.path().join("pages.jsonl");
+    let line = |id| serde_json::json!({"id": id, "text": text}).to_string() + "\n";
+    std::fs::write(&input, ["a", "b", "c"].map(line).concat()).unwrap();
+    let read = "[cluster.read.columns]\nid = \"id\"\n";
+    let text = format!("[cluster]\nweek = \"{WEEK}\"\ninput = [\"{}\"]\n{read}", input.display());
+    let made = Made::with_job(&job(folder.path(), &text), &[]);
+    Settings::default().run(&made.store(), &["--workers", "2"]);
+    let rows = |table, columns: &[&str]| rows_of(&made.store().join("paragraphs"), table, columns);
+    assert!(rows("sizes", &["size"]).contains(&vec!["3".to_owned()]));
+    assert!(rows("sites", &["size"]).is_empty());
+    let shown = run_well(&["show", made.store().to_str().unwrap(), "--job", "paragraphs"]).stdout;
+    assert!(!shown.contains("on one site"), "{shown}");
+}
+
 /// The paragraphs of each page of the tables of the job.
 fn longs_of(store: &Path, table: &str) -> Vec<i64> {
     let rows = rows_of(&store.join("paragraphs"), table, &["paragraphs"]);

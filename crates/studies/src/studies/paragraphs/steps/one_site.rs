@@ -57,6 +57,7 @@ impl SiteCounts {
 }
 
 /// Counts the clusters of at least two pages by their size, and those on one host and on one site.
+/// Clusters with a page that is not known by URL are left out: it has no host.
 /// `roots` and `pages` are by own number, `sizes` has the clusters of own pages. Every worker
 /// returns all sizes.
 ///
@@ -86,6 +87,10 @@ pub fn site_counts(
         move |of_cluster: &[HostOfCluster], _: &mut Dealer<u8>| {
             // In the order of sites, then of hosts.
             let (first, last) = (of_cluster[0], of_cluster[of_cluster.len() - 1]);
+            // The site of a page without a host.
+            if first.site == 0 {
+                return;
+            }
             let size = of_cluster.iter().map(|record| record.pages).sum();
             let one_site = first.site == last.site;
             let one_host = one_site && first.host == last.host;

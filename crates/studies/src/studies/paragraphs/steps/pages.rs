@@ -17,7 +17,8 @@ use crate::text::domain;
 pub struct WeekPages {
     /// A hash of the host, which is never 0; 0 if the week has no such page.
     pub hosts: Vec<u64>,
-    /// By the hash of a host of own pages: that of its site, which is its registered domain.
+    /// By the hash of a host of own pages: that of its site, which is its registered domain. Pages
+    /// that are not known by URL have no host, and no site.
     pub sites: BTreeMap<u64, u64>,
     /// When the page was fetched, in microseconds, if that is asked for and known.
     pub fetched: Vec<Option<i64>>,
@@ -50,7 +51,9 @@ impl WeekPages {
                         history.check(number, doc, shard, rows.path())?;
                         let host = host_hash(hosts.value(row));
                         pages.hosts[owned.index(doc)] = host;
-                        pages.sites.entry(host).or_insert_with(|| host_hash(domain(hosts.value(row))));
+                        if hosts.is_valid(row) {
+                            pages.sites.entry(host).or_insert_with(|| host_hash(domain(hosts.value(row))));
+                        }
                     }
                     if with_times {
                         let times: &TimestampMicrosecondArray = field(batch, "fetched")?;
