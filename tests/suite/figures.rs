@@ -301,6 +301,10 @@ fn all_studies_run_and_every_figure_has_the_numbers_of_the_tables() {
     assert!(older.contains("37 of 37"), "{older}");
     let index = std::fs::read_to_string(folder.join("index.html")).unwrap();
     assert!(index.contains("An older version made these tables"), "the times are not known");
+    let needs = std::fs::read_to_string(folder.join("shivakumar-1998-table-1.csv")).unwrap();
+    for row in ["document,fingerprints,", "document,pairs,", "4.6 GB", "434 min to sort, 162 min to count"] {
+        assert!(needs.contains(row), "{row}: {needs}");
+    }
     // The last week again, from other files: what studies found is of the week as it was.
     let inputs = data("week-2024-01-15/*.warc.gz");
     let replace = ["--week", "2024-01-22", "--replace", "--input", inputs.to_str().unwrap()];

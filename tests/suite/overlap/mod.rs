@@ -209,7 +209,8 @@ fn the_summary_has_what_each_step_needed() {
         let prefix = needs(&settings, "2");
         let sort = needs(&Settings { method: "sort", ..settings }, "1");
         let coarse = |hashes, pilot| needs(&Settings { method: "coarse", hashes, pilot, ..settings }, "1");
-        let (coarse, whole) = (coarse(2, 0.0), coarse(1, 1.0));
+        let (one, coarse, whole) = (coarse(1, 0.0), coarse(2, 0.0), coarse(1, 1.0));
+        let mut counted = [0.0; 2];
         for chunking in ["four-lines", "two-lines"] {
             let of = |needs: &BTreeMap<(String, String), [Option<f64>; 3]>, step: &str| {
                 needs.get(&(chunking.to_owned(), step.to_owned())).copied()
@@ -217,7 +218,7 @@ fn the_summary_has_what_each_step_needed() {
             let units = units(if host { &of_hosts } else { &centres }, &store, chunking, &settings);
             let pairs = twin::pairs(&units, 2);
             let fingerprints = units.iter().map(|unit| unit.chunk_count()).sum::<usize>() as f64;
-            for needs in [&prefix, &sort, &coarse, &whole] {
+            for needs in [&prefix, &sort, &one, &coarse, &whole] {
                 assert_eq!(of(needs, "fingerprints"), Some([None, Some(fingerprints), Some(16.0 * fingerprints)]));
                 let [seconds, records, _] = of(needs, "pairs").unwrap();
                 assert!(seconds.unwrap() >= 0.0 && records == Some(pairs.len() as f64), "{chunking} {records:?}");
@@ -226,16 +227,27 @@ fn the_summary_has_what_each_step_needed() {
             assert_eq!(of(&prefix, "common-chunks"), None);
             let common = twin::pairs(&units, 1).values().sum::<usize>() as f64;
             let right = pairs.values().sum::<usize>() as f64;
-            for needs in [&sort, &coarse, &whole] {
+            for needs in [&sort, &one, &coarse, &whole] {
                 assert_eq!(of(needs, "common-chunks").unwrap()[1], Some(common));
                 let exact = of(needs, "counted").unwrap()[1].unwrap();
                 assert!((right..=common).contains(&exact), "{right} {exact} {common}");
             }
             assert_eq!(of(&sort, "counted").unwrap()[1], Some(common));
+            for (sum, needs) in counted.iter_mut().zip([&one, &coarse]) {
+                *sum += of(needs, "counted").unwrap()[1].unwrap();
+                assert_eq!(of(needs, "piloted"), None);
+            }
+            let piloted = of(&whole, "piloted").unwrap()[1].unwrap();
+            assert!(0.0 < piloted && piloted <= pairs.len() as f64, "{piloted} of {}", pairs.len());
         }
+        // The counters are 4 kB: another number of functions mistakes other pairs.
+        assert_ne!(counted[0], counted[1]);
         for step in ["copies", "tables"] {
             assert!(prefix[&("all".to_owned(), step.to_owned())][0].is_some());
         }
+        // Texts of hosts are not compared.
+        let copies = prefix[&("all".to_owned(), "copies".to_owned())];
+        assert_eq!([copies[1].is_some(), copies[2].is_some()], [!host; 2]);
     }
     let shown = run_well(&["show", store.to_str().unwrap(), "--job", "overlap"]).stdout;
     assert!(shown.contains("steps of 1 worker") && shown.contains("two-lines: fingerprints"), "{shown}");

@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 
-use super::{Overlap, REPLICAS, StepNeeds};
+use super::{Overlap, REPLICAS, StepNeeds, Unit};
 use crate::config::{Chunking, Mode};
 use crate::plot::{Axis, Ink, Marks, Plot, Series};
 use crate::studies::figure::{Cell, Figure, Picture, percent};
@@ -75,12 +75,15 @@ fn needs(tables: &FigureTables<'_>) -> Result<Picture> {
         _ => None,
     };
     let steps = summary.as_ref().map_or(&[][..], |summary| &summary.steps);
+    // The study compared pages.
+    let is_of_pages = summary.as_ref().is_none_or(|summary| summary.unit == Unit::Document);
     let seconds = |step: &StepNeeds| step.seconds.map_or(Cell::Nothing, |seconds| Cell::Text(format!("{seconds:.2}")));
     let mut rows = Vec::new();
     for step in steps {
         let name = step.chunking.map_or("all", |chunking| chunking.name());
         let published = PUBLISHED_NEEDS.iter().find(|(chunking, ..)| *chunking == name);
         let of_study = match (step.step.as_str(), published) {
+            _ if !is_of_pages => Cell::Nothing,
             ("fingerprints", Some((_, space, ..))) => Cell::Text((*space).to_owned()),
             ("pairs", Some((.., sort, count))) => Cell::Text(format!("{sort} min to sort, {count} min to count")),
             _ => Cell::Nothing,
@@ -95,6 +98,26 @@ fn needs(tables: &FigureTables<'_>) -> Result<Picture> {
             bytes,
             of_study,
         ]);
+    }
+    // An older version kept no steps: the pairs, and what the study needed.
+    for of in summary.iter().filter(|summary| summary.steps.is_empty()).flat_map(|summary| &summary.chunkings) {
+        let name = of.chunking.name();
+        let published = PUBLISHED_NEEDS.iter().find(|(chunking, ..)| is_of_pages && *chunking == name);
+        let row = |step: &str, records, of_study: Option<String>| {
+            let records = Cell::count(records);
+            let of_study = of_study.map_or(Cell::Nothing, Cell::Text);
+            vec![
+                Cell::Text(name.to_owned()),
+                Cell::Text(step.to_owned()),
+                Cell::Nothing,
+                records,
+                Cell::Nothing,
+                of_study,
+            ]
+        };
+        rows.push(row("fingerprints", None, published.map(|(_, space, ..)| (*space).to_owned())));
+        let minutes = published.map(|(.., sort, count)| format!("{sort} min to sort, {count} min to count"));
+        rows.push(row("pairs", Some(of.pairs as i64), minutes));
     }
     let week = tables.last()?;
     let [chunks, overlap] = tables.bytes::<Overlap>(week, ChunkRow::NAME, &[OverlapRow::NAME])?;

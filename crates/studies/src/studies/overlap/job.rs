@@ -119,6 +119,11 @@ impl Overlap {
         parameters(self) == parameters(other)
     }
 
+    /// Whether pairs are found in a pilot sample first.
+    pub fn has_pilot(&self) -> bool {
+        self.method == OverlapMethod::Coarse && self.pilot > 0.0
+    }
+
     /// Whether pairs of families are left out of the list: only `prefix` finds families.
     pub fn has_families(&self) -> bool {
         self.method == OverlapMethod::Prefix && !self.list_families

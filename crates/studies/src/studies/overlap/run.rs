@@ -24,8 +24,8 @@ use super::counts::{Counts, chunking_summary};
 use super::former::Followed;
 use super::steps::{
     COMMON_BYTES, COUNTED_BYTES, Coarse, Collection, Copies, CountingWork, FINGERPRINT_BYTES, FamilyMember,
-    FormerTables, Found, Group, PairTables, UnitPair, UnitSource, Units, copies, counted_pairs, followed_pairs, groups,
-    hosts, page_names, pages, prefix_pairs, refusal,
+    FormerTables, Found, Group, PILOTED_BYTES, PairTables, UnitPair, UnitSource, Units, copies, counted_pairs,
+    followed_pairs, groups, hosts, page_names, pages, prefix_pairs, refusal,
 };
 use super::write::{OverlapWriter, write_small};
 use super::{ChunkingSummary, LargestGroup, Overlap, OverlapMethod, OverlapSummary, StepNeeds, Unit, replica_class};
@@ -64,7 +64,8 @@ pub fn overlap(cx: &mut Context, plan: &StudyPlan, job: &Overlap) -> Result<Opti
     let begun = Instant::now();
     let parts = OverlapJob::read(cx, plan, job)?;
     let pages = cx.sum(parts.units.numbers().count() as u64)?;
-    let copies = StepNeeds::of_records("copies", Some(pages), TEXT_BYTES);
+    // Texts of hosts are not compared.
+    let copies = StepNeeds::of_records("copies", parts.copies.is_some().then_some(pages), TEXT_BYTES);
     let mut steps = vec![timed(cx, begun, copies)?];
     cx.enter(Stage::Join);
     let pages = match &parts.copies {
@@ -144,13 +145,21 @@ fn timed(cx: &mut Context, begun: Instant, needs: StepNeeds) -> Result<StepNeeds
 
 /// What finding pairs needed: the fingerprints of own units, if they are known, and what was
 /// counted.
-fn needs_of_pairs(cx: &mut Context, fingerprints: Option<u64>, work: CountingWork) -> Result<Vec<StepNeeds>> {
-    let own = [fingerprints.unwrap_or_default(), fingerprints.is_none().into(), work.common, work.exact];
-    let [fingerprints, without, common, exact] = cx.sums(own)?;
+fn needs_of_pairs(
+    cx: &mut Context,
+    fingerprints: Option<u64>,
+    work: CountingWork,
+    has_pilot: bool,
+) -> Result<Vec<StepNeeds>> {
+    let own = [fingerprints.unwrap_or_default(), fingerprints.is_none().into(), work.common, work.piloted, work.exact];
+    let [fingerprints, without, common, piloted, exact] = cx.sums(own)?;
     let fingerprints = (without == 0).then_some(fingerprints);
     let mut steps = vec![StepNeeds::of_records("fingerprints", fingerprints, FINGERPRINT_BYTES)];
     if common > 0 {
         steps.push(StepNeeds::of_records("common-chunks", Some(common), COMMON_BYTES));
+        if has_pilot {
+            steps.push(StepNeeds::of_records("piloted", Some(piloted), PILOTED_BYTES));
+        }
         steps.push(StepNeeds::of_records("counted", Some(exact), COUNTED_BYTES));
     }
     Ok(steps)
@@ -232,7 +241,7 @@ impl<'a> OverlapJob<'a> {
         };
         let Found { families, collections, mut edges, work } = found;
         counts.pairs = tables.listed;
-        let mut steps = needs_of_pairs(cx, fingerprints, work)?;
+        let mut steps = needs_of_pairs(cx, fingerprints, work, self.job.has_pilot())?;
         let pairs = cx.sum(counts.pairs)?;
         steps.push(timed(cx, begun, StepNeeds::of_records("pairs", Some(pairs), size_of::<UnitPair>()))?);
         let begun = Instant::now();

@@ -93,9 +93,10 @@ pub struct StepNeeds {
 /// `copies` reads the texts of pages; its records are pages. `fingerprints` are a chunk and a page
 /// each, which are read and sent once or more. `common-chunks` and `counted` are of the methods
 /// `sort` and `coarse`: chunks that two pages have in common, and those of them that are counted
-/// exactly. `pairs` finds the pairs, and has the time of the three before. `components` joins them,
-/// and counts. `tables` writes.
-pub const STEPS: [&str; 7] = ["copies", "fingerprints", "common-chunks", "counted", "pairs", "components", "tables"];
+/// exactly; `piloted` are the pairs that a pilot sample found. `pairs` finds the pairs, and has the
+/// time of those before it. `components` joins them, and counts. `tables` writes.
+pub const STEPS: [&str; 8] =
+    ["copies", "fingerprints", "common-chunks", "piloted", "counted", "pairs", "components", "tables"];
 
 impl StepNeeds {
     /// A step that makes records of so many bytes each; its time is part of another step.

@@ -65,9 +65,7 @@ pub struct CountingWork {
     pub common: u64,
     /// Those of pairs that are counted exactly.
     pub exact: u64,
-    /// The pairs that are counted exactly.
-    pub pairs: u64,
-    /// The pairs of them that the pilot sample found.
+    /// The pairs that the pilot sample found: all of them are counted exactly.
     pub piloted: u64,
 }
 
@@ -77,6 +75,9 @@ pub const FINGERPRINT_BYTES: usize = size_of::<ChunkRecord>();
 pub const COMMON_BYTES: usize = size_of::<CommonChunk>();
 /// Bytes of such a chunk that is counted exactly.
 pub const COUNTED_BYTES: usize = size_of::<SharedPair>();
+
+/// Bytes of a pair that the pilot sample found.
+pub const PILOTED_BYTES: usize = 16;
 
 /// A chunk of a unit.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Pod, Zeroable)]
@@ -128,7 +129,7 @@ pub fn counted_pairs<S: SetSource + Clone + 'static>(
                 false => PairSet::default(),
             };
             work.piloted = piloted.len() as u64;
-            let rest = coarse.bytes.saturating_sub(PILOTED_BYTES * work.piloted);
+            let rest = coarse.bytes.saturating_sub(PILOTED_BYTES as u64 * work.piloted);
             let counters = Rc::new(RefCell::new(Counters::new(rest, coarse.hashes)));
             let piloted = Rc::new(piloted);
             let count = {
@@ -159,7 +160,6 @@ pub fn counted_pairs<S: SetSource + Clone + 'static>(
             match (&mut current, next) {
                 (Some(pair), Some(next)) if (pair.a, pair.b) == (next.a, next.b) => pair.shared += 1,
                 (of, next) => {
-                    work.pairs += u64::from(of.is_some());
                     if let Some(pair) = std::mem::replace(of, next).filter(|pair| pair.shared >= least) {
                         forest.join(pair.a.to_table() as u64, pair.b.to_table() as u64);
                         pairs.push(pair);
@@ -178,9 +178,6 @@ pub fn counted_pairs<S: SetSource + Clone + 'static>(
 /// and changes nothing.
 type PairSet = ByKey<u64, ()>;
 
-/// Bytes of a piloted pair.
-const PILOTED_BYTES: u64 = 16;
-
 /// The own pairs that have `least` chunks in a sample of the chunks: they are pairs of the answer.
 /// So none is counted exactly for nothing. They take a quarter of the memory for counters at most;
 /// then those with the most chunks are taken.
@@ -192,7 +189,7 @@ fn piloted_pairs<S: SetSource + Clone + 'static>(
     coarse: Coarse,
 ) -> Result<PairSet> {
     let limit = (coarse.pilot * u64::MAX as f64) as u64;
-    let most = (coarse.bytes / 4 / PILOTED_BYTES) as usize;
+    let most = (coarse.bytes / 4 / PILOTED_BYTES as u64) as usize;
     let (sort, _) = sorted_chunks(cx, source, cut, limit, |_| true)?;
     let (mut sorted, mut current, mut frequent) = (sort.sorted()?, None::<SharedPair>, BinaryHeap::new());
     loop {

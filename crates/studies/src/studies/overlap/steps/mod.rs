@@ -33,7 +33,9 @@ mod units;
 
 pub use self::changes::{CentresOfWeek, TextChanges, text_changes};
 pub use self::copies::{Copies, copies};
-pub use self::counting::{COMMON_BYTES, COUNTED_BYTES, Coarse, CountingWork, FINGERPRINT_BYTES, counted_pairs};
+pub use self::counting::{
+    COMMON_BYTES, COUNTED_BYTES, Coarse, CountingWork, FINGERPRINT_BYTES, PILOTED_BYTES, counted_pairs,
+};
 pub use self::follow::{FormerCounts, followed_pairs};
 pub use self::former::FormerTables;
 pub use self::groups::{Group, Groups, LARGEST, groups};
