@@ -773,10 +773,14 @@ fn too_many_pairs_are_refused_and_the_former_tables_stay() {
     let made = WebStore::new(&Web::of(&Shape::small()), 1, false);
     let store = made.path();
     let before = Parameters::least(10).run(&store, &[]);
-    let job = job(made.folder.path(), "[mirrors]\nleast-pages = 2\nmax-pairs = 3\n");
-    let ran = run(&["run", job.to_str().unwrap(), "-q", "--store", store.to_str().unwrap()]);
-    assert_eq!(ran.code, Some(1));
-    assert!(ran.stderr.contains("max-pairs = 3") && ran.stderr.contains(WEEKS[0]), "{}", ran.stderr);
+    for (pairs, advice) in [("all", "or lower `farm`"), ("study", "to count as the study does")] {
+        let text = format!("[mirrors]\nleast-pages = 2\nmax-pairs = 3\npairs = \"{pairs}\"\n");
+        let job = job(made.folder.path(), &text);
+        let ran = run(&["run", job.to_str().unwrap(), "-q", "--store", store.to_str().unwrap()]);
+        assert_eq!(ran.code, Some(1));
+        assert!(ran.stderr.contains("max-pairs = 3") && ran.stderr.contains(WEEKS[0]), "{}", ran.stderr);
+        assert!(ran.stderr.contains(advice), "{}", ran.stderr);
+    }
     assert!(tables(&store.join("mirrors")) == before);
 }
 

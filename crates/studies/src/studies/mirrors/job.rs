@@ -57,6 +57,24 @@ impl Default for Mirrors {
     }
 }
 
+impl Mirrors {
+    /// Checks the rules that concern several keys.
+    pub(super) fn check_values(&self) -> Result<(), String> {
+        let pairs = match self.pairs {
+            HostPairs::All => return Ok(()),
+            HostPairs::Root => "root",
+            HostPairs::Study => "study",
+        };
+        match self.size {
+            MirrorSize::Larger => Ok(()),
+            MirrorSize::Smaller => Err(format!(
+                "size = \"smaller\" with pairs = \"{pairs}\": there the pages of one host alone are counted, so no number is smaller: leave \
+                 out `size`, or set pairs = \"all\""
+            )),
+        }
+    }
+}
+
 /// Which pairs of the hosts of a cluster are counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -91,4 +109,21 @@ pub enum Unresolved {
     Drop,
     /// They are like other pairs.
     Keep,
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::job_file::Job;
+
+    #[test]
+    fn the_smaller_size_is_of_all_pairs_only() {
+        let job = |text: &str| toml::from_str::<Job>(&format!("[mirrors]\n{text}")).map_err(|error| error.to_string());
+        for pairs in ["root", "study"] {
+            let error = job(&format!("pairs = \"{pairs}\"\nsize = \"smaller\"\n")).unwrap_err();
+            assert!(error.contains("size = \"smaller\"") && error.contains("one host alone"), "{error}");
+            assert!(error.contains(&format!("pairs = \"{pairs}\"")), "{error}");
+            assert!(job(&format!("pairs = \"{pairs}\"\n")).is_ok());
+        }
+        assert!(job("size = \"smaller\"\n").is_ok());
+    }
 }

@@ -36,6 +36,10 @@ impl Study for Mirrors {
 
     type Summary = MirrorsSummary;
 
+    fn check(&self) -> Result<(), String> {
+        self.check_values()
+    }
+
     fn store(&mut self) -> &mut Option<PathBuf> {
         &mut self.store
     }

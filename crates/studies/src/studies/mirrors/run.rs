@@ -122,6 +122,10 @@ impl Finder<'_> {
         let raw = match raw_pairs(cx, stage, hosts, roots, counting) {
             Ok(raw) => raw,
             Err(error) => match error.downcast_ref::<TooManyPairs>() {
+                Some(TooManyPairs { pairs, most, .. }) if counting == Counting::Root => bail!(
+                    "up to {pairs} pairs of hosts would be looked at to count as the study does, for `classes.study`, and max-pairs = {most}: \
+                     raise it, or least-pages"
+                ),
                 Some(TooManyPairs { pairs, most, .. }) => bail!(
                     "up to {pairs} pairs of hosts would be looked at, and max-pairs = {most}: raise it, or least-pages, or lower `farm`"
                 ),
