@@ -210,7 +210,6 @@ fn the_summary_has_what_each_step_needed() {
         let sort = needs(&Settings { method: "sort", ..settings }, "1");
         let coarse = |hashes, pilot| needs(&Settings { method: "coarse", hashes, pilot, ..settings }, "1");
         let (one, coarse, whole) = (coarse(1, 0.0), coarse(2, 0.0), coarse(1, 1.0));
-        let mut counted = [0.0; 2];
         for chunking in ["four-lines", "two-lines"] {
             let of = |needs: &BTreeMap<(String, String), [Option<f64>; 3]>, step: &str| {
                 needs.get(&(chunking.to_owned(), step.to_owned())).copied()
@@ -233,15 +232,12 @@ fn the_summary_has_what_each_step_needed() {
                 assert!((right..=common).contains(&exact), "{right} {exact} {common}");
             }
             assert_eq!(of(&sort, "counted").unwrap()[1], Some(common));
-            for (sum, needs) in counted.iter_mut().zip([&one, &coarse]) {
-                *sum += of(needs, "counted").unwrap()[1].unwrap();
+            for needs in [&one, &coarse] {
                 assert_eq!(of(needs, "piloted"), None);
             }
             let piloted = of(&whole, "piloted").unwrap()[1].unwrap();
             assert!(0.0 < piloted && piloted <= pairs.len() as f64, "{piloted} of {}", pairs.len());
         }
-        // The counters are 4 kB: another number of functions mistakes other pairs.
-        assert_ne!(counted[0], counted[1]);
         for step in ["copies", "tables"] {
             assert!(prefix[&("all".to_owned(), step.to_owned())][0].is_some());
         }
