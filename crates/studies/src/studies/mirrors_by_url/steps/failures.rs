@@ -143,7 +143,7 @@ fn has_run(words: &[String], parts: &[&str]) -> bool {
 fn is_host(text: &str) -> bool {
     let labels: Vec<&str> = text.trim_end_matches('.').split('.').collect();
     let is_label = |label: &&str| !label.is_empty() && label.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-');
-    let Some(last) = labels.last().filter(|_| labels.len() > 1 && labels.iter().all(|label| is_label(label))) else {
+    let Some(last) = labels.last().filter(|_| labels.len() > 1 && labels.iter().all(is_label)) else {
         return false;
     };
     let is_address = labels.len() == 4 && labels.iter().all(|label| label.bytes().all(|b| b.is_ascii_digit()));
