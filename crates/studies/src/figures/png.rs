@@ -72,7 +72,7 @@ mod tests {
     }
 
     #[test]
-    fn letters_and_lines_are_drawn() {
+    fn letters_are_drawn_where_there_are_fonts() {
         let Ok(drawer) = Drawer::new() else { return };
         let drawing = |inside: &str| {
             let svg = format!(
