@@ -677,6 +677,38 @@ class Memory(unittest.TestCase):
         self.assertEqual(sorted(pa.concat_tables(shards)["name"].to_pylist()), sorted(expected["key"].to_pylist()))
         self.assertEqual({name for name in ("key", "name", "text", "body") if name in shards[0].column_names}, {"name", "body"})
 
+    def test_a_number_of_rows_or_a_similarity_chooses_the_clusters(self) -> None:
+        # Of each text copies in which the last words are others, each time some more.
+        words = [[f"w{text * 7919 + place * 104729}" for place in range(100)] for text in range(12)]
+        copies = [own[: 100 - changed] + [f"c{text}x{changed}x{at}" for at in range(changed)] for text, own in enumerate(words) for changed in (0, 1 + text, 16, 20 + text)]
+        pq.write_table(pa.table({"key": [f"k{number}" for number in range(len(copies))], "text": [" ".join(copy) for copy in copies]}), self.folder / "rows.parquet")
+        store = nigh.open(self.folder / "store", create=True)
+        store.add(self.folder / "rows.parquet", id="key", similarity=0.6, verify="exact", week="2024-01-01")
+
+        # The same by all pairs: how many stay at each similarity.
+        sets = [{tuple((copy + copy)[at : at + 5]) for at in range(len(copy))} for copy in copies]
+        alike = {(a, b): len(sets[a] & sets[b]) / len(sets[a] | sets[b]) for a in range(len(sets)) for b in range(a)}
+
+        def stay(threshold: float) -> int:
+            labels = list(range(len(sets)))
+            for (a, b), similarity in alike.items():
+                if similarity >= threshold and labels[a] != labels[b]:
+                    labels = [labels[b] if label == labels[a] else label for label in labels]
+            return len(set(labels))
+
+        counts = {threshold: stay(threshold) for threshold in sorted({similarity for similarity in alike.values() if similarity >= 0.6})}
+        self.assertGreater(len(set(counts.values())), 8)
+        for wanted in (22, 30, 36, 47):
+            written = store.export(self.folder / f"of-{wanted}", keep_rows=wanted)
+            self.assertEqual(written["written"], max(count for count in [*counts.values(), len(sets)] if count <= wanted), wanted)
+        for threshold in (0.6, 0.75, 0.9):
+            written = store.export(self.folder / f"at-{threshold}", at_similarity=threshold)
+            self.assertEqual(written["written"], stay(threshold), threshold)
+        with self.assertRaisesRegex(nigh.Failed, f"at least {stay(0.6)} records stay"):
+            store.export(self.folder / "too-few", keep_rows=stay(0.6) - 1)
+        with self.assertRaisesRegex(nigh.Failed, "keep-rows"):
+            store.export(self.folder / "both", keep_rows=30, at_similarity=0.9)
+
 
 if __name__ == "__main__":
     unittest.main()
