@@ -96,16 +96,26 @@ fn lines(nodes: usize, links: &[Link]) -> (Vec<Line>, Vec<Link>) {
     (lines, circles)
 }
 
-/// The picture.
-pub(super) fn picture(nodes: &[Node], links: &[Link]) -> Html {
-    let (lines, circles) = lines(nodes.len(), links);
+/// The group of each node: nodes that links join, directly or through others, have one number.
+pub(super) fn groups(nodes: usize, links: &[Link]) -> Vec<usize> {
+    let mut groups: Vec<usize> = (0..nodes).collect();
+    for Link { page, neighbour, .. } in links {
+        let (one, other) = (groups[*page], groups[*neighbour]);
+        groups.iter_mut().filter(|group| **group == other).for_each(|group| *group = one);
+    }
+    groups
+}
+
+/// The picture of links, and of others that join the groups which those leave.
+pub(super) fn picture(nodes: &[Node], links: &[Link], joining: &[Link]) -> Html {
+    let (lines, circles) = lines(nodes.len(), &[links, joining].concat());
     let deepest = lines.iter().map(|line| line.level).max().unwrap_or(0).max(6);
     let x = |line: &Line| 12 + line.level * LEVELS / deepest;
     let y = |place: usize| LINE / 2 + place * LINE;
     let mut html = Html::default();
     html.own("<figure class=\"graph\">\n<svg role=\"img\" font-size=\"").own(LETTERS).own("\" viewBox=\"0 0 ");
     html.text(WIDTH).own(" ").text(lines.len() * LINE).own("\" aria-label=\"");
-    html.text(format!("Links between {} pages: the table below has the same", nodes.len())).own("\">\n");
+    html.text(format!("Links between {} pages", nodes.len())).own("\">\n");
     for (place, line) in lines.iter().enumerate() {
         if let Some((above, link)) = line.above {
             let class = if link.similarity < 0.9 { "link loose" } else { "link" };
@@ -130,6 +140,13 @@ pub(super) fn picture(nodes: &[Node], links: &[Link]) -> Html {
          many supershingles agree; it is dashed below 0.90. ",
     );
     html.text("A ring is the page that stays if duplicates are removed.");
+    for Link { page, neighbour, .. } in joining {
+        let [a, b] = [page, neighbour].map(|place| &nodes[*place].label);
+        html.text(format!(" The link of {a} and {b} is not in the list: it joins two groups of pages."));
+    }
+    if lines.iter().filter(|line| line.above.is_none()).count() > 1 {
+        html.text(" Groups without a line between them are joined by links that are not shown here.");
+    }
     for Link { page, neighbour, agreements, similarity } in circles {
         let [a, b] = [page, neighbour].map(|place| &nodes[place].label);
         html.text(format!(" {a} and {b} are linked, too: {similarity:.2}, {agreements} agree."));
@@ -145,6 +162,14 @@ mod tests {
 
     fn link(page: usize, neighbour: usize) -> Link {
         Link { page, neighbour, agreements: 3, similarity: 0.95 }
+    }
+
+    #[test]
+    fn groups_are_what_links_join() {
+        let found = groups(6, &[link(0, 1), link(2, 3), link(3, 1), link(4, 4)]);
+        let is_one = |a: usize, b: usize| found[a] == found[b];
+        assert!(is_one(0, 1) && is_one(0, 2) && is_one(0, 3), "{found:?}");
+        assert!(!is_one(0, 4) && !is_one(4, 5) && !is_one(0, 5), "{found:?}");
     }
 
     #[test]

@@ -102,10 +102,18 @@ pub(super) fn paragraph(text: impl Display) -> Html {
     html
 }
 
-/// A paragraph in a softer colour.
+/// A paragraph in a softer colour; what stands between two backticks is code.
 pub(super) fn note(text: impl Display) -> Html {
     let mut html = Html::default();
-    html.own("<p class=\"soft\">").text(text).own("</p>\n");
+    html.own("<p class=\"soft\">");
+    for (number, part) in text.to_string().split('`').enumerate() {
+        if number.is_multiple_of(2) {
+            html.text(part);
+        } else {
+            html.own("<code>").text(part).own("</code>");
+        }
+    }
+    html.own("</p>\n");
     html
 }
 
@@ -131,25 +139,33 @@ pub(super) fn facts(facts: &[(&'static str, Html)]) -> Html {
 #[derive(Clone, Debug)]
 pub(super) struct Column {
     head: Html,
-    is_number: bool,
+    /// The class of its cells.
+    class: &'static str,
     is_order: bool,
 }
+
+const NUMBER: &str = " class=\"number\"";
 
 impl Column {
     /// A column of numbers.
     pub(super) fn number(head: &'static str) -> Column {
-        Column { head: text(head), is_number: true, is_order: false }
+        Column { head: text(head), class: NUMBER, is_order: false }
     }
 
     /// A column of text.
     pub(super) fn text(head: &'static str) -> Column {
-        Column { head: text(head), is_number: false, is_order: false }
+        Column { head: text(head), class: "", is_order: false }
+    }
+
+    /// A column of URLs or titles: it is wide on a phone, so that rows stay low.
+    pub(super) fn long(head: &'static str) -> Column {
+        Column { head: text(head), class: " class=\"long\"", is_order: false }
     }
 
     /// A column of numbers by which the rows are, or can be, in order.
     pub(super) fn order(head: &'static str, by: Order, is: Order) -> Column {
         let head = if by == is { text(head) } else { link(&Asked::Clusters { order: by, page: 1 }, head) };
-        Column { head, is_number: true, is_order: by == is }
+        Column { head, class: NUMBER, is_order: by == is }
     }
 }
 
@@ -159,16 +175,15 @@ pub(super) fn table(caption: &str, columns: &[Column], rows: &[Vec<Html>]) -> Ht
     html.own("<div class=\"wide\" tabindex=\"0\" role=\"region\" aria-label=\"")
         .text(caption)
         .own("\">\n<table>\n<thead><tr>");
-    let class = |column: &Column| if column.is_number { " class=\"number\"" } else { "" };
     for column in columns {
-        html.own("<th scope=\"col\"").own(class(column));
+        html.own("<th scope=\"col\"").own(column.class);
         html.own(if column.is_order { " aria-sort=\"other\">" } else { ">" }).add(&column.head).own("</th>");
     }
     html.own("</tr></thead>\n<tbody>\n");
     for row in rows {
         html.own("<tr>");
         for (cell, column) in row.iter().zip(columns) {
-            html.own("<td").own(class(column)).own(">").add(cell).own("</td>");
+            html.own("<td").own(column.class).own(">").add(cell).own("</td>");
         }
         html.own("</tr>\n");
     }

@@ -6,12 +6,12 @@ use anyhow::Result;
 
 use super::clusters::signed;
 use super::{Browse, LISTED, check_part, named_link};
-use crate::browse::graph::{Link, Node, picture};
+use crate::browse::graph::{Link, Node, groups, picture};
 use crate::browse::html::{Column, Paging, facts, heading, link, note, paragraph, short, similarity, table, text};
 use crate::browse::request::Asked;
 use crate::browse::timeline::{Exchange, Kind, Moment, timeline};
 use crate::live::Refusal;
-use crate::look::{LookedEvidence, LookedPage, Pages, evidence};
+use crate::look::{LookedEvidence, LookedPage, Pages, evidence, joining_links};
 use crate::markup::Html;
 use crate::records::{DocId, Week};
 use crate::sheet::{grouped, plural};
@@ -72,7 +72,7 @@ impl Browse<'_> {
         }
         let number = |doc: &DocId| numbers.get(doc).copied();
         body.add(&heading("What holds it together"));
-        body.add(&self.graph(&docs, &hanging, &pages, number));
+        body.add(&self.graph(&docs, &hanging, &pages, number)?);
         if paging.all > paging.size {
             body.add(&note("The picture has the pages of this part of the list, and those that they hang on."));
         }
@@ -92,8 +92,8 @@ impl Browse<'_> {
             Column::number("page"),
             Column::number("A"),
             Column::number("B"),
-            Column::text("name"),
-            Column::text("title"),
+            Column::long("name"),
+            Column::long("title"),
             Column::number("words"),
             Column::text("what"),
             Column::number("hangs on"),
@@ -158,7 +158,7 @@ impl Browse<'_> {
         hanging: &Neighbours,
         pages: &Pages,
         number: impl Fn(&DocId) -> Option<u64>,
-    ) -> Html {
+    ) -> Result<Html> {
         let mut all: Vec<DocId> = docs.to_vec();
         for (neighbour, _) in hanging.values() {
             if !all.contains(neighbour) {
@@ -179,7 +179,28 @@ impl Browse<'_> {
             Some(Link { page, neighbour, agreements: evidence.agreements, similarity: evidence.similarity })
         };
         let links: Vec<Link> = hanging.iter().filter_map(link).collect();
-        picture(&all.iter().map(node).collect::<Vec<Node>>(), &links)
+        let joining = self.joining(&all, &links)?;
+        Ok(picture(&all.iter().map(node).collect::<Vec<Node>>(), &links, &joining))
+    }
+
+    /// Links that join the groups of pages which others leave: each page hangs on one other page,
+    /// and that need not hold a cluster together.
+    fn joining(&self, all: &[DocId], links: &[Link]) -> Result<Vec<Link>> {
+        let groups = groups(all.len(), links);
+        if groups.windows(2).all(|two| two[0] == two[1]) {
+            return Ok(Vec::new());
+        }
+        let mut places: Vec<usize> = (0..all.len()).collect();
+        places.sort_by_key(|place| all[*place]);
+        let docs: Vec<DocId> = places.iter().map(|place| all[*place]).collect();
+        let of_docs: Vec<usize> = places.iter().map(|place| groups[*place]).collect();
+        let link = |([a, b], of): ([usize; 2], crate::look::SketchComparison)| Link {
+            page: places[b],
+            neighbour: places[a],
+            agreements: of.agreements as i32,
+            similarity: of.similarity as f32,
+        };
+        Ok(joining_links(self.week, &docs, &of_docs)?.into_iter().map(link).collect())
     }
 
     /// The weeks of a cluster.

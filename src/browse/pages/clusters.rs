@@ -37,8 +37,8 @@ impl Browse<'_> {
             Column::order("mean", Order::Loose, order),
             Column::number("least"),
             Column::order("growth", Order::Growth, order),
-            Column::text("page"),
-            Column::text("title"),
+            Column::long("page"),
+            Column::long("title"),
         ];
         let mut body = Html::default();
         if rows.is_empty() {

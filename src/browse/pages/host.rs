@@ -63,8 +63,8 @@ impl Browse<'_> {
         };
         let rows: Vec<Vec<Html>> = docs.iter().filter_map(|doc| pages.get(doc)).map(row).collect();
         let columns = [
-            Column::text("page"),
-            Column::text("title"),
+            Column::long("page"),
+            Column::long("title"),
             Column::number("words"),
             Column::number("cluster"),
             Column::number("of pages"),
@@ -178,7 +178,7 @@ impl Browse<'_> {
     fn add_collections(&self, name: &str, body: &mut Html) -> Result<()> {
         let heads = [
             Column::number("similar cluster"),
-            Column::text("below"),
+            Column::long("below"),
             Column::number("pages"),
             Column::number("links to it"),
             Column::text("what"),

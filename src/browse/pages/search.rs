@@ -196,8 +196,8 @@ fn row(page: &LookedPage) -> Vec<Html> {
 /// The list of a search; rows with two more cells say how similar a page is.
 fn of_pages(rows: &[Vec<Html>]) -> Html {
     let columns = [
-        Column::text("page"),
-        Column::text("title"),
+        Column::long("page"),
+        Column::long("title"),
         Column::number("cluster"),
         Column::number("of pages"),
         Column::number("similar"),

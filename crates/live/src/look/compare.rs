@@ -1,5 +1,6 @@
 //! Why two pages of a week are in one cluster, or not.
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::ops::Range;
 
@@ -15,6 +16,7 @@ use crate::features::{Fingerprinter, WordsAndShingles};
 use crate::operators::ingest::page_words;
 use crate::readers::{self, Input, Item, Reader};
 use crate::records::{DocId, Level, checksum};
+use crate::structures::CompactSort as _;
 
 /// What two pages have in common.
 #[derive(Clone, Debug, Serialize)]
@@ -103,6 +105,42 @@ pub fn sketches(week: &LookedWeek<'_>, docs: [DocId; 2]) -> Result<SketchCompari
     Ok(week.sketches(&ascending)?.compare(0, ascending.len() - 1))
 }
 
+/// A link between two documents, by their places, and what these have in common.
+pub type JoiningLink = ([usize; 2], SketchComparison);
+
+/// Links that join groups of documents of one cluster: of the pairs of two groups that the method
+/// links, those with most in common, until no groups can be joined any more. `docs` ascend and have
+/// words; `groups` has the group of each.
+///
+/// # Errors
+/// If a table cannot be read.
+pub fn joining_links(week: &LookedWeek<'_>, docs: &[DocId], groups: &[usize]) -> Result<Vec<JoiningLink>> {
+    let (sketches, method) = (week.sketches(docs)?, &week.method);
+    let is_link = |of: &SketchComparison| match method.similarity.filter(|_| method.verify != Verify::None) {
+        Some(similarity) => of.features >= least_features(method, similarity.millionths()),
+        None => of.agreements >= method.agreements,
+    };
+    let mut links: Vec<JoiningLink> = (0..docs.len())
+        .flat_map(|a| (a + 1..docs.len()).map(move |b| [a, b]))
+        .filter(|[a, b]| groups[*a] != groups[*b])
+        .map(|[a, b]| ([a, b], sketches.compare(a, b)))
+        .filter(|(_, of)| is_link(of))
+        .collect();
+    links.sort_items_by_key(|(places, of)| (Reverse(of.features), Reverse(of.agreements), *places));
+    let mut groups = groups.to_vec();
+    links.retain(|([a, b], _)| {
+        let (one, other) = (groups[*a], groups[*b]);
+        groups.iter_mut().filter(|group| **group == other).for_each(|group| *group = one);
+        one != other
+    });
+    Ok(links)
+}
+
+/// The features that two pages of a similarity have in common, by estimate.
+fn least_features(method: &Method, millionths: u32) -> usize {
+    (u64::from(millionths) * method.features as u64).div_ceil(1_000_000) as usize
+}
+
 /// The shortest chain between two of the documents, by what links pages: agreeing supershingles, or
 /// if clusters are verified a similarity, which features estimate. `None` if the estimates are too
 /// low somewhere.
@@ -112,7 +150,7 @@ fn chain_of(sketches: &Sketches, method: &Method, from: usize, to: usize) -> Opt
         return by_supershingles.chain(from, to, method.agreements);
     };
     let values: Vec<u64> = sketches.features.iter().map(|feature| u64::from(*feature)).collect();
-    let least = (u64::from(similarity.millionths()) * method.features as u64).div_ceil(1_000_000) as usize;
+    let least = least_features(method, similarity.millionths());
     let by_features = Values { values: &values, width: method.features };
     // Clusters that were verified by shingles can have estimates a little below.
     (0..=least).rev().take(1 + method.features / 8).find_map(|least| by_features.chain(from, to, least.max(1)))

@@ -21,7 +21,8 @@ mod week;
 
 pub use self::compare::shingles;
 pub use self::compare::{
-    ChainLink, Comparison, Passage, TextComparison, compare, compare_texts, sketches, words_of_pages,
+    ChainLink, Comparison, JoiningLink, Passage, TextComparison, compare, compare_texts, joining_links, sketches,
+    words_of_pages,
 };
 pub use self::lists::{
     KnownPage, ListedPage, LookedCluster, LookedEvidence, PageList, evidence, known_page, largest, pages_of_cluster,
