@@ -3,6 +3,8 @@
 use super::escape::{escaped, line, name, short};
 use crate::sheet::{Column, Grid, Part, Sheet, grouped};
 
+/// Characters of a cell from which on its column is wide on a phone, so that rows stay low.
+const LONG: usize = 40;
 /// Rows of a table, at most.
 pub(super) const MOST_ROWS: usize = 300;
 
@@ -25,14 +27,22 @@ impl Cell {
         Cell::Number(format!("{:.1}%", 100.0 * share), Some(share))
     }
 
-    fn html(&self) -> String {
+    fn is_long(&self) -> bool {
+        match self {
+            Cell::Number(..) => false,
+            Cell::Text(text) | Cell::Name(text) => text.chars().nth(LONG).is_some(),
+        }
+    }
+
+    fn html(&self, is_long: bool) -> String {
+        let long = if is_long { " class=\"long\"" } else { "" };
         match self {
             Cell::Number(text, Some(value)) => {
                 format!("<td class=\"number\" data-value=\"{value}\">{}</td>", escaped(text))
             }
             Cell::Number(text, None) => format!("<td class=\"number\">{}</td>", short(text)),
-            Cell::Text(text) => format!("<td>{}</td>", short(text)),
-            Cell::Name(text) => format!("<td>{}</td>", name(text)),
+            Cell::Text(text) => format!("<td{long}>{}</td>", short(text)),
+            Cell::Name(text) => format!("<td{long}>{}</td>", name(text)),
         }
     }
 }
@@ -49,17 +59,25 @@ pub(super) fn table(id: Option<&str>, caption: &str, heads: &[(&str, bool)], row
     }
     out.push_str(&format!("<div class=\"wide\" tabindex=\"0\" role=\"region\" aria-label=\"{}\">\n", escaped(caption)));
     out.push_str(&format!("<table{of_id} class=\"sortable\">\n"));
+    let is_long = |column: usize| rows.iter().filter_map(|row: &Vec<Cell>| row.get(column)).any(Cell::is_long);
+    let columns = rows.iter().map(Vec::len).max().unwrap_or(0).max(heads.len());
+    let is_long: Vec<bool> = (0..columns).map(is_long).collect();
     if !heads.is_empty() {
         out.push_str("<thead><tr>");
-        for (head, is_number) in heads {
-            let class = if *is_number { " class=\"number\"" } else { "" };
+        for ((head, is_number), is_long) in heads.iter().zip(&is_long) {
+            let class = match (is_number, is_long) {
+                (true, _) => " class=\"number\"",
+                (false, true) => " class=\"long\"",
+                (false, false) => "",
+            };
             out.push_str(&format!("<th scope=\"col\"{class}>{}</th>", escaped(head)));
         }
         out.push_str("</tr></thead>\n");
     }
     out.push_str("<tbody>\n");
     for row in rows {
-        out.push_str(&format!("<tr>{}</tr>\n", row.iter().map(Cell::html).collect::<String>()));
+        let cells = row.iter().zip(&is_long).map(|(cell, is_long)| cell.html(*is_long));
+        out.push_str(&format!("<tr>{}</tr>\n", cells.collect::<String>()));
     }
     out.push_str("</tbody>\n</table>\n</div>\n");
     out
@@ -145,6 +163,9 @@ mod tests {
         sheet_of.blank();
         sheet_of.fact("Records", "12 & more");
         sheet_of.fact("", "further");
+        let mut of_titles = Grid::new([("pages", Column::Number), ("title", Column::Text)]);
+        of_titles.row(["3".to_owned(), "long ".repeat(9)]);
+        sheet_of.grid(of_titles);
         let mut grid = Grid::new([("pages", Column::Number), ("page", Column::Text)]);
         grid.row(["1,200", "http://one.example/?a=1&b=2"]);
         grid.row(["-", "javascript:alert(1)"]);
@@ -157,6 +178,8 @@ mod tests {
             "data-value=\"1200\">1,200</td>",
             "data-value=\"1536\">1.5 KiB</td>",
             "<td>row 599</td>",
+            "<th scope=\"col\" class=\"long\">title</th>",
+            "<td class=\"long\">long ",
             "302 rows in the middle are left out",
             "<a href=\"http://one.example/?a=1&amp;b=2\"",
             "<td>javascript:alert(1)</td>",

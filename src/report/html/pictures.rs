@@ -1,6 +1,6 @@
 //! The figures and tables of papers in a page.
 
-use super::escape::escaped;
+use super::escape::{escaped, note};
 use super::parts::{Cell, table};
 use super::plots::figure;
 use crate::figures::{FigureFormat, FigureState, MadeFigure, file_names};
@@ -21,7 +21,7 @@ pub(super) fn picture(name: &str, title: &str, of: &Picture) -> String {
 
 fn notes(notes: &[String]) -> String {
     let notes = notes.iter().filter(|note| !note.is_empty());
-    notes.map(|note| format!("<p class=\"soft\">{}</p>\n", escaped(note))).collect()
+    notes.map(|text| format!("<p class=\"soft\">{}</p>\n", note(text))).collect()
 }
 
 fn rows(title: &str, listing: &Listing) -> String {

@@ -1,6 +1,6 @@
 //! Plots in a page: drawn for a wide one and for a phone, in the colours of the page.
 
-use super::escape::escaped;
+use super::escape::note;
 use crate::plot::{Plot, Shape};
 
 /// A figure: a plot and notes below it. The style of the page shows the drawing that fits its
@@ -15,7 +15,7 @@ pub(super) fn figure(plot: &Plot, notes: &[String]) -> String {
 
 /// Notes below a figure.
 fn caption(notes: &[String]) -> String {
-    let notes: Vec<String> = notes.iter().filter(|note| !note.is_empty()).map(|note| escaped(note)).collect();
+    let notes: Vec<String> = notes.iter().filter(|note| !note.is_empty()).map(|text| note(text)).collect();
     if notes.is_empty() { String::new() } else { format!("<figcaption>{}</figcaption>\n", notes.join("<br>\n")) }
 }
 

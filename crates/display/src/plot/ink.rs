@@ -53,7 +53,9 @@ impl Ink {
 fn style_of_paper(paper: usize) -> String {
     let [text, line, ground] =
         [["#1d2125", "#e4e7ea"], ["#d5d9de", "#363d44"], ["#fdfdfb", "#15181b"]].map(|colours| colours[paper]);
-    let mut style = format!("text{{fill:{text}}}.grid{{stroke:{line}}}.ground{{fill:{ground}}}.bar{{stroke:{ground}}}");
+    let mut style = format!(
+        "text{{fill:{text}}}.grid{{stroke:{line}}}.ground{{fill:{ground}}}.bar{{stroke:{ground}}}.on-bar{{fill:{ground}}}"
+    );
     for (_, name, colours) in Ink::ALL {
         let colour = colours[paper];
         style += &format!(".ink-{name} .dot,.ink-{name} .bar{{fill:{colour}}}");

@@ -1,5 +1,5 @@
-//! How points and lines look: series differ by shapes and dashes, so that they are told apart
-//! without colours.
+//! How points, lines and bars look: series differ by shapes and dashes, so that they are told apart
+//! without colours. A bar has the shape of its series in it, where it has room.
 
 use std::fmt::Write as _;
 
@@ -13,6 +13,16 @@ pub(super) fn point(out: &mut String, ink: Ink, origin: Origin, x: f64, y: f64) 
     let class = if origin == Origin::Ours { "dot" } else { "ring" };
     // Hollow ones are larger, so that they show around a filled one.
     let r = if origin == Origin::Ours { HALF } else { HALF + 2.0 };
+    shape(out, class, ink, r, (x, y));
+}
+
+/// Adds the mark of a series to one of its bars, in the colour of the ground.
+pub(super) fn on_bar(out: &mut String, ink: Ink, x: f64, y: f64) {
+    shape(out, "on-bar", ink, 0.75 * HALF, (x, y));
+}
+
+/// The shape of a colour, of about half a size `r`, around a place.
+fn shape(out: &mut String, class: &str, ink: Ink, r: f64, (x, y): (f64, f64)) {
     let path = match ink {
         Ink::Text | Ink::One => None,
         Ink::Two => Some([(-r, -r), (r, -r), (r, r), (-r, r)].to_vec()),

@@ -74,10 +74,14 @@ impl Plot {
         )
     }
 
+    /// The series that are named beside the plot: those with a name and points.
+    fn named(&self) -> impl Iterator<Item = &Series> {
+        self.series.iter().filter(|series| !series.name.is_empty() && !series.points.is_empty())
+    }
+
     /// What the plot shows, in words.
     fn said(&self) -> String {
-        let names: Vec<&str> =
-            self.series.iter().map(|series| series.name.as_str()).filter(|name| !name.is_empty()).collect();
+        let names: Vec<&str> = self.named().map(|series| series.name.as_str()).collect();
         if names.is_empty() { self.label.clone() } else { format!("{}: {}", self.label, names.join("; ")) }
     }
 
@@ -96,8 +100,7 @@ impl Plot {
     fn names(&self, out: &mut String, room: f64, size: f64) -> f64 {
         let (swatch, line) = (2.6 * size, 1.5 * size);
         let (mut x, mut y) = (0.5 * size, 0.0);
-        let named = self.series.iter().filter(|series| !series.name.is_empty());
-        for series in named {
+        for series in self.named() {
             let text = shortened(&series.name, fitting(room - swatch - size, size));
             let taken = swatch + width(&text, size) + size;
             if x + taken > room && x > size {
@@ -106,7 +109,10 @@ impl Plot {
             let middle = y + 0.75 * size;
             let _ = write!(out, "<g class=\"ink-{}\">", series.ink.name());
             match series.marks {
-                Marks::Bars => bar(out, x + 0.6 * size, middle - 0.4 * size, 0.8 * size, 0.8 * size),
+                Marks::Bars => {
+                    bar(out, x + 0.6 * size, middle - 0.4 * size, 0.8 * size, 0.8 * size);
+                    marks::on_bar(out, series.ink, x + size, middle);
+                }
                 Marks::Points => marks::point(out, series.ink, series.origin, x + size, middle),
                 Marks::Line | Marks::LineAndPoints => {
                     marks::line(out, series.ink, series.origin, &[(x, middle), (x + 2.0 * size, middle)]);
@@ -119,7 +125,7 @@ impl Plot {
             label(out, &text, x + swatch - 0.3 * size, y + 1.1 * size, "start");
             x += taken;
         }
-        if self.series.iter().all(|series| series.name.is_empty()) { 0.0 } else { y + line + 0.3 * size }
+        if self.named().next().is_none() { 0.0 } else { y + line + 0.3 * size }
     }
 }
 
@@ -188,7 +194,12 @@ impl Area {
     /// The axes with their ticks and names.
     fn frame(&self, plot: &Plot, out: &mut String) {
         let Area { across: [left, right], down: [top, bottom], size, .. } = *self;
-        for (at, text) in self.ticks_up(plot) {
+        // Without a value, numbers on the axes would be made up.
+        let is_empty = plot.series.iter().all(|series| series.points.is_empty());
+        if is_empty {
+            label(out, "nothing to draw", 0.5 * (left + right), 0.5 * (top + bottom), "middle");
+        }
+        for (at, text) in self.ticks_up(plot).into_iter().filter(|_| !is_empty) {
             let y = self.height(at);
             let _ =
                 write!(out, "<line class=\"grid\" x1=\"{left:.1}\" y1=\"{y:.1}\" x2=\"{right:.1}\" y2=\"{y:.1}\"/>");
@@ -198,11 +209,11 @@ impl Area {
             out,
             "<polyline class=\"grid\" fill=\"none\" points=\"{left:.1},{top:.1} {left:.1},{bottom:.1} {right:.1},{bottom:.1}\"/>"
         );
-        for of in self.names_across(plot) {
+        for of in self.names_across(plot).into_iter().filter(|_| !is_empty) {
             label(out, &of.text, of.middle, bottom + (1.6 + 1.3 * of.line as f64) * size, "middle");
         }
         let ticks = self.x.ticks(&plot.x, ((right - left) / (6.0 * size)) as usize);
-        if !matches!(plot.x.scale, Scale::Names(_)) {
+        if !is_empty && !matches!(plot.x.scale, Scale::Names(_)) {
             for tick in ticks {
                 let x = left + tick.at * (right - left);
                 let below = bottom + 0.3 * size;
@@ -252,8 +263,13 @@ impl Area {
         let step = (self.x.at(1.0) - self.x.at(0.0)) * (self.across[1] - self.across[0]);
         for ((x, _), (from, to)) in series.points.iter().zip(bars) {
             let (Some(low), Some(high)) = (self.place((*x, *from)), self.place((*x, *to))) else { continue };
-            if low.1 - high.1 > 0.05 {
-                bar(out, low.0 - 0.4 * step, high.1, 0.8 * step, low.1 - high.1);
+            let height = low.1 - high.1;
+            if height > 0.05 {
+                bar(out, low.0 - 0.4 * step, high.1, 0.8 * step, height);
+            }
+            // A series without a name is the only one.
+            if !series.name.is_empty() && height.min(0.8 * step) > self.size {
+                marks::on_bar(out, series.ink, low.0, 0.5 * (low.1 + high.1));
             }
         }
     }
@@ -349,8 +365,9 @@ mod tests {
             series: all.to_vec(),
         };
         let svg = plot.svg(Shape::Wide);
-        // Two in the names, and three in the plot.
+        // Two in the names, and three in the plot, each with the mark of its series.
         assert_eq!(svg.matches("<rect").count(), 5, "{svg}");
+        assert_eq!(svg.matches("class=\"on-bar\"").count(), 5, "{svg}");
     }
 
     #[test]
@@ -362,7 +379,18 @@ mod tests {
                 Plot { label: "none".to_owned(), x: axis, y: Axis::linear("pages", "pages"), series: Vec::new() };
             let svg = plot.svg(Shape::Narrow);
             assert!(svg.contains(">pages</text>") && !svg.contains("NaN") && !svg.contains("inf"), "{svg}");
+            // The names of the axes, and that there is nothing: no numbers.
+            assert!(svg.contains(">nothing to draw</text>"), "{svg}");
+            assert_eq!(svg.matches("<text").count(), 3, "{svg}");
         }
+    }
+
+    #[test]
+    fn a_series_without_points_is_not_named() {
+        let mut plot = sizes(10);
+        plot.series.push(Series::ours("absent", Ink::Three, Marks::Points, Vec::new()));
+        let svg = plot.svg(Shape::Wide);
+        assert!(svg.contains(">fit</text>") && !svg.contains("absent"), "{svg}");
     }
 
     #[test]

@@ -54,17 +54,19 @@ impl MadeFigure {
 }
 
 /// All figures, paper by paper, each with its study: the papers in the order of their clusters,
-/// mirrors, overlap, and so on; within a paper by their numbers.
+/// mirrors, overlap, and so on; within a paper sections, then figures and tables by their numbers.
 pub fn all_figures() -> Vec<(Option<AnyStudy>, Figure)> {
     let mut figures: Vec<(Option<AnyStudy>, Figure)> = clusters::FIGURES.iter().map(|figure| (None, *figure)).collect();
     for study in AnyStudy::all() {
         figures.extend(study.figures().iter().map(|figure| (Some(study.clone()), *figure)));
     }
     // Years and numbers of figures as numbers: Fig. 9 is before Fig. 10.
-    let key = |figure: &Figure| -> (String, Vec<String>) {
+    let key = |figure: &Figure| -> (String, (bool, Vec<String>)) {
         let (paper, name) = figure.name.split_once(", ").unwrap_or((figure.name, ""));
         let words = name.split([' ', '.']).filter(|word| !word.is_empty());
-        (paper.to_owned(), words.map(|word| format!("{word:0>4}")).collect())
+        // The totals of a section come before what is drawn of them.
+        let order = (!name.starts_with("section"), words.map(|word| format!("{word:0>4}")).collect());
+        (paper.to_owned(), order)
     };
     let papers: Vec<String> = figures.iter().map(|(_, figure)| key(figure).0).collect();
     figures.sort_by_key(|(_, figure)| {
@@ -130,7 +132,7 @@ fn missing(study: &AnyStudy, standing: Standing, last: Week) -> Option<String> {
 /// The command that makes the tables of a figure.
 fn command_for(study: Option<&AnyStudy>, store: &Path, last: Week) -> String {
     let store = store.display();
-    let Some(study) = study else { return format!("nigh run jobs/cluster.toml --store {store} --week {last}") };
+    let Some(study) = study else { return format!("nigh run --store {store} --week {last} --input FILES") };
     let job = study.name();
     let week = if study.runs() == Runs::AllWeeks { String::new() } else { format!(" --week {last}") };
     format!("nigh run jobs/{job}.toml --store {store}{week}")
@@ -164,6 +166,7 @@ mod tests {
         assert_eq!(found, expected.iter().map(String::as_str).collect::<BTreeSet<_>>());
         assert_eq!(names.len(), found.len(), "each once");
         let place = |name: &str| names.iter().position(|of| *of == name).unwrap();
+        assert!(place("Fetterly 2004, section 2") < place("Fetterly 2004, Fig. 1"));
         assert!(place("Fetterly 2004, Fig. 9") < place("Fetterly 2004, Fig. 10"));
         assert!(place("Fetterly 2004, Fig. 13") < place("Fetterly 2004, Table 1"));
         assert!(place("Fetterly 2004, Table 2") < place("Cho 2000, Fig. 11"));

@@ -220,4 +220,13 @@ impl RowValues<'_> {
     pub fn week(&self, column: &str) -> Result<Week> {
         Ok(Week::from_days(field::<Date32Array>(self.batch, column)?.value(self.row)))
     }
+
+    /// A week, if there is one.
+    ///
+    /// # Errors
+    /// As [`RowValues::text`].
+    pub fn maybe_week(&self, column: &str) -> Result<Option<Week>> {
+        let weeks: &Date32Array = field(self.batch, column)?;
+        Ok(weeks.is_valid(self.row).then(|| Week::from_days(weeks.value(self.row))))
+    }
 }

@@ -64,9 +64,12 @@ pub(super) const FIGURES: &[Figure] = &[
     Figure {
         name: "Fetterly 2004, Fig. 10",
         title: "How much pages change, by the size of their clusters",
-        draw: |tables| changes("pages", &change_rows(tables)?),
+        draw: |tables| changes("pages of a cluster", &change_rows(tables)?),
     },
 ];
+
+/// Fewer pairs of downloads than this are few.
+const FEW_PAIRS: u64 = 10;
 
 /// The name of a class of sizes beside a plot.
 fn title_of(class: &str) -> String {
@@ -89,10 +92,12 @@ fn number_of(class: &str) -> usize {
 fn retention(tables: &FigureTables<'_>, column: &str, notes: &[&str]) -> Result<Picture> {
     let mut days = BTreeSet::new();
     let mut classes: BTreeMap<usize, (String, Vec<(f64, f64)>)> = BTreeMap::new();
-    tables.of_study::<Evolution, RetentionRow>(&["week", "class", column], |row| {
+    let mut pages: BTreeMap<usize, u64> = BTreeMap::new();
+    tables.of_study::<Evolution, RetentionRow>(&["week", "class", "documents", column], |row| {
         let (week, class) = (row.week("week")?, row.text("class")?);
         days.insert(week.days());
         if let Some(mean) = row.real(column)? {
+            pages.insert(number_of(&class), row.count("documents")? as u64);
             let of_class = classes.entry(number_of(&class)).or_insert_with(|| (title_of(&class), Vec::new()));
             of_class.1.push((f64::from(week.days()), 100.0 * mean));
         }
@@ -105,7 +110,15 @@ fn retention(tables: &FigureTables<'_>, column: &str, notes: &[&str]) -> Result<
         y: Axis::linear("% of the cluster", "percent").within(0.0, 104.0),
         series: classes.into_iter().map(of_class).collect(),
     };
-    Ok(Picture::plot(plot, notes.iter().copied()))
+    // A line of few pages says little, and looks the same as that of many.
+    let of_class = |(number, count): (usize, u64)| format!("{}: {}", name_of(number), crate::sheet::grouped(count));
+    let pages: Vec<String> = pages.into_iter().map(of_class).collect();
+    let mut notes: Vec<String> = notes.iter().map(|note| (*note).to_owned()).collect();
+    notes.push("Pages that a week does not have are one cluster of that week.".to_owned());
+    if !pages.is_empty() {
+        notes.push(format!("Pages of the first week by the size of their cluster: {}.", pages.join("; ")));
+    }
+    Ok(Picture::plot(plot, notes))
 }
 
 fn hosts(tables: &FigureTables<'_>) -> Result<Picture> {
@@ -125,7 +138,8 @@ fn hosts(tables: &FigureTables<'_>) -> Result<Picture> {
         series: vec![Series::ours("", Ink::One, Marks::Points, points)],
     };
     let note = format!(
-        "{} of the hosts have as many clusters as before; in the study {}.",
+        "Of {}, {} have as many clusters as before; in the study {}. A host without a page in a week has no cluster there.",
+        crate::sheet::plural(all, "host"),
         percent(ratio(unchanged, all)),
         percent(Some(PUBLISHED_UNCHANGED))
     );
@@ -166,12 +180,25 @@ fn amounts(tables: &FigureTables<'_>) -> Result<Picture> {
         y: Axis::linear("% of the pairs of downloads", "percent").within(0.0, 100.0),
         series: classes.into_iter().map(of_class).collect(),
     };
-    Ok(Picture::plot(plot, [ends]))
+    let mut pairs: BTreeMap<i64, u64> = BTreeMap::new();
+    tables.of_study::<Evolution, AmountRow>(&["amount", "pairs"], |row| {
+        *pairs.entry(row.count("amount")?).or_default() += row.count("pairs")? as u64;
+        Ok(())
+    })?;
+    pairs.retain(|_, pairs| *pairs > 0);
+    let few = pairs.values().filter(|pairs| **pairs < FEW_PAIRS).count();
+    let counts = format!(
+        "{}; {few} of the {} amounts that occur have fewer than {FEW_PAIRS} pairs.",
+        crate::sheet::plural(pairs.values().sum(), "pair"),
+        pairs.len()
+    );
+    Ok(Picture::plot(plot, [ends, counts]))
 }
 
 fn relative(tables: &FigureTables<'_>) -> Result<Picture> {
     let classes = by_amount(tables, "relative")?;
-    let of_class = |(number, points)| Series::ours(name_of(number), Ink::of(number), Marks::LineAndPoints, points);
+    // Without marks: as many points as there are amounts would hide each other.
+    let of_class = |(number, points)| Series::ours(name_of(number), Ink::of(number), Marks::Line, points);
     let (x, ends) = amount_axis();
     let plot = Plot {
         label: "Shares of sizes of clusters over their means, by the amount of change".to_owned(),
@@ -179,7 +206,7 @@ fn relative(tables: &FigureTables<'_>) -> Result<Picture> {
         y: Axis::linear("share, over the mean share", "relative").within(0.0, None),
         series: classes.into_iter().map(of_class).collect(),
     };
-    let mean = "The mean is over the amounts that occur; the study's is over all amounts.".to_owned();
+    let mean = "The mean is over all amounts, as in the study: one that does not occur has a share of 0.".to_owned();
     Ok(Picture::plot(plot, [ends, mean]))
 }
 

@@ -66,8 +66,16 @@ fn classes(tables: &FigureTables<'_>) -> Result<Picture> {
         shares.push(format!("{} in {week}{study}", percent(row.real("share")?)));
         Ok(())
     })?;
-    let mirrored =
-        format!("Pages that are mirrored: {}; in the study {}.", shares.join(", "), percent(Some(PUBLISHED_MIRRORED)));
+    // A year of weeks would be a page of numbers.
+    let more = if shares.len() > 2 { " The table `mirrors/mirrored` has all weeks." } else { "" };
+    if shares.len() > 2 {
+        shares.drain(1..shares.len() - 1);
+    }
+    let mirrored = format!(
+        "Pages that are mirrored: {}; in the study {}.{more}",
+        shares.join(", "),
+        percent(Some(PUBLISHED_MIRRORED))
+    );
     let counted = "`study` counts as the study did: pairs of the host of a cluster's root with each other host. `pairs` are the pairs of the other tables, by \
                    default of any two hosts: docs/mirrors.md.";
     Ok(Picture::listing(["week", "class", "pairs", "study", "published"], rows, [mirrored, counted.to_owned()]))

@@ -50,12 +50,34 @@ fn ranking(tables: &FigureTables<'_>) -> Result<Picture> {
             Series::published("levels 1 to 4, published", Ink::Two, Marks::Points, vec![(49.0, 88.0)]),
         ],
     };
+    let rows = level_rows(tables)?;
+    let listed: i64 = rows.iter().map(|(_, pairs, _)| pairs).sum();
+    let few: i64 = rows.iter().filter(|(level, ..)| level == "few").map(|(_, pairs, _)| pairs).sum();
     let mut notes = Vec::new();
     if empty {
         notes.push("No pair of hosts could be tested: see the tables `candidates` and `levels`.".to_owned());
+    } else {
+        // Shares of few pairs say little, and look the same as those of many.
+        let tested: i64 = rows.iter().filter(|(level, ..)| is_answered(level)).map(|(_, pairs, _)| pairs).sum();
+        notes.push(format!(
+            "The shares are of the {} that were tested, of {} in the list.",
+            crate::sheet::plural(tested as u64, "pair"),
+            crate::sheet::grouped(listed as u64)
+        ));
+    }
+    if few > 0 {
+        notes.push(format!(
+            "{} had fewer than three tests: a crawler that fetches the URLs of the table `probes` makes them possible.",
+            crate::sheet::plural(few as u64, "pair")
+        ));
     }
     notes.push("The study's first 49% are about 10,000 pairs of those of which both hosts answered.".to_owned());
     Ok(Picture::plot(plot, notes))
+}
+
+/// Whether both hosts of a pair of this level answered, so that it counts for the shares.
+fn is_answered(level: &str) -> bool {
+    RULES.iter().any(|(of, ..)| *of == level)
 }
 
 /// The pairs of each level, and the study's.

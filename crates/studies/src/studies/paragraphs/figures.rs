@@ -64,6 +64,9 @@ pub(super) const FIGURES: &[Figure] = &[
 /// The columns of the study's shares.
 const YEARS: [&str; 3] = ["published_2003", "published_2004", "published_2005"];
 
+/// The study's share of duplicates in 2005, which it estimates from parts.
+const PUBLISHED_SHARE: f64 = 0.358;
+
 fn summary(tables: &FigureTables<'_>) -> Result<Option<ParagraphsSummary>> {
     Ok(match tables.summary_of("paragraphs")? {
         Some(StudySummary::Paragraphs(summary)) => Some(summary),
@@ -89,7 +92,7 @@ fn false_matches(tables: &FigureTables<'_>) -> Result<Picture> {
     };
     let notes = [
         "The figure of the study is an example of twenty pages: one of them repeats a paragraph, and has the same number of paragraphs as another \
-         page, each of which is found there. Such pairs are counted here, and are no duplicates.",
+         page, each of which is found there. Such pairs are counted here; they count as duplicates, too, as in the study.",
     ];
     Ok(Picture::listing(["what", "count"], rows.into_iter().map(row).collect(), notes))
 }
@@ -109,6 +112,9 @@ fn sizes(tables: &FigureTables<'_>, region: &str) -> Result<Picture> {
     } else {
         notes.push(format!("Power law: {}.", fit_words(fitted.fit)));
     }
+    if region != REGIONS[0] {
+        notes.push(connected(tables)?);
+    }
     if region == "all" {
         for of in summary(tables)?.map(|summary| summary.shapes).unwrap_or_default() {
             notes.push(format!("{}: {}; in the study {}.", of.what, percent(of.share), percent(Some(of.published))));
@@ -118,7 +124,8 @@ fn sizes(tables: &FigureTables<'_>, region: &str) -> Result<Picture> {
             notes.push(format!("Clusters of {} pages: {share} of {} lie on one site.", of.class, of.clusters));
         }
     }
-    let mut series = vec![Series::ours(format!("{region}: clusters"), Ink::One, Marks::Points, fitted.points())];
+    let name = if region == REGIONS[0] { "clusters".to_owned() } else { format!("clusters of the {region} part") };
+    let mut series = vec![Series::ours(name, Ink::One, Marks::Points, fitted.points())];
     if !fitted.line.is_empty() {
         series.push(Series::fit("power law", Ink::Two, fitted.line));
     }
@@ -143,14 +150,26 @@ fn growth(tables: &FigureTables<'_>) -> Result<Picture> {
         Series::ours("clusters", Ink::Two, Marks::LineAndPoints, points(1)),
     ];
     let mut notes = Vec::new();
-    tables.of_study::<Paragraphs, EstimateRow>(&["steps", "of_week", "share", "published"], |row| {
-        let of_study = row.real("published")?;
-        let of_study = of_study
-            .map_or_else(String::new, |share| format!("; the study's estimate was {} of 35.8%", percent(Some(share))));
+    let columns = ["steps", "of_week", "estimated", "duplicates", "share", "published"];
+    tables.of_study::<Paragraphs, EstimateRow>(&columns, |row| {
+        let by = match row.maybe_week("of_week")? {
+            Some(week) => format!("the growth of week {week}"),
+            None => "the sizes of the clusters found".to_owned(),
+        };
+        let estimated = row.real("estimated")?.unwrap_or_default().round() as u64;
+        let of_study = row.real("published")?.map_or_else(String::new, |share| {
+            format!(
+                " The study estimated {} so, where {} were duplicates.",
+                percent(Some(share)),
+                percent(Some(PUBLISHED_SHARE))
+            )
+        });
         notes.push(format!(
-            "From {} parts: {} of the pages{of_study}.",
+            "Estimate from {} parts, by {by}: {} duplicates, {} of the pages; there are {}.{of_study}",
             row.count("steps")?,
-            percent(row.real("share")?)
+            crate::sheet::grouped(estimated),
+            percent(row.real("share")?),
+            crate::sheet::grouped(row.count("duplicates")? as u64)
         ));
         Ok(())
     })?;
