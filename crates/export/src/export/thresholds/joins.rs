@@ -21,6 +21,8 @@
 
 use std::cmp::Reverse;
 
+use serde::{Deserialize, Serialize};
+
 use crate::operators::set_join::{Requirement, Share};
 
 /// Similarities, in millionths, at which the pairs of a large cluster are looked for one after the
@@ -33,7 +35,7 @@ const SMALL: usize = 32;
 const MOST_PAIRS: usize = 1 << 20;
 
 /// A pair that joins two parts of a cluster.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) struct Join {
     /// The numbers of the two documents, the smaller one first.
     pub places: [u32; 2],

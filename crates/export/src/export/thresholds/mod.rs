@@ -151,7 +151,7 @@ impl Sortable for Member {
 struct Forest {
     cluster: i64,
     members: Vec<Member>,
-    joins: Vec<(u32, u32, f64)>,
+    joins: Vec<Join>,
 }
 
 impl Sortable for Forest {
@@ -213,12 +213,7 @@ impl Thresholds<'_> {
             if let ThresholdRule::KeepRows(_) = self.rule {
                 let count = |of: &Member| Counted { group: of.group, is_written: of.is_written };
                 let counted: Vec<Counted> = forest.members.iter().map(count).collect();
-                let joins: Vec<Join> = forest
-                    .joins
-                    .iter()
-                    .map(|(a, b, similarity)| Join { places: [*a, *b], similarity: *similarity })
-                    .collect();
-                going(&counted, &joins, most, &mut |of_join| gone.push(of_join))?;
+                going(&counted, &forest.joins, most, &mut |of_join| gone.push(of_join))?;
             }
             forests.push(forest)
         })?;
@@ -235,8 +230,8 @@ impl Thresholds<'_> {
         let mut forests = forests.sorted()?;
         while let Some(Forest { members, joins, .. }) = forests.record()? {
             let mut parts = Parts::new(members.len());
-            for (a, b, _) in joins.iter().filter(|(.., of)| similarity.is_some_and(|least| *of >= least)) {
-                parts.join([*a, *b]);
+            for join in joins.iter().filter(|join| similarity.is_some_and(|least| join.similarity >= least)) {
+                parts.join(join.places);
             }
             let roots: Vec<u32> = (0..members.len() as u32).map(|place| parts.root(place)).collect();
             let mut sizes = vec![0; members.len()];
@@ -406,15 +401,15 @@ impl Thresholds<'_> {
 }
 
 /// The pairs that hold a cluster together, by the numbers of its members.
-fn forest(members: &[Member], sets: &[CandidateSet], least: Share) -> Result<Vec<(u32, u32, f64)>> {
+fn forest(members: &[Member], sets: &[CandidateSet], least: Share) -> Result<Vec<Join>> {
     let number = |doc: i64| members.binary_search_by_key(&doc, |member| member.doc).map(|number| number as u32);
-    let mut pairs: Vec<(u32, u32, f64)> = Vec::with_capacity(members.len());
+    let mut pairs: Vec<Join> = Vec::with_capacity(members.len());
     let mut firsts = 0;
     for (place, member) in (0..).zip(members) {
         match number(member.first) {
             Ok(first) if first == place => firsts += 1,
             // The same bytes.
-            Ok(first) => pairs.push((first, place, 1.0)),
+            Ok(first) => pairs.push(Join { places: [first, place], similarity: 1.0 }),
             Err(_) => {
                 bail!("the first of equal documents is of another cluster than {}: the store is damaged", member.doc)
             }
@@ -428,11 +423,8 @@ fn forest(members: &[Member], sets: &[CandidateSet], least: Share) -> Result<Vec
     let places: Result<Vec<u32>, usize> = sets.iter().map(|set| number(set.doc.to_table())).collect();
     let Ok(places) = places else { bail!("a text is of no document of its cluster: the store is damaged") };
     let elements: Vec<&[u64]> = sets.iter().map(|set| set.elements.as_slice()).collect();
-    pairs.extend(
-        joins(&elements, least)
-            .into_iter()
-            .map(|Join { places: [a, b], similarity }| (places[a as usize], places[b as usize], similarity)),
-    );
+    let of_members = |join: Join| Join { places: join.places.map(|set| places[set as usize]), ..join };
+    pairs.extend(joins(&elements, least).into_iter().map(of_members));
     Ok(pairs)
 }
 
