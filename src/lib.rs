@@ -68,12 +68,13 @@
 //! ```text
 //! main
 //! cli
-//! bench  browse  progress    browse: a store as pages of a browser
+//! bench  browse  progress    bench: `nigh bench`; browse: a store as pages of a browser
 //! log  report  roll_up
 //! metrics
 //! nigh-live                  live, look: clusters that a process keeps right; what a user asks of a week
 //! nigh-export                export: inputs written again
 //! nigh-studies               studies, job_file, avoid, figures
+//! nigh-bench                 what benchmarks share, with the feature `bench`
 //! nigh-week | nigh-launch    operators, jobs: timely appears from here up | launch: processes
 //! nigh-store                 config, state, plan, summary, mirror, query
 //! nigh-tables | nigh-display tables, stats | sheet, plot, markup

@@ -11,12 +11,11 @@ use std::time::Instant;
 
 use anyhow::{Context, Result, bail, ensure};
 use clap::Args;
+use nigh_bench::{BenchOutcome, Temporary};
 use serde::{Deserialize, Serialize};
 
 use super::crawl::{Common, Setting, WorkDone, crawl_once};
 use super::made_up_crawl::{CrawlFormat, MadeUpCrawlArgs, write_files};
-use super::outcome::BenchOutcome;
-use super::temporary::Temporary;
 use crate::config::Count;
 use crate::sheet::grouped;
 use crate::watch::{Span, Stage};
@@ -101,7 +100,7 @@ struct JobReport {
 /// # Errors
 /// If the input cannot be read, or a run fails: with its message.
 pub(crate) fn bench_job(args: &JobArgs) -> Result<BenchOutcome> {
-    let temporary = Temporary::new();
+    let temporary = Temporary::of_process();
     let mut input = args.input.clone();
     let mut crawl_bytes = None;
     if let Some(documents) = args.documents {

@@ -14,11 +14,11 @@ use anyhow::{Context, Result, ensure};
 use clap::{Args, ValueEnum};
 use flate2::Compression;
 use flate2::write::GzEncoder;
+use nigh_bench::BenchOutcome;
+use nigh_bench::synthetic::WebPages;
 use serde::Serialize;
 use xxhash_rust::xxh3::xxh3_128;
 
-use super::outcome::BenchOutcome;
-use super::synthetic::WebPages;
 use crate::config::Count;
 use crate::records::{Week, mix};
 use crate::sheet::grouped;

@@ -26,7 +26,7 @@ pub(crate) enum ProcessWork {
     Study(Box<StudyTask>),
     /// A benchmark.
     #[cfg(feature = "bench")]
-    Bench(crate::bench::BenchTask),
+    Bench(nigh_bench::BenchTask),
 }
 
 impl ProcessWork {
@@ -76,7 +76,7 @@ pub(crate) fn worker() -> Result<ExitCode> {
                 ProcessWork::Run(plan) => cluster(*plan, peers, &watch)?.as_ref().map(json_text).transpose(),
                 ProcessWork::Study(task) => study(*task, peers, &watch)?.as_ref().map(json_text).transpose(),
                 #[cfg(feature = "bench")]
-                ProcessWork::Bench(task) => crate::bench::serve_task(&task, peers, &watch),
+                ProcessWork::Bench(task) => crate::bench::serve_task(task, peers, &watch),
             }
         };
         match run() {

@@ -165,6 +165,7 @@ fn a_benchmark_that_is_stopped_leaves_nothing() {
 fn made_up_urls_and_links_give_the_same_for_any_workers() {
     for arguments in [
         &["mirrors-by-url", "--urls", "60000", "--times", "2"][..],
+        &["overlap", "--documents", "20000"],
         &["mirrors", "--documents", "100000"],
         &["collections", "--documents", "30000"],
         &["paragraphs", "--documents", "20000"],

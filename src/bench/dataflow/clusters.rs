@@ -11,15 +11,15 @@ use std::time::Instant;
 
 use anyhow::{Result, bail};
 use clap::Args;
+use nigh_bench::synthetic::{Dataset, DatasetPlan, Noise, SHARDS, Synthetic, WIDTH, files, label_checksum};
+use nigh_bench::{
+    AnyBench, Bench, BenchOutcome, Counted, Measure, Measured, Placement, Seconds, Temporary, WorkerCounts, run,
+    single_thread,
+};
 use nigh_exchange::Context;
 use serde::{Deserialize, Serialize};
 
-use super::harness::{Counted, Measure, Measured, Placement, Seconds, WorkerCounts, run};
 use super::setup::{OwnedVectors, VectorArgs, WorkerResources};
-use crate::bench::outcome::BenchOutcome;
-use crate::bench::single_thread;
-use crate::bench::synthetic::{Dataset, DatasetPlan, Noise, SHARDS, Synthetic, WIDTH, files, label_checksum};
-use crate::bench::temporary::Temporary;
 use crate::config::{Bytes, Method};
 use crate::operators::clustering::{Clusters, clusters};
 use crate::sheet::grouped;
@@ -27,9 +27,12 @@ use crate::state::sync_folder;
 use crate::structures::Numbering;
 use crate::watch::{Span, Stage};
 
-/// Arguments of `nigh bench cluster`.
+/// `nigh bench cluster`.
+pub(super) const BENCH: AnyBench = AnyBench::of::<ClusterArgs>("cluster");
+
+/// Clusters of made-up vectors with the study's distribution, compared with a single thread.
 #[derive(Args)]
-pub(crate) struct ClusterArgs {
+struct ClusterArgs {
     #[command(flatten)]
     vectors: VectorArgs,
     /// Shares of the documents outside clusters that borrow one supershingle of another document,
@@ -50,7 +53,7 @@ pub(crate) struct ClusterArgs {
 
 /// The benchmark as each process receives it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct ClustersTask {
+struct ClustersTask {
     /// The folder of the vectors.
     folder: PathBuf,
     documents: u64,
@@ -65,7 +68,7 @@ impl ClustersTask {
 
 /// What the cluster stage counts; sums over workers, except for `rounds`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub(crate) struct ClusterCounts {
+struct ClusterCounts {
     /// Vectors equal to a smaller one.
     duplicates: u64,
     /// Vectors that were grouped by their keys.
@@ -128,38 +131,40 @@ struct Baseline {
     checksum: u64,
 }
 
-pub(crate) fn bench_cluster(
-    args: &ClusterArgs,
-    as_text: impl Fn(ClustersTask) -> Result<String>,
-) -> Result<BenchOutcome> {
-    if args.by_construction && u32::try_from(args.vectors.documents).is_err() {
-        bail!("--by-construction is for fewer than 4,294,967,296 documents");
-    }
-    let temporary = Temporary::new();
-    let task = ClustersTask {
-        folder: args.vectors.folder(&temporary, "vectors"),
-        documents: args.vectors.documents,
-        resources: args.vectors.resources(&temporary),
-    };
-    let plan = DatasetPlan { documents: task.documents, shards: SHARDS, noise: args.noise, change: 0.0, unlike: None };
-    args.vectors.write(&[(&task.folder, plan)])?;
-    // Writes to the disk that are still under way would disturb the measurement.
-    sync_folder(&task.folder)?;
-    if args.cold {
-        task.dataset().forget()?;
-    }
-    let measured = run(&task, Placement::of(args.vectors.processes.0), as_text)?;
-    let baseline = match (args.no_check, args.by_construction) {
-        (true, _) => None,
-        (false, true) => {
-            let threads = std::thread::available_parallelism().map_or(1, usize::from);
-            let checksum = label_checksum(&Synthetic::new(task.documents, args.noise), threads)?;
-            Some(Baseline { seconds: None, checksum })
+impl Bench for ClusterArgs {
+    type Task = ClustersTask;
+
+    fn bench(&self, as_text: impl Fn(ClustersTask) -> Result<String>) -> Result<BenchOutcome> {
+        if self.by_construction && u32::try_from(self.vectors.documents).is_err() {
+            bail!("--by-construction is for fewer than 4,294,967,296 documents");
         }
-        (false, false) => Some(baseline(&task.dataset())?),
-    };
-    let report = ClusterReport::new(args, measured, baseline);
-    BenchOutcome::new(report.labels_match != Some(false), &report, args.vectors.json)
+        let temporary = Temporary::of_process();
+        let task = ClustersTask {
+            folder: self.vectors.folder(&temporary, "vectors"),
+            documents: self.vectors.documents,
+            resources: self.vectors.resources(&temporary),
+        };
+        let plan =
+            DatasetPlan { documents: task.documents, shards: SHARDS, noise: self.noise, change: 0.0, unlike: None };
+        self.vectors.write(&[(&task.folder, plan)])?;
+        // Writes to the disk that are still under way would disturb the measurement.
+        sync_folder(&task.folder)?;
+        if self.cold {
+            task.dataset().forget()?;
+        }
+        let measured = run(&task, Placement::of(self.vectors.processes.0), as_text)?;
+        let baseline = match (self.no_check, self.by_construction) {
+            (true, _) => None,
+            (false, true) => {
+                let threads = std::thread::available_parallelism().map_or(1, usize::from);
+                let checksum = label_checksum(&Synthetic::new(task.documents, self.noise), threads)?;
+                Some(Baseline { seconds: None, checksum })
+            }
+            (false, false) => Some(baseline(&task.dataset())?),
+        };
+        let report = ClusterReport::new(self, measured, baseline);
+        BenchOutcome::new(report.labels_match != Some(false), &report, self.vectors.json)
+    }
 }
 
 /// Clusters the vectors on a single thread, with all of them in memory.

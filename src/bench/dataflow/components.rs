@@ -6,27 +6,30 @@ use std::time::Instant;
 
 use anyhow::Result;
 use clap::Args;
+use nigh_bench::synthetic::{Graph, GraphShape};
+use nigh_bench::{
+    AnyBench, Bench, BenchOutcome, Counted, Measure, Measured, Placement, Seconds, WorkerCounts, run, single_thread,
+};
 use nigh_exchange::Context;
 use serde::{Deserialize, Serialize};
 
-use super::harness::{Counted, Measure, Measured, Placement, Seconds, WorkerCounts, run};
-use crate::bench::outcome::BenchOutcome;
-use crate::bench::single_thread;
-use crate::bench::synthetic::{Graph, GraphShape};
 use crate::config::Count;
 use crate::operators::components::{JoinedForests, join_forests};
 use crate::sheet::grouped;
 use crate::structures::{Numbering, Ownership, UnionFind};
 use crate::watch::Stage;
 
+/// `nigh bench components`.
+pub(super) const BENCH: AnyBench = AnyBench::of::<ComponentsArgs>("components");
+
 /// Shards of the nodes, as in a job.
 const SHARDS: u64 = 64;
 /// Edges that are added to the union-find at a time.
 const BATCH: usize = 1 << 14;
 
-/// Arguments of `nigh bench components`.
+/// Connected components of made-up graphs, compared with a single thread.
 #[derive(Args)]
-pub(crate) struct ComponentsArgs {
+struct ComponentsArgs {
     /// Number of nodes.
     #[arg(long, value_name = "N")]
     nodes: u32,
@@ -50,7 +53,7 @@ pub(crate) struct ComponentsArgs {
 
 /// The benchmark as each process receives it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct ComponentsTask {
+struct ComponentsTask {
     shape: GraphShape,
     nodes: u32,
     apart: bool,
@@ -60,7 +63,7 @@ pub struct ComponentsTask {
 
 /// What the benchmark counts.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub(crate) struct ComponentsCounts {
+struct ComponentsCounts {
     /// Edges and proposals that were handled, of all workers.
     work: u64,
     /// The same, of the worker that handled the most.
@@ -98,40 +101,41 @@ struct ComponentsReport {
     max_worker_share: f64,
 }
 
-pub(crate) fn bench_components(
-    args: &ComponentsArgs,
-    as_text: impl Fn(ComponentsTask) -> Result<String>,
-) -> Result<BenchOutcome> {
-    let task = ComponentsTask { shape: args.shape, nodes: args.nodes, apart: args.apart, threads: args.workers.0 };
-    let measured = run(&task, Placement::of(args.processes.0), as_text)?;
-    let graph = Graph::new(args.shape, args.nodes);
-    // Neither side's time includes the making of edges.
-    let edges: Vec<(u32, u32)> = (0..graph.edges()).map(|edge| graph.edge(edge)).collect();
-    let begun = Instant::now();
-    let roots = single_thread::components(args.nodes, edges.iter().copied());
-    let single_thread_s = begun.elapsed().as_secs_f64();
-    let labels = roots.iter().enumerate().map(|(node, root)| (node as u64, u64::from(*root)));
-    let labels_match = single_thread::checksum(labels) == measured.checksum;
-    let Seconds { wall: wall_s, cpu: cpu_s } = measured.seconds(|span| span.stage == Stage::Components);
-    let Measured { counts, exchanged_bytes, peak_anonymous_bytes, .. } = measured;
-    let report = ComponentsReport {
-        shape: args.shape,
-        nodes: args.nodes,
-        edges: graph.edges(),
-        workers: args.workers.0,
-        processes: args.processes.0,
-        apart: args.apart,
-        rounds: counts.rounds,
-        wall_s,
-        cpu_s,
-        exchanged_bytes,
-        peak_anonymous_bytes,
-        labels_match,
-        single_thread_s,
-        times_single_thread: single_thread_s / wall_s.max(1e-9),
-        max_worker_share: counts.max_work as f64 / counts.work.max(1) as f64,
-    };
-    BenchOutcome::new(labels_match, &report, args.json)
+impl Bench for ComponentsArgs {
+    type Task = ComponentsTask;
+
+    fn bench(&self, as_text: impl Fn(ComponentsTask) -> Result<String>) -> Result<BenchOutcome> {
+        let task = ComponentsTask { shape: self.shape, nodes: self.nodes, apart: self.apart, threads: self.workers.0 };
+        let measured = run(&task, Placement::of(self.processes.0), as_text)?;
+        let graph = Graph::new(self.shape, self.nodes);
+        // Neither side's time includes the making of edges.
+        let edges: Vec<(u32, u32)> = (0..graph.edges()).map(|edge| graph.edge(edge)).collect();
+        let begun = Instant::now();
+        let roots = single_thread::components(self.nodes, edges.iter().copied());
+        let single_thread_s = begun.elapsed().as_secs_f64();
+        let labels = roots.iter().enumerate().map(|(node, root)| (node as u64, u64::from(*root)));
+        let labels_match = single_thread::checksum(labels) == measured.checksum;
+        let Seconds { wall: wall_s, cpu: cpu_s } = measured.seconds(|span| span.stage == Stage::Components);
+        let Measured { counts, exchanged_bytes, peak_anonymous_bytes, .. } = measured;
+        let report = ComponentsReport {
+            shape: self.shape,
+            nodes: self.nodes,
+            edges: graph.edges(),
+            workers: self.workers.0,
+            processes: self.processes.0,
+            apart: self.apart,
+            rounds: counts.rounds,
+            wall_s,
+            cpu_s,
+            exchanged_bytes,
+            peak_anonymous_bytes,
+            labels_match,
+            single_thread_s,
+            times_single_thread: single_thread_s / wall_s.max(1e-9),
+            max_worker_share: counts.max_work as f64 / counts.work.max(1) as f64,
+        };
+        BenchOutcome::new(labels_match, &report, self.json)
+    }
 }
 
 impl Measure for ComponentsTask {

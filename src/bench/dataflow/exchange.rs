@@ -15,17 +15,20 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result};
 use clap::Args;
+use nigh_bench::{
+    AnyBench, Bench, BenchOutcome, Counted, Measure, Measured, Placement, Seconds, Temporary, WorkerCounts, run,
+};
 use nigh_exchange::{BlockOf, Context, run_dataflow, source};
 use serde::{Deserialize, Serialize};
 use timely::dataflow::operators::Probe;
 
-use super::harness::{Counted, Measure, Measured, Placement, Seconds, WorkerCounts, run};
-use crate::bench::outcome::BenchOutcome;
-use crate::bench::temporary::Temporary;
 use crate::config::Count;
 use crate::records::mix;
 use crate::sheet::grouped;
 use crate::watch::Stage;
+
+/// `nigh bench exchange`.
+pub(super) const BENCH: AnyBench = AnyBench::of::<ExchangeArgs>("exchange");
 
 /// A record, as large as an edge: its hash and its number.
 type ExchangedRecord = [u64; 2];
@@ -38,9 +41,9 @@ const WAIT: Duration = Duration::from_micros(100);
 /// How often TLS and plain sockets are each measured.
 const ROUNDS: usize = 3;
 
-/// Arguments of `nigh bench exchange`.
+/// Records sent between processes: over TLS, and over plain sockets.
 #[derive(Args)]
-pub(crate) struct ExchangeArgs {
+struct ExchangeArgs {
     /// Number of records that all workers send together, 16 bytes each.
     #[arg(long, default_value = "100000000", value_name = "N")]
     records: u64,
@@ -60,7 +63,7 @@ pub(crate) struct ExchangeArgs {
 
 /// The benchmark as each process receives it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct ExchangeTask {
+struct ExchangeTask {
     records: u64,
     /// Worker threads of each process.
     workers: usize,
@@ -68,7 +71,7 @@ pub struct ExchangeTask {
 
 /// What the benchmark counts.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub(crate) struct ExchangeCounts {
+struct ExchangeCounts {
     /// Records that arrived.
     received: u64,
 }
@@ -106,37 +109,38 @@ struct ExchangeReport {
     times_plain: Option<f64>,
 }
 
-pub(crate) fn bench_exchange(
-    args: &ExchangeArgs,
-    as_text: impl Fn(ExchangeTask) -> Result<String>,
-) -> Result<BenchOutcome> {
-    let (workers, processes) = (args.workers.0, args.processes.0);
-    let task = ExchangeTask { records: args.records, workers };
-    let temporary = Temporary::new();
-    let folder = temporary.folder.join("keys");
-    // Without the feature `pool` the program cannot make keys.
-    let tls = cfg!(feature = "pool") && !args.plain && processes > 1;
-    if tls {
-        crate::launch::make(&folder, processes, 1)?;
-    }
-    let measure = |plain: bool| -> Result<Throughput> {
-        let keys = (!plain).then_some(folder.as_path());
-        let measured = run(&task, Placement { processes, keys, apart: false }, &as_text)?;
-        Ok(Throughput::new(args.records, plain, &measured))
-    };
-    let (mut encrypted, mut plain) = (Vec::new(), Vec::new());
-    for _ in 0..ROUNDS {
+impl Bench for ExchangeArgs {
+    type Task = ExchangeTask;
+
+    fn bench(&self, as_text: impl Fn(ExchangeTask) -> Result<String>) -> Result<BenchOutcome> {
+        let (workers, processes) = (self.workers.0, self.processes.0);
+        let task = ExchangeTask { records: self.records, workers };
+        let temporary = Temporary::of_process();
+        let folder = temporary.folder.join("keys");
+        // Without the feature `pool` the program cannot make keys.
+        let tls = cfg!(feature = "pool") && !self.plain && processes > 1;
         if tls {
-            encrypted.push(measure(false)?);
+            crate::launch::make(&folder, processes, 1)?;
         }
-        plain.push(measure(true)?);
+        let measure = |plain: bool| -> Result<Throughput> {
+            let keys = (!plain).then_some(folder.as_path());
+            let measured = run(&task, Placement { processes, keys, apart: false }, &as_text)?;
+            Ok(Throughput::new(self.records, plain, &measured))
+        };
+        let (mut encrypted, mut plain) = (Vec::new(), Vec::new());
+        for _ in 0..ROUNDS {
+            if tls {
+                encrypted.push(measure(false)?);
+            }
+            plain.push(measure(true)?);
+        }
+        let complete = encrypted.iter().chain(&plain).all(|measured| measured.complete);
+        let plain = median(plain).context("plain sockets were measured")?;
+        let (median, beside) = median(encrypted).map_or((plain, None), |encrypted| (encrypted, Some(plain)));
+        let times_plain = beside.map(|plain| median.records_per_second / plain.records_per_second.max(1e-9));
+        let report = ExchangeReport { processes, workers, median, beside, times_plain };
+        BenchOutcome::new(complete, &report, self.json)
     }
-    let complete = encrypted.iter().chain(&plain).all(|measured| measured.complete);
-    let plain = median(plain).context("plain sockets were measured")?;
-    let (median, beside) = median(encrypted).map_or((plain, None), |encrypted| (encrypted, Some(plain)));
-    let times_plain = beside.map(|plain| median.records_per_second / plain.records_per_second.max(1e-9));
-    let report = ExchangeReport { processes, workers, median, beside, times_plain };
-    BenchOutcome::new(complete, &report, args.json)
 }
 
 /// The measurement with the median time; `None` if there are none.

@@ -1,34 +1,89 @@
-//! Benchmarks of dataflows, in one process or several.
+//! Benchmarks of dataflows, in one process or several: those of the steps of a week are here, those
+//! of studies in the folders of the studies.
 //!
-//! In reading order: `harness` (runs a benchmark on all workers and adds up their counts), `task`
-//! (the list of benchmarks, as a new process receives one), `setup` (what `clusters` and `weeks`
-//! share), `clusters`, `components`, `weeks`, `exchange`, `overlap`, `mirrors`, `collections`,
-//! `mirrors_by_url`, `paragraphs`, `verify` (the benchmarks), `meter` (peak memory), `temporary`
-//! (the folder of a benchmark).
+//! In reading order: `setup` (what `clusters`, `weeks` and `verify` share), `clusters`,
+//! `components`, `weeks`, `exchange`, `verify`.
 
 mod clusters;
-mod collections;
 mod components;
 mod exchange;
-mod harness;
-mod meter;
-mod mirrors;
-mod mirrors_by_url;
-mod overlap;
-mod paragraphs;
 mod setup;
-mod task;
 mod verify;
 mod weeks;
 
-pub(crate) use self::clusters::{ClusterArgs, bench_cluster};
-pub(crate) use self::collections::{CollectionsArgs, bench_collections};
-pub(crate) use self::components::{ComponentsArgs, bench_components};
-pub(crate) use self::exchange::{ExchangeArgs, bench_exchange};
-pub(crate) use self::mirrors::{MirrorsArgs, bench_mirrors};
-pub(crate) use self::mirrors_by_url::{MirrorsByUrlArgs, bench_mirrors_by_url};
-pub(crate) use self::overlap::{OverlapArgs, bench_overlap};
-pub(crate) use self::paragraphs::{ParagraphsArgs, bench_paragraphs};
-pub use self::task::{BenchTask, serve_task};
-pub(crate) use self::verify::{VerifyArgs, bench_verify};
-pub(crate) use self::weeks::{WeeksArgs, bench_weeks};
+use std::sync::Arc;
+
+use anyhow::{Context, Result};
+use clap::{ArgMatches, Command, FromArgMatches, Subcommand};
+use nigh_bench::{AnyBench, BenchOutcome, BenchTask};
+
+use crate::launch::Peers;
+use crate::studies::AnyStudy;
+use crate::watch::Watch;
+
+/// All benchmarks of dataflows.
+fn all() -> impl Iterator<Item = AnyBench> {
+    let of_studies = AnyStudy::all().into_iter().filter_map(|study| study.bench());
+    let of_weeks = [clusters::BENCH, components::BENCH, weeks::BENCH, exchange::BENCH];
+    of_weeks.into_iter().chain(of_studies).chain([verify::BENCH])
+}
+
+/// The benchmark with this name.
+fn named(name: &str) -> Option<AnyBench> {
+    all().find(|bench| bench.name() == name)
+}
+
+/// Runs one process of a benchmark. The process of worker 0 returns the figures of all processes as
+/// JSON, the others `None`.
+///
+/// # Errors
+/// If the benchmark fails.
+pub fn serve_task(task: BenchTask, peers: Peers, watch: &Arc<Watch>) -> Result<Option<String>> {
+    let bench = named(&task.bench)
+        .with_context(|| format!("no benchmark {}: the supervisor is another version of nigh", task.bench))?;
+    bench.serve(task, peers, watch)
+}
+
+/// A benchmark of a dataflow with the arguments of its command line: the subcommands of
+/// `nigh bench` that [`all`] lists.
+pub(crate) struct DataflowBench {
+    bench: AnyBench,
+    arguments: ArgMatches,
+}
+
+impl DataflowBench {
+    /// Runs it. `as_text` formats a task as a new process of this program reads it.
+    ///
+    /// # Errors
+    /// If the benchmark fails in any process.
+    pub(crate) fn run(&self, as_text: fn(BenchTask) -> Result<String>) -> Result<BenchOutcome> {
+        self.bench.run(&self.arguments, &as_text)
+    }
+}
+
+impl FromArgMatches for DataflowBench {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<DataflowBench, clap::Error> {
+        let given = matches.subcommand().and_then(|(name, arguments)| Some((named(name)?, arguments.clone())));
+        let (bench, arguments) = given.ok_or_else(|| clap::Error::new(clap::error::ErrorKind::InvalidSubcommand))?;
+        Ok(DataflowBench { bench, arguments })
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        *self = DataflowBench::from_arg_matches(matches)?;
+        Ok(())
+    }
+}
+
+impl Subcommand for DataflowBench {
+    fn augment_subcommands(command: Command) -> Command {
+        command.subcommands(all().map(|bench| bench.command()))
+    }
+
+    fn augment_subcommands_for_update(command: Command) -> Command {
+        DataflowBench::augment_subcommands(command)
+    }
+
+    fn has_subcommand(name: &str) -> bool {
+        named(name).is_some()
+    }
+}

@@ -1,4 +1,4 @@
-//! What `nigh bench cluster` and `nigh bench weeks` share: arguments, the files of made-up vectors,
+//! What `nigh bench cluster`, `weeks` and `verify` share: arguments, the files of made-up vectors,
 //! and the cluster stage over them as one worker sets it up.
 
 use std::path::{Path, PathBuf};
@@ -7,11 +7,11 @@ use std::rc::Rc;
 use anyhow::Result;
 use clap::Args;
 use indicatif::ProgressBar;
+use nigh_bench::Temporary;
+use nigh_bench::synthetic::{Dataset, DatasetPlan, files};
 use nigh_exchange::Context;
 use serde::{Deserialize, Serialize};
 
-use crate::bench::synthetic::{Dataset, DatasetPlan, files};
-use crate::bench::temporary::Temporary;
 use crate::config::{Bytes, Config, Count, Method};
 use crate::features::VectorKeys;
 use crate::kernels::polynomials;

@@ -13,15 +13,15 @@ use std::sync::Arc;
 use anyhow::Result;
 use arrow_array::FixedSizeBinaryArray;
 use clap::Args;
+use nigh_bench::synthetic::{Dataset, DatasetPlan, FEATURES, Noise, SHARDS, WIDTH};
+use nigh_bench::{
+    AnyBench, Bench, BenchOutcome, Counted, Measure, Measured, Placement, Seconds, Temporary, WorkerCounts, run,
+    single_thread,
+};
 use nigh_exchange::Context;
 use serde::{Deserialize, Serialize};
 
-use super::harness::{Counted, Measure, Measured, Placement, Seconds, WorkerCounts, run};
 use super::setup::{OwnedVectors, VectorArgs, WorkerResources};
-use crate::bench::outcome::BenchOutcome;
-use crate::bench::single_thread;
-use crate::bench::synthetic::{Dataset, DatasetPlan, FEATURES, Noise, SHARDS, WIDTH};
-use crate::bench::temporary::Temporary;
 use crate::config::{Bytes, Count, Method, Share};
 use crate::features::equal_features;
 use crate::operators::clustering::{Clusters, clusters};
@@ -34,9 +34,12 @@ use crate::state::sync_folder;
 use crate::tables::{Scan, field};
 use crate::watch::{Span, Stage};
 
-/// Arguments of `nigh bench verify`.
+/// `nigh bench verify`.
+pub(super) const BENCH: AnyBench = AnyBench::of::<VerifyArgs>("verify");
+
+/// A check of made-up clusters by features, beside the stage that finds their candidates.
 #[derive(Args)]
-pub(crate) struct VerifyArgs {
+struct VerifyArgs {
     #[command(flatten)]
     vectors: VectorArgs,
     /// Share of the vectors that resemble no other one of their cluster.
@@ -52,7 +55,7 @@ pub(crate) struct VerifyArgs {
 
 /// The benchmark as each process receives it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct VerifyTask {
+struct VerifyTask {
     /// The folder of the vectors.
     folder: PathBuf,
     documents: u64,
@@ -69,7 +72,7 @@ impl VerifyTask {
 
 /// What a check counts; sums over workers, except for `doubtful`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub(crate) struct VerifyCounts {
+struct VerifyCounts {
     /// Documents that were taken out of their clusters.
     split_off: u64,
     /// Clusters in doubt, the same at all workers.
@@ -106,23 +109,28 @@ struct VerifyReport {
     labels_match: Option<bool>,
 }
 
-pub(crate) fn bench_verify(args: &VerifyArgs, as_text: impl Fn(VerifyTask) -> Result<String>) -> Result<BenchOutcome> {
-    let temporary = Temporary::new();
-    let task = VerifyTask {
-        folder: args.vectors.folder(&temporary, "sketches"),
-        documents: args.vectors.documents,
-        least: (args.similarity.0 * FEATURES).div_ceil(100) as u32,
-        resources: args.vectors.resources(&temporary),
-    };
-    let unlike = Some(Share::try_from(args.unlike).map_err(anyhow::Error::msg)?.0);
-    let plan = DatasetPlan { documents: task.documents, shards: SHARDS, noise: Noise::default(), change: 0.0, unlike };
-    args.vectors.write(&[(&task.folder, plan)])?;
-    // Writes to the disk that are still under way would disturb the measurement.
-    sync_folder(&task.folder)?;
-    let measured = run(&task, Placement::of(args.vectors.processes.0), as_text)?;
-    let baseline = if args.no_check { None } else { Some(baseline(&task)?) };
-    let report = VerifyReport::new(args, &measured, baseline);
-    BenchOutcome::new(report.labels_match != Some(false), &report, args.vectors.json)
+impl Bench for VerifyArgs {
+    type Task = VerifyTask;
+
+    fn bench(&self, as_text: impl Fn(VerifyTask) -> Result<String>) -> Result<BenchOutcome> {
+        let temporary = Temporary::of_process();
+        let task = VerifyTask {
+            folder: self.vectors.folder(&temporary, "sketches"),
+            documents: self.vectors.documents,
+            least: (self.similarity.0 * FEATURES).div_ceil(100) as u32,
+            resources: self.vectors.resources(&temporary),
+        };
+        let unlike = Some(Share::try_from(self.unlike).map_err(anyhow::Error::msg)?.0);
+        let plan =
+            DatasetPlan { documents: task.documents, shards: SHARDS, noise: Noise::default(), change: 0.0, unlike };
+        self.vectors.write(&[(&task.folder, plan)])?;
+        // Writes to the disk that are still under way would disturb the measurement.
+        sync_folder(&task.folder)?;
+        let measured = run(&task, Placement::of(self.vectors.processes.0), as_text)?;
+        let baseline = if self.no_check { None } else { Some(baseline(&task)?) };
+        let report = VerifyReport::new(self, &measured, baseline);
+        BenchOutcome::new(report.labels_match != Some(false), &report, self.vectors.json)
+    }
 }
 
 /// The checksum of the labels that a single thread finds: all pairs of each cluster are compared.

@@ -19,15 +19,15 @@ use std::time::Instant;
 
 use anyhow::{Context as _, Result};
 use clap::Args;
+use nigh_bench::synthetic::{Dataset, DatasetPlan, Noise, SHARDS};
+use nigh_bench::{
+    AnyBench, Bench, BenchOutcome, Counted, Measure, Measured, Placement, Seconds, Temporary, WorkerCounts, run,
+    single_thread,
+};
 use nigh_exchange::Context;
 use serde::{Deserialize, Serialize};
 
-use super::harness::{Counted, Measure, Measured, Placement, Seconds, WorkerCounts, run};
 use super::setup::{OwnedVectors, VectorArgs, WorkerResources};
-use crate::bench::outcome::BenchOutcome;
-use crate::bench::single_thread;
-use crate::bench::synthetic::{Dataset, DatasetPlan, Noise, SHARDS};
-use crate::bench::temporary::Temporary;
 use crate::config::{Bytes, Count, Mode, Share};
 use crate::operators::clustering::{Clusters, clusters};
 use crate::operators::delta::{Delta, NextRun, PostingIndex, choose, delta, post_all};
@@ -39,12 +39,16 @@ use crate::structures::Ownership;
 use crate::tables::{Table, Writer};
 use crate::watch::{Span, Stage};
 
+/// `nigh bench weeks`.
+pub(super) const BENCH: AnyBench = AnyBench::of::<WeeksArgs>("weeks");
+
 /// The methods that are compared, in the order of a turn.
 const METHODS: [Mode; 3] = [Mode::Delta, Mode::Full, Mode::Auto];
 
-/// Arguments of `nigh bench weeks`.
+/// Clusters of a second week of made-up vectors: from the changed documents, and from all
+/// documents.
 #[derive(Args)]
-pub(crate) struct WeeksArgs {
+struct WeeksArgs {
     #[command(flatten)]
     vectors: VectorArgs,
     /// Share of the documents whose vectors change in the second week.
@@ -64,7 +68,7 @@ fn share(text: &str) -> Result<Share, String> {
 
 /// One step of the benchmark, as each process receives it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct WeeksTask {
+struct WeeksTask {
     /// The folder of the input.
     data: PathBuf,
     documents: u64,
@@ -136,7 +140,7 @@ impl BenchPostings {
 /// What the benchmark counts; sums over workers, except for `method`. All but `method` are 0 unless
 /// the delta ran.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub(crate) struct WeeksCounts {
+struct WeeksCounts {
     /// The method that ran, delta or full, the same at all workers; `None` if no roots were
     /// computed.
     method: Option<Mode>,
@@ -219,20 +223,24 @@ struct WeeksReport {
     full_peak_anonymous_bytes: Option<u64>,
 }
 
-pub(crate) fn bench_weeks(args: &WeeksArgs, as_text: impl Fn(WeeksTask) -> Result<String>) -> Result<BenchOutcome> {
-    let temporary = Temporary::new();
-    let task = WeeksTask {
-        data: args.vectors.folder(&temporary, "weeks"),
-        documents: args.vectors.documents,
-        change: args.change.0,
-        resources: args.vectors.resources(&temporary),
-        postings: !args.no_postings,
-        step: WeeksStep::First,
-    };
-    let postings_s = make_input(args, &task, &as_text)?;
-    let runs = measure_methods(args, &task, &as_text)?;
-    let report = WeeksReport::new(args, postings_s, runs)?;
-    BenchOutcome::new(report.labels_match, &report, args.vectors.json)
+impl Bench for WeeksArgs {
+    type Task = WeeksTask;
+
+    fn bench(&self, as_text: impl Fn(WeeksTask) -> Result<String>) -> Result<BenchOutcome> {
+        let temporary = Temporary::of_process();
+        let task = WeeksTask {
+            data: self.vectors.folder(&temporary, "weeks"),
+            documents: self.vectors.documents,
+            change: self.change.0,
+            resources: self.vectors.resources(&temporary),
+            postings: !self.no_postings,
+            step: WeeksStep::First,
+        };
+        let postings_s = make_input(self, &task, &as_text)?;
+        let runs = measure_methods(self, &task, &as_text)?;
+        let report = WeeksReport::new(self, postings_s, runs)?;
+        BenchOutcome::new(report.labels_match, &report, self.vectors.json)
+    }
 }
 
 /// Makes the input, except the files that are there already: vectors of both weeks, roots and

@@ -18,13 +18,12 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow};
 use clap::Args;
+use nigh_bench::{BenchOutcome, Temporary};
 use serde::Serialize;
 
 use self::chains::Joins;
 use self::client::HttpClient;
 use self::texts::Documents;
-use super::outcome::BenchOutcome;
-use super::temporary::Temporary;
 use crate::config::{Count, Method};
 use crate::live::{Access, CommitEvery, Commitment, Commits, Counts, Limits, Server, Service};
 use crate::records::{DocumentKey, FeatureBits};
@@ -115,7 +114,7 @@ struct LiveReport {
 
 /// Measures all of it.
 pub(crate) fn bench_live(args: &LiveArgs) -> Result<BenchOutcome> {
-    let temporary = Temporary::new();
+    let temporary = Temporary::of_process();
     let store = |name: &str| Store::at(&temporary.folder.join(name));
     let (documents, workers) = (Documents::new(args.words), args.workers.0);
     let (count, batch) = (args.documents, args.batch);

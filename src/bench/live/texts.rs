@@ -1,7 +1,8 @@
 //! Made-up documents for `nigh bench live`, as lines of batches: of each ten about one is a copy
 //! and two are near-duplicates.
 
-use crate::bench::synthetic::{Script, Vocabulary};
+use nigh_bench::synthetic::{Script, Vocabulary};
+
 use crate::records::mix;
 
 /// Documents of as many words each.

@@ -88,6 +88,11 @@ macro_rules! any {
                 match self { $(AnyStudy::$Name(_) => <$Study>::RUNS,)* }
             }
 
+            #[cfg(feature = "bench")]
+            pub fn bench(&self) -> Option<nigh_bench::AnyBench> {
+                match self { $(AnyStudy::$Name(_) => <$Study>::BENCH,)* }
+            }
+
             /// All studies, each as a job without any key.
             pub fn all() -> Vec<AnyStudy> {
                 vec![$(AnyStudy::$Name(<$Study>::default()),)*]

@@ -14,6 +14,7 @@
 //! | `write` | the tables; their columns are in `tables::studies` |
 //! | `summary`, `report` | `summary.json`, and how it is shown |
 //! | `figures` | the figures and tables of the paper, drawn from the tables |
+//! | `bench` | its part of `nigh bench`, with the feature `bench` |
 //!
 //! In reading order: `plan` (what a run gets, and how it writes a table), `study` (the trait),
 //! `committed` (what an earlier run left), `shards` (tables with a file for each shard), `figure`

@@ -36,6 +36,9 @@ pub trait Study: Clone + Debug + Serialize + DeserializeOwned {
     const FIGURES: &'static [Figure] = &[];
     /// When `nigh studies` runs it.
     const RUNS: Runs;
+    /// Its benchmark, if it has one: `nigh bench NAME`.
+    #[cfg(feature = "bench")]
+    const BENCH: Option<nigh_bench::AnyBench> = None;
 
     /// What is kept as `summary.json` with the tables, and printed.
     type Summary: Clone + Debug + PartialEq + Serialize + DeserializeOwned;

@@ -3,8 +3,10 @@
 //!
 //! In reading order: `job`, `run` (from top to bottom), `former` (the avoid list of the run
 //! before), `steps`, `judge` (what crawls would have been without the pages of a list), `write`,
-//! `summary`, `report`, `figures`.
+//! `summary`, `report`, `figures`, `bench`.
 
+#[cfg(feature = "bench")]
+mod bench;
 mod figures;
 mod former;
 mod job;
@@ -39,6 +41,8 @@ impl Study for Collections {
     const TITLE: &'static str = "Replicated collections";
     const FIGURES: &'static [Figure] = figures::FIGURES;
     const RUNS: Runs = Runs::EachWeek;
+    #[cfg(feature = "bench")]
+    const BENCH: Option<nigh_bench::AnyBench> = Some(bench::BENCH);
 
     type Summary = CollectionsSummary;
 

@@ -2,8 +2,10 @@
 //! sections 2 and 4).
 //!
 //! In reading order: `job`, `run` (from top to bottom), `pairs` (what is known of the pairs of a
-//! week), `steps`, `write`, `summary`, `report`, `figures`.
+//! week), `steps`, `write`, `summary`, `report`, `figures`, `bench`.
 
+#[cfg(feature = "bench")]
+mod bench;
 mod figures;
 mod job;
 mod pairs;
@@ -32,6 +34,8 @@ impl Study for Mirrors {
     const NAME: &'static str = "mirrors";
     const TITLE: &'static str = "Mirrors by content";
     const RUNS: Runs = Runs::AllWeeks;
+    #[cfg(feature = "bench")]
+    const BENCH: Option<nigh_bench::AnyBench> = Some(bench::BENCH);
     const FIGURES: &'static [Figure] = figures::FIGURES;
 
     type Summary = MirrorsSummary;

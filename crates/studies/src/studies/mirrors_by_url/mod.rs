@@ -1,8 +1,10 @@
 //! The mirrors-by-url study: hosts that mirror each other, by their URLs (Bharat and Broder 1999).
 //!
 //! In reading order: `job`, `run` (from top to bottom), `steps`, `compared` (mirrors by URL beside
-//! those by content), `write`, `summary`, `report`, `figures`.
+//! those by content), `write`, `summary`, `report`, `figures`, `bench`.
 
+#[cfg(feature = "bench")]
+mod bench;
 mod compared;
 mod figures;
 mod job;
@@ -33,6 +35,8 @@ impl Study for MirrorsByUrl {
     const NAME: &'static str = "mirrors-by-url";
     const TITLE: &'static str = "Mirrors by URL";
     const RUNS: Runs = Runs::LastWeek;
+    #[cfg(feature = "bench")]
+    const BENCH: Option<nigh_bench::AnyBench> = Some(bench::BENCH);
     const FIGURES: &'static [Figure] = figures::FIGURES;
 
     type Summary = MirrorsByUrlSummary;

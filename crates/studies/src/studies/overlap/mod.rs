@@ -2,8 +2,10 @@
 //! 1998).
 //!
 //! In reading order: `job`, `run` (from top to bottom), `former` (the run that a later week
-//! follows), `steps`, `counts`, `write`, `summary`, `report`, `figures`.
+//! follows), `steps`, `counts`, `write`, `summary`, `report`, `figures`, `bench`.
 
+#[cfg(feature = "bench")]
+mod bench;
 mod counts;
 mod figures;
 mod former;
@@ -37,6 +39,8 @@ impl Study for Overlap {
     const TITLE: &'static str = "Overlap of pages";
     const FIGURES: &'static [Figure] = figures::FIGURES;
     const RUNS: Runs = Runs::EachWeek;
+    #[cfg(feature = "bench")]
+    const BENCH: Option<nigh_bench::AnyBench> = Some(bench::BENCH);
 
     type Summary = OverlapSummary;
 

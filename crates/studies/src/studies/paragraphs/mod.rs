@@ -4,8 +4,10 @@
 //! In reading order: `job`, `run` (from top to bottom), `former` (the weeks before), `steps`,
 //! `reach` (pages that links lead to), `genealogy` (where the text of new pages comes from),
 //! `followed` (the genealogy week after week), `seeds` (URLs of pages), `estimates`, `summarize`,
-//! `write`, `small_tables`, `summary`, `report`, `figures`.
+//! `write`, `small_tables`, `summary`, `report`, `figures`, `bench`.
 
+#[cfg(feature = "bench")]
+mod bench;
 mod estimates;
 mod figures;
 mod followed;
@@ -45,6 +47,8 @@ impl Study for Paragraphs {
     const TITLE: &'static str = "Paragraphs";
     const FIGURES: &'static [Figure] = figures::FIGURES;
     const RUNS: Runs = Runs::EachWeek;
+    #[cfg(feature = "bench")]
+    const BENCH: Option<nigh_bench::AnyBench> = Some(bench::BENCH);
 
     type Summary = ParagraphsSummary;
 

@@ -32,12 +32,12 @@ const BATCH: usize = 64;
 /// The smallest document of each document's cluster, by number. Documents that agree in at least
 /// `agreements` supershingles are in one cluster, transitively. There must be fewer than 2^32
 /// documents.
-pub(crate) fn clusters<const WIDTH: usize>(vectors: &[[u64; WIDTH]], agreements: usize) -> Vec<u32> {
+pub fn clusters<const WIDTH: usize>(vectors: &[[u64; WIDTH]], agreements: usize) -> Vec<u32> {
     clusters_by(PARTITION, vectors, agreements)
 }
 
 /// The smallest node of each node's connected component, by sequential union-find over the edges.
-pub(crate) fn components(nodes: u32, edges: impl Iterator<Item = (u32, u32)>) -> Vec<u32> {
+pub fn components(nodes: u32, edges: impl Iterator<Item = (u32, u32)>) -> Vec<u32> {
     let mut union_find = SequentialUnionFind::new(nodes);
     union_find.join(edges);
     union_find.roots()
@@ -45,7 +45,7 @@ pub(crate) fn components(nodes: u32, edges: impl Iterator<Item = (u32, u32)>) ->
 
 /// A checksum of labels that does not depend on their order: the wrapping sum of a hash of each
 /// document and its root.
-pub(crate) fn checksum(labels: impl Iterator<Item = (u64, u64)>) -> u64 {
+pub fn checksum(labels: impl Iterator<Item = (u64, u64)>) -> u64 {
     labels.fold(0, |sum, (document, root)| sum.wrapping_add(mix(mix(document) ^ root)))
 }
 

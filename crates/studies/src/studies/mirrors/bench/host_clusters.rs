@@ -5,7 +5,8 @@
 //! on many hosts or with many pages on few hosts; groups of mirrors, with numbers of hosts and of
 //! pages by power laws; clusters within a host and between any hosts.
 
-use super::random::Random;
+use nigh_bench::synthetic::Random;
+
 use crate::records::mix;
 
 /// Pages of a host, on the average.
@@ -13,7 +14,7 @@ const PAGES: u64 = 30;
 
 /// A made-up web.
 #[derive(Clone, Debug)]
-pub(crate) struct HostClusters {
+pub(super) struct HostClusters {
     /// The cluster and the host of each page that has near-duplicates.
     pub pages: Vec<(u32, u32)>,
 }

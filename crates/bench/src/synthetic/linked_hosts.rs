@@ -12,10 +12,10 @@ const PLACES: u64 = 30;
 /// Links of a page within its host.
 const WITHIN: u64 = 6;
 /// Shards, over which pages are dealt.
-pub(crate) const LINK_SHARDS: u64 = 64;
+pub const LINK_SHARDS: u64 = 64;
 
 /// The pages and links of some hosts.
-pub(crate) struct LinkedHosts {
+pub struct LinkedHosts {
     /// The number of pages.
     pub pages: u64,
     /// Links of a page.

@@ -18,7 +18,7 @@ const EXPONENTS: RangeInclusive<u32> = 0..=16 << FRACTION;
 
 /// The clusters of one size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct SizeCount {
+pub struct SizeCount {
     /// The number of members of each.
     pub size: u64,
     /// The number of these clusters.
@@ -26,12 +26,12 @@ pub(crate) struct SizeCount {
 }
 
 /// `clusters` clusters with sizes by the power law, the largest first.
-pub(crate) fn sizes(exponent: f64, range: &RangeInclusive<u64>, clusters: u64) -> Vec<SizeCount> {
+pub fn sizes(exponent: f64, range: &RangeInclusive<u64>, clusters: u64) -> Vec<SizeCount> {
     quantiles(steps(exponent), range, clusters)
 }
 
 /// The mean number of members of a cluster.
-pub(crate) fn mean(exponent: f64, range: &RangeInclusive<u64>) -> f64 {
+pub fn mean(exponent: f64, range: &RangeInclusive<u64>) -> f64 {
     let (mut shares, mut members) = (0.0, 0.0);
     for size in range.clone() {
         let share = share(size, steps(exponent));
@@ -45,7 +45,7 @@ pub(crate) fn mean(exponent: f64, range: &RangeInclusive<u64>) -> f64 {
 ///
 /// `members` must be at least 1.5 times what clusters of the smallest size would have, so that some
 /// exponent in the range fits.
-pub(crate) fn fit(range: &RangeInclusive<u64>, clusters: u64, members: u64) -> f64 {
+pub fn fit(range: &RangeInclusive<u64>, clusters: u64, members: u64) -> f64 {
     let fits =
         |exponent| quantiles(exponent, range, clusters).iter().map(|e| e.size * e.clusters).sum::<u64>() <= members;
     // Binary search: with a larger exponent no cluster is larger.

@@ -9,7 +9,7 @@ use crate::records::mix;
 
 /// A made-up web of so many pages.
 #[derive(Clone, Debug)]
-pub(crate) struct ChunkSets {
+pub struct ChunkSets {
     /// The page that each page is a copy of; [`ALONE`] for a page that is none.
     copy_of: Vec<u32>,
     /// The first page of the family of store fronts.
@@ -65,7 +65,7 @@ impl ChunkSets {
                 let lost = random.share().powi(2) * 0.4;
                 for _ in 0..((chunks.len() as f64 * lost) as u64).max(1) {
                     let at = random.below(chunks.len() as u64) as usize;
-                    chunks[at] = random.next();
+                    chunks[at] = random.bits();
                 }
             }
         }

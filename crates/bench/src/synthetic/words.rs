@@ -13,7 +13,7 @@ const RARE_BITS: u32 = 22;
 
 /// A script.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Script {
+pub enum Script {
     /// Letters of one byte; one word in 200 has an accent.
     Latin,
     /// Letters of two bytes.
@@ -24,7 +24,7 @@ pub(crate) enum Script {
 
 impl Script {
     /// What is between two words.
-    pub(crate) fn blank(self) -> &'static str {
+    pub fn blank(self) -> &'static str {
         match self {
             Script::Latin | Script::Cyrillic => " ",
             Script::Han => "",
@@ -32,7 +32,7 @@ impl Script {
     }
 
     /// What is after a sentence.
-    pub(crate) fn stop(self) -> &'static str {
+    pub fn stop(self) -> &'static str {
         match self {
             Script::Latin | Script::Cyrillic => ". ",
             Script::Han => "。",
@@ -69,17 +69,17 @@ impl Script {
 
 /// A word: the number of a frequent one, or above them the number of a rare one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Word(u32);
+pub struct Word(u32);
 
 impl Word {
     /// Any frequent word, for a random number.
-    pub(crate) fn frequent(random: u64) -> Word {
+    pub fn frequent(random: u64) -> Word {
         Word((random % FREQUENT as u64) as u32)
     }
 }
 
 /// The words of a script.
-pub(crate) struct Vocabulary {
+pub struct Vocabulary {
     /// The script.
     pub script: Script,
     /// The frequent words, one after the other.
@@ -92,7 +92,7 @@ pub(crate) struct Vocabulary {
 
 impl Vocabulary {
     /// The words of a script.
-    pub(crate) fn new(script: Script) -> Vocabulary {
+    pub fn new(script: Script) -> Vocabulary {
         let (mut text, mut ends) = (String::new(), Vec::new());
         for rank in 0..FREQUENT {
             text.push_str(&script.word(rank as f64, mix(rank as u64)));
@@ -113,7 +113,7 @@ impl Vocabulary {
     }
 
     /// A word as often as it is used, for a random number.
-    pub(crate) fn draw(&self, random: u64) -> Word {
+    pub fn draw(&self, random: u64) -> Word {
         if random.is_multiple_of(RARE_ONE_IN) {
             return Word(FREQUENT as u32 + (random >> (u64::BITS - RARE_BITS)) as u32);
         }
@@ -121,7 +121,7 @@ impl Vocabulary {
     }
 
     /// Writes a word.
-    pub(crate) fn write(&self, word: Word, out: &mut String) {
+    pub fn write(&self, word: Word, out: &mut String) {
         let number = word.0 as usize;
         if number >= FREQUENT {
             out.push_str(&self.script.word(FREQUENT as f64, mix(u64::from(word.0))));

@@ -22,8 +22,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use anyhow::{Result, ensure};
 
 use super::vectors::{Synthetic, WIDTH};
-use crate::bench::single_thread;
 use crate::records::mix;
+use crate::single_thread;
 
 /// Documents that a thread takes at a time.
 const STEP: u64 = 1 << 20;
@@ -36,7 +36,7 @@ type Two = [(usize, u64); 2];
 ///
 /// # Errors
 /// If there are more documents than 32 bits can number.
-pub(crate) fn label_checksum(vectors: &Synthetic, threads: usize) -> Result<u64> {
+pub fn label_checksum(vectors: &Synthetic, threads: usize) -> Result<u64> {
     ensure!(u32::try_from(vectors.documents()).is_ok(), "{} documents are too many", vectors.documents());
     let joined = Joined::of(links(vectors, threads));
     let unknown = |count: u64| (0..count).map(|_| AtomicU32::new(u32::MAX)).collect::<Vec<AtomicU32>>();
@@ -191,7 +191,7 @@ impl Joined {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bench::synthetic::Noise;
+    use crate::synthetic::Noise;
 
     #[test]
     fn they_are_those_of_a_single_thread() {

@@ -10,12 +10,12 @@ use super::vectors::WIDTH;
 use crate::records::{FeatureBits, fold, mix};
 
 /// Features of a document, as in the study.
-pub(crate) const FEATURES: usize = 84;
+pub const FEATURES: usize = 84;
 /// Features of a supershingle.
 const RUN: usize = FEATURES / WIDTH;
 
 /// The features of a document with this vector in this cluster.
-pub(crate) fn features(cluster: u64, vector: &[u64; WIDTH], unlike: f64) -> [FeatureBits; FEATURES] {
+pub fn features(cluster: u64, vector: &[u64; WIDTH], unlike: f64) -> [FeatureBits; FEATURES] {
     let whole = fold(vector);
     let is_unlike = (mix(whole) as f64) < unlike * u64::MAX as f64;
     std::array::from_fn(|number| {

@@ -1,34 +1,38 @@
 //! `nigh bench mirrors-by-url`: samples, features and candidates of made-up URLs (Bharat and Broder
 //! 1999).
 
+mod url_hosts;
+
 use std::fmt;
 use std::path::PathBuf;
 
 use anyhow::{Result, ensure};
 use clap::Args;
+use nigh_bench::{
+    AnyBench, Bench, BenchOutcome, Counted, Measure, Measured, Placement, Seconds, Temporary, WorkerCounts, run,
+};
 use nigh_exchange::Context;
 use serde::{Deserialize, Serialize};
 
-use super::harness::{Counted, Measure, Measured, Placement, Seconds, WorkerCounts, run};
-use crate::bench::outcome::BenchOutcome;
-use crate::bench::synthetic::UrlHosts;
-use crate::bench::temporary::Temporary;
+use self::url_hosts::UrlHosts;
+use super::MirrorsByUrl;
+use super::steps::{UrlCounts, UrlSource, UrlStage, UrlState, candidates, host_features, sampled_hosts};
 use crate::config::{Bytes, Config, Count};
 use crate::readers::ListLines;
 use crate::records::{fold, mix};
 use crate::sheet::grouped;
-use crate::studies::mirrors_by_url::MirrorsByUrl;
-use crate::studies::mirrors_by_url::steps::{
-    UrlCounts, UrlSource, UrlStage, UrlState, candidates, host_features, sampled_hosts,
-};
+use crate::studies::Study;
 use crate::watch::Stage;
+
+/// `nigh bench mirrors-by-url`.
+pub(super) const BENCH: AnyBench = AnyBench::of::<MirrorsByUrlArgs>(MirrorsByUrl::NAME);
 
 /// The fewest URLs.
 const LEAST_URLS: u64 = 10_000;
 
-/// Arguments of `nigh bench mirrors-by-url`.
+/// Samples, features and candidates of made-up URLs.
 #[derive(Args)]
-pub(crate) struct MirrorsByUrlArgs {
+struct MirrorsByUrlArgs {
     /// Number of distinct URLs.
     #[arg(long, value_name = "N")]
     urls: u64,
@@ -51,7 +55,7 @@ pub(crate) struct MirrorsByUrlArgs {
 
 /// The benchmark as each process receives it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct MirrorsByUrlTask {
+struct MirrorsByUrlTask {
     urls: u64,
     times: u64,
     /// Worker threads of each process.
@@ -62,7 +66,7 @@ pub struct MirrorsByUrlTask {
 
 /// What the benchmark counts; sums over workers.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub(crate) struct MirrorsByUrlCounts {
+struct MirrorsByUrlCounts {
     /// URLs and hosts.
     urls: UrlCounts,
     /// Pairs of hosts with enough features in common.
@@ -93,23 +97,24 @@ struct MirrorsByUrlReport {
     checksum: String,
 }
 
-pub(crate) fn bench_mirrors_by_url(
-    args: &MirrorsByUrlArgs,
-    as_text: impl Fn(MirrorsByUrlTask) -> Result<String>,
-) -> Result<BenchOutcome> {
-    ensure!(args.urls >= LEAST_URLS, "--urls {}: made-up hosts have {LEAST_URLS} URLs at least", args.urls);
-    ensure!((1..=1000).contains(&args.times), "--times {}: allowed is 1 to 1000", args.times);
-    let temporary = Temporary::new();
-    let memory = args.memory.map_or_else(|| Config::default().memory(), |bytes| bytes.0);
-    let task = MirrorsByUrlTask {
-        urls: args.urls,
-        times: args.times,
-        threads: args.workers.0,
-        worker_memory: memory / (args.workers.0 * args.processes.0) as u64,
-        scratch: temporary.folder.join("scratch"),
-    };
-    let measured = run(&task, Placement::of(args.processes.0), as_text)?;
-    BenchOutcome::new(true, &MirrorsByUrlReport::new(args, measured), args.json)
+impl Bench for MirrorsByUrlArgs {
+    type Task = MirrorsByUrlTask;
+
+    fn bench(&self, as_text: impl Fn(MirrorsByUrlTask) -> Result<String>) -> Result<BenchOutcome> {
+        ensure!(self.urls >= LEAST_URLS, "--urls {}: made-up hosts have {LEAST_URLS} URLs at least", self.urls);
+        ensure!((1..=1000).contains(&self.times), "--times {}: allowed is 1 to 1000", self.times);
+        let temporary = Temporary::of_process();
+        let memory = self.memory.map_or_else(|| Config::default().memory(), |bytes| bytes.0);
+        let task = MirrorsByUrlTask {
+            urls: self.urls,
+            times: self.times,
+            threads: self.workers.0,
+            worker_memory: memory / (self.workers.0 * self.processes.0) as u64,
+            scratch: temporary.folder.join("scratch"),
+        };
+        let measured = run(&task, Placement::of(self.processes.0), as_text)?;
+        BenchOutcome::new(true, &MirrorsByUrlReport::new(self, measured), self.json)
+    }
 }
 
 /// The URLs that one worker reads, in memory.

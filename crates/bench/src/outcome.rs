@@ -1,15 +1,12 @@
 //! The outcome of a benchmark: its report, as text or as JSON, and whether its results were right.
 
 use std::fmt::Display;
-use std::process::ExitCode;
 
 use anyhow::{Context, Result};
 use serde::Serialize;
 
-use crate::report::print;
-
 /// What a benchmark prints, and whether its results were right.
-pub(crate) struct BenchOutcome {
+pub struct BenchOutcome {
     /// False if the results differ from those of the single thread, or records were lost: a fault
     /// in this program.
     is_correct: bool,
@@ -23,7 +20,7 @@ impl BenchOutcome {
     ///
     /// # Errors
     /// Only if the report cannot be written as JSON, which does not happen for plain data.
-    pub(crate) fn new(is_correct: bool, report: &(impl Serialize + Display), json: bool) -> Result<BenchOutcome> {
+    pub fn new(is_correct: bool, report: &(impl Serialize + Display), json: bool) -> Result<BenchOutcome> {
         let report = if json {
             format!("{}\n", serde_json::to_string(report).context("figures are plain data")?)
         } else {
@@ -32,12 +29,13 @@ impl BenchOutcome {
         Ok(BenchOutcome { is_correct, report })
     }
 
-    /// Prints the report; the exit code is 1 if the results were wrong.
-    ///
-    /// # Errors
-    /// If stdout cannot be written.
-    pub(crate) fn print(&self) -> Result<ExitCode> {
-        print(&self.report)?;
-        Ok(if self.is_correct { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    /// False if the results were wrong.
+    pub fn is_correct(&self) -> bool {
+        self.is_correct
+    }
+
+    /// The report.
+    pub fn report(&self) -> &str {
+        &self.report
     }
 }

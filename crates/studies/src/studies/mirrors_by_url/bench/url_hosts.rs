@@ -11,7 +11,7 @@ use crate::records::{fold, mix};
 const PATHS: u64 = 160;
 
 /// The URLs of some hosts.
-pub(crate) struct UrlHosts {
+pub(super) struct UrlHosts {
     hosts: u64,
 }
 

@@ -35,14 +35,14 @@ const WORDS_OF_EDIT: u64 = 130;
 const SCRIPT: usize = 3000;
 
 /// The pages of a made-up web.
-pub(crate) struct WebPages {
+pub struct WebPages {
     synthetic: Synthetic,
     documents: u64,
     vocabularies: [Vocabulary; 3],
 }
 
 /// The words of a page.
-pub(crate) struct PageText<'a> {
+pub struct PageText<'a> {
     vocabulary: &'a Vocabulary,
     words: Vec<Word>,
     /// The random number of its sentences and paragraphs, which near-duplicates share.
@@ -71,30 +71,30 @@ struct Frame {
 impl WebPages {
     /// The pages of `documents` documents, with a share of them changed since the first week: see
     /// [`Synthetic::later`].
-    pub(crate) fn new(documents: u64, change: f64) -> WebPages {
+    pub fn new(documents: u64, change: f64) -> WebPages {
         let synthetic = Synthetic::new(documents, Noise::default()).later(change);
         let vocabularies = [Script::Latin, Script::Cyrillic, Script::Han].map(Vocabulary::new);
         WebPages { synthetic, documents, vocabularies }
     }
 
     /// Whether a document changed since the first week.
-    pub(crate) fn has_changed(&self, document: u64) -> bool {
+    pub fn has_changed(&self, document: u64) -> bool {
         self.synthetic.has_changed(document)
     }
 
     /// The words of a document's page.
-    pub(crate) fn text(&self, document: u64) -> PageText<'_> {
+    pub fn text(&self, document: u64) -> PageText<'_> {
         let lineage = self.synthetic.lineage(document);
         let (first, edits) = lineage.split_first().unwrap_or((&document, &[]));
         let mut random = Random(*first);
-        let vocabulary = self.vocabulary(random.next());
+        let vocabulary = self.vocabulary(random.bits());
         let (quantile, rest) = (random.below(16) as usize, random.below(1 << 16));
         let length = LENGTHS[quantile] + (((LENGTHS[quantile + 1] - LENGTHS[quantile]) * rest) >> 16);
-        let mut words: Vec<Word> = (0..length).map(|_| vocabulary.draw(random.next())).collect();
+        let mut words: Vec<Word> = (0..length).map(|_| vocabulary.draw(random.bits())).collect();
         for edit in edits {
             let mut random = Random(*edit);
             for _ in 0..=random.below(length / WORDS_OF_EDIT + 1) {
-                words[random.below(length) as usize] = vocabulary.draw(random.next());
+                words[random.below(length) as usize] = vocabulary.draw(random.bits());
             }
         }
         PageText { vocabulary, words, shape: mix(*first) }
@@ -106,7 +106,7 @@ impl WebPages {
     }
 
     /// The URL of a document.
-    pub(crate) fn url(&self, document: u64) -> String {
+    pub fn url(&self, document: u64) -> String {
         let host = host_of(document);
         format!("http://www.site{}.example{}", host.number, self.path(document))
     }
@@ -145,7 +145,7 @@ impl WebPages {
     }
 
     /// Writes a document as HTML in UTF-8.
-    pub(crate) fn html(&self, document: u64, out: &mut String) {
+    pub fn html(&self, document: u64, out: &mut String) {
         let text = self.text(document);
         let frame = self.frame(document, &text);
         let mut random = Random(mix(frame.host.number ^ 0x686F_7374));
@@ -169,7 +169,7 @@ impl WebPages {
                 "<li class=\"menu-item menu-item-type-post menu-item-{item}\"><a href=\"{}\">",
                 self.reference(&frame, target)
             ));
-            menu_words.write(menu_words.draw(random.next()), out);
+            menu_words.write(menu_words.draw(random.bits()), out);
             out.push_str("</a></li>\n");
         }
         out.push_str("</ul>\n</nav>\n<main id=\"content\" class=\"site-content\">\n<h1 class=\"entry-title\">");
@@ -178,7 +178,7 @@ impl WebPages {
         self.body(&frame, &text, out);
         out.push_str("</main>\n<footer class=\"site-footer\">\n<p>");
         for _ in 0..FOOTER {
-            menu_words.write(menu_words.draw(random.next()), out);
+            menu_words.write(menu_words.draw(random.bits()), out);
             out.push_str(menu_words.script.blank());
         }
         out.push_str("</p>\n</footer>\n</body>\n</html>\n");
@@ -216,7 +216,7 @@ enum Ends {
 
 impl PageText<'_> {
     /// Writes the first words.
-    pub(crate) fn title(&self, out: &mut String) {
+    pub fn title(&self, out: &mut String) {
         for (place, word) in self.words.iter().take(6).enumerate() {
             out.push_str(if place > 0 { self.vocabulary.script.blank() } else { "" });
             self.vocabulary.write(*word, out);
@@ -224,7 +224,7 @@ impl PageText<'_> {
     }
 
     /// Writes the text alone, a line for each paragraph.
-    pub(crate) fn plain(&self, out: &mut String) {
+    pub fn plain(&self, out: &mut String) {
         self.each_word(|word, ends| {
             self.vocabulary.write(word, out);
             match ends {

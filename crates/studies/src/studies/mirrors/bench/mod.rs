@@ -1,26 +1,33 @@
 //! `nigh bench mirrors`: pairs of hosts of a made-up web that have enough pages in common (Fetterly
 //! 2004, section 4).
 
+mod host_clusters;
+
 use std::fmt;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Result, ensure};
 use clap::{Args, ValueEnum};
+use nigh_bench::{
+    AnyBench, Bench, BenchOutcome, Counted, Measure, Measured, Placement, Seconds, Temporary, WorkerCounts, run,
+};
 use nigh_exchange::Context;
 use serde::{Deserialize, Serialize};
 
-use super::harness::{Counted, Measure, Measured, Placement, Seconds, WorkerCounts, run};
-use crate::bench::outcome::BenchOutcome;
-use crate::bench::synthetic::HostClusters;
-use crate::bench::temporary::Temporary;
+use self::host_clusters::HostClusters;
+use super::Mirrors;
+use super::steps::{Counting, Hosts, MirrorStage, raw_pairs};
 use crate::config::{Bytes, Config, Count};
 use crate::operators::host_pages::host_owner;
 use crate::records::{fold, mix};
 use crate::sheet::grouped;
 use crate::structures::Sums;
-use crate::studies::mirrors::steps::{Counting, Hosts, MirrorStage, raw_pairs};
+use crate::studies::Study;
 use crate::tables::{Table, Writer};
 use crate::watch::Stage;
+
+/// `nigh bench mirrors`.
+pub(super) const BENCH: AnyBench = AnyBench::of::<MirrorsArgs>(Mirrors::NAME);
 
 /// The fewest pages of a made-up web.
 const LEAST_DOCUMENTS: u64 = 100_000;
@@ -37,9 +44,9 @@ enum Pairs {
     Root,
 }
 
-/// Arguments of `nigh bench mirrors`.
+/// Pairs of hosts of a made-up web that have enough pages in common.
 #[derive(Args)]
-pub(crate) struct MirrorsArgs {
+struct MirrorsArgs {
     /// Number of pages.
     #[arg(long, value_name = "N")]
     documents: u64,
@@ -72,7 +79,7 @@ pub(crate) struct MirrorsArgs {
 
 /// The benchmark as each process receives it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct MirrorsTask {
+struct MirrorsTask {
     documents: u64,
     wide: bool,
     pairs: Pairs,
@@ -85,7 +92,7 @@ pub struct MirrorsTask {
 
 /// What the benchmark counts; sums over workers.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub(crate) struct MirrorCounts {
+struct MirrorCounts {
     /// Pages that have near-duplicates.
     pages: u64,
     /// Hosts with such pages.
@@ -125,32 +132,33 @@ struct MirrorsReport {
     checksum: String,
 }
 
-pub(crate) fn bench_mirrors(
-    args: &MirrorsArgs,
-    as_text: impl Fn(MirrorsTask) -> Result<String>,
-) -> Result<BenchOutcome> {
-    ensure!(
-        args.documents >= LEAST_DOCUMENTS,
-        "--documents {}: a made-up web has {LEAST_DOCUMENTS} pages at least",
-        args.documents
-    );
-    if let Some(file) = &args.write {
-        let rows = write(&HostClusters::new(args.documents, args.wide), file)?;
-        return BenchOutcome::new(true, &WrittenReport { file: file.clone(), rows }, args.json);
+impl Bench for MirrorsArgs {
+    type Task = MirrorsTask;
+
+    fn bench(&self, as_text: impl Fn(MirrorsTask) -> Result<String>) -> Result<BenchOutcome> {
+        ensure!(
+            self.documents >= LEAST_DOCUMENTS,
+            "--documents {}: a made-up web has {LEAST_DOCUMENTS} pages at least",
+            self.documents
+        );
+        if let Some(file) = &self.write {
+            let rows = write(&HostClusters::new(self.documents, self.wide), file)?;
+            return BenchOutcome::new(true, &WrittenReport { file: file.clone(), rows }, self.json);
+        }
+        let temporary = Temporary::of_process();
+        let memory = self.memory.map_or_else(|| Config::default().memory(), |bytes| bytes.0);
+        let task = MirrorsTask {
+            documents: self.documents,
+            wide: self.wide,
+            pairs: self.pairs,
+            max_pairs: self.max_pairs,
+            threads: self.workers.0,
+            worker_memory: memory / (self.workers.0 * self.processes.0) as u64,
+            scratch: temporary.folder.join("scratch"),
+        };
+        let measured = run(&task, Placement::of(self.processes.0), as_text)?;
+        BenchOutcome::new(true, &MirrorsReport::new(self, measured), self.json)
     }
-    let temporary = Temporary::new();
-    let memory = args.memory.map_or_else(|| Config::default().memory(), |bytes| bytes.0);
-    let task = MirrorsTask {
-        documents: args.documents,
-        wide: args.wide,
-        pairs: args.pairs,
-        max_pairs: args.max_pairs,
-        threads: args.workers.0,
-        worker_memory: memory / (args.workers.0 * args.processes.0) as u64,
-        scratch: temporary.folder.join("scratch"),
-    };
-    let measured = run(&task, Placement::of(args.processes.0), as_text)?;
-    BenchOutcome::new(true, &MirrorsReport::new(args, measured), args.json)
 }
 
 /// The pages of a host in a cluster, for other programs.

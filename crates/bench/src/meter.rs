@@ -12,7 +12,7 @@ const PERIOD: Duration = Duration::from_millis(10);
 
 /// Samples this process' anonymous memory: heap and stacks, without mapped files and without the
 /// page cache.
-pub(crate) struct Meter {
+pub struct Meter {
     /// Dropped to end the thread, so dropping the meter ends it too.
     end: Sender<()>,
     thread: JoinHandle<Option<u64>>,
@@ -20,7 +20,7 @@ pub(crate) struct Meter {
 
 impl Meter {
     /// Starts sampling in a new thread.
-    pub(crate) fn start() -> Meter {
+    pub fn start() -> Meter {
         let (end, ended) = channel();
         let thread = std::thread::spawn(move || {
             let mut peak = anonymous_memory();
@@ -34,7 +34,7 @@ impl Meter {
 
     /// Stops, and returns the peak since the start in bytes; `None` if the system does not report
     /// memory.
-    pub(crate) fn stop(self) -> Option<u64> {
+    pub fn stop(self) -> Option<u64> {
         drop(self.end);
         self.thread.join().ok().flatten()
     }

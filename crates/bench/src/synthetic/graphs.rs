@@ -21,7 +21,7 @@ const CAP: u64 = 1 << 20;
 /// The shape of a graph.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub(crate) enum GraphShape {
+pub enum GraphShape {
     /// One path through all nodes.
     Chain,
     /// One node that is joined to all others.
@@ -34,7 +34,7 @@ pub(crate) enum GraphShape {
 }
 
 /// A graph of some shape.
-pub(crate) struct Graph {
+pub struct Graph {
     plan: GraphPlan,
     edges: u64,
     /// From nodes of the plan to node ids.
@@ -62,7 +62,7 @@ struct ComponentsOfSize {
 
 impl Graph {
     /// The graph of this shape with `nodes` nodes.
-    pub(crate) fn new(shape: GraphShape, nodes: u32) -> Graph {
+    pub fn new(shape: GraphShape, nodes: u32) -> Graph {
         let nodes = u64::from(nodes);
         let (plan, edges) = match shape {
             GraphShape::Chain => (GraphPlan::Chain, nodes.saturating_sub(1)),
@@ -74,12 +74,12 @@ impl Graph {
     }
 
     /// The number of edges.
-    pub(crate) fn edges(&self) -> u64 {
+    pub fn edges(&self) -> u64 {
         self.edges
     }
 
     /// The two nodes of the edge with this number.
-    pub(crate) fn edge(&self, number: u64) -> (u32, u32) {
+    pub fn edge(&self, number: u64) -> (u32, u32) {
         let edge = self.order.at(number);
         let (a, b) = match &self.plan {
             GraphPlan::Chain => (edge, edge + 1),
@@ -162,7 +162,7 @@ mod tests {
     use std::collections::{HashMap, HashSet};
 
     use super::*;
-    use crate::bench::single_thread;
+    use crate::single_thread;
 
     const SHAPES: [GraphShape; 4] = [GraphShape::Chain, GraphShape::Star, GraphShape::PowerLaw, GraphShape::Grid];
 

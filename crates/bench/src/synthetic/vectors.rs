@@ -31,9 +31,9 @@ use super::sizes::{SizeCount, fit, sizes};
 use crate::records::mix;
 
 /// Supershingles of a vector.
-pub(crate) const WIDTH: usize = 6;
+pub const WIDTH: usize = 6;
 /// To be raised whenever the vectors change, so that files of older vectors are not used.
-pub(crate) const GENERATION: u32 = 3;
+pub const GENERATION: u32 = 3;
 
 /// Counts of the study: documents, documents in clusters, clusters, and virtually identical
 /// duplicates.
@@ -58,7 +58,7 @@ const KEPT: [(u32, usize); 4] = [(2, 8), (3, 6), (4, 10), (5, 35)];
 /// to join their cluster, but enough to make work.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Noise {
+pub struct Noise {
     /// Share of documents that borrow one supershingle from one document.
     pub one: f64,
     /// Share of documents that borrow two supershingles, from two documents.
@@ -90,7 +90,7 @@ impl fmt::Display for Noise {
 }
 
 /// The vectors of a number of documents.
-pub(crate) struct Synthetic {
+pub struct Synthetic {
     documents: u64,
     clusters: u64,
     /// The number of documents in clusters, whose slots are the first ones.
@@ -119,7 +119,7 @@ struct ClustersOfSize {
 
 impl Synthetic {
     /// Plans the clusters of `documents` documents.
-    pub(crate) fn new(documents: u64, noise: Noise) -> Synthetic {
+    pub fn new(documents: u64, noise: Noise) -> Synthetic {
         let (mut slot, mut cluster, mut runs) = (0, 0, Vec::new());
         for SizeCount { size, clusters } in planned(documents) {
             runs.push(ClustersOfSize { slot, cluster, size });
@@ -144,12 +144,12 @@ impl Synthetic {
     /// The same documents a week later, with a share of them changed. Of the changed documents, one
     /// in two is edited and keeps two to five of its supershingles, one in four is new, and one in
     /// four becomes similar to another document.
-    pub(crate) fn later(self, change: f64) -> Synthetic {
+    pub fn later(self, change: f64) -> Synthetic {
         Synthetic { change: of_all_words(change), ..self }
     }
 
     /// The supershingles of a document, given by a number below the number of documents.
-    pub(crate) fn vector(&self, document: u64) -> [u64; WIDTH] {
+    pub fn vector(&self, document: u64) -> [u64; WIDTH] {
         let random = mix(document ^ mix(WEEK));
         if random >= self.change {
             return self.first_vector(document);
@@ -167,14 +167,14 @@ impl Synthetic {
     }
 
     /// Whether a document is changed.
-    pub(crate) fn has_changed(&self, document: u64) -> bool {
+    pub fn has_changed(&self, document: u64) -> bool {
         mix(document ^ mix(WEEK)) < self.change
     }
 
     /// The random numbers of a document's line of ancestors: that of the first member of its
     /// cluster, and then of each ancestor that is no duplicate of its parent, down to the document
     /// itself.
-    pub(crate) fn lineage(&self, document: u64) -> Vec<u64> {
+    pub fn lineage(&self, document: u64) -> Vec<u64> {
         let random = mix(document ^ mix(WEEK));
         if random >= self.change {
             return self.first_lineage(document);
@@ -210,7 +210,7 @@ impl Synthetic {
     }
 
     /// The number of documents.
-    pub(crate) fn documents(&self) -> u64 {
+    pub fn documents(&self) -> u64 {
         self.documents
     }
 
@@ -220,7 +220,7 @@ impl Synthetic {
     }
 
     /// The vector of the document in a slot in the first week.
-    pub(crate) fn vector_at(&self, slot: u64) -> [u64; WIDTH] {
+    pub fn vector_at(&self, slot: u64) -> [u64; WIDTH] {
         let mut vector = self.undisturbed(slot);
         if slot >= self.clustered {
             self.disturb(slot, &mut vector);
@@ -230,40 +230,40 @@ impl Synthetic {
 
     /// The number of a document's cluster, by construction. A document outside clusters has a
     /// number of its own.
-    pub(crate) fn cluster(&self, document: u64) -> u64 {
+    pub fn cluster(&self, document: u64) -> u64 {
         self.place(self.slots.at(document)).0
     }
 
     /// Whether a document is in a cluster of several, by construction.
-    pub(crate) fn is_clustered(&self, document: u64) -> bool {
+    pub fn is_clustered(&self, document: u64) -> bool {
         self.slots.at(document) < self.clustered
     }
 
     /// The slots of documents outside clusters.
-    pub(crate) fn alone(&self) -> Range<u64> {
+    pub fn alone(&self) -> Range<u64> {
         self.clustered..self.documents
     }
 
     /// The number of a document's cluster, and the number of its member in it.
-    pub(crate) fn place_of(&self, document: u64) -> (u64, u64) {
+    pub fn place_of(&self, document: u64) -> (u64, u64) {
         self.place(self.slots.at(document))
     }
 
     /// The slots of a cluster with at least two documents.
-    pub(crate) fn slots_of(&self, cluster: u64) -> Range<u64> {
+    pub fn slots_of(&self, cluster: u64) -> Range<u64> {
         let run = &self.runs[self.runs.partition_point(|run| run.cluster <= cluster) - 1];
         let first = run.slot + (cluster - run.cluster) * run.size;
         first..first + run.size
     }
 
     /// The number of clusters with at least two documents, by construction.
-    pub(crate) fn clusters(&self) -> u64 {
+    pub fn clusters(&self) -> u64 {
         self.clusters
     }
 
     /// The number of a slot's cluster, and the number of its member in it. Numbers of clusters of
     /// one document follow those of the others.
-    pub(crate) fn place(&self, slot: u64) -> (u64, u64) {
+    pub fn place(&self, slot: u64) -> (u64, u64) {
         if slot >= self.clustered {
             return (self.clusters + (slot - self.clustered), 0);
         }
@@ -310,7 +310,7 @@ impl Synthetic {
 
     /// The columns of supershingles that a document outside clusters borrows, and the slots that
     /// lend them: at most two.
-    pub(crate) fn borrowed(&self, slot: u64) -> impl Iterator<Item = (usize, u64)> {
+    pub fn borrowed(&self, slot: u64) -> impl Iterator<Item = (usize, u64)> {
         let random = mix(!slot);
         let draw = |number: u64, bound: u64| below(mix(random.wrapping_add(number)), bound);
         let of = |(column, lender): (u64, u64)| ((column % 6) as usize, lender % self.documents);
@@ -355,7 +355,7 @@ mod tests {
     use std::collections::{HashMap, HashSet};
 
     use super::*;
-    use crate::bench::single_thread;
+    use crate::single_thread;
 
     const SILENT: Noise = Noise { one: 0.0, two: 0.0 };
 

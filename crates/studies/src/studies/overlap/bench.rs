@@ -9,26 +9,31 @@ use std::sync::Arc;
 
 use anyhow::{Result, ensure};
 use clap::Args;
+use nigh_bench::synthetic::ChunkSets;
+use nigh_bench::{
+    AnyBench, Bench, BenchOutcome, Counted, Measure, Measured, Placement, Seconds, Temporary, WorkerCounts, run,
+};
 use nigh_exchange::Context;
 use serde::{Deserialize, Serialize};
 
-use super::harness::{Counted, Measure, Measured, Placement, Seconds, WorkerCounts, run};
-use crate::bench::outcome::BenchOutcome;
-use crate::bench::synthetic::ChunkSets;
-use crate::bench::temporary::Temporary;
+use super::Overlap;
 use crate::config::{Bytes, Config, Count};
 use crate::operators::set_join::{Element, JoinedRow, Requirement, SetJoin, SetJoinStage, Sets, set_join};
 use crate::records::{fold, mix};
 use crate::sheet::grouped;
+use crate::studies::Study;
 use crate::tables::{Table, Writer};
 use crate::watch::Stage;
+
+/// `nigh bench overlap`.
+pub(super) const BENCH: AnyBench = AnyBench::of::<OverlapArgs>(Overlap::NAME);
 
 /// The fewest pages of a made-up web.
 const LEAST: u32 = 200;
 
-/// Arguments of `nigh bench overlap`.
+/// Pairs of pages of a made-up web that share enough chunks.
 #[derive(Args)]
-pub(crate) struct OverlapArgs {
+struct OverlapArgs {
     /// Number of documents.
     #[arg(long, value_name = "N")]
     documents: u32,
@@ -64,7 +69,7 @@ pub(crate) struct OverlapArgs {
 
 /// The benchmark as each process receives it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct OverlapTask {
+struct OverlapTask {
     documents: u32,
     least: u32,
     ragged: bool,
@@ -78,7 +83,7 @@ pub struct OverlapTask {
 
 /// What the benchmark counts; sums over workers.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub(crate) struct OverlapCounts {
+struct OverlapCounts {
     /// Chunks of all documents.
     chunks: u64,
     /// Documents that may be in pairs.
@@ -130,29 +135,30 @@ struct OverlapReport {
     checksum: String,
 }
 
-pub(crate) fn bench_overlap(
-    args: &OverlapArgs,
-    as_text: impl Fn(OverlapTask) -> Result<String>,
-) -> Result<BenchOutcome> {
-    ensure!(args.documents >= LEAST, "--documents {}: a made-up web has {LEAST} pages at least", args.documents);
-    if let Some(file) = &args.write {
-        let rows = write(&ChunkSets::new(args.documents, args.ragged), args.documents, file)?;
-        return BenchOutcome::new(true, &WrittenReport { file: file.clone(), rows }, args.json);
+impl Bench for OverlapArgs {
+    type Task = OverlapTask;
+
+    fn bench(&self, as_text: impl Fn(OverlapTask) -> Result<String>) -> Result<BenchOutcome> {
+        ensure!(self.documents >= LEAST, "--documents {}: a made-up web has {LEAST} pages at least", self.documents);
+        if let Some(file) = &self.write {
+            let rows = write(&ChunkSets::new(self.documents, self.ragged), self.documents, file)?;
+            return BenchOutcome::new(true, &WrittenReport { file: file.clone(), rows }, self.json);
+        }
+        let temporary = Temporary::of_process();
+        let memory = self.memory.map_or_else(|| Config::default().memory(), |bytes| bytes.0);
+        let task = OverlapTask {
+            documents: self.documents,
+            least: self.least,
+            ragged: self.ragged,
+            family: self.family,
+            max_pairs: self.max_pairs,
+            threads: self.workers.0,
+            worker_memory: memory / (self.workers.0 * self.processes.0) as u64,
+            scratch: temporary.folder.join("scratch"),
+        };
+        let measured = run(&task, Placement::of(self.processes.0), as_text)?;
+        BenchOutcome::new(true, &OverlapReport::new(self, measured), self.json)
     }
-    let temporary = Temporary::new();
-    let memory = args.memory.map_or_else(|| Config::default().memory(), |bytes| bytes.0);
-    let task = OverlapTask {
-        documents: args.documents,
-        least: args.least,
-        ragged: args.ragged,
-        family: args.family,
-        max_pairs: args.max_pairs,
-        threads: args.workers.0,
-        worker_memory: memory / (args.workers.0 * args.processes.0) as u64,
-        scratch: temporary.folder.join("scratch"),
-    };
-    let measured = run(&task, Placement::of(args.processes.0), as_text)?;
-    BenchOutcome::new(true, &OverlapReport::new(args, measured), args.json)
 }
 
 /// A chunk of a document, for other programs.

@@ -12,7 +12,7 @@ use crate::records::mix;
 const ROUNDS: u64 = 4;
 
 /// A random order of the numbers below a bound.
-pub(crate) struct Permutation {
+pub struct Permutation {
     bound: u64,
     /// Bits of the right half of a number. The left half has the same number of bits, or one more.
     right_bits: u32,
@@ -23,7 +23,7 @@ pub(crate) struct Permutation {
 
 impl Permutation {
     /// The permutation of the numbers below `bound` for a seed.
-    pub(crate) fn new(bound: u64, seed: u64) -> Permutation {
+    pub fn new(bound: u64, seed: u64) -> Permutation {
         let bits = u64::BITS - bound.saturating_sub(1).leading_zeros();
         let right_bits = bits / 2;
         Permutation {
@@ -37,7 +37,7 @@ impl Permutation {
 
     /// The image of a number below the bound. The walk ends, because the cycle of the number leads
     /// back to it.
-    pub(crate) fn at(&self, number: u64) -> u64 {
+    pub fn at(&self, number: u64) -> u64 {
         debug_assert!(number < self.bound, "{number} is not below {}", self.bound);
         let mut number = number;
         loop {
@@ -60,7 +60,7 @@ impl Permutation {
 }
 
 /// Maps 64 random bits to a number below `bound`; 0 if the bound is 0.
-pub(crate) fn below(random: u64, bound: u64) -> u64 {
+pub fn below(random: u64, bound: u64) -> u64 {
     ((u128::from(random) * u128::from(bound)) >> 64) as u64
 }
 

@@ -3,7 +3,7 @@
 //!
 //! A benchmark implements [`Measure`]: plain data that each process receives as text, and a
 //! function that one worker runs. What the benchmark counts is a struct of its own
-//! ([`WorkerCounts`]). The harness does not know the benchmarks; `task.rs` lists them.
+//! ([`WorkerCounts`]).
 
 use std::path::Path;
 use std::sync::{Arc, Mutex};
@@ -20,7 +20,7 @@ use crate::launch::{EventSink, Outcome, Peers, Pool, Work, exit_on_panic, run_wo
 use crate::watch::{Progress, Span, Watch};
 
 /// A benchmark of a dataflow, as each process receives it.
-pub(crate) trait Measure: Clone + Send + Sync + 'static {
+pub trait Measure: Clone + Send + Sync + 'static {
     /// What the benchmark counts, besides times, bytes and memory.
     type Counts: WorkerCounts;
 
@@ -35,16 +35,14 @@ pub(crate) trait Measure: Clone + Send + Sync + 'static {
 }
 
 /// The counts of one worker, which are merged into those of all workers.
-pub(crate) trait WorkerCounts:
-    ExchangeData + Clone + Default + Ord + Send + Serialize + DeserializeOwned
-{
+pub trait WorkerCounts: ExchangeData + Clone + Default + Ord + Send + Serialize + DeserializeOwned {
     /// Adds the counts of another worker.
     fn merge(&mut self, other: &Self);
 }
 
 /// What one worker counted, and the checksum of its results.
 #[derive(Default)]
-pub(crate) struct Counted<C> {
+pub struct Counted<C> {
     /// The counts that the benchmark names.
     pub counts: C,
     /// The checksum of the results; the wrapping sum over workers does not depend on their number.
@@ -53,7 +51,7 @@ pub(crate) struct Counted<C> {
 
 /// What a benchmark measured, over all its workers.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub(crate) struct Measured<C> {
+pub struct Measured<C> {
     /// The stages: wall-clock seconds of process 0, CPU seconds of all processes.
     pub phases: Vec<Span>,
     /// The counts that the benchmark names, of all workers.
@@ -80,7 +78,7 @@ impl<C> Measured<C> {
 
 /// The time of some stages.
 #[derive(Clone, Copy, Default, Serialize)]
-pub(crate) struct Seconds {
+pub struct Seconds {
     /// By the clock, at process 0.
     pub wall: f64,
     /// CPU seconds of all processes.
@@ -89,7 +87,7 @@ pub(crate) struct Seconds {
 
 /// The processes in which a benchmark runs.
 #[derive(Clone, Copy)]
-pub(crate) struct Placement<'a> {
+pub struct Placement<'a> {
     /// The number of processes.
     pub processes: usize,
     /// The folder of their TLS keys; `None` for plain sockets.
@@ -109,7 +107,7 @@ impl Placement<'_> {
 ///
 /// # Errors
 /// If the work fails in any process, or a process ends early.
-pub(crate) fn run<T: Measure>(
+pub fn run<T: Measure>(
     task: &T,
     placement: Placement<'_>,
     as_text: impl Fn(T) -> Result<String>,
@@ -141,7 +139,7 @@ pub(crate) fn run<T: Measure>(
 ///
 /// # Errors
 /// If the work fails.
-pub(crate) fn measure<T: Measure>(task: &T, peers: Peers, watch: &Arc<Watch>) -> Result<Option<Measured<T::Counts>>> {
+pub fn measure<T: Measure>(task: &T, peers: Peers, watch: &Arc<Watch>) -> Result<Option<Measured<T::Counts>>> {
     let meter = Mutex::new(Some(Meter::start()));
     let threads = task.threads();
     let work = {

@@ -7,27 +7,28 @@ use std::sync::Arc;
 
 use anyhow::{Result, ensure};
 use clap::Args;
+use nigh_bench::synthetic::{ChunkSets, LinkedHosts};
+use nigh_bench::{
+    AnyBench, Bench, BenchOutcome, Counted, Measure, Measured, Placement, Seconds, Temporary, WorkerCounts, run,
+};
 use nigh_exchange::Context;
 use serde::{Deserialize, Serialize};
 
-use super::harness::{Counted, Measure, Measured, Placement, Seconds, WorkerCounts, run};
-use crate::bench::outcome::BenchOutcome;
-use crate::bench::synthetic::{ChunkSets, LinkedHosts};
-use crate::bench::temporary::Temporary;
+use super::Paragraphs;
+use super::genealogy::{LifetimeReader, Lifetimes, TwoWeeks, births, held_paragraphs, sets_of_pages};
+use super::reach::{OpenLinks, connected};
+use super::steps::{ParagraphStage, ParagraphsInMemory, Parts, boilerplate, duplicates, near_duplicates};
 use crate::config::{Bytes, Config, Count};
 use crate::operators::scan::{LinkSource, OwnLink};
 use crate::operators::set_join::Share;
 use crate::records::{DocId, fold, mix};
 use crate::sheet::grouped;
 use crate::structures::Ownership;
-use crate::studies::paragraphs::genealogy::{
-    LifetimeReader, Lifetimes, TwoWeeks, births, held_paragraphs, sets_of_pages,
-};
-use crate::studies::paragraphs::reach::{OpenLinks, connected};
-use crate::studies::paragraphs::steps::{
-    ParagraphStage, ParagraphsInMemory, Parts, boilerplate, duplicates, near_duplicates,
-};
+use crate::studies::Study;
 use crate::watch::Stage;
+
+/// `nigh bench paragraphs`.
+pub(super) const BENCH: AnyBench = AnyBench::of::<ParagraphsArgs>(Paragraphs::NAME);
 
 /// The fewest pages of a made-up web.
 const LEAST: u32 = 10_000;
@@ -36,9 +37,10 @@ const BORN: u64 = 100;
 /// Thresholds of near-duplicates, as in the study.
 const NEAR: [f64; 3] = [0.9, 0.7, 0.5];
 
-/// Arguments of `nigh bench paragraphs`.
+/// Duplicates, near-duplicates and repeated paragraphs of a made-up web; or what its links lead
+/// to.
 #[derive(Args)]
-pub(crate) struct ParagraphsArgs {
+struct ParagraphsArgs {
     /// Number of documents.
     #[arg(long, value_name = "N")]
     documents: u32,
@@ -64,7 +66,7 @@ pub(crate) struct ParagraphsArgs {
 
 /// The benchmark as each process receives it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct ParagraphsTask {
+struct ParagraphsTask {
     documents: u32,
     ragged: bool,
     links: Option<u64>,
@@ -76,7 +78,7 @@ pub struct ParagraphsTask {
 
 /// What the benchmark counts; sums over workers.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub(crate) struct ParagraphsCounts {
+struct ParagraphsCounts {
     /// Paragraphs or links of all documents.
     read: u64,
     /// Documents that are not the first of their cluster: of duplicates, then by threshold of
@@ -119,23 +121,24 @@ struct ParagraphsReport {
     checksum: String,
 }
 
-pub(crate) fn bench_paragraphs(
-    args: &ParagraphsArgs,
-    as_text: impl Fn(ParagraphsTask) -> Result<String>,
-) -> Result<BenchOutcome> {
-    ensure!(args.documents >= LEAST, "--documents {}: a made-up web has {LEAST} pages at least", args.documents);
-    let temporary = Temporary::new();
-    let memory = args.memory.map_or_else(|| Config::default().memory(), |bytes| bytes.0);
-    let task = ParagraphsTask {
-        documents: args.documents,
-        ragged: args.ragged,
-        links: args.links,
-        threads: args.workers.0,
-        worker_memory: memory / (args.workers.0 * args.processes.0) as u64,
-        scratch: temporary.folder.join("scratch"),
-    };
-    let measured = run(&task, Placement::of(args.processes.0), as_text)?;
-    BenchOutcome::new(true, &ParagraphsReport::new(args, measured), args.json)
+impl Bench for ParagraphsArgs {
+    type Task = ParagraphsTask;
+
+    fn bench(&self, as_text: impl Fn(ParagraphsTask) -> Result<String>) -> Result<BenchOutcome> {
+        ensure!(self.documents >= LEAST, "--documents {}: a made-up web has {LEAST} pages at least", self.documents);
+        let temporary = Temporary::of_process();
+        let memory = self.memory.map_or_else(|| Config::default().memory(), |bytes| bytes.0);
+        let task = ParagraphsTask {
+            documents: self.documents,
+            ragged: self.ragged,
+            links: self.links,
+            threads: self.workers.0,
+            worker_memory: memory / (self.workers.0 * self.processes.0) as u64,
+            scratch: temporary.folder.join("scratch"),
+        };
+        let measured = run(&task, Placement::of(self.processes.0), as_text)?;
+        BenchOutcome::new(true, &ParagraphsReport::new(self, measured), self.json)
+    }
 }
 
 impl Measure for ParagraphsTask {

@@ -8,31 +8,34 @@ use std::sync::Arc;
 
 use anyhow::{Result, ensure};
 use clap::Args;
+use nigh_bench::synthetic::LinkedHosts;
+use nigh_bench::{
+    AnyBench, Bench, BenchOutcome, Counted, Measure, Measured, Placement, Seconds, Temporary, WorkerCounts, run,
+};
 use nigh_exchange::Context;
 use serde::{Deserialize, Serialize};
 
-use super::harness::{Counted, Measure, Measured, Placement, Seconds, WorkerCounts, run};
-use crate::bench::outcome::BenchOutcome;
-use crate::bench::synthetic::LinkedHosts;
-use crate::bench::temporary::Temporary;
+use super::Collections;
+use super::Merge;
+use super::steps::{ClusteredPages, CollectionStage, MergeCondition, collection_links, members, merged_clusters};
 use crate::config::{Bytes, Config, Count};
 use crate::operators::scan::{LinkSource, OwnLink};
 use crate::records::{DocId, fold, mix};
 use crate::sheet::grouped;
 use crate::structures::Ownership;
-use crate::studies::collections::Merge;
-use crate::studies::collections::steps::{
-    ClusteredPages, CollectionStage, MergeCondition, collection_links, members, merged_clusters,
-};
+use crate::studies::Study;
 use crate::tables::{Table, Writer};
 use crate::watch::Stage;
+
+/// `nigh bench collections`.
+pub(super) const BENCH: AnyBench = AnyBench::of::<CollectionsArgs>(Collections::NAME);
 
 /// The fewest pages of a made-up web.
 const LEAST_DOCUMENTS: u64 = 10_000;
 
-/// Arguments of `nigh bench collections`.
+/// Link statistics and collections of a made-up web.
 #[derive(Args)]
-pub(crate) struct CollectionsArgs {
+struct CollectionsArgs {
     /// Number of pages.
     #[arg(long, value_name = "N")]
     documents: u64,
@@ -59,7 +62,7 @@ pub(crate) struct CollectionsArgs {
 
 /// The benchmark as each process receives it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct CollectionsTask {
+struct CollectionsTask {
     documents: u64,
     links: u64,
     /// Worker threads of each process.
@@ -70,7 +73,7 @@ pub struct CollectionsTask {
 
 /// What the benchmark counts; sums over workers.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub(crate) struct CollectionCounts {
+struct CollectionCounts {
     /// Links.
     links: u64,
     /// Pages with replicas.
@@ -111,30 +114,31 @@ struct CollectionsReport {
     checksum: String,
 }
 
-pub(crate) fn bench_collections(
-    args: &CollectionsArgs,
-    as_text: impl Fn(CollectionsTask) -> Result<String>,
-) -> Result<BenchOutcome> {
-    ensure!(
-        args.documents >= LEAST_DOCUMENTS,
-        "--documents {}: a made-up web has {LEAST_DOCUMENTS} pages at least",
-        args.documents
-    );
-    if let Some(folder) = &args.write {
-        let rows = write(&LinkedHosts::new(args.documents, args.links), folder)?;
-        return BenchOutcome::new(true, &WrittenReport { folder: folder.clone(), rows }, args.json);
+impl Bench for CollectionsArgs {
+    type Task = CollectionsTask;
+
+    fn bench(&self, as_text: impl Fn(CollectionsTask) -> Result<String>) -> Result<BenchOutcome> {
+        ensure!(
+            self.documents >= LEAST_DOCUMENTS,
+            "--documents {}: a made-up web has {LEAST_DOCUMENTS} pages at least",
+            self.documents
+        );
+        if let Some(folder) = &self.write {
+            let rows = write(&LinkedHosts::new(self.documents, self.links), folder)?;
+            return BenchOutcome::new(true, &WrittenReport { folder: folder.clone(), rows }, self.json);
+        }
+        let temporary = Temporary::of_process();
+        let memory = self.memory.map_or_else(|| Config::default().memory(), |bytes| bytes.0);
+        let task = CollectionsTask {
+            documents: self.documents,
+            links: self.links,
+            threads: self.workers.0,
+            worker_memory: memory / (self.workers.0 * self.processes.0) as u64,
+            scratch: temporary.folder.join("scratch"),
+        };
+        let measured = run(&task, Placement::of(self.processes.0), as_text)?;
+        BenchOutcome::new(true, &CollectionsReport::new(self, measured), self.json)
     }
-    let temporary = Temporary::new();
-    let memory = args.memory.map_or_else(|| Config::default().memory(), |bytes| bytes.0);
-    let task = CollectionsTask {
-        documents: args.documents,
-        links: args.links,
-        threads: args.workers.0,
-        worker_memory: memory / (args.workers.0 * args.processes.0) as u64,
-        scratch: temporary.folder.join("scratch"),
-    };
-    let measured = run(&task, Placement::of(args.processes.0), as_text)?;
-    BenchOutcome::new(true, &CollectionsReport::new(args, measured), args.json)
 }
 
 /// A link, for other programs.

@@ -15,7 +15,8 @@ const QUIET: Duration = Duration::from_millis(10);
 
 /// A temporary folder that is removed when this value is dropped. The first process that writes to
 /// it creates it.
-pub(crate) struct Temporary {
+pub struct Temporary {
+    /// Its path.
     pub folder: PathBuf,
     /// Locked while a thread removes the folder; the signal's thread keeps it locked until the
     /// process ends.
@@ -24,7 +25,7 @@ pub(crate) struct Temporary {
 
 impl Temporary {
     /// A folder of this process. From now on SIGINT and SIGTERM remove it and end the process.
-    pub(crate) fn new() -> Temporary {
+    pub fn of_process() -> Temporary {
         let folder = std::env::temp_dir().join(format!("nigh-bench-{}", std::process::id()));
         let ending = Arc::new(Mutex::new(()));
         // If the handler cannot be installed, a signal ends the process and leaves the folder.

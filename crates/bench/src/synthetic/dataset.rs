@@ -25,10 +25,10 @@ use crate::state::replace;
 use crate::tables::{Table, Writer};
 
 /// Shards of the vectors, as in a job.
-pub(crate) const SHARDS: u32 = 64;
+pub const SHARDS: u32 = 64;
 
 /// The files of these shards, as the cluster stage reads them.
-pub(crate) fn files(dataset: &Dataset, shards: impl Iterator<Item = u32>) -> VectorFiles {
+pub fn files(dataset: &Dataset, shards: impl Iterator<Item = u32>) -> VectorFiles {
     let rows = dataset.rows();
     let file = |shard: u32| VectorFile { range: dataset.path(shard).into(), shard, rows: rows[shard as usize] };
     VectorFiles::new(shards.map(file).collect(), WIDTH)
@@ -39,7 +39,7 @@ const STEP: u64 = 1 << 16;
 
 /// A folder of made-up vectors.
 #[derive(Debug)]
-pub(crate) struct Dataset {
+pub struct Dataset {
     /// The folder of the files.
     pub folder: PathBuf,
     /// The number of documents in all files.
@@ -50,7 +50,7 @@ pub(crate) struct Dataset {
 
 /// The parameters of a dataset.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct DatasetPlan {
+pub struct DatasetPlan {
     /// The number of documents.
     pub documents: u64,
     /// The number of files.
@@ -128,12 +128,7 @@ impl Dataset {
     ///
     /// # Errors
     /// If the folder has other files, or a file cannot be written.
-    pub(crate) fn make(
-        folder: &Path,
-        plan: &DatasetPlan,
-        threads: usize,
-        progress: impl Fn(u64) + Sync,
-    ) -> Result<Dataset> {
+    pub fn make(folder: &Path, plan: &DatasetPlan, threads: usize, progress: impl Fn(u64) + Sync) -> Result<Dataset> {
         let DatasetPlan { documents, shards, noise, change, unlike } = *plan;
         if !(1..=MAX_SHARDS).contains(&shards) {
             bail!("a dataset has from 1 to {MAX_SHARDS} shards, not {shards}");
@@ -172,12 +167,12 @@ impl Dataset {
     }
 
     /// The path of the file of a shard.
-    pub(crate) fn path(&self, shard: u32) -> PathBuf {
+    pub fn path(&self, shard: u32) -> PathBuf {
         self.folder.join(format!("shard{shard:05}.parquet"))
     }
 
     /// The number of documents of each shard.
-    pub(crate) fn rows(&self) -> Vec<u64> {
+    pub fn rows(&self) -> Vec<u64> {
         (0..self.shards).map(|shard| self.first(shard + 1) - self.first(shard)).collect()
     }
 
@@ -185,7 +180,7 @@ impl Dataset {
     ///
     /// # Errors
     /// If a file cannot be opened, or the system cannot do it.
-    pub(crate) fn forget(&self) -> Result<()> {
+    pub fn forget(&self) -> Result<()> {
         for shard in 0..self.shards {
             let path = self.path(shard);
             // Only pages that are on the disk can be dropped.
