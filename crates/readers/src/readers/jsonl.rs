@@ -408,11 +408,11 @@ impl<'a> Visitor<'a> for JsonObject<'_, 'a> {
         while let Some(key) = map.next_key_seed(JsonValue)? {
             let key = key.text().unwrap_or_default();
             let name = if prefix.is_empty() { key } else { Cow::Owned(format!("{prefix}{key}")) };
-            let is_id = columns.id.as_deref() == Some(&*name) && columns.url() != name;
-            let is_key = is_id || columns.url() == name;
+            let (is_id, is_url) = (columns.id.as_deref() == Some(&*name), columns.url() == name);
+            let is_key = is_id || is_url;
             let of_text = columns.text.names().iter().position(|column| is_key && *column == name);
             let of_values = columns.values.iter().position(|value| *value == name);
-            if of_values.is_some() || of_text.is_some() {
+            if of_values.is_some() || of_text.is_some() || is_id && is_url {
                 // One value for several fields of the page.
                 let value: &RawValue = map.next_value()?;
                 let scalar = || {
@@ -427,7 +427,10 @@ impl<'a> Visitor<'a> for JsonObject<'_, 'a> {
                 }
                 if is_id {
                     fields.id = id_of(value);
-                } else if let Some(slot) = fields.slot(&name, columns) {
+                }
+                if (is_url || !is_id)
+                    && let Some(slot) = fields.slot(&name, columns)
+                {
                     *slot = scalar()?;
                 }
             } else if is_id {
@@ -694,6 +697,20 @@ mod tests {
             let [Item::Page(page)] = &items[..] else { panic!("{items:?}") };
             assert_eq!((page.id.as_deref(), page.url.as_deref()), (Some("a"), Some("http://h/")));
             assert_eq!(page.body.as_bytes(), b"a\nhttp://h/\nb");
+        }
+    }
+
+    #[test]
+    fn a_column_may_be_the_id_and_the_url() {
+        for (url, has_url) in [(None, true), (Some("url".to_owned()), true), (Some("key".to_owned()), false)] {
+            let reading = Reading {
+                columns: Columns { id: Some("url".into()), url, ..Columns::default() },
+                ..Reading::default()
+            };
+            let items = read(br#"{"text":"b","url":"http://h/"}"#, &reading);
+            let [Item::Page(page)] = &items[..] else { panic!("{items:?}") };
+            let wanted = Some("http://h/");
+            assert_eq!((page.id.as_deref(), page.url.as_deref()), (wanted, wanted.filter(|_| has_url)));
         }
     }
 
