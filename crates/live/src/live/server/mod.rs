@@ -443,6 +443,22 @@ mod tests {
     }
 
     #[test]
+    fn a_head_is_that_of_the_answer_to_get() {
+        let folder = tempfile::tempdir().unwrap();
+        let address = serve_in(&folder, Patience::default(), Access::default(), || {});
+        for path in ["/healthz", "/openapi.json", "/metrics", "/changes", "/documents/x"] {
+            let [get, head] = ["GET", "HEAD"].map(|method| {
+                let head = format!("{method} {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
+                sent(address, &head).1
+            });
+            let status = |answer: &str| answer.split(' ').nth(1).map(str::to_owned);
+            let (_, body) = head.split_once("\r\n\r\n").unwrap();
+            assert_eq!((status(&head), body), (status(&get), ""), "{head}");
+            assert_eq!(head.contains("content-type"), get.contains("content-type"), "{head}");
+        }
+    }
+
+    #[test]
     fn a_method_that_a_path_does_not_have_is_refused_with_those_that_it_has() {
         let folder = tempfile::tempdir().unwrap();
         let address = serve_in(&folder, Patience::default(), Access::default(), || {});
@@ -450,9 +466,10 @@ mod tests {
             ("TRACE /commit", "POST"),
             // What a query has is not looked at before.
             ("PUT /commit?most=x", "POST"),
-            ("PUT /documents/x", "GET, DELETE"),
-            ("POST /clusters/1", "GET"),
-            ("POST /metrics", "GET"),
+            ("PUT /documents/x", "GET, HEAD, DELETE"),
+            ("HEAD /commit", "POST"),
+            ("POST /clusters/1", "GET, HEAD"),
+            ("POST /metrics", "GET, HEAD"),
         ] {
             let head = format!("{request} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
             let (_, answer) = sent(address, &head);

@@ -62,19 +62,21 @@ fn response(status: StatusCode, kind: &'static str, body: Bytes) -> Response<Ful
 async fn answer(request: Request<Incoming>, client: &Client) -> Result<(&'static str, Bytes), Refusal> {
     let shared = &client.shared;
     let path = request.uri().path();
-    if (request.method(), path) == (&Method::GET, "/healthz") {
+    // The server leaves the body of its answer out.
+    let method = if request.method() == Method::HEAD { &Method::GET } else { request.method() };
+    if (method, path) == (&Method::GET, "/healthz") {
         if shared.shown.lock().unwrap_or_else(PoisonError::into_inner).is_broken {
             return Err(ended());
         }
         return Ok((JSON, Bytes::from_static(b"{\"status\":\"ok\"}\n")));
     }
-    if (request.method(), path) == (&Method::GET, "/openapi.json") {
+    if (method, path) == (&Method::GET, "/openapi.json") {
         return Ok((JSON, shared.description.clone()));
     }
     if let Some(refusal) = shared.access.refusal(request.headers()) {
         return Err(refusal);
     }
-    if (request.method(), path) == (&Method::GET, "/metrics") {
+    if (method, path) == (&Method::GET, "/metrics") {
         let shown = *shared.shown.lock().unwrap_or_else(PoisonError::into_inner);
         return Ok(("text/plain; version=0.0.4; charset=utf-8", metrics(shown).into()));
     }
@@ -83,7 +85,7 @@ async fn answer(request: Request<Incoming>, client: &Client) -> Result<(&'static
     let most = || number(&query, "most").map(|most| most.map_or(SOME, |most| (most as usize).min(MOST)));
     let exact = || truth(&query, "exact");
     let name = |prefix: &str| path.strip_prefix(prefix).filter(|name| !name.is_empty());
-    let (kind, ask) = match (request.method(), path) {
+    let (kind, ask) = match (method, path) {
         (&Method::POST, "/documents") => {
             let id = request.headers().get(BATCH_ID);
             let id = id.map(|id| id.to_str().map(str::to_owned)).transpose();
@@ -110,7 +112,8 @@ async fn answer(request: Request<Incoming>, client: &Client) -> Result<(&'static
             let id = Some(id).filter(|id| has_digits(id.strip_prefix('-').unwrap_or(id)));
             (JSON, Ask::Cluster { id: id.and_then(|id| id.parse().ok()).ok_or_else(bad)?, most: most()? })
         }
-        (method, _) => {
+        _ => {
+            let method = request.method();
             if let Some(methods) = methods_of(path) {
                 return Err(Refusal { status: 405, text: format!("{path} is not for {method}: it is for {methods}") });
             }
@@ -126,9 +129,9 @@ fn methods_of(path: &str) -> Option<&'static str> {
     let is_below = |folder: &str| path.strip_prefix(folder).is_some_and(|name| !name.is_empty());
     match path {
         "/documents" | "/similar" | "/commit" => Some("POST"),
-        "/changes" | "/healthz" | "/metrics" | "/openapi.json" => Some("GET"),
-        _ if is_below("/documents/") => Some("GET, DELETE"),
-        _ if is_below("/clusters/") => Some("GET"),
+        "/changes" | "/healthz" | "/metrics" | "/openapi.json" => Some("GET, HEAD"),
+        _ if is_below("/documents/") => Some("GET, HEAD, DELETE"),
+        _ if is_below("/clusters/") => Some("GET, HEAD"),
         _ => None,
     }
 }
