@@ -147,6 +147,8 @@ class Answer:
     canonical: str | None
     nearest: tuple[Near, ...]
     changes: tuple[Change, ...]
+    #: Whether the estimate decided about documents that may be in a cluster with this one, though texts should.
+    estimated: bool = False
 
     @property
     def name(self) -> str:
@@ -167,6 +169,8 @@ class Cluster:
     size: int
     canonical: str
     documents: tuple[str, ...]
+    #: As that of an answer.
+    estimated: bool = False
 
 
 @dataclass(frozen=True)
@@ -207,6 +211,7 @@ def _answer(value: Mapping[str, Any]) -> Answer:
         canonical=value["canonical"],
         nearest=tuple(map(_near, value["nearest"])),
         changes=tuple(map(_change, value["changes"])),
+        estimated=value.get("estimated", False),
     )
 
 
@@ -278,7 +283,8 @@ class Client:
     def cluster(self, cluster: int, *, most: int = 100) -> Cluster:
         """A cluster with ``most`` of its documents at most. Raises ``NotFound`` if it is not there."""
         value = self._value("GET", f"/clusters/{cluster}?most={most}")
-        return Cluster(value["cluster"], value["size"], value["canonical"], tuple(value["documents"]))
+        documents = tuple(value["documents"])
+        return Cluster(value["cluster"], value["size"], value["canonical"], documents, value.get("estimated", False))
 
     def changes(self, since: int = 0) -> Iterator[Change]:
         """What became of clusters after the change of this number, until now. Raises ``Gone`` if that is not kept any more."""

@@ -157,15 +157,18 @@ pub(crate) fn text_of(family: u64, version: u64) -> String {
 
 const JOB: &str = "[cluster]\n[cluster.read.columns]\nid = \"id\"\nhtml = \"html\"\n[cluster.method]\nshards = 4\n";
 
-/// What a run over some documents finds, by name: the names of the similar cluster, and the
-/// strictest level.
-pub(crate) fn found_by_run(
-    folder: &Path,
-    name: &str,
-    there: &BTreeMap<String, Value>,
-) -> BTreeMap<String, (BTreeSet<String>, Option<String>)> {
+/// By name: the names of the similar cluster, and the strictest level.
+pub(crate) type Found = BTreeMap<String, (BTreeSet<String>, Option<String>)>;
+
+/// What a run over some documents finds.
+pub(crate) fn found_by_run(folder: &Path, name: &str, there: &BTreeMap<String, Value>) -> Found {
+    found_by_method(folder, name, there, "")
+}
+
+/// As [`found_by_run`], with more of a method.
+pub(crate) fn found_by_method(folder: &Path, name: &str, there: &BTreeMap<String, Value>, method: &str) -> Found {
     let (job, store, input) = (folder.join("job.toml"), folder.join(name), folder.join(format!("{name}.jsonl")));
-    std::fs::write(&job, JOB).unwrap();
+    std::fs::write(&job, format!("{JOB}{method}")).unwrap();
     std::fs::write(&input, body(&there.values().cloned().collect::<Vec<_>>())).unwrap();
     let paths = [&job, &store, &input].map(|path| path.to_str().unwrap());
     run_well(&["run", paths[0], "-q", "--store", paths[1], "--week", "2024-01-08", "--input", paths[2]]);
@@ -181,10 +184,7 @@ pub(crate) fn found_by_run(
 }
 
 /// What a server says, in the same form.
-pub(crate) fn found_live(
-    live: &Live,
-    there: &BTreeMap<String, Value>,
-) -> BTreeMap<String, (BTreeSet<String>, Option<String>)> {
+pub(crate) fn found_live(live: &Live, there: &BTreeMap<String, Value>) -> Found {
     let mut found = BTreeMap::new();
     for name in there.keys() {
         let answer = live.get(&format!("/documents/{name}"));
@@ -338,8 +338,18 @@ fn copy(from: &Path, to: &Path) {
 #[test]
 fn a_commit_makes_the_tables_of_nigh_add() {
     let folder = tempfile::tempdir().unwrap();
-    let (store, other) = (folder.path().join("store"), folder.path().join("other"));
-    let (mut numbers, mut there) = (Numbers(5), BTreeMap::new());
+    commits_are_those_of_nigh_add(folder.path(), Numbers(5), BTreeMap::new(), "");
+}
+
+/// Sends batches to the store `store` in a folder, which has some documents or is not there, and
+/// compares the tables of commits with those of `nigh add`. Its method has `method`.
+pub(crate) fn commits_are_those_of_nigh_add(
+    folder: &Path,
+    mut numbers: Numbers,
+    mut there: BTreeMap<String, Value>,
+    method: &str,
+) {
+    let (store, other) = (folder.join("store"), folder.join("other"));
     let mut sent: Vec<(Vec<Value>, Vec<Value>)> = Vec::new();
     let mut live = Live::start(&store, &["--by", "id"]);
     for round in 0..3 {
@@ -372,7 +382,7 @@ fn a_commit_makes_the_tables_of_nigh_add() {
         }
         // The ids are now those of the tables.
         let found = found_live(&live, &there);
-        assert_eq!(found, found_by_run(folder.path(), &format!("run-{round}"), &there));
+        assert_eq!(found, found_by_method(folder, &format!("run-{round}"), &there, method));
         let week_of = committed["week"].as_str().unwrap();
         let of = week(&store, week_of);
         let (ids, docs, clusters) =

@@ -125,6 +125,9 @@ mod live_ready;
 /// A live process with TLS, and clients that do not keep to it.
 #[cfg(feature = "live")]
 mod live_tls;
+/// A live process on stores whose method verifies clusters.
+#[cfg(feature = "live")]
+mod live_verified;
 /// Clusters, pages and the nearest documents, as they are looked up, against the tables.
 mod look;
 /// Pages by their main content, against their texts alone.

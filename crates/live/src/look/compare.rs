@@ -1,7 +1,7 @@
 //! Why two pages of a week are in one cluster, or not.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::{BTreeMap, HashSet};
 use std::ops::Range;
 
 use anyhow::Result;
@@ -13,8 +13,8 @@ use super::sketches::{SketchComparison, Sketches};
 use super::week::{LookedPage, LookedWeek, page_of};
 use crate::config::{Method, Reading, Verify};
 use crate::features::{Fingerprinter, WordsAndShingles};
-use crate::operators::ingest::page_words;
-use crate::readers::{self, Input, Item, Reader};
+use crate::operators::ingest::{page_shingles, page_words};
+use crate::readers::{self, Input, Item, Page, Reader};
 use crate::records::{DocId, Level, checksum};
 use crate::structures::CompactSort as _;
 
@@ -63,6 +63,8 @@ pub struct Passage {
 
 /// Words before and after a passage.
 const CONTEXT: usize = 8;
+/// Up to so many bytes to the next wanted page are read rather than left out.
+const GAP: u64 = 128 << 10;
 
 /// A page of a chain.
 #[derive(Clone, Debug, Serialize)]
@@ -226,28 +228,87 @@ pub fn compare_texts(a: &WordsAndShingles, b: &WordsAndShingles, width: usize) -
     TextComparison { shared, either, similarity, differing }
 }
 
-/// The distinct shingles of documents whose pages can be read again, by document. Each is given
-/// with the checksum of its page.
+/// The distinct shingles, ascending, of documents whose pages can be read again, by document. Each
+/// is given with the checksum of its page. A file that cannot be read has no pages.
 ///
 /// # Errors
-/// If a table or a crawl file cannot be read.
+/// If a table cannot be read.
 pub fn shingles(
     week: &LookedWeek<'_>,
     wanted: &BTreeMap<DocId, u128>,
     inputs: &[Input],
     reading: &Reading,
-) -> Result<BTreeMap<DocId, BTreeSet<u64>>> {
+) -> Result<BTreeMap<DocId, Vec<u64>>> {
     let mut fingerprinter = Fingerprinter::of_method(&week.method)?;
-    let pages = week.pages(wanted.keys().copied())?;
+    let mut by_file: BTreeMap<String, BTreeMap<(u64, DocId), u128>> = BTreeMap::new();
+    for (doc, page) in week.pages(wanted.keys().copied())? {
+        by_file.entry(page.file).or_default().insert((page.offset, doc), wanted[&doc]);
+    }
     let mut found = BTreeMap::new();
-    for (doc, sum) in wanted {
-        let Ok(page) = page_of(&pages, *doc, "a document", week.week.week) else { continue };
-        let Some(input) = inputs.iter().find(|input| input.name == page.file) else { continue };
-        if let Some(text) = read_again(input, reading, page.offset, *sum, &mut fingerprinter)? {
-            found.insert(*doc, text.shingles.into_iter().collect());
-        }
+    for (file, mut places) in by_file {
+        let Some(input) = inputs.iter().find(|input| input.name == file) else { continue };
+        let mut keep = |doc: DocId, page: &Page| {
+            let mut shingles = page_shingles(&mut fingerprinter, &page.body, page.charset.as_deref());
+            shingles.sort_unstable();
+            shingles.dedup();
+            found.insert(doc, shingles);
+        };
+        // Of a file that cannot be read on, the rest is not at hand.
+        let _ = read_places(input, reading, &mut places, &mut keep);
     }
     Ok(found)
+}
+
+/// Reads the pages at some places, each with its checksum, in one pass: takes those out that are
+/// found.
+fn read_places(
+    input: &Input,
+    reading: &Reading,
+    places: &mut BTreeMap<(u64, DocId), u128>,
+    keep: &mut impl FnMut(DocId, &Page),
+) -> Result<()> {
+    let mut at = 0;
+    // Where the file can be read at a place: each run of places that are near each other.
+    while let Some(first) = places.range((at, DocId::new(0, 0))..).next().map(|((offset, _), _)| *offset)
+        && let Some(mut reader) = readers::open_at(input, reading, first)?
+    {
+        let mut last = first;
+        while let Some(next) = places.range((last, DocId::new(0, 0))..).next().map(|((offset, _), _)| *offset)
+            && next - last <= GAP
+        {
+            let Some(item) = reader.next()? else { break };
+            take_found(&item, places, keep);
+            if item.offset() < last {
+                break;
+            }
+            last = item.offset() + 1;
+        }
+        at = last.max(first + 1);
+    }
+    if places.is_empty() {
+        return Ok(());
+    }
+    // The place of a record that shares a member is found from the beginning only.
+    let mut reader = readers::open(input, reading)?;
+    while let Some((next, _)) = places.keys().next().copied() {
+        reader.skip_to(next)?;
+        let Some(item) = reader.next()? else { break };
+        take_found(&item, places, keep);
+    }
+    Ok(())
+}
+
+/// Takes the places of a page, if its checksum is the wanted one.
+fn take_found(item: &Item, places: &mut BTreeMap<(u64, DocId), u128>, keep: &mut impl FnMut(DocId, &Page)) {
+    let Item::Page(page) = item else { return };
+    let here = places.range((page.offset, DocId::new(0, 0))..).take_while(|((offset, _), _)| *offset == page.offset);
+    let here: Vec<(DocId, u128)> = here.map(|((_, doc), sum)| (*doc, *sum)).collect();
+    for (doc, sum) in here {
+        if checksum(page.body.as_bytes()) == sum {
+            keep(doc, page);
+            places.remove(&(page.offset, doc));
+        }
+    }
 }
 
 /// Reads a page at its place again; `None` if it is not there any more.

@@ -1,16 +1,16 @@
 //! What an engine answers: documents, clusters, what is most like a text, and changes.
 
 use std::cmp::Reverse;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 
 use super::clusters::ClusterChange;
-use super::{Doc, Engine, NodeDocs, TextPlace, first};
+use super::texts::{Texts, shingles_of};
+use super::{Doc, Engine, NodeDocs, TextPlace};
 use crate::features::equal_features;
-use crate::live::batch::{features_of, label_of};
+use crate::live::batch::features_of;
 use crate::live::refusal::Refusal;
-use crate::operators::ingest::page_shingles;
 use crate::readers::Body;
 use crate::records::{DocumentKey, FeatureBits, KeyHash, Level};
 
@@ -46,6 +46,10 @@ pub struct Answer {
     pub level: Option<Level>,
     /// The name of the cluster's first document.
     pub canonical: Option<String>,
+    /// Whether the estimate decided about pages that this one may be in a cluster with, though
+    /// texts should: a text is not at hand, or there are very many pages.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub estimated: bool,
     /// The most similar ones of the documents that share a key with it, as far as these were looked
     /// at.
     pub nearest: Vec<Near>,
@@ -79,6 +83,9 @@ pub struct ClusterAnswer {
     pub canonical: String,
     /// The names of documents, in order.
     pub documents: Vec<String>,
+    /// As [`Answer::estimated`].
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub estimated: bool,
 }
 
 /// A change with its number.
@@ -124,10 +131,13 @@ impl Engine {
     /// # Errors
     /// If it is not there.
     pub fn cluster(&mut self, id: i64, most: usize) -> Result<ClusterAnswer, Refusal> {
-        let fragments = self.clusters.fragments(id).map(<[u32]>::to_vec);
-        let fragments = fragments.ok_or_else(|| Refusal::missing(format!("there is no cluster {id}")))?;
-        let nodes = fragments.iter().flat_map(|fragment| &self.fragments.fragment(*fragment).nodes);
-        let mut docs: Vec<u32> = nodes.flat_map(|node| &self.nodes[*node as usize].docs).copied().collect();
+        let sets = self.clusters.sets(id).map(<[u32]>::to_vec);
+        let sets = sets.ok_or_else(|| Refusal::missing(format!("there is no cluster {id}")))?;
+        let members = sets.iter().flat_map(|set| &self.sets().set(*set).members);
+        let mut docs: Vec<u32> = match &self.verified {
+            Some(verified) => members.flat_map(|page| &verified.page(*page).docs).copied().collect(),
+            None => members.flat_map(|node| &self.nodes[*node as usize].docs).copied().collect(),
+        };
         docs.sort_unstable();
         let name = |doc: &u32| self.doc(*doc).name.to_string();
         let canonical = docs.first().map(name).unwrap_or_default();
@@ -136,6 +146,7 @@ impl Engine {
             size: docs.len() as u64,
             canonical,
             documents: docs.iter().take(most).map(name).collect(),
+            estimated: docs.first().is_some_and(|doc| self.is_estimated(*doc)),
         })
     }
 
@@ -152,25 +163,29 @@ impl Engine {
         Ok(self.nearest(&sketch.supershingles, &sketch.features, None, most))
     }
 
-    /// The shingles of a page, by which similarities are exact.
-    pub(in crate::live) fn shingles(&mut self, body: &Body) -> BTreeSet<u64> {
-        let Some(fingerprinter) = self.fingerprinters.first_mut() else { return BTreeSet::new() };
-        page_shingles(fingerprinter, body, label_of(body)).into_iter().collect()
+    /// The distinct shingles of a page, ascending, by which similarities are exact.
+    pub(in crate::live) fn shingles(&mut self, body: &Body) -> Vec<u64> {
+        shingles_of(&mut self.fingerprinters[0], body)
+    }
+
+    /// Those of documents, by their names, as far as their texts are at hand.
+    pub(in crate::live) fn shingles_of_documents<'a>(
+        &mut self,
+        names: impl Iterator<Item = &'a str>,
+        texts: &mut dyn Texts,
+    ) -> anyhow::Result<BTreeMap<String, Vec<u64>>> {
+        let place = |name: &'a str| Some((name, self.doc(self.find(self.key_of(name).ok()?)?).text()?));
+        let places: Vec<(&str, TextPlace)> = names.filter_map(place).collect();
+        let wanted: Vec<TextPlace> = places.iter().map(|(_, place)| *place).collect();
+        let found = texts.shingles(&wanted, &mut self.fingerprinters[0])?;
+        let found = places.into_iter().zip(found);
+        Ok(found.filter_map(|((name, _), shingles)| Some((name.to_owned(), shingles?))).collect())
     }
 
     /// Whether the tables have a document.
     pub(in crate::live) fn is_of_tables(&self, name: &str) -> bool {
         let found = self.key_of(name).ok().and_then(|key| self.find(key));
         found.is_some_and(|doc| self.doc(doc).number().is_some())
-    }
-
-    /// Where the text of a document is; `None` if there is no such document.
-    pub(in crate::live) fn text_of(&self, name: &str) -> Option<TextPlace> {
-        let doc = self.doc(self.find(self.key_of(name).ok()?)?);
-        match doc.text_bytes {
-            0 => Some(TextPlace::Tables { doc: doc.number()?, checksum: doc.checksum }),
-            bytes => Some(TextPlace::Journal { at: doc.text_at, bytes }),
-        }
     }
 
     /// The changes after the one with this number, at most `most`.
@@ -222,19 +237,19 @@ impl Engine {
             size: 0,
             level: None,
             canonical: None,
+            estimated: false,
             nearest: Vec::new(),
             changes: Vec::new(),
         };
         let Some(doc) = found else { return answer };
         let Doc { node, checksum, .. } = *self.doc(doc);
-        let label = self.fragments.label(self.fragments.of(node));
+        let label = self.label_of_doc(doc);
         answer.doc = self.doc(doc).number();
-        answer.cluster = self.id_of_node(node);
-        answer.size = self.fragments.docs_of(label);
+        answer.cluster = self.id_of_doc(doc);
+        answer.size = self.sets().docs_of(label);
         answer.level = self.level(node, checksum, answer.size);
-        let nodes = &self.nodes;
-        let class = self.fragments.class(label).into_iter();
-        let canonical = class.map(|of| first(&mut self.fragments, nodes, of)).min();
+        answer.estimated = self.is_estimated(doc);
+        let canonical = self.sets().class(label).into_iter().map(|set| self.first(set)).min();
         answer.canonical = canonical.map(|doc| self.doc(doc).name.to_string());
         if self.nodes[node as usize].wordless.is_none() {
             let vector = self.keys.vector(node).to_vec();
@@ -243,13 +258,27 @@ impl Engine {
         answer
     }
 
+    fn is_estimated(&self, doc: u32) -> bool {
+        self.verified.as_ref().is_some_and(|verified| verified.is_estimated(self.member_of(doc)))
+    }
+
     fn level(&self, node: u32, checksum: u128, size: u64) -> Option<Level> {
         let NodeDocs { docs, copies, .. } = &self.nodes[node as usize];
         let same = match copies {
             Some(copies) => copies.get(&checksum).copied().unwrap_or_default(),
             None => docs.iter().filter(|doc| self.doc(**doc).checksum == checksum).count() as u32,
         };
-        match (same, docs.len(), size) {
+        // Of one vector, and in one cluster.
+        let identical = match &self.verified {
+            Some(verified) => {
+                let parts = &verified.parts;
+                let label = parts.label_of(verified.page_of(node, checksum));
+                let pages = verified.pages_of(node).filter(|page| parts.label_of(*page) == label);
+                pages.map(|page| parts.weight(page) as usize).sum()
+            }
+            None => docs.len(),
+        };
+        match (same, identical, size) {
             (2.., ..) => Some(Level::Exact),
             (_, 2.., _) => Some(Level::Identical),
             (.., 2..) => Some(Level::Similar),
@@ -274,7 +303,7 @@ impl Engine {
         let near = |(Reverse(equal), doc): (Reverse<usize>, u32)| Near {
             name: self.doc(doc).name.to_string(),
             similarity: equal as f64 / self.method.features as f64,
-            cluster: self.id_of_node(self.doc(doc).node),
+            cluster: self.id_of_doc(doc),
             exact: None,
         };
         ranked.into_iter().map(near).collect()

@@ -6,15 +6,15 @@
 //! it takes the id of the one of which it has most. A cluster that succeeds none gets a new id: a
 //! negative one, for the ids of the tables are positive. A cluster has two documents or more.
 //!
-//! Only clusters of which something changed are looked at, fragment by fragment: the documents of a
-//! fragment that stayed were in one cluster before, and are in one now.
+//! Only clusters of which something changed are looked at, set by set: the documents of a
+//! set that stayed were in one cluster before, and are in one now.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 
-use super::fragments::{Fragments, NO_ID};
+use super::sets::{NO_ID, Sets};
 
 /// What became of a cluster, as in the table `changes`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -53,7 +53,7 @@ pub(super) struct Clusters {
 
 /// A cluster as it was after the last batch.
 struct Named {
-    fragments: Vec<u32>,
+    sets: Vec<u32>,
     docs: u64,
 }
 
@@ -68,9 +68,9 @@ impl Clusters {
         self.given = self.given.max(given);
     }
 
-    /// The fragments of a cluster.
-    pub(super) fn fragments(&self, id: i64) -> Option<&[u32]> {
-        self.by_id.get(&id).map(|named| named.fragments.as_slice())
+    /// The sets of a cluster.
+    pub(super) fn sets(&self, id: i64) -> Option<&[u32]> {
+        self.by_id.get(&id).map(|named| named.sets.as_slice())
     }
 
     /// The ids of all clusters, ascending.
@@ -84,58 +84,58 @@ impl Clusters {
     }
 
     /// Notes a cluster that is there from the beginning, with its id in the tables.
-    pub(super) fn load(&mut self, id: i64, fragment: u32, docs: u64) {
-        self.by_id.insert(id, Named { fragments: vec![fragment], docs });
+    pub(super) fn load(&mut self, id: i64, set: u32, docs: u64) {
+        self.by_id.insert(id, Named { sets: vec![set], docs });
     }
 
     /// Gives ids to the clusters after a batch, and returns what became of those before it. `first`
-    /// is the smallest document of a fragment.
+    /// is the smallest document of a set.
     pub(super) fn update(
         &mut self,
-        fragments: &mut Fragments,
+        sets: &mut Sets,
         moved: &[Moved],
-        first: impl Fn(&mut Fragments, u32) -> u32,
+        first: impl Fn(&mut Sets, u32) -> u32,
     ) -> Vec<ClusterChange> {
-        // What anything changed of: fragments, and the labels and the ids that these have or had.
-        let mut open: Vec<u32> = fragments.take_changed().into_iter().collect();
+        // What anything changed of: sets, and the labels and the ids that these have or had.
+        let mut open: Vec<u32> = sets.take_changed().into_iter().collect();
         let (mut seen, mut labels, mut ids) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
         for id in moved.iter().map(|moved| moved.from).filter(|id| *id != NO_ID) {
-            self.add_id(fragments, id, &mut ids, &mut open);
+            self.add_id(sets, id, &mut ids, &mut open);
         }
-        while let Some(fragment) = open.pop() {
-            if seen.insert(fragment) {
-                let label = fragments.label(fragment);
+        while let Some(set) = open.pop() {
+            if seen.insert(set) {
+                let label = sets.label(set);
                 if labels.insert(label) {
-                    open.extend(fragments.class(label));
+                    open.extend(sets.class(label));
                 }
-                self.add_id(fragments, fragments.fragment(fragment).id, &mut ids, &mut open);
+                self.add_id(sets, sets.set(set).id, &mut ids, &mut open);
             }
         }
 
         // How many documents of each cluster before are in each one now.
-        let sizes: BTreeMap<u32, u64> = labels.iter().map(|label| (*label, fragments.docs_of(*label))).collect();
+        let sizes: BTreeMap<u32, u64> = labels.iter().map(|label| (*label, sets.docs_of(*label))).collect();
         let mut overlaps: BTreeMap<i64, BTreeMap<u32, u64>> = ids.iter().map(|id| (*id, BTreeMap::new())).collect();
         let mut add = |id: i64, label: u32, docs: u64| {
             if id != NO_ID && docs > 0 && sizes.get(&label).is_some_and(|size| *size > 1) {
                 *overlaps.entry(id).or_default().entry(label).or_default() += docs;
             }
         };
-        for fragment in &seen {
-            let of = fragments.fragment(*fragment);
-            add(of.id, fragments.label(*fragment), of.docs - of.entered);
+        for set in &seen {
+            let of = sets.set(*set);
+            add(of.id, sets.label(*set), of.docs - of.entered);
         }
         for Moved { from, to } in moved {
-            to.iter().for_each(|node| add(*from, fragments.label(fragments.of(*node)), 1));
+            to.iter().for_each(|node| add(*from, sets.label(sets.of(*node)), 1));
         }
 
         // Successors, then ids.
-        let root = |fragments: &mut Fragments, label: u32| {
-            let class = fragments.class(label).into_iter();
-            class.map(|fragment| first(fragments, fragment)).min().unwrap_or(u32::MAX)
+        let root = |sets: &mut Sets, label: u32| {
+            let class = sets.class(label).into_iter();
+            class.map(|set| first(sets, set)).min().unwrap_or(u32::MAX)
         };
         let mut roots: BTreeMap<u32, u32> = BTreeMap::new();
         for label in labels.iter().filter(|label| sizes[label] > 1) {
-            roots.insert(*label, root(fragments, *label));
+            roots.insert(*label, root(sets, *label));
         }
         let successor_of: BTreeMap<i64, u32> = overlaps
             .iter()
@@ -203,22 +203,22 @@ impl Clusters {
             self.by_id.remove(id);
         }
         for (label, id) in &id_of {
-            self.by_id.insert(*id, Named { fragments: fragments.class(*label), docs: sizes[label] });
+            self.by_id.insert(*id, Named { sets: sets.class(*label), docs: sizes[label] });
         }
-        for fragment in seen {
-            let id = id_of.get(&fragments.label(fragment)).copied().unwrap_or(NO_ID);
-            let fragment = fragments.fragment_mut(fragment);
-            (fragment.id, fragment.entered) = (id, 0);
+        for set in seen {
+            let id = id_of.get(&sets.label(set)).copied().unwrap_or(NO_ID);
+            let set = sets.set_mut(set);
+            (set.id, set.entered) = (id, 0);
         }
         changes.sort_by_key(|change| (change.cluster, change.event, change.into));
         changes
     }
 
-    /// Adds an id, and the fragments that had it.
-    fn add_id(&self, fragments: &Fragments, id: i64, ids: &mut BTreeSet<i64>, open: &mut Vec<u32>) {
+    /// Adds an id, and the sets that had it.
+    fn add_id(&self, sets: &Sets, id: i64, ids: &mut BTreeSet<i64>, open: &mut Vec<u32>) {
         if id != NO_ID && ids.insert(id) {
-            let had = self.fragments(id).unwrap_or_default().iter();
-            open.extend(had.filter(|had| fragments.is_there(**had) && fragments.fragment(**had).id == id));
+            let had = self.sets(id).unwrap_or_default().iter();
+            open.extend(had.filter(|had| sets.is_there(**had) && sets.set(**had).id == id));
         }
     }
 }

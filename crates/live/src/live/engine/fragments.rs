@@ -25,150 +25,32 @@ use anyhow::Result;
 
 use super::keys::{EdgeChange, Keys};
 use super::labels::{Difference, LabelWorkers};
+use super::sets::Sets;
 use crate::structures::ByKey;
 
 /// A cluster of more fragments is made one fragment. Tests have small clusters.
 const MOST_FRAGMENTS: usize = if cfg!(test) { 3 } else { 32 };
-/// The fragment of a node that is not there.
-const NONE: u32 = u32::MAX;
-/// The id of a cluster of one document.
-pub(super) const NO_ID: i64 = i64::MIN;
-
-/// Nodes that are connected.
-#[derive(Clone, Debug)]
-pub(super) struct Fragment {
-    pub(super) nodes: Vec<u32>,
-    /// Documents of the nodes.
-    pub(super) docs: u64,
-    /// Those of them that came with the last batch.
-    pub(super) entered: u64,
-    /// The id of the cluster to which it belonged after the batch before.
-    pub(super) id: i64,
-    /// The smallest document, or `u32::MAX` if there is none; if that is known.
-    pub(super) first: Option<u32>,
-}
-
-impl Default for Fragment {
-    fn default() -> Fragment {
-        Fragment { nodes: Vec::new(), docs: 0, entered: 0, id: NO_ID, first: Some(u32::MAX) }
-    }
-}
 
 /// The fragments of all nodes.
 pub(super) struct Fragments {
-    /// The fragment of each node, its place there, and the documents of the node.
-    of: Vec<u32>,
-    place: Vec<u32>,
-    weight: Vec<u32>,
-    all: Vec<Fragment>,
-    free: Vec<u32>,
-    /// Freed since the last step: the labels still have these.
-    freed: Vec<u32>,
+    /// A fragment is a set of nodes.
+    pub(super) sets: Sets,
     /// The number of edges between each two fragments, in both orders.
     between: BTreeMap<(u32, u32), u32>,
     differences: Vec<Difference>,
-    /// The labels of fragments that have edges; the label of any other one is the fragment itself.
-    labels: ByKey<u64, u32>,
-    /// The fragments of each label.
-    classes: BTreeMap<u32, BTreeSet<u32>>,
     /// Labels that had many fragments after the last batch.
     crowded: BTreeSet<u32>,
-    /// Fragments of which anything changed in the last batch.
-    changed: BTreeSet<u32>,
     workers: LabelWorkers,
 }
 
 impl Fragments {
     pub(super) fn new(workers: LabelWorkers) -> Fragments {
         Fragments {
-            of: Vec::new(),
-            place: Vec::new(),
-            weight: Vec::new(),
-            all: Vec::new(),
-            free: Vec::new(),
-            freed: Vec::new(),
+            sets: Sets::default(),
             between: BTreeMap::new(),
             differences: Vec::new(),
-            labels: ByKey::default(),
-            classes: BTreeMap::new(),
             crowded: BTreeSet::new(),
-            changed: BTreeSet::new(),
             workers,
-        }
-    }
-
-    /// The fragment of a node that is there.
-    pub(super) fn of(&self, node: u32) -> u32 {
-        self.of[node as usize]
-    }
-
-    pub(super) fn fragment(&self, fragment: u32) -> &Fragment {
-        &self.all[fragment as usize]
-    }
-
-    pub(super) fn fragment_mut(&mut self, fragment: u32) -> &mut Fragment {
-        &mut self.all[fragment as usize]
-    }
-
-    /// The label of a fragment: fragments of one cluster have the same.
-    pub(super) fn label(&self, fragment: u32) -> u32 {
-        self.labels.get(&u64::from(fragment)).copied().unwrap_or(fragment)
-    }
-
-    /// The fragments of a label, ascending.
-    pub(super) fn class(&self, label: u32) -> Vec<u32> {
-        self.classes.get(&label).map_or_else(|| vec![label], |class| class.iter().copied().collect())
-    }
-
-    /// Documents of the fragments of a label.
-    pub(super) fn docs_of(&self, label: u32) -> u64 {
-        self.class(label).iter().map(|fragment| self.fragment(*fragment).docs).sum()
-    }
-
-    /// Takes the fragments that changed in the last batch and are still there.
-    pub(super) fn take_changed(&mut self) -> BTreeSet<u32> {
-        let mut changed = std::mem::take(&mut self.changed);
-        changed.retain(|fragment| !self.fragment(*fragment).nodes.is_empty());
-        changed
-    }
-
-    /// Whether a fragment has nodes.
-    pub(super) fn is_there(&self, fragment: u32) -> bool {
-        self.all.get(fragment as usize).is_some_and(|fragment| !fragment.nodes.is_empty())
-    }
-
-    /// Counts a document that comes to a node, which is in a fragment.
-    pub(super) fn enter(&mut self, node: u32, doc: u32) {
-        self.weight[node as usize] += 1;
-        let of = self.of(node);
-        let fragment = self.fragment_mut(of);
-        (fragment.docs, fragment.entered) = (fragment.docs + 1, fragment.entered + 1);
-        fragment.first = fragment.first.map(|first| first.min(doc));
-        self.changed.insert(of);
-    }
-
-    /// Counts a document that goes from a node.
-    pub(super) fn leave(&mut self, node: u32, doc: u32) {
-        self.weight[node as usize] -= 1;
-        let of = self.of(node);
-        let fragment = self.fragment_mut(of);
-        fragment.docs -= 1;
-        fragment.first = fragment.first.filter(|first| *first != doc);
-        self.changed.insert(of);
-    }
-
-    /// Makes fragments of nodes that are there from the beginning. `roots` has for each node
-    /// another one of its cluster, itself for one, and `docs` the number of its documents.
-    pub(super) fn load(&mut self, roots: &[u32], docs: impl Fn(u32) -> u32) {
-        let mut of_root: ByKey<u64, u32> = ByKey::default();
-        for (node, root) in (0..).zip(roots) {
-            let fragment = *of_root.entry(u64::from(*root)).or_insert_with(|| {
-                self.all.push(Fragment::default());
-                self.all.len() as u32 - 1
-            });
-            self.grow(node);
-            self.weight[node as usize] = docs(node);
-            self.put(node, fragment);
         }
     }
 
@@ -176,11 +58,11 @@ impl Fragments {
     /// the same id.
     pub(super) fn contract(&mut self) {
         for label in std::mem::take(&mut self.crowded) {
-            let class = self.class(label);
+            let class = self.sets.class(label);
             if class.len() <= MOST_FRAGMENTS {
                 continue;
             }
-            let size = |fragment: &u32| self.fragment(*fragment).nodes.len();
+            let size = |fragment: &u32| self.sets.set(*fragment).members.len();
             let Some(largest) = class.iter().copied().max_by_key(size) else { continue };
             for fragment in class.into_iter().filter(|fragment| *fragment != largest) {
                 self.merge(fragment, largest);
@@ -201,14 +83,14 @@ impl Fragments {
     ) -> Result<()> {
         let mut fresh = BTreeSet::new();
         for node in added {
-            self.grow(*node);
-            let fragment = self.new_fragment();
-            self.put(*node, fragment);
+            self.sets.grow(*node);
+            let fragment = self.sets.make();
+            self.sets.put(*node, fragment);
             fresh.insert(fragment);
         }
         let mut ends: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
         for EdgeChange { a, b, difference } in net(edges) {
-            let (of_a, of_b) = (self.of(a), self.of(b));
+            let (of_a, of_b) = (self.sets.of(a), self.sets.of(b));
             if of_a != of_b {
                 self.change_between(of_a, of_b, difference);
             } else if difference < 0 {
@@ -216,10 +98,10 @@ impl Fragments {
             }
         }
         for node in removed {
-            self.take(*node);
+            self.sets.take(*node);
         }
         for (fragment, mut ends) in ends {
-            ends.retain(|node| self.of(*node) == fragment);
+            ends.retain(|node| self.sets.of(*node) == fragment);
             ends.sort_unstable();
             ends.dedup();
             self.split(keys, fragment, ends);
@@ -236,23 +118,23 @@ impl Fragments {
         while search.is_open() {
             search.round(|node, found| {
                 keys.neighbours(node, |end| {
-                    if self.of(end) == fragment {
+                    if self.sets.of(end) == fragment {
                         found(end);
                     }
                 });
             });
         }
         for part in search.ended {
-            let new = self.new_fragment();
-            self.fragment_mut(new).id = self.fragment(fragment).id;
+            let new = self.sets.make();
+            self.sets.set_mut(new).id = self.sets.set(fragment).id;
             for node in part {
                 // No edge leads from one part to another.
                 let mut ends = Vec::new();
                 keys.neighbours(node, |end| ends.push(end));
-                self.take(node);
-                self.put(node, new);
+                self.sets.take(node);
+                self.sets.put(node, new);
                 for of in ends {
-                    let of = self.of(of);
+                    let of = self.sets.of(of);
                     if of == fragment || of == new {
                         continue;
                     }
@@ -280,7 +162,7 @@ impl Fragments {
         for fragment in fresh {
             let beside: Vec<u32> = self.beside(fragment).take(2).collect();
             if let [only] = beside[..] {
-                let is_larger = self.fragment(fragment).nodes.len() > self.fragment(only).nodes.len();
+                let is_larger = self.sets.set(fragment).members.len() > self.sets.set(only).members.len();
                 let (from, to) = if is_larger { (only, fragment) } else { (fragment, only) };
                 self.merge(from, to);
             }
@@ -292,28 +174,11 @@ impl Fragments {
         let differences = std::mem::take(&mut self.differences);
         for ((fragment, label), difference) in self.workers.step(&differences)? {
             let (fragment, label) = (fragment as u32, label as u32);
-            self.changed.insert(fragment);
-            if difference > 0 {
-                self.labels.insert(u64::from(fragment), label);
-                let class = self.classes.entry(label).or_default();
-                class.insert(fragment);
-                if class.len() > MOST_FRAGMENTS {
-                    self.crowded.insert(label);
-                }
-                continue;
-            }
-            // The new label may have come before: only the old one is taken away.
-            if self.labels.get(&u64::from(fragment)) == Some(&label) {
-                self.labels.remove(&u64::from(fragment));
-            }
-            if let Some(class) = self.classes.get_mut(&label) {
-                class.remove(&fragment);
-                if class.is_empty() {
-                    self.classes.remove(&label);
-                }
+            if self.sets.change_label(fragment, label, difference) > MOST_FRAGMENTS {
+                self.crowded.insert(label);
             }
         }
-        self.free.append(&mut self.freed);
+        self.sets.reuse_freed();
         Ok(())
     }
 
@@ -354,67 +219,7 @@ impl Fragments {
                 self.change_between(to, other, count);
             }
         }
-        let Fragment { nodes, docs, entered, id, first } = std::mem::take(self.fragment_mut(from));
-        self.freed.push(from);
-        let before = self.fragment(to).nodes.len() as u32;
-        for (place, node) in (before..).zip(&nodes) {
-            (self.of[*node as usize], self.place[*node as usize]) = (to, place);
-        }
-        let fragment = self.fragment_mut(to);
-        fragment.nodes.extend(nodes);
-        fragment.docs += docs;
-        fragment.entered += entered;
-        fragment.first = fragment.first.zip(first).map(|(one, other)| one.min(other));
-        if fragment.id == NO_ID {
-            fragment.id = id;
-        }
-        self.changed.insert(to);
-    }
-
-    fn new_fragment(&mut self) -> u32 {
-        let fragment = self.free.pop().unwrap_or_else(|| {
-            self.all.push(Fragment::default());
-            self.all.len() as u32 - 1
-        });
-        self.changed.insert(fragment);
-        fragment
-    }
-
-    fn grow(&mut self, node: u32) {
-        let count = node as usize + 1;
-        if self.of.len() < count {
-            self.of.resize(count, NONE);
-            self.place.resize(count, 0);
-            self.weight.resize(count, 0);
-        }
-    }
-
-    fn put(&mut self, node: u32, fragment: u32) {
-        let weight = u64::from(self.weight[node as usize]);
-        let to = self.fragment_mut(fragment);
-        to.docs += weight;
-        to.first = to.first.filter(|_| weight == 0);
-        to.nodes.push(node);
-        let place = to.nodes.len() as u32 - 1;
-        (self.of[node as usize], self.place[node as usize]) = (fragment, place);
-    }
-
-    fn take(&mut self, node: u32) {
-        let (of, place, weight) = (self.of(node), self.place[node as usize] as usize, self.weight[node as usize]);
-        let fragment = self.fragment_mut(of);
-        fragment.nodes.swap_remove(place);
-        fragment.docs -= u64::from(weight);
-        fragment.first = fragment.first.filter(|_| weight == 0);
-        match fragment.nodes.get(place).copied() {
-            Some(moved) => self.place[moved as usize] = place as u32,
-            None if fragment.nodes.is_empty() => {
-                *fragment = Fragment::default();
-                self.freed.push(of);
-            }
-            None => {}
-        }
-        self.of[node as usize] = NONE;
-        self.changed.insert(of);
+        self.sets.merge(from, to);
     }
 }
 

@@ -10,9 +10,14 @@
 //! documents are of one node, and exact copies are those of a node that have the same checksum.
 //! Documents without words have no keys: those with the same checksum are a node.
 //!
+//! If the method verifies clusters, what edges of keys connect are candidates, and the parts of
+//! these that are similar enough are the clusters.
+//!
 //! In reading order: `answers`, `keys` (the documents of each key, and the edges between them),
-//! `id_table` (its hash table), `fragments` (what is known to be connected, and the graph of that),
-//! `labels` (its labels, by differential dataflow), `clusters` (ids and changes).
+//! `id_table` (its hash table), `sets` (sets of nodes), `fragments` (what is known to be connected,
+//! and the graph of that), `labels` (its labels, by differential dataflow), `verified` (what of
+//! that is similar enough), `pairs` (whether two pages are), `texts` (their texts), `clusters` (ids
+//! and changes).
 
 mod answers;
 mod clusters;
@@ -20,6 +25,10 @@ mod fragments;
 mod id_table;
 mod keys;
 mod labels;
+mod pairs;
+mod sets;
+mod texts;
+mod verified;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -27,17 +36,22 @@ use anyhow::{Result, ensure};
 use serde::{Deserialize, Serialize};
 
 use self::clusters::{Clusters, Moved};
-use self::fragments::{Fragments, NO_ID};
+use self::fragments::Fragments;
 use self::id_table::IdTable;
 use self::keys::{Keys, MOST_NODES};
 use self::labels::LabelWorkers;
-use super::batch::{Features, Record, features};
-use crate::config::{Method, Verify};
+use self::pairs::Pairs;
+use self::sets::{NO_ID, Sets};
+use self::texts::BatchTexts;
+use self::verified::Verified;
+use super::batch::{Content, Features, Record, features};
+use crate::config::Method;
 use crate::features::{Fingerprinter, PageFacts, Sketch};
 use crate::records::{DocumentKey, FeatureBits, KeyHash, fold};
 
 pub use self::answers::{Answer, ClusterAnswer, Counts, Near, NumberedChange};
 pub use self::clusters::ClusterChange;
+pub(super) use self::texts::{NoTexts, Texts, shingles_of};
 
 /// Above this many documents a node has a map of its checksums.
 const COUNTED: usize = 32;
@@ -94,6 +108,14 @@ impl Doc {
     fn number(&self) -> Option<i64> {
         (self.number != NO_NUMBER).then_some(self.number)
     }
+
+    /// Where its text is.
+    fn text(&self) -> Option<TextPlace> {
+        match self.text_bytes {
+            0 => Some(TextPlace::Tables { doc: self.number()?, checksum: self.checksum }),
+            bytes => Some(TextPlace::Journal { at: self.text_at, bytes }),
+        }
+    }
 }
 
 /// Where the text of a document is.
@@ -132,6 +154,8 @@ pub struct Engine {
     wordless: BTreeMap<u128, u32>,
     keys: Keys,
     fragments: Fragments,
+    /// The clusters, if the method verifies them: else the fragments make them.
+    verified: Option<Verified>,
     clusters: Clusters,
     /// Documents that the tables have and that were deleted, by key; also those that came again.
     gone: BTreeMap<KeyHash, String>,
@@ -146,8 +170,9 @@ struct Work {
     /// Nodes that are made, and nodes that lost a document.
     made: Vec<u32>,
     left: BTreeSet<u32>,
-    /// Documents that come to a node.
+    /// Documents that come to a node; and those that come to a page, each with it.
     entering: Vec<u32>,
+    entering_pages: Vec<(u32, u32)>,
     moved: Vec<Moved>,
     /// Documents that were not there before.
     new: BTreeSet<u32>,
@@ -157,14 +182,8 @@ impl Engine {
     /// An engine without documents, with this many workers.
     ///
     /// # Errors
-    /// If the method checks the similarity of linked documents, which this does not do; or the
-    /// workers cannot be started.
+    /// If the method knows documents by their places; or the workers cannot be started.
     pub fn new(method: &Method, workers: usize) -> Result<Engine> {
-        ensure!(
-            method.similarity.is_none() && method.verify == Verify::None,
-            "this store's method has a least similarity of linked documents: `nigh live` links documents that share supershingles, and checks \
-             no more; use a store without `similarity` and `verify`"
-        );
         ensure!(
             method.documents != DocumentKey::Row,
             "this store knows documents by their places in files: `nigh live` needs ids or URLs, by which a document is replaced"
@@ -183,6 +202,7 @@ impl Engine {
             wordless: BTreeMap::new(),
             keys: Keys::new(method.supershingles, method.agreements),
             fragments: Fragments::new(LabelWorkers::start(workers)?),
+            verified: Pairs::of_method(method)?.map(Verified::new),
             clusters: Clusters::default(),
             gone: BTreeMap::new(),
             changes: VecDeque::new(),
@@ -230,17 +250,18 @@ impl Engine {
         self.clusters.go_on_from(other.clusters.given());
         let mut renamed = Vec::new();
         for id in other.clusters.ids() {
-            let fragments = other.clusters.fragments(id).unwrap_or_default().iter();
-            let first = fragments.map(|of| first(&mut other.fragments, &other.nodes, *of)).min();
+            let sets = other.clusters.sets(id).unwrap_or_default().to_vec();
+            let before = sets.iter().map(|set| other.sets().set(*set).docs).sum();
+            let first = sets.into_iter().map(|set| other.first(set)).min().filter(|first| *first != NONE);
             let key = first.map(|doc| other.doc(doc).key);
             let Some(doc) = key.and_then(|key| self.find(key)) else { continue };
-            let Some(now) = self.id_of_node(self.doc(doc).node).filter(|now| *now != id) else { continue };
-            let size = self.fragments.docs_of(self.fragments.label(self.fragments.of(self.doc(doc).node)));
+            let Some(now) = self.id_of_doc(doc).filter(|now| *now != id) else { continue };
+            let size = self.sets().docs_of(self.label_of_doc(doc));
             renamed.push(ClusterChange {
                 event: "rename",
                 cluster: id,
                 into: Some(now),
-                before: size,
+                before,
                 after: size,
                 documents: size,
             });
@@ -267,7 +288,7 @@ impl Engine {
     /// another way.
     pub fn load(&mut self, documents: impl Iterator<Item = Result<Loaded>>) -> Result<()> {
         let mut parents: Vec<u32> = Vec::new();
-        let mut ids: Vec<Option<i64>> = Vec::new();
+        let (mut ids, mut ids_of_pages): (Vec<Option<i64>>, Vec<Option<i64>>) = (Vec::new(), Vec::new());
         for document in documents {
             let Loaded { doc, name, checksum, sketch, cluster } = document?;
             let new = self.new_doc(KeyHash::of(&name), &name, Some(doc));
@@ -284,24 +305,37 @@ impl Engine {
             }
             self.set_page(new, checksum, &sketch);
             self.put(new, node);
+            if let Some(verified) = &mut self.verified {
+                let page = verified.load(new, node, checksum) as usize;
+                if page == ids_of_pages.len() {
+                    ids_of_pages.push(cluster);
+                }
+                ensure!(ids_of_pages[page] == cluster, ANOTHER_WAY);
+            }
         }
         let roots: Vec<u32> = (0..parents.len() as u32).map(|node| root(&mut parents, node)).collect();
         let nodes = &self.nodes;
-        self.fragments.load(&roots, |node| nodes[node as usize].docs.len() as u32);
+        self.fragments.sets.load(&roots, |node| nodes[node as usize].docs.len() as u32);
+        if let Some(verified) = &mut self.verified {
+            for (id, part) in verified.finish_load(&ids_of_pages, &self.fragments.sets)? {
+                self.clusters.load(id, part, verified.parts.set(part).docs);
+            }
+            return Ok(());
+        }
         let mut named: BTreeMap<i64, u32> = BTreeMap::new();
         for (doc, id) in self.docs.iter().flatten().zip(&ids) {
-            let fragment = self.fragments.of(doc.node);
+            let fragment = self.fragments.sets.of(doc.node);
             let Some(id) = id else {
-                ensure!(self.fragments.fragment(fragment).docs == 1, ANOTHER_WAY);
+                ensure!(self.fragments.sets.set(fragment).docs == 1, ANOTHER_WAY);
                 continue;
             };
             ensure!(*named.entry(*id).or_insert(fragment) == fragment, ANOTHER_WAY);
-            let of = self.fragments.fragment_mut(fragment);
+            let of = self.fragments.sets.set_mut(fragment);
             ensure!(of.id == *id || of.id == NO_ID, ANOTHER_WAY);
             of.id = *id;
         }
         for (id, fragment) in named {
-            self.clusters.load(id, fragment, self.fragments.fragment(fragment).docs);
+            self.clusters.load(id, fragment, self.fragments.sets.set(fragment).docs);
         }
         Ok(())
     }
@@ -310,7 +344,7 @@ impl Engine {
     /// the journal.
     pub(super) fn note_texts(&mut self, records: &[Record], batch: u64) {
         for record in records {
-            let (at, bytes) = record.line;
+            let (at, bytes) = if matches!(record.body, Some(Content::Page(_))) { record.line } else { (0, 0) };
             if let Some(doc) = self.find(record.key)
                 && let Some(doc) = &mut self.docs[doc as usize]
             {
@@ -319,20 +353,23 @@ impl Engine {
         }
     }
 
-    /// Applies a batch, and returns an answer for each record, in their order.
+    /// Applies a batch, and returns an answer for each record, in their order. `texts` has the texts
+    /// of earlier batches and of the tables.
+    ///
+    /// # Errors
+    /// If a worker has ended, or the tables cannot be read: then nothing more can be done with the
+    /// engine.
+    pub(super) fn apply(&mut self, records: &[Record], texts: &mut dyn Texts) -> Result<Vec<Answer>> {
+        let features = features(&mut self.fingerprinters, records);
+        let of_records = records.iter().map(|record| (record.key, record.name.as_str())).zip(features).collect();
+        self.apply_features(of_records, records, texts)
+    }
+
+    /// Applies a batch of documents by their names, whose checksums and sketches are known; `None`
+    /// deletes one. Their texts are not at hand.
     ///
     /// # Errors
     /// If a worker has ended: then nothing more can be done with the engine.
-    pub fn apply(&mut self, records: &[Record]) -> Result<Vec<Answer>> {
-        let features = features(&mut self.fingerprinters, records);
-        self.apply_features(records.iter().map(|record| (record.key, record.name.as_str())).zip(features).collect())
-    }
-
-    /// As [`Engine::apply`], of documents by their names, whose checksums and sketches are known;
-    /// `None` deletes one.
-    ///
-    /// # Errors
-    /// As [`Engine::apply`].
     pub fn apply_known(&mut self, documents: &[(String, Option<(u128, Sketch)>)]) -> Result<Vec<Answer>> {
         let known = documents.iter().map(|(name, page)| {
             let features = page.as_ref().map(|(checksum, sketch)| {
@@ -341,18 +378,27 @@ impl Engine {
             });
             ((KeyHash::of(name), name.as_str()), features)
         });
-        self.apply_features(known.collect())
+        self.apply_features(known.collect(), &[], &mut NoTexts)
     }
 
-    /// As [`Engine::apply`], of features.
-    fn apply_features(&mut self, records: Vec<((KeyHash, &str), Option<Features>)>) -> Result<Vec<Answer>> {
+    /// As [`Engine::apply`], of features. `lines` has the texts of the records, or nothing.
+    fn apply_features(
+        &mut self,
+        records: Vec<((KeyHash, &str), Option<Features>)>,
+        lines: &[Record],
+        texts: &mut dyn Texts,
+    ) -> Result<Vec<Answer>> {
         self.records += records.len() as u64;
         self.fragments.contract();
+        if let Some(verified) = &mut self.verified {
+            verified.begin();
+        }
         let last: BTreeMap<KeyHash, usize> = records.iter().enumerate().map(|(at, ((key, _), _))| (*key, at)).collect();
         let mut work = Work::default();
         for (at, ((key, name), features)) in records.iter().enumerate() {
             if last[key] == at {
-                self.change(*key, name, features.as_ref(), &mut work);
+                let has_text = lines.get(at).is_some_and(|line| matches!(line.body, Some(Content::Page(_))));
+                self.change((*key, name), features.as_ref(), has_text, &mut work);
             }
         }
         let left = std::mem::take(&mut work.left).into_iter();
@@ -368,11 +414,27 @@ impl Engine {
         self.fragments.update(&self.keys, (&work.made, &removed), edges)?;
         self.free_nodes.extend(removed);
         for doc in &work.entering {
-            self.fragments.enter(self.doc(*doc).node, *doc);
+            self.fragments.sets.enter(self.doc(*doc).node, *doc);
         }
         let nodes = &self.nodes;
-        let changes =
-            self.clusters.update(&mut self.fragments, &work.moved, |fragments, of| first(fragments, nodes, of));
+        let changes = if let Some(verified) = &mut self.verified {
+            let touched = verified.cut(&mut self.fragments.sets);
+            work.entering_pages.iter().for_each(|(doc, page)| verified.enter(*doc, *page));
+            let documents = &mut BatchTexts {
+                docs: &self.docs,
+                features: &self.features,
+                width: self.method.features,
+                lines,
+                last: &last,
+                fingerprinter: &mut self.fingerprinters[0],
+                texts,
+            };
+            verified.join(touched, documents)?;
+            verified.name_clusters(&mut self.clusters, &work.moved)
+        } else {
+            self.clusters
+                .update(&mut self.fragments.sets, &work.moved, |sets, of| first(sets, of, |node| first_of(nodes, node)))
+        };
         let answers = records.iter().map(|((key, name), _)| {
             let mut answer = self.answer_of(*key, name);
             answer.new = self.find(*key).is_some_and(|doc| work.new.contains(&doc));
@@ -389,13 +451,14 @@ impl Engine {
         Ok(answers)
     }
 
-    /// Changes one document.
-    fn change(&mut self, key: KeyHash, name: &str, features: Option<&Features>, work: &mut Work) {
+    /// Changes one document. `has_text` says whether its text is in the record.
+    fn change(&mut self, (key, name): (KeyHash, &str), features: Option<&Features>, has_text: bool, work: &mut Work) {
         let known = self.find(key);
         let Some(Features { checksum, facts }) = features else {
             if let Some(doc) = known {
-                let from = self.id_of_doc(doc);
+                let from = self.id_of_doc(doc).unwrap_or(NO_ID);
                 work.moved.push(Moved { from, to: None });
+                self.leave_page(doc);
                 self.leave(doc, work);
                 if self.doc(doc).number().is_some() {
                     self.gone.insert(key, self.doc(doc).name.to_string());
@@ -408,26 +471,46 @@ impl Engine {
         if is_made {
             work.made.push(node);
         }
+        let doc = known.unwrap_or_else(|| {
+            let doc = self.new_doc(key, name, None);
+            work.new.insert(doc);
+            doc
+        });
+        let from = known.and_then(|doc| self.id_of_doc(doc)).unwrap_or(NO_ID);
+        let mut moved = (known.map(|doc| self.doc(doc).node) != Some(node)).then_some(node);
+        if let Some(verified) = &mut self.verified {
+            // Equal texts are one page. If a text comes for ready features, it counts, too.
+            let before = known.map(|doc| {
+                let Doc { node, checksum, .. } = *self.docs[doc as usize].as_ref().expect("a document that is there");
+                verified.page_of(node, checksum)
+            });
+            let page = verified.put(doc, node, *checksum, has_text);
+            moved = (before != Some(page)).then_some(page);
+            if moved.is_some() {
+                before.into_iter().for_each(|before| verified.take(doc, before));
+                work.entering_pages.push((doc, page));
+            }
+        }
+        if known.is_some() && moved.is_some() {
+            work.moved.push(Moved { from, to: moved });
+        }
         match known {
-            Some(doc) if self.doc(doc).node == node => {
-                self.take(doc);
-                self.set_page(doc, *checksum, &facts.sketch);
-                self.put(doc, node);
-            }
+            Some(doc) if self.doc(doc).node == node => self.take(doc),
             Some(doc) => {
-                work.moved.push(Moved { from: self.id_of_doc(doc), to: Some(node) });
                 self.leave(doc, work);
-                self.set_page(doc, *checksum, &facts.sketch);
-                self.put(doc, node);
                 work.entering.push(doc);
             }
-            None => {
-                let doc = self.new_doc(key, name, None);
-                self.set_page(doc, *checksum, &facts.sketch);
-                self.put(doc, node);
-                work.entering.push(doc);
-                work.new.insert(doc);
-            }
+            None => work.entering.push(doc),
+        }
+        self.set_page(doc, *checksum, &facts.sketch);
+        self.put(doc, node);
+    }
+
+    /// Takes a document from its page, if there are pages.
+    fn leave_page(&mut self, doc: u32) {
+        let Doc { node, checksum, .. } = *self.doc(doc);
+        if let Some(verified) = &mut self.verified {
+            verified.take(doc, verified.page_of(node, checksum));
         }
     }
 
@@ -448,12 +531,33 @@ impl Engine {
         &self.features[doc as usize * self.method.features..][..self.method.features]
     }
 
-    fn id_of_node(&self, node: u32) -> Option<i64> {
-        Some(self.fragments.fragment(self.fragments.of(node)).id).filter(|id| *id != NO_ID)
+    /// The sets that make clusters: parts of verified clusters, or fragments.
+    fn sets(&self) -> &Sets {
+        self.verified.as_ref().map_or(&self.fragments.sets, |verified| &verified.parts)
     }
 
-    fn id_of_doc(&self, doc: u32) -> i64 {
-        self.id_of_node(self.doc(doc).node).unwrap_or(NO_ID)
+    /// The member of these that a document is of: its page, or its node.
+    fn member_of(&self, doc: u32) -> u32 {
+        let Doc { node, checksum, .. } = *self.doc(doc);
+        self.verified.as_ref().map_or(node, |verified| verified.page_of(node, checksum))
+    }
+
+    fn label_of_doc(&self, doc: u32) -> u32 {
+        self.sets().label_of(self.member_of(doc))
+    }
+
+    fn id_of_doc(&self, doc: u32) -> Option<i64> {
+        let sets = self.sets();
+        Some(sets.set(sets.of(self.member_of(doc))).id).filter(|id| *id != NO_ID)
+    }
+
+    /// The smallest document of a set.
+    fn first(&mut self, set: u32) -> u32 {
+        let nodes = &self.nodes;
+        match &mut self.verified {
+            Some(verified) => verified.first(set),
+            None => first(&mut self.fragments.sets, set, |node| first_of(nodes, node)),
+        }
     }
 
     fn find(&self, key: KeyHash) -> Option<u32> {
@@ -545,7 +649,7 @@ impl Engine {
     fn leave(&mut self, doc: u32, work: &mut Work) {
         let node = self.doc(doc).node;
         self.take(doc);
-        self.fragments.leave(node, doc);
+        self.fragments.sets.leave(node, doc);
         work.left.insert(node);
     }
 
@@ -589,17 +693,21 @@ impl Engine {
 }
 
 /// Why the clusters of a store are refused.
-const ANOTHER_WAY: &str = "the table `clusters` of the last week has other clusters than the vectors of its documents: it was made in another \
-    way, by `nigh verify`, say, which `nigh live` cannot go on from";
+const ANOTHER_WAY: &str = "the table `clusters` of the last week has other clusters than the vectors of its documents make by the method of the \
+    store: it was made in another way, which `nigh live` cannot go on from";
 
-/// The smallest document of a fragment.
-fn first(fragments: &mut Fragments, nodes: &[NodeDocs], fragment: u32) -> u32 {
-    let of = fragments.fragment(fragment);
-    let first = of
-        .first
-        .unwrap_or_else(|| of.nodes.iter().flat_map(|node| &nodes[*node as usize].docs).copied().min().unwrap_or(NONE));
-    fragments.fragment_mut(fragment).first = Some(first);
+/// The smallest document of a set; `of_member` is that of a member.
+fn first(sets: &mut Sets, set: u32, of_member: impl Fn(u32) -> Option<u32>) -> u32 {
+    let of = sets.set(set);
+    let first =
+        of.first.unwrap_or_else(|| of.members.iter().filter_map(|member| of_member(*member)).min().unwrap_or(NONE));
+    sets.set_mut(set).first = Some(first);
     first
+}
+
+/// The smallest document of a node.
+fn first_of(nodes: &[NodeDocs], node: u32) -> Option<u32> {
+    nodes[node as usize].docs.iter().copied().min()
 }
 
 /// The root of a node in a forest of parents, with paths halved.

@@ -125,24 +125,24 @@ fn batch(seed: u64, names: u64, values: u64) -> Batch {
 
 fn answers(engine: &mut Engine, batch: &Batch) -> Vec<Answer> {
     let records = batch.iter().map(|(name, page)| ((KeyHash::of(name), name.as_str()), page.clone())).collect();
-    engine.apply_features(records).unwrap()
+    engine.apply_features(records, &[], &mut NoTexts).unwrap()
 }
 
 fn engine(workers: usize) -> Engine {
     Engine::new(&Method { documents: DocumentKey::Id, ..Method::default() }, workers).unwrap()
 }
 
-/// Checks what an engine says after a batch.
+/// Checks what an engine says after a batch. `levels` are the clusters of each level, `candidates`
+/// those of documents that share keys.
 fn check(
     engine: &mut Engine,
-    there: &There,
+    (there, levels, candidates): (&There, &[Sets; 3], &Sets),
     ids: &BTreeMap<i64, BTreeSet<String>>,
     came: &BTreeMap<String, u32>,
     batch: &Batch,
     answers: &[Answer],
     place: &str,
 ) {
-    let levels = Level::ALL.map(|level| clustered(there, level));
     let set_of = |level: usize, name: &String| levels[level].iter().find(|set| set.contains(name)).unwrap();
     assert_eq!(engine.counts().documents, there.len() as u64);
     assert_eq!(engine.counts().clusters, ids.len() as u64, "{place}");
@@ -154,8 +154,9 @@ fn check(
         let strictest = (0..3).rev().find(|level| set_of(*level, name).len() > 1);
         assert_eq!(answer.level, strictest.map(|level| Level::ALL[level]), "{name}, {place}");
         assert_eq!(answer.canonical.as_ref(), similar.iter().min_by_key(|name| came[*name]), "{name}, {place}");
+        let candidates = candidates.iter().find(|set| set.contains(name)).unwrap();
         for near in answer.nearest {
-            assert!(near.name != *name && similar.contains(&near.name), "{name} is near {}, {place}", near.name);
+            assert!(near.name != *name && candidates.contains(&near.name), "{name} is near {}, {place}", near.name);
         }
     }
     for (id, set) in ids {
@@ -175,44 +176,63 @@ fn check(
     }
 }
 
+/// Plays a history on engines: after every batch the clusters are those that `levels_of` finds, and
+/// the ids and changes those of the rule. `answer` applies a batch to the engine with this number.
+/// Returns after how many batches the clusters were not all that keys connect.
+fn play(
+    engines: &mut [Engine],
+    history: impl Iterator<Item = (String, Batch)>,
+    mut answer: impl FnMut(usize, &mut Engine, &Batch) -> Vec<Answer>,
+    levels_of: impl Fn(&There) -> [Sets; 3],
+) -> usize {
+    let mut apart = 0;
+    let (mut there, mut ids, mut given) = (There::new(), BTreeMap::new(), 0);
+    // By name: in which place the document came that is there.
+    let (mut came, mut next) = (BTreeMap::new(), 0u32);
+    for (place, batch) in history {
+        let known: BTreeSet<String> = there.keys().cloned().collect();
+        for (at, (name, page)) in batch.iter().enumerate() {
+            let is_last = batch[at + 1..].iter().all(|(other, _)| other != name);
+            if is_last && page.is_none() {
+                came.remove(name);
+            } else if is_last && !came.contains_key(name) {
+                came.insert(name.clone(), next);
+                next += 1;
+            }
+            match page {
+                Some(page) => _ = there.insert(name.clone(), page.clone()),
+                None => _ = there.remove(name),
+            }
+        }
+        let changed = engines[0].changed;
+        let all: Vec<Vec<Answer>> =
+            engines.iter_mut().enumerate().map(|(number, engine)| answer(number, engine, &batch)).collect();
+        assert!(all.iter().all(|answers| *answers == all[0]), "{place}: the same for any number of workers");
+        let engine = &mut engines[0];
+        let rank = |name: &str| came[name];
+        let levels = levels_of(&there);
+        let (after, changes) = named(&ids, &levels[0], &mut given, rank);
+        let found = engine.changes_since(changed, usize::MAX).unwrap();
+        assert_eq!(found.into_iter().map(|change| change.change).collect::<Vec<_>>(), changes, "{place}");
+        ids = after;
+        for answer in all[0].iter().filter(|answer| !answer.deleted) {
+            assert_eq!(answer.new, !known.contains(answer.id.as_ref().unwrap()), "{place}");
+        }
+        let candidates = clustered(&there, Level::Similar);
+        apart += usize::from(levels[0] != candidates);
+        check(engine, (&there, &levels, &candidates), &ids, &came, &batch, &all[0], &place);
+    }
+    apart
+}
+
 #[test]
 fn after_every_batch_the_clusters_are_those_of_a_full_clustering() {
     for (seed, names, values) in [(1u64, 30u64, 4u64), (2, 60, 8), (3, 15, 3), (4, 60, 20), (5, 200, 12), (6, 100, 6)] {
-        let mut engines = [1, 2, 4].map(engine);
-        let (mut there, mut ids, mut given) = (There::new(), BTreeMap::new(), 0);
-        // By name: in which place the document came that is there.
-        let (mut came, mut next) = (BTreeMap::new(), 0u32);
-        for step in 0..60u64 {
-            let place = format!("seed {seed}, step {step}");
-            let batch = batch(seed << 10 | step, names, values);
-            let known: BTreeSet<String> = there.keys().cloned().collect();
-            for (at, (name, page)) in batch.iter().enumerate() {
-                let is_last = batch[at + 1..].iter().all(|(other, _)| other != name);
-                if is_last && page.is_none() {
-                    came.remove(name);
-                } else if is_last && !came.contains_key(name) {
-                    came.insert(name.clone(), next);
-                    next += 1;
-                }
-                match page {
-                    Some(page) => _ = there.insert(name.clone(), page.clone()),
-                    None => _ = there.remove(name),
-                }
-            }
-            let changed = engines[0].changed;
-            let all = engines.each_mut().map(|engine| answers(engine, &batch));
-            assert!(all.iter().all(|answers| *answers == all[0]), "{place}: the same for any number of workers");
-            let engine = &mut engines[0];
-            let rank = |name: &str| came[name];
-            let (after, changes) = named(&ids, &clustered(&there, Level::Similar), &mut given, rank);
-            let found = engine.changes_since(changed, usize::MAX).unwrap();
-            assert_eq!(found.into_iter().map(|change| change.change).collect::<Vec<_>>(), changes, "{place}");
-            ids = after;
-            for answer in all[0].iter().filter(|answer| !answer.deleted) {
-                assert_eq!(answer.new, !known.contains(answer.id.as_ref().unwrap()), "{place}");
-            }
-            check(engine, &there, &ids, &came, &batch, &all[0], &place);
-        }
+        let history =
+            (0..60).map(|step| (format!("seed {seed}, step {step}"), batch(seed << 10 | step, names, values)));
+        let levels_of = |there: &There| Level::ALL.map(|level| clustered(there, level));
+        let apart = play(&mut [1, 2, 4].map(engine), history, |_, engine, batch| answers(engine, batch), levels_of);
+        assert_eq!(apart, 0);
     }
 }
 
@@ -322,4 +342,216 @@ fn changes_that_are_gone_are_refused() {
     engine.changes.drain(..5);
     assert_eq!(engine.changes_since(4, 1).unwrap_err().status, 410);
     assert_eq!(engine.changes_since(5, 1).unwrap(), all[5..6]);
+}
+
+/// An engine whose method verifies clusters.
+fn verifying(method: &str, workers: usize) -> Engine {
+    let method: Method = toml::from_str(method).unwrap();
+    Engine::new(&Method { documents: DocumentKey::Id, ..method }, workers).unwrap()
+}
+
+/// The clusters after verification: what pairs connect that are similar enough, within each set of
+/// candidates; and documents of one vector, or of one page, in one of these.
+fn verified(there: &There, is_similar: impl Fn(&str, &str) -> bool) -> [Sets; 3] {
+    let mut similar: Sets = Vec::new();
+    for candidates in clustered(there, Level::Similar) {
+        let mut parts: Sets = Vec::new();
+        for name in candidates {
+            let is_one =
+                |other: &String| are_linked(Level::Exact, &there[&name], &there[other]) || is_similar(&name, other);
+            let (joined, mut apart): (Sets, Sets) = parts.into_iter().partition(|part| part.iter().any(is_one));
+            apart.push(joined.into_iter().flatten().chain([name.clone()]).collect());
+            parts = apart;
+        }
+        similar.extend(parts);
+    }
+    similar.sort();
+    let identical = similar.iter().flat_map(|part| {
+        let of_part: There = part.iter().map(|name| (name.clone(), there[name].clone())).collect();
+        clustered(&of_part, Level::Identical)
+    });
+    let mut identical: Sets = identical.collect();
+    identical.sort();
+    [similar, identical, clustered(there, Level::Exact)]
+}
+
+#[test]
+fn clusters_that_estimates_verify_are_those_of_all_pairs() {
+    let histories = [(1u64, 30u64, 4u64), (2, 60, 8), (3, 15, 3), (4, 60, 20), (5, 200, 12), (6, 100, 6), (7, 40, 2)];
+    let mut apart = 0;
+    for (similarity, (seed, names, values)) in [0.5, 0.8].into_iter().flat_map(|s| histories.map(|of| (s, of))) {
+        let method = format!(
+            "features = 84\nsupershingles = 6\nagreements = 2\nsimilarity = {similarity}\nverify = \"estimate\""
+        );
+        let place = |step: u64| format!("similarity {similarity}, seed {seed}, step {step}");
+        let history = (0..60).map(|step| (place(step), batch(seed << 10 | step, names, values)));
+        let levels_of = |there: &There| {
+            let features = |name: &str| &there[name].facts.sketch.features;
+            verified(there, |a, b| {
+                let equal = features(a).iter().zip(features(b)).filter(|(a, b)| a == b).count();
+                equal as f64 >= similarity * 84.0
+            })
+        };
+        let engines = &mut [1, 2, 4].map(|workers| verifying(&method, workers));
+        apart += play(engines, history, |_, engine, batch| answers(engine, batch), levels_of);
+    }
+    assert!(apart > 100, "verification splits clusters after {apart} batches only");
+}
+
+/// Texts, one after the other: those of batches are at their places.
+struct Kept(String);
+
+impl Texts for Kept {
+    fn shingles(&mut self, wanted: &[TextPlace], of: &mut Fingerprinter) -> Result<Vec<Option<Vec<u64>>>> {
+        let each = wanted.iter().map(|place| match *place {
+            TextPlace::Journal { at, bytes } => {
+                let text = self.0[at as usize..][..bytes as usize].to_owned();
+                Some(shingles_of(of, &crate::readers::Body::Text(text)))
+            }
+            TextPlace::Tables { .. } => None,
+        });
+        Ok(each.collect())
+    }
+}
+
+#[test]
+fn clusters_that_texts_verify_are_those_of_all_pairs() {
+    // Texts of which few words differ; a few have no words, and some come without their texts.
+    let mut apart = 0;
+    for (seed, names, similarity, ready) in
+        [(1u64, 30u64, 0.7, 0u64), (2, 60, 0.5, 0), (3, 12, 0.9, 0), (4, 40, 0.7, 4), (5, 25, 0.6, 2), (6, 120, 0.8, 8)]
+    {
+        let method = format!(
+            "words = 2\nfeatures = 12\nsupershingles = 6\nagreements = 2\nsimilarity = {similarity}\nverify = \"exact\""
+        );
+        let mut engines = [1, 2, 4].map(|workers| verifying(&method, workers));
+        let mut fingerprinter = Fingerprinter::of_method(engines[0].method()).unwrap();
+        let (mut known, mut texts): (Vec<String>, BTreeMap<u128, String>) = (Vec::new(), BTreeMap::new());
+        // By name: whether the text came with it.
+        let has_text = std::cell::RefCell::new(BTreeMap::<String, bool>::new());
+        let mut history: Vec<(Batch, Vec<Record>)> = Vec::new();
+        for step in 0..60u64 {
+            let count = mix(seed << 40 | step) % 12;
+            let (mut of_step, mut records) = (Batch::new(), Vec::new());
+            for at in 0..count {
+                let random = |salt: u64| mix(seed << 40 | step << 20 | at << 8 | salt);
+                let name = format!("n{}", random(0) % names);
+                let text = match random(1) % 20 {
+                    0 => ["", " - "][random(2) as usize % 2].to_owned(),
+                    1..5 if !known.is_empty() => known[random(2) as usize % known.len()].clone(),
+                    5..16 if !known.is_empty() => {
+                        let text = &known[known.len() - 1 - random(2) as usize % known.len().min(12)];
+                        let mut words: Vec<String> = text.split(' ').map(str::to_owned).collect();
+                        let place = random(3) as usize % words.len();
+                        words[place] = format!("c{}", random(4) % 50);
+                        words.join(" ")
+                    }
+                    _ => (0..40).map(|word| format!("w{}", random(100 + word) % 300)).collect::<Vec<_>>().join(" "),
+                };
+                let body = crate::readers::Body::Text(text.clone());
+                let features = crate::live::batch::features_of(&mut fingerprinter, &body).unwrap();
+                let features = Features {
+                    checksum: features.checksum,
+                    facts: PageFacts { sketch: features.facts.sketch, ..PageFacts::default() },
+                };
+                if text.len() > 3 {
+                    known.push(text.clone());
+                }
+                texts.insert(features.checksum, text);
+                let is_deleted = random(5) % 4 == 0;
+                let comes_with_text = ready == 0 || random(6) % ready > 0;
+                let content =
+                    if comes_with_text { Content::Page(body) } else { Content::Ready(Box::new(features.clone())) };
+                let record = Record {
+                    key: KeyHash::of(&name),
+                    name: name.clone(),
+                    body: (!is_deleted).then_some(content),
+                    line: (0, 0),
+                };
+                of_step.push((name, (!is_deleted).then_some(features)));
+                records.push(record);
+            }
+            history.push((of_step, records));
+        }
+        let shingles: BTreeMap<u128, Vec<u64>> = texts
+            .iter()
+            .map(|(sum, text)| (*sum, shingles_of(&mut fingerprinter, &crate::readers::Body::Text(text.clone()))))
+            .collect();
+        let levels_of = |there: &There| {
+            let has_text = has_text.borrow();
+            // Of equal pages one text is enough.
+            let is_at_hand = |name: &str| {
+                there.iter().any(|(other, page)| has_text[other] && are_linked(Level::Exact, page, &there[name]))
+            };
+            verified(there, |a, b| {
+                let [one, other] = [a, b].map(|name| &there[name]);
+                if is_at_hand(a) && is_at_hand(b) {
+                    let [of_a, of_b] = [one, other].map(|page| &shingles[&page.checksum]);
+                    let shared = of_a.iter().filter(|shingle| of_b.contains(shingle)).count();
+                    shared as f64 >= similarity * (of_a.len() + of_b.len() - shared) as f64 - 1e-9
+                } else {
+                    let [of_a, of_b] = [one, other].map(|page| &page.facts.sketch.features);
+                    of_a.iter().zip(of_b).filter(|(a, b)| a == b).count() as f64 >= similarity * 12.0 - 1e-9
+                }
+            })
+        };
+        let mut kept = [(); 3].map(|()| Kept(String::new()));
+        let (mut steps, mut estimated) = ([0; 3], 0);
+        let answer = |number: usize, engine: &mut Engine, batch: &Batch| {
+            let mut records = history[steps[number]].1.clone();
+            assert_eq!(records.len(), batch.len());
+            steps[number] += 1;
+            let kept = &mut kept[number];
+            let begin = kept.0.len();
+            for record in &mut records {
+                if let Some(Content::Page(crate::readers::Body::Text(text))) = &record.body {
+                    record.line = (kept.0.len() - begin, text.len());
+                    kept.0 += text;
+                }
+                let has_text_now = matches!(record.body, Some(Content::Page(_)));
+                has_text.borrow_mut().insert(record.name.clone(), has_text_now);
+            }
+            let answers = engine.apply(&records, kept).unwrap();
+            engine.note_texts(&records, begin as u64);
+            estimated += answers.iter().filter(|answer| answer.estimated).count();
+            answers
+        };
+        let batches = history.iter().enumerate();
+        let batches = batches.map(|(step, (batch, _))| (format!("seed {seed}, step {step}"), batch.clone()));
+        apart += play(&mut engines, batches, answer, levels_of);
+        assert_eq!(estimated > 0, ready > 0, "{estimated} answers say so");
+    }
+    assert!(apart > 100, "verification splits clusters after {apart} batches only");
+}
+
+#[test]
+fn what_a_batch_compares_is_bounded_and_the_answers_say_so() {
+    let method = "features = 84\nsupershingles = 6\nagreements = 2\nsimilarity = 0.8\nverify = ";
+    // Each two share five supershingles, or two.
+    let page = |at: u64| features(u128::from(at), &[1, 2, 3 + at % 2, 5 + at % 2, 7 + at % 2, 100 + at]);
+    let name = |at: u64| format!("n{at}");
+    let batch = |from: u64| -> Batch { (from..from + 6).map(|at| (name(at), Some(page(at)))).collect() };
+    for (kind, most, sizes) in [
+        // Texts are not at hand: features decide.
+        ("\"exact\"", [1 << 30, 1 << 28], [3, 6]),
+        ("\"exact\"", [0, 1 << 28], [3, 6]),
+        ("\"exact\"", [0, 0], [1, 1]),
+        ("\"estimate\"", [0, 1 << 28], [3, 6]),
+        ("\"estimate\"", [0, 0], [1, 1]),
+    ] {
+        let mut engine = verifying(&format!("{method}{kind}"), 1);
+        engine.verified.as_mut().unwrap().pairs.most = most;
+        for (from, size) in [(0, sizes[0]), (6, sizes[1])] {
+            let answers = answers(&mut engine, &batch(from));
+            assert!(answers.iter().all(|answer| answer.size == size), "{kind}, {most:?}: {answers:?}");
+            let is_estimated = kind == "\"exact\"" || most[1] == 0;
+            assert!(answers.iter().all(|answer| answer.estimated == is_estimated), "{kind}, {most:?}: {answers:?}");
+        }
+        // Some pairs are enough for some of the pages.
+        let mut engine = verifying(&format!("{method}{kind}"), 1);
+        engine.verified.as_mut().unwrap().pairs.most = [most[0], 7];
+        let answers = answers(&mut engine, &batch(0));
+        let joined = answers.iter().filter(|answer| answer.size > 1).count();
+        assert!((1..6).contains(&joined) && answers.iter().all(|answer| answer.estimated), "{joined} of 6");
+    }
 }

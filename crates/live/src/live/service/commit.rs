@@ -23,9 +23,10 @@ use anyhow::{Context, Result, ensure};
 use serde::Serialize;
 
 use super::journal::Journal;
-use crate::config::Canonical;
+use crate::config::{Canonical, Cluster, Columns, Content as ContentOfPage, Method, Reading, Verify};
 use crate::live::batch::{Content, Limits, read_batch};
 use crate::live::engine::Engine;
+use crate::readers::Body;
 use crate::records::{DocumentKey, KeyHash, Week};
 use crate::state::replace;
 
@@ -58,13 +59,20 @@ pub struct Commitment {
 
 impl Commitment {
     /// Writes what a commit reads, into the folder of the journal. `commit` is the number of the
-    /// commit; `canonical` says which documents of a cluster stay.
+    /// commit; `last` is the job of the last week, and `canonical` says which documents of a
+    /// cluster stay.
     ///
     /// # Errors
     /// If the journal cannot be read, or a file cannot be written.
-    pub(super) fn write(journal: &Path, engine: &Engine, canonical: &Canonical, commit: u64) -> Result<Commitment> {
+    pub(super) fn write(
+        journal: &Path,
+        engine: &Engine,
+        (last, canonical): (&Cluster, Canonical),
+        commit: u64,
+    ) -> Result<Commitment> {
         let method = engine.method();
         let by = method.documents;
+        let mut read = reading(&last.read, method);
         let mut lines: BTreeMap<KeyHash, Vec<u8>> = BTreeMap::new();
         let mut ready: BTreeMap<KeyHash, (String, Vec<u8>)> = BTreeMap::new();
         Journal::read(journal, |head, body| {
@@ -74,11 +82,15 @@ impl Commitment {
             for record in read_batch(body, method, &Limits::none())? {
                 let (at, bytes) = record.line;
                 let line = || body[at..][..bytes].to_vec();
+                let name = record.name;
                 lines.remove(&record.key);
                 ready.remove(&record.key);
                 match record.body {
-                    Some(Content::Page(_)) => _ = lines.insert(record.key, line()),
-                    Some(Content::Ready(_)) => _ = ready.insert(record.key, (record.name, line())),
+                    Some(Content::Page(body)) => {
+                        let line = line_in_columns(line(), &name, &body, &mut read.columns, by)?;
+                        lines.insert(record.key, line);
+                    }
+                    Some(Content::Ready(_)) => _ = ready.insert(record.key, (name, line())),
                     None => {}
                 }
             }
@@ -98,11 +110,10 @@ impl Commitment {
         }
         if !lines.is_empty() {
             let (job, input) = (beside("job").with_extension("toml"), beside("documents").with_extension("jsonl"));
-            let id = if by == DocumentKey::Id { "id = \"id\"\n" } else { "" };
-            let method = toml::to_string(method).context("a method has a TOML form")?;
-            let chosen = BTreeMap::from([("cluster", BTreeMap::from([("canonical", canonical)]))]);
-            let chosen = toml::to_string(&chosen).context("a choice has a TOML form")?;
-            let text = format!("{chosen}\n[cluster.read.columns]\n{id}html = \"html\"\n\n[cluster.method]\n{method}");
+            // What of a page is its text is an option for reading.
+            read.content = (method.content != ContentOfPage::Page).then_some(method.content);
+            let method = Some(Method { content: ContentOfPage::Page, ..method.clone() });
+            let text = Cluster { canonical, read, method, ..Cluster::default() }.to_text();
             replace(&job, text.as_bytes())?;
             // In the order of the hashes of their keys, as documents are numbered in a shard.
             replace(
@@ -139,4 +150,48 @@ impl Commitment {
         }
         Ok(())
     }
+}
+
+/// How the documents of a commit are read. If texts verify clusters, files of earlier weeks are read
+/// again in the same way: then they have the columns of the last week.
+fn reading(last: &Reading, method: &Method) -> Reading {
+    let id = |of_last: Option<String>| {
+        (method.documents == DocumentKey::Id).then(|| of_last.unwrap_or_else(|| "id".to_owned()))
+    };
+    if method.verify != Verify::Exact {
+        let columns = Columns { id: id(None), html: Some("html".to_owned()), ..Columns::default() };
+        return Reading { columns, ..Reading::default() };
+    }
+    let Reading { max_page_bytes, media_types, base_url, columns, .. } = last.clone();
+    let Columns { id: of_last, url, text, html, .. } = columns;
+    let text = if text.is_empty() { Columns::default().text } else { text };
+    let columns = Columns { id: id(of_last), url, text, html, ..Columns::default() };
+    Reading { max_page_bytes, media_types, base_url, columns, ..Reading::default() }
+}
+
+/// A line of a batch with the columns of the last week; the line itself if it has these. A column of
+/// HTML is added if the line has one.
+fn line_in_columns(line: Vec<u8>, name: &str, body: &Body, columns: &mut Columns, by: DocumentKey) -> Result<Vec<u8>> {
+    if matches!(body, Body::Html(_)) {
+        columns.html.get_or_insert_with(|| "html".to_owned());
+    }
+    let (of_name, usual) = match by {
+        DocumentKey::Url => (columns.url(), "url"),
+        DocumentKey::Id | DocumentKey::Row => (columns.id.as_deref().unwrap_or("id"), "id"),
+    };
+    let of_texts = columns.text.names();
+    let of_html = columns.html.as_deref().unwrap_or("html");
+    if (of_name, of_html) == (usual, "html") && of_texts == ["text"] {
+        return Ok(line);
+    }
+    let mut fields = serde_json::Map::from_iter([(of_name.to_owned(), name.into())]);
+    let text = std::str::from_utf8(body.as_bytes()).context("a string of JSON is UTF-8")?;
+    if matches!(body, Body::Html(_)) {
+        fields.insert(of_html.to_owned(), text.into());
+    } else {
+        // What joins the texts of columns is a line break.
+        let texts = of_texts.iter().zip(text.splitn(of_texts.len(), '\n'));
+        fields.extend(texts.map(|(column, text)| (column.clone(), text.into())));
+    }
+    Ok(serde_json::Value::Object(fields).to_string().into_bytes())
 }

@@ -5,28 +5,33 @@
 //! one is where the table `documents` says: in a file that a commit or a run has read, if that is
 //! still there and has the page of that checksum. Texts on servers are not fetched.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
+
+use anyhow::Result;
 
 use super::Service;
-use crate::config::Verify;
+use super::journal::Journal;
+use crate::config::{Method, Reading, Verify};
+use crate::features::Fingerprinter;
 use crate::live::batch::{Content, Limits, read_batch};
-use crate::live::engine::{Near, TextPlace};
+use crate::live::engine::{Near, TextPlace, Texts, shingles_of};
 use crate::live::refusal::Refusal;
 use crate::look::{LookedWeek, shingles};
 use crate::plan::{inputs_at_hand, job_of_week};
-use crate::readers::Body;
+use crate::readers::{Body, Input};
 use crate::records::DocId;
+use crate::state::Store;
 
 /// The most documents that are compared with a text. Meanwhile no other request is answered.
 const COMPARED: usize = 100;
 
-/// The shingles of a text.
-type Shingles = BTreeSet<u64>;
+/// The distinct shingles of a text, ascending.
+type Shingles = Vec<u64>;
 
 /// Compares a page with those that are near.
 ///
 /// # Errors
-/// If a text is there, and cannot be read.
+/// If the tables or the journal cannot be read.
 pub(super) fn compare_body(service: &mut Service, body: &Body, near: &mut [Near]) -> Result<(), Refusal> {
     let own = service.engine.shingles(body);
     let texts = texts(service, near.iter().take(COMPARED).map(|near| near.name.as_str()))?;
@@ -54,7 +59,7 @@ fn note(own: Option<&Shingles>, texts: &BTreeMap<String, Shingles>, near: &mut [
 
 /// The share of shingles in both.
 fn similarity(a: &Shingles, b: &Shingles) -> f64 {
-    let shared = a.intersection(b).count();
+    let shared = a.iter().filter(|shingle| b.binary_search(shingle).is_ok()).count();
     let either = a.len() + b.len() - shared;
     if either == 0 { 0.0 } else { shared as f64 / either as f64 }
 }
@@ -64,52 +69,104 @@ fn texts<'a>(
     service: &mut Service,
     names: impl Iterator<Item = &'a str>,
 ) -> Result<BTreeMap<String, Shingles>, Refusal> {
-    let mut found = BTreeMap::new();
-    let mut of_tables = BTreeMap::new();
-    for name in names {
-        match service.engine.text_of(name) {
-            Some(TextPlace::Journal { at, bytes }) => {
-                let unable = |error: anyhow::Error| Refusal::unable(format!("{error:#}"));
-                let line = service.journal.read_at(at, bytes as usize).map_err(unable)?;
-                let records = read_batch(&line, service.engine.method(), &Limits::none())?;
-                if let Some(Content::Page(body)) = records.into_iter().next().and_then(|record| record.body) {
-                    found.insert(name.to_owned(), service.engine.shingles(&body));
-                }
-            }
-            Some(TextPlace::Tables { doc, checksum }) => {
-                of_tables.insert(DocId::from_table(doc), (name, checksum));
-            }
-            None => {}
-        }
-    }
-    if !of_tables.is_empty() {
-        let wanted = of_tables.iter().map(|(doc, (_, checksum))| (*doc, *checksum)).collect();
-        let read = of_week(service, &wanted).map_err(|error| Refusal::unable(format!("{error:#}")))?;
-        for (doc, shingles) in read {
-            if let Some((name, _)) = of_tables.get(&doc) {
-                found.insert((*name).to_owned(), shingles);
-            }
-        }
-    }
-    Ok(found)
+    let Service { engine, journal, store, .. } = service;
+    let method = engine.method().clone();
+    let mut texts = StoreTexts::new(store, &method, |at, bytes| journal.read_at(at, bytes));
+    let found = engine.shingles_of_documents(names, &mut texts);
+    found.map_err(|error| Refusal::unable(format!("{error:#}")))
 }
 
-/// The shingles of documents of the tables.
-fn of_week(service: &Service, wanted: &BTreeMap<DocId, u128>) -> anyhow::Result<BTreeMap<DocId, Shingles>> {
-    let Some(manifest) = service.store.manifest()? else { return Ok(BTreeMap::new()) };
-    let Some(week) = manifest.weeks.last() else { return Ok(BTreeMap::new()) };
-    let looked = LookedWeek::open(&service.store, &manifest, week)?;
-    let reading = job_of_week(&service.store, week)?.read;
+/// The texts of a journal, and of the last week of a store.
+pub(super) struct StoreTexts<'a, R> {
+    store: &'a Store,
+    method: &'a Method,
+    /// Reads so many bytes of the journal, at a place.
+    read: R,
+    /// The last week, once a text of it was wanted; `None` in it if there is none.
+    week: Option<Option<OpenWeek<'a>>>,
+}
+
+struct OpenWeek<'a> {
+    looked: LookedWeek<'a>,
+    inputs: Vec<Input>,
+    reading: Reading,
+}
+
+impl<'a, R: FnMut(u64, usize) -> Result<Vec<u8>>> StoreTexts<'a, R> {
+    pub(super) fn new(store: &'a Store, method: &'a Method, read: R) -> StoreTexts<'a, R> {
+        StoreTexts { store, method, read, week: None }
+    }
+
+    fn of_week(&mut self, wanted: &BTreeMap<DocId, u128>) -> Result<BTreeMap<DocId, Shingles>> {
+        if self.week.is_none() {
+            self.week = Some(open_week(self.store)?);
+        }
+        match self.week.as_ref().and_then(Option::as_ref) {
+            Some(OpenWeek { looked, inputs, reading }) => shingles(looked, wanted, inputs, reading),
+            None => Ok(BTreeMap::new()),
+        }
+    }
+}
+
+fn open_week(store: &Store) -> Result<Option<OpenWeek<'_>>> {
+    let Some(manifest) = store.manifest()? else { return Ok(None) };
+    let Some(week) = manifest.weeks.last() else { return Ok(None) };
+    let looked = LookedWeek::open(store, &manifest, week)?;
+    let reading = job_of_week(store, week)?.read;
     // As for samples: no server is asked.
     let inputs = inputs_at_hand(looked.input_names(), &reading, Verify::None, true);
-    shingles(&looked, wanted, &inputs, &reading)
+    Ok(Some(OpenWeek { looked, inputs, reading }))
+}
+
+impl<R: FnMut(u64, usize) -> Result<Vec<u8>>> Texts for StoreTexts<'_, R> {
+    fn shingles(&mut self, wanted: &[TextPlace], fingerprinter: &mut Fingerprinter) -> Result<Vec<Option<Shingles>>> {
+        let of_tables = wanted.iter().filter_map(|place| match place {
+            TextPlace::Tables { doc, checksum } => Some((DocId::from_table(*doc), *checksum)),
+            TextPlace::Journal { .. } => None,
+        });
+        let of_tables: BTreeMap<DocId, u128> = of_tables.collect();
+        let of_week = if of_tables.is_empty() { BTreeMap::new() } else { self.of_week(&of_tables)? };
+        let mut found = Vec::with_capacity(wanted.len());
+        for place in wanted {
+            found.push(match *place {
+                TextPlace::Tables { doc, .. } => of_week.get(&DocId::from_table(doc)).cloned(),
+                TextPlace::Journal { at, bytes } => {
+                    let line = (self.read)(at, bytes as usize)?;
+                    let record = read_batch(&line, self.method, &Limits::none())?.into_iter().next();
+                    match record.and_then(|record| record.body) {
+                        Some(Content::Page(body)) => Some(shingles_of(fingerprinter, &body)),
+                        _ => None,
+                    }
+                }
+            });
+        }
+        Ok(found)
+    }
+}
+
+/// Reads a journal that another handle may write.
+#[derive(Default)]
+pub(super) struct JournalReader(Option<Journal>);
+
+impl JournalReader {
+    /// Some bytes of the journal at a path.
+    ///
+    /// # Errors
+    /// If they cannot be read.
+    pub(super) fn read_at(&mut self, path: &std::path::Path, at: u64, bytes: usize) -> Result<Vec<u8>> {
+        if self.0.is_none() {
+            self.0 = Some(Journal::at(path)?.0);
+        }
+        self.0.as_mut().map_or_else(|| Ok(Vec::new()), |journal| journal.read_at(at, bytes))
+    }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use super::*;
     use crate::records::DocumentKey;
-    use crate::state::Store;
 
     /// The share of shingles in both, as the method has them: a run of so many words begins with
     /// each word, past the end with the first.

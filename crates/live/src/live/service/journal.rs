@@ -109,7 +109,7 @@ impl Journal {
     }
 
     /// Opens a journal to read it. Returns it with its bytes.
-    fn at(path: &Path) -> Result<(Journal, u64)> {
+    pub(super) fn at(path: &Path) -> Result<(Journal, u64)> {
         let failed = || format!("cannot open the journal {}", path.display());
         let file = File::open(path).with_context(failed)?;
         let size = file.metadata().with_context(failed)?.len();

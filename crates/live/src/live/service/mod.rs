@@ -19,13 +19,14 @@ use std::time::Instant;
 use anyhow::{Context as _, Result};
 use serde::{Deserialize, Serialize};
 
+use self::exact::{JournalReader, StoreTexts};
 use self::journal::{Head, Journal};
 use self::start::last_week;
 use super::batch::{Content, Limits, Record, read_batch, read_body};
-use super::engine::{Counts, Engine};
+use super::engine::{Counts, Engine, Texts};
 use super::follow::{Part, Place};
 use super::refusal::Refusal;
-use crate::config::{Canonical, Method};
+use crate::config::{Canonical, Cluster, Method};
 use crate::plan::job_of_week;
 use crate::records::{DocumentKey, Week, checksum};
 use crate::state::{OWN, Store};
@@ -132,6 +133,8 @@ impl Service {
         let folder = store.root().join(OWN).join(LIVE);
         std::fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
         let (mut taken, mut pending, mut followed) = (Taken::default(), Pending::default(), BTreeMap::new());
+        let mut reader = JournalReader::default();
+        let mut texts = StoreTexts::new(store, &method, |at, bytes| reader.read_at(&path, at, bytes));
         let (journal, cut) = Journal::open(&path, |head, body| {
             followed.extend(head.followed);
             if head.taken {
@@ -145,7 +148,7 @@ impl Service {
                 return Ok(());
             }
             let records = read_batch(body, &method, &Limits::none())?;
-            let answer = answer(&mut engine, &records)?;
+            let answer = answer(&mut engine, &records, &mut texts)?;
             engine.note_texts(&records, head.body_at);
             started.batches += 1;
             pending.add(&records);
@@ -270,7 +273,10 @@ impl Service {
         self.check()?;
         self.journal.add(head, body).map_err(|error| Refusal::unable(format!("{error:#}: the batch is not taken")))?;
         self.pending.add(records);
-        let answer = answer(&mut self.engine, records).map_err(|error| {
+        let Service { engine, journal, store, .. } = self;
+        let method = engine.method().clone();
+        let mut texts = StoreTexts::new(store, &method, |at, bytes| journal.read_at(at, bytes));
+        let answer = answer(engine, records, &mut texts).map_err(|error| {
             let text = format!("{error:#}");
             self.broken = Some(text.clone());
             Refusal::unable(text)
@@ -335,22 +341,23 @@ impl Service {
         Ok(Committed { week, documents, deleted })
     }
 
-    /// Runs the commands of a commit. Returns how many documents were added and deleted, and the
-    /// lines of those that no table can have.
-    /// Which documents of a cluster stay: as in the last week, unless that needs columns, of which
-    /// these documents have none.
-    fn canonical(&self) -> Result<Canonical> {
-        let Some(last) = self.store.manifest()?.and_then(|manifest| manifest.weeks.last().cloned()) else {
-            return Ok(Canonical::default());
-        };
-        let canonical = job_of_week(&self.store, &last)?.canonical;
-        Ok(if canonical.columns().is_empty() { canonical } else { Canonical::default() })
+    /// The job of the last week; one with the defaults if there is none.
+    fn last_job(&self) -> Result<Cluster> {
+        let last = self.store.manifest()?.and_then(|manifest| manifest.weeks.last().cloned());
+        last.map_or_else(|| Ok(Cluster::default()), |last| job_of_week(&self.store, &last))
     }
 
+    /// Runs the commands of a commit. Returns how many documents were added and deleted, and the
+    /// lines of those that no table can have.
     fn make_tables(&mut self, run: &mut dyn FnMut(&Commitment) -> Result<()>) -> Result<(u64, u64, Vec<u8>)> {
         let next = self.store.manifest()?.map_or(0, |manifest| manifest.commits) + 1;
         let path = Service::journal_path(self.store.root());
-        let commitment = Commitment::write(&path, &self.engine, &self.canonical()?, next)?;
+        let last = self.last_job()?;
+        // Documents are chosen as in the last week, unless that needs columns, of which these have
+        // none.
+        let is_possible = last.canonical.columns().is_empty();
+        let canonical = if is_possible { last.canonical.clone() } else { Canonical::default() };
+        let commitment = Commitment::write(&path, &self.engine, (&last, canonical), next)?;
         if commitment.deleted.is_some() || commitment.added.is_some() {
             self.run_commands(&commitment, next, run)?;
         }
@@ -403,7 +410,12 @@ impl Service {
         engine.load(last_week(&self.store, &manifest)?.into_iter().map(Ok))?;
         if !rest.is_empty() {
             let records = read_batch(rest, engine.method(), &Limits::none())?;
-            engine.apply(&records)?;
+            engine.apply(
+                &records,
+                &mut StoreTexts::new(&self.store, &manifest.method, |_, _| {
+                    anyhow::bail!("a text of the journal before this one is not wanted")
+                }),
+            )?;
             engine.note_texts(&records, self.journal.bytes() - rest.len() as u64);
         }
         engine.continue_from(&mut self.engine);
@@ -465,8 +477,8 @@ fn check_id(id: &str) -> Result<(), Refusal> {
 }
 
 /// Applies a batch, and returns the answers as lines.
-fn answer(engine: &mut Engine, records: &[Record]) -> Result<Lines> {
-    Ok(lines(engine.apply(records)?)?)
+fn answer(engine: &mut Engine, records: &[Record], texts: &mut dyn Texts) -> Result<Lines> {
+    Ok(lines(engine.apply(records, texts)?)?)
 }
 
 /// A value as a line of JSON.
