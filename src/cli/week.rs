@@ -638,16 +638,17 @@ impl WeekRequest {
         let content = self.content(of_store)?;
         let method = job.method.get_or_insert_with(|| of_store.cloned().unwrap_or_default());
         method.documents = documents;
-        method.content = content;
         method.rule.check()?;
+        // A job says it where it says how pages are read.
+        let of_week = Method { content, ..method.clone() };
+        method.content = Content::Page;
         job.read.content = (content != Content::Page).then_some(content);
-        let method = method.clone();
         job.week = Some(WeekName::Date(self.week));
         let mode = if earlier.last().is_some() { job.mode } else { Mode::Full };
         let text = job.to_text();
         let Cluster { canonical, max_reject_share, max_unknown_share, allow_empty, wave_bytes, .. } = job;
         Ok(WeekSettings {
-            method,
+            method: of_week,
             canonical,
             mode,
             max_reject_share,
@@ -663,9 +664,7 @@ impl WeekRequest {
     /// # Errors
     /// If the pages of the store were read in another way, or this program cannot read them so.
     fn content(&self, of_store: Option<&Method>) -> Result<Content> {
-        let of_method =
-            self.job.method.as_ref().map(|method| method.content).filter(|content| *content != Content::Page);
-        let of_job = self.reading().content.or(of_method);
+        let of_job = self.reading().content;
         let known = of_store.map(|method| method.content);
         let content = of_job.or(known).unwrap_or_default();
         if let Some(known) = known.filter(|known| *known != content) {

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use anyhow::{Result, bail};
 
-use super::{Job, job_file};
+use super::{Job, job_file, job_of_text};
 use crate::config::{Cluster, parse};
 
 /// A field of a job that makes a week, with the value that takes the place of the job's.
@@ -48,7 +48,7 @@ const SHAPE: [&str; 4] = ["preset", "features", "supershingles", "agreements"];
 pub fn read_job_with(path: Option<&Path>, fields: &[JobField]) -> Result<JobWithFields> {
     let name = path.map_or_else(|| "the built-in job".to_owned(), |path| path.display().to_string());
     let text = path.map_or_else(|| Ok("[cluster]\n".to_owned()), job_file)?;
-    let job: Job = parse(path.unwrap_or(Path::new(&name)), &text)?;
+    let job = job_of_text(path.unwrap_or(Path::new(&name)), &text)?;
     if fields.is_empty() {
         return Ok(JobWithFields { job, replaced: Vec::new() });
     }

@@ -45,7 +45,7 @@ pub use self::fields::{JobField, JobWithFields, read_job_with};
 
 use std::path::Path;
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, bail};
 use serde::{Deserialize, Deserializer};
 
 use crate::config::{Chunks, Cluster, parse};
@@ -105,7 +105,25 @@ fn checked<'de, D: Deserializer<'de>, S: Study>(table: D) -> Result<S, D::Error>
 /// Names the file. For a mistake in it, the error shows line and column with a caret, and what is
 /// allowed.
 pub fn read_job(path: &Path) -> Result<Job> {
-    parse(path, &job_file(path)?)
+    job_of_text(path, &job_file(path)?)
+}
+
+/// The job of a text, which has the name of a file.
+fn job_of_text(path: &Path, text: &str) -> Result<Job> {
+    let job: Job = parse(path, text)?;
+    // A method has it, for what is said once in a store; a job says it where it says how pages are
+    // read.
+    let file: toml::Table = parse(path, text)?;
+    for (kind, table) in &file {
+        let content = table.get("method").and_then(|method| method.get("content"));
+        if let (Job::Cluster(_), Some(content)) = (&job, content) {
+            bail!(
+                "{}: `content` is in [{kind}.method]: write `content = {content}` into [{kind}.read] instead",
+                path.display()
+            );
+        }
+    }
+    Ok(job)
 }
 
 /// The text of a job file, or of the built-in job that the path names.
@@ -177,6 +195,22 @@ mod tests {
         ] {
             let error = job(text).unwrap_err();
             assert!(error.contains(wanted) && error.contains("line ") && error.contains('^'), "{error}");
+        }
+    }
+
+    #[test]
+    fn what_of_a_page_is_its_text_is_no_part_of_a_method() {
+        let path = Path::new("job.toml");
+        for kind in ["cluster", "weekly"] {
+            let text = format!("[{kind}.method]\nwords = 7\ncontent = \"main\"\n");
+            let error = job_of_text(path, &text).unwrap_err().to_string();
+            assert_eq!(
+                error,
+                format!(
+                    "job.toml: `content` is in [{kind}.method]: write `content = \"main\"` into [{kind}.read] instead"
+                )
+            );
+            job_of_text(path, &text.replace("method", "read").replace("words = 7\n", "")).unwrap();
         }
     }
 
