@@ -142,7 +142,7 @@ pub(super) fn picture(nodes: &[Node], links: &[Link], joining: &[Link]) -> Html 
     html.text("A ring is the page that stays if duplicates are removed.");
     for Link { page, neighbour, .. } in joining {
         let [a, b] = [page, neighbour].map(|place| &nodes[*place].label);
-        html.text(format!(" The link of {a} and {b} is not in the list: it joins two groups of pages."));
+        html.text(format!(" {a} and {b} are not in the list: by their features they join two groups of pages."));
     }
     if lines.iter().filter(|line| line.above.is_none()).count() > 1 {
         html.text(" Groups without a line between them are joined by links that are not shown here.");

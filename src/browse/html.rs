@@ -105,15 +105,7 @@ pub(super) fn paragraph(text: impl Display) -> Html {
 /// A paragraph in a softer colour; what stands between two backticks is code.
 pub(super) fn note(text: impl Display) -> Html {
     let mut html = Html::default();
-    html.own("<p class=\"soft\">");
-    for (number, part) in text.to_string().split('`').enumerate() {
-        if number.is_multiple_of(2) {
-            html.text(part);
-        } else {
-            html.own("<code>").text(part).own("</code>");
-        }
-    }
-    html.own("</p>\n");
+    html.own("<p class=\"soft\">").note(text).own("</p>\n");
     html
 }
 

@@ -104,7 +104,7 @@ impl Drop for Process {
 
 /// Records between two processes, and how many must arrive.
 fn plan() -> Value {
-    json!({ "bench": { "exchange": { "records": 300_000, "workers": 1 } } })
+    json!({ "bench": { "bench": "exchange", "task": { "records": 300_000, "workers": 1 } } })
 }
 
 /// Joins with a roster and the keys of a process, and says why it could not.

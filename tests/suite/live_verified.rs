@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use crate::live::{
     Live, Numbers, apply, commits_are_those_of_nigh_add, found_by_method, found_live, send_with_kills, text_of,
 };
-use crate::program::{longs, run_well, texts, week};
+use crate::program::{longs, run, run_well, texts, week};
 
 /// Of the families of texts those are similar enough that differ in two words: chains of them hold
 /// together by those between.
@@ -148,4 +148,56 @@ fn the_dataset_of_the_readme_is_served_and_committed() {
     live.post("2", &[json!({"id": "c", "text": format!("{words} less")})]);
     let again = live.send("POST", "/commit", &[], b"");
     assert_eq!((again.status, live.get("/documents/c")["size"].as_i64()), (200, Some(3)), "{again:?}");
+}
+
+#[test]
+fn a_field_that_was_not_read_is_not_read_by_a_commit() {
+    let folder = tempfile::tempdir().unwrap();
+    let (store, input) = (folder.path().join("store"), folder.path().join("rows.jsonl"));
+    let words: String = (0..200).map(|at| format!("own{at} ")).collect();
+    // `html` comes before `text` where both are columns: this one was none.
+    let rows = [("1", words.clone()), ("2", words.replace("own7 ", "other ")), ("3", "three words only".to_owned())];
+    let lines = rows.map(|(id, text)| json!({"id": id, "text": text, "html": format!("<p>menu {id}")}).to_string());
+    std::fs::write(&input, lines.join("\n")).unwrap();
+    let method = ["--id", "id", "--text", "text", "--similarity", "0.8", "--verify", "exact"];
+    let (path, input) = (store.to_str().unwrap(), input.to_str().unwrap());
+    run_well(&[&["run", "-q", "--week", "2024-01-08", "--store", path, "--input", input], &method[..]].concat());
+    let live = Live::start(&store, &[]);
+    for (number, size) in [(4, 3), (5, 4)] {
+        let html = json!({"id": number, "html": format!("<p>{words}and {number}</p>")});
+        assert_eq!(live.post(&number.to_string(), &[html])[0]["size"], size);
+        let committed = live.send("POST", "/commit", &[], b"");
+        assert_eq!(committed.status, 200, "{committed:?}");
+        assert_eq!(live.get("/documents/1")["size"], size);
+        assert_eq!(live.get(&format!("/documents/{number}"))["level"], "similar");
+    }
+}
+
+#[test]
+fn stores_whose_texts_a_commit_cannot_write_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let input = folder.path().join("rows.jsonl");
+    let row =
+        |id: &str| json!({"id": id, "q": "which is it", "a": format!("it is number {id} of some words")}).to_string();
+    std::fs::write(&input, [row("1"), row("2")].join("\n")).unwrap();
+    let input = input.to_str().unwrap();
+    let job = |read: &str| {
+        let job = folder.path().join("job.toml");
+        let method = "similarity = 0.8\nverify = \"exact\"";
+        std::fs::write(&job, format!("[cluster]\n[cluster.read]\n{read}\n[cluster.method]\n{method}\n")).unwrap();
+        job.to_str().unwrap().to_owned()
+    };
+    let cases = [
+        ("[cluster.read.columns]\nid = \"id\"\ntext = [\"q\", \"a\"]", "several columns, q, a"),
+        ("[cluster.read.columns]\nid = \"a\"\ntext = \"a\"", "their column, a, is the name of documents"),
+        ("max-page-bytes = \"1MiB\"\n[cluster.read.columns]\nid = \"id\"\ntext = \"a\"", "cut at 1.0 MiB"),
+    ];
+    for (number, (read, reason)) in cases.into_iter().enumerate() {
+        let store = folder.path().join(number.to_string());
+        let path = store.to_str().unwrap();
+        run_well(&["run", &job(read), "-q", "--week", "2024-01-08", "--store", path, "--input", input]);
+        let refused = run(&["live", path]);
+        assert!(refused.code == Some(1) && refused.stderr.contains(reason), "{}", refused.stderr);
+        assert!(refused.stderr.contains("nigh verify STORE --by estimate"), "{}", refused.stderr);
+    }
 }

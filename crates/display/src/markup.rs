@@ -52,6 +52,23 @@ impl Html {
         self
     }
 
+    /// As [`Html::text`], of a note: what stands between two backticks is code. A single backtick is
+    /// one.
+    pub fn note(&mut self, text: impl std::fmt::Display) -> &mut Html {
+        let text = text.to_string();
+        if !text.matches('`').count().is_multiple_of(2) {
+            return self.text(text);
+        }
+        for (number, part) in text.split('`').enumerate() {
+            if number.is_multiple_of(2) {
+                self.text(part);
+            } else {
+                self.own("<code>").text(part).own("</code>");
+            }
+        }
+        self
+    }
+
     /// Adds what was written elsewhere.
     pub fn add(&mut self, other: &Html) -> &mut Html {
         self.0.push_str(&other.0);
@@ -76,5 +93,17 @@ mod tests {
         whole.own("<main>").add(&html).lines("<a>\r\n\u{202e}").own("</main>");
         let expected = "<main><p title=\"&quot;&gt;&lt;b&gt;\">12 &lt; \\u{202e}</p>&lt;a&gt;\n\\u{202e}</main>";
         assert_eq!(whole.into_text(), expected);
+    }
+
+    #[test]
+    fn code_of_notes_stands_between_backticks() {
+        let note = |text: &str| {
+            let mut html = Html::default();
+            html.note(text);
+            html.into_text()
+        };
+        assert_eq!(note("of `a<b` and `c`."), "of <code>a&lt;b</code> and <code>c</code>.");
+        assert_eq!(note("`a"), "`a");
+        assert_eq!(note("none"), "none");
     }
 }

@@ -22,20 +22,6 @@ pub(super) fn line(text: &str) -> String {
     escaped(&without_middle(text, LINE))
 }
 
-/// A note of this program: what stands between two backticks is code.
-pub(super) fn note(text: &str) -> String {
-    let escaped = escaped(text);
-    let parts: Vec<&str> = escaped.split('`').collect();
-    // A single backtick is one.
-    if parts.len().is_multiple_of(2) {
-        return escaped;
-    }
-    let part = |(number, part): (usize, &&str)| {
-        if number.is_multiple_of(2) { (*part).to_owned() } else { format!("<code>{part}</code>") }
-    };
-    parts.iter().enumerate().map(part).collect()
-}
-
 /// A text of at most `most` characters, whatever their widths.
 pub(crate) fn without_middle(text: &str, most: usize) -> Cow<'_, str> {
     if text.char_indices().nth(most).is_none() {
@@ -74,13 +60,6 @@ mod tests {
         let shown = without_middle(&marks, SHOWN);
         assert_eq!(shown.chars().count(), SHOWN);
         assert!(shown.starts_with("a\u{301}") && shown.ends_with("\u{301}b") && shown.contains('…'));
-    }
-
-    #[test]
-    fn code_of_notes_stands_between_backticks() {
-        assert_eq!(note("of `a<b` and `c`."), "of <code>a&lt;b</code> and <code>c</code>.");
-        assert_eq!(note("`a"), "`a");
-        assert_eq!(note("none"), "none");
     }
 
     #[test]

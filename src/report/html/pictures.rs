@@ -1,9 +1,10 @@
 //! The figures and tables of papers in a page.
 
-use super::escape::{escaped, note};
+use super::escape::escaped;
 use super::parts::{Cell, table};
 use super::plots::figure;
 use crate::figures::{FigureFormat, FigureState, MadeFigure, file_names};
+use crate::markup::Html;
 use crate::sheet::grouped;
 use crate::studies::{Cell as PictureCell, Drawn, Listing, Picture, percent};
 
@@ -20,8 +21,11 @@ pub(super) fn picture(name: &str, title: &str, of: &Picture) -> String {
 }
 
 fn notes(notes: &[String]) -> String {
-    let notes = notes.iter().filter(|note| !note.is_empty());
-    notes.map(|text| format!("<p class=\"soft\">{}</p>\n", note(text))).collect()
+    let mut html = Html::default();
+    for note in notes.iter().filter(|note| !note.is_empty()) {
+        html.own("<p class=\"soft\">").note(note).own("</p>\n");
+    }
+    html.into_text()
 }
 
 fn rows(title: &str, listing: &Listing) -> String {

@@ -1,6 +1,6 @@
 //! Plots in a page: drawn for a wide one and for a phone, in the colours of the page.
 
-use super::escape::note;
+use crate::markup::Html;
 use crate::plot::{Plot, Shape};
 
 /// A figure: a plot and notes below it. The style of the page shows the drawing that fits its
@@ -15,8 +15,12 @@ pub(super) fn figure(plot: &Plot, notes: &[String]) -> String {
 
 /// Notes below a figure.
 fn caption(notes: &[String]) -> String {
-    let notes: Vec<String> = notes.iter().filter(|note| !note.is_empty()).map(|text| note(text)).collect();
-    if notes.is_empty() { String::new() } else { format!("<figcaption>{}</figcaption>\n", notes.join("<br>\n")) }
+    let mut html = Html::default();
+    for (number, note) in notes.iter().filter(|note| !note.is_empty()).enumerate() {
+        html.own(if number == 0 { "<figcaption>" } else { "<br>\n" }).note(note);
+    }
+    let text = html.into_text();
+    if text.is_empty() { text } else { text + "</figcaption>\n" }
 }
 
 #[cfg(test)]

@@ -17,10 +17,12 @@ use crate::operators::set_join::{Requirement, Share};
 use crate::records::FeatureBits;
 use crate::structures::{ByKey, WordSet};
 
-/// The shingles of compared texts that a batch looks at, at most; a text that is read counts as
-/// [`READ`] of them.
+/// The shingles of compared texts that a batch looks at, at most. A text that is read counts as
+/// [`READ`] of them, and each time that some are read as [`PASS`], for a file may have to be read
+/// from its beginning; texts of the batch are there.
 const MOST_ELEMENTS: u64 = 1 << 30;
 const READ: u64 = 1 << 16;
+const PASS: u64 = 1 << 23;
 /// The pairs that a batch compares by features, at most.
 const MOST_PAIRS: u64 = 1 << 28;
 /// Bytes of shingles that are kept; a quarter of them is read before pages are compared. Tests have
@@ -31,8 +33,8 @@ const AT_ONCE: usize = 64;
 /// Texts that are read at once, at first: then more, if they are short.
 const READ_AT_ONCE: usize = 8;
 
-/// Documents of a page whose texts are looked for.
-const TRIED: usize = 64;
+/// Documents of a page whose texts may be looked for.
+const LISTED: usize = 64;
 
 /// A page whose text was not looked for, and one whose text is not at hand: instead of the number
 /// of its shingles.
@@ -50,6 +52,9 @@ pub(super) trait Documents {
     /// # Errors
     /// If the tables cannot be read.
     fn shingles(&mut self, equal: &[Vec<u32>]) -> Result<Vec<Option<Vec<u64>>>>;
+
+    /// Whether the text of one of some equal documents is in memory.
+    fn is_in_memory(&self, equal: &[u32]) -> bool;
 }
 
 /// The pages that are compared.
@@ -71,8 +76,17 @@ impl PageSource<'_> {
     }
 
     fn shingles(&mut self, pages: &[u32]) -> Result<Vec<Option<Vec<u64>>>> {
-        let some = |page: &u32| self.pages[*page as usize].docs.iter().copied().take(TRIED).collect();
+        let some = |page: &u32| self.documents_of(*page);
         self.documents.shingles(&pages.iter().map(some).collect::<Vec<_>>())
+    }
+
+    /// Whether the text of a page is in memory.
+    fn is_in_memory(&self, page: u32) -> bool {
+        self.documents.is_in_memory(&self.documents_of(page))
+    }
+
+    fn documents_of(&self, page: u32) -> Vec<u32> {
+        self.pages[page as usize].docs.iter().copied().take(LISTED).collect()
     }
 }
 
@@ -186,6 +200,7 @@ impl Pairs {
             }
             return Ok(None);
         };
+        self.elements_left = self.elements_left.saturating_sub(own.len() as u64);
         self.elements.reset(own.len());
         own.iter().for_each(|element| _ = self.elements.insert(*element));
         // The likeliest one first: most often that is enough.
@@ -281,12 +296,20 @@ impl Pairs {
             done += some.len();
             let is_wanted =
                 |page: &u32| !self.kept.contains_key(&u64::from(*page)) && self.sizes[*page as usize] != MISSING;
-            let affordable = usize::try_from(self.elements_left.div_ceil(READ)).unwrap_or(usize::MAX);
-            let wanted: Vec<u32> = some.iter().copied().filter(is_wanted).take(affordable).collect();
+            let (mut wanted, mut cost) = (Vec::new(), 0);
+            for page in some.iter().copied().filter(is_wanted) {
+                if cost >= self.elements_left {
+                    break;
+                }
+                if !source.is_in_memory(page) {
+                    cost = cost.max(PASS) + READ;
+                }
+                wanted.push(page);
+            }
             if wanted.is_empty() {
                 continue;
             }
-            self.elements_left = self.elements_left.saturating_sub(READ * wanted.len() as u64);
+            self.elements_left = self.elements_left.saturating_sub(cost);
             let mut bytes = 0;
             for (page, shingles) in wanted.iter().zip(source.shingles(&wanted)?) {
                 let Some(shingles) = shingles.filter(|shingles| !shingles.is_empty()) else {
@@ -300,7 +323,7 @@ impl Pairs {
                 self.order.push_back(*page);
             }
             self.bytes += bytes;
-            // So that as many are no more than twice what is kept.
+            // As many as a quarter of what is kept, if they are as long as those before.
             let of_each = (bytes / wanted.len()).max(1);
             at_once = (4 * at_once).min((KEPT / 4 / of_each).max(READ_AT_ONCE));
         }

@@ -79,6 +79,10 @@ impl Documents for BatchTexts<'_> {
         &self.features[doc as usize * self.width..][..self.width]
     }
 
+    fn is_in_memory(&self, equal: &[u32]) -> bool {
+        self.places(equal).0.is_some()
+    }
+
     fn shingles(&mut self, equal: &[Vec<u32>]) -> Result<Vec<Option<Vec<u64>>>> {
         let mut found = vec![None; equal.len()];
         let mut places = Vec::new();

@@ -338,9 +338,19 @@ impl Verified {
     /// If a text cannot be looked for.
     pub(super) fn join(&mut self, touched: Touched, documents: &mut dyn Documents) -> Result<()> {
         let Touched { candidates, origins, freed } = touched;
-        self.read_ahead(&candidates, &origins, documents)?;
-        for pages in candidates {
-            self.join_candidates(&pages, &origins, documents)?;
+        let mut rest = &candidates[..];
+        while !rest.is_empty() {
+            let mut pages = 0;
+            let fits = rest.iter().take_while(|candidates| {
+                pages += candidates.len();
+                pages <= READ_AHEAD
+            });
+            let (some, others) = rest.split_at(fits.count().max(1));
+            self.read_ahead(some, &origins, documents)?;
+            for pages in some {
+                self.join_candidates(pages, &origins, documents)?;
+            }
+            rest = others;
         }
         self.free.extend(freed);
         self.parts.reuse_freed();
@@ -361,8 +371,8 @@ impl Verified {
         first(&mut self.parts, part, |page| pages[page as usize].docs.first().copied())
     }
 
-    /// Reads the texts that are compared first, in few passes: those of pages that may have come,
-    /// each with the likeliest one of its candidates.
+    /// Reads the texts that are compared, in few passes: of candidates of which some may have come,
+    /// those that did, each with the likeliest one, and then the others.
     fn read_ahead(
         &mut self,
         candidates: &[Vec<u32>],
@@ -373,17 +383,18 @@ impl Verified {
             return Ok(());
         }
         let source = &mut PageSource { pages: &self.pages, documents };
-        let mut wanted: Vec<u32> = Vec::new();
-        for pages in candidates.iter().filter(|pages| pages.len() > 1) {
-            let is_open = |page: &&u32| {
-                source.pages[**page as usize].group == NO_GROUP || origins.contains_key(&self.parts.of(**page))
-            };
-            for page in pages.iter().filter(is_open).take(READ_AHEAD - wanted.len().min(READ_AHEAD)) {
-                wanted.extend([Some(*page), source.likeliest(*page, pages)].into_iter().flatten());
+        let is_open =
+            |page: &u32| source.pages[*page as usize].group == NO_GROUP || origins.contains_key(&self.parts.of(*page));
+        let (mut first, mut others) = (Vec::new(), Vec::new());
+        for pages in candidates.iter().filter(|pages| pages.len() > 1 && pages.iter().any(is_open)) {
+            for page in pages.iter().filter(|page| is_open(page)).take(READ_AHEAD) {
+                first.extend([Some(*page), source.likeliest(*page, pages)].into_iter().flatten());
             }
+            others.extend(pages.iter().copied().take(READ_AHEAD));
         }
-        wanted.sort_unstable();
-        wanted.dedup();
+        let mut listed = BTreeSet::new();
+        let mut wanted: Vec<u32> = first.into_iter().chain(others).filter(|page| listed.insert(*page)).collect();
+        wanted.truncate(READ_AHEAD);
         self.pairs.read(&wanted, source)?;
         Ok(())
     }

@@ -18,12 +18,12 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
 
 use serde::Serialize;
 
 use super::journal::Journal;
-use crate::config::{Canonical, Cluster, Columns, Content as ContentOfPage, Method, Reading, Verify};
+use crate::config::{Canonical, Cluster, Columns, Content as ContentOfPage, Method, Reading, Share, Verify};
 use crate::live::batch::{Content, Limits, read_batch};
 use crate::live::engine::Engine;
 use crate::readers::Body;
@@ -113,7 +113,9 @@ impl Commitment {
             // What of a page is its text is an option for reading.
             read.content = (method.content != ContentOfPage::Page).then_some(method.content);
             let method = Some(Method { content: ContentOfPage::Page, ..method.clone() });
-            let text = Cluster { canonical, read, method, ..Cluster::default() }.to_text();
+            // Each line was taken once: none may be left out.
+            let max_reject_share = Share(0.0);
+            let text = Cluster { canonical, read, method, max_reject_share, ..Cluster::default() }.to_text();
             replace(&job, text.as_bytes())?;
             // In the order of the hashes of their keys, as documents are numbered in a shard.
             replace(
@@ -152,6 +154,41 @@ impl Commitment {
     }
 }
 
+/// The column of HTML, if earlier files have none.
+const HTML_OF_LIVE: &str = "nigh-live-html";
+
+/// Whether documents that come can be written with the columns of the last week, and be read as its
+/// texts are: a batch whose texts verify clusters is read as the files before it.
+///
+/// # Errors
+/// If they cannot: the error says why.
+pub(super) fn ensure_columns(last: &Reading, method: &Method, longest: usize) -> Result<()> {
+    if method.verify != Verify::Exact {
+        return Ok(());
+    }
+    let instead = "`nigh verify STORE --by estimate` makes a store that `nigh live` takes";
+    let of_name = match method.documents {
+        DocumentKey::Url => last.columns.url(),
+        DocumentKey::Id | DocumentKey::Row => last.columns.id.as_deref().unwrap_or("id"),
+    };
+    let of_texts = last.columns.text.names();
+    ensure!(
+        of_texts.len() < 2,
+        "the texts of this store verify clusters, and are in several columns, {}: {instead}",
+        of_texts.join(", ")
+    );
+    ensure!(
+        of_texts.iter().all(|of_text| of_text != of_name),
+        "the texts of this store verify clusters, and their column, {of_name}, is the name of documents, too: {instead}"
+    );
+    ensure!(
+        last.max_page_bytes.0 >= longest as u64,
+        "the texts of this store verify clusters, and are cut at {} (max-page-bytes), less than the {longest} bytes that a line may have: {instead}",
+        last.max_page_bytes
+    );
+    Ok(())
+}
+
 /// How the documents of a commit are read. If texts verify clusters, files of earlier weeks are read
 /// again in the same way: then they have the columns of the last week.
 fn reading(last: &Reading, method: &Method) -> Reading {
@@ -170,28 +207,27 @@ fn reading(last: &Reading, method: &Method) -> Reading {
 }
 
 /// A line of a batch with the columns of the last week; the line itself if it has these. A column of
-/// HTML is added if the line has one.
+/// HTML is added if the line has one: under a name of its own, for earlier files may have a field
+/// `html` that was not read.
 fn line_in_columns(line: Vec<u8>, name: &str, body: &Body, columns: &mut Columns, by: DocumentKey) -> Result<Vec<u8>> {
     if matches!(body, Body::Html(_)) {
-        columns.html.get_or_insert_with(|| "html".to_owned());
+        columns.html.get_or_insert_with(|| HTML_OF_LIVE.to_owned());
     }
     let (of_name, usual) = match by {
         DocumentKey::Url => (columns.url(), "url"),
         DocumentKey::Id | DocumentKey::Row => (columns.id.as_deref().unwrap_or("id"), "id"),
     };
-    let of_texts = columns.text.names();
-    let of_html = columns.html.as_deref().unwrap_or("html");
-    if (of_name, of_html) == (usual, "html") && of_texts == ["text"] {
+    let of_text = match columns.text.names() {
+        [of_text] => of_text,
+        _ => bail!("the texts of this store are in several columns"),
+    };
+    let of_html = columns.html.as_deref().filter(|_| matches!(body, Body::Html(_)));
+    let (of_body, usual_body) = of_html.map_or((of_text.as_str(), "text"), |of_html| (of_html, "html"));
+    if (of_name, of_body) == (usual, usual_body) {
         return Ok(line);
     }
-    let mut fields = serde_json::Map::from_iter([(of_name.to_owned(), name.into())]);
     let text = std::str::from_utf8(body.as_bytes()).context("a string of JSON is UTF-8")?;
-    if matches!(body, Body::Html(_)) {
-        fields.insert(of_html.to_owned(), text.into());
-    } else {
-        // What joins the texts of columns is a line break.
-        let texts = of_texts.iter().zip(text.splitn(of_texts.len(), '\n'));
-        fields.extend(texts.map(|(column, text)| (column.clone(), text.into())));
-    }
+    let mut fields = serde_json::Map::from_iter([(of_body.to_owned(), text.into())]);
+    fields.insert(of_name.to_owned(), name.into());
     Ok(serde_json::Value::Object(fields).to_string().into_bytes())
 }

@@ -31,6 +31,7 @@ use crate::plan::job_of_week;
 use crate::records::{DocumentKey, Week, checksum};
 use crate::state::{OWN, Store};
 
+use self::commit::ensure_columns;
 pub use self::commit::{Commitment, Committed};
 pub use self::schedule::{CommitEvery, CommitNotice, Commits, Committer};
 
@@ -123,6 +124,10 @@ impl Service {
                 store.root().display(),
                 method.documents
             );
+        }
+        let last = manifest.as_ref().and_then(|manifest| manifest.weeks.last());
+        if let Some(last) = last {
+            ensure_columns(&job_of_week(store, last)?.read, &method, limits.line_bytes)?;
         }
         let mut engine = Engine::new(&method, workers)?;
         let loaded = manifest.map_or_else(|| Ok(Vec::new()), |manifest| last_week(store, &manifest))?;

@@ -187,11 +187,15 @@ fn amounts(tables: &FigureTables<'_>) -> Result<Picture> {
     })?;
     pairs.retain(|_, pairs| *pairs > 0);
     let few = pairs.values().filter(|pairs| **pairs < FEW_PAIRS).count();
-    let counts = format!(
-        "{}; {few} of the {} amounts that occur have fewer than {FEW_PAIRS} pairs.",
-        crate::sheet::plural(pairs.values().sum(), "pair"),
-        pairs.len()
-    );
+    let counts = if pairs.is_empty() {
+        "No page was downloaded twice.".to_owned()
+    } else {
+        format!(
+            "{} of {}; {few} of these are of fewer than {FEW_PAIRS} pairs.",
+            crate::sheet::plural(pairs.values().sum(), "pair"),
+            crate::sheet::plural(pairs.len() as u64, "amount")
+        )
+    };
     Ok(Picture::plot(plot, [ends, counts]))
 }
 

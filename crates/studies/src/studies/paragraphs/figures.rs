@@ -13,11 +13,7 @@ use crate::studies::list::StudySummary;
 use crate::tables::studies::{ClusterSizeRow, CoverageRow, EstimateRow, GrowthRow, RegionRow};
 
 pub(super) const FIGURES: &[Figure] = &[
-    Figure {
-        name: "Pereira 2006, Fig. 1",
-        title: "Duplicates, and pages that only pass for them",
-        draw: false_matches,
-    },
+    Figure { name: "Pereira 2006, Fig. 1", title: "Duplicates, and false matches among them", draw: false_matches },
     Figure {
         name: "Pereira 2006, Fig. 2",
         title: "Clusters of duplicates by size",
@@ -85,7 +81,7 @@ fn false_matches(tables: &FigureTables<'_>) -> Result<Picture> {
         ("pages above the least length", Some(summary.documents)),
         ("clusters of duplicates", all.map(|of| of.clusters)),
         ("duplicates", all.map(|of| of.duplicates)),
-        ("pairs that only pass for duplicates", Some(summary.false_matches)),
+        ("false matches: pairs in which one page repeats a paragraph", Some(summary.false_matches)),
     ];
     let row = |(what, count): (&str, Option<u64>)| {
         vec![Cell::Text(what.to_owned()), Cell::count(count.map(|count| count as i64))]
@@ -165,8 +161,8 @@ fn growth(tables: &FigureTables<'_>) -> Result<Picture> {
             )
         });
         notes.push(format!(
-            "Estimate from {} parts, by {by}: {} duplicates, {} of the pages; there are {}.{of_study}",
-            row.count("steps")?,
+            "Estimate from {}, by {by}: {} duplicates, {} of the pages; there are {}.{of_study}",
+            crate::sheet::plural(row.count("steps")? as u64, "part"),
             crate::sheet::grouped(estimated),
             percent(row.real("share")?),
             crate::sheet::grouped(row.count("duplicates")? as u64)

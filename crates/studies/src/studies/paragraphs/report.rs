@@ -85,8 +85,8 @@ pub fn paragraphs(summary: &ParagraphsSummary, tables: &Path) -> Sheet {
         let error = of.error.map_or_else(String::new, |error| format!(", error {:+.1}%", 100.0 * error));
         let published = of.published.map_or_else(String::new, |share| format!("; published: {}", percent(Some(share))));
         sheet.line(format!(
-            "Estimate from {} parts, {by}: {} ({} found{error}){published}",
-            of.steps,
+            "Estimate from {}, {by}: {} ({} found{error}){published}",
+            plural(of.steps as u64, "part"),
             percent(Some(of.share)),
             grouped(of.found)
         ));

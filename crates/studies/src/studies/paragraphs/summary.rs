@@ -38,7 +38,7 @@ pub struct ParagraphsSummary {
     pub without_chunks: u64,
     /// Duplicates and near-duplicates by region of the web.
     pub regions: Vec<RegionSummary>,
-    /// Pairs of pages of which one repeats paragraphs, and that only so pass for duplicates.
+    /// Pairs of duplicates that are so only because one page repeats a paragraph.
     pub false_matches: u64,
     /// What is seen of the web from its connected part, and from the rest.
     pub coverage: Vec<CoverageSummary>,
