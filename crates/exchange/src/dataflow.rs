@@ -11,7 +11,7 @@ use timely::dataflow::channels::pact::{DistributorPact, ParallelizationContract}
 use timely::dataflow::operators::generic::builder_rc::OperatorBuilder;
 use timely::dataflow::operators::generic::{InputHandleCore, OperatorInfo, OutputBuilder, OutputBuilderSession};
 use timely::dataflow::operators::probe::Handle;
-use timely::dataflow::operators::{Capability, CapabilityTrait, generic};
+use timely::dataflow::operators::{Capability, CapabilityTrait, InputCapability, generic};
 use timely::dataflow::{Scope, Stream};
 use timely::progress::Timestamp;
 use timely::progress::frontier::MutableAntichain;
@@ -66,6 +66,25 @@ pub fn emit<T: Timestamp>(
 ) {
     let mut session = output.session_with_builder(at);
     blocks.for_each(|mut block| session.give_container(&mut block));
+}
+
+/// The time of blocks that arrived.
+///
+/// Timely lets a container have several times, or none: it is then not counted, and may arrive after
+/// the end of its round. Every operator here emits blocks with a capability of one time.
+///
+/// # Panics
+/// If the blocks have several times or none: a fault in this program.
+pub fn time_of<T: Timestamp>(arrived: &InputCapability<T>) -> T {
+    arrived.stamp().expect_singleton().clone()
+}
+
+/// A capability to emit blocks later, at the time of blocks that arrived.
+///
+/// # Panics
+/// As [`time_of`].
+pub fn hold<T: Timestamp>(arrived: &InputCapability<T>, output: &BlockOutput<'_, T>) -> Capability<T> {
+    arrived.delayed(&time_of(arrived), output.output_index())
 }
 
 /// A source of blocks. `make` receives its capability and returns its logic, which is called

@@ -41,7 +41,9 @@ pub use self::blocks::buffers::{BLOCK_BYTES, release_spare, sort_spare};
 pub use self::blocks::dealer::Dealer;
 pub use self::blocks::rows::{RowDealer, bytes_of_rows, rows_of, send_rows};
 pub use self::context::Context;
-pub use self::dataflow::{BlockOutput, BlockStream, emit, install, run_dataflow, sink, source, unary, unary_frontier};
+pub use self::dataflow::{
+    BlockOutput, BlockStream, emit, hold, install, run_dataflow, sink, source, time_of, unary, unary_frontier,
+};
 pub use self::keyed::by_group::{Keyed, Records, by_group};
 pub use self::keyed::by_key::by_key;
 pub use self::keyed::kept::Kept;

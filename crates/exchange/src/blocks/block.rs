@@ -36,6 +36,7 @@ use timely::container::NoopBuilder;
 use timely::dataflow::channels::pact::DistributorPact;
 use timely::dataflow::channels::pushers::exchange::Distributor;
 use timely::dataflow::channels::{ContainerBytes, Message};
+use timely::progress::Stamp;
 
 use super::buffers::{BLOCK_BYTES, BlockMemory, WORDS, put_buffer, take_buffer};
 
@@ -321,14 +322,16 @@ impl Distributor<Block> for ByPart {
     fn partition<Time: Clone, P: Push<Message<Time, Block>>>(
         &mut self,
         block: &mut Block,
-        time: &Time,
+        stamp: &Stamp<Time>,
         pushers: &mut [P],
     ) {
+        // One without a time would not hold back the end of its round.
+        debug_assert_eq!(stamp.len(), 1, "a block has one time");
         let worker = (block.part % pushers.len() as u64) as usize;
-        Message::push_at(block, time.clone(), &mut pushers[worker]);
+        Message::push_at(block, stamp.clone(), &mut pushers[worker]);
     }
 
-    fn flush<Time: Clone, P: Push<Message<Time, Block>>>(&mut self, _time: &Time, _pushers: &mut [P]) {}
+    fn flush<Time: Clone, P: Push<Message<Time, Block>>>(&mut self, _stamp: &Stamp<Time>, _pushers: &mut [P]) {}
 }
 
 /// The contract by which blocks reach the owner of their partition.

@@ -131,11 +131,6 @@ impl WaitingBlocks {
         Ok(())
     }
 
-    /// Whether a time has blocks.
-    pub(crate) fn has(&self, time: u64) -> bool {
-        self.times.contains_key(&time)
-    }
-
     pub(crate) fn first(&self, time: u64) -> Option<WaitingPartition<'_>> {
         let (part, blocks) = self.times.get(&time)?.first_key_value()?;
         Some(WaitingPartition { part: *part, blocks, spill: self.spill.as_ref() })

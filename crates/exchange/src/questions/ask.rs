@@ -38,7 +38,7 @@ use timely::dataflow::operators::{Capability, Probe};
 use crate::blocks::block::{Block, BlockOf};
 use crate::blocks::dealer::{Dealer, OpenBlocks};
 use crate::context::Context;
-use crate::dataflow::{BlockStream, run_dataflow, sink, source, unary_frontier};
+use crate::dataflow::{BlockStream, hold, run_dataflow, sink, source, unary_frontier};
 use crate::keyed::ranges::SLICE;
 use crate::watch::Watch;
 
@@ -263,7 +263,7 @@ fn answers<'scope>(
             }
             input.for_each(|capability, block| {
                 let block = std::mem::take(block);
-                round.get_or_insert_with(|| capability.retain(output.output_index()));
+                round.get_or_insert_with(|| hold(&capability, output));
                 watch.check(answerer.answer(block, &mut dealer));
                 let mut session = output.session_with_builder(&capability);
                 dealer.finish().for_each(|mut block| session.give_container(&mut block));

@@ -33,7 +33,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use nigh_exchange::{Block, BlockOf, BlockStream, Dealer, unary};
+use nigh_exchange::{Block, BlockOf, BlockStream, Dealer, time_of, unary};
 use timely::dataflow::Scope;
 use timely::dataflow::operators::probe::Handle;
 use timely::dataflow::operators::{Concat, ConnectLoop, Enter, LoopVariable, Probe};
@@ -133,8 +133,8 @@ pub fn components<'scope>(
             let labels = labels.clone();
             move |input, output| {
                 let mut labels = labels.borrow_mut();
-                input.for_each_time(|capability, blocks| {
-                    let round = capability.time().inner;
+                input.for_each_stamp(|capability, blocks| {
+                    let round = time_of(&capability).inner;
                     labels.rounds = labels.rounds.max(round);
                     for block in blocks {
                         let block: BlockOf<Edge> = std::mem::take(block).open();

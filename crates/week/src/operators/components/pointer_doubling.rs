@@ -145,7 +145,7 @@ pub fn resolve(cx: &mut Context, owned: &Ownership, label: Vec<DocId>) -> Result
             let mut dealer = Dealer::new(index as usize, peers, watch);
             move |input, output| {
                 let mut resolver = resolver.borrow_mut();
-                input.for_each_time(|capability, blocks| {
+                input.for_each_stamp(|capability, blocks| {
                     for block in blocks {
                         for hop in std::mem::take(block).open().records() {
                             if let Some((recipient, hop)) = resolver.reply_to(*hop) {

@@ -8,8 +8,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use anyhow::{Result, bail, ensure};
-use nigh_exchange::{BlockStream, rows_of, unary_frontier};
-use timely::dataflow::operators::FrontierNotificator;
+use nigh_exchange::{BlockStream, hold, rows_of, time_of, unary_frontier};
+use timely::dataflow::operators::Capability;
 
 use super::crawl::MOST_LISTED;
 use super::duplicates::ANOTHER_TEXT;
@@ -50,27 +50,25 @@ pub fn commit<'scope>(
 ) -> BlockStream<'scope> {
     let (plan, watch) = (plan.clone(), watch.clone());
     unary_frontier(notes, "Commit", |_, _| {
-        let mut waves: BTreeMap<u64, PendingWave> = BTreeMap::new();
-        let mut notificator = FrontierNotificator::default();
+        let mut waves: BTreeMap<u64, (Capability<u64>, PendingWave)> = BTreeMap::new();
         move |input, frontier, output| {
-            input.for_each_time(|capability, blocks| {
-                let wave = *capability.time();
-                let pending = waves.entry(wave).or_insert_with(|| PendingWave::new(&plan, wave));
+            input.for_each_stamp(|capability, blocks| {
+                let wave = time_of(&capability);
+                let begin = || (hold(&capability, output), PendingWave::new(&plan, wave));
+                let (_, pending) = waves.entry(wave).or_insert_with(begin);
                 for block in blocks {
                     let add = |note: Result<WaveNote>| pending.add(note?);
                     if watch.failed() || watch.check(rows_of(block).try_for_each(add)).is_none() {
                         return;
                     }
                 }
-                notificator.notify_at(capability.retain(output.output_index()));
             });
-            notificator.for_each(&[frontier], |capability, _| {
-                let wave = *capability.time();
-                let Some(pending) = waves.remove(&wave) else { return };
+            while let Some(complete) = waves.first_entry().filter(|first| !frontier.less_equal(first.key())) {
+                let (wave, (_until_committed, pending)) = complete.remove_entry();
                 if !watch.failed() {
                     watch.check(commit_wave(&plan, &mut journal, wave as usize, pending));
                 }
-            });
+            }
         }
     })
 }

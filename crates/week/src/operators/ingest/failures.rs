@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 use anyhow::Result;
 use arrow_array::{Array, FixedSizeBinaryArray, Int32Array, Int64Array, StringArray};
-use nigh_exchange::{BlockStream, RowDealer, emit, rows_of, unary_frontier};
+use nigh_exchange::{BlockStream, RowDealer, emit, rows_of, time_of, unary_frontier};
 use serde::{Deserialize, Serialize};
 
 use super::failed_pieces::{piece, pieces};
@@ -130,8 +130,8 @@ pub fn failures<'scope>(
         let mut capability = Some(capability);
         let mut wave = first_wave as u64;
         move |input, frontier, output| {
-            input.for_each_time(|time, blocks| {
-                let wave = *time.time();
+            input.for_each_stamp(|capability, blocks| {
+                let wave = time_of(&capability);
                 let sort =
                     waves.entry(wave).or_insert_with(|| owner.external_sort(&format!("worker{index}-wave{wave}")));
                 for block in blocks {

@@ -27,7 +27,7 @@ use std::sync::Arc;
 use anyhow::{Context, Result};
 use arrow_array::{FixedSizeBinaryArray, Int64Array};
 use bytemuck::{Pod, Zeroable};
-use nigh_exchange::{BlockStream, RowDealer, bytes_of_rows, emit, unary_frontier};
+use nigh_exchange::{BlockStream, RowDealer, bytes_of_rows, emit, time_of, unary_frontier};
 
 use super::capture::{Capture, CaptureKey, CapturedChunks, PackedCapture};
 use super::duplicates::{Duplicates, Same};
@@ -77,8 +77,8 @@ pub fn segments<'scope>(
         let mut capability = Some(capability);
         let mut wave = first_wave as u64;
         move |input, frontier, output| {
-            input.for_each_time(|time, blocks| {
-                let wave = *time.time();
+            input.for_each_stamp(|capability, blocks| {
+                let wave = time_of(&capability);
                 let prefix = || writer.unfinished.spill().join(format!("worker{index}-wave{wave}"));
                 let sort = waves.entry(wave).or_insert_with(|| RowSort::new(&prefix(), budget));
                 let mut push = |bytes: Result<&[u8]>| {

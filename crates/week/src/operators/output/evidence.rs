@@ -20,12 +20,12 @@ use std::time::Duration;
 use anyhow::{Context as _, Result, bail};
 use bytemuck::{Pod, Zeroable};
 use nigh_exchange::{
-    Block, BlockOf, BlockStream, Context, Dealer, RowDealer, bytes_of_rows, received, run_dataflow, source,
-    unary_frontier,
+    Block, BlockOf, BlockStream, Context, Dealer, RowDealer, bytes_of_rows, hold, received, run_dataflow, source,
+    time_of, unary_frontier,
 };
 use timely::dataflow::Scope;
 use timely::dataflow::operators::probe::Handle;
-use timely::dataflow::operators::{FrontierNotificator, Probe};
+use timely::dataflow::operators::{Capability, Probe};
 
 use crate::features::equal_features;
 use crate::operators::scan::{VectorBatch, Vectors};
@@ -177,20 +177,26 @@ fn compare_sketches<'scope>(
     let mut dealer = Dealer::<SketchAnswer>::new(scope.index(), peers, watch);
     let watch = watch.clone();
     unary_frontier(questions, "Compare", |_, _| {
-        let mut rounds: BTreeMap<u64, Vec<Block>> = BTreeMap::new();
-        let mut notificator = FrontierNotificator::default();
+        let mut rounds: BTreeMap<u64, (Capability<u64>, Vec<Block>)> = BTreeMap::new();
         move |input, frontier, output| {
-            input.for_each_time(|capability, blocks| {
-                rounds.entry(*capability.time()).or_default().extend(blocks.map(std::mem::take));
-                notificator.notify_at(capability.retain(output.output_index()));
+            // As above, capabilities are kept after a failure.
+            if watch.failed() {
+                return;
+            }
+            input.for_each_stamp(|capability, blocks| {
+                let held =
+                    rounds.entry(time_of(&capability)).or_insert_with(|| (hold(&capability, output), Vec::new()));
+                held.1.extend(blocks.map(std::mem::take));
             });
-            notificator.for_each(&[frontier], |capability, _| {
-                let questions = rounds.remove(capability.time()).unwrap_or_default();
-                let Some(answers) = watch.check(compare(&questions, open())) else { return };
-                let mut session = output.session_with_builder(&capability);
+            while let Some(round) = rounds.first_entry().filter(|first| !frontier.less_equal(first.key())) {
+                let (capability, questions) = round.get();
+                let Some(answers) = watch.check(compare(questions, open())) else { return };
+                let mut session = output.session_with_builder(capability);
                 answers.into_iter().for_each(|answer| dealer.deal(answer.doc.owner(peers) as u64, answer));
                 dealer.finish().for_each(|mut block| session.give_container(&mut block));
-            });
+                drop(session);
+                round.remove();
+            }
         }
     })
 }

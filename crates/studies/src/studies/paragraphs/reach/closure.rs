@@ -21,7 +21,7 @@ use std::time::Instant;
 
 use anyhow::Result;
 use bytemuck::{Pod, Zeroable};
-use nigh_exchange::{Block, Context, Dealer, SLICE, all_to_all, install, run_to_end, source, unary};
+use nigh_exchange::{Block, Context, Dealer, SLICE, all_to_all, hold, install, run_to_end, source, unary};
 use timely::dataflow::operators::probe::Handle;
 use timely::dataflow::operators::{Capability, Concat, ConnectLoop, Enter, LoopVariable, Probe};
 use timely::order::Product;
@@ -174,7 +174,7 @@ fn in_memory(cx: &mut Context, spread: Spread, links: Rc<LinkArrays>) -> Result<
                     let mut spread = spread.borrow_mut();
                     input.for_each(|capability, block| {
                         spread.add(std::mem::take(block).open().records());
-                        held.get_or_insert_with(|| capability.retain(output.output_index()));
+                        held.get_or_insert_with(|| hold(&capability, output));
                     });
                     // After a failure the capability is kept: other processes would take silence
                     // for an end.
