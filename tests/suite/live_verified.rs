@@ -199,5 +199,12 @@ fn stores_whose_texts_a_commit_cannot_write_are_refused() {
         let refused = run(&["live", path]);
         assert!(refused.code == Some(1) && refused.stderr.contains(reason), "{}", refused.stderr);
         assert!(refused.stderr.contains("nigh verify STORE --by estimate"), "{}", refused.stderr);
+        // And so it is.
+        run_well(&["verify", path, "--by", "estimate", "-q"]);
+        let live = Live::start(&store, &[]);
+        live.post("1", &[json!({"id": "3", "text": "which is it it is number 3 of some words"})]);
+        let committed = live.send("POST", "/commit", &[], b"");
+        assert_eq!((committed.status, live.get("/documents/3")["size"].as_i64()), (200, Some(1)), "{committed:?}");
+        assert_eq!(live.get("/documents/2")["size"], 1);
     }
 }

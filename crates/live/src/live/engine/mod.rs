@@ -25,6 +25,7 @@ mod fragments;
 mod id_table;
 mod keys;
 mod labels;
+mod page;
 mod pairs;
 mod sets;
 mod texts;

@@ -10,11 +10,10 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result};
 
-use super::verified::Page;
+use super::page::{AT_ONCE, PageSource};
 use crate::config::{Method, Verify};
 use crate::features::equal_features;
 use crate::operators::set_join::{Requirement, Share};
-use crate::records::FeatureBits;
 use crate::structures::{ByKey, WordSet};
 
 /// The shingles of compared texts that a batch looks at, at most. A text that is read counts as
@@ -28,67 +27,13 @@ const MOST_PAIRS: u64 = 1 << 28;
 /// Bytes of shingles that are kept; a quarter of them is read before pages are compared. Tests have
 /// few texts.
 const KEPT: usize = if cfg!(test) { 20_000 } else { 128 << 20 };
-/// Pages that are compared at once.
-const AT_ONCE: usize = 64;
 /// Texts that are read at once, at first: then more, if they are short.
 const READ_AT_ONCE: usize = 8;
-
-/// Documents of a page whose texts may be looked for.
-const LISTED: usize = 64;
 
 /// A page whose text was not looked for, and one whose text is not at hand: instead of the number
 /// of its shingles.
 const UNKNOWN: u32 = u32::MAX;
 const MISSING: u32 = 0;
-
-/// What documents have, by which they are compared.
-pub(super) trait Documents {
-    /// The features of a document.
-    fn features(&self, doc: u32) -> &[FeatureBits];
-
-    /// The distinct shingles of one of some equal documents whose text is at hand; `None` if none
-    /// is.
-    ///
-    /// # Errors
-    /// If the tables cannot be read.
-    fn shingles(&mut self, equal: &[Vec<u32>]) -> Result<Vec<Option<Vec<u64>>>>;
-
-    /// Whether the text of one of some equal documents is in memory.
-    fn is_in_memory(&self, equal: &[u32]) -> bool;
-}
-
-/// The pages that are compared.
-pub(super) struct PageSource<'a> {
-    pub(super) pages: &'a [Page],
-    pub(super) documents: &'a mut dyn Documents,
-}
-
-impl PageSource<'_> {
-    fn features(&self, page: u32) -> &[FeatureBits] {
-        self.pages[page as usize].docs.first().map_or(&[], |doc| self.documents.features(*doc))
-    }
-
-    /// The one of the first of some pages that has most features of a page.
-    pub(super) fn likeliest(&self, page: u32, others: &[u32]) -> Option<u32> {
-        let features = self.features(page);
-        let others = others.iter().take(AT_ONCE).copied().filter(|other| *other != page);
-        others.max_by_key(|other| equal_features(self.features(*other), features))
-    }
-
-    fn shingles(&mut self, pages: &[u32]) -> Result<Vec<Option<Vec<u64>>>> {
-        let some = |page: &u32| self.documents_of(*page);
-        self.documents.shingles(&pages.iter().map(some).collect::<Vec<_>>())
-    }
-
-    /// Whether the text of a page is in memory.
-    fn is_in_memory(&self, page: u32) -> bool {
-        self.documents.is_in_memory(&self.documents_of(page))
-    }
-
-    fn documents_of(&self, page: u32) -> Vec<u32> {
-        self.pages[page as usize].docs.iter().copied().take(LISTED).collect()
-    }
-}
 
 /// Compares pages.
 pub(super) struct Pairs {

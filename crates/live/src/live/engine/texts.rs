@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use anyhow::Result;
 
-use super::pairs::Documents;
+use super::page::Documents;
 use super::{Doc, TextPlace};
 use crate::features::Fingerprinter;
 use crate::live::batch::{Content, Record, label_of};

@@ -19,7 +19,8 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use anyhow::{Result, ensure};
 
 use super::clusters::{ClusterChange, Clusters, Moved};
-use super::pairs::{Documents, PageSource, Pairs};
+use super::page::{Documents, Page, PageSource};
+use super::pairs::Pairs;
 use super::sets::Sets;
 use super::{ANOTHER_WAY, first};
 
@@ -27,21 +28,6 @@ use super::{ANOTHER_WAY, first};
 const READ_AHEAD: usize = 2048;
 /// The group of a page that was not compared with all others.
 const NO_GROUP: u64 = 0;
-
-/// Equal documents.
-#[derive(Default)]
-pub(super) struct Page {
-    pub(super) node: u32,
-    checksum: u128,
-    pub(super) docs: BTreeSet<u32>,
-    /// Pages that are similar enough.
-    edges: Vec<u32>,
-    group: u64,
-    /// Whether a bound decided about a pair of its candidates.
-    is_rough: bool,
-    /// Whether features decided about a pair of its candidates, though texts should.
-    is_estimated: bool,
-}
 
 /// The verified clusters.
 pub(super) struct Verified {
