@@ -1,7 +1,7 @@
 //! What a word is: clusters by other rules than letters and digits, against brute force over pairs;
 //! and texts that are short.
 
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::Path;
 
 use serde_json::{Value, json};
@@ -100,8 +100,8 @@ const RULES: [Rule; 6] = [
 ];
 
 impl Rule {
-    /// The set of shingles; the text wraps around at its end.
-    fn shingles(&self, text: &str) -> HashSet<Vec<String>> {
+    /// The shingles; the text wraps around at its end.
+    fn shingles(&self, text: &str) -> Vec<Vec<String>> {
         let words = (self.words)(text);
         let shingle = |first: usize| words.iter().cycle().skip(first).take(self.shingle).cloned().collect();
         (0..words.len()).map(shingle).collect()
@@ -109,8 +109,16 @@ impl Rule {
 
     /// The sets of documents of which a chain of pairs of at least 0.8 leads from one to another.
     fn clusters(&self, texts: &BTreeMap<String, String>) -> BTreeSet<BTreeSet<String>> {
-        let sets: Vec<(&String, HashSet<Vec<String>>)> =
-            texts.iter().map(|(id, text)| (id, self.shingles(text))).collect();
+        // Each shingle that occurs has a number: sets of these are compared sooner.
+        let mut numbers: HashMap<Vec<String>, usize> = HashMap::new();
+        let mut set = |text: &String| -> BTreeSet<usize> {
+            let mut number = |shingle| {
+                let next = numbers.len();
+                *numbers.entry(shingle).or_insert(next)
+            };
+            self.shingles(text).into_iter().map(&mut number).collect()
+        };
+        let sets: Vec<(&String, BTreeSet<usize>)> = texts.iter().map(|(id, text)| (id, set(text))).collect();
         let mut root: Vec<usize> = (0..sets.len()).collect();
         for a in 0..sets.len() {
             for b in 0..a {
