@@ -3,13 +3,14 @@
 
     scripts/live_histories.py --nigh target/release/nigh --seeds 0..300
     scripts/live_histories.py --nigh target/release/nigh --seeds 0..100 --similarity 0.8 --verify exact
+    scripts/live_histories.py --nigh target/release/nigh --seeds 0..100 --processes 2
     scripts/live_histories.py --nigh target/release/nigh --seeds 17 --keep histories --verbose
 
 A history is a store of ids or of URLs, empty or with a week of a small or the usual method, and some steps, drawn by its seed: batches that
 insert, replace, delete and repeat documents, in any order; deletions by name; batches that are sent again, with the same or other lines;
 batches that are refused; commits, on request and by --commit-every; ends by SIGTERM and SIGKILL, also while a batch or a commit is under
 way, after which an unanswered batch is sent again. Each process that starts has 1, 2 or 4 workers. With --verify each store has a week, whose
-method verifies the clusters.
+method verifies the clusters. With --processes others have a part of the keys, and these are killed, too, or stopped for a moment.
 
 After each step
   * the cluster and the level of each document are those of `nigh run` over what is there, with one worker, in a store of its own;
@@ -235,6 +236,7 @@ class History:
         workers = self.rng.choice(WORKERS)
         flags = ["--workers", str(workers)]
         flags += ["--by", self.by] if self.rng.random() < 0.3 or not self.sent else []
+        flags += ["--processes", str(self.args.processes)] if self.args.processes > 1 else []
         self.commits_itself = self.rng.random() < 0.2
         flags += ["--commit-every", str(self.rng.choice([10, 40]))] if self.commits_itself else []
         self.say(f"start {' '.join(flags)}")
@@ -269,6 +271,60 @@ class History:
         self.kills += 1
         return timer
 
+    # Other processes, which have parts of the keys.
+
+    def others(self):
+        """Their process ids."""
+        found = []
+        for path in Path("/proc").glob("[0-9]*"):
+            try:
+                parent = int((path / "stat").read_text().rsplit(") ", 1)[1].split()[1])
+                if parent == self.live.child.pid and b"live-keys" in (path / "cmdline").read_bytes():
+                    found.append(int(path.name))
+            except (OSError, ValueError, IndexError):
+                pass  # It has ended.
+        return sorted(found)
+
+    def end_other(self):
+        """Kills one of them, or stops it for a moment."""
+        others = self.others()
+        if others:
+            try:
+                if self.end_by == signal.SIGSTOP:
+                    os.kill(others[self.end_place % len(others)], signal.SIGSTOP)
+                    time.sleep(0.02)
+                    os.kill(others[self.end_place % len(others)], signal.SIGCONT)
+                else:
+                    os.kill(others[self.end_place % len(others)], signal.SIGKILL)
+            except ProcessLookupError:
+                pass
+
+    def end_other_later(self, most):
+        seconds = self.rng.random() * most
+        self.end_by, self.end_place = self.rng.choice([signal.SIGKILL, signal.SIGKILL, signal.SIGSTOP]), self.rng.randrange(8)
+        timer = threading.Timer(seconds, self.end_other)
+        timer.start()
+        self.say(f"{self.end_by.name} of another process after {seconds * 1000:.0f} ms")
+        self.kills += 1
+        return timer
+
+    def patiently(self, method, path, body=b"", headers=None):
+        """The lines of an answer, once the other processes run."""
+        deadline = time.monotonic() + TIMEOUT
+        while True:
+            status, answer = self.live.send(method, path, body, headers)
+            if status == 200:
+                return [json.loads(line) for line in answer.splitlines()]
+            if status != 503 or b"process" not in answer or time.monotonic() > deadline:
+                raise Failure(f"{method} {path}: {status} {answer.decode(errors='replace')}")
+            self.say(f"refused: {answer.decode().strip()}")
+            time.sleep(0.02)
+
+    def settle(self):
+        """Waits until the other processes run, whichever was killed."""
+        self.patiently("POST", "/similar", json.dumps({"text": "ka lo mi"}).encode())
+        self.number = self.last_number()
+
     # Steps.
 
     def apply(self, lines):
@@ -290,6 +346,18 @@ class History:
         body = "".join(json.dumps(line) + "\n" for line in lines).encode()
         id = f"b{len(self.sent)}"
         self.say(f"batch {id} of {len(lines)}: {' '.join(('-' if line.get('delete') else '+') + str(line[self.by]) for line in lines)}")
+        if is_killed and self.args.processes > 1 and self.rng.random() < 0.6:
+            timer = self.end_other_later(0.03)
+            answer = self.patiently("POST", "/documents", body, {"Batch-Id": id})
+            timer.join()
+            self.settle()
+            if self.commits_itself:
+                # A commit may have been under way.
+                self.given = None
+            again = self.live.lines("POST", "/documents", body, {"Batch-Id": id})
+            if answer != again:
+                raise Failure(f"batch {id}, which was answered before a kill, has other answers: {answer} {again}")
+            return self.take(id, body, lines, answer)
         timer = self.kill_later(0.03) if is_killed else None
         try:
             answer = self.live.lines("POST", "/documents", body, {"Batch-Id": id})
@@ -309,6 +377,10 @@ class History:
             if answer is not None and answer != again:
                 raise Failure(f"batch {id}, which was answered before a kill, has other answers: {answer} {again}")
             answer = again
+        self.take(id, body, lines, answer)
+
+    def take(self, id, body, lines, answer):
+        """Checks the answers of a batch, and notes it."""
         if [str(line[self.by]) for line in lines] != [of[self.by] for of in answer]:
             raise Failure(f"the answers of {id} are of other documents: {answer}")
         known = set(self.there)
@@ -364,6 +436,13 @@ class History:
             self.live.lines("POST", "/commit")
             return "renamed"
         self.say("commit")
+        if self.args.processes > 1 and rng.random() < 0.6:
+            timer = self.end_other_later(0.4)
+            self.patiently("POST", "/commit")
+            timer.join()
+            self.settle()
+            self.given = None
+            return "resync"
         timer = self.kill_later(0.4)
         try:
             self.live.lines("POST", "/commit")
@@ -527,6 +606,7 @@ def main():
     parser.add_argument("--seeds", default="0..300", type=seeds, metavar="N or N..M", help="the histories (default: 0..300; M is excluded)")
     parser.add_argument("--similarity", type=float, default=0.8, help="the least similarity, with --verify (default: 0.8)")
     parser.add_argument("--verify", choices=["estimate", "exact"], help="verify clusters in this way")
+    parser.add_argument("--processes", default=1, type=int, help="processes that share the keys (default: 1)")
     parser.add_argument("--steps", default=16, type=int, help="steps of a history (default: 16)")
     parser.add_argument("--jobs", default=1, type=int, help="histories at a time (default: 1)")
     parser.add_argument("--minutes", type=float, help="begin no further history after this time")
@@ -554,6 +634,7 @@ def play_all(args, root):
             if isinstance(result, str):
                 failed.append(seed)
                 verify = f" --similarity {args.similarity} --verify {args.verify}" if args.verify else ""
+                verify += f" --processes {args.processes}" if args.processes > 1 else ""
                 again = f"{sys.argv[0]} --nigh {args.nigh} --seeds {seed} --steps {args.steps}{verify} --keep {args.keep or 'histories'} --verbose"
                 print(f"seed {seed} FAILED: {result}\n  again: {again}", flush=True)
             else:

@@ -8,12 +8,12 @@ use anyhow::{Context, Result, bail};
 use clap::{Args, ValueEnum};
 
 use super::errors::WrongUse;
-use super::session::{check_kernels, check_not_inside, lock};
-use crate::config::{Config, Count};
-use crate::launch::exit_on_panic;
+use super::session::{check_kernels, check_not_inside, lock, pool_of};
+use crate::config::{Config, Count, read_config};
+use crate::launch::{EXIT_PANIC, exit_on_panic};
 use crate::live::{
-    Access, CommitEvery, Commitment, Commits, Committed, Follower, Limits, Refusal, Server, Service, Started, Tls,
-    answer_lines,
+    Access, CommitEvery, Commitment, Commits, Committed, Follower, KeyProcesses, Limits, Refusal, Server, Service,
+    Started, Tls, answer_lines, serve_keys,
 };
 use crate::log::Log;
 use crate::mirror::{StoreLocation, WriteGuard, url_of};
@@ -71,6 +71,14 @@ pub(crate) struct LiveArgs {
     /// Threads that find features and keep clusters [default: one for each core].
     #[arg(long, value_name = "N")]
     workers: Option<Count>,
+    /// Config file: `workers`, `processes`, `timeout`, and [[hosts]], each of which has a part of the
+    /// keys of documents [default: this machine].
+    #[arg(long)]
+    config: Option<PathBuf>,
+    /// Processes on this machine, each of which has a part of the keys of documents. Overrides the
+    /// config [default: 1].
+    #[arg(long, value_name = "N")]
+    processes: Option<Count>,
 }
 
 /// What a document is known by.
@@ -91,6 +99,8 @@ pub(crate) fn run(args: &LiveArgs, log: &Log) -> Result<ExitCode> {
         bail!(WrongUse("`nigh live` works on a store in a folder: one in a bucket is not locked for so long".into()));
     }
     check_not_inside(&args.store)?;
+    let config = args.config.as_deref().map_or_else(|| Ok(Config::default()), read_config);
+    let config = config.map_err(WrongUse::from_error)?;
     check_kernels()?;
     let access = access(args, log)?;
     let address = args.listen.unwrap_or(([127, 0, 0, 1], 7744).into());
@@ -101,9 +111,10 @@ pub(crate) fn run(args: &LiveArgs, log: &Log) -> Result<ExitCode> {
     store.recover()?;
     exit_on_panic(1);
     let by = args.by.map(|by| if matches!(by, By::Url) { DocumentKey::Url } else { DocumentKey::Id });
-    let workers = args.workers.map_or_else(|| Config::default().workers(1), |workers| workers.0);
+    let workers = args.workers.map_or_else(|| config.workers(1), |workers| workers.0);
     let limits = Limits::default();
-    let (service, started) = Service::open(&store, by, workers, limits)?;
+    let others = other_processes(&config, args.processes, log)?;
+    let (service, started) = Service::open_with(&store, by, workers, limits, others)?;
     if started.cut > 0 {
         log.notice(&format!(
             "{} at the end of the journal were not acknowledged, and are removed",
@@ -132,6 +143,29 @@ pub(crate) fn run(args: &LiveArgs, log: &Log) -> Result<ExitCode> {
         }
         server.wait();
     }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Starts the other processes, which have a part of the keys each: those of the hosts of a pool, or
+/// those on this machine besides this one.
+fn other_processes(config: &Config, processes: Option<Count>, log: &Log) -> Result<KeyProcesses> {
+    let pool = pool_of(config, processes)?;
+    let here = usize::from(config.hosts.is_empty());
+    let (count, log) = (pool.processes() - here, log.clone());
+    if count == 0 {
+        return Ok(KeyProcesses::none());
+    }
+    let command = move |number: usize| {
+        let launch = pool.hosts[number - 1 + here].launch(&["live-keys"])?;
+        Ok((launch.command, launch.first))
+    };
+    KeyProcesses::start(count, config.timeout(), command, move |text| log.warn(text))
+}
+
+/// `nigh live-keys`: keeps a part of the keys for the process that started it.
+pub(crate) fn keys() -> Result<ExitCode> {
+    exit_on_panic(EXIT_PANIC);
+    serve_keys(std::io::stdin().lock(), std::io::stdout().lock())?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -26,7 +26,8 @@
 //!   `live`.
 //! - `nigh bench` measures speed: see `crate::bench`, which is compiled with the feature `bench`.
 //! - `nigh pool`: `pool.rs` makes keys, `check.rs` checks the hosts; only with the feature `pool`.
-//! - `nigh worker` (`worker.rs`) and `nigh probe` are hidden: other processes of `nigh` start them.
+//! - `nigh worker` (`worker.rs`), `nigh live-keys` (`live.rs`) and `nigh probe` are hidden: other
+//!   processes of `nigh` start them.
 //!
 //! What they share: `args.rs` (the flags of `run`), `fields.rs` (those that set fields of its job),
 //! `session.rs` (one run, in this process or in several), `record.rs` (what is known of it at its
@@ -204,6 +205,10 @@ enum Command {
     /// Work as one process of several; `nigh run` starts it.
     #[command(hide = true)]
     Worker,
+    /// Keep a part of the keys of `nigh live`, which starts it.
+    #[cfg(feature = "live")]
+    #[command(hide = true)]
+    LiveKeys,
     /// Report on this host; `nigh pool check` starts it.
     #[cfg(feature = "pool")]
     #[command(hide = true)]
@@ -272,6 +277,8 @@ pub fn main() -> ExitCode {
         Command::Completions(args) => help::completions(&args),
         Command::Man(args) => help::man(&args),
         Command::Worker => worker(),
+        #[cfg(feature = "live")]
+        Command::LiveKeys => live::keys(),
         #[cfg(feature = "pool")]
         Command::Probe => crate::launch::serve_probe().map(|()| ExitCode::SUCCESS),
     };

@@ -317,7 +317,7 @@ fn a_kill_while_batches_come_loses_none_and_doubles_none() {
 }
 
 /// The files of tables of a store, by path.
-fn parquet_files(store: &Path) -> BTreeMap<String, Vec<u8>> {
+pub(crate) fn parquet_files(store: &Path) -> BTreeMap<String, Vec<u8>> {
     let files = walkdir::WalkDir::new(store).into_iter().map(|entry| entry.unwrap().into_path());
     let files = files.filter(|path| path.extension().is_some_and(|extension| extension == "parquet"));
     files.map(|path| (path.strip_prefix(store).unwrap().display().to_string(), std::fs::read(&path).unwrap())).collect()
@@ -338,20 +338,22 @@ fn copy(from: &Path, to: &Path) {
 #[test]
 fn a_commit_makes_the_tables_of_nigh_add() {
     let folder = tempfile::tempdir().unwrap();
-    commits_are_those_of_nigh_add(folder.path(), Numbers(5), BTreeMap::new(), "");
+    commits_are_those_of_nigh_add(folder.path(), Numbers(5), BTreeMap::new(), "", &[]);
 }
 
 /// Sends batches to the store `store` in a folder, which has some documents or is not there, and
-/// compares the tables of commits with those of `nigh add`. Its method has `method`.
+/// compares the tables of commits with those of `nigh add`. Its method has `method`, and processes
+/// have `flags`.
 pub(crate) fn commits_are_those_of_nigh_add(
     folder: &Path,
     mut numbers: Numbers,
     mut there: BTreeMap<String, Value>,
     method: &str,
+    flags: &[&str],
 ) {
     let (store, other) = (folder.join("store"), folder.join("other"));
     let mut sent: Vec<(Vec<Value>, Vec<Value>)> = Vec::new();
-    let mut live = Live::start(&store, &["--by", "id"]);
+    let mut live = Live::start(&store, &[&["--by", "id"], flags].concat());
     for round in 0..3 {
         for _ in 0..6 {
             let batch = numbers.batch(40);
@@ -395,7 +397,7 @@ pub(crate) fn commits_are_those_of_nigh_add(
         }
         if round == 1 {
             drop(live);
-            live = Live::start(&store, &[]);
+            live = Live::start(&store, flags);
         }
         for (number, (batch, answer)) in sent.iter().enumerate() {
             assert_eq!(&live.post(&format!("b{number}"), batch), answer, "a batch that is in the tables");

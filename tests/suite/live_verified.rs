@@ -14,10 +14,10 @@ use crate::program::{longs, run, run_well, texts, week};
 
 /// Of the families of texts those are similar enough that differ in two words: chains of them hold
 /// together by those between.
-const METHODS: [&str; 2] = ["similarity = 0.93\nverify = \"exact\"\n", "similarity = 0.93\nverify = \"estimate\"\n"];
+pub(crate) const METHODS: [&str; 2] = ["similarity = 0.93\nverify = \"exact\"\n", "similarity = 0.93\nverify = \"estimate\"\n"];
 
 /// A week of some documents in the store `store` of a folder.
-fn begin(folder: &Path, numbers: &mut Numbers, method: &str) -> BTreeMap<String, Value> {
+pub(crate) fn begin(folder: &Path, numbers: &mut Numbers, method: &str) -> BTreeMap<String, Value> {
     let mut there = BTreeMap::new();
     apply(&mut there, &(0..30).map(|name| json!({"id": name, "text": numbers.text()})).collect::<Vec<_>>());
     found_by_method(folder, "store", &there, method);
@@ -74,7 +74,7 @@ fn a_commit_of_a_verified_store_makes_the_tables_of_nigh_add() {
         let folder = tempfile::tempdir().unwrap();
         let mut numbers = Numbers(31 + number as u64);
         let there = begin(folder.path(), &mut numbers, method);
-        commits_are_those_of_nigh_add(folder.path(), numbers, there, method);
+        commits_are_those_of_nigh_add(folder.path(), numbers, there, method, &[]);
     }
 }
 

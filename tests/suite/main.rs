@@ -119,6 +119,9 @@ mod live_follow;
 /// Clients that harm a live process, and the memory that they take.
 #[cfg(feature = "live")]
 mod live_hostile;
+/// A live process with others that have a part of the keys, and what kills and stops of these do.
+#[cfg(feature = "live")]
+mod live_processes;
 /// Documents of ready features in a live process.
 #[cfg(feature = "live")]
 mod live_ready;

@@ -15,7 +15,9 @@ mod service;
 mod stream;
 
 pub use self::batch::{Limits, Record, read_batch};
-pub use self::engine::{Answer, ClusterAnswer, ClusterChange, Counts, Engine, Loaded, Near, NumberedChange};
+pub use self::engine::{
+    Answer, ClusterAnswer, ClusterChange, Counts, Engine, KeyProcesses, Loaded, Near, NumberedChange, serve_keys,
+};
 pub use self::follow::{Follower, Part, Place, TakePart};
 pub use self::refusal::Refusal;
 #[cfg(feature = "live")]

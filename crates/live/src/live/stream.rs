@@ -3,6 +3,7 @@
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::sync::mpsc::{RecvTimeoutError, SyncSender, sync_channel};
+use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result};
 
@@ -12,6 +13,10 @@ use crate::config::Method;
 
 /// Records that are taken as a batch, if they are there.
 const AT_ONCE: usize = 1000;
+
+/// How long a batch waits for processes that start again, and how often it is tried.
+const PATIENCE: Duration = Duration::from_secs(5 * 60);
+const PAUSE: Duration = Duration::from_millis(200);
 
 /// Lines of a batch: those that are records, and why others are not.
 type Batch = Vec<Result<Vec<u8>, String>>;
@@ -35,13 +40,13 @@ pub fn answer_lines(
     // If this function fails, the thread ends with the process, or when it has read the next batch.
     std::thread::spawn(move || read_batches(input, &method, limits, &sender));
     loop {
-        let batch = match commits.wait(&service) {
+        let batch = match commits.wait(&service).into_iter().chain(service.wait()).min() {
             Some(wait) => batches.recv_timeout(wait),
             None => batches.recv().map_err(RecvTimeoutError::from),
         };
         match batch {
             Ok(batch) => answer_batch(&mut service, batch?, &mut output)?,
-            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Timeout) => service.look(),
             Err(RecvTimeoutError::Disconnected) => break,
         }
         commits.commit_if_due(&mut service);
@@ -55,7 +60,14 @@ pub fn answer_lines(
 /// Takes the records of a batch, and writes the answers.
 fn answer_batch(service: &mut Service, batch: Batch, output: &mut impl Write) -> Result<()> {
     let good: Vec<u8> = batch.iter().flatten().flat_map(|line| [line.as_slice(), b"\n"].concat()).collect();
-    let answers = service.add(None, &good)?;
+    let begun = Instant::now();
+    let answers = loop {
+        match service.add(None, &good) {
+            // It was not taken. The processes start again.
+            Err(_) if service.fault().is_some() && begun.elapsed() < PATIENCE => std::thread::sleep(PAUSE),
+            answers => break answers?,
+        }
+    };
     let mut answers = answers.split_inclusive(|byte| *byte == b'\n');
     for line in batch {
         match line {

@@ -21,6 +21,9 @@ const NEAREST: usize = 3;
 const NODES: usize = 8;
 const OF_NODE: usize = 4;
 const COMPARED: usize = 64;
+/// The documents whose nearest ones are looked for at once.
+const ASKED: usize = 1024;
+
 /// What is known of a record after its batch.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Answer {
@@ -117,13 +120,12 @@ impl Engine {
     /// What is known of a document.
     ///
     /// # Errors
-    /// If it is not there.
+    /// If it is not there, or a process is gone that has a part of the keys.
     pub fn document(&mut self, name: &str) -> Result<Answer, Refusal> {
         let key = self.key_of(name)?;
-        match self.find(key) {
-            Some(_) => Ok(self.answer_of(key, name)),
-            None => Err(Refusal::missing(format!("there is no document {name}"))),
-        }
+        let missing = || Refusal::missing(format!("there is no document {name}"));
+        self.find(key).ok_or_else(missing)?;
+        self.answers_of(&[(key, name)]).map_err(unable)?.pop().ok_or_else(missing)
     }
 
     /// A cluster with at most `most` of its documents.
@@ -153,14 +155,15 @@ impl Engine {
     /// The documents that are most like a page that is not there.
     ///
     /// # Errors
-    /// If it has no word.
+    /// If it has no word, or a process is gone that has a part of the keys.
     pub fn similar(&mut self, body: &Body, most: usize) -> Result<Vec<Near>, Refusal> {
         let features = self.fingerprinters.first_mut().and_then(|fingerprinter| features_of(fingerprinter, body));
         let sketch = features.map(|features| features.facts.sketch).unwrap_or_default();
         if sketch.supershingles.is_empty() {
             return Err(Refusal::bad("the text has no word"));
         }
-        Ok(self.nearest(&sketch.supershingles, &sketch.features, None, most))
+        let nodes = self.keys.sharing(&sketch.supershingles, NODES).map_err(unable)?.concat();
+        Ok(self.nearest(nodes, &sketch.features, None, most))
     }
 
     /// The distinct shingles of a page, ascending, by which similarities are exact.
@@ -222,8 +225,35 @@ impl Engine {
         }
     }
 
-    /// What is known of the document of a key, or of the name if it is not there.
-    pub(super) fn answer_of(&mut self, key: KeyHash, name: &str) -> Answer {
+    /// What is known of the documents of some keys, or of the names if they are not there.
+    ///
+    /// # Errors
+    /// If a process is gone that has a part of the keys.
+    pub(super) fn answers_of(&mut self, names: &[(KeyHash, &str)]) -> anyhow::Result<Vec<Answer>> {
+        let mut answers = Vec::with_capacity(names.len());
+        for names in names.chunks(ASKED) {
+            let mut vectors = Vec::new();
+            let has_keys: Vec<bool> = names
+                .iter()
+                .map(|(key, _)| {
+                    let node = self.find(*key).map(|doc| self.doc(doc).node);
+                    let node = node.filter(|node| self.nodes[*node as usize].wordless.is_none());
+                    vectors.extend(node.into_iter().flat_map(|node| self.keys.vector(node)));
+                    node.is_some()
+                })
+                .collect();
+            let mut sharing = self.keys.sharing(&vectors, NODES)?.into_iter();
+            for ((key, name), has_keys) in names.iter().zip(has_keys) {
+                let nodes = if has_keys { sharing.next() } else { None };
+                answers.push(self.answer_of(*key, name, nodes));
+            }
+        }
+        Ok(answers)
+    }
+
+    /// What is known of the document of a key, or of the name if it is not there. `sharing` are the
+    /// nodes that share a key with it, if it has any.
+    fn answer_of(&mut self, key: KeyHash, name: &str, sharing: Option<Vec<u32>>) -> Answer {
         let is_id = self.method.documents != DocumentKey::Url;
         let found = self.find(key);
         let name = found.map_or_else(|| name.to_owned(), |doc| self.doc(doc).name.to_string());
@@ -251,9 +281,8 @@ impl Engine {
         answer.estimated = self.is_estimated(doc);
         let canonical = self.sets().class(label).into_iter().map(|set| self.first(set)).min();
         answer.canonical = canonical.map(|doc| self.doc(doc).name.to_string());
-        if self.nodes[node as usize].wordless.is_none() {
-            let vector = self.keys.vector(node).to_vec();
-            answer.nearest = self.nearest(&vector, self.features_of(doc), Some(doc), NEAREST);
+        if let Some(sharing) = sharing {
+            answer.nearest = self.nearest(sharing, self.features_of(doc), Some(doc), NEAREST);
         }
         answer
     }
@@ -286,11 +315,10 @@ impl Engine {
         }
     }
 
-    /// The most similar ones of the documents that share a key with a vector.
-    fn nearest(&self, vector: &[u64], features: &[FeatureBits], own: Option<u32>, most: usize) -> Vec<Near> {
+    /// The most similar ones of the documents of some nodes, which share a key with a vector.
+    fn nearest(&self, sharing: Vec<u32>, features: &[FeatureBits], own: Option<u32>, most: usize) -> Vec<Near> {
         let own_node = own.map(|own| self.doc(own).node);
-        let mut nodes = BTreeSet::new();
-        self.keys.sharing(vector, NODES, |node| _ = nodes.insert(node));
+        let nodes: BTreeSet<u32> = sharing.into_iter().collect();
         let others = nodes.into_iter().filter(|node| own_node != Some(*node));
         let of_node = |node: u32| self.nodes[node as usize].docs.iter().take(OF_NODE.max(most + 1));
         let docs = own_node.into_iter().chain(others).flat_map(of_node).filter(|doc| own != Some(**doc));
@@ -308,4 +336,9 @@ impl Engine {
         };
         ranked.into_iter().map(near).collect()
     }
+}
+
+/// What cannot be answered now.
+fn unable(error: anyhow::Error) -> Refusal {
+    Refusal::unable(format!("{error:#}"))
 }

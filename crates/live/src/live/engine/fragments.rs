@@ -23,8 +23,9 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use anyhow::Result;
 
-use super::keys::{EdgeChange, Keys};
+use super::keys::EdgeChange;
 use super::labels::{Difference, LabelWorkers};
+use super::parts::Keys;
 use super::sets::Sets;
 use crate::structures::ByKey;
 
@@ -74,10 +75,10 @@ impl Fragments {
     /// go, `edges` their edges, of which `keys` has those that are there now.
     ///
     /// # Errors
-    /// If a worker has ended.
+    /// If a worker has ended, or a process that has a part of the keys.
     pub(super) fn update(
         &mut self,
-        keys: &Keys,
+        keys: &mut Keys,
         (added, removed): (&[u32], &[u32]),
         edges: Vec<EdgeChange>,
     ) -> Result<()> {
@@ -104,7 +105,7 @@ impl Fragments {
             ends.retain(|node| self.sets.of(*node) == fragment);
             ends.sort_unstable();
             ends.dedup();
-            self.split(keys, fragment, ends);
+            self.split(keys, fragment, ends)?;
         }
         self.join_fresh(fresh);
         self.relabel()
@@ -113,24 +114,21 @@ impl Fragments {
     /// Splits off the parts of a fragment that are not connected any more. `ends` are the ends of
     /// the edges that went, as far as these are still nodes of the fragment: each part has one of
     /// them.
-    fn split(&mut self, keys: &Keys, fragment: u32, ends: Vec<u32>) {
+    fn split(&mut self, keys: &mut Keys, fragment: u32, ends: Vec<u32>) -> Result<()> {
         let mut search = Search::new(ends);
         while search.is_open() {
-            search.round(|node, found| {
-                keys.neighbours(node, |end| {
-                    if self.sets.of(end) == fragment {
-                        found(end);
-                    }
-                });
-            });
+            search.round(|nodes| {
+                let mut found = keys.neighbours(nodes)?;
+                found.iter_mut().for_each(|ends| ends.retain(|end| self.sets.of(*end) == fragment));
+                Ok(found)
+            })?;
         }
         for part in search.ended {
             let new = self.sets.make();
             self.sets.set_mut(new).id = self.sets.set(fragment).id;
-            for node in part {
+            let ends_of_part = keys.neighbours(&part)?;
+            for (node, ends) in part.into_iter().zip(ends_of_part) {
                 // No edge leads from one part to another.
-                let mut ends = Vec::new();
-                keys.neighbours(node, |end| ends.push(end));
                 self.sets.take(node);
                 self.sets.put(node, new);
                 for of in ends {
@@ -143,6 +141,7 @@ impl Fragments {
                 }
             }
         }
+        Ok(())
     }
 
     /// Makes one fragment of new ones that share edges, and makes it a part of another one if it
@@ -267,25 +266,29 @@ impl Search {
         self.searching > 1
     }
 
-    /// Follows the edges of one node of each group. `neighbours` calls its second argument with the
-    /// other ends of a node's edges.
-    fn round(&mut self, neighbours: impl Fn(u32, &mut dyn FnMut(u32))) {
-        let mut open = std::mem::take(&mut self.open);
+    /// Follows the edges of one node of each group. `neighbours` returns the other ends of the edges
+    /// of some nodes.
+    fn round(&mut self, neighbours: impl FnOnce(&[u32]) -> Result<Vec<Vec<u32>>>) -> Result<()> {
+        let (mut open, mut nodes) = (std::mem::take(&mut self.open), Vec::new());
         open.retain(|group| {
             if !self.is_open() || self.part_of[*group] != *group {
                 return false;
             }
-            match self.queues[*group].pop_front() {
-                Some(node) => neighbours(node, &mut |end| self.meet(*group, end)),
-                None => {
-                    self.searching -= 1;
-                    self.ended.push(std::mem::take(&mut self.nodes[*group]));
-                    return false;
-                }
-            }
+            let Some(node) = self.queues[*group].pop_front() else {
+                self.searching -= 1;
+                self.ended.push(std::mem::take(&mut self.nodes[*group]));
+                return false;
+            };
+            nodes.push(node);
             true
         });
+        if self.is_open() {
+            for (group, ends) in open.iter().zip(neighbours(&nodes)?) {
+                ends.into_iter().for_each(|end| self.meet(*group, end));
+            }
+        }
         self.open = open;
+        Ok(())
     }
 
     /// An edge leads from a group to a node. The group keeps the nodes of any other group that has

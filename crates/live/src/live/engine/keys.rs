@@ -8,6 +8,11 @@
 //!
 //! Keys are compared by the supershingles themselves, not by a hash of them. Memory: about six
 //! bytes for each key of a node that no other node has, and 4 to 30 bytes for each other one.
+//!
+//! Several processes share the keys by hash ([`super::parts`]): each has the keys of one [`Part`].
+//! What becomes of a key depends on its own nodes only, so that its edges are the same in any part.
+
+use serde::{Deserialize, Serialize};
 
 use super::id_table::IdTable;
 use crate::records::mix;
@@ -23,15 +28,46 @@ const GROUP: u32 = 1 << 31;
 pub(super) const MOST_NODES: u32 = GROUP - 1;
 
 /// An edge between two nodes that comes (1) or goes (-1).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub(super) struct EdgeChange {
     pub(super) a: u32,
     pub(super) b: u32,
     pub(super) difference: i32,
 }
 
-/// The nodes of each key.
-pub(super) struct Keys {
+/// One of `count` parts of the keys, from number 0.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Part {
+    pub(super) number: u32,
+    pub(super) count: u32,
+}
+
+impl Part {
+    /// All keys.
+    #[cfg(test)]
+    pub(super) const WHOLE: Part = Part { number: 0, count: 1 };
+
+    fn has(self, hash: u64) -> bool {
+        self.number == Part::of(hash, self.count)
+    }
+
+    /// The part of a key with this hash. It is of the higher half: tables take the lower one.
+    fn of(hash: u64, count: u32) -> u32 {
+        (((hash >> 32) * u64::from(count)) >> 32) as u32
+    }
+}
+
+/// Lists of nodes, one after the other.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct NodeLists {
+    /// The number of nodes of each list.
+    pub(super) lengths: Vec<u32>,
+    pub(super) nodes: Vec<u32>,
+}
+
+/// The nodes of each key of a part.
+pub(super) struct KeyPart {
+    part: Part,
     /// Supershingles of a node.
     width: usize,
     /// The supershingles of each key of a node.
@@ -53,13 +89,28 @@ struct KeyNodes {
     places: Option<ByKey<u64, u32>>,
 }
 
-impl Keys {
-    /// The keys of vectors of `width` supershingles, of which `agreements` must agree.
-    pub(super) fn new(width: usize, agreements: usize) -> Keys {
+impl KeyPart {
+    /// A part of the keys of vectors of `width` supershingles, of which `agreements` must agree.
+    pub(super) fn new(part: Part, width: usize, agreements: usize) -> KeyPart {
         let mut choices = Vec::new();
         choose(width, agreements, &mut Vec::new(), &mut choices);
         let tables = choices.iter().map(|_| IdTable::default()).collect();
-        Keys { width, choices, vectors: Vec::new(), tables, groups: Vec::new(), free: Vec::new() }
+        KeyPart { part, width, choices, vectors: Vec::new(), tables, groups: Vec::new(), free: Vec::new() }
+    }
+
+    /// Supershingles of a node.
+    pub(super) fn width(&self) -> usize {
+        self.width
+    }
+
+    /// How many keys a node has in all parts.
+    pub(super) fn keys_of_node(&self) -> usize {
+        self.choices.len()
+    }
+
+    /// The part of each key of a node, in the order of choices.
+    pub(super) fn parts_of(&self, node: u32) -> impl Iterator<Item = u32> {
+        (0..self.choices.len()).map(move |choice| Part::of(self.hash(choice, self.vector(node)), self.part.count))
     }
 
     /// The supershingles of a node.
@@ -80,9 +131,12 @@ impl Keys {
     pub(super) fn insert(&mut self, node: u32, each: &mut impl FnMut(EdgeChange)) {
         for choice in 0..self.choices.len() {
             let hash = self.hash(choice, self.vector(node));
+            if !self.part.has(hash) {
+                continue;
+            }
             match self.stored(choice, hash, self.vector(node)) {
                 None => {
-                    let Keys { tables, groups, vectors, choices, width, .. } = self;
+                    let KeyPart { tables, groups, vectors, choices, width, .. } = self;
                     let chosen = &choices[choice];
                     let hash_of = |stored| hash_of(choice, chosen, vector_of(vectors, *width, groups, stored));
                     tables[choice].insert(hash, node, hash_of);
@@ -108,9 +162,12 @@ impl Keys {
     pub(super) fn remove(&mut self, node: u32, each: &mut impl FnMut(EdgeChange)) {
         for choice in 0..self.choices.len() {
             let hash = self.hash(choice, self.vector(node));
+            if !self.part.has(hash) {
+                continue;
+            }
             let stored = self.stored(choice, hash, self.vector(node)).expect("the node was inserted");
             if stored & GROUP == 0 {
-                let Keys { tables, groups, vectors, choices, width, .. } = self;
+                let KeyPart { tables, groups, vectors, choices, width, .. } = self;
                 let chosen = &choices[choice];
                 let hash_of = |stored| hash_of(choice, chosen, vector_of(vectors, *width, groups, stored));
                 tables[choice].remove(hash, node, hash_of);
@@ -126,34 +183,41 @@ impl Keys {
         }
     }
 
-    /// Calls `each` with the other end of every edge of a node; more than once if several keys have
-    /// the edge.
-    pub(super) fn neighbours(&self, node: u32, mut each: impl FnMut(u32)) {
+    /// Adds the other ends of the edges of a node, a list for each of its keys in the part, in the
+    /// order of choices.
+    pub(super) fn neighbours(&self, node: u32, found: &mut NodeLists) {
         for choice in 0..self.choices.len() {
             let hash = self.hash(choice, self.vector(node));
-            let Some(stored) = self.stored(choice, hash, self.vector(node)).filter(|stored| stored & GROUP != 0) else {
+            if !self.part.has(hash) {
                 continue;
-            };
-            let KeyNodes { nodes, .. } = &self.groups[(stored & !GROUP) as usize];
-            let place = self.groups[(stored & !GROUP) as usize].place(node);
-            if place > 0 {
-                each(nodes[parent(place)]);
             }
-            children(place, nodes.len()).for_each(|child| each(nodes[child]));
+            let before = found.nodes.len();
+            if let Some(stored) = self.stored(choice, hash, self.vector(node)).filter(|stored| stored & GROUP != 0) {
+                let group = &self.groups[(stored & !GROUP) as usize];
+                let (nodes, place) = (&group.nodes, group.place(node));
+                found.nodes.extend((place > 0).then(|| nodes[parent(place)]));
+                found.nodes.extend(children(place, nodes.len()).map(|child| nodes[child]));
+            }
+            found.lengths.push((found.nodes.len() - before) as u32);
         }
     }
 
-    /// Calls `each` with nodes that share a key with a vector: at most `most` of each key.
-    pub(super) fn sharing(&self, vector: &[u64], most: usize, mut each: impl FnMut(u32)) {
+    /// Adds a list of the nodes that share a key of the part with a vector: at most `most` of each
+    /// key.
+    pub(super) fn sharing(&self, vector: &[u64], most: usize, found: &mut NodeLists) {
+        let before = found.nodes.len();
         for choice in 0..self.choices.len() {
+            // The tables have no key of another part.
             match self.stored(choice, self.hash(choice, vector), vector) {
                 None => {}
-                Some(node) if node & GROUP == 0 => each(node),
+                Some(node) if node & GROUP == 0 => found.nodes.push(node),
                 Some(group) => {
-                    self.groups[(group & !GROUP) as usize].nodes.iter().take(most).for_each(|node| each(*node));
+                    let nodes = &self.groups[(group & !GROUP) as usize].nodes;
+                    found.nodes.extend(&nodes[..most.min(nodes.len())]);
                 }
             }
         }
+        found.lengths.push((found.nodes.len() - before) as u32);
     }
 
     fn hash(&self, choice: usize, vector: &[u64]) -> u64 {
@@ -284,7 +348,7 @@ mod tests {
     fn edges_connect_what_shares_a_key_whatever_comes_and_goes() {
         // Few values, so that keys are shared; and one key of hundreds of nodes.
         for (values, seed) in [(4, 1u64), (40, 2), (1, 3)] {
-            let (mut keys, mut edges, mut there) = (Keys::new(6, 2), BTreeMap::new(), BTreeMap::new());
+            let (mut keys, mut edges, mut there) = (KeyPart::new(Part::WHOLE, 6, 2), BTreeMap::new(), BTreeMap::new());
             for step in 0..600u64 {
                 let random = |salt: u64| mix(seed << 50 ^ step << 20 ^ salt);
                 let node = (random(0) % 150) as u32;
@@ -307,9 +371,11 @@ mod tests {
                 assert_eq!(components(&nodes, edges.keys().copied()), wanted, "{values} values, step {step}");
                 let mut listed = BTreeMap::new();
                 for node in &nodes {
-                    keys.neighbours(*node, |end| {
-                        count(&mut listed, EdgeChange { a: *node, b: end, difference: 1 });
-                    });
+                    let mut found = NodeLists::default();
+                    keys.neighbours(*node, &mut found);
+                    assert_eq!(found.lengths.len(), keys.keys_of_node());
+                    let ends = found.nodes.into_iter();
+                    ends.for_each(|b| count(&mut listed, EdgeChange { a: *node, b, difference: 1 }));
                 }
                 assert_eq!(listed, edges.iter().map(|(edge, count)| (*edge, 2 * count)).collect());
             }
@@ -318,7 +384,7 @@ mod tests {
 
     #[test]
     fn a_key_of_many_nodes_changes_few_edges() {
-        let mut keys = Keys::new(6, 2);
+        let mut keys = KeyPart::new(Part::WHOLE, 6, 2);
         let mut most = 0;
         for node in 0..5000u32 {
             keys.set_vector(node, &[1, 2, 3 + 4 * u64::from(node), 4, mix(u64::from(node)), 6]);

@@ -14,7 +14,7 @@
 //! these that are similar enough are the clusters.
 //!
 //! In reading order: `answers`, `keys` (the documents of each key, and the edges between them),
-//! `id_table` (its hash table), `sets` (sets of nodes), `fragments` (what is known to be connected,
+//! `id_table` (its hash table), `parts` (the keys in several processes), `sets` (sets of nodes), `fragments` (what is known to be connected,
 //! and the graph of that), `labels` (its labels, by differential dataflow), `verified` (what of
 //! that is similar enough), `pairs` (whether two pages are), `texts` (their texts), `clusters` (ids
 //! and changes).
@@ -27,6 +27,7 @@ mod keys;
 mod labels;
 mod page;
 mod pairs;
+mod parts;
 mod sets;
 mod texts;
 mod verified;
@@ -39,9 +40,10 @@ use serde::{Deserialize, Serialize};
 use self::clusters::{Clusters, Moved};
 use self::fragments::Fragments;
 use self::id_table::IdTable;
-use self::keys::{Keys, MOST_NODES};
+use self::keys::MOST_NODES;
 use self::labels::LabelWorkers;
 use self::pairs::Pairs;
+use self::parts::Keys;
 use self::sets::{NO_ID, Sets};
 use self::texts::BatchTexts;
 use self::verified::Verified;
@@ -52,12 +54,16 @@ use crate::records::{DocumentKey, FeatureBits, KeyHash, fold};
 
 pub use self::answers::{Answer, ClusterAnswer, Counts, Near, NumberedChange};
 pub use self::clusters::ClusterChange;
+pub(super) use self::parts::SharedProcesses;
+pub use self::parts::{KeyProcesses, serve_keys};
 pub(super) use self::texts::{NoTexts, Texts, shingles_of};
 
 /// Above this many documents a node has a map of its checksums.
 const COUNTED: usize = 32;
 /// The changes that an answer has at most.
 const ANSWERED: usize = 16;
+/// The nodes that a load adds to their keys at once.
+const LOADED: usize = 4096;
 /// The changes that are kept.
 const KEPT_CHANGES: usize = 100_000;
 /// No document.
@@ -180,11 +186,20 @@ struct Work {
 }
 
 impl Engine {
-    /// An engine without documents, with this many workers.
+    /// An engine without documents, with this many workers, in one process.
     ///
     /// # Errors
     /// If the method knows documents by their places; or the workers cannot be started.
     pub fn new(method: &Method, workers: usize) -> Result<Engine> {
+        Engine::with_processes(method, workers, &SharedProcesses::of(KeyProcesses::none()))
+    }
+
+    /// As [`Engine::new`], with other processes that have a part of the keys. An engine that had
+    /// these before can say nothing more about keys.
+    ///
+    /// # Errors
+    /// As [`Engine::new`], or if one of these is gone.
+    pub(super) fn with_processes(method: &Method, workers: usize, others: &SharedProcesses) -> Result<Engine> {
         ensure!(
             method.documents != DocumentKey::Row,
             "this store knows documents by their places in files: `nigh live` needs ids or URLs, by which a document is replaced"
@@ -201,7 +216,7 @@ impl Engine {
             free_nodes: Vec::new(),
             by_vector: IdTable::default(),
             wordless: BTreeMap::new(),
-            keys: Keys::new(method.supershingles, method.agreements),
+            keys: Keys::new(method.supershingles, method.agreements, others)?,
             fragments: Fragments::new(LabelWorkers::start(workers)?),
             verified: Pairs::of_method(method)?.map(Verified::new),
             clusters: Clusters::default(),
@@ -286,9 +301,9 @@ impl Engine {
     ///
     /// # Errors
     /// If the documents do not have the clusters that the tables say: then these were made in
-    /// another way.
+    /// another way. Or if a process is gone that has a part of the keys.
     pub fn load(&mut self, documents: impl Iterator<Item = Result<Loaded>>) -> Result<()> {
-        let mut parents: Vec<u32> = Vec::new();
+        let (mut parents, mut made): (Vec<u32>, Vec<u32>) = (Vec::new(), Vec::new());
         let (mut ids, mut ids_of_pages): (Vec<Option<i64>>, Vec<Option<i64>>) = (Vec::new(), Vec::new());
         for document in documents {
             let Loaded { doc, name, checksum, sketch, cluster } = document?;
@@ -297,12 +312,12 @@ impl Engine {
             let (node, is_made) = self.node_of(checksum, &sketch);
             if is_made {
                 parents.push(node);
-                self.keys_of(node, |keys, node| {
-                    keys.insert(node, &mut |edge| {
-                        let (a, b) = (root(&mut parents, edge.a), root(&mut parents, edge.b));
-                        parents[a.max(b) as usize] = a.min(b);
-                    });
-                });
+                if !sketch.supershingles.is_empty() {
+                    made.push(node);
+                }
+            }
+            if made.len() == LOADED {
+                connect(&mut self.keys, &mut parents, &std::mem::take(&mut made))?;
             }
             self.set_page(new, checksum, &sketch);
             self.put(new, node);
@@ -314,6 +329,7 @@ impl Engine {
                 ensure!(ids_of_pages[page] == cluster, ANOTHER_WAY);
             }
         }
+        connect(&mut self.keys, &mut parents, &made)?;
         let roots: Vec<u32> = (0..parents.len() as u32).map(|node| root(&mut parents, node)).collect();
         let nodes = &self.nodes;
         self.fragments.sets.load(&roots, |node| nodes[node as usize].docs.len() as u32);
@@ -404,15 +420,10 @@ impl Engine {
         }
         let left = std::mem::take(&mut work.left).into_iter();
         let removed: Vec<u32> = left.filter(|node| self.nodes[*node as usize].docs.is_empty()).collect();
-        let mut edges = Vec::new();
-        for node in &removed {
-            self.keys_of(*node, |keys, node| keys.remove(node, &mut |edge| edges.push(edge)));
-            self.drop_node(*node);
-        }
-        for node in &work.made {
-            self.keys_of(*node, |keys, node| keys.insert(node, &mut |edge| edges.push(edge)));
-        }
-        self.fragments.update(&self.keys, (&work.made, &removed), edges)?;
+        let [without, with] = [&removed, &work.made].map(|nodes| self.with_keys(nodes));
+        removed.iter().for_each(|node| self.drop_node(*node));
+        let edges = self.keys.change(&without, &with)?;
+        self.fragments.update(&mut self.keys, (&work.made, &removed), edges)?;
         self.free_nodes.extend(removed);
         for doc in &work.entering {
             self.fragments.sets.enter(self.doc(*doc).node, *doc);
@@ -436,18 +447,15 @@ impl Engine {
             self.clusters
                 .update(&mut self.fragments.sets, &work.moved, |sets, of| first(sets, of, |node| first_of(nodes, node)))
         };
-        let answers = records.iter().map(|((key, name), _)| {
-            let mut answer = self.answer_of(*key, name);
+        let names: Vec<(KeyHash, &str)> = records.iter().map(|(of, _)| *of).collect();
+        let mut answers = self.answers_of(&names)?;
+        for ((key, _), answer) in names.iter().zip(&mut answers) {
             answer.new = self.find(*key).is_some_and(|doc| work.new.contains(&doc));
             let is_of = |change: &&ClusterChange| [Some(change.cluster), change.into].contains(&answer.cluster);
-            answer.changes = if answer.cluster.is_some() {
-                changes.iter().filter(is_of).take(ANSWERED).cloned().collect()
-            } else {
-                Vec::new()
-            };
-            answer
-        });
-        let answers = answers.collect();
+            if answer.cluster.is_some() {
+                answer.changes = changes.iter().filter(is_of).take(ANSWERED).cloned().collect();
+            }
+        }
         self.keep(changes);
         Ok(answers)
     }
@@ -639,11 +647,9 @@ impl Engine {
         }
     }
 
-    /// Calls `change` with the keys, if the node has any.
-    fn keys_of(&mut self, node: u32, change: impl FnOnce(&mut Keys, u32)) {
-        if self.nodes[node as usize].wordless.is_none() {
-            change(&mut self.keys, node);
-        }
+    /// Those of some nodes that have keys.
+    fn with_keys(&self, nodes: &[u32]) -> Vec<u32> {
+        nodes.iter().copied().filter(|node| self.nodes[*node as usize].wordless.is_none()).collect()
     }
 
     /// Takes a document from its node, which is in a fragment.
@@ -691,6 +697,15 @@ impl Engine {
             moved.place = place;
         }
     }
+}
+
+/// Adds nodes to their keys, and joins the trees of those that share one.
+fn connect(keys: &mut Keys, parents: &mut [u32], nodes: &[u32]) -> Result<()> {
+    for edge in keys.change(&[], nodes)? {
+        let (a, b) = (root(parents, edge.a), root(parents, edge.b));
+        parents[a.max(b) as usize] = a.min(b);
+    }
+    Ok(())
 }
 
 /// Why the clusters of a store are refused.

@@ -129,7 +129,13 @@ fn answers(engine: &mut Engine, batch: &Batch) -> Vec<Answer> {
 }
 
 fn engine(workers: usize) -> Engine {
-    Engine::new(&Method { documents: DocumentKey::Id, ..Method::default() }, workers).unwrap()
+    of_method(Method::default(), workers)
+}
+
+/// An engine with this many workers. With several it has other processes, too, which are threads.
+fn of_method(method: Method, workers: usize) -> Engine {
+    let others = SharedProcesses::of(KeyProcesses::threads(workers / 2));
+    Engine::with_processes(&Method { documents: DocumentKey::Id, ..method }, workers, &others).unwrap()
 }
 
 /// Checks what an engine says after a batch. `levels` are the clusters of each level, `candidates`
@@ -207,7 +213,7 @@ fn play(
         let changed = engines[0].changed;
         let all: Vec<Vec<Answer>> =
             engines.iter_mut().enumerate().map(|(number, engine)| answer(number, engine, &batch)).collect();
-        assert!(all.iter().all(|answers| *answers == all[0]), "{place}: the same for any number of workers");
+        assert!(all.iter().all(|answers| *answers == all[0]), "{place}: the same for any number of workers and processes");
         let engine = &mut engines[0];
         let rank = |name: &str| came[name];
         let levels = levels_of(&there);
@@ -346,8 +352,7 @@ fn changes_that_are_gone_are_refused() {
 
 /// An engine whose method verifies clusters.
 fn verifying(method: &str, workers: usize) -> Engine {
-    let method: Method = toml::from_str(method).unwrap();
-    Engine::new(&Method { documents: DocumentKey::Id, ..method }, workers).unwrap()
+    of_method(toml::from_str(method).unwrap(), workers)
 }
 
 /// The clusters after verification: what pairs connect that are similar enough, within each set of

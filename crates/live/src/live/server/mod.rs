@@ -212,7 +212,7 @@ fn show(shown: &Mutex<Shown>, change: impl FnOnce(&mut Shown)) {
 /// Answers the requests of the queue, one after the other, and commits when it is time.
 fn answer_all(service: &mut Service, commits: &mut Commits, queue: &Receiver<Job>, shown: &Mutex<Shown>) {
     loop {
-        let job = match commits.wait(service) {
+        let job = match commits.wait(service).into_iter().chain(service.wait()).min() {
             Some(wait) => queue.recv_timeout(wait),
             None => queue.recv().map_err(RecvTimeoutError::from),
         };
@@ -232,7 +232,7 @@ fn answer_all(service: &mut Service, commits: &mut Commits, queue: &Receiver<Job
                 // A client that has gone needs no answer.
                 let _ = reply.send(answer);
             }
-            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Timeout) => service.look(),
             Err(RecvTimeoutError::Disconnected) => return,
         }
         commits.commit_if_due(service);

@@ -65,8 +65,12 @@ async fn answer(request: Request<Incoming>, client: &Client) -> Result<(&'static
     // The server leaves the body of its answer out.
     let method = if request.method() == Method::HEAD { &Method::GET } else { request.method() };
     if (method, path) == (&Method::GET, "/healthz") {
-        if shared.shown.lock().unwrap_or_else(PoisonError::into_inner).is_broken {
+        let shown = *shared.shown.lock().unwrap_or_else(PoisonError::into_inner);
+        if shown.is_broken {
             return Err(ended());
+        }
+        if shown.has_fault {
+            return Err(Refusal::unable("a process that has a part of the keys is started again"));
         }
         return Ok((JSON, Bytes::from_static(b"{\"status\":\"ok\"}\n")));
     }

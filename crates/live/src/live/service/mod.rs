@@ -1,5 +1,9 @@
 //! An engine with its journal: what a process that stays up does with batches.
 //!
+//! If another process has a part of the keys and is gone, what is done then is refused with 503, and
+//! a batch is taken out of the journal again. When the processes run again, the engine is read from
+//! the store and the journal as at a start: so it has what was acknowledged, once.
+//!
 //! In reading order: `start` (the last week of a store), `journal` (batches on the disk), `commit`
 //! (the journal becomes a batch of the store), `schedule` (when it commits by itself), `exact`
 //! (similarities by texts).
@@ -14,7 +18,7 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, VecDeque};
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result};
 use serde::{Deserialize, Serialize};
@@ -23,12 +27,12 @@ use self::exact::{JournalReader, StoreTexts};
 use self::journal::{Head, Journal};
 use self::start::last_week;
 use super::batch::{Content, Limits, Record, read_batch, read_body};
-use super::engine::{Counts, Engine, Texts};
+use super::engine::{Counts, Engine, KeyProcesses, SharedProcesses, Texts};
 use super::follow::{Part, Place};
 use super::refusal::Refusal;
 use crate::config::{Canonical, Cluster, Method};
 use crate::plan::job_of_week;
-use crate::records::{DocumentKey, Week, checksum};
+use crate::records::{DocumentKey, checksum};
 use crate::state::{OWN, Store};
 
 use self::commit::ensure_columns;
@@ -40,6 +44,8 @@ const LIVE: &str = "live";
 /// The bytes of answers that are kept for batches that are sent again, and the ids of batches.
 const KEPT_BYTES: usize = 64 << 20;
 const KEPT_IDS: usize = 1 << 20;
+/// How often other processes are looked at while nothing is asked.
+const LOOK: Duration = Duration::from_secs(1);
 /// The longest id of a batch.
 const ID_BYTES: usize = 128;
 
@@ -61,6 +67,10 @@ pub struct Service {
     commits: u64,
     store: Store,
     workers: usize,
+    /// The processes that have the other parts of the keys.
+    others: SharedProcesses,
+    /// How often they were started again.
+    restarts: u64,
 }
 
 /// What was taken since the tables were made.
@@ -111,6 +121,30 @@ impl Service {
         workers: usize,
         limits: Limits,
     ) -> Result<(Service, Started)> {
+        Service::open_with(store, documents, workers, limits, KeyProcesses::none())
+    }
+
+    /// As [`Service::open`], with other processes that have a part of the keys.
+    ///
+    /// # Errors
+    /// As [`Service::open`], or if one of these is gone.
+    pub fn open_with(
+        store: &Store,
+        documents: Option<DocumentKey>,
+        workers: usize,
+        limits: Limits,
+        others: KeyProcesses,
+    ) -> Result<(Service, Started)> {
+        Service::read(store, documents, workers, limits, &SharedProcesses::of(others))
+    }
+
+    fn read(
+        store: &Store,
+        documents: Option<DocumentKey>,
+        workers: usize,
+        limits: Limits,
+        others: &SharedProcesses,
+    ) -> Result<(Service, Started)> {
         let manifest = store.manifest()?;
         let path = Service::journal_path(store.root());
         let of_journal = Journal::by(&path)?;
@@ -129,7 +163,7 @@ impl Service {
         if let Some(last) = last {
             ensure_columns(&job_of_week(store, last)?.read, &method, limits.line_bytes)?;
         }
-        let mut engine = Engine::new(&method, workers)?;
+        let mut engine = Engine::with_processes(&method, workers, others)?;
         let loaded = manifest.map_or_else(|| Ok(Vec::new()), |manifest| last_week(store, &manifest))?;
         let mut started = Started { documents: loaded.len() as u64, ..Started::default() };
         engine
@@ -164,7 +198,7 @@ impl Service {
         })?;
         started.cut = cut;
         let store = store.clone();
-        let (tables_changed, broken, commits) = (false, None, 0);
+        let (tables_changed, broken, commits, restarts) = (false, None, 0, 0);
         let service = Service {
             engine,
             journal,
@@ -177,6 +211,8 @@ impl Service {
             commits,
             store,
             workers,
+            others: others.clone(),
+            restarts,
         };
         Ok((service, started))
     }
@@ -231,6 +267,75 @@ impl Service {
         self.commits
     }
 
+    /// Why nothing is taken until other processes run again, which are being started; `None` if all
+    /// is well.
+    pub fn fault(&self) -> Option<String> {
+        self.others.lock().fault().map(str::to_owned)
+    }
+
+    /// How often other processes were started again.
+    pub fn restarts(&self) -> u64 {
+        self.restarts
+    }
+
+    /// After which time without a request [`Service::look`] is to be called; `None` if there is no
+    /// other process.
+    pub fn wait(&self) -> Option<Duration> {
+        (self.others.lock().count() > 0).then_some(LOOK)
+    }
+
+    /// Looks whether all processes run and answer, and starts them again if not.
+    pub fn look(&mut self) {
+        self.others.lock().look();
+        // The next request gets the reason.
+        let _ = self.ready();
+    }
+
+    /// Returns when all processes run. After a fault they start again, and the engine is read from
+    /// the store and the journal.
+    ///
+    /// # Errors
+    /// If they do not run, or nothing more is taken for another reason.
+    fn ready(&mut self) -> Result<(), Refusal> {
+        self.check()?;
+        let mut others = self.others.lock();
+        others.notice_ended();
+        if others.fault().is_none() {
+            return Ok(());
+        }
+        others.restart();
+        if let Some(fault) = others.fault() {
+            return Err(Refusal::unable(fault));
+        }
+        drop(others);
+        match self.read_again() {
+            Ok(service) => {
+                let (commits, restarts) = (self.commits, self.restarts + 1);
+                *self = Service { commits, restarts, ..service };
+                Ok(())
+            }
+            Err(error) => Err(self.unable(error)),
+        }
+    }
+
+    fn read_again(&mut self) -> Result<Service> {
+        // The new engine needs the memory of the old one.
+        self.engine = Engine::new(&self.engine.method().clone(), 1)?;
+        let (service, _) = Service::read(&self.store, None, self.workers, self.limits, &self.others)?;
+        Ok(service)
+    }
+
+    /// The refusal for an error of the engine. If it is not a process that is gone, nothing more is
+    /// taken.
+    fn unable(&mut self, error: anyhow::Error) -> Refusal {
+        if let Some(fault) = self.fault() {
+            return Refusal::unable(fault);
+        }
+        let text = format!("{error:#}");
+        self.broken = Some(text.clone());
+        Refusal::unable(text)
+    }
+
     /// Takes a batch: writes it to the journal, applies it, and returns an answer for each record.
     /// A batch with an id that was taken before gets the answers that it got then.
     ///
@@ -238,6 +343,7 @@ impl Service {
     /// If the batch is malformed or too large, its id was that of other lines, or the journal
     /// cannot be written: then it is not taken.
     pub fn add(&mut self, id: Option<&str>, body: &[u8]) -> Result<Lines, Refusal> {
+        self.ready()?;
         let sum = checksum(body);
         if let Some(id) = id {
             check_id(id)?;
@@ -260,6 +366,7 @@ impl Service {
     /// # Errors
     /// If the journal cannot be written: then it is not taken.
     pub fn add_followed(&mut self, part: &Part) -> Result<Lines, Refusal> {
+        self.ready()?;
         let by = self.engine.documents();
         let records = read_batch(&part.lines, self.engine.method(), &Limits::none())?;
         let followed = BTreeMap::from([(part.file.clone(), part.next)]);
@@ -275,17 +382,17 @@ impl Service {
 
     /// Writes a batch to the journal, and applies it.
     fn take(&mut self, head: &Head, body: &[u8], records: &[Record]) -> Result<Lines, Refusal> {
-        self.check()?;
+        let before = self.journal.bytes();
         self.journal.add(head, body).map_err(|error| Refusal::unable(format!("{error:#}: the batch is not taken")))?;
         self.pending.add(records);
         let Service { engine, journal, store, .. } = self;
         let method = engine.method().clone();
         let mut texts = StoreTexts::new(store, &method, |at, bytes| journal.read_at(at, bytes));
-        let answer = answer(engine, records, &mut texts).map_err(|error| {
-            let text = format!("{error:#}");
-            self.broken = Some(text.clone());
-            Refusal::unable(text)
-        })?;
+        let answer = match answer(engine, records, &mut texts) {
+            Ok(answer) => answer,
+            Err(error) if self.fault().is_some() => return Err(self.take_back(before, error)),
+            Err(error) => return Err(self.unable(error)),
+        };
         self.engine.note_texts(records, self.journal.bytes() - body.len() as u64);
         if self.tables_changed {
             self.write_answer(head, body, &answer).map_err(|error| {
@@ -295,6 +402,19 @@ impl Service {
             })?;
         }
         Ok(answer)
+    }
+
+    /// Takes a batch out of the journal, which began at this place, because of a process that is
+    /// gone. The engine is read again without it.
+    fn take_back(&mut self, before: u64, error: anyhow::Error) -> Refusal {
+        match self.journal.cut_to(before) {
+            Ok(()) => Refusal::unable(format!("{error:#}; the batch is not taken")),
+            Err(failed) => {
+                let text = format!("{error:#}; the batch cannot be taken out of the journal: {failed:#}: start nigh again");
+                self.broken = Some(text.clone());
+                Refusal::unable(text)
+            }
+        }
     }
 
     /// Writes the answers of the last batch to the journal: a process that starts again finds other
@@ -313,6 +433,7 @@ impl Service {
     /// # Errors
     /// If it is not there, or the journal cannot be written.
     pub fn delete(&mut self, name: &str) -> Result<Lines, Refusal> {
+        self.ready()?;
         self.engine.document(name)?;
         let field = if self.engine.documents() == DocumentKey::Url { "url" } else { "id" };
         let line = serde_json::json!({ field: name, "delete": true }).to_string();
@@ -327,7 +448,7 @@ impl Service {
     /// If a file cannot be written, or a command failed: then the journal stays, and the next
     /// commit tries all of it again.
     pub fn commit(&mut self, run: &mut dyn FnMut(&Commitment) -> Result<()>) -> Result<Committed, Refusal> {
-        self.check()?;
+        self.ready()?;
         let unable = |error: anyhow::Error| Refusal::unable(format!("not committed: {error:#}"));
         let (documents, deleted, rest) = self.make_tables(run).map_err(unable)?;
         self.begin_journal(&rest).map_err(|error| {
@@ -335,14 +456,24 @@ impl Service {
             self.broken = Some(text.clone());
             Refusal::unable(text)
         })?;
-        let week = self.load_tables(&rest).map_err(|error| {
-            let text = format!("committed, but the tables cannot be read: {error:#}");
-            self.broken = Some(text.clone());
-            Refusal::unable(text)
-        })?;
-        self.pending = Pending::default();
-        self.tables_changed = false;
         self.commits += 1;
+        match self.load_tables(&rest) {
+            Ok(()) => {
+                self.pending = Pending::default();
+                self.tables_changed = false;
+            }
+            // The tables and the journal are as they should be, and are read again.
+            Err(_) if self.fault().is_some() => {
+                self.ready().map_err(|refusal| Refusal::unable(format!("committed; {refusal}")))?;
+            }
+            Err(error) => {
+                let text = format!("committed, but the tables cannot be read: {error:#}");
+                self.broken = Some(text.clone());
+                return Err(Refusal::unable(text));
+            }
+        }
+        let manifest = self.store.manifest().map_err(|error| Refusal::unable(format!("committed, but {error:#}")))?;
+        let week = manifest.and_then(|manifest| manifest.weeks.last().map(|week| week.week));
         Ok(Committed { week, documents, deleted })
     }
 
@@ -407,11 +538,10 @@ impl Service {
         self.journal.begin_again(if rest.is_empty() { &records[..1] } else { &records })
     }
 
-    /// Reads the tables of the last week, whose name it returns, and takes the lines that are in no
-    /// table.
-    fn load_tables(&mut self, rest: &[u8]) -> Result<Option<Week>> {
-        let Some(manifest) = self.store.manifest()? else { return Ok(None) };
-        let mut engine = Engine::new(&manifest.method, self.workers)?;
+    /// Reads the tables of the last week, and takes the lines that are in no table.
+    fn load_tables(&mut self, rest: &[u8]) -> Result<()> {
+        let Some(manifest) = self.store.manifest()? else { return Ok(()) };
+        let mut engine = Engine::with_processes(&manifest.method, self.workers, &self.others)?;
         engine.load(last_week(&self.store, &manifest)?.into_iter().map(Ok))?;
         if !rest.is_empty() {
             let records = read_batch(rest, engine.method(), &Limits::none())?;
@@ -425,7 +555,7 @@ impl Service {
         }
         engine.continue_from(&mut self.engine);
         self.engine = engine;
-        Ok(manifest.weeks.last().map(|week| week.week))
+        Ok(())
     }
 
     /// What is known of a document; with exact similarities, if `exact`.
@@ -433,6 +563,7 @@ impl Service {
     /// # Errors
     /// If it is not there, or a text cannot be read.
     pub fn document(&mut self, name: &str, exact: bool) -> Result<Lines, Refusal> {
+        self.ready()?;
         let mut answer = self.engine.document(name)?;
         if exact {
             exact::compare_document(self, name, &mut answer.nearest)?;
@@ -445,6 +576,7 @@ impl Service {
     /// # Errors
     /// If it is not there.
     pub fn cluster(&mut self, id: i64, most: usize) -> Result<Lines, Refusal> {
+        self.ready()?;
         line(&self.engine.cluster(id, most)?)
     }
 
@@ -454,6 +586,7 @@ impl Service {
     /// # Errors
     /// If the record is malformed, or has no word; or a text cannot be read.
     pub fn similar(&mut self, body: &[u8], most: usize, exact: bool) -> Result<Lines, Refusal> {
+        self.ready()?;
         let body = read_body(body, &self.limits)?;
         let mut near = self.engine.similar(&body, most)?;
         if exact {
@@ -466,7 +599,8 @@ impl Service {
     ///
     /// # Errors
     /// If they are not kept any more.
-    pub fn changes(&self, since: u64, most: usize) -> Result<Lines, Refusal> {
+    pub fn changes(&mut self, since: u64, most: usize) -> Result<Lines, Refusal> {
+        self.ready()?;
         lines(self.engine.changes_since(since, most)?)
     }
 

@@ -1,0 +1,318 @@
+//! The other processes: starts them, asks them, notices when one is gone, and starts all again.
+//!
+//! A part of the keys depends on the order in which nodes came and went, and the edges that the
+//! first process knows are those of all parts. So when one process is gone, or answers too late,
+//! all are ended and start again without nodes, and the engine is read again from the store and the
+//! journal: see [`crate::live::service`].
+
+use std::io::{ErrorKind, Read, Write};
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::CommandExt as _;
+use std::process::{Child, Command};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, Result, anyhow, bail};
+
+use super::messages::{Reply, Request, receive, receive_hello, send, send_hello};
+
+/// How long a process that has closed its output may take to end: then its status is known.
+const END: Duration = Duration::from_secs(1);
+/// After processes could not be started, they are not before this time.
+const RETRY: Duration = Duration::from_secs(1);
+
+/// Starts the process with a number, from 1, and connects to it.
+type Start = Box<dyn Fn(usize) -> Result<Running> + Send>;
+
+/// Takes a message for the user.
+type Say = Box<dyn Fn(&str) + Send>;
+
+/// The other processes of an engine, each with a part of the keys.
+pub struct KeyProcesses {
+    count: usize,
+    start: Start,
+    timeout: Duration,
+    /// All or none.
+    running: Vec<Running>,
+    /// Why none runs.
+    fault: Option<String>,
+    not_before: Option<Instant>,
+    /// Reports that a process is gone, and that all run again.
+    say: Say,
+}
+
+/// The processes as engines share them: one that is made takes them over from the one before.
+#[derive(Clone)]
+pub(in crate::live) struct SharedProcesses(Arc<Mutex<KeyProcesses>>);
+
+impl SharedProcesses {
+    pub(in crate::live) fn of(processes: KeyProcesses) -> SharedProcesses {
+        SharedProcesses(Arc::new(Mutex::new(processes)))
+    }
+
+    pub(in crate::live) fn lock(&self) -> MutexGuard<'_, KeyProcesses> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A process that was started, and the connection to it; it is killed when this is dropped.
+struct Running {
+    socket: UnixStream,
+    /// None of a thread, in tests.
+    child: Option<Child>,
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // An error means that it has ended already.
+        let _ = self.socket.shutdown(std::net::Shutdown::Both);
+        if let Some(child) = &mut self.child {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
+
+impl KeyProcesses {
+    /// No other process: the first one has all keys.
+    pub fn none() -> KeyProcesses {
+        KeyProcesses::with(0, Duration::ZERO, Box::new(|_| bail!("there is no other process")), Box::new(|_| {}))
+    }
+
+    /// Starts `count` other processes. Each has to answer within `timeout`. `command` returns what
+    /// starts the process with a number from 1, which is to call [`super::serve_keys`], and the
+    /// first bytes of its standard input. `say` is told when a process is gone, and when all run
+    /// again.
+    ///
+    /// # Errors
+    /// If a process cannot be started, or is not of this version of nigh.
+    pub fn start(
+        count: usize,
+        timeout: Duration,
+        command: impl Fn(usize) -> Result<(Command, Vec<u8>)> + Send + 'static,
+        say: impl Fn(&str) + Send + 'static,
+    ) -> Result<KeyProcesses> {
+        let start = move |number| {
+            let (command, first) = command(number)?;
+            run(command, &first, timeout)
+        };
+        let mut processes = KeyProcesses::with(count, timeout, Box::new(start), Box::new(say));
+        processes.start_all()?;
+        Ok(processes)
+    }
+
+    fn with(count: usize, timeout: Duration, start: Start, say: Say) -> KeyProcesses {
+        KeyProcesses { count, start, timeout, running: Vec::new(), fault: None, not_before: None, say }
+    }
+
+    /// Threads of this process in the place of others.
+    #[cfg(test)]
+    pub(in crate::live) fn threads(count: usize) -> KeyProcesses {
+        let start = |_| {
+            let (socket, other) = UnixStream::pair()?;
+            std::thread::spawn(move || super::serve_keys(&other, &other));
+            Running { socket, child: None }.greeted(Duration::from_secs(60))
+        };
+        let timeout = Duration::from_secs(60);
+        let mut processes = KeyProcesses::with(count, timeout, Box::new(start), Box::new(|_| {}));
+        processes.start_all().unwrap();
+        processes
+    }
+
+    /// Ends a thread or process, as a kill does.
+    #[cfg(test)]
+    pub(in crate::live) fn end(&mut self, number: usize) {
+        self.running[number - 1].socket.shutdown(std::net::Shutdown::Both).unwrap();
+    }
+
+    /// The number of the others.
+    pub(in crate::live) fn count(&self) -> usize {
+        self.count
+    }
+
+    /// Why no process runs, and what comes next; `None` if all is well.
+    pub(in crate::live) fn fault(&self) -> Option<&str> {
+        self.fault.as_deref()
+    }
+
+    /// Looks whether all processes run and answer, so that one that is gone is noticed while
+    /// nothing is asked.
+    pub(in crate::live) fn look(&mut self) {
+        if self.fault.is_none() {
+            // The fault has the error.
+            let _ = self.send(|_| Request::Ping).and_then(|()| self.receive());
+        }
+    }
+
+    /// Notices processes that have ended, without asking them.
+    pub(in crate::live) fn notice_ended(&mut self) {
+        let is_ended = |running: &mut Running| {
+            running.child.as_mut().is_some_and(|child| !matches!(child.try_wait(), Ok(None)))
+        };
+        if let Some(place) = self.running.iter_mut().position(is_ended) {
+            self.fail(place + 1, std::io::Error::from(ErrorKind::UnexpectedEof).into());
+        }
+    }
+
+    /// Starts all processes again after a fault, without nodes. Returns whether they run.
+    pub(in crate::live) fn restart(&mut self) -> bool {
+        if self.not_before.is_some_and(|time| Instant::now() < time) {
+            return false;
+        }
+        match self.start_all() {
+            Ok(()) => {
+                self.fault = None;
+                (self.say)("all processes run again");
+            }
+            Err(error) => {
+                let fault = format!("{error:#}: it is tried again");
+                if self.fault.as_ref() != Some(&fault) {
+                    (self.say)(&fault);
+                }
+                self.fault = Some(fault);
+                self.not_before = Some(Instant::now() + RETRY);
+            }
+        }
+        self.fault.is_none()
+    }
+
+    fn start_all(&mut self) -> Result<()> {
+        self.running.clear();
+        let running: Result<Vec<Running>> = (1..=self.count)
+            .map(|number| {
+                (self.start)(number).with_context(|| format!("cannot start {}", name(number, self.count)))
+            })
+            .collect();
+        self.running = running?;
+        self.not_before = None;
+        Ok(())
+    }
+
+    /// Sends each process a request, by its number.
+    ///
+    /// # Errors
+    /// If a process is gone, or none runs.
+    pub(super) fn send(&mut self, request: impl Fn(usize) -> Request) -> Result<()> {
+        if let Some(fault) = &self.fault {
+            bail!("{fault}");
+        }
+        let mut sent = Ok(());
+        for (number, running) in (1..).zip(&mut self.running) {
+            sent = running.send(&request(number)).map_err(|error| (number, error));
+            if sent.is_err() {
+                break;
+            }
+        }
+        sent.map_err(|(number, error)| self.fail(number, error))
+    }
+
+    /// The replies of all processes, in the order of their numbers.
+    ///
+    /// # Errors
+    /// If a process is gone, or does not answer in time.
+    pub(super) fn receive(&mut self) -> Result<Vec<Reply>> {
+        let mut replies = Vec::new();
+        let until = Instant::now() + self.timeout;
+        for (number, running) in (1..).zip(&mut self.running) {
+            match running.receive(until) {
+                Ok(reply) => replies.push(reply),
+                Err(error) => return Err(self.fail(number, error)),
+            }
+        }
+        Ok(replies)
+    }
+
+    /// Ends all processes because of one. Returns the reason, which is kept.
+    pub(super) fn fail(&mut self, number: usize, error: anyhow::Error) -> anyhow::Error {
+        let kind = error.downcast_ref::<std::io::Error>().map(std::io::Error::kind);
+        let what = match kind {
+            Some(ErrorKind::WouldBlock | ErrorKind::TimedOut) => {
+                format!("does not answer within {} seconds, and is killed", self.timeout.as_secs())
+            }
+            _ => match self.running.get_mut(number - 1).and_then(Running::status) {
+                Some(status) => format!("has ended ({status})"),
+                None => format!("sent what it should not: {error:#}"),
+            },
+        };
+        self.running.clear();
+        let fault = format!(
+            "{} {what}: the processes start again, and the keys are read from the store and the journal",
+            name(number, self.count)
+        );
+        (self.say)(&fault);
+        self.fault = Some(fault.clone());
+        anyhow!(fault)
+    }
+}
+
+/// What a process is called. The first one has number 0.
+fn name(number: usize, others: usize) -> String {
+    format!("process {number} of 0 to {others}, which has a part of the keys,")
+}
+
+/// Runs a command as a process, and connects to it.
+fn run(mut command: Command, first: &[u8], timeout: Duration) -> Result<Running> {
+    let (mut socket, other) = UnixStream::pair().context("cannot make a pair of sockets")?;
+    let input = OwnedFd::from(other.try_clone().context("cannot make a pair of sockets")?);
+    // A process group of its own: only the first process has Ctrl-C, and the others end with it.
+    command.stdin(input).stdout(OwnedFd::from(other)).process_group(0);
+    let child = command.spawn().with_context(|| command.get_program().to_string_lossy().into_owned())?;
+    // The command has the other end, too.
+    drop(command);
+    socket.set_write_timeout(Some(timeout))?;
+    let written = socket.write_all(first);
+    let running = Running { socket, child: Some(child) };
+    written?;
+    running.greeted(timeout)
+}
+
+impl Running {
+    /// Exchanges hellos.
+    fn greeted(mut self, timeout: Duration) -> Result<Running> {
+        self.socket.set_write_timeout(Some(timeout))?;
+        receive_hello(&mut InTime { socket: &self.socket, until: Instant::now() + timeout })?;
+        send_hello(&mut self.socket)?;
+        Ok(self)
+    }
+
+    fn send(&mut self, request: &Request) -> Result<()> {
+        send(&mut self.socket, request)
+    }
+
+    fn receive(&mut self, until: Instant) -> Result<Reply> {
+        let reply = receive(&mut InTime { socket: &self.socket, until })?;
+        reply.ok_or_else(|| std::io::Error::from(ErrorKind::UnexpectedEof).into())
+    }
+
+    /// The status of a process that has ended, or does so soon.
+    fn status(&mut self) -> Option<String> {
+        let Some(child) = &mut self.child else { return Some("a thread".to_owned()) };
+        let begun = Instant::now();
+        loop {
+            match child.try_wait() {
+                Ok(Some(status)) => return Some(status.to_string()),
+                Ok(None) if begun.elapsed() < END => std::thread::sleep(Duration::from_millis(5)),
+                _ => return None,
+            }
+        }
+    }
+}
+
+/// Reads until a time.
+struct InTime<'a> {
+    socket: &'a UnixStream,
+    until: Instant,
+}
+
+impl Read for InTime<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        let left = self.until.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Err(ErrorKind::TimedOut.into());
+        }
+        self.socket.set_read_timeout(Some(left))?;
+        self.socket.read(buffer)
+    }
+}
+

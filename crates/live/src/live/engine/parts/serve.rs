@@ -1,0 +1,115 @@
+//! A process that has a part of the keys: answers one request after the other.
+
+use std::io::{Read, Write};
+
+use anyhow::{Context, Result, ensure};
+
+use super::messages::{Reply, Request, receive, receive_hello, send, send_hello};
+use crate::live::engine::keys::{KeyPart, MOST_NODES, NodeLists};
+
+/// Keeps a part of the keys of `nigh live` until the input ends, which is when the process that
+/// asks has ended.
+///
+/// # Errors
+/// If what comes is not of this version of nigh, is cut, or contradicts what came before.
+pub fn serve_keys(mut input: impl Read, mut output: impl Write) -> Result<()> {
+    send_hello(&mut output)?;
+    receive_hello(&mut input)?;
+    let mut keys = None;
+    while let Some(request) = receive(&mut input)? {
+        let reply = answer(&mut keys, request)?;
+        send(&mut output, &reply)?;
+    }
+    Ok(())
+}
+
+fn answer(keys: &mut Option<KeyPart>, request: Request) -> Result<Reply> {
+    if let Request::Begin { part, width, agreements } = request {
+        ensure!(
+            part.number < part.count && (1..=width).contains(&agreements),
+            "part {} of {}, {agreements} of {width} supershingles",
+            part.number,
+            part.count
+        );
+        *keys = Some(KeyPart::new(part, width, agreements));
+        return Ok(Reply::Ready);
+    }
+    if request == Request::Ping {
+        return Ok(Reply::Ready);
+    }
+    let keys = keys.as_mut().context("a request before the begin")?;
+    let width = keys.width();
+    let mut edges = Vec::new();
+    let mut lists = NodeLists::default();
+    match request {
+        Request::Remove { nodes } => {
+            for node in nodes {
+                keys.remove(node, &mut |edge| edges.push(edge));
+            }
+            Ok(Reply::Edges(edges))
+        }
+        Request::Insert { nodes, vectors } => {
+            ensure!(
+                vectors.len() == nodes.len() * width && nodes.iter().all(|node| *node < MOST_NODES),
+                "{} nodes with {} supershingles, of {width} each",
+                nodes.len(),
+                vectors.len()
+            );
+            for (node, vector) in nodes.into_iter().zip(vectors.chunks_exact(width)) {
+                keys.set_vector(node, vector);
+                keys.insert(node, &mut |edge| edges.push(edge));
+            }
+            Ok(Reply::Edges(edges))
+        }
+        Request::Neighbours { nodes } => {
+            nodes.into_iter().for_each(|node| keys.neighbours(node, &mut lists));
+            Ok(Reply::Lists(lists))
+        }
+        Request::Sharing { vectors, most } => {
+            ensure!(vectors.len().is_multiple_of(width), "{} supershingles, of {width} each", vectors.len());
+            vectors.chunks_exact(width).for_each(|vector| keys.sharing(vector, most, &mut lists));
+            Ok(Reply::Lists(lists))
+        }
+        Request::Begin { .. } | Request::Ping => Ok(Reply::Ready),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::live::engine::keys::Part;
+
+    /// What a process sends to these requests after its hello, and how it ends.
+    fn served(requests: &[Request]) -> (Vec<Reply>, Result<()>) {
+        let mut input = Vec::new();
+        send_hello(&mut input).unwrap();
+        requests.iter().for_each(|request| send(&mut input, request).unwrap());
+        let mut output = Vec::new();
+        let end = serve_keys(&input[..], &mut output);
+        let mut output = &output[..];
+        receive_hello(&mut output).unwrap();
+        (std::iter::from_fn(|| receive(&mut output).unwrap()).collect(), end)
+    }
+
+    #[test]
+    fn requests_that_contradict_are_refused() {
+        let begin = |number, width, agreements| Request::Begin { part: Part { number, count: 2 }, width, agreements };
+        let insert = |nodes: &[u32], vectors: usize| Request::Insert { nodes: nodes.to_vec(), vectors: vec![7; vectors] };
+        for (requests, reason) in [
+            (vec![begin(2, 6, 2)], "part 2 of 2"),
+            (vec![begin(1, 6, 7)], "7 of 6 supershingles"),
+            (vec![begin(1, 6, 0)], "0 of 6 supershingles"),
+            (vec![Request::Neighbours { nodes: vec![1] }], "before the begin"),
+            (vec![begin(1, 6, 2), insert(&[1, 2], 6)], "2 nodes with 6 supershingles"),
+            (vec![begin(1, 6, 2), insert(&[MOST_NODES], 6)], "1 nodes with 6"),
+            (vec![begin(1, 6, 2), Request::Sharing { vectors: vec![1; 7], most: 1 }], "7 supershingles"),
+        ] {
+            let (replies, end) = served(&requests);
+            assert_eq!(replies.len() + 1, requests.len());
+            assert!(end.unwrap_err().to_string().contains(reason), "{reason}");
+        }
+        let (replies, end) = served(&[Request::Ping, begin(0, 6, 2), insert(&[1], 6), begin(0, 6, 2)]);
+        end.unwrap();
+        assert_eq!(replies, [Reply::Ready, Reply::Ready, Reply::Edges(Vec::new()), Reply::Ready]);
+    }
+}
