@@ -2,7 +2,9 @@
 //! killed or stopped.
 
 use std::collections::BTreeMap;
+use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::{Path, PathBuf};
+use std::process::Stdio;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -14,7 +16,7 @@ use crate::live::{
     parquet_files, send_with_kills, text_of, values, wait_for,
 };
 use crate::live_verified::{METHODS, begin};
-use crate::program::{copy_folder, run};
+use crate::program::{copy_folder, nigh, run};
 
 /// The process ids of the other processes.
 fn others(first: u32) -> Vec<u32> {
@@ -71,7 +73,8 @@ fn several_processes_give_the_bytes_of_one() {
             store
         });
         let lives = [&stores[0], &stores[1], &stores[2]].into_iter().zip(["1", "2", "3"]);
-        let lives: Vec<Live> = lives.map(|(store, processes)| Live::start(store, &["--processes", processes])).collect();
+        let lives: Vec<Live> =
+            lives.map(|(store, processes)| Live::start(store, &["--processes", processes])).collect();
         for (live, count) in lives.iter().zip(0..) {
             assert_eq!(others(live.child.id()).len(), count);
         }
@@ -173,9 +176,8 @@ fn a_kill_of_the_first_process_loses_nothing_and_ends_the_others() {
     let live = Live::start(&store, &flags);
     assert_eq!(found_live(&live, &there), found_by_method(folder.path(), "run", &there, ""));
     assert_eq!(metric(&live, "nigh_live_documents"), Some(there.len() as u64));
-    let is_there = |id: &u32| {
-        std::fs::read_to_string(format!("/proc/{id}/cmdline")).is_ok_and(|line| line.contains("live-keys"))
-    };
+    let is_there =
+        |id: &u32| std::fs::read_to_string(format!("/proc/{id}/cmdline")).is_ok_and(|line| line.contains("live-keys"));
     assert!(!seen.is_empty());
     wait_for("the end of the others", || (!seen.iter().any(is_there)).then_some(()));
 }
@@ -206,6 +208,28 @@ fn a_process_that_is_stopped_is_noticed_and_started_again() {
     assert_eq!(live.post("3", &[line(3, 2)])[0]["size"], 3);
     assert_eq!(live.post("2", &[line(2, 1)])[0]["new"], true);
     assert_eq!(metric(&live, "nigh_live_documents"), Some(3));
+}
+
+#[test]
+fn a_line_of_standard_input_waits_for_a_process_that_starts_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = folder.path().join("store");
+    let mut child = nigh(&["live", store.to_str().unwrap(), "--stdin", "--by", "id", "--processes", "2"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let mut input = child.stdin.take().unwrap();
+    let mut output = BufReader::new(child.stdout.take().unwrap()).lines();
+    for size in 1..5 {
+        writeln!(input, "{}", json!({"id": size, "text": text_of(1, 0)})).unwrap();
+        let answer: Value = serde_json::from_str(&output.next().unwrap().unwrap()).unwrap();
+        assert_eq!((&answer["size"], &answer["new"]), (&json!(size), &json!(true)));
+        others(child.id()).into_iter().for_each(|process| signal("-KILL", process));
+    }
+    drop(input);
+    assert_eq!(child.wait().unwrap().code(), Some(0));
 }
 
 #[test]

@@ -14,7 +14,8 @@ use crate::program::{longs, run, run_well, texts, week};
 
 /// Of the families of texts those are similar enough that differ in two words: chains of them hold
 /// together by those between.
-pub(crate) const METHODS: [&str; 2] = ["similarity = 0.93\nverify = \"exact\"\n", "similarity = 0.93\nverify = \"estimate\"\n"];
+pub(crate) const METHODS: [&str; 2] =
+    ["similarity = 0.93\nverify = \"exact\"\n", "similarity = 0.93\nverify = \"estimate\"\n"];
 
 /// A week of some documents in the store `store` of a folder.
 pub(crate) fn begin(folder: &Path, numbers: &mut Numbers, method: &str) -> BTreeMap<String, Value> {

@@ -6,13 +6,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::Serialize;
 
 use super::clusters::ClusterChange;
+use super::parts::Compared;
 use super::texts::{Texts, shingles_of};
 use super::{Doc, Engine, NodeDocs, TextPlace};
-use crate::features::equal_features;
 use crate::live::batch::features_of;
 use crate::live::refusal::Refusal;
 use crate::readers::Body;
-use crate::records::{DocumentKey, FeatureBits, KeyHash, Level};
+use crate::records::{DocumentKey, KeyHash, Level};
 
 /// The nearest documents that an answer has.
 const NEAREST: usize = 3;
@@ -22,7 +22,7 @@ const NODES: usize = 8;
 const OF_NODE: usize = 4;
 const COMPARED: usize = 64;
 /// The documents whose nearest ones are looked for at once.
-const ASKED: usize = 1024;
+const ASKED: usize = 256;
 
 /// What is known of a record after its batch.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -163,7 +163,9 @@ impl Engine {
             return Err(Refusal::bad("the text has no word"));
         }
         let nodes = self.keys.sharing(&sketch.supershingles, NODES).map_err(unable)?.concat();
-        Ok(self.nearest(nodes, &sketch.features, None, most))
+        let compared = [Compared { features: sketch.features, docs: self.docs_near(nodes, None, most) }];
+        let equal = self.features.equal(&compared).map_err(unable)?;
+        Ok(self.nearest(&compared[0].docs, &equal[0], most))
     }
 
     /// The distinct shingles of a page, ascending, by which similarities are exact.
@@ -232,28 +234,36 @@ impl Engine {
     pub(super) fn answers_of(&mut self, names: &[(KeyHash, &str)]) -> anyhow::Result<Vec<Answer>> {
         let mut answers = Vec::with_capacity(names.len());
         for names in names.chunks(ASKED) {
-            let mut vectors = Vec::new();
-            let has_keys: Vec<bool> = names
-                .iter()
-                .map(|(key, _)| {
-                    let node = self.find(*key).map(|doc| self.doc(doc).node);
-                    let node = node.filter(|node| self.nodes[*node as usize].wordless.is_none());
-                    vectors.extend(node.into_iter().flat_map(|node| self.keys.vector(node)));
-                    node.is_some()
-                })
+            // The documents that have keys, by the places of their names.
+            let with_keys: Vec<(usize, u32)> = (0..names.len())
+                .filter_map(|at| Some((at, self.find(names[at].0)?)))
+                .filter(|(_, doc)| self.nodes[self.doc(*doc).node as usize].wordless.is_none())
                 .collect();
-            let mut sharing = self.keys.sharing(&vectors, NODES)?.into_iter();
-            for ((key, name), has_keys) in names.iter().zip(has_keys) {
-                let nodes = if has_keys { sharing.next() } else { None };
-                answers.push(self.answer_of(*key, name, nodes));
+            let docs: Vec<u32> = with_keys.iter().map(|(_, doc)| *doc).collect();
+            let vectors =
+                docs.iter().flat_map(|doc| self.keys.vector(self.doc(*doc).node)).copied().collect::<Vec<_>>();
+            let sharing = self.keys.sharing(&vectors, NODES)?;
+            self.features.fetch(&docs)?;
+            let compared = docs.iter().zip(sharing).map(|(doc, nodes)| Compared {
+                features: self.features.of(*doc).to_vec(),
+                docs: self.docs_near(nodes, Some(*doc), NEAREST),
+            });
+            let compared: Vec<Compared> = compared.collect();
+            let equal = self.features.equal(&compared)?;
+            let mut nearest: Vec<Vec<Near>> = names.iter().map(|_| Vec::new()).collect();
+            for ((at, _), (compared, equal)) in with_keys.iter().zip(compared.iter().zip(&equal)) {
+                nearest[*at] = self.nearest(&compared.docs, equal, NEAREST);
+            }
+            for ((key, name), nearest) in names.iter().zip(nearest) {
+                answers.push(self.answer_of(*key, name, nearest));
             }
         }
         Ok(answers)
     }
 
-    /// What is known of the document of a key, or of the name if it is not there. `sharing` are the
-    /// nodes that share a key with it, if it has any.
-    fn answer_of(&mut self, key: KeyHash, name: &str, sharing: Option<Vec<u32>>) -> Answer {
+    /// What is known of the document of a key, or of the name if it is not there, with the documents
+    /// that are `nearest`.
+    fn answer_of(&mut self, key: KeyHash, name: &str, nearest: Vec<Near>) -> Answer {
         let is_id = self.method.documents != DocumentKey::Url;
         let found = self.find(key);
         let name = found.map_or_else(|| name.to_owned(), |doc| self.doc(doc).name.to_string());
@@ -268,7 +278,7 @@ impl Engine {
             level: None,
             canonical: None,
             estimated: false,
-            nearest: Vec::new(),
+            nearest,
             changes: Vec::new(),
         };
         let Some(doc) = found else { return answer };
@@ -281,9 +291,6 @@ impl Engine {
         answer.estimated = self.is_estimated(doc);
         let canonical = self.sets().class(label).into_iter().map(|set| self.first(set)).min();
         answer.canonical = canonical.map(|doc| self.doc(doc).name.to_string());
-        if let Some(sharing) = sharing {
-            answer.nearest = self.nearest(sharing, self.features_of(doc), Some(doc), NEAREST);
-        }
         answer
     }
 
@@ -315,17 +322,21 @@ impl Engine {
         }
     }
 
-    /// The most similar ones of the documents of some nodes, which share a key with a vector.
-    fn nearest(&self, sharing: Vec<u32>, features: &[FeatureBits], own: Option<u32>, most: usize) -> Vec<Near> {
+    /// The documents that are compared with one, or with a page that is not there, of some nodes that
+    /// share a key with it.
+    fn docs_near(&self, sharing: Vec<u32>, own: Option<u32>, most: usize) -> Vec<u32> {
         let own_node = own.map(|own| self.doc(own).node);
         let nodes: BTreeSet<u32> = sharing.into_iter().collect();
         let others = nodes.into_iter().filter(|node| own_node != Some(*node));
         let of_node = |node: u32| self.nodes[node as usize].docs.iter().take(OF_NODE.max(most + 1));
         let docs = own_node.into_iter().chain(others).flat_map(of_node).filter(|doc| own != Some(**doc));
-        let mut ranked: Vec<(Reverse<usize>, u32)> = docs
-            .take(COMPARED.max(4 * most))
-            .map(|doc| (Reverse(equal_features(self.features_of(*doc), features)), *doc))
-            .collect();
+        docs.copied().take(COMPARED.max(4 * most)).collect()
+    }
+
+    /// The most similar ones of some documents, of which so many features each are equal.
+    fn nearest(&self, docs: &[u32], equal: &[usize], most: usize) -> Vec<Near> {
+        let mut ranked: Vec<(Reverse<usize>, u32)> =
+            equal.iter().copied().map(Reverse).zip(docs.iter().copied()).collect();
         ranked.sort_unstable();
         ranked.truncate(most);
         let near = |(Reverse(equal), doc): (Reverse<usize>, u32)| Near {

@@ -14,7 +14,7 @@
 //! these that are similar enough are the clusters.
 //!
 //! In reading order: `answers`, `keys` (the documents of each key, and the edges between them),
-//! `id_table` (its hash table), `parts` (the keys in several processes), `sets` (sets of nodes), `fragments` (what is known to be connected,
+//! `id_table` (its hash table), `parts` (keys and features in several processes), `sets` (sets of nodes), `fragments` (what is known to be connected,
 //! and the graph of that), `labels` (its labels, by differential dataflow), `verified` (what of
 //! that is similar enough), `pairs` (whether two pages are), `texts` (their texts), `clusters` (ids
 //! and changes).
@@ -43,14 +43,14 @@ use self::id_table::IdTable;
 use self::keys::MOST_NODES;
 use self::labels::LabelWorkers;
 use self::pairs::Pairs;
-use self::parts::Keys;
+use self::parts::{DocumentFeatures, Keys};
 use self::sets::{NO_ID, Sets};
 use self::texts::BatchTexts;
 use self::verified::Verified;
 use super::batch::{Content, Features, Record, features};
 use crate::config::Method;
 use crate::features::{Fingerprinter, PageFacts, Sketch};
-use crate::records::{DocumentKey, FeatureBits, KeyHash, fold};
+use crate::records::{DocumentKey, KeyHash, fold};
 
 pub use self::answers::{Answer, ClusterAnswer, Counts, Near, NumberedChange};
 pub use self::clusters::ClusterChange;
@@ -153,8 +153,7 @@ pub struct Engine {
     /// them.
     dropped: u64,
     by_key: IdTable,
-    /// By document.
-    features: Vec<FeatureBits>,
+    features: DocumentFeatures,
     nodes: Vec<NodeDocs>,
     free_nodes: Vec<u32>,
     by_vector: IdTable,
@@ -211,12 +210,12 @@ impl Engine {
             docs: Vec::new(),
             dropped: 0,
             by_key: IdTable::default(),
-            features: Vec::new(),
+            features: DocumentFeatures::new(method.features, others),
             nodes: Vec::new(),
             free_nodes: Vec::new(),
             by_vector: IdTable::default(),
             wordless: BTreeMap::new(),
-            keys: Keys::new(method.supershingles, method.agreements, others)?,
+            keys: Keys::new((method.supershingles, method.agreements), method.features, others)?,
             fragments: Fragments::new(LabelWorkers::start(workers)?),
             verified: Pairs::of_method(method)?.map(Verified::new),
             clusters: Clusters::default(),
@@ -320,6 +319,9 @@ impl Engine {
                 connect(&mut self.keys, &mut parents, &std::mem::take(&mut made))?;
             }
             self.set_page(new, checksum, &sketch);
+            if self.features.is_full() {
+                self.features.send()?;
+            }
             self.put(new, node);
             if let Some(verified) = &mut self.verified {
                 let page = verified.load(new, node, checksum) as usize;
@@ -330,6 +332,7 @@ impl Engine {
             }
         }
         connect(&mut self.keys, &mut parents, &made)?;
+        self.features.send()?;
         let roots: Vec<u32> = (0..parents.len() as u32).map(|node| root(&mut parents, node)).collect();
         let nodes = &self.nodes;
         self.fragments.sets.load(&roots, |node| nodes[node as usize].docs.len() as u32);
@@ -422,6 +425,7 @@ impl Engine {
         let removed: Vec<u32> = left.filter(|node| self.nodes[*node as usize].docs.is_empty()).collect();
         let [without, with] = [&removed, &work.made].map(|nodes| self.with_keys(nodes));
         removed.iter().for_each(|node| self.drop_node(*node));
+        self.features.send()?;
         let edges = self.keys.change(&without, &with)?;
         self.fragments.update(&mut self.keys, (&work.made, &removed), edges)?;
         self.free_nodes.extend(removed);
@@ -434,8 +438,7 @@ impl Engine {
             work.entering_pages.iter().for_each(|(doc, page)| verified.enter(*doc, *page));
             let documents = &mut BatchTexts {
                 docs: &self.docs,
-                features: &self.features,
-                width: self.method.features,
+                features: &mut self.features,
                 lines,
                 last: &last,
                 fingerprinter: &mut self.fingerprinters[0],
@@ -536,10 +539,6 @@ impl Engine {
         self.docs[doc as usize].as_ref().expect("a document that is there")
     }
 
-    fn features_of(&self, doc: u32) -> &[FeatureBits] {
-        &self.features[doc as usize * self.method.features..][..self.method.features]
-    }
-
     /// The sets that make clusters: parts of verified clusters, or fragments.
     fn sets(&self) -> &Sets {
         self.verified.as_ref().map_or(&self.fragments.sets, |verified| &verified.parts)
@@ -586,7 +585,6 @@ impl Engine {
             text_at: 0,
             text_bytes: 0,
         }));
-        self.features.resize(self.docs.len() * self.method.features, 0);
         let docs = &self.docs;
         let hash_of = |doc: u32| docs[doc as usize].as_ref().map_or(0, |doc| doc.key.halves()[1]);
         self.by_key.insert(key.halves()[1], doc, hash_of);
@@ -603,11 +601,10 @@ impl Engine {
 
     /// Notes the checksum and the features of a document, which is at no node.
     fn set_page(&mut self, doc: u32, checksum: u128, sketch: &Sketch) {
-        if let Some(doc) = &mut self.docs[doc as usize] {
-            doc.checksum = checksum;
+        if let Some(page) = &mut self.docs[doc as usize] {
+            page.checksum = checksum;
         }
-        let features = &mut self.features[doc as usize * self.method.features..][..self.method.features];
-        features[..sketch.features.len()].copy_from_slice(&sketch.features);
+        self.features.set(doc, &sketch.features);
     }
 
     /// The node of a page, and whether it is made now.

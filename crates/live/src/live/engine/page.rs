@@ -29,7 +29,13 @@ pub(super) struct Page {
 
 /// What documents have, by which they are compared.
 pub(super) trait Documents {
-    /// The features of a document.
+    /// Makes the features of documents ready, in the place of others.
+    ///
+    /// # Errors
+    /// If a process is gone that has some.
+    fn fetch(&mut self, docs: &[u32]) -> Result<()>;
+
+    /// The features of a document, which were made ready.
     fn features(&self, doc: u32) -> &[FeatureBits];
 
     /// The distinct shingles of one of some equal documents whose text is at hand; `None` if none

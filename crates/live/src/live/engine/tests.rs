@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::*;
-use crate::records::{Level, mix};
+use crate::records::{FeatureBits, Level, mix};
 
 /// What is there, by name.
 type There = BTreeMap<String, Features>;
@@ -213,7 +213,10 @@ fn play(
         let changed = engines[0].changed;
         let all: Vec<Vec<Answer>> =
             engines.iter_mut().enumerate().map(|(number, engine)| answer(number, engine, &batch)).collect();
-        assert!(all.iter().all(|answers| *answers == all[0]), "{place}: the same for any number of workers and processes");
+        assert!(
+            all.iter().all(|answers| *answers == all[0]),
+            "{place}: the same for any number of workers and processes"
+        );
         let engine = &mut engines[0];
         let rank = |name: &str| came[name];
         let levels = levels_of(&there);

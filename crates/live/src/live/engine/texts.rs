@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use anyhow::Result;
 
 use super::page::Documents;
+use super::parts::DocumentFeatures;
 use super::{Doc, TextPlace};
 use crate::features::Fingerprinter;
 use crate::live::batch::{Content, Record, label_of};
@@ -44,9 +45,7 @@ pub(in crate::live) fn shingles_of(fingerprinter: &mut Fingerprinter, body: &Bod
 /// The documents while a batch is applied.
 pub(super) struct BatchTexts<'a> {
     pub(super) docs: &'a [Option<Doc>],
-    pub(super) features: &'a [FeatureBits],
-    /// Features of a document.
-    pub(super) width: usize,
+    pub(super) features: &'a mut DocumentFeatures,
     /// The records of the batch, and the last one of each document.
     pub(super) lines: &'a [Record],
     pub(super) last: &'a BTreeMap<KeyHash, usize>,
@@ -76,7 +75,11 @@ impl BatchTexts<'_> {
 
 impl Documents for BatchTexts<'_> {
     fn features(&self, doc: u32) -> &[FeatureBits] {
-        &self.features[doc as usize * self.width..][..self.width]
+        self.features.of(doc)
+    }
+
+    fn fetch(&mut self, docs: &[u32]) -> Result<()> {
+        self.features.fetch(docs)
     }
 
     fn is_in_memory(&self, equal: &[u32]) -> bool {

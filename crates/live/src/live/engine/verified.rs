@@ -321,7 +321,7 @@ impl Verified {
     /// Compares what is not known to be apart, and gives one label to the pieces of each part.
     ///
     /// # Errors
-    /// If a text cannot be looked for.
+    /// If a text cannot be looked for, or a process is gone that has features.
     pub(super) fn join(&mut self, touched: Touched, documents: &mut dyn Documents) -> Result<()> {
         let Touched { candidates, origins, freed } = touched;
         let mut rest = &candidates[..];
@@ -332,6 +332,9 @@ impl Verified {
                 pages <= READ_AHEAD
             });
             let (some, others) = rest.split_at(fits.count().max(1));
+            let compared = some.iter().filter(|pages| pages.len() > 1).flatten();
+            let docs: Vec<u32> = compared.filter_map(|page| self.page(*page).docs.first().copied()).collect();
+            documents.fetch(&docs)?;
             self.read_ahead(some, &origins, documents)?;
             for pages in some {
                 self.join_candidates(pages, &origins, documents)?;

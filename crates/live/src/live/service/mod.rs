@@ -410,7 +410,8 @@ impl Service {
         match self.journal.cut_to(before) {
             Ok(()) => Refusal::unable(format!("{error:#}; the batch is not taken")),
             Err(failed) => {
-                let text = format!("{error:#}; the batch cannot be taken out of the journal: {failed:#}: start nigh again");
+                let text =
+                    format!("{error:#}; the batch cannot be taken out of the journal: {failed:#}: start nigh again");
                 self.broken = Some(text.clone());
                 Refusal::unable(text)
             }

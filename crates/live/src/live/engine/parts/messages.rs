@@ -15,6 +15,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::live::engine::keys::{EdgeChange, NodeLists, Part};
+use crate::records::FeatureBits;
 use crate::text::printable;
 
 /// The version of the messages.
@@ -36,8 +37,8 @@ struct Hello {
 /// What is asked.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Request {
-    /// To begin with a part of the keys, without nodes.
-    Begin { part: Part, width: usize, agreements: usize },
+    /// To begin with a part of the keys and of the features, without nodes and documents.
+    Begin { part: Part, width: usize, agreements: usize, features: usize },
     /// To take nodes out of their keys, in this order.
     Remove { nodes: Vec<u32> },
     /// To add nodes to their keys, in this order, with the supershingles of each.
@@ -46,6 +47,12 @@ pub(super) enum Request {
     Neighbours { nodes: Vec<u32> },
     /// Nodes that share a key with vectors, at most so many of each key.
     Sharing { vectors: Vec<u64>, most: usize },
+    /// To note the features of documents.
+    Note { docs: Vec<u32>, features: Vec<FeatureBits> },
+    /// The features of documents.
+    Features { docs: Vec<u32> },
+    /// How many features documents have in common with others: so many documents for each of these.
+    Compare { features: Vec<FeatureBits>, lengths: Vec<u32>, docs: Vec<u32> },
     /// Nothing.
     Ping,
 }
@@ -53,13 +60,17 @@ pub(super) enum Request {
 /// What is answered.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Reply {
-    /// To [`Request::Begin`] and [`Request::Ping`].
+    /// To [`Request::Begin`], [`Request::Note`] and [`Request::Ping`].
     Ready,
     /// To [`Request::Remove`] and [`Request::Insert`]: the edges that go and come.
     Edges(Vec<EdgeChange>),
     /// To [`Request::Neighbours`], as of [`super::KeyPart::neighbours`]; and to
     /// [`Request::Sharing`], a list for each vector.
     Lists(NodeLists),
+    /// To [`Request::Features`].
+    Features(Vec<FeatureBits>),
+    /// To [`Request::Compare`]: a number for each document.
+    Equal(Vec<u16>),
 }
 
 /// Sends the hello of this program.
@@ -161,7 +172,10 @@ mod tests {
     #[test]
     fn messages_come_as_they_were_sent() {
         let requests = [
-            Request::Begin { part: Part { number: 1, count: 3 }, width: 6, agreements: 2 },
+            Request::Begin { part: Part { number: 1, count: 3 }, width: 6, agreements: 2, features: 84 },
+            Request::Note { docs: vec![1], features: vec![0, u16::MAX] },
+            Request::Features { docs: vec![u32::MAX] },
+            Request::Compare { features: vec![1], lengths: vec![2], docs: vec![3, 4] },
             Request::Remove { nodes: vec![3, u32::MAX] },
             Request::Insert { nodes: vec![7], vectors: vec![0, u64::MAX, 5] },
             Request::Neighbours { nodes: Vec::new() },

@@ -1,17 +1,19 @@
-//! The keys of an engine, which several processes share by hash, as those of a run do.
+//! The keys of an engine, which several processes share by hash, as those of a run do; and the
+//! features of documents.
 //!
 //! ```text
-//! first process    documents, names, vectors, features, fragments, labels, clusters; part 0 of the keys
-//! process 1 …      a part of the keys each, with the vectors
+//! first process    documents, names, vectors, fragments, labels, clusters; part 0 of the keys and features
+//! process 1 …      a part of the keys and features each, with the vectors
 //! ```
 //!
 //! The first process sends each request to all others, does its own part meanwhile, and takes the
 //! replies. Each key is in one part, and what becomes of it depends on the order of its own nodes
 //! only: so edges, and all that follows from them, are the same for any number of processes.
 //!
-//! In reading order: `messages` (what is asked), `processes` (starts and asks the others), `serve`
-//! (what they do).
+//! In reading order: `messages` (what is asked), `processes` (starts and asks the others), `features`
+//! (of documents), `serve` (what the others do).
 
+mod features;
 mod messages;
 mod processes;
 mod serve;
@@ -21,6 +23,7 @@ use anyhow::{Result, anyhow};
 use self::messages::{MOST_BYTES, Reply, Request};
 use super::keys::{EdgeChange, KeyPart, NodeLists, Part};
 
+pub(super) use self::features::{Compared, DocumentFeatures};
 pub use self::processes::KeyProcesses;
 pub(in crate::live) use self::processes::SharedProcesses;
 pub use self::serve::serve_keys;
@@ -42,15 +45,16 @@ pub(super) struct Keys {
 
 impl Keys {
     /// The keys of vectors of `width` supershingles, of which `agreements` must agree; no node has
-    /// any. The other processes forget those that they have.
+    /// any. The other processes forget the keys and features that they have, and begin with
+    /// `features` of each document.
     ///
     /// # Errors
     /// If one of these is gone.
-    pub(super) fn new(width: usize, agreements: usize, others: &SharedProcesses) -> Result<Keys> {
+    pub(super) fn new((width, agreements): (usize, usize), features: usize, others: &SharedProcesses) -> Result<Keys> {
         let mut processes = others.lock();
         let count = processes.count() + 1;
         let part = |number: usize| Part { number: number as u32, count: count as u32 };
-        processes.send(|number| Request::Begin { part: part(number), width, agreements })?;
+        processes.send(|number| Request::Begin { part: part(number), width, agreements, features })?;
         let own = KeyPart::new(part(0), width, agreements);
         for (number, reply) in (1..).zip(processes.receive()?) {
             if reply != Reply::Ready {
@@ -194,11 +198,7 @@ impl Keys {
     }
 
     /// Asks the other processes, and does meanwhile what is to be done with the own part.
-    fn ask(
-        &mut self,
-        request: impl Fn(&KeyPart) -> Request,
-        own: impl FnOnce(&mut KeyPart),
-    ) -> Result<Vec<Reply>> {
+    fn ask(&mut self, request: impl Fn(&KeyPart) -> Request, own: impl FnOnce(&mut KeyPart)) -> Result<Vec<Reply>> {
         if self.count == 1 {
             own(&mut self.own);
             return Ok(Vec::new());
@@ -244,7 +244,7 @@ mod tests {
     /// Keys of a number of processes, which are threads.
     fn keys(processes: usize) -> (Keys, SharedProcesses) {
         let others = SharedProcesses::of(KeyProcesses::threads(processes - 1));
-        (Keys::new(6, 2, &others).unwrap(), others)
+        (Keys::new((6, 2), 84, &others).unwrap(), others)
     }
 
     #[test]
@@ -302,7 +302,7 @@ mod tests {
         // Nothing is asked before all run again.
         assert_eq!(keys.sharing(&[1; 6], 8).unwrap_err().to_string(), error);
         assert!(others.lock().restart());
-        let mut keys = Keys::new(6, 2, &others).unwrap();
+        let mut keys = Keys::new((6, 2), 84, &others).unwrap();
         assert_eq!(keys.sharing(&[1; 6], 8).unwrap(), [Vec::<u32>::new()]);
         // It is noticed while nothing is asked, too.
         others.lock().end(1);

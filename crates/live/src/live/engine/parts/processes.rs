@@ -147,9 +147,8 @@ impl KeyProcesses {
 
     /// Notices processes that have ended, without asking them.
     pub(in crate::live) fn notice_ended(&mut self) {
-        let is_ended = |running: &mut Running| {
-            running.child.as_mut().is_some_and(|child| !matches!(child.try_wait(), Ok(None)))
-        };
+        let is_ended =
+            |running: &mut Running| running.child.as_mut().is_some_and(|child| !matches!(child.try_wait(), Ok(None)));
         if let Some(place) = self.running.iter_mut().position(is_ended) {
             self.fail(place + 1, std::io::Error::from(ErrorKind::UnexpectedEof).into());
         }
@@ -180,9 +179,7 @@ impl KeyProcesses {
     fn start_all(&mut self) -> Result<()> {
         self.running.clear();
         let running: Result<Vec<Running>> = (1..=self.count)
-            .map(|number| {
-                (self.start)(number).with_context(|| format!("cannot start {}", name(number, self.count)))
-            })
+            .map(|number| (self.start)(number).with_context(|| format!("cannot start {}", name(number, self.count))))
             .collect();
         self.running = running?;
         self.not_before = None;
@@ -230,7 +227,7 @@ impl KeyProcesses {
             Some(ErrorKind::WouldBlock | ErrorKind::TimedOut) => {
                 format!("does not answer within {} seconds, and is killed", self.timeout.as_secs())
             }
-            _ => match self.running.get_mut(number - 1).and_then(Running::status) {
+            _ => match self.running.get_mut(number.wrapping_sub(1)).and_then(Running::status) {
                 Some(status) => format!("has ended ({status})"),
                 None => format!("sent what it should not: {error:#}"),
             },
@@ -315,4 +312,3 @@ impl Read for InTime<'_> {
         self.socket.read(buffer)
     }
 }
-

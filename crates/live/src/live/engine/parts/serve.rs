@@ -1,13 +1,15 @@
-//! A process that has a part of the keys: answers one request after the other.
+//! A process that has a part of the keys and features: answers one request after the other.
 
 use std::io::{Read, Write};
 
 use anyhow::{Context, Result, ensure};
 
+use super::features::FeaturePart;
 use super::messages::{Reply, Request, receive, receive_hello, send, send_hello};
+use crate::features::equal_features;
 use crate::live::engine::keys::{KeyPart, MOST_NODES, NodeLists};
 
-/// Keeps a part of the keys of `nigh live` until the input ends, which is when the process that
+/// Keeps a part of the keys and features of `nigh live` until the input ends, which is when the process that
 /// asks has ended.
 ///
 /// # Errors
@@ -15,30 +17,37 @@ use crate::live::engine::keys::{KeyPart, MOST_NODES, NodeLists};
 pub fn serve_keys(mut input: impl Read, mut output: impl Write) -> Result<()> {
     send_hello(&mut output)?;
     receive_hello(&mut input)?;
-    let mut keys = None;
+    let mut parts = None;
     while let Some(request) = receive(&mut input)? {
-        let reply = answer(&mut keys, request)?;
+        let reply = answer(&mut parts, request)?;
         send(&mut output, &reply)?;
     }
     Ok(())
 }
 
-fn answer(keys: &mut Option<KeyPart>, request: Request) -> Result<Reply> {
-    if let Request::Begin { part, width, agreements } = request {
-        ensure!(
-            part.number < part.count && (1..=width).contains(&agreements),
-            "part {} of {}, {agreements} of {width} supershingles",
-            part.number,
-            part.count
-        );
-        *keys = Some(KeyPart::new(part, width, agreements));
-        return Ok(Reply::Ready);
-    }
+/// What a process has of an engine.
+struct Parts {
+    keys: KeyPart,
+    features: FeaturePart,
+}
+
+fn answer(parts: &mut Option<Parts>, request: Request) -> Result<Reply> {
     if request == Request::Ping {
         return Ok(Reply::Ready);
     }
-    let keys = keys.as_mut().context("a request before the begin")?;
-    let width = keys.width();
+    if let Request::Begin { part, width, agreements, features } = request {
+        ensure!(
+            part.number < part.count && (1..=width).contains(&agreements) && features > 0,
+            "part {} of {}, {agreements} of {width} supershingles, {features} features",
+            part.number,
+            part.count
+        );
+        let keys = KeyPart::new(part, width, agreements);
+        *parts = Some(Parts { keys, features: FeaturePart::new(part.count as usize, features) });
+        return Ok(Reply::Ready);
+    }
+    let Parts { keys, features: noted } = parts.as_mut().context("a request before the begin")?;
+    let (width, width_of_doc) = (keys.width(), noted.width());
     let mut edges = Vec::new();
     let mut lists = NodeLists::default();
     match request {
@@ -70,6 +79,37 @@ fn answer(keys: &mut Option<KeyPart>, request: Request) -> Result<Reply> {
             vectors.chunks_exact(width).for_each(|vector| keys.sharing(vector, most, &mut lists));
             Ok(Reply::Lists(lists))
         }
+        Request::Note { docs, features } => {
+            ensure!(
+                features.len() == docs.len() * width_of_doc,
+                "{} documents with {} features, of {width_of_doc} each",
+                docs.len(),
+                features.len()
+            );
+            docs.into_iter().zip(features.chunks_exact(width_of_doc)).for_each(|(doc, of)| noted.set(doc, of));
+            Ok(Reply::Ready)
+        }
+        Request::Features { docs } => {
+            let mut found = Vec::with_capacity(docs.len() * width_of_doc);
+            docs.into_iter().for_each(|doc| noted.add_to(doc, &mut found));
+            Ok(Reply::Features(found))
+        }
+        Request::Compare { features, lengths, docs } => {
+            let count: usize = lengths.iter().map(|length| *length as usize).sum();
+            ensure!(
+                features.len() == lengths.len() * width_of_doc && count == docs.len(),
+                "{} features, of {width_of_doc} each, that are compared with {count} of {} documents",
+                features.len(),
+                docs.len()
+            );
+            let mut docs = docs.into_iter();
+            let mut equal = Vec::with_capacity(docs.len());
+            for (features, length) in features.chunks_exact(width_of_doc).zip(lengths) {
+                let of = docs.by_ref().take(length as usize);
+                equal.extend(of.map(|doc| equal_features(noted.of(doc), features) as u16));
+            }
+            Ok(Reply::Equal(equal))
+        }
         Request::Begin { .. } | Request::Ping => Ok(Reply::Ready),
     }
 }
@@ -93,8 +133,17 @@ mod tests {
 
     #[test]
     fn requests_that_contradict_are_refused() {
-        let begin = |number, width, agreements| Request::Begin { part: Part { number, count: 2 }, width, agreements };
-        let insert = |nodes: &[u32], vectors: usize| Request::Insert { nodes: nodes.to_vec(), vectors: vec![7; vectors] };
+        let begin = |number, width, agreements| {
+            let part = Part { number, count: 2 };
+            Request::Begin { part, width, agreements, features: 4 }
+        };
+        let compare = |features, lengths: &[u32]| Request::Compare {
+            features: vec![1; features],
+            lengths: lengths.to_vec(),
+            docs: vec![1, 3],
+        };
+        let insert =
+            |nodes: &[u32], vectors: usize| Request::Insert { nodes: nodes.to_vec(), vectors: vec![7; vectors] };
         for (requests, reason) in [
             (vec![begin(2, 6, 2)], "part 2 of 2"),
             (vec![begin(1, 6, 7)], "7 of 6 supershingles"),
@@ -102,6 +151,9 @@ mod tests {
             (vec![Request::Neighbours { nodes: vec![1] }], "before the begin"),
             (vec![begin(1, 6, 2), insert(&[1, 2], 6)], "2 nodes with 6 supershingles"),
             (vec![begin(1, 6, 2), insert(&[MOST_NODES], 6)], "1 nodes with 6"),
+            (vec![begin(1, 6, 2), Request::Note { docs: vec![1], features: vec![1; 5] }], "5 features, of 4 each"),
+            (vec![begin(1, 6, 2), compare(4, &[3])], "3 of 2 documents"),
+            (vec![begin(1, 6, 2), compare(5, &[1, 1])], "5 features"),
             (vec![begin(1, 6, 2), Request::Sharing { vectors: vec![1; 7], most: 1 }], "7 supershingles"),
         ] {
             let (replies, end) = served(&requests);
