@@ -7,7 +7,7 @@ use nigh::operators::set_join::{
     Element, Known, Requirement, SetJoin, SetJoinStage, SetSource, Sets, SetsPass, Share, TooManyPairs, set_join,
 };
 use nigh::records::mix;
-use nigh_exchange::{Context, Shared};
+use nigh_exchange::{Context, SharedValues};
 use proptest::prelude::*;
 
 /// A set: its distinct elements with their weights.
@@ -109,7 +109,7 @@ fn run(sets: &[Set], parameters: Parameters, workers: Workers) -> Joins {
     let sets = Arc::new(sets.to_vec());
     let folder = tempfile::tempdir().unwrap();
     let scratch = folder.path().to_owned();
-    let processes: Vec<Arc<Shared>> = (0..workers.count).map(|_| Arc::default()).collect();
+    let processes: Vec<Arc<SharedValues>> = (0..workers.count).map(|_| Arc::default()).collect();
     let guards = timely::execute(timely::Config::process(workers.count), move |worker| {
         let shared = &processes[worker.index() / workers.threads];
         let cx = &mut Context::new(worker, &Arc::default(), shared).with(parameters.memory, &scratch);

@@ -36,19 +36,19 @@ pub(crate) struct FieldColumns {
     /// Its type.
     pub values: Type,
     /// Its columns.
-    pub columns: Columns,
+    pub columns: DeclaredColumns,
 }
 
 /// The columns of a field.
-pub(crate) enum Columns {
+pub(crate) enum DeclaredColumns {
     /// One column.
-    One(Column),
+    One(DeclaredColumn),
     /// The elements of an array: the name and the description of each.
     Elements(Vec<(String, String)>),
 }
 
 /// A column.
-pub(crate) struct Column {
+pub(crate) struct DeclaredColumn {
     /// Its name.
     pub name: String,
     /// What its values mean.
@@ -105,15 +105,15 @@ impl Declaration {
         let (mut names, mut sorted) = (BTreeSet::new(), false);
         for FieldColumns { field, columns, .. } in &self.fields {
             let of_field: Vec<&str> = match columns {
-                Columns::One(column) => vec![&column.name],
-                Columns::Elements(elements) => elements.iter().map(|(name, _)| name.as_str()).collect(),
+                DeclaredColumns::One(column) => vec![&column.name],
+                DeclaredColumns::Elements(elements) => elements.iter().map(|(name, _)| name.as_str()).collect(),
             };
             for name in of_field {
                 if !names.insert(name) {
                     return Err(Error::new(field.span(), format!("a second column `{name}`")));
                 }
             }
-            if let Columns::One(column) = columns
+            if let DeclaredColumns::One(column) = columns
                 && let Some(flag) = column.flags.iter().find(|flag| *flag == "sorted")
                 && std::mem::replace(&mut sorted, true)
             {
@@ -130,8 +130,8 @@ impl FieldColumns {
         let attribute = |name| field.attrs.iter().find(|attribute| attribute.path().is_ident(name));
         let columns = match (attribute("column"), attribute("columns")) {
             (Some(second), Some(_)) => return Err(Error::new(second.span(), "a field has `column` or `columns`")),
-            (_, None) => Columns::One(Column::of(&ident, &field.attrs)?),
-            (None, Some(_)) => Columns::Elements(elements(&field.attrs)?),
+            (_, None) => DeclaredColumns::One(DeclaredColumn::of(&ident, &field.attrs)?),
+            (None, Some(_)) => DeclaredColumns::Elements(elements(&field.attrs)?),
         };
         Ok(FieldColumns { field: ident, values: field.ty.clone(), columns })
     }
@@ -148,10 +148,10 @@ fn elements(attributes: &[Attribute]) -> Result<Vec<(String, String)>> {
     Ok(elements)
 }
 
-impl Column {
-    fn of(field: &Ident, attributes: &[Attribute]) -> Result<Column> {
+impl DeclaredColumn {
+    fn of(field: &Ident, attributes: &[Attribute]) -> Result<DeclaredColumn> {
         let (name, description) = (field.unraw().to_string(), of_column(&first_paragraph(attributes)));
-        let mut column = Column { name, description, flags: Vec::new(), width: None };
+        let mut column = DeclaredColumn { name, description, flags: Vec::new(), width: None };
         each_meta(attributes, "column", |meta| {
             let key = meta.path.require_ident()?;
             if FLAGS.iter().any(|flag| key == flag) {
@@ -218,9 +218,9 @@ mod tests {
         assert_eq!((table.name.as_str(), table.is_scratch), ("pages", true));
         assert_eq!(table.description, "One row for each page.");
         let [
-            FieldColumns { columns: Columns::One(doc), .. },
-            FieldColumns { columns: Columns::Elements(hosts), .. },
-            FieldColumns { columns: Columns::One(whole), .. },
+            FieldColumns { columns: DeclaredColumns::One(doc), .. },
+            FieldColumns { columns: DeclaredColumns::Elements(hosts), .. },
+            FieldColumns { columns: DeclaredColumns::One(whole), .. },
         ] = &table.fields[..]
         else {
             panic!("three fields")

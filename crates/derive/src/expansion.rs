@@ -4,7 +4,7 @@ use proc_macro2::TokenStream;
 use quote::{format_ident, quote};
 use syn::GenericParam;
 
-use crate::declaration::{Column, Columns, Declaration, FieldColumns};
+use crate::declaration::{Declaration, DeclaredColumn, DeclaredColumns, FieldColumns};
 
 /// The implementation of `Row`: a constant for the columns, and one call for each of them.
 pub(crate) fn row(table: &Declaration) -> TokenStream {
@@ -43,15 +43,15 @@ pub(crate) fn row(table: &Declaration) -> TokenStream {
 /// The number of columns of a field.
 fn width(field: &FieldColumns) -> usize {
     match &field.columns {
-        Columns::One(_) => 1,
-        Columns::Elements(elements) => elements.len(),
+        DeclaredColumns::One(_) => 1,
+        DeclaredColumns::Elements(elements) => elements.len(),
     }
 }
 
 /// The columns of a field, as values of `ColumnSpec`.
 fn specs(FieldColumns { values, columns, .. }: &FieldColumns) -> Vec<TokenStream> {
     match columns {
-        Columns::One(Column { name, description, flags, width }) => {
+        DeclaredColumns::One(DeclaredColumn { name, description, flags, width }) => {
             let width = width.iter().map(|width| quote!(values: ::nigh_tables::tables::ValueType::FixedBytes(#width),));
             vec![quote! {
                 ::nigh_tables::tables::ColumnSpec {
@@ -61,7 +61,7 @@ fn specs(FieldColumns { values, columns, .. }: &FieldColumns) -> Vec<TokenStream
                 }
             }]
         }
-        Columns::Elements(elements) => {
+        DeclaredColumns::Elements(elements) => {
             let count = elements.len();
             let spec = |(name, description): &(String, String)| quote!(::nigh_tables::tables::ColumnSpec::of_element::<#values>(#name, #description, #count));
             elements.iter().map(spec).collect()
@@ -72,8 +72,8 @@ fn specs(FieldColumns { values, columns, .. }: &FieldColumns) -> Vec<TokenStream
 /// The calls that append the values of a field.
 fn appends(FieldColumns { field, columns, .. }: &FieldColumns, builders: &[syn::Ident]) -> Vec<TokenStream> {
     match columns {
-        Columns::One(_) => vec![quote!(#(::nigh_tables::tables::Value::append(&self.#field, #builders);)*)],
-        Columns::Elements(_) => {
+        DeclaredColumns::One(_) => vec![quote!(#(::nigh_tables::tables::Value::append(&self.#field, #builders);)*)],
+        DeclaredColumns::Elements(_) => {
             let places = 0..builders.len();
             let append =
                 |(place, builder)| quote!(::nigh_tables::tables::Elements::append(&self.#field, #place, #builder););

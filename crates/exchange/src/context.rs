@@ -6,9 +6,9 @@ use std::sync::Arc;
 use bytemuck::Pod;
 use timely::worker::Worker;
 
-use super::shared::Shared;
+use super::shared::SharedValues;
 use crate::blocks::dealer::Dealer;
-use crate::keyed::kept::Kept;
+use crate::keyed::kept::KeptRecords;
 use crate::keyed::spill::SpillBuffer;
 use crate::watch::{Stage, Watch};
 
@@ -31,7 +31,7 @@ use crate::watch::{Stage, Watch};
 pub struct Context {
     worker: Worker,
     watch: Arc<Watch>,
-    shared: Arc<Shared>,
+    shared: Arc<SharedValues>,
     /// Bytes for records in flight, and the folder to which they spill; `None` before a job says
     /// so.
     limits: Option<(u64, PathBuf)>,
@@ -39,7 +39,7 @@ pub struct Context {
 
 impl Context {
     /// The context of a worker whose process counts in `watch`, and whose workers share `shared`.
-    pub fn new(worker: &Worker, watch: &Arc<Watch>, shared: &Arc<Shared>) -> Context {
+    pub fn new(worker: &Worker, watch: &Arc<Watch>, shared: &Arc<SharedValues>) -> Context {
         Context { worker: worker.clone(), watch: watch.clone(), shared: shared.clone(), limits: None }
     }
 
@@ -82,7 +82,7 @@ impl Context {
     }
 
     /// What the workers of the process share.
-    pub fn shared(&self) -> &Arc<Shared> {
+    pub fn shared(&self) -> &Arc<SharedValues> {
         &self.shared
     }
 
@@ -104,8 +104,8 @@ impl Context {
     }
 
     /// No records yet, of those that wait for a later step.
-    pub fn kept<R: Pod>(&self) -> Kept<R> {
-        Kept::new(self.scratch(), self.memory())
+    pub fn kept<R: Pod>(&self) -> KeptRecords<R> {
+        KeptRecords::new(self.scratch(), self.memory())
     }
 
     /// The worker of the engine.

@@ -44,9 +44,9 @@ pub use self::context::Context;
 pub use self::dataflow::{
     BlockOutput, BlockStream, emit, hold, install, run_dataflow, sink, source, time_of, unary, unary_frontier,
 };
-pub use self::keyed::by_group::{Keyed, Records, by_group};
+pub use self::keyed::by_group::{Keyed, RecordBlocks, by_group};
 pub use self::keyed::by_key::by_key;
-pub use self::keyed::kept::Kept;
+pub use self::keyed::kept::KeptRecords;
 pub use self::keyed::key_ranges::KeyRanges;
 pub use self::keyed::partitions::{each_partition, received};
 pub use self::keyed::ranges::{RangeDealer, SLICE, ranges};
@@ -54,4 +54,4 @@ pub use self::keyed::spill::{Partition, SpillBuffer};
 pub use self::questions::ask::{Answerer, Asked, Asker, ask};
 pub use self::questions::lookup::{LocalAnswers, NodeAnswers, SharedAnswers, lookup};
 pub use self::run::run_to_end;
-pub use self::shared::Shared;
+pub use self::shared::SharedValues;

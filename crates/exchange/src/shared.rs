@@ -12,18 +12,18 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 /// ```
 /// use std::sync::Arc;
 ///
-/// use nigh_exchange::Shared;
+/// use nigh_exchange::SharedValues;
 ///
-/// let shared = Shared::default();
+/// let shared = SharedValues::default();
 /// let first: Arc<Vec<u32>> = shared.of(|| vec![1]);
 /// let second = shared.of(|| vec![2]);
 /// assert!(Arc::ptr_eq(&first, &second));
 /// assert_eq!((&*second, *shared.of(|| 3u64)), (&vec![1], 3));
 /// ```
 #[derive(Debug, Default)]
-pub struct Shared(Mutex<HashMap<TypeId, Weak<dyn Any + Send + Sync>>>);
+pub struct SharedValues(Mutex<HashMap<TypeId, Weak<dyn Any + Send + Sync>>>);
 
-impl Shared {
+impl SharedValues {
     /// Returns the value of this type that workers of the process hold now; if none holds one,
     /// `make` makes it.
     pub fn of<T: Any + Send + Sync>(&self, make: impl FnOnce() -> T) -> Arc<T> {
@@ -45,7 +45,7 @@ mod tests {
 
     #[test]
     fn workers_share_one_value_until_the_last_drops_it() {
-        let shared = Shared::default();
+        let shared = SharedValues::default();
         let first = shared.of(|| 1u32);
         assert!(Arc::ptr_eq(&first, &shared.of(|| 2u32)));
         drop(first);

@@ -9,7 +9,7 @@ use super::setting::Setting;
 use super::texts::{documents, each_page, made_up, pages};
 use crate::config::Method;
 use crate::features::{FastFeatures, Fingerprinter, Shingler, Sketch, Sketcher, VectorKeys};
-use crate::kernels::{FeatureRuns, Functions, Kernels, Polynomials, Shingles, polynomials};
+use crate::kernels::{FeatureRuns, Functions, Kernels, Polynomials, ShingleConstants, polynomials};
 use crate::readers::{Body, Page};
 use crate::text::{charset, html, urls};
 
@@ -27,7 +27,7 @@ pub(crate) fn read(setting: &Setting) -> Result<StageReport> {
 /// Measures HTML to text, title and links: as a whole, and its stages by differences.
 pub(crate) fn html(setting: &Setting) -> Result<StageReport> {
     let pages = pages(setting)?;
-    let bodies: Vec<(&[u8], Option<&str>, urls::Canonical)> = pages
+    let bodies: Vec<(&[u8], Option<&str>, urls::CanonicalUrl)> = pages
         .iter()
         .filter_map(|page| match (&page.body, page.url.as_deref().and_then(urls::canonical)) {
             (Body::Html(body), Some(url)) => Some((body.as_slice(), page.charset.as_deref(), url)),
@@ -179,7 +179,7 @@ struct Stages<'a> {
     method: &'a Method,
     polynomials: Polynomials,
     texts: &'a [&'a str],
-    shingles: Shingles,
+    shingles: ShingleConstants,
     functions: Functions,
     runs: FeatureRuns,
     keys: VectorKeys,
@@ -193,7 +193,7 @@ impl<'a> Stages<'a> {
         let method = &setting.method;
         let polynomials = polynomials(method.seed, method.features);
         let kernels = setting.kernels;
-        let shingles = Shingles::new(polynomials.shingles, method.words);
+        let shingles = ShingleConstants::new(polynomials.shingles, method.words);
         let (mut bounds, mut all_preimages, mut words) = (Vec::new(), Vec::new(), 0);
         for text in texts {
             let (mut of_text, mut preimages) = (Vec::new(), Vec::new());

@@ -112,18 +112,18 @@ impl Memory {
 
 /// The type of the records of a block, as far as a block knows it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct RecordType {
+pub(crate) struct RecordLayout {
     /// Bytes of a record.
     pub(crate) width: u32,
     /// A hash of the type's name in debug builds and tests; 0 in a release.
     tag: u64,
 }
 
-impl RecordType {
+impl RecordLayout {
     /// The type `T`.
-    pub(crate) fn of<T: Pod>() -> RecordType {
+    pub(crate) fn of<T: Pod>() -> RecordLayout {
         let tag = if cfg!(debug_assertions) { tag(std::any::type_name::<T>()) } else { 0 };
-        RecordType { width: size_of::<T>() as u32, tag }
+        RecordLayout { width: size_of::<T>() as u32, tag }
     }
 }
 
@@ -144,7 +144,7 @@ pub struct Block {
     pub from: u32,
     /// The number of records.
     pub(crate) count: usize,
-    pub(crate) record: RecordType,
+    pub(crate) record: RecordLayout,
     pub(crate) memory: Memory,
 }
 
@@ -188,7 +188,7 @@ impl Block {
     }
 
     fn check<T: Pod>(&self) {
-        let (found, wanted) = (self.record, RecordType::of::<T>());
+        let (found, wanted) = (self.record, RecordLayout::of::<T>());
         // An empty block has no type.
         assert!(
             found == wanted || self.count == 0,
@@ -203,7 +203,7 @@ impl Block {
 
     /// Copies records that are given as bytes into a block; `None` if the bytes are not a whole
     /// number of records.
-    pub(crate) fn of_bytes(part: u64, common: u64, from: u32, record: RecordType, bytes: &[u8]) -> Option<Block> {
+    pub(crate) fn of_bytes(part: u64, common: u64, from: u32, record: RecordLayout, bytes: &[u8]) -> Option<Block> {
         let count = match record.width as usize {
             0 => return bytes.is_empty().then(|| Block { part, common, from, ..Block::default() }),
             width if bytes.len().is_multiple_of(width) => bytes.len() / width,
@@ -218,7 +218,7 @@ impl Block {
         let (head, rest) = bytes.split_at_checked(HEAD)?;
         let word = |at: usize| Some(u64::from_le_bytes(head.get(at..at + 8)?.try_into().ok()?));
         let (part, common, from_and_width, tag) = (word(0)?, word(8)?, word(16)?, word(24)?);
-        let record = RecordType { width: (from_and_width >> 32) as u32, tag };
+        let record = RecordLayout { width: (from_and_width >> 32) as u32, tag };
         let count = usize::try_from(word(32)?).ok()?;
         let length = count.checked_mul(record.width as usize)?;
         let block = Block::of_bytes(part, common, from_and_width as u32, record, rest.get(..length)?)?;
@@ -228,7 +228,7 @@ impl Block {
     /// Copies records into a block.
     pub fn of_records<T: Pod>(part: u64, common: u64, from: u32, records: &[T]) -> Block {
         let memory = Memory::copy_of(bytemuck::cast_slice(records));
-        Block { part, common, from, count: records.len(), record: RecordType::of::<T>(), memory }
+        Block { part, common, from, count: records.len(), record: RecordLayout::of::<T>(), memory }
     }
 }
 

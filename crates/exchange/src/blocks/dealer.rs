@@ -10,7 +10,7 @@ use std::sync::Arc;
 use bytemuck::{Pod, TransparentWrapper};
 use nigh_kernels::kernels::memory::fetch_to_write;
 
-use super::block::{Block, HALF, Memory, RecordType};
+use super::block::{Block, HALF, Memory, RecordLayout};
 use super::buffers::{BLOCK_BYTES, BlockMemory, LINE, take_buffer};
 use crate::watch::Watch;
 
@@ -31,7 +31,7 @@ pub(crate) struct OpenBlocks {
     /// The partition of the first of `open`.
     first: u64,
     from: u32,
-    record: RecordType,
+    record: RecordLayout,
     full: Vec<Block>,
     watch: Arc<Watch>,
 }
@@ -70,12 +70,12 @@ impl OpenBlock {
 impl<T: Pod> Dealer<T> {
     /// Makes a dealer of this worker to the partitions `0..parts`.
     pub fn new(worker: usize, parts: usize, watch: &Arc<Watch>) -> Dealer<T> {
-        Dealer { blocks: OpenBlocks::new(RecordType::of::<T>(), worker, parts, watch), records: PhantomData }
+        Dealer { blocks: OpenBlocks::new(RecordLayout::of::<T>(), worker, parts, watch), records: PhantomData }
     }
 
     /// The dealer of blocks that were made for records of this type.
     pub(crate) fn of(blocks: &mut OpenBlocks) -> &mut Dealer<T> {
-        debug_assert_eq!(blocks.record, RecordType::of::<T>());
+        debug_assert_eq!(blocks.record, RecordLayout::of::<T>());
         Dealer::wrap_mut(blocks)
     }
 
@@ -138,7 +138,7 @@ impl<T: Pod> Dealer<T> {
 }
 
 impl OpenBlocks {
-    fn new(record: RecordType, worker: usize, parts: usize, watch: &Arc<Watch>) -> OpenBlocks {
+    fn new(record: RecordLayout, worker: usize, parts: usize, watch: &Arc<Watch>) -> OpenBlocks {
         let (open, commons) = (Self::closed(parts), vec![0; parts]);
         OpenBlocks { open, commons, first: 0, from: worker as u32, record, full: Vec::new(), watch: watch.clone() }
     }

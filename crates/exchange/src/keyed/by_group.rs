@@ -8,7 +8,7 @@ use bytemuck::Pod;
 use nigh_kernels::records::mix;
 
 use super::by_key::by_key;
-use super::kept::Kept;
+use super::kept::KeptRecords;
 use super::key_ranges::KeyRanges;
 use super::ranges::RangeDealer;
 use super::spill::Partition;
@@ -28,7 +28,7 @@ pub trait Keyed: Pod + Send + Ord {
 }
 
 /// The records of one worker, read block by block.
-pub trait Records<R> {
+pub trait RecordBlocks<R> {
     /// The number of records, about: memory is planned for so many.
     fn count(&self) -> usize;
 
@@ -40,7 +40,7 @@ pub trait Records<R> {
     fn read(&self, number: usize, take: impl FnOnce(&[R])) -> Result<bool>;
 }
 
-impl<R> Records<R> for Vec<R> {
+impl<R> RecordBlocks<R> for Vec<R> {
     fn count(&self) -> usize {
         self.len()
     }
@@ -52,7 +52,7 @@ impl<R> Records<R> for Vec<R> {
     }
 }
 
-impl<R: Pod> Records<R> for Kept<R> {
+impl<R: Pod> RecordBlocks<R> for KeptRecords<R> {
     fn count(&self) -> usize {
         self.len()
     }
@@ -72,7 +72,7 @@ impl<R: Pod> Records<R> for Kept<R> {
 pub fn by_group<R: Keyed, A: Pod + Send>(
     cx: &mut Context,
     name: &str,
-    records: impl Records<R> + 'static,
+    records: impl RecordBlocks<R> + 'static,
     mut each: impl FnMut(&[R], &mut Dealer<A>) + 'static,
     take: impl FnMut(BlockOf<A>) + 'static,
 ) -> Result<()> {

@@ -7,7 +7,7 @@ use timely::dataflow::operators::Probe;
 
 use super::key_ranges::KeyRanges;
 use super::partitions::{EachPartition, group_blocks};
-use super::ranges::{Open, RangeDealer, deal_ranges, opener};
+use super::ranges::{BeginInput, RangeDealer, deal_ranges, opener};
 use super::spill::{Partition, SpillBuffer, WaitingBlocks};
 use crate::blocks::block::{Block, BlockOf};
 use crate::blocks::dealer::{Dealer, OpenBlocks};
@@ -66,7 +66,7 @@ where
 struct KeyExchange {
     cut: KeyRanges,
     records: OpenBlocks,
-    open: Open,
+    open: BeginInput,
     waiting: WaitingBlocks,
     answers: OpenBlocks,
     each: EachPartition,

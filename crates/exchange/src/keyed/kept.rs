@@ -15,11 +15,11 @@ const BLOCK: usize = 1 << 10;
 /// Records of one worker, which can be read several times.
 ///
 /// ```
-/// use nigh_exchange::Kept;
+/// use nigh_exchange::KeptRecords;
 ///
 /// # let folder = tempfile::tempdir()?;
 /// // A budget of 100 bytes: the rest goes to a file.
-/// let mut kept = Kept::new(folder.path(), 100);
+/// let mut kept = KeptRecords::new(folder.path(), 100);
 /// (0..5000u64).try_for_each(|number| kept.push(number))?;
 /// let mut read = Vec::new();
 /// for block in 0..kept.blocks() {
@@ -28,18 +28,18 @@ const BLOCK: usize = 1 << 10;
 /// assert!(read.into_iter().eq(0..5000));
 /// # Ok::<(), anyhow::Error>(())
 /// ```
-pub struct Kept<R> {
+pub struct KeptRecords<R> {
     full: SpillBuffer<R>,
     blocks: usize,
     /// The last records, fewer than a block.
     rest: Vec<R>,
 }
 
-impl<R: Pod> Kept<R> {
+impl<R: Pod> KeptRecords<R> {
     /// No records; they take at most `budget` bytes of memory, and the rest goes to a file in
     /// `folder`, which is made when it is needed.
-    pub fn new(folder: &Path, budget: u64) -> Kept<R> {
-        Kept { full: SpillBuffer::new(folder, budget), blocks: 0, rest: Vec::new() }
+    pub fn new(folder: &Path, budget: u64) -> KeptRecords<R> {
+        KeptRecords { full: SpillBuffer::new(folder, budget), blocks: 0, rest: Vec::new() }
     }
 
     /// Adds a record.

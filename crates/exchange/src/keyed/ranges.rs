@@ -98,10 +98,10 @@ where
 /// Deals some more records of the range with this number; `false` if there were none left.
 pub(super) type DealSome = Box<dyn FnMut(u64, &mut OpenBlocks) -> Result<bool>>;
 /// Begins to read the input.
-pub(super) type Open = Box<dyn FnMut() -> DealSome>;
+pub(super) type BeginInput = Box<dyn FnMut() -> DealSome>;
 
 /// Hides the type of the records that `open` deals.
-pub(super) fn opener<R, F>(cut: KeyRanges, mut open: impl FnMut() -> F + 'static) -> Open
+pub(super) fn opener<R, F>(cut: KeyRanges, mut open: impl FnMut() -> F + 'static) -> BeginInput
 where
     R: Pod,
     F: FnMut(&mut RangeDealer<'_, R>) -> Result<bool> + 'static,
@@ -121,7 +121,7 @@ pub(super) fn deal_ranges<'scope>(
     cut: KeyRanges,
     mut dealer: OpenBlocks,
     watch: &Arc<Watch>,
-    mut open: Open,
+    mut open: BeginInput,
     grouped: Box<dyn Fn(u64) -> bool>,
 ) -> BlockStream<'scope> {
     let watch = watch.clone();

@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 use bytemuck::Pod;
 
-use crate::blocks::block::{Block, BlockOf, RecordType};
+use crate::blocks::block::{Block, BlockOf, RecordLayout};
 
 /// Blocks by time and partition, whose records are of the type `R`.
 pub struct SpillBuffer<R> {
@@ -43,7 +43,7 @@ enum WaitingBlock {
         length: u64,
         common: u64,
         from: u32,
-        record: RecordType,
+        record: RecordLayout,
     },
 }
 

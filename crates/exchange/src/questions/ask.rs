@@ -289,7 +289,7 @@ mod tests {
 
     /// Asks for the squares of some numbers, `ROUND` at a time; worker `number % peers` computes
     /// them.
-    struct Squares {
+    struct SquareAsker {
         peers: u64,
         numbers: std::ops::Range<u64>,
         /// Answers of the round.
@@ -300,7 +300,7 @@ mod tests {
 
     const ROUND: u64 = 5000;
 
-    impl Asker<u64, [u64; 2]> for Squares {
+    impl Asker<u64, [u64; 2]> for SquareAsker {
         fn ask(&mut self, questions: &mut Dealer<u64>) -> Result<Asked> {
             // Two calls a round.
             for number in self.numbers.by_ref().take(ROUND as usize / 2) {
@@ -356,7 +356,7 @@ mod tests {
                 let (index, peers) = (cx.index() as u64, cx.peers() as u64);
                 // Workers have different numbers of rounds; the first one asks nothing.
                 let numbers = 0..index * (2 * ROUND + 1);
-                let asker = Squares { peers, numbers: numbers.clone(), round: Vec::new(), rounds: Vec::new() };
+                let asker = SquareAsker { peers, numbers: numbers.clone(), round: Vec::new(), rounds: Vec::new() };
                 let asker = Rc::new(RefCell::new(asker));
                 ask(cx, &asker, Squaring::default()).unwrap();
                 let rounds = std::mem::take(&mut asker.borrow_mut().rounds);

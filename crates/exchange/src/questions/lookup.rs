@@ -309,12 +309,12 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::Shared;
+    use crate::SharedValues;
 
     /// Four workers look up nodes; the answer about a node is some bits and its number. Groups of
     /// `together` workers share their answers, as if each group were a process.
     fn looked_up(together: usize) {
-        let shared: Vec<Arc<Shared>> = (0..4).map(|_| Arc::default()).collect();
+        let shared: Vec<Arc<SharedValues>> = (0..4).map(|_| Arc::default()).collect();
         let guards = timely::execute(timely::Config::process(4), move |worker| {
             let cx = &mut Context::new(worker, &Arc::default(), &shared[worker.index() / together]);
             let rows = [300, 0, 1000, 7, 2, 0, 500];

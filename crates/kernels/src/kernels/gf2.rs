@@ -111,7 +111,7 @@ impl Polynomial {
 }
 
 /// The constants for pre-images of shingles of one width.
-pub struct Shingles {
+pub struct ShingleConstants {
     pub(super) polynomial: Polynomial,
     /// Words of a shingle.
     pub(super) width: usize,
@@ -125,16 +125,16 @@ pub const MAX_WIDTH: usize = 64;
 /// The number of powers in the table; for more bytes they are multiplied.
 pub(super) const POWERS: usize = 1024;
 
-impl Shingles {
+impl ShingleConstants {
     /// Computes the constants for shingles of `width` words (1 to 64) and the polynomial
     /// `t^64 + p`.
-    pub fn new(p: u64, width: usize) -> Shingles {
+    pub fn new(p: u64, width: usize) -> ShingleConstants {
         let polynomial = Polynomial::new(p);
         let mut powers = Box::new([1; POWERS]);
         for l in 1..POWERS {
             powers[l] = polynomial.append(powers[l - 1], &[0]);
         }
-        Shingles { polynomial, width: width.clamp(1, MAX_WIDTH), powers }
+        ShingleConstants { polynomial, width: width.clamp(1, MAX_WIDTH), powers }
     }
 }
 

@@ -4,15 +4,15 @@
 /// Reuse it from text to text.
 ///
 /// ```
-/// use nigh_kernels::kernels::{Joined, chosen};
-/// let (mut bounds, mut joined) = (Vec::new(), Joined::default());
+/// use nigh_kernels::kernels::{JoinedWords, chosen};
+/// let (mut bounds, mut joined) = (Vec::new(), JoinedWords::default());
 /// chosen()?.join(b"Two  lines.\nOne page", b'\n', &mut bounds, &mut joined);
 /// assert_eq!(joined.words(), b"Two lines One page");
 /// assert_eq!((joined.line_starts(), joined.sentence_starts(), joined.characters()), (&[10][..], &[10][..], 19));
 /// # anyhow::Ok(())
 /// ```
 #[derive(Clone, Debug, Default)]
-pub struct Joined {
+pub struct JoinedWords {
     /// The words with one blank after each, and room for what a move or a vector writes beyond.
     pub(super) bytes: Vec<u8>,
     /// The bytes that count, the last blank included.
@@ -32,13 +32,13 @@ const SPARE: usize = 8;
 /// A word of up to this many bytes is copied with one move.
 const MOVED: usize = 16;
 
-impl Joined {
+impl JoinedWords {
     /// The words, with one blank between two of them.
     pub fn words(&self) -> &[u8] {
         &self.bytes[..self.length.saturating_sub(1)]
     }
 
-    /// The positions in [`words`](Joined::words) of the words that follow a line end.
+    /// The positions in [`words`](JoinedWords::words) of the words that follow a line end.
     pub fn line_starts(&self) -> &[u32] {
         &self.lines[..self.line_count]
     }
@@ -77,22 +77,22 @@ impl Joined {
 /// The words of a text, joined, for levels that cannot compress vectors of bytes: word by word,
 /// with few branches.
 #[cfg(any(target_arch = "x86_64", all(target_arch = "aarch64", target_endian = "little")))]
-pub(super) fn by_words(text: &[u8], bounds: &[u32], line_end: u8, joined: &mut Joined) {
+pub(super) fn by_words(text: &[u8], bounds: &[u32], line_end: u8, joined: &mut JoinedWords) {
     let (words, _) = bounds.as_chunks::<2>();
     joined.begin(text.len(), words.len());
     fill(text, words, line_end, joined);
 }
 
 /// As [`by_words`], of words that need not have a byte between them.
-pub(super) fn of_given_words(text: &[u8], bounds: &[u32], line_end: u8, joined: &mut Joined) {
+pub(super) fn of_given_words(text: &[u8], bounds: &[u32], line_end: u8, joined: &mut JoinedWords) {
     let (words, _) = bounds.as_chunks::<2>();
     joined.begin(text.len() + words.len(), words.len());
     fill(text, words, line_end, joined);
 }
 
 #[inline(always)]
-fn fill(text: &[u8], words: &[[u32; 2]], line_end: u8, joined: &mut Joined) {
-    let Joined { bytes, lines, sentences, .. } = joined;
+fn fill(text: &[u8], words: &[[u32; 2]], line_end: u8, joined: &mut JoinedWords) {
+    let JoinedWords { bytes, lines, sentences, .. } = joined;
     let (mut line_count, mut sentence_count) = (0, 0);
     let (mut before, mut start) = (0, 0);
     for [from, to] in words {
@@ -143,7 +143,7 @@ fn ends(text: &[u8], mut from: usize, to: usize, line_end: u8) -> (bool, bool) {
     }
 }
 
-/// The number of characters of a text: see [`Joined::characters`].
+/// The number of characters of a text: see [`JoinedWords::characters`].
 fn characters(text: &[u8]) -> u64 {
     let (Some(first), Some(last)) = (text.first(), text.last()) else { return 0 };
     let mut sum = u64::from(begins(*first));

@@ -16,14 +16,14 @@ const TAG_MARKS: [u8; 4] = *b">=\"'";
 /// Bitmaps of a page: bit `i % 64` of word `i / 64` is for byte `i`. Reuse them from page to page.
 ///
 /// ```
-/// use nigh_kernels::kernels::{Marks, chosen};
-/// let mut marks = Marks::default();
+/// use nigh_kernels::kernels::{MarkupBitmaps, chosen};
+/// let mut marks = MarkupBitmaps::default();
 /// chosen()?.marks(b"text <a href=x>", &mut marks);
 /// assert_eq!((marks.text_end(0), marks.tag_mark(6), marks.text_end(6)), (5, 12, 15));
 /// # anyhow::Ok(())
 /// ```
 #[derive(Clone, Debug, Default)]
-pub struct Marks {
+pub struct MarkupBitmaps {
     /// The length of the page in bytes.
     length: usize,
     /// The positions of `<` and `&`. Words are little-endian. Only the words of the page and one
@@ -33,7 +33,7 @@ pub struct Marks {
     tag_marks: Vec<u64>,
 }
 
-impl Marks {
+impl MarkupBitmaps {
     /// Clears the bitmaps for the next page.
     pub fn clear(&mut self) {
         self.length = 0;
@@ -103,7 +103,7 @@ impl Marks {
 }
 
 /// The marks of a page, byte by byte: the definition.
-pub(super) fn scalar(page: &[u8], marks: &mut Marks) {
+pub(super) fn scalar(page: &[u8], marks: &mut MarkupBitmaps) {
     marks.fill(page, |block| {
         let of = |wanted: &[u8]| {
             block.iter().enumerate().fold(0, |word, (i, byte)| word | u64::from(wanted.contains(byte)) << i)
@@ -133,12 +133,12 @@ pub(super) use x86::{avx2, avx512};
 
 #[cfg(target_arch = "x86_64")]
 mod x86 {
-    use super::{Marks, TAG_MARKS, TEXT_ENDS, table};
+    use super::{MarkupBitmaps, TAG_MARKS, TEXT_ENDS, table};
     use std::arch::x86_64::*;
 
     /// The marks of a page, by AVX2.
     #[target_feature(enable = "avx2")]
-    pub(in super::super) fn avx2(page: &[u8], marks: &mut Marks) {
+    pub(in super::super) fn avx2(page: &[u8], marks: &mut MarkupBitmaps) {
         // SAFETY: an array of 16 bytes is loaded.
         let [ends, tags] = [table(&TEXT_ENDS), table(&TAG_MARKS)]
             .map(|table| _mm256_broadcastsi128_si256(unsafe { _mm_loadu_si128(table.as_ptr().cast()) }));
@@ -156,7 +156,7 @@ mod x86 {
 
     /// The marks of a page, by AVX-512BW.
     #[target_feature(enable = "avx512f,avx512bw")]
-    pub(in super::super) fn avx512(page: &[u8], marks: &mut Marks) {
+    pub(in super::super) fn avx512(page: &[u8], marks: &mut MarkupBitmaps) {
         // SAFETY: an array of 16 bytes is loaded.
         let [ends, tags] = [table(&TEXT_ENDS), table(&TAG_MARKS)]
             .map(|table| _mm512_broadcast_i32x4(unsafe { _mm_loadu_si128(table.as_ptr().cast()) }));
@@ -174,11 +174,11 @@ pub(super) use aarch64::neon;
 
 #[cfg(target_arch = "aarch64")]
 mod aarch64 {
-    use super::{Marks, TAG_MARKS, TEXT_ENDS, table};
+    use super::{MarkupBitmaps, TAG_MARKS, TEXT_ENDS, table};
     use std::arch::aarch64::*;
 
     /// The marks of a page, by NEON, which every 64-bit ARM processor has.
-    pub(in super::super) fn neon(page: &[u8], marks: &mut Marks) {
+    pub(in super::super) fn neon(page: &[u8], marks: &mut MarkupBitmaps) {
         const BITS: [u8; 16] = [1, 2, 4, 8, 16, 32, 64, 128, 1, 2, 4, 8, 16, 32, 64, 128];
         // SAFETY: arrays of 16 bytes are loaded; NEON is part of the target.
         let [ends, tags, bits] =
@@ -209,11 +209,11 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    type Level = (&'static str, fn(&[u8], &mut Marks));
+    type MarksByLevel = (&'static str, fn(&[u8], &mut MarkupBitmaps));
 
-    fn levels() -> Vec<Level> {
+    fn levels() -> Vec<MarksByLevel> {
         #[cfg_attr(not(any(target_arch = "x86_64", target_arch = "aarch64")), expect(unused_mut))]
-        let mut levels: Vec<Level> = vec![("scalar", scalar)];
+        let mut levels: Vec<MarksByLevel> = vec![("scalar", scalar)];
         #[cfg(target_arch = "x86_64")]
         {
             if is_x86_feature_detected!("avx2") {
@@ -233,7 +233,7 @@ mod tests {
     /// Checks every level against a search byte by byte, from every position.
     fn assert_marks(page: &[u8]) {
         for (name, level) in levels() {
-            let mut marks = Marks::default();
+            let mut marks = MarkupBitmaps::default();
             level(&[b'<'; 300], &mut marks); // marks left from another page must not matter
             level(page, &mut marks);
             for from in 0..=page.len() {

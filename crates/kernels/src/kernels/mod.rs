@@ -62,10 +62,10 @@ use anyhow::{Result, bail};
 pub(crate) use hash::hash_128;
 pub use hash::mix;
 
-pub use gf2::{FeatureRuns, Functions, Polynomial, Shingles, multiply, product, reduce};
+pub use gf2::{FeatureRuns, Functions, Polynomial, ShingleConstants, multiply, product, reduce};
 pub use inflate::{Inflated, Inflater};
-pub use joined::Joined;
-pub use markup::Marks;
+pub use joined::JoinedWords;
+pub use markup::MarkupBitmaps;
 pub use places::BitSet;
 pub use rabin::{Polynomials, irreducible, polynomials, primitive};
 pub use spaceless::{character, is_spaceless};
@@ -81,11 +81,11 @@ pub struct Kernels {
     name: &'static str,
     put_blanks: fn(&[u8], &mut Vec<u8>) -> u64,
     words: fn(&[u8], &mut Vec<u32>),
-    join: fn(&[u8], u8, &mut Vec<u32>, &mut Joined),
-    preimages: fn(&Shingles, &[u8], &[u32], &mut Vec<u64>),
+    join: fn(&[u8], u8, &mut Vec<u32>, &mut JoinedWords),
+    preimages: fn(&ShingleConstants, &[u8], &[u32], &mut Vec<u64>),
     minima: fn(&Functions, &[u64], &mut [u64]),
     supershingles: fn(&FeatureRuns, &[u64], &mut Vec<u64>),
-    marks: fn(&[u8], &mut Marks),
+    marks: fn(&[u8], &mut MarkupBitmaps),
     held: fn(&BitSet, &[u64], &mut Vec<u64>),
     /// Of more than 240 bytes: see [`Kernels::hash_64`].
     hash_64: fn(&[u8]) -> u64,
@@ -132,7 +132,7 @@ impl Kernels {
     ///
     /// # Panics
     /// If the text is longer than [`TEXT_BYTES`].
-    pub fn join(&self, text: &[u8], line_end: u8, bounds: &mut Vec<u32>, joined: &mut Joined) {
+    pub fn join(&self, text: &[u8], line_end: u8, bounds: &mut Vec<u32>, joined: &mut JoinedWords) {
         assert!(text.len() <= TEXT_BYTES, "the text has {} bytes, more than {TEXT_BYTES}", text.len());
         bounds.clear();
         (self.join)(text, line_end, bounds, joined);
@@ -143,20 +143,20 @@ impl Kernels {
     /// Words may follow each other without a byte between them, and do not overlap.
     ///
     /// ```
-    /// use nigh_kernels::kernels::{Joined, chosen};
-    /// let mut joined = Joined::default();
+    /// use nigh_kernels::kernels::{JoinedWords, chosen};
+    /// let mut joined = JoinedWords::default();
     /// chosen()?.join_given(b"a+b\nc", &[0, 1, 1, 2, 2, 3, 4, 5], b'\n', &mut joined);
     /// assert_eq!((joined.words(), joined.line_starts()), (&b"a + b c"[..], &[6][..]));
     /// # anyhow::Ok(())
     /// ```
-    pub fn join_given(&self, text: &[u8], bounds: &[u32], line_end: u8, joined: &mut Joined) {
+    pub fn join_given(&self, text: &[u8], bounds: &[u32], line_end: u8, joined: &mut JoinedWords) {
         joined::of_given_words(text, bounds, line_end, joined);
     }
 
     /// Writes the pre-images of a text's shingles, one for each word (Fetterly 2004, section 2).
     /// `bounds` are those that [`words`](Kernels::words) writes for `text`, or those of words of
     /// another kind.
-    pub fn preimages(&self, shingles: &Shingles, text: &[u8], bounds: &[u32], preimages: &mut Vec<u64>) {
+    pub fn preimages(&self, shingles: &ShingleConstants, text: &[u8], bounds: &[u32], preimages: &mut Vec<u64>) {
         preimages.clear();
         (self.preimages)(shingles, text, bounds, preimages);
     }
@@ -194,7 +194,7 @@ impl Kernels {
     }
 
     /// Marks the bytes of a page that may be markup.
-    pub fn marks(&self, page: &[u8], marks: &mut Marks) {
+    pub fn marks(&self, page: &[u8], marks: &mut MarkupBitmaps) {
         marks.clear();
         (self.marks)(page, marks);
     }

@@ -16,7 +16,7 @@
 
 use super::alphabet::ALPHABET;
 use super::gf2::POWERS;
-use super::{FeatureRuns, Functions, Shingles};
+use super::{FeatureRuns, Functions, ShingleConstants};
 
 /// An instruction set with vectors of bytes and carry-less products. A value is the proof that this
 /// machine has it.
@@ -198,7 +198,13 @@ const TREE_WIDTH: usize = 5;
 
 /// Pre-images: see [`Kernels::preimages`](super::Kernels::preimages).
 #[inline(always)]
-pub(super) fn preimages<V: Narrow>(v: V, shingles: &Shingles, text: &[u8], bounds: &[u32], preimages: &mut Vec<u64>) {
+pub(super) fn preimages<V: Narrow>(
+    v: V,
+    shingles: &ShingleConstants,
+    text: &[u8],
+    bounds: &[u32],
+    preimages: &mut Vec<u64>,
+) {
     let (words, _) = bounds.as_chunks::<2>();
     if words.is_empty() {
         return;

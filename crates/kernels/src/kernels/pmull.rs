@@ -6,7 +6,7 @@ use std::arch::aarch64::*;
 use xxhash_rust::xxh3::{xxh3_64, xxh3_128};
 
 use super::narrow::{self, Narrow};
-use super::{FeatureRuns, Functions, Joined, Kernels, Shingles, joined, markup, scalar, spaceless};
+use super::{FeatureRuns, Functions, JoinedWords, Kernels, ShingleConstants, joined, markup, scalar, spaceless};
 
 /// The table of the level; [`available`](super::available) lists it only if [`detected`] returns
 /// true.
@@ -53,14 +53,14 @@ fn words(text: &[u8], bounds: &mut Vec<u32>) {
     unsafe { compiled(text, bounds) }
 }
 
-fn join(text: &[u8], line_end: u8, bounds: &mut Vec<u32>, joined: &mut Joined) {
+fn join(text: &[u8], line_end: u8, bounds: &mut Vec<u32>, joined: &mut JoinedWords) {
     words(text, bounds);
     joined::by_words(text, bounds, line_end, joined);
 }
 
-fn preimages(shingles: &Shingles, text: &[u8], bounds: &[u32], preimages: &mut Vec<u64>) {
+fn preimages(shingles: &ShingleConstants, text: &[u8], bounds: &[u32], preimages: &mut Vec<u64>) {
     #[target_feature(enable = "neon,aes")]
-    fn compiled(shingles: &Shingles, text: &[u8], bounds: &[u32], preimages: &mut Vec<u64>) {
+    fn compiled(shingles: &ShingleConstants, text: &[u8], bounds: &[u32], preimages: &mut Vec<u64>) {
         narrow::preimages(Pmull::new(), shingles, text, bounds, preimages);
     }
     // SAFETY: `available` returns the table only if `detected` returns true.

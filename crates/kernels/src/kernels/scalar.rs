@@ -3,7 +3,7 @@
 use xxhash_rust::xxh3::{xxh3_64, xxh3_128};
 
 use super::joined::{begins, is_blank};
-use super::{BitSet, FeatureRuns, Functions, Joined, Kernels, Shingles, markup, spaceless};
+use super::{BitSet, FeatureRuns, Functions, JoinedWords, Kernels, ShingleConstants, markup, spaceless};
 
 pub(super) static KERNELS: Kernels = Kernels {
     name: "scalar",
@@ -42,7 +42,7 @@ fn words(text: &[u8], bounds: &mut Vec<u32>) {
 
 /// The words with one blank after each, those that follow a line end or a period, and the number of
 /// characters.
-fn join(text: &[u8], line_end: u8, bounds: &mut Vec<u32>, joined: &mut Joined) {
+fn join(text: &[u8], line_end: u8, bounds: &mut Vec<u32>, joined: &mut JoinedWords) {
     words(text, bounds);
     let (bounds, _) = bounds.as_chunks::<2>();
     joined.begin(text.len(), bounds.len());
@@ -69,7 +69,7 @@ fn join(text: &[u8], line_end: u8, bounds: &mut Vec<u32>, joined: &mut Joined) {
 }
 
 /// The fingerprint of each shingle: every word starts one, and the text wraps around.
-fn preimages(shingles: &Shingles, text: &[u8], bounds: &[u32], preimages: &mut Vec<u64>) {
+fn preimages(shingles: &ShingleConstants, text: &[u8], bounds: &[u32], preimages: &mut Vec<u64>) {
     let (words, _) = bounds.as_chunks::<2>();
     preimages.extend((0..words.len()).map(|first| {
         (0..shingles.width).fold(0, |fingerprint, i| {

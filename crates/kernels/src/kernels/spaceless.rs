@@ -43,7 +43,7 @@ pub fn is_spaceless(c: u32) -> bool {
 /// For characters of three bytes, in rows of 64 that share their first two: laid out as in
 /// `alphabet`.
 #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code, reason = "only AVX-512 looks up a table of this size"))]
-pub(super) struct Rows {
+pub(super) struct CharacterRows {
     /// Whether all characters of a row are of scripts without blanks: bit `c / 64 % 8` of byte
     /// `c / 512`.
     pub(super) all: [u8; 128],
@@ -53,14 +53,14 @@ pub(super) struct Rows {
 
 /// The rows, computed at first use.
 #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code, reason = "only AVX-512 looks up a table of this size"))]
-pub(super) static ROWS: LazyLock<Rows> = LazyLock::new(|| {
+pub(super) static ROWS: LazyLock<CharacterRows> = LazyLock::new(|| {
     let rows = |predicate: fn(RangeInclusive<u32>) -> bool| -> [u8; 128] {
         std::array::from_fn(|byte| {
             let first = |bit: usize| 64 * (8 * byte + bit) as u32;
             (0..8).fold(0, |bits, bit| bits | u8::from(predicate(first(bit)..=first(bit) + 63)) << bit)
         })
     };
-    Rows { all: rows(|mut row| row.all(is_spaceless)), any: rows(|mut row| row.any(is_spaceless)) }
+    CharacterRows { all: rows(|mut row| row.all(is_spaceless)), any: rows(|mut row| row.any(is_spaceless)) }
 });
 
 /// A blank stands between two bytes that are both no white space, if a character of a script

@@ -5,7 +5,9 @@ use std::path::PathBuf;
 use proptest::prelude::*;
 use walkdir::WalkDir;
 
-use super::{BitSet, FeatureRuns, Functions, Joined, Kernels, Marks, Shingles, available, polynomials};
+use super::{
+    BitSet, FeatureRuns, Functions, JoinedWords, Kernels, MarkupBitmaps, ShingleConstants, available, polynomials,
+};
 use crate::records::{mix, short_hash};
 
 /// The environment variable that names a level which this machine must have, or the tests fail: for
@@ -17,9 +19,9 @@ const EXPECTED: &str = "NIGH_EXPECT_KERNELS";
 const SEED: u64 = 20_031_107;
 
 /// Pseudo-random numbers, the same in every run.
-struct Random(u64);
+struct RandomChoices(u64);
 
-impl Random {
+impl RandomChoices {
     fn number(&mut self) -> u64 {
         self.0 += 1;
         mix(self.0)
@@ -58,14 +60,14 @@ const SCRIPTS: [(&str, &[(char, char)]); 12] = [
     ("marks", &[('\u{300}', '\u{36F}'), ('¡', '¿'), ('\u{2000}', '\u{206F}'), ('a', 'e')]),
 ];
 
-fn character(random: &mut Random, ranges: &[(char, char)]) -> char {
+fn character(random: &mut RandomChoices, ranges: &[(char, char)]) -> char {
     let (first, last) = random.of(ranges);
     let code = u32::from(first) + random.below((last as u32 - first as u32) as usize + 1) as u32;
     char::from_u32(code).expect("no range crosses the surrogates")
 }
 
 /// A text of `words` words, of 1 to `longest` characters each.
-fn prose(random: &mut Random, ranges: &[(char, char)], words: usize, longest: usize) -> String {
+fn prose(random: &mut RandomChoices, ranges: &[(char, char)], words: usize, longest: usize) -> String {
     let mut text = String::new();
     for _ in 0..words {
         for _ in 0..=random.below(longest) {
@@ -78,7 +80,7 @@ fn prose(random: &mut Random, ranges: &[(char, char)], words: usize, longest: us
 
 /// Bytes of one kind. 0: letters; 1: random bytes; 2: bytes that are nearly UTF-8; 3: one word; 4:
 /// markup; 5: the shortest words; from 6: a text of a script, cut at any byte.
-fn bytes(random: &mut Random, kind: usize, length: usize) -> Vec<u8> {
+fn bytes(random: &mut RandomChoices, kind: usize, length: usize) -> Vec<u8> {
     const NEARLY: &[u8] = b"aZ0 _\x7F\x80\x9F\xA0\xBF\xC1\xC2\xC3\xD0\xDF\xE0\xE4\xED\xEF\xF0\xF4\xF5\xFF";
     match kind {
         0 => (0..length).map(|_| random.of(b"abcXYZ0189      @[`{/:_")).collect(),
@@ -100,7 +102,7 @@ fn bytes(random: &mut Random, kind: usize, length: usize) -> Vec<u8> {
 const KINDS: usize = 6 + SCRIPTS.len();
 
 /// The results of a level for a text: the bounds, and the pre-images of each width.
-fn shingled(kernels: &Kernels, shingles: &[Shingles], text: &[u8]) -> (Vec<u32>, Vec<Vec<u64>>) {
+fn shingled(kernels: &Kernels, shingles: &[ShingleConstants], text: &[u8]) -> (Vec<u32>, Vec<Vec<u64>>) {
     // Previous contents of the vectors must not matter.
     let mut bounds = vec![7; 3];
     kernels.words(text, &mut bounds);
@@ -119,7 +121,7 @@ fn same_joined(text: &[u8]) {
     for line_end in [b'\n', 0x1E] {
         let joined = |kernels: &Kernels| {
             // Previous contents must not matter.
-            let (mut bounds, mut joined, mut of_words) = (Vec::new(), Joined::default(), Vec::new());
+            let (mut bounds, mut joined, mut of_words) = (Vec::new(), JoinedWords::default(), Vec::new());
             kernels.join(b"a.\nb.\nc", b'\n', &mut bounds, &mut joined);
             kernels.join(text, line_end, &mut bounds, &mut joined);
             kernels.words(text, &mut of_words);
@@ -136,7 +138,7 @@ fn same_joined(text: &[u8]) {
 
 #[test]
 fn every_level_joins_the_same_words_and_finds_the_same_line_ends() {
-    let random = &mut Random(22);
+    let random = &mut RandomChoices(22);
     let pieces: [&[u8]; 18] = [
         b"a",
         b"bc",
@@ -169,13 +171,13 @@ fn every_level_joins_the_same_words_and_finds_the_same_line_ends() {
     }
 }
 
-fn widths(widths: impl IntoIterator<Item = usize>) -> Vec<Shingles> {
+fn widths(widths: impl IntoIterator<Item = usize>) -> Vec<ShingleConstants> {
     let p = polynomials(SEED, 1).shingles;
-    widths.into_iter().map(|width| Shingles::new(p, width)).collect()
+    widths.into_iter().map(|width| ShingleConstants::new(p, width)).collect()
 }
 
 /// Compares all levels on a text; `description` says how the text was made, if they differ.
-fn same_shingles(shingles: &[Shingles], text: &[u8], description: &dyn Fn() -> String) {
+fn same_shingles(shingles: &[ShingleConstants], text: &[u8], description: &dyn Fn() -> String) {
     let (scalar, levels) = levels();
     let (expected_bounds, expected) = shingled(scalar, shingles, text);
     for level in levels {
@@ -198,7 +200,7 @@ fn this_machine_has_the_level_under_test() {
 
 #[test]
 fn every_level_finds_the_same_shingles_at_every_length() {
-    let random = &mut Random(1);
+    let random = &mut RandomChoices(1);
     let shingles = widths([5]);
     let lengths = (0..=200).chain(505..=520).chain(1018..=1030).chain(4090..=4102);
     for length in lengths {
@@ -214,7 +216,7 @@ fn every_level_finds_the_same_shingles_at_every_length() {
 
 #[test]
 fn every_level_finds_the_same_shingles_at_every_start() {
-    let random = &mut Random(2);
+    let random = &mut RandomChoices(2);
     let shingles = widths([5]);
     for kind in 0..KINDS {
         let buffer = bytes(random, kind, 600);
@@ -228,12 +230,12 @@ fn every_level_finds_the_same_shingles_at_every_start() {
 
 #[test]
 fn every_level_joins_words_of_every_length_in_every_width() {
-    let random = &mut Random(3);
+    let random = &mut RandomChoices(3);
     let shingles = widths((1..=8).chain([64]));
     for length in (1..=40).chain([200, 255, 256, 257, 339, 340, 341, 342, 511, 512, 1021, 1022, 1023, 1024, 1025, 3000])
     {
         // A long word alone, among long words, and among short words: first, in between, and last.
-        let long = |random: &mut Random| (0..length).map(|_| random.of(b"abcdefgh")).collect::<Vec<u8>>();
+        let long = |random: &mut RandomChoices| (0..length).map(|_| random.of(b"abcdefgh")).collect::<Vec<u8>>();
         for place in 0..8 {
             let mut words: Vec<Vec<u8>> = (0..place).map(|_| vec![random.of(b"xyz"); random.below(19) + 1]).collect();
             words.push(long(random));
@@ -275,13 +277,13 @@ fn every_level_reads_real_pages_alike() {
 /// Compares the marks of all levels on a page, from every position.
 fn same_marks(page: &[u8]) {
     let (scalar, levels) = levels();
-    let (mut expected, mut marks) = (Marks::default(), Marks::default());
+    let (mut expected, mut marks) = (MarkupBitmaps::default(), MarkupBitmaps::default());
     scalar.marks(page, &mut expected);
     for level in levels {
         level.marks(&[b'<'; 300], &mut marks); // marks left from another page must not matter
         level.marks(page, &mut marks);
         for from in 0..=page.len() {
-            let next = |marks: &Marks| (marks.text_end(from), marks.tag_mark(from));
+            let next = |marks: &MarkupBitmaps| (marks.text_end(from), marks.tag_mark(from));
             assert_eq!(next(&marks), next(&expected), "{}: from {from} of {} bytes", level.name(), page.len());
         }
     }
@@ -289,7 +291,7 @@ fn same_marks(page: &[u8]) {
 
 #[test]
 fn every_level_marks_the_same_bytes() {
-    let random = &mut Random(4);
+    let random = &mut RandomChoices(4);
     for kind in [1, 4] {
         for length in (0..=200).chain(505..=520).chain(1018..=1030).chain(4090..=4102) {
             let start = random.below(64);
@@ -300,7 +302,7 @@ fn every_level_marks_the_same_bytes() {
 }
 
 /// `count` pre-images of one kind: random, few distinct ones, short ones, all equal, and extremes.
-fn preimages(random: &mut Random, kind: usize, count: usize) -> Vec<u64> {
+fn preimages(random: &mut RandomChoices, kind: usize, count: usize) -> Vec<u64> {
     let few = [random.number(), random.number(), random.number()];
     let mut all: Vec<u64> = (0..count)
         .map(|_| match kind {
@@ -327,7 +329,7 @@ fn preimages(random: &mut Random, kind: usize, count: usize) -> Vec<u64> {
 
 #[test]
 fn every_level_finds_the_same_minima() {
-    let random = &mut Random(5);
+    let random = &mut RandomChoices(5);
     let all = polynomials(SEED, 85).features;
     let many: Vec<u64> = all.iter().cycle().take(300).copied().collect();
     for functions in [127, 128, 129, 300].map(|count| Functions::new(&many[..count])) {
@@ -366,7 +368,7 @@ fn preimage(p: u64, image: u64) -> u64 {
 
 #[test]
 fn every_level_distinguishes_images_with_the_same_leading_byte() {
-    let random = &mut Random(7);
+    let random = &mut RandomChoices(7);
     let (scalar, levels) = levels();
     let p = polynomials(SEED, 1).features[0];
     let functions = Functions::new(&[p]);
@@ -385,7 +387,7 @@ fn every_level_distinguishes_images_with_the_same_leading_byte() {
 
 #[test]
 fn every_level_fingerprints_runs_alike() {
-    let random = &mut Random(6);
+    let random = &mut RandomChoices(6);
     let (scalar, levels) = levels();
     let p = polynomials(SEED, 1).supershingles;
     for length in (1..=16).chain([84, 85]) {
@@ -404,7 +406,7 @@ fn every_level_fingerprints_runs_alike() {
 
 #[test]
 fn every_level_finds_the_same_words_in_a_bit_set() {
-    let random = &mut Random(8);
+    let random = &mut RandomChoices(8);
     let (scalar, levels) = levels();
     for (width, size) in
         [(1, 1), (1, 64), (2, 1), (3, 16), (6, 1), (6, 64), (7, 8), (8, 1024), (9, 2), (13, 4), (64, 32)]
@@ -448,7 +450,7 @@ fn data(name: &str) -> PathBuf {
 
 /// The texts of the golden vectors, with their names.
 fn golden_texts() -> Vec<(String, Vec<u8>)> {
-    let random = &mut Random(8);
+    let random = &mut RandomChoices(8);
     let mut texts: Vec<(String, Vec<u8>)> = [
         ("one word", "word"),
         ("two words", "near duplicates"),
@@ -478,7 +480,7 @@ fn golden_texts() -> Vec<(String, Vec<u8>)> {
 /// little-endian numbers.
 fn golden(kernels: &Kernels) -> String {
     let polynomials = polynomials(SEED, 84);
-    let shingles = [Shingles::new(polynomials.shingles, 5)];
+    let shingles = [ShingleConstants::new(polynomials.shingles, 5)];
     let functions = Functions::new(&polynomials.features);
     let runs = FeatureRuns::new(polynomials.supershingles, 84 / 6);
     let mut table = "text\thash\twords\tpreimages\tminima\tsupershingles\n".to_owned();

@@ -268,7 +268,7 @@ mod tests {
 
     /// A record with what makes records differ in size: lists and texts.
     #[derive(Debug, serde::Serialize, serde::Deserialize)]
-    struct Capture {
+    struct SizedRecord {
         url: String,
         ordinal: u64,
         title: Option<String>,
@@ -276,7 +276,7 @@ mod tests {
         links: Vec<String>,
     }
 
-    impl Sortable for Capture {
+    impl Sortable for SizedRecord {
         type Key = (String, u64);
 
         fn key(&self) -> (String, u64) {
@@ -285,12 +285,12 @@ mod tests {
 
         fn weight(&self) -> usize {
             let links: usize = self.links.iter().map(|link| size_of::<String>() + link.len()).sum();
-            size_of::<Capture>() + self.url.len() + 2 * self.features.len() + links
+            size_of::<SizedRecord>() + self.url.len() + 2 * self.features.len() + links
         }
     }
 
-    fn capture(i: u64) -> Capture {
-        Capture {
+    fn capture(i: u64) -> SizedRecord {
+        SizedRecord {
             url: format!("http://h/{}", mix(i) % 500),
             ordinal: i,
             title: i.is_multiple_of(2).then(|| format!("Page {i}")),
@@ -341,7 +341,7 @@ mod tests {
         for cut in 0..bytes.len() {
             let sort = made();
             std::fs::write(&path, &bytes[..cut]).unwrap();
-            let read = |mut sorted: Sorted<Capture>| {
+            let read = |mut sorted: Sorted<SizedRecord>| {
                 while sorted.record()?.is_some() {}
                 Ok(())
             };

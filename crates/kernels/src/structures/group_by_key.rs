@@ -38,7 +38,7 @@ pub struct Grouper {
     /// 0 for an empty slot.
     slots: Vec<u32>,
     shift: u32,
-    groups: Vec<Group>,
+    groups: Vec<KeyGroup>,
     /// The node of each record, and the number of the record before it in its group ([`NONE`] for
     /// the first).
     records: Vec<(u32, u32)>,
@@ -46,7 +46,7 @@ pub struct Grouper {
 
 /// The records of one key: 16 bytes, so that more groups stay in cache.
 #[derive(Clone, Copy)]
-struct Group {
+struct KeyGroup {
     key: u64,
     /// The smallest node of its records.
     smallest: u32,
@@ -108,7 +108,7 @@ impl Grouper {
         let previous = loop {
             match self.slots[slot] {
                 0 => {
-                    self.groups.push(Group { key, smallest: node, last: record | ALONE });
+                    self.groups.push(KeyGroup { key, smallest: node, last: record | ALONE });
                     self.slots[slot] = self.groups.len() as u32;
                     break NONE;
                 }

@@ -116,7 +116,7 @@ struct PositionRange {
 }
 
 /// Converts ascending positions of one worker to numbers.
-pub struct Walk<'a> {
+pub struct NumberWalk<'a> {
     shards: &'a [PositionRange],
 }
 
@@ -138,13 +138,13 @@ impl OwnNumbers {
     }
 
     /// Starts at position `from` of a worker's rows.
-    pub fn walk(&self, worker: usize, from: u64) -> Walk<'_> {
+    pub fn walk(&self, worker: usize, from: u64) -> NumberWalk<'_> {
         let shards = &self.shards[worker];
-        Walk { shards: &shards[shards.partition_point(|shard| shard.end <= from)..] }
+        NumberWalk { shards: &shards[shards.partition_point(|shard| shard.end <= from)..] }
     }
 }
 
-impl Walk<'_> {
+impl NumberWalk<'_> {
     /// The number of the row at `position`: not before the start of the walk, nor before the
     /// position of the last call.
     #[inline]

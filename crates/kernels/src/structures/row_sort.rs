@@ -30,7 +30,7 @@ const OWN_BYTES: usize = CHUNK_BYTES / 8;
 
 /// Where a row is.
 #[derive(Clone, Copy)]
-struct Place {
+struct RowPlace {
     chunk: u32,
     /// Where in the chunk its length is, in 4 bytes, with the row behind it.
     offset: u32,
@@ -46,14 +46,14 @@ struct Arena {
 
 impl Arena {
     /// Adds a row that is given as some slices of bytes, one after the other.
-    fn push(&mut self, row: &[&[u8]]) -> Result<Place> {
+    fn push(&mut self, row: &[&[u8]]) -> Result<RowPlace> {
         let length: usize = row.iter().map(|bytes| bytes.len()).sum();
         let head = u32::try_from(length).context("a row has 4 GiB or more")?.to_le_bytes();
         let needed = head.len() + length;
         let number = self.chunk_for(needed);
         let chunk = &mut self.chunks[number];
         // A row begins at 0, or within the first `LARGE_CHUNK_BYTES`.
-        let place = Place { chunk: number as u32, offset: chunk.len() as u32 };
+        let place = RowPlace { chunk: number as u32, offset: chunk.len() as u32 };
         chunk.extend_from_slice(&head);
         row.iter().for_each(|bytes| chunk.extend_from_slice(bytes));
         Ok(place)
@@ -80,7 +80,7 @@ impl Arena {
         open
     }
 
-    fn row(&self, Place { chunk, offset }: Place) -> &[u8] {
+    fn row(&self, RowPlace { chunk, offset }: RowPlace) -> &[u8] {
         let (head, rest) = self.chunks[chunk as usize][offset as usize..].split_at(4);
         &rest[..u32::from_le_bytes([head[0], head[1], head[2], head[3]]) as usize]
     }
@@ -109,7 +109,7 @@ pub struct RowSort<K> {
     /// Bytes of keys and rows at which they are written to a run.
     budget: usize,
     arena: Arena,
-    keys: Vec<(K, Place)>,
+    keys: Vec<(K, RowPlace)>,
     bytes: usize,
     runs: Vec<Run>,
     /// How often runs were merged into one.
@@ -139,7 +139,7 @@ impl<K: Pod + Ord> RowSort<K> {
     pub fn push(&mut self, key: K, row: &[&[u8]]) -> Result<()> {
         let place = self.arena.push(row)?;
         self.keys.push((key, place));
-        self.bytes += size_of::<(K, Place)>() + 4 + row.iter().map(|bytes| bytes.len()).sum::<usize>();
+        self.bytes += size_of::<(K, RowPlace)>() + 4 + row.iter().map(|bytes| bytes.len()).sum::<usize>();
         if self.bytes > self.budget { self.spill() } else { Ok(()) }
     }
 
@@ -159,15 +159,15 @@ impl<K: Pod + Ord> RowSort<K> {
     fn merge(&mut self) -> Result<()> {
         self.merges += 1;
         let path = self.prefix.with_extension(format!("merged{}.run", self.merges));
-        let runs = std::mem::take(&mut self.runs).into_iter().map(Source::run).collect::<Result<_>>()?;
+        let runs = std::mem::take(&mut self.runs).into_iter().map(RowStream::run).collect::<Result<_>>()?;
         self.runs.push(write_run(path, SortedRows::<K>::of(runs)?)?);
         Ok(())
     }
 
-    fn take_memory(&mut self) -> Source<K> {
+    fn take_memory(&mut self) -> RowStream<K> {
         let mut keys = std::mem::take(&mut self.keys);
         keys.sort_unstable_by_key(|(key, _)| *key);
-        Source::Memory { arena: std::mem::take(&mut self.arena), rest: keys.into_iter(), head: None }
+        RowStream::Memory { arena: std::mem::take(&mut self.arena), rest: keys.into_iter(), head: None }
     }
 
     /// Returns all rows in order. The runs are removed when [`SortedRows`] is dropped.
@@ -177,7 +177,7 @@ impl<K: Pod + Ord> RowSort<K> {
     pub fn sorted(mut self) -> Result<SortedRows<K>> {
         let mut sources = vec![self.take_memory()];
         for run in std::mem::take(&mut self.runs) {
-            sources.push(Source::run(run)?);
+            sources.push(RowStream::run(run)?);
         }
         SortedRows::of(sources)
     }
@@ -201,17 +201,17 @@ fn write_run<K: Pod + Ord>(path: PathBuf, mut rows: SortedRows<K>) -> Result<Run
 
 /// Rows in the order of their keys: see [`RowSort::sorted`].
 pub struct SortedRows<K> {
-    sources: Vec<Source<K>>,
+    sources: Vec<RowStream<K>>,
     /// The source of the row at hand; `None` at the end.
     at: Option<usize>,
 }
 
 /// Sorted rows: the ones that stayed in memory, or a run.
-enum Source<K> {
+enum RowStream<K> {
     Memory {
         arena: Arena,
-        rest: std::vec::IntoIter<(K, Place)>,
-        head: Option<(K, Place)>,
+        rest: std::vec::IntoIter<(K, RowPlace)>,
+        head: Option<(K, RowPlace)>,
     },
     /// `left` rows come after the one at hand.
     Run {
@@ -223,31 +223,31 @@ enum Source<K> {
     },
 }
 
-impl<K: Pod + Ord> Source<K> {
-    fn run(Run { path, records: left }: Run) -> Result<Source<K>> {
+impl<K: Pod + Ord> RowStream<K> {
+    fn run(Run { path, records: left }: Run) -> Result<RowStream<K>> {
         let file = File::open(&path).with_context(|| format!("cannot read {}", path.display()))?;
-        Ok(Source::Run { file: BufReader::with_capacity(1 << 18, file), path, left, key: None, row: Vec::new() })
+        Ok(RowStream::Run { file: BufReader::with_capacity(1 << 18, file), path, left, key: None, row: Vec::new() })
     }
 
     fn key(&self) -> Option<K> {
         match self {
-            Source::Memory { head, .. } => head.map(|(key, _)| key),
-            Source::Run { key, .. } => *key,
+            RowStream::Memory { head, .. } => head.map(|(key, _)| key),
+            RowStream::Run { key, .. } => *key,
         }
     }
 
     fn row(&self) -> &[u8] {
         match self {
-            Source::Memory { arena, head, .. } => head.map_or(&[], |(_, place)| arena.row(place)),
-            Source::Run { row, .. } => row,
+            RowStream::Memory { arena, head, .. } => head.map_or(&[], |(_, place)| arena.row(place)),
+            RowStream::Run { row, .. } => row,
         }
     }
 
     fn advance(&mut self) -> Result<()> {
         match self {
-            Source::Memory { rest, head, .. } => *head = rest.next(),
-            Source::Run { left: 0, key, .. } => *key = None,
-            Source::Run { file, path, left, key, row } => {
+            RowStream::Memory { rest, head, .. } => *head = rest.next(),
+            RowStream::Run { left: 0, key, .. } => *key = None,
+            RowStream::Run { file, path, left, key, row } => {
                 *left -= 1;
                 let mut read = || -> std::io::Result<K> {
                     let (mut next, mut length) = (K::zeroed(), [0; 4]);
@@ -265,8 +265,8 @@ impl<K: Pod + Ord> Source<K> {
 }
 
 impl<K: Pod + Ord> SortedRows<K> {
-    fn of(mut sources: Vec<Source<K>>) -> Result<SortedRows<K>> {
-        sources.iter_mut().try_for_each(Source::advance)?;
+    fn of(mut sources: Vec<RowStream<K>>) -> Result<SortedRows<K>> {
+        sources.iter_mut().try_for_each(RowStream::advance)?;
         let mut rows = SortedRows { sources, at: None };
         rows.find();
         Ok(rows)
@@ -305,7 +305,7 @@ impl<K: Pod + Ord> SortedRows<K> {
 impl<K> Drop for SortedRows<K> {
     fn drop(&mut self) {
         for source in &self.sources {
-            if let Source::Run { path, .. } = source {
+            if let RowStream::Run { path, .. } = source {
                 // A run that cannot be removed now is removed when the week starts again, or with
                 // the week's folder.
                 let _ = std::fs::remove_file(path);
@@ -404,7 +404,7 @@ mod tests {
         for cut in 0..bytes.len() {
             std::fs::write(&run, &bytes[..cut]).unwrap();
             let mut rows = 0;
-            let source = Source::run(Run { path: run.clone(), records }).unwrap();
+            let source = RowStream::run(Run { path: run.clone(), records }).unwrap();
             let end = SortedRows::<u64>::of(vec![source]).and_then(|mut sorted| {
                 while sorted.key().is_some() {
                     rows += 1;

@@ -23,7 +23,7 @@
 //! one.
 
 use memchr::{memchr, memrchr};
-use nigh_kernels::kernels::{Joined, Kernels};
+use nigh_kernels::kernels::{JoinedWords, Kernels};
 use nigh_kernels::records::fold;
 
 /// The most characters of a line.
@@ -58,7 +58,7 @@ impl PageChunks {
     /// ```
     /// use nigh_kernels::kernels;
     /// use nigh_text::features::PageChunks;
-    /// let (mut bounds, mut joined) = (Vec::new(), kernels::Joined::default());
+    /// let (mut bounds, mut joined) = (Vec::new(), kernels::JoinedWords::default());
     /// let kernels = kernels::chosen()?;
     /// let mut chunks = |text: &str| {
     ///     kernels.join(text.as_bytes(), b'\n', &mut bounds, &mut joined);
@@ -69,7 +69,7 @@ impl PageChunks {
     /// assert_eq!(page.lines[..4], chunks("One line")?.lines);
     /// # anyhow::Ok(())
     /// ```
-    pub fn of(joined: &Joined, kernels: &Kernels) -> Option<PageChunks> {
+    pub fn of(joined: &JoinedWords, kernels: &Kernels) -> Option<PageChunks> {
         let words = joined.words();
         if words.is_empty() {
             return None;
@@ -81,10 +81,10 @@ impl PageChunks {
             lines: Vec::with_capacity(4 * (joined.line_starts().len() + 1 + words.len() / USUAL_COLUMNS)),
             paragraphs: Vec::with_capacity(8 * sentences.div_ceil(SENTENCES)),
         };
-        let columns = Columns { is_ascii: words.is_ascii() };
+        let columns = CharacterCounter { is_ascii: words.is_ascii() };
         let lines = &mut chunks.lines;
         pieces(words, joined.line_starts(), |from, to| push_lines(&words[from..to], columns, kernels, lines));
-        let mut paragraph = Paragraph { words, columns, kernels, ends: [0; SENTENCES], sentences: 0, from: 0 };
+        let mut paragraph = OpenSentences { words, columns, kernels, ends: [0; SENTENCES], sentences: 0, from: 0 };
         pieces(words, joined.sentence_starts(), |from, to| paragraph.push_all(from, to, &mut chunks.paragraphs));
         paragraph.end(&mut chunks.paragraphs);
         Some(chunks)
@@ -104,7 +104,7 @@ fn pieces(words: &[u8], starts: &[u32], mut each: impl FnMut(usize, usize)) {
 }
 
 /// Appends the hashes of the lines of words between two line ends.
-fn push_lines(mut words: &[u8], columns: Columns, kernels: &Kernels, lines: &mut Vec<u8>) {
+fn push_lines(mut words: &[u8], columns: CharacterCounter, kernels: &Kernels, lines: &mut Vec<u8>) {
     // A character has at least one byte: a line of few bytes is not counted.
     while words.len() > COLUMNS {
         let limit = columns.prefix::<COLUMNS>(words);
@@ -162,10 +162,10 @@ fn blanks(bytes: &[u8; 16]) -> u128 {
 }
 
 /// The sentences of a paragraph so far.
-struct Paragraph<'a> {
+struct OpenSentences<'a> {
     /// The words of the text.
     words: &'a [u8],
-    columns: Columns,
+    columns: CharacterCounter,
     kernels: &'a Kernels,
     /// Where in them the paragraph begins.
     from: usize,
@@ -174,7 +174,7 @@ struct Paragraph<'a> {
     sentences: usize,
 }
 
-impl Paragraph<'_> {
+impl OpenSentences<'_> {
     /// Adds the sentences of the words between two periods.
     fn push_all(&mut self, mut from: usize, to: usize, paragraphs: &mut Vec<u8>) {
         // As in `push_lines`: few bytes are not counted.
@@ -219,12 +219,12 @@ impl Paragraph<'_> {
 
 /// Counts characters of the words of a page.
 #[derive(Clone, Copy)]
-struct Columns {
+struct CharacterCounter {
     /// Whether each byte is a character.
     is_ascii: bool,
 }
 
-impl Columns {
+impl CharacterCounter {
     /// The length in bytes of the first `CHARACTERS` characters, at most 255.
     #[inline(always)]
     fn prefix<const CHARACTERS: usize>(self, bytes: &[u8]) -> usize {
@@ -286,7 +286,7 @@ pub(crate) mod tests {
     use crate::text::{canonical, decode, words};
 
     fn chunks(text: &[u8], line_end: u8) -> Option<PageChunks> {
-        let (mut bounds, mut joined) = (Vec::new(), Joined::default());
+        let (mut bounds, mut joined) = (Vec::new(), JoinedWords::default());
         chosen().unwrap().join(text, line_end, &mut bounds, &mut joined);
         PageChunks::of(&joined, chosen().unwrap())
     }

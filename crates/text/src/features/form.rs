@@ -22,7 +22,7 @@ use crate::method::{Method, Spaceless, TextForm, Unicode, WordRule};
 const TWO_BYTES: usize = 0x800;
 
 /// Brings texts into a form; its buffers are reused from text to text.
-pub(super) struct Former {
+pub(super) struct TextFormer {
     form: TextForm,
     kernels: &'static Kernels,
     /// What case and diacritics make of characters; `None` if they are kept.
@@ -33,24 +33,24 @@ pub(super) struct Former {
     blanks: u64,
 }
 
-impl Former {
+impl TextFormer {
     /// Brings texts into the form of a method. Blanks are put for the kernel that cuts at them, and
     /// for no other rule.
-    pub(super) fn of_method(method: &Method, kernels: &'static Kernels) -> Former {
+    pub(super) fn of_method(method: &Method, kernels: &'static Kernels) -> TextFormer {
         let puts_blanks = method.rule == WordRule::Letters && method.form.spaceless == Spaceless::Letters;
         let spaceless = if puts_blanks { Spaceless::Letters } else { Spaceless::Runs };
-        Former::new(TextForm { spaceless, ..method.form }, kernels)
+        TextFormer::new(TextForm { spaceless, ..method.form }, kernels)
     }
 
-    fn new(form: TextForm, kernels: &'static Kernels) -> Former {
+    fn new(form: TextForm, kernels: &'static Kernels) -> TextFormer {
         let mapping = (form.fold_case || form.strip_diacritics).then(|| Box::new(Mapping::new(form)));
-        Former { form, kernels, mapping, mapped: Vec::new(), spaced: Vec::new(), blanks: 0 }
+        TextFormer { form, kernels, mapping, mapped: Vec::new(), spaced: Vec::new(), blanks: 0 }
     }
 
     /// A text in the form. Bytes that are not UTF-8 may become U+FFFD, which is no part of a word
     /// either.
     pub(super) fn form<'a>(&'a mut self, text: &'a [u8]) -> &'a [u8] {
-        let Former { form, kernels, mapping, mapped, spaced, blanks } = self;
+        let TextFormer { form, kernels, mapping, mapped, spaced, blanks } = self;
         *blanks = 0;
         let composed = match form.unicode {
             Unicode::AsIs => Cow::Borrowed(text),
@@ -225,7 +225,7 @@ mod tests {
     use super::*;
 
     fn formed(form: TextForm, text: &str) -> String {
-        String::from_utf8(Former::new(form, chosen().unwrap()).form(text.as_bytes()).to_vec()).unwrap()
+        String::from_utf8(TextFormer::new(form, chosen().unwrap()).form(text.as_bytes()).to_vec()).unwrap()
     }
 
     /// The words of a text by the definition: character by character, from the text in form C.
@@ -281,7 +281,7 @@ mod tests {
 
     #[test]
     fn blanks_are_counted_where_they_stand_between_other_characters() {
-        let mut former = Former::new(TextForm::default(), chosen().unwrap());
+        let mut former = TextFormer::new(TextForm::default(), chosen().unwrap());
         for (text, blanks) in [("東京", 1), (" 東 京 ", 0), ("a東b", 2), ("東", 0), ("ab", 0), ("東,\n京", 1)] {
             former.form(text.as_bytes());
             assert_eq!(former.blanks(), blanks, "{text}");
@@ -303,9 +303,9 @@ mod tests {
     #[test]
     fn bytes_that_are_not_utf8_stay_or_are_no_part_of_a_word() {
         let bytes = b"A\xff\xe6\x9dB\xe6\x9d\xb1C\xf0\x9f";
-        let mut former = Former::new(TextForm { fold_case: true, ..TextForm::default() }, chosen().unwrap());
+        let mut former = TextFormer::new(TextForm { fold_case: true, ..TextForm::default() }, chosen().unwrap());
         assert_eq!(former.form(bytes), b"a\xff\xe6\x9db \xe6\x9d\xb1 c\xf0\x9f");
-        let mut former = Former::new(TextForm { unicode: Unicode::Nfc, ..TextForm::default() }, chosen().unwrap());
+        let mut former = TextFormer::new(TextForm { unicode: Unicode::Nfc, ..TextForm::default() }, chosen().unwrap());
         assert_eq!(former.form(b"e\xcc\x81\xff"), "é\u{fffd}".as_bytes());
     }
 

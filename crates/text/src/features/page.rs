@@ -1,11 +1,11 @@
 //! Fingerprints documents: from the bytes of a page or text to words, sketch, title and out-links.
 
 use anyhow::Result;
-use nigh_kernels::kernels::{Joined, Kernels, Polynomials, chosen, polynomials};
+use nigh_kernels::kernels::{JoinedWords, Kernels, Polynomials, chosen, polynomials};
 use nigh_kernels::structures::{TextList, WordSet};
 
 use super::chunks::PageChunks;
-use super::form::Former;
+use super::form::TextFormer;
 use super::shingles::Shingler;
 use super::sketch::{Sketch, Sketcher};
 use crate::method::{Content, Method};
@@ -17,8 +17,8 @@ pub struct Fingerprinter {
     shingler: Shingler,
     sketcher: Sketcher,
     /// The words of a page, of which chunks are made; `None` if chunks are not kept.
-    joined: Option<Joined>,
-    former: Former,
+    joined: Option<JoinedWords>,
+    former: TextFormer,
     content: Content,
     max_links: usize,
     kernels: &'static Kernels,
@@ -75,7 +75,7 @@ impl Fingerprinter {
             shingler: Shingler::of_method(polynomials.shingles, method, kernels),
             sketcher: Sketcher::new(method, polynomials, kernels),
             joined: None,
-            former: Former::of_method(method, kernels),
+            former: TextFormer::of_method(method, kernels),
             content: method.content,
             max_links,
             kernels,
@@ -118,7 +118,7 @@ impl Fingerprinter {
     /// ```
     #[must_use]
     pub fn keeping_chunks(mut self, keep: bool) -> Fingerprinter {
-        self.joined = keep.then(Joined::default);
+        self.joined = keep.then(JoinedWords::default);
         self
     }
 
@@ -133,7 +133,7 @@ impl Fingerprinter {
 
     /// Reads an HTML page at the URL `page`, if it has one. `label` is the charset of its HTTP
     /// header.
-    pub fn html(&mut self, body: &[u8], label: Option<&str>, page: Option<&urls::Canonical>) -> PageFacts {
+    pub fn html(&mut self, body: &[u8], label: Option<&str>, page: Option<&urls::CanonicalUrl>) -> PageFacts {
         let mut extract = std::mem::take(&mut self.extract);
         let decoded = charset::decode_bytes(body, label, &mut self.decoded);
         let is_whole = scan_content(decoded, self.content, self.max_links, self.kernels, &mut extract);

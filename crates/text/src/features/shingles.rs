@@ -5,7 +5,7 @@
 //! words of a shingle are joined by NUL. No word contains NUL, so two different shingles are two
 //! different byte strings.
 
-use nigh_kernels::kernels::{Joined, Kernels, Shingles};
+use nigh_kernels::kernels::{JoinedWords, Kernels, ShingleConstants};
 
 use super::cutter::WordCutter;
 use crate::method::{Method, TextForm, WordRule};
@@ -14,7 +14,7 @@ use crate::method::{Method, TextForm, WordRule};
 pub struct Shingler {
     kernels: &'static Kernels,
     cutter: WordCutter,
-    shingles: Shingles,
+    shingles: ShingleConstants,
     /// Start and end of each word of the text.
     bounds: Vec<u32>,
     preimages: Vec<u64>,
@@ -25,7 +25,13 @@ impl Shingler {
     /// `t^64 + p`.
     pub fn new(p: u64, width: usize, kernels: &'static Kernels) -> Shingler {
         let cutter = WordCutter::new(&WordRule::Letters, TextForm::default(), kernels);
-        Shingler { kernels, cutter, shingles: Shingles::new(p, width), bounds: Vec::new(), preimages: Vec::new() }
+        Shingler {
+            kernels,
+            cutter,
+            shingles: ShingleConstants::new(p, width),
+            bounds: Vec::new(),
+            preimages: Vec::new(),
+        }
     }
 
     /// The shingler of a method, which cuts words by its rule.
@@ -63,7 +69,7 @@ impl Shingler {
     }
 
     /// As [`preimages`](Shingler::preimages), and joins the words: see [`Kernels::join`].
-    pub fn preimages_and_words(&mut self, text: &[u8], line_end: u8, joined: &mut Joined) -> &[u64] {
+    pub fn preimages_and_words(&mut self, text: &[u8], line_end: u8, joined: &mut JoinedWords) -> &[u64] {
         if self.cutter.is_kernel() {
             self.kernels.join(text, line_end, &mut self.bounds, joined);
         } else {

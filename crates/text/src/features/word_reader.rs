@@ -16,14 +16,14 @@ use icu_properties::props::GeneralCategory;
 use nigh_kernels::kernels::{Kernels, chosen, is_spaceless};
 
 use super::cutter::WordCutter;
-use super::form::Former;
+use super::form::TextFormer;
 use crate::method::{Content, Method, Spaceless, TextForm, Unicode};
 use crate::text::{charset, html, scan_content};
 
 /// Reads the words of texts; its buffers are reused from text to text.
 pub struct WordReader {
     form: TextForm,
-    former: Former,
+    former: TextFormer,
     cutter: WordCutter,
     content: Content,
     kernels: &'static Kernels,
@@ -85,7 +85,7 @@ impl WordReader {
         method.rule.check()?;
         Ok(WordReader {
             form: method.form,
-            former: Former::of_method(method, kernels),
+            former: TextFormer::of_method(method, kernels),
             cutter: WordCutter::new(&method.rule, method.form, kernels),
             content: method.content,
             kernels,
@@ -98,8 +98,8 @@ impl WordReader {
     /// The reader of the words of a method, which finds its kernels itself.
     ///
     /// # Errors
-    /// As [`new`](WordReader::new); and if `NIGH_KERNELS` names a level of kernels that this machine
-    /// does not have.
+    /// As [`new`](WordReader::new); and if `NIGH_KERNELS` names a level of kernels that this
+    /// machine does not have.
     pub fn of_method(method: &Method) -> Result<WordReader> {
         WordReader::new(method, chosen()?)
     }
@@ -150,7 +150,7 @@ impl WordReader {
             Unicode::Nfc => each_composed(text, &mut |c, place| add(c, place)),
         };
         if cutter.is_kernel() {
-            let mut found = Places { form: *form, places: Vec::new(), open: None };
+            let mut found = WordPlaces { form: *form, places: Vec::new(), open: None };
             each(&mut |c, place| found.add(former, c, place));
             found.end();
             return found.places;
@@ -172,7 +172,7 @@ struct FormedText {
 
 impl FormedText {
     /// Adds a character of the normal form, which was made of the bytes at `place`.
-    fn add(&mut self, former: &Former, c: char, place: [u32; 2]) {
+    fn add(&mut self, former: &TextFormer, c: char, place: [u32; 2]) {
         for c in former.character(c).chars() {
             self.characters.push((self.text.len() as u32, place));
             self.text.push(c);
@@ -189,23 +189,23 @@ impl FormedText {
 }
 
 /// The words of a text that is brought into the form first.
-fn words<'a>(former: &'a mut Former, cutter: &WordCutter, bounds: &'a mut Vec<u32>, text: &'a [u8]) -> Words<'a> {
+fn words<'a>(former: &'a mut TextFormer, cutter: &WordCutter, bounds: &'a mut Vec<u32>, text: &'a [u8]) -> Words<'a> {
     let text = former.form(text);
     cutter.cut(text, bounds);
     Words { text, bounds: bounds.as_chunks().0 }
 }
 
 /// The places of words, while a text is read character by character.
-struct Places {
+struct WordPlaces {
     form: TextForm,
     places: Vec<[u32; 2]>,
     /// The word that goes on.
     open: Option<[u32; 2]>,
 }
 
-impl Places {
+impl WordPlaces {
     /// Adds a character of the normal form, which was made of the bytes at `place`.
-    fn add(&mut self, former: &Former, c: char, place: [u32; 2]) {
+    fn add(&mut self, former: &TextFormer, c: char, place: [u32; 2]) {
         if c.is_ascii() {
             self.add_one(c, place);
         } else {

@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 pub use self::chunking::{Chunking, Cut};
 pub use self::content::Content;
 pub use self::form::{Spaceless, TextForm, Unicode};
-use self::preset::{Given, MAX_MEGASHINGLES, MAX_SUPERSHINGLES, cheapest, name_of, preset};
+use self::preset::{GivenShape, MAX_MEGASHINGLES, MAX_SUPERSHINGLES, cheapest, name_of, preset};
 pub use self::preset::{MAX_FEATURES, RECALL, STUDY};
 pub use self::s_curve::{CURVE, Shape};
 use self::word_rule::WordsValue;
@@ -291,7 +291,7 @@ impl MethodTable {
         // An estimate is as good as there are features: no worse than that of the study.
         let least_features = if self.verify == Some(Verify::Estimate) { STUDY.features } else { 1 };
         let Self { features, supershingles, agreements, .. } = *self;
-        let given = Given { features, supershingles, agreements, least_features };
+        let given = GivenShape { features, supershingles, agreements, least_features };
         match (&self.preset, given, self.similarity) {
             (Some(name), given, _) if given.is_any() => Err(format!(
                 "preset = \"{name}\" sets features, supershingles and agreements: leave these out, or leave the preset out"
@@ -299,7 +299,7 @@ impl MethodTable {
             (Some(name), ..) => preset(name),
             (
                 None,
-                Given {
+                GivenShape {
                     features: Some(features),
                     supershingles: Some(supershingles),
                     agreements: Some(agreements),

@@ -58,7 +58,7 @@ pub(super) fn name_of(shape: Shape) -> Option<String> {
 
 /// What some shape must have, of what a job says itself.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Given {
+pub(super) struct GivenShape {
     pub(super) features: Option<usize>,
     pub(super) supershingles: Option<usize>,
     pub(super) agreements: Option<usize>,
@@ -66,7 +66,7 @@ pub(super) struct Given {
     pub(super) least_features: usize,
 }
 
-impl Given {
+impl GivenShape {
     pub(super) fn is_any(self) -> bool {
         self.features.or(self.supershingles).or(self.agreements).is_some()
     }
@@ -95,7 +95,7 @@ impl Given {
 ///
 /// # Errors
 /// If no shape with what is given links enough of the pairs.
-pub(super) fn cheapest(similarity: f64, given: Given) -> Result<Shape, String> {
+pub(super) fn cheapest(similarity: f64, given: GivenShape) -> Result<Shape, String> {
     let mut best: Option<(f64, Shape)> = None;
     for supershingles in 1..=MAX_SUPERSHINGLES {
         for agreements in 1..=supershingles {
@@ -158,7 +158,7 @@ mod tests {
     #[test]
     fn a_chosen_shape_links_the_pairs_and_no_cheaper_one_does() {
         for similarity in [0.5, 0.6, 0.7, 0.8, 0.85, 0.9, 0.95, 0.99] {
-            let chosen = cheapest(similarity, Given::default()).unwrap();
+            let chosen = cheapest(similarity, GivenShape::default()).unwrap();
             assert!(chosen.chance(similarity) >= RECALL, "{similarity}: {chosen:?}");
             for supershingles in 1..=64 {
                 for agreements in 1..=supershingles {
@@ -175,10 +175,10 @@ mod tests {
 
     #[test]
     fn given_numbers_stay_and_impossible_ones_are_refused() {
-        let given = Given { agreements: Some(1), ..Given::default() };
+        let given = GivenShape { agreements: Some(1), ..GivenShape::default() };
         let shape = cheapest(0.8, given).unwrap();
         assert!(shape.agreements == 1 && shape.chance(0.8) >= RECALL, "{shape:?}");
-        let given = Given { features: Some(8), agreements: Some(4), ..Given::default() };
+        let given = GivenShape { features: Some(8), agreements: Some(4), ..GivenShape::default() };
         assert!(cheapest(0.5, given).unwrap_err().contains("similarity = 0.5"));
     }
 }

@@ -2,7 +2,7 @@
 
 /// The kinds of elements, by their treatment in the scanner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Element {
+pub(super) enum ElementKind {
     /// `a`, `area`: may have a link.
     Link,
     /// `base`: the URL that links are relative to.
@@ -25,29 +25,29 @@ pub(super) enum Element {
     Other,
 }
 
-impl Element {
+impl ElementKind {
     /// The kind of the element with this name, in upper or lower case.
-    pub(super) fn new(name: &[u8]) -> Element {
+    pub(super) fn new(name: &[u8]) -> ElementKind {
         let is = |known: &str| name.eq_ignore_ascii_case(known.as_bytes());
         // The first letter alone rules out most names.
         match name.first().map(u8::to_ascii_lowercase) {
-            Some(b'a') if is("a") || is("area") => Element::Link,
-            Some(b'b') if is("base") => Element::Base,
-            Some(b'm') if is("math") => Element::Foreign,
-            Some(b'p') if is("plaintext") => Element::Plaintext,
-            Some(b's') if is("script") => Element::Script,
-            Some(b's') if is("style") => Element::Style,
-            Some(b's') if is("svg") => Element::Foreign,
-            Some(b't') if is("title") => Element::Title,
-            Some(b't') if is("textarea") => Element::Textarea,
-            Some(b'x') if is("xmp") => Element::Xmp,
-            _ => Element::Other,
+            Some(b'a') if is("a") || is("area") => ElementKind::Link,
+            Some(b'b') if is("base") => ElementKind::Base,
+            Some(b'm') if is("math") => ElementKind::Foreign,
+            Some(b'p') if is("plaintext") => ElementKind::Plaintext,
+            Some(b's') if is("script") => ElementKind::Script,
+            Some(b's') if is("style") => ElementKind::Style,
+            Some(b's') if is("svg") => ElementKind::Foreign,
+            Some(b't') if is("title") => ElementKind::Title,
+            Some(b't') if is("textarea") => ElementKind::Textarea,
+            Some(b'x') if is("xmp") => ElementKind::Xmp,
+            _ => ElementKind::Other,
         }
     }
 }
 
 /// Whether a start tag whose name begins with these two bytes may be of an element other than
-/// [`Element::Other`]. A quick test to skip most tags: `true` may be wrong (`strong`), `false`
+/// [`ElementKind::Other`]. A quick test to skip most tags: `true` may be wrong (`strong`), `false`
 /// never is. `first` is a letter; after a name of one letter, `second` is the byte that ends it.
 pub(super) fn may_matter(first: u8, second: u8) -> bool {
     /// A word for the last five bits of the first byte, a bit for those of the second.
@@ -185,10 +185,10 @@ mod tests {
 
     #[test]
     fn names_are_compared_whole_and_in_any_case() {
-        assert_eq!(Element::new(b"ScRiPt"), Element::Script);
-        assert_eq!(Element::new(b"AREA"), Element::Link);
+        assert_eq!(ElementKind::new(b"ScRiPt"), ElementKind::Script);
+        assert_eq!(ElementKind::new(b"AREA"), ElementKind::Link);
         for name in ["", "scripts", "scrip", "article", "b", "p", "svg:svg", "noscript", "noframes", "iframe"] {
-            assert_eq!(Element::new(name.as_bytes()), Element::Other, "{name}");
+            assert_eq!(ElementKind::new(name.as_bytes()), ElementKind::Other, "{name}");
         }
     }
 
@@ -196,8 +196,8 @@ mod tests {
     fn the_quick_test_skips_no_element_that_matters() {
         let names = ["a", "area", "base", "math", "plaintext", "script", "style", "svg", "title", "textarea", "xmp"];
         for name in names {
-            let element = Element::new(name.as_bytes());
-            assert_ne!(element, Element::Other, "{name}");
+            let element = ElementKind::new(name.as_bytes());
+            assert_ne!(element, ElementKind::Other, "{name}");
             for name in [name.to_owned(), name.to_uppercase()] {
                 for end in [" ", "\t", "\n", "\r", "\x0c", "/", ">"] {
                     let [first, second] = *[&name, end].concat().as_bytes().first_chunk().unwrap();

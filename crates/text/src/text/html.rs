@@ -24,10 +24,10 @@
 //! each week: a server-side include that was never run). All other pages have the same words.
 
 use memchr::memmem;
-use nigh_kernels::kernels::{Kernels, Marks};
+use nigh_kernels::kernels::{Kernels, MarkupBitmaps};
 
 use super::attributes::{Attributes, TagEnd, ends_name, is_blank};
-use super::elements::{self, Element};
+use super::elements::{self, ElementKind};
 use super::foreign::{self, Foreign};
 use super::hrefs::{Hrefs, append_resolved};
 use super::references::{self, ReferenceIn};
@@ -60,7 +60,7 @@ pub struct Extract {
     pub base: Option<String>,
     /// The `href` values of `<a>` and `<area>`, in document order, references resolved.
     pub hrefs: Hrefs,
-    marks: Marks,
+    marks: MarkupBitmaps,
 }
 
 impl Extract {
@@ -126,7 +126,7 @@ fn append_text(html: &[u8], at: usize, end: usize, out: &mut Vec<u8>) {
 /// position after it. All positions are next to ASCII bytes, hence between characters.
 struct Scanner<'a, 'b> {
     bytes: &'a [u8],
-    marks: &'a Marks,
+    marks: &'a MarkupBitmaps,
     max_links: usize,
     foreign: Foreign,
     out: &'b mut Extract,
@@ -327,19 +327,19 @@ impl<'a> Scanner<'a, '_> {
     fn start_tag(&mut self, at: usize) -> usize {
         let name_end = self.name_end(at);
         let name = &self.bytes[at..name_end];
-        let element = Element::new(name);
+        let element = ElementKind::new(name);
         let mut was_inside = self.foreign.is_inside();
         if was_inside && foreign::is_html(name) {
             self.foreign.leave();
             was_inside = false;
         }
         match element {
-            Element::Link => return self.link(name_end),
-            Element::Other if !was_inside => return self.attributes_end(name_end).unwrap_or(self.bytes.len()),
+            ElementKind::Link => return self.link(name_end),
+            ElementKind::Other if !was_inside => return self.attributes_end(name_end).unwrap_or(self.bytes.len()),
             _ => {}
         }
         let mut attributes = Attributes::new(self.bytes, name_end);
-        let href = if element == Element::Base { href(&mut attributes) } else { None };
+        let href = if element == ElementKind::Base { href(&mut attributes) } else { None };
         let has_attribute = |attributes: &mut Attributes<'_>, of: &[u8], is: fn(&[u8], &[u8]) -> bool| {
             name.eq_ignore_ascii_case(of) && attributes.any(|(name, value)| is(name, value))
         };
@@ -350,19 +350,19 @@ impl<'a> Scanner<'a, '_> {
         let Some(TagEnd { position: end, self_closing }) = attributes.end() else {
             return self.bytes.len();
         };
-        if !self_closing && (was_inside || element == Element::Foreign) {
+        if !self_closing && (was_inside || element == ElementKind::Foreign) {
             self.foreign.start(name, has_html);
         }
         match (element, was_inside) {
-            (Element::Base, _) if self.out.base.is_none() => self.out.base = href.map(resolved),
-            (Element::Script | Element::Style, true) if self_closing => {}
-            (Element::Script | Element::Style, true) => return sections::foreign_end(self.bytes, end, name),
-            (Element::Script, false) => return sections::script_end(self.bytes, end),
-            (Element::Style, false) => return sections::raw_text_end(self.bytes, end, name),
-            (Element::Xmp, false) => return self.literal(end, sections::raw_text_end(self.bytes, end, name)),
-            (Element::Title, false) => return self.title(end, name),
-            (Element::Textarea, false) => return self.text_without_tags(end, name, b' '),
-            (Element::Plaintext, false) => return self.literal(end, self.bytes.len()),
+            (ElementKind::Base, _) if self.out.base.is_none() => self.out.base = href.map(resolved),
+            (ElementKind::Script | ElementKind::Style, true) if self_closing => {}
+            (ElementKind::Script | ElementKind::Style, true) => return sections::foreign_end(self.bytes, end, name),
+            (ElementKind::Script, false) => return sections::script_end(self.bytes, end),
+            (ElementKind::Style, false) => return sections::raw_text_end(self.bytes, end, name),
+            (ElementKind::Xmp, false) => return self.literal(end, sections::raw_text_end(self.bytes, end, name)),
+            (ElementKind::Title, false) => return self.title(end, name),
+            (ElementKind::Textarea, false) => return self.text_without_tags(end, name, b' '),
+            (ElementKind::Plaintext, false) => return self.literal(end, self.bytes.len()),
             _ => {}
         }
         end
@@ -697,7 +697,7 @@ mod tests {
             let name = start.find(|c: char| c.is_ascii_alphabetic()).unwrap();
             let name_end = html[name..].bytes().position(ends_name).map_or(html.len(), |n| name + n);
             let mut attributes = Attributes::new(html.as_bytes(), name_end);
-            let is_link = !start.starts_with("</") && Element::new(&html.as_bytes()[name..name_end]) == Element::Link;
+            let is_link = !start.starts_with("</") && ElementKind::new(&html.as_bytes()[name..name_end]) == ElementKind::Link;
             let expected = if is_link { href(&mut attributes) } else { None };
             let end = attributes.end().map(|end| end.position);
             // All after the tag is text, since every other `<` is replaced: it shows where the tag

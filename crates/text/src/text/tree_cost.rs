@@ -82,7 +82,7 @@ fn walk(page: &[u8]) -> Option<Tree> {
 /// Where tags are read again after the start tag of an element that ends at `at`. Inside `svg` and
 /// `math` tags of it count, except within HTML there: `None` if it has any, so that this matters.
 fn raw_text_end(page: &[u8], at: usize, name: &[u8], tree: &Tree) -> Option<usize> {
-    let of = Name::of(name);
+    let of = ElementName::of(name);
     let end = if of == SCRIPT {
         sections::script_end(page, at)
     } else if RAW_TEXT.contains(&of) {
@@ -103,50 +103,50 @@ fn section_end(page: &[u8], at: usize, tree: &Tree) -> Option<usize> {
 
 /// A hash of the name of an element, in lower case.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Name(u64);
+struct ElementName(u64);
 
-impl Name {
+impl ElementName {
     /// FNV-1a of 64 bits.
-    const fn of(name: &[u8]) -> Name {
+    const fn of(name: &[u8]) -> ElementName {
         let mut hash: u64 = 0xcbf2_9ce4_8422_2325;
         let mut i = 0;
         while i < name.len() {
             hash = (hash ^ name[i].to_ascii_lowercase() as u64).wrapping_mul(0x0100_0000_01b3);
             i += 1;
         }
-        Name(hash)
+        ElementName(hash)
     }
 }
 
-const fn names<const N: usize>(names: [&str; N]) -> [Name; N] {
-    let mut hashes = [Name(0); N];
+const fn names<const N: usize>(names: [&str; N]) -> [ElementName; N] {
+    let mut hashes = [ElementName(0); N];
     let mut i = 0;
     while i < N {
-        hashes[i] = Name::of(names[i].as_bytes());
+        hashes[i] = ElementName::of(names[i].as_bytes());
         i += 1;
     }
     hashes
 }
 
-const SCRIPT: Name = Name::of(b"script");
-const LINK: Name = Name::of(b"a");
-const OPTION: Name = Name::of(b"option");
-const FORM: Name = Name::of(b"form");
-const SELECT: Name = Name::of(b"select");
+const SCRIPT: ElementName = ElementName::of(b"script");
+const LINK: ElementName = ElementName::of(b"a");
+const OPTION: ElementName = ElementName::of(b"option");
+const FORM: ElementName = ElementName::of(b"form");
+const SELECT: ElementName = ElementName::of(b"select");
 /// Elements whose content has no tags, besides scripts.
-const RAW_TEXT: [Name; 7] = names(["title", "textarea", "style", "xmp", "iframe", "noembed", "noframes"]);
+const RAW_TEXT: [ElementName; 7] = names(["title", "textarea", "style", "xmp", "iframe", "noembed", "noframes"]);
 /// Elements without content, and those of which a page has one.
-const NEVER_OPEN: [Name; 23] = names([
+const NEVER_OPEN: [ElementName; 23] = names([
     "area", "base", "basefont", "bgsound", "br", "col", "colgroup", "embed", "frame", "hr", "image", "img", "input",
     "keygen", "link", "meta", "param", "source", "track", "wbr", "html", "head", "body",
 ]);
 /// Elements that are opened again after what ended their parent.
-const FORMATTING: [Name; 14] =
+const FORMATTING: [ElementName; 14] =
     names(["a", "b", "big", "code", "em", "font", "i", "nobr", "s", "small", "strike", "strong", "tt", "u"]);
 /// Formatting elements in these are not opened again after them.
-const MARKERS: [Name; 7] = names(["td", "th", "caption", "applet", "marquee", "object", "template"]);
+const MARKERS: [ElementName; 7] = names(["td", "th", "caption", "applet", "marquee", "object", "template"]);
 /// Elements that an end tag inside them does not end.
-const SCOPES: [Name; 17] = names([
+const SCOPES: [ElementName; 17] = names([
     "td",
     "th",
     "caption",
@@ -166,17 +166,17 @@ const SCOPES: [Name; 17] = names([
     "annotation-xml",
 ]);
 /// Nor do end tags of `p` end these, nor those of `li`.
-const MORE_SCOPES: [Name; 3] = names(["button", "ul", "ol"]);
+const MORE_SCOPES: [ElementName; 3] = names(["button", "ul", "ol"]);
 /// Elements of tables: only a table keeps their end tags inside.
-const OF_TABLES: [Name; 8] = names(["table", "caption", "tbody", "thead", "tfoot", "tr", "td", "th"]);
-const TABLES: [Name; 2] = names(["table", "template"]);
-const FOREIGN: [Name; 2] = names(["svg", "math"]);
+const OF_TABLES: [ElementName; 8] = names(["table", "caption", "tbody", "thead", "tfoot", "tr", "td", "th"]);
+const TABLES: [ElementName; 2] = names(["table", "template"]);
+const FOREIGN: [ElementName; 2] = names(["svg", "math"]);
 /// Elements of `svg` and `math` that have HTML inside.
-const HTML_INSIDE: [Name; 9] =
+const HTML_INSIDE: [ElementName; 9] =
     names(["foreignobject", "desc", "title", "mi", "mo", "mn", "ms", "mtext", "annotation-xml"]);
 /// Elements that end only by their own end tag, or by that of a special element around: the end tag
 /// of any other element does not end what is open inside it if that is special.
-const SPECIAL: [Name; 56] = names([
+const SPECIAL: [ElementName; 56] = names([
     "address",
     "applet",
     "article",
@@ -237,7 +237,7 @@ const SPECIAL: [Name; 56] = names([
 
 /// Elements that end an element before them: their names, which elements they end, and through
 /// which others besides formatting elements.
-const ENDING: [(&[Name], &[Name], &[Name]); 6] = [
+const ENDING: [(&[ElementName], &[ElementName], &[ElementName]); 6] = [
     (&names(["p"]), &names(["p"]), &[]),
     (&names(["li"]), &names(["li"]), &names(["p"])),
     (&names(["dt", "dd"]), &names(["dt", "dd"]), &names(["p"])),
@@ -248,8 +248,8 @@ const ENDING: [(&[Name], &[Name], &[Name]); 6] = [
 
 /// An element that is open.
 #[derive(Clone, Copy, Debug)]
-struct Open {
-    name: Name,
+struct OpenElement {
+    name: ElementName,
     /// Whether it is of `svg` or `math`.
     is_foreign: bool,
 }
@@ -257,9 +257,9 @@ struct Open {
 /// The open elements of a page.
 #[derive(Debug, Default)]
 struct Tree {
-    open: Vec<Open>,
+    open: Vec<OpenElement>,
     /// Formatting elements that are not open, and are opened again.
-    again: Vec<Name>,
+    again: Vec<ElementName>,
     /// All elements, references and other markup so far.
     elements: usize,
     /// The most that were open at once, or were opened again.
@@ -273,7 +273,7 @@ impl Tree {
     }
 
     fn start(&mut self, tag: &[u8], self_closing: bool) {
-        let name = Name::of(tag);
+        let name = ElementName::of(tag);
         self.elements += self.again.len();
         if foreign::is_html(tag) {
             self.leave_foreign();
@@ -295,7 +295,7 @@ impl Tree {
             }
             let ending = ENDING.iter().find(|(names, ..)| names.contains(&name));
             if let Some((_, ended, through)) = ending {
-                let passes = |open: &&Open| through.contains(&open.name) || FORMATTING.contains(&open.name);
+                let passes = |open: &&OpenElement| through.contains(&open.name) || FORMATTING.contains(&open.name);
                 let inside = self.open.iter().rev().take_while(passes).count();
                 let at = self.open.len() - inside;
                 if at > 0 && ended.contains(&self.open[at - 1].name) {
@@ -303,11 +303,11 @@ impl Tree {
                 }
             }
         }
-        self.open.push(Open { name, is_foreign });
+        self.open.push(OpenElement { name, is_foreign });
     }
 
     fn end(&mut self, tag: &[u8]) {
-        let name = Name::of(tag);
+        let name = ElementName::of(tag);
         // What follows it opens elements again. It may also be read as an element: `</p>`, `</br>`.
         self.elements += self.again.len();
         if matches!(tag, [b'p' | b'P'] | [b'b' | b'B', b'r' | b'R']) {
@@ -352,7 +352,7 @@ impl Tree {
     /// Closes the elements from the one with the number `at` on: it itself ends, the formatting
     /// elements inside it are opened again.
     fn close(&mut self, at: usize) {
-        let is_marker = |open: &Open| MARKERS.contains(&open.name);
+        let is_marker = |open: &OpenElement| MARKERS.contains(&open.name);
         let until = self.open[at..].iter().position(is_marker).map_or(self.open.len(), |n| at + n);
         let inside = self.open.get(at + 1..until).unwrap_or_default().iter().map(|open| open.name);
         self.again.extend(inside.filter(|name| FORMATTING.contains(name)));

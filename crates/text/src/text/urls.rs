@@ -22,11 +22,11 @@ const LINK_BYTES: usize = 32 << 20;
 
 /// A URL in canonical form.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Canonical {
+pub struct CanonicalUrl {
     url: Url,
 }
 
-impl Canonical {
+impl CanonicalUrl {
     /// The whole URL.
     pub fn as_str(&self) -> &str {
         self.url.as_str()
@@ -39,19 +39,19 @@ impl Canonical {
 
     /// Resolves a reference as a browser does on this page. `None` if it is not an `http` or
     /// `https` URL, or longer than [`URL_BYTES`].
-    pub fn resolve(&self, href: &str) -> Option<Canonical> {
+    pub fn resolve(&self, href: &str) -> Option<CanonicalUrl> {
         resolve(&self.url, href)
     }
 }
 
-impl fmt::Display for Canonical {
+impl fmt::Display for CanonicalUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.as_str())
     }
 }
 
-impl From<Canonical> for String {
-    fn from(canonical: Canonical) -> String {
+impl From<CanonicalUrl> for String {
+    fn from(canonical: CanonicalUrl) -> String {
         canonical.url.into()
     }
 }
@@ -67,7 +67,7 @@ impl From<Canonical> for String {
 /// assert_eq!(canonical("http://example.com:8080").unwrap().host(), "example.com:8080");
 /// assert!(canonical("ftp://example.com/").is_none());
 /// ```
-pub fn canonical(url: &str) -> Option<Canonical> {
+pub fn canonical(url: &str) -> Option<CanonicalUrl> {
     if url.len() > URL_BYTES {
         return None;
     }
@@ -88,7 +88,7 @@ pub fn canonical(url: &str) -> Option<Canonical> {
 /// assert_eq!(out_links(None, None, ["c", "http://b.example"]), ["http://b.example/"]);
 /// ```
 pub fn out_links<'a>(
-    page: Option<&Canonical>,
+    page: Option<&CanonicalUrl>,
     base: Option<&str>,
     hrefs: impl IntoIterator<Item = &'a str, IntoIter: ExactSizeIterator>,
 ) -> TextList {
@@ -233,14 +233,14 @@ pub fn domain(host: &str) -> &str {
 }
 
 /// Resolves an href against a base by the `url` crate.
-pub(super) fn resolve(base: &Url, href: &str) -> Option<Canonical> {
+pub(super) fn resolve(base: &Url, href: &str) -> Option<CanonicalUrl> {
     if href.len() > URL_BYTES {
         return None;
     }
     canonical_form(base.join(href).ok()?)
 }
 
-fn canonical_form(mut url: Url) -> Option<Canonical> {
+fn canonical_form(mut url: Url) -> Option<CanonicalUrl> {
     if !matches!(url.scheme(), "http" | "https") || url.host_str().is_none_or(str::is_empty) {
         return None;
     }
@@ -249,7 +249,7 @@ fn canonical_form(mut url: Url) -> Option<Canonical> {
         url.set_password(None).ok()?;
         url.set_username("").ok()?;
     }
-    (url.as_str().len() <= URL_BYTES).then_some(Canonical { url })
+    (url.as_str().len() <= URL_BYTES).then_some(CanonicalUrl { url })
 }
 
 #[cfg(test)]

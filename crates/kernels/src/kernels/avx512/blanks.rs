@@ -7,7 +7,7 @@
 
 use std::arch::x86_64::*;
 
-use super::super::spaceless::{ROWS, Rows, spaceless_length};
+use super::super::spaceless::{CharacterRows, ROWS, spaceless_length};
 use super::vectors::{all_bytes, load_bytes, load_first_bytes, store_bytes};
 use super::words::BITS;
 
@@ -33,7 +33,7 @@ const ODD: u64 = !EVEN;
 /// See [`Kernels::put_blanks`](super::super::Kernels::put_blanks).
 #[target_feature(enable = "avx512vbmi,avx512vbmi2,avx512vl,bmi1,bmi2,lzcnt,popcnt")]
 pub(super) fn put_blanks(text: &[u8], spaced: &mut Vec<u8>) -> u64 {
-    let mut scan = Scan { text, rows: &ROWS, after: 0, dark: 0 };
+    let mut scan = BlankScan { text, rows: &ROWS, after: 0, dark: 0 };
     let (mut blanks, mut length) = (0, 0);
     for at in (0..text.len()).step_by(64) {
         let rest = &text[at..];
@@ -78,9 +78,9 @@ pub(super) fn put_blanks(text: &[u8], spaced: &mut Vec<u8>) -> u64 {
 }
 
 /// A pass over a text.
-struct Scan<'a> {
+struct BlankScan<'a> {
     text: &'a [u8],
-    rows: &'a Rows,
+    rows: &'a CharacterRows,
     /// The bytes of this block after which a character ends that began in the previous block, as
     /// bits.
     after: u64,
@@ -88,7 +88,7 @@ struct Scan<'a> {
     dark: u64,
 }
 
-impl Scan<'_> {
+impl BlankScan<'_> {
     /// The bytes of the block at `at` before which a blank belongs, as bits.
     #[inline]
     #[target_feature(enable = "avx512vbmi,avx512vbmi2,avx512vl,bmi1,bmi2,lzcnt,popcnt")]

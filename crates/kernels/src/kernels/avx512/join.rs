@@ -7,13 +7,13 @@
 
 use std::arch::x86_64::*;
 
-use super::super::joined::{Joined, without_ends};
+use super::super::joined::{JoinedWords, without_ends};
 use super::vectors::{all_bytes, load_bytes, load_first_bytes, store_bytes};
 use super::words::WordScan;
 
 /// See [`Kernels::join`](super::super::Kernels::join).
 #[target_feature(enable = "avx512vbmi,avx512vbmi2,avx512vl,bmi1,bmi2,lzcnt,popcnt")]
-pub(super) fn join(text: &[u8], line_end: u8, bounds: &mut Vec<u32>, joined: &mut Joined) {
+pub(super) fn join(text: &[u8], line_end: u8, bounds: &mut Vec<u32>, joined: &mut JoinedWords) {
     // A word has at least one byte, and one after it.
     joined.begin(text.len(), text.len().div_ceil(2));
     let words = WordScan::new(text, bounds);
@@ -44,7 +44,7 @@ struct JoinScan<'a> {
     line: u64,
     /// Whether a period came there.
     sentence: u64,
-    joined: &'a mut Joined,
+    joined: &'a mut JoinedWords,
 }
 
 impl JoinScan<'_> {

@@ -15,13 +15,13 @@
 
 use std::arch::x86_64::*;
 
-use super::super::Shingles;
+use super::super::ShingleConstants;
 use super::super::gf2::{MAX_WIDTH, POWERS};
 use super::vectors::{all, image, images, load, load_word, multiply, product, store};
 
 /// Pre-images: see [`Kernels::preimages`](super::super::Kernels::preimages).
 #[target_feature(enable = "avx512bw,avx512dq,avx512vl,vpclmulqdq,bmi1,bmi2,lzcnt")]
-pub(super) fn preimages(shingles: &Shingles, text: &[u8], bounds: &[u32], preimages: &mut Vec<u64>) {
+pub(super) fn preimages(shingles: &ShingleConstants, text: &[u8], bounds: &[u32], preimages: &mut Vec<u64>) {
     let (words, _) = bounds.as_chunks::<2>();
     // Clearing the arrays of a chunk costs as much as twenty words, so short texts have short
     // arrays.
@@ -38,7 +38,7 @@ pub(super) fn preimages(shingles: &Shingles, text: &[u8], bounds: &[u32], preima
 #[inline]
 #[target_feature(enable = "avx512bw,avx512dq,avx512vl,vpclmulqdq,bmi1,bmi2,lzcnt")]
 fn in_chunks<const MOST: usize, const ROOM: usize>(
-    shingles: &Shingles,
+    shingles: &ShingleConstants,
     text: &[u8],
     words: &[[u32; 2]],
     preimages: &mut Vec<u64>,
@@ -85,7 +85,7 @@ fn in_chunks<const MOST: usize, const ROOM: usize>(
 
 /// Consecutive words, and the words after them that the last shingle reaches.
 struct WordChunk<'a, const ROOM: usize> {
-    shingles: &'a Shingles,
+    shingles: &'a ShingleConstants,
     /// The fingerprint of each word alone.
     fingerprints: [u64; ROOM],
     /// The length of each word in bytes, with the NUL that joins it to the previous one.

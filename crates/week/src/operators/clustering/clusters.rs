@@ -271,7 +271,7 @@ mod tests {
     use std::collections::{BTreeMap, BTreeSet};
     use std::path::{Path, PathBuf};
 
-    use nigh_exchange::Shared;
+    use nigh_exchange::SharedValues;
     use timely::worker::Worker;
 
     use super::*;
@@ -361,7 +361,7 @@ mod tests {
         workers: usize,
         memory: u64,
         scratch: PathBuf,
-        shared: Arc<Shared>,
+        shared: Arc<SharedValues>,
     }
 
     impl StageRun {

@@ -14,7 +14,7 @@ use crate::features::{PageChunks, PageFacts};
 use crate::readers::Page;
 use crate::records::{KeyHash, checksum};
 use crate::structures::TextList;
-use crate::text::urls::Canonical;
+use crate::text::urls::CanonicalUrl;
 
 /// What captures are sorted by. Of several captures of a URL, the first by (file, ordinal) of GET
 /// becomes the document; of another method, if there is none of GET.
@@ -134,14 +134,14 @@ pub(super) fn as_bytes<S: Serializer>(bytes: &impl AsRef<[u8]>, serializer: S) -
 
 impl<'a> Capture<'a> {
     /// The capture of a page at a canonical URL, if it has one. `bytes` are its content.
-    pub fn of(page: &'a Page, url: Option<&'a Canonical>, bytes: &[u8], facts: &'a PageFacts) -> Capture<'a> {
-        let canonical = url.map(Canonical::as_str);
+    pub fn of(page: &'a Page, url: Option<&'a CanonicalUrl>, bytes: &[u8], facts: &'a PageFacts) -> Capture<'a> {
+        let canonical = url.map(CanonicalUrl::as_str);
         // This machine is little-endian: `records` does not compile for others.
         let sketch = &facts.sketch;
         Capture {
             id: page.id.as_deref(),
             url: canonical,
-            host: url.map(Canonical::host),
+            host: url.map(CanonicalUrl::host),
             given_url: page.url.as_deref().filter(|given| canonical != Some(given)),
             ip: page.ip.map(|ip| ip.to_string().into()),
             fetched: page.fetched,

@@ -402,7 +402,7 @@ pub fn page_facts<'a>(
     fingerprinter: &mut Fingerprinter,
     body: &'a Body,
     label: Option<&str>,
-    url: Option<&urls::Canonical>,
+    url: Option<&urls::CanonicalUrl>,
 ) -> (&'a [u8], PageFacts) {
     match body {
         Body::Html(body) => (body, fingerprinter.html(body, label, url)),

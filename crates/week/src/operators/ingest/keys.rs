@@ -3,7 +3,7 @@
 
 use crate::readers::Page;
 use crate::records::{DocumentKey, KeyHash};
-use crate::text::urls::{Canonical, canonical};
+use crate::text::urls::{CanonicalUrl, canonical};
 
 /// The key of a page's document, and the page's canonical URL, if it has one.
 #[derive(Clone, Debug)]
@@ -11,7 +11,7 @@ pub struct PageKey {
     /// The hash of the key.
     pub hash: KeyHash,
     /// The canonical URL.
-    pub url: Option<Canonical>,
+    pub url: Option<CanonicalUrl>,
 }
 
 impl PageKey {

@@ -47,7 +47,7 @@ pub struct RevisitOf {
 
 impl RevisitOf {
     /// What a record says that is a revisit of this URL.
-    pub(super) fn of(revisit: Revisit, url: urls::Canonical) -> RevisitOf {
+    pub(super) fn of(revisit: Revisit, url: urls::CanonicalUrl) -> RevisitOf {
         let of_url = revisit.of_url.as_deref().and_then(urls::canonical);
         let digest = revisit.digest.filter(|_| revisit.profile != Profile::NotModified);
         let names_nothing = digest.as_deref().is_some_and(|digest| PayloadDigest::read(digest).is_none());

@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use anyhow::{Result, ensure};
 use bytemuck::{Pod, Zeroable};
-use nigh_exchange::{Context, Kept, LocalAnswers, all_to_all, lookup};
+use nigh_exchange::{Context, KeptRecords, LocalAnswers, all_to_all, lookup};
 
 use super::pages::ClusteredPages;
 use super::stage::CollectionStage;
@@ -46,7 +46,7 @@ pub struct ClusterLink {
 /// The links of own pages that may hold collections together, and what else was counted on the way.
 pub struct CollectionLinksFound {
     /// The links.
-    pub links: Kept<ClusterLink>,
+    pub links: KeptRecords<ClusterLink>,
     /// By own page: links from pages of other hosts; counted for pages with replicas.
     pub in_links: Vec<u32>,
     /// Links of own pages to pages that some week has.

@@ -15,7 +15,9 @@ use std::sync::Arc;
 
 use anyhow::Result;
 use bytemuck::{Pod, Zeroable};
-use nigh_exchange::{BlockOf, Context, Dealer, Kept, KeyRanges, LocalAnswers, Partition, RangeDealer, by_key, lookup};
+use nigh_exchange::{
+    BlockOf, Context, Dealer, KeptRecords, KeyRanges, LocalAnswers, Partition, RangeDealer, by_key, lookup,
+};
 
 use super::growth::{GrowingPage, grow};
 use super::hosts::{FactsByHost, FirstSeen, HostFacts, host_facts};
@@ -205,7 +207,7 @@ struct PartSource {
     clusters: Rc<Vec<DocId>>,
     in_links: Vec<u32>,
     hosts: FactsByHost,
-    links: Kept<MergedLink>,
+    links: KeptRecords<MergedLink>,
 }
 
 impl PartSource {

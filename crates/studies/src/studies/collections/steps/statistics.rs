@@ -11,7 +11,7 @@ use std::rc::Rc;
 
 use anyhow::Result;
 use bytemuck::{Pod, Zeroable};
-use nigh_exchange::{BlockOf, Context, Dealer, Kept, KeyRanges, Partition, RangeDealer, by_key};
+use nigh_exchange::{BlockOf, Context, Dealer, KeptRecords, KeyRanges, Partition, RangeDealer, by_key};
 
 use super::links::ClusterLink;
 use super::stage::CollectionStage;
@@ -35,7 +35,7 @@ pub struct MergedClusters {
     /// Pairs of merged clusters, by their roots. Every pair is at one worker.
     pub edges: Vec<Edge>,
     /// The links of own pages between merged clusters.
-    pub links: Kept<MergedLink>,
+    pub links: KeptRecords<MergedLink>,
     /// Pairs of clusters with a link, in each direction; those of this worker.
     pub pairs: u64,
 }
@@ -44,7 +44,11 @@ pub struct MergedClusters {
 ///
 /// # Errors
 /// If a file cannot be read or written (names it), or a worker of this process failed.
-pub fn merged_clusters(cx: &mut Context, stage: &CollectionStage, links: Kept<ClusterLink>) -> Result<MergedClusters> {
+pub fn merged_clusters(
+    cx: &mut Context,
+    stage: &CollectionStage,
+    links: KeptRecords<ClusterLink>,
+) -> Result<MergedClusters> {
     let all = cx.sum(links.len() as u64)?;
     let cut = KeyRanges::new(all, MOST_RECORDS, size_of::<ClusterLink>(), 1, cx.peers(), cx.memory());
     let links = Rc::new(links);

@@ -15,7 +15,7 @@ use std::rc::Rc;
 
 use anyhow::Result;
 use bytemuck::{Pod, Zeroable};
-use nigh_exchange::{BlockOf, Context, Dealer, Kept, Keyed, by_group};
+use nigh_exchange::{BlockOf, Context, Dealer, KeptRecords, Keyed, by_group};
 use serde::{Deserialize, Serialize};
 
 use super::features::HostFeature;
@@ -78,7 +78,11 @@ fn score(weight: u64, urls: [u64; 2]) -> f64 {
 ///
 /// # Errors
 /// If a file cannot be read or written, or a worker of this process failed.
-pub fn candidates(cx: &mut Context, stage: &UrlStage, features: Kept<HostFeature>) -> Result<(Vec<Candidate>, u64)> {
+pub fn candidates(
+    cx: &mut Context,
+    stage: &UrlStage,
+    features: KeptRecords<HostFeature>,
+) -> Result<(Vec<Candidate>, u64)> {
     let common = Rc::new(RefCell::new(cx.kept::<CommonFeature>()));
     let each = {
         let (common, watch, most) = (common.clone(), cx.watch().clone(), stage.most_hosts);

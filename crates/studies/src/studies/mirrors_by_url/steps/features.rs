@@ -11,7 +11,7 @@ use std::rc::Rc;
 
 use anyhow::{Result, bail};
 use bytemuck::{Pod, Zeroable};
-use nigh_exchange::{BlockOf, Context, Dealer, Kept, Keyed, by_group};
+use nigh_exchange::{BlockOf, Context, Dealer, KeptRecords, Keyed, by_group};
 
 use super::hosts::SampledPath;
 use super::stage::UrlStage;
@@ -73,7 +73,7 @@ pub fn host_features(
     stage: &UrlStage,
     source: &impl UrlSource,
     sample: &[SampledPath],
-) -> Result<(Kept<HostFeature>, SampledTexts)> {
+) -> Result<(KeptRecords<HostFeature>, SampledTexts)> {
     let mut texts = SampledTexts::default();
     let features = Rc::new(RefCell::new(cx.kept::<HostFeature>()));
     let mut of_paths = cx.kept::<PathFeature>();

@@ -17,7 +17,7 @@ use std::rc::Rc;
 use anyhow::Result;
 use bytemuck::{Pod, Zeroable};
 use nigh_exchange::{
-    BlockOf, Context, Dealer, Kept, KeyRanges, Keyed, Partition, RangeDealer, SpillBuffer, by_group, by_key,
+    BlockOf, Context, Dealer, KeptRecords, KeyRanges, Keyed, Partition, RangeDealer, SpillBuffer, by_group, by_key,
 };
 use serde::{Deserialize, Serialize};
 
@@ -217,7 +217,7 @@ fn is_gone(of_url: &[(UrlRecord, u32)]) -> bool {
 fn sample(
     cx: &mut Context,
     stage: &UrlStage,
-    parts: Kept<HostPart>,
+    parts: KeptRecords<HostPart>,
     mut own: UrlCounts,
 ) -> Result<(Vec<SampledPath>, UrlCounts)> {
     let counts = Rc::new(RefCell::new((0, 0)));

@@ -14,7 +14,7 @@ use std::rc::Rc;
 
 use anyhow::Result;
 use bytemuck::{Pod, Zeroable};
-use nigh_exchange::{BlockOf, Context, Dealer, Kept, Keyed, by_group};
+use nigh_exchange::{BlockOf, Context, Dealer, KeptRecords, Keyed, by_group};
 use serde::{Deserialize, Serialize};
 
 use super::changes::{Change, TwoWeeks};
@@ -82,9 +82,9 @@ pub struct ParagraphEvent {
 /// What the holders of paragraphs of changed pages say.
 pub struct Appearances {
     /// Paragraphs that appear or leave, in no particular order.
-    pub events: Kept<ParagraphEvent>,
+    pub events: KeptRecords<ParagraphEvent>,
     /// Paragraphs of own born pages that older pages have, with these; in no particular order.
-    pub held: Kept<HeldParagraph>,
+    pub held: KeptRecords<HeldParagraph>,
 }
 
 /// Finds the holders of all paragraphs of changed pages. `sources` are the pages of the week before
@@ -98,7 +98,7 @@ pub fn held_paragraphs<S: ParagraphSource>(
     sources: [&S; 2],
     weeks: TwoWeeks<'_>,
 ) -> Result<Appearances> {
-    let mut holders = Kept::new(cx.scratch(), cx.memory() / 4);
+    let mut holders = KeptRecords::new(cx.scratch(), cx.memory() / 4);
     let filter = changed_holders(cx, owned, sources, weeks, &mut holders)?;
     let mut distinct = PageSets::default();
     sources[1].each(|doc, paragraphs| {
@@ -113,7 +113,8 @@ pub fn held_paragraphs<S: ParagraphSource>(
         pushed
     })?;
     drop(filter);
-    let (events, held) = (Kept::new(cx.scratch(), cx.memory() / 8), Kept::new(cx.scratch(), cx.memory() / 8));
+    let (events, held) =
+        (KeptRecords::new(cx.scratch(), cx.memory() / 8), KeptRecords::new(cx.scratch(), cx.memory() / 8));
     let (events, held) = (Rc::new(RefCell::new(events)), Rc::new(RefCell::new(held)));
     let (peers, watch) = (cx.peers(), cx.watch().clone());
     let group = {
@@ -153,8 +154,8 @@ pub fn held_paragraphs<S: ParagraphSource>(
     };
     by_group(cx, "Holders", holders, group, take)?;
     Ok(Appearances {
-        events: events.replace(Kept::new(cx.scratch(), 0)),
-        held: held.replace(Kept::new(cx.scratch(), 0)),
+        events: events.replace(KeptRecords::new(cx.scratch(), 0)),
+        held: held.replace(KeptRecords::new(cx.scratch(), 0)),
     })
 }
 
@@ -165,7 +166,7 @@ fn changed_holders<S: ParagraphSource>(
     owned: &Ownership,
     sources: [&S; 2],
     weeks: TwoWeeks<'_>,
-    holders: &mut Kept<Holder>,
+    holders: &mut KeptRecords<Holder>,
 ) -> Result<Option<BitSet>> {
     let (mut distinct, mut own) = (PageSets::default(), Vec::new());
     // Paragraphs of all workers are in memory at once.

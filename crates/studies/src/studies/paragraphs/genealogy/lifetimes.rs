@@ -19,7 +19,7 @@ use std::path::Path;
 use anyhow::Result;
 use arrow_array::{Array, Date32Array, Int64Array, RecordBatch};
 use bytemuck::{Pod, Zeroable};
-use nigh_exchange::{Context, Kept, all_to_all};
+use nigh_exchange::{Context, KeptRecords, all_to_all};
 use serde::{Deserialize, Serialize};
 
 use super::holders::ParagraphEvent;
@@ -130,7 +130,7 @@ impl Lifetimes {
     ///
     /// # Errors
     /// If a file cannot be read or written, or a worker of this process failed.
-    pub fn add(&mut self, cx: &mut Context, days: [i32; 2], events: &Kept<ParagraphEvent>) -> Result<()> {
+    pub fn add(&mut self, cx: &mut Context, days: [i32; 2], events: &KeptRecords<ParagraphEvent>) -> Result<()> {
         let peers = cx.peers();
         let rounds = cx.sorted(vec![events.blocks().div_ceil(BLOCKS_AT_ONCE)])?;
         for round in 0..rounds.last().copied().unwrap_or(0) {

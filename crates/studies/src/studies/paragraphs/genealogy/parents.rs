@@ -20,7 +20,7 @@ use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 use std::rc::Rc;
 
 use anyhow::Result;
-use nigh_exchange::{Context, Kept, LocalAnswers, lookup};
+use nigh_exchange::{Context, KeptRecords, LocalAnswers, lookup};
 
 use super::changes::{Change, TwoWeeks};
 use super::holders::HeldParagraph;
@@ -82,7 +82,7 @@ pub fn births<S: ParagraphSource>(
     owned: &Ownership,
     sources: [&S; 2],
     weeks: TwoWeeks<'_>,
-    held: Kept<HeldParagraph>,
+    held: KeptRecords<HeldParagraph>,
 ) -> Result<(Vec<Birth>, Vec<Parent>)> {
     let (mut births, mut sets) = (BTreeMap::new(), PageSets::default());
     sources[1].each(|doc, paragraphs| {

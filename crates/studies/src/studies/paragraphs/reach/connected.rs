@@ -17,7 +17,7 @@ use std::cmp::Reverse;
 use std::rc::Rc;
 
 use anyhow::Result;
-use nigh_exchange::{Context, Kept, all_to_all};
+use nigh_exchange::{Context, KeptRecords, all_to_all};
 
 use super::closure::closure;
 use super::marks::Marks;
@@ -165,7 +165,7 @@ impl Search<'_> {
 
 /// The links that lead to own pages.
 struct TurnedLinks {
-    links: Kept<PageLink>,
+    links: KeptRecords<PageLink>,
     /// By own number: the links that lead to the page, and those of them from other hosts.
     counts: Vec<u32>,
     from_others: Vec<u32>,
@@ -180,7 +180,7 @@ impl TurnedLinks {
         open: &'a OpenLinks<'a>,
     ) -> Result<(TurnedLinks, OutLinks<'a>)> {
         let [counts, from_others] = [(); 2].map(|()| vec![0; owned.len()]);
-        let links = Kept::new(cx.scratch(), cx.memory() / 2);
+        let links = KeptRecords::new(cx.scratch(), cx.memory() / 2);
         let mut turned = TurnedLinks { links, counts, from_others };
         let mut source = open()?;
         let memory = cx.memory();

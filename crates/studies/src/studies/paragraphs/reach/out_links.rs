@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use anyhow::Result;
 use bytemuck::{Pod, Zeroable};
-use nigh_exchange::{Context, Kept};
+use nigh_exchange::{Context, KeptRecords};
 
 use crate::kernels::memory::{SIDE_BY_SIDE, advise_huge_pages, preload};
 use crate::operators::scan::{LinkSource, OwnLink};
@@ -33,7 +33,7 @@ pub(super) enum OutLinks<'a> {
     /// In the table of the week.
     Table(&'a OpenLinks<'a>),
     /// In a file of this run.
-    Kept(Kept<PageLink>),
+    Kept(KeptRecords<PageLink>),
 }
 
 /// Links in memory: 8 bytes a link, and 16 for each page.
@@ -109,7 +109,12 @@ impl<'a> OutLinks<'a> {
     }
 
     /// Links in any order, of which each own page has some number.
-    pub fn of_kept(cx: &mut Context, links: Kept<PageLink>, counts: Vec<u32>, memory: u64) -> Result<OutLinks<'a>> {
+    pub fn of_kept(
+        cx: &mut Context,
+        links: KeptRecords<PageLink>,
+        counts: Vec<u32>,
+        memory: u64,
+    ) -> Result<OutLinks<'a>> {
         let Some(mut arrays) = LinkArrays::if_fits(cx, counts.len(), links.len() as u64, memory)? else {
             return Ok(OutLinks::Kept(links));
         };
@@ -147,7 +152,7 @@ impl<'a> OutLinks<'a> {
 /// A pass over the links of own pages.
 pub(super) enum LinkPass<'a, 'b> {
     Table(Box<dyn LinkSource + 'a>),
-    Kept(&'b Kept<PageLink>, usize),
+    Kept(&'b KeptRecords<PageLink>, usize),
 }
 
 impl LinkPass<'_, '_> {

@@ -20,7 +20,7 @@ use std::rc::Rc;
 
 use anyhow::Result;
 use bytemuck::{Pod, Zeroable};
-use nigh_exchange::{BlockOf, Context, Dealer, Kept, Keyed, all_to_all, by_group};
+use nigh_exchange::{BlockOf, Context, Dealer, KeptRecords, Keyed, all_to_all, by_group};
 use serde::{Deserialize, Serialize};
 
 use super::classes::{Class, FalseMatch};
@@ -114,7 +114,7 @@ pub(super) fn false_matches<S: ParagraphSource>(
 ) -> Result<Vec<FalseMatch>> {
     let peers = cx.peers();
     let frequencies = frequencies.of_all(cx)?;
-    let (mut probes, mut distinct) = (Kept::new(cx.scratch(), cx.memory() / 4), PageSets::default());
+    let (mut probes, mut distinct) = (KeptRecords::new(cx.scratch(), cx.memory() / 4), PageSets::default());
     let is_first = |doc: DocId| class_of[owned.index(doc)] == doc;
     let probe = |key, asks, set: super::page_sets::SetOfPage, doc| Probe {
         key,

@@ -4,7 +4,7 @@
 use std::cell::RefCell;
 
 use anyhow::{Context, Result};
-use nigh_exchange::Records;
+use nigh_exchange::RecordBlocks;
 
 use super::source::{ParagraphPass, ParagraphSource};
 use crate::records::DocId;
@@ -47,7 +47,7 @@ where
     }
 }
 
-impl<S: ParagraphSource, R, F> Records<R> for PageRecords<S, R, F>
+impl<S: ParagraphSource, R, F> RecordBlocks<R> for PageRecords<S, R, F>
 where
     F: FnMut(DocId, &[u64], bool, &mut Vec<R>) -> Result<()>,
 {

@@ -3,7 +3,7 @@
 
 use anyhow::Result;
 use bytemuck::{Pod, Zeroable};
-use nigh_exchange::{Context, Kept, Keyed, by_group};
+use nigh_exchange::{Context, KeptRecords, Keyed, by_group};
 use serde::{Deserialize, Serialize};
 
 use super::fingerprints::{Fingerprints, Hashing};
@@ -75,7 +75,7 @@ pub fn repeated_grams(
         next: 0,
         prints: Fingerprints::default(),
         keys: Vec::new(),
-        all: Kept::new(cx.scratch(), cx.memory() / 4),
+        all: KeptRecords::new(cx.scratch(), cx.memory() / 4),
         repeated: repeated.clone(),
         counts: ReadCounts::default(),
     };
@@ -104,7 +104,7 @@ struct Selecting<'a> {
     next: usize,
     prints: Fingerprints,
     keys: Vec<u64>,
-    all: Kept<Gram>,
+    all: KeptRecords<Gram>,
     repeated: Arriving<Gram>,
     counts: ReadCounts,
 }

@@ -6,7 +6,7 @@
 
 use anyhow::Result;
 use bytemuck::{Pod, Zeroable};
-use nigh_exchange::{Context, Kept, Keyed, by_group};
+use nigh_exchange::{Context, KeptRecords, Keyed, by_group};
 use serde::{Deserialize, Serialize};
 
 use super::fingerprints::{Fingerprints, Hashing};
@@ -87,7 +87,7 @@ pub fn repeated_windows(
         prints: Fingerprints::default(),
         keys: Vec::new(),
         of_document: Vec::new(),
-        all: Kept::new(cx.scratch(), cx.memory() / 4),
+        all: KeptRecords::new(cx.scratch(), cx.memory() / 4),
     };
     texts.read(&mut hashed)?;
     let all = hashed.all;
@@ -129,7 +129,7 @@ struct Hashed<'a> {
     prints: Fingerprints,
     keys: Vec<u64>,
     of_document: Vec<((u64, u64), u32)>,
-    all: Kept<Window>,
+    all: KeptRecords<Window>,
 }
 
 impl ReadTexts for Hashed<'_> {
