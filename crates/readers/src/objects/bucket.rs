@@ -24,7 +24,7 @@ use futures_util::future::try_join_all;
 use object_store::path::Path;
 use object_store::{Error, ObjectStoreExt as _, PutMode, PutPayload, UpdateVersion};
 
-use super::client::{Store, absent, explained, store, store_to_write, wait, wait_at_most};
+use super::client::{ObjectStoreClient, absent, explained, store, store_to_write, wait, wait_at_most};
 use super::digest::{Digest, Digester};
 use super::read::read;
 use super::{PATIENCE, PutCondition, PutOutcome};
@@ -40,9 +40,9 @@ const MOST_PARTS: u64 = 9000;
 #[derive(Clone, Debug)]
 pub struct Bucket {
     /// The client for reads.
-    store: Store,
+    store: ObjectStoreClient,
     /// The client for writes.
-    writing: Store,
+    writing: ObjectStoreClient,
     /// [`PATIENCE`]; shorter in tests.
     patience: Duration,
     /// `s3://bucket/`.
@@ -293,7 +293,7 @@ impl Bucket {
 #[cfg(any(test, feature = "faulty"))]
 impl Bucket {
     /// A folder of a store that a test has made.
-    pub(super) fn over(store: Store, patience: Duration) -> Bucket {
+    pub(super) fn over(store: ObjectStoreClient, patience: Duration) -> Bucket {
         Bucket { writing: store.clone(), store, patience, home: "s3://bucket/".into(), prefix: "a/store/".into() }
     }
 }

@@ -40,7 +40,7 @@ enum AccessMode {
 }
 
 /// The client of one object store.
-pub type Store = Arc<dyn ObjectStore>;
+pub type ObjectStoreClient = Arc<dyn ObjectStore>;
 
 /// Adds to an error of the client what could not be done (`read URL`, for instance), and what the
 /// user can do.
@@ -60,7 +60,7 @@ pub(super) fn absent<T>(error: Error, what: &str) -> anyhow::Result<Option<T>> {
 ///
 /// # Errors
 /// If the URL or the settings in the environment are wrong.
-pub fn store(url: &str) -> anyhow::Result<Store> {
+pub fn store(url: &str) -> anyhow::Result<ObjectStoreClient> {
     store_for(AccessMode::Reading, url)
 }
 
@@ -68,12 +68,12 @@ pub fn store(url: &str) -> anyhow::Result<Store> {
 ///
 /// # Errors
 /// As [`store`].
-pub fn store_to_write(url: &str) -> anyhow::Result<Store> {
+pub fn store_to_write(url: &str) -> anyhow::Result<ObjectStoreClient> {
     store_for(AccessMode::Writing, url)
 }
 
-fn store_for(mode: AccessMode, url: &str) -> anyhow::Result<Store> {
-    static STORES: OnceLock<Mutex<HashMap<(AccessMode, String), Store>>> = OnceLock::new();
+fn store_for(mode: AccessMode, url: &str) -> anyhow::Result<ObjectStoreClient> {
+    static STORES: OnceLock<Mutex<HashMap<(AccessMode, String), ObjectStoreClient>>> = OnceLock::new();
     let mut stores = STORES.get_or_init(Mutex::default).lock().unwrap_or_else(PoisonError::into_inner);
     let key = (mode, url.to_owned());
     if let Some(store) = stores.get(&key) {
@@ -93,7 +93,7 @@ fn store_for(mode: AccessMode, url: &str) -> anyhow::Result<Store> {
     let (store, _) = parse_url_opts(&parsed, options).map_err(|error| {
         anyhow::anyhow!("cannot use the store {url}: check its settings in the environment: {}", causes(&error))
     })?;
-    let store: Store = Arc::from(store);
+    let store: ObjectStoreClient = Arc::from(store);
     stores.insert(key, store.clone());
     Ok(store)
 }

@@ -48,9 +48,9 @@ fn check_with(
     google_file: Option<&std::path::Path>,
 ) -> Result<()> {
     let Ok((scheme, _)) = ObjectStoreScheme::parse(url) else { return Ok(()) };
-    let values = Values(options);
+    let values = OptionValues(options);
     let service = match scheme {
-        ObjectStoreScheme::AmazonS3 => Service {
+        ObjectStoreScheme::AmazonS3 => ServiceAccess {
             has: values.has(Aws::AccessKeyId) && values.has(Aws::SecretAccessKey)
                 || values.has(Aws::WebIdentityTokenFile) && values.has(Aws::RoleArn)
                 || values.has(Aws::ContainerCredentialsRelativeUri)
@@ -61,7 +61,7 @@ fn check_with(
             endpoint: values.get(Aws::S3Endpoint).or_else(|| values.get(Aws::Endpoint)),
             allow_http: ("AWS_ALLOW_HTTP", values.is_true(Aws::Client(AllowHttp))),
         },
-        ObjectStoreScheme::GoogleCloudStorage => Service {
+        ObjectStoreScheme::GoogleCloudStorage => ServiceAccess {
             has: values.has(Google::ServiceAccount)
                 || values.has(Google::ServiceAccountKey)
                 || values.has(Google::ApplicationCredentials)
@@ -73,7 +73,7 @@ fn check_with(
             endpoint: values.get(Google::BaseUrl),
             allow_http: ("GOOGLE_ALLOW_HTTP", values.is_true(Google::Client(AllowHttp))),
         },
-        ObjectStoreScheme::MicrosoftAzure => Service {
+        ObjectStoreScheme::MicrosoftAzure => ServiceAccess {
             has: values.has(Azure::AccessKey)
                 || values.has(Azure::SasKey)
                 || values.has(Azure::Token)
@@ -90,7 +90,7 @@ fn check_with(
         },
         _ => return Ok(()),
     };
-    let Service { has, variables, skip, endpoint, allow_http: (allow_http, is_allowed) } = service;
+    let ServiceAccess { has, variables, skip, endpoint, allow_http: (allow_http, is_allowed) } = service;
     let is_plain = endpoint.as_deref().is_some_and(|endpoint| endpoint.to_ascii_lowercase().starts_with("http://"));
     if is_plain && !is_allowed {
         bail!(
@@ -112,7 +112,7 @@ fn check_with(
 }
 
 /// What is known of a service.
-struct Service {
+struct ServiceAccess {
     has: bool,
     variables: &'static str,
     skip: &'static str,
@@ -122,9 +122,9 @@ struct Service {
 }
 
 /// The options of a client; of several with one name the last one counts.
-struct Values<'a>(&'a [(String, String)]);
+struct OptionValues<'a>(&'a [(String, String)]);
 
-impl Values<'_> {
+impl OptionValues<'_> {
     fn get<K: FromStr + PartialEq>(&self, key: K) -> Option<String> {
         let is = |name: &str| name.to_ascii_lowercase().parse::<K>().is_ok_and(|other| other == key);
         let found = self.0.iter().rev().find(|(name, _)| is(name)).map(|(_, value)| value.clone());

@@ -32,7 +32,7 @@ pub use absent::{Bucket, ObjectVersion, ServiceError, credentials_variable, use_
 #[cfg(feature = "cloud")]
 pub use bucket::{Bucket, ObjectVersion};
 #[cfg(feature = "cloud")]
-pub use client::{Store, explained, store, wait};
+pub use client::{ObjectStoreClient, explained, store, wait};
 #[cfg(feature = "cloud")]
 pub use credentials::{credentials_variable, use_machine_credentials};
 pub use digest::{Digest, Digester};

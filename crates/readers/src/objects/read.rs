@@ -15,7 +15,7 @@ use object_store::path::Path;
 use object_store::{Error, ObjectStoreExt as _};
 use tokio::sync::mpsc;
 
-use super::client::{Store, runtime};
+use super::client::{ObjectStoreClient, runtime};
 
 /// Bytes fetched by one request.
 pub const RANGE: u64 = 4 << 20;
@@ -28,7 +28,7 @@ const ATTEMPTS: u32 = 5;
 ///
 /// # Errors
 /// If the runtime cannot be started. Errors of the network appear while reading.
-pub fn read(store: Store, path: Path, bytes: u64) -> anyhow::Result<Chunks> {
+pub fn read(store: ObjectStoreClient, path: Path, bytes: u64) -> anyhow::Result<ObjectReader> {
     let (sender, receiver) = mpsc::channel(1);
     runtime()?.spawn(async move {
         let ranges = (0..bytes.div_ceil(RANGE)).map(|part| part * RANGE..bytes.min((part + 1) * RANGE));
@@ -57,11 +57,11 @@ pub fn read(store: Store, path: Path, bytes: u64) -> anyhow::Result<Chunks> {
             first = false;
         }
     });
-    Ok(Chunks { receiver, chunk: Vec::new(), at: 0, left: bytes })
+    Ok(ObjectReader { receiver, chunk: Vec::new(), at: 0, left: bytes })
 }
 
 /// Fetches a range, with repetitions after errors.
-async fn part(store: &Store, path: &Path, range: Range<u64>) -> Result<Vec<u8>, Error> {
+async fn part(store: &ObjectStoreClient, path: &Path, range: Range<u64>) -> Result<Vec<u8>, Error> {
     let mut attempt = 1;
     loop {
         match store.get_range(path, range.clone()).await {
@@ -74,7 +74,7 @@ async fn part(store: &Store, path: &Path, range: Range<u64>) -> Result<Vec<u8>, 
 }
 
 /// Fetches an object in one piece.
-async fn whole(store: &Store, path: &Path, bytes: u64, sender: &mpsc::Sender<Result<Vec<u8>, Error>>) {
+async fn whole(store: &ObjectStoreClient, path: &Path, bytes: u64, sender: &mpsc::Sender<Result<Vec<u8>, Error>>) {
     let mut parts = match store.get(path).await {
         Ok(response) => response.into_stream(),
         Err(error) => {
@@ -103,14 +103,14 @@ fn is_final(error: &Error) -> bool {
 }
 
 /// A reader of an object, range by range.
-pub struct Chunks {
+pub struct ObjectReader {
     receiver: mpsc::Receiver<Result<Vec<u8>, Error>>,
     chunk: Vec<u8>,
     at: usize,
     left: u64,
 }
 
-impl Read for Chunks {
+impl Read for ObjectReader {
     fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
         while self.at == self.chunk.len() && self.left > 0 {
             match self.receiver.blocking_recv() {

@@ -25,7 +25,7 @@ const SECRETS: [&str; 9] = [
 ];
 
 /// The parts of a URL: what is before the host, and the query. Both may be absent.
-struct Parts<'a> {
+struct UrlParts<'a> {
     scheme: &'a str,
     user: Option<&'a str>,
     /// From the host up to the query.
@@ -33,8 +33,8 @@ struct Parts<'a> {
     query: Option<&'a str>,
 }
 
-impl Parts<'_> {
-    fn of(url: &str) -> Option<Parts<'_>> {
+impl UrlParts<'_> {
+    fn of(url: &str) -> Option<UrlParts<'_>> {
         let (scheme, after) = url.split_once("://")?;
         let (front, query) = after.split_once('?').map_or((after, None), |(front, query)| (front, Some(query)));
         let end = front.find(['/', '#']).unwrap_or(front.len());
@@ -42,7 +42,7 @@ impl Parts<'_> {
             Some(at) => (Some(&front[..at]), &front[at + 1..]),
             None => (None, front),
         };
-        Some(Parts { scheme, user, rest, query })
+        Some(UrlParts { scheme, user, rest, query })
     }
 
     /// Whether a user or a password is before the host; a container of Azure is neither.
@@ -69,7 +69,7 @@ impl Parts<'_> {
 /// # Errors
 /// The message shows the URL without its secret, and says where credentials belong.
 pub fn refuse_secrets(url: &str) -> anyhow::Result<()> {
-    let Some(parts) = Parts::of(url) else { return Ok(()) };
+    let Some(parts) = UrlParts::of(url) else { return Ok(()) };
     let shown = without_secrets(url);
     if parts.has_user() {
         bail!(
@@ -97,7 +97,7 @@ pub fn refuse_secrets(url: &str) -> anyhow::Result<()> {
 /// assert_eq!(without_secrets("s3://bucket/a.warc.gz"), "s3://bucket/a.warc.gz");
 /// ```
 pub fn without_secrets(url: &str) -> Cow<'_, str> {
-    let Some(parts) = Parts::of(url) else { return Cow::Borrowed(url) };
+    let Some(parts) = UrlParts::of(url) else { return Cow::Borrowed(url) };
     let hides_query = parts.query.is_some() && (parts.has_signature() || matches!(parts.scheme, "http" | "https"));
     if !parts.has_user() && !hides_query {
         return Cow::Borrowed(url);

@@ -61,7 +61,7 @@ const DAY: i64 = 86_400_000_000;
 
 /// Reads the pages of one file of record batches, plain or compressed as a whole.
 pub struct ArrowReader {
-    bytes: Bytes,
+    bytes: MessageBytes,
     schema: SchemaRef,
     columns: PageFields<ColumnPath>,
     /// The fields of the schema that are decoded, ascending.
@@ -105,7 +105,7 @@ impl ArrowReader {
     /// it is standard input, and ends before its schema does.
     pub fn new(source: Box<dyn Read + Send>, name: &str, reading: &Reading) -> anyhow::Result<Option<ArrowReader>> {
         let failed = || format!("cannot read {name}");
-        let mut bytes = Bytes::new(source, reading).with_context(failed)?;
+        let mut bytes = MessageBytes::new(source, reading).with_context(failed)?;
         let first = bytes.take(SIGNATURE.len() + 2).with_context(failed)?;
         // Some programs fill up more than the eight bytes of the signature.
         if first.is_some_and(|first| first.starts_with(SIGNATURE)) {
@@ -210,7 +210,7 @@ impl ArrowReader {
     }
 
     /// Decodes a message: a batch, or a dictionary. The reason of a reject if it is damaged.
-    fn decode(&mut self, message: &Message) -> Result<(), &'static str> {
+    fn decode(&mut self, message: &IpcMessage) -> Result<(), &'static str> {
         const DAMAGED: &str = "arrow: damaged batch";
         let head = root_as_message(&message.head).map_err(|_| DAMAGED)?;
         match head.header_type() {
@@ -538,13 +538,13 @@ impl Reader for ArrowReader {
 }
 
 /// A message: its head, a flatbuffer, and its body.
-struct Message {
+struct IpcMessage {
     head: Vec<u8>,
     body: Buffer,
 }
 
 /// The decoded bytes of a file, cut into messages.
-struct Bytes {
+struct MessageBytes {
     members: Members,
     buffer: Vec<u8>,
     next: usize,
@@ -557,11 +557,11 @@ struct Bytes {
     is_short: bool,
 }
 
-impl Bytes {
-    fn new(source: Box<dyn Read + Send>, reading: &Reading) -> io::Result<Bytes> {
+impl MessageBytes {
+    fn new(source: Box<dyn Read + Send>, reading: &Reading) -> io::Result<MessageBytes> {
         let members = Members::new(Stored::new(source), |bytes| !bytes.is_empty())?;
         let longest = reading.max_decoded_bytes.saturating_mul(4);
-        Ok(Bytes { members, buffer: Vec::new(), next: 0, ended: false, longest, damage: None, is_short: false })
+        Ok(MessageBytes { members, buffer: Vec::new(), next: 0, ended: false, longest, damage: None, is_short: false })
     }
 
     /// Takes some bytes; `None` if there are fewer.
@@ -593,8 +593,8 @@ impl Bytes {
     }
 
     /// The next message; `None` at the end of the stream, or of what can be read.
-    fn message(&mut self) -> io::Result<Option<Message>> {
-        let damaged = |bytes: &mut Bytes, reason| {
+    fn message(&mut self) -> io::Result<Option<IpcMessage>> {
+        let damaged = |bytes: &mut MessageBytes, reason| {
             bytes.damage.get_or_insert(reason);
             Ok(None)
         };
@@ -624,7 +624,7 @@ impl Bytes {
             None => return damaged(self, "arrow: no message where one should begin"),
         };
         match self.take(body)? {
-            Some(body) => Ok(Some(Message { body: Buffer::from(body), head })),
+            Some(body) => Ok(Some(IpcMessage { body: Buffer::from(body), head })),
             None => damaged(self, "arrow: the file ends inside a message"),
         }
     }

@@ -29,7 +29,7 @@ const MOST_OPEN_QUOTES: u32 = 64;
 
 /// Reads the pages of one CSV or TSV file, plain or compressed.
 pub struct CsvReader {
-    records: Records,
+    records: CsvRecords,
     columns: CsvColumns,
     reading: Reading,
     format: &'static str,
@@ -46,7 +46,7 @@ impl CsvReader {
         let failed = || format!("cannot read {name}");
         // Every byte of a field can be a doubled quote.
         let longest = reading.page_limit().saturating_add(SLACK);
-        let mut records = Records::new(source, delimiter, longest).with_context(failed)?;
+        let mut records = CsvRecords::new(source, delimiter, longest).with_context(failed)?;
         let columns = match records.advance().with_context(failed)? {
             Some(RecordStep::Record(_)) => CsvColumns::find(&records, name, &reading.columns)?,
             // Nothing can be told of the others.
@@ -146,7 +146,7 @@ struct CsvColumns {
 
 impl CsvColumns {
     /// Finds the columns by their names, which are the record that was read last.
-    fn find(names: &Records, file: &str, columns: &Columns) -> anyhow::Result<CsvColumns> {
+    fn find(names: &CsvRecords, file: &str, columns: &Columns) -> anyhow::Result<CsvColumns> {
         let all: Vec<Cow<'_, str>> = (0..names.fields()).map(|number| fields::utf8(names.field(number))).collect();
         let position = |name: &str| all.iter().position(|other| other == name);
         let wanted = |name: &Option<String>| -> anyhow::Result<Option<usize>> {
@@ -176,7 +176,7 @@ impl CsvColumns {
 }
 
 /// The records of one file.
-struct Records {
+struct CsvRecords {
     members: Members,
     parser: csv_core::Reader,
     /// The longest record that is returned, in bytes.
@@ -214,9 +214,9 @@ enum RecordStep {
     Damage(u64, &'static str),
 }
 
-impl Records {
-    fn new(source: Box<dyn Read + Send>, delimiter: u8, longest: usize) -> io::Result<Records> {
-        let mut records = Records {
+impl CsvRecords {
+    fn new(source: Box<dyn Read + Send>, delimiter: u8, longest: usize) -> io::Result<CsvRecords> {
+        let mut records = CsvRecords {
             members: Members::new(Stored::new(source), |bytes| !bytes.is_empty())?,
             parser: ReaderBuilder::new().delimiter(delimiter).build(),
             longest,

@@ -13,7 +13,7 @@ use std::io::Read;
 use anyhow::Context as _;
 
 use super::item::{Failure, Item, Reader, Reject, Unread};
-use crate::readers::streams::{LineStep, Lines};
+use crate::readers::streams::{LineReader, LineStep};
 
 /// The longest line in bytes: eight times the longest URL that is accepted.
 const LONGEST: usize = 64 << 10;
@@ -22,7 +22,7 @@ const REASON_BYTES: usize = 200;
 
 /// Reads the failed downloads of one side file, plain or compressed.
 pub struct FailedReader {
-    lines: Lines,
+    lines: LineReader,
     header: HeaderState,
     name: String,
 }
@@ -50,7 +50,11 @@ impl FailedReader {
     /// # Errors
     /// If the first bytes cannot be read.
     pub fn new(source: Box<dyn Read + Send>, name: &str) -> io::Result<Self> {
-        Ok(FailedReader { lines: Lines::new(source, LONGEST)?, header: HeaderState::NotRead, name: name.to_owned() })
+        Ok(FailedReader {
+            lines: LineReader::new(source, LONGEST)?,
+            header: HeaderState::NotRead,
+            name: name.to_owned(),
+        })
     }
 
     fn item(&mut self) -> io::Result<Option<Item>> {

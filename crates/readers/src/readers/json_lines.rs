@@ -6,11 +6,11 @@ use std::io;
 use anyhow::Context as _;
 
 use super::input::Input;
-use super::streams::{LineStep, Lines};
+use super::streams::{LineReader, LineStep};
 
 /// The lines of an input, plain or compressed.
 pub struct JsonLines {
-    lines: Lines,
+    lines: LineReader,
     name: String,
 }
 
@@ -21,7 +21,7 @@ impl JsonLines {
     /// If it cannot be read.
     pub fn open(input: &Input, longest: usize) -> anyhow::Result<JsonLines> {
         let source = super::source::source(&input.name, input.bytes, &input.place)?;
-        let lines = Lines::new(source, longest).with_context(|| format!("cannot read {}", input.name))?;
+        let lines = LineReader::new(source, longest).with_context(|| format!("cannot read {}", input.name))?;
         Ok(JsonLines { lines, name: input.name.clone() })
     }
 

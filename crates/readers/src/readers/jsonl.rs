@@ -17,7 +17,7 @@ use super::fields::Date;
 use super::item::{Item, Reader, Reject, Unread};
 use super::rows::{PageRow, RowId};
 use super::value;
-use crate::readers::streams::{LineStep, Lines};
+use crate::readers::streams::{LineReader, LineStep};
 use crate::reading::{Columns, Reading, TextColumns};
 
 /// Bytes that a line may have besides the page.
@@ -35,7 +35,7 @@ const TOO_LONG: &str = "jsonl: line too long";
 
 /// Reads the pages of one JSON Lines file, plain or compressed.
 pub struct JsonlReader {
-    lines: Lines,
+    lines: LineReader,
     reading: Reading,
     name: String,
 }
@@ -46,13 +46,13 @@ impl JsonlReader {
     /// # Errors
     /// If the first bytes cannot be read.
     pub fn new(source: Box<dyn Read + Send>, name: &str, reading: &Reading) -> io::Result<Self> {
-        let lines = Lines::new(source, longest(reading))?;
+        let lines = LineReader::new(source, longest(reading))?;
         Ok(JsonlReader { lines, reading: reading.clone(), name: name.to_owned() })
     }
 
     /// The reader of whole lines of a file that is not compressed.
     pub(super) fn of_plain_lines(source: Box<dyn Read + Send>, name: &str, reading: &Reading) -> Self {
-        let lines = Lines::of_plain(source, longest(reading));
+        let lines = LineReader::of_plain(source, longest(reading));
         JsonlReader { lines, reading: reading.clone(), name: name.to_owned() }
     }
 

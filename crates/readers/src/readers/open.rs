@@ -5,7 +5,7 @@ use std::io::{Read as _, Seek as _, SeekFrom};
 
 use anyhow::{Context as _, bail};
 
-use super::formats::Columns;
+use super::formats::InputColumns;
 use super::input::{Format, Input, Location, cannot};
 use super::item::{CountedIn, Item, Reader, Unread};
 use super::jsonl::Searched;
@@ -139,7 +139,7 @@ pub fn check(input: &Input, reading: &Reading) -> anyhow::Result<KeysOfInput> {
 ///
 /// # Errors
 /// As [`check`].
-pub fn columns(input: &Input, reading: &Reading, searched: Searched) -> anyhow::Result<Option<Columns>> {
+pub fn columns(input: &Input, reading: &Reading, searched: Searched) -> anyhow::Result<Option<InputColumns>> {
     input.format.reader().columns(input, reading, searched)
 }
 

@@ -27,7 +27,7 @@ use super::formats::Cutting;
 use super::input::{Input, Location, cannot};
 use super::item::{CountedIn, Item, Nothing, Reader, Unread};
 use super::open::{FromOffset, open};
-use super::streams::{Packing, member_start, read_at};
+use super::streams::{MemberPacking, member_start, read_at};
 use super::warc::{Dialect, REACH, WarcReader, record_start};
 use crate::reading::Reading;
 
@@ -106,7 +106,7 @@ pub fn open_piece(input: &Input, reading: &Reading, piece: InputPiece) -> anyhow
     if cutting == Cutting::RowGroups {
         return super::parquet::open_piece(file, name, reading, piece);
     }
-    let Some(packing) = Packing::of(&file).with_context(|| cannot("read", name))? else {
+    let Some(packing) = MemberPacking::of(&file).with_context(|| cannot("read", name))? else {
         return whole_or_nothing(input, reading, piece);
     };
     let cuts = Cuts { file, packing, bytes: *bytes, piece };
@@ -129,7 +129,7 @@ fn whole_or_nothing(input: &Input, reading: &Reading, piece: InputPiece) -> anyh
 /// An open file, and which piece of it is to be read.
 struct Cuts {
     file: File,
-    packing: Packing,
+    packing: MemberPacking,
     bytes: u64,
     piece: InputPiece,
 }
@@ -142,12 +142,12 @@ impl Cuts {
 
     /// Where a piece begins: the first place in its part of the bytes that `search` finds. `None`
     /// if there is none; then the piece before goes on, and this one is empty.
-    fn begin(&self, number: u64, search: Search) -> io::Result<Option<u64>> {
+    fn begin(&self, number: u64, search: FindStart) -> io::Result<Option<u64>> {
         if number == 0 { Ok(Some(0)) } else { search(self, self.cut(number)..self.cut(number + 1)) }
     }
 
     /// Where the next piece that is not empty begins, from this number on; `None` if there is none.
-    fn next(&self, number: u64, search: Search) -> io::Result<Option<u64>> {
+    fn next(&self, number: u64, search: FindStart) -> io::Result<Option<u64>> {
         for number in number..self.piece.of {
             if let Some(begin) = self.begin(number, search)? {
                 return Ok(Some(begin));
@@ -158,7 +158,7 @@ impl Cuts {
 }
 
 /// Finds the first place in a part of a file where a piece can begin.
-type Search = fn(&Cuts, Range<u64>) -> io::Result<Option<u64>>;
+type FindStart = fn(&Cuts, Range<u64>) -> io::Result<Option<u64>>;
 
 /// Where an n-th of some units begins.
 pub(super) fn cut(units: u64, number: u64, of: u64) -> u64 {
@@ -167,7 +167,7 @@ pub(super) fn cut(units: u64, number: u64, of: u64) -> u64 {
 
 /// The lines of a piece; `None` if the file is compressed.
 fn lines_of(mut cuts: Cuts, name: &str, reading: &Reading) -> io::Result<Option<Box<dyn Reader>>> {
-    if !matches!(cuts.packing, Packing::Plain) {
+    if !matches!(cuts.packing, MemberPacking::Plain) {
         return Ok(None);
     }
     let number = cuts.piece.number;
@@ -186,11 +186,11 @@ fn lines_of(mut cuts: Cuts, name: &str, reading: &Reading) -> io::Result<Option<
 /// The records of a piece are read up to the first that begins where the next piece does, not up to
 /// there: what follows a record decides whether it is good.
 fn members_of(cuts: Cuts, dialect: Dialect, name: &str, reading: &Reading) -> anyhow::Result<Option<Box<dyn Reader>>> {
-    let search: Search = match (dialect, &cuts.packing) {
-        (Dialect::Warc, Packing::Plain) if dialect.acceptable()(&first_bytes(&cuts.file)?) => {
+    let search: FindStart = match (dialect, &cuts.packing) {
+        (Dialect::Warc, MemberPacking::Plain) if dialect.acceptable()(&first_bytes(&cuts.file)?) => {
             |cuts, range| record_start(&cuts.file, cuts.bytes, range)
         }
-        (_, Packing::Plain) => return Ok(None),
+        (_, MemberPacking::Plain) => return Ok(None),
         (Dialect::Warc, _) => |cuts, range| packed_start(cuts, range, Dialect::Warc),
         (Dialect::Arc, _) => |cuts, range| packed_start(cuts, range, Dialect::Arc),
     };
@@ -270,7 +270,7 @@ fn packed_start(cuts: &Cuts, range: Range<u64>, dialect: Dialect) -> io::Result<
 /// from beyond this one's part of the bytes.
 struct UpToNext {
     cuts: Cuts,
-    search: Search,
+    search: FindStart,
     led: Led,
     start: u64,
     /// The number of the piece from which on the next one is searched.
@@ -712,10 +712,10 @@ mod tests {
         std::fs::write(&path, (0..40).flat_map(|n| gzip(&record(n, 3000))).collect::<Vec<u8>>()).unwrap();
         let reading = Reading::default();
         let input = list(&[path.display().to_string()], &reading).unwrap().remove(0);
-        let read = |search: Search| -> anyhow::Result<usize> {
+        let read = |search: FindStart| -> anyhow::Result<usize> {
             let file = File::open(&path).unwrap();
             let piece = InputPiece { number: 0, of: 2 };
-            let cuts = Cuts { file: file.try_clone()?, packing: Packing::Gzip, bytes: input.bytes, piece };
+            let cuts = Cuts { file: file.try_clone()?, packing: MemberPacking::Gzip, bytes: input.bytes, piece };
             let inner = WarcReader::new(Box::new(file), Dialect::Warc, input.bytes, &input.name, &reading)?;
             let led = Led { inner: FromOffset::new(Box::new(inner), 0), first: None, passed: 0, unread: 0 };
             let unread = Unread::default();

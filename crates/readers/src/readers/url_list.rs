@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
 use super::fields;
 use super::input::{Location, cannot};
 use super::source::source;
-use crate::readers::streams::{LineStep, Lines};
+use crate::readers::streams::{LineReader, LineStep};
 
 /// The longest line in bytes: a line of a CDXJ index has some fields besides the URL.
 const LONGEST: usize = 256 << 10;
@@ -74,7 +74,7 @@ struct CdxFields {
 pub fn each_listed_url(file: &UrlFile, mut take: impl FnMut(&str, Listed) -> Result<()>) -> Result<ListLines> {
     let name = &file.name;
     let failed = || cannot("read", name);
-    let mut lines = Lines::new(source(name, file.bytes, &file.place)?, LONGEST).with_context(failed)?;
+    let mut lines = LineReader::new(source(name, file.bytes, &file.place)?, LONGEST).with_context(failed)?;
     let (mut counts, mut fields) = (ListLines::default(), None);
     while let Some(step) = lines.advance().with_context(failed)? {
         match step {

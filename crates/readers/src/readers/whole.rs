@@ -10,7 +10,7 @@ use crate::readers::streams::{MemberStep, Members, Stored};
 
 /// What a file that is one page has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Content {
+pub enum PageKind {
     /// HTML.
     Html,
     /// Text, as it is: markup of Markdown is not read.
@@ -20,7 +20,7 @@ pub enum Content {
 /// Reads one file. The file is the page's body; its charset is found later, from its bytes.
 pub struct WholeReader {
     members: Members,
-    content: Content,
+    content: PageKind,
     name: String,
     url: Option<String>,
     limit: usize,
@@ -35,7 +35,7 @@ impl WholeReader {
     /// If the first bytes cannot be read.
     pub fn new(
         source: Box<dyn Read + Send>,
-        content: Content,
+        content: PageKind,
         name: &str,
         url: Option<&str>,
         limit: usize,
@@ -66,8 +66,8 @@ impl WholeReader {
             bytes.truncate(error.valid_up_to());
         }
         let (media_type, body) = match self.content {
-            Content::Html => ("text/html", Body::Html(bytes)),
-            Content::Text => ("text/plain", Body::Plain(bytes)),
+            PageKind::Html => ("text/html", Body::Html(bytes)),
+            PageKind::Text => ("text/plain", Body::Plain(bytes)),
         };
         Ok(Item::Page(Page {
             id: None,
@@ -109,7 +109,7 @@ impl Reader for WholeReader {
 mod tests {
     use super::*;
 
-    fn read(bytes: &[u8], content: Content, url: Option<&str>) -> Vec<Item> {
+    fn read(bytes: &[u8], content: PageKind, url: Option<&str>) -> Vec<Item> {
         let source = Box::new(io::Cursor::new(bytes.to_vec()));
         let mut reader = WholeReader::new(source, content, "x", url, 4).unwrap();
         std::iter::from_fn(|| reader.next().unwrap()).collect()
@@ -118,12 +118,12 @@ mod tests {
     #[test]
     fn a_file_is_one_page() {
         let url = Some("http://a/x.html");
-        let items = read(b"<p>words", Content::Html, url);
+        let items = read(b"<p>words", PageKind::Html, url);
         let [Item::Page(page)] = &items[..] else { panic!("{items:?}") };
         assert_eq!((page.url.as_deref(), &page.body, page.cut), (url, &Body::Html(b"<p>w".to_vec()), true));
         let compressed = zstd::bulk::compress(b"text", 1).unwrap();
         for bytes in [&b"text"[..], &compressed] {
-            let items = read(bytes, Content::Text, None);
+            let items = read(bytes, PageKind::Text, None);
             let [Item::Page(page)] = &items[..] else { panic!("{items:?}") };
             assert_eq!((&page.url, &page.body, page.cut), (&None, &Body::Plain(b"text".to_vec()), false));
         }
@@ -133,9 +133,9 @@ mod tests {
     fn a_damaged_file_is_a_reject_and_an_empty_one_a_page_without_words() {
         let mut compressed = zstd::bulk::compress(b"text", 1).unwrap();
         compressed.truncate(compressed.len() - 2);
-        let items = read(&compressed, Content::Text, None);
+        let items = read(&compressed, PageKind::Text, None);
         assert!(matches!(&items[..], [Item::Reject(reject)] if reject.reason.starts_with("zstd")), "{items:?}");
-        let items = read(b"", Content::Text, None);
+        let items = read(b"", PageKind::Text, None);
         assert!(matches!(&items[..], [Item::Page(page)] if page.body.bytes() == 0), "{items:?}");
     }
 }

@@ -11,7 +11,7 @@ use object_store::{Error, ObjectMeta, ObjectStoreExt as _, ObjectStoreScheme};
 use url::{Position, Url};
 
 use super::found::{FoundBy, FoundInput};
-use crate::objects::{Store, explained, read, refuse_secrets, store, wait, without_secrets};
+use crate::objects::{ObjectStoreClient, explained, read, refuse_secrets, store, wait, without_secrets};
 use crate::readers::input::Location;
 
 /// Concurrent requests for the sizes of named objects.
@@ -114,7 +114,7 @@ impl ObjectUrl {
 }
 
 /// Lists the objects that a glob or a prefix matches.
-fn list(target: &ObjectUrl, store: &Store, objects: &mut Vec<FoundInput>) -> anyhow::Result<()> {
+fn list(target: &ObjectUrl, store: &ObjectStoreClient, objects: &mut Vec<FoundInput>) -> anyhow::Result<()> {
     let glob = super::inputs::is_glob(&target.key);
     let prefix = if glob { super::inputs::fixed_prefix(&target.key) } else { target.key.trim_end_matches('/') };
     let matcher = if glob { Some(super::inputs::matcher(&target.key)?) } else { None };
@@ -259,7 +259,7 @@ mod tests {
 
     #[test]
     fn a_store_is_listed_by_glob_and_prefix_and_read() {
-        let store: Store = Arc::new(InMemory::new());
+        let store: ObjectStoreClient = Arc::new(InMemory::new());
         let file = pattern(RANGE as usize + 7);
         for name in ["w1/a.warc.gz", "w1/b.warc.gz", "w1/sub/c.warc.gz", "w2/d.warc.gz"] {
             let (store, file) = (store.clone(), file.clone());

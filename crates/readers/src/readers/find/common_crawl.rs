@@ -15,7 +15,7 @@ const VARIABLE: &str = "NIGH_COMMON_CRAWL";
 
 /// A crawl that a user names.
 #[derive(Debug, PartialEq)]
-pub struct Crawl {
+pub struct NamedCrawl {
     /// The listing of its files.
     pub listing: String,
     /// The address that its lines are below.
@@ -26,7 +26,7 @@ pub struct Crawl {
 ///
 /// # Errors
 /// If the item begins with `cc:` and is not the name of a crawl.
-pub fn crawl_of(item: &str) -> Result<Option<Crawl>> {
+pub fn crawl_of(item: &str) -> Result<Option<NamedCrawl>> {
     let Some(name) = item.strip_prefix("cc:") else { return Ok(None) };
     let address = std::env::var(VARIABLE).ok().filter(|address| !address.is_empty());
     let address = address.as_deref().unwrap_or(ADDRESS);
@@ -35,7 +35,7 @@ pub fn crawl_of(item: &str) -> Result<Option<Crawl>> {
 }
 
 /// The crawl of a name at an address.
-fn crawl(name: &str, address: &str) -> Result<Crawl> {
+fn crawl(name: &str, address: &str) -> Result<NamedCrawl> {
     let (crawl, kind) = match name.rsplit_once('/') {
         Some((crawl, kind @ ("warc" | "wet"))) => (crawl, kind),
         Some((_, "wat")) => bail!("cc:{name} has no pages: WAT files are metadata. Use cc:CRAWL or cc:CRAWL/wet"),
@@ -50,7 +50,7 @@ fn crawl(name: &str, address: &str) -> Result<Crawl> {
         "cc:{name} is not the name of a crawl: cc:CC-MAIN-2024-10 is one (its WARC files), and cc:CC-MAIN-2024-10/wet (their texts)"
     );
     let base = address.trim_end_matches('/').to_owned();
-    Ok(Crawl { listing: format!("{base}/crawl-data/{crawl}/{kind}.paths.gz"), base })
+    Ok(NamedCrawl { listing: format!("{base}/crawl-data/{crawl}/{kind}.paths.gz"), base })
 }
 
 #[cfg(test)]
@@ -66,7 +66,7 @@ mod tests {
             ("CC-NEWS/2024/01", "CC-NEWS/2024/01/warc.paths.gz"),
         ] {
             let expected =
-                Crawl { listing: format!("http://a:1/x/crawl-data/{listing}"), base: "http://a:1/x".to_owned() };
+                NamedCrawl { listing: format!("http://a:1/x/crawl-data/{listing}"), base: "http://a:1/x".to_owned() };
             assert_eq!(crawl(name, "http://a:1/x/").unwrap(), expected);
         }
         for name in [

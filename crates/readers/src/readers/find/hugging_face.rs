@@ -38,7 +38,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A dataset, and what is named of it.
 #[derive(Debug, PartialEq)]
-struct Dataset<'a> {
+struct NamedDataset<'a> {
     /// `OWNER/NAME`, or the name alone.
     name: &'a str,
     /// A branch, a tag or a commit.
@@ -49,8 +49,8 @@ struct Dataset<'a> {
     path: &'a str,
 }
 
-impl<'a> Dataset<'a> {
-    fn parse(item: &'a str) -> Result<Dataset<'a>> {
+impl<'a> NamedDataset<'a> {
+    fn parse(item: &'a str) -> Result<NamedDataset<'a>> {
         let wrong = || {
             anyhow!(
                 "{item} names no dataset: write hf://datasets/OWNER/NAME, hf://datasets/OWNER/NAME@REVISION, or one of these and a path"
@@ -75,7 +75,7 @@ impl<'a> Dataset<'a> {
         }
         let given = &item[..item.len() - path.len()];
         let name = &item["hf://datasets/".len()..][..owner.len() + 1 + name.len()];
-        Ok(Dataset {
+        Ok(NamedDataset {
             name,
             revision,
             prefix: format!("{}/", given.trim_end_matches('/')),
@@ -90,7 +90,7 @@ impl<'a> Dataset<'a> {
 /// If it names none, or the server does not answer.
 pub fn find(item: &str, files: &mut Vec<FoundInput>) -> Result<()> {
     refuse_secrets(item)?;
-    let dataset = Dataset::parse(item)?;
+    let dataset = NamedDataset::parse(item)?;
     let address = std::env::var(VARIABLE).ok().filter(|address| !address.is_empty());
     let address = address.as_deref().unwrap_or(ADDRESS);
     refuse_secrets(address).with_context(|| format!("cannot use the environment variable {VARIABLE}"))?;
@@ -99,7 +99,7 @@ pub fn find(item: &str, files: &mut Vec<FoundInput>) -> Result<()> {
     let commit = hub.commit(&dataset).with_context(|| format!("cannot {what}"))?;
     let found = hub.files(&dataset, &commit).with_context(|| format!("cannot {what}"))?;
     let before = files.len();
-    for (path, by, Entry { oid, size, .. }) in found {
+    for (path, by, ListedPath { oid, size, .. }) in found {
         let relative = match by {
             FoundBy::Name => path.rsplit('/').next().unwrap_or_default().to_owned(),
             _ => path.strip_prefix(fixed_prefix_of(dataset.path)).unwrap_or(&path).trim_start_matches('/').to_owned(),
@@ -131,7 +131,7 @@ fn fixed_prefix_of(path: &str) -> &str {
 
 /// A file or folder, as the server lists it.
 #[derive(Debug, Deserialize)]
-struct Entry {
+struct ListedPath {
     #[serde(rename = "type")]
     kind: String,
     path: String,
@@ -196,7 +196,7 @@ impl Hub {
     }
 
     /// The commit of the revision.
-    fn commit(&self, dataset: &Dataset<'_>) -> Result<String> {
+    fn commit(&self, dataset: &NamedDataset<'_>) -> Result<String> {
         #[derive(Deserialize)]
         struct Revision {
             sha: String,
@@ -215,9 +215,9 @@ impl Hub {
     }
 
     /// The files that are named.
-    fn files(&self, dataset: &Dataset<'_>, commit: &str) -> Result<Vec<(String, FoundBy, Entry)>> {
+    fn files(&self, dataset: &NamedDataset<'_>, commit: &str) -> Result<Vec<(String, FoundBy, ListedPath)>> {
         let path = dataset.path;
-        let is_file = |entry: &Entry| entry.kind == "file";
+        let is_file = |entry: &ListedPath| entry.kind == "file";
         if is_glob(path) {
             let matcher = matcher(path)?;
             let all = self.list(dataset, commit, fixed_prefix(path), true)?.unwrap_or_default();
@@ -225,7 +225,7 @@ impl Hub {
             return Ok(found.map(|entry| (entry.path.clone(), FoundBy::glob(path, &entry.path), entry)).collect());
         }
         let below = self.list(dataset, commit, path, true)?.unwrap_or_default();
-        let below: Vec<Entry> = below.into_iter().filter(|entry| is_file(entry) && entry.path != path).collect();
+        let below: Vec<ListedPath> = below.into_iter().filter(|entry| is_file(entry) && entry.path != path).collect();
         if !below.is_empty() || path.is_empty() {
             return Ok(below.into_iter().map(|entry| (entry.path.clone(), FoundBy::Folder, entry)).collect());
         }
@@ -238,18 +238,18 @@ impl Hub {
     /// The entries of a folder, or all below it; `None` if there is no such folder.
     fn list(
         &self,
-        dataset: &Dataset<'_>,
+        dataset: &NamedDataset<'_>,
         commit: &str,
         folder: &str,
         is_recursive: bool,
-    ) -> Result<Option<Vec<Entry>>> {
+    ) -> Result<Option<Vec<ListedPath>>> {
         let parts = ["api", "datasets"].into_iter().chain(dataset.name.split('/')).chain(["tree", commit]);
         let parts: Vec<&str> = parts.chain(folder.split('/')).collect();
         let mut url = self.url(&parts, if is_recursive { "recursive=true" } else { "" })?;
         let mut entries = Vec::new();
         for _ in 0..MOST_PAGES {
             let Some((bytes, next)) = self.get(url.clone())? else { return Ok(None) };
-            let page: Vec<Entry> =
+            let page: Vec<ListedPath> =
                 serde_json::from_slice(&bytes).with_context(|| format!("{url} answers what is no list of files"))?;
             entries.extend(page);
             let Some(next) = next else { return Ok(Some(entries)) };
@@ -287,7 +287,7 @@ mod tests {
     #[test]
     fn items_name_a_dataset_a_revision_and_a_path() {
         let parsed = |item: &'static str| {
-            Dataset::parse(item).map(|dataset| (dataset.name, dataset.revision, dataset.prefix, dataset.path))
+            NamedDataset::parse(item).map(|dataset| (dataset.name, dataset.revision, dataset.prefix, dataset.path))
         };
         let is = |name, revision, prefix: &str, path| (name, revision, prefix.to_owned(), path);
         for (item, wanted) in [

@@ -22,7 +22,7 @@ use globset::{GlobBuilder, GlobMatcher};
 use nigh_kernels::structures::CompactSort;
 use walkdir::{DirEntry, WalkDir};
 
-use super::common_crawl::{Crawl, crawl_of};
+use super::common_crawl::{NamedCrawl, crawl_of};
 use super::found::{COMPRESSED, FoundBy, FoundInput, modified};
 use super::left_out::LeftOut;
 use super::listings::{items_of, listing_of};
@@ -75,7 +75,7 @@ pub struct FoundInputs {
 }
 
 /// The search for files, and what it has found so far.
-struct Search<'a> {
+struct InputSearch<'a> {
     pipes: Pipes<'a>,
     /// Where relative names are looked for before the working directory.
     folders: &'a [PathBuf],
@@ -88,9 +88,9 @@ struct Search<'a> {
 /// # Errors
 /// As [`list`]; and if a pipe cannot be read or copied.
 pub fn list_with_pipes(items: &[String], reading: &Reading, pipes: Pipes<'_>) -> anyhow::Result<FoundInputs> {
-    let mut search = Search::new(pipes, &reading.folders);
+    let mut search = InputSearch::new(pipes, &reading.folders);
     for item in items {
-        if let Some(Crawl { listing, base }) = crawl_of(item)? {
+        if let Some(NamedCrawl { listing, base }) = crawl_of(item)? {
             let reading = Reading { base_url: Some(base), listing_anywhere: false, ..reading.clone() };
             search
                 .listing(&listing, &reading)
@@ -109,7 +109,7 @@ pub fn list_with_pipes(items: &[String], reading: &Reading, pipes: Pipes<'_>) ->
             None => search.find(std::slice::from_ref(item))?,
         }
     }
-    let Search { files, mut left_out, .. } = search;
+    let InputSearch { files, mut left_out, .. } = search;
     let mut inputs = Vec::with_capacity(files.len());
     let mut of_folders = Vec::new();
     for file in files {
@@ -150,7 +150,7 @@ pub fn list_with_pipes(items: &[String], reading: &Reading, pipes: Pipes<'_>) ->
 /// As [`list`], if an item matches nothing, cannot be read, or is a pipe.
 pub fn url_files(items: &[String]) -> anyhow::Result<Vec<UrlFile>> {
     let pipes = Pipes::Refuse("write it to a file, and name that file");
-    let mut search = Search::new(pipes, &[]);
+    let mut search = InputSearch::new(pipes, &[]);
     search.find(items)?;
     let is_list = |file: &FoundInput| file.by == FoundBy::Name || !is_hidden(&file.relative);
     let files = search.files.into_iter().filter(is_list);
@@ -172,9 +172,9 @@ fn unique_place(place: &Location) -> (PathBuf, u64) {
     }
 }
 
-impl<'a> Search<'a> {
-    fn new(pipes: Pipes<'a>, folders: &'a [PathBuf]) -> Search<'a> {
-        Search { pipes, folders, files: Vec::new(), left_out: LeftOut::default() }
+impl<'a> InputSearch<'a> {
+    fn new(pipes: Pipes<'a>, folders: &'a [PathBuf]) -> InputSearch<'a> {
+        InputSearch { pipes, folders, files: Vec::new(), left_out: LeftOut::default() }
     }
 
     /// Finds the files and objects that the items name.
@@ -192,7 +192,7 @@ impl<'a> Search<'a> {
     /// Finds the files and objects that the lines of a listing name.
     fn listing(&mut self, listing: &str, reading: &Reading) -> anyhow::Result<()> {
         let pipes = Pipes::Refuse("write the listing to a file");
-        let mut search = Search::new(pipes, self.folders);
+        let mut search = InputSearch::new(pipes, self.folders);
         search.find(&[listing.to_owned()])?;
         self.find(&items_of(search.files, reading)?)
     }

@@ -14,12 +14,12 @@ use crate::readers::warc::{Dialect, WarcReader};
 use crate::reading::Reading;
 
 /// WARC, of which WET is a part, or ARC.
-pub(super) struct Records(pub Dialect);
+pub(super) struct ArchiveFormat(pub Dialect);
 
 /// A WACZ that cannot be read: of one that can, each WARC file is an input.
-pub(super) struct Wacz;
+pub(super) struct UnreadableWacz;
 
-impl FormatReader for Records {
+impl FormatReader for ArchiveFormat {
     fn name(&self) -> &'static str {
         match self.0 {
             Dialect::Warc => "warc",
@@ -84,7 +84,7 @@ impl FormatReader for Records {
     }
 }
 
-impl FormatReader for Wacz {
+impl FormatReader for UnreadableWacz {
     fn name(&self) -> &'static str {
         "wacz"
     }

@@ -10,7 +10,7 @@ use crate::readers::warc::Dialect;
 use crate::reading::Reading;
 
 /// The names of the columns of an input, and which of those whose values are kept it has.
-pub(crate) type Columns = (Vec<String>, Vec<bool>);
+pub(crate) type InputColumns = (Vec<String>, Vec<bool>);
 
 /// How inputs of a format are cut into pieces that several workers read.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -81,7 +81,7 @@ pub(crate) trait FormatReader: Sync {
 
     /// The columns; `None` if it has none, or is damaged: see
     /// [`columns`](crate::readers::columns()).
-    fn columns(&self, _input: &Input, _reading: &Reading, _searched: Searched) -> anyhow::Result<Option<Columns>> {
+    fn columns(&self, _input: &Input, _reading: &Reading, _searched: Searched) -> anyhow::Result<Option<InputColumns>> {
         Ok(None)
     }
 

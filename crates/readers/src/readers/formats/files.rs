@@ -7,12 +7,12 @@ use crate::readers::input::{Input, cannot};
 use crate::readers::item::Reader;
 use crate::readers::keys::KeysOfInput;
 use crate::readers::source::source;
-use crate::readers::whole::{Content, WholeReader};
+use crate::readers::whole::{PageKind, WholeReader};
 use crate::readers::{failed, sniff};
 use crate::reading::Reading;
 
 /// One page.
-pub(super) enum Page {
+pub(super) enum OnePage {
     Html,
     Text,
 }
@@ -20,30 +20,30 @@ pub(super) enum Page {
 /// One failed download in each line, tab-separated.
 pub(super) struct Failed;
 
-impl FormatReader for Page {
+impl FormatReader for OnePage {
     fn name(&self) -> &'static str {
         match self {
-            Page::Html => "html",
-            Page::Text => "text",
+            OnePage::Html => "html",
+            OnePage::Text => "text",
         }
     }
 
     fn is_named(&self, _name: &str, plain: &str) -> bool {
         match self {
-            Page::Html => ends_in(plain, &["html", "htm", "xhtml"]),
-            Page::Text => ends_in(plain, &["txt", "md", "markdown"]),
+            OnePage::Html => ends_in(plain, &["html", "htm", "xhtml"]),
+            OnePage::Text => ends_in(plain, &["txt", "md", "markdown"]),
         }
     }
 
     fn begins(&self, first: &[u8]) -> bool {
-        matches!(self, Page::Html) && sniff::is_html(first)
+        matches!(self, OnePage::Html) && sniff::is_html(first)
     }
 
     fn open(&self, input: &Input, reading: &Reading) -> anyhow::Result<Box<dyn Reader>> {
         let Input { name, bytes, place, page_url, .. } = input;
         let content = match self {
-            Page::Html => Content::Html,
-            Page::Text => Content::Text,
+            OnePage::Html => PageKind::Html,
+            OnePage::Text => PageKind::Text,
         };
         let source = source(name, *bytes, place)?;
         let reader = WholeReader::new(source, content, name, page_url.as_deref(), reading.page_limit());
@@ -52,8 +52,8 @@ impl FormatReader for Page {
 
     fn check(&self, input: &Input, _reading: &Reading) -> anyhow::Result<KeysOfInput> {
         Ok(match self {
-            Page::Text if input.page_url.is_none() => KeysOfInput::Files,
-            Page::Html | Page::Text => KeysOfInput::Pages,
+            OnePage::Text if input.page_url.is_none() => KeysOfInput::Files,
+            OnePage::Html | OnePage::Text => KeysOfInput::Pages,
         })
     }
 }

@@ -13,7 +13,7 @@ mod face;
 mod files;
 mod rows;
 
-pub(crate) use self::face::{Columns, Cutting, FormatReader};
+pub(crate) use self::face::{Cutting, FormatReader, InputColumns};
 use super::input::Format;
 use super::warc::Dialect;
 
@@ -36,16 +36,16 @@ impl Format {
     /// What nigh does with inputs of this format.
     pub(crate) fn reader(self) -> &'static dyn FormatReader {
         match self {
-            Format::Warc => &archives::Records(Dialect::Warc),
-            Format::Arc => &archives::Records(Dialect::Arc),
-            Format::Wacz => &archives::Wacz,
+            Format::Warc => &archives::ArchiveFormat(Dialect::Warc),
+            Format::Arc => &archives::ArchiveFormat(Dialect::Arc),
+            Format::Wacz => &archives::UnreadableWacz,
             Format::Jsonl => &rows::Jsonl,
             Format::Parquet => &rows::Parquet,
             Format::Arrow => &rows::Arrow,
             Format::Csv => &rows::Delimited(b','),
             Format::Tsv => &rows::Delimited(b'\t'),
-            Format::Html => &files::Page::Html,
-            Format::Text => &files::Page::Text,
+            Format::Html => &files::OnePage::Html,
+            Format::Text => &files::OnePage::Text,
             Format::Failed => &files::Failed,
         }
     }

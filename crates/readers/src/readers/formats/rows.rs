@@ -5,7 +5,7 @@ use std::io::{Read as _, Seek as _, SeekFrom};
 
 use anyhow::Context as _;
 
-use super::face::{Columns, Cutting, FormatReader, ends_in, is_packed};
+use super::face::{Cutting, FormatReader, InputColumns, ends_in, is_packed};
 use crate::readers::arrow::{self, ArrowReader};
 use crate::readers::csv::CsvReader;
 use crate::readers::input::{Input, Location, cannot};
@@ -74,7 +74,7 @@ impl FormatReader for Jsonl {
         Ok(KeysOfInput::of_rows(jsonl::check(bytes_of(input)?, &input.name, reading)?))
     }
 
-    fn columns(&self, input: &Input, reading: &Reading, searched: Searched) -> anyhow::Result<Option<Columns>> {
+    fn columns(&self, input: &Input, reading: &Reading, searched: Searched) -> anyhow::Result<Option<InputColumns>> {
         Ok(Some(jsonl::columns(bytes_of(input)?, &input.name, reading, searched)?))
     }
 
@@ -114,7 +114,7 @@ impl FormatReader for Parquet {
         Ok(Some(KeysOfInput::of_rows(has_url)))
     }
 
-    fn columns(&self, input: &Input, reading: &Reading, _searched: Searched) -> anyhow::Result<Option<Columns>> {
+    fn columns(&self, input: &Input, reading: &Reading, _searched: Searched) -> anyhow::Result<Option<InputColumns>> {
         parquet::columns(stored_file(input)?, &input.name, reading)
     }
 
@@ -152,7 +152,7 @@ impl FormatReader for Arrow {
         Ok(KeysOfInput::of_rows(reader.map(|reader| reader.has_url())))
     }
 
-    fn columns(&self, input: &Input, reading: &Reading, _searched: Searched) -> anyhow::Result<Option<Columns>> {
+    fn columns(&self, input: &Input, reading: &Reading, _searched: Searched) -> anyhow::Result<Option<InputColumns>> {
         let reader = ArrowReader::new(bytes_of(input)?, &input.name, reading)?;
         Ok(reader.map(|reader| reader.columns()))
     }
@@ -185,7 +185,7 @@ impl FormatReader for Delimited {
         Ok(KeysOfInput::of_rows(self.reader_of(input, reading)?.has_url()?))
     }
 
-    fn columns(&self, input: &Input, reading: &Reading, _searched: Searched) -> anyhow::Result<Option<Columns>> {
+    fn columns(&self, input: &Input, reading: &Reading, _searched: Searched) -> anyhow::Result<Option<InputColumns>> {
         Ok(Some(self.reader_of(input, reading)?.columns()))
     }
 }

@@ -21,14 +21,14 @@ const DAY: i64 = 86_400_000_000;
 
 /// A column of a row group, at one of its rows.
 pub struct Column {
-    values: Values,
+    values: ColumnValues,
     levels: Vec<i16>,
     /// Whether the values are text by the schema.
     is_text: bool,
     /// Whether integers are without a sign.
     is_unsigned: bool,
     id: IdKind,
-    unit: Unit,
+    unit: EpochUnit,
     /// The digits behind the point, if the values are decimals.
     scale: Option<i32>,
     /// Whether they are floats of 16 bits.
@@ -36,7 +36,7 @@ pub struct Column {
 }
 
 /// The reader of a column, with the value of the row; none if it is null.
-enum Values {
+enum ColumnValues {
     Bytes(ValueReader<ByteArrayType>),
     FixedBytes(ValueReader<FixedLenByteArrayType>),
     Int32(ValueReader<Int32Type>),
@@ -67,7 +67,7 @@ enum IdKind {
 
 /// The unit of the integers of a column, if they are times.
 #[derive(Clone, Copy)]
-enum Unit {
+enum EpochUnit {
     /// The schema says nothing: the number itself must show its unit.
     Unknown,
     Days,
@@ -102,26 +102,26 @@ impl Column {
         let (scale, is_half) =
             (is_decimal.then(|| descriptor.type_scale()), matches!(logical, Some(LogicalType::Float16)));
         let unit = match (logical, converted) {
-            (Some(LogicalType::Date), _) | (None, ConvertedType::DATE) => Unit::Days,
+            (Some(LogicalType::Date), _) | (None, ConvertedType::DATE) => EpochUnit::Days,
             (Some(LogicalType::Timestamp(timestamp)), _) => match timestamp.unit {
-                TimeUnit::MILLIS => Unit::Milliseconds,
-                TimeUnit::MICROS => Unit::Microseconds,
-                TimeUnit::NANOS => Unit::Nanoseconds,
+                TimeUnit::MILLIS => EpochUnit::Milliseconds,
+                TimeUnit::MICROS => EpochUnit::Microseconds,
+                TimeUnit::NANOS => EpochUnit::Nanoseconds,
             },
-            (None, ConvertedType::TIMESTAMP_MILLIS) => Unit::Milliseconds,
-            (None, ConvertedType::TIMESTAMP_MICROS) => Unit::Microseconds,
-            _ => Unit::Unknown,
+            (None, ConvertedType::TIMESTAMP_MILLIS) => EpochUnit::Milliseconds,
+            (None, ConvertedType::TIMESTAMP_MICROS) => EpochUnit::Microseconds,
+            _ => EpochUnit::Unknown,
         };
         let pages = Box::new(ColumnPages::new(file, metadata, rows, longest)?);
         let values = match get_column_reader(descriptor, pages) {
-            ColumnReader::ByteArrayColumnReader(reader) => Values::Bytes(ValueReader::new(reader)),
-            ColumnReader::FixedLenByteArrayColumnReader(reader) => Values::FixedBytes(ValueReader::new(reader)),
-            ColumnReader::Int32ColumnReader(reader) => Values::Int32(ValueReader::new(reader)),
-            ColumnReader::Int64ColumnReader(reader) => Values::Int64(ValueReader::new(reader)),
-            ColumnReader::Int96ColumnReader(reader) => Values::Int96(ValueReader::new(reader)),
-            ColumnReader::FloatColumnReader(reader) => Values::Float(ValueReader::new(reader)),
-            ColumnReader::DoubleColumnReader(reader) => Values::Double(ValueReader::new(reader)),
-            ColumnReader::BoolColumnReader(reader) => Values::Bool(ValueReader::new(reader)),
+            ColumnReader::ByteArrayColumnReader(reader) => ColumnValues::Bytes(ValueReader::new(reader)),
+            ColumnReader::FixedLenByteArrayColumnReader(reader) => ColumnValues::FixedBytes(ValueReader::new(reader)),
+            ColumnReader::Int32ColumnReader(reader) => ColumnValues::Int32(ValueReader::new(reader)),
+            ColumnReader::Int64ColumnReader(reader) => ColumnValues::Int64(ValueReader::new(reader)),
+            ColumnReader::Int96ColumnReader(reader) => ColumnValues::Int96(ValueReader::new(reader)),
+            ColumnReader::FloatColumnReader(reader) => ColumnValues::Float(ValueReader::new(reader)),
+            ColumnReader::DoubleColumnReader(reader) => ColumnValues::Double(ValueReader::new(reader)),
+            ColumnReader::BoolColumnReader(reader) => ColumnValues::Bool(ValueReader::new(reader)),
         };
         Ok(Column { values, levels: Vec::new(), is_text, is_unsigned, id, unit, scale, is_half })
     }
@@ -132,14 +132,14 @@ impl Column {
     /// If the column is damaged or has no more rows. It panics on some damaged files.
     pub fn advance(&mut self) -> Result<()> {
         match &mut self.values {
-            Values::Bytes(values) => values.advance(&mut self.levels),
-            Values::FixedBytes(values) => values.advance(&mut self.levels),
-            Values::Int32(values) => values.advance(&mut self.levels),
-            Values::Int64(values) => values.advance(&mut self.levels),
-            Values::Int96(values) => values.advance(&mut self.levels),
-            Values::Float(values) => values.advance(&mut self.levels),
-            Values::Double(values) => values.advance(&mut self.levels),
-            Values::Bool(values) => values.advance(&mut self.levels),
+            ColumnValues::Bytes(values) => values.advance(&mut self.levels),
+            ColumnValues::FixedBytes(values) => values.advance(&mut self.levels),
+            ColumnValues::Int32(values) => values.advance(&mut self.levels),
+            ColumnValues::Int64(values) => values.advance(&mut self.levels),
+            ColumnValues::Int96(values) => values.advance(&mut self.levels),
+            ColumnValues::Float(values) => values.advance(&mut self.levels),
+            ColumnValues::Double(values) => values.advance(&mut self.levels),
+            ColumnValues::Bool(values) => values.advance(&mut self.levels),
         }
     }
 
@@ -150,14 +150,14 @@ impl Column {
     /// If the column is damaged or has fewer rows. It panics on some damaged files.
     pub fn skip(&mut self, rows: usize) -> Result<()> {
         match &mut self.values {
-            Values::Bytes(values) => values.skip(rows),
-            Values::FixedBytes(values) => values.skip(rows),
-            Values::Int32(values) => values.skip(rows),
-            Values::Int64(values) => values.skip(rows),
-            Values::Int96(values) => values.skip(rows),
-            Values::Float(values) => values.skip(rows),
-            Values::Double(values) => values.skip(rows),
-            Values::Bool(values) => values.skip(rows),
+            ColumnValues::Bytes(values) => values.skip(rows),
+            ColumnValues::FixedBytes(values) => values.skip(rows),
+            ColumnValues::Int32(values) => values.skip(rows),
+            ColumnValues::Int64(values) => values.skip(rows),
+            ColumnValues::Int96(values) => values.skip(rows),
+            ColumnValues::Float(values) => values.skip(rows),
+            ColumnValues::Double(values) => values.skip(rows),
+            ColumnValues::Bool(values) => values.skip(rows),
         }
     }
 
@@ -169,8 +169,8 @@ impl Column {
     /// Returns the value of the row, if it is bytes or text.
     pub fn bytes(&self) -> Option<&[u8]> {
         match &self.values {
-            Values::Bytes(values) => values.value.first().map(|value| value.data()),
-            Values::FixedBytes(values) => values.value.first().map(|value| value.data()),
+            ColumnValues::Bytes(values) => values.value.first().map(|value| value.data()),
+            ColumnValues::FixedBytes(values) => values.value.first().map(|value| value.data()),
             _ => None,
         }
     }
@@ -187,20 +187,24 @@ impl Column {
             _ => value.into(),
         };
         let id = match &self.values {
-            Values::Int32(values) if self.is_unsigned => values.value.first().map(|value| value.cast_unsigned().into()),
-            Values::Int64(values) if self.is_unsigned => values.value.first().map(|value| value.cast_unsigned().into()),
-            Values::Int32(values) => values.value.first().map(|value| whole((*value).into())),
-            Values::Int64(values) => values.value.first().map(|value| whole(*value)),
-            Values::Bytes(_) | Values::FixedBytes(_) => self.bytes().map(|bytes| match self.id {
+            ColumnValues::Int32(values) if self.is_unsigned => {
+                values.value.first().map(|value| value.cast_unsigned().into())
+            }
+            ColumnValues::Int64(values) if self.is_unsigned => {
+                values.value.first().map(|value| value.cast_unsigned().into())
+            }
+            ColumnValues::Int32(values) => values.value.first().map(|value| whole((*value).into())),
+            ColumnValues::Int64(values) => values.value.first().map(|value| whole(*value)),
+            ColumnValues::Bytes(_) | ColumnValues::FixedBytes(_) => self.bytes().map(|bytes| match self.id {
                 IdKind::Plain => RowId::of_bytes(bytes),
                 IdKind::Decimal => decimal(bytes),
                 IdKind::Uuid => uuid(bytes),
                 IdKind::Unusable => RowId::Unusable,
             }),
-            Values::Int96(values) => values.value.first().map(|_| RowId::Unusable),
-            Values::Float(values) => values.value.first().map(|_| RowId::Unusable),
-            Values::Double(values) => values.value.first().map(|_| RowId::Unusable),
-            Values::Bool(_) => Some(RowId::Unusable),
+            ColumnValues::Int96(values) => values.value.first().map(|_| RowId::Unusable),
+            ColumnValues::Float(values) => values.value.first().map(|_| RowId::Unusable),
+            ColumnValues::Double(values) => values.value.first().map(|_| RowId::Unusable),
+            ColumnValues::Bool(_) => Some(RowId::Unusable),
         };
         id.unwrap_or_default()
     }
@@ -209,19 +213,19 @@ impl Column {
     pub fn value(&self) -> Option<String> {
         let whole = |whole: i128| match (self.unit, self.scale) {
             (_, Some(scale)) => Some(value::of_decimal(whole, scale)),
-            (Unit::Unknown, None) => Some(whole.to_string()),
+            (EpochUnit::Unknown, None) => Some(whole.to_string()),
             _ => self.date().microseconds().and_then(value::of_time),
         };
         match &self.values {
-            Values::Bool(values) => Some(values.value.first()?.to_string()),
-            Values::Int32(values) if self.is_unsigned => whole(values.value.first()?.cast_unsigned().into()),
-            Values::Int64(values) if self.is_unsigned => whole(values.value.first()?.cast_unsigned().into()),
-            Values::Int32(values) => whole((*values.value.first()?).into()),
-            Values::Int64(values) => whole((*values.value.first()?).into()),
-            Values::Int96(_) => self.date().microseconds().and_then(value::of_time),
-            Values::Float(values) => value::of_float(*values.value.first()?),
-            Values::Double(values) => value::of_double(*values.value.first()?),
-            Values::Bytes(_) | Values::FixedBytes(_) => {
+            ColumnValues::Bool(values) => Some(values.value.first()?.to_string()),
+            ColumnValues::Int32(values) if self.is_unsigned => whole(values.value.first()?.cast_unsigned().into()),
+            ColumnValues::Int64(values) if self.is_unsigned => whole(values.value.first()?.cast_unsigned().into()),
+            ColumnValues::Int32(values) => whole((*values.value.first()?).into()),
+            ColumnValues::Int64(values) => whole((*values.value.first()?).into()),
+            ColumnValues::Int96(_) => self.date().microseconds().and_then(value::of_time),
+            ColumnValues::Float(values) => value::of_float(*values.value.first()?),
+            ColumnValues::Double(values) => value::of_double(*values.value.first()?),
+            ColumnValues::Bytes(_) | ColumnValues::FixedBytes(_) => {
                 let bytes = self.bytes()?;
                 match (self.id, self.scale) {
                     (_, Some(scale)) => Some(value::of_decimal(whole_number(bytes)?, scale)),
@@ -239,16 +243,18 @@ impl Column {
     /// Returns the value of the row as a time.
     pub fn date(&self) -> Date {
         match &self.values {
-            Values::Bytes(_) | Values::FixedBytes(_) => match self.bytes() {
+            ColumnValues::Bytes(_) | ColumnValues::FixedBytes(_) => match self.bytes() {
                 Some(bytes) => std::str::from_utf8(bytes).map_or(Date::Unreadable, fields::date),
                 None => Date::None,
             },
-            Values::Int32(values) => self.integer(values.value.first().map(|value| i64::from(*value))),
-            Values::Int64(values) => self.integer(values.value.first().copied()),
-            Values::Int96(values) => values.value.first().map_or(Date::None, |value| Date::At(value.to_micros())),
-            Values::Float(values) => values.value.first().map_or(Date::None, |value| fields::epoch(f64::from(*value))),
-            Values::Double(values) => values.value.first().map_or(Date::None, |value| fields::epoch(*value)),
-            Values::Bool(_) => Date::Unreadable,
+            ColumnValues::Int32(values) => self.integer(values.value.first().map(|value| i64::from(*value))),
+            ColumnValues::Int64(values) => self.integer(values.value.first().copied()),
+            ColumnValues::Int96(values) => values.value.first().map_or(Date::None, |value| Date::At(value.to_micros())),
+            ColumnValues::Float(values) => {
+                values.value.first().map_or(Date::None, |value| fields::epoch(f64::from(*value)))
+            }
+            ColumnValues::Double(values) => values.value.first().map_or(Date::None, |value| fields::epoch(*value)),
+            ColumnValues::Bool(_) => Date::Unreadable,
         }
     }
 
@@ -257,11 +263,11 @@ impl Column {
             return Date::None;
         };
         let microseconds = match self.unit {
-            Unit::Days => value.checked_mul(DAY),
-            Unit::Milliseconds => value.checked_mul(1000),
-            Unit::Microseconds => Some(value),
-            Unit::Nanoseconds => Some(value.div_euclid(1000)),
-            Unit::Unknown => return fields::epoch(value as f64),
+            EpochUnit::Days => value.checked_mul(DAY),
+            EpochUnit::Milliseconds => value.checked_mul(1000),
+            EpochUnit::Microseconds => Some(value),
+            EpochUnit::Nanoseconds => Some(value.div_euclid(1000)),
+            EpochUnit::Unknown => return fields::epoch(value as f64),
         };
         microseconds.map_or(Date::Unreadable, Date::At)
     }

@@ -17,7 +17,7 @@ use super::stored::Stored;
 use crate::readers::item::Unread;
 
 /// The lines of one file.
-pub struct Lines {
+pub struct LineReader {
     members: Members,
     /// The longest line that is returned, in bytes.
     longest: usize,
@@ -40,7 +40,7 @@ pub struct Lines {
 /// The next line of a file, or why it is missing, with its offset.
 #[derive(Debug, PartialEq)]
 pub enum LineStep {
-    /// A line: its bytes are [`Lines::line`].
+    /// A line: its bytes are [`LineReader::line`].
     Line(u64),
     /// A line that is too long.
     TooLong(u64),
@@ -48,22 +48,22 @@ pub enum LineStep {
     Damage(u64, &'static str),
 }
 
-impl Lines {
+impl LineReader {
     /// Makes the lines of `source`, each of at most `longest` bytes.
     ///
     /// # Errors
     /// If the first bytes cannot be read.
     pub fn new(source: Box<dyn Read + Send>, longest: usize) -> io::Result<Self> {
-        Ok(Lines::of(Members::new(Stored::new(source), |bytes| !bytes.is_empty())?, longest))
+        Ok(LineReader::of(Members::new(Stored::new(source), |bytes| !bytes.is_empty())?, longest))
     }
 
     /// The lines of a part of a file that is not compressed.
     pub fn of_plain(source: Box<dyn Read + Send>, longest: usize) -> Self {
-        Lines::of(Members::of_plain(Stored::new(source), |bytes| !bytes.is_empty()), longest)
+        LineReader::of(Members::of_plain(Stored::new(source), |bytes| !bytes.is_empty()), longest)
     }
 
     fn of(members: Members, longest: usize) -> Self {
-        Lines {
+        LineReader {
             members,
             longest,
             buffer: Vec::new(),
@@ -134,7 +134,7 @@ impl Lines {
         }
     }
 
-    /// Returns the line that [`Lines::advance`] found last, without its LF.
+    /// Returns the line that [`LineReader::advance`] found last, without its LF.
     pub fn line(&self) -> &[u8] {
         &self.buffer[self.current.clone()]
     }

@@ -41,7 +41,7 @@ use super::decoders::{
     Acceptable, BZIP2, DICTIONARY, DICTIONARY_MAGIC, DecoderStep, GZIP, PROBE, XZ, ZSTD, begins_gzip, begins_xz,
     begins_zstd, decode_some, dictionary_of, expand_some, inflate_some, is_bzip2, skippable, unpack_some, xz_stream,
 };
-use super::packing::Packing;
+use super::packing::MemberPacking;
 use super::stored::Stored;
 use crate::readers::item::Unread;
 
@@ -159,11 +159,11 @@ impl Members {
     ///
     /// # Errors
     /// If there is no memory for a decoder.
-    pub fn from_member(stored: Stored, packing: &Packing, acceptable: Acceptable) -> io::Result<Self> {
+    pub fn from_member(stored: Stored, packing: &MemberPacking, acceptable: Acceptable) -> io::Result<Self> {
         let codec = match packing {
-            Packing::Plain => Codec::Plain,
-            Packing::Gzip => gzip(),
-            Packing::Zstd(dictionary) => Codec::Zstd(Decoder::with_dictionary(dictionary)?),
+            MemberPacking::Plain => Codec::Plain,
+            MemberPacking::Gzip => gzip(),
+            MemberPacking::Zstd(dictionary) => Codec::Zstd(Decoder::with_dictionary(dictionary)?),
         };
         Ok(Members::of(stored, codec, acceptable))
     }

@@ -12,9 +12,9 @@ mod packing;
 mod starts;
 mod stored;
 
-pub use self::lines::{LineStep, Lines};
+pub use self::lines::{LineReader, LineStep};
 pub use self::members::{MemberStep, Members};
 pub(super) use self::members::{SEARCH_AT_LEAST, SEARCH_PER_BYTE};
-pub use self::packing::{Packing, read_at};
+pub use self::packing::{MemberPacking, read_at};
 pub use self::starts::member_start;
 pub use self::stored::Stored;

@@ -16,7 +16,7 @@ use super::decoders::{
 const FIRST: usize = 64;
 
 /// How members are packed.
-pub enum Packing {
+pub enum MemberPacking {
     /// They are not: the file is plain.
     Plain,
     /// As gzip members.
@@ -25,35 +25,35 @@ pub enum Packing {
     Zstd(Vec<u8>),
 }
 
-impl Packing {
+impl MemberPacking {
     /// The packing of a file; `None` if the file cannot be entered at a member: it is bzip2 or xz,
     /// or its dictionary is damaged.
     ///
     /// # Errors
     /// If the file cannot be read.
-    pub fn of(file: &File) -> io::Result<Option<Packing>> {
+    pub fn of(file: &File) -> io::Result<Option<MemberPacking>> {
         let mut first = vec![0; FIRST];
         let count = read_at(file, &mut first, 0)?;
         first.truncate(count);
         Ok(match skippable(&first) {
-            _ if first.starts_with(GZIP) => Some(Packing::Gzip),
-            _ if first.starts_with(ZSTD) => Some(Packing::Zstd(Vec::new())),
+            _ if first.starts_with(GZIP) => Some(MemberPacking::Gzip),
+            _ if first.starts_with(ZSTD) => Some(MemberPacking::Zstd(Vec::new())),
             Some((DICTIONARY_MAGIC, length)) if length <= DICTIONARY => {
                 let mut content = vec![0; length];
                 let count = read_at(file, &mut content, 8)?;
                 let dictionary = dictionary_of(&content[..count]).filter(|_| count == length);
                 // One that begins as a dictionary must be one as a whole.
-                dictionary.filter(|dictionary| Decoder::with_dictionary(dictionary).is_ok()).map(Packing::Zstd)
+                dictionary.filter(|dictionary| Decoder::with_dictionary(dictionary).is_ok()).map(MemberPacking::Zstd)
             }
             Some((DICTIONARY_MAGIC, _)) => None,
-            Some(_) => Some(Packing::Zstd(Vec::new())),
-            None => (!is_compressed(&first)).then_some(Packing::Plain),
+            Some(_) => Some(MemberPacking::Zstd(Vec::new())),
+            None => (!is_compressed(&first)).then_some(MemberPacking::Plain),
         })
     }
 
     /// The first bytes of a member.
     pub(super) fn magic(&self) -> &'static [u8] {
-        if let Packing::Zstd(_) = self { ZSTD } else { GZIP }
+        if let MemberPacking::Zstd(_) = self { ZSTD } else { GZIP }
     }
 
     /// A decoder of members; that of a plain file finds none.
@@ -62,15 +62,15 @@ impl Packing {
     /// If there is no memory for it.
     pub(super) fn decoder(&self) -> io::Result<MemberDecoder> {
         Ok(match self {
-            Packing::Plain | Packing::Gzip => MemberDecoder::Gzip(Box::new(Decompress::new_gzip(15))),
-            Packing::Zstd(dictionary) => MemberDecoder::Zstd(Decoder::with_dictionary(dictionary)?),
+            MemberPacking::Plain | MemberPacking::Gzip => MemberDecoder::Gzip(Box::new(Decompress::new_gzip(15))),
+            MemberPacking::Zstd(dictionary) => MemberDecoder::Zstd(Decoder::with_dictionary(dictionary)?),
         })
     }
 
     /// The bytes of what is between members and begins here; 0 if a member does.
     pub(super) fn passed_over(&self, bytes: &[u8]) -> u64 {
         match (self, skippable(bytes)) {
-            (Packing::Zstd(_), Some((_, length))) => 8 + length as u64,
+            (MemberPacking::Zstd(_), Some((_, length))) => 8 + length as u64,
             _ => 0,
         }
     }
@@ -130,10 +130,10 @@ mod tests {
 
     use super::*;
 
-    fn of(bytes: &[u8]) -> Option<Packing> {
+    fn of(bytes: &[u8]) -> Option<MemberPacking> {
         let mut file = tempfile::tempfile().unwrap();
         file.write_all(bytes).unwrap();
-        Packing::of(&file).unwrap()
+        MemberPacking::of(&file).unwrap()
     }
 
     #[test]
@@ -142,7 +142,9 @@ mod tests {
             let length = (dictionary.len() as u32).to_le_bytes();
             of(&[&DICTIONARY_MAGIC.to_le_bytes()[..], &length, dictionary, ZSTD].concat())
         };
-        assert!(matches!(with(b"words as they are"), Some(Packing::Zstd(words)) if words == b"words as they are"));
+        assert!(
+            matches!(with(b"words as they are"), Some(MemberPacking::Zstd(words)) if words == b"words as they are")
+        );
         // The magic number of a dictionary, and no tables.
         assert!(with(&[&[0x37, 0xa4, 0x30, 0xec][..], &[0xff; 400]].concat()).is_none());
         // A frame that is cut.

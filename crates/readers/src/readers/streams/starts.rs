@@ -21,7 +21,7 @@ use memchr::memmem;
 
 use super::decoders::{Acceptable, PROBE};
 use super::members::{SEARCH_AT_LEAST, SEARCH_PER_BYTE};
-use super::packing::{MemberDecoder, Packing, read_at};
+use super::packing::{MemberDecoder, MemberPacking, read_at};
 
 /// Stored bytes that members which follow each other must have: more than a stored block can have.
 const PROOF: u64 = 160 << 10;
@@ -39,7 +39,7 @@ const LONGEST: u64 = 256 << 20;
 /// If the file cannot be read.
 pub fn member_start(
     file: &File,
-    packing: &Packing,
+    packing: &MemberPacking,
     bytes: u64,
     range: Range<u64>,
     acceptable: Acceptable,
@@ -52,7 +52,7 @@ struct StartSearch<'a> {
     file: &'a File,
     /// The length of the file, whatever is appended.
     bytes: u64,
-    packing: &'a Packing,
+    packing: &'a MemberPacking,
     decoder: MemberDecoder,
     decoded: Vec<u8>,
     /// Some bytes of the file, and where they begin.
@@ -66,7 +66,7 @@ struct StartSearch<'a> {
 }
 
 impl StartSearch<'_> {
-    fn new<'a>(file: &'a File, packing: &'a Packing, bytes: u64) -> io::Result<StartSearch<'a>> {
+    fn new<'a>(file: &'a File, packing: &'a MemberPacking, bytes: u64) -> io::Result<StartSearch<'a>> {
         Ok(StartSearch {
             file,
             bytes,
@@ -230,7 +230,7 @@ mod tests {
         (0..bytes as u64).map(|place| mix(seed << 32 | place) as u8).collect()
     }
 
-    fn starts(bytes: &[u8], packing: &Packing) -> Vec<u64> {
+    fn starts(bytes: &[u8], packing: &MemberPacking) -> Vec<u64> {
         let mut file = tempfile::tempfile().unwrap();
         file.write_all(bytes).unwrap();
         let mut starts = Vec::new();
@@ -259,8 +259,8 @@ mod tests {
             file.extend(member(&[b"WARC/1.0 outer ", &content[..]].concat(), u32::from(seed % 5 != 2)));
             file.extend(vec![0; seed as usize % 3]);
         }
-        assert!(memmem::find_iter(&file, Packing::Gzip.magic()).count() > 1000, "the inner members can be seen");
-        assert_eq!(starts(&file, &Packing::Gzip), expected);
+        assert!(memmem::find_iter(&file, MemberPacking::Gzip.magic()).count() > 1000, "the inner members can be seen");
+        assert_eq!(starts(&file, &MemberPacking::Gzip), expected);
     }
 
     #[test]
@@ -280,7 +280,7 @@ mod tests {
             // A frame to skip.
             file.extend(b"\x50\x2a\x4d\x18\x04\0\0\0skip".repeat(seed as usize % 3));
         }
-        let packing = Packing::Zstd(Vec::new());
+        let packing = MemberPacking::Zstd(Vec::new());
         assert!(memmem::find_iter(&file, packing.magic()).count() > 1000, "the inner frames can be seen");
         assert_eq!(starts(&file, &packing), expected);
     }
@@ -289,7 +289,7 @@ mod tests {
     fn a_frame_to_skip_that_is_longer_than_the_file_proves_nothing() {
         let frame = zstd::bulk::compress(b"WARC/1.0 short", 3).unwrap();
         let with = |length: u32| [&frame[..], b"\x50\x2a\x4d\x18", &length.to_le_bytes(), b"skip"].concat();
-        let packing = Packing::Zstd(Vec::new());
+        let packing = MemberPacking::Zstd(Vec::new());
         assert_eq!(starts(&with(4), &packing), [0]);
         assert!(starts(&with(5), &packing).is_empty());
         assert!(starts(&with(u32::MAX), &packing).is_empty());
@@ -302,7 +302,7 @@ mod tests {
         let mut bytes = members.concat();
         let place: usize = members[..20].iter().map(Vec::len).sum();
         bytes[place + 4000] ^= 0x55;
-        let found = starts(&bytes, &Packing::Gzip);
+        let found = starts(&bytes, &MemberPacking::Gzip);
         // Those that are followed by enough whole members, or by all up to the end.
         let mut place = 0;
         for (number, member) in members.iter().enumerate() {
@@ -311,8 +311,8 @@ mod tests {
             assert_eq!(found.contains(&place), is_proved, "{number}");
             place += member.len() as u64;
         }
-        assert!(starts(&member(&noise(1, 100), 6), &Packing::Gzip).is_empty(), "no record begins there");
-        assert!(starts(b"", &Packing::Gzip).is_empty());
+        assert!(starts(&member(&noise(1, 100), 6), &MemberPacking::Gzip).is_empty(), "no record begins there");
+        assert!(starts(b"", &MemberPacking::Gzip).is_empty());
     }
 
     #[test]
@@ -328,7 +328,7 @@ mod tests {
             let mut file = tempfile::tempfile().unwrap();
             file.write_all(bytes).unwrap();
             let length = bytes.len() as u64;
-            let mut search = StartSearch::new(&file, &Packing::Gzip, length).unwrap();
+            let mut search = StartSearch::new(&file, &MemberPacking::Gzip, length).unwrap();
             let found = search.first(0..length, |bytes| bytes.starts_with(b"WARC/")).unwrap();
             assert_eq!(found, None, "{number}");
             let bound = 2 * SEARCH_AT_LEAST + 2 * SEARCH_PER_BYTE * length;

@@ -21,7 +21,7 @@ use crate::readers::input::Packing;
 
 /// An entry of a zip file.
 #[derive(Debug, PartialEq)]
-pub struct Entry {
+pub struct ZipEntry {
     /// Its name, with folders.
     pub name: String,
     /// The offset of its bytes in the file.
@@ -53,7 +53,7 @@ const DAMAGED: &str = "zip: damaged table of contents";
 ///
 /// # Errors
 /// If the file cannot be read.
-pub fn read(file: &File) -> io::Result<Result<Vec<Entry>, &'static str>> {
+pub fn read(file: &File) -> io::Result<Result<Vec<ZipEntry>, &'static str>> {
     let bytes = file.metadata()?.len();
     let tail_start = bytes.saturating_sub((END + COMMENT) as u64);
     let tail = part(file, tail_start, bytes - tail_start)?;
@@ -99,7 +99,7 @@ pub fn read(file: &File) -> io::Result<Result<Vec<Entry>, &'static str>> {
 }
 
 /// Parses the table; the starts of the entries are those of their headers.
-fn entries(mut table: &[u8]) -> Option<Vec<Entry>> {
+fn entries(mut table: &[u8]) -> Option<Vec<ZipEntry>> {
     let mut entries = Vec::new();
     while table.starts_with(b"PK\x01\x02") && table.len() >= CENTRAL {
         let lengths = [28, 30, 32].map(|place| usize::from(u16_at(table, place)));
@@ -120,7 +120,7 @@ fn entries(mut table: &[u8]) -> Option<Vec<Entry>> {
             }
             extra = &rest[field.len()..];
         }
-        entries.push(Entry {
+        entries.push(ZipEntry {
             // Some programs write the separators of Windows, or a first part that names no folder.
             name: String::from_utf8_lossy(name).replace('\\', "/").trim_start_matches("./").to_owned(),
             start,
@@ -163,7 +163,7 @@ mod tests {
     use super::*;
 
     /// Reads a file with these bytes.
-    fn read_bytes(bytes: &[u8]) -> Result<Vec<Entry>, &'static str> {
+    fn read_bytes(bytes: &[u8]) -> Result<Vec<ZipEntry>, &'static str> {
         let file = tempfile::tempfile().unwrap();
         file.write_all_at(bytes, 0).unwrap();
         read(&file).unwrap()

@@ -39,7 +39,7 @@ pub fn list(wacz: Input, left_out: &mut LeftOut) -> anyhow::Result<Vec<Input>> {
     };
     // Names are shown on terminals.
     let shown = |name: &str| format!("{}/{}", wacz.name, name.replace(char::is_control, "\u{fffd}"));
-    let input = |(entry, format): (contents::Entry, Option<Format>)| {
+    let input = |(entry, format): (contents::ZipEntry, Option<Format>)| {
         let name = shown(&entry.name);
         let Some(format) = format else {
             left_out.add(kind_of_name(&entry.name), &name);
@@ -60,7 +60,7 @@ pub fn wacz_entries(path: &Path) -> anyhow::Result<Vec<Input>> {
     let failed = || crate::readers::input::cannot("read", &path.display().to_string());
     let entries = contents::read(&File::open(path).with_context(failed)?).with_context(failed)?;
     let entries = entries.map_err(anyhow::Error::msg).with_context(failed)?;
-    let input = |entry: contents::Entry| Input {
+    let input = |entry: contents::ZipEntry| Input {
         bytes: entry.packed,
         format: Format::Text,
         place: place(path, &entry),
@@ -72,7 +72,7 @@ pub fn wacz_entries(path: &Path) -> anyhow::Result<Vec<Input>> {
 }
 
 /// Where an entry is.
-fn place(archive: &Path, entry: &contents::Entry) -> Location {
+fn place(archive: &Path, entry: &contents::ZipEntry) -> Location {
     Location::Entry {
         archive: archive.to_owned(),
         start: entry.start,
@@ -107,11 +107,11 @@ fn read(path: &Path, name: &str) -> anyhow::Result<Result<Vec<FoundEntry>, &'sta
 }
 
 /// An entry, with its format if it is a WARC or ARC file where these belong.
-type FoundEntry = (contents::Entry, Option<Format>);
+type FoundEntry = (contents::ZipEntry, Option<Format>);
 
 /// Looks at the name of an entry; `None` if nothing is to be said of it: a folder, a page list, an
 /// index, a hidden file.
-fn found(entry: contents::Entry) -> Option<FoundEntry> {
+fn found(entry: contents::ZipEntry) -> Option<FoundEntry> {
     let (folder, file) = entry.name.rsplit_once('/').unwrap_or(("", &entry.name));
     let is_hidden = entry.name.split('/').any(|part| part.starts_with('.') || part == "__MACOSX");
     if file.is_empty() || is_hidden {

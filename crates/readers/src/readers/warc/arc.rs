@@ -51,7 +51,7 @@ pub fn is_record_line(line: &[u8]) -> bool {
 /// where a record has them, or does not end in a length below 2^60.
 pub fn parse(line: &[u8], offset: u64) -> Result<RecordHead, (Option<String>, &'static str)> {
     let fields: Vec<&[u8]> = line.trim_ascii().split(|byte| *byte == b' ').collect();
-    let Some(Places { url_end, address, date }) = places(&fields) else {
+    let Some(FieldPlaces { url_end, address, date }) = places(&fields) else {
         return Err((None, "warc: no record line where a record should begin"));
     };
     let url = fields::url(&fields[..url_end].join(&b' ')).into_owned();
@@ -84,7 +84,7 @@ fn media_type(fields: &[&[u8]], from: usize) -> Vec<u8> {
 }
 
 /// Where the fields of a line are.
-struct Places {
+struct FieldPlaces {
     /// The first field after the URL.
     url_end: usize,
     /// That of an address.
@@ -94,13 +94,13 @@ struct Places {
 }
 
 /// Finds the fields of a line. Some URLs have blanks, and so have media types.
-fn places(fields: &[&[u8]]) -> Option<Places> {
+fn places(fields: &[&[u8]]) -> Option<FieldPlaces> {
     let pair = places_of_pair(fields, |date| date.len() == 14 && is_digits(date));
     if let Some(address) = pair.or_else(|| places_of_pair(fields, |date| fourteen(date).is_some())) {
         // A media type before them is in another order, and not a part of the URL.
         let is_type = |field: &[u8]| MEDIA.iter().any(|media| field.starts_with(media));
         let url_end = if address == 2 && fields.len() == FIELDS[0] && is_type(fields[1]) { 1 } else { address };
-        return Some(Places { url_end, address: Some(address), date: Some(address + 1) });
+        return Some(FieldPlaces { url_end, address: Some(address), date: Some(address + 1) });
     }
     let is_standard = FIELDS.contains(&fields.len());
     let before_length = 1..fields.len().saturating_sub(1);
@@ -116,7 +116,7 @@ fn places(fields: &[&[u8]]) -> Option<Places> {
         _ => return None,
     };
     let date = date.or_else(|| address.map(|address| address + 1).filter(|date| before_length.contains(date)));
-    Some(Places { url_end, address, date })
+    Some(FieldPlaces { url_end, address, date })
 }
 
 /// The first place of an address that a date follows, with at least a length behind.

@@ -10,8 +10,8 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use super::methods::{Method, Ties};
-use super::record::{RecordHead, Segment};
+use super::methods::{RequestMethod, Ties};
+use super::record::{RecordHead, RecordSegment};
 use crate::readers::item::{CountedIn, Item, Unread};
 
 /// How much follows an item at most while it waits.
@@ -32,7 +32,7 @@ impl Wait {
 
 /// What a reader says of the item that it returned last.
 #[derive(Default)]
-pub struct Said {
+pub struct ItemNotes {
     pub counted_in: Option<CountedIn>,
     pub unread: Unread,
     /// The head of its record.
@@ -41,7 +41,7 @@ pub struct Said {
 
 /// What is held back.
 #[expect(clippy::large_enum_variant, reason = "nearly all are items, and a box would be an allocation for each")]
-pub enum Content {
+pub enum HeldContent {
     /// An item, with what ties it to a request that may come, if it waits for one.
     Item(Item, Option<Ties>),
     /// The segments of a record so far.
@@ -53,7 +53,7 @@ pub struct Segments {
     /// The head of the first one.
     pub record: RecordHead,
     /// The method by which it was asked for, if that is known.
-    pub method: Option<Method>,
+    pub method: Option<RequestMethod>,
     parts: BTreeMap<u64, Vec<u8>>,
     bytes: usize,
     /// The number of the last one, and the length of all.
@@ -65,14 +65,14 @@ pub struct Segments {
 
 impl Segments {
     /// The first segment.
-    pub fn new(record: RecordHead, method: Option<Method>, block: &[u8], cap: usize) -> Segments {
+    pub fn new(record: RecordHead, method: Option<RequestMethod>, block: &[u8], cap: usize) -> Segments {
         let is_cut = record.cut;
         let parts = BTreeMap::from([(1, block.to_vec())]);
         Segments { record, method, parts, bytes: block.len(), last: None, cap, is_cut }
     }
 
     /// Adds a later one.
-    fn add(&mut self, head: &RecordHead, segment: &Segment, block: &[u8]) {
+    fn add(&mut self, head: &RecordHead, segment: &RecordSegment, block: &[u8]) {
         if self.parts.contains_key(&segment.number) {
             return;
         }
@@ -104,16 +104,16 @@ impl Segments {
 
 /// An item that is held back.
 struct HeldItem {
-    content: Content,
-    said: Said,
+    content: HeldContent,
+    said: ItemNotes,
 }
 
 impl HeldItem {
     fn bytes(&self) -> usize {
         let of_content = match &self.content {
-            Content::Item(Item::Page(page), _) => page.body.bytes() as usize,
-            Content::Item(..) => 0,
-            Content::Segments(segments) => segments.bytes,
+            HeldContent::Item(Item::Page(page), _) => page.body.bytes() as usize,
+            HeldContent::Item(..) => 0,
+            HeldContent::Segments(segments) => segments.bytes,
         };
         of_content + self.said.head.len()
     }
@@ -136,22 +136,22 @@ impl Held {
     }
 
     /// Adds the next item of the file.
-    pub fn push(&mut self, content: Content, counted_in: CountedIn, unread: Unread, head: &[u8]) {
+    pub fn push(&mut self, content: HeldContent, counted_in: CountedIn, unread: Unread, head: &[u8]) {
         let mut buffer = self.spare.pop().unwrap_or_default();
         buffer.extend_from_slice(head);
-        let said = Said { counted_in: Some(counted_in), unread, head: buffer };
+        let said = ItemNotes { counted_in: Some(counted_in), unread, head: buffer };
         let item = HeldItem { content, said };
         self.bytes += item.bytes();
         self.items.push_back(item);
     }
 
     /// The first item, if it waits no longer, and what is said of it in the place of `said`.
-    pub fn pop(&mut self, is_end: bool, said: &mut Option<Said>) -> Option<Content> {
+    pub fn pop(&mut self, is_end: bool, said: &mut Option<ItemNotes>) -> Option<HeldContent> {
         let front = self.items.front()?;
         let behind = Wait { items: self.items.len() - 1, bytes: self.bytes - front.bytes() };
         let waits = match &front.content {
-            Content::Item(_, ties) => ties.is_some() && !FOR_REQUEST.is_over(behind),
-            Content::Segments(segments) => !segments.is_whole() && !FOR_SEGMENTS.is_over(behind),
+            HeldContent::Item(_, ties) => ties.is_some() && !FOR_REQUEST.is_over(behind),
+            HeldContent::Segments(segments) => !segments.is_whole() && !FOR_SEGMENTS.is_over(behind),
         };
         if waits && !is_end {
             return None;
@@ -165,7 +165,7 @@ impl Held {
     }
 
     /// Keeps the buffer of what is said no longer.
-    pub fn recycle(&mut self, said: Said) {
+    pub fn recycle(&mut self, said: ItemNotes) {
         let mut head = said.head;
         head.clear();
         self.spare.push(head);
@@ -173,7 +173,7 @@ impl Held {
 
     /// Calls `settle` with each of the last items that still wait, from the last one on, until it
     /// returns true.
-    fn settle(&mut self, wait: Wait, mut settle: impl FnMut(&mut Content) -> bool) -> bool {
+    fn settle(&mut self, wait: Wait, mut settle: impl FnMut(&mut HeldContent) -> bool) -> bool {
         let mut behind = Wait { items: 0, bytes: 0 };
         for item in self.items.iter_mut().rev() {
             if wait.is_over(behind) {
@@ -191,14 +191,14 @@ impl Held {
 
     /// Tells the response that `is_it` finds by which method it was asked for; returns false if
     /// none of those that wait is it.
-    pub fn asked(&mut self, method: Method, is_it: impl Fn(&Ties) -> bool) -> bool {
+    pub fn asked(&mut self, method: RequestMethod, is_it: impl Fn(&Ties) -> bool) -> bool {
         self.settle(FOR_REQUEST, |content| match content {
-            Content::Item(item, ties) if ties.as_ref().is_some_and(&is_it) => {
+            HeldContent::Item(item, ties) if ties.as_ref().is_some_and(&is_it) => {
                 *ties = None;
                 set_method(item, method);
                 true
             }
-            Content::Segments(segments) if segments.method.is_none() && is_it(&Ties::of(&segments.record)) => {
+            HeldContent::Segments(segments) if segments.method.is_none() && is_it(&Ties::of(&segments.record)) => {
                 segments.method = Some(method);
                 true
             }
@@ -214,7 +214,7 @@ impl Held {
             return;
         };
         self.settle(FOR_SEGMENTS, |content| match content {
-            Content::Segments(segments) if segments.record.entry.id.as_ref() == Some(origin) => {
+            HeldContent::Segments(segments) if segments.record.entry.id.as_ref() == Some(origin) => {
                 segments.add(head, segment, block);
                 true
             }
@@ -224,8 +224,8 @@ impl Held {
 }
 
 /// Says in a page by which method it was asked for.
-pub fn set_method(item: &mut Item, method: Method) {
+pub fn set_method(item: &mut Item, method: RequestMethod) {
     if let Item::Page(page) = item {
-        page.is_of_get = method == Method::Get;
+        page.is_of_get = method == RequestMethod::Get;
     }
 }

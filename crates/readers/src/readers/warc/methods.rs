@@ -23,19 +23,19 @@ const REMEMBERED: usize = 4096;
 
 /// The method of a request.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Method {
+pub enum RequestMethod {
     /// GET.
     Get,
     /// Another one: POST, HEAD.
     Other,
 }
 
-impl Method {
+impl RequestMethod {
     /// The method of the request in a block; GET if it has none.
-    pub fn of(block: &[u8]) -> Method {
+    pub fn of(block: &[u8]) -> RequestMethod {
         let name = block.iter().take(16).take_while(|byte| byte.is_ascii_alphabetic()).count();
         let is_method = name > 2 && block.get(name) == Some(&b' ');
-        if is_method && !block[..name].eq_ignore_ascii_case(b"get") { Method::Other } else { Method::Get }
+        if is_method && !block[..name].eq_ignore_ascii_case(b"get") { RequestMethod::Other } else { RequestMethod::Get }
     }
 }
 
@@ -74,35 +74,35 @@ pub struct Methods {
     /// The places of requests by other methods that belong to no response so far.
     others: VecDeque<(u64, Ties)>,
     /// The last request or response, unless what belongs to it is known, with its place.
-    last: Option<(u64, Ties, Record)>,
+    last: Option<(u64, Ties, LastRecord)>,
 }
 
 /// The last record.
 #[derive(Clone, Copy)]
-enum Record {
-    Request(Method),
+enum LastRecord {
+    Request(RequestMethod),
     Response,
 }
 
 impl Methods {
     /// Takes the response at a place. Returns the method of its request, if that came before.
-    pub fn response(&mut self, offset: u64, response: &Ties) -> Option<Method> {
+    pub fn response(&mut self, offset: u64, response: &Ties) -> Option<RequestMethod> {
         let is_far = |place: u64| offset.saturating_sub(place) > REACH;
         while self.others.front().is_some_and(|(place, _)| is_far(*place)) {
             self.others.pop_front();
         }
         let is_other = self.others.iter().any(|(_, request)| request.name(response));
         let before = match self.last {
-            Some((place, request, Record::Request(method)))
+            Some((place, request, LastRecord::Request(method)))
                 if !is_far(place) && (request.name(response) || request.asks_for(response)) =>
             {
                 Some(method)
             }
             _ => None,
         };
-        let method = if is_other { Some(Method::Other) } else { before };
-        self.last = method.is_none().then_some((offset, *response, Record::Response));
-        if before == Some(Method::Other) {
+        let method = if is_other { Some(RequestMethod::Other) } else { before };
+        self.last = method.is_none().then_some((offset, *response, LastRecord::Response));
+        if before == Some(RequestMethod::Other) {
             self.others.pop_back();
         }
         method
@@ -110,9 +110,9 @@ impl Methods {
 
     /// Takes the request at a place, after `named`: whether a response that is held back is tied to
     /// it. Returns the response directly before that it belongs to by its URL.
-    pub fn request(&mut self, offset: u64, request: Ties, method: Method, named: bool) -> Option<Ties> {
+    pub fn request(&mut self, offset: u64, request: Ties, method: RequestMethod, named: bool) -> Option<Ties> {
         let before = match self.last.take() {
-            Some((place, response, Record::Response))
+            Some((place, response, LastRecord::Response))
                 if !named && offset.saturating_sub(place) <= REACH && request.asks_for(&response) =>
             {
                 Some(response)
@@ -122,8 +122,8 @@ impl Methods {
         if named || before.is_some() {
             return before;
         }
-        self.last = Some((offset, request, Record::Request(method)));
-        if method == Method::Other {
+        self.last = Some((offset, request, LastRecord::Request(method)));
+        if method == RequestMethod::Other {
             self.others.push_back((offset, request));
             if self.others.len() > REMEMBERED {
                 self.others.pop_front();
@@ -140,17 +140,17 @@ mod tests {
     #[test]
     fn methods_are_the_first_words_of_requests() {
         for (block, method) in [
-            ("GET / HTTP/1.1", Method::Get),
-            ("get / HTTP/1.1", Method::Get),
-            ("POST / HTTP/1.1", Method::Other),
-            ("HEAD / HTTP/1.1", Method::Other),
-            ("OPTIONS * HTTP/1.1", Method::Other),
-            ("PROPFIND / HTTP/1.1", Method::Other),
-            ("", Method::Get),
-            ("; <<>> DiG", Method::Get),
-            ("GET", Method::Get),
+            ("GET / HTTP/1.1", RequestMethod::Get),
+            ("get / HTTP/1.1", RequestMethod::Get),
+            ("POST / HTTP/1.1", RequestMethod::Other),
+            ("HEAD / HTTP/1.1", RequestMethod::Other),
+            ("OPTIONS * HTTP/1.1", RequestMethod::Other),
+            ("PROPFIND / HTTP/1.1", RequestMethod::Other),
+            ("", RequestMethod::Get),
+            ("; <<>> DiG", RequestMethod::Get),
+            ("GET", RequestMethod::Get),
         ] {
-            assert_eq!(Method::of(block.as_bytes()), method, "{block}");
+            assert_eq!(RequestMethod::of(block.as_bytes()), method, "{block}");
         }
     }
 }

@@ -9,9 +9,9 @@ use anyhow::Context as _;
 
 use super::decoded::Dialect;
 use super::framing::{FramedRecord, Records};
-use super::held::{Content, Held, Said, Segments, set_method};
+use super::held::{Held, HeldContent, ItemNotes, Segments, set_method};
 use super::http::{HttpContent, NoPage};
-use super::methods::{Method, Methods, Ties};
+use super::methods::{Methods, RequestMethod, Ties};
 use super::no_page::{without_page, without_url};
 use super::record::{RecordHead, RecordType};
 use super::revisit;
@@ -20,7 +20,7 @@ use crate::readers::fields::Date;
 use crate::readers::item::{
     Body, CountedIn, Item, Page, Reader, RecordNames, Reject, Skip, Skipped, StoredRecord, Unread,
 };
-use crate::readers::streams::{Members, Packing, Stored};
+use crate::readers::streams::{MemberPacking, Members, Stored};
 use crate::reading::Reading;
 
 /// Bytes that the HTTP head may take besides the body.
@@ -37,7 +37,7 @@ pub struct WarcReader {
     /// Whether pages wait for their requests.
     waits: bool,
     /// What is said of the item that was returned last, if it was held back.
-    said: Option<Said>,
+    said: Option<ItemNotes>,
     /// Of the last record, if it is intact: the length of its block, and the bytes that it takes in
     /// the file.
     lengths: Option<(Option<u64>, Option<u64>)>,
@@ -66,7 +66,7 @@ impl WarcReader {
     /// If there is no memory for a decoder.
     pub fn from_member(
         source: Box<dyn Read + Send>,
-        packing: &Packing,
+        packing: &MemberPacking,
         dialect: Dialect,
         size: u64,
         name: &str,
@@ -102,13 +102,13 @@ impl WarcReader {
     }
 
     /// Takes the record that was framed last, and what it says of those before it.
-    fn take(&mut self, mut record: RecordHead) -> Content {
+    fn take(&mut self, mut record: RecordHead) -> HeldContent {
         let block = self.records.block();
-        let mut method = Some(Method::Get);
+        let mut method = Some(RequestMethod::Get);
         let ties = Ties::of(&record);
         match record.kind {
             RecordType::Request => {
-                let method = Method::of(block);
+                let method = RequestMethod::of(block);
                 let is_named = self.held.asked(method, |response| response.name(&ties));
                 if let Some(before) = self.methods.request(record.offset, ties, method, is_named) {
                     self.held.asked(method, |response| *response == before);
@@ -124,25 +124,25 @@ impl WarcReader {
             let cap = self.reading.page_limit() + HEAD as usize;
             let is_first = segment.number == 1 && record.entry.id.is_some() && block.len() < cap;
             if is_first && has_page_url(&record) {
-                return Content::Segments(Box::new(Segments::new(record, method, block, cap)));
+                return HeldContent::Segments(Box::new(Segments::new(record, method, block, cap)));
             }
             record.cut = true;
         }
         let mut item = self.item(record, block);
         match method {
             Some(method) => set_method(&mut item, method),
-            None if self.waits && matches!(item, Item::Page(_)) => return Content::Item(item, Some(ties)),
+            None if self.waits && matches!(item, Item::Page(_)) => return HeldContent::Item(item, Some(ties)),
             None => {}
         }
-        Content::Item(item, None)
+        HeldContent::Item(item, None)
     }
 
     /// The item of what is held back no longer.
-    fn released(&self, content: Content) -> Item {
+    fn released(&self, content: HeldContent) -> Item {
         match content {
-            Content::Item(item, _) => item,
-            Content::Segments(segments) => {
-                let method = segments.method.unwrap_or(Method::Get);
+            HeldContent::Item(item, _) => item,
+            HeldContent::Segments(segments) => {
+                let method = segments.method.unwrap_or(RequestMethod::Get);
                 let (record, block) = segments.joined();
                 let mut item = self.item(record, &block);
                 set_method(&mut item, method);
@@ -207,7 +207,7 @@ impl Reader for WarcReader {
             };
             let content = match frame {
                 Some(FramedRecord::Record(record)) => self.take(record),
-                Some(FramedRecord::Reject(reject)) => Content::Item(Item::Reject(self.named(reject)), None),
+                Some(FramedRecord::Reject(reject)) => HeldContent::Item(Item::Reject(self.named(reject)), None),
                 None => {
                     let Some(content) = self.held.pop(true, &mut self.said) else {
                         self.said = None;
@@ -217,7 +217,7 @@ impl Reader for WarcReader {
                 }
             };
             match content {
-                Content::Item(item, None) if self.held.is_empty() => {
+                HeldContent::Item(item, None) if self.held.is_empty() => {
                     if let Some(said) = self.said.take() {
                         self.held.recycle(said);
                     }

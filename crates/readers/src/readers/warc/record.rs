@@ -46,7 +46,7 @@ pub struct RecordHead {
     /// The hashes of the ids in the first fields WARC-Concurrent-To; 0 if there are fewer.
     pub concurrent_to: [u64; CONCURRENT],
     /// What the record says of its segments (WARC 1.1, section 8); `None` if it is whole.
-    pub segment: Option<Box<Segment>>,
+    pub segment: Option<Box<RecordSegment>>,
     /// Content-Type of the block.
     pub content_type: Vec<u8>,
     /// Whether the block is incomplete: marked WARC-Truncated, or longer than the cap.
@@ -60,7 +60,7 @@ pub const CONCURRENT: usize = 4;
 
 /// A part of a record that was cut in several.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Segment {
+pub struct RecordSegment {
     /// WARC-Segment-Number, from 1; 0 if it cannot be read.
     pub number: u64,
     /// WARC-Segment-Origin-ID without angle brackets: the id of the first segment, which a later
@@ -106,7 +106,7 @@ impl RecordHead {
         self.refers.get_or_insert_default()
     }
 
-    fn segment(&mut self) -> &mut Segment {
+    fn segment(&mut self) -> &mut RecordSegment {
         self.segment.get_or_insert_default()
     }
 }
@@ -269,7 +269,7 @@ mod tests {
         let head = b"WARC/1.1\r\nWARC-Type: continuation\r\nWARC-Segment-Number: 2\r\nWARC-Segment-Origin-ID: <urn:1>\r\n\
             WARC-Segment-Total-Length: 1902\r\nWARC-Concurrent-To: <urn:2>\r\nWARC-Concurrent-To: <urn:3>\r\nContent-Length: 1\r\n\r\n";
         let record = parse(head, 0).unwrap();
-        let segment = Segment { number: 2, origin: Some("urn:1".into()), total: Some(1902) };
+        let segment = RecordSegment { number: 2, origin: Some("urn:1".into()), total: Some(1902) };
         assert_eq!((record.kind, record.segment.as_deref()), (RecordType::Continuation, Some(&segment)));
         assert_eq!(record.concurrent_to, [hash("urn:2"), hash("urn:3"), 0, 0]);
         assert_eq!(names(head).named, ["urn:1", "urn:2", "urn:3"]);

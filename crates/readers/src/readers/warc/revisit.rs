@@ -19,7 +19,7 @@ use crate::reading::Reading;
 
 /// What a revisit record says of its answer.
 #[derive(Debug, PartialEq)]
-pub(super) struct Answer {
+pub(super) struct RevisitAnswer {
     /// In which way the page is the same.
     profile: Profile,
     /// The media type, if the head has one.
@@ -27,18 +27,18 @@ pub(super) struct Answer {
 }
 
 /// An answer 304.
-pub(super) const NOT_MODIFIED: Answer = Answer { profile: Profile::NotModified, media_type: None };
+pub(super) const NOT_MODIFIED: RevisitAnswer = RevisitAnswer { profile: Profile::NotModified, media_type: None };
 
 /// Reads the HTTP head of a revisit record.
 ///
 /// # Errors
 /// Why it has no page: by its status or media type, or because it is malformed.
-pub(super) fn answer(record: &RecordHead, block: &[u8], reading: &Reading) -> Result<Answer, NoPage> {
+pub(super) fn answer(record: &RecordHead, block: &[u8], reading: &Reading) -> Result<RevisitAnswer, NoPage> {
     let uri = record.refers.as_ref().and_then(|refers| refers.profile.as_deref());
     let profile = uri.map_or(Profile::Other, profile);
     let (label, _) = super::header::content_type(&record.content_type);
     if block.is_empty() || !begins_http(block) && !label.is_empty() && label != "application/http" {
-        return Ok(Answer { profile, media_type: None });
+        return Ok(RevisitAnswer { profile, media_type: None });
     }
     let (line, mut fields) = super::header::split(last_head(block).0);
     match status(line)? {
@@ -48,7 +48,7 @@ pub(super) fn answer(record: &RecordHead, block: &[u8], reading: &Reading) -> Re
             let media_type = of_type.map(|(_, value)| super::header::content_type(&value).0);
             let media_type = media_type.filter(|media_type| !sniff::is_unknown(media_type));
             media_type.iter().try_for_each(|media_type| check_media_type(media_type, reading))?;
-            Ok(Answer { profile, media_type })
+            Ok(RevisitAnswer { profile, media_type })
         }
         status => Err(without_page(status, fields)),
     }
@@ -66,7 +66,7 @@ fn profile(uri: &str) -> Profile {
 }
 
 /// Makes the item of a record whose page is what another one was.
-pub(super) fn item(record: RecordHead, Answer { profile, media_type }: Answer) -> Item {
+pub(super) fn item(record: RecordHead, RevisitAnswer { profile, media_type }: RevisitAnswer) -> Item {
     let Some(url) = record.url else {
         return without_url(record.offset);
     };
@@ -94,7 +94,7 @@ mod tests {
 
     const HTTP: &str = "application/http; msgtype=response";
 
-    fn read(profile: &str, content_type: &str, block: &str) -> Result<Answer, NoPage> {
+    fn read(profile: &str, content_type: &str, block: &str) -> Result<RevisitAnswer, NoPage> {
         let profile = if profile.is_empty() { String::new() } else { format!("WARC-Profile: {profile}\r\n") };
         let head = format!("WARC/1.0\r\nWARC-Type: revisit\r\n{profile}Content-Type: {content_type}\r\n\r\n");
         answer(&parse(head.as_bytes(), 0).unwrap(), block.as_bytes(), &Reading::default())
@@ -104,7 +104,7 @@ mod tests {
     fn the_stored_head_decides_as_that_of_a_response() {
         let same = "http://netpreserve.org/warc/1.0/revisit/identical-payload-digest";
         let html = Some("text/html".to_owned());
-        let page = Ok(Answer { profile: Profile::IdenticalPayload, media_type: html });
+        let page = Ok(RevisitAnswer { profile: Profile::IdenticalPayload, media_type: html });
         assert_eq!(read(same, HTTP, "HTTP/1.1 200 OK\r\nContent-Type: Text/HTML; charset=x\r\n\r\n"), page);
         assert_eq!(read(same, HTTP, "HTTP/1.1 100 Continue\r\n\r\nHTTP/2 200\ncontent-type: text/html\n\n"), page);
         assert_eq!(
@@ -130,9 +130,9 @@ mod tests {
             ("http://netpreserve.org/warc/1.0/revisit/uri-agnostic-identical-payload-digest", Profile::Other),
             ("", Profile::Other),
         ] {
-            assert_eq!(read(uri, HTTP, ""), Ok(Answer { profile, media_type: None }), "{uri}");
+            assert_eq!(read(uri, HTTP, ""), Ok(RevisitAnswer { profile, media_type: None }), "{uri}");
         }
         // The block of a resource is not an answer.
-        assert_eq!(read("", "text/html", "<html>"), Ok(Answer { profile: Profile::Other, media_type: None }));
+        assert_eq!(read("", "text/html", "<html>"), Ok(RevisitAnswer { profile: Profile::Other, media_type: None }));
     }
 }
