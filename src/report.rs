@@ -14,7 +14,7 @@ use crate::config::Bytes;
 use crate::plan::Plan;
 use crate::readers::Format;
 use crate::records::DocumentKey;
-use crate::sheet::{Column, Grid, Printable, Sheet, grouped, plural};
+use crate::sheet::{Grid, GridColumn, Printable, Sheet, grouped, plural};
 use crate::state::Counts;
 use crate::summary::{CurvePoint, LevelSummary, Summary};
 use crate::text::printable;
@@ -61,8 +61,8 @@ pub fn summary(summary: &Summary) -> Sheet {
 /// sizes.
 fn levels(levels: &[LevelSummary]) -> Grid {
     let numbers =
-        ["clusters", "documents", "duplicates", "share", "power law", "from"].map(|name| (name, Column::Number));
-    let mut grid = Grid::new([("", Column::Text)].into_iter().chain(numbers));
+        ["clusters", "documents", "duplicates", "share", "power law", "from"].map(|name| (name, GridColumn::Number));
+    let mut grid = Grid::new([("", GridColumn::Text)].into_iter().chain(numbers));
     for level in levels {
         let [exponent, least] = power_law(level);
         grid.row([
@@ -82,8 +82,8 @@ fn levels(levels: &[LevelSummary]) -> Grid {
 /// one.
 fn largest(level: &LevelSummary, sheet: &mut Sheet) {
     sheet.line(format!("Largest {} clusters", level.level.title()));
-    let numbers = ["cluster", "pages", "hosts", "machines"].map(|name| (name, Column::Number));
-    let mut grid = Grid::new(numbers.into_iter().chain([("page", Column::Text), ("title", Column::Text)]));
+    let numbers = ["cluster", "pages", "hosts", "machines"].map(|name| (name, GridColumn::Number));
+    let mut grid = Grid::new(numbers.into_iter().chain([("page", GridColumn::Text), ("title", GridColumn::Text)]));
     let listed = || level.largest.iter().take(LISTED);
     for cluster in listed() {
         let machines = match cluster.unresolved {
@@ -115,7 +115,7 @@ fn counts(counts: &Counts, sheet: &mut Sheet) {
             grouped(counts.rejected())
         ),
     );
-    let mut grid = Grid::new([("", Column::Number), ("", Column::Text)]).without_head();
+    let mut grid = Grid::new([("", GridColumn::Number), ("", GridColumn::Text)]).without_head();
     let mut row = |count: String, what: String| grid.row([format!("  {count:>10}"), what]);
     for (title, kinds) in [("passed over", &counts.skipped), ("rejected", &counts.rejects)] {
         for (kind, count) in kinds {

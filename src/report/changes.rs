@@ -8,7 +8,7 @@ use arrow_array::{Array, BooleanArray, Int64Array, StringArray};
 use serde::Serialize;
 
 use crate::records::Week;
-use crate::sheet::{Column, Grid, Sheet, grouped, plural};
+use crate::sheet::{Grid, GridColumn, Sheet, grouped, plural};
 use crate::state::WeekTables;
 use crate::structures::CompactSort;
 use crate::summary::{OTHER_REASONS, Since};
@@ -152,9 +152,9 @@ impl Changes {
         sheet.fact("Week", self.week.to_string());
         since(&self.since, &mut sheet);
         sheet.blank();
-        let numbers = ["pages", "before", "after", "cluster"].map(|name| (name, Column::Number));
-        let columns = [("event", Column::Text)].into_iter().chain(numbers);
-        let mut grid = Grid::new(columns.chain([("with", Column::Number), ("page", Column::Text)]));
+        let numbers = ["pages", "before", "after", "cluster"].map(|name| (name, GridColumn::Number));
+        let columns = [("event", GridColumn::Text)].into_iter().chain(numbers);
+        let mut grid = Grid::new(columns.chain([("with", GridColumn::Number), ("page", GridColumn::Text)]));
         for row in &self.largest {
             let [documents, before, after] = [row.documents, row.before, row.after].map(|count| grouped(count as u64));
             let with = row.other_cluster_id.map_or(String::new(), |other| other.to_string());

@@ -32,12 +32,12 @@ pub trait Bench: Args {
 pub struct AnyBench {
     name: &'static str,
     augment: fn(Command) -> Command,
-    run: fn(&AnyBench, &ArgMatches, &AsText<'_>) -> Result<BenchOutcome>,
+    run: fn(&AnyBench, &ArgMatches, &FormatTask<'_>) -> Result<BenchOutcome>,
     serve: fn(Value, Peers, &Arc<Watch>) -> Result<Option<String>>,
 }
 
 /// Formats a task as a new process of this program reads it.
-type AsText<'a> = dyn Fn(BenchTask) -> Result<String> + 'a;
+type FormatTask<'a> = dyn Fn(BenchTask) -> Result<String> + 'a;
 
 /// The work of a benchmark, whichever it is, as a new process receives it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -68,7 +68,7 @@ impl AnyBench {
     ///
     /// # Errors
     /// As [`Bench::bench`].
-    pub fn run(&self, arguments: &ArgMatches, as_text: &AsText<'_>) -> Result<BenchOutcome> {
+    pub fn run(&self, arguments: &ArgMatches, as_text: &FormatTask<'_>) -> Result<BenchOutcome> {
         (self.run)(self, arguments, as_text)
     }
 
@@ -82,7 +82,7 @@ impl AnyBench {
     }
 }
 
-fn run_as<B: Bench>(bench: &AnyBench, arguments: &ArgMatches, as_text: &AsText<'_>) -> Result<BenchOutcome> {
+fn run_as<B: Bench>(bench: &AnyBench, arguments: &ArgMatches, as_text: &FormatTask<'_>) -> Result<BenchOutcome> {
     B::from_arg_matches(arguments)?.bench(|task| {
         let task = serde_json::to_value(task).context("a task is plain data")?;
         as_text(BenchTask { bench: bench.name.to_owned(), task })

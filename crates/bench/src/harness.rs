@@ -31,7 +31,7 @@ pub trait Measure: Clone + Send + Sync + 'static {
     ///
     /// # Errors
     /// If the work fails, or another worker of this process failed.
-    fn measure(&self, cx: &mut Context) -> Result<Counted<Self::Counts>>;
+    fn measure(&self, cx: &mut Context) -> Result<WorkerResult<Self::Counts>>;
 }
 
 /// The counts of one worker, which are merged into those of all workers.
@@ -42,7 +42,7 @@ pub trait WorkerCounts: ExchangeData + Clone + Default + Ord + Send + Serialize 
 
 /// What one worker counted, and the checksum of its results.
 #[derive(Default)]
-pub struct Counted<C> {
+pub struct WorkerResult<C> {
     /// The counts that the benchmark names.
     pub counts: C,
     /// The checksum of the results; the wrapping sum over workers does not depend on their number.
@@ -174,7 +174,7 @@ struct ProcessFigures {
 
 /// Adds up the counts and figures of all workers. The wall-clock seconds are those of this worker's
 /// process.
-fn add_up<C: WorkerCounts>(cx: &mut Context, counted: Counted<C>, process: ProcessFigures) -> Result<Measured<C>> {
+fn add_up<C: WorkerCounts>(cx: &mut Context, counted: WorkerResult<C>, process: ProcessFigures) -> Result<Measured<C>> {
     // Records that are gathered have an order, so seconds travel as whole microseconds.
     let micros = |seconds: f64| (seconds * 1e6) as u64;
     let cpu: Vec<_> = process.phases.iter().map(|span| (span.stage, micros(span.cpu_s))).collect();

@@ -31,6 +31,6 @@ pub mod synthetic;
 mod temporary;
 
 pub use self::bench::{AnyBench, Bench, BenchTask};
-pub use self::harness::{Counted, Measure, Measured, Placement, Seconds, WorkerCounts, run};
+pub use self::harness::{Measure, Measured, Placement, Seconds, WorkerCounts, WorkerResult, run};
 pub use self::outcome::BenchOutcome;
 pub use self::temporary::Temporary;

@@ -54,7 +54,7 @@ fn clusters_by<const WIDTH: usize>(partition: usize, vectors: &[[u64; WIDTH]], a
     let documents = u32::try_from(vectors.len()).expect("documents are numbered by 32 bits");
     let mut union_find = SequentialUnionFind::new(documents);
     let mut partitions = Partitions::new(vectors.len().div_ceil(partition));
-    let mut groups = Groups::default();
+    let mut groups = PartitionGroups::default();
     for choice in (0u32..1 << WIDTH).filter(|choice| choice.count_ones() as usize == agreements) {
         let columns: Vec<usize> = (0..WIDTH).filter(|column| choice >> column & 1 == 1).collect();
         for (document, vector) in (0..documents).zip(vectors) {
@@ -153,13 +153,13 @@ impl Partitions {
 
 /// Groups the records of a partition. Its hash table is reused for the next partition.
 #[derive(Default)]
-struct Groups {
+struct PartitionGroups {
     /// For each slot the number of a record, from 1; 0 if the slot is free.
     slots: Vec<u32>,
     edges: Vec<(u32, u32)>,
 }
 
-impl Groups {
+impl PartitionGroups {
     /// The edges from the first document of each key to all others with that key.
     fn edges(&mut self, records: &[KeyedDocument]) -> impl Iterator<Item = (u32, u32)> {
         let size = (2 * records.len()).next_power_of_two().max(2);

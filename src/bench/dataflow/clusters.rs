@@ -11,9 +11,9 @@ use std::time::Instant;
 
 use anyhow::{Result, bail};
 use clap::Args;
-use nigh_bench::synthetic::{Dataset, DatasetPlan, Noise, SHARDS, Synthetic, WIDTH, files, label_checksum};
+use nigh_bench::synthetic::{Dataset, DatasetPlan, MadeVectors, Noise, SHARDS, WIDTH, files, label_checksum};
 use nigh_bench::{
-    AnyBench, Bench, BenchOutcome, Counted, Measure, Measured, Placement, Seconds, Temporary, WorkerCounts, run,
+    AnyBench, Bench, BenchOutcome, Measure, Measured, Placement, Seconds, Temporary, WorkerCounts, WorkerResult, run,
     single_thread,
 };
 use nigh_exchange::Context;
@@ -157,7 +157,7 @@ impl Bench for ClusterArgs {
             (true, _) => None,
             (false, true) => {
                 let threads = std::thread::available_parallelism().map_or(1, usize::from);
-                let checksum = label_checksum(&Synthetic::new(task.documents, self.noise), threads)?;
+                let checksum = label_checksum(&MadeVectors::new(task.documents, self.noise), threads)?;
                 Some(Baseline { seconds: None, checksum })
             }
             (false, false) => Some(baseline(&task.dataset())?),
@@ -227,13 +227,13 @@ impl Measure for ClustersTask {
         self.resources.threads
     }
 
-    fn measure(&self, cx: &mut Context) -> Result<Counted<ClusterCounts>> {
+    fn measure(&self, cx: &mut Context) -> Result<WorkerResult<ClusterCounts>> {
         measure_clusters(cx, self)
     }
 }
 
 /// The cluster stage at one worker, and the checksum of its labels.
-fn measure_clusters(cx: &mut Context, task: &ClustersTask) -> Result<Counted<ClusterCounts>> {
+fn measure_clusters(cx: &mut Context, task: &ClustersTask) -> Result<WorkerResult<ClusterCounts>> {
     let dataset = task.dataset();
     let vectors = OwnedVectors::new(cx, &dataset);
     let (mut cx, stage) = vectors.stage(cx, vectors.files(&dataset), &task.resources)?;
@@ -262,7 +262,7 @@ fn measure_clusters(cx: &mut Context, task: &ClustersTask) -> Result<Counted<Clu
         forest_edges: stats.forest_edges,
         rounds: stats.rounds,
     };
-    Ok(Counted { counts, checksum })
+    Ok(WorkerResult { counts, checksum })
 }
 
 /// The number of the document of each owned vector: documents are numbered through all shards, in

@@ -8,7 +8,8 @@ use anyhow::Result;
 use clap::Args;
 use nigh_bench::synthetic::{Graph, GraphShape};
 use nigh_bench::{
-    AnyBench, Bench, BenchOutcome, Counted, Measure, Measured, Placement, Seconds, WorkerCounts, run, single_thread,
+    AnyBench, Bench, BenchOutcome, Measure, Measured, Placement, Seconds, WorkerCounts, WorkerResult, run,
+    single_thread,
 };
 use nigh_exchange::Context;
 use serde::{Deserialize, Serialize};
@@ -145,14 +146,14 @@ impl Measure for ComponentsTask {
         self.threads
     }
 
-    fn measure(&self, cx: &mut Context) -> Result<Counted<ComponentsCounts>> {
+    fn measure(&self, cx: &mut Context) -> Result<WorkerResult<ComponentsCounts>> {
         measure_components(cx, self)
     }
 }
 
 /// Connected components at one worker: its share of the edges, then the roots of the nodes that it
 /// owns.
-fn measure_components(cx: &mut Context, task: &ComponentsTask) -> Result<Counted<ComponentsCounts>> {
+fn measure_components(cx: &mut Context, task: &ComponentsTask) -> Result<WorkerResult<ComponentsCounts>> {
     let graph = Graph::new(task.shape, task.nodes);
     let (index, peers) = (cx.index() as u64, cx.peers() as u64);
     let nodes = u64::from(task.nodes);
@@ -175,7 +176,7 @@ fn measure_components(cx: &mut Context, task: &ComponentsTask) -> Result<Counted
     let labels = owned.docs().zip(roots).map(|(node, root)| (numbering.number(node), numbering.number(root)));
     let work = edges.len() as u64 + tree_edges + proposals;
     let counts = ComponentsCounts { work, max_work: work, rounds };
-    Ok(Counted { counts, checksum: single_thread::checksum(labels) })
+    Ok(WorkerResult { counts, checksum: single_thread::checksum(labels) })
 }
 
 impl fmt::Display for ComponentsReport {

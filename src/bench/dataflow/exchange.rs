@@ -16,7 +16,7 @@ use std::time::Duration;
 use anyhow::{Context as _, Result};
 use clap::Args;
 use nigh_bench::{
-    AnyBench, Bench, BenchOutcome, Counted, Measure, Measured, Placement, Seconds, Temporary, WorkerCounts, run,
+    AnyBench, Bench, BenchOutcome, Measure, Measured, Placement, Seconds, Temporary, WorkerCounts, WorkerResult, run,
 };
 use nigh_exchange::{BlockOf, Context, run_dataflow, source};
 use serde::{Deserialize, Serialize};
@@ -173,13 +173,13 @@ impl Measure for ExchangeTask {
         self.workers
     }
 
-    fn measure(&self, cx: &mut Context) -> Result<Counted<ExchangeCounts>> {
+    fn measure(&self, cx: &mut Context) -> Result<WorkerResult<ExchangeCounts>> {
         measure_exchange(cx, self)
     }
 }
 
 /// Sends this worker's share of the records, and adds up the records that it receives.
-fn measure_exchange(cx: &mut Context, task: &ExchangeTask) -> Result<Counted<ExchangeCounts>> {
+fn measure_exchange(cx: &mut Context, task: &ExchangeTask) -> Result<WorkerResult<ExchangeCounts>> {
     let (index, peers) = (cx.index(), cx.peers());
     let numbers = index as u64 * task.records / peers as u64..(index as u64 + 1) * task.records / peers as u64;
     // The number of received records, and the wrapping sum of their hashes.
@@ -226,7 +226,7 @@ fn measure_exchange(cx: &mut Context, task: &ExchangeTask) -> Result<Counted<Exc
     cx.barrier()?;
     cx.enter(Stage::Tables);
     let (received, checksum) = received.get();
-    Ok(Counted { counts: ExchangeCounts { received }, checksum })
+    Ok(WorkerResult { counts: ExchangeCounts { received }, checksum })
 }
 
 impl fmt::Display for Throughput {

@@ -15,7 +15,7 @@ use arrow_array::FixedSizeBinaryArray;
 use clap::Args;
 use nigh_bench::synthetic::{Dataset, DatasetPlan, FEATURES, Noise, SHARDS, WIDTH};
 use nigh_bench::{
-    AnyBench, Bench, BenchOutcome, Counted, Measure, Measured, Placement, Seconds, Temporary, WorkerCounts, run,
+    AnyBench, Bench, BenchOutcome, Measure, Measured, Placement, Seconds, Temporary, WorkerCounts, WorkerResult, run,
     single_thread,
 };
 use nigh_exchange::Context;
@@ -216,7 +216,7 @@ impl Measure for VerifyTask {
         self.resources.threads
     }
 
-    fn measure(&self, cx: &mut Context) -> Result<Counted<VerifyCounts>> {
+    fn measure(&self, cx: &mut Context) -> Result<WorkerResult<VerifyCounts>> {
         let dataset = self.dataset();
         let vectors = OwnedVectors::new(cx, &dataset);
         let owned = &vectors.owned;
@@ -271,7 +271,7 @@ impl Measure for VerifyTask {
         let checksum = single_thread::checksum(labels);
         let split_off = candidates.similar.iter().zip(&split.roots.similar).filter(|(before, after)| before != after);
         let counts = VerifyCounts { split_off: split_off.count() as u64, doubtful: doubtful.len() as u64 };
-        Ok(Counted { counts, checksum })
+        Ok(WorkerResult { counts, checksum })
     }
 }
 

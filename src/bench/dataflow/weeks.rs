@@ -21,7 +21,7 @@ use anyhow::{Context as _, Result};
 use clap::Args;
 use nigh_bench::synthetic::{Dataset, DatasetPlan, Noise, SHARDS};
 use nigh_bench::{
-    AnyBench, Bench, BenchOutcome, Counted, Measure, Measured, Placement, Seconds, Temporary, WorkerCounts, run,
+    AnyBench, Bench, BenchOutcome, Measure, Measured, Placement, Seconds, Temporary, WorkerCounts, WorkerResult, run,
     single_thread,
 };
 use nigh_exchange::Context;
@@ -350,7 +350,7 @@ impl Measure for WeeksTask {
         self.resources.threads
     }
 
-    fn measure(&self, cx: &mut Context) -> Result<Counted<WeeksCounts>> {
+    fn measure(&self, cx: &mut Context) -> Result<WorkerResult<WeeksCounts>> {
         let weeks = WeeksWorker::new(cx, self);
         cx.barrier()?;
         match self.step {
@@ -379,16 +379,16 @@ impl<'a> WeeksWorker<'a> {
     }
 
     /// Computes and writes the roots of the first week.
-    fn first_week(&self, cx: &mut Context) -> Result<Counted<WeeksCounts>> {
+    fn first_week(&self, cx: &mut Context) -> Result<WorkerResult<WeeksCounts>> {
         cx.enter(Stage::Changes);
         let roots = self.full(cx, &self.before)?;
         let checksum = self.checksum(cx, &roots)?;
         write_roots(self.task, &self.vectors.owned, &roots)?;
-        Ok(Counted { counts: WeeksCounts { method: Some(Mode::Full), ..WeeksCounts::default() }, checksum })
+        Ok(WorkerResult { counts: WeeksCounts { method: Some(Mode::Full), ..WeeksCounts::default() }, checksum })
     }
 
     /// Writes the postings of the first week's vectors, and their list.
-    fn post(&self, cx: &mut Context) -> Result<Counted<WeeksCounts>> {
+    fn post(&self, cx: &mut Context) -> Result<WorkerResult<WeeksCounts>> {
         let begun = Instant::now();
         cx.enter(Stage::Postings);
         let resources = &self.task.resources;
@@ -400,12 +400,12 @@ impl<'a> WeeksWorker<'a> {
             let text = serde_json::to_vec(&postings).context("a list is plain data")?;
             replace(&self.task.postings_list(), &text)?;
         }
-        Ok(Counted::default())
+        Ok(WorkerResult::default())
     }
 
     /// Computes the roots of the second week by the delta or the full stage, as `mode` says or
     /// `auto` chooses.
-    fn second_week(&self, cx: &mut Context, mode: Mode) -> Result<Counted<WeeksCounts>> {
+    fn second_week(&self, cx: &mut Context, mode: Mode) -> Result<WorkerResult<WeeksCounts>> {
         let task = self.task;
         cx.enter(Stage::Changes);
         let index = if task.postings {
@@ -422,7 +422,7 @@ impl<'a> WeeksWorker<'a> {
             let counts = WeeksCounts { method: Some(Mode::Full), ..WeeksCounts::default() };
             (counts, self.full(cx, &self.after)?)
         };
-        Ok(Counted { counts, checksum: self.checksum(cx, &roots)? })
+        Ok(WorkerResult { counts, checksum: self.checksum(cx, &roots)? })
     }
 
     /// Updates the roots of the first week to those of the second.

@@ -11,7 +11,7 @@ use super::{LookArgs, committed_week};
 use crate::cli::session::read_manifest;
 use crate::figures::{FigureFormat, FigureState, MadeFigure, draw_all, file_names, write_files};
 use crate::report::figures_page;
-use crate::sheet::{Column, Grid, Sheet};
+use crate::sheet::{Grid, GridColumn, Sheet};
 use crate::studies::FigureTables;
 
 /// Examples at the end of `nigh help figures`.
@@ -79,7 +79,7 @@ impl WrittenFigures {
     fn sheet(&self) -> Sheet {
         let mut sheet = Sheet::default();
         let drawn = self.figures.iter().filter(|figure| figure.missing.is_none());
-        let mut grid = Grid::new([("figure", Column::Text), ("files", Column::Text)]);
+        let mut grid = Grid::new([("figure", GridColumn::Text), ("files", GridColumn::Text)]);
         drawn.clone().for_each(|figure| grid.row([figure.name.to_owned(), figure.files.join(" ")]));
         sheet.line(format!(
             "{} of {} figures and tables are drawn: {}",

@@ -9,7 +9,7 @@ use clap::{ArgGroup, Args};
 
 use super::LookArgs;
 use crate::look::{NearPage, Nearest, Query, Way, nearest};
-use crate::sheet::{Column, Grid, Sheet, grouped, plural};
+use crate::sheet::{Grid, GridColumn, Sheet, grouped, plural};
 use crate::tables::{FeatureRow, Table as _};
 use crate::text::printable;
 
@@ -82,11 +82,11 @@ fn of_nearest(nearest: &Nearest) -> Sheet {
         return sheet;
     }
     let mut grid = Grid::new([
-        ("similar", Column::Number),
-        ("shared", Column::Number),
-        ("cluster", Column::Number),
-        ("page", Column::Text),
-        ("title", Column::Text),
+        ("similar", GridColumn::Number),
+        ("shared", GridColumn::Number),
+        ("cluster", GridColumn::Number),
+        ("page", GridColumn::Text),
+        ("title", GridColumn::Text),
     ]);
     for NearPage { page, sketch } in found {
         grid.row([

@@ -12,7 +12,7 @@ use crate::look::{
     KnownPage, ListedPage, LookedCluster, PageList, known_page, largest, pages_of_cluster, pages_of_host,
 };
 use crate::records::Level;
-use crate::sheet::{Column, Grid, Sheet, grouped, plural};
+use crate::sheet::{Grid, GridColumn, Sheet, grouped, plural};
 use crate::tables::{EvidenceRow, MissingRow, Table as _};
 use crate::text::printable;
 
@@ -87,11 +87,11 @@ fn of_largest(level: Level, clusters: &[LookedCluster]) -> Sheet {
     // Documents of datasets may have no URLs.
     let has_hosts = clusters.iter().any(|cluster| cluster.hosts > 0);
     let columns = [
-        (if level == Level::Similar { "cluster" } else { "root" }, Column::Number),
-        ("pages", Column::Number),
-        ("hosts", Column::Number),
-        ("page", Column::Text),
-        ("title", Column::Text),
+        (if level == Level::Similar { "cluster" } else { "root" }, GridColumn::Number),
+        ("pages", GridColumn::Number),
+        ("hosts", GridColumn::Number),
+        ("page", GridColumn::Text),
+        ("title", GridColumn::Text),
     ];
     let is_shown = |place: &usize| *place != 2 || has_hosts;
     let mut grid = Grid::new((0..columns.len()).filter(is_shown).map(|place| columns[place]));
@@ -115,11 +115,11 @@ fn of_cluster(level: Level, id: i64, list: &PageList) -> Sheet {
     sheet.line(format!("The {title} cluster {id} has {}{of_hosts}", plural(*pages, "page")));
     sheet.blank();
     let mut grid = Grid::new([
-        ("", Column::Text),
-        ("words", Column::Number),
-        ("page", Column::Text),
-        ("similar", Column::Number),
-        ("to", Column::Text),
+        ("", GridColumn::Text),
+        ("words", GridColumn::Number),
+        ("page", GridColumn::Text),
+        ("similar", GridColumn::Number),
+        ("to", GridColumn::Text),
     ]);
     for ListedPage { page, evidence } in listed {
         let [similar, to] = match evidence {
@@ -142,11 +142,11 @@ fn of_host(host: &str, list: &PageList) -> Sheet {
     sheet.line(format!("{} has {pages_of}, of which {duplicates}", printable(host)));
     sheet.blank();
     let mut grid = Grid::new([
-        ("", Column::Text),
-        ("cluster", Column::Number),
-        ("of pages", Column::Number),
-        ("page", Column::Text),
-        ("title", Column::Text),
+        ("", GridColumn::Text),
+        ("cluster", GridColumn::Number),
+        ("of pages", GridColumn::Number),
+        ("page", GridColumn::Text),
+        ("title", GridColumn::Text),
     ]);
     for ListedPage { page, .. } in listed {
         let [name, title] = cells_of(page);

@@ -17,7 +17,7 @@ use crate::mirror::ReadStore;
 use crate::query::{Choice, NamedTable, Rows, TableFormat, Target, ranges_of_results, ranges_of_week};
 use crate::records::Week;
 use crate::report::print;
-use crate::sheet::{Column, Grid, Sheet};
+use crate::sheet::{Grid, GridColumn, Sheet};
 use crate::state::{Manifest, Results};
 use crate::tables::RowRange;
 use crate::tables::studies::RESULTS;
@@ -200,7 +200,7 @@ fn listed(look: &LookArgs, manifest: &Manifest) -> Result<TableList> {
 impl TableList {
     fn sheet(&self) -> Sheet {
         let mut sheet = Sheet::default();
-        let mut grid = Grid::new([("table", Column::Number), ("rows", Column::Text)]);
+        let mut grid = Grid::new([("table", GridColumn::Number), ("rows", GridColumn::Text)]);
         let longest = self.tables.iter().map(|table| table.name.len()).max().unwrap_or(0);
         for table in &self.tables {
             let sentence = table.description.split(". ").next().unwrap_or_default().trim_end_matches('.');

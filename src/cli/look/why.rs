@@ -11,7 +11,7 @@ use crate::config::{Reading, Verify};
 use crate::look::{ChainLink, Comparison, LookedPage, Passage, SketchComparison, TextComparison, compare};
 use crate::plan::inputs_at_hand;
 use crate::records::Level;
-use crate::sheet::{Column, Grid, Sheet, grouped, plural};
+use crate::sheet::{Grid, GridColumn, Sheet, grouped, plural};
 use crate::tables::{FeatureRow, Table as _};
 use crate::text::printable;
 
@@ -123,7 +123,8 @@ fn of_comparison(comparison: &Comparison, missing: Option<&str>) -> Sheet {
 
 /// The pages of a chain, each with what it has in common with the one before.
 fn of_chain(chain: &[ChainLink]) -> Grid {
-    let mut grid = Grid::new([("shared", Column::Number), ("similar", Column::Number), ("page", Column::Text)]);
+    let mut grid =
+        Grid::new([("shared", GridColumn::Number), ("similar", GridColumn::Number), ("page", GridColumn::Text)]);
     for ChainLink { page, with_last } in chain {
         let [shared, similar] = match with_last {
             None => [String::new(), String::new()],

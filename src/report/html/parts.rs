@@ -1,7 +1,7 @@
 //! Sheets as HTML, and tables that sort and filter.
 
 use super::escape::{escaped, line, name, short};
-use crate::sheet::{Column, Grid, Part, Sheet, grouped};
+use crate::sheet::{Grid, GridColumn, Sheet, SheetPart, grouped};
 
 /// Characters of a cell from which on its column is wide on a phone, so that rows stay low.
 const LONG: usize = 40;
@@ -88,18 +88,18 @@ pub(super) fn sheet(sheet: &Sheet) -> String {
     let mut out = String::new();
     let mut is_list = false;
     for part in sheet.parts() {
-        let is_fact = matches!(part, Part::Fact(name, _) if !name.is_empty());
+        let is_fact = matches!(part, SheetPart::Fact(name, _) if !name.is_empty());
         if is_fact != is_list {
             out.push_str(if is_fact { "<dl>\n" } else { "</dl>\n" });
             is_list = is_fact;
         }
         match part {
-            Part::Fact(name, said) if is_fact => {
+            SheetPart::Fact(name, said) if is_fact => {
                 out.push_str(&format!("<dt>{}</dt><dd>{}</dd>\n", escaped(name.trim()), line(said)));
             }
-            Part::Fact(_, said) if said.trim().is_empty() => {}
-            Part::Fact(_, said) => out.push_str(&format!("<p>{}</p>\n", line(said))),
-            Part::Grid(of) => out.push_str(&grid(of)),
+            SheetPart::Fact(_, said) if said.trim().is_empty() => {}
+            SheetPart::Fact(_, said) => out.push_str(&format!("<p>{}</p>\n", line(said))),
+            SheetPart::Grid(of) => out.push_str(&grid(of)),
         }
     }
     if is_list {
@@ -124,11 +124,11 @@ fn grid(grid: &Grid) -> String {
         |column: usize| rows.iter().all(|row| is_missing(&row[column]) || number_in(&row[column]).is_some());
     let of_numbers: Vec<bool> = (0..columns.len()).map(of_numbers).collect();
     let cell = |(column, cell): (usize, &String)| match columns[column] {
-        Column::Text => Cell::Name(cell.clone()),
-        Column::Number => Cell::Number(cell.clone(), number_in(cell).filter(|_| of_numbers[column])),
+        GridColumn::Text => Cell::Name(cell.clone()),
+        GridColumn::Number => Cell::Number(cell.clone(), number_in(cell).filter(|_| of_numbers[column])),
     };
     let cells: Vec<Vec<Cell>> = rows.iter().map(|row| row.iter().enumerate().map(cell).collect()).collect();
-    let numbers = columns.iter().map(|column| *column == Column::Number);
+    let numbers = columns.iter().map(|column| *column == GridColumn::Number);
     let heads: Vec<(&str, bool)> = match head {
         Some(head) => head.iter().map(String::as_str).zip(numbers).collect(),
         None => Vec::new(),
@@ -163,10 +163,10 @@ mod tests {
         sheet_of.blank();
         sheet_of.fact("Records", "12 & more");
         sheet_of.fact("", "further");
-        let mut of_titles = Grid::new([("pages", Column::Number), ("title", Column::Text)]);
+        let mut of_titles = Grid::new([("pages", GridColumn::Number), ("title", GridColumn::Text)]);
         of_titles.row(["3".to_owned(), "long ".repeat(9)]);
         sheet_of.grid(of_titles);
-        let mut grid = Grid::new([("pages", Column::Number), ("page", Column::Text)]);
+        let mut grid = Grid::new([("pages", GridColumn::Number), ("page", GridColumn::Text)]);
         grid.row(["1,200", "http://one.example/?a=1&b=2"]);
         grid.row(["-", "javascript:alert(1)"]);
         (0..2 * MOST_ROWS).for_each(|row| grid.row([format!("{row}.5 KiB"), format!("row {row}")]));

@@ -1,12 +1,12 @@
 //! Plots in a page: drawn for a wide one and for a phone, in the colours of the page.
 
 use crate::markup::Html;
-use crate::plot::{Plot, Shape};
+use crate::plot::{Plot, Viewport};
 
 /// A figure: a plot and notes below it. The style of the page shows the drawing that fits its
 /// width.
 pub(super) fn figure(plot: &Plot, notes: &[String]) -> String {
-    let [wide, narrow] = [Shape::Wide, Shape::Narrow].map(|shape| plot.svg(shape));
+    let [wide, narrow] = [Viewport::Wide, Viewport::Narrow].map(|shape| plot.svg(shape));
     format!(
         "<figure>\n<div class=\"plot on-wide\">{wide}</div>\n<div class=\"plot on-narrow\">{narrow}</div>\n{}</figure>\n",
         caption(notes)
@@ -26,7 +26,7 @@ fn caption(notes: &[String]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plot::{Axis, Ink, Marks, Series};
+    use crate::plot::{Axis, Ink, Series, SeriesLook};
 
     #[test]
     fn a_figure_is_drawn_twice_and_its_notes_are_text() {
@@ -34,7 +34,7 @@ mod tests {
             label: "how many".to_owned(),
             x: Axis::linear("<x>", "x"),
             y: Axis::linear("y", "y"),
-            series: vec![Series::ours("a", Ink::One, Marks::Line, vec![(0.0, 1.0), (1.0, 2.0)])],
+            series: vec![Series::ours("a", Ink::One, SeriesLook::Line, vec![(0.0, 1.0), (1.0, 2.0)])],
         };
         let html = figure(&plot, &["of <us>".to_owned(), String::new()]);
         assert_eq!(html.matches("<svg").count(), 2);

@@ -8,7 +8,7 @@ use super::plots::figure;
 use super::weeks::weeks;
 use crate::figures::published_slope;
 use crate::look::{Overview, SizesOfLevel};
-use crate::plot::{Axis, Ink, Marks, Plot, Series};
+use crate::plot::{Axis, Ink, Plot, Series, SeriesLook};
 use crate::report;
 use crate::sheet::{Sheet, plural};
 use crate::stats::law_line;
@@ -106,7 +106,7 @@ fn sizes(overview: &Overview) -> String {
         let sizes: Vec<(u64, u64)> = sizes.iter().filter(|(size, _)| *size > 1).copied().collect();
         let points = sizes.iter().map(|(size, clusters)| (*size as f64, *clusters as f64)).collect();
         let ink = Ink::of(number);
-        series.push(Series::ours(level.title(), ink, Marks::Points, points));
+        series.push(Series::ours(level.title(), ink, SeriesLook::Points, points));
         let of_level = overview.summary.levels.iter().find(|summary| summary.level == *level);
         if let Some((exponent, x_min)) = of_level.and_then(|level| level.exponent.zip(level.x_min)) {
             notes.push(format!("{}: exponent {exponent:.2} from size {x_min}", level.title()));
@@ -131,16 +131,21 @@ fn sizes(overview: &Overview) -> String {
 fn accuracy(overview: &Overview) -> String {
     let percent = |(similarity, share): (f64, f64)| (similarity, 100.0 * share);
     let curve = overview.curve.iter().map(|point| percent((point.similarity, point.chance)));
-    let mut series = vec![Series::ours("linked directly, by the method", Ink::One, Marks::Line, curve.collect())];
+    let mut series = vec![Series::ours("linked directly, by the method", Ink::One, SeriesLook::Line, curve.collect())];
     let bands = &overview.recall;
     let expected = bands.iter().filter_map(|band| Some(percent((band.similarity, band.expected?))));
     let expected: Vec<(f64, f64)> = expected.collect();
     if !expected.is_empty() {
-        series.push(Series::ours("expected of the sampled pairs", Ink::Three, Marks::Points, expected));
+        series.push(Series::ours("expected of the sampled pairs", Ink::Three, SeriesLook::Points, expected));
     }
     if !bands.is_empty() {
         let sampled = bands.iter().map(|band| percent((band.similarity, band.share[0])));
-        series.push(Series::ours("in one cluster, of the sampled pairs", Ink::Two, Marks::Points, sampled.collect()));
+        series.push(Series::ours(
+            "in one cluster, of the sampled pairs",
+            Ink::Two,
+            SeriesLook::Points,
+            sampled.collect(),
+        ));
     }
     for band in bands {
         let ends = [band.share[1], band.share[2]].map(|share| percent((band.similarity, share)));

@@ -2,7 +2,7 @@
 
 use super::parts::{Cell, MOST_ROWS, table};
 use super::plots::figure;
-use crate::plot::{Axis, Ink, Marks, Plot, Series};
+use crate::plot::{Axis, Ink, Plot, Series, SeriesLook};
 use crate::summary::{Since, Summary};
 
 /// Documents, duplicates and changes of clusters, week by week.
@@ -16,8 +16,8 @@ pub(super) fn weeks(weeks: &[Summary]) -> String {
         x: Axis::weeks(weeks.iter().map(|week| week.week.days())),
         y: Axis::linear("pages", "pages").within(0.0, None),
         series: vec![
-            Series::ours("documents", Ink::One, Marks::LineAndPoints, of_weeks(&|week| week.counts.documents)),
-            Series::ours("duplicates", Ink::Two, Marks::LineAndPoints, of_weeks(&duplicates)),
+            Series::ours("documents", Ink::One, SeriesLook::LineAndPoints, of_weeks(&|week| week.counts.documents)),
+            Series::ours("duplicates", Ink::Two, SeriesLook::LineAndPoints, of_weeks(&duplicates)),
         ],
     };
     let plot = figure(&plot, &[]);

@@ -18,7 +18,7 @@ use anyhow::{Context, Result, bail};
 use serde::{Deserialize, Serialize};
 
 use super::features::{FEATURES, features};
-use super::vectors::{GENERATION, Noise, Synthetic, WIDTH};
+use super::vectors::{GENERATION, MadeVectors, Noise, WIDTH};
 use crate::operators::scan::{VectorFile, VectorFiles};
 use crate::records::{DocId, FeatureBits, MAX_SHARDS, fold};
 use crate::state::replace;
@@ -135,7 +135,7 @@ impl Dataset {
         }
         describe(folder, &Description { documents, shards, noise, change, unlike, generation: GENERATION })?;
         let dataset = Dataset { folder: folder.to_owned(), documents, shards };
-        let synthetic = Synthetic::new(documents, noise).later(change);
+        let synthetic = MadeVectors::new(documents, noise).later(change);
         let next = AtomicU32::new(0);
         let work = || -> Result<()> {
             loop {
@@ -299,7 +299,7 @@ mod tests {
         for (documents, shards, threads) in [(0, 1, 1), (5, 8, 3), (10_000, 7, 2), (70_000, 1, 0)] {
             let folder = tempfile::tempdir().unwrap();
             let dataset = make(folder.path(), documents, shards, threads).unwrap();
-            let synthetic = Synthetic::new(documents, Noise::default());
+            let synthetic = MadeVectors::new(documents, Noise::default());
             let expected: Vec<_> = (0..documents).map(|document| synthetic.vector(document)).collect();
             assert!(read(&dataset) == expected, "{documents} documents in {shards} shards");
         }

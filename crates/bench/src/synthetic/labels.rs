@@ -21,7 +21,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use anyhow::{Result, ensure};
 
-use super::vectors::{Synthetic, WIDTH};
+use super::vectors::{MadeVectors, WIDTH};
 use crate::records::mix;
 use crate::single_thread;
 
@@ -36,9 +36,9 @@ type Two = [(usize, u64); 2];
 ///
 /// # Errors
 /// If there are more documents than 32 bits can number.
-pub fn label_checksum(vectors: &Synthetic, threads: usize) -> Result<u64> {
+pub fn label_checksum(vectors: &MadeVectors, threads: usize) -> Result<u64> {
     ensure!(u32::try_from(vectors.documents()).is_ok(), "{} documents are too many", vectors.documents());
-    let joined = Joined::of(links(vectors, threads));
+    let joined = LinkedPlaces::of(links(vectors, threads));
     let unknown = |count: u64| (0..count).map(|_| AtomicU32::new(u32::MAX)).collect::<Vec<AtomicU32>>();
     let (firsts, firsts_of_joined) = (unknown(vectors.clusters()), unknown(joined.len()));
     in_steps(0..vectors.documents(), threads, |documents| {
@@ -82,13 +82,14 @@ fn in_steps(range: Range<u64>, threads: usize, each: impl Fn(Range<u64>) + Sync)
 }
 
 /// The places, other than those of one planned cluster, that are linked: pairs of places.
-fn links(vectors: &Synthetic, threads: usize) -> Vec<(u64, u64)> {
-    let found = Mutex::new(Found::default());
+fn links(vectors: &MadeVectors, threads: usize) -> Vec<(u64, u64)> {
+    let found = Mutex::new(LooseDocuments::default());
     in_steps(vectors.alone(), threads, |slots| {
-        let of_step = Found::of(vectors, slots);
+        let of_step = LooseDocuments::of(vectors, slots);
         found.lock().expect("no thread panics with what is found").add(of_step);
     });
-    let Found { mut links, mut twins, joined } = found.into_inner().expect("no thread panics with what is found");
+    let LooseDocuments { mut links, mut twins, joined } =
+        found.into_inner().expect("no thread panics with what is found");
     twins.sort_unstable();
     let agree = |a: u64, b: u64| {
         let agreements = vectors.vector_at(a).into_iter().zip(vectors.vector_at(b)).filter(|(a, b)| a == b);
@@ -116,7 +117,7 @@ fn links(vectors: &Synthetic, threads: usize) -> Vec<(u64, u64)> {
 
 /// What is found of documents outside clusters.
 #[derive(Default)]
-struct Found {
+struct LooseDocuments {
     /// Places that are linked.
     links: Vec<(u64, u64)>,
     /// A hash of the two supershingles that a document borrows, and its slot.
@@ -125,9 +126,9 @@ struct Found {
     joined: HashMap<u64, Vec<(u64, Two)>>,
 }
 
-impl Found {
-    fn of(vectors: &Synthetic, slots: Range<u64>) -> Found {
-        let mut found = Found::default();
+impl LooseDocuments {
+    fn of(vectors: &MadeVectors, slots: Range<u64>) -> LooseDocuments {
+        let mut found = LooseDocuments::default();
         for slot in slots {
             let borrowed: Vec<(usize, u64)> = vectors.borrowed(slot).collect();
             for (_, lender) in borrowed.iter().filter(|(_, lender)| vectors.alone().contains(lender)) {
@@ -152,7 +153,7 @@ impl Found {
         found
     }
 
-    fn add(&mut self, other: Found) {
+    fn add(&mut self, other: LooseDocuments) {
         self.links.extend(other.links);
         self.twins.extend(other.twins);
         for (cluster, slots) in other.joined {
@@ -162,20 +163,20 @@ impl Found {
 }
 
 /// Places that links join: clusters, and documents outside clusters.
-struct Joined {
+struct LinkedPlaces {
     /// The group of each linked place: the number of one of its places.
     groups: HashMap<u64, usize>,
 }
 
-impl Joined {
-    fn of(links: Vec<(u64, u64)>) -> Joined {
+impl LinkedPlaces {
+    fn of(links: Vec<(u64, u64)>) -> LinkedPlaces {
         let mut places: Vec<u64> = links.iter().flat_map(|(a, b)| [*a, *b]).collect();
         places.sort_unstable();
         places.dedup();
         let number = |place: &u64| places.binary_search(place).expect("every end of a link is listed") as u32;
         let edges: Vec<(u32, u32)> = links.iter().map(|(a, b)| (number(a), number(b))).collect();
         let roots = single_thread::components(places.len() as u32, edges.into_iter());
-        Joined { groups: places.into_iter().zip(roots.into_iter().map(|root| root as usize)).collect() }
+        LinkedPlaces { groups: places.into_iter().zip(roots.into_iter().map(|root| root as usize)).collect() }
     }
 
     /// The number of linked places.
@@ -200,7 +201,7 @@ mod tests {
         for (documents, one, two) in
             small.chain([(0, 0.1, 0.1), (8200, 1.0, 0.0), (30_000, 0.1, 0.03), (50_000, 0.0, 1.0)])
         {
-            let vectors = Synthetic::new(documents, Noise { one, two });
+            let vectors = MadeVectors::new(documents, Noise { one, two });
             let all: Vec<[u64; WIDTH]> = (0..documents).map(|document| vectors.vector(document)).collect();
             let roots = single_thread::clusters(&all, 2);
             let labels = roots.iter().enumerate().map(|(document, root)| (document as u64, u64::from(*root)));

@@ -29,5 +29,5 @@ pub use self::labels::label_checksum;
 pub use self::linked_hosts::LinkedHosts;
 pub use self::pages::WebPages;
 pub use self::random::Random;
-pub use self::vectors::{Noise, Synthetic, WIDTH};
+pub use self::vectors::{MadeVectors, Noise, WIDTH};
 pub use self::words::{Script, Vocabulary};

@@ -1,16 +1,16 @@
 //! Pages of a made-up web: text, markup and links, with near-duplicates.
 //!
-//! Which documents are near-duplicates, and how one derives from another, is that of [`Synthetic`].
-//! A page has the first text of its cluster with the edits of its line of ancestors; an edit
-//! replaces a few words, so that about as many supershingles stay as the study says. Lengths are
-//! those of the pages of a corpus of documentation, news and forums: 16 quantiles. Hosts hold 512,
-//! 256, 128 pages and so on, and have a menu and a footer that all their pages share. The pages of
-//! a cluster have those of one host, so that copies are copies.
+//! Which documents are near-duplicates, and how one derives from another, is that of
+//! [`MadeVectors`]. A page has the first text of its cluster with the edits of its line of
+//! ancestors; an edit replaces a few words, so that about as many supershingles stay as the study
+//! says. Lengths are those of the pages of a corpus of documentation, news and forums: 16
+//! quantiles. Hosts hold 512, 256, 128 pages and so on, and have a menu and a footer that all their
+//! pages share. The pages of a cluster have those of one host, so that copies are copies.
 //!
 //! Any page is computed by itself, the same on every machine.
 
 use super::random::Random;
-use super::vectors::{Noise, Synthetic};
+use super::vectors::{MadeVectors, Noise};
 use super::words::{Script, Vocabulary, Word};
 use crate::records::mix;
 
@@ -36,13 +36,13 @@ const SCRIPT: usize = 3000;
 
 /// The pages of a made-up web.
 pub struct WebPages {
-    synthetic: Synthetic,
+    synthetic: MadeVectors,
     documents: u64,
     vocabularies: [Vocabulary; 3],
 }
 
 /// The words of a page.
-pub struct PageText<'a> {
+pub struct MadeText<'a> {
     vocabulary: &'a Vocabulary,
     words: Vec<Word>,
     /// The random number of its sentences and paragraphs, which near-duplicates share.
@@ -50,7 +50,7 @@ pub struct PageText<'a> {
 }
 
 /// A host, and its pages.
-struct Host {
+struct MadeHost {
     /// Its number among all.
     number: u64,
     /// Its first page.
@@ -61,7 +61,7 @@ struct Host {
 /// What is around the text of a page.
 struct Frame {
     /// The host whose menu and footer it has.
-    host: Host,
+    host: MadeHost,
     /// The random number of its links.
     links: u64,
     /// Whether the page is one of a cluster, whose pages are on several hosts.
@@ -70,9 +70,9 @@ struct Frame {
 
 impl WebPages {
     /// The pages of `documents` documents, with a share of them changed since the first week: see
-    /// [`Synthetic::later`].
+    /// [`MadeVectors::later`].
     pub fn new(documents: u64, change: f64) -> WebPages {
-        let synthetic = Synthetic::new(documents, Noise::default()).later(change);
+        let synthetic = MadeVectors::new(documents, Noise::default()).later(change);
         let vocabularies = [Script::Latin, Script::Cyrillic, Script::Han].map(Vocabulary::new);
         WebPages { synthetic, documents, vocabularies }
     }
@@ -83,7 +83,7 @@ impl WebPages {
     }
 
     /// The words of a document's page.
-    pub fn text(&self, document: u64) -> PageText<'_> {
+    pub fn text(&self, document: u64) -> MadeText<'_> {
         let lineage = self.synthetic.lineage(document);
         let (first, edits) = lineage.split_first().unwrap_or((&document, &[]));
         let mut random = Random(*first);
@@ -97,7 +97,7 @@ impl WebPages {
                 words[random.below(length) as usize] = vocabulary.draw(random.bits());
             }
         }
-        PageText { vocabulary, words, shape: mix(*first) }
+        MadeText { vocabulary, words, shape: mix(*first) }
     }
 
     /// Eight texts of ten are Latin, one is Cyrillic, one Han.
@@ -124,7 +124,7 @@ impl WebPages {
     }
 
     /// What is around the text of a document.
-    fn frame(&self, document: u64, text: &PageText<'_>) -> Frame {
+    fn frame(&self, document: u64, text: &MadeText<'_>) -> Frame {
         let is_shared = self.synthetic.is_clustered(document);
         let links = mix(text.shape ^ 0x6C69_6E6B);
         Frame { host: host_of(if is_shared { links % self.documents } else { document }), links, is_shared }
@@ -137,7 +137,7 @@ impl WebPages {
     }
 
     /// A page of the web to link to: of the host, mostly.
-    fn target(&self, host: &Host, random: &mut Random) -> u64 {
+    fn target(&self, host: &MadeHost, random: &mut Random) -> u64 {
         if random.below(5) == 0 {
             return random.below(self.documents);
         }
@@ -185,7 +185,7 @@ impl WebPages {
     }
 
     /// Writes the paragraphs.
-    fn body(&self, frame: &Frame, text: &PageText<'_>, out: &mut String) {
+    fn body(&self, frame: &Frame, text: &MadeText<'_>, out: &mut String) {
         let mut links = Random(frame.links);
         out.push_str("<p class=\"entry\">");
         text.each_word(|word, ends| {
@@ -214,7 +214,7 @@ enum Ends {
     Paragraph,
 }
 
-impl PageText<'_> {
+impl MadeText<'_> {
     /// Writes the first words.
     pub fn title(&self, out: &mut String) {
         for (place, word) in self.words.iter().take(6).enumerate() {
@@ -260,16 +260,16 @@ impl PageText<'_> {
 }
 
 /// The host of a document.
-fn host_of(document: u64) -> Host {
+fn host_of(document: u64) -> MadeHost {
     let (block, mut place) = (document / BLOCK, document % BLOCK);
     for (number, pages) in HOSTS.into_iter().enumerate() {
         if place < pages {
             let number = block * HOSTS.len() as u64 + number as u64;
-            return Host { number, first: document - place, pages };
+            return MadeHost { number, first: document - place, pages };
         }
         place -= pages;
     }
-    Host { number: block * HOSTS.len() as u64, first: document, pages: 1 }
+    MadeHost { number: block * HOSTS.len() as u64, first: document, pages: 1 }
 }
 
 #[cfg(test)]
@@ -279,7 +279,7 @@ mod tests {
     use super::*;
 
     /// The share of the words of two texts at the same place.
-    fn likeness(a: &PageText<'_>, b: &PageText<'_>) -> f64 {
+    fn likeness(a: &MadeText<'_>, b: &MadeText<'_>) -> f64 {
         let same = a.words.iter().zip(&b.words).filter(|(a, b)| a == b).count();
         same as f64 / a.words.len().max(b.words.len()) as f64
     }

@@ -90,7 +90,7 @@ impl fmt::Display for Noise {
 }
 
 /// The vectors of a number of documents.
-pub struct Synthetic {
+pub struct MadeVectors {
     documents: u64,
     clusters: u64,
     /// The number of documents in clusters, whose slots are the first ones.
@@ -117,9 +117,9 @@ struct ClustersOfSize {
     size: u64,
 }
 
-impl Synthetic {
+impl MadeVectors {
     /// Plans the clusters of `documents` documents.
-    pub fn new(documents: u64, noise: Noise) -> Synthetic {
+    pub fn new(documents: u64, noise: Noise) -> MadeVectors {
         let (mut slot, mut cluster, mut runs) = (0, 0, Vec::new());
         for SizeCount { size, clusters } in planned(documents) {
             runs.push(ClustersOfSize { slot, cluster, size });
@@ -127,7 +127,7 @@ impl Synthetic {
             cluster += clusters;
         }
         let derived = (slot - cluster).max(1) as f64;
-        Synthetic {
+        MadeVectors {
             documents,
             clusters: cluster,
             clustered: slot,
@@ -144,8 +144,8 @@ impl Synthetic {
     /// The same documents a week later, with a share of them changed. Of the changed documents, one
     /// in two is edited and keeps two to five of its supershingles, one in four is new, and one in
     /// four becomes similar to another document.
-    pub fn later(self, change: f64) -> Synthetic {
-        Synthetic { change: of_all_words(change), ..self }
+    pub fn later(self, change: f64) -> MadeVectors {
+        MadeVectors { change: of_all_words(change), ..self }
     }
 
     /// The supershingles of a document, given by a number below the number of documents.
@@ -359,19 +359,19 @@ mod tests {
 
     const SILENT: Noise = Noise { one: 0.0, two: 0.0 };
 
-    fn vectors(synthetic: &Synthetic) -> Vec<[u64; WIDTH]> {
+    fn vectors(synthetic: &MadeVectors) -> Vec<[u64; WIDTH]> {
         (0..synthetic.documents).map(|document| synthetic.vector(document)).collect()
     }
 
     /// The smallest document of each document's cluster, by construction.
-    fn roots(synthetic: &Synthetic) -> Vec<u32> {
+    fn roots(synthetic: &MadeVectors) -> Vec<u32> {
         let mut roots = HashMap::new();
         (0..synthetic.documents).map(|d| *roots.entry(synthetic.cluster(d)).or_insert(d as u32)).collect()
     }
 
     #[test]
     fn shares_and_sizes_are_the_study_s() {
-        let synthetic = Synthetic::new(200_000, Noise::default());
+        let synthetic = MadeVectors::new(200_000, Noise::default());
         let mut sizes: HashMap<u64, u64> = HashMap::new();
         (0..200_000).for_each(|document| *sizes.entry(synthetic.cluster(document)).or_default() += 1);
         sizes.retain(|_, size| *size > 1);
@@ -391,7 +391,7 @@ mod tests {
         let members = CLUSTERED as u64 - LARGEST.iter().sum::<f64>() as u64;
         let exponent = fit(&(2..=CAP as u64), clusters, members);
         assert!((exponent - 2.608).abs() < 0.002, "{exponent}");
-        let synthetic = Synthetic::new(DOCUMENTS as u64, Noise::default());
+        let synthetic = MadeVectors::new(DOCUMENTS as u64, Noise::default());
         assert_eq!(synthetic.clusters(), CLUSTERS as u64);
         assert!(synthetic.clustered.abs_diff(CLUSTERED as u64) < 1000, "{} in clusters", synthetic.clustered);
         assert_eq!(synthetic.vector(150_836_208), synthetic.vector(150_836_208));
@@ -400,14 +400,14 @@ mod tests {
     #[test]
     fn without_noise_components_are_the_clusters_by_construction() {
         for documents in [20_000, 200_000] {
-            let synthetic = Synthetic::new(documents, SILENT);
+            let synthetic = MadeVectors::new(documents, SILENT);
             assert!(single_thread::clusters(&vectors(&synthetic), 2) == roots(&synthetic), "{documents} documents");
         }
     }
 
     #[test]
     fn clusters_hold_together_by_chains() {
-        let synthetic = Synthetic::new(20_000, SILENT);
+        let synthetic = MadeVectors::new(20_000, SILENT);
         let largest: Vec<_> = (0..20_000).filter(|document| synthetic.cluster(*document) == 0).collect();
         let first = synthetic.vector(largest[0]);
         let agreements = |vector: [u64; WIDTH]| first.iter().zip(vector).filter(|(a, b)| *a == b).count();
@@ -416,7 +416,7 @@ mod tests {
 
     #[test]
     fn noise_shares_supershingles_and_joins_almost_no_documents() {
-        let (silent, noisy) = (Synthetic::new(50_000, SILENT), Synthetic::new(50_000, Noise::default()));
+        let (silent, noisy) = (MadeVectors::new(50_000, SILENT), MadeVectors::new(50_000, Noise::default()));
         let [mut one, mut two] = [0, 0];
         for document in 0..50_000 {
             let changed = silent.vector(document).iter().zip(noisy.vector(document)).filter(|(a, b)| **a != *b).count();
@@ -436,7 +436,7 @@ mod tests {
     fn any_number_of_documents_can_be_made() {
         for documents in (0..300).chain([1000, 8200, 8300, 125_000]) {
             for noise in [SILENT, Noise::default(), Noise { one: 0.0, two: 1.0 }, Noise { one: 1.0, two: 0.0 }] {
-                let synthetic = Synthetic::new(documents, noise);
+                let synthetic = MadeVectors::new(documents, noise);
                 assert!(synthetic.clustered <= documents && 2 * synthetic.clusters <= synthetic.clustered);
                 for document in (0..documents).take(300) {
                     assert_eq!(synthetic.vector(document), synthetic.vector(document));
@@ -447,7 +447,7 @@ mod tests {
 
     #[test]
     fn the_same_documents_have_the_same_vectors_everywhere() {
-        let synthetic = Synthetic::new(100_000, Noise::default());
+        let synthetic = MadeVectors::new(100_000, Noise::default());
         let sum = single_thread::checksum(vectors(&synthetic).into_iter().map(|vector| (vector[0], vector[5])));
         assert_eq!(sum, 430_704_906_597_254_998, "raise GENERATION if the vectors change");
     }

@@ -36,7 +36,7 @@ impl Axis {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Ink, Marks, Series};
+    use super::super::{Ink, Series, SeriesLook};
     use super::*;
 
     #[test]
@@ -45,7 +45,7 @@ mod tests {
             label: "plot".to_owned(),
             x,
             y: Axis::linear("share", "share"),
-            series: vec![Series::published("", Ink::One, Marks::Points, points)],
+            series: vec![Series::published("", Ink::One, SeriesLook::Points, points)],
         };
         let weeks = plot(Axis::weeks([19_730]), vec![(19_730.0, 0.1)]);
         assert_eq!(weeks.columns(), ["series", "from", "week", "share"]);

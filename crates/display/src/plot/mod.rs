@@ -16,7 +16,7 @@ mod scale;
 mod svg;
 
 pub use self::ink::Ink;
-pub use self::svg::Shape;
+pub use self::svg::Viewport;
 
 /// A plot.
 #[derive(Clone, Debug, PartialEq)]
@@ -60,7 +60,7 @@ pub enum Scale {
 
 /// How a series looks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Marks {
+pub enum SeriesLook {
     /// A mark at each point.
     Points,
     /// A line from point to point.
@@ -90,7 +90,7 @@ pub struct Series {
     /// Its colour and its mark.
     pub ink: Ink,
     /// How it looks.
-    pub marks: Marks,
+    pub marks: SeriesLook,
     /// Where its numbers are from.
     pub origin: Origin,
     /// Its points.
@@ -131,17 +131,17 @@ impl Axis {
 
 impl Series {
     /// Numbers of the tables.
-    pub fn ours(name: impl Into<String>, ink: Ink, marks: Marks, points: Vec<(f64, f64)>) -> Series {
+    pub fn ours(name: impl Into<String>, ink: Ink, marks: SeriesLook, points: Vec<(f64, f64)>) -> Series {
         Series { name: name.into(), ink, marks, origin: Origin::Ours, points }
     }
 
     /// A line that was fitted to others.
     pub fn fit(name: impl Into<String>, ink: Ink, points: Vec<(f64, f64)>) -> Series {
-        Series { name: name.into(), ink, marks: Marks::Line, origin: Origin::Fit, points }
+        Series { name: name.into(), ink, marks: SeriesLook::Line, origin: Origin::Fit, points }
     }
 
     /// Numbers of a study.
-    pub fn published(name: impl Into<String>, ink: Ink, marks: Marks, points: Vec<(f64, f64)>) -> Series {
+    pub fn published(name: impl Into<String>, ink: Ink, marks: SeriesLook, points: Vec<(f64, f64)>) -> Series {
         Series { name: name.into(), ink, marks, origin: Origin::Published, points }
     }
 }

@@ -16,7 +16,7 @@ use std::fmt::Write as _;
 
 use super::labels::{across, fitting, up, width};
 use super::scale::Ruler;
-use super::{Axis, Marks, Plot, Scale, Series, ink, marks};
+use super::{Axis, Plot, Scale, Series, SeriesLook, ink, marks};
 use crate::markup::escaped;
 use crate::sheet::shortened;
 
@@ -25,26 +25,26 @@ const MOST_POINTS: usize = 400;
 
 /// The place that a drawing is made for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Shape {
+pub enum Viewport {
     /// A page of a usual width.
     Wide,
     /// A page on a phone.
     Narrow,
 }
 
-impl Shape {
+impl Viewport {
     /// Width and height of the drawing without the series' names, and the size of letters.
     fn size(self) -> (f64, f64, f64) {
         match self {
-            Shape::Wide => (840.0, 400.0, 15.0),
-            Shape::Narrow => (400.0, 320.0, 13.0),
+            Viewport::Wide => (840.0, 400.0, 15.0),
+            Viewport::Narrow => (400.0, 320.0, 13.0),
         }
     }
 }
 
 impl Plot {
     /// The drawing, for a page that has the styles.
-    pub fn svg(&self, shape: Shape) -> String {
+    pub fn svg(&self, shape: Viewport) -> String {
         let (body, width, height) = self.body(shape);
         let size = shape.size().2;
         format!(
@@ -64,8 +64,8 @@ impl Plot {
     }
 
     fn file_of(&self, style: &str) -> String {
-        let (body, width, height) = self.body(Shape::Wide);
-        let size = Shape::Wide.size().2;
+        let (body, width, height) = self.body(Viewport::Wide);
+        let size = Viewport::Wide.size().2;
         format!(
             "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width:.0}\" height=\"{height:.0}\" viewBox=\"0 0 {width:.0} {height:.0}\" \
              font-family=\"system-ui, sans-serif\" font-size=\"{size:.0}\" role=\"img\">\n<title>{}</title>\n<style>{style}</style>\n\
@@ -86,7 +86,7 @@ impl Plot {
     }
 
     /// What is in the drawing; its width and height.
-    fn body(&self, shape: Shape) -> (String, f64, f64) {
+    fn body(&self, shape: Viewport) -> (String, f64, f64) {
         let (width, height, size) = shape.size();
         let mut out = String::new();
         let top = self.names(&mut out, width, size);
@@ -109,14 +109,14 @@ impl Plot {
             let middle = y + 0.75 * size;
             let _ = write!(out, "<g class=\"ink-{}\">", series.ink.name());
             match series.marks {
-                Marks::Bars => {
+                SeriesLook::Bars => {
                     bar(out, x + 0.6 * size, middle - 0.4 * size, 0.8 * size, 0.8 * size);
                     marks::on_bar(out, series.ink, x + size, middle);
                 }
-                Marks::Points => marks::point(out, series.ink, series.origin, x + size, middle),
-                Marks::Line | Marks::LineAndPoints => {
+                SeriesLook::Points => marks::point(out, series.ink, series.origin, x + size, middle),
+                SeriesLook::Line | SeriesLook::LineAndPoints => {
                     marks::line(out, series.ink, series.origin, &[(x, middle), (x + 2.0 * size, middle)]);
-                    if series.marks == Marks::LineAndPoints {
+                    if series.marks == SeriesLook::LineAndPoints {
                         marks::point(out, series.ink, series.origin, x + size, middle);
                     }
                 }
@@ -146,7 +146,7 @@ struct Area {
 impl Area {
     /// Finds the place, between the upper left corner and the lower right one.
     fn of(plot: &Plot, [left, top]: [f64; 2], [width, bottom]: [f64; 2], size: f64) -> Area {
-        let has_bars = plot.series.iter().any(|series| series.marks == Marks::Bars);
+        let has_bars = plot.series.iter().any(|series| series.marks == SeriesLook::Bars);
         let points = || plot.series.iter().flat_map(|series| &series.points);
         let sums = stacked(&plot.series);
         let tops = sums.iter().flatten().map(|(_, to)| *to);
@@ -238,7 +238,7 @@ impl Area {
                 continue;
             }
             let _ = write!(out, "<g class=\"ink-{}\">", series.ink.name());
-            if series.marks == Marks::Bars {
+            if series.marks == SeriesLook::Bars {
                 self.bars(series, &bars, out);
             } else {
                 self.points(series, out);
@@ -250,11 +250,11 @@ impl Area {
     fn points(&self, series: &Series, out: &mut String) {
         let places: Vec<(f64, f64)> =
             thinned(&series.points).into_iter().filter_map(|point| self.place(point)).collect();
-        if matches!(series.marks, Marks::Line | Marks::LineAndPoints) && places.len() > 1 {
+        if matches!(series.marks, SeriesLook::Line | SeriesLook::LineAndPoints) && places.len() > 1 {
             marks::line(out, series.ink, series.origin, &places);
         }
         // A line of one point would not be seen.
-        if matches!(series.marks, Marks::Points | Marks::LineAndPoints) || places.len() == 1 {
+        if matches!(series.marks, SeriesLook::Points | SeriesLook::LineAndPoints) || places.len() == 1 {
             places.iter().for_each(|(x, y)| marks::point(out, series.ink, series.origin, *x, *y));
         }
     }
@@ -280,7 +280,7 @@ fn stacked(all: &[Series]) -> Vec<Vec<(f64, f64)>> {
     // By the bits of the place across, which are the same for bars upon each other.
     let mut tops: BTreeMap<u64, f64> = BTreeMap::new();
     let of_series = |series: &Series| {
-        if series.marks != Marks::Bars {
+        if series.marks != SeriesLook::Bars {
             return Vec::new();
         }
         let bar = |(x, height): &(f64, f64)| {
@@ -326,7 +326,7 @@ mod tests {
             x: Axis::logarithmic("pages", "size"),
             y: Axis::logarithmic("clusters", "clusters"),
             series: vec![
-                Series::ours("sizes <b>", Ink::One, Marks::Points, points),
+                Series::ours("sizes <b>", Ink::One, SeriesLook::Points, points),
                 Series::fit("fit", Ink::Two, vec![(1.0, count as f64), (count as f64, 1.0)]),
             ],
         }
@@ -335,7 +335,7 @@ mod tests {
     #[test]
     fn drawings_have_all_series_as_text_and_stay_small() {
         let plot = sizes(100_000);
-        for svg in [plot.svg(Shape::Wide), plot.svg(Shape::Narrow), plot.file()] {
+        for svg in [plot.svg(Viewport::Wide), plot.svg(Viewport::Narrow), plot.file()] {
             assert!(svg.len() < 60_000, "{}", svg.len());
             let circles = svg.matches("<circle").count();
             assert!((100..=2 * MOST_POINTS).contains(&circles), "{circles}");
@@ -355,7 +355,7 @@ mod tests {
 
     #[test]
     fn bars_stand_upon_each_other_and_reach_the_top() {
-        let series = |ink, points: &[(f64, f64)]| Series::ours("s", ink, Marks::Bars, points.to_vec());
+        let series = |ink, points: &[(f64, f64)]| Series::ours("s", ink, SeriesLook::Bars, points.to_vec());
         let all = [series(Ink::One, &[(0.0, 30.0), (1.0, 100.0)]), series(Ink::Two, &[(0.0, 70.0)])];
         assert_eq!(stacked(&all), [vec![(0.0, 30.0), (0.0, 100.0)], vec![(30.0, 100.0)]]);
         let plot = Plot {
@@ -364,7 +364,7 @@ mod tests {
             y: Axis::linear("%", "share").within(0.0, 100.0),
             series: all.to_vec(),
         };
-        let svg = plot.svg(Shape::Wide);
+        let svg = plot.svg(Viewport::Wide);
         // Two in the names, and three in the plot, each with the mark of its series.
         assert_eq!(svg.matches("<rect").count(), 5, "{svg}");
         assert_eq!(svg.matches("class=\"on-bar\"").count(), 5, "{svg}");
@@ -377,7 +377,7 @@ mod tests {
         {
             let plot =
                 Plot { label: "none".to_owned(), x: axis, y: Axis::linear("pages", "pages"), series: Vec::new() };
-            let svg = plot.svg(Shape::Narrow);
+            let svg = plot.svg(Viewport::Narrow);
             assert!(svg.contains(">pages</text>") && !svg.contains("NaN") && !svg.contains("inf"), "{svg}");
             // The names of the axes, and that there is nothing: no numbers.
             assert!(svg.contains(">nothing to draw</text>"), "{svg}");
@@ -388,8 +388,8 @@ mod tests {
     #[test]
     fn a_series_without_points_is_not_named() {
         let mut plot = sizes(10);
-        plot.series.push(Series::ours("absent", Ink::Three, Marks::Points, Vec::new()));
-        let svg = plot.svg(Shape::Wide);
+        plot.series.push(Series::ours("absent", Ink::Three, SeriesLook::Points, Vec::new()));
+        let svg = plot.svg(Viewport::Wide);
         assert!(svg.contains(">fit</text>") && !svg.contains("absent"), "{svg}");
     }
 
@@ -397,9 +397,9 @@ mod tests {
     fn a_long_name_is_shortened_and_names_take_lines() {
         let mut plot = sizes(10);
         plot.series[0].name = "n".repeat(400);
-        let svg = plot.svg(Shape::Narrow);
+        let svg = plot.svg(Viewport::Narrow);
         assert!(svg.contains('…'));
-        let height = |plot: &Plot| plot.body(Shape::Narrow).2;
+        let height = |plot: &Plot| plot.body(Viewport::Narrow).2;
         assert!(height(&plot) > height(&sizes(10)));
     }
 }

@@ -15,7 +15,7 @@ const LEAST_PATH: usize = 5;
 
 /// What the cells of a column are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Column {
+pub enum GridColumn {
     /// Numbers, at the right. They are never shortened.
     Number,
     /// Text, at the left. Where a line is too long, it is shortened in the middle.
@@ -25,16 +25,16 @@ pub enum Column {
 /// A table with a head, for a person.
 ///
 /// ```
-/// use nigh_display::sheet::{Column, Grid};
+/// use nigh_display::sheet::{GridColumn, Grid};
 ///
-/// let mut grid = Grid::new([("pages", Column::Number), ("page", Column::Text)]);
+/// let mut grid = Grid::new([("pages", GridColumn::Number), ("page", GridColumn::Text)]);
 /// grid.row(["1,200", "http://one.example/a/very/long/path/index.html"]);
 /// grid.row(["7", "http://two.example/"]);
 /// assert_eq!(grid.lines(Some(32)), ["pages  page", "1,200  one.example/a/very…x.html", "    7  http://two.example/"]);
 /// ```
 #[derive(Clone, Debug)]
 pub struct Grid {
-    columns: Vec<Column>,
+    columns: Vec<GridColumn>,
     /// The first are the heads.
     rows: Vec<Vec<String>>,
     has_head: bool,
@@ -42,7 +42,7 @@ pub struct Grid {
 
 impl Grid {
     /// A table with these columns, and no rows yet.
-    pub fn new<'a>(columns: impl IntoIterator<Item = (&'a str, Column)>) -> Grid {
+    pub fn new<'a>(columns: impl IntoIterator<Item = (&'a str, GridColumn)>) -> Grid {
         let (heads, columns) = columns.into_iter().map(|(head, column)| (head.to_owned(), column)).unzip();
         Grid { columns, rows: vec![heads], has_head: true }
     }
@@ -61,7 +61,7 @@ impl Grid {
     }
 
     /// The columns, the heads if they are shown, and the rows.
-    pub fn parts(&self) -> (&[Column], Option<&[String]>, &[Vec<String>]) {
+    pub fn parts(&self) -> (&[GridColumn], Option<&[String]>, &[Vec<String>]) {
         let (head, rows) = self.rows.split_at(1);
         (&self.columns, self.has_head.then(|| &head[0][..]), rows)
     }
@@ -108,7 +108,7 @@ impl Grid {
     }
 
     fn is_text(&self, column: usize) -> bool {
-        self.columns[column] == Column::Text
+        self.columns[column] == GridColumn::Text
     }
 
     /// The columns that stand side by side: all, if their least widths fit the screen.
@@ -117,7 +117,7 @@ impl Grid {
             let longest = self.longest(column);
             if self.is_text(column) { longest.min(LEAST_TEXT) } else { longest }
         };
-        let first = if self.columns.first() == Some(&Column::Text) { vec![0] } else { Vec::new() };
+        let first = if self.columns.first() == Some(&GridColumn::Text) { vec![0] } else { Vec::new() };
         let mut groups = vec![first.clone()];
         for column in first.len()..self.columns.len() {
             let taken: usize = groups.last().into_iter().flatten().map(|column| least(*column) + GAP).sum();
@@ -215,7 +215,8 @@ mod tests {
 
     #[test]
     fn lines_fit_every_width() {
-        let mut grid = Grid::new([("pages", Column::Number), ("page", Column::Text), ("title", Column::Text)]);
+        let mut grid =
+            Grid::new([("pages", GridColumn::Number), ("page", GridColumn::Text), ("title", GridColumn::Text)]);
         grid.row(["1,234,567", "http://one.example/a/b/c/d/e/f/g/h/i/j/k/l/m/n", "Ein kurzer Titel"]);
         grid.row(["1", "http://two.example/", "題名題名題名題名題名題名題名題名題名題名題名題名題名題名"]);
         for width in 60..140 {
@@ -224,8 +225,8 @@ mod tests {
             }
         }
         let names: Vec<String> = (0..9).map(|n| format!("number {n}")).collect();
-        let numbers = names.iter().map(|name| (name.as_str(), Column::Number));
-        let mut wide = Grid::new([("", Column::Text)].into_iter().chain(numbers));
+        let numbers = names.iter().map(|name| (name.as_str(), GridColumn::Number));
+        let mut wide = Grid::new([("", GridColumn::Text)].into_iter().chain(numbers));
         wide.row(["row"].into_iter().chain([1234, 1, 2, 3, 4, 5, 6, 7, 8].map(|_| "1,234,567")));
         for width in 60..140 {
             let lines = wide.lines(Some(width));

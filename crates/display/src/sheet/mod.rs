@@ -9,7 +9,7 @@ mod numbers;
 mod printable;
 
 pub(crate) use self::grid::LEAST_TEXT;
-pub use self::grid::{Column, Grid, shortened};
+pub use self::grid::{Grid, GridColumn, shortened};
 pub use self::numbers::{grouped, plural};
 pub use self::printable::Printable;
 
@@ -36,12 +36,12 @@ fn screen_width() -> Option<usize> {
 /// A report for a person.
 ///
 /// ```
-/// use nigh_display::sheet::{Column, Grid, Sheet};
+/// use nigh_display::sheet::{GridColumn, Grid, Sheet};
 ///
 /// let mut sheet = Sheet::indented(8);
 /// sheet.line("Week 2024-01-08");
 /// sheet.fact("texts", "0.812 similar: 13 of 16 shingles are in both");
-/// let mut grid = Grid::new([("pages", Column::Number), ("page", Column::Text)]);
+/// let mut grid = Grid::new([("pages", GridColumn::Number), ("page", GridColumn::Text)]);
 /// grid.row(["12", "http://one.example/"]);
 /// sheet.grid(grid);
 /// assert_eq!(
@@ -57,13 +57,13 @@ fn screen_width() -> Option<usize> {
 /// ```
 #[derive(Clone, Debug)]
 pub struct Sheet {
-    parts: Vec<Part>,
+    parts: Vec<SheetPart>,
     indent: usize,
 }
 
 /// A part of a sheet.
 #[derive(Clone, Debug)]
-pub enum Part {
+pub enum SheetPart {
     /// A name and what is said of it.
     Fact(String, String),
     /// A table.
@@ -84,7 +84,7 @@ impl Sheet {
 
     /// Adds a line.
     pub fn line(&mut self, text: impl Into<String>) {
-        self.parts.push(Part::Fact(String::new(), text.into()));
+        self.parts.push(SheetPart::Fact(String::new(), text.into()));
     }
 
     /// Adds an empty line.
@@ -97,16 +97,16 @@ impl Sheet {
     pub fn fact(&mut self, name: impl Into<String>, said: impl Into<String>) {
         let mut name = name.into();
         name.extend(std::iter::repeat_n(' ', self.indent.saturating_sub(name.width()).max(1)));
-        self.parts.push(Part::Fact(name, said.into()));
+        self.parts.push(SheetPart::Fact(name, said.into()));
     }
 
     /// Adds a table.
     pub fn grid(&mut self, grid: Grid) {
-        self.parts.push(Part::Grid(grid));
+        self.parts.push(SheetPart::Grid(grid));
     }
 
     /// What was added, in its order.
-    pub fn parts(&self) -> &[Part] {
+    pub fn parts(&self) -> &[SheetPart] {
         &self.parts
     }
 
@@ -123,9 +123,9 @@ impl Sheet {
     }
 
     fn painted(&self, width: Option<usize>, colors: Colors) -> Vec<String> {
-        let lines = |part: &Part| match part {
-            Part::Grid(grid) => grid.painted(width, colors),
-            Part::Fact(name, said) => {
+        let lines = |part: &SheetPart| match part {
+            SheetPart::Grid(grid) => grid.painted(width, colors),
+            SheetPart::Fact(name, said) => {
                 let [name, said] = [name, said].map(|text| printable_lines(text));
                 let mut lines = fact(&name, &said, width);
                 let named = name.trim_end();
@@ -196,7 +196,8 @@ mod tests {
         let mut sheet = Sheet::indented(12);
         sheet.fact("texts", "a few words ".repeat(20));
         sheet.line("A line of a few words");
-        let mut grid = Grid::new([("page", Column::Text), ("pages", Column::Number), ("hosts", Column::Number)]);
+        let mut grid =
+            Grid::new([("page", GridColumn::Text), ("pages", GridColumn::Number), ("hosts", GridColumn::Number)]);
         grid.row(["http://one.example/a/long/path/index.html", "1,200", "7"]);
         sheet.grid(grid.clone());
         sheet.grid(grid.without_head());

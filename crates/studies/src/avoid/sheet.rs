@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 
 use super::{AvoidList, AvoidedPrefix, StudyRead, StudyState};
-use crate::sheet::{Column, Grid, Sheet, grouped, plural};
+use crate::sheet::{Grid, GridColumn, Sheet, grouped, plural};
 use crate::text::printable;
 
 /// The prefixes that are shown: those with the most pages.
@@ -29,8 +29,8 @@ pub fn sheet(list: &AvoidList) -> Sheet {
     sheet.blank();
     let mut rows: Vec<_> = list.prefixes.iter().collect();
     rows.sort_by_key(|row| (Reverse(row.pages), Reverse(row.redirects)));
-    let numbers = ["pages", "named", "lost"].map(|name| (name, Column::Number));
-    let texts = ["prefix", "keep", "why"].map(|name| (name, Column::Text));
+    let numbers = ["pages", "named", "lost"].map(|name| (name, GridColumn::Number));
+    let texts = ["prefix", "keep", "why"].map(|name| (name, GridColumn::Text));
     let mut grid = Grid::new(numbers.into_iter().chain(texts));
     for row in rows.iter().take(SHOWN) {
         let [prefix, keep] = [&row.prefix, &row.keep].map(|text| printable(text).into_owned());

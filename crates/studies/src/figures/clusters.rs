@@ -3,7 +3,7 @@
 
 use anyhow::Result;
 
-use crate::plot::{Axis, Ink, Marks, Plot, Series};
+use crate::plot::{Axis, Ink, Plot, Series, SeriesLook};
 use crate::records::Level;
 use crate::state::CommittedWeek;
 use crate::stats::{Fitted, fit_words};
@@ -107,7 +107,7 @@ fn sizes(
         } else {
             format!("{of}: {}.", fit_words(fitted.fit))
         });
-        series.push(Series::ours(name.clone(), ink, Marks::Points, fitted.points()));
+        series.push(Series::ours(name.clone(), ink, SeriesLook::Points, fitted.points()));
         if !fitted.line.is_empty() {
             series.push(Series::fit(format!("power law of {name}"), ink, fitted.line));
         }
@@ -128,13 +128,13 @@ fn sizes(
 /// The line of the study's exponent, through the place with most clusters. Only its slope was
 /// published.
 pub fn published_slope(series: &[Series]) -> Option<Series> {
-    let points = || series.iter().filter(|series| series.marks == Marks::Points).flat_map(|series| &series.points);
+    let points = || series.iter().filter(|series| series.marks == SeriesLook::Points).flat_map(|series| &series.points);
     let (size, clusters) = points().copied().max_by(|a, b| a.1.total_cmp(&b.1)).filter(|most| most.1 > 1.0)?;
     let most = 1.5 * points().map(|point| point.0).fold(10.0, f64::max);
     let end = (size * clusters.powf(1.0 / PUBLISHED_EXPONENT)).min(most);
     let at = |size_of: f64| (size_of, clusters * (size_of / size).powf(-PUBLISHED_EXPONENT));
     let name = format!("published exponent, {PUBLISHED_EXPONENT}");
-    Some(Series::published(name, Ink::Text, Marks::Line, vec![at(size), at(end)]))
+    Some(Series::published(name, Ink::Text, SeriesLook::Line, vec![at(size), at(end)]))
 }
 
 fn largest(tables: &FigureTables<'_>, level: Level) -> Result<Picture> {

@@ -93,7 +93,7 @@ pub fn fit(sizes: &[(u64, u64)]) -> Option<Fit> {
 }
 
 /// The observations of a size or more.
-struct Tail {
+struct TailSums {
     size: u64,
     /// Their number.
     count: u64,
@@ -102,17 +102,17 @@ struct Tail {
 }
 
 /// Computes one tail for each distinct size, in ascending order.
-fn tails(sizes: &[(u64, u64)]) -> Vec<Tail> {
+fn tails(sizes: &[(u64, u64)]) -> Vec<TailSums> {
     let mut sizes: Vec<(u64, u64)> = sizes.iter().copied().filter(|&(size, count)| size > 0 && count > 0).collect();
     sizes.sort_unstable_by(|a, b| b.cmp(a));
-    let mut tails: Vec<Tail> = Vec::new();
+    let mut tails: Vec<TailSums> = Vec::new();
     for (size, count) in sizes {
         let (above, mean_log) = match tails.last() {
             Some(tail) => (tail.count, tail.mean_log + (tail.size as f64 / size as f64).ln()),
             None => (0, 0.0),
         };
         let count = above.saturating_add(count);
-        let tail = Tail { size, count, mean_log: mean_log * (above as f64 / count as f64) };
+        let tail = TailSums { size, count, mean_log: mean_log * (above as f64 / count as f64) };
         match tails.last_mut() {
             Some(last) if last.size == size => *last = tail,
             _ => tails.push(tail),
@@ -124,7 +124,7 @@ fn tails(sizes: &[(u64, u64)]) -> Vec<Tail> {
 
 /// The indexes of the tails whose size is a candidate x_min, in ascending order: at most
 /// `2 * DENSE`.
-fn candidates(tails: &[Tail]) -> Vec<usize> {
+fn candidates(tails: &[TailSums]) -> Vec<usize> {
     // The last tail has only one size, hence no slope.
     let several = &tails[..tails.len().saturating_sub(1)];
     let usable = several.partition_point(|tail| tail.count >= MIN_TAIL);
@@ -144,7 +144,7 @@ fn candidates(tails: &[Tail]) -> Vec<usize> {
 }
 
 /// The exponent of maximum likelihood for a tail; `None` if it is outside of `EXPONENTS`.
-fn exponent(tail: &Tail) -> Option<f64> {
+fn exponent(tail: &TailSums) -> Option<f64> {
     let expected = |exponent| {
         let zeta = Zeta::of(exponent, tail.size as f64);
         zeta.log_sum / zeta.sum
@@ -163,7 +163,7 @@ fn exponent(tail: &Tail) -> Option<f64> {
 
 /// The largest difference between the observed share of sizes >= x and that of the law, over all
 /// integers x above the smallest size.
-fn distance(tails: &[Tail], exponent: f64) -> f64 {
+fn distance(tails: &[TailSums], exponent: f64) -> f64 {
     let (size, count) = (tails[0].size as f64, tails[0].count as f64);
     let all = Zeta::of(exponent, size).sum;
     let law = |x: f64| Zeta::of(exponent, x).sum / all * (x / size).powf(-exponent);

@@ -7,7 +7,7 @@
 
 use anyhow::{Result, ensure};
 
-use super::plain::{PlainColumn, Words};
+use super::plain::{PlainColumn, WordSlice};
 use super::row_range::RowRange;
 
 /// A plain column of ids, one 64-bit number for each row.
@@ -81,7 +81,7 @@ impl AscendingColumn {
     ///
     /// # Errors
     /// As [`PlainColumn::read`].
-    pub fn read(&self, first: u64, count: usize) -> Result<Words> {
+    pub fn read(&self, first: u64, count: usize) -> Result<WordSlice> {
         let end = first.saturating_add(count as u64);
         let mut pages = self.pages(self.column.page_of(first)).take_while(|page| page.start < end).peekable();
         let id = pages.peek().map_or(0, |page| page.first + (first - page.start));
@@ -89,7 +89,7 @@ impl AscendingColumn {
             return self.column.read(first, count);
         }
         // `gaps` counts up to the next page: without gaps the ids go on from page to page.
-        Ok(Words::counting(id, count))
+        Ok(WordSlice::counting(id, count))
     }
 
     /// Finds the rows of the `wanted` ids, which ascend. Returns, for each id that the column has,

@@ -41,7 +41,7 @@ use parquet::errors::Result;
 use parquet::file::properties::WriterProperties;
 use parquet::file::writer::SerializedFileWriter;
 
-use super::row_range::Opened;
+use super::row_range::OpenRange;
 
 /// A row group of fewer rows, in a file that stays, is small.
 pub(super) const SMALL: usize = 1000;
@@ -81,7 +81,7 @@ pub(super) struct GroupWriter {
     /// Rows of the row group that are not encoded yet.
     waiting: Waiting,
     /// The row group of the small pieces of a bundle that ended.
-    joined: Joined,
+    joined: OpenGroup,
     /// The columns of the row group, once it has many rows.
     columns: Option<Vec<ArrowColumnWriter>>,
     /// The rows of the row group so far.
@@ -94,7 +94,7 @@ pub(super) struct GroupWriter {
 
 /// A row group of small pieces.
 #[derive(Default)]
-struct Joined {
+struct OpenGroup {
     /// Its columns, if it has rows.
     columns: Option<Vec<ArrowColumnWriter>>,
     rows: usize,
@@ -184,7 +184,7 @@ impl GroupWriter {
             schema,
             is_bundle,
             waiting: Waiting::default(),
-            joined: Joined::default(),
+            joined: OpenGroup::default(),
             columns: None,
             rows: 0,
             bytes: 0,
@@ -309,9 +309,9 @@ impl GroupWriter {
     }
 
     /// Ends the row group, and adds one of another file as it is.
-    pub(super) fn append(&mut self, opened: &Opened, number: usize) -> Result<()> {
+    pub(super) fn append(&mut self, opened: &OpenRange, number: usize) -> Result<()> {
         self.end_group()?;
-        let Opened { file, footer, .. } = opened;
+        let OpenRange { file, footer, .. } = opened;
         let group = footer.metadata().row_group(number);
         let index = footer.metadata().page_index_for_row_group(number);
         let mut next = self.file.next_row_group()?;

@@ -70,7 +70,7 @@ pub use names::Names;
 pub use nigh_derive::Table;
 pub use pack::{PART_BYTES, pack, parts};
 pub use piece_scan::PieceScan;
-pub use plain::{PlainColumn, Words};
+pub use plain::{PlainColumn, WordSlice};
 pub use read::{Scan, field, maybe_text};
 pub use row_range::RowRange;
 pub use rows::{

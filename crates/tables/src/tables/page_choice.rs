@@ -5,12 +5,12 @@ use std::ops::Range;
 
 use parquet::file::page_index::column_index::ColumnIndexMetaData;
 
-use super::row_range::{GroupRows, Opened};
+use super::row_range::{GroupRows, OpenRange};
 
 /// The rows of the pages of a column of 64-bit numbers that can have one of the `wanted` values,
 /// which ascend: ranges of rows that ascend, counted from the first of the rows that are read. Row
 /// groups without an index of pages are taken whole.
-pub(super) fn rows_of_pages(opened: &Opened, column: &str, wanted: &[i64]) -> Vec<Range<u64>> {
+pub(super) fn rows_of_pages(opened: &OpenRange, column: &str, wanted: &[i64]) -> Vec<Range<u64>> {
     let schema = opened.footer.metadata().file_metadata().schema_descr();
     let place = schema.columns().iter().position(|of| of.name() == column);
     let mut chosen: Vec<Range<u64>> = Vec::new();
@@ -36,7 +36,7 @@ pub(super) fn rows_of_pages(opened: &Opened, column: &str, wanted: &[i64]) -> Ve
 }
 
 /// As [`rows_of_pages`], of one row group; counted from its first row.
-fn pages_of(opened: &Opened, group: usize, place: Option<usize>, wanted: &[i64]) -> Vec<Range<u64>> {
+fn pages_of(opened: &OpenRange, group: usize, place: Option<usize>, wanted: &[i64]) -> Vec<Range<u64>> {
     let rows = opened.footer.metadata().row_group(group).num_rows() as u64;
     let whole = std::iter::once(0..rows).collect();
     let index = opened.footer.metadata().page_index_for_row_group(group);

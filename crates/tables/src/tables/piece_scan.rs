@@ -46,14 +46,14 @@ pub struct PieceScan<'a> {
     most: usize,
     /// The run of each piece, by number.
     run_of: Vec<usize>,
-    runs: Vec<Run>,
+    runs: Vec<PieceRun>,
     /// The piece that is read, and how many rows of it are left; `None` if that is not known.
     piece: usize,
     left: Option<u64>,
 }
 
 /// Pieces that follow each other in a file.
-struct Run {
+struct PieceRun {
     rows: RowRange,
     /// The number of the last piece.
     last: usize,
@@ -67,7 +67,7 @@ impl<'a> PieceScan<'a> {
     pub fn new(pieces: Vec<RowRange>, columns: &'a [&'a str]) -> PieceScan<'a> {
         let files: HashSet<&Path> = pieces.iter().map(RowRange::path).collect();
         let are_few = files.len() <= MOST_FILES;
-        let (mut runs, mut run_of): (Vec<Run>, Vec<usize>) = (Vec::new(), Vec::with_capacity(pieces.len()));
+        let (mut runs, mut run_of): (Vec<PieceRun>, Vec<usize>) = (Vec::new(), Vec::with_capacity(pieces.len()));
         let mut of_file: HashMap<&Path, usize> = HashMap::new();
         for (number, piece) in pieces.iter().enumerate() {
             let run = of_file.get(piece.path()).copied().filter(|run| are_few || run_of.last() == Some(run));
@@ -78,7 +78,7 @@ impl<'a> PieceScan<'a> {
                     run
                 }
                 None => {
-                    runs.push(Run { rows: piece.clone(), last: number, scan: None, rest: None });
+                    runs.push(PieceRun { rows: piece.clone(), last: number, scan: None, rest: None });
                     runs.len() - 1
                 }
             };

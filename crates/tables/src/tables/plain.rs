@@ -18,7 +18,7 @@ use anyhow::{Context, Result, ensure};
 use parquet::basic::{Compression, Encoding, Type};
 use parquet::file::metadata::ParquetMetaData;
 
-use super::row_range::{Opened, RowRange};
+use super::row_range::{OpenRange, RowRange};
 use super::shared_file::SharedFile;
 
 /// A plain column of a file or of some rows of it; each value has the same number of 64-bit words.
@@ -53,7 +53,7 @@ impl PlainColumn {
         let of_file = rows.into();
         let opened = of_file.open()?;
         let (groups, before) = opened.groups();
-        let Opened { file, footer, rows: range } = opened;
+        let OpenRange { file, footer, rows: range } = opened;
         let (path, metadata) = (of_file.path(), footer.metadata());
         let failed = || format!("cannot read {}", path.display());
         let column = column(metadata, path, name, width * WORD as usize)?;
@@ -97,8 +97,8 @@ impl PlainColumn {
     ///
     /// # Errors
     /// Names the file that cannot be read, or that ends before the last of these rows.
-    pub fn read(&self, first: u64, count: usize) -> Result<Words> {
-        let mut words = Words::new(count * self.width);
+    pub fn read(&self, first: u64, count: usize) -> Result<WordSlice> {
+        let mut words = WordSlice::new(count * self.width);
         let mut rest = &mut words.words[..count * self.width];
         let mut row = first;
         while !rest.is_empty() {
@@ -224,7 +224,7 @@ fn column(metadata: &ParquetMetaData, path: &Path, name: &str, width: usize) -> 
 
 /// A slice of 64-bit words whose memory is reused by its thread after it is dropped.
 #[derive(Default)]
-pub struct Words {
+pub struct WordSlice {
     words: Vec<u64>,
     count: usize,
 }
@@ -236,23 +236,23 @@ thread_local! {
     static FREE: RefCell<Vec<Vec<u64>>> = const { RefCell::new(Vec::new()) };
 }
 
-impl Words {
+impl WordSlice {
     /// `count` words of unspecified content.
-    fn new(count: usize) -> Words {
+    fn new(count: usize) -> WordSlice {
         let mut words = FREE.with(|free| free.borrow_mut().pop()).unwrap_or_default();
         words.resize(count.max(words.len()), 0);
-        Words { words, count }
+        WordSlice { words, count }
     }
 
     /// `count` consecutive numbers, beginning with `first`.
-    pub(super) fn counting(first: u64, count: usize) -> Words {
-        let mut words = Words::new(count);
+    pub(super) fn counting(first: u64, count: usize) -> WordSlice {
+        let mut words = WordSlice::new(count);
         words.words[..count].iter_mut().zip(first..).for_each(|(word, number)| *word = number);
         words
     }
 }
 
-impl Deref for Words {
+impl Deref for WordSlice {
     type Target = [u64];
 
     fn deref(&self) -> &[u64] {
@@ -260,7 +260,7 @@ impl Deref for Words {
     }
 }
 
-impl Drop for Words {
+impl Drop for WordSlice {
     fn drop(&mut self) {
         let words = std::mem::take(&mut self.words);
         // While a thread ends, its pool may be gone already.

@@ -14,7 +14,7 @@ use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::{ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder, RowSelection};
 
 use super::page_choice::rows_of_pages;
-use super::row_range::{Opened, RowRange};
+use super::row_range::{OpenRange, RowRange};
 
 /// Rows of a batch.
 const BATCH: usize = 4096;
@@ -28,7 +28,7 @@ pub struct Scan {
 }
 
 /// Which rows are read.
-enum Chosen<'a> {
+enum ReadRows<'a> {
     All,
     /// Those with these numbers, which ascend.
     Rows(&'a [u64]),
@@ -61,7 +61,7 @@ impl Scan {
     /// # Errors
     /// As [`Scan::open`].
     pub fn open_by(rows: impl Into<RowRange>, columns: &[&str], size: usize) -> Result<Scan> {
-        Scan::select(rows.into(), columns, size, Chosen::All)
+        Scan::select(rows.into(), columns, size, ReadRows::All)
     }
 
     /// Calls `each` with the rows of some documents, which ascend, as the column `doc` of `of`
@@ -84,7 +84,7 @@ impl Scan {
         let (mut numbers, mut at) = (Vec::new(), 0);
         if !ranges.is_empty() {
             let mut rows = ranges.iter().cloned().flatten();
-            Scan::select(of.with_all_rows(), &["doc"], BATCH, Chosen::Ranges(&ranges))?.for_each(|batch| {
+            Scan::select(of.with_all_rows(), &["doc"], BATCH, ReadRows::Ranges(&ranges))?.for_each(|batch| {
                 for (doc, row) in field::<Int64Array>(batch, "doc")?.values().iter().zip(&mut rows) {
                     at += docs[at..].iter().take_while(|wanted| *wanted < doc).count();
                     if docs.get(at) == Some(doc) {
@@ -97,7 +97,7 @@ impl Scan {
         if numbers.is_empty() {
             Ok(())
         } else {
-            Scan::select(of, columns, BATCH, Chosen::Rows(&numbers))?.for_each(each)
+            Scan::select(of, columns, BATCH, ReadRows::Rows(&numbers))?.for_each(each)
         }
     }
 
@@ -118,14 +118,14 @@ impl Scan {
     pub fn columns_of_rows(of: impl Into<RowRange>, columns: &[&str], rows: &[u64]) -> Result<Scan> {
         let of = of.into();
         of.check_all_count()?;
-        Scan::select(of, columns, BATCH, Chosen::Rows(rows))
+        Scan::select(of, columns, BATCH, ReadRows::Rows(rows))
     }
 
     /// Opens the chosen rows.
-    fn select(rows: RowRange, columns: &[&str], size: usize, chosen: Chosen<'_>) -> Result<Scan> {
+    fn select(rows: RowRange, columns: &[&str], size: usize, chosen: ReadRows<'_>) -> Result<Scan> {
         let opened = rows.open_all()?;
         let (groups, before) = opened.groups();
-        let Opened { file, footer, rows: range } = opened;
+        let OpenRange { file, footer, rows: range } = opened;
         let mut builder = ParquetRecordBatchReaderBuilder::new_with_metadata(file, footer);
         let (path, schema) = (rows.path(), builder.schema());
         if let Some(missing) = columns.iter().find(|column| schema.index_of(column).is_err()) {
@@ -141,9 +141,9 @@ impl Scan {
         let of_groups = |group: usize| builder.metadata().row_group(group).num_rows() as u64;
         let (count, in_groups) = (range.end - range.start, groups.clone().map(of_groups).sum::<u64>());
         let end = match chosen {
-            Chosen::All => 0,
-            Chosen::Rows(numbers) => numbers.last().map_or(0, |last| last + 1),
-            Chosen::Ranges(ranges) => ranges.last().map_or(0, |last| last.end),
+            ReadRows::All => 0,
+            ReadRows::Rows(numbers) => numbers.last().map_or(0, |last| last + 1),
+            ReadRows::Ranges(ranges) => ranges.last().map_or(0, |last| last.end),
         };
         ensure!(end <= count, "{} has {count} rows, but row {} was expected", path.display(), end.saturating_sub(1));
         let in_order = |ranges: &mut dyn Iterator<Item = (u64, u64)>| {
@@ -151,14 +151,14 @@ impl Scan {
             RowSelection::from_consecutive_ranges(ranges, in_groups as usize)
         };
         builder = match chosen {
-            Chosen::Rows(numbers) => {
+            ReadRows::Rows(numbers) => {
                 builder.with_row_selection(in_order(&mut numbers.iter().map(|row| (*row, row + 1))))
             }
-            Chosen::Ranges(ranges) => {
+            ReadRows::Ranges(ranges) => {
                 builder.with_row_selection(in_order(&mut ranges.iter().map(|rows| (rows.start, rows.end))))
             }
-            Chosen::All if count < in_groups => builder.with_row_selection(in_order(&mut [(0, count)].into_iter())),
-            Chosen::All => builder,
+            ReadRows::All if count < in_groups => builder.with_row_selection(in_order(&mut [(0, count)].into_iter())),
+            ReadRows::All => builder,
         };
         let batches = builder.with_projection(mask).with_row_groups(groups.collect()).with_batch_size(size).build();
         let batches = batches.with_context(|| format!("cannot read {}", path.display()))?;

@@ -48,7 +48,7 @@ static OPEN: AtomicUsize = AtomicUsize::new(0);
 /// ```
 #[derive(Clone)]
 pub struct RowRange {
-    file: Arc<Shared>,
+    file: Arc<RangesFile>,
     /// The numbers of the rows in the file; `None` for all.
     range: Option<Range<u64>>,
     /// If given, only the rows count whose `doc` is in the column `doc` of these.
@@ -56,7 +56,7 @@ pub struct RowRange {
 }
 
 /// What all ranges of a file share.
-struct Shared {
+struct RangesFile {
     path: PathBuf,
     /// `None` until a reader is opened. A mutex, not a `OnceLock`, because a file that cannot be
     /// read now may be readable later.
@@ -94,7 +94,7 @@ impl Drop for ReadFile {
 }
 
 /// A file that is open, its footer, and which of its rows to read.
-pub(super) struct Opened {
+pub(super) struct OpenRange {
     pub(super) file: SharedFile,
     pub(super) footer: ArrowReaderMetadata,
     pub(super) rows: Range<u64>,
@@ -111,7 +111,7 @@ pub(super) struct GroupRows {
     pub(super) is_whole: bool,
 }
 
-impl Opened {
+impl OpenRange {
     /// The rows by row group; none without rows.
     pub(super) fn by_group(&self) -> Vec<GroupRows> {
         let (mut by_group, mut first) = (Vec::new(), 0);
@@ -146,7 +146,7 @@ impl Opened {
 impl RowRange {
     /// All rows of the file at `path`, which need not exist yet.
     pub fn file(path: impl Into<PathBuf>) -> RowRange {
-        RowRange { file: Arc::new(Shared { path: path.into(), read: Mutex::default() }), range: None, live: None }
+        RowRange { file: Arc::new(RangesFile { path: path.into(), read: Mutex::default() }), range: None, live: None }
     }
 
     /// A part of these rows; `range` counts from the first of them. A reader fails if the file has
@@ -211,7 +211,7 @@ impl RowRange {
     /// # Errors
     /// Names the file that cannot be read or is not a Parquet file.
     pub fn rows(&self) -> Result<u64> {
-        let Opened { rows, .. } = self.open()?;
+        let OpenRange { rows, .. } = self.open()?;
         Ok(rows.end - rows.start)
     }
 
@@ -224,7 +224,7 @@ impl RowRange {
     }
 
     /// Opens the file, and parses its footer unless one of its ranges was opened before.
-    pub(super) fn open(&self) -> Result<Opened> {
+    pub(super) fn open(&self) -> Result<OpenRange> {
         self.check_all_count()?;
         self.open_all()
     }
@@ -240,7 +240,7 @@ impl RowRange {
     }
 
     /// As [`RowRange::open`], with the rows that do not count.
-    pub(super) fn open_all(&self) -> Result<Opened> {
+    pub(super) fn open_all(&self) -> Result<OpenRange> {
         let path = self.path();
         let failed = || format!("cannot read {}", path.display());
         let (file, footer) = {
@@ -263,7 +263,7 @@ impl RowRange {
             rows.start,
             rows.end
         );
-        Ok(Opened { file, footer, rows })
+        Ok(OpenRange { file, footer, rows })
     }
 }
 

@@ -47,10 +47,10 @@ impl Length for SharedFile {
 }
 
 impl ChunkReader for SharedFile {
-    type T = BufReader<FileFrom>;
+    type T = BufReader<RestOfFile>;
 
     fn get_read(&self, start: u64) -> ParquetResult<Self::T> {
-        Ok(BufReader::new(FileFrom { file: self.file.clone(), at: start }))
+        Ok(BufReader::new(RestOfFile { file: self.file.clone(), at: start }))
     }
 
     fn get_bytes(&self, start: u64, length: usize) -> ParquetResult<Bytes> {
@@ -74,12 +74,12 @@ impl ChunkReader for SharedFile {
 }
 
 /// The bytes of a file from some place on.
-pub(super) struct FileFrom {
+pub(super) struct RestOfFile {
     file: Arc<File>,
     at: u64,
 }
 
-impl Read for FileFrom {
+impl Read for RestOfFile {
     fn read(&mut self, bytes: &mut [u8]) -> Result<usize> {
         let count = self.file.read_at(bytes, self.at)?;
         self.at += count as u64;

@@ -56,14 +56,14 @@ impl ValueType {
 
 /// Collects the values of a column.
 pub struct ColumnBuilder {
-    values: Values,
+    values: ValueBuilder,
     /// The length of byte strings that all have one.
     width: usize,
 }
 
 /// The values by type. An enum, and not a type parameter: the code that handles columns exists
 /// once, not once for each table.
-enum Values {
+enum ValueBuilder {
     Boolean(BooleanBuilder),
     Int(Int32Builder),
     Long(Int64Builder),
@@ -80,16 +80,16 @@ enum Values {
 macro_rules! with_builder {
     ($values:expr, $builder:ident => $result:expr) => {
         match $values {
-            Values::Boolean($builder) => $result,
-            Values::Int($builder) => $result,
-            Values::Long($builder) => $result,
-            Values::Float($builder) => $result,
-            Values::Double($builder) => $result,
-            Values::Text($builder) => $result,
-            Values::Bytes($builder) => $result,
-            Values::FixedBytes($builder) => $result,
-            Values::Date($builder) => $result,
-            Values::Timestamp($builder) => $result,
+            ValueBuilder::Boolean($builder) => $result,
+            ValueBuilder::Int($builder) => $result,
+            ValueBuilder::Long($builder) => $result,
+            ValueBuilder::Float($builder) => $result,
+            ValueBuilder::Double($builder) => $result,
+            ValueBuilder::Text($builder) => $result,
+            ValueBuilder::Bytes($builder) => $result,
+            ValueBuilder::FixedBytes($builder) => $result,
+            ValueBuilder::Date($builder) => $result,
+            ValueBuilder::Timestamp($builder) => $result,
         }
     };
 }
@@ -99,17 +99,17 @@ impl ColumnBuilder {
     pub(super) fn new(values: ValueType) -> ColumnBuilder {
         let width = if let ValueType::FixedBytes(width) = values { width as usize } else { 0 };
         let values = match values {
-            ValueType::Boolean => Values::Boolean(BooleanBuilder::with_capacity(0)),
-            ValueType::Int => Values::Int(Int32Builder::with_capacity(0)),
-            ValueType::Long => Values::Long(Int64Builder::with_capacity(0)),
-            ValueType::Float => Values::Float(Float32Builder::with_capacity(0)),
-            ValueType::Double => Values::Double(Float64Builder::with_capacity(0)),
-            ValueType::Text => Values::Text(StringBuilder::with_capacity(0, 0)),
-            ValueType::Bytes => Values::Bytes(BinaryBuilder::with_capacity(0, 0)),
-            ValueType::FixedBytes(width) => Values::FixedBytes(FixedSizeBinaryBuilder::with_capacity(0, width)),
-            ValueType::Date => Values::Date(Date32Builder::with_capacity(0)),
+            ValueType::Boolean => ValueBuilder::Boolean(BooleanBuilder::with_capacity(0)),
+            ValueType::Int => ValueBuilder::Int(Int32Builder::with_capacity(0)),
+            ValueType::Long => ValueBuilder::Long(Int64Builder::with_capacity(0)),
+            ValueType::Float => ValueBuilder::Float(Float32Builder::with_capacity(0)),
+            ValueType::Double => ValueBuilder::Double(Float64Builder::with_capacity(0)),
+            ValueType::Text => ValueBuilder::Text(StringBuilder::with_capacity(0, 0)),
+            ValueType::Bytes => ValueBuilder::Bytes(BinaryBuilder::with_capacity(0, 0)),
+            ValueType::FixedBytes(width) => ValueBuilder::FixedBytes(FixedSizeBinaryBuilder::with_capacity(0, width)),
+            ValueType::Date => ValueBuilder::Date(Date32Builder::with_capacity(0)),
             ValueType::Timestamp => {
-                Values::Timestamp(TimestampMicrosecondBuilder::with_capacity(0).with_timezone("UTC"))
+                ValueBuilder::Timestamp(TimestampMicrosecondBuilder::with_capacity(0).with_timezone("UTC"))
             }
         };
         ColumnBuilder { values, width }
@@ -129,8 +129,8 @@ impl ColumnBuilder {
     /// Appends bytes.
     fn append_bytes(&mut self, value: &[u8]) {
         match &mut self.values {
-            Values::Bytes(builder) => builder.append_value(value),
-            Values::FixedBytes(builder) => {
+            ValueBuilder::Bytes(builder) => builder.append_value(value),
+            ValueBuilder::FixedBytes(builder) => {
                 // The first row gives the length: it may depend on the method.
                 if builder.is_empty() && value.len() != self.width {
                     self.width = value.len();
@@ -167,7 +167,7 @@ macro_rules! values {
             const VALUES: ValueType = ValueType::$kind;
 
             fn append(&self, column: &mut ColumnBuilder) {
-                let Values::$kind(builder) = &mut column.values else { other_type() };
+                let ValueBuilder::$kind(builder) = &mut column.values else { other_type() };
                 builder.append_value(*self);
             }
         }
@@ -186,7 +186,7 @@ impl Value for str {
     const VALUES: ValueType = ValueType::Text;
 
     fn append(&self, column: &mut ColumnBuilder) {
-        let Values::Text(builder) = &mut column.values else { other_type() };
+        let ValueBuilder::Text(builder) = &mut column.values else { other_type() };
         builder.append_value(self);
     }
 }
@@ -219,7 +219,7 @@ impl Value for Week {
     const VALUES: ValueType = ValueType::Date;
 
     fn append(&self, column: &mut ColumnBuilder) {
-        let Values::Date(builder) = &mut column.values else { other_type() };
+        let ValueBuilder::Date(builder) = &mut column.values else { other_type() };
         builder.append_value(self.days());
     }
 }
@@ -232,7 +232,7 @@ impl Value for UtcMicros {
     const VALUES: ValueType = ValueType::Timestamp;
 
     fn append(&self, column: &mut ColumnBuilder) {
-        let Values::Timestamp(builder) = &mut column.values else { other_type() };
+        let ValueBuilder::Timestamp(builder) = &mut column.values else { other_type() };
         builder.append_value(self.0);
     }
 }

@@ -183,7 +183,7 @@ impl<T: Table> Writer<T> {
 /// The file of a [`Writer`], of any table.
 struct TableFile {
     table: &'static TableSpec,
-    target: Target,
+    target: TemporaryName,
     /// The values of rows that are not written yet. Empty before the first row.
     builders: Vec<ColumnBuilder>,
     /// The number of these rows.
@@ -196,7 +196,7 @@ struct TableFile {
 
 impl TableFile {
     fn create(path: &Path, table: &'static TableSpec) -> Result<TableFile> {
-        let (target, key_values) = (Target::create(path)?, describe::key_values(table));
+        let (target, key_values) = (TemporaryName::create(path)?, describe::key_values(table));
         Ok(TableFile {
             is_bundle: false,
             table,
@@ -294,7 +294,7 @@ impl TableFile {
         let mut next = small.batch()?;
         let (mut counts, mut piece) = (vec![0; sources.len()], 0);
         let mut last = None;
-        for Part { source, rows, copied } in &parts {
+        for RowSource { source, rows, copied } in &parts {
             let opened = rows.open()?;
             ensure!(
                 have_same_columns(opened.footer.schema(), &schema),
@@ -349,7 +349,7 @@ impl TableFile {
 }
 
 /// Rows that are added in one way.
-struct Part {
+struct RowSource {
     /// The number of their source.
     source: usize,
     rows: RowRange,
@@ -358,7 +358,7 @@ struct Part {
 }
 
 /// Cuts sources into large row groups and what lies between them. Parts without rows are left out.
-fn parts(sources: &[RowRange]) -> Result<Vec<Part>> {
+fn parts(sources: &[RowRange]) -> Result<Vec<RowSource>> {
     let mut parts = Vec::new();
     for (source, rows) in sources.iter().enumerate() {
         if rows.known_rows() == Some(0) {
@@ -367,7 +367,7 @@ fn parts(sources: &[RowRange]) -> Result<Vec<Part>> {
         let opened = rows.open()?;
         let first = opened.rows.start;
         let mut small: Option<Range<u64>> = None;
-        let part = |range: Range<u64>, copied| Part { source, rows: rows.part(range), copied };
+        let part = |range: Range<u64>, copied| RowSource { source, rows: rows.part(range), copied };
         for GroupRows { group, rows: of_group, is_whole } in opened.by_group() {
             let range = of_group.start - first..of_group.end - first;
             let is_heavy = opened.footer.metadata().row_group(group).total_byte_size() >= COPIED_BYTES;
@@ -384,7 +384,7 @@ fn parts(sources: &[RowRange]) -> Result<Vec<Part>> {
 }
 
 /// The rows of a batch in which small parts are read: few if their values are large.
-fn batch_rows(parts: &[Part]) -> Result<usize> {
+fn batch_rows(parts: &[RowSource]) -> Result<usize> {
     let mut rows = BATCH as u64;
     for part in parts.iter().filter(|part| part.copied.is_none()) {
         let opened = part.rows.open()?;
@@ -411,18 +411,18 @@ fn have_same_columns(these: &Schema, others: &Schema) -> bool {
 }
 
 /// The name of a file that is being written, and its temporary name until it is complete.
-pub(super) struct Target {
+pub(super) struct TemporaryName {
     path: PathBuf,
     temporary: PathBuf,
 }
 
-impl Target {
+impl TemporaryName {
     /// Makes the folder of `path`.
-    pub(super) fn create(path: &Path) -> Result<Target> {
+    pub(super) fn create(path: &Path) -> Result<TemporaryName> {
         if let Some(folder) = path.parent() {
             std::fs::create_dir_all(folder).with_context(|| format!("cannot make the folder {}", folder.display()))?;
         }
-        Ok(Target { path: path.to_owned(), temporary: path.with_extension("parquet.tmp") })
+        Ok(TemporaryName { path: path.to_owned(), temporary: path.with_extension("parquet.tmp") })
     }
 
     /// The name under which to write.

@@ -10,7 +10,7 @@ use anyhow::{Result, ensure};
 use clap::Args;
 use nigh_bench::synthetic::LinkedHosts;
 use nigh_bench::{
-    AnyBench, Bench, BenchOutcome, Counted, Measure, Measured, Placement, Seconds, Temporary, WorkerCounts, run,
+    AnyBench, Bench, BenchOutcome, Measure, Measured, Placement, Seconds, Temporary, WorkerCounts, WorkerResult, run,
 };
 use nigh_exchange::Context;
 use serde::{Deserialize, Serialize};
@@ -215,7 +215,7 @@ impl Measure for CollectionsTask {
         self.threads
     }
 
-    fn measure(&self, cx: &mut Context) -> Result<Counted<CollectionCounts>> {
+    fn measure(&self, cx: &mut Context) -> Result<WorkerResult<CollectionCounts>> {
         let web = LinkedHosts::new(self.documents, self.links);
         let owned = Ownership::new(cx.index(), cx.peers(), &web.rows());
         let (mut pages, mut links, mut targets) = (ClusteredPages::default(), Vec::new(), Vec::new());
@@ -257,7 +257,7 @@ impl Measure for CollectionsTask {
             let ids = [page.doc, page.cluster, page.collection, page.principal].map(|id| id.to_table() as u64);
             sum.wrapping_add(mix(fold(&ids)))
         });
-        Ok(Counted { counts, checksum })
+        Ok(WorkerResult { counts, checksum })
     }
 }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use anyhow::Result;
 
 use super::{Collections, PUBLISHED_LARGEST, PUBLISHED_SAVINGS};
-use crate::plot::{Axis, Ink, Marks, Plot, Series};
+use crate::plot::{Axis, Ink, Plot, Series, SeriesLook};
 use crate::studies::figure::{Cell, Figure, Picture, percent};
 use crate::studies::figure_tables::FigureTables;
 use crate::studies::overlap::REPLICAS;
@@ -51,7 +51,7 @@ fn replicas(tables: &FigureTables<'_>) -> Result<Picture> {
         label: "Pages by the number of their replicas".to_owned(),
         x: Axis::names("replicas of a page", "similar", REPLICAS),
         y: Axis::linear("% of the pages", "percent").within(0.0, None),
-        series: vec![Series::ours("", Ink::One, Marks::Bars, points)],
+        series: vec![Series::ours("", Ink::One, SeriesLook::Bars, points)],
     };
     Ok(Picture::plot(plot, notes))
 }
@@ -79,10 +79,10 @@ fn sizes(tables: &FigureTables<'_>) -> Result<Picture> {
             format!("{least} to {most} clusters there")
         }
     };
-    let of_power = |(power, points)| Series::ours(name(power), Ink::of(power as usize), Marks::Points, points);
+    let of_power = |(power, points)| Series::ours(name(power), Ink::of(power as usize), SeriesLook::Points, points);
     let mut series: Vec<Series> = places.into_iter().map(of_power).collect();
     let published = PUBLISHED_LARGEST.map(|(cardinality, size)| (size as f64, cardinality as f64));
-    series.push(Series::published("the study's largest", Ink::Text, Marks::Points, published.to_vec()));
+    series.push(Series::published("the study's largest", Ink::Text, SeriesLook::Points, published.to_vec()));
     let plot = Plot {
         label: "Similar clusters by their cardinality and size".to_owned(),
         x: Axis::logarithmic("pages of a collection (size)", "size"),

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use super::{CollectionsSummary, Merge, ReplicaLevel};
 use crate::config::Bytes;
-use crate::sheet::{Column, Grid, Sheet, grouped, plural};
+use crate::sheet::{Grid, GridColumn, Sheet, grouped, plural};
 use crate::studies::overlap::REPLICAS;
 use crate::text::printable;
 
@@ -40,19 +40,19 @@ pub fn collections(summary: &CollectionsSummary, tables: &Path) -> Sheet {
         ("pages in them", summary.pages),
         ("ambiguous links", summary.ambiguous),
     ];
-    let mut grid = Grid::new([("", Column::Text), ("", Column::Number)]).without_head();
+    let mut grid = Grid::new([("", GridColumn::Text), ("", GridColumn::Number)]).without_head();
     rows.into_iter().for_each(|(name, count)| grid.row([name.to_owned(), grouped(count)]));
     sheet.grid(grid);
     sheet.blank();
-    let columns = ["replicas", "pages", "share"].map(|name| (name, Column::Number));
+    let columns = ["replicas", "pages", "share"].map(|name| (name, GridColumn::Number));
     let mut grid = Grid::new(columns);
     for (row, replicas) in summary.replicas.iter().zip(REPLICAS) {
         grid.row([replicas.to_owned(), grouped(row.documents), row.share.map_or("-".into(), percent)]);
     }
     sheet.grid(grid);
     sheet.blank();
-    let numbers = ["cardinality", "size"].map(|name| (name, Column::Number));
-    let mut grid = Grid::new(numbers.into_iter().chain([("page", Column::Text), ("title", Column::Text)]));
+    let numbers = ["cardinality", "size"].map(|name| (name, GridColumn::Number));
+    let mut grid = Grid::new(numbers.into_iter().chain([("page", GridColumn::Text), ("title", GridColumn::Text)]));
     for of in summary.largest.iter().take(LISTED) {
         let [url, title] = [&of.url, &of.title].map(|text| printable(text).into_owned());
         grid.row([grouped(of.cardinality), grouped(of.size), url, title]);

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use super::DecontaminationSummary;
 use super::reference::ItemCounts;
-use crate::sheet::{Column, Grid, Sheet, grouped, plural};
+use crate::sheet::{Grid, GridColumn, Sheet, grouped, plural};
 
 /// Files of the reference that are listed.
 const FILES: usize = 30;
@@ -20,8 +20,9 @@ pub fn decontamination(summary: &DecontaminationSummary, tables: &Path) -> Sheet
         plural(summary.items.items, "item")
     ));
     sheet.blank();
-    let columns = [("reference", Column::Text), ("items", Column::Number), ("compared", Column::Number)];
-    let mut grid = Grid::new(columns.into_iter().chain([("in documents", Column::Number), ("share", Column::Number)]));
+    let columns = [("reference", GridColumn::Text), ("items", GridColumn::Number), ("compared", GridColumn::Number)];
+    let mut grid =
+        Grid::new(columns.into_iter().chain([("in documents", GridColumn::Number), ("share", GridColumn::Number)]));
     for file in summary.reference.iter().take(FILES) {
         let share = format!("{:.1}%", 100.0 * file.matched as f64 / file.compared.max(1) as f64);
         let numbers = [file.items, file.compared, file.matched].map(grouped);

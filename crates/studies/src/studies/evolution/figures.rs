@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use anyhow::Result;
 
 use super::{Evolution, PUBLISHED_UNCHANGED};
-use crate::plot::{Axis, Ink, Marks, Plot, Series};
+use crate::plot::{Axis, Ink, Plot, Series, SeriesLook};
 use crate::stats::{Change, SizeClass, ratio};
 use crate::studies::figure::{Figure, Picture, percent};
 use crate::studies::figure_tables::FigureTables;
@@ -103,7 +103,7 @@ fn retention(tables: &FigureTables<'_>, column: &str, notes: &[&str]) -> Result<
         }
         Ok(())
     })?;
-    let of_class = |(number, (name, points))| Series::ours(name, Ink::of(number), Marks::LineAndPoints, points);
+    let of_class = |(number, (name, points))| Series::ours(name, Ink::of(number), SeriesLook::LineAndPoints, points);
     let plot = Plot {
         label: format!("{column} of clusters, week by week"),
         x: Axis::weeks(days),
@@ -135,7 +135,7 @@ fn hosts(tables: &FigureTables<'_>) -> Result<Picture> {
         label: "Hosts by the change of their number of clusters".to_owned(),
         x: Axis::linear("clusters of a host, change since the first week", "change"),
         y: Axis::logarithmic("hosts", "hosts").within(0.8, None),
-        series: vec![Series::ours("", Ink::One, Marks::Points, points)],
+        series: vec![Series::ours("", Ink::One, SeriesLook::Points, points)],
     };
     let note = format!(
         "Of {}, {} have as many clusters as before; in the study {}. A host without a page in a week has no cluster there.",
@@ -172,7 +172,8 @@ fn amounts(tables: &FigureTables<'_>) -> Result<Picture> {
     let classes = by_amount(tables, "share")?;
     let percents =
         |points: Vec<(f64, f64)>| points.into_iter().map(|(amount, share)| (amount, 100.0 * share)).collect();
-    let of_class = |(number, points)| Series::ours(name_of(number), Ink::of(number), Marks::Bars, percents(points));
+    let of_class =
+        |(number, points)| Series::ours(name_of(number), Ink::of(number), SeriesLook::Bars, percents(points));
     let (x, ends) = amount_axis();
     let plot = Plot {
         label: "Sizes of clusters, by the amount of change".to_owned(),
@@ -202,7 +203,7 @@ fn amounts(tables: &FigureTables<'_>) -> Result<Picture> {
 fn relative(tables: &FigureTables<'_>) -> Result<Picture> {
     let classes = by_amount(tables, "relative")?;
     // Without marks: as many points as there are amounts would hide each other.
-    let of_class = |(number, points)| Series::ours(name_of(number), Ink::of(number), Marks::Line, points);
+    let of_class = |(number, points)| Series::ours(name_of(number), Ink::of(number), SeriesLook::Line, points);
     let (x, ends) = amount_axis();
     let plot = Plot {
         label: "Shares of sizes of clusters over their means, by the amount of change".to_owned(),
@@ -234,7 +235,7 @@ pub(in crate::studies) fn changes(what: &str, rows: &[(String, String, f64)]) ->
     let of_change = |(number, change): (usize, Change)| {
         let of = rows.iter().filter(|(_, of, _)| of == change.name());
         let points = of.map(|(class, _, share)| (place(class), 100.0 * share)).collect();
-        Series::ours(change.name().replace('-', " "), Ink::of(number), Marks::Bars, points)
+        Series::ours(change.name().replace('-', " "), Ink::of(number), SeriesLook::Bars, points)
     };
     let plot = Plot {
         label: format!("Kinds of change, by the number of {what}"),

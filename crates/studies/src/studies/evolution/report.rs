@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use super::EvolutionSummary;
-use crate::sheet::{Column, Grid, Sheet, grouped, plural};
+use crate::sheet::{Grid, GridColumn, Sheet, grouped, plural};
 
 /// The report, as `run` and `show` print it; `tables` is the folder of the job's tables.
 pub fn evolution(summary: &EvolutionSummary, tables: &Path) -> Sheet {
@@ -22,7 +22,7 @@ pub fn evolution(summary: &EvolutionSummary, tables: &Path) -> Sheet {
         sheet.line("The store has one week only: it is compared with itself, so nothing has changed");
     }
     sheet.blank();
-    let mut grid = Grid::new([("", Column::Text), ("ours", Column::Number), ("published", Column::Number)]);
+    let mut grid = Grid::new([("", GridColumn::Text), ("ours", GridColumn::Number), ("published", GridColumn::Number)]);
     let singletons = summary.retention.iter().find(|row| row.class == "1");
     let retained = singletons.map_or("-".into(), |row| format!("{:.4}", row.retention));
     let hosts = format!("hosts without change, of {}", grouped(summary.hosts.hosts));
@@ -32,7 +32,7 @@ pub fn evolution(summary: &EvolutionSummary, tables: &Path) -> Sheet {
     sheet.blank();
     sheet.line(format!("{} against {}", summary.last, summary.first));
     let columns = ["cluster size", "documents", "retention", "similarity", "reverse"];
-    let mut grid = Grid::new(columns.map(|name| (name, Column::Number)));
+    let mut grid = Grid::new(columns.map(|name| (name, GridColumn::Number)));
     for row in &summary.retention {
         let shares = [row.retention, row.similarity, row.reverse].map(|share| format!("{share:.4}"));
         grid.row([row.class.to_string(), grouped(row.documents)].into_iter().chain(shares));
@@ -40,14 +40,14 @@ pub fn evolution(summary: &EvolutionSummary, tables: &Path) -> Sheet {
     sheet.grid(grid);
     sheet.blank();
     sheet.line("Change between successive downloads");
-    let mut grid = Grid::new(["change", "pairs", "share"].map(|name| (name, Column::Number)));
+    let mut grid = Grid::new(["change", "pairs", "share"].map(|name| (name, GridColumn::Number)));
     for change in &summary.changes {
         grid.row([change.change.to_string(), grouped(change.pairs), percent(change.share)]);
     }
     sheet.grid(grid);
     if !summary.turnover.is_empty() {
         sheet.blank();
-        let mut grid = Grid::new(["week", "births", "joined", "deaths"].map(|name| (name, Column::Number)));
+        let mut grid = Grid::new(["week", "births", "joined", "deaths"].map(|name| (name, GridColumn::Number)));
         for week in &summary.turnover {
             let counts = [week.births, week.joined, week.deaths].map(grouped);
             grid.row([week.week.to_string()].into_iter().chain(counts));

@@ -6,7 +6,7 @@ use anyhow::Result;
 
 use super::write::class_counts;
 use super::{Mirrors, PUBLISHED_MIRRORED};
-use crate::plot::{Axis, Ink, Marks, Plot, Series};
+use crate::plot::{Axis, Ink, Plot, Series, SeriesLook};
 use crate::records::Week;
 use crate::stats::{Fitted, fit_words};
 use crate::studies::evolution::changes;
@@ -114,7 +114,7 @@ fn sizes(tables: &FigureTables<'_>, has_last: bool) -> Result<Picture> {
             }
             _ => format!("{week}: {}.", fit_words(fitted.fit)),
         });
-        series.push(Series::ours(week.to_string(), ink, Marks::Points, fitted.points()));
+        series.push(Series::ours(week.to_string(), ink, SeriesLook::Points, fitted.points()));
         if !fitted.line.is_empty() {
             series.push(Series::fit(format!("power law of {week}"), ink, fitted.line));
         }

@@ -3,7 +3,7 @@
 use anyhow::Result;
 
 use super::{MirrorsByUrl, PUBLISHED_URLS};
-use crate::plot::{Axis, Ink, Marks, Plot, Series};
+use crate::plot::{Axis, Ink, Plot, Series, SeriesLook};
 use crate::studies::figure::{Cell, Figure, Picture};
 use crate::studies::figure_tables::FigureTables;
 use crate::studies::list::StudySummary;
@@ -44,10 +44,10 @@ fn ranking(tables: &FigureTables<'_>) -> Result<Picture> {
         x: Axis::linear("% of the list, from its beginning", "prefix").within(0.0, 100.0),
         y: Axis::linear("% of the pairs", "percent").within(0.0, 102.0),
         series: vec![
-            Series::ours("levels 1 to 3", Ink::One, Marks::LineAndPoints, whole),
-            Series::published("levels 1 to 3, published", Ink::One, Marks::Points, vec![(49.0, 68.0)]),
-            Series::ours("levels 1 to 4", Ink::Two, Marks::LineAndPoints, all),
-            Series::published("levels 1 to 4, published", Ink::Two, Marks::Points, vec![(49.0, 88.0)]),
+            Series::ours("levels 1 to 3", Ink::One, SeriesLook::LineAndPoints, whole),
+            Series::published("levels 1 to 3, published", Ink::One, SeriesLook::Points, vec![(49.0, 68.0)]),
+            Series::ours("levels 1 to 4", Ink::Two, SeriesLook::LineAndPoints, all),
+            Series::published("levels 1 to 4, published", Ink::Two, SeriesLook::Points, vec![(49.0, 88.0)]),
         ],
     };
     let rows = level_rows(tables)?;

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::MirrorsByUrlSummary;
-use crate::sheet::{Column, Grid, Sheet, grouped, plural};
+use crate::sheet::{Grid, GridColumn, Sheet, grouped, plural};
 
 /// The report, as `run` and `show` print it; `tables` is the folder of the job's tables.
 pub fn mirrors_by_url(summary: &MirrorsByUrlSummary, tables: &Path) -> Sheet {
@@ -12,7 +12,7 @@ pub fn mirrors_by_url(summary: &MirrorsByUrlSummary, tables: &Path) -> Sheet {
     sheet.line(format!("Mirrors by URL {of}: hosts of at least {} URLs", grouped(summary.least_urls)));
     sheet.blank();
     let published = summary.published;
-    let mut grid = Grid::new([("", Column::Text), ("ours", Column::Number), ("published", Column::Number)]);
+    let mut grid = Grid::new([("", GridColumn::Text), ("ours", GridColumn::Number), ("published", GridColumn::Number)]);
     let rows = [
         ("URLs", summary.distinct_urls, Some(published.urls)),
         ("URLs that are gone", summary.gone, None),

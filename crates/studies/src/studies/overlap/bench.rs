@@ -11,7 +11,7 @@ use anyhow::{Result, ensure};
 use clap::Args;
 use nigh_bench::synthetic::ChunkSets;
 use nigh_bench::{
-    AnyBench, Bench, BenchOutcome, Counted, Measure, Measured, Placement, Seconds, Temporary, WorkerCounts, run,
+    AnyBench, Bench, BenchOutcome, Measure, Measured, Placement, Seconds, Temporary, WorkerCounts, WorkerResult, run,
 };
 use nigh_exchange::Context;
 use serde::{Deserialize, Serialize};
@@ -201,7 +201,7 @@ impl Measure for OverlapTask {
         self.threads
     }
 
-    fn measure(&self, cx: &mut Context) -> Result<Counted<OverlapCounts>> {
+    fn measure(&self, cx: &mut Context) -> Result<WorkerResult<OverlapCounts>> {
         let web = ChunkSets::new(self.documents, self.ragged);
         let (mut sets, mut chunks, mut set) = (Sets::default(), Vec::new(), Vec::new());
         let mut counts = OverlapCounts::default();
@@ -252,7 +252,7 @@ impl Measure for OverlapTask {
         counts.candidates = stats.candidates;
         counts.listed = stats.pairs;
         counts.pairs = [pairs, of_rows, of_families];
-        Ok(Counted { counts, checksum })
+        Ok(WorkerResult { counts, checksum })
     }
 }
 

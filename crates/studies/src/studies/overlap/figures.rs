@@ -4,7 +4,7 @@ use anyhow::Result;
 
 use super::{Overlap, REPLICAS, StepNeeds, Unit};
 use crate::config::{Chunking, Mode};
-use crate::plot::{Axis, Ink, Marks, Plot, Series};
+use crate::plot::{Axis, Ink, Plot, Series, SeriesLook};
 use crate::studies::figure::{Cell, Figure, Picture, percent};
 use crate::studies::figure_tables::FigureTables;
 use crate::studies::list::StudySummary;
@@ -42,11 +42,11 @@ fn replicas(tables: &FigureTables<'_>) -> Result<Picture> {
     for (number, name) in chunkings.iter().enumerate() {
         let ink = Ink::of(number);
         if !ours[number].is_empty() {
-            series.push(Series::ours(*name, ink, Marks::LineAndPoints, std::mem::take(&mut ours[number])));
+            series.push(Series::ours(*name, ink, SeriesLook::LineAndPoints, std::mem::take(&mut ours[number])));
         }
         if !published[number].is_empty() {
             let points = std::mem::take(&mut published[number]);
-            series.push(Series::published(format!("{name}, published"), ink, Marks::Points, points));
+            series.push(Series::published(format!("{name}, published"), ink, SeriesLook::Points, points));
         }
     }
     let mut notes = Vec::new();

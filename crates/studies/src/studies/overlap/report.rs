@@ -3,7 +3,7 @@
 
 use super::{ChunkingSummary, OverlapSummary, Unit};
 use crate::config::Bytes;
-use crate::sheet::{Column, Grid, Sheet, grouped, plural};
+use crate::sheet::{Grid, GridColumn, Sheet, grouped, plural};
 use crate::text::printable;
 
 /// How many of the largest components are listed.
@@ -25,8 +25,8 @@ pub fn overlap(summary: &OverlapSummary, tables: &std::path::Path) -> Sheet {
     }
     sheet.blank();
     let numbers = ["least", "pairs listed", "families", "their pairs", "copies", "published", "bytes"];
-    let numbers = numbers.map(|name| (name, Column::Number));
-    let mut grid = Grid::new([("", Column::Text)].into_iter().chain(numbers));
+    let numbers = numbers.map(|name| (name, GridColumn::Number));
+    let mut grid = Grid::new([("", GridColumn::Text)].into_iter().chain(numbers));
     for of in &summary.chunkings {
         let saving = &of.saving;
         grid.row([
@@ -54,8 +54,8 @@ pub fn overlap(summary: &OverlapSummary, tables: &std::path::Path) -> Sheet {
 /// What the steps needed (Table 1).
 fn needs(summary: &OverlapSummary) -> Grid {
     let head = format!("steps of {}", plural(summary.workers, "worker"));
-    let numbers = ["seconds", "records", "bytes"].map(|name| (name, Column::Number));
-    let mut grid = Grid::new([(head.as_str(), Column::Text)].into_iter().chain(numbers));
+    let numbers = ["seconds", "records", "bytes"].map(|name| (name, GridColumn::Number));
+    let mut grid = Grid::new([(head.as_str(), GridColumn::Text)].into_iter().chain(numbers));
     for of in &summary.steps {
         let chunking = of.chunking.map_or_else(String::new, |chunking| format!("{}: ", chunking.name()));
         let seconds = of.seconds.map_or_else(String::new, |seconds| format!("{seconds:.2}"));
@@ -75,7 +75,7 @@ fn chunking(of: &ChunkingSummary, units: &str, sheet: &mut Sheet) {
     sheet.blank();
     let others = format!("{}: others", of.chunking.name());
     let columns = [others.as_str(), units, "share", "published", "by component"];
-    let mut grid = Grid::new(columns.map(|name| (name, Column::Number)));
+    let mut grid = Grid::new(columns.map(|name| (name, GridColumn::Number)));
     for row in &of.replicas {
         grid.row([
             row.replicas.to_string(),

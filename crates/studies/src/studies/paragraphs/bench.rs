@@ -9,7 +9,7 @@ use anyhow::{Result, ensure};
 use clap::Args;
 use nigh_bench::synthetic::{ChunkSets, LinkedHosts};
 use nigh_bench::{
-    AnyBench, Bench, BenchOutcome, Counted, Measure, Measured, Placement, Seconds, Temporary, WorkerCounts, run,
+    AnyBench, Bench, BenchOutcome, Measure, Measured, Placement, Seconds, Temporary, WorkerCounts, WorkerResult, run,
 };
 use nigh_exchange::Context;
 use serde::{Deserialize, Serialize};
@@ -148,7 +148,7 @@ impl Measure for ParagraphsTask {
         self.threads
     }
 
-    fn measure(&self, cx: &mut Context) -> Result<Counted<ParagraphsCounts>> {
+    fn measure(&self, cx: &mut Context) -> Result<WorkerResult<ParagraphsCounts>> {
         let cx = &mut cx.with(self.worker_memory / 2, &self.scratch.join(cx.index().to_string()));
         let stage = ParagraphStage { max_pairs: 1_000_000_000 };
         match self.links {
@@ -160,7 +160,7 @@ impl Measure for ParagraphsTask {
 
 impl ParagraphsTask {
     /// Finds duplicates, near-duplicates and repeated paragraphs.
-    fn paragraphs(&self, cx: &mut Context, stage: &ParagraphStage) -> Result<Counted<ParagraphsCounts>> {
+    fn paragraphs(&self, cx: &mut Context, stage: &ParagraphStage) -> Result<WorkerResult<ParagraphsCounts>> {
         let web = ChunkSets::new(self.documents, self.ragged);
         let rows: Vec<u64> = (0..64u64).map(|shard| (u64::from(self.documents) + 63 - shard) / 64).collect();
         let owned = Ownership::new(cx.index(), cx.peers(), &rows);
@@ -224,11 +224,11 @@ impl ParagraphsTask {
         for of in &repeated.paragraphs {
             checksum = checksum.wrapping_add(mix(fold(&[of.paragraph, of.documents, of.hosts, of.on_host])));
         }
-        Ok(Counted { counts, checksum })
+        Ok(WorkerResult { counts, checksum })
     }
 
     /// Finds the core, and what links lead to from it. Links are made as they are read.
-    fn links(&self, cx: &mut Context, links: u64) -> Result<Counted<ParagraphsCounts>> {
+    fn links(&self, cx: &mut Context, links: u64) -> Result<WorkerResult<ParagraphsCounts>> {
         let web = LinkedHosts::new(self.documents.into(), links);
         let owned = Ownership::new(cx.index(), cx.peers(), &web.rows());
         let hosts: Vec<u64> = owned.docs().map(|doc| LinkedHosts::host(LinkedHosts::page(doc))).collect();
@@ -254,7 +254,7 @@ impl ParagraphsTask {
         counts.core = found.seeds.iter().find(|seed| seed.is_chosen).and_then(|seed| seed.core).unwrap_or(0);
         let reached = docs.iter().zip(&found.pages).filter(|(_, reached)| **reached);
         let checksum = reached.fold(0u64, |sum, (doc, _)| sum.wrapping_add(mix(doc.to_table() as u64)));
-        Ok(Counted { counts, checksum })
+        Ok(WorkerResult { counts, checksum })
     }
 }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use anyhow::Result;
 
 use super::{Paragraphs, ParagraphsSummary, REGIONS};
-use crate::plot::{Axis, Ink, Marks, Plot, Series};
+use crate::plot::{Axis, Ink, Plot, Series, SeriesLook};
 use crate::stats::{Fitted, fit_words, ratio};
 use crate::studies::figure::{Cell, Figure, Picture, percent};
 use crate::studies::figure_tables::{FigureTables, RowValues};
@@ -121,7 +121,7 @@ fn sizes(tables: &FigureTables<'_>, region: &str) -> Result<Picture> {
         }
     }
     let name = if region == REGIONS[0] { "clusters".to_owned() } else { format!("clusters of the {region} part") };
-    let mut series = vec![Series::ours(name, Ink::One, Marks::Points, fitted.points())];
+    let mut series = vec![Series::ours(name, Ink::One, SeriesLook::Points, fitted.points())];
     if !fitted.line.is_empty() {
         series.push(Series::fit("power law", Ink::Two, fitted.line));
     }
@@ -142,8 +142,8 @@ fn growth(tables: &FigureTables<'_>) -> Result<Picture> {
     })?;
     let points = |of: usize| steps.iter().map(|step| (step[0] as f64, step[of] as f64)).collect();
     let series = vec![
-        Series::ours("duplicates", Ink::One, Marks::LineAndPoints, points(2)),
-        Series::ours("clusters", Ink::Two, Marks::LineAndPoints, points(1)),
+        Series::ours("duplicates", Ink::One, SeriesLook::LineAndPoints, points(2)),
+        Series::ours("clusters", Ink::Two, SeriesLook::LineAndPoints, points(1)),
     ];
     let mut notes = Vec::new();
     let columns = ["steps", "of_week", "estimated", "duplicates", "share", "published"];

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use super::{ParagraphsSummary, PublishedYears};
 use crate::config::Mode;
-use crate::sheet::{Column, Grid, Sheet, grouped, plural};
+use crate::sheet::{Grid, GridColumn, Sheet, grouped, plural};
 use crate::stats::ratio;
 use crate::text::printable;
 
@@ -24,8 +24,8 @@ pub fn paragraphs(summary: &ParagraphsSummary, tables: &Path) -> Sheet {
     }
     sheet.blank();
     let numbers = ["pages", "clusters", "duplicates", "share", "2003", "2004", "2005"];
-    let numbers = numbers.map(|name| (name, Column::Number));
-    let mut grid = Grid::new([("", Column::Text)].into_iter().chain(numbers));
+    let numbers = numbers.map(|name| (name, GridColumn::Number));
+    let mut grid = Grid::new([("", GridColumn::Text)].into_iter().chain(numbers));
     for of in &summary.regions {
         let kind = of
             .near
@@ -40,15 +40,15 @@ pub fn paragraphs(summary: &ParagraphsSummary, tables: &Path) -> Sheet {
     let false_matches = grouped(summary.false_matches);
     sheet.line(format!("False matches, because a page repeats paragraphs: {false_matches} pairs of pages"));
     sheet.blank();
-    let mut grid = Grid::new([("", Column::Text), ("ours", Column::Number), ("published", Column::Number)]);
+    let mut grid = Grid::new([("", GridColumn::Text), ("ours", GridColumn::Number), ("published", GridColumn::Number)]);
     for of in &summary.shapes {
         grid.row([of.what.to_string(), percent(of.share), percent(Some(of.published))]);
     }
     sheet.grid(grid);
     if !summary.sites.is_empty() {
         sheet.blank();
-        let numbers = ["clusters", "on one host", "on one site"].map(|name| (name, Column::Number));
-        let mut grid = Grid::new([("pages of a cluster", Column::Text)].into_iter().chain(numbers));
+        let numbers = ["clusters", "on one host", "on one site"].map(|name| (name, GridColumn::Number));
+        let mut grid = Grid::new([("pages of a cluster", GridColumn::Text)].into_iter().chain(numbers));
         for of in &summary.sites {
             let share = |count| percent(ratio(count, of.clusters));
             grid.row([of.class.clone(), grouped(of.clusters), share(of.one_host), share(of.one_site)]);

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use super::{PassageDocuments, PassagesSummary};
 use crate::config::Bytes;
-use crate::sheet::{Column, Grid, Sheet, grouped, plural};
+use crate::sheet::{Grid, GridColumn, Sheet, grouped, plural};
 
 /// The report, as `run` and `show` print it; `tables` is the folder of the job's tables.
 pub fn passages(summary: &PassagesSummary, tables: &Path) -> Sheet {
@@ -22,8 +22,8 @@ pub fn passages(summary: &PassagesSummary, tables: &Path) -> Sheet {
     ));
     sheet.blank();
     let share = |words: u64| format!("{:.1}%", 100.0 * words as f64 / summary.words.max(1) as f64);
-    let columns = [("", Column::Text), ("passages", Column::Number), ("words", Column::Number)];
-    let mut grid = Grid::new(columns.into_iter().chain([("share", Column::Number), ("text", Column::Number)]));
+    let columns = [("", GridColumn::Text), ("passages", GridColumn::Number), ("words", GridColumn::Number)];
+    let mut grid = Grid::new(columns.into_iter().chain([("share", GridColumn::Number), ("text", GridColumn::Number)]));
     let mut row = |name: &str, passages: u64, words: u64, bytes: u64| {
         grid.row([name.to_owned(), grouped(passages), grouped(words), share(words), Bytes(bytes).to_string()]);
     };
@@ -33,8 +33,8 @@ pub fn passages(summary: &PassagesSummary, tables: &Path) -> Sheet {
     sheet.grid(grid);
     sheet.blank();
     if !summary.most.is_empty() {
-        let columns = [("occurrences", Column::Number), ("words", Column::Number), ("doc", Column::Number)];
-        let mut grid = Grid::new(columns.into_iter().chain([("begins", Column::Text)]));
+        let columns = [("occurrences", GridColumn::Number), ("words", GridColumn::Number), ("doc", GridColumn::Number)];
+        let mut grid = Grid::new(columns.into_iter().chain([("begins", GridColumn::Text)]));
         for passage in &summary.most {
             let numbers = [grouped(passage.occurrences), grouped(passage.words.into()), passage.doc.to_string()];
             grid.row(numbers.into_iter().chain([passage.text.clone()]));

@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use super::{SamplerBand, SamplersSummary};
-use crate::sheet::{Column, Grid, Sheet, grouped, plural};
+use crate::sheet::{Grid, GridColumn, Sheet, grouped, plural};
 
 /// The report, as `run` and `show` print it; `tables` is the folder of the job's tables.
 pub fn samplers(summary: &SamplersSummary, tables: &Path) -> Sheet {
@@ -19,8 +19,9 @@ pub fn samplers(summary: &SamplersSummary, tables: &Path) -> Sheet {
     sheet.blank();
     let bands: &[SamplerBand] = summary.samplers.first().map_or(&[], |sampler| &sampler.bands);
     let lows: Vec<String> = bands.iter().map(|band| format!("{:.2}", band.low)).collect();
-    let columns = [("resemblance from", Column::Text), ("bytes", Column::Number), ("empty", Column::Number)];
-    let mut grid = Grid::new(columns.into_iter().chain(lows.iter().map(|low| (low.as_str(), Column::Number))));
+    let columns =
+        [("resemblance from", GridColumn::Text), ("bytes", GridColumn::Number), ("empty", GridColumn::Number)];
+    let mut grid = Grid::new(columns.into_iter().chain(lows.iter().map(|low| (low.as_str(), GridColumn::Number))));
     let mut row = |name: &str, bytes: String, empty: String, bands: &mut dyn Iterator<Item = String>| {
         grid.row([name.to_owned(), bytes, empty].into_iter().chain(bands));
     };

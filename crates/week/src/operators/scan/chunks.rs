@@ -22,7 +22,7 @@ use anyhow::{Result, ensure};
 use super::columns::{FileColumns, RowCursor, rows_per_chunk};
 use super::vectors::{Order, VectorFiles, VectorRow};
 use crate::records::DocId;
-use crate::tables::Words;
+use crate::tables::WordSlice;
 
 /// Consecutive vectors of one shard.
 pub struct VectorChunk {
@@ -38,7 +38,7 @@ pub struct VectorChunk {
 
 /// The words of a column: as they lie in a file, or copied from several places.
 enum ChunkColumn {
-    File(Words),
+    File(WordSlice),
     Copied(Vec<u64>),
 }
 

@@ -4,7 +4,7 @@ use anyhow::{Result, ensure};
 
 use super::vectors::{DOCS, VectorFile, VectorFiles};
 use crate::records::DocId;
-use crate::tables::{AscendingColumn, PlainColumn, Words};
+use crate::tables::{AscendingColumn, PlainColumn, WordSlice};
 
 /// The number of words of a column that are read at a time, about: few enough that they stay in
 /// cache, together with the table in which the reader looks them up.
@@ -29,8 +29,8 @@ pub(super) struct FileColumns {
 
 /// Consecutive rows of a file: vectors one after the other, and their documents if they are read.
 pub(super) struct FileRows {
-    pub(super) vectors: Words,
-    pub(super) docs: Words,
+    pub(super) vectors: WordSlice,
+    pub(super) docs: WordSlice,
 }
 
 impl FileColumns {
@@ -64,7 +64,7 @@ impl FileColumns {
         }
         let docs = match &self.docs {
             Some(docs) => docs.read(self.rows_read, rows as usize)?,
-            None => Words::default(),
+            None => WordSlice::default(),
         };
         let vectors = self.vectors.read(self.rows_read, rows as usize)?;
         self.rows_read += rows;

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Result, ensure};
 use clap::{Args, ValueEnum};
 use nigh_bench::{
-    AnyBench, Bench, BenchOutcome, Counted, Measure, Measured, Placement, Seconds, Temporary, WorkerCounts, run,
+    AnyBench, Bench, BenchOutcome, Measure, Measured, Placement, Seconds, Temporary, WorkerCounts, WorkerResult, run,
 };
 use nigh_exchange::Context;
 use serde::{Deserialize, Serialize};
@@ -200,7 +200,7 @@ impl Measure for MirrorsTask {
         self.threads
     }
 
-    fn measure(&self, cx: &mut Context) -> Result<Counted<MirrorCounts>> {
+    fn measure(&self, cx: &mut Context) -> Result<WorkerResult<MirrorCounts>> {
         let (index, peers) = (cx.index(), cx.peers());
         let mut sums = Sums::default();
         let mut counts = MirrorCounts::default();
@@ -233,7 +233,7 @@ impl Measure for MirrorsTask {
                 checksum = checksum.wrapping_add(mix(fold(&[a.0, b.0])));
             }
         }
-        Ok(Counted { counts, checksum })
+        Ok(WorkerResult { counts, checksum })
     }
 }
 

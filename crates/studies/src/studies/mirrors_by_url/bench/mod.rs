@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use anyhow::{Result, ensure};
 use clap::Args;
 use nigh_bench::{
-    AnyBench, Bench, BenchOutcome, Counted, Measure, Measured, Placement, Seconds, Temporary, WorkerCounts, run,
+    AnyBench, Bench, BenchOutcome, Measure, Measured, Placement, Seconds, Temporary, WorkerCounts, WorkerResult, run,
 };
 use nigh_exchange::Context;
 use serde::{Deserialize, Serialize};
@@ -158,7 +158,7 @@ impl Measure for MirrorsByUrlTask {
         self.threads
     }
 
-    fn measure(&self, cx: &mut Context) -> Result<Counted<MirrorsByUrlCounts>> {
+    fn measure(&self, cx: &mut Context) -> Result<WorkerResult<MirrorsByUrlCounts>> {
         let (urls, job) = (MadeUrls::new(self, cx), MirrorsByUrl::default());
         let cx = &mut cx.with(self.worker_memory / 4, &self.scratch);
         let stage = UrlStage::new(&job);
@@ -179,7 +179,7 @@ impl Measure for MirrorsByUrlTask {
             let words = [a, b, candidate.features, candidate.path_features, candidate.score().to_bits()];
             sum.wrapping_add(mix(fold(&words)))
         });
-        Ok(Counted { counts, checksum })
+        Ok(WorkerResult { counts, checksum })
     }
 }
 
