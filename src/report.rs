@@ -15,7 +15,7 @@ use crate::plan::Plan;
 use crate::readers::Format;
 use crate::records::DocumentKey;
 use crate::sheet::{Grid, GridColumn, Printable, Sheet, grouped, plural};
-use crate::state::Counts;
+use crate::state::ReadingCounts;
 use crate::summary::{CurvePoint, LevelSummary, Summary};
 use crate::text::printable;
 
@@ -102,7 +102,7 @@ fn largest(level: &LevelSummary, sheet: &mut Sheet) {
 }
 
 /// The records read, and one line for each kind of record passed over or rejected.
-fn counts(counts: &Counts, sheet: &mut Sheet) {
+fn counts(counts: &ReadingCounts, sheet: &mut Sheet) {
     sheet.fact(
         "Records",
         format!(

@@ -30,7 +30,7 @@ use crate::records::{DocumentKey, Week};
 use crate::report;
 use crate::report::{Disk, print};
 use crate::sheet::grouped;
-use crate::state::{Begun, CommittedWeek, Earlier, InputKey, Journal, Manifest, Store};
+use crate::state::{Begun, CommittedWeek, Earlier, InputKey, Manifest, Store, WeekJournal};
 use crate::structures::CompactSort as _;
 use crate::summary::Summary;
 use crate::text::printable_lines;
@@ -143,7 +143,7 @@ fn make(
     record: &Arc<RunRecord>,
 ) -> Result<Summary> {
     let week = plan.week;
-    let before = Journal::read(&store.unfinished(week).journal())?;
+    let before = WeekJournal::read(&store.unfinished(week).journal())?;
     let Begun { journal, dropped } = store.begin(week, &plan.method, &plan.key())?;
     if dropped > 0 {
         let changed = before.and_then(|before| changed_files(&plan, &before.key));
@@ -443,7 +443,7 @@ impl WeekRequest {
             return Ok(());
         }
         for week in store.begun_weeks()? {
-            let journal = Journal::read(&store.unfinished(week).journal())?;
+            let journal = WeekJournal::read(&store.unfinished(week).journal())?;
             if journal.is_some_and(|journal| journal.key.stamps == stamps) {
                 self.week = week;
                 return Ok(());
@@ -492,7 +492,8 @@ impl WeekRequest {
         document_key(&keys, self.reading()).map_err(|text| WrongUse(text).into())
     }
 
-    /// Checks that some input has each column whose values are kept, and each of several with texts.
+    /// Checks that some input has each column whose values are kept, and each of several with
+    /// texts.
     ///
     /// # Errors
     /// As [`check_columns`].

@@ -11,7 +11,7 @@ use super::print::json_text;
 use crate::jobs;
 use crate::launch::{EXIT_PANIC, Outcome, Peers, Work, exit_on_panic, run_workers, serve};
 use crate::plan::Plan;
-use crate::state::Journal;
+use crate::state::WeekJournal;
 use crate::studies::{self, StudySummary, StudyTask};
 use crate::summary::Summary;
 use crate::watch::Watch;
@@ -43,7 +43,7 @@ impl ProcessWork {
     pub(crate) fn of_generation(self) -> Result<Work> {
         let committed = match &self {
             ProcessWork::Run(plan) => {
-                let journal = Journal::read(&plan.open_store().unfinished(plan.week).journal())?;
+                let journal = WeekJournal::read(&plan.open_store().unfinished(plan.week).journal())?;
                 journal.map_or(0, |journal| journal.waves as u64)
             }
             _ => 0,

@@ -10,7 +10,8 @@ use arrow_array::{Array, Date32Array, Float64Array, Int32Array, Int64Array, Stri
 use nigh::config::Method;
 use nigh::records::{DocId, KeyHash, Week, mix};
 use nigh::state::{
-    CommittedWeek, Counts, InputKey, Journal, Manifest, Part, Piece, Segment, Store, WeekFiles, WholeWeek,
+    CommittedWeek, InputKey, Manifest, Piece, ReadingCounts, Segment, Store, TablePart, WeekFiles, WeekJournal,
+    WholeWeek,
 };
 use nigh::tables::{ClusterRow, DocumentRow, FeatureRow, Scan, Table, UrlRow, Writer, field};
 
@@ -408,7 +409,7 @@ impl Synthetic {
         let mut path = |table: &str, name: String, rows: usize| {
             let parts = files.entry(table.to_owned()).or_default();
             let file = format!("nigh-00001-{:05}.parquet", parts.len());
-            parts.push(Part { file: file.clone(), bytes: 0, pieces: vec![Piece(name, rows as u64)] });
+            parts.push(TablePart { file: file.clone(), bytes: 0, pieces: vec![Piece(name, rows as u64)] });
             store.table(table, week).join(file)
         };
         let mut families: BTreeMap<u64, Vec<DocId>> = BTreeMap::new();
@@ -474,11 +475,11 @@ impl Synthetic {
         };
         let key =
             InputKey { hash: week.to_string(), waves: waves as usize, files: 1, bytes: 1, stamps: Default::default() };
-        let journal = Journal {
+        let journal = WeekJournal {
             key,
             waves: waves as usize,
             segments,
-            counts: Counts::default(),
+            counts: ReadingCounts::default(),
             earlier_inputs: BTreeMap::new(),
         };
         let whole = WholeWeek {

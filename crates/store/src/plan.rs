@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use crate::config::{Absent, Canonical, Cluster, Keep, Method, Mode, Reading, Verify};
 use crate::readers::{Input, InputPiece, Location, pieces};
 use crate::records::{Week, short_hash};
-use crate::state::{CommittedWeek, Earlier, InputKey, Journal, Store, WholeWeek};
+use crate::state::{CommittedWeek, Earlier, InputKey, Store, WeekJournal, WholeWeek};
 use crate::text::UrlPatterns;
 
 /// A piece of the input with this number in the plan.
@@ -208,7 +208,7 @@ impl Plan {
     }
 
     /// The number of document ids assigned in each shard in this week.
-    pub fn new_urls(&self, journal: &Journal) -> Vec<u64> {
+    pub fn new_urls(&self, journal: &WeekJournal) -> Vec<u64> {
         // After a deletion the ids of deleted URLs still count: they are not assigned again.
         match (&self.deletion, &self.resharding) {
             (Some(deletion), _) => deletion.of.urls.clone(),
@@ -218,7 +218,7 @@ impl Plan {
     }
 
     /// The number of document ids assigned in each shard up to and including this week.
-    pub fn urls(&self, journal: &Journal) -> Vec<u64> {
+    pub fn urls(&self, journal: &WeekJournal) -> Vec<u64> {
         let (earlier, new) = (self.earlier.urls(self.method.shards), self.new_urls(journal));
         earlier.iter().zip(&new).map(|(earlier, new)| earlier + new).collect()
     }

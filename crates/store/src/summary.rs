@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::config::{CURVE, Method};
 use crate::records::{Level, Week};
-use crate::state::{Counts, Journal};
+use crate::state::{ReadingCounts, WeekJournal};
 use crate::stats::Fit;
 use crate::structures::CompactSort;
 use crate::tables::{LargestRow, SummaryRow};
@@ -38,7 +38,7 @@ pub struct Summary {
     #[serde(default)]
     pub accuracy: Option<AccuracySummary>,
     /// The counts of records read, passed over and rejected.
-    pub counts: Counts,
+    pub counts: ReadingCounts,
     /// The changes since the week before; none in a store's first week.
     pub since: Option<Since>,
     /// The totals of each level, from very similar pages to exact copies.
@@ -223,7 +223,7 @@ impl Summary {
         week: Week,
         store: &Path,
         method: &Method,
-        journal: &Journal,
+        journal: &WeekJournal,
         since: Option<Since>,
         levels: Vec<LevelSummary>,
     ) -> Summary {

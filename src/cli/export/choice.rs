@@ -4,7 +4,7 @@ use anyhow::{Result, bail};
 
 use super::flags::ExportArgs;
 use crate::cli::errors::WrongUse;
-use crate::config::{By, Canonical, Cluster, Key, Policy};
+use crate::config::{Canonical, CanonicalOrder, Cluster, Policy, TermKey};
 
 /// Which records stay: as the flags say, and else as the job of the week.
 ///
@@ -39,7 +39,8 @@ pub(super) fn kept(args: &ExportArgs, job: &Cluster) -> Result<Canonical> {
             "--keep-rows counts the records that stay of clusters, and the job of the week keeps copies within a batch: give --most 1",
         );
     }
-    if keep.by == By::Policy(Policy::PerHost) && keep.each.as_ref().is_some_and(|key| *key != Key::Host) {
+    if keep.by == CanonicalOrder::Policy(Policy::PerHost) && keep.each.as_ref().is_some_and(|key| *key != TermKey::Host)
+    {
         return wrong("per-host keeps one record of each host, and --each names other groups: choose one of the two");
     }
     Ok(keep)

@@ -7,7 +7,7 @@ use anyhow::{Result, bail};
 use clap::{Args, ValueEnum};
 
 use crate::cli::errors::WrongUse;
-use crate::config::{By, Bytes, Count, Key, Share};
+use crate::config::{Bytes, CanonicalOrder, Count, Share, TermKey};
 use crate::export::{
     AddedField, CutAt, ExportFormat, MOST_SHARDS, MatchedRecords, NewName, NewNames, OverlapRule, ParagraphRules,
     ShardRule, ThresholdRule, What, WhichPassages,
@@ -68,19 +68,19 @@ pub(crate) struct ExportArgs {
     /// Which record of a cluster stays: first, longest, newest, shortest-url, per-host or root; or
     /// an order by columns, such as 'score desc, source in ["a", "b"]'; values that the store does
     /// not have are read from the inputs [default: what the job of the week has as `canonical`].
-    #[arg(long, visible_alias = "keep-by", value_name = "POLICY_OR_COLUMNS", value_parser = By::from_str)]
-    pub(super) keep: Option<By>,
+    #[arg(long, visible_alias = "keep-by", value_name = "POLICY_OR_COLUMNS", value_parser = CanonicalOrder::from_str)]
+    pub(super) keep: Option<CanonicalOrder>,
     /// How many records of a cluster stay, or of each group of --each; 0: none of a cluster of two
     /// or more [default: the job's, or 1].
     #[arg(long, value_name = "N")]
     pub(super) most: Option<u64>,
     /// Keep --most records of each group of a cluster: of each value of a column, or of each
     /// `host`.
-    #[arg(long, value_name = "COLUMN", value_parser = |name: &str| Key::try_from(name.to_owned()))]
-    pub(super) each: Option<Key>,
+    #[arg(long, value_name = "COLUMN", value_parser = |name: &str| TermKey::try_from(name.to_owned()))]
+    pub(super) each: Option<TermKey>,
     /// Take the clusters of pairs that are at least so similar: the texts of clusters are read
-    /// again and compared. The least is the similarity of a run with --verify exact, and 0.5 for other
-    /// runs.
+    /// again and compared. The least is the similarity of a run with --verify exact, and 0.5 for
+    /// other runs.
     #[arg(long, value_name = "SIMILARITY", value_parser = share)]
     pub(super) at_similarity: Option<Share>,
     /// Keep so many records, or the next fewer: finds the similarity of pairs at which as many

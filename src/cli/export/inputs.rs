@@ -15,7 +15,7 @@ use crate::plan::{folders_of, stamp_of};
 use crate::readers::{Format, Input, Location, list};
 use crate::records::{Week, short_hash};
 use crate::sheet::grouped;
-use crate::state::{CommittedWeek, Earlier, Journal, Manifest, WholeWeek, removed_folder};
+use crate::state::{CommittedWeek, Earlier, Manifest, WeekJournal, WholeWeek, removed_folder};
 use crate::tables::{DocumentRow, Table as _, UrlRow, ValueRow};
 
 /// The inputs of the week as they are now, in the order that they had.
@@ -27,7 +27,7 @@ pub(super) fn own_inputs(
     of_job: &[String],
     reading: &Reading,
     week: &CommittedWeek,
-    journal: &Journal,
+    journal: &WeekJournal,
 ) -> Result<Vec<Input>> {
     let inputs = if args.input.is_empty() { list(of_job, reading) } else { list(&args.input, &reading.here()) };
     let inputs =

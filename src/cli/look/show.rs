@@ -11,7 +11,7 @@ use crate::cli::errors::WrongUse;
 use crate::cli::print::{json_text, result_text};
 use crate::cli::session::read_manifest;
 use crate::mirror::ReadStore;
-use crate::query::{Choice, NamedTable, Rows, json_rows, ranges_of_results};
+use crate::query::{NamedTable, RowChoice, WantedRows, json_rows, ranges_of_results};
 use crate::records::Week;
 use crate::report;
 use crate::report::{Changes, print};
@@ -103,10 +103,10 @@ fn show_text(args: &ShowArgs, read_store: &ReadStore) -> Result<Printable> {
 /// The table `avoid` as one JSON object.
 fn avoid_json(read_store: &ReadStore, results: &Results) -> Result<String> {
     let table = NamedTable::find("collections/avoid").context("a table of nigh")?;
-    let choice = Choice::new(table, &[], &[], None, false).map_err(WrongUse)?;
+    let choice = RowChoice::new(table, &[], &[], None, false).map_err(WrongUse)?;
     let files = ranges_of_results(read_store, results, AvoidRow::NAME)?;
     let files = files.into_iter().map(|rows| (Week::from_days(0), rows)).collect();
-    let avoid = json_rows(Rows::open(choice, files)?)?;
+    let avoid = json_rows(WantedRows::open(choice, files)?)?;
     Ok(format!("{}\n", json_text(&serde_json::json!({ "avoid": avoid }))?))
 }
 

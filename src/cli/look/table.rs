@@ -14,7 +14,7 @@ use crate::cli::errors::WrongUse;
 use crate::cli::print::result_text;
 use crate::cli::session::read_manifest;
 use crate::mirror::ReadStore;
-use crate::query::{Choice, NamedTable, Rows, TableFormat, Target, ranges_of_results, ranges_of_week};
+use crate::query::{NamedTable, RowChoice, RowSink, TableFormat, WantedRows, ranges_of_results, ranges_of_week};
 use crate::records::Week;
 use crate::report::print;
 use crate::sheet::{Grid, GridColumn, Sheet};
@@ -84,7 +84,7 @@ pub(in crate::cli) fn table(args: &TableArgs) -> Result<ExitCode> {
         let of_study = matches!(named, NamedTable::OfStudy(..));
         ensure!(!of_study, WrongUse(format!("{flag}: {name} is a table of a study, which has one version only")));
     }
-    let choice = Choice::new(named, &args.columns, &args.conditions, args.limit, args.all_weeks);
+    let choice = RowChoice::new(named, &args.columns, &args.conditions, args.limit, args.all_weeks);
     let choice = choice.map_err(WrongUse)?;
     let destination = args.out.as_deref().map(Destination::at).transpose()?;
     let mut has_begun = false;
@@ -92,11 +92,11 @@ pub(in crate::cli) fn table(args: &TableArgs) -> Result<ExitCode> {
         // A store in a bucket is read again if it is published meanwhile; rows that are written
         // already must not come twice.
         ensure!(!has_begun, "{} was replaced while it was read: give the command again", look.store.display());
-        let mut rows = Rows::open(choice.clone(), files(&look, store, named, args.all_weeks)?)?;
+        let mut rows = WantedRows::open(choice.clone(), files(&look, store, named, args.all_weeks)?)?;
         has_begun = true;
         match &destination {
             Some(to) => to.write_by(|file| {
-                let target = if to.is_file() { Target::file(file) } else { Target::of(Box::new(file)) };
+                let target = if to.is_file() { RowSink::file(file) } else { RowSink::of(Box::new(file)) };
                 rows.write(args.format, target)
             }),
             None => to_stdout(&mut rows, args.format),
@@ -105,8 +105,8 @@ pub(in crate::cli) fn table(args: &TableArgs) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn to_stdout(rows: &mut Rows, format: TableFormat) -> Result<()> {
-    let target = Target::stdout();
+fn to_stdout(rows: &mut WantedRows, format: TableFormat) -> Result<()> {
+    let target = RowSink::stdout();
     if target.is_terminal() && !format.is_text() {
         bail!(WrongUse(format!("a terminal cannot show {}: give --out FILE, or a pipe", format.extension())));
     }

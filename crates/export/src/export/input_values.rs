@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use super::dataset::{each_file, locked};
 use super::exported::changed;
 use super::verdicts::{Deciding, FoundPage, Verdict, Verdicts};
-use crate::config::{By, Canonical, Policy, Reading};
+use crate::config::{Canonical, CanonicalOrder, Policy, Reading};
 use crate::readers::{Input, Item, open};
 use crate::structures::{ExternalSort, Sortable, Sorted};
 use crate::tables::{ValueRow, Writer};
@@ -88,7 +88,7 @@ impl InputValues<'_> {
     /// The documents whose values are read, by file and place. The group of each is the number of
     /// its segment.
     fn places(&self, deciding: &Deciding<'_>) -> Result<Verdicts> {
-        let root = Canonical::from(By::Policy(Policy::Root));
+        let root = Canonical::from(CanonicalOrder::Policy(Policy::Root));
         let has_scores = deciding.score.is_some();
         let all = Deciding { canonical: &root, since: None, score: None, values: None, ..deciding.clone() };
         let mut places = ExternalSort::new(&self.scratch.join("places"), self.memory / 2);

@@ -24,7 +24,7 @@ use super::near_duplicates::NearDuplicate;
 use super::paragraphs::ParagraphPlace;
 use super::revisits::{Original, Reference};
 use super::thresholds::read_clusters;
-use crate::config::{Candidate, Canonical, Chosen};
+use crate::config::{Canonical, ChosenSoFar, DocumentFacts};
 use crate::readers::{Format, Page};
 use crate::records::{Level, Week, checksum};
 use crate::state::{Segment, WeekTables};
@@ -438,7 +438,7 @@ impl Deciding<'_> {
         // Older documents come first in their cluster.
         let mut has_older = false;
         // What is chosen of each group of the cluster.
-        let mut chosen: BTreeMap<u64, Chosen> = BTreeMap::new();
+        let mut chosen: BTreeMap<u64, ChosenSoFar> = BTreeMap::new();
         while let Some(Member { mut verdict, is_new, order }) = members.record()? {
             if cluster != Some(verdict.cluster) {
                 (cluster, rank) = (Some(verdict.cluster), 0);
@@ -448,7 +448,7 @@ impl Deciding<'_> {
             }
             rank += 1;
             (verdict.rank, verdict.score) = (rank, score);
-            let of_group = chosen.entry(verdict.group).or_insert_with(|| Chosen::new(self.canonical));
+            let of_group = chosen.entry(verdict.group).or_insert_with(|| ChosenSoFar::new(self.canonical));
             verdict.stays = of_group.stays(&order);
             if self.only_older && is_new {
                 verdict.stays = !has_older;
@@ -563,7 +563,7 @@ impl Deciding<'_> {
                 });
                 let is_alone = size < 2;
                 let values = values.of(doc)?;
-                let candidate = Candidate {
+                let candidate = DocumentFacts {
                     file: number,
                     offset,
                     words: words.value(row) as u64,

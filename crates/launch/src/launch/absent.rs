@@ -11,7 +11,7 @@ use anyhow::{Result, bail};
 use super::events::EventSink;
 use super::hosts::{Launch, ProcessHost};
 use super::pipes::{Pipes, ProcessExit};
-use crate::config::{Config, Destination, HostTable, Tasks, Variables};
+use crate::config::{Config, HostTable, SshDestination, Tasks, Variables};
 
 /// The end of every error message.
 const ABSENT: &str = "this nigh is built without the feature `pool`";
@@ -133,7 +133,7 @@ impl SshHost {
         bail!("[[hosts]]: cannot reach {}: {ABSENT}", table.name)
     }
 
-    pub(crate) fn destination(&self) -> &Destination {
+    pub(crate) fn destination(&self) -> &SshDestination {
         match self.0 {}
     }
 

@@ -15,8 +15,8 @@ use serde::de::{Error as _, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::policy::{Candidate, Policy};
-use super::terms::{Key, MOST_TERMS, Term, read_terms};
+use super::policy::{DocumentFacts, Policy};
+use super::terms::{MOST_TERMS, Term, TermKey, read_terms};
 use crate::readers::ColumnValue;
 use crate::records::Week;
 
@@ -25,13 +25,13 @@ use crate::records::Week;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Canonical {
     /// The order of the documents of a cluster: the first ones stay.
-    pub by: By,
+    pub by: CanonicalOrder,
     /// How many stay of a cluster, or of each group of it. 0: a cluster of two or more leaves
     /// nothing.
     pub most: u64,
     /// The groups of a cluster: documents with one value in this column, or of one `host`.
     /// Documents without a value are one group.
-    pub each: Option<Key>,
+    pub each: Option<TermKey>,
     /// The batch from which on a document goes only if its cluster has a document of an older
     /// batch: copies within a batch all stay. Of documents of batches before, the first one stays.
     pub only_older: Option<Week>,
@@ -39,7 +39,7 @@ pub struct Canonical {
 
 /// The order of the documents of a cluster.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum By {
+pub enum CanonicalOrder {
     /// That of a policy.
     Policy(Policy),
     /// By the first of these in which two documents differ.
@@ -48,12 +48,12 @@ pub enum By {
 
 impl Default for Canonical {
     fn default() -> Canonical {
-        Canonical::from(By::Policy(Policy::default()))
+        Canonical::from(CanonicalOrder::Policy(Policy::default()))
     }
 }
 
-impl From<By> for Canonical {
-    fn from(by: By) -> Canonical {
+impl From<CanonicalOrder> for Canonical {
+    fn from(by: CanonicalOrder) -> Canonical {
         Canonical { by, most: 1, each: None, only_older: None }
     }
 }
@@ -62,17 +62,17 @@ impl Canonical {
     /// The columns whose values it needs, in the order of their names.
     pub fn columns(&self) -> Vec<String> {
         let terms = match &self.by {
-            By::Policy(_) => &[][..],
-            By::Terms(terms) => terms,
+            CanonicalOrder::Policy(_) => &[][..],
+            CanonicalOrder::Terms(terms) => terms,
         };
         let names: BTreeSet<&String> =
-            terms.iter().map(|term| &term.key).chain(&self.each).filter_map(Key::column).collect();
+            terms.iter().map(|term| &term.key).chain(&self.each).filter_map(TermKey::column).collect();
         names.into_iter().cloned().collect()
     }
 
     /// Whether the smallest document id alone decides.
     pub fn is_root(&self) -> bool {
-        *self == Canonical::from(By::Policy(Policy::Root))
+        *self == Canonical::from(CanonicalOrder::Policy(Policy::Root))
     }
 
     /// Whether one document of each cluster stays, apart from what `only_older` keeps.
@@ -81,14 +81,14 @@ impl Canonical {
     }
 
     /// What documents are compared by, given the names of the columns whose values they have.
-    pub fn comparison<'a>(&'a self, columns: &'a [String]) -> Comparison<'a> {
-        Comparison { canonical: self, columns }
+    pub fn comparison<'a>(&'a self, columns: &'a [String]) -> DocumentOrder<'a> {
+        DocumentOrder { canonical: self, columns }
     }
 
     /// Whether documents have groups of which each keeps some.
-    fn group_key(&self) -> Option<&Key> {
+    fn group_key(&self) -> Option<&TermKey> {
         match &self.by {
-            By::Policy(Policy::PerHost) => Some(self.each.as_ref().unwrap_or(&Key::Host)),
+            CanonicalOrder::Policy(Policy::PerHost) => Some(self.each.as_ref().unwrap_or(&TermKey::Host)),
             _ => self.each.as_ref(),
         }
     }
@@ -97,18 +97,20 @@ impl Canonical {
     pub fn order_bytes(&self) -> Option<usize> {
         let batch = self.only_older.map_or(0, |_| BATCH_BYTES);
         match self.by {
-            By::Policy(_) => Some(batch + size_of::<[u64; 2]>()),
-            By::Terms(_) => None,
+            CanonicalOrder::Policy(_) => Some(batch + size_of::<[u64; 2]>()),
+            CanonicalOrder::Terms(_) => None,
         }
     }
 
     /// The columns of `documents` that a comparison reads.
     pub fn table_columns(&self) -> &'static [&'static str] {
-        let is_of_columns = |key: &Key| key.column().is_some();
+        let is_of_columns = |key: &TermKey| key.column().is_some();
         match &self.by {
             _ if self.only_older.is_some() => ALL_COLUMNS,
-            By::Terms(terms) if terms.iter().map(|term| &term.key).chain(&self.each).all(is_of_columns) => &["doc"],
-            By::Policy(policy) if self.each.as_ref().is_none_or(is_of_columns) => policy.table_columns(),
+            CanonicalOrder::Terms(terms) if terms.iter().map(|term| &term.key).chain(&self.each).all(is_of_columns) => {
+                &["doc"]
+            }
+            CanonicalOrder::Policy(policy) if self.each.as_ref().is_none_or(is_of_columns) => policy.table_columns(),
             _ => ALL_COLUMNS,
         }
     }
@@ -122,7 +124,7 @@ const BATCH_BYTES: usize = size_of::<u64>();
 
 /// Which documents of a group stay, one by one in their order.
 #[derive(Clone, Debug)]
-pub struct Chosen {
+pub struct ChosenSoFar {
     most: u64,
     before: u64,
     only_older: bool,
@@ -130,10 +132,10 @@ pub struct Chosen {
     batch: Option<[u8; BATCH_BYTES]>,
 }
 
-impl Chosen {
+impl ChosenSoFar {
     /// Of a group of which no document came yet.
-    pub fn new(canonical: &Canonical) -> Chosen {
-        Chosen { most: canonical.most, before: 0, only_older: canonical.only_older.is_some(), batch: None }
+    pub fn new(canonical: &Canonical) -> ChosenSoFar {
+        ChosenSoFar { most: canonical.most, before: 0, only_older: canonical.only_older.is_some(), batch: None }
     }
 
     /// Whether the next document stays, whose order begins with these bytes.
@@ -151,15 +153,15 @@ impl Chosen {
 
 /// Compares documents with the values of some columns.
 #[derive(Clone, Copy)]
-pub struct Comparison<'a> {
+pub struct DocumentOrder<'a> {
     canonical: &'a Canonical,
     columns: &'a [String],
 }
 
-impl Comparison<'_> {
+impl DocumentOrder<'_> {
     /// Writes the order of a document in its cluster: bytes, of which the smallest stay. `values`
     /// are those of the document in the columns.
-    pub fn write_order(&self, document: &Candidate<'_>, values: &[Option<ColumnValue>], order: &mut Vec<u8>) {
+    pub fn write_order(&self, document: &DocumentFacts<'_>, values: &[Option<ColumnValue>], order: &mut Vec<u8>) {
         order.clear();
         if let Some(since) = self.canonical.only_older {
             // Batches before are one; each from this date on is a later one.
@@ -167,18 +169,20 @@ impl Comparison<'_> {
             order.extend(batch.map_or(0, |days| u64::from(days) + 1).to_be_bytes());
         }
         match &self.canonical.by {
-            By::Policy(policy) => order.extend(policy.order(document).into_iter().flat_map(u64::to_be_bytes)),
-            By::Terms(terms) => {
+            CanonicalOrder::Policy(policy) => {
+                order.extend(policy.order(document).into_iter().flat_map(u64::to_be_bytes))
+            }
+            CanonicalOrder::Terms(terms) => {
                 terms.iter().for_each(|term| term.write_key(document, self.value(&term.key, values), order))
             }
         }
     }
 
     /// The group of a document in its cluster: 0 if the cluster is one.
-    pub fn group(&self, document: &Candidate<'_>, values: &[Option<ColumnValue>]) -> u64 {
+    pub fn group(&self, document: &DocumentFacts<'_>, values: &[Option<ColumnValue>]) -> u64 {
         match self.canonical.group_key() {
             None => 0,
-            Some(Key::Host) => xxh3_64(document.host.unwrap_or_default().as_bytes()),
+            Some(TermKey::Host) => xxh3_64(document.host.unwrap_or_default().as_bytes()),
             Some(key) => {
                 let mut bytes = Vec::new();
                 let term = Term::ascending(key.clone());
@@ -188,17 +192,17 @@ impl Comparison<'_> {
         }
     }
 
-    fn value<'v>(&self, key: &Key, values: &'v [Option<ColumnValue>]) -> Option<&'v ColumnValue> {
+    fn value<'v>(&self, key: &TermKey, values: &'v [Option<ColumnValue>]) -> Option<&'v ColumnValue> {
         let number = self.columns.iter().position(|column| key.column() == Some(column))?;
         values[number].as_ref()
     }
 }
 
-impl fmt::Display for By {
+impl fmt::Display for CanonicalOrder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            By::Policy(policy) => f.write_str(policy.name()),
-            By::Terms(terms) => {
+            CanonicalOrder::Policy(policy) => f.write_str(policy.name()),
+            CanonicalOrder::Terms(terms) => {
                 let texts: Vec<String> = terms.iter().map(Term::to_string).collect();
                 f.write_str(&texts.join(", "))
             }
@@ -206,17 +210,17 @@ impl fmt::Display for By {
     }
 }
 
-impl std::str::FromStr for By {
+impl std::str::FromStr for CanonicalOrder {
     type Err = String;
 
     /// Reads the name of a policy, or terms with commas between them.
-    fn from_str(text: &str) -> Result<By, String> {
+    fn from_str(text: &str) -> Result<CanonicalOrder, String> {
         if let Some(policy) = Policy::of_name(text) {
-            return Ok(By::Policy(policy));
+            return Ok(CanonicalOrder::Policy(policy));
         }
         let terms = read_terms(text)?;
         // One word is a name of a policy with a mistake, or a column.
-        Ok(By::Terms(terms))
+        Ok(CanonicalOrder::Terms(terms))
     }
 }
 
@@ -241,19 +245,19 @@ impl fmt::Display for Canonical {
 /// The fields of `canonical` as a table.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
-struct Fields {
+struct CanonicalFields {
     #[serde(default = "default_by")]
-    by: By,
+    by: CanonicalOrder,
     #[serde(default = "default_most", skip_serializing_if = "is_default_most")]
     most: u64,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    each: Option<Key>,
+    each: Option<TermKey>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     only_older: Option<Week>,
 }
 
-fn default_by() -> By {
-    By::Policy(Policy::default())
+fn default_by() -> CanonicalOrder {
+    CanonicalOrder::Policy(Policy::default())
 }
 
 fn default_most() -> u64 {
@@ -267,10 +271,12 @@ fn is_default_most(most: &u64) -> bool {
 impl Serialize for Canonical {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self {
-            Canonical { by: By::Policy(policy), most: 1, each: None, only_older: None } => policy.serialize(serializer),
+            Canonical { by: CanonicalOrder::Policy(policy), most: 1, each: None, only_older: None } => {
+                policy.serialize(serializer)
+            }
             Canonical { by, most, each, only_older } => {
                 let (by, each) = (by.clone(), each.clone());
-                Fields { by, most: *most, each, only_older: *only_older }.serialize(serializer)
+                CanonicalFields { by, most: *most, each, only_older: *only_older }.serialize(serializer)
             }
         }
     }
@@ -289,14 +295,17 @@ impl<'de> Deserialize<'de> for Canonical {
 
             fn visit_str<E: serde::de::Error>(self, name: &str) -> Result<Canonical, E> {
                 match Policy::of_name(name) {
-                    Some(policy) => Ok(By::Policy(policy).into()),
+                    Some(policy) => Ok(CanonicalOrder::Policy(policy).into()),
                     None => Err(E::unknown_variant(name, &Policy::NAMES)),
                 }
             }
 
             fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Canonical, A::Error> {
-                let Fields { by, most, each, only_older } = Fields::deserialize(MapAccessDeserializer::new(map))?;
-                if by == By::Policy(Policy::PerHost) && each.as_ref().is_some_and(|key| *key != Key::Host) {
+                let CanonicalFields { by, most, each, only_older } =
+                    CanonicalFields::deserialize(MapAccessDeserializer::new(map))?;
+                if by == CanonicalOrder::Policy(Policy::PerHost)
+                    && each.as_ref().is_some_and(|key| *key != TermKey::Host)
+                {
                     return Err(A::Error::custom(
                         "`by = \"per-host\"` keeps one document of each host, and `each` names other groups: choose one of the two",
                     ));
@@ -315,31 +324,31 @@ impl<'de> Deserialize<'de> for Canonical {
     }
 }
 
-impl Serialize for By {
+impl Serialize for CanonicalOrder {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self {
-            By::Policy(policy) => policy.serialize(serializer),
-            By::Terms(terms) => terms.serialize(serializer),
+            CanonicalOrder::Policy(policy) => policy.serialize(serializer),
+            CanonicalOrder::Terms(terms) => terms.serialize(serializer),
         }
     }
 }
 
-impl<'de> Deserialize<'de> for By {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<By, D::Error> {
+impl<'de> Deserialize<'de> for CanonicalOrder {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<CanonicalOrder, D::Error> {
         struct Orders;
 
         impl<'de> Visitor<'de> for Orders {
-            type Value = By;
+            type Value = CanonicalOrder;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("the name of a policy, or a list of terms such as `score desc`")
             }
 
-            fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<By, E> {
+            fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<CanonicalOrder, E> {
                 text.parse().map_err(E::custom)
             }
 
-            fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<By, A::Error> {
+            fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<CanonicalOrder, A::Error> {
                 let mut terms: Vec<Term> = Vec::new();
                 while let Some(term) = list.next_element()? {
                     terms.push(term);
@@ -349,7 +358,7 @@ impl<'de> Deserialize<'de> for By {
                     more if more > MOST_TERMS => {
                         Err(A::Error::custom(format!("`by` has {more} terms: allowed are {MOST_TERMS}")))
                     }
-                    _ => Ok(By::Terms(terms)),
+                    _ => Ok(CanonicalOrder::Terms(terms)),
                 }
             }
         }
@@ -363,12 +372,12 @@ mod tests {
     use super::*;
 
     #[derive(Debug, Serialize, Deserialize)]
-    struct Job {
+    struct JobWithCanonical {
         canonical: Canonical,
     }
 
     fn job(text: &str) -> Result<Canonical, String> {
-        toml::from_str(text).map(|job: Job| job.canonical).map_err(|error| error.to_string())
+        toml::from_str(text).map(|job: JobWithCanonical| job.canonical).map_err(|error| error.to_string())
     }
 
     #[test]
@@ -382,13 +391,13 @@ mod tests {
             "[canonical]\nby = [\"score desc\", \"length desc\", 'source in [\"a\",\"b, c\"]', \"`my column`\"]\neach = \"meta.source\"\n",
         ] {
             let canonical = job(text).unwrap();
-            assert_eq!(toml::to_string(&Job { canonical }).unwrap(), text);
+            assert_eq!(toml::to_string(&JobWithCanonical { canonical }).unwrap(), text);
         }
         let of = |text: &str| job(text).unwrap();
         assert_eq!(of("canonical = { by = \"score desc, source in [1, \\\"b\\\"]\" }").columns(), ["score", "source"]);
         assert_eq!(
             of("canonical = { each = \"a\" }"),
-            Canonical { each: Some(Key::Column("a".into())), ..Canonical::default() }
+            Canonical { each: Some(TermKey::Column("a".into())), ..Canonical::default() }
         );
         assert!(of("canonical = \"root\"").is_root() && !of("canonical = { by = \"root\", most = 2 }").is_root());
     }
@@ -431,7 +440,7 @@ mod tests {
         let since = canonical.only_older.unwrap().days();
         let order = |crawled: i32, words: u64| {
             let mut order = Vec::new();
-            let document = Candidate { crawled, words, ..Candidate::default() };
+            let document = DocumentFacts { crawled, words, ..DocumentFacts::default() };
             canonical.comparison(&[]).write_order(&document, &[], &mut order);
             assert_eq!(canonical.order_bytes(), Some(order.len()));
             order
@@ -440,7 +449,7 @@ mod tests {
             let mut orders: Vec<_> =
                 documents.iter().map(|&(batch, words)| (order(since + batch, words), words)).collect();
             orders.sort_unstable();
-            let mut chosen = Chosen::new(&canonical);
+            let mut chosen = ChosenSoFar::new(&canonical);
             orders.into_iter().filter(|(order, _)| chosen.stays(order)).map(|(_, words)| words).collect::<Vec<_>>()
         };
         // Of batches before, the longest one of all of them.

@@ -39,14 +39,14 @@ pub use nigh_text::method::{
     Verify,
 };
 
-pub use self::canonical::{By, Canonical, Chosen, Comparison};
+pub use self::canonical::{Canonical, CanonicalOrder, ChosenSoFar, DocumentOrder};
 pub use self::job::{Chunks, Cluster, Keep};
 pub use self::mode::{Absent, Mode};
-pub use self::policy::{Candidate, Policy};
-pub use self::pool::{Destination, HostTable, Ports, Variables};
+pub use self::policy::{DocumentFacts, Policy};
+pub use self::pool::{HostTable, Ports, SshDestination, Variables};
 pub use self::restarts::Restarts;
 pub use self::tasks::{Scheduler, Tasks};
-pub use self::terms::{Key, Term};
+pub use self::terms::{Term, TermKey};
 pub use self::week_name::WeekName;
 
 use std::collections::BTreeSet;

@@ -25,7 +25,7 @@ pub enum Policy {
 
 /// What a policy knows of a document.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Candidate<'a> {
+pub struct DocumentFacts<'a> {
     /// The number of its input, in the order of the inputs.
     pub file: u32,
     /// Its place there.
@@ -76,15 +76,15 @@ impl Policy {
     /// The order of a document in its cluster: the smallest stays.
     ///
     /// ```
-    /// use nigh_store::config::{Candidate, Policy};
+    /// use nigh_store::config::{DocumentFacts, Policy};
     ///
-    /// let short = Candidate { offset: 9, words: 5, bytes: 20, fetched: Some(-1), ..Candidate::default() };
-    /// let long = Candidate { file: 1, words: 7, fetched: None, url_bytes: Some(30), ..short };
+    /// let short = DocumentFacts { offset: 9, words: 5, bytes: 20, fetched: Some(-1), ..DocumentFacts::default() };
+    /// let long = DocumentFacts { file: 1, words: 7, fetched: None, url_bytes: Some(30), ..short };
     /// let first = |policy: Policy| if policy.order(&short) < policy.order(&long) { short } else { long };
     /// assert_eq!([Policy::First, Policy::Newest].map(first), [short, short]);
     /// assert_eq!([Policy::Longest, Policy::ShortestUrl].map(first), [long, long]);
     /// ```
-    pub fn order(self, document: &Candidate<'_>) -> [u64; 2] {
+    pub fn order(self, document: &DocumentFacts<'_>) -> [u64; 2] {
         match self {
             Policy::First | Policy::PerHost => [document.file.into(), document.offset],
             Policy::Longest => [u64::MAX - document.words, u64::MAX - document.bytes],

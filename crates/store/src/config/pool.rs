@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct HostTable {
     /// What `ssh` connects to: a name, `user@name`, or an alias in the user's ssh config. Required.
-    pub name: Destination,
+    pub name: SshDestination,
     /// The name or address to which the other processes connect. Default: `name` without its user.
     pub address: Option<String>,
     /// The address at which the process listens. Default: `address`.
@@ -36,9 +36,9 @@ pub struct HostTable {
 /// A destination of `ssh`: `name` or `user@name`. It cannot be mistaken for an option.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
-pub struct Destination(String);
+pub struct SshDestination(String);
 
-impl Destination {
+impl SshDestination {
     /// The argument for `ssh`.
     pub fn as_str(&self) -> &str {
         &self.0
@@ -50,25 +50,25 @@ impl Destination {
     }
 }
 
-impl TryFrom<String> for Destination {
+impl TryFrom<String> for SshDestination {
     type Error = String;
 
-    fn try_from(text: String) -> Result<Destination, String> {
+    fn try_from(text: String) -> Result<SshDestination, String> {
         let is_blank = |c: char| c.is_whitespace() || c.is_control();
         if text.is_empty() || text.starts_with('-') || text.contains(is_blank) {
             return Err(format!("{text:?} is not a destination of ssh: allowed are `name` and `user@name`"));
         }
-        Ok(Destination(text))
+        Ok(SshDestination(text))
     }
 }
 
-impl From<Destination> for String {
-    fn from(destination: Destination) -> String {
+impl From<SshDestination> for String {
+    fn from(destination: SshDestination) -> String {
         destination.0
     }
 }
 
-impl fmt::Display for Destination {
+impl fmt::Display for SshDestination {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
     }

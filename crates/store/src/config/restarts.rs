@@ -73,12 +73,12 @@ mod tests {
     use super::*;
 
     #[derive(Deserialize)]
-    struct Table {
+    struct RestartsTable {
         restarts: Restarts,
     }
 
     fn read(value: &str) -> Result<Restarts, String> {
-        toml::from_str::<Table>(&format!("restarts = {value}"))
+        toml::from_str::<RestartsTable>(&format!("restarts = {value}"))
             .map(|table| table.restarts)
             .map_err(|error| error.to_string())
     }

@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::policy::Candidate;
+use super::policy::DocumentFacts;
 use crate::readers::ColumnValue;
 
 /// The most terms of an order.
@@ -15,15 +15,15 @@ pub(super) const MOST_TERMS: usize = 8;
 #[serde(try_from = "String", into = "String")]
 pub struct Term {
     /// What of a document.
-    pub key: Key,
+    pub key: TermKey,
     /// Which values come first.
-    way: Way,
+    way: TermOrder,
 }
 
 /// Something of a document.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
-pub enum Key {
+pub enum TermKey {
     /// The value of a column.
     Column(String),
     /// The bytes of its body.
@@ -42,96 +42,96 @@ pub enum Key {
 
 /// Which values come first.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Way {
+enum TermOrder {
     Ascending,
     Descending,
     /// These, in this order, before all others.
     In(Vec<String>),
 }
 
-impl Key {
+impl TermKey {
     /// The names of what is no column.
-    const NAMES: [(&str, Key); 6] = [
-        ("length", Key::Length),
-        ("words", Key::Words),
-        ("fetched", Key::Fetched),
-        ("url-length", Key::UrlLength),
-        ("place", Key::Place),
-        ("host", Key::Host),
+    const NAMES: [(&str, TermKey); 6] = [
+        ("length", TermKey::Length),
+        ("words", TermKey::Words),
+        ("fetched", TermKey::Fetched),
+        ("url-length", TermKey::UrlLength),
+        ("place", TermKey::Place),
+        ("host", TermKey::Host),
     ];
 
     /// The name of the column, if it is one.
     pub fn column(&self) -> Option<&String> {
         match self {
-            Key::Column(name) => Some(name),
+            TermKey::Column(name) => Some(name),
             _ => None,
         }
     }
 }
 
-impl TryFrom<String> for Key {
+impl TryFrom<String> for TermKey {
     type Error = String;
 
     /// A name between backquotes is that of a column.
-    fn try_from(name: String) -> Result<Key, String> {
+    fn try_from(name: String) -> Result<TermKey, String> {
         let name = name.trim();
         let quoted = name.strip_prefix('`').and_then(|name| name.strip_suffix('`'));
-        match (quoted, Key::NAMES.into_iter().find(|(known, _)| *known == name)) {
+        match (quoted, TermKey::NAMES.into_iter().find(|(known, _)| *known == name)) {
             (Some(""), _) => Err("a term without a name: write `score desc`, say".to_owned()),
             (None, _) if name.is_empty() => Err("a term without a name: write `score desc`, say".to_owned()),
-            (Some(name), _) => Ok(Key::Column(name.to_owned())),
+            (Some(name), _) => Ok(TermKey::Column(name.to_owned())),
             (None, Some((_, key))) => Ok(key),
-            (None, None) => Ok(Key::Column(name.to_owned())),
+            (None, None) => Ok(TermKey::Column(name.to_owned())),
         }
     }
 }
 
-impl From<Key> for String {
-    fn from(key: Key) -> String {
+impl From<TermKey> for String {
+    fn from(key: TermKey) -> String {
         key.to_string()
     }
 }
 
-impl fmt::Display for Key {
+impl fmt::Display for TermKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Key::Column(name) => {
-                let is_plain = Key::NAMES.iter().all(|(known, _)| known != name)
+            TermKey::Column(name) => {
+                let is_plain = TermKey::NAMES.iter().all(|(known, _)| known != name)
                     && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"._-".contains(&byte) || byte >= 0x80);
                 if is_plain { f.write_str(name) } else { write!(f, "`{name}`") }
             }
-            key => f.write_str(Key::NAMES.iter().find(|(_, known)| known == key).map_or("", |(name, _)| name)),
+            key => f.write_str(TermKey::NAMES.iter().find(|(_, known)| known == key).map_or("", |(name, _)| name)),
         }
     }
 }
 
 impl Term {
     /// The term with small values first.
-    pub fn ascending(key: Key) -> Term {
-        Term { key, way: Way::Ascending }
+    pub fn ascending(key: TermKey) -> Term {
+        Term { key, way: TermOrder::Ascending }
     }
 
     /// Appends the key of a document, with its value in the column if the term is one, to those of
     /// the terms before.
-    pub(super) fn write_key(&self, document: &Candidate<'_>, value: Option<&ColumnValue>, to: &mut Vec<u8>) {
+    pub(super) fn write_key(&self, document: &DocumentFacts<'_>, value: Option<&ColumnValue>, to: &mut Vec<u8>) {
         let number = |number: u64| ColumnValue::of(&number.to_string());
         let own = match &self.key {
-            Key::Column(_) | Key::Host => None,
-            Key::Length => number(document.bytes),
-            Key::Words => number(document.words),
-            Key::UrlLength => document.url_bytes.and_then(|bytes| number(bytes.into())),
-            Key::Fetched => document.fetched.map(ColumnValue::Time),
-            Key::Place => {
+            TermKey::Column(_) | TermKey::Host => None,
+            TermKey::Length => number(document.bytes),
+            TermKey::Words => number(document.words),
+            TermKey::UrlLength => document.url_bytes.and_then(|bytes| number(bytes.into())),
+            TermKey::Fetched => document.fetched.map(ColumnValue::Time),
+            TermKey::Place => {
                 let place = [u64::from(document.file), document.offset].map(number);
-                let descends = self.way == Way::Descending;
+                let descends = self.way == TermOrder::Descending;
                 return place.iter().for_each(|part| ColumnValue::write_key(part.as_ref(), descends, to));
             }
         };
         let value = own.as_ref().or(value);
         match &self.way {
-            Way::Ascending => ColumnValue::write_key(value, false, to),
-            Way::Descending => ColumnValue::write_key(value, true, to),
-            Way::In(texts) => {
+            TermOrder::Ascending => ColumnValue::write_key(value, false, to),
+            TermOrder::Descending => ColumnValue::write_key(value, true, to),
+            TermOrder::In(texts) => {
                 let place =
                     |value: &ColumnValue| texts.iter().position(|text| ColumnValue::of(text).as_ref() == Some(value));
                 // Those that are not listed are equal, and before those without a value.
@@ -144,9 +144,9 @@ impl Term {
 impl fmt::Display for Term {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.way {
-            Way::Ascending => write!(f, "{}", self.key),
-            Way::Descending => write!(f, "{} desc", self.key),
-            Way::In(texts) => {
+            TermOrder::Ascending => write!(f, "{}", self.key),
+            TermOrder::Descending => write!(f, "{} desc", self.key),
+            TermOrder::In(texts) => {
                 let texts: Vec<String> = texts.iter().map(|text| serde_json::json!(text).to_string()).collect();
                 write!(f, "{} in [{}]", self.key, texts.join(","))
             }
@@ -169,16 +169,16 @@ impl TryFrom<String> for Term {
         let name_ends = text.strip_prefix('`').and_then(|rest| rest.find('`')).map(|end| end + 2);
         let name_ends = name_ends.or_else(|| text.find(char::is_whitespace)).unwrap_or(text.len());
         let (name, way) = text.split_at(name_ends);
-        let key = Key::try_from(name.to_owned())?;
-        if key == Key::Host {
+        let key = TermKey::try_from(name.to_owned())?;
+        if key == TermKey::Host {
             return Err("`host` is for `each`, and no order: `host` in backquotes names a column".to_owned());
         }
         let way = way.trim();
         let way = match way.strip_prefix("in").filter(|values| values.trim_start().starts_with('[')) {
-            Some(values) => Way::In(values_of(values).map_err(|what| format!("`{text}`: {what}"))?),
+            Some(values) => TermOrder::In(values_of(values).map_err(|what| format!("`{text}`: {what}"))?),
             None => match way {
-                "" | "asc" => Way::Ascending,
-                "desc" => Way::Descending,
+                "" | "asc" => TermOrder::Ascending,
+                "desc" => TermOrder::Descending,
                 _ => return Err(format!("`{text}`: allowed are NAME, NAME asc, NAME desc and NAME in [...]")),
             },
         };
@@ -252,7 +252,7 @@ mod tests {
         let term = Term::try_from(r#"s in ["b", 1, "a"]"#.to_owned()).unwrap();
         let key = |text: &str| {
             let mut key = Vec::new();
-            term.write_key(&Candidate::default(), ColumnValue::of(text).as_ref(), &mut key);
+            term.write_key(&DocumentFacts::default(), ColumnValue::of(text).as_ref(), &mut key);
             key
         };
         assert_eq!(["b", "1.0", "a", "c", "0", ""].map(key), [0, 1, 2, 254, 254, 255].map(|byte| vec![byte]));

@@ -19,12 +19,12 @@ pub struct Condition {
     /// The column.
     pub column: &'static str,
     kind: ValueType,
-    wanted: Wanted,
+    wanted: WantedValue,
 }
 
 /// A value, by type.
 #[derive(Clone, Debug, PartialEq)]
-enum Wanted {
+enum WantedValue {
     Nothing,
     Truth(bool),
     Whole(i64),
@@ -44,7 +44,7 @@ impl Condition {
             return Err(format!("{text:?} has no `=`: give COLUMN=VALUE"));
         };
         let column = column_of(table, name)?;
-        let wanted = if value.is_empty() { Some(Wanted::Nothing) } else { Wanted::of(value, column.values) };
+        let wanted = if value.is_empty() { Some(WantedValue::Nothing) } else { WantedValue::of(value, column.values) };
         let wanted =
             wanted.ok_or_else(|| format!("{value:?} is not {}, as the values of `{name}` are", kind(column.values)))?;
         Ok(Condition { column: column.name, kind: column.values, wanted })
@@ -58,30 +58,34 @@ impl Condition {
         let column = batch.column_by_name(self.column).with_context(|| format!("no column `{}`", self.column))?;
         let name = self.column;
         Ok(match (&self.wanted, self.kind) {
-            (Wanted::Nothing, ValueType::Text) => {
+            (WantedValue::Nothing, ValueType::Text) => {
                 field::<StringArray>(batch, name)?.iter().map(|text| Some(text.is_none_or(str::is_empty))).collect()
             }
-            (Wanted::Nothing, _) => (0..column.len()).map(|row| Some(column.is_null(row))).collect(),
-            (Wanted::Truth(wanted), _) => mask(field::<BooleanArray>(batch, name)?.iter(), |value| value == *wanted),
-            (Wanted::Whole(wanted), ValueType::Int) => {
+            (WantedValue::Nothing, _) => (0..column.len()).map(|row| Some(column.is_null(row))).collect(),
+            (WantedValue::Truth(wanted), _) => {
+                mask(field::<BooleanArray>(batch, name)?.iter(), |value| value == *wanted)
+            }
+            (WantedValue::Whole(wanted), ValueType::Int) => {
                 mask(field::<Int32Array>(batch, name)?.iter(), |value| i64::from(value) == *wanted)
             }
-            (Wanted::Whole(wanted), ValueType::Date) => {
+            (WantedValue::Whole(wanted), ValueType::Date) => {
                 mask(field::<Date32Array>(batch, name)?.iter(), |value| i64::from(value) == *wanted)
             }
-            (Wanted::Whole(wanted), ValueType::Timestamp) => {
+            (WantedValue::Whole(wanted), ValueType::Timestamp) => {
                 mask(field::<TimestampMicrosecondArray>(batch, name)?.iter(), |value| value == *wanted)
             }
-            (Wanted::Whole(wanted), _) => mask(field::<Int64Array>(batch, name)?.iter(), |value| value == *wanted),
-            (Wanted::Real(wanted), ValueType::Float) => {
+            (WantedValue::Whole(wanted), _) => mask(field::<Int64Array>(batch, name)?.iter(), |value| value == *wanted),
+            (WantedValue::Real(wanted), ValueType::Float) => {
                 mask(field::<Float32Array>(batch, name)?.iter(), |value| value == *wanted as f32)
             }
-            (Wanted::Real(wanted), _) => mask(field::<Float64Array>(batch, name)?.iter(), |value| value == *wanted),
-            (Wanted::Text(wanted), _) => mask(field::<StringArray>(batch, name)?.iter(), |value| value == wanted),
-            (Wanted::Bytes(wanted), ValueType::FixedBytes(_)) => {
+            (WantedValue::Real(wanted), _) => {
+                mask(field::<Float64Array>(batch, name)?.iter(), |value| value == *wanted)
+            }
+            (WantedValue::Text(wanted), _) => mask(field::<StringArray>(batch, name)?.iter(), |value| value == wanted),
+            (WantedValue::Bytes(wanted), ValueType::FixedBytes(_)) => {
                 mask(field::<FixedSizeBinaryArray>(batch, name)?.iter(), |value| value == wanted)
             }
-            (Wanted::Bytes(wanted), _) => mask(field::<BinaryArray>(batch, name)?.iter(), |value| value == wanted),
+            (WantedValue::Bytes(wanted), _) => mask(field::<BinaryArray>(batch, name)?.iter(), |value| value == wanted),
         })
     }
 }
@@ -90,17 +94,17 @@ fn mask<T>(values: impl Iterator<Item = Option<T>>, is_wanted: impl Fn(T) -> boo
     values.map(|value| Some(value.is_some_and(&is_wanted))).collect()
 }
 
-impl Wanted {
+impl WantedValue {
     /// A value of a type; `None` if the text does not stand for one.
-    fn of(text: &str, values: ValueType) -> Option<Wanted> {
+    fn of(text: &str, values: ValueType) -> Option<WantedValue> {
         Some(match values {
-            ValueType::Boolean => Wanted::Truth(text.parse().ok()?),
-            ValueType::Int | ValueType::Long => Wanted::Whole(text.parse().ok()?),
-            ValueType::Float | ValueType::Double => Wanted::Real(text.parse().ok()?),
-            ValueType::Text => Wanted::Text(text.to_owned()),
-            ValueType::Bytes | ValueType::FixedBytes(_) => Wanted::Bytes(bytes(text)?),
-            ValueType::Date => Wanted::Whole(text.parse::<Week>().ok()?.days().into()),
-            ValueType::Timestamp => Wanted::Whole(text.parse::<jiff::Timestamp>().ok()?.as_microsecond()),
+            ValueType::Boolean => WantedValue::Truth(text.parse().ok()?),
+            ValueType::Int | ValueType::Long => WantedValue::Whole(text.parse().ok()?),
+            ValueType::Float | ValueType::Double => WantedValue::Real(text.parse().ok()?),
+            ValueType::Text => WantedValue::Text(text.to_owned()),
+            ValueType::Bytes | ValueType::FixedBytes(_) => WantedValue::Bytes(bytes(text)?),
+            ValueType::Date => WantedValue::Whole(text.parse::<Week>().ok()?.days().into()),
+            ValueType::Timestamp => WantedValue::Whole(text.parse::<jiff::Timestamp>().ok()?.as_microsecond()),
         })
     }
 }

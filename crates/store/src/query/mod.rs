@@ -15,5 +15,5 @@ mod write;
 pub use self::cells::csv_line;
 pub use self::condition::Condition;
 pub use self::named::NamedTable;
-pub use self::rows::{Choice, Rows, json_rows, ranges_of_results, ranges_of_week};
-pub use self::write::{TableFormat, TableWriter, Target};
+pub use self::rows::{RowChoice, WantedRows, json_rows, ranges_of_results, ranges_of_week};
+pub use self::write::{RowSink, TableFormat, TableWriter};

@@ -10,7 +10,7 @@ use arrow_select::filter::filter_record_batch;
 
 use super::condition::{Condition, column_of};
 use super::named::NamedTable;
-use super::write::{TableFormat, TableWriter, Target};
+use super::write::{RowSink, TableFormat, TableWriter};
 use crate::mirror::ReadStore;
 use crate::records::Week;
 use crate::state::{CommittedWeek, History, Results};
@@ -23,7 +23,7 @@ const WEEK: &str = "week";
 
 /// Which columns and rows of a table are wanted.
 #[derive(Clone, Debug)]
-pub struct Choice {
+pub struct RowChoice {
     columns: Vec<&'static ColumnSpec>,
     conditions: Vec<Condition>,
     /// The rows that are wanted, at most.
@@ -34,7 +34,7 @@ pub struct Choice {
     about: [String; 2],
 }
 
-impl Choice {
+impl RowChoice {
     /// The wanted columns in their order, all if none are named; the conditions, `COLUMN=VALUE`,
     /// which must all hold; and the most rows.
     ///
@@ -46,14 +46,14 @@ impl Choice {
         conditions: &[String],
         limit: Option<u64>,
         has_weeks: bool,
-    ) -> Result<Choice, String> {
+    ) -> Result<RowChoice, String> {
         let spec = table.spec();
         let named: Result<Vec<&ColumnSpec>, String> = columns.iter().map(|name| column_of(spec, name)).collect();
         let columns = if columns.is_empty() { spec.columns.iter().collect() } else { named? };
         let conditions: Result<Vec<Condition>, String> =
             conditions.iter().map(|text| Condition::read(text, spec)).collect();
         let about = [table.name(), spec.description.to_owned()];
-        Ok(Choice { columns, conditions: conditions?, limit, has_weeks, about })
+        Ok(RowChoice { columns, conditions: conditions?, limit, has_weeks, about })
     }
 
     /// The columns that are read.
@@ -70,8 +70,8 @@ impl Choice {
 }
 
 /// The wanted rows of some files.
-pub struct Rows {
-    choice: Choice,
+pub struct WantedRows {
+    choice: RowChoice,
     files: VecDeque<(Week, RowRange)>,
     scan: Option<(Week, Scan)>,
     schema: SchemaRef,
@@ -79,12 +79,12 @@ pub struct Rows {
     left: u64,
 }
 
-impl Rows {
+impl WantedRows {
     /// Opens the rows of files, each with its week; that of tables of studies does not matter.
     ///
     /// # Errors
     /// If the first file cannot be read.
-    pub fn open(choice: Choice, files: Vec<(Week, RowRange)>) -> Result<Rows> {
+    pub fn open(choice: RowChoice, files: Vec<(Week, RowRange)>) -> Result<WantedRows> {
         let mut files = VecDeque::from(files);
         // The first file says how long byte strings are that all have one length.
         let scan = match files.pop_front() {
@@ -104,7 +104,7 @@ impl Rows {
         let about = HashMap::from([("nigh.table".to_owned(), name), ("nigh.description".to_owned(), description)]);
         let schema = Arc::new(Schema::new_with_metadata(fields, about));
         let left = choice.limit.unwrap_or(u64::MAX);
-        Ok(Rows { choice, files, scan, schema, left })
+        Ok(WantedRows { choice, files, scan, schema, left })
     }
 
     /// The columns.
@@ -161,7 +161,7 @@ impl Rows {
     ///
     /// # Errors
     /// If a file cannot be read, or the rows cannot be written.
-    pub fn write(&mut self, format: TableFormat, target: Target) -> Result<()> {
+    pub fn write(&mut self, format: TableFormat, target: RowSink) -> Result<()> {
         let mut writer = TableWriter::new(format, target, self.schema())?;
         while let Some(batch) = self.batch()? {
             writer.write(&batch)?;
@@ -211,9 +211,9 @@ pub fn ranges_of_results(store: &ReadStore, results: &Results, table: &str) -> R
 ///
 /// # Errors
 /// If a file cannot be read.
-pub fn json_rows(mut rows: Rows) -> Result<Vec<serde_json::Value>> {
+pub fn json_rows(mut rows: WantedRows) -> Result<Vec<serde_json::Value>> {
     let written = super::write::Collected::default();
-    rows.write(TableFormat::Jsonl, Target::of(Box::new(written.clone())))?;
+    rows.write(TableFormat::Jsonl, RowSink::of(Box::new(written.clone())))?;
     let lines = written.take();
     let lines = lines.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
     lines.map(|line| serde_json::from_slice(line).context("a row is plain data")).collect()

@@ -61,7 +61,7 @@ impl TableFormat {
 }
 
 /// Where rows go.
-pub struct Target {
+pub struct RowSink {
     out: Box<dyn Write + Send>,
     /// Whether that is a file, of which readers can read any part.
     is_file: bool,
@@ -70,21 +70,21 @@ pub struct Target {
     is_closed: Arc<AtomicBool>,
 }
 
-impl Target {
+impl RowSink {
     /// A pipe, or memory.
-    pub fn of(out: Box<dyn Write + Send>) -> Target {
-        Target { out, is_file: false, is_terminal: false, is_closed: Arc::default() }
+    pub fn of(out: Box<dyn Write + Send>) -> RowSink {
+        RowSink { out, is_file: false, is_terminal: false, is_closed: Arc::default() }
     }
 
     /// A file.
-    pub fn file(file: std::fs::File) -> Target {
-        Target { is_file: true, ..Target::of(Box::new(file)) }
+    pub fn file(file: std::fs::File) -> RowSink {
+        RowSink { is_file: true, ..RowSink::of(Box::new(file)) }
     }
 
     /// Standard output.
-    pub fn stdout() -> Target {
+    pub fn stdout() -> RowSink {
         use std::io::IsTerminal as _;
-        Target { is_terminal: std::io::stdout().is_terminal(), ..Target::of(Box::new(std::io::stdout())) }
+        RowSink { is_terminal: std::io::stdout().is_terminal(), ..RowSink::of(Box::new(std::io::stdout())) }
     }
 
     /// Whether this is a terminal.
@@ -98,7 +98,7 @@ impl Target {
     }
 }
 
-impl Write for Target {
+impl Write for RowSink {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
         let written = self.out.write(bytes);
         self.note(written)
@@ -110,7 +110,7 @@ impl Write for Target {
     }
 }
 
-impl Target {
+impl RowSink {
     fn note<T>(&self, result: std::io::Result<T>) -> std::io::Result<T> {
         if result.as_ref().is_err_and(|error| error.kind() == std::io::ErrorKind::BrokenPipe) {
             self.is_closed.store(true, Ordering::Relaxed);
@@ -144,15 +144,15 @@ impl Write for Collected {
 /// Writes batches of rows.
 pub enum TableWriter {
     /// Lines of values with a separator between them.
-    Text(Target, char),
+    Text(RowSink, char),
     /// Lines of JSON.
-    Jsonl(Target),
+    Jsonl(RowSink),
     /// Parquet.
-    Parquet(Box<ArrowWriter<Target>>),
+    Parquet(Box<ArrowWriter<RowSink>>),
     /// Arrow, of which any part can be read.
-    ArrowFile(Box<FileWriter<Target>>),
+    ArrowFile(Box<FileWriter<RowSink>>),
     /// Arrow, to be read from its beginning.
-    ArrowStream(Box<StreamWriter<Target>>),
+    ArrowStream(Box<StreamWriter<RowSink>>),
 }
 
 impl TableWriter {
@@ -160,7 +160,7 @@ impl TableWriter {
     ///
     /// # Errors
     /// If it cannot be written.
-    pub fn new(format: TableFormat, target: Target, schema: SchemaRef) -> Result<TableWriter> {
+    pub fn new(format: TableFormat, target: RowSink, schema: SchemaRef) -> Result<TableWriter> {
         let separator = if format == TableFormat::Tsv { '\t' } else { ',' };
         Ok(match format {
             TableFormat::Csv | TableFormat::Tsv => {

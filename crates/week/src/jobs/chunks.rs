@@ -31,7 +31,7 @@ use crate::kernels::polynomials;
 use crate::operators::ingest::{PageKey, page_facts};
 use crate::readers::{Input, Item};
 use crate::records::{DocId, KeyHash, Week, checksum};
-use crate::state::{CommittedWeek, Earlier, Part, Piece, Segment, Store, UrlIndex, WeekTables, WholeWeek};
+use crate::state::{CommittedWeek, Earlier, Piece, Segment, Store, TablePart, UrlIndex, WeekTables, WholeWeek};
 use crate::structures::{CompactSort, ExternalSort, Sortable, Sorted};
 use crate::tables::{ChunkRow, DocumentRow, Names, RowRange, Scan, Table, Writer, field, parts};
 use crate::watch::{Stage, Watch};
@@ -324,7 +324,7 @@ fn names_of(tables: &WeekTables, wanted: &[DocId]) -> Result<Vec<String>> {
 }
 
 /// Packs the files of the segments into those of the commit, as a week does.
-fn pack(plan: &ChunksPlan, whole: &WholeWeek) -> Result<Vec<Part>> {
+fn pack(plan: &ChunksPlan, whole: &WholeWeek) -> Result<Vec<TablePart>> {
     let unfinished = plan.store.unfinished(plan.week.week);
     let mut files = Vec::new();
     for segment in whole.journal.by_shard().into_values().flatten().filter(|segment| segment.chunks > 0) {
@@ -339,7 +339,7 @@ fn pack(plan: &ChunksPlan, whole: &WholeWeek) -> Result<Vec<Part>> {
     let week = plan.week.week;
     let job = if plan.earlier.is_empty() { "cluster" } else { "weekly" };
     let date = week.to_string();
-    let part = |(part, range): (usize, std::ops::Range<usize>)| -> Result<Part> {
+    let part = |(part, range): (usize, std::ops::Range<usize>)| -> Result<TablePart> {
         let names: Vec<String> = files[range].iter().map(|(name, _)| name.clone()).collect();
         let sources: Vec<RowRange> = names.iter().map(|name| unfinished.table(ChunkRow::NAME, name).into()).collect();
         let path = plan.store.staged_part(&Path::new(ChunkRow::NAME).join(week.folder()), plan.commit, part);
@@ -347,7 +347,11 @@ fn pack(plan: &ChunksPlan, whole: &WholeWeek) -> Result<Vec<Part>> {
         let counts = crate::tables::pack::<ChunkRow>(&sources, &path, &labels)?;
         let bytes = path.metadata().with_context(|| format!("cannot read {}", path.display()))?.len();
         let file = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        Ok(Part { file, bytes, pieces: names.into_iter().zip(counts).map(|(name, rows)| Piece(name, rows)).collect() })
+        Ok(TablePart {
+            file,
+            bytes,
+            pieces: names.into_iter().zip(counts).map(|(name, rows)| Piece(name, rows)).collect(),
+        })
     };
     ranges.into_iter().enumerate().map(part).collect()
 }

@@ -45,7 +45,7 @@ use crate::operators::ingest::{
 use crate::operators::output::{LevelClusters, cluster_sizes, links};
 use crate::plan::Plan;
 use crate::records::{DocId, Level};
-use crate::state::{CommittedWeek, Journal, Unfinished, WholeWeek};
+use crate::state::{CommittedWeek, Unfinished, WeekJournal, WholeWeek};
 use crate::structures::{DocMap, Ownership};
 use crate::summary::Summary;
 use crate::watch::Stage;
@@ -156,9 +156,9 @@ fn assigned_ids(plan: &Plan, new_ids: &[(u32, u64)]) -> Vec<u64> {
     new_ids.iter().zip(before.chain(std::iter::repeat(0))).map(|((_, new), before)| before + new).collect()
 }
 
-fn read_journal(unfinished: &Unfinished) -> Result<Journal> {
+fn read_journal(unfinished: &Unfinished) -> Result<WeekJournal> {
     let path = unfinished.journal();
-    Journal::read(&path)?.with_context(|| format!("{} is missing: the week was not begun", path.display()))
+    WeekJournal::read(&path)?.with_context(|| format!("{} is missing: the week was not begun", path.display()))
 }
 
 /// Whether all of a crawl was read.
@@ -171,7 +171,7 @@ enum Crawl {
 }
 
 /// Reads the waves of the crawl that are not committed yet, and commits each.
-fn read_crawl(cx: &mut Context, plan: &Arc<Plan>, polynomials: &Polynomials, journal: Journal) -> Result<Crawl> {
+fn read_crawl(cx: &mut Context, plan: &Arc<Plan>, polynomials: &Polynomials, journal: WeekJournal) -> Result<Crawl> {
     let watch = &cx.watch().clone();
     let shared = &cx.shared().clone();
     let fingerprinter = Fingerprinter::new(&plan.method, polynomials, plan.reading.max_links, kernels::chosen()?)?;

@@ -25,8 +25,8 @@ use super::page_bundles::PageBundles;
 use crate::plan::{Deletion, Plan};
 use crate::records::{DocId, KeyHash};
 use crate::state::{
-    BundleName, BundleWriter, CommittedWeek, DocumentTotals, Earlier, Journal, Segment, Store, Unfinished, WeekTables,
-    sync_folder,
+    BundleName, BundleWriter, CommittedWeek, DocumentTotals, Earlier, Segment, Store, Unfinished, WeekJournal,
+    WeekTables, sync_folder,
 };
 use crate::structures::{CompactSort, Ownership};
 use crate::tables::{
@@ -137,7 +137,7 @@ pub(crate) fn leave_out(
     plan: &Plan,
     deletion: &Deletion,
     unfinished: &Unfinished,
-    journal: &Journal,
+    journal: &WeekJournal,
 ) -> Result<()> {
     if journal.is_begun() {
         return Ok(());
@@ -158,7 +158,7 @@ pub(crate) fn leave_out(
     }
     bundles.finish()?;
     week.captures(&owned)?;
-    let mut journal = Journal::new(plan.key());
+    let mut journal = WeekJournal::new(plan.key());
     let segments = cx.sorted(segments)?;
     let deleted = cx.sorted(vec![deleted])?;
     if cx.index() == 0 {

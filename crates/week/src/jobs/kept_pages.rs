@@ -31,7 +31,7 @@ use crate::operators::scan::{docs_with_urls, own_segments};
 use crate::plan::Plan;
 use crate::records::{DocId, DocumentKey, Week};
 use crate::state::{
-    BundleName, BundleWriter, DocumentTotals, Journal, Origin, RevisitCounts, Segment, Unfinished, UrlIndex,
+    BundleName, BundleWriter, DocumentTotals, RevisitCounts, Segment, SegmentOrigin, Unfinished, UrlIndex, WeekJournal,
     WeekTables, sync_folder,
 };
 use crate::structures::Ownership;
@@ -46,7 +46,12 @@ use crate::watch::Stage;
 ///
 /// # Errors
 /// If a file cannot be read or written (names it), or a worker of this process failed.
-pub(crate) fn keep_pages(cx: &mut Context, plan: &Plan, unfinished: &Unfinished, mut journal: Journal) -> Result<()> {
+pub(crate) fn keep_pages(
+    cx: &mut Context,
+    plan: &Plan,
+    unfinished: &Unfinished,
+    mut journal: WeekJournal,
+) -> Result<()> {
     if journal.segments.iter().any(|segment| segment.wave >= journal.waves) {
         return Ok(());
     }
@@ -143,7 +148,7 @@ struct Crawled {
 }
 
 impl Crawled {
-    fn read(plan: &Plan, unfinished: &Unfinished, journal: &Journal, owned: &Ownership) -> Result<Crawled> {
+    fn read(plan: &Plan, unfinished: &Unfinished, journal: &WeekJournal, owned: &Ownership) -> Result<Crawled> {
         let mut is_crawled = vec![false; owned.len()];
         let segments = own_segments(journal, owned).into_iter();
         let rows = segments.map(|segment| unfinished.rows::<DocumentRow>(&segment.file()));
@@ -363,7 +368,7 @@ impl KeptPages<'_> {
         if self.tables.find(ValueRow::NAME, &segment.file()).is_some() {
             self.by_doc(segment, kept, &mut to.values)?;
         }
-        let own = Origin { week: self.week, wave: segment.wave, documents: segment.documents };
+        let own = SegmentOrigin { week: self.week, wave: segment.wave, documents: segment.documents };
         let origin = segment.origin.unwrap_or(own);
         if 2 * documents > origin.documents {
             self.by_doc(segment, kept, &mut to.documents)?;

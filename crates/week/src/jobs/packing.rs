@@ -19,7 +19,7 @@ use anyhow::{Context as _, Result, bail};
 use nigh_exchange::Context;
 
 use super::week::IngestedWeek;
-use crate::state::{Part, Piece, PlacedPiece, Segment, WeekFiles, sync_folder};
+use crate::state::{Piece, PlacedPiece, Segment, TablePart, WeekFiles, sync_folder};
 use crate::structures::CompactSort;
 use crate::tables::{Pack, RowRange, StoreTable, WEEK_TABLES, parts, tables_of_weeks};
 
@@ -79,7 +79,13 @@ pub(crate) fn pack_week(cx: &mut Context, week: &IngestedWeek<'_>) -> Result<Wee
 }
 
 /// Packs pieces into the file at `path`.
-fn pack_part(week: &IngestedWeek<'_>, table: &str, pack: Pack, pieces: Vec<PlacedPiece>, path: &Path) -> Result<Part> {
+fn pack_part(
+    week: &IngestedWeek<'_>,
+    table: &str,
+    pack: Pack,
+    pieces: Vec<PlacedPiece>,
+    path: &Path,
+) -> Result<TablePart> {
     // The footer of each bundle is read once.
     let mut bundles: BTreeMap<&str, RowRange> = BTreeMap::new();
     let rows = pieces.iter().map(|piece| {
@@ -92,7 +98,11 @@ fn pack_part(week: &IngestedWeek<'_>, table: &str, pack: Pack, pieces: Vec<Place
     let counts = pack(&sources, path, &[("nigh.week", &week.plan.week.to_string()), ("nigh.job", job)])?;
     let bytes = path.metadata().with_context(|| format!("cannot read {}", path.display()))?.len();
     let file = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    Ok(Part { file, bytes, pieces: pieces.into_iter().zip(counts).map(|(piece, n)| Piece(piece.name, n)).collect() })
+    Ok(TablePart {
+        file,
+        bytes,
+        pieces: pieces.into_iter().zip(counts).map(|(piece, n)| Piece(piece.name, n)).collect(),
+    })
 }
 
 /// The pieces that this worker packs: those of its shards, and for the first worker those that

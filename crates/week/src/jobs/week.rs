@@ -9,14 +9,16 @@ use anyhow::Result;
 use crate::config::Method;
 use crate::operators::scan::{VectorFiles, Vectors, own_segments};
 use crate::plan::Plan;
-use crate::state::{BundleName, BundleWriter, CommittedWeek, Journal, PostingRuns, Segment, Unfinished, WeekTables};
+use crate::state::{
+    BundleName, BundleWriter, CommittedWeek, PostingRuns, Segment, Unfinished, WeekJournal, WeekTables,
+};
 use crate::structures::Ownership;
 use crate::tables::{DocumentRow, FeatureRow, RowRange, Table, ValueRow};
 
 /// A week whose waves are all committed, as one worker sees it.
 pub(crate) struct IngestedWeek<'a> {
     pub plan: &'a Arc<Plan>,
-    pub journal: &'a Journal,
+    pub journal: &'a WeekJournal,
     pub unfinished: &'a Unfinished,
     /// The documents of this week and of all earlier ones that the worker owns.
     pub owned: &'a Ownership,
@@ -27,7 +29,7 @@ pub(crate) struct IngestedWeek<'a> {
 /// A committed week that the new one is computed from, or compared with.
 pub(crate) struct BaseWeek {
     pub tables: WeekTables,
-    pub journal: Journal,
+    pub journal: WeekJournal,
     /// Its parameters. It may have been verified in another way than the new week.
     pub method: Method,
     /// The inverted index of its supershingles, if the store has one.

@@ -24,7 +24,7 @@ use arrow_array::{Array, Date32Array, FixedSizeBinaryArray, Int64Array, StringAr
 use serde::{Deserialize, Serialize};
 
 use super::digest::PayloadDigest;
-use crate::config::{Candidate, Canonical, Comparison};
+use crate::config::{Canonical, DocumentFacts, DocumentOrder};
 use crate::export::gone::Gone;
 use crate::export::verdicts::Verdict;
 use crate::operators::scan::docs_with_urls;
@@ -112,7 +112,7 @@ fn pages_of(
     rows: crate::tables::RowRange,
     week: i32,
     files: &BTreeMap<(i32, String), u32>,
-    (comparison, mut values): (Comparison<'_>, ValueRows),
+    (comparison, mut values): (DocumentOrder<'_>, ValueRows),
     is_there: &dyn Fn(DocId) -> bool,
     mut add: impl FnMut(PageOfContent) -> Result<()>,
 ) -> Result<()> {
@@ -156,7 +156,7 @@ fn pages_of(
             let is_own = of_others.is_null(row) && is_there(DocId::from_table(doc));
             let Some(number) = number.filter(|_| is_own) else { continue };
             let (offset, checksum) = (offsets.value(row) as u64, checksums.value(row));
-            let candidate = Candidate {
+            let candidate = DocumentFacts {
                 file: number,
                 offset,
                 words: words.value(row) as u64,

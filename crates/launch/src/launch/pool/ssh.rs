@@ -15,7 +15,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 
 use super::command::run_within;
-use crate::config::{Config, Destination, HostTable, Variables};
+use crate::config::{Config, HostTable, SshDestination, Variables};
 use crate::launch::hosts::{HostReach, Launch, ProcessHost};
 use crate::launch::program::this_program;
 
@@ -42,7 +42,7 @@ pub struct SshHost {
     /// The ssh command with the user's options.
     ssh: Vec<String>,
     /// The destination of the command.
-    destination: Destination,
+    destination: SshDestination,
     /// The program on the machine.
     binary: Binary,
 }
@@ -85,7 +85,7 @@ impl SshHost {
     }
 
     /// The destination of `ssh`.
-    pub fn destination(&self) -> &Destination {
+    pub fn destination(&self) -> &SshDestination {
         &self.destination
     }
 

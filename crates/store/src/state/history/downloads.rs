@@ -251,7 +251,7 @@ mod tests {
     use crate::records::mix;
     use crate::state::history::weeks::PastWeek;
     use crate::state::store::part_file;
-    use crate::state::weeks::{Part, Piece, Segment};
+    use crate::state::weeks::{Piece, Segment, TablePart};
     use crate::tables::Writer;
 
     // Tables with only the columns that are read.
@@ -271,7 +271,7 @@ mod tests {
 
     #[derive(Clone, Table)]
     #[table(name = "features")]
-    struct FeaturePart {
+    struct FeatureColumns {
         doc: i64,
         features: [u8; 8],
     }
@@ -309,10 +309,10 @@ mod tests {
             }
             let mut segments: Vec<Segment> = Vec::new();
             for (wave, pages) in waves.iter().enumerate() {
-                let features: Vec<FeaturePart> = pages
+                let features: Vec<FeatureColumns> = pages
                     .iter()
                     .filter_map(|(doc, page)| Some((doc.to_table(), page.features[..].try_into().ok()?)))
-                    .map(|(doc, features)| FeaturePart { doc, features })
+                    .map(|(doc, features)| FeatureColumns { doc, features })
                     .collect();
                 let (documents, features_of) = (pages.len() as u64, features.len() as u64);
                 let segment = Segment {
@@ -338,17 +338,17 @@ mod tests {
                 write(store, at, &segment, features.into_iter());
                 segments.push(segment);
             }
-            let part = |segment: &Segment, rows| Part {
+            let part = |segment: &Segment, rows| TablePart {
                 file: part_file(1, segment.wave),
                 bytes: 0,
                 pieces: vec![Piece(segment.file(), rows)],
             };
-            let of_pages: Vec<Part> = segments.iter().map(|segment| part(segment, segment.documents)).collect();
+            let of_pages: Vec<TablePart> = segments.iter().map(|segment| part(segment, segment.documents)).collect();
             let of_vectors = segments.iter().map(|segment| part(segment, segment.features)).collect();
             let files = [
                 (DocumentPart::NAME, of_pages.clone()),
                 (ClusterPart::NAME, of_pages),
-                (FeaturePart::NAME, of_vectors),
+                (FeatureColumns::NAME, of_vectors),
             ]
             .map(|(table, parts)| (table.to_owned(), parts))
             .into();
@@ -427,7 +427,12 @@ mod tests {
                 // Files with more rows than the week says: those are not read.
                 write(store, 1, segment, (doc..).take(ROWS as usize).map(document));
                 write(store, 1, segment, (doc..).take(ROWS as usize).map(|doc| ClusterPart { doc, similar_size: 1 }));
-                write(store, 1, segment, (doc..).take(ROWS as usize).map(|doc| FeaturePart { doc, features: [0; 8] }));
+                write(
+                    store,
+                    1,
+                    segment,
+                    (doc..).take(ROWS as usize).map(|doc| FeatureColumns { doc, features: [0; 8] }),
+                );
             }
         };
         assert!(error_after(&twice).contains("twice"));

@@ -214,7 +214,7 @@ fn segments(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::state::weeks::{Counts, InputKey, Journal, Part, Piece, WholeWeek};
+    use crate::state::weeks::{InputKey, Piece, ReadingCounts, TablePart, WeekJournal, WholeWeek};
 
     fn week(date: &str) -> Week {
         date.parse().unwrap()
@@ -246,10 +246,15 @@ mod tests {
                 origin: None,
             };
             let segments = vec![segment(1, 0, 1), segment(0, 0, 0), segment(0, 1, 1)];
-            let journal =
-                Journal { key, waves: 2, segments, counts: Counts::default(), earlier_inputs: Default::default() };
+            let journal = WeekJournal {
+                key,
+                waves: 2,
+                segments,
+                counts: ReadingCounts::default(),
+                earlier_inputs: Default::default(),
+            };
             let piece = |name: &str| Piece(format!("{name}.parquet"), 1);
-            let part = |pieces| vec![Part { file: "nigh-00001-00000.parquet".into(), bytes: 9, pieces }];
+            let part = |pieces| vec![TablePart { file: "nigh-00001-00000.parquet".into(), bytes: 9, pieces }];
             let [a, b, c] = ["shard00000-wave00000", "shard00000-wave00001", "shard00001-wave00000"].map(piece);
             let files = [("clusters", vec![a, b.clone(), c.clone()]), ("features", vec![b, c])];
             let files = files.map(|(table, pieces)| (table.to_owned(), part(pieces))).into();

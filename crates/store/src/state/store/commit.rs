@@ -32,13 +32,13 @@ use crate::config::Method;
 use crate::records::Week;
 use crate::state::durable::replace;
 use crate::state::indexes::PostingRuns;
-use crate::state::weeks::{InputKey, Journal, Manifest, WholeWeek};
+use crate::state::weeks::{InputKey, Manifest, WeekJournal, WholeWeek};
 
 /// A week that was begun or resumed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Begun {
     /// The complete waves; empty if the week starts from nothing.
-    pub journal: Journal,
+    pub journal: WeekJournal,
     /// Complete waves that were removed, because they were made from another input, method or way
     /// of reading.
     pub dropped: usize,
@@ -57,7 +57,7 @@ impl Store {
             manifest.check(&self.root, &manifest.with_links_of_store(method))?;
         }
         let unfinished = self.unfinished(week);
-        let dropped = match Journal::read(&unfinished.journal())? {
+        let dropped = match WeekJournal::read(&unfinished.journal())? {
             Some(journal) if journal.key == *key && unfinished.has(&journal)? => {
                 unfinished.drop_unlisted(&journal)?;
                 return Ok(Begun { journal, dropped: 0 });
@@ -77,7 +77,7 @@ impl Store {
             }
             std::fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
         }
-        let journal = Journal::new(key.clone());
+        let journal = WeekJournal::new(key.clone());
         journal.write(&unfinished.journal())?;
         Ok(Begun { journal, dropped })
     }
@@ -93,7 +93,7 @@ impl Store {
         let committed = &whole.committed;
         let week = committed.week;
         let unfinished = self.unfinished(week);
-        ensure!(Journal::read(&unfinished.journal())?.as_ref() == Some(&whole.journal), unfinished.taken_over());
+        ensure!(WeekJournal::read(&unfinished.journal())?.as_ref() == Some(&whole.journal), unfinished.taken_over());
         let mut manifest = self.manifest()?.unwrap_or_else(|| Manifest::new(&whole.method)).next()?;
         ensure!(manifest.commits == committed.commit, unfinished.taken_over());
         manifest.set_method(&whole.method);
@@ -184,7 +184,7 @@ impl Store {
         // A kill came between a commit and the removal of the unfinished week, or of a part of it.
         for (week, _) in [self.unfinished_weeks(SCRATCH)?, self.unfinished_weeks("week=")?].concat() {
             let unfinished = self.unfinished(week);
-            let key = Journal::read(&unfinished.journal())?.map(|journal| journal.key.hash);
+            let key = WeekJournal::read(&unfinished.journal())?.map(|journal| journal.key.hash);
             let committed = manifest.weeks.iter().find(|other| other.week == week);
             // Without a journal the other files count for nothing.
             if committed.is_some_and(|committed| key.is_none_or(|key| key == committed.key)) {
@@ -203,7 +203,7 @@ mod tests {
 
     use super::*;
     use crate::state::store::folders::{part_file, rename};
-    use crate::state::weeks::{BundleName, CommittedWeek, Part, Segment};
+    use crate::state::weeks::{BundleName, CommittedWeek, Segment, TablePart};
 
     fn key(hash: &str) -> InputKey {
         InputKey { hash: hash.into(), waves: 2, files: 2, bytes: 10, stamps: Default::default() }
@@ -262,7 +262,7 @@ mod tests {
     /// A version of the week with this number of documents, made by this commit; and a file of its
     /// table.
     fn whole(documents: u64, commit: u64) -> WholeWeek {
-        let part = Part { file: part_file(commit, 0), bytes: 0, pieces: vec![] };
+        let part = TablePart { file: part_file(commit, 0), bytes: 0, pieces: vec![] };
         WholeWeek {
             committed: CommittedWeek {
                 week: week(),
@@ -274,7 +274,7 @@ mod tests {
                 named: vec![1],
             },
             method: Method::default(),
-            journal: Journal::new(key(&documents.to_string())),
+            journal: WeekJournal::new(key(&documents.to_string())),
             files: [("documents".to_owned(), vec![part])].into(),
             kept: Default::default(),
             folders: Default::default(),
@@ -427,7 +427,7 @@ mod tests {
         assert_eq!(store.begin(week(), &method, &key("a")).unwrap().journal, journal);
         // The process of the earlier generation wakes, and tries to write its journal and to
         // commit.
-        let straggler = Journal::new(key("a"));
+        let straggler = WeekJournal::new(key("a"));
         assert!(earlier.unfinished(week()).write_journal(&straggler).is_err());
         std::fs::create_dir_all(earlier.unfinished(week()).spill()).unwrap();
         assert!(earlier.unfinished(week()).write_journal(&straggler).is_err());

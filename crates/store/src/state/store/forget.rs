@@ -15,7 +15,7 @@ use arrow_array::Int64Array;
 use super::folders::{Store, WEEK, part_file, removed_folder};
 use crate::records::DocId;
 use crate::state::indexes::UrlRunRow;
-use crate::state::weeks::{CommittedWeek, Manifest, Part, Piece, Unfinished, shard_file};
+use crate::state::weeks::{CommittedWeek, Manifest, Piece, TablePart, Unfinished, shard_file};
 use crate::structures::CompactSort;
 use crate::tables::{RowRange, Scan, Table, UrlRow, Writer, copy_rows, field, name_pages, pack};
 
@@ -101,7 +101,7 @@ impl Store {
             let bytes = path.metadata().with_context(|| format!("cannot read {}", path.display()))?.len();
             let names = part.pieces.iter().map(|Piece(name, _)| name.clone());
             let pieces = names.zip(counts).map(|(name, rows)| Piece(name, rows)).collect();
-            *part = Part { file: part_file(commit, number), bytes, pieces };
+            *part = TablePart { file: part_file(commit, number), bytes, pieces };
             changed = true;
         }
         if changed {

@@ -17,7 +17,7 @@ use anyhow::{Context, Result, ensure};
 
 use super::folders::{Store, WEEK};
 use crate::records::Week;
-use crate::state::weeks::{FORMAT, Manifest, Part, Piece, WholeWeek};
+use crate::state::weeks::{FORMAT, Manifest, Piece, TablePart, WholeWeek};
 use crate::tables::RowRange;
 
 /// What [`Store::upgrade`] has done.
@@ -92,7 +92,7 @@ impl RowsOfGroups {
 
 /// Makes the numbers of the pieces, of row groups, into numbers of rows; `rows` has the rows of
 /// each row group of the file.
-fn count_rows(part: &mut Part, rows: &[u64]) -> Result<()> {
+fn count_rows(part: &mut TablePart, rows: &[u64]) -> Result<()> {
     let listed: u64 = part.pieces.iter().map(|Piece(_, groups)| groups).sum();
     let file = Path::new(&part.file).display();
     ensure!(
@@ -112,9 +112,9 @@ fn count_rows(part: &mut Part, rows: &[u64]) -> Result<()> {
 mod tests {
     use super::*;
 
-    fn part(pieces: &[(&str, u64)]) -> Part {
+    fn part(pieces: &[(&str, u64)]) -> TablePart {
         let pieces = pieces.iter().map(|(name, count)| Piece((*name).into(), *count)).collect();
-        Part { file: "nigh-00001-00000.parquet".into(), bytes: 9, pieces }
+        TablePart { file: "nigh-00001-00000.parquet".into(), bytes: 9, pieces }
     }
 
     #[test]

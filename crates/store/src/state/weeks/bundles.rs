@@ -26,7 +26,7 @@ use std::sync::{Mutex, PoisonError};
 use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
 
-use super::journal::Journal;
+use super::journal::WeekJournal;
 use crate::tables::{Row, RowRange, Table, Writer};
 
 /// The extension of the lists of pieces.
@@ -63,17 +63,17 @@ impl BundleName {
     /// of its list.
     ///
     /// ```
-    /// use nigh_store::state::{BundleName, InputKey, Journal, Segment};
+    /// use nigh_store::state::{BundleName, InputKey, WeekJournal, Segment};
     ///
-    /// let mut journal = Journal::new(InputKey { hash: "a".into(), waves: 2, files: 2, bytes: 10, stamps: Default::default() });
+    /// let mut journal = WeekJournal::new(InputKey { hash: "a".into(), waves: 2, files: 2, bytes: 10, stamps: Default::default() });
     /// journal.waves = 1;
-    /// let stays = |journal: &Journal, bundle: BundleName| BundleName::stays(&bundle.file(), journal);
+    /// let stays = |journal: &WeekJournal, bundle: BundleName| BundleName::stays(&bundle.file(), journal);
     /// assert!(stays(&journal, BundleName::Wave(0, 7)) && !stays(&journal, BundleName::Wave(1, 7)));
     /// assert!(!stays(&journal, BundleName::Kept(0)) && !stays(&journal, BundleName::After(0)));
     /// journal.segments = vec![Segment { wave: 1, ..Segment::default() }];
     /// assert!(stays(&journal, BundleName::Kept(0)) && !stays(&journal, BundleName::After(0)));
     /// ```
-    pub fn stays(file: &str, journal: &Journal) -> bool {
+    pub fn stays(file: &str, journal: &WeekJournal) -> bool {
         if let Some(wave) = file.strip_prefix("wave") {
             let wave = wave.split_once("-worker").and_then(|(wave, _)| wave.parse().ok());
             return wave.is_some_and(|wave: usize| wave < journal.waves);

@@ -30,7 +30,7 @@ use crate::structures::CompactSort;
 /// The content of `journal.json`, and once the week is committed the field `journal` of
 /// `week.json`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Journal {
+pub struct WeekJournal {
     /// What the week is made from. A rerun with another key starts from nothing.
     pub key: InputKey,
     /// The number of complete waves.
@@ -39,7 +39,7 @@ pub struct Journal {
     /// after them. A wave has no segment for a shard without documents in it.
     pub segments: Vec<Segment>,
     /// What was counted in these waves, and of the pages of earlier weeks that stay.
-    pub counts: Counts,
+    pub counts: ReadingCounts,
     /// The inputs of earlier weeks whose pages may be among the documents, by week: their names and
     /// stamps, as [`InputKey::stamps`].
     #[serde(default)]
@@ -86,14 +86,14 @@ pub struct Segment {
     /// Where the rows of `links` and `chunks` are, if they stayed in an earlier week: see
     /// [`WeekTables::of_segment`](super::WeekTables::of_segment).
     #[serde(default)]
-    pub origin: Option<Origin>,
+    pub origin: Option<SegmentOrigin>,
 }
 
 /// A segment of an earlier week, some of whose pages stay though they were not crawled again. Their
 /// rows of `links` and `chunks`, which are most of what is known of a page, stay in that week's
 /// files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub struct Origin {
+pub struct SegmentOrigin {
     /// The week whose crawl has the pages.
     pub week: Week,
     /// The wave of the segment there.
@@ -131,7 +131,7 @@ impl Segment {
 
 /// Counts of the reading of the input.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Counts {
+pub struct ReadingCounts {
     /// Records read: pages, skipped records and bad records.
     pub records: u64,
     /// Pages kept, one per URL.
@@ -211,10 +211,10 @@ impl RevisitCounts {
     }
 }
 
-impl Counts {
+impl ReadingCounts {
     /// Adds other counts to these, except what came of revisits: it is counted once, after all
     /// waves.
-    pub fn add(&mut self, other: &Counts) {
+    pub fn add(&mut self, other: &ReadingCounts) {
         self.records += other.records;
         self.documents += other.documents;
         self.empty += other.empty;
@@ -248,9 +248,9 @@ impl Counts {
     /// most first, and whether it ends early.
     ///
     /// ```
-    /// use nigh_store::state::Counts;
+    /// use nigh_store::state::ReadingCounts;
     /// let unread = [("a.gz".to_owned(), 7), ("b.gz".to_owned(), 9)].into();
-    /// let counts = Counts { unread, ends_early: ["a.gz".to_owned(), "c.warc".to_owned()].into(), ..Counts::default() };
+    /// let counts = ReadingCounts { unread, ends_early: ["a.gz".to_owned(), "c.warc".to_owned()].into(), ..ReadingCounts::default() };
     /// assert_eq!(counts.incomplete(), [("b.gz", 9, false), ("a.gz", 7, true), ("c.warc", 0, true)]);
     /// ```
     pub fn incomplete(&self) -> Vec<(&str, u64, bool)> {
@@ -281,14 +281,20 @@ impl Counts {
     }
 }
 
-impl Journal {
+impl WeekJournal {
     /// The journal of a week without a complete wave.
-    pub fn new(key: InputKey) -> Journal {
-        Journal { key, waves: 0, segments: Vec::new(), counts: Counts::default(), earlier_inputs: BTreeMap::new() }
+    pub fn new(key: InputKey) -> WeekJournal {
+        WeekJournal {
+            key,
+            waves: 0,
+            segments: Vec::new(),
+            counts: ReadingCounts::default(),
+            earlier_inputs: BTreeMap::new(),
+        }
     }
 
-    /// Whether the journal has a wave or a segment. Of a week that is made from the tables of another
-    /// one, it is written once, with all waves and after all segments.
+    /// Whether the journal has a wave or a segment. Of a week that is made from the tables of
+    /// another one, it is written once, with all waves and after all segments.
     pub fn is_begun(&self) -> bool {
         self.waves > 0 || !self.segments.is_empty()
     }
@@ -303,7 +309,7 @@ impl Journal {
     ///
     /// # Errors
     /// If the file cannot be read or is damaged.
-    pub fn read(path: &Path) -> Result<Option<Journal>> {
+    pub fn read(path: &Path) -> Result<Option<WeekJournal>> {
         match std::fs::read_to_string(path) {
             Ok(text) => serde_json::from_str(&text).map(Some).with_context(|| {
                 format!("{} is damaged: remove its folder, and the week is made again from the start", path.display())

@@ -30,8 +30,8 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail, ensure};
 use serde::{Deserialize, Serialize};
 
-use super::journal::{Journal, Segment};
-use super::tables::{KEPT_TABLES, KeptFiles, Part, Piece, WeekFiles, WeekTables};
+use super::journal::{Segment, WeekJournal};
+use super::tables::{KEPT_TABLES, KeptFiles, Piece, TablePart, WeekFiles, WeekTables};
 use crate::config::Method;
 use crate::records::{Week, short_hash};
 use crate::state::durable::replace;
@@ -143,7 +143,7 @@ pub struct WholeWeek {
     /// The parameters of the week.
     pub method: Method,
     /// What the week was made from, its segments and its counts.
-    pub journal: Journal,
+    pub journal: WeekJournal,
     /// The files of its tables.
     pub files: WeekFiles,
     /// The files of earlier weeks that have rows of pages that stayed.
@@ -214,8 +214,8 @@ impl WholeWeek {
             let files = if week == self.committed.week { Some(&self.files) } else { self.kept.get(&week) };
             for (table, parts) in files.into_iter().flatten().filter(|(table, _)| KEPT_TABLES.contains(&table.as_str()))
             {
-                let has_wanted = |part: &&Part| part.pieces.iter().any(|Piece(name, _)| names.contains(name));
-                let parts: Vec<Part> = parts.iter().filter(has_wanted).cloned().collect();
+                let has_wanted = |part: &&TablePart| part.pieces.iter().any(|Piece(name, _)| names.contains(name));
+                let parts: Vec<TablePart> = parts.iter().filter(has_wanted).cloned().collect();
                 kept.entry(week).or_default().insert(table.clone(), parts);
             }
         }

@@ -15,10 +15,10 @@ mod unfinished;
 
 pub use self::bundles::{BundleName, BundleWriter, PlacedPiece};
 pub use self::earlier::Earlier;
-pub use self::journal::{Counts, InputKey, Journal, Origin, RevisitCounts, Segment};
+pub use self::journal::{InputKey, ReadingCounts, RevisitCounts, Segment, SegmentOrigin, WeekJournal};
 pub use self::manifest::{CatalogFormat, CommittedWeek, FORMAT, Manifest, RemovedWeeks, WholeWeek};
 pub use self::tables::shard_file;
-pub use self::tables::{KeptFiles, Part, Piece, WeekFiles, WeekTables};
+pub use self::tables::{KeptFiles, Piece, TablePart, WeekFiles, WeekTables};
 pub use self::totals::DocumentTotals;
 pub use self::unfinished::Unfinished;
 pub(crate) use self::unfinished::week_of;

@@ -26,7 +26,7 @@ use crate::structures::CompactSort as _;
 use crate::tables::{ChunkRow, DocumentRow, LinkRow, RowRange, Table as _};
 
 /// The files of the tables of a week, by table.
-pub type WeekFiles = BTreeMap<String, Vec<Part>>;
+pub type WeekFiles = BTreeMap<String, Vec<TablePart>>;
 
 /// The files of earlier weeks in which pages of a week have rows, by the week and the table.
 pub type KeptFiles = BTreeMap<Week, WeekFiles>;
@@ -36,7 +36,7 @@ pub const KEPT_TABLES: [&str; 2] = [LinkRow::NAME, ChunkRow::NAME];
 
 /// A file of a table.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub struct Part {
+pub struct TablePart {
     /// The name of the file.
     pub file: String,
     /// The size in bytes.
@@ -70,8 +70,9 @@ struct TableFiles {
 impl WeekTables {
     /// The tables of a week of the store at `root`.
     pub fn new(root: &Path, week: Week, files: &WeekFiles, kept: &KeptFiles) -> WeekTables {
-        let of_table =
-            |week: Week, table: &str, parts: &[Part]| TableFiles::new(&root.join(table).join(week.folder()), parts);
+        let of_table = |week: Week, table: &str, parts: &[TablePart]| {
+            TableFiles::new(&root.join(table).join(week.folder()), parts)
+        };
         let tables = files.iter().map(|(table, parts)| (table.clone(), of_table(week, table, parts)));
         let mut of_earlier = HashMap::new();
         for (week, files) in kept {
@@ -147,7 +148,7 @@ impl WeekTables {
 }
 
 impl TableFiles {
-    fn new(folder: &Path, parts: &[Part]) -> TableFiles {
+    fn new(folder: &Path, parts: &[TablePart]) -> TableFiles {
         let mut of_table = TableFiles::default();
         for part in parts {
             let file = RowRange::file(folder.join(&part.file));

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::journal::Counts;
+use super::journal::ReadingCounts;
 
 /// Numbers of some documents.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -33,7 +33,7 @@ impl DocumentTotals {
     }
 }
 
-impl Counts {
+impl ReadingCounts {
     /// Adds these documents.
     pub fn add_documents(&mut self, totals: &DocumentTotals) {
         let DocumentTotals { documents, empty, no_bytes, short, words, bytes } = totals;
@@ -69,10 +69,10 @@ mod tests {
             .into_iter()
             .for_each(|(words, bytes)| totals.add(words, bytes, 5));
         assert_eq!(totals, DocumentTotals { documents: 6, empty: 2, no_bytes: 1, short: 2, words: 16, bytes: 64 });
-        let mut counts = Counts::default();
+        let mut counts = ReadingCounts::default();
         counts.add_documents(&totals);
         assert_eq!((counts.documents, counts.short, counts.no_bytes), (6, 2, 1));
         counts.take_documents_away(&totals);
-        assert_eq!(counts, Counts::default());
+        assert_eq!(counts, ReadingCounts::default());
     }
 }

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use anyhow::{Context, Result, ensure};
 
 use super::bundles::{BundleName, BundleWriter, Bundles, PlacedPiece, placed_pieces};
-use super::journal::{Journal, Segment};
+use super::journal::{Segment, WeekJournal};
 use crate::records::Week;
 use crate::state::store::JOURNAL;
 use crate::tables::{DocumentRow, RowRange, Table};
@@ -94,7 +94,7 @@ impl Unfinished {
     /// If the file cannot be written, or does not exist. It does not exist if another run has taken
     /// over the work: a process of the earlier run may create the folders again, but not the
     /// journal.
-    pub fn write_journal(&self, journal: &Journal) -> Result<()> {
+    pub fn write_journal(&self, journal: &WeekJournal) -> Result<()> {
         ensure!(self.journal().exists(), self.taken_over());
         journal.write(&self.journal())
     }
@@ -157,7 +157,7 @@ impl Unfinished {
 
     /// Whether it has the documents of all segments of its journal. An older version wrote them to
     /// other files.
-    pub(crate) fn has(&self, journal: &Journal) -> Result<bool> {
+    pub(crate) fn has(&self, journal: &WeekJournal) -> Result<bool> {
         let names: HashSet<String> = self.pieces(DocumentRow::NAME)?.into_iter().map(|piece| piece.name).collect();
         Ok(journal.segments.iter().all(|segment| names.contains(&segment.file())))
     }
@@ -169,7 +169,7 @@ impl Unfinished {
     /// and no shard, or is that of a bundle that [stays](BundleName::stays). So does what was read
     /// of a wave that is not complete. Files directly in the two folders (the journal, for example)
     /// stay too.
-    pub(crate) fn drop_unlisted(&self, journal: &Journal) -> Result<()> {
+    pub(crate) fn drop_unlisted(&self, journal: &WeekJournal) -> Result<()> {
         let listed: HashSet<(usize, u32)> =
             journal.segments.iter().map(|segment| (segment.wave, segment.shard)).collect();
         let is_listed = |name: &str| match (Segment::wave_of(name), Segment::shard_of(name)) {

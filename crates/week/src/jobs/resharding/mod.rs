@@ -36,7 +36,7 @@ use super::kept_pages::keep_again;
 use super::page_bundles::PageBundles;
 use crate::plan::{Plan, Resharding};
 use crate::records::{DocId, Week};
-use crate::state::{BundleName, BundleWriter, Journal, Origin, Segment, Store, Unfinished, sync_folder};
+use crate::state::{BundleName, BundleWriter, Segment, SegmentOrigin, Store, Unfinished, WeekJournal, sync_folder};
 use crate::structures::Ownership;
 use crate::tables::{
     CaptureRow, ChunkRow, DocumentRow, FoundLinkRow, LinkRow, RejectRow, RowRange, Scan, Table, UrlRow, ValueRow,
@@ -54,7 +54,7 @@ pub(crate) fn reshard(
     plan: &Plan,
     resharding: &Resharding,
     unfinished: &Unfinished,
-    journal: &Journal,
+    journal: &WeekJournal,
 ) -> Result<()> {
     if journal.is_begun() {
         return Ok(());
@@ -89,7 +89,7 @@ pub(crate) fn reshard(
     if cx.index() == 0 {
         source.copy_rejects(unfinished)?;
         let OldWeek { journal: old, .. } = old;
-        let mut journal = Journal::new(plan.key());
+        let mut journal = WeekJournal::new(plan.key());
         (journal.waves, journal.segments, journal.counts) = (old.waves, segments, old.counts.clone());
         journal.earlier_inputs = old.earlier_inputs.clone();
         sync_folder(unfinished.folder())?;
@@ -170,8 +170,8 @@ impl Splits {
 /// Writes the week's segments of new shards.
 struct WeekWriter<'a> {
     week: &'a OldWeek,
-    /// The segments in which the pages of the week before have their links, by week, wave and shard,
-    /// and how many documents these segments have. The week can refer to them alone.
+    /// The segments in which the pages of the week before have their links, by week, wave and
+    /// shard, and how many documents these segments have. The week can refer to them alone.
     origins: BTreeMap<(Week, usize, u32), u64>,
     bundles: PageBundles,
     captures: BundleWriter<CaptureRow<'static>>,
@@ -182,8 +182,8 @@ impl<'a> WeekWriter<'a> {
         let mut origins = BTreeMap::new();
         if let Some(before) = plan.earlier.weeks.last() {
             for segment in plan.open_store().whole(before)?.journal.segments {
-                let own = Origin { week: before.week, wave: segment.wave, documents: segment.documents };
-                let Origin { week, wave, documents } = segment.origin.unwrap_or(own);
+                let own = SegmentOrigin { week: before.week, wave: segment.wave, documents: segment.documents };
+                let SegmentOrigin { week, wave, documents } = segment.origin.unwrap_or(own);
                 origins.insert((week, wave, segment.shard), documents);
             }
         }
@@ -199,7 +199,7 @@ impl<'a> WeekWriter<'a> {
         let (file, of, to) = (made.file(), self.week, &mut self.bundles);
         let origin = segment.origin.and_then(|origin| {
             let documents = *self.origins.get(&(origin.week, origin.wave, new.number))?;
-            Some(Origin { documents, ..origin })
+            Some(SegmentOrigin { documents, ..origin })
         });
         // With more shards the week before may have written again what it had in an older one, and
         // the other way round.

@@ -26,7 +26,7 @@ use anyhow::{Context as _, Result, bail, ensure};
 use arrow_array::{Array as _, BooleanArray, FixedSizeBinaryArray, Int64Array, RecordBatch, StringArray};
 
 use crate::records::{DocId, DocumentKey, KeyHash};
-use crate::state::{CommittedWeek, Journal, Segment, Store, WeekTables};
+use crate::state::{CommittedWeek, Segment, Store, WeekJournal, WeekTables};
 use crate::structures::RankBitmap;
 use crate::tables::{DocumentRow, RowRange, Scan, Table as _, UrlRow, field};
 
@@ -46,7 +46,7 @@ pub struct OldStore {
 /// A week of it.
 pub(super) struct OldWeek {
     pub(super) committed: CommittedWeek,
-    pub(super) journal: Journal,
+    pub(super) journal: WeekJournal,
     pub(super) tables: WeekTables,
 }
 

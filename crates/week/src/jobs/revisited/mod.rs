@@ -32,7 +32,7 @@ use crate::operators::ingest::{PayloadDigest, Revisited, record_hash};
 use crate::operators::scan::{docs_with_urls, own_segments};
 use crate::plan::Plan;
 use crate::records::{DocId, KeyHash, Week};
-use crate::state::{Journal, Segment, Unfinished, UrlIndex, WeekTables};
+use crate::state::{Segment, Unfinished, UrlIndex, WeekJournal, WeekTables};
 use crate::structures::Ownership;
 use crate::tables::{CaptureRow, DocumentRow, RowRange, Scan, Table, field};
 
@@ -41,7 +41,7 @@ pub(crate) struct Finding<'a> {
     pub plan: &'a Plan,
     pub unfinished: &'a Unfinished,
     /// The journal of the week, whose waves are all complete.
-    pub journal: &'a Journal,
+    pub journal: &'a WeekJournal,
     pub owned: &'a Ownership,
     /// The number of the worker.
     pub worker: usize,
@@ -71,7 +71,7 @@ impl SearchedWeek {
     pub(crate) fn all(
         plan: &Plan,
         unfinished: &Unfinished,
-        journal: &Journal,
+        journal: &WeekJournal,
         owned: &Ownership,
     ) -> Result<Vec<SearchedWeek>> {
         let own_shards: BTreeSet<u32> = owned.shards().collect();

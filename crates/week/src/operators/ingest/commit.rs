@@ -17,7 +17,7 @@ use super::kept_records::forget_records;
 use super::notes::{BadRecord, WaveNote};
 use crate::config::{Bytes, SameId};
 use crate::plan::Plan;
-use crate::state::{BundleName, BundleWriter, Counts, Journal, Segment, sync_folder};
+use crate::state::{BundleName, BundleWriter, ReadingCounts, Segment, WeekJournal, sync_folder};
 use crate::structures::{CompactSort, ExternalSort};
 use crate::tables::{RejectRow, Table};
 use crate::watch::Watch;
@@ -45,7 +45,7 @@ impl std::error::Error for TooManyRejects {}
 pub fn commit<'scope>(
     notes: BlockStream<'scope>,
     plan: &Arc<Plan>,
-    mut journal: Journal,
+    mut journal: WeekJournal,
     watch: &Arc<Watch>,
 ) -> BlockStream<'scope> {
     let (plan, watch) = (plan.clone(), watch.clone());
@@ -75,7 +75,7 @@ pub fn commit<'scope>(
 
 /// The reports on a wave so far.
 struct PendingWave {
-    counts: Counts,
+    counts: ReadingCounts,
     segments: Vec<Segment>,
     /// The number of workers that have written their segments.
     made: usize,
@@ -88,7 +88,7 @@ impl PendingWave {
     fn new(plan: &Plan, wave: u64) -> PendingWave {
         let spill = plan.open_store().unfinished(plan.week).spill();
         let rejects = ExternalSort::new(&spill.join(format!("rejects-wave{wave}")), plan.worker_memory / 8);
-        PendingWave { counts: Counts::default(), segments: Vec::new(), made: 0, failures: 0, rejects }
+        PendingWave { counts: ReadingCounts::default(), segments: Vec::new(), made: 0, failures: 0, rejects }
     }
 
     fn add(&mut self, note: WaveNote) -> Result<()> {
@@ -108,7 +108,7 @@ impl PendingWave {
 }
 
 /// Writes the rejects of a wave, then the journal; stops a job with too many bad records.
-fn commit_wave(plan: &Plan, journal: &mut Journal, wave: usize, pending: PendingWave) -> Result<()> {
+fn commit_wave(plan: &Plan, journal: &mut WeekJournal, wave: usize, pending: PendingWave) -> Result<()> {
     let unfinished = plan.open_store().unfinished(plan.week);
     let written = pending.made.min(pending.failures);
     ensure!(written == plan.peers(), "wave {wave} is incomplete: {written} of {} workers wrote it", plan.peers());
@@ -148,7 +148,7 @@ fn commit_wave(plan: &Plan, journal: &mut Journal, wave: usize, pending: Pending
 /// # Errors
 /// If one of the shares is larger than the job accepts: [`TooManyRejects`] with the five most
 /// frequent reasons, or the files.
-pub fn check_rejects(plan: &Plan, journal: &Journal, end: bool) -> Result<()> {
+pub fn check_rejects(plan: &Plan, journal: &WeekJournal, end: bool) -> Result<()> {
     let counts = &journal.counts;
     let different = counts.skipped.get(ANOTHER_TEXT).copied().unwrap_or_default();
     ensure!(
@@ -188,7 +188,7 @@ pub fn check_rejects(plan: &Plan, journal: &Journal, end: bool) -> Result<()> {
 ///
 /// # Errors If the share is larger than the job accepts: [`TooManyRejects`] with the files that
 /// have most of them.
-pub fn check_revisits(plan: &Plan, journal: &Journal) -> Result<()> {
+pub fn check_revisits(plan: &Plan, journal: &WeekJournal) -> Result<()> {
     let counts = &journal.counts;
     let Some(revisited) = counts.revisited.as_ref().filter(|revisited| revisited.unknown() > 0) else { return Ok(()) };
     let (unknown, answered) = (revisited.unknown(), counts.answered());
@@ -221,7 +221,7 @@ pub fn check_revisits(plan: &Plan, journal: &Journal) -> Result<()> {
 ///
 /// # Errors
 /// If the input has no page, and the job does not allow an empty week.
-pub fn check_pages(plan: &Plan, journal: &Journal) -> Result<()> {
+pub fn check_pages(plan: &Plan, journal: &WeekJournal) -> Result<()> {
     let files = if plan.inputs.len() == 1 { "file" } else { "files" };
     ensure!(
         journal.counts.documents > 0 || plan.allow_empty,
@@ -236,7 +236,7 @@ pub fn check_pages(plan: &Plan, journal: &Journal) -> Result<()> {
 }
 
 /// Checks the share of bytes that could not be read among the bytes of the waves that were read.
-fn check_unread(plan: &Plan, journal: &Journal) -> Result<()> {
+fn check_unread(plan: &Plan, journal: &WeekJournal) -> Result<()> {
     let counts = &journal.counts;
     let (unread, bytes) = (counts.unread_bytes(), plan.bytes_of_waves(journal.waves));
     // A deletion reads no input, and keeps the counts of the week.

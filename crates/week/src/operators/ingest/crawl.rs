@@ -29,7 +29,7 @@ use crate::readers::{
     open_piece,
 };
 use crate::records::{DocumentKey, KeyHash};
-use crate::state::Counts;
+use crate::state::ReadingCounts;
 use crate::text::urls;
 use crate::watch::Watch;
 
@@ -77,7 +77,7 @@ pub fn crawl<'scope>(
         unread,
         open: None,
         kept: None,
-        counts: Counts::default(),
+        counts: ReadingCounts::default(),
     };
     let (shards, watch) = (plan.method.shards, watch.clone());
     let mut capture_rows = RowDealer::new(scope.index(), scope.peers(), &watch);
@@ -159,7 +159,7 @@ struct WavePart {
     open: Option<OpenInput>,
     /// A piece that an earlier run has read, instead.
     kept: Option<RecordReader>,
-    counts: Counts,
+    counts: ReadingCounts,
 }
 
 /// The piece of an input that is read, and how far.
@@ -178,7 +178,7 @@ struct OpenInput {
     kept: Option<ShingleWriter>,
     /// Where its records are kept until the wave is committed, if the config says so.
     records: Option<RecordWriter>,
-    counts: Counts,
+    counts: ReadingCounts,
 }
 
 /// The result of one step: one record, usually. The caller checks its time slice after each step.
@@ -242,7 +242,7 @@ impl WavePart {
                 let kept = self.plan.keep.shingles.then(kept).transpose()?;
                 let number = file as u32;
                 let records = self.plan.keep_read.then(|| RecordWriter::create(path)).transpose()?;
-                let (position, ordinal, rejects, counts) = (0, 0, 0, Counts::default());
+                let (position, ordinal, rejects, counts) = (0, 0, 0, ReadingCounts::default());
                 self.open =
                     Some(OpenInput { number, piece, reader, position, ordinal, rejects, kept, records, counts });
                 continue;

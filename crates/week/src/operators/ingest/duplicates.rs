@@ -9,7 +9,7 @@ use super::notes::BadRecord;
 use crate::config::SameId;
 use crate::plan::Plan;
 use crate::records::{DocId, DocumentKey};
-use crate::state::Counts;
+use crate::state::ReadingCounts;
 use crate::structures::CompactSort as _;
 
 /// The records with a URL or id of another one, of one shard and wave, that are rows of `rejects`;
@@ -127,7 +127,7 @@ impl Duplicates<'_> {
     ///
     /// # Errors
     /// As [`add`](Duplicates::add).
-    pub(super) fn count(mut self, counts: &mut Counts, checksums: ReadChecksums<'_>) -> Result<Vec<BadRecord>> {
+    pub(super) fn count(mut self, counts: &mut ReadingCounts, checksums: ReadChecksums<'_>) -> Result<Vec<BadRecord>> {
         self.compare(checksums)?;
         let reason = self.reason();
         let of_kind = if self.are_bad() { &mut counts.rejects } else { &mut counts.skipped };

@@ -29,7 +29,7 @@ use super::capture::PackedCapture;
 use super::failures::FailedDownload;
 use super::notes::BadRecord;
 use crate::readers::InputPiece;
-use crate::state::{Counts, Unfinished};
+use crate::state::{ReadingCounts, Unfinished};
 
 /// What a file begins with: another version may have other records. Raise their number when what
 /// the source emits ([`CrawlRecord`]) changes its form between releases, so that a program of
@@ -56,7 +56,7 @@ pub(super) enum KeptRecord<R> {
     /// What the source emitted.
     Emitted(R),
     /// The counts of the piece, at its end.
-    End(Box<Counts>),
+    End(Box<ReadingCounts>),
 }
 
 /// Where what was read of a piece of an input is kept.
@@ -117,7 +117,7 @@ impl RecordWriter {
     ///
     /// # Errors
     /// Names the file that cannot be written.
-    pub(super) fn finish(mut self, counts: &Counts) -> Result<()> {
+    pub(super) fn finish(mut self, counts: &ReadingCounts) -> Result<()> {
         self.push(&KeptRecord::End(Box::new(counts.clone())))?;
         let failed = || format!("cannot write {}", self.path.display());
         self.file.flush().and_then(|()| self.file.get_ref().sync_all()).with_context(failed)?;
@@ -188,7 +188,7 @@ mod tests {
         writer.push(&KeptRecord::Emitted(&CrawlRecord::Bad(bad(1)))).unwrap();
         writer.push(&KeptRecord::Emitted(&CrawlRecord::Bad(bad(2)))).unwrap();
         assert!(RecordReader::open(&path).unwrap().is_none());
-        let counts = Counts { records: 2, ..Counts::default() };
+        let counts = ReadingCounts { records: 2, ..ReadingCounts::default() };
         writer.finish(&counts).unwrap();
         let mut reader = RecordReader::open(&path).unwrap().unwrap();
         for ordinal in [1, 2] {
@@ -204,7 +204,7 @@ mod tests {
         let path = folder.path().join("a.read");
         let mut writer = RecordWriter::create(path.clone()).unwrap();
         writer.push(&KeptRecord::Emitted(&CrawlRecord::Bad(bad(1)))).unwrap();
-        writer.finish(&Counts::default()).unwrap();
+        writer.finish(&ReadingCounts::default()).unwrap();
         let bytes = std::fs::read(&path).unwrap();
         let cut = (0..bytes.len()).map(|left| bytes[..left].to_vec());
         let flipped = (0..bytes.len()).map(|at| {

@@ -3,7 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::state::{Counts, Segment};
+use crate::state::{ReadingCounts, Segment};
 use crate::structures::Sortable;
 
 /// A report on a wave, from the worker that did a part of it.
@@ -12,7 +12,7 @@ pub enum WaveNote {
     /// A bad record.
     Bad(BadRecord),
     /// The counts of the files that a worker read.
-    Counted(Box<Counts>),
+    Counted(Box<ReadingCounts>),
     /// The segments that a worker wrote.
     Made(Box<WaveSegments>),
     /// A worker has written its failed downloads.
@@ -25,7 +25,7 @@ pub struct WaveSegments {
     /// The segments, by shard.
     pub segments: Vec<Segment>,
     /// The counts of their documents, and of duplicates.
-    pub counts: Counts,
+    pub counts: ReadingCounts,
     /// The records with a URL or id of another one, if the job says that these are bad.
     pub rejected: Vec<BadRecord>,
 }

@@ -37,7 +37,9 @@ use crate::kernels::memory::return_freed;
 use crate::plan::Plan;
 use crate::readers::Format;
 use crate::records::{DocId, DocumentKey};
-use crate::state::{BundleName, BundleWriter, Counts, DocumentTotals, Segment, Unfinished, UrlIndex, sync_folder};
+use crate::state::{
+    BundleName, BundleWriter, DocumentTotals, ReadingCounts, Segment, Unfinished, UrlIndex, sync_folder,
+};
 use crate::structures::{RowSort, SortedRows};
 use crate::tables::{
     CaptureRow, ChunkRow, DocumentRow, FeatureRow, FoundLinkRow, FoundLinks, RowRange, Scan, UrlRow, UtcMicros,
@@ -161,7 +163,7 @@ impl ShardWriter {
     /// Writes the segments of a wave for all shards of this worker, and merges their url indexes.
     fn write(&mut self, sort: RowSort<CaptureKey>, wave: usize) -> Result<WaveSegments> {
         let mut sorted = sort.sorted()?;
-        let mut written = WaveSegments { segments: Vec::new(), counts: Counts::default(), rejected: Vec::new() };
+        let mut written = WaveSegments { segments: Vec::new(), counts: ReadingCounts::default(), rejected: Vec::new() };
         // Two steps for each shard, also for those without captures.
         let mut left = 2 * self.own_shards;
         let mut writer = SegmentWriter::new(&self.plan, &self.unfinished, wave, self.worker);
@@ -355,7 +357,7 @@ impl SegmentWriter {
     }
 
     /// Writes the rows of a document.
-    fn push(&mut self, doc: DocId, key: CaptureKey, page: &Capture, counts: &mut Counts) -> Result<()> {
+    fn push(&mut self, doc: DocId, key: CaptureKey, page: &Capture, counts: &mut ReadingCounts) -> Result<()> {
         self.found.push(doc, &page.links, self.links.writer()?)?;
         let (is_new_url, doc) = (doc.row() >= self.first_row, doc.to_table());
         let mut totals = DocumentTotals::default();

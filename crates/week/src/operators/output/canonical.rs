@@ -24,7 +24,7 @@ use bytemuck::Pod;
 use nigh_exchange::{BlockOf, Context, Dealer, KeyRanges, Partition, RangeDealer, SpillBuffer, by_key};
 
 use super::cluster_sizes::LevelClusters;
-use crate::config::{Candidate, Canonical, Chosen};
+use crate::config::{Canonical, ChosenSoFar, DocumentFacts};
 use crate::records::{DocId, mix};
 use crate::structures::{Ownership, SparseDocs};
 use crate::tables::{PieceScan, RowRange, ValueRows, field};
@@ -97,7 +97,7 @@ where
     Member<N>: Pod,
 {
     let cut = KeyRanges::new(all, MOST_RECORDS, size_of::<Member<N>>(), 1, cx.peers(), cx.memory());
-    let (owned, choice) = (source.owned.clone(), Chosen::new(&source.stage.canonical));
+    let (owned, choice) = (source.owned.clone(), ChosenSoFar::new(&source.stage.canonical));
     let open = move || {
         let (source, mut scan) = (source.clone(), None);
         move |dealer: &mut RangeDealer<'_, Member<N>>| {
@@ -223,7 +223,7 @@ impl MemberSource {
                 }
                 None => 0,
             };
-            let candidate = Candidate {
+            let candidate = DocumentFacts {
                 file,
                 offset: long(offsets),
                 words: long(words),

@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use super::cluster_sizes::LevelClusters;
 use crate::operators::scan::own_segments;
 use crate::records::{DocId, Level};
-use crate::state::{Journal, Unfinished};
+use crate::state::{Unfinished, WeekJournal};
 use crate::stats::machines;
 use crate::structures::{CompactSort, Ownership, SparseDocs};
 use crate::tables::{DocumentRow, LargestRow, Names, PieceScan, field};
@@ -38,7 +38,7 @@ pub fn largest(
     levels: &[LevelClusters],
     cluster_ids: &SparseDocs,
     unfinished: &Unfinished,
-    journal: &Journal,
+    journal: &WeekJournal,
 ) -> Result<Vec<LargestRow>> {
     let chosen = choose(cx, levels)?;
     let mut own = read_details(owned, levels, &chosen, unfinished, journal)?;
@@ -87,7 +87,7 @@ fn read_details(
     levels: &[LevelClusters],
     chosen: &[RankedCluster],
     unfinished: &Unfinished,
-    journal: &Journal,
+    journal: &WeekJournal,
 ) -> Result<ClusterDetails> {
     let positions: HashMap<(usize, i64), usize> =
         chosen.iter().enumerate().map(|(position, (level, _, root))| ((*level, *root), position)).collect();

@@ -18,7 +18,7 @@ use nigh_exchange::{Answerer, Asked, Asker, BlockOf, Context, Dealer, ask};
 use crate::operators::scan::own_segments;
 use crate::plan::Plan;
 use crate::records::{DocId, KeyHash};
-use crate::state::{BundleName, BundleWriter, Journal, Segment, Unfinished, UrlIndex};
+use crate::state::{BundleName, BundleWriter, Segment, Unfinished, UrlIndex, WeekJournal};
 use crate::structures::Ownership;
 use crate::tables::{FoundLinkRow, LinkRow, RowRange, Scan, field};
 
@@ -52,7 +52,7 @@ struct LinkAnswer {
 pub fn links(
     cx: &mut Context,
     plan: &Arc<Plan>,
-    (unfinished, journal): (&Unfinished, &Journal),
+    (unfinished, journal): (&Unfinished, &WeekJournal),
     owned: &Ownership,
 ) -> Result<()> {
     let mut segments = own_segments(journal, owned);

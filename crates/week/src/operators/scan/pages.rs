@@ -7,13 +7,13 @@ use anyhow::{Context, Result};
 use arrow_array::{FixedSizeBinaryArray, Int64Array};
 
 use crate::records::DocId;
-use crate::state::{Journal, Segment, Unfinished};
+use crate::state::{Segment, Unfinished, WeekJournal};
 use crate::structures::Ownership;
 use crate::tables::{DocumentRow, PieceScan, RowRange, field};
 
 /// The segments of a worker's shards that have documents, shard by shard. Those of revisits that
 /// are not known have URLs only.
-pub fn own_segments(journal: &Journal, owned: &Ownership) -> VecDeque<Segment> {
+pub fn own_segments(journal: &WeekJournal, owned: &Ownership) -> VecDeque<Segment> {
     let shards = journal.by_shard();
     owned
         .shards()
@@ -47,7 +47,7 @@ pub fn docs_with_urls(files: &BTreeMap<u32, Vec<RowRange>>, owned: &Ownership) -
 /// # Errors
 /// If a segment cannot be read, or has a document that does not belong to its shard: names its
 /// file.
-pub fn pages(unfinished: &Unfinished, journal: &Journal, owned: &Ownership) -> Result<(Vec<DocId>, Vec<u128>)> {
+pub fn pages(unfinished: &Unfinished, journal: &WeekJournal, owned: &Ownership) -> Result<(Vec<DocId>, Vec<u128>)> {
     let (mut pages, mut checksums) = (vec![DocId::NONE; owned.len()], vec![0; owned.len()]);
     let segments = own_segments(journal, owned);
     let rows = segments.iter().map(|segment| unfinished.rows::<DocumentRow>(&segment.file()));

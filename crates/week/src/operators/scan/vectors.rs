@@ -16,7 +16,7 @@ use arrow_array::Int64Array;
 use super::pages::own_segments;
 use crate::kernels::memory::advise_huge_pages;
 use crate::records::{DocId, FeatureBits};
-use crate::state::{Journal, Segment};
+use crate::state::{Segment, WeekJournal};
 use crate::structures::Ownership;
 use crate::tables::{AscendingColumn, PlainColumn, RowRange, Scan, field};
 
@@ -91,7 +91,7 @@ impl VectorFiles {
     /// # Errors
     /// Those of `features`.
     pub fn of_week(
-        journal: &Journal,
+        journal: &WeekJournal,
         owned: &Ownership,
         width: usize,
         features: impl Fn(&Segment) -> Result<RowRange>,
