@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
 
 use nigh::operators::set_join::{
-    Element, Known, Requirement, SetJoin, SetJoinStage, SetSource, Sets, SetsPass, Share, TooManyPairs, set_join,
+    Element, ExactShare, KnownSet, Requirement, SetJoin, SetJoinStage, SetSource, SetsPass, TooManyPairs, WeightedSets,
+    set_join,
 };
 use nigh::records::mix;
 use nigh_exchange::{Context, SharedValues};
@@ -59,10 +60,10 @@ impl Parameters {
 
     /// What is known of a set, if anything is: most sets are old, and a third of them is in two
     /// families.
-    fn known(&self, set: u64) -> Known {
+    fn known(&self, set: u64) -> KnownSet {
         let family = mix(set ^ 0xF00D) % 6;
         let family = if family < 3 { family as u32 } else { 0 };
-        if self.has_known { Known { is_old: !mix(set).is_multiple_of(4), family } } else { Known::default() }
+        if self.has_known { KnownSet { is_old: !mix(set).is_multiple_of(4), family } } else { KnownSet::default() }
     }
 
     /// Whether the pair of two sets is known, so that the join leaves it out.
@@ -75,7 +76,7 @@ impl Parameters {
 /// The sets of a worker, and what is known of them.
 #[derive(Clone)]
 struct KnownSets {
-    sets: Arc<Sets>,
+    sets: Arc<WeightedSets>,
     parameters: Parameters,
 }
 
@@ -90,7 +91,7 @@ impl SetSource for KnownSets {
         self.sets.name(set)
     }
 
-    fn known(&self, set: usize) -> Known {
+    fn known(&self, set: usize) -> KnownSet {
         self.parameters.known(self.sets.name(set))
     }
 
@@ -114,7 +115,7 @@ fn run(sets: &[Set], parameters: Parameters, workers: Workers) -> Joins {
         let shared = &processes[worker.index() / workers.threads];
         let cx = &mut Context::new(worker, &Arc::default(), shared).with(parameters.memory, &scratch);
         let (index, peers) = (cx.index(), cx.peers());
-        let mut own = Sets::default();
+        let mut own = WeightedSets::default();
         for (number, set) in sets.iter().enumerate().skip(index).step_by(peers) {
             let elements: Vec<Element> =
                 set.iter().map(|(element, weight)| Element { hash: mix(*element), weight: *weight }).collect();
@@ -173,7 +174,7 @@ fn pairs(sets: &[Set], parameters: Parameters, workers: Workers) -> BTreeMap<(u6
     for row in rows.values() {
         let sets = &members[&row.name];
         assert_eq!((sets.len(), sets.iter().min()), (row.members as usize, Some(&row.name)));
-        let of_sets: Vec<Known> = sets.iter().map(|set| parameters.known(*set)).collect();
+        let of_sets: Vec<KnownSet> = sets.iter().map(|set| parameters.known(*set)).collect();
         assert_eq!(of_sets.iter().filter(|known| known.is_old).count(), row.old as usize);
         assert!(of_sets.iter().all(|known| known.family == row.known_family));
         for (number, a) in sets.iter().enumerate().filter(|_| row.is_clique) {
@@ -289,8 +290,8 @@ fn check(sets: &[Set], parameters: Parameters, workers: Workers) -> [usize; 3] {
     kinds
 }
 
-fn share(share: f64) -> Share {
-    Share::new(share).unwrap()
+fn share(share: f64) -> ExactShare {
+    ExactShare::new(share).unwrap()
 }
 
 fn requirements() -> Vec<Requirement> {

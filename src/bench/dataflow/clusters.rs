@@ -21,7 +21,7 @@ use serde::{Deserialize, Serialize};
 
 use super::setup::{OwnedVectors, VectorArgs, WorkerResources};
 use crate::config::{Bytes, Method};
-use crate::operators::clustering::{Clusters, clusters};
+use crate::operators::clustering::{OwnClusters, clusters};
 use crate::sheet::grouped;
 use crate::state::sync_folder;
 use crate::structures::Numbering;
@@ -240,7 +240,7 @@ fn measure_clusters(cx: &mut Context, task: &ClustersTask) -> Result<WorkerResul
     let cx = &mut cx;
     let document_of = Arc::new(document_numbers(&vectors, &stage.numbering));
     cx.barrier()?;
-    let Clusters { duplicates, survivors, stats } = clusters(cx, &stage, {
+    let OwnClusters { duplicates, survivors, stats } = clusters(cx, &stage, {
         let document_of = document_of.clone();
         move |vector| document_of(vector)
     })?;

@@ -24,7 +24,7 @@ use serde::{Deserialize, Serialize};
 use super::setup::{OwnedVectors, VectorArgs, WorkerResources};
 use crate::config::{Bytes, Count, Method, Share};
 use crate::features::equal_features;
-use crate::operators::clustering::{Clusters, clusters};
+use crate::operators::clustering::{OwnClusters, clusters};
 use crate::operators::output;
 use crate::operators::scan::{VectorRoots, Vectors};
 use crate::operators::verify::{CheckedFeatures, FeatureCheck, check_by_features};
@@ -225,7 +225,7 @@ impl Measure for VerifyTask {
         let cx = &mut cx;
         let docs: Arc<Vec<DocId>> = Arc::new(owned.docs().collect());
         cx.barrier()?;
-        let Clusters { duplicates, survivors, .. } = clusters(cx, &stage, {
+        let OwnClusters { duplicates, survivors, .. } = clusters(cx, &stage, {
             let docs = docs.clone();
             move |vector| docs[vector].to_table() as u64
         })?;

@@ -29,7 +29,7 @@ use serde::{Deserialize, Serialize};
 
 use super::setup::{OwnedVectors, VectorArgs, WorkerResources};
 use crate::config::{Bytes, Count, Mode, Share};
-use crate::operators::clustering::{Clusters, clusters};
+use crate::operators::clustering::{OwnClusters, clusters};
 use crate::operators::delta::{Delta, NextRun, PostingIndex, choose, delta, post_all};
 use crate::operators::scan::{VectorFiles, VectorRoots, read_roots};
 use crate::records::DocId;
@@ -461,7 +461,7 @@ impl<'a> WeeksWorker<'a> {
         let (mut cx, stage) = self.vectors.stage(cx, files.clone(), &self.task.resources)?;
         let cx = &mut cx;
         let docs: Arc<Vec<DocId>> = Arc::new(self.vectors.owned.docs().collect());
-        let Clusters { duplicates, survivors, .. } = clusters(cx, &stage, {
+        let OwnClusters { duplicates, survivors, .. } = clusters(cx, &stage, {
             let docs = docs.clone();
             move |vector| docs[vector].to_table() as u64
         })?;

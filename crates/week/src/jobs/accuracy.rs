@@ -19,7 +19,7 @@ use std::rc::Rc;
 use anyhow::Result;
 use nigh_exchange::{Context, send_rows};
 
-use super::places::{Places, files_again, places};
+use super::places::{PagePlaces, files_again, places};
 use super::week::IngestedWeek;
 use crate::config::{Method, Shape, Verify};
 use crate::features::equal_features;
@@ -57,7 +57,7 @@ const MOST_WORDS: u64 = 20_000;
 
 /// A row of `evidence` in a sample.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
-struct Link {
+struct EvidenceLink {
     doc: DocId,
     neighbour: DocId,
     /// The bits of its similarity, if that is exact.
@@ -68,7 +68,7 @@ struct Link {
 pub(crate) struct LinkSamples {
     seed: u64,
     enough: f64,
-    bands: Vec<Sample<Link>>,
+    bands: Vec<Sample<EvidenceLink>>,
     exact: Vec<ExactLinks>,
 }
 
@@ -105,7 +105,8 @@ impl LinkSamples {
             of_band.good += u64::from(row.similarity >= self.enough as f32);
             of_band.millionths += (f64::from(row.similarity) * 1e6).round() as u64;
         }
-        self.bands[band(row.similarity.into())].add(sample_hash(self.seed, 0, doc), Link { doc, neighbour, exact });
+        self.bands[band(row.similarity.into())]
+            .add(sample_hash(self.seed, 0, doc), EvidenceLink { doc, neighbour, exact });
     }
 }
 
@@ -123,9 +124,9 @@ struct SampledCluster {
 }
 
 /// The samples of a week, the same at every worker.
-struct Samples {
+struct WeekSamples {
     /// By band: how many links there are, and some of them.
-    links: Vec<(u64, Vec<Link>)>,
+    links: Vec<(u64, Vec<EvidenceLink>)>,
     /// By band: the links whose similarity is exact.
     exact: Vec<ExactLinks>,
     clusters: Vec<SampledCluster>,
@@ -143,7 +144,7 @@ struct Samples {
     near: Vec<(u64, Vec<NearProbe>)>,
 }
 
-impl Samples {
+impl WeekSamples {
     /// The pairs whose similarity is wanted, the smaller document first.
     fn pairs(&self) -> BTreeSet<(DocId, DocId)> {
         let unknown = self.links.iter().flat_map(|(_, links)| links).filter(|link| link.exact.is_none());
@@ -179,7 +180,7 @@ pub(super) fn accuracy(
     if cx.index() > 0 {
         return Ok(None);
     }
-    let found = Measured {
+    let found = MeasuredAccuracy {
         links: link_rows(&samples, &similarities, enough),
         clusters: cluster_rows(&samples, &similarities, enough),
         recall: Recall::new(
@@ -205,7 +206,7 @@ fn samples(
     (similar, wordless): (&LevelClusters, &[(DocId, u128)]),
     links: LinkSamples,
     enough: f64,
-) -> Result<Samples> {
+) -> Result<WeekSamples> {
     let plan = week.plan;
     let mut exact = vec![ExactLinks::default(); BANDS.len()];
     let of_workers = links.exact.into_iter().enumerate().collect();
@@ -229,7 +230,7 @@ fn samples(
     let probes: Rc<[Probe]> = chosen.into();
     let root = |doc: DocId| similar.roots.of(doc);
     let near = near_probes(cx, &probes, rule, root, week.vectors()?())?;
-    Ok(Samples {
+    Ok(WeekSamples {
         links: links.into_iter().map(|sample| (sample.population, sample.into_things())).collect(),
         exact,
         clusters,
@@ -252,13 +253,13 @@ struct Similarities {
 
 /// The similarity of a pair.
 #[derive(Clone, Copy)]
-struct Compared {
+struct PairSimilarity {
     similarity: f64,
     /// Whether it is exact, or an estimate from features.
     is_exact: bool,
 }
 
-impl Compared {
+impl PairSimilarity {
     /// Whether the pair is similar enough. Similarities of `evidence` are rounded.
     fn is_enough(&self, enough: f64) -> bool {
         self.similarity as f32 >= enough as f32
@@ -283,12 +284,12 @@ fn surely_enough(enough: f64, features: usize) -> f64 {
 }
 
 impl Similarities {
-    fn of(&self, a: DocId, b: DocId) -> Option<Compared> {
+    fn of(&self, a: DocId, b: DocId) -> Option<PairSimilarity> {
         if let Some(similarity) = self.exact.get(&ordered(a, b)) {
-            return Some(Compared { similarity: *similarity, is_exact: true });
+            return Some(PairSimilarity { similarity: *similarity, is_exact: true });
         }
         let (a, b) = (self.features.get(&a)?, self.features.get(&b)?);
-        Some(Compared { similarity: equal_features(a, b) as f64 / a.len() as f64, is_exact: false })
+        Some(PairSimilarity { similarity: equal_features(a, b) as f64 / a.len() as f64, is_exact: false })
     }
 }
 
@@ -303,7 +304,7 @@ fn similarities(
     let own: BTreeSet<DocId> = pairs.iter().flat_map(|(a, b)| [*a, *b]).filter(|doc| owned.has(*doc)).collect();
     let own: Vec<DocId> = own.into_iter().collect();
     // All sets meet at worker 0, which owns the first shard.
-    let Places { places, words } = places(
+    let PagePlaces { places, words } = places(
         week.documents()?.into_iter(),
         (plan.method.documents, &plan.inputs_again()),
         &own,
@@ -324,16 +325,16 @@ fn similarities(
 }
 
 /// What is measured.
-struct Measured {
+struct MeasuredAccuracy {
     links: Vec<AccuracyRow>,
     clusters: Vec<AccuracyRow>,
     recall: Recall,
 }
 
-impl Measured {
+impl MeasuredAccuracy {
     fn summary(
         &self,
-        samples: &Samples,
+        samples: &WeekSamples,
         documents: u64,
         (enough, features): (f64, usize),
         verified: bool,
@@ -381,17 +382,17 @@ impl Measured {
 }
 
 /// The rows of links, by band.
-fn link_rows(samples: &Samples, similarities: &Similarities, enough: f64) -> Vec<AccuracyRow> {
-    let compared = |link: &Link| match link.exact {
-        Some(bits) => Some(Compared { similarity: f32::from_bits(bits).into(), is_exact: true }),
+fn link_rows(samples: &WeekSamples, similarities: &Similarities, enough: f64) -> Vec<AccuracyRow> {
+    let compared = |link: &EvidenceLink| match link.exact {
+        Some(bits) => Some(PairSimilarity { similarity: f32::from_bits(bits).into(), is_exact: true }),
         None => similarities.of(link.doc, link.neighbour),
     };
-    let row = |(number, (population, links)): (usize, &(u64, Vec<Link>))| {
+    let row = |(number, (population, links)): (usize, &(u64, Vec<EvidenceLink>))| {
         let exact = samples.exact[number];
         let row = if exact.links == *population {
             all_links(exact)?
         } else {
-            let pairs: Vec<Compared> = links.iter().filter_map(compared).collect();
+            let pairs: Vec<PairSimilarity> = links.iter().filter_map(compared).collect();
             counted(AccuracyKind::Links, *population, &pairs, enough)?
         };
         Some(AccuracyRow { low: Some(BANDS[number]), high: Some(upper_end(number)), ..row })
@@ -421,9 +422,9 @@ fn all_links(ExactLinks { links, good, millionths }: ExactLinks) -> Option<Accur
 }
 
 /// The rows of the largest clusters.
-fn cluster_rows(samples: &Samples, similarities: &Similarities, enough: f64) -> Vec<AccuracyRow> {
+fn cluster_rows(samples: &WeekSamples, similarities: &Similarities, enough: f64) -> Vec<AccuracyRow> {
     let row = |cluster: &SampledCluster| {
-        let pairs: Vec<Compared> = cluster.pairs.iter().filter_map(|(a, b)| similarities.of(*a, *b)).collect();
+        let pairs: Vec<PairSimilarity> = cluster.pairs.iter().filter_map(|(a, b)| similarities.of(*a, *b)).collect();
         let row = counted(AccuracyKind::Clusters, cluster.pages, &pairs, enough)?;
         Some(AccuracyRow { cluster: Some(cluster.root.to_table()), ..row })
     };
@@ -436,7 +437,7 @@ fn upper_end(band: usize) -> f64 {
 }
 
 /// The row of some pairs that were compared; `None` if there are none.
-fn counted(kind: AccuracyKind, population: u64, compared: &[Compared], enough: f64) -> Option<AccuracyRow> {
+fn counted(kind: AccuracyKind, population: u64, compared: &[PairSimilarity], enough: f64) -> Option<AccuracyRow> {
     let good = compared.iter().filter(|pair| pair.is_enough(enough)).count();
     let share = match kind {
         AccuracyKind::Links => SampledShare::of_counts(good as u64, compared.len() as u64)?,
@@ -470,7 +471,7 @@ struct RecallPair {
     probe: usize,
     /// How many pairs of that page it stands for.
     weight: f64,
-    compared: Compared,
+    compared: PairSimilarity,
     /// Whether the two pages are in one cluster.
     is_together: bool,
     /// How likely they are linked directly.
@@ -516,7 +517,7 @@ struct Recall {
 
 impl Recall {
     fn new(
-        samples: &Samples,
+        samples: &WeekSamples,
         similarities: &Similarities,
         chances: Chances,
         (enough, features): (f64, usize),
@@ -532,7 +533,7 @@ impl Recall {
             let (mut candidates, mut passing) = (0.0, 0.0);
             for near in near {
                 let Some(compared) = similarities.of(probe.doc, near.doc) else { continue };
-                let Compared { similarity, is_exact } = compared;
+                let PairSimilarity { similarity, is_exact } = compared;
                 *(if is_exact { &mut recall.exact } else { &mut recall.estimated }) += 1;
                 let (candidate, passes) = (chances.candidate(similarity), chances.passes(similarity));
                 candidates += candidate;
@@ -568,7 +569,7 @@ impl Recall {
     }
 
     /// The rows, by band.
-    fn rows(&self, samples: &Samples, enough: f64) -> Vec<AccuracyRow> {
+    fn rows(&self, samples: &WeekSamples, enough: f64) -> Vec<AccuracyRow> {
         let mut bands: BTreeMap<usize, Vec<&RecallPair>> = BTreeMap::new();
         for pair in &self.pairs {
             bands.entry(band(pair.compared.similarity)).or_default().push(pair);
@@ -715,7 +716,7 @@ mod tests {
 
     #[test]
     fn estimates_that_need_all_features_do_not_count() {
-        let all = |is_exact| Compared { similarity: 1.0, is_exact };
+        let all = |is_exact| PairSimilarity { similarity: 1.0, is_exact };
         for (enough, counts) in [(0.8, true), (0.9, true), (0.95, false), (0.97, false)] {
             assert_eq!(all(false).is_surely_enough(enough, 84), counts, "{enough}");
             assert!(all(true).is_surely_enough(enough, 84));

@@ -100,12 +100,12 @@ impl Sortable for FoundPage {
 
 /// A page of the files with its document id.
 #[derive(Serialize, Deserialize)]
-struct NumberedPage {
+struct NumberedChunks {
     doc: DocId,
     page: FoundPage,
 }
 
-impl Sortable for NumberedPage {
+impl Sortable for NumberedChunks {
     type Key = (DocId, u32, u64);
 
     fn key(&self) -> Self::Key {
@@ -118,7 +118,7 @@ impl Sortable for NumberedPage {
 }
 
 /// A document of the week.
-struct KnownPage {
+struct WeekDocument {
     doc: DocId,
     checksum: u128,
     /// The number of its segment among those of the shard.
@@ -146,7 +146,7 @@ pub fn make_chunks(plan: &ChunksPlan, watch: &Watch) -> Result<ChunksSummary> {
     for (shard, segments) in by_shard {
         let mut files: Vec<RowRange> = url_files.get(&shard).cloned().unwrap_or_default();
         files.extend(of_week.remove(&shard).unwrap_or_default());
-        let shard = Shard { plan, shards: whole.method.shards, shard, segments: &segments, url_files: &files };
+        let shard = WeekShard { plan, shards: whole.method.shards, shard, segments: &segments, url_files: &files };
         let numbered = shard.number(&mut pages, &mut next)?;
         let rows = shard.write(&tables, numbered, &mut summary, &mut unnamed)?;
         for (segment, rows) in segments.iter().zip(rows) {
@@ -210,7 +210,7 @@ fn read_pages(plan: &ChunksPlan, whole: &WholeWeek, watch: &Watch) -> Result<Sor
 }
 
 /// A shard of the week.
-struct Shard<'a> {
+struct WeekShard<'a> {
     plan: &'a ChunksPlan,
     shards: u32,
     shard: u32,
@@ -219,10 +219,10 @@ struct Shard<'a> {
     url_files: &'a [RowRange],
 }
 
-impl Shard<'_> {
+impl WeekShard<'_> {
     /// Takes the pages of the shard, and sorts those that have a document id by it. `next` is the
     /// next of `pages`: shards come in order.
-    fn number(&self, pages: &mut Sorted<FoundPage>, next: &mut Option<FoundPage>) -> Result<Sorted<NumberedPage>> {
+    fn number(&self, pages: &mut Sorted<FoundPage>, next: &mut Option<FoundPage>) -> Result<Sorted<NumberedChunks>> {
         let unfinished = self.plan.store.unfinished(self.plan.week.week);
         let index = UrlIndex { unfinished: &unfinished, shard: self.shard, segments: &[], earlier: self.url_files };
         let mut urls = index.lookup(0)?;
@@ -233,7 +233,7 @@ impl Shard<'_> {
             if page.hash.shard(self.shards) == self.shard
                 && let Some(doc) = urls.find(page.hash)?
             {
-                by_doc.push(NumberedPage { doc, page })?;
+                by_doc.push(NumberedChunks { doc, page })?;
             }
             *next = pages.record()?;
         }
@@ -245,7 +245,7 @@ impl Shard<'_> {
     fn write(
         &self,
         tables: &WeekTables,
-        mut pages: Sorted<NumberedPage>,
+        mut pages: Sorted<NumberedChunks>,
         summary: &mut ChunksSummary,
         unnamed: &mut Vec<DocId>,
     ) -> Result<Vec<u64>> {
@@ -284,7 +284,7 @@ impl Shard<'_> {
     }
 
     /// The documents of the shard with words, in the order of ids.
-    fn known(&self, tables: &WeekTables) -> Result<Vec<KnownPage>> {
+    fn known(&self, tables: &WeekTables) -> Result<Vec<WeekDocument>> {
         let mut known = Vec::new();
         for (number, segment) in self.segments.iter().enumerate() {
             let rows = tables.rows(DocumentRow::NAME, &segment.file())?;
@@ -293,7 +293,7 @@ impl Shard<'_> {
                 let checksums: &FixedSizeBinaryArray = field(batch, "checksum")?;
                 for row in (0..batch.num_rows()).filter(|row| words.value(*row) > 0) {
                     let checksum = u128::from_be_bytes(checksums.value(row).try_into().unwrap_or_default());
-                    known.push(KnownPage { doc: DocId::from_table(docs.value(row)), checksum, segment: number });
+                    known.push(WeekDocument { doc: DocId::from_table(docs.value(row)), checksum, segment: number });
                 }
                 Ok(())
             })?;

@@ -72,7 +72,7 @@ pub fn cluster(cx: &mut Context, plan: &Arc<Plan>) -> Result<Option<Summary>> {
         reshard(cx, plan, resharding, &unfinished, &journal)?;
     } else if journal.waves < plan.waves.len() {
         cx.enter(Stage::Read);
-        if read_crawl(cx, plan, &polynomials, journal)? == Crawl::EndedEarly {
+        if read_crawl(cx, plan, &polynomials, journal)? == CrawlEnd::EndedEarly {
             cx.watch().end_early();
             return Ok(None);
         }
@@ -163,7 +163,7 @@ fn read_journal(unfinished: &Unfinished) -> Result<WeekJournal> {
 
 /// Whether all of a crawl was read.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Crawl {
+enum CrawlEnd {
     /// All waves are committed.
     Whole,
     /// The run was asked to end after a wave; the waves before are committed.
@@ -171,7 +171,7 @@ enum Crawl {
 }
 
 /// Reads the waves of the crawl that are not committed yet, and commits each.
-fn read_crawl(cx: &mut Context, plan: &Arc<Plan>, polynomials: &Polynomials, journal: WeekJournal) -> Result<Crawl> {
+fn read_crawl(cx: &mut Context, plan: &Arc<Plan>, polynomials: &Polynomials, journal: WeekJournal) -> Result<CrawlEnd> {
     let watch = &cx.watch().clone();
     let shared = &cx.shared().clone();
     let fingerprinter = Fingerprinter::new(&plan.method, polynomials, plan.reading.max_links, kernels::chosen()?)?;
@@ -188,5 +188,5 @@ fn read_crawl(cx: &mut Context, plan: &Arc<Plan>, polynomials: &Polynomials, jou
         let failures = failures(failed, plan, (first_wave, &unread), watch);
         commit(notes.concat(segments).concat(failures), plan, journal, watch).probe_with(probe);
     })?;
-    Ok(if unread.end() < plan.waves.len() { Crawl::EndedEarly } else { Crawl::Whole })
+    Ok(if unread.end() < plan.waves.len() { CrawlEnd::EndedEarly } else { CrawlEnd::Whole })
 }

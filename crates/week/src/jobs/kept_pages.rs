@@ -24,7 +24,7 @@ use arrow_select::filter::filter_record_batch;
 use nigh_exchange::Context;
 
 use super::page_bundles::PageBundles;
-use super::revisited::{Finding, FoundPage, Place, SearchedWeek};
+use super::revisited::{CapturePlace, PlacedPage, RevisitInputs, SearchedWeek};
 use crate::config::Absent;
 use crate::operators::ingest::{PayloadDigest, Revisited, gone_documents, revisits};
 use crate::operators::scan::{docs_with_urls, own_segments};
@@ -62,10 +62,11 @@ pub(crate) fn keep_pages(
     let before = before.transpose()?;
     let before =
         before.as_ref().map(|(week, whole)| (*week, own_segments(&whole.journal, &owned), whole.tables(store.root())));
-    let Crawled { mut stays, revisits } = Crawled::read(plan, unfinished, &journal, &owned)?;
+    let UncrawledPages { mut stays, revisits } = UncrawledPages::read(plan, unfinished, &journal, &owned)?;
     let has_revisits = cx.any(!revisits.is_empty())?;
     let weeks = if has_revisits { SearchedWeek::all(plan, unfinished, &journal, &owned)? } else { Vec::new() };
-    let finding = Finding { worker: cx.index(), plan, unfinished, journal: &journal, owned: &owned, weeks: &weeks };
+    let finding =
+        RevisitInputs { worker: cx.index(), plan, unfinished, journal: &journal, owned: &owned, weeks: &weeks };
     let mut of_revisits = RevisitCounts::default();
     let mut to_write = Vec::new();
     if has_revisits {
@@ -140,15 +141,15 @@ pub(super) fn keep_again(
 }
 
 /// What becomes of own documents that the crawl has no page of.
-struct Crawled {
+struct UncrawledPages {
     /// Whether it stays as it was in the week before, if that has a page of it; by own document.
     stays: Vec<bool>,
     /// The revisits of each URL that the crawl has no page of, in the order of shards and hashes.
     revisits: Vec<Vec<Revisited>>,
 }
 
-impl Crawled {
-    fn read(plan: &Plan, unfinished: &Unfinished, journal: &WeekJournal, owned: &Ownership) -> Result<Crawled> {
+impl UncrawledPages {
+    fn read(plan: &Plan, unfinished: &Unfinished, journal: &WeekJournal, owned: &Ownership) -> Result<UncrawledPages> {
         let mut is_crawled = vec![false; owned.len()];
         let segments = own_segments(journal, owned).into_iter();
         let rows = segments.map(|segment| unfinished.rows::<DocumentRow>(&segment.file()));
@@ -186,7 +187,7 @@ impl Crawled {
                 }
             }
         }
-        Ok(Crawled { stays, revisits: all })
+        Ok(UncrawledPages { stays, revisits: all })
     }
 }
 
@@ -196,7 +197,7 @@ impl Crawled {
 ///
 /// A URL that has later captures is left to the search: `fetched` must say when it was what it is.
 fn stays_by_digest(
-    finding: &Finding<'_>,
+    finding: &RevisitInputs<'_>,
     before: Option<(&VecDeque<Segment>, &WeekTables)>,
     mut revisits: Vec<Vec<Revisited>>,
     stays: &mut [bool],
@@ -231,7 +232,7 @@ fn stays_by_digest(
 }
 
 /// The own documents that have later captures in some week.
-fn with_captures(finding: &Finding<'_>) -> Result<BTreeSet<DocId>> {
+fn with_captures(finding: &RevisitInputs<'_>) -> Result<BTreeSet<DocId>> {
     let mut docs = BTreeSet::new();
     finding.weeks.iter().try_for_each(|week| week.add_with_captures(&mut docs))?;
     Ok(docs)
@@ -241,16 +242,16 @@ fn with_captures(finding: &Finding<'_>) -> Result<BTreeSet<DocId>> {
 /// revisit that is found, or the first one if none is. Sets which documents stay where they are in
 /// the week before, and counts.
 fn resolved(
-    finding: &Finding<'_>,
+    finding: &RevisitInputs<'_>,
     revisits: Vec<Vec<Revisited>>,
-    found: Vec<Option<FoundPage>>,
+    found: Vec<Option<PlacedPage>>,
     stays: &mut [bool],
     counts: &mut RevisitCounts,
-) -> Result<Vec<(Revisited, Option<FoundPage>)>> {
+) -> Result<Vec<(Revisited, Option<PlacedPage>)>> {
     let with_captures = with_captures(finding)?;
     let (mut found, mut to_write) = (found.into_iter(), Vec::new());
     for of_url in revisits {
-        let places: Vec<Option<FoundPage>> = found.by_ref().take(of_url.len()).collect();
+        let places: Vec<Option<PlacedPage>> = found.by_ref().take(of_url.len()).collect();
         let first = places.iter().position(Option::is_some);
         let Some(revisit) = of_url.into_iter().nth(first.unwrap_or(0)) else { continue };
         let page = first.and_then(|first| places[first]);
@@ -260,7 +261,7 @@ fn resolved(
                 counts.earlier += 1;
                 let own = revisit.doc.filter(|doc| !with_captures.contains(doc));
                 if let Some(doc) = own
-                    && place == (Place { week: 1, row: 0, doc })
+                    && place == (CapturePlace { week: 1, row: 0, doc })
                 {
                     stays[finding.owned.index(doc)] = true;
                     continue;

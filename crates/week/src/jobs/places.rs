@@ -18,7 +18,7 @@ use crate::tables::{RowRange, Scan, field};
 
 /// Where the pages of some own documents are, and how many words they have.
 #[derive(Debug, Default)]
-pub struct Places {
+pub struct PagePlaces {
     /// The places, in no particular order.
     pub places: Vec<PagePlace>,
     /// The words of each.
@@ -38,9 +38,9 @@ pub fn places(
     wanted: &[DocId],
     root: impl Fn(DocId) -> DocId,
     if_missing: IfMissing,
-) -> Result<Places> {
+) -> Result<PagePlaces> {
     let names: BTreeMap<&str, u64> = inputs.iter().map(|input| input.name.as_str()).zip(0..).collect();
-    let mut found = Places::default();
+    let mut found = PagePlaces::default();
     for rows in rows {
         Scan::open(rows, &["doc", "id", "url", "record_url", "checksum", "words", "file", "offset"])?.for_each(|batch| {
             let (docs, offsets): (&Int64Array, &Int64Array) = (field(batch, "doc")?, field(batch, "offset")?);

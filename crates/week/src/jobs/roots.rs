@@ -26,11 +26,11 @@ use super::week::{BaseWeek, IngestedWeek};
 use crate::config::Mode;
 use crate::features::VectorKeys;
 use crate::kernels::chosen;
-use crate::operators::clustering::{Clustering, Clusters, clusters, exact_copies, wordless_copies};
-use crate::operators::delta::{Choice, Delta, DeltaStats, NextRun, PostingIndex, choose, delta, post_all};
+use crate::operators::clustering::{Clustering, OwnClusters, clusters, exact_copies, wordless_copies};
+use crate::operators::delta::{Delta, DeltaStats, ModeChoice, NextRun, PostingIndex, choose, delta, post_all};
 use crate::operators::output::Agreement;
 use crate::operators::scan::{VectorFiles, VectorRoots, pages, read_roots};
-use crate::operators::set_join::Nearest;
+use crate::operators::set_join::NearestSet;
 use crate::records::DocId;
 use crate::state::{PostingRuns, run_folder};
 use crate::structures::{DocFilter, Numbering, Ownership};
@@ -49,23 +49,23 @@ pub(crate) struct WeekRoots {
     pub known: KnownNeighbours,
     /// What verification found, if the method asks for it: then `similar` and `identical` are its
     /// clusters, and `known` those of candidates.
-    pub verified: Option<Verified>,
+    pub verified: Option<VerifiedClusters>,
     /// The own documents without words, ascending, each with its checksum.
     pub wordless: Vec<(DocId, u128)>,
-    pub choice: Choice,
+    pub choice: ModeChoice,
     /// The inverted index of the week's supershingles, if a delta made one.
     pub postings: Option<PostingRuns>,
 }
 
 /// What verification found besides clusters.
-pub(crate) struct Verified {
+pub(crate) struct VerifiedClusters {
     /// The roots of the clusters of candidates, of own documents by number.
     pub candidates: VectorRoots,
     /// The clusters of candidates of which all pairs were looked at.
     pub doubtful: KnownNeighbours,
     /// The most similar neighbours of own documents, with what they share, ascending; none if
     /// similarities are estimates.
-    pub nearest: Vec<Nearest>,
+    pub nearest: Vec<NearestSet>,
     /// If candidates were compared with their neighbours: what they agree in, by number. It holds
     /// for the clusters that are not doubtful.
     pub agreements: Option<Vec<Agreement>>,
@@ -123,7 +123,7 @@ struct VectorClusters {
     roots: VectorRoots,
     neighbours: Vec<DocId>,
     known: KnownNeighbours,
-    choice: Choice,
+    choice: ModeChoice,
     postings: Option<PostingRuns>,
 }
 
@@ -199,7 +199,7 @@ fn vector_clusters(
     let after = week.vector_files(width)?;
     // Of a week that was verified in another way no cluster can be kept.
     let comparable = base.filter(|base| base.method == plan.method);
-    let mut choice = Choice::full(if base.is_some() && comparable.is_none() { Mode::Full } else { plan.mode });
+    let mut choice = ModeChoice::full(if base.is_some() && comparable.is_none() { Mode::Full } else { plan.mode });
     if let Some(base) = comparable {
         cx.enter(Stage::Changes);
         let before = base.vectors(owned, width)?;
@@ -246,7 +246,7 @@ fn full_roots(
         let docs = docs.clone();
         move |vector: usize| docs[vector].to_table() as u64
     };
-    let Clusters { duplicates, survivors, .. } = clusters(cx, &clustering, id_of_vector)?;
+    let OwnClusters { duplicates, survivors, .. } = clusters(cx, &clustering, id_of_vector)?;
 
     let doc = |id: u64| DocId::from_table(id as i64);
     let mut similar = vec![DocId::NONE; owned.len()];

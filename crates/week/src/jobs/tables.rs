@@ -15,14 +15,14 @@ use arrow_array::{Float32Array, Int32Array, Int64Array, RecordBatch, StringArray
 use nigh_exchange::Context;
 
 use super::accuracy::LinkSamples;
-use super::roots::{KnownNeighbours, Verified, WeekRoots};
+use super::roots::{KnownNeighbours, VerifiedClusters, WeekRoots};
 use super::week::{BaseWeek, IngestedWeek};
 use crate::config::Verify;
-use crate::operators::delta::Choice;
+use crate::operators::delta::ModeChoice;
 use crate::operators::output;
 use crate::operators::output::{Agreement, CanonicalStage, ClusterIds, IdSource, InputNumbers, LevelClusters};
 use crate::operators::scan::{PastClusters, own_segments, read_past};
-use crate::operators::set_join::Nearest;
+use crate::operators::set_join::NearestSet;
 use crate::records::{DocId, Level};
 use crate::state::{BundleWriter, shard_file};
 use crate::stats;
@@ -58,7 +58,9 @@ pub(crate) fn evidence(
     // their neighbour, and those that verification has compared. A document that is its own
     // neighbour is not compared.
     let has_agreement = |number: usize| match &roots.verified {
-        Some(Verified { candidates, doubtful, agreements: Some(_), .. }) => !doubtful.has(candidates.similar[number]),
+        Some(VerifiedClusters { candidates, doubtful, agreements: Some(_), .. }) => {
+            !doubtful.has(candidates.similar[number])
+        }
         _ => false,
     };
     let compared = week.owned.docs().enumerate().map(|(number, doc)| {
@@ -68,7 +70,7 @@ pub(crate) fn evidence(
     let compared: Vec<DocId> = compared.collect();
     let memory = week.plan.worker_memory / 2;
     let mut agreements = output::evidence(cx, week.owned, compared, week.vectors()?, memory)?;
-    if let Some(Verified { agreements: Some(before), .. }) = &roots.verified {
+    if let Some(VerifiedClusters { agreements: Some(before), .. }) = &roots.verified {
         let with_agreement = (0..before.len()).filter(|number| has_agreement(*number));
         with_agreement.for_each(|number| agreements[number] = before[number]);
     }
@@ -111,7 +113,7 @@ pub(crate) fn evidence(
             let agreement = if firsts[number] == doc { agreements[number] } else { all };
             let (similarity, found) = match by_shingles {
                 _ if firsts[number] != doc => (1.0, equal),
-                Some(Nearest { shared, sizes, .. }) => (*shared as f32 / (sizes - shared) as f32, Found::Shingles),
+                Some(NearestSet { shared, sizes, .. }) => (*shared as f32 / (sizes - shared) as f32, Found::Shingles),
                 None => (agreement.equal as f32 / method.features as f32, Found::Features),
             };
             let row = EvidenceRow {
@@ -133,7 +135,7 @@ pub(crate) fn evidence(
 
 /// Writes `split-off`: the pages that verification took out of their clusters of candidates.
 pub(crate) fn split_off(week: &IngestedWeek<'_>, roots: &WeekRoots) -> Result<()> {
-    let Some(Verified { candidates, .. }) = &roots.verified else { return Ok(()) };
+    let Some(VerifiedClusters { candidates, .. }) = &roots.verified else { return Ok(()) };
     let mut docs = week.owned.docs().enumerate().peekable();
     let mut writer: BundleWriter<SplitOffRow> = week.bundle();
     for shard in week.owned.shards() {
@@ -277,7 +279,7 @@ pub(crate) fn since(
     cx: &mut Context,
     week: &IngestedWeek<'_>,
     ids: &ClusterIds,
-    choice: &Choice,
+    choice: &ModeChoice,
     missing: BTreeMap<String, u64>,
 ) -> Result<Option<Since>> {
     // If the week before was removed since, a deletion cannot compare with it: the former summary

@@ -11,17 +11,17 @@ use anyhow::{Context as _, Result};
 use arrow_array::{FixedSizeBinaryArray, Int64Array};
 use nigh_exchange::Context;
 
-use super::places::{Places, files_again, places};
-use super::roots::{KnownNeighbours, Verified, WeekRoots};
+use super::places::{PagePlaces, files_again, places};
+use super::roots::{KnownNeighbours, VerifiedClusters, WeekRoots};
 use super::week::{BaseWeek, IngestedWeek};
 use crate::config::{Similarity, Verify};
 use crate::kernels::Polynomials;
 use crate::operators::output::{Agreement, cluster_sizes};
 use crate::operators::scan::{VectorRoots, pages, read_roots};
-use crate::operators::set_join::{Nearest, Requirement, SetJoinStage, Share};
+use crate::operators::set_join::{ExactShare, NearestSet, Requirement, SetJoinStage};
 use crate::operators::verify::{
-    Candidates, CheckedFeatures, FeatureCheck, IfMissing, SplitClusters, check_by_features, large_clusters, nodes,
-    similar_pairs, split,
+    CandidateClusters, CheckedFeatures, FeatureCheck, IfMissing, SplitClusters, check_by_features, large_clusters,
+    nodes, similar_pairs, split,
 };
 use crate::records::DocId;
 use crate::structures::CompactSort;
@@ -48,7 +48,7 @@ pub(super) fn verify(
     let Some(similarity) = method.similarity.filter(|_| method.verify != Verify::None) else { return Ok(()) };
     cx.enter(Stage::Verify);
     let candidates = VectorRoots { similar: roots.similar.clone(), identical: roots.identical.clone() };
-    let Checked { split, doubtful, nearest, agreements } = if method.verify == Verify::Exact {
+    let CheckedClusters { split, doubtful, nearest, agreements } = if method.verify == Verify::Exact {
         if let (KnownNeighbours::OfRoots(changed), Some(base)) = (&mut roots.known, base) {
             *changed = with_new_bytes(cx, week, base, &candidates.similar, std::mem::take(changed))?;
         }
@@ -79,18 +79,18 @@ pub(super) fn verify(
     }
     (roots.similar, roots.identical) = (similar, identical);
     let nearest = if method.verify == Verify::Exact { nearest } else { Vec::new() };
-    roots.verified = Some(Verified { candidates, doubtful, nearest, agreements });
+    roots.verified = Some(VerifiedClusters { candidates, doubtful, nearest, agreements });
     Ok(())
 }
 
 /// What a check of clusters finds.
-struct Checked {
+struct CheckedClusters {
     /// The clusters that are left, of own documents by number.
     split: VectorRoots,
     /// The clusters of candidates whose pairs were looked at.
     doubtful: KnownNeighbours,
     /// The most similar neighbours of nodes in these.
-    nearest: Vec<Nearest>,
+    nearest: Vec<NearestSet>,
     /// If candidates were compared with their neighbours: what they agree in, by number.
     agreements: Option<Vec<Agreement>>,
 }
@@ -103,22 +103,22 @@ fn by_shingles(
     polynomials: &Polynomials,
     candidates: &VectorRoots,
     roots: &WeekRoots,
-) -> Result<Checked> {
+) -> Result<CheckedClusters> {
     let (plan, owned) = (week.plan, week.owned);
     let wanted = |root: DocId| roots.known.has(root);
     let nodes = nodes(cx, owned, &candidates.similar, &roots.exact, wanted)?;
     let root = |doc| candidates.similar[owned.index(doc)];
-    let Places { places, words } =
+    let PagePlaces { places, words } =
         places(week.documents()?.into_iter(), (plan.method.documents, &plan.inputs_again()), &nodes, root, IF_MISSING)?;
     let large = large_clusters(cx, places.iter().map(|place| place.root).zip(words))?;
     let files = files_again(cx, week, polynomials, places, IF_MISSING)?;
-    let share = Share::of_millionths(similarity.millionths()).context("a similarity is above 0")?;
+    let share = ExactShare::of_millionths(similarity.millionths()).context("a similarity is above 0")?;
     let cx = &mut cx.with(plan.worker_memory / 4, &week.unfinished.spill());
     let stage = SetJoinStage::of_components(Requirement::Resemblance(share));
     let chains = similar_pairs(cx, &stage, owned, files, large, nodes.len())?;
-    let of_nodes = Candidates { roots: candidates, firsts: &roots.exact, nodes: &nodes };
+    let of_nodes = CandidateClusters { roots: candidates, firsts: &roots.exact, nodes: &nodes };
     let SplitClusters { roots: split, nearest } = split(cx, owned, of_nodes, wanted, chains)?;
-    Ok(Checked { split, doubtful: roots.known.clone(), nearest, agreements: None })
+    Ok(CheckedClusters { split, doubtful: roots.known.clone(), nearest, agreements: None })
 }
 
 /// Checks the clusters of candidates that are known, by the features of their pages.
@@ -128,7 +128,7 @@ fn by_features(
     similarity: Similarity,
     candidates: &VectorRoots,
     roots: &WeekRoots,
-) -> Result<Checked> {
+) -> Result<CheckedClusters> {
     let plan = week.plan;
     let cx = &mut cx.with(plan.worker_memory, &week.unfinished.spill());
     let check = FeatureCheck {
@@ -141,7 +141,7 @@ fn by_features(
     };
     let checked = check_by_features(cx, &check, |root| roots.known.has(root), week.vectors()?)?;
     let CheckedFeatures { split: SplitClusters { roots: split, nearest }, doubtful, agreements } = checked;
-    Ok(Checked { split, doubtful: KnownNeighbours::OfRoots(doubtful), nearest, agreements: Some(agreements) })
+    Ok(CheckedClusters { split, doubtful: KnownNeighbours::OfRoots(doubtful), nearest, agreements: Some(agreements) })
 }
 
 /// The least number of equal features of two documents of this similarity.

@@ -23,7 +23,7 @@ use std::cmp::Reverse;
 
 use serde::{Deserialize, Serialize};
 
-use crate::operators::set_join::{Requirement, Share};
+use crate::operators::set_join::{ExactShare, Requirement};
 
 /// Similarities, in millionths, at which the pairs of a large cluster are looked for one after the
 /// other.
@@ -76,19 +76,19 @@ impl Parts {
 
 /// The pairs of the forest of sets that are at least so similar, in descending order of their
 /// similarity. The elements of each set are distinct.
-pub(super) fn joins(sets: &[&[u64]], least: Share) -> Vec<Join> {
+pub(super) fn joins(sets: &[&[u64]], least: ExactShare) -> Vec<Join> {
     joins_with(sets, least, MOST_PAIRS)
 }
 
 /// As [`joins`], with so many pairs that wait to be sorted.
-fn joins_with(sets: &[&[u64]], least: Share, most_pairs: usize) -> Vec<Join> {
+fn joins_with(sets: &[&[u64]], least: ExactShare, most_pairs: usize) -> Vec<Join> {
     let (mut parts, ranked) = (Parts::new(sets.len()), Ranked::new(sets));
     let mut joins: Vec<Join> = Vec::new();
     for equal in &ranked.equal {
         parts.join(*equal);
         joins.push(Join { places: *equal, similarity: 1.0 });
     }
-    let steps = STEPS.into_iter().filter_map(Share::of_millionths);
+    let steps = STEPS.into_iter().filter_map(ExactShare::of_millionths);
     let steps = steps.filter(|step| ranked.firsts.len() > SMALL && *step > least);
     // Empty sets are joined to none.
     let mut parts_left = ranked.firsts.iter().filter(|place| !ranked.sets[**place as usize].is_empty()).count();
@@ -269,7 +269,7 @@ mod tests {
 
     fn compare(sets: &[Vec<u64>], least: u32) {
         let sets: Vec<&[u64]> = sets.iter().map(Vec::as_slice).collect();
-        let share = Share::of_millionths(least).unwrap();
+        let share = ExactShare::of_millionths(least).unwrap();
         let joins = joins(&sets, share);
         compare_joins(&sets, least, &joins);
         // Pairs are left out on the way.
@@ -342,7 +342,7 @@ mod tests {
         // All pairs of these are found at one similarity: many more than are kept.
         let sets: Vec<Vec<u64>> = (0..200).map(|n| (0..50).chain([100 + n, 500 + n % 7]).collect()).collect();
         let sets: Vec<&[u64]> = sets.iter().map(Vec::as_slice).collect();
-        let least = Share::of_millionths(900_000).unwrap();
+        let least = ExactShare::of_millionths(900_000).unwrap();
         let (all, few) = (joins(&sets, least), joins_with(&sets, least, 0));
         assert_eq!(all.len(), 199);
         assert_eq!(all, few);
@@ -358,7 +358,7 @@ mod tests {
         let sets: Vec<Vec<u64>> = (0..300).map(|n| (n..n + 1000).collect()).collect();
         compare(&sets[..40], 500_000);
         let sets: Vec<&[u64]> = sets.iter().map(Vec::as_slice).collect();
-        let joins = joins(&sets, Share::of_millionths(500_000).unwrap());
+        let joins = joins(&sets, ExactShare::of_millionths(500_000).unwrap());
         assert_eq!(joins.len(), 299);
         assert!(joins.iter().all(|join| join.similarity == 999.0 / 1001.0));
     }

@@ -39,7 +39,7 @@ use super::verdicts::{Deciding, FoundPage, Verdict, Verdicts};
 use crate::config::{Method, Reading, Verify};
 use crate::features::Fingerprinter;
 use crate::operators::ingest::page_shingles;
-use crate::operators::set_join::Share;
+use crate::operators::set_join::ExactShare;
 use crate::operators::verify::CandidateSet;
 use crate::readers::{Input, Item, open};
 use crate::records::{DocId, Week};
@@ -376,7 +376,8 @@ impl Thresholds<'_> {
             // Pairs that are less similar join nothing.
             least = least.max((similarity * 1e6) as u32);
         }
-        let least = Share::of_millionths(least).with_context(|| format!("{least} millionths are no similarity"))?;
+        let least =
+            ExactShare::of_millionths(least).with_context(|| format!("{least} millionths are no similarity"))?;
         let (mut next, mut next_set) = (members.record()?, sets.record()?);
         while let Some(Member { cluster, .. }) = next {
             let mut of_cluster: Vec<Member> = Vec::new();
@@ -401,7 +402,7 @@ impl Thresholds<'_> {
 }
 
 /// The pairs that hold a cluster together, by the numbers of its members.
-fn forest(members: &[Member], sets: &[CandidateSet], least: Share) -> Result<Vec<Join>> {
+fn forest(members: &[Member], sets: &[CandidateSet], least: ExactShare) -> Result<Vec<Join>> {
     let number = |doc: i64| members.binary_search_by_key(&doc, |member| member.doc).map(|number| number as u32);
     let mut pairs: Vec<Join> = Vec::with_capacity(members.len());
     let mut firsts = 0;

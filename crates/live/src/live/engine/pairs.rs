@@ -13,7 +13,7 @@ use anyhow::{Context, Result};
 use super::page::{AT_ONCE, PageSource};
 use crate::config::{Method, Verify};
 use crate::features::equal_features;
-use crate::operators::set_join::{Requirement, Share};
+use crate::operators::set_join::{ExactShare, Requirement};
 use crate::structures::{ByKey, WordSet};
 
 /// The shingles of compared texts that a batch looks at, at most. A text that is read counts as
@@ -61,7 +61,7 @@ impl Pairs {
     /// Compares as a method says; `None` if it links documents by supershingles alone.
     pub(super) fn of_method(method: &Method) -> Result<Option<Pairs>> {
         let Some(similarity) = method.similarity.filter(|_| method.verify != Verify::None) else { return Ok(None) };
-        let share = Share::of_millionths(similarity.millionths()).context("a similarity is above 0")?;
+        let share = ExactShare::of_millionths(similarity.millionths()).context("a similarity is above 0")?;
         let least = (u64::from(similarity.millionths()) * method.features as u64).div_ceil(1_000_000);
         Ok(Some(Pairs {
             least: least as usize,

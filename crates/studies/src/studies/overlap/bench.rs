@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Overlap;
 use crate::config::{Bytes, Config, Count};
-use crate::operators::set_join::{Element, JoinedRow, Requirement, SetJoin, SetJoinStage, Sets, set_join};
+use crate::operators::set_join::{Element, JoinedRow, Requirement, SetJoin, SetJoinStage, WeightedSets, set_join};
 use crate::records::{fold, mix};
 use crate::sheet::grouped;
 use crate::studies::Study;
@@ -203,7 +203,7 @@ impl Measure for OverlapTask {
 
     fn measure(&self, cx: &mut Context) -> Result<WorkerResult<OverlapCounts>> {
         let web = ChunkSets::new(self.documents, self.ragged);
-        let (mut sets, mut chunks, mut set) = (Sets::default(), Vec::new(), Vec::new());
+        let (mut sets, mut chunks, mut set) = (WeightedSets::default(), Vec::new(), Vec::new());
         let mut counts = OverlapCounts::default();
         for document in (cx.index() as u32..self.documents).step_by(cx.peers()) {
             web.page(document, &mut chunks);

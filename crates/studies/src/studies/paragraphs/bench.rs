@@ -20,7 +20,7 @@ use super::reach::{OpenLinks, connected};
 use super::steps::{ParagraphStage, ParagraphsInMemory, Parts, boilerplate, duplicates, near_duplicates};
 use crate::config::{Bytes, Config, Count};
 use crate::operators::scan::{LinkSource, OwnLink};
-use crate::operators::set_join::Share;
+use crate::operators::set_join::ExactShare;
 use crate::records::{DocId, fold, mix};
 use crate::sheet::grouped;
 use crate::structures::Ownership;
@@ -188,7 +188,7 @@ impl ParagraphsTask {
         let found = duplicates(cx, stage, &owned, &pages, &Parts::Hash(50))?;
         cx.barrier()?;
         cx.enter(Stage::Join);
-        let shares: Vec<Share> = NEAR.into_iter().filter_map(Share::new).collect();
+        let shares: Vec<ExactShare> = NEAR.into_iter().filter_map(ExactShare::new).collect();
         let near = near_duplicates(cx, stage, &owned, &pages, &found, &shares)?;
         cx.barrier()?;
         cx.enter(Stage::Pairs);

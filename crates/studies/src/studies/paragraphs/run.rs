@@ -29,7 +29,7 @@ use super::write::ParagraphsWriter;
 use super::{FollowedWeek, Paragraphs, ParagraphsSummary, PartOrder};
 use crate::config::Mode;
 use crate::operators::scan::{LinkReader, RedirectTargets};
-use crate::operators::set_join::{Share, TooManyPairs};
+use crate::operators::set_join::{ExactShare, TooManyPairs};
 use crate::records::DocId;
 use crate::structures::Ownership;
 use crate::studies::StudyPlan;
@@ -150,7 +150,7 @@ impl ParagraphsJob<'_> {
 
     /// The roots of own pages among near-duplicates, for each threshold.
     fn near(&self, cx: &mut Context, source: &ParagraphFiles, found: &Duplicates) -> Result<Vec<Vec<DocId>>> {
-        let shares: Option<Vec<Share>> = self.job.near.iter().map(|share| Share::new(share.0)).collect();
+        let shares: Option<Vec<ExactShare>> = self.job.near.iter().map(|share| ExactShare::new(share.0)).collect();
         let shares = shares.context("near: shares are above 0 and at most 1")?;
         match near_duplicates(cx, &self.stage, &self.owned, source, found, &shares) {
             Err(error) => Err(self.refusal(cx, error)?),

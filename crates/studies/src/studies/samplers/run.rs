@@ -30,7 +30,7 @@ use super::pairs::{PairRule, chosen_pairs};
 use super::{SamplerSummary, Samplers, SamplersSummary};
 use crate::config::Shape;
 use crate::features::{Fingerprinter, Sampler};
-use crate::jobs::places::{Places, places};
+use crate::jobs::places::{PagePlaces, places};
 use crate::kernels;
 use crate::kernels::polynomials;
 use crate::operators::scan::{Vectors, read_roots};
@@ -122,7 +122,7 @@ impl SampledWeek<'_> {
         }
         let own: Vec<DocId> = roots.keys().copied().filter(|doc| self.owned.has(*doc)).collect();
         let rows = self.rows(DocumentRow::NAME)?.into_iter().map(|(rows, _)| rows);
-        let Places { places, .. } =
+        let PagePlaces { places, .. } =
             places(rows, (files.method.documents, &files.crawl), &own, |doc| roots[&doc], IF_MISSING)?;
         let polynomials = polynomials(files.method.seed, files.method.features);
         let again = ReadAgain {

@@ -26,8 +26,8 @@ use anyhow::Result;
 use arrow_array::{Array as _, BooleanArray, Int64Array, StringArray, TimestampMicrosecondArray};
 use nigh_exchange::{Context, send_rows};
 
-pub(crate) use self::search::Place;
-use self::search::{Asker, Capture, IdQuestion, Question, Search};
+pub(crate) use self::search::CapturePlace;
+use self::search::{AskingRevisit, CaptureQuestion, CaptureSearch, IdQuestion, StoredCapture};
 use crate::operators::ingest::{PayloadDigest, Revisited, record_hash};
 use crate::operators::scan::{docs_with_urls, own_segments};
 use crate::plan::Plan;
@@ -37,7 +37,7 @@ use crate::structures::Ownership;
 use crate::tables::{CaptureRow, DocumentRow, RowRange, Scan, Table, field};
 
 /// What the pages of revisits are found with.
-pub(crate) struct Finding<'a> {
+pub(crate) struct RevisitInputs<'a> {
     pub plan: &'a Plan,
     pub unfinished: &'a Unfinished,
     /// The journal of the week, whose waves are all complete.
@@ -50,7 +50,7 @@ pub(crate) struct Finding<'a> {
 }
 
 /// A page that was found, and the worker that has its rows.
-pub(crate) type FoundPage = (Place, usize);
+pub(crate) type PlacedPage = (CapturePlace, usize);
 
 /// A week whose captures are searched.
 pub(crate) struct SearchedWeek {
@@ -114,32 +114,34 @@ impl SearchedWeek {
     }
 }
 
-impl Finding<'_> {
+impl RevisitInputs<'_> {
     /// Finds the page of each of these revisits of own shards; `None` if it is not known.
     ///
     /// # Errors
     /// If a file cannot be read (names it), or a worker of this process failed.
-    pub(crate) fn find(&self, cx: &mut Context, wanted: &[Revisited]) -> Result<Vec<Option<FoundPage>>> {
+    pub(crate) fn find(&self, cx: &mut Context, wanted: &[Revisited]) -> Result<Vec<Option<PlacedPage>>> {
         let (index, peers, shards) = (cx.index(), cx.peers(), self.plan.method.shards);
-        let asker = |number| Asker { worker: index, number };
+        let asker = |number| AskingRevisit { worker: index, number };
         let (mut by_url, mut by_id) = (Vec::new(), Vec::new());
         for (number, Revisited { named, .. }) in wanted.iter().enumerate() {
             let from = asker(number);
             by_url.extend(
-                named.target.map(|target| (target.shard(shards) as usize % peers, Question { named: *named, from })),
+                named
+                    .target
+                    .map(|target| (target.shard(shards) as usize % peers, CaptureQuestion { named: *named, from })),
             );
             by_id.extend(named.id.map(|id| IdQuestion { id, digest: named.digest, from }));
         }
         let mut by_url = send_rows(cx, by_url)?;
         by_url.sort_unstable();
-        let mut search = Search::new(self.targets(&by_url)?, cx.sorted(by_id)?);
+        let mut search = CaptureSearch::new(self.targets(&by_url)?, cx.sorted(by_id)?);
         self.search(&mut search)?;
         // A record id counts before the URL.
         let by_id = search.found_by_id().map(|(from, place)| (from.worker, (from.number, 0, place, index)));
         let by_url = search.found_by_doc().map(|(from, place)| (from.worker, (from.number, 1, place, index)));
         let mut answers = send_rows(cx, by_id.chain(by_url).collect())?;
         answers.sort_unstable();
-        let mut found: Vec<Option<FoundPage>> = vec![None; wanted.len()];
+        let mut found: Vec<Option<PlacedPage>> = vec![None; wanted.len()];
         for (number, _, place, worker) in answers {
             found[number].get_or_insert((place, worker));
         }
@@ -147,10 +149,10 @@ impl Finding<'_> {
         let others = || wanted.iter().enumerate().filter(|(number, _)| found[*number].is_none());
         let digests: BTreeSet<PayloadDigest> = others().filter_map(|(_, revisit)| revisit.named.digest).collect();
         let digests = cx.sorted(digests.into_iter().collect())?;
-        let mut search = Search::of_digests(digests.into_iter().collect());
+        let mut search = CaptureSearch::of_digests(digests.into_iter().collect());
         self.search(&mut search)?;
         let same = search.found_by_digest().map(|(digest, place)| (digest, place, index)).collect();
-        let mut by_digest: BTreeMap<PayloadDigest, FoundPage> = BTreeMap::new();
+        let mut by_digest: BTreeMap<PayloadDigest, PlacedPage> = BTreeMap::new();
         for (digest, place, worker) in cx.sorted(same)? {
             by_digest.entry(digest).or_insert((place, worker));
         }
@@ -163,20 +165,20 @@ impl Finding<'_> {
 
     /// The questions about each document; those about URLs that no week has are left out.
     /// `questions` are sorted.
-    fn targets(&self, questions: &[Question]) -> Result<BTreeMap<DocId, Vec<Question>>> {
+    fn targets(&self, questions: &[CaptureQuestion]) -> Result<BTreeMap<DocId, Vec<CaptureQuestion>>> {
         let store = self.plan.open_store();
         let (url_files, segments) = (store.url_indexes(&self.plan.earlier)?, self.journal.by_shard());
-        let mut by_target: BTreeMap<KeyHash, Vec<Question>> = BTreeMap::new();
+        let mut by_target: BTreeMap<KeyHash, Vec<CaptureQuestion>> = BTreeMap::new();
         for question in questions {
             if let Some(target) = question.named.target {
                 by_target.entry(target).or_default().push(*question);
             }
         }
-        let mut by_shard: BTreeMap<u32, Vec<(KeyHash, Vec<Question>)>> = BTreeMap::new();
+        let mut by_shard: BTreeMap<u32, Vec<(KeyHash, Vec<CaptureQuestion>)>> = BTreeMap::new();
         for (target, questions) in by_target {
             by_shard.entry(target.shard(self.plan.method.shards)).or_default().push((target, questions));
         }
-        let mut by_doc: BTreeMap<DocId, Vec<Question>> = BTreeMap::new();
+        let mut by_doc: BTreeMap<DocId, Vec<CaptureQuestion>> = BTreeMap::new();
         for (shard, of_shard) in by_shard {
             let earlier = url_files.get(&shard).map_or(&[][..], |files| files);
             let segments = segments.get(&shard).map_or(&[][..], |segments| segments);
@@ -193,7 +195,7 @@ impl Finding<'_> {
 
     /// Looks at the later captures of all weeks, and at their pages, the newest first, until
     /// everything is found. Deleted pages, which earlier weeks have, are not found.
-    fn search(&self, search: &mut Search) -> Result<()> {
+    fn search(&self, search: &mut CaptureSearch) -> Result<()> {
         let has_url = docs_with_urls(&self.plan.open_store().url_files(&self.plan.earlier)?, self.owned)?;
         let is_there = |week: usize, doc: DocId| week == 0 || has_url[self.owned.index(doc)];
         if search.is_over(0) {
@@ -225,16 +227,17 @@ impl Finding<'_> {
     }
 }
 
-/// The number of the first row of an own piece of `captures`, for [`Place::row`].
+/// The number of the first row of an own piece of `captures`, for [`CapturePlace::row`].
 fn first_row(piece: usize) -> u64 {
     ((piece as u64) << 32) + 1
 }
 
 /// Sees all captures of a piece of `documents`, or of `captures`, of the week with this number.
-/// `row_of` gives the [number of the row](Place::row) of the next document; `None` leaves it out.
+/// `row_of` gives the [number of the row](CapturePlace::row) of the next document; `None` leaves it
+/// out.
 fn see_all(
     rows: RowRange,
-    search: &mut Search,
+    search: &mut CaptureSearch,
     (week, is_captures, needs_ids): (usize, bool, bool),
     mut row_of: impl FnMut(DocId) -> Option<u64>,
 ) -> Result<()> {
@@ -252,8 +255,8 @@ fn see_all(
             if !search.looks_at(doc, id) {
                 continue;
             }
-            search.see(&Capture {
-                place: Place { week, row: number, doc },
+            search.see(&StoredCapture {
+                place: CapturePlace { week, row: number, doc },
                 digest: if digests.is_valid(row) { PayloadDigest::read(digests.value(row)) } else { None },
                 id,
                 fetched: times.is_valid(row).then(|| times.value(row)),

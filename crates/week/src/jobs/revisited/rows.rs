@@ -16,8 +16,8 @@ use arrow_select::take::take_record_batch;
 use nigh_exchange::{Context, send_rows};
 use serde::{Deserialize, Serialize};
 
-use super::search::{Asker, Place};
-use super::{Finding, FoundPage, SearchedWeek, first_row};
+use super::search::{AskingRevisit, CapturePlace};
+use super::{PlacedPage, RevisitInputs, SearchedWeek, first_row};
 use crate::jobs::page_bundles::PageBundles;
 use crate::operators::ingest::Revisited;
 use crate::records::{DocId, Week, fold};
@@ -60,19 +60,19 @@ impl PageTable {
     }
 }
 
-impl Finding<'_> {
+impl RevisitInputs<'_> {
     /// Writes the segments of the pages that were found for revisits of own shards, and of the URLs
     /// of those that were not; returns them. `wanted` has each URL once, in the order of their
     /// hashes in each shard.
     ///
     /// # Errors
     /// If a file cannot be read or written (names it), or a worker of this process failed.
-    pub(crate) fn write(&self, cx: &mut Context, wanted: &[(Revisited, Option<FoundPage>)]) -> Result<Vec<Segment>> {
+    pub(crate) fn write(&self, cx: &mut Context, wanted: &[(Revisited, Option<PlacedPage>)]) -> Result<Vec<Segment>> {
         let worker = cx.index();
-        let ask = |(number, (_, found)): (usize, &(Revisited, Option<FoundPage>))| {
-            found.map(|(place, of)| (of, (place, Asker { worker, number })))
+        let ask = |(number, (_, found)): (usize, &(Revisited, Option<PlacedPage>))| {
+            found.map(|(place, of)| (of, (place, AskingRevisit { worker, number })))
         };
-        let mut to_send: BTreeMap<Place, Vec<Asker>> = BTreeMap::new();
+        let mut to_send: BTreeMap<CapturePlace, Vec<AskingRevisit>> = BTreeMap::new();
         for (place, from) in send_rows(cx, wanted.iter().enumerate().filter_map(ask).collect())? {
             to_send.entry(place).or_default().push(from);
         }
@@ -83,11 +83,11 @@ impl Finding<'_> {
     }
 
     /// The rows of some pages, for the workers of the revisits.
-    fn rows(&self, to_send: &BTreeMap<Place, Vec<Asker>>) -> Result<Vec<(usize, PageRows)>> {
+    fn rows(&self, to_send: &BTreeMap<CapturePlace, Vec<AskingRevisit>>) -> Result<Vec<(usize, PageRows)>> {
         let mut sent = Vec::new();
         for (number, week) in self.weeks.iter().enumerate() {
             let has = |is_page: bool| to_send.keys().any(|place| place.week == number && (place.row == 0) == is_page);
-            let mut send = |table: PageTable, batch: &RecordBatch, place_of: &dyn Fn(u64, i64) -> Place| {
+            let mut send = |table: PageTable, batch: &RecordBatch, place_of: &dyn Fn(u64, i64) -> CapturePlace| {
                 let docs: &Int64Array = field(batch, "doc")?;
                 let mut by_worker: BTreeMap<usize, (Vec<u64>, Vec<u64>)> = BTreeMap::new();
                 for (row, doc) in (0..).zip(docs.values()) {
@@ -107,7 +107,8 @@ impl Finding<'_> {
                 for table in PageTable::ALL {
                     let Some(rows) = self.table(week, table, segment)? else { continue };
                     Scan::open(rows, &table.columns())?.for_each(|batch| {
-                        let place_of = |_: u64, doc: i64| Place { week: number, row: 0, doc: DocId::from_table(doc) };
+                        let place_of =
+                            |_: u64, doc: i64| CapturePlace { week: number, row: 0, doc: DocId::from_table(doc) };
                         send(table, batch, &place_of)
                     })?;
                 }
@@ -119,7 +120,7 @@ impl Finding<'_> {
                         let (of_rows, batch) = of_captures(batch, table, week.week)?;
                         let place_of = |row: u64, doc: i64| {
                             let row = first + of_rows[row as usize];
-                            Place { week: number, row, doc: DocId::from_table(doc) }
+                            CapturePlace { week: number, row, doc: DocId::from_table(doc) }
                         };
                         send(table, &batch, &place_of)?;
                     }
@@ -156,7 +157,7 @@ impl Finding<'_> {
     /// Writes the rows of found pages, as those of the revisits, and the URLs that are new.
     fn write_segments(
         &self,
-        wanted: &[(Revisited, Option<FoundPage>)],
+        wanted: &[(Revisited, Option<PlacedPage>)],
         received: Vec<PageRows>,
     ) -> Result<Vec<Segment>> {
         let mut by_table: BTreeMap<PageTable, Vec<(Vec<u64>, RecordBatch)>> = BTreeMap::new();
@@ -199,7 +200,7 @@ impl Finding<'_> {
                 }
             }
             segment.urls = bundles.urls.end_piece(&file)?;
-            let rows = |table: PageTable| Sorted::of(by_table.get(&table).map_or(&[][..], |rows| rows), &docs);
+            let rows = |table: PageTable| RowsByDocument::of(by_table.get(&table).map_or(&[][..], |rows| rows), &docs);
             match rows(PageTable::Documents)? {
                 Some(sorted) => {
                     let batch = sorted.as_visited(wanted, self.plan.week)?;
@@ -303,15 +304,15 @@ fn with_docs<T: Table>(
 }
 
 /// Rows in the order of their documents.
-struct Sorted {
+struct RowsByDocument {
     numbers: Vec<u64>,
     rows: RecordBatch,
 }
 
-impl Sorted {
+impl RowsByDocument {
     /// The rows of the revisits that have these documents, which take the place of those that the
     /// rows have; `None` if there are none.
-    fn of(batches: &[(Vec<u64>, RecordBatch)], docs: &BTreeMap<u64, DocId>) -> Result<Option<Sorted>> {
+    fn of(batches: &[(Vec<u64>, RecordBatch)], docs: &BTreeMap<u64, DocId>) -> Result<Option<RowsByDocument>> {
         let Some((_, first)) = batches.first() else { return Ok(None) };
         let all = concat_batches(&first.schema(), batches.iter().map(|(_, batch)| batch))?;
         let numbers: Vec<u64> = batches.iter().flat_map(|(numbers, _)| numbers.iter().copied()).collect();
@@ -325,12 +326,12 @@ impl Sorted {
         let rows = take_record_batch(&all, &order.iter().map(|(_, row, _)| *row).collect::<UInt64Array>())?;
         let docs: Int64Array = order.iter().map(|(doc, ..)| doc.to_table()).collect();
         let rows = replaced(&rows, [("doc", Arc::new(docs) as ArrayRef)])?;
-        Ok(Some(Sorted { numbers: order.into_iter().map(|(_, _, number)| number).collect(), rows }))
+        Ok(Some(RowsByDocument { numbers: order.into_iter().map(|(_, _, number)| number).collect(), rows }))
     }
 
     /// Rows of `documents` as those of the revisits: what is known of the download is theirs, all
     /// else is that of the page.
-    fn as_visited(&self, wanted: &[(Revisited, Option<FoundPage>)], week: Week) -> Result<RecordBatch> {
+    fn as_visited(&self, wanted: &[(Revisited, Option<PlacedPage>)], week: Week) -> Result<RecordBatch> {
         let of = || self.numbers.iter().map(|number| &wanted[*number as usize].0);
         let host = |revisit: &Revisited| url_host(&revisit.url);
         let texts = |of: &mut dyn Iterator<Item = Option<String>>| Arc::new(of.collect::<StringArray>()) as ArrayRef;

@@ -19,7 +19,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
-use crate::operators::ingest::{Named, PayloadDigest};
+use crate::operators::ingest::{NamedCapture, PayloadDigest};
 use crate::records::DocId;
 
 /// How many seconds a date may be off: some writers round, and some take the time of the end of the
@@ -28,7 +28,7 @@ const SECONDS_OFF: u64 = 1;
 
 /// A revisit: its worker, and its number among those of the worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub(super) struct Asker {
+pub(super) struct AskingRevisit {
     pub worker: usize,
     pub number: usize,
 }
@@ -37,7 +37,7 @@ pub(super) struct Asker {
 /// captures, then by document. The number of a row says nothing about rows of other shards, for it
 /// depends on the number of workers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Place {
+pub(crate) struct CapturePlace {
     /// 0 for this week, 1 for the week before, and so on.
     pub week: usize,
     /// 0 for the page of the week; for later captures, the number of the row in the own pieces of
@@ -46,28 +46,28 @@ pub(crate) struct Place {
     pub doc: DocId,
 }
 
-impl Place {
+impl CapturePlace {
     fn order(&self) -> (usize, bool, DocId, u64) {
         (self.week, self.row > 0, self.doc, self.row)
     }
 }
 
-impl Ord for Place {
-    fn cmp(&self, other: &Place) -> Ordering {
+impl Ord for CapturePlace {
+    fn cmp(&self, other: &CapturePlace) -> Ordering {
         self.order().cmp(&other.order())
     }
 }
 
-impl PartialOrd for Place {
-    fn partial_cmp(&self, other: &Place) -> Option<Ordering> {
+impl PartialOrd for CapturePlace {
+    fn partial_cmp(&self, other: &CapturePlace) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
 
 /// A capture, as the tables have it.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Capture {
-    pub place: Place,
+pub(super) struct StoredCapture {
+    pub place: CapturePlace,
     pub digest: Option<PayloadDigest>,
     /// The hash of its record id.
     pub id: Option<u64>,
@@ -77,9 +77,9 @@ pub(super) struct Capture {
     pub same: bool,
 }
 
-impl Capture {
-    fn page(&self) -> Place {
-        Place { row: if self.same { 0 } else { self.place.row }, ..self.place }
+impl StoredCapture {
+    fn page(&self) -> CapturePlace {
+        CapturePlace { row: if self.same { 0 } else { self.place.row }, ..self.place }
     }
 
     /// Whether it can have the page of a revisit with this digest.
@@ -90,9 +90,9 @@ impl Capture {
 
 /// A revisit that looks for a capture of a document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub(super) struct Question {
-    pub named: Named,
-    pub from: Asker,
+pub(super) struct CaptureQuestion {
+    pub named: NamedCapture,
+    pub from: AskingRevisit,
 }
 
 /// A revisit that looks for a record.
@@ -100,16 +100,16 @@ pub(super) struct Question {
 pub(super) struct IdQuestion {
     pub id: u64,
     pub digest: Option<PayloadDigest>,
-    pub from: Asker,
+    pub from: AskingRevisit,
 }
 
 /// What was found for a question.
 #[derive(Clone, Copy, Debug, Default)]
-struct Found {
-    by_digest: Option<Place>,
+struct BestCaptures {
+    by_digest: Option<CapturePlace>,
     /// With how far it is off, in seconds and in microseconds.
-    by_date: Option<((u64, u64), Place)>,
-    last: Option<(Age, Place)>,
+    by_date: Option<((u64, u64), CapturePlace)>,
+    last: Option<(Age, CapturePlace)>,
     /// Whether a page of a week is among those for `last`: those of older weeks are older states.
     has_page: bool,
 }
@@ -118,9 +118,9 @@ struct Found {
 /// its place there.
 type Age = (bool, i64, Reverse<usize>, u64);
 
-impl Found {
-    fn see(&mut self, capture: &Capture, named: &Named) {
-        let first = |best: &mut Option<Place>, place: Place| {
+impl BestCaptures {
+    fn see(&mut self, capture: &StoredCapture, named: &NamedCapture) {
+        let first = |best: &mut Option<CapturePlace>, place: CapturePlace| {
             *best = Some(best.map_or(place, |best| best.min(place)));
         };
         if named.digest.is_some() && named.digest == capture.digest {
@@ -153,7 +153,7 @@ impl Found {
     }
 
     /// Whether pages of older weeks cannot change it, once those of so many weeks are seen.
-    fn is_final(&self, named: &Named, weeks: usize) -> bool {
+    fn is_final(&self, named: &NamedCapture, weeks: usize) -> bool {
         match (named.digest, named.date) {
             (Some(_), _) => is_seen(self.by_digest, weeks),
             (None, Some(_)) => is_seen(self.by_date.map(|(_, place)| place), weeks),
@@ -161,7 +161,7 @@ impl Found {
         }
     }
 
-    fn place(&self) -> Option<Place> {
+    fn place(&self) -> Option<CapturePlace> {
         self.by_digest.or(self.by_date.map(|(_, place)| place)).or(self.last.map(|(_, place)| place))
     }
 }
@@ -169,19 +169,20 @@ impl Found {
 /// What is searched, and what was found. Later captures of all weeks are seen before pages, which
 /// are seen from the newest week on.
 #[derive(Default)]
-pub(super) struct Search {
-    by_doc: BTreeMap<DocId, Vec<(Question, Found)>>,
-    by_id: BTreeMap<u64, Vec<(IdQuestion, Option<Place>)>>,
-    by_digest: BTreeMap<PayloadDigest, Option<Place>>,
+pub(super) struct CaptureSearch {
+    by_doc: BTreeMap<DocId, Vec<(CaptureQuestion, BestCaptures)>>,
+    by_id: BTreeMap<u64, Vec<(IdQuestion, Option<CapturePlace>)>>,
+    by_digest: BTreeMap<PayloadDigest, Option<CapturePlace>>,
 }
 
-impl Search {
+impl CaptureSearch {
     /// A search by document and by record id.
-    pub(super) fn new(by_doc: BTreeMap<DocId, Vec<Question>>, by_id: Vec<IdQuestion>) -> Search {
-        let with_found = |questions: Vec<Question>| questions.into_iter().map(|question| (question, Found::default()));
-        let mut search = Search {
+    pub(super) fn new(by_doc: BTreeMap<DocId, Vec<CaptureQuestion>>, by_id: Vec<IdQuestion>) -> CaptureSearch {
+        let with_found =
+            |questions: Vec<CaptureQuestion>| questions.into_iter().map(|question| (question, BestCaptures::default()));
+        let mut search = CaptureSearch {
             by_doc: by_doc.into_iter().map(|(doc, questions)| (doc, with_found(questions).collect())).collect(),
-            ..Search::default()
+            ..CaptureSearch::default()
         };
         for question in by_id {
             search.by_id.entry(question.id).or_default().push((question, None));
@@ -190,8 +191,11 @@ impl Search {
     }
 
     /// A search by digest alone.
-    pub(super) fn of_digests(digests: BTreeSet<PayloadDigest>) -> Search {
-        Search { by_digest: digests.into_iter().map(|digest| (digest, None)).collect(), ..Search::default() }
+    pub(super) fn of_digests(digests: BTreeSet<PayloadDigest>) -> CaptureSearch {
+        CaptureSearch {
+            by_digest: digests.into_iter().map(|digest| (digest, None)).collect(),
+            ..CaptureSearch::default()
+        }
     }
 
     /// Whether record ids are needed, once the pages of so many weeks are seen.
@@ -201,7 +205,7 @@ impl Search {
 
     /// Whether the pages of older weeks cannot change anything, once those of so many are seen.
     pub(super) fn is_over(&self, weeks: usize) -> bool {
-        let is_final = |(question, found): &(Question, Found)| found.is_final(&question.named, weeks);
+        let is_final = |(question, found): &(CaptureQuestion, BestCaptures)| found.is_final(&question.named, weeks);
         !self.needs_ids(weeks)
             && self.by_digest.values().all(|place| is_seen(*place, weeks))
             && self.by_doc.values().flatten().all(is_final)
@@ -215,12 +219,13 @@ impl Search {
     }
 
     /// Sees a capture.
-    pub(super) fn see(&mut self, capture: &Capture) {
+    pub(super) fn see(&mut self, capture: &StoredCapture) {
         for (question, found) in self.by_doc.get_mut(&capture.place.doc).into_iter().flatten() {
             found.see(capture, &question.named);
         }
-        let first =
-            |best: &mut Option<Place>| *best = Some(best.map_or(capture.page(), |best| best.min(capture.page())));
+        let first = |best: &mut Option<CapturePlace>| {
+            *best = Some(best.map_or(capture.page(), |best| best.min(capture.page())))
+        };
         if let Some(questions) = capture.id.and_then(|id| self.by_id.get_mut(&id)) {
             questions
                 .iter_mut()
@@ -233,18 +238,18 @@ impl Search {
     }
 
     /// What was found by document.
-    pub(super) fn found_by_doc(&self) -> impl Iterator<Item = (Asker, Place)> {
+    pub(super) fn found_by_doc(&self) -> impl Iterator<Item = (AskingRevisit, CapturePlace)> {
         let all = self.by_doc.values().flatten();
         all.filter_map(|(question, found)| Some((question.from, found.place()?)))
     }
 
     /// What was found by record id.
-    pub(super) fn found_by_id(&self) -> impl Iterator<Item = (Asker, Place)> {
+    pub(super) fn found_by_id(&self) -> impl Iterator<Item = (AskingRevisit, CapturePlace)> {
         self.by_id.values().flatten().filter_map(|(question, place)| Some((question.from, (*place)?)))
     }
 
     /// What was found by digest alone.
-    pub(super) fn found_by_digest(&self) -> impl Iterator<Item = (PayloadDigest, Place)> {
+    pub(super) fn found_by_digest(&self) -> impl Iterator<Item = (PayloadDigest, CapturePlace)> {
         self.by_digest.iter().filter_map(|(digest, place)| Some((*digest, (*place)?)))
     }
 }
@@ -252,7 +257,7 @@ impl Search {
 /// Whether a place is found that counts before all pages of further weeks, once those of so many
 /// weeks are seen: later captures of all weeks are seen first, and their week may not be among
 /// these.
-fn is_seen(place: Option<Place>, weeks: usize) -> bool {
+fn is_seen(place: Option<CapturePlace>, weeks: usize) -> bool {
     place.is_some_and(|place| place.week < weeks)
 }
 
@@ -274,16 +279,16 @@ mod tests {
         PayloadDigest::read(text)
     }
 
-    fn capture(week: usize, row: u64, text: &str, fetched: i64) -> Capture {
-        let place = Place { week, row, doc: DocId::new(0, 5) };
-        Capture { place, digest: digest(text), id: None, fetched: Some(fetched * SECOND), same: false }
+    fn capture(week: usize, row: u64, text: &str, fetched: i64) -> StoredCapture {
+        let place = CapturePlace { week, row, doc: DocId::new(0, 5) };
+        StoredCapture { place, digest: digest(text), id: None, fetched: Some(fetched * SECOND), same: false }
     }
 
     /// The week and the row of the capture that is found.
-    fn find(captures: &[Capture], named: Named) -> Option<(usize, u64)> {
-        let asker = Asker { worker: 0, number: 0 };
-        let question = Question { named, from: asker };
-        let mut search = Search::new([(DocId::new(0, 5), vec![question])].into(), Vec::new());
+    fn find(captures: &[StoredCapture], named: NamedCapture) -> Option<(usize, u64)> {
+        let asker = AskingRevisit { worker: 0, number: 0 };
+        let question = CaptureQuestion { named, from: asker };
+        let mut search = CaptureSearch::new([(DocId::new(0, 5), vec![question])].into(), Vec::new());
         captures.iter().for_each(|capture| search.see(capture));
         search.found_by_doc().next().map(|(_, place)| (place.week, place.row))
     }
@@ -291,7 +296,7 @@ mod tests {
     #[test]
     fn a_date_may_be_off_by_a_second() {
         let captures = [capture(1, 1, "a:1", 200), capture(1, 2, "a:2", 201), capture(1, 0, "a:0", 100)];
-        let at = |date: i64| find(&captures, Named { date: Some(date), ..Named::default() });
+        let at = |date: i64| find(&captures, NamedCapture { date: Some(date), ..NamedCapture::default() });
         assert_eq!([at(200 * SECOND), at(201 * SECOND)], [Some((1, 1)), Some((1, 2))]);
         assert_eq!([at(199 * SECOND), at(202 * SECOND)], [Some((1, 1)), Some((1, 2))]);
         assert_eq!([at(100 * SECOND + 999_999), at(101 * SECOND + 999_999), at(99 * SECOND)], [Some((1, 0)); 3]);
@@ -307,12 +312,13 @@ mod tests {
             capture(1, 0, "a:4", 400),
             capture(2, 0, "a:5", 600),
         ];
-        let before = |time: i64| find(&captures, Named { before: Some(time * SECOND), ..Named::default() });
+        let before =
+            |time: i64| find(&captures, NamedCapture { before: Some(time * SECOND), ..NamedCapture::default() });
         assert_eq!([before(901), before(899), before(499)], [Some((0, 1)), Some((1, 4)), Some((2, 3))]);
         // The page of the newest week is what its URL was before this week, whatever the clock
         // says.
         assert_eq!(before(430), Some((1, 0)));
-        assert_eq!(find(&captures, Named::default()), Some((0, 1)));
+        assert_eq!(find(&captures, NamedCapture::default()), Some((0, 1)));
     }
 
     #[test]
@@ -320,7 +326,10 @@ mod tests {
         let captures = [capture(1, 1, "md5:7", 500), capture(1, 2, "sha1:7", 600), capture(1, 0, "sha1:8", 400)];
         let named = |text: &str, date: Option<i64>| {
             let date = date.map(|date| date * SECOND);
-            find(&captures, Named { digest: digest(text), date, before: Some(700 * SECOND), ..Named::default() })
+            find(
+                &captures,
+                NamedCapture { digest: digest(text), date, before: Some(700 * SECOND), ..NamedCapture::default() },
+            )
         };
         assert_eq!(named("sha1:8", Some(600)), Some((1, 0)));
         assert_eq!(named("sha1:9", Some(600)), None);
@@ -331,12 +340,12 @@ mod tests {
 
     #[test]
     fn a_record_id_is_found_anywhere_unless_the_digests_differ() {
-        let asker = |number| Asker { worker: 3, number };
+        let asker = |number| AskingRevisit { worker: 3, number };
         let question = |number, text: &str| IdQuestion { id: 77, digest: digest(text), from: asker(number) };
         let mut search =
-            Search::new(BTreeMap::new(), vec![question(0, ""), question(1, "sha1:1"), question(2, "md5:1")]);
-        let capture = |week, doc, text: &str| Capture {
-            place: Place { week, row: 0, doc: DocId::new(0, doc) },
+            CaptureSearch::new(BTreeMap::new(), vec![question(0, ""), question(1, "sha1:1"), question(2, "md5:1")]);
+        let capture = |week, doc, text: &str| StoredCapture {
+            place: CapturePlace { week, row: 0, doc: DocId::new(0, doc) },
             digest: digest(text),
             id: Some(77),
             fetched: None,
@@ -353,7 +362,7 @@ mod tests {
     #[test]
     fn a_search_goes_on_while_a_page_of_a_newer_week_may_count() {
         let digest = digest("sha1:7");
-        let mut search = Search::of_digests(digest.into_iter().collect());
+        let mut search = CaptureSearch::of_digests(digest.into_iter().collect());
         assert!(!search.is_over(0));
         search.see(&capture(1, 3, "sha1:7", 100));
         assert_eq!([0, 1, 2].map(|weeks| search.is_over(weeks)), [false, false, true]);
@@ -366,7 +375,7 @@ mod tests {
     /// with other workers.
     #[test]
     fn a_page_counts_before_later_captures_and_these_by_document() {
-        let place = |week, row, doc| Place { week, row, doc: DocId::new(0, doc) };
+        let place = |week, row, doc| CapturePlace { week, row, doc: DocId::new(0, doc) };
         let mut places = [place(1, 0, 1), place(0, 9, 3), place(0, 2, 4), place(0, 7, 3), place(0, 0, 6)];
         places.sort_unstable();
         assert_eq!(places, [place(0, 0, 6), place(0, 7, 3), place(0, 9, 3), place(0, 2, 4), place(1, 0, 1)]);

@@ -37,7 +37,7 @@ use crate::watch::Stage;
 
 /// The clusters of the own vectors. A vector in neither list is in no cluster.
 #[derive(Debug, Default)]
-pub struct Clusters {
+pub struct OwnClusters {
     /// Vectors that are identical to one with a smaller number.
     pub duplicates: NodeClusters,
     /// Of the other vectors, those that were compared. One that is its own neighbour is in no
@@ -80,7 +80,7 @@ pub fn clusters(
     cx: &mut Context,
     stage: &Clustering,
     id: impl Fn(usize) -> u64 + Send + Sync + 'static,
-) -> Result<Clusters> {
+) -> Result<OwnClusters> {
     if stage.files.len() > u64::from(u32::MAX) {
         bail!("one worker cannot cluster {} pages: use more workers", stage.files.len());
     }
@@ -102,7 +102,7 @@ pub fn clusters(
     // The next phases need memory for other things, and few blocks.
     release_spare(usize::MAX);
     let (survivors, duplicates) = survivors.into_lists();
-    let duplicates = Duplicates::new(duplicates, firsts);
+    let duplicates = DuplicateVectors::new(duplicates, firsts);
     (stats.duplicates, stats.survivors) = (duplicates.vectors.len() as u64, survivors.len() as u64);
     cx.enter(Stage::Components);
     let joined = join_forests(cx, &nodes.numbering, &nodes.owned, union_find, stage.threads)?;
@@ -110,7 +110,7 @@ pub fn clusters(
     let survivors = survivors_with_ids(cx, &nodes.owned, survivors, joined, &id)?;
     let (duplicates, survivors) = duplicates_with_ids(cx, stage, &vectors, duplicates, survivors, id)?;
     release_spare(usize::MAX);
-    Ok(Clusters { duplicates, survivors, stats })
+    Ok(OwnClusters { duplicates, survivors, stats })
 }
 
 /// The survivors as nodes of a graph.
@@ -136,7 +136,7 @@ fn nodes(cx: &mut Context, stage: &Clustering, survivors: &Survivors) -> Result<
 }
 
 /// The own duplicates, before the roots of their representatives are known.
-struct Duplicates {
+struct DuplicateVectors {
     /// Their own numbers, ascending.
     vectors: Vec<u32>,
     /// The number of the smallest identical vector of each.
@@ -145,14 +145,14 @@ struct Duplicates {
     roots: Vec<u64>,
 }
 
-impl Duplicates {
-    fn new(vectors: Vec<u32>, firsts: Vec<u64>) -> Duplicates {
+impl DuplicateVectors {
+    fn new(vectors: Vec<u32>, firsts: Vec<u64>) -> DuplicateVectors {
         let mut roots = Vec::with_capacity(vectors.len());
         advise_huge_pages(roots.spare_capacity_mut());
         // Written now, into memory pages that blocks just gave back: zeroed pages of the system
         // would be allocated only at their first use.
         roots.resize(vectors.len(), 0);
-        Duplicates { vectors, firsts, roots }
+        DuplicateVectors { vectors, firsts, roots }
     }
 }
 
@@ -188,7 +188,7 @@ fn duplicates_with_ids(
     cx: &mut Context,
     stage: &Clustering,
     owned: &Ownership,
-    duplicates: Duplicates,
+    duplicates: DuplicateVectors,
     survivors: NodeClusters,
     id: impl Fn(usize) -> u64 + Send + Sync + 'static,
 ) -> Result<(NodeClusters, NodeClusters)> {
@@ -286,7 +286,7 @@ mod tests {
 
     /// By vector: the root of its cluster, a neighbour, and the smallest identical vector. Ids are
     /// the vectors' indices.
-    type Labels = Vec<[u64; 3]>;
+    type VectorLabels = Vec<[u64; 3]>;
 
     const SHARDS: usize = 8;
 
@@ -319,7 +319,7 @@ mod tests {
 
     /// The labels that the stage gives with `workers` workers, each with `memory` bytes for records
     /// in flight.
-    fn labels(folder: &Path, vectors: &[Vec<u64>], agreements: usize, workers: usize, memory: u64) -> Labels {
+    fn labels(folder: &Path, vectors: &[Vec<u64>], agreements: usize, workers: usize, memory: u64) -> VectorLabels {
         labels_of_files(folder, write(folder, vectors, 1), vectors, agreements, workers, memory).unwrap()
     }
 
@@ -332,7 +332,7 @@ mod tests {
         agreements: usize,
         workers: usize,
         memory: u64,
-    ) -> Result<Labels, String> {
+    ) -> Result<VectorLabels, String> {
         let run = StageRun {
             files,
             vectors: vectors.len(),
@@ -402,7 +402,7 @@ mod tests {
     }
 
     /// The label of every own vector by its id. `ids` are those of own vectors.
-    fn labels_by_id(clusters: &Clusters, ids: &[u64]) -> BTreeMap<u64, [u64; 3]> {
+    fn labels_by_id(clusters: &OwnClusters, ids: &[u64]) -> BTreeMap<u64, [u64; 3]> {
         let mut labels: BTreeMap<u64, [u64; 3]> = ids.iter().map(|id| (*id, [*id; 3])).collect();
         for (own, root, neighbour) in clusters.survivors.iter() {
             let id = ids[own as usize];
@@ -416,7 +416,7 @@ mod tests {
 
     /// Asserts that labels are those of comparing all vectors with all. A vector may have one of
     /// several neighbours: each is checked to agree with it.
-    fn assert_right(vectors: &[Vec<u64>], agreements: usize, labels: &Labels) {
+    fn assert_right(vectors: &[Vec<u64>], agreements: usize, labels: &VectorLabels) {
         let agree = |a: usize, b: usize| vectors[a].iter().zip(&vectors[b]).filter(|(a, b)| a == b).count();
         let roots = roots_by_all_pairs(vectors.len(), |a, b| agree(a, b) >= agreements);
         for (vector, [root, neighbour, identical]) in labels.iter().enumerate() {
@@ -578,7 +578,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         for count in 0..4u64 {
             let vectors: Vec<Vec<u64>> = (0..count).map(|i| vec![mix(i); 6]).collect();
-            let alone: Labels = (0..count).map(|i| [i; 3]).collect();
+            let alone: VectorLabels = (0..count).map(|i| [i; 3]).collect();
             assert_eq!(labels(folder.path(), &vectors, 2, 2, 1 << 20), alone);
         }
     }

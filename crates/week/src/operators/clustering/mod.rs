@@ -17,6 +17,6 @@ mod prune;
 mod stage;
 mod survivors;
 
-pub use self::clusters::{Clusters, clusters};
+pub use self::clusters::{OwnClusters, clusters};
 pub use self::exact_copies::{exact_copies, wordless_copies};
 pub use self::stage::{ClusterStats, Clustering};

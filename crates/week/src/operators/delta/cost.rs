@@ -39,7 +39,7 @@ const MOST_SLICES: f64 = 64.0;
 /// How the clusters of a week are computed, and why.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub struct Choice {
+pub struct ModeChoice {
     /// The mode that the job asks for.
     pub asked: Mode,
     /// The mode that is used: delta or full.
@@ -53,26 +53,26 @@ pub struct Choice {
     pub slices: u64,
 }
 
-impl Choice {
+impl ModeChoice {
     /// Full, without an estimate of what changed.
-    pub fn full(asked: Mode) -> Choice {
-        Choice { asked, way: Mode::Full, changed: 0.0, ratio: 0.0, slices: 1 }
+    pub fn full(asked: Mode) -> ModeChoice {
+        ModeChoice { asked, way: Mode::Full, changed: 0.0, ratio: 0.0, slices: 1 }
     }
 
     /// Chooses, if the share `changed` of `vectors` changed, and each of `peers` workers has
     /// `memory` bytes.
-    fn new(asked: Mode, changed: f64, vectors: u64, has_postings: bool, memory: u64, peers: usize) -> Choice {
+    fn new(asked: Mode, changed: f64, vectors: u64, has_postings: bool, memory: u64, peers: usize) -> ModeChoice {
         let bytes = changed * vectors as f64 * (BYTES_EACH + BYTES_TOGETHER / peers as f64);
         let slices = (bytes / memory.max(1) as f64).ceil().clamp(1.0, MOST_SLICES);
         // Between slices some vectors are this week's, which the postings do not have.
         let line = if has_postings && slices == 1.0 { WITH_POSTINGS } else { WITHOUT_POSTINGS };
         let ratio = line.base * slices + line.slope * changed;
         let way = if asked == Mode::Delta || ratio < 1.0 { Mode::Delta } else { Mode::Full };
-        Choice { asked, way, changed, ratio, slices: slices as u64 }
+        ModeChoice { asked, way, changed, ratio, slices: slices as u64 }
     }
 }
 
-impl std::fmt::Display for Choice {
+impl std::fmt::Display for ModeChoice {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let way = if self.way == Mode::Delta { "from what changed" } else { "from all pages" };
         match self.asked {
@@ -101,9 +101,9 @@ pub fn choose(
     has_postings: bool,
     owned: &Ownership,
     memory: u64,
-) -> Result<Choice> {
+) -> Result<ModeChoice> {
     if asked == Mode::Full {
-        return Ok(Choice::full(asked));
+        return Ok(ModeChoice::full(asked));
     }
     let is_sampled = |shard: &u32| *shard == 0 || mix(u64::from(*shard)).is_multiple_of(SAMPLED);
     let shards: Vec<u32> = owned.shards().filter(is_sampled).collect();
@@ -113,7 +113,7 @@ pub fn choose(
     let vectors = before.len().max(after.len());
     let [changed, sampled, vectors] = cx.sums([changed, sampled, vectors])?;
     let share = changed as f64 / sampled.max(1) as f64;
-    Ok(Choice::new(asked, share, vectors, has_postings, memory, cx.peers()))
+    Ok(ModeChoice::new(asked, share, vectors, has_postings, memory, cx.peers()))
 }
 
 #[cfg(test)]
@@ -122,7 +122,7 @@ mod tests {
 
     #[test]
     fn few_changes_choose_delta_and_many_choose_full() {
-        let choose = |asked, changed, has_postings| Choice::new(asked, changed, 1 << 20, has_postings, 1 << 30, 2);
+        let choose = |asked, changed, has_postings| ModeChoice::new(asked, changed, 1 << 20, has_postings, 1 << 30, 2);
         let choice = |asked, changed| choose(asked, changed, true);
         // With postings, delta is worth it for a larger share.
         let way = |has_postings| choose(Mode::Auto, 0.024, has_postings).way;
@@ -143,12 +143,12 @@ mod tests {
 
     #[test]
     fn a_change_that_does_not_fit_in_memory_is_cut_into_slices() {
-        let slices = |memory, peers| Choice::new(Mode::Delta, 0.01, 100_000_000, true, memory, peers).slices;
+        let slices = |memory, peers| ModeChoice::new(Mode::Delta, 0.01, 100_000_000, true, memory, peers).slices;
         assert_eq!(slices(1 << 40, 1), 1);
         assert!((3..10).contains(&slices(1 << 30, 1)), "{}", slices(1 << 30, 1));
         assert!(slices(1 << 28, 16) < slices(1 << 28, 1));
         assert_eq!(slices(1 << 20, 1), 64, "a limit on the passes over the vectors");
         // The slices cost more than full clustering.
-        assert_eq!(Choice::new(Mode::Auto, 0.001, 1_000_000_000, true, 1 << 26, 4).way, Mode::Full);
+        assert_eq!(ModeChoice::new(Mode::Auto, 0.001, 1_000_000_000, true, 1 << 26, 4).way, Mode::Full);
     }
 }

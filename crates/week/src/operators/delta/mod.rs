@@ -15,10 +15,10 @@ mod splits;
 mod step;
 mod update;
 
-pub use self::cost::{Choice, choose};
+pub use self::cost::{ModeChoice, choose};
 pub use self::relabel::labels_of_edges;
 pub use self::relabel::{EdgeDifference, incremental_labels};
-pub use self::sharing::{ChangedKeys, Changes, NextRun, PostingIndex, changes, post_all};
+pub use self::sharing::{ChangedKeys, NextRun, PostingIndex, VectorChanges, changes, post_all};
 pub use self::splits::{RemainingHolder, RemainingMembers, is_certified, split_components};
 pub use self::step::Delta;
 pub use self::update::{DeltaStats, delta};

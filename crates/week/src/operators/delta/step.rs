@@ -5,7 +5,7 @@ use std::cmp::Ordering;
 use anyhow::Result;
 
 use crate::features::VectorKeys;
-use crate::operators::delta::sharing::{Changes, NextRun, PostingIndex};
+use crate::operators::delta::sharing::{NextRun, PostingIndex, VectorChanges};
 use crate::operators::delta::splits::RemainingMembers;
 use crate::operators::scan::VectorFiles;
 use crate::records::DocId;
@@ -59,7 +59,7 @@ pub(crate) struct SliceStep<'a> {
     pub(crate) delta: &'a Delta<'a>,
     pub(crate) slice: RowSlice<'a>,
     /// The changed documents of the slice.
-    pub(crate) changes: Changes,
+    pub(crate) changes: VectorChanges,
 }
 
 impl SliceStep<'_> {

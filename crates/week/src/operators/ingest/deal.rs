@@ -33,14 +33,14 @@ const LOOK: Duration = Duration::from_millis(1);
 
 /// A process asks for more pieces of a wave.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-struct Question {
+struct PiecesWanted {
     process: usize,
     wave: usize,
 }
 
 /// The pieces that a process gets.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-struct Answer {
+struct DealtPieces {
     wave: usize,
     pieces: Vec<PieceOfInput>,
     /// Whether none are left after these.
@@ -99,14 +99,14 @@ pub fn deal(
         let (mut dealers, mut answers) = (BTreeMap::new(), RowDealer::new(index, peers, &watch));
         let (begun, first, end) = (Instant::now(), first_wave, None);
         let mut border = Border { plan: plan.clone(), watch: watch.clone(), begun, first, end };
-        let mut answer = move |Question { process, wave }, answers: &mut RowDealer| {
+        let mut answer = move |PiecesWanted { process, wave }, answers: &mut RowDealer| {
             if !dealers.contains_key(&wave) && border.is_before(wave) {
                 return answers
-                    .deal(process * workers, &Answer { wave, pieces: Vec::new(), is_last: true, ends: true });
+                    .deal(process * workers, &DealtPieces { wave, pieces: Vec::new(), is_last: true, ends: true });
             }
             let dealer = dealers.entry(wave).or_insert_with(|| WaveDealer::new(&plan, wave));
             let (pieces, is_last) = dealer.next(plan.processes);
-            answers.deal(process * workers, &Answer { wave, pieces, is_last, ends: false });
+            answers.deal(process * workers, &DealtPieces { wave, pieces, is_last, ends: false });
         };
         unary(questions, "Deal", |_| {
             move |input, output| {
@@ -121,7 +121,7 @@ pub fn deal(
     };
     let (unread, watch) = (unread.clone(), watch.clone());
     sink(answers, "Dealt", move |answers| {
-        let add = |Answer { wave, pieces, is_last, ends }| match ends {
+        let add = |DealtPieces { wave, pieces, is_last, ends }| match ends {
             true => unread.end_before(wave),
             false => unread.add(wave, pieces, is_last),
         };
@@ -152,7 +152,7 @@ fn questions<'scope>(
             }
             let Some(capability) = &capability else { return };
             if let Some(wave) = unread.wanted() {
-                questions.deal(0, &Question { process, wave });
+                questions.deal(0, &PiecesWanted { process, wave });
                 let mut session = output.session_with_builder(capability);
                 questions.finish().for_each(|mut block| session.give_container(&mut block));
             }

@@ -48,6 +48,6 @@ pub use self::failures::{
 pub use self::kept_shingles::{KeptPage, ShingleReader, ShingleWriter, kept_shingles};
 pub use self::keys::PageKey;
 pub use self::notes::BadRecord;
-pub use self::revisits::{NOT_KNOWN, Named, RevisitOf, Revisited, record_hash, revisits};
+pub use self::revisits::{NOT_KNOWN, NamedCapture, RevisitOf, Revisited, record_hash, revisits};
 pub use self::segments::segments;
 pub use self::unread::UnreadPieces;

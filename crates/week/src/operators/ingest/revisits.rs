@@ -102,7 +102,7 @@ pub struct Revisited {
     /// The hash of the URL.
     pub hash: KeyHash,
     /// What it says of the page.
-    pub named: Named,
+    pub named: NamedCapture,
     /// The canonical URL.
     pub url: String,
     /// The URL as written, if that is not the canonical one.
@@ -117,7 +117,7 @@ pub struct Revisited {
 
 /// What a revisit says of the capture that has its page.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub struct Named {
+pub struct NamedCapture {
     /// The [hash](record_hash) of its record id.
     pub id: Option<u64>,
     /// The hash of its URL; `None` if it is not looked for by a URL.
@@ -189,7 +189,7 @@ pub fn revisits(unfinished: &Unfinished, shard: u32, waves: usize) -> Result<Vec
             let text = |name: &str, row: usize| Ok::<_, anyhow::Error>(maybe_text(field(batch, name)?, row));
             for row in 0..batch.num_rows() {
                 let hash = hash_of("hash", row)?.context("a revisit has a URL")?;
-                let named = Named {
+                let named = NamedCapture {
                     id: text("id", row)?.map(|id| record_hash(&id)),
                     target: hash_of("target", row)?,
                     digest: text("digest", row)?.and_then(|digest| PayloadDigest::read(&digest)),
@@ -265,7 +265,7 @@ mod tests {
         let revisit = |url: &str, media_type: Option<&str>| Revisited {
             doc: None,
             hash: KeyHash::of(url),
-            named: Named::default(),
+            named: NamedCapture::default(),
             url: url.to_owned(),
             given_url: None,
             ip: None,

@@ -10,9 +10,9 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use crate::plan::PieceOfInput;
 
 /// The pieces that a process was given and that none of its workers has taken.
-pub struct UnreadPieces(Mutex<Unread>);
+pub struct UnreadPieces(Mutex<PiecesByWave>);
 
-struct Unread {
+struct PiecesByWave {
     /// The pieces of each wave, in the order in which they are read.
     pieces: BTreeMap<usize, VecDeque<PieceOfInput>>,
     /// The waves of which the process may get more pieces. It has all of the waves before.
@@ -48,7 +48,7 @@ impl UnreadPieces {
         let pieces = BTreeMap::new();
         let (reached, end) = (waves.start, waves.end);
         let (answered, has_asked, lacking) = (0, false, None);
-        UnreadPieces(Mutex::new(Unread { pieces, waves, end, reached, workers, answered, has_asked, lacking }))
+        UnreadPieces(Mutex::new(PiecesByWave { pieces, waves, end, reached, workers, answered, has_asked, lacking }))
     }
 
     /// Takes the next piece of a wave.
@@ -116,7 +116,7 @@ impl UnreadPieces {
         self.lock().waves.is_empty()
     }
 
-    fn lock(&self) -> MutexGuard<'_, Unread> {
+    fn lock(&self) -> MutexGuard<'_, PiecesByWave> {
         // A worker that panicked has failed the run; it left the list as it was, or with one piece
         // less.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)

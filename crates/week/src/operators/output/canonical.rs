@@ -49,7 +49,7 @@ pub struct CanonicalStage {
 
 /// A document of a cluster on its way to the others: the root, the group, the order by eight bytes
 /// each, and the document. The order of records is that of their numbers.
-type Member<const N: usize> = [u64; N];
+type OrderedMember<const N: usize> = [u64; N];
 
 /// The numbers of a member besides its order.
 const AROUND: usize = 3;
@@ -94,13 +94,13 @@ pub fn canonical(
 /// documents of clusters.
 fn chosen<const N: usize>(cx: &mut Context, source: Rc<MemberSource>, all: u64, alone: Vec<bool>) -> Result<Vec<bool>>
 where
-    Member<N>: Pod,
+    OrderedMember<N>: Pod,
 {
-    let cut = KeyRanges::new(all, MOST_RECORDS, size_of::<Member<N>>(), 1, cx.peers(), cx.memory());
+    let cut = KeyRanges::new(all, MOST_RECORDS, size_of::<OrderedMember<N>>(), 1, cx.peers(), cx.memory());
     let (owned, choice) = (source.owned.clone(), ChosenSoFar::new(&source.stage.canonical));
     let open = move || {
         let (source, mut scan) = (source.clone(), None);
-        move |dealer: &mut RangeDealer<'_, Member<N>>| {
+        move |dealer: &mut RangeDealer<'_, OrderedMember<N>>| {
             source.batch(&mut scan, &mut |root, group, order, doc| {
                 let mut member = [0; N];
                 [member[0], member[1], member[N - 1]] = [root.to_table() as u64, group, doc.to_table() as u64];
@@ -115,13 +115,13 @@ where
     };
     let each = {
         let (peers, mut members) = (cx.peers(), Vec::new());
-        move |partition: &Partition<'_, Member<N>>, dealer: &mut Dealer<DocId>| {
+        move |partition: &Partition<'_, OrderedMember<N>>, dealer: &mut Dealer<DocId>| {
             members.clear();
             partition.blocks(|block| members.extend_from_slice(block.records()))?;
             members.sort_unstable();
             for group in members.chunk_by(|a, b| a[..2] == b[..2]) {
                 let mut choice = choice.clone();
-                let stays = |member: &&Member<N>| choice.stays(&member[2].to_be_bytes());
+                let stays = |member: &&OrderedMember<N>| choice.stays(&member[2].to_be_bytes());
                 for member in group.iter().take_while(stays) {
                     let doc = DocId::from_table(member[N - 1] as i64);
                     dealer.deal(doc.owner(peers) as u64, doc);

@@ -19,7 +19,7 @@ use bytemuck::{Pod, Zeroable};
 use nigh_exchange::{Context, LocalAnswers, all_to_all, blocks, lookup};
 
 use super::cluster_sizes::{ClusterSizes, LevelClusters};
-use super::overlaps::{Overlap, overlaps};
+use super::overlaps::{ClusterOverlap, overlaps};
 use crate::operators::scan::PastClusters;
 use crate::records::DocId;
 use crate::structures::{Ownership, SparseDocs};
@@ -134,7 +134,7 @@ fn roots_of_ids(
 fn claims(
     cx: &mut Context,
     before: &[(DocId, u64)],
-    overlaps: &[Overlap],
+    overlaps: &[ClusterOverlap],
     roots_of_ids: &BTreeMap<DocId, DocId>,
     changes: &mut BTreeMap<u32, Vec<ChangeRow>>,
 ) -> Result<Vec<IdClaim>> {
@@ -145,14 +145,14 @@ fn claims(
         let of_id = take_while(&mut rest, |overlap| overlap.a == id.to_table() as u64);
         // A cluster that has the id already is the successor, even if it has none of the documents.
         let known = roots_of_ids.get(&id).map(|root| root.to_table() as u64);
-        let most = |overlap: &&Overlap| (overlap.count, Reverse(overlap.b));
+        let most = |overlap: &&ClusterOverlap| (overlap.count, Reverse(overlap.b));
         let Some(successor) = known.or_else(|| of_id.iter().max_by_key(most).map(|overlap| overlap.b)) else {
             let death = ChangeRow::new(Event::Death, id, None, (before, 0), before);
             changes.entry(id.shard()).or_default().push(death);
             continue;
         };
         let shares_any = of_id.iter().any(|overlap| overlap.b == successor);
-        let empty = (!shares_any).then_some(Overlap { a: id.to_table() as u64, b: successor, count: 0 });
+        let empty = (!shares_any).then_some(ClusterOverlap { a: id.to_table() as u64, b: successor, count: 0 });
         for overlap in of_id.iter().copied().chain(empty) {
             let root = DocId::from_table(overlap.b as i64);
             let succeeds = u64::from(overlap.b == successor);

@@ -28,4 +28,4 @@ pub use self::cluster_sizes::{ClusterSizes, LevelClusters, cluster_sizes};
 pub use self::evidence::{Agreement, evidence};
 pub use self::largest::largest;
 pub use self::links::links;
-pub use self::overlaps::{Overlap, overlaps};
+pub use self::overlaps::{ClusterOverlap, overlaps};

@@ -28,7 +28,7 @@ const RECORDS: usize = 1 << 12;
 /// The documents that two clusters have in common.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Pod, Zeroable)]
 #[repr(C)]
-pub struct Overlap {
+pub struct ClusterOverlap {
     /// The id of the first cluster: a [`DocId`], whose owner owns the overlap.
     pub a: u64,
     /// The id of the second cluster.
@@ -43,7 +43,7 @@ pub struct Overlap {
 ///
 /// # Errors
 /// Where a worker of this process failed.
-pub fn overlaps(cx: &mut Context, pairs: impl Iterator<Item = (u64, u64)>) -> Result<Vec<Overlap>> {
+pub fn overlaps(cx: &mut Context, pairs: impl Iterator<Item = (u64, u64)>) -> Result<Vec<ClusterOverlap>> {
     let peers = cx.peers();
     let mut own_counts = Sums::default();
     pairs.for_each(|pair| own_counts.add(pair, 1));
@@ -67,7 +67,7 @@ pub fn overlaps(cx: &mut Context, pairs: impl Iterator<Item = (u64, u64)>) -> Re
                     }
                     for ((a, b), count) in own_counts.by_ref().take(RECORDS) {
                         let owner = DocId::from_table(a as i64).owner(peers);
-                        dealer.deal(owner as u64, Overlap { a, b, count });
+                        dealer.deal(owner as u64, ClusterOverlap { a, b, count });
                     }
                     dealer.full().for_each(|mut block| session.give_container(&mut block));
                 }
@@ -75,14 +75,14 @@ pub fn overlaps(cx: &mut Context, pairs: impl Iterator<Item = (u64, u64)>) -> Re
             }
         });
         let sums = sums.clone();
-        let add = move |block: BlockOf<Overlap>| {
+        let add = move |block: BlockOf<ClusterOverlap>| {
             let mut sums = sums.borrow_mut();
             block.records().iter().for_each(|overlap| sums.add((overlap.a, overlap.b), overlap.count));
         };
         received(overlaps, add).probe_with(probe);
     })?;
     let sums = sums.take().finish();
-    Ok(sums.into_iter().map(|((a, b), count)| Overlap { a, b, count }).collect())
+    Ok(sums.into_iter().map(|((a, b), count)| ClusterOverlap { a, b, count }).collect())
 }
 
 #[cfg(test)]
@@ -113,9 +113,10 @@ mod tests {
                     assert!(own_overlaps.iter().all(|o| DocId::from_table(o.a as i64).owner(peers) == index));
                     own_overlaps
                 });
-                let mut all: Vec<Overlap> = guards.unwrap().join().into_iter().flat_map(Result::unwrap).collect();
+                let mut all: Vec<ClusterOverlap> =
+                    guards.unwrap().join().into_iter().flat_map(Result::unwrap).collect();
                 all.sort_unstable();
-                let wanted = twin.iter().map(|((a, b), count)| Overlap { a: *a, b: *b, count: *count });
+                let wanted = twin.iter().map(|((a, b), count)| ClusterOverlap { a: *a, b: *b, count: *count });
                 assert!(all.into_iter().eq(wanted), "{documents} documents, {workers} workers");
             }
         }

@@ -20,7 +20,7 @@ use std::collections::BinaryHeap;
 use anyhow::{Result, ensure};
 
 use super::columns::{FileColumns, RowCursor, rows_per_chunk};
-use super::vectors::{Order, VectorFiles, VectorRow};
+use super::vectors::{ShardOrder, VectorFiles, VectorRow};
 use crate::records::DocId;
 use crate::tables::WordSlice;
 
@@ -137,7 +137,7 @@ impl VectorFiles {
     /// vectors.
     pub fn chunks(&self) -> ChunkScan {
         match (self.order, &self.only) {
-            (Order::Consecutive, None) => ChunkScan::new(self.clone(), false),
+            (ShardOrder::Consecutive, None) => ChunkScan::new(self.clone(), false),
             _ => ChunkScan::new(self.clone(), true),
         }
     }
@@ -170,8 +170,8 @@ impl ChunkScan {
     pub fn next_chunk(&mut self) -> Result<Option<VectorChunk>> {
         loop {
             let chunk = match self.files.order {
-                Order::Consecutive => self.next_of_file()?,
-                Order::Interleaved => self.next_merged()?,
+                ShardOrder::Consecutive => self.next_of_file()?,
+                ShardOrder::Interleaved => self.next_merged()?,
             };
             let Some(mut chunk) = chunk else { return Ok(None) };
             chunk.check()?;

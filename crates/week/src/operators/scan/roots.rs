@@ -131,14 +131,14 @@ mod tests {
 
     #[derive(Table)]
     #[table(name = "roots")]
-    struct RootRow {
+    struct ScannedRow {
         #[columns(doc = "", similar_root = "", identical_root = "")]
         docs: [i64; 3],
     }
 
     fn write(path: &Path, rows: impl Iterator<Item = [DocId; 3]>) {
-        let mut writer: Writer<RootRow> = Writer::create(path).unwrap();
-        rows.for_each(|row| writer.push(RootRow { docs: row.map(DocId::to_table) }).unwrap());
+        let mut writer: Writer<ScannedRow> = Writer::create(path).unwrap();
+        rows.for_each(|row| writer.push(ScannedRow { docs: row.map(DocId::to_table) }).unwrap());
         writer.finish().unwrap();
     }
 

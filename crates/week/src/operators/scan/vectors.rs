@@ -35,7 +35,7 @@ pub(super) const DOCS: &str = "doc";
 #[derive(Clone)]
 pub struct VectorFiles {
     pub(super) files: Rc<[VectorFile]>,
-    pub(super) order: Order,
+    pub(super) order: ShardOrder,
     pub(super) only: Option<WantedDocs>,
     /// The name of the column that is read.
     pub(super) column: &'static str,
@@ -63,7 +63,7 @@ pub struct VectorFile {
 
 /// The order of documents over the files of one shard.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Order {
+pub(super) enum ShardOrder {
     /// Every document of a file precedes the documents of the next file.
     Consecutive,
     /// The documents of several files interleave.
@@ -82,7 +82,7 @@ impl VectorFiles {
     /// shards; files of one shard are in the order of documents.
     pub fn new(files: Vec<VectorFile>, width: usize) -> VectorFiles {
         let files = files.into_iter().filter(|file| file.rows > 0).collect();
-        VectorFiles { files, order: Order::Consecutive, only: None, column: VECTORS, width }
+        VectorFiles { files, order: ShardOrder::Consecutive, only: None, column: VECTORS, width }
     }
 
     /// The vectors of a worker's shards, of the week with this journal. `features` finds the rows
@@ -106,14 +106,14 @@ impl VectorFiles {
         let has_earlier_docs = segments.iter().any(|segment| segment.urls < segment.documents);
         let files = VectorFiles::new(segments.into_iter().map(file).collect::<Result<_>>()?, width);
         let several = files.files.windows(2).any(|pair| pair[0].shard == pair[1].shard);
-        let order = if has_earlier_docs && several { Order::Interleaved } else { Order::Consecutive };
+        let order = if has_earlier_docs && several { ShardOrder::Interleaved } else { ShardOrder::Consecutive };
         Ok(VectorFiles { order, ..files })
     }
 
     /// The vectors in these files, whose documents may interleave over the files of one shard.
     #[cfg(test)]
     pub fn merged(files: Vec<VectorFile>, width: usize) -> VectorFiles {
-        VectorFiles { order: Order::Interleaved, ..VectorFiles::new(files, width) }
+        VectorFiles { order: ShardOrder::Interleaved, ..VectorFiles::new(files, width) }
     }
 
     /// The vectors of some shards; `shards` ascend.
@@ -220,7 +220,7 @@ impl VectorFiles {
             })?;
         }
         // Only documents of one shard can be out of order.
-        if self.order == Order::Interleaved {
+        if self.order == ShardOrder::Interleaved {
             all.sort_unstable_by_key(|doc| (owned.index(*doc), *doc));
         }
         Ok(all)
@@ -299,7 +299,7 @@ mod tests {
         let rows = |file: u64| (0..90_000u64).filter(move |row| mix(*row) % 3 == file && row % 7 != 0);
         let of_files = [docs(0, rows(0)), docs(0, rows(1)), docs(0, rows(2)), docs(2, 5..9)];
         let files = write(folder.path(), &of_files);
-        let merged = VectorFiles { order: Order::Interleaved, ..VectorFiles::new(files, WIDTH) };
+        let merged = VectorFiles { order: ShardOrder::Interleaved, ..VectorFiles::new(files, WIDTH) };
         let mut wanted = of_files.concat();
         wanted.sort_unstable();
         assert_eq!(read(&merged), wanted);
@@ -336,7 +336,7 @@ mod tests {
         let mut files = write(folder.path(), &[docs(0, 0..10)]);
         for rows in [9, 11] {
             files[0].rows = rows;
-            for order in [Order::Consecutive, Order::Interleaved] {
+            for order in [ShardOrder::Consecutive, ShardOrder::Interleaved] {
                 let files = VectorFiles { order, ..VectorFiles::new(files.clone(), WIDTH) };
                 let mut chunks = files.chunks();
                 let read = || -> Result<()> {

@@ -8,9 +8,9 @@ use anyhow::Result;
 use bytemuck::{Pod, Zeroable};
 use nigh_exchange::{BlockOf, Context, Dealer, KeyRanges, Partition, RangeDealer, by_key};
 
-use super::held::{Kept, has_bit, set_bit};
+use super::held::{HeldSets, has_bit, set_bit};
 use super::requirement::Requirement;
-use super::sets::Sets;
+use super::sets::WeightedSets;
 use super::stage::SetJoinStage;
 use crate::records::spread;
 
@@ -39,7 +39,7 @@ struct ElementAt {
 ///
 /// # Errors
 /// If a worker of this process failed.
-pub(super) fn drop_alone(cx: &mut Context, stage: &SetJoinStage, mut kept: Kept) -> Result<Kept> {
+pub(super) fn drop_alone(cx: &mut Context, stage: &SetJoinStage, mut kept: HeldSets) -> Result<HeldSets> {
     loop {
         let before = kept.sets.count() as u64;
         let alone = alone(cx, &mut kept.sets)?;
@@ -61,7 +61,7 @@ pub(super) fn is_heavy(requirement: Requirement) -> impl Fn(u32, u64) -> bool + 
 }
 
 /// Marks the places of the elements that no other set has.
-fn alone(cx: &mut Context, sets: &mut Sets) -> Result<Vec<u64>> {
+fn alone(cx: &mut Context, sets: &mut WeightedSets) -> Result<Vec<u64>> {
     let own = sets.elements() as u64;
     let all = cx.sum(own)?;
     let cut = KeyRanges::new(all, MOST_RECORDS, size_of::<ElementAt>(), 1, cx.peers(), cx.memory());

@@ -25,9 +25,9 @@ use nigh_exchange::{Context, LocalAnswers, all_to_all, blocks, lookup};
 
 use super::compare::RowPair;
 use super::joined::JoinedRow;
-use super::prepared::{PreparedSets, Wanted};
+use super::prepared::{PreparedSets, WantedPairs};
 use super::requirement::Requirement;
-use super::rows::Place;
+use super::rows::SetPlace;
 use super::sets::SetSource;
 use super::stage::SetJoinStage;
 use crate::operators::components::{OwnForest, component_roots, edge};
@@ -44,13 +44,13 @@ pub struct Chains {
     pub edges: Vec<Vec<Edge>>,
     /// If they are wanted: for each own set of a cluster, the most similar set of which it is
     /// known; of equals, that with the smallest name. Ascending.
-    pub nearest: Vec<Nearest>,
+    pub nearest: Vec<NearestSet>,
 }
 
 /// A set with another one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C)]
-pub struct Nearest {
+pub struct NearestSet {
     /// The set.
     pub doc: DocId,
     /// The other one.
@@ -61,10 +61,10 @@ pub struct Nearest {
     pub sizes: u64,
 }
 
-impl Nearest {
+impl NearestSet {
     /// Whether this pair is more similar than another one, or as similar and with a smaller
     /// neighbour: by what is shared of both sizes together.
-    pub fn is_nearer_than(&self, other: &Nearest) -> bool {
+    pub fn is_nearer_than(&self, other: &NearestSet) -> bool {
         // a / b > c / d, in whole numbers.
         let product = |a: u64, b: u64| u128::from(a) * u128::from(b);
         match product(self.shared, other.sizes).cmp(&product(other.shared, self.sizes)) {
@@ -95,7 +95,7 @@ pub fn chains<S: SetSource + Clone + 'static>(
         // Two sets of one row: they are compared with the row's own name, which the smallest of
         // them has.
         let name = DocId::from_table(row.name as i64);
-        let own = Nearest { doc: name, neighbour: name, shared: row.weight, sizes: 2 * row.size };
+        let own = NearestSet { doc: name, neighbour: name, shared: row.weight, sizes: 2 * row.size };
         (row.members > 1 && row.is_clique).then_some(own)
     });
     let mut links = Links {
@@ -104,10 +104,10 @@ pub fn chains<S: SetSource + Clone + 'static>(
         best_of_row: best_of_row.collect(),
         with_nearest,
     };
-    links.join(cx, &stage_of(*weakest), &prepared, Wanted::Stars)?;
+    links.join(cx, &stage_of(*weakest), &prepared, WantedPairs::Stars)?;
     for (level, requirement) in requirements.iter().enumerate() {
         let components = links.components(cx, owned, &prepared, level)?;
-        links.join(cx, &stage_of(*requirement), &prepared, Wanted::OtherComponents(&components))?;
+        links.join(cx, &stage_of(*requirement), &prepared, WantedPairs::OtherComponents(&components))?;
     }
     let nearest = links.add_members(cx, source, &prepared)?;
     Ok(Chains { edges: links.edges, nearest })
@@ -126,7 +126,7 @@ struct RowMember {
 #[repr(C)]
 struct PairedRow {
     row: u64,
-    best: Nearest,
+    best: NearestSet,
 }
 
 /// The edges that are found, by requirement.
@@ -135,20 +135,20 @@ struct Links {
     edges: Vec<Vec<Edge>>,
     /// By own row: the best pair of its sets with others, or of two of its own sets. Only rows of
     /// several sets have one, if the nearest sets are not wanted.
-    best_of_row: Vec<Option<Nearest>>,
+    best_of_row: Vec<Option<NearestSet>>,
     with_nearest: bool,
 }
 
 /// What is noted as pairs are listed.
 #[derive(Default)]
-struct Listed {
+struct ListingNotes {
     forests: Vec<OwnForest>,
     /// By worker and number of a row: its best pair.
-    best: ByKey<u64, Nearest>,
+    best: ByKey<u64, NearestSet>,
 }
 
-impl Listed {
-    fn note(&mut self, row: Place, pair: Nearest) {
+impl ListingNotes {
+    fn note(&mut self, row: SetPlace, pair: NearestSet) {
         let key = u64::from(row.worker) << 32 | u64::from(row.number);
         let best = self.best.entry(key).or_insert(pair);
         if pair.is_nearer_than(best) {
@@ -169,11 +169,11 @@ impl Links {
         cx: &mut Context,
         stage: &SetJoinStage,
         prepared: &PreparedSets,
-        wanted: Wanted<'_>,
+        wanted: WantedPairs<'_>,
     ) -> Result<()> {
         let index = cx.index() as u32;
         let forests = self.edges.iter().map(|_| OwnForest::default()).collect();
-        let listed = Rc::new(RefCell::new(Listed { forests, best: ByKey::default() }));
+        let listed = Rc::new(RefCell::new(ListingNotes { forests, best: ByKey::default() }));
         let each = {
             let (listed, requirements, with_nearest) = (listed.clone(), self.requirements.clone(), self.with_nearest);
             move |pair: RowPair| {
@@ -183,18 +183,18 @@ impl Links {
                 let listed = &mut *listed.borrow_mut();
                 listed.forests[level.unwrap_or_default()].join(names[0], names[1]);
                 let [doc, neighbour] = names.map(|name| DocId::from_table(name as i64));
-                let pair = Nearest { doc, neighbour, shared: shared[0].min(shared[1]), sizes: sizes[0] + sizes[1] };
+                let pair = NearestSet { doc, neighbour, shared: shared[0].min(shared[1]), sizes: sizes[0] + sizes[1] };
                 if members[0] > 1 || with_nearest {
-                    listed.note(Place { worker: index, number: own }, pair);
+                    listed.note(SetPlace { worker: index, number: own }, pair);
                 }
                 if members[1] > 1 || with_nearest {
-                    listed.note(other, Nearest { doc: neighbour, neighbour: doc, ..pair });
+                    listed.note(other, NearestSet { doc: neighbour, neighbour: doc, ..pair });
                 }
                 Ok(())
             }
         };
         prepared.join(cx, stage, wanted, each)?;
-        let Listed { forests, best } = listed.take();
+        let ListingNotes { forests, best } = listed.take();
         for (edges, forest) in self.edges.iter_mut().zip(forests) {
             edges.extend(forest.into_edges());
         }
@@ -260,7 +260,7 @@ impl Links {
         cx: &mut Context,
         source: &S,
         prepared: &PreparedSets,
-    ) -> Result<Vec<Nearest>> {
+    ) -> Result<Vec<NearestSet>> {
         let joined = &prepared.joined;
         let mut dealer = cx.dealer();
         for (set, place) in joined.sets.iter().zip(&joined.row_of) {
@@ -290,10 +290,10 @@ impl Links {
                 if best.neighbour == *doc {
                     best.neighbour = seconds.get(row).copied().unwrap_or(best.neighbour);
                 }
-                nearest.deal(doc.owner(cx.peers()) as u64, Nearest { doc: *doc, ..best });
+                nearest.deal(doc.owner(cx.peers()) as u64, NearestSet { doc: *doc, ..best });
             }
         }
-        let mut nearest: Vec<Nearest> = blocks(all_to_all(cx, nearest)?);
+        let mut nearest: Vec<NearestSet> = blocks(all_to_all(cx, nearest)?);
         nearest.sort_unstable_by_key(|nearest| nearest.doc);
         Ok(nearest)
     }

@@ -18,7 +18,7 @@ use nigh_exchange::{BlockOf, Context, Dealer, KeyRanges, Partition, RangeDealer,
 
 use super::alone::{ELEMENTS, is_heavy, unshared};
 use super::rows::RowSets;
-use super::sets::Sets;
+use super::sets::WeightedSets;
 use super::stage::SetJoinStage;
 use crate::records::{mix, spread};
 
@@ -48,7 +48,7 @@ struct ColumnRecord {
 /// A column of a row: 16 bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Pod, Zeroable)]
 #[repr(C)]
-pub(super) struct Column {
+pub(super) struct RowColumn {
     /// The number of rows that have it. Columns are in the order of this number, then of their ids.
     pub rows: u32,
     /// What it weighs in this row.
@@ -57,7 +57,7 @@ pub(super) struct Column {
     pub id: u64,
 }
 
-impl Column {
+impl RowColumn {
     /// The place of the column in the order of all rows.
     pub fn rank(self) -> (u32, u64) {
         (self.rows, self.id)
@@ -66,7 +66,7 @@ impl Column {
 
 /// The rows of a worker, with their columns in order.
 #[derive(Debug, Default)]
-pub(super) struct Rows {
+pub(super) struct SortedSets {
     /// The name of each row.
     pub names: Vec<u64>,
     /// The size of the sets of each row.
@@ -80,17 +80,17 @@ pub(super) struct Rows {
     /// The known family of each row, or 0.
     pub known_family: Vec<u32>,
     starts: Vec<usize>,
-    columns: Vec<Column>,
+    columns: Vec<RowColumn>,
 }
 
-impl Rows {
+impl SortedSets {
     /// The number of own sets that are numbered, rows or not.
     pub fn len(&self) -> usize {
         self.names.len()
     }
 
     /// The columns of a row, in order.
-    pub fn columns(&self, row: usize) -> &[Column] {
+    pub fn columns(&self, row: usize) -> &[RowColumn] {
         &self.columns[self.starts[row]..self.starts[row + 1]]
     }
 
@@ -112,7 +112,7 @@ impl Rows {
 
 /// The elements of the own rows, and what they became.
 pub(super) struct RowElements {
-    sets: Sets,
+    sets: WeightedSets,
     /// By place: the column of the element and the number of rows that have it; nothing if one row
     /// has it alone.
     columns: Vec<(u64, u32)>,
@@ -133,7 +133,7 @@ impl RowElements {
 ///
 /// # Errors
 /// If a worker of this process failed.
-pub(super) fn columns(cx: &mut Context, stage: &SetJoinStage, rows: &mut RowSets) -> Result<(Rows, RowElements)> {
+pub(super) fn columns(cx: &mut Context, stage: &SetJoinStage, rows: &mut RowSets) -> Result<(SortedSets, RowElements)> {
     let own = rows.sets.elements();
     let all = cx.sum(own as u64)?;
     let cut = KeyRanges::new(all, MOST_RECORDS, size_of::<ElementRecord>(), 1, cx.peers(), cx.memory());
@@ -193,20 +193,20 @@ pub(super) fn columns(cx: &mut Context, stage: &SetJoinStage, rows: &mut RowSets
     by_key(cx, "Columns", cut, cx.spill_buffer(), open, find, take)?;
     let (sets, found) = (unshared(cx, sets), found.take());
     let is_heavy = is_heavy(stage.requirement);
-    let mut left = Rows {
+    let mut left = SortedSets {
         starts: vec![0],
         members: std::mem::take(&mut rows.members),
         old: std::mem::take(&mut rows.old),
         known_family: std::mem::take(&mut rows.known_family),
-        ..Rows::default()
+        ..SortedSets::default()
     };
-    let mut columns: Vec<Column> = Vec::new();
+    let mut columns: Vec<RowColumn> = Vec::new();
     for row in 0..sets.count() {
         columns.clear();
         let places = sets.places(row).filter(|place| found[*place].1 > 0);
         columns.extend(places.map(|place| {
             let (id, rows) = found[place];
-            Column { rows, weight: sets.weight(place), id }
+            RowColumn { rows, weight: sets.weight(place), id }
         }));
         columns.sort_unstable_by_key(|column| column.rank());
         columns.dedup_by(|next, column| {

@@ -13,11 +13,11 @@ use anyhow::{Context as _, Result};
 use bytemuck::{Pod, Zeroable};
 use nigh_exchange::{Answerer, Asked, Asker, BlockOf, Context, Dealer, ask};
 
-use super::columns::{Column, Rows};
-use super::marks::Marks;
-use super::meet::Candidate;
+use super::columns::{RowColumn, SortedSets};
+use super::marks::MarkedColumns;
+use super::meet::PairToCompare;
 use super::requirement::Requirement;
-use super::rows::Place;
+use super::rows::SetPlace;
 use super::stage::SetJoinStage;
 use crate::structures::Sorted;
 
@@ -34,7 +34,7 @@ pub struct RowPair {
     /// The row of this worker. Which of the two rows that is depends on the workers.
     pub own: u32,
     /// The other row.
-    pub other: Place,
+    pub other: SetPlace,
     /// The names of the own row and of the other.
     pub names: [u64; 2],
     /// The numbers of their sets.
@@ -50,7 +50,7 @@ pub struct RowPair {
 
 /// The rows that workers of a process share: by worker.
 #[derive(Default)]
-pub struct RowsInProcess(Mutex<Vec<(usize, Arc<Rows>)>>);
+pub struct RowsInProcess(Mutex<Vec<(usize, Arc<SortedSets>)>>);
 
 /// A row with its columns, as it is asked for.
 #[derive(Clone, Debug, Default)]
@@ -59,13 +59,13 @@ struct ForeignRow {
     members: u32,
     old: u32,
     name: u64,
-    columns: Vec<Column>,
+    columns: Vec<RowColumn>,
 }
 
 /// A piece of an answer: two heads, then a column each.
 #[derive(Clone, Copy, Pod, Zeroable)]
 #[repr(C)]
-struct Piece([u32; 4]);
+struct AnswerPiece([u32; 4]);
 
 /// Compares the rows of all candidates, and calls `each` with those that are pairs, in the order of
 /// candidates. Returns the numbers of candidates and of pairs.
@@ -75,8 +75,8 @@ struct Piece([u32; 4]);
 pub(super) fn compare(
     cx: &mut Context,
     stage: &SetJoinStage,
-    rows: &Arc<Rows>,
-    candidates: Sorted<Candidate>,
+    rows: &Arc<SortedSets>,
+    candidates: Sorted<PairToCompare>,
     each: impl FnMut(RowPair) -> Result<()> + 'static,
 ) -> Result<(u64, u64)> {
     let local = share_rows(cx, rows)?;
@@ -88,13 +88,13 @@ pub(super) fn compare(
         round: Vec::new(),
         asked: None,
         columns: 0,
-        most: (cx.memory() / PART) as usize / size_of::<Column>(),
+        most: (cx.memory() / PART) as usize / size_of::<RowColumn>(),
         last: None,
         next: None,
         foreign: BTreeMap::new(),
         arriving: vec![Vec::new(); cx.peers()],
         marked: None,
-        marks: Marks::default(),
+        marks: MarkedColumns::default(),
         each,
         compared: 0,
         pairs: 0,
@@ -106,7 +106,7 @@ pub(super) fn compare(
 }
 
 /// The rows of all workers of this process, by worker; `None` for those of other processes.
-fn share_rows(cx: &mut Context, rows: &Arc<Rows>) -> Result<Vec<Option<Arc<Rows>>>> {
+fn share_rows(cx: &mut Context, rows: &Arc<SortedSets>) -> Result<Vec<Option<Arc<SortedSets>>>> {
     let shared = cx.shared().of(RowsInProcess::default);
     shared.0.lock().unwrap_or_else(PoisonError::into_inner).push((cx.index(), rows.clone()));
     // All workers have added their rows.
@@ -123,27 +123,27 @@ fn share_rows(cx: &mut Context, rows: &Arc<Rows>) -> Result<Vec<Option<Arc<Rows>
 /// A worker that compares its candidates.
 struct Comparer<E> {
     requirement: Requirement,
-    local: Vec<Option<Arc<Rows>>>,
-    own: Arc<Rows>,
-    candidates: Sorted<Candidate>,
+    local: Vec<Option<Arc<SortedSets>>>,
+    own: Arc<SortedSets>,
+    candidates: Sorted<PairToCompare>,
     /// The candidates that wait for rows of other processes.
-    round: Vec<Candidate>,
+    round: Vec<PairToCompare>,
     /// The row of another process that was asked for last.
-    asked: Option<Place>,
+    asked: Option<SetPlace>,
     /// Columns of the rows of other processes in this round, at most: such a row has no more than
     /// the own row of its candidate.
     columns: usize,
     /// The last candidate that was looked at, and the first one of the next round.
-    last: Option<Candidate>,
-    next: Option<Candidate>,
+    last: Option<PairToCompare>,
+    next: Option<PairToCompare>,
     /// Columns at which a round ends.
     most: usize,
-    foreign: BTreeMap<Place, ForeignRow>,
+    foreign: BTreeMap<SetPlace, ForeignRow>,
     /// By worker: the pieces of its answers that are not complete yet.
-    arriving: Vec<Vec<Piece>>,
+    arriving: Vec<Vec<AnswerPiece>>,
     /// The other row whose columns are marked.
-    marked: Option<Place>,
-    marks: Marks,
+    marked: Option<SetPlace>,
+    marks: MarkedColumns,
     each: E,
     compared: u64,
     pairs: u64,
@@ -151,7 +151,7 @@ struct Comparer<E> {
 
 impl<E: FnMut(RowPair) -> Result<()>> Comparer<E> {
     /// The next candidate that differs from the last one.
-    fn next_candidate(&mut self) -> Result<Option<Candidate>> {
+    fn next_candidate(&mut self) -> Result<Option<PairToCompare>> {
         loop {
             let next = match self.next.take() {
                 Some(next) => Some(next),
@@ -164,9 +164,9 @@ impl<E: FnMut(RowPair) -> Result<()>> Comparer<E> {
         }
     }
 
-    fn compare(&mut self, candidate: Candidate) -> Result<()> {
-        let Candidate { worker, other, own } = candidate;
-        let place = Place { worker, number: other };
+    fn compare(&mut self, candidate: PairToCompare) -> Result<()> {
+        let PairToCompare { worker, other, own } = candidate;
+        let place = SetPlace { worker, number: other };
         let (size, members, old, name, columns) = match &self.local[worker as usize] {
             Some(rows) => {
                 let other = other as usize;
@@ -196,13 +196,13 @@ impl<E: FnMut(RowPair) -> Result<()>> Comparer<E> {
     }
 }
 
-impl<E: FnMut(RowPair) -> Result<()>> Asker<u32, Piece> for Comparer<E> {
+impl<E: FnMut(RowPair) -> Result<()>> Asker<u32, AnswerPiece> for Comparer<E> {
     /// Compares candidates with rows of this process, and collects those of a round that need rows
     /// of others.
     fn ask(&mut self, questions: &mut Dealer<u32>) -> Result<Asked> {
         for _ in 0..AT_ONCE {
             let Some(candidate) = self.next_candidate()? else { return Ok(Asked::All) };
-            let place = Place { worker: candidate.worker, number: candidate.other };
+            let place = SetPlace { worker: candidate.worker, number: candidate.other };
             if self.local[candidate.worker as usize].is_some() {
                 self.compare(candidate)?;
                 continue;
@@ -221,11 +221,11 @@ impl<E: FnMut(RowPair) -> Result<()>> Asker<u32, Piece> for Comparer<E> {
         Ok(Asked::More)
     }
 
-    fn take(&mut self, answers: &BlockOf<Piece>) {
+    fn take(&mut self, answers: &BlockOf<AnswerPiece>) {
         let pieces = &mut self.arriving[answers.from as usize];
         pieces.extend_from_slice(answers.records());
         let mut rest = &pieces[..];
-        while let [Piece([number, count, size, members]), Piece([low, high, old, _]), columns @ ..] = rest {
+        while let [AnswerPiece([number, count, size, members]), AnswerPiece([low, high, old, _]), columns @ ..] = rest {
             let Some(of_row) = columns.get(..*count as usize) else { break };
             let row = ForeignRow {
                 size: *size,
@@ -234,7 +234,7 @@ impl<E: FnMut(RowPair) -> Result<()>> Asker<u32, Piece> for Comparer<E> {
                 name: u64::from(*high) << 32 | u64::from(*low),
                 columns: of_row.iter().map(|piece| bytemuck::cast(piece.0)).collect(),
             };
-            self.foreign.insert(Place { worker: answers.from, number: *number }, row);
+            self.foreign.insert(SetPlace { worker: answers.from, number: *number }, row);
             rest = &columns[*count as usize..];
         }
         let used = pieces.len() - rest.len();
@@ -252,18 +252,18 @@ impl<E: FnMut(RowPair) -> Result<()>> Asker<u32, Piece> for Comparer<E> {
 }
 
 /// A worker that sends rows.
-struct RowAnswerer(Arc<Rows>);
+struct RowAnswerer(Arc<SortedSets>);
 
-impl Answerer<u32, Piece> for RowAnswerer {
-    fn answer(&mut self, questions: &BlockOf<u32>, answers: &mut Dealer<Piece>) -> Result<()> {
+impl Answerer<u32, AnswerPiece> for RowAnswerer {
+    fn answer(&mut self, questions: &BlockOf<u32>, answers: &mut Dealer<AnswerPiece>) -> Result<()> {
         let rows = &self.0;
         for number in questions.records() {
             let row = *number as usize;
             let (columns, name) = (rows.columns(row), rows.names[row]);
             let to = questions.from.into();
-            answers.deal(to, Piece([*number, columns.len() as u32, rows.sizes[row], rows.members[row]]));
-            answers.deal(to, Piece([name as u32, (name >> 32) as u32, rows.old[row], 0]));
-            columns.iter().for_each(|column| answers.deal(to, Piece(bytemuck::cast(*column))));
+            answers.deal(to, AnswerPiece([*number, columns.len() as u32, rows.sizes[row], rows.members[row]]));
+            answers.deal(to, AnswerPiece([name as u32, (name >> 32) as u32, rows.old[row], 0]));
+            columns.iter().for_each(|column| answers.deal(to, AnswerPiece(bytemuck::cast(*column))));
         }
         Ok(())
     }

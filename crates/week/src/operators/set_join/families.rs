@@ -14,7 +14,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use anyhow::Result;
 use nigh_exchange::Context;
 
-use super::columns::{Column, Rows};
+use super::columns::{RowColumn, SortedSets};
 use super::requirement::Requirement;
 use super::stage::SetJoinStage;
 use crate::records::mix;
@@ -58,9 +58,9 @@ type Seed = (u64, u64, u32, Vec<(u64, u32)>);
 ///
 /// # Errors
 /// If a worker of this process failed.
-pub(super) fn families(cx: &mut Context, stage: &SetJoinStage, rows: &Rows) -> Result<Families> {
+pub(super) fn families(cx: &mut Context, stage: &SetJoinStage, rows: &SortedSets) -> Result<Families> {
     let collections = match stage.requirement {
-        _ if stage.has_known => Members::default(),
+        _ if stage.has_known => FamilyMembers::default(),
         Requirement::Both(least) => by_one_column(cx, stage, rows, least)?,
         _ => by_seeds(cx, stage, rows)?,
     };
@@ -78,17 +78,17 @@ pub(super) fn families(cx: &mut Context, stage: &SetJoinStage, rows: &Rows) -> R
 }
 
 /// Rows with the number of their family and their weight in it; and the families.
-type Members = (Vec<(usize, u32, u32)>, Vec<Family>);
+type FamilyMembers = (Vec<(usize, u32, u32)>, Vec<Family>);
 
 /// The columns of a row that enough rows have for a family.
-fn frequent(rows: &Rows, row: usize, family: u64) -> &[Column] {
+fn frequent(rows: &SortedSets, row: usize, family: u64) -> &[RowColumn] {
     let columns = rows.columns(row);
     &columns[columns.partition_point(|column| u64::from(column.rows) < family)..]
 }
 
 /// Families by the collections of seeds: a row belongs to the first seed of whose collection it has
 /// enough.
-fn by_seeds(cx: &mut Context, stage: &SetJoinStage, rows: &Rows) -> Result<Members> {
+fn by_seeds(cx: &mut Context, stage: &SetJoinStage, rows: &SortedSets) -> Result<FamilyMembers> {
     let requirement = stage.requirement;
     let mut seeds: Vec<(u64, usize)> = Vec::new();
     for row in rows.living() {
@@ -178,8 +178,8 @@ impl SeedIndex {
 
 /// Families by one column: of those in which a row weighs enough by itself, the one that most rows
 /// have.
-fn by_one_column(cx: &mut Context, stage: &SetJoinStage, rows: &Rows, least: u32) -> Result<Members> {
-    let mut chosen: Vec<(usize, Column)> = Vec::new();
+fn by_one_column(cx: &mut Context, stage: &SetJoinStage, rows: &SortedSets, least: u32) -> Result<FamilyMembers> {
+    let mut chosen: Vec<(usize, RowColumn)> = Vec::new();
     let mut own: BTreeSet<u64> = BTreeSet::new();
     for row in rows.living() {
         let heavy = frequent(rows, row, stage.family).iter().rev().find(|column| column.weight >= least);

@@ -21,7 +21,7 @@ use anyhow::{Result, ensure};
 use nigh_exchange::{BlockOf, Context, Dealer, KeyRanges, Partition, RangeDealer, by_key};
 
 use super::requirement::Requirement;
-use super::sets::{Element, SetPass, SetSource, Sets, weight_in_all};
+use super::sets::{Element, SetPass, SetSource, WeightedSets, weight_in_all};
 use super::stage::SetJoinStage;
 use crate::operators::sighting::{SharedFinder, Sighting};
 use crate::records::spread;
@@ -39,9 +39,9 @@ const SETS: usize = 256;
 const REMEMBERED: usize = 1 << 14;
 
 /// What is left of the own sets, and which sets they are.
-pub(super) struct Kept {
+pub(super) struct HeldSets {
     /// The sets, with their held elements.
-    pub sets: Sets,
+    pub sets: WeightedSets,
     /// The place of each in the source.
     pub numbers: Vec<u32>,
 }
@@ -59,7 +59,11 @@ pub(super) struct Kept {
 /// # Errors
 /// If the sets cannot be read, a worker has 2^32 elements or more, or a worker of this process
 /// failed.
-pub(super) fn held<S: SetSource + Clone + 'static>(cx: &mut Context, stage: &SetJoinStage, source: &S) -> Result<Kept> {
+pub(super) fn held<S: SetSource + Clone + 'static>(
+    cx: &mut Context,
+    stage: &SetJoinStage,
+    source: &S,
+) -> Result<HeldSets> {
     let requirement = stage.requirement;
     ensure!(source.len() <= u32::MAX as usize, "{} sets are too many for one worker: use more workers", source.len());
     let own = own_elements(source, requirement)?;
@@ -115,8 +119,8 @@ pub(super) fn can_pair(requirement: Requirement, set: &[Element]) -> Result<bool
 
 /// The sets with their held elements, of those that are heavy enough. The places of the held
 /// elements are marked.
-fn keep(source: &impl SetSource, requirement: Requirement, marks: &[u64]) -> Result<Kept> {
-    let mut kept = Kept { sets: Sets::default(), numbers: Vec::new() };
+fn keep(source: &impl SetSource, requirement: Requirement, marks: &[u64]) -> Result<HeldSets> {
+    let mut kept = HeldSets { sets: WeightedSets::default(), numbers: Vec::new() };
     let (mut pass, mut set, mut place) = (source.pass()?, Vec::new(), 0);
     for number in 0.. {
         if !pass.next(&mut set)? {

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use super::columns::RowElements;
 use super::families::Family;
 use super::requirement::Requirement;
-use super::rows::{Place, RowSets};
+use super::rows::{RowSets, SetPlace};
 use super::stage::{SetJoinStage, SetJoinStats};
 
 /// What a worker knows of its own sets after a join. Sets that are not in `sets` are in no pair.
@@ -16,7 +16,7 @@ pub struct SetJoin {
     /// The size of each: the weight of all of its elements.
     pub sizes: Vec<u32>,
     /// The row of each.
-    pub row_of: Vec<Place>,
+    pub row_of: Vec<SetPlace>,
     /// The own rows, by the number of the set that stands for the row.
     pub rows: Vec<JoinedRow>,
     /// All families, the same at every worker.

@@ -11,8 +11,8 @@
 use anyhow::{Result, ensure};
 use nigh_exchange::Context;
 
-use super::held::{Kept, can_pair};
-use super::sets::{SetPass, SetSource, Sets, weight_in_all};
+use super::held::{HeldSets, can_pair};
+use super::sets::{SetPass, SetSource, WeightedSets, weight_in_all};
 use super::stage::SetJoinStage;
 use crate::kernels::BitSet;
 
@@ -30,7 +30,7 @@ const ELEMENTS_OF_WORD: usize = 4;
 ///
 /// # Errors
 /// If the sets cannot be read, a worker has 2^32 sets or more, or a worker of this process failed.
-pub(super) fn probed<S: SetSource>(cx: &mut Context, stage: &SetJoinStage, source: &S) -> Result<Kept> {
+pub(super) fn probed<S: SetSource>(cx: &mut Context, stage: &SetJoinStage, source: &S) -> Result<HeldSets> {
     let requirement = stage.requirement;
     ensure!(source.len() <= u32::MAX as usize, "{} sets are too many for one worker: use more workers", source.len());
     let (mut pass, mut set, mut own) = (source.pass()?, Vec::new(), Vec::new());
@@ -45,7 +45,7 @@ pub(super) fn probed<S: SetSource>(cx: &mut Context, stage: &SetJoinStage, sourc
     new.dedup();
     let mut filter = BitSet::new(vec![0; new.len().div_ceil(ELEMENTS_OF_WORD).next_power_of_two()], &[0]);
     new.into_iter().for_each(|hash| filter.put(hash));
-    let mut kept = Kept { sets: Sets::default(), numbers: Vec::new() };
+    let mut kept = HeldSets { sets: WeightedSets::default(), numbers: Vec::new() };
     let mut pass = source.pass()?;
     for number in 0..source.len() {
         if !pass.next(&mut set)? {

@@ -7,7 +7,7 @@
 
 use bytemuck::{Pod, Zeroable};
 
-use super::columns::Column;
+use super::columns::RowColumn;
 
 /// Columns that are read between two looks at what is left.
 const AT_ONCE: usize = 16;
@@ -25,15 +25,15 @@ struct Slot {
 
 /// The columns of a row, by their ids.
 #[derive(Default)]
-pub(super) struct Marks {
+pub(super) struct MarkedColumns {
     slots: Vec<Slot>,
     /// The number of slots in use, a power of two, less one.
     mask: usize,
 }
 
-impl Marks {
+impl MarkedColumns {
     /// Marks the columns of a row, and forgets those of another.
-    pub fn mark(&mut self, columns: &[Column]) {
+    pub fn mark(&mut self, columns: &[RowColumn]) {
         let slots = (SLOTS * columns.len()).next_power_of_two();
         if self.slots.len() < slots {
             self.slots.resize(slots, Slot::default());
@@ -51,7 +51,7 @@ impl Marks {
 
     /// What a row of this weight shares with the marked one: what that weighs in the row and in the
     /// marked one. `None` if one of the two is less than `least`.
-    pub fn shared(&self, columns: &[Column], weight: u64, least: u64) -> Option<[u64; 2]> {
+    pub fn shared(&self, columns: &[RowColumn], weight: u64, least: u64) -> Option<[u64; 2]> {
         let (mut shared, mut rest) = ([0, 0], weight);
         for some in columns.chunks(AT_ONCE) {
             if shared[0] + rest < least {
@@ -90,21 +90,21 @@ mod tests {
 
     use proptest::prelude::*;
 
-    use super::{Column, Marks};
+    use super::{MarkedColumns, RowColumn};
 
     /// Rows whose ids are close to each other, so that many fall on one slot.
     fn rows() -> impl Strategy<Value = Vec<BTreeMap<u64, u32>>> {
         prop::collection::vec(prop::collection::btree_map((0..40u64).prop_map(|id| id << 5), 1..9u32, 0..30), 1..5)
     }
 
-    fn columns(row: &BTreeMap<u64, u32>) -> Vec<Column> {
-        row.iter().map(|(id, weight)| Column { rows: 2, weight: *weight, id: *id }).collect()
+    fn columns(row: &BTreeMap<u64, u32>) -> Vec<RowColumn> {
+        row.iter().map(|(id, weight)| RowColumn { rows: 2, weight: *weight, id: *id }).collect()
     }
 
     proptest! {
         #[test]
         fn what_is_shared_with_a_marked_row_is_that_of_two_maps(all in rows(), least in 0..60u64) {
-            let mut marks = Marks::default();
+            let mut marks = MarkedColumns::default();
             for a in &all {
                 marks.mark(&columns(a));
                 for b in &all {

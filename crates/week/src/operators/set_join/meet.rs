@@ -17,11 +17,11 @@ use bytemuck::{Pod, Zeroable};
 use nigh_exchange::{BlockOf, Context, Dealer, KeyRanges, Partition, RangeDealer, by_key};
 use serde::{Deserialize, Serialize};
 
-use super::columns::Rows;
+use super::columns::SortedSets;
 use super::families::Families;
 use super::prefixes::{Proposed, ROWS, prefix};
 use super::requirement::Requirement;
-use super::rows::Place;
+use super::rows::SetPlace;
 use super::stage::SetJoinStage;
 use crate::records::{fold, mix, spread};
 use crate::structures::{ExternalSort, Sortable, Sorted};
@@ -29,7 +29,7 @@ use crate::structures::{ExternalSort, Sortable, Sorted};
 /// Records of a partition, at most: their sorting stays in the second-level cache.
 const MOST_RECORDS: u64 = 1 << 14;
 /// Bytes of a candidate while they are sorted.
-const CANDIDATE: usize = size_of::<Candidate>();
+const CANDIDATE: usize = size_of::<PairToCompare>();
 
 /// A row at one of its columns.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Pod, Zeroable)]
@@ -42,7 +42,7 @@ struct Holder {
     /// The family of the row; [`OLD`] is added if all sets of the row are old. So the holders of a
     /// side are in the order new and old, then of families.
     family: u32,
-    place: Place,
+    place: SetPlace,
     /// The halves of the name of the row.
     name: [u32; 2],
     /// The weight of this column of the row and of those behind it.
@@ -67,10 +67,10 @@ const BOTH: u32 = 2;
 const OLD: u32 = 1 << 31;
 
 /// A pair to compare, at the worker of the row with more columns; on a tie, at that of the greater
-/// [`Place`]. Those of one other row follow each other.
+/// [`SetPlace`]. Those of one other row follow each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Pod, Zeroable, Serialize, Deserialize)]
 #[repr(C)]
-pub(super) struct Candidate {
+pub(super) struct PairToCompare {
     /// The worker of the other row.
     pub worker: u32,
     /// The number of the other row.
@@ -79,7 +79,7 @@ pub(super) struct Candidate {
     pub own: u32,
 }
 
-impl Sortable for Candidate {
+impl Sortable for PairToCompare {
     /// The fields in their order, in fewer comparisons.
     type Key = (u64, u32);
 
@@ -106,11 +106,11 @@ impl Sortable for Candidate {
 pub(super) fn candidates(
     cx: &mut Context,
     stage: &SetJoinStage,
-    rows: &Arc<Rows>,
+    rows: &Arc<SortedSets>,
     families: &Rc<Families>,
     proposed: Proposed,
     meeting: Meeting,
-) -> Result<Sorted<Candidate>> {
+) -> Result<Sorted<PairToCompare>> {
     let (requirement, index) = (stage.requirement, cx.index() as u32);
     // Each holder of a column of `n` blocks goes to `n` cells.
     let copies: u64 = proposed.blocks.values().map(|blocks| u64::from(*blocks) - 1).sum();
@@ -137,7 +137,7 @@ pub(super) fn candidates(
         }
     };
     let mut holders: Vec<Holder> = Vec::new();
-    let find = move |partition: &Partition<'_, Holder>, dealer: &mut Dealer<Candidate>| {
+    let find = move |partition: &Partition<'_, Holder>, dealer: &mut Dealer<PairToCompare>| {
         holders.clear();
         partition.blocks(|block| holders.extend_from_slice(block.records()))?;
         holders.sort_unstable();
@@ -171,7 +171,7 @@ pub(super) fn candidates(
     let sort = Rc::new(RefCell::new(sort_in(&folder, memory)));
     let take = {
         let (sort, watch) = (sort.clone(), cx.watch().clone());
-        move |block: BlockOf<Candidate>| {
+        move |block: BlockOf<PairToCompare>| {
             let mut sort = sort.borrow_mut();
             watch.check(block.records().iter().try_for_each(|candidate| sort.push(*candidate)));
         }
@@ -180,7 +180,7 @@ pub(super) fn candidates(
     sort.replace(sort_in(&folder, memory)).sorted()
 }
 
-fn sort_in(folder: &Path, memory: u64) -> ExternalSort<Candidate> {
+fn sort_in(folder: &Path, memory: u64) -> ExternalSort<PairToCompare> {
     ExternalSort::new(folder, memory)
 }
 
@@ -188,7 +188,7 @@ impl Holder {
     /// Meets those of `others` that are not of its family. They are all new, or all old, in the
     /// order of families.
     #[inline]
-    fn meet_all(&self, others: &[Holder], requirement: Requirement, dealer: &mut Dealer<Candidate>) {
+    fn meet_all(&self, others: &[Holder], requirement: Requirement, dealer: &mut Dealer<PairToCompare>) {
         let family = self.family & !OLD;
         let (before, behind) = if family == 0 {
             (others, &[][..])
@@ -202,14 +202,15 @@ impl Holder {
 
     /// Emits the pair with another row, if it can be one.
     #[inline]
-    fn meet(&self, other: &Holder, requirement: Requirement, dealer: &mut Dealer<Candidate>) {
+    fn meet(&self, other: &Holder, requirement: Requirement, dealer: &mut Dealer<PairToCompare>) {
         let least = requirement.least_of_pair([self.size.into(), other.size.into()]);
         if least > self.rest.min(other.rest).into() {
             return;
         }
         let (of_more, other) =
             if (self.columns, self.place) > (other.columns, other.place) { (self, other) } else { (other, self) };
-        let candidate = Candidate { own: of_more.place.number, worker: other.place.worker, other: other.place.number };
+        let candidate =
+            PairToCompare { own: of_more.place.number, worker: other.place.worker, other: other.place.number };
         dealer.deal(of_more.place.worker.into(), candidate);
     }
 }
@@ -218,7 +219,7 @@ impl Holder {
 /// range.
 struct HolderPass {
     requirement: Requirement,
-    rows: Arc<Rows>,
+    rows: Arc<SortedSets>,
     families: Rc<Families>,
     blocks: Rc<BTreeMap<u32, u32>>,
     worker: u32,
@@ -240,7 +241,7 @@ impl HolderPass {
                 let holder = Holder {
                     key: bytemuck::cast(column.id),
                     side: BOTH,
-                    place: Place { worker: self.worker, number: row as u32 },
+                    place: SetPlace { worker: self.worker, number: row as u32 },
                     name: bytemuck::cast(self.rows.names[row]),
                     rest,
                     size: self.rows.sizes[row],

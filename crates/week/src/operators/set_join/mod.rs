@@ -62,14 +62,14 @@ use std::rc::Rc;
 
 use anyhow::Result;
 
-pub use self::chains::{Chains, Nearest, chains};
+pub use self::chains::{Chains, NearestSet, chains};
 pub use self::compare::{RowPair, RowsInProcess};
 pub use self::families::Family;
 pub use self::joined::{JoinedRow, SetJoin};
 pub use self::prefixes::{FrequentColumn, TooManyPairs};
-pub use self::requirement::{Requirement, Share};
-pub use self::rows::Place;
-pub use self::sets::{Element, Known, SetPass, SetSource, Sets, SetsPass};
+pub use self::requirement::{ExactShare, Requirement};
+pub use self::rows::SetPlace;
+pub use self::sets::{Element, KnownSet, SetPass, SetSource, SetsPass, WeightedSets};
 pub use self::stage::{SetJoinStage, SetJoinStats};
 
 use self::compare::compare;

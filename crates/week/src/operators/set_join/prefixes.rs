@@ -16,7 +16,7 @@ use anyhow::{Result, bail};
 use bytemuck::{Pod, Zeroable};
 use nigh_exchange::{BlockOf, Context, Dealer, KeyRanges, Partition, RangeDealer, by_key};
 
-use super::columns::Rows;
+use super::columns::SortedSets;
 use super::families::Families;
 use super::requirement::Requirement;
 use super::stage::SetJoinStage;
@@ -110,7 +110,7 @@ impl Proposed {
     ///
     /// # Errors
     /// If a worker of this process failed.
-    pub fn stars(cx: &mut Context, stage: &SetJoinStage, rows: &Rows) -> Result<Proposed> {
+    pub fn stars(cx: &mut Context, stage: &SetJoinStage, rows: &SortedSets) -> Result<Proposed> {
         let own: usize = rows.living().map(|row| prefix(stage.requirement, rows, row)).sum();
         let pairs = cx.sum(own as u64)?;
         Ok(Proposed { pairs, own, ..Proposed::default() })
@@ -129,7 +129,7 @@ impl Proposed {
 }
 
 /// The length of the prefix of a row: what is behind it weighs less than any pair asks for.
-pub(super) fn prefix(requirement: Requirement, rows: &Rows, row: usize) -> usize {
+pub(super) fn prefix(requirement: Requirement, rows: &SortedSets, row: usize) -> usize {
     let columns = rows.columns(row);
     let least = requirement.least(rows.sizes[row].into());
     let mut behind = 0;
@@ -147,7 +147,7 @@ pub(super) fn prefix(requirement: Requirement, rows: &Rows, row: usize) -> usize
 pub(super) fn proposed(
     cx: &mut Context,
     stage: &SetJoinStage,
-    rows: &Arc<Rows>,
+    rows: &Arc<SortedSets>,
     families: &Rc<Families>,
 ) -> Result<Proposed> {
     let requirement = stage.requirement;

@@ -7,7 +7,7 @@ use anyhow::{Result, ensure};
 use nigh_exchange::Context;
 
 use super::alone::drop_alone;
-use super::columns::{RowElements, Rows, columns};
+use super::columns::{RowElements, SortedSets, columns};
 use super::compare::{RowPair, compare};
 use super::families::Families;
 use super::held::held;
@@ -25,12 +25,12 @@ use super::stage::{SetJoinStage, SetJoinStats};
 pub(super) struct PreparedSets {
     /// What is known of the own sets and rows, without families.
     pub joined: SetJoin,
-    pub rows: Arc<Rows>,
+    pub rows: Arc<SortedSets>,
 }
 
 /// Which pairs a join of prepared sets looks at.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Wanted<'a> {
+pub(super) enum WantedPairs<'a> {
     /// For each column, the pairs of the heaviest row that has it in its prefix with all others:
     /// few, from which components begin.
     Stars,
@@ -61,19 +61,21 @@ impl PreparedSets {
         &self,
         cx: &mut Context,
         stage: &SetJoinStage,
-        wanted: Wanted<'_>,
+        wanted: WantedPairs<'_>,
         each: impl FnMut(RowPair) -> Result<()> + 'static,
     ) -> Result<()> {
         let of_row = match wanted {
-            Wanted::Stars => vec![0; self.rows.len()],
-            Wanted::OtherComponents(components) => components.to_vec(),
+            WantedPairs::Stars => vec![0; self.rows.len()],
+            WantedPairs::OtherComponents(components) => components.to_vec(),
         };
         ensure!(of_row.iter().all(|component| *component < 1 << 31), "more than 2^31 components of sets");
         // No pair of one family is looked at: so components are families here.
         let families = Rc::new(Families { of_row, ..Families::default() });
         let (proposed, meeting) = match wanted {
-            Wanted::Stars => (Proposed::stars(cx, stage, &self.rows)?, Meeting::Stars),
-            Wanted::OtherComponents(_) => (proposed(cx, stage, &self.rows, &families)?.allowed(stage)?, Meeting::All),
+            WantedPairs::Stars => (Proposed::stars(cx, stage, &self.rows)?, Meeting::Stars),
+            WantedPairs::OtherComponents(_) => {
+                (proposed(cx, stage, &self.rows, &families)?.allowed(stage)?, Meeting::All)
+            }
         };
         let candidates = candidates(cx, stage, &self.rows, &families, proposed, meeting)?;
         compare(cx, stage, &self.rows, candidates, each).map(drop)

@@ -5,27 +5,27 @@ use serde::{Deserialize, Serialize};
 /// A share between 0 and 1, exactly: a number of millionths.
 ///
 /// ```
-/// use nigh_week::operators::set_join::Share;
-/// assert_eq!(Share::new(0.9).unwrap(), Share::of_millionths(900_000).unwrap());
-/// assert!(Share::new(0.0).is_none() && Share::new(1.5).is_none());
+/// use nigh_week::operators::set_join::ExactShare;
+/// assert_eq!(ExactShare::new(0.9).unwrap(), ExactShare::of_millionths(900_000).unwrap());
+/// assert!(ExactShare::new(0.0).is_none() && ExactShare::new(1.5).is_none());
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(try_from = "f64", into = "f64")]
-pub struct Share(u32);
+pub struct ExactShare(u32);
 
 /// Millionths of the whole.
 const WHOLE: u64 = 1_000_000;
 
-impl Share {
+impl ExactShare {
     /// The share with the nearest number of millionths; `None` unless it is above 0 and at most 1.
-    pub fn new(share: f64) -> Option<Share> {
+    pub fn new(share: f64) -> Option<ExactShare> {
         let millionths = (share * WHOLE as f64).round();
-        (millionths >= 1.0 && millionths <= WHOLE as f64).then_some(Share(millionths as u32))
+        (millionths >= 1.0 && millionths <= WHOLE as f64).then_some(ExactShare(millionths as u32))
     }
 
     /// The share of so many millionths; `None` unless it is above 0 and at most 1.
-    pub const fn of_millionths(millionths: u32) -> Option<Share> {
-        if millionths == 0 || millionths as u64 > WHOLE { None } else { Some(Share(millionths)) }
+    pub const fn of_millionths(millionths: u32) -> Option<ExactShare> {
+        if millionths == 0 || millionths as u64 > WHOLE { None } else { Some(ExactShare(millionths)) }
     }
 
     /// The share as a number.
@@ -38,16 +38,16 @@ impl Share {
     }
 }
 
-impl TryFrom<f64> for Share {
+impl TryFrom<f64> for ExactShare {
     type Error = String;
 
-    fn try_from(share: f64) -> Result<Share, String> {
-        Share::new(share).ok_or_else(|| format!("{share} is no share above 0 and at most 1"))
+    fn try_from(share: f64) -> Result<ExactShare, String> {
+        ExactShare::new(share).ok_or_else(|| format!("{share} is no share above 0 and at most 1"))
     }
 }
 
-impl From<Share> for f64 {
-    fn from(share: Share) -> f64 {
+impl From<ExactShare> for f64 {
+    fn from(share: ExactShare) -> f64 {
         share.value()
     }
 }
@@ -58,10 +58,10 @@ impl From<Share> for f64 {
 /// In all but [`Requirement::Both`], the weight of an element must be the same in all sets.
 ///
 /// ```
-/// use nigh_week::operators::set_join::{Requirement, Share};
+/// use nigh_week::operators::set_join::{Requirement, ExactShare};
 /// // Sets of size 10 and 20 that share 8.
 /// assert!(Requirement::Shared(8).holds([8, 8], [10, 20]));
-/// let half = Share::new(0.5).unwrap();
+/// let half = ExactShare::new(0.5).unwrap();
 /// assert!(Requirement::Dice(half).holds([8, 8], [10, 20]), "16 of 30");
 /// assert!(!Requirement::Resemblance(half).holds([8, 8], [10, 20]), "8 of 22");
 /// ```
@@ -74,9 +74,9 @@ pub enum Requirement {
     Both(u32),
     /// Twice the shared weight, over the sum of the sizes, is at least this (Pereira 2006:
     /// identical paragraphs).
-    Dice(Share),
+    Dice(ExactShare),
     /// The shared weight, over the weight of the union, is at least this (Broder 1997).
-    Resemblance(Share),
+    Resemblance(ExactShare),
 }
 
 impl Requirement {
@@ -151,7 +151,7 @@ mod tests {
         /// The bounds, against the definitions in fractions.
         #[test]
         fn no_pair_is_below_a_bound(millionths in 1u32..=1_000_000, shared in 0u64..60, rest in [0u64..60, 0u64..60]) {
-            let share = Share::of_millionths(millionths).unwrap();
+            let share = ExactShare::of_millionths(millionths).unwrap();
             let t = u128::from(millionths);
             let sizes = rest.map(|rest| shared + rest);
             let (wide, sum) = (u128::from(shared), u128::from(sizes[0] + sizes[1]));
@@ -173,7 +173,7 @@ mod tests {
         fn any_two_sets_of_a_family_are_a_pair(
             millionths in 1u32..=1_000_000, of in 1u64..40, held in [0u64..40, 0u64..40], outside in [0u64..20, 0u64..20],
         ) {
-            let share = Share::of_millionths(millionths).unwrap();
+            let share = ExactShare::of_millionths(millionths).unwrap();
             let held = held.map(|held| held.min(of));
             let sizes = [held[0] + outside[0], held[1] + outside[1]];
             // What they share of the family at the least.

@@ -9,8 +9,8 @@ use bytemuck::{Pod, Zeroable};
 use nigh_exchange::{BlockOf, Context, Dealer, KeyRanges, Partition, RangeDealer, by_key};
 
 use super::alone::unshared;
-use super::held::Kept;
-use super::sets::{Known, SetSource, Sets};
+use super::held::HeldSets;
+use super::sets::{KnownSet, SetSource, WeightedSets};
 use super::stage::SetJoinStage;
 use crate::records::{Key, fold};
 
@@ -22,7 +22,7 @@ const SETS: usize = 1 << 10;
 /// Where a set is: its worker, and its number there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Pod, Zeroable)]
 #[repr(C)]
-pub struct Place {
+pub struct SetPlace {
     /// The worker.
     pub worker: u32,
     /// The number of the set at this worker.
@@ -50,21 +50,21 @@ struct RowRecord {
     /// How many of them are old.
     old: u32,
     /// The set that stands for the row.
-    row: Place,
+    row: SetPlace,
 }
 
 /// The sets that stand for rows, and what each row has.
 pub(super) struct RowSets {
     /// The sets; a row has the number of its set.
-    pub sets: Sets,
+    pub sets: WeightedSets,
     /// The number of sets of each row.
     pub members: Vec<u32>,
     /// The number of old sets of each row.
     pub old: Vec<u32>,
     /// The known family of each row, or 0.
     pub known_family: Vec<u32>,
-    /// The row of each kept set: see [`Kept`].
-    pub row_of: Vec<Place>,
+    /// The row of each kept set: see [`HeldSets`].
+    pub row_of: Vec<SetPlace>,
 }
 
 /// Joins equal sets to rows.
@@ -79,15 +79,15 @@ pub(super) fn rows<S: SetSource>(
     cx: &mut Context,
     stage: &SetJoinStage,
     source: &S,
-    kept: &mut Kept,
+    kept: &mut HeldSets,
 ) -> Result<RowSets> {
     let own = kept.sets.count();
     let all = cx.sum(own as u64)?;
     let cut = KeyRanges::new(all, MOST_RECORDS, size_of::<SetRecord>(), 1, cx.peers(), cx.memory());
     let with_sizes = stage.requirement.depends_on_sizes();
     let sets = Rc::new(std::mem::take(&mut kept.sets));
-    let known = |set: &u32| if stage.has_known { source.known(*set as usize) } else { Known::default() };
-    let known: Rc<Vec<Known>> = Rc::new(kept.numbers.iter().map(known).collect());
+    let known = |set: &u32| if stage.has_known { source.known(*set as usize) } else { KnownSet::default() };
+    let known: Rc<Vec<KnownSet>> = Rc::new(kept.numbers.iter().map(known).collect());
     let open = {
         let (sets, known) = (sets.clone(), known.clone());
         move || {
@@ -96,7 +96,7 @@ pub(super) fn rows<S: SetSource>(
                 let end = (next + SETS).min(sets.count());
                 for number in next..end {
                     let size = if with_sizes { sets.size(number) } else { 0 };
-                    let Known { is_old, family } = known[number];
+                    let KnownSet { is_old, family } = known[number];
                     let key = key_of(&sets, number, [size, family], &mut words);
                     let name = sets.name_of(number);
                     let record = SetRecord { key, name, number: number as u32, is_old: is_old.into() };
@@ -107,11 +107,11 @@ pub(super) fn rows<S: SetSource>(
             }
         }
     };
-    let mut records: Vec<(Key, u64, Place, u32)> = Vec::new();
+    let mut records: Vec<(Key, u64, SetPlace, u32)> = Vec::new();
     let find = move |partition: &Partition<'_, SetRecord>, dealer: &mut Dealer<RowRecord>| {
         records.clear();
         partition.blocks(|block| {
-            let place = |record: &SetRecord| Place { worker: block.from, number: record.number };
+            let place = |record: &SetRecord| SetPlace { worker: block.from, number: record.number };
             let of_record = |record: &SetRecord| (record.key, record.name, place(record), record.is_old);
             records.extend(block.records().iter().map(of_record));
         })?;
@@ -126,7 +126,7 @@ pub(super) fn rows<S: SetSource>(
         }
         Ok(())
     };
-    let found = Rc::new(RefCell::new(vec![(Place { worker: 0, number: 0 }, [0, 0]); own]));
+    let found = Rc::new(RefCell::new(vec![(SetPlace { worker: 0, number: 0 }, [0, 0]); own]));
     let take = {
         let found = found.clone();
         move |block: BlockOf<RowRecord>| {
@@ -146,9 +146,9 @@ pub(super) fn rows<S: SetSource>(
 impl RowSets {
     /// Keeps the sets that stand for rows. The numbers of rows are those of sets, so a set of
     /// another row leaves an empty place.
-    fn new(worker: u32, sets: Sets, known_family: Vec<u32>, found: Vec<(Place, [u32; 2])>) -> RowSets {
-        let own = |number: usize| found[number].0 == Place { worker, number: number as u32 };
-        let mut rows = Sets::default();
+    fn new(worker: u32, sets: WeightedSets, known_family: Vec<u32>, found: Vec<(SetPlace, [u32; 2])>) -> RowSets {
+        let own = |number: usize| found[number].0 == SetPlace { worker, number: number as u32 };
+        let mut rows = WeightedSets::default();
         for number in 0..sets.count() {
             let part = sets.set(number).filter(|_| own(number));
             rows.push_part(sets.name_of(number), sets.size(number), part);
@@ -161,7 +161,7 @@ impl RowSets {
 
 /// A key that equal sets of equal sizes and of one known family have in common, in whatever order
 /// their elements are.
-fn key_of(sets: &Sets, set: usize, [size, family]: [u32; 2], words: &mut Vec<u64>) -> Key {
+fn key_of(sets: &WeightedSets, set: usize, [size, family]: [u32; 2], words: &mut Vec<u64>) -> Key {
     words.clear();
     words.extend(sets.set(set).map(|element| fold(&[element.hash, element.weight.into()])));
     words.sort_unstable();

@@ -13,7 +13,7 @@ pub struct Element {
 
 /// What is known of a set before a join.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Known {
+pub struct KnownSet {
     /// Whether its pairs with other such sets are known.
     pub is_old: bool,
     /// The number of its known family; 0 if it has none.
@@ -39,8 +39,8 @@ pub trait SetSource {
 
     /// What is known of a set before the join, by its place in a pass. Asked only if the join has
     /// known pairs: see [`SetJoinStage::has_known`](super::SetJoinStage::has_known).
-    fn known(&self, _set: usize) -> Known {
-        Known::default()
+    fn known(&self, _set: usize) -> KnownSet {
+        KnownSet::default()
     }
 
     /// Begins to read the sets. Every pass gives the same sets in the same order.
@@ -72,9 +72,9 @@ pub trait SetPass {
 /// has another weight than 1.
 ///
 /// ```
-/// use nigh_week::operators::set_join::{Element, SetPass, SetSource, Sets};
+/// use nigh_week::operators::set_join::{Element, SetPass, SetSource, WeightedSets};
 ///
-/// let mut sets = Sets::default();
+/// let mut sets = WeightedSets::default();
 /// sets.push(7, &[Element { hash: 1, weight: 1 }, Element { hash: 2, weight: 3 }]).unwrap();
 /// let sets = std::sync::Arc::new(sets);
 /// let (mut pass, mut set) = (sets.pass().unwrap(), Vec::new());
@@ -83,7 +83,7 @@ pub trait SetPass {
 /// assert!(!pass.next(&mut set).unwrap());
 /// ```
 #[derive(Clone, Debug)]
-pub struct Sets {
+pub struct WeightedSets {
     names: Vec<u64>,
     /// The size of each set: the weight of all elements that it had in the beginning.
     sizes: Vec<u32>,
@@ -94,13 +94,13 @@ pub struct Sets {
     weights: Vec<u32>,
 }
 
-impl Default for Sets {
-    fn default() -> Sets {
-        Sets { names: Vec::new(), sizes: Vec::new(), starts: vec![0], hashes: Vec::new(), weights: Vec::new() }
+impl Default for WeightedSets {
+    fn default() -> WeightedSets {
+        WeightedSets { names: Vec::new(), sizes: Vec::new(), starts: vec![0], hashes: Vec::new(), weights: Vec::new() }
     }
 }
 
-impl Sets {
+impl WeightedSets {
     /// Adds a set: its name and its distinct elements.
     ///
     /// # Errors
@@ -179,8 +179,8 @@ impl Sets {
         falls: impl Fn(usize) -> bool,
         keep: impl Fn(u32, u64) -> bool,
         mut kept: impl FnMut(usize),
-    ) -> Sets {
-        let mut left = Sets::default();
+    ) -> WeightedSets {
+        let mut left = WeightedSets::default();
         for set in 0..self.count() {
             let places = || self.places(set).filter(|place| !falls(*place));
             let weight = places().map(|place| u64::from(self.weight(place))).sum();
@@ -204,7 +204,7 @@ pub(super) fn weight_in_all(set: &[Element]) -> Result<u32> {
     Ok(size as u32)
 }
 
-impl SetSource for std::sync::Arc<Sets> {
+impl SetSource for std::sync::Arc<WeightedSets> {
     type Pass = SetsPass;
 
     fn len(&self) -> usize {
@@ -222,7 +222,7 @@ impl SetSource for std::sync::Arc<Sets> {
 
 /// A pass over sets in memory.
 pub struct SetsPass {
-    sets: std::sync::Arc<Sets>,
+    sets: std::sync::Arc<WeightedSets>,
     next: usize,
 }
 

@@ -12,8 +12,8 @@ pub struct SetJoinStage {
     /// Whether the elements of the collections of families are wanted, in
     /// [`SetJoin::collections`](super::SetJoin::collections).
     pub with_collections: bool,
-    /// Whether the source knows some pairs, which the join leaves out: see [`Known`](super::Known).
-    /// Such a join finds no further families.
+    /// Whether the source knows some pairs, which the join leaves out: see
+    /// [`KnownSet`](super::KnownSet). Such a join finds no further families.
     pub has_known: bool,
     /// Whether sets fall until none does. Then which pairs are looked at depends on no set that
     /// shares nothing with theirs; else a last few sets may stay that cannot be in pairs, which is

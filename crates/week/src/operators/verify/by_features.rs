@@ -15,7 +15,7 @@ use nigh_exchange::Context;
 use super::candidate_sets::FeatureSource;
 use super::nodes::nodes;
 use super::pairs::{large_clusters, similar_pairs};
-use super::split::{Candidates, SplitClusters, split};
+use super::split::{CandidateClusters, SplitClusters, split};
 use crate::operators::output;
 use crate::operators::output::Agreement;
 use crate::operators::scan::{VectorFiles, VectorRoots, Vectors};
@@ -88,7 +88,7 @@ pub fn check_by_features(
     let sets = FeatureSource::read(owned, &nodes, similar, features, files, open)?;
     let stage = SetJoinStage::of_components(Requirement::Shared(least));
     let chains = similar_pairs(&mut cx.with(memory / 4, cx.scratch()), &stage, owned, sets, large, nodes.len())?;
-    let of_nodes = Candidates { roots: candidates, firsts: identical, nodes: &nodes };
+    let of_nodes = CandidateClusters { roots: candidates, firsts: identical, nodes: &nodes };
     let split = split(cx, owned, of_nodes, wanted, chains)?;
     Ok(CheckedFeatures { split, doubtful, agreements })
 }

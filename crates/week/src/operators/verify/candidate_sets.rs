@@ -54,11 +54,11 @@ pub trait CandidateSource {
     ///
     /// # Errors
     /// If sets cannot be read.
-    fn step(&mut self) -> Result<Step>;
+    fn step(&mut self) -> Result<SetStep>;
 }
 
 /// The result of one step.
-pub enum Step {
+pub enum SetStep {
     /// A set.
     Set(CandidateSet),
     /// Nothing yet.
@@ -141,8 +141,8 @@ fn scan_features(nodes: &[DocId], mut vectors: Vectors) -> Result<(Vec<DocId>, V
 }
 
 impl CandidateSource for FeatureSource {
-    fn step(&mut self) -> Result<Step> {
-        let Some(doc) = self.docs.get(self.next) else { return Ok(Step::End) };
+    fn step(&mut self) -> Result<SetStep> {
+        let Some(doc) = self.docs.get(self.next) else { return Ok(SetStep::End) };
         let width = self.features.len() / self.docs.len();
         let of_doc = &self.features[self.next * width..][..width];
         let elements = (0..)
@@ -151,6 +151,6 @@ impl CandidateSource for FeatureSource {
             .collect();
         let root = self.roots[self.next];
         self.next += 1;
-        Ok(Step::Set(CandidateSet { doc: *doc, root, elements }))
+        Ok(SetStep::Set(CandidateSet { doc: *doc, root, elements }))
     }
 }

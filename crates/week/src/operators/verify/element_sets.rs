@@ -14,10 +14,10 @@ use crate::records::{DocId, mix};
 ///
 /// Elements of two clusters are never equal: so only pairs of one cluster meet.
 #[derive(Clone)]
-pub struct ElementSets(Arc<Stored>);
+pub struct ElementSets(Arc<StoredSets>);
 
 /// What is stored: the words of all sets, one after the other.
-struct Stored {
+struct StoredSets {
     docs: Vec<DocId>,
     roots: Vec<DocId>,
     /// The number of elements of each.
@@ -30,7 +30,7 @@ struct Stored {
 
 /// Sets of elements as they come.
 pub struct ElementSetsWriter {
-    stored: Stored,
+    stored: StoredSets,
     file: Option<BufWriter<File>>,
     /// The most words in memory.
     budget: usize,
@@ -41,7 +41,7 @@ impl ElementSetsWriter {
     /// when it is needed.
     pub fn new(path: PathBuf, budget: u64) -> ElementSetsWriter {
         let (docs, roots, lengths) = (Vec::new(), Vec::new(), Vec::new());
-        let stored = Stored { docs, roots, lengths, path, in_file: 0, in_memory: Vec::new() };
+        let stored = StoredSets { docs, roots, lengths, path, in_file: 0, in_memory: Vec::new() };
         ElementSetsWriter { stored, file: None, budget: (budget / 8) as usize }
     }
 
@@ -59,7 +59,7 @@ impl ElementSetsWriter {
 
     /// Moves what is in memory to the file.
     fn spill(&mut self) -> Result<()> {
-        let Stored { path, in_memory, in_file, .. } = &mut self.stored;
+        let StoredSets { path, in_memory, in_file, .. } = &mut self.stored;
         let failed = || format!("cannot write {}", path.display());
         let file = match &mut self.file {
             Some(file) => file,
@@ -87,7 +87,7 @@ impl ElementSetsWriter {
     }
 }
 
-impl Drop for Stored {
+impl Drop for StoredSets {
     fn drop(&mut self) {
         if self.in_file > 0 {
             // If this fails, the file stays among the scratch files, which the run removes.
@@ -117,7 +117,7 @@ impl SetSource for ElementSets {
 
 /// A pass over sets of elements.
 pub struct ElementPass {
-    sets: Arc<Stored>,
+    sets: Arc<StoredSets>,
     file: Option<BufReader<File>>,
     /// The number of the next set.
     next: usize,
@@ -129,7 +129,7 @@ pub struct ElementPass {
 impl SetPass for ElementPass {
     fn next(&mut self, set: &mut Vec<Element>) -> Result<bool> {
         set.clear();
-        let Stored { roots, lengths, path, in_file, in_memory, .. } = &*self.sets;
+        let StoredSets { roots, lengths, path, in_file, in_memory, .. } = &*self.sets;
         let Some(length) = lengths.get(self.next) else { return Ok(false) };
         let length = *length as usize;
         // A set is in the file, or in memory: a spill moves whole sets.

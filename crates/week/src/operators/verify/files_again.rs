@@ -18,7 +18,7 @@ use std::path::PathBuf;
 use anyhow::{Context, Result, bail, ensure};
 use bytemuck::{Pod, Zeroable};
 
-use super::candidate_sets::{CandidateSet, CandidateSource, Step};
+use super::candidate_sets::{CandidateSet, CandidateSource, SetStep};
 use crate::config::Reading;
 use crate::features::{Fingerprinter, distinct};
 use crate::operators::ingest::{PageKey, ShingleReader, page_shingles};
@@ -93,7 +93,7 @@ pub struct FilesAgain {
 
 /// The file that is read.
 struct OpenFile {
-    way: Way,
+    way: FileReading,
     /// Its wanted pages.
     wanted: Range<usize>,
     /// The first of them that is not found yet.
@@ -101,7 +101,7 @@ struct OpenFile {
 }
 
 /// How a file is read.
-enum Way {
+enum FileReading {
     /// By the shingles that were kept of it.
     Kept(ShingleReader),
     /// At the offsets of wanted pages. The last place that was read is this one.
@@ -140,16 +140,16 @@ impl FilesAgain {
     }
 
     /// Begins to read the crawl file at a wanted offset, or from its beginning.
-    fn begin_at(&self, file: u64, offset: u64) -> Result<Way> {
+    fn begin_at(&self, file: u64, offset: u64) -> Result<FileReading> {
         let input = &self.inputs[file as usize];
         Ok(match readers::open_at(input, &self.reading, offset)? {
-            Some(reader) => Way::AtOffsets(reader, offset),
+            Some(reader) => FileReading::AtOffsets(reader, offset),
             None => self.whole(file)?,
         })
     }
 
     /// Begins to read the crawl file from its beginning.
-    fn whole(&self, file: u64) -> Result<Way> {
+    fn whole(&self, file: u64) -> Result<FileReading> {
         let input = &self.inputs[file as usize];
         // Rows of Parquet are passed over.
         let is_cheap = input.format == Format::Parquet && matches!(input.place, Location::File(_))
@@ -159,7 +159,7 @@ impl FilesAgain {
             "{} is not read from its beginning for a sample",
             input.name
         );
-        Ok(Way::Whole(readers::open(input, &self.reading)?))
+        Ok(FileReading::Whole(readers::open(input, &self.reading)?))
     }
 
     /// The numbers of the wanted pages at an offset with this identity that were not found before.
@@ -183,22 +183,22 @@ impl FilesAgain {
     }
 
     /// The set of wanted pages, which are found now.
-    fn found(&mut self, numbers: Vec<usize>, elements: Vec<u64>) -> Step {
+    fn found(&mut self, numbers: Vec<usize>, elements: Vec<u64>) -> SetStep {
         for number in numbers {
             self.found[number] = true;
             let PagePlace { doc, root, .. } = self.wanted[number];
             self.others.push(CandidateSet { doc, root, elements: elements.clone() });
         }
-        self.others.pop().map_or(Step::Passed, Step::Set)
+        self.others.pop().map_or(SetStep::Passed, SetStep::Set)
     }
 
     /// Reads the next record of kept shingles.
-    fn step_kept(&mut self, open: &mut OpenFile) -> Result<Step> {
-        let Way::Kept(reader) = &mut open.way else { return Ok(Step::Passed) };
+    fn step_kept(&mut self, open: &mut OpenFile) -> Result<SetStep> {
+        let FileReading::Kept(reader) = &mut open.way else { return Ok(SetStep::Passed) };
         if let Some(page) = reader.page() {
             let numbers = self.find(&open.wanted, page.offset, || Some((page.key, page.checksum)));
             if numbers.is_empty() {
-                return Ok(Step::Passed);
+                return Ok(SetStep::Passed);
             }
             if let Some(shingles) = reader.shingles() {
                 let elements = distinct(shingles, &mut self.distinct);
@@ -208,17 +208,19 @@ impl FilesAgain {
         // The end, or a damaged record: the crawl file has the other pages.
         let PagePlace { file, offset, .. } = self.wanted[open.next];
         open.way = self.begin_at(file, offset)?;
-        Ok(Step::Passed)
+        Ok(SetStep::Passed)
     }
 
     /// Reads the next item of a crawl file.
-    fn step_file(&mut self, open: &mut OpenFile) -> Result<Step> {
+    fn step_file(&mut self, open: &mut OpenFile) -> Result<SetStep> {
         let PagePlace { file, offset: target, doc, .. } = self.wanted[open.next];
         let name = self.inputs[file as usize].name.clone();
-        if matches!(open.way, Way::AtOffsets(_, last) if target > last + GAP) {
+        if matches!(open.way, FileReading::AtOffsets(_, last) if target > last + GAP) {
             open.way = self.begin_at(file, target)?;
         }
-        let (Way::AtOffsets(reader, _) | Way::Whole(reader)) = &mut open.way else { return Ok(Step::Passed) };
+        let (FileReading::AtOffsets(reader, _) | FileReading::Whole(reader)) = &mut open.way else {
+            return Ok(SetStep::Passed);
+        };
         let failed = || format!("cannot read {name}");
         reader.skip_to(target).with_context(failed)?;
         let item = reader.next().with_context(failed)?;
@@ -227,15 +229,15 @@ impl FilesAgain {
             Some(Item::Page(page)) => Some(page.offset),
             Some(Item::Failed(failure)) => Some(failure.offset),
             Some(Item::Reject(reject)) => Some(reject.offset),
-            Some(Item::Revisit(_) | Item::Skip(_)) => return Ok(Step::Passed),
+            Some(Item::Revisit(_) | Item::Skip(_)) => return Ok(SetStep::Passed),
         };
         match (&mut open.way, offset) {
-            (Way::AtOffsets(_, last), Some(offset)) if offset <= target => *last = offset,
-            (Way::AtOffsets(..), _) => {
+            (FileReading::AtOffsets(_, last), Some(offset)) if offset <= target => *last = offset,
+            (FileReading::AtOffsets(..), _) => {
                 open.way = self.whole(file)?;
-                return Ok(Step::Passed);
+                return Ok(SetStep::Passed);
             }
-            (Way::Whole(_), None) => {
+            (FileReading::Whole(_), None) => {
                 let otherwise = match self.if_missing {
                     IfMissing::Fail { otherwise } => otherwise,
                     IfMissing::LeaveOut => "",
@@ -247,10 +249,10 @@ impl FilesAgain {
             }
             _ => {}
         }
-        let Some(Item::Page(page)) = item else { return Ok(Step::Passed) };
+        let Some(Item::Page(page)) = item else { return Ok(SetStep::Passed) };
         let numbers = self.find(&open.wanted, page.offset, || identity(self.documents, &page, &name));
         if numbers.is_empty() {
-            return Ok(Step::Passed);
+            return Ok(SetStep::Passed);
         }
         let elements = page_shingles(&mut self.fingerprinter, &page.body, page.charset.as_deref());
         Ok(self.found(numbers, elements))
@@ -264,7 +266,7 @@ impl FilesAgain {
         let wanted = self.next..self.next + of_file;
         self.next += of_file;
         let way = match ShingleReader::open(&self.kept[file as usize]) {
-            Some(kept) => Way::Kept(kept),
+            Some(kept) => FileReading::Kept(kept),
             None => self.begin_at(file, offset)?,
         };
         self.open = Some(OpenFile { way, next: wanted.start, wanted });
@@ -272,16 +274,16 @@ impl FilesAgain {
     }
 
     /// Reads the next item of the open file; closes the file if all of its wanted pages are found.
-    fn step_open(&mut self, mut open: OpenFile) -> Result<Step> {
+    fn step_open(&mut self, mut open: OpenFile) -> Result<SetStep> {
         while open.next < open.wanted.end && self.found[open.next] {
             open.next += 1;
         }
         if open.next == open.wanted.end {
-            return Ok(Step::Passed);
+            return Ok(SetStep::Passed);
         }
         let step = match open.way {
-            Way::Kept(_) => self.step_kept(&mut open)?,
-            Way::AtOffsets(..) | Way::Whole(_) => self.step_file(&mut open)?,
+            FileReading::Kept(_) => self.step_kept(&mut open)?,
+            FileReading::AtOffsets(..) | FileReading::Whole(_) => self.step_file(&mut open)?,
         };
         self.open = Some(open);
         Ok(step)
@@ -291,19 +293,19 @@ impl FilesAgain {
 impl CandidateSource for FilesAgain {
     /// Reads the next item of a file. An error names a file that cannot be read, or that does not
     /// have a wanted page.
-    fn step(&mut self) -> Result<Step> {
+    fn step(&mut self) -> Result<SetStep> {
         if let Some(set) = self.others.pop() {
-            return Ok(Step::Set(set));
+            return Ok(SetStep::Set(set));
         }
         let step = match (self.open.take(), self.wanted.get(self.next).copied()) {
             (Some(open), _) => self.step_open(open),
-            (None, Some(first)) => self.begin(first).map(|()| Step::Passed),
-            (None, None) => Ok(Step::End),
+            (None, Some(first)) => self.begin(first).map(|()| SetStep::Passed),
+            (None, None) => Ok(SetStep::End),
         };
         match self.if_missing {
             IfMissing::Fail { .. } => step,
             // The file is not open any more.
-            IfMissing::LeaveOut => Ok(step.unwrap_or(Step::Passed)),
+            IfMissing::LeaveOut => Ok(step.unwrap_or(SetStep::Passed)),
         }
     }
 }
@@ -355,9 +357,9 @@ mod tests {
             let mut sets = Vec::new();
             loop {
                 match files.step()? {
-                    Step::Set(set) => sets.push((set.doc.row(), set.elements)),
-                    Step::Passed => {}
-                    Step::End => return anyhow::Ok(sets),
+                    SetStep::Set(set) => sets.push((set.doc.row(), set.elements)),
+                    SetStep::Passed => {}
+                    SetStep::End => return anyhow::Ok(sets),
                 }
             }
         };

@@ -9,7 +9,7 @@ use anyhow::{Result, bail};
 use nigh_exchange::{Context, RowDealer, bytes_of_rows, run_dataflow, sink, source};
 use timely::dataflow::operators::Probe;
 
-use super::candidate_sets::{CandidateSet, CandidateSource, Step};
+use super::candidate_sets::{CandidateSet, CandidateSource, SetStep};
 use super::element_sets::{ElementSets, ElementSetsWriter};
 use crate::records::DocId;
 use crate::structures::{ExternalSort, Sorted};
@@ -71,9 +71,9 @@ pub fn gather(
                 let slice = Instant::now();
                 while slice.elapsed() < TIME_SLICE {
                     match watch.check(source_of_sets.step()) {
-                        Some(Step::Set(set)) => set.deal(place(&set), &mut dealer),
-                        Some(Step::Passed) => {}
-                        Some(Step::End) => {
+                        Some(SetStep::Set(set)) => set.deal(place(&set), &mut dealer),
+                        Some(SetStep::Passed) => {}
+                        Some(SetStep::End) => {
                             dealer.finish().for_each(|mut block| session.give_container(&mut block));
                             drop(session);
                             capability = None;

@@ -33,10 +33,10 @@ mod read_again;
 mod split;
 
 pub use self::by_features::{CheckedFeatures, FeatureCheck, check_by_features};
-pub use self::candidate_sets::{CandidateSet, CandidateSource, FeatureSource, Step, read_features};
+pub use self::candidate_sets::{CandidateSet, CandidateSource, FeatureSource, SetStep, read_features};
 pub use self::files_again::{FilesAgain, IfMissing, PagePlace};
 pub use self::gather::{Gathered, gather};
 pub use self::nodes::nodes;
 pub use self::pairs::{large_clusters, similar_pairs};
 pub use self::read_again::{ReadAgain, read_again, readers_of};
-pub use self::split::{Candidates, SplitClusters, split};
+pub use self::split::{CandidateClusters, SplitClusters, split};

@@ -17,7 +17,7 @@ use nigh_exchange::{Context, all_to_all, blocks};
 
 use super::candidate_sets::{CandidateSet, CandidateSource};
 use super::gather::{Gathered, gather};
-use crate::operators::set_join::{Chains, Nearest, Requirement, SetJoinStage, SetSource, chains};
+use crate::operators::set_join::{Chains, NearestSet, Requirement, SetJoinStage, SetSource, chains};
 use crate::records::{DocId, Edge};
 use crate::structures::{Ownership, WordSet};
 
@@ -103,13 +103,13 @@ pub fn similar_pairs(
 struct SmallClusters {
     requirement: Requirement,
     edges: Vec<Edge>,
-    nearest: Vec<Nearest>,
+    nearest: Vec<NearestSet>,
     /// The elements of the document that is compared.
     elements: WordSet,
     /// By place in the cluster: a smaller place of the same component, or itself.
     parents: Vec<usize>,
     /// By place in the cluster: the most similar document that was found.
-    best: Vec<Option<Nearest>>,
+    best: Vec<Option<NearestSet>>,
 }
 
 impl SmallClusters {
@@ -153,7 +153,7 @@ impl SmallClusters {
                 self.edges.push(Edge { doc: set.doc, root: other_set.doc });
                 let sizes = sizes[0] + sizes[1];
                 for (at, doc, neighbour) in [(place, set.doc, other_set.doc), (other, other_set.doc, set.doc)] {
-                    let found = Nearest { doc, neighbour, shared: shared as u64, sizes };
+                    let found = NearestSet { doc, neighbour, shared: shared as u64, sizes };
                     if self.best[at].is_none_or(|best| found.is_nearer_than(&best)) {
                         self.best[at] = Some(found);
                     }

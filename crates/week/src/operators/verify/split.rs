@@ -14,7 +14,7 @@ use nigh_exchange::{Context, LocalAnswers, all_to_all, lookup};
 
 use crate::operators::components::component_roots;
 use crate::operators::scan::VectorRoots;
-use crate::operators::set_join::{Chains, Nearest};
+use crate::operators::set_join::{Chains, NearestSet};
 use crate::records::DocId;
 use crate::structures::{CompactSort, Ownership};
 
@@ -24,12 +24,12 @@ pub struct SplitClusters {
     /// The new roots. Clusters without nodes have those that they had.
     pub roots: VectorRoots,
     /// The most similar neighbour of each own node that is not alone, ascending.
-    pub nearest: Vec<Nearest>,
+    pub nearest: Vec<NearestSet>,
 }
 
 /// Clusters of candidates, of own documents.
 #[derive(Clone, Copy)]
-pub struct Candidates<'a> {
+pub struct CandidateClusters<'a> {
     /// Their roots, by number.
     pub roots: &'a VectorRoots,
     /// The first document that is equal to each, by number.
@@ -56,11 +56,11 @@ struct Parted {
 pub fn split(
     cx: &mut Context,
     owned: &Ownership,
-    candidates: Candidates<'_>,
+    candidates: CandidateClusters<'_>,
     wanted: impl Fn(DocId) -> bool,
     chains: Chains,
 ) -> Result<SplitClusters> {
-    let Candidates { roots: candidates, firsts, nodes } = candidates;
+    let CandidateClusters { roots: candidates, firsts, nodes } = candidates;
     let components = component_roots(cx, owned, chains.edges.concat())?;
     let mut roots = candidates.clone();
     for node in nodes {

@@ -19,7 +19,7 @@ use super::MirrorStage;
 use super::entries::{ClusterRoot, Counting, Entry, candidates_of, entries};
 use super::host_name::HostName;
 use super::hosts::Hosts;
-use crate::operators::set_join::{Element, SetJoin, Sets, TooManyPairs, set_join};
+use crate::operators::set_join::{Element, SetJoin, TooManyPairs, WeightedSets, set_join};
 use crate::records::mix;
 use crate::structures::Sums;
 
@@ -110,7 +110,7 @@ struct Counted {
 
 /// All pairs, by the set join.
 fn all_pairs(cx: &mut Context, stage: &MirrorStage, hosts: &Hosts) -> Result<RawPairs> {
-    let mut sets = Sets::default();
+    let mut sets = WeightedSets::default();
     let mut names = Vec::new();
     let mut set = Vec::new();
     for host in hosts.iter().filter(|host| host.clustered >= stage.least.into()) {

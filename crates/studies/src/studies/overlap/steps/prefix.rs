@@ -12,7 +12,7 @@
 //! pair is of both kinds.
 //!
 //! If the source knows some pairs and families, the pairs are the others: see
-//! [`Known`](crate::operators::set_join::Known).
+//! [`KnownSet`](crate::operators::set_join::KnownSet).
 //!
 //! Known limit: the sets of all rows of a worker are in memory, 16 bytes each, and one pair of rows
 //! is expanded at once.

@@ -18,7 +18,7 @@ use super::copies::Copies;
 use super::units::Units;
 use crate::config::{Chunking, Cut};
 use crate::features::chunk_set;
-use crate::operators::set_join::{Element, Known, SetPass, SetSource, Sets, SetsPass};
+use crate::operators::set_join::{Element, KnownSet, SetPass, SetSource, SetsPass, WeightedSets};
 use crate::records::DocId;
 use crate::state::History;
 use crate::structures::Ownership;
@@ -28,9 +28,9 @@ use crate::tables::{ChunkRow, RowRange, Scan, Table, field};
 #[derive(Clone)]
 pub enum UnitSource {
     /// Of pages; and what is known of each, or nothing of any.
-    Pages(Arc<PageSets>, Arc<Vec<Known>>),
+    Pages(Arc<PageSets>, Arc<Vec<KnownSet>>),
     /// Of hosts.
-    Hosts(Arc<Sets>),
+    Hosts(Arc<WeightedSets>),
 }
 
 /// The chunks of the own pages that are centres.
@@ -118,7 +118,7 @@ impl UnitSource {
                 chunks.extend(set.iter().map(|element| element.hash));
                 family_of(doc, Some(&chunks))
             };
-            known.push(Known { is_old, family });
+            known.push(KnownSet { is_old, family });
         }
         Ok(UnitSource::Pages(sets, Arc::new(known)))
     }
@@ -157,7 +157,7 @@ impl UnitSource {
         drop(blocks);
         chunks.sort_unstable();
         chunks.dedup();
-        let (mut sets, mut set) = (Sets::default(), Vec::new());
+        let (mut sets, mut set) = (WeightedSets::default(), Vec::new());
         for of_host in chunks.chunk_by(|a, b| a.host == b.host) {
             set.clear();
             set.extend(of_host.iter().map(|chunk| Element { hash: chunk.chunk, weight: 1 }));
@@ -219,10 +219,10 @@ impl SetSource for UnitSource {
         }
     }
 
-    fn known(&self, set: usize) -> Known {
+    fn known(&self, set: usize) -> KnownSet {
         match self {
             UnitSource::Pages(_, known) => known.get(set).copied().unwrap_or_default(),
-            UnitSource::Hosts(_) => Known::default(),
+            UnitSource::Hosts(_) => KnownSet::default(),
         }
     }
 

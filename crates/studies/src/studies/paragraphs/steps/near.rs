@@ -20,7 +20,7 @@ use super::page_sets::PageSets;
 use super::source::{ParagraphPass, ParagraphSource};
 use super::stage::ParagraphStage;
 use crate::operators::components::component_roots;
-use crate::operators::set_join::{Element, Requirement, SetPass, SetSource, Share, chains};
+use crate::operators::set_join::{Element, ExactShare, Requirement, SetPass, SetSource, chains};
 use crate::records::{DocId, Edge};
 use crate::structures::Ownership;
 
@@ -36,7 +36,7 @@ pub fn near_duplicates<S: ParagraphSource>(
     owned: &Ownership,
     source: &S,
     duplicates: &Duplicates,
-    thresholds: &[Share],
+    thresholds: &[ExactShare],
 ) -> Result<Vec<Vec<DocId>>> {
     let sets = CentreSets::new(source.clone(), owned, duplicates);
     let requirements: Vec<Requirement> = thresholds.iter().map(|share| Requirement::Dice(*share)).collect();

@@ -8,7 +8,7 @@ use anyhow::Result;
 use nigh_exchange::Context;
 
 use super::*;
-use crate::operators::set_join::Share;
+use crate::operators::set_join::ExactShare;
 use crate::records::{DocId, mix};
 use crate::structures::Ownership;
 
@@ -202,7 +202,7 @@ fn near_duplicates_are_those_of_all_pairs() {
         for workers in [1, 2, 4] {
             let found = on_workers(workers, &pages, move |cx, stage, owned, source| {
                 let found = duplicates(cx, stage, owned, source, &Parts::Hash(3))?;
-                let shares = thresholds.map(|share| Share::new(share).unwrap());
+                let shares = thresholds.map(|share| ExactShare::new(share).unwrap());
                 let near = near_duplicates(cx, stage, owned, source, &found, &shares)?;
                 Ok((owned.docs().collect::<Vec<_>>(), near))
             });

@@ -57,7 +57,7 @@ struct NewKey {
 /// The supershingles of a changed document that another document may have, too: a bit for each
 /// column.
 #[derive(Clone, Copy)]
-struct SharedColumns {
+struct SharedOldAndNew {
     /// Of the old vector; 0 if its retraction cannot split a cluster.
     old: u64,
     /// Of the new vector.
@@ -66,7 +66,7 @@ struct SharedColumns {
 
 /// Unchanged documents that share supershingles with changed ones.
 #[derive(Default)]
-pub(crate) struct Candidates {
+pub(crate) struct SharingDocuments {
     /// Each with its shared supershingles: a bit for each column.
     pub(crate) docs: Vec<(DocId, u64)>,
     /// Their vectors, concatenated.
@@ -169,9 +169,9 @@ impl SliceStep<'_> {
         roots: &VectorRoots,
         remaining: &Remaining,
         remainders: &[Remainder],
-    ) -> Result<Candidates> {
+    ) -> Result<SharingDocuments> {
         let is_one_process = self.is_one_process(cx);
-        let (mut candidates, mut newly_shared) = (Candidates::default(), Vec::new());
+        let (mut candidates, mut newly_shared) = (SharingDocuments::default(), Vec::new());
         // Of unchanged documents with identical vectors, the first has all keys that the others
         // have.
         let is_first = |doc| {
@@ -256,13 +256,13 @@ impl SliceStep<'_> {
         &self,
         cx: &mut Context,
         filter: &ChangedKeys,
-        candidates: Candidates,
+        candidates: SharingDocuments,
         roots: &VectorRoots,
         remainders: &[Remainder],
     ) -> Result<DealtHolders> {
         let delta = self.delta;
         let columns = self.shared_columns(filter, remainders);
-        let keys_of = |shared: &SharedColumns| delta.keys.within(shared.old) + 1 + delta.keys.within(shared.new) + 1;
+        let keys_of = |shared: &SharedOldAndNew| delta.keys.within(shared.old) + 1 + delta.keys.within(shared.new) + 1;
         let keys: u64 = columns.iter().map(keys_of).sum();
         let keys = cx.sum(keys)?;
         let filter = filter.keys(keys);
@@ -274,11 +274,11 @@ impl SliceStep<'_> {
     }
 
     /// The supershingles of each changed document that another document may have, too.
-    fn shared_columns(&self, filter: &ChangedKeys, remainders: &[Remainder]) -> Vec<SharedColumns> {
+    fn shared_columns(&self, filter: &ChangedKeys, remainders: &[Remainder]) -> Vec<SharedOldAndNew> {
         let shared = |vector: Option<&[u64]>| vector.map_or(0, |vector| filter.shared_columns(vector));
         let columns = |(index, remainder): (usize, &Remainder)| {
             let old = self.changes.before(index).filter(|_| *remainder == Remainder::Others);
-            SharedColumns { old: shared(old), new: shared(self.changes.after(index)) }
+            SharedOldAndNew { old: shared(old), new: shared(self.changes.after(index)) }
         };
         remainders.iter().enumerate().map(columns).collect()
     }
@@ -290,7 +290,7 @@ impl SliceStep<'_> {
         cx: &mut Context,
         filter: &KeyFilter,
         remainders: &[Remainder],
-        columns: &[SharedColumns],
+        columns: &[SharedOldAndNew],
     ) -> Result<()> {
         let is_one_process = self.is_one_process(cx);
         let (mut places, mut all_places) = (Vec::new(), Vec::new());
@@ -318,7 +318,7 @@ impl SliceStep<'_> {
         &self,
         cx: &mut Context,
         filter: &KeyFilter,
-        candidates: Candidates,
+        candidates: SharingDocuments,
         roots: &VectorRoots,
         dealt: &mut DealtHolders,
     ) -> Result<()> {
@@ -355,7 +355,7 @@ impl SliceStep<'_> {
         filter: &KeyFilter,
         roots: &VectorRoots,
         remainders: &[Remainder],
-        columns: &[SharedColumns],
+        columns: &[SharedOldAndNew],
         dealt: &mut DealtHolders,
     ) {
         let keys = self.delta.keys;

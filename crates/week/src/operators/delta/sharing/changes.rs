@@ -13,7 +13,7 @@ use crate::records::DocId;
 
 /// A document whose vectors differ, and the rows of its vectors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Difference {
+pub struct VectorDifference {
     /// The document.
     pub doc: DocId,
     /// The row of its vector in the earlier week.
@@ -24,7 +24,7 @@ pub struct Difference {
 
 /// The documents whose vectors differ, ascending, with both vectors of each.
 #[derive(Debug, Default)]
-pub struct Changes {
+pub struct VectorChanges {
     /// The documents.
     pub docs: Vec<DocId>,
     /// The weeks in which each has a vector.
@@ -44,7 +44,7 @@ enum VectorPresence {
     Both,
 }
 
-impl Changes {
+impl VectorChanges {
     /// How many documents.
     pub(crate) fn len(&self) -> usize {
         self.docs.len()
@@ -65,10 +65,10 @@ impl Changes {
 ///
 /// # Errors
 /// Names the file that cannot be read.
-pub fn changes(before: &VectorFiles, after: &VectorFiles, wanted: impl Fn(DocId) -> bool) -> Result<Changes> {
+pub fn changes(before: &VectorFiles, after: &VectorFiles, wanted: impl Fn(DocId) -> bool) -> Result<VectorChanges> {
     let differences = differences(before, after, wanted)?;
     let width = after.width;
-    let read = |files: &VectorFiles, row: fn(&Difference) -> Option<VectorRow>| -> Result<Vec<u64>> {
+    let read = |files: &VectorFiles, row: fn(&VectorDifference) -> Option<VectorRow>| -> Result<Vec<u64>> {
         let rows: Vec<VectorRow> = differences.iter().filter_map(row).collect();
         let vectors = files.vectors(&rows)?;
         if rows.len() == differences.len() {
@@ -81,12 +81,12 @@ pub fn changes(before: &VectorFiles, after: &VectorFiles, wanted: impl Fn(DocId)
         present.zip(vectors.chunks_exact(width)).for_each(|((to, _), vector)| to.copy_from_slice(vector));
         Ok(spread)
     };
-    let presence = |difference: &Difference| match (difference.old, difference.new) {
+    let presence = |difference: &VectorDifference| match (difference.old, difference.new) {
         (Some(_), Some(_)) => VectorPresence::Both,
         (Some(_), None) => VectorPresence::Before,
         _ => VectorPresence::After,
     };
-    Ok(Changes {
+    Ok(VectorChanges {
         docs: differences.iter().map(|difference| difference.doc).collect(),
         presence: differences.iter().map(presence).collect(),
         old: read(before, |difference| difference.old)?,
@@ -104,12 +104,12 @@ pub fn differences(
     before: &VectorFiles,
     after: &VectorFiles,
     wanted: impl Fn(DocId) -> bool,
-) -> Result<Vec<Difference>> {
+) -> Result<Vec<VectorDifference>> {
     let mut differences = Vec::new();
     let (mut old, mut new) = (HashCursor::open(before)?, HashCursor::open(after)?);
     let mut add = |doc, old, new| {
         if wanted(doc) {
-            differences.push(Difference { doc, old, new });
+            differences.push(VectorDifference { doc, old, new });
         }
     };
     loop {

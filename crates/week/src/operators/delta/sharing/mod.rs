@@ -14,7 +14,7 @@ mod postings;
 mod send_limit;
 
 pub(crate) use self::candidates::{DealtHolders, Remainder};
-pub use self::changes::{Changes, changes, differences};
+pub use self::changes::{VectorChanges, changes, differences};
 pub use self::filter::ChangedKeys;
 pub(crate) use self::key_groups::{
     CLUSTER, DocSet, HolderReply, KeyGroups, KeyHolder, KeyRole, RootOf, doc_of, word_of,

@@ -21,7 +21,7 @@ use nigh_exchange::{
     BlockOf, Context, Dealer, KeyRanges, Partition, RangeDealer, SpillBuffer, all_to_all, blocks, by_key,
 };
 
-use super::changes::Changes;
+use super::changes::VectorChanges;
 use crate::operators::scan::VectorFiles;
 use crate::records::DocId;
 use crate::state::{Coding, PostingFile, PostingRuns, write_postings};
@@ -110,7 +110,7 @@ impl PostingIndex {
     ///
     /// # Errors
     /// Names the file that cannot be written.
-    pub(crate) fn add(&self, cx: &mut Context, changes: &Changes, next: &NextRun) -> Result<PostingRuns> {
+    pub(crate) fn add(&self, cx: &mut Context, changes: &VectorChanges, next: &NextRun) -> Result<PostingRuns> {
         let watch = &cx.watch().clone();
         let coding = self.runs.coding;
         let mut dealer = Dealer::new(cx.index(), coding.partitions(), watch);

@@ -23,7 +23,7 @@ const SHARDS: u64 = 4;
 const WIDTH: usize = 6;
 
 /// A week: the vector of each document that has one.
-type Week = BTreeMap<DocId, Vec<u64>>;
+type WeekVectors = BTreeMap<DocId, Vec<u64>>;
 
 /// The root of each document among very similar documents, and among virtually identical ones.
 type Roots = BTreeMap<DocId, (DocId, DocId)>;
@@ -45,7 +45,7 @@ struct PostingFolder<'a> {
 }
 
 /// Writes a week's vectors to a file for each shard and wave, documents to waves at random.
-fn write_week(folder: &Path, week: &Week, waves: u64) -> Vec<VectorFile> {
+fn write_week(folder: &Path, week: &WeekVectors, waves: u64) -> Vec<VectorFile> {
     let mut files = Vec::new();
     for (shard, wave) in (0..SHARDS as u32).flat_map(|shard| (0..waves).map(move |wave| (shard, wave))) {
         let path = folder.join(format!("shard{shard}-wave{wave}.parquet"));
@@ -63,7 +63,7 @@ fn write_week(folder: &Path, week: &Week, waves: u64) -> Vec<VectorFile> {
 
 /// The roots of a week by comparing all with all: very similar documents agree in two supershingles
 /// at least.
-fn brute_force(week: &Week) -> Roots {
+fn brute_force(week: &WeekVectors) -> Roots {
     let all: Vec<(&DocId, &Vec<u64>)> = week.iter().collect();
     let mut parent: Vec<usize> = (0..all.len()).collect();
     fn root(parent: &[usize], mut node: usize) -> usize {
@@ -91,7 +91,7 @@ fn brute_force(week: &Week) -> Roots {
 /// The roots of the second week by a delta from the roots of the first, and what each worker did.
 fn by_delta(
     folders: [&Path; 2],
-    weeks: [&Week; 2],
+    weeks: [&WeekVectors; 2],
     roots: &Roots,
     rows: &[u64],
     setup: Setup,
@@ -162,7 +162,7 @@ fn by_delta(
 }
 
 /// Whether each supershingle of a week has its posting; `None` if there are no postings.
-fn is_posted(folder: &Path, runs: Option<&PostingRuns>, week: &Week) -> Option<bool> {
+fn is_posted(folder: &Path, runs: Option<&PostingRuns>, week: &WeekVectors) -> Option<bool> {
     let (runs, mut all) = (runs?, HashSet::new());
     for partition in 0..runs.coding.partitions() {
         let files = runs.files(folder, partition).unwrap();
@@ -178,15 +178,15 @@ fn is_posted(folder: &Path, runs: Option<&PostingRuns>, week: &Week) -> Option<b
 }
 
 /// The members of the cluster with this root, and their vectors.
-fn members(week: &Week, roots: &Roots, root: DocId) -> Week {
+fn members(week: &WeekVectors, roots: &Roots, root: DocId) -> WeekVectors {
     let of_root = roots.iter().filter(|(_, of_doc)| of_doc.0 == root);
     of_root.map(|(doc, _)| (*doc, week[doc].clone())).collect()
 }
 
 /// Pseudo-random numbers from a seed.
-struct Random(u64);
+struct RandomVectors(u64);
 
-impl Random {
+impl RandomVectors {
     fn below(&mut self, n: u64) -> u64 {
         self.0 = mix(self.0);
         self.0 % n
@@ -202,7 +202,7 @@ impl Random {
 /// document changes or disappears with a chance of one in twelve; in one week of four, every
 /// sixteenth document with a chance of one half. Roots and hubs are the smallest documents of each
 /// shard.
-fn next_week(week: &Week, rows: &mut [u64], random: &mut Random) -> Week {
+fn next_week(week: &WeekVectors, rows: &mut [u64], random: &mut RandomVectors) -> WeekVectors {
     let mut next = week.clone();
     let docs: Vec<DocId> = week.keys().copied().collect();
     let change_hubs = random.below(4) == 0;
@@ -225,7 +225,7 @@ fn next_week(week: &Week, rows: &mut [u64], random: &mut Random) -> Week {
 
 /// A new vector that takes supershingles of none, one or two other documents; of one in three of
 /// these it takes all.
-fn vector_like_others(docs: &[DocId], week: &Week, random: &mut Random) -> Vec<u64> {
+fn vector_like_others(docs: &[DocId], week: &WeekVectors, random: &mut RandomVectors) -> Vec<u64> {
     let mut vector = random.vector();
     if docs.is_empty() {
         return vector;
@@ -251,9 +251,9 @@ fn every_history_ends_in_the_clusters_of_its_last_week() {
         let posting_folder = folder.path().join(format!("postings-{seed}"));
         std::fs::create_dir(&posting_folder).unwrap();
         let mut runs: Option<PostingRuns> = None;
-        let mut random = Random(seed);
+        let mut random = RandomVectors(seed);
         let mut rows = vec![0; SHARDS as usize];
-        let mut week = Week::new();
+        let mut week = WeekVectors::new();
         for _ in 0..8 {
             week = next_week(&week, &mut rows, &mut random);
         }
@@ -314,7 +314,7 @@ fn a_cluster_splits_without_its_hub_and_is_whole_again_with_it() {
     let paths = [folder.path().join("a"), folder.path().join("b")];
     let mut cluster_counts = HashSet::new();
     for seed in 0..12u64 {
-        let mut random = Random(seed ^ 0xAB);
+        let mut random = RandomVectors(seed ^ 0xAB);
         let hub_vector = random.vector();
         let spokes = 60 + 40 * (seed % 3);
         // The columns in which a spoke agrees with the hub: a key each. Every second seed has three
@@ -322,7 +322,7 @@ fn a_cluster_splits_without_its_hub_and_is_whole_again_with_it() {
         let key_columns: &[[usize; 2]] = &[[0, 1], [2, 3], [4, 5], [1, 2], [0, 5], [3, 4], [0, 2], [1, 5]];
         let key_columns = if seed % 2 == 0 { &key_columns[..3] } else { key_columns };
         let hub = DocId::new((seed % SHARDS) as u32, seed % 5 * 7);
-        let mut with_hub = Week::from([(hub, hub_vector.clone())]);
+        let mut with_hub = WeekVectors::from([(hub, hub_vector.clone())]);
         for spoke in 0..spokes {
             let mut vector = random.vector();
             let columns = key_columns[random.below(key_columns.len() as u64) as usize];
@@ -362,7 +362,7 @@ fn a_cluster_splits_without_its_hub_and_is_whole_again_with_it() {
 fn a_delta_without_changes_does_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let paths = [folder.path().join("a"), folder.path().join("b")];
-    let (mut rows, mut week, mut random) = (vec![0; SHARDS as usize], Week::new(), Random(7));
+    let (mut rows, mut week, mut random) = (vec![0; SHARDS as usize], WeekVectors::new(), RandomVectors(7));
     for _ in 0..8 {
         week = next_week(&week, &mut rows, &mut random);
     }
