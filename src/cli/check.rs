@@ -10,7 +10,7 @@ use super::errors::WrongUse;
 use super::session::locate_store;
 use crate::config::{Bytes, read_config};
 use crate::job_file::{Job, read_job};
-use crate::launch::{Checked, HostReach, Pool, Questions, check as ask};
+use crate::launch::{CheckedHost, HostReach, Pool, Questions, check as ask};
 use crate::report::print;
 
 /// The largest accepted difference of a host's clock, in milliseconds: certificates and the ages of
@@ -133,7 +133,7 @@ struct HostRow {
 const COLUMNS: [&str; 8] = ["host", "program", "clock", "certificate", "listens at", "reaches", "free", "files"];
 
 impl HostRow {
-    fn new(pool: &Pool, me: usize, checked: &Checked) -> HostRow {
+    fn new(pool: &Pool, me: usize, checked: &CheckedHost) -> HostRow {
         let name = match &pool.hosts[me].reach {
             HostReach::Local => "this machine".to_owned(),
             HostReach::Ssh(host) => host.destination().to_string(),

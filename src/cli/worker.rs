@@ -9,7 +9,7 @@ use anyhow::{Context, Result};
 use super::errors::{exit_code, is_transient};
 use super::print::json_text;
 use crate::jobs;
-use crate::launch::{EXIT_PANIC, Outcome, Peers, Work, exit_on_panic, run_workers, serve};
+use crate::launch::{EXIT_PANIC, GenerationWork, Outcome, Peers, exit_on_panic, run_workers, serve};
 use crate::plan::Plan;
 use crate::state::WeekJournal;
 use crate::studies::{self, StudySummary, StudyTask};
@@ -40,7 +40,7 @@ impl ProcessWork {
     ///
     /// # Errors
     /// If the journal of the week cannot be read.
-    pub(crate) fn of_generation(self) -> Result<Work> {
+    pub(crate) fn of_generation(self) -> Result<GenerationWork> {
         let committed = match &self {
             ProcessWork::Run(plan) => {
                 let journal = WeekJournal::read(&plan.open_store().unfinished(plan.week).journal())?;
@@ -48,7 +48,7 @@ impl ProcessWork {
             }
             _ => 0,
         };
-        Ok(Work::new(committed, move |processes| match &self {
+        Ok(GenerationWork::new(committed, move |processes| match &self {
             ProcessWork::Run(plan) => ProcessWork::Run(Box::new(Plan { processes, ..Plan::clone(plan) })).json_text(),
             ProcessWork::Study(task) => {
                 let mut task = task.clone();

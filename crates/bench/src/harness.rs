@@ -16,7 +16,7 @@ use timely::ExchangeData;
 
 use super::meter::Meter;
 use crate::config::{Config, Restarts};
-use crate::launch::{EventSink, Outcome, Peers, Pool, Work, exit_on_panic, run_workers, supervise};
+use crate::launch::{EventSink, GenerationWork, Outcome, Peers, Pool, exit_on_panic, run_workers, supervise};
 use crate::watch::{Progress, Span, Watch};
 
 /// A benchmark of a dataflow, as each process receives it.
@@ -126,7 +126,7 @@ pub fn run<T: Measure>(
     };
     let events: EventSink = Arc::new(|event| eprintln!("nigh: {}", event.text));
     let pool = Pool::here(placement.processes, &config);
-    match supervise(&pool, &mut |_| Ok(Some(Work::fixed(text.clone()))), &progresses, &events)? {
+    match supervise(&pool, &mut |_| Ok(Some(GenerationWork::fixed(text.clone()))), &progresses, &events)? {
         Outcome::Done(measured) => serde_json::from_str(&measured.context("process 0 returns what was measured")?)
             .context("figures are plain data"),
         Outcome::Failed { message, .. } => bail!(message),

@@ -10,7 +10,7 @@ use anyhow::{Result, bail};
 
 use super::events::EventSink;
 use super::hosts::{Launch, ProcessHost};
-use super::pipes::{Pipes, ProcessExit};
+use super::pipes::{ProcessExit, ProcessPipes};
 use crate::config::{Config, HostTable, SshDestination, Tasks, Variables};
 
 /// The end of every error message.
@@ -97,7 +97,7 @@ impl Agents {
         match self.0 {}
     }
 
-    pub(crate) fn start(&self, _: usize) -> Result<(Running, Pipes)> {
+    pub(crate) fn start(&self, _: usize) -> Result<(Running, ProcessPipes)> {
         match self.0 {}
     }
 

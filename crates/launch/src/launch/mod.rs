@@ -39,12 +39,12 @@ pub use self::exit_codes::EXIT_PANIC;
 pub use self::handshake::{Deadlines, Identity, Message, Roster, join, listen, receive};
 pub use self::hosts::{HostReach, Pool, ProcessHost};
 #[cfg(feature = "pool")]
-pub use self::pool::{Checked, Questions, SshHost, check, serve_probe};
+pub use self::pool::{CheckedHost, Questions, SshHost, check, serve_probe};
 #[cfg(feature = "pool")]
 use self::scheduler::Running;
 #[cfg(feature = "pool")]
 pub use self::scheduler::{Agents, SchedulerTask, TaskNotice, serve_task};
-pub use self::supervise::{Outcome, Work, serve, supervise};
+pub use self::supervise::{GenerationWork, Outcome, serve, supervise};
 pub use self::threads::{Peers, exit_on_panic, run_workers};
 #[cfg(feature = "pool")]
 pub use self::wire::{DEFAULT_DAYS, MadeKeys, make};

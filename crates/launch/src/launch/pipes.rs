@@ -4,7 +4,7 @@ use std::io::{Read, Write};
 use std::process::ExitStatus;
 
 /// The pipes of a started process, on this machine or another.
-pub(crate) struct Pipes {
+pub(crate) struct ProcessPipes {
     /// Bytes to write to its stdin before anything else.
     pub first: Vec<u8>,
     /// Its stdin. The process ends by itself when this is dropped.

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result, ensure};
 
-use crate::launch::wire::Keys;
+use crate::launch::wire::TlsKeys;
 
 /// A random number that only the processes of a run know.
 pub(crate) type Secret = [u8; 16];
@@ -56,7 +56,7 @@ impl Identity {
         match self {
             Identity::Secrets(secrets) => Ok(Credentials::Secrets(*secrets)),
             Identity::Keys(folder) => {
-                let keys = Keys::load(folder, me);
+                let keys = TlsKeys::load(folder, me);
                 Ok(Credentials::Keys(keys.with_context(|| format!("process {me} cannot join by TLS"))?))
             }
         }
@@ -69,7 +69,7 @@ pub enum Credentials {
     /// Secrets, over plain sockets.
     Secrets(Secrets),
     /// Its key and certificate, over TLS.
-    Keys(Keys),
+    Keys(TlsKeys),
 }
 
 impl Credentials {

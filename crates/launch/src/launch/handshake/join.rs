@@ -44,7 +44,7 @@ use super::identity::{Credentials, same_secret};
 use super::messages::{MessageStream, Timed};
 use super::roster::Roster;
 use super::unauthenticated::{RefusalSink, Unauthenticated};
-use crate::launch::wire::{Link, Tls};
+use crate::launch::wire::{Link, TlsConnection};
 use crate::text::printable;
 
 /// The timeouts of the steps.
@@ -417,7 +417,7 @@ pub(crate) enum Unjoined {
 fn joined(socket: TcpStream, connection: Option<rustls::Connection>) -> Result<Link> {
     socket.set_read_timeout(None).and_then(|()| socket.set_write_timeout(None)).context("cannot use a connection")?;
     Ok(match connection {
-        Some(connection) => Link::tls(Tls::new(socket, connection)),
+        Some(connection) => Link::tls(TlsConnection::new(socket, connection)),
         None => Link::plain(socket),
     })
 }
@@ -623,7 +623,7 @@ mod tests {
         {
             std::fs::copy(from.join(name), mixed.path().join(name)).unwrap();
         }
-        let unchecked = Credentials::Keys(crate::launch::wire::Keys::load_unchecked(mixed.path(), 1));
+        let unchecked = Credentials::Keys(crate::launch::wire::TlsKeys::load_unchecked(mixed.path(), 1));
         let (theirs, ours) = intruder(&identity, |roster| impostor(1, roster.clone(), &unchecked));
         assert_words(&theirs, &["process 1 cannot join process 0", "the other side refuses the connection"]);
         assert_words(&ours, &["the certificate is not of the authority of this pool"]);
@@ -668,7 +668,7 @@ mod tests {
             let identity = keys(folder.path());
             keys::expire(folder.path(), expired);
             // The process loaded its file when the certificate was still valid.
-            let late = Credentials::Keys(crate::launch::wire::Keys::load_unchecked(folder.path(), expired));
+            let late = Credentials::Keys(crate::launch::wire::TlsKeys::load_unchecked(folder.path(), expired));
             let valid = identity.credentials(1 - expired).unwrap();
             let (client, server) = if expired == 1 { (late, valid) } else { (valid, late) };
             let (theirs, ours) = unjoined(client, server);

@@ -17,7 +17,7 @@ const ANSWER_DEADLINE: Duration = Duration::from_secs(40);
 const EXIT_DEADLINE: Duration = Duration::from_secs(2);
 
 /// The result of the check of one process' host.
-pub struct Checked {
+pub struct CheckedHost {
     /// Its answers, or the reason why there are none.
     pub answers: Result<Answers>,
     /// Milliseconds by which its clock is ahead of this machine's, and the round-trip time, which
@@ -48,9 +48,9 @@ impl Drop for ProbedHost {
 ///
 /// # Errors
 /// This program cannot start any other program.
-pub fn check(pool: &Pool, questions: impl Fn(usize, &ProcessHost) -> Questions + Sync) -> Result<Vec<Checked>> {
+pub fn check(pool: &Pool, questions: impl Fn(usize, &ProcessHost) -> Questions + Sync) -> Result<Vec<CheckedHost>> {
     let questions = &questions;
-    let mut probes: Vec<(Option<ProbedHost>, Checked)> = std::thread::scope(|scope| {
+    let mut probes: Vec<(Option<ProbedHost>, CheckedHost)> = std::thread::scope(|scope| {
         let threads: Vec<_> = pool
             .hosts
             .iter()
@@ -89,7 +89,7 @@ pub fn check(pool: &Pool, questions: impl Fn(usize, &ProcessHost) -> Questions +
     Ok(probes.into_iter().map(|(_, checked)| checked).collect())
 }
 
-fn first_answers(host: &ProcessHost, questions: &Questions) -> (Option<ProbedHost>, Checked) {
+fn first_answers(host: &ProcessHost, questions: &Questions) -> (Option<ProbedHost>, CheckedHost) {
     // The program may have to be copied first: the clock is compared after that.
     let mut clock = (0, 0);
     let answers = ProbedHost::start(host).and_then(|mut probe| {
@@ -100,8 +100,8 @@ fn first_answers(host: &ProcessHost, questions: &Questions) -> (Option<ProbedHos
         Ok((probe, answers))
     });
     match answers {
-        Ok((probe, answers)) => (Some(probe), Checked { answers: Ok(answers), clock, unreachable: Vec::new() }),
-        Err(error) => (None, Checked { answers: Err(error), clock, unreachable: Vec::new() }),
+        Ok((probe, answers)) => (Some(probe), CheckedHost { answers: Ok(answers), clock, unreachable: Vec::new() }),
+        Err(error) => (None, CheckedHost { answers: Err(error), clock, unreachable: Vec::new() }),
     }
 }
 

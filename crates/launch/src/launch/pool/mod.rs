@@ -9,6 +9,6 @@ mod command;
 mod probe;
 pub(super) mod ssh;
 
-pub use self::check::{Checked, check};
+pub use self::check::{CheckedHost, check};
 pub use self::probe::{Questions, serve_probe};
 pub use self::ssh::SshHost;

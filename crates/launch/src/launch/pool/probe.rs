@@ -14,7 +14,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
 
-use crate::launch::wire::Keys;
+use crate::launch::wire::TlsKeys;
 
 /// The timeout of a connection to another probe's port.
 const CONNECT_DEADLINE: Duration = Duration::from_secs(5);
@@ -82,7 +82,7 @@ pub fn serve_probe() -> Result<()> {
             .and_then(|listener| listener.local_addr().map_err(|error| error.to_string())),
         store: questions.written.map(|(path, text)| free_bytes(&path, &text)),
         inputs: check_inputs(&questions.inputs),
-        expiry: questions.keys.map(|(folder, me)| Keys::expiry(&folder, me).map_err(|error| format!("{error:#}"))),
+        expiry: questions.keys.map(|(folder, me)| TlsKeys::expiry(&folder, me).map_err(|error| format!("{error:#}"))),
     };
     send(&answers)?;
     if let Ok(listener) = listener {

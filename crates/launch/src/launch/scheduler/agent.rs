@@ -97,7 +97,7 @@ enum Attempt {
 }
 
 /// The end of a control connection.
-enum Ending {
+enum ConnectionEnd {
     /// The run has ended with this exit code.
     Finished(u8),
     /// The connection broke or fell silent, for this reason.
@@ -123,8 +123,8 @@ pub fn serve_task(
     loop {
         notice.is_connected(&control);
         match agent.serve(&control) {
-            Ending::Finished(code) => return Ok(code),
-            Ending::Lost(reason) => {
+            ConnectionEnd::Finished(code) => return Ok(code),
+            ConnectionEnd::Lost(reason) => {
                 let text = format!("task {} lost task 0 at {}: {reason}", task.me, task.supervisor);
                 agent.report(&text);
                 control = agent.connect(RECONNECT_DEADLINE + config.timeout(), Attempt::Reconnect).context(text)?;
@@ -209,13 +209,13 @@ impl TaskAgent<'_> {
     }
 
     /// Serves the requests of the supervisor. No process is left when it returns.
-    fn serve(&self, control: &Control) -> Ending {
+    fn serve(&self, control: &Control) -> ConnectionEnd {
         let mut process: Option<AgentProcess> = None;
         loop {
             // Frames come at least every second.
             if let Some(code) = self.notice.code().filter(|_| process.as_ref().is_none_or(AgentProcess::has_ended)) {
                 control.end();
-                return Ending::Finished(code);
+                return ConnectionEnd::Finished(code);
             }
             match control.receive() {
                 Ok(ControlFrame::Beat) => {}
@@ -230,7 +230,7 @@ impl TaskAgent<'_> {
                             let sent = control.send(&ControlFrame::Errors(text.into_bytes()));
                             // Exit code 126, as of a shell that cannot start a program.
                             if let Err(error) = sent.and_then(|()| control.send(&ControlFrame::Ended(126 << 8))) {
-                                return Ending::Lost(broke(&error, self.timeout));
+                                return ConnectionEnd::Lost(broke(&error, self.timeout));
                             }
                         }
                     }
@@ -238,15 +238,15 @@ impl TaskAgent<'_> {
                 Ok(ControlFrame::Input(bytes)) => process.iter().for_each(|process| process.write(bytes.clone())),
                 Ok(ControlFrame::InputEnd) => process.iter_mut().for_each(AgentProcess::end_input),
                 Ok(ControlFrame::Kill) => process.iter().for_each(AgentProcess::kill),
-                Ok(ControlFrame::Finish(code)) => return Ending::Finished(code),
+                Ok(ControlFrame::Finish(code)) => return ConnectionEnd::Finished(code),
                 Ok(frame) => {
                     self.report(&format!("task 0 sent {frame}, which is not for an agent"));
                     control.cut();
-                    return Ending::Lost("it does not keep to the protocol".to_owned());
+                    return ConnectionEnd::Lost("it does not keep to the protocol".to_owned());
                 }
                 Err(error) => {
                     control.cut();
-                    return Ending::Lost(broke(&error, self.timeout));
+                    return ConnectionEnd::Lost(broke(&error, self.timeout));
                 }
             }
         }

@@ -31,7 +31,7 @@ use crate::launch::events::{EventSink, ProcessEvent};
 use crate::launch::handshake::join::Participant;
 use crate::launch::handshake::unauthenticated::RefusalSink;
 use crate::launch::handshake::{Deadlines, Identity, Roster};
-use crate::launch::pipes::{Pipes, ProcessExit};
+use crate::launch::pipes::{ProcessExit, ProcessPipes};
 
 /// How long tasks wait for each other by default.
 pub(crate) const WAIT: Duration = Duration::from_secs(300);
@@ -255,7 +255,7 @@ impl Agents {
     }
 
     /// Lets the agent of a task start a process.
-    pub(crate) fn start(&self, task: usize) -> Result<(Running, Pipes)> {
+    pub(crate) fn start(&self, task: usize) -> Result<(Running, ProcessPipes)> {
         let agent = lock(&self.0.state).agents[task].clone();
         let agent = agent.with_context(|| format!("task {task} is not connected"))?;
         let (output, stdout) = channel();
@@ -270,7 +270,7 @@ impl Agents {
         agent.control.send(&ControlFrame::Begin).context("its task was lost")?;
         let stdin = Stdin { agent: agent.clone(), process: *current };
         drop(current);
-        let pipes = Pipes {
+        let pipes = ProcessPipes {
             first: Vec::new(),
             stdin: Box::new(stdin),
             stdout: Box::new(ProcessOutput::from(stdout)),
@@ -541,7 +541,7 @@ mod tests {
     use crate::launch::wire::keys;
 
     /// An event: kind, text, epoch and process.
-    type Received = (String, String, u64, Option<usize>);
+    type ReceivedEvent = (String, String, u64, Option<usize>);
 
     #[test]
     fn refused_and_lost_connections_are_events_that_name_the_task() {
@@ -555,7 +555,7 @@ mod tests {
         );
         let config: Config = toml::from_str(&text).unwrap();
         let task = SchedulerTask { me: 0, count: 2, supervisor: "127.0.0.1".into(), job: 7, cpus: None, machines: 1 };
-        let (sender, received) = channel::<Received>();
+        let (sender, received) = channel::<ReceivedEvent>();
         let sender = Mutex::new(sender);
         let events: EventSink = Arc::new(move |event| {
             let ProcessEvent { kind, text, epoch, process } = event;

@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use std::{fmt, io};
 
-use crate::launch::wire::Tls;
+use crate::launch::wire::TlsConnection;
 use crate::launch::wire::link::watch_silence;
 
 /// The most bytes of a frame.
@@ -125,7 +125,7 @@ impl ControlFrame {
 /// A connection between the supervisor and an agent; clones share the connection.
 #[derive(Clone)]
 pub(crate) struct Control {
-    tls: Tls,
+    tls: TlsConnection,
     sending: Arc<Mutex<()>>,
 }
 
@@ -136,7 +136,7 @@ impl Control {
         watch_silence(&socket, timeout)?;
         socket.set_read_timeout(Some(timeout))?;
         socket.set_write_timeout(Some(timeout))?;
-        let control = Control { tls: Tls::new(socket, connection), sending: Arc::default() };
+        let control = Control { tls: TlsConnection::new(socket, connection), sending: Arc::default() };
         std::thread::Builder::new().name("nigh:beat".into()).spawn({
             let (control, pause) = (control.clone(), BEAT_EVERY.min(timeout / 4));
             move || {

@@ -9,7 +9,7 @@ use anyhow::{Context, Result};
 
 use crate::launch::Running;
 use crate::launch::hosts::{HostReach, Launch, ProcessHost};
-use crate::launch::pipes::{Pipes, ProcessExit};
+use crate::launch::pipes::{ProcessExit, ProcessPipes};
 use crate::launch::program::ended;
 
 /// How long a process may run after its stdout ended.
@@ -25,7 +25,7 @@ pub(crate) enum Child {
 
 impl Child {
     /// Starts a process on its host.
-    pub fn start(host: &ProcessHost) -> Result<(Child, Pipes)> {
+    pub fn start(host: &ProcessHost) -> Result<(Child, ProcessPipes)> {
         if let HostReach::Task { agents, task } = &host.reach {
             let (running, pipes) = agents.start(*task)?;
             return Ok((Child::Task(running), pipes));
@@ -39,7 +39,7 @@ impl Child {
         let stdin = Box::new(child.stdin.take().context("a child has a stdin")?);
         let stdout = Box::new(child.stdout.take().context("a child has a stdout")?);
         let stderr = Box::new(child.stderr.take().context("a child has a stderr")?);
-        Ok((Child::Local(child), Pipes { first, stdin, stdout, stderr }))
+        Ok((Child::Local(child), ProcessPipes { first, stdin, stdout, stderr }))
     }
 
     /// Waits for a process whose stdout ended. Kills it if it does not end within the deadline.

@@ -20,13 +20,13 @@ use anyhow::{Context, Result, bail};
 use super::child::Child;
 use super::lookout::Lookout;
 use super::process::{EndAtBorder, Outcome, ProcessReport, Ready, Start};
-use super::watchdog::{Finding, LOOK_EVERY, Watchdog};
+use super::watchdog::{LOOK_EVERY, Watchdog, WatchdogFinding};
 use crate::launch::Agents;
 use crate::launch::events::{EventSink, ProcessEvent};
 use crate::launch::exit_codes::{EXIT_PANIC, EXIT_PEER_LOST};
 use crate::launch::handshake::{Identity, Roster};
 use crate::launch::hosts::{HostReach, Pool};
-use crate::launch::pipes::{Pipes, ProcessExit};
+use crate::launch::pipes::{ProcessExit, ProcessPipes};
 use crate::watch::Progress;
 
 /// How long a process may take to start and to report its address.
@@ -240,7 +240,7 @@ impl Generation<'_> {
         sender: &Sender<(usize, StdoutMessage)>,
     ) -> Result<SupervisedProcess> {
         let host = &self.pool.hosts[me];
-        let (child, Pipes { first, mut stdin, stdout, stderr }) = Child::start(host)?;
+        let (child, ProcessPipes { first, mut stdin, stdout, stderr }) = Child::start(host)?;
         let start = Start {
             me: host.number,
             folder: folder.to_owned(),
@@ -394,12 +394,12 @@ impl Generation<'_> {
                 }
             }
             match watchdog.look(now) {
-                Finding::Fine => {}
-                Finding::Silent(process, quiet) => {
+                WatchdogFinding::Fine => {}
+                WatchdogFinding::Silent(process, quiet) => {
                     let failure = self.silent(process, quiet);
                     return Ok(GenerationEnd::Retry(self.with_leaving(failure, processes)));
                 }
-                Finding::Stalled(idle) => {
+                WatchdogFinding::Stalled(idle) => {
                     let cause = format!("no process has made progress for {} s (`stall`)", idle.as_secs());
                     return Ok(GenerationEnd::Retry(self.failure(None, cause, true)));
                 }

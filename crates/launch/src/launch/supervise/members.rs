@@ -12,8 +12,8 @@
 use std::time::{Duration, Instant};
 
 /// The hosts of a run, by their numbers.
-pub struct Members {
-    hosts: Vec<Standing>,
+pub struct PoolHosts {
+    hosts: Vec<HostStanding>,
     /// With how many the run goes on.
     min: usize,
     grace: Duration,
@@ -21,7 +21,7 @@ pub struct Members {
 
 /// What is known of a host.
 #[derive(Clone, Debug, Default)]
-struct Standing {
+struct HostStanding {
     /// Since when it is missing.
     missing: Option<Instant>,
     /// Whether the run goes on without it.
@@ -43,10 +43,10 @@ pub enum Missing {
     TooFew,
 }
 
-impl Members {
+impl PoolHosts {
     /// All of `count` hosts.
-    pub fn new(count: usize, min: usize, grace: Duration) -> Members {
-        Members { hosts: vec![Standing::default(); count], min, grace }
+    pub fn new(count: usize, min: usize, grace: Duration) -> PoolHosts {
+        PoolHosts { hosts: vec![HostStanding::default(); count], min, grace }
     }
 
     /// Whether the run may go on without some of its hosts.
@@ -72,7 +72,7 @@ impl Members {
 
     /// A process was started on the host.
     pub fn has_started(&mut self, number: usize) {
-        self.hosts[number] = Standing::default();
+        self.hosts[number] = HostStanding::default();
     }
 
     /// The process of the host was lost.
@@ -98,7 +98,7 @@ impl Members {
 
     /// The host can be used again.
     pub fn is_back(&mut self, number: usize) {
-        self.hosts[number] = Standing { is_back: true, ..Standing::default() };
+        self.hosts[number] = HostStanding { is_back: true, ..HostStanding::default() };
     }
 
     /// No process could be started on these hosts.
@@ -125,7 +125,7 @@ impl Members {
         Missing::Without(expired)
     }
 
-    fn numbers(&self, wanted: impl Fn(&Standing) -> bool) -> Vec<usize> {
+    fn numbers(&self, wanted: impl Fn(&HostStanding) -> bool) -> Vec<usize> {
         (0..self.hosts.len()).filter(|number| wanted(&self.hosts[*number])).collect()
     }
 }
@@ -139,7 +139,7 @@ mod tests {
     #[test]
     fn a_host_is_left_out_when_it_is_missing_for_the_grace() {
         let begun = Instant::now();
-        let mut members = Members::new(3, 2, 60 * SECOND);
+        let mut members = PoolHosts::new(3, 2, 60 * SECOND);
         assert_eq!(members.could_not_start(&[1], begun), Missing::Again(60 * SECOND));
         assert_eq!(members.could_not_start(&[1], begun + 50 * SECOND), Missing::Again(10 * SECOND));
         assert_eq!(members.present(), [0, 1, 2]);
@@ -150,7 +150,7 @@ mod tests {
     #[test]
     fn a_host_that_starts_again_is_not_missing_any_more() {
         let begun = Instant::now();
-        let mut members = Members::new(3, 2, 60 * SECOND);
+        let mut members = PoolHosts::new(3, 2, 60 * SECOND);
         members.was_lost(1, begun);
         members.has_started(1);
         assert_eq!(members.could_not_start(&[1], begun + 90 * SECOND), Missing::Again(60 * SECOND));
@@ -163,12 +163,12 @@ mod tests {
     #[test]
     fn too_few_hosts_end_the_run_and_those_within_the_grace_still_count() {
         let begun = Instant::now();
-        let mut members = Members::new(3, 2, 60 * SECOND);
+        let mut members = PoolHosts::new(3, 2, 60 * SECOND);
         members.was_lost(0, begun);
         assert_eq!(members.could_not_start(&[0, 2], begun + 60 * SECOND), Missing::Without(vec![0]));
         assert_eq!(members.could_not_start(&[2], begun + 90 * SECOND), Missing::Again(30 * SECOND));
         assert_eq!(members.could_not_start(&[2], begun + 120 * SECOND), Missing::TooFew);
-        let mut all = Members::new(3, 3, 60 * SECOND);
+        let mut all = PoolHosts::new(3, 3, 60 * SECOND);
         all.was_lost(0, begun);
         assert!(!all.may_shrink());
         assert_eq!(all.could_not_start(&[0], begun + 60 * SECOND), Missing::TooFew);
@@ -177,7 +177,7 @@ mod tests {
     #[test]
     fn a_host_that_is_back_has_one_attempt() {
         let begun = Instant::now();
-        let mut members = Members::new(2, 1, 60 * SECOND);
+        let mut members = PoolHosts::new(2, 1, 60 * SECOND);
         members.leave_out(1);
         members.is_back(1);
         assert_eq!(members.present(), [0, 1]);
@@ -190,7 +190,7 @@ mod tests {
     #[test]
     fn a_host_that_leaves_is_out_at_once_and_not_looked_for_within_the_grace() {
         let begun = Instant::now();
-        let mut members = Members::new(2, 1, 60 * SECOND);
+        let mut members = PoolHosts::new(2, 1, 60 * SECOND);
         assert!(members.leaves(1, begun));
         assert_eq!((members.present(), members.looked_for()), (vec![0], vec![(1, Some(begun + 60 * SECOND))]));
         // The last one that is needed stays in, and is waited for.
@@ -211,7 +211,7 @@ mod tests {
         for _ in 0..200 {
             let (count, min) = (2 + random(4) as usize, 1 + random(2) as usize);
             let grace = 30 * SECOND;
-            let mut members = Members::new(count, min.min(count), grace);
+            let mut members = PoolHosts::new(count, min.min(count), grace);
             let mut missing: Vec<Option<Instant>> = vec![None; count];
             let mut now = begun;
             for _ in 0..60 {

@@ -15,4 +15,4 @@ mod supervisor;
 mod watchdog;
 
 pub use self::process::{Outcome, serve};
-pub use self::supervisor::{Work, supervise};
+pub use self::supervisor::{GenerationWork, supervise};

@@ -6,9 +6,9 @@
 //! bad job, too many rejects, a full disk) is final: the process that has it reports it.
 //!
 //! Generations need not have the same processes: hosts that are missing for long are left out, and
-//! those that are back are taken in after a wave, or after a failure ([`Members`]). What a process
-//! does depends on its rank in the generation; its name, key and messages have the number of its
-//! host.
+//! those that are back are taken in after a wave, or after a failure ([`PoolHosts`]). What a
+//! process does depends on its rank in the generation; its name, key and messages have the number
+//! of its host.
 
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -17,7 +17,7 @@ use anyhow::{Context, Result};
 
 use super::generation::{Generation, GenerationEnd, GenerationFailure};
 use super::lookout::Lookout;
-use super::members::{Members, Missing};
+use super::members::{Missing, PoolHosts};
 use super::process::Outcome;
 use super::restart_limit::RestartLimit;
 use crate::launch::Agents;
@@ -32,27 +32,27 @@ const HOST_PAUSES: [Duration; 3] = [Duration::from_secs(2), Duration::from_secs(
 const LAST_LOOK: Duration = Duration::from_secs(10);
 
 /// The work of a generation.
-pub struct Work {
+pub struct GenerationWork {
     /// Returns it as JSON, for so many processes.
     text: Box<dyn Fn(usize) -> Result<String>>,
     /// How much is committed: more than at another time means that the run got further.
     committed: u64,
 }
 
-impl Work {
+impl GenerationWork {
     /// Work whose text depends on the number of processes.
-    pub fn new(committed: u64, text: impl Fn(usize) -> Result<String> + 'static) -> Work {
-        Work { text: Box::new(text), committed }
+    pub fn new(committed: u64, text: impl Fn(usize) -> Result<String> + 'static) -> GenerationWork {
+        GenerationWork { text: Box::new(text), committed }
     }
 
     /// Work that is the same for any number of processes.
-    pub fn fixed(text: String) -> Work {
-        Work::new(0, move |_| Ok(text.clone()))
+    pub fn fixed(text: String) -> GenerationWork {
+        GenerationWork::new(0, move |_| Ok(text.clone()))
     }
 }
 
 /// Returns the work of a generation by its number; `None` if everything is committed.
-pub type Plans<'a> = dyn FnMut(u64) -> Result<Option<Work>> + 'a;
+pub type Plans<'a> = dyn FnMut(u64) -> Result<Option<GenerationWork>> + 'a;
 
 /// Runs the pool's processes until a generation succeeds, a failure is final, or no restart is
 /// left.
@@ -74,7 +74,7 @@ pub fn supervise(
 ) -> Result<Outcome> {
     let mut run = Supervised {
         pool,
-        members: Members::new(pool.processes(), pool.min_processes, pool.grace),
+        members: PoolHosts::new(pool.processes(), pool.min_processes, pool.grace),
         lookout: Lookout::new(Vec::new(), pool.rejoin),
         limit: RestartLimit::new(pool.restarts),
         events,
@@ -121,7 +121,7 @@ pub fn supervise(
 struct Supervised<'a> {
     /// All of its hosts.
     pool: &'a Pool,
-    members: Members,
+    members: PoolHosts,
     /// Looks for the hosts that the current generation, or the last one, does not have.
     lookout: Lookout,
     limit: RestartLimit,
@@ -142,7 +142,7 @@ impl Supervised<'_> {
     }
 
     /// Runs one generation on the hosts that can be used.
-    fn generation(&mut self, work: &Work, progresses: &Arc<Mutex<Vec<Progress>>>) -> Result<GenerationEnd> {
+    fn generation(&mut self, work: &GenerationWork, progresses: &Arc<Mutex<Vec<Progress>>>) -> Result<GenerationEnd> {
         let identity = match &self.pool.keys {
             Some(folder) => Identity::Keys(folder.clone()),
             None => Identity::Secrets(Secrets::generate()?),
@@ -340,10 +340,10 @@ mod tests {
     use crate::launch::pool::ssh::tests::local;
 
     /// Kind and text of events.
-    type Received = Vec<(String, String)>;
+    type KindsAndTexts = Vec<(String, String)>;
 
-    fn recorder() -> (EventSink, Arc<Mutex<Received>>) {
-        let received: Arc<Mutex<Received>> = Arc::default();
+    fn recorder() -> (EventSink, Arc<Mutex<KindsAndTexts>>) {
+        let received: Arc<Mutex<KindsAndTexts>> = Arc::default();
         let events = {
             let received = received.clone();
             move |event: ProcessEvent<'_>| received.lock().unwrap().push((event.kind.to_owned(), event.text.to_owned()))
@@ -353,14 +353,14 @@ mod tests {
 
     /// Supervises a process that always fails, without a restart. Everything is committed after
     /// `plans_until_done` plans.
-    fn supervised(plans_until_done: u64) -> (Outcome, Vec<u64>, Received) {
+    fn supervised(plans_until_done: u64) -> (Outcome, Vec<u64>, KindsAndTexts) {
         let config = "workers = 1\nrestarts = 0\nssh = [\"false\"]\n[[hosts]]\nname = \"me@localhost\"\n";
         let pool = Pool::new(&toml::from_str(config).unwrap()).unwrap();
         let (events, received) = recorder();
         let mut epochs = Vec::new();
         let mut plans = |epoch| {
             epochs.push(epoch);
-            Ok((epoch < plans_until_done).then(|| Work::fixed("{}".to_owned())))
+            Ok((epoch < plans_until_done).then(|| GenerationWork::fixed("{}".to_owned())))
         };
         let outcome = supervise(&pool, &mut plans, &Arc::default(), &events).unwrap();
         let received = received.lock().unwrap().clone();
@@ -391,7 +391,8 @@ mod tests {
         std::fs::write(folder.path().join("worker"), worker).unwrap();
         let pool = local("sh", &format!("cd '{}'", folder.path().display()));
         let outcome =
-            supervise(&pool, &mut |_| Ok(Some(Work::fixed("{}".into()))), &Arc::default(), &recorder().0).unwrap();
+            supervise(&pool, &mut |_| Ok(Some(GenerationWork::fixed("{}".into()))), &Arc::default(), &recorder().0)
+                .unwrap();
         let Outcome::Failed { message, .. } = outcome else { panic!("{outcome:?}") };
         assert!(message.contains("failed with exit code 7"), "{message}");
         let received = std::fs::read_to_string(folder.path().join("received")).unwrap();

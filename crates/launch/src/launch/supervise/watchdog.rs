@@ -32,7 +32,7 @@ pub struct Watchdog {
 
 /// What the watchdog found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Finding {
+pub enum WatchdogFinding {
     /// Nothing is wrong.
     Fine,
     /// This process has sent nothing for this time.
@@ -63,7 +63,7 @@ impl Watchdog {
     }
 
     /// Looks at all processes.
-    pub fn look(&mut self, now: Instant) -> Finding {
+    pub fn look(&mut self, now: Instant) -> WatchdogFinding {
         if now.duration_since(self.last_look) > LOOK_EVERY * 20 {
             self.last_report.iter_mut().flatten().for_each(|last_report| *last_report = now);
             self.moved.1 = now;
@@ -74,9 +74,9 @@ impl Watchdog {
         }
         let still = now.duration_since(self.moved.1);
         match self.quietest(now) {
-            Some((process, quiet)) if quiet > self.timeout => Finding::Silent(process, quiet),
-            _ if still > self.stall => Finding::Stalled(still),
-            _ => Finding::Fine,
+            Some((process, quiet)) if quiet > self.timeout => WatchdogFinding::Silent(process, quiet),
+            _ if still > self.stall => WatchdogFinding::Stalled(still),
+            _ => WatchdogFinding::Fine,
         }
     }
 
@@ -112,18 +112,18 @@ mod tests {
 
     /// Looks every quarter of a second until something is found; `report` notes the reports of each
     /// tick.
-    fn found(seconds: u32, report: impl Fn(u64, &mut Watchdog, Instant)) -> Finding {
+    fn found(seconds: u32, report: impl Fn(u64, &mut Watchdog, Instant)) -> WatchdogFinding {
         let begun = Instant::now();
         let mut watchdog = Watchdog::new(3, 5 * SECOND, 30 * SECOND, begun);
         for tick in 1..=u64::from(seconds) * 4 {
             let now = begun + LOOK_EVERY * tick as u32;
             report(tick, &mut watchdog, now);
             match watchdog.look(now) {
-                Finding::Fine => {}
+                WatchdogFinding::Fine => {}
                 finding => return finding,
             }
         }
-        Finding::Fine
+        WatchdogFinding::Fine
     }
 
     fn counted(records: u64, cpu_ms: u64) -> Progress {
@@ -137,7 +137,7 @@ mod tests {
                 watchdog.note(process, counted(tick, tick), now);
             }
         });
-        assert!(matches!(finding, Finding::Silent(1, quiet) if quiet < 6 * SECOND), "{finding:?}");
+        assert!(matches!(finding, WatchdogFinding::Silent(1, quiet) if quiet < 6 * SECOND), "{finding:?}");
     }
 
     #[test]
@@ -148,7 +148,7 @@ mod tests {
             }
             (0..2).for_each(|process| watchdog.note(process, counted(tick, tick), now));
         });
-        assert_eq!(finding, Finding::Fine);
+        assert_eq!(finding, WatchdogFinding::Fine);
     }
 
     #[test]
@@ -157,30 +157,30 @@ mod tests {
         let waits = found(60, |tick, watchdog, now| {
             (0..3).for_each(|process| watchdog.note(process, counted(7, tick / 4), now));
         });
-        assert!(matches!(waits, Finding::Stalled(still) if still < 32 * SECOND), "{waits:?}");
+        assert!(matches!(waits, WatchdogFinding::Stalled(still) if still < 32 * SECOND), "{waits:?}");
         let works = found(60, |tick, watchdog, now| {
             (0..3).for_each(|process| watchdog.note(process, counted(7, tick * 25 * u64::from(process == 2)), now));
         });
-        assert_eq!(works, Finding::Fine);
+        assert_eq!(works, WatchdogFinding::Fine);
     }
 
     #[test]
     fn no_process_is_silent_while_the_supervisor_itself_was_stopped() {
         let begun = Instant::now();
         let mut watchdog = Watchdog::new(2, 5 * SECOND, 30 * SECOND, begun);
-        assert_eq!(watchdog.look(begun + LOOK_EVERY), Finding::Fine);
+        assert_eq!(watchdog.look(begun + LOOK_EVERY), WatchdogFinding::Fine);
         let woken = begun + 3600 * SECOND;
-        assert_eq!(watchdog.look(woken), Finding::Fine);
+        assert_eq!(watchdog.look(woken), WatchdogFinding::Fine);
         // Process 0 reports again, process 1 does not.
         watchdog.note(0, counted(1, 1), woken + 5 * SECOND);
-        let mut finding = Finding::Fine;
+        let mut finding = WatchdogFinding::Fine;
         for tick in 1..30 {
             finding = watchdog.look(woken + LOOK_EVERY * tick);
-            if finding != Finding::Fine {
+            if finding != WatchdogFinding::Fine {
                 break;
             }
         }
-        assert!(matches!(finding, Finding::Silent(1, _)), "{finding:?}");
+        assert!(matches!(finding, WatchdogFinding::Silent(1, _)), "{finding:?}");
     }
 
     #[test]

@@ -30,7 +30,7 @@ use rcgen::{
 };
 
 use super::key_files::{AUTHORITY, certificate, key, name};
-use super::tls::Keys;
+use super::tls::TlsKeys;
 
 /// Seconds of a day.
 const DAY: u64 = 24 * 60 * 60;
@@ -84,7 +84,7 @@ pub fn make(folder: &Path, processes: usize, days: u32) -> Result<MadeKeys> {
         }
         // The checks of the process itself: they would find, for instance, an authority's
         // certificate of another key.
-        Keys::load(folder, process)?;
+        TlsKeys::load(folder, process)?;
         if new { &mut all.made } else { &mut all.kept }.push(process);
     }
     Ok(all)
@@ -245,7 +245,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         make(folder.path(), 1, 30).unwrap();
         expire(folder.path(), 0);
-        for error in [Keys::load(folder.path(), 0).err().unwrap(), make(folder.path(), 1, 30).unwrap_err()] {
+        for error in [TlsKeys::load(folder.path(), 0).err().unwrap(), make(folder.path(), 1, 30).unwrap_err()] {
             let error = format!("{error:#}");
             assert!(error.contains("process-000.pem: the certificate expired on 2023-11-14T22:13:20Z"), "{error}");
         }
@@ -256,9 +256,9 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         make(folder.path(), 2, 30).unwrap();
         let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap().as_secs();
-        let left = Keys::expiry(folder.path(), 1).unwrap() - now;
+        let left = TlsKeys::expiry(folder.path(), 1).unwrap() - now;
         assert!((29 * DAY..=30 * DAY).contains(&left), "{left} s");
-        assert!(format!("{:#}", Keys::expiry(folder.path(), 2).unwrap_err()).contains("process-002.pem"));
+        assert!(format!("{:#}", TlsKeys::expiry(folder.path(), 2).unwrap_err()).contains("process-002.pem"));
     }
 
     #[test]
@@ -267,7 +267,7 @@ mod tests {
         make(folder.path(), 2, 30).unwrap();
         let path = |name: &str| folder.path().join(name);
         let refused = |words: &[&str]| {
-            let error = format!("{:#}", Keys::load(folder.path(), 1).err().unwrap());
+            let error = format!("{:#}", TlsKeys::load(folder.path(), 1).err().unwrap());
             words.iter().for_each(|word| assert!(error.contains(word), "{word}: {error}"));
         };
         std::fs::copy(path("process-000.pem"), path("process-001.pem")).unwrap();

@@ -9,7 +9,7 @@ use std::time::Duration;
 use timely::communication::allocator::zero_copy::stream::Stream;
 
 use super::frames::Frames;
-use super::tls::Tls;
+use super::tls::TlsConnection;
 
 /// The longest pause between keepalive probes; the system allows nine hours at most.
 const MAX_PAUSE: Duration = Duration::from_secs(2 * 60 * 60);
@@ -25,10 +25,10 @@ pub struct Link {
 #[derive(Debug)]
 enum Wire {
     Plain(TcpStream),
-    Tls(Tls),
+    Tls(TlsConnection),
 }
 
-impl std::fmt::Debug for Tls {
+impl std::fmt::Debug for TlsConnection {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "TLS over {:?}", self.socket())
     }
@@ -41,7 +41,7 @@ impl Link {
     }
 
     /// An encrypted connection.
-    pub(crate) fn tls(tls: Tls) -> Link {
+    pub(crate) fn tls(tls: TlsConnection) -> Link {
         Link { wire: Wire::Tls(tls), frames: Frames::default() }
     }
 

@@ -15,5 +15,5 @@ pub use self::frames::{Frames, MAX_FRAME_BYTES};
 #[cfg(feature = "pool")]
 pub use self::keys::{DEFAULT_DAYS, MadeKeys, make};
 pub use self::link::Link;
-pub use self::tls::{Keys, Tls};
+pub use self::tls::{TlsConnection, TlsKeys};
 pub(crate) use self::tls::{described, described_io};

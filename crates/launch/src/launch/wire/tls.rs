@@ -2,13 +2,13 @@
 //!
 //! Both sides present a certificate of the pool's authority (see `keys`). The client checks that
 //! the server's name is that of the process that it connects to. The server learns the client's
-//! number from the hello that follows, and checks the name then, with [`Keys::check`]. A client
+//! number from the hello that follows, and checks the name then, with [`TlsKeys::check`]. A client
 //! that is refused learns that only when it reads: TLS 1.3 does not acknowledge a client's
 //! certificate. Hence the welcome of `join`.
 //!
-//! The engine's two threads of a connection share a [`Tls`]. A connection of rustls has one state
-//! for both directions, so it is behind a lock; no thread waits for the network while it holds that
-//! lock:
+//! The engine's two threads of a connection share a [`TlsConnection`]. A connection of rustls has
+//! one state for both directions, so it is behind a lock; no thread waits for the network while it
+//! holds that lock:
 //!
 //! ```text
 //! read:   socket ─▶ raw          lock: raw ─▶ connection ─▶ the engine's buffer
@@ -47,20 +47,20 @@ const FAR: Duration = Duration::from_secs(100_000_000_000);
 
 /// The TLS keys of one process: its own key and certificate, and the authority that it trusts.
 #[derive(Clone)]
-pub struct Keys {
+pub struct TlsKeys {
     server: Arc<ServerConfig>,
     client: Arc<ClientConfig>,
     names: Arc<WebPkiServerVerifier>,
 }
 
-impl Keys {
+impl TlsKeys {
     /// Reads the keys of a process from the pool's folder and checks them.
     ///
     /// # Errors
     /// A file is missing, damaged, expired, of another process or of another authority; the message
     /// has its name.
-    pub fn load(folder: &Path, process: usize) -> Result<Keys> {
-        let (keys, certificate) = Keys::read(folder, process)?;
+    pub fn load(folder: &Path, process: usize) -> Result<TlsKeys> {
+        let (keys, certificate) = TlsKeys::read(folder, process)?;
         check_name(&keys.names, &certificate, process).map_err(|error| {
             let (path, why) = (super::key_files::certificate(folder, process), described(&error));
             anyhow!("{}: {why} (remove it and its key, and `nigh pool keys` makes new ones)", path.display())
@@ -70,11 +70,11 @@ impl Keys {
 
     /// Reads the keys of a folder without checks, as an intruder would.
     #[cfg(test)]
-    pub fn load_unchecked(folder: &Path, process: usize) -> Keys {
-        Keys::read(folder, process).unwrap().0
+    pub fn load_unchecked(folder: &Path, process: usize) -> TlsKeys {
+        TlsKeys::read(folder, process).unwrap().0
     }
 
-    fn read(folder: &Path, process: usize) -> Result<(Keys, CertificateDer<'static>)> {
+    fn read(folder: &Path, process: usize) -> Result<(TlsKeys, CertificateDer<'static>)> {
         let (path, key) = (super::key_files::certificate(folder, process), super::key_files::key(folder, process));
         let authority: CertificateDer = read(&folder.join(super::key_files::AUTHORITY), "certificate")?;
         let certificate: CertificateDer = read(&path, "certificate")?;
@@ -99,16 +99,16 @@ impl Keys {
         let client = client.context("ring supports TLS 1.3")?.with_webpki_verifier(names.clone());
         let mut client = client.with_client_auth_cert(vec![certificate.clone()], private_key()?).map_err(own_files)?;
         client.resumption = Resumption::disabled();
-        Ok((Keys { server: Arc::new(server), client: Arc::new(client), names }, certificate))
+        Ok((TlsKeys { server: Arc::new(server), client: Arc::new(client), names }, certificate))
     }
 
     /// When the certificate of a process expires, in seconds since 1970.
     ///
     /// # Errors
-    /// As [`Keys::load`].
+    /// As [`TlsKeys::load`].
     pub fn expiry(folder: &Path, process: usize) -> Result<u64> {
-        Keys::load(folder, process)?;
-        let (keys, certificate) = Keys::read(folder, process)?;
+        TlsKeys::load(folder, process)?;
+        let (keys, certificate) = TlsKeys::read(folder, process)?;
         let name = server_name(process)?;
         // The error of an expired certificate has the time of its expiry.
         let far = UnixTime::since_unix_epoch(FAR);
@@ -207,7 +207,7 @@ pub(crate) fn described_io(error: &io::Error) -> String {
 
 /// A joined connection; the thread that reads and the thread that writes share it.
 #[derive(Clone)]
-pub struct Tls(Arc<TlsState>);
+pub struct TlsConnection(Arc<TlsState>);
 
 struct TlsState {
     socket: TcpStream,
@@ -229,12 +229,12 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl Tls {
+impl TlsConnection {
     /// A connection after its handshake, on a blocking socket.
-    pub(crate) fn new(socket: TcpStream, connection: Connection) -> Tls {
+    pub(crate) fn new(socket: TcpStream, connection: Connection) -> TlsConnection {
         let raw = Raw { bytes: vec![0; RAW].into(), at: 0, end: 0 };
         let (connection, raw, records) = (Mutex::new(connection), Mutex::new(raw), Mutex::default());
-        Tls(Arc::new(TlsState { socket, connection, raw, records }))
+        TlsConnection(Arc::new(TlsState { socket, connection, raw, records }))
     }
 
     /// The socket below.
@@ -296,7 +296,7 @@ fn decrypt(connection: &mut Connection, raw: &mut Raw, out: &mut [u8]) -> io::Re
     Ok((filled > 0).then_some(filled))
 }
 
-impl Read for Tls {
+impl Read for TlsConnection {
     fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
         if out.is_empty() {
             return Ok(0);
@@ -316,7 +316,7 @@ impl Read for Tls {
     }
 }
 
-impl Write for Tls {
+impl Write for TlsConnection {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.send(|connection| connection.writer().write(bytes))
     }
