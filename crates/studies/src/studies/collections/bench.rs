@@ -125,7 +125,7 @@ impl Bench for CollectionsArgs {
         );
         if let Some(folder) = &self.write {
             let rows = write(&LinkedHosts::new(self.documents, self.links), folder)?;
-            return BenchOutcome::new(true, &WrittenReport { folder: folder.clone(), rows }, self.json);
+            return BenchOutcome::new(true, &WrittenLinks { folder: folder.clone(), rows }, self.json);
         }
         let temporary = Temporary::of_process();
         let memory = self.memory.map_or_else(|| Config::default().memory(), |bytes| bytes.0);
@@ -144,7 +144,7 @@ impl Bench for CollectionsArgs {
 /// A link, for other programs.
 #[derive(Table)]
 #[table(name = "made-links")]
-struct LinkRow {
+struct MadeLinkRow {
     page: i64,
     target: i64,
 }
@@ -152,7 +152,7 @@ struct LinkRow {
 /// A page with replicas, for other programs.
 #[derive(Table)]
 #[table(name = "made-pages")]
-struct PageRow {
+struct MadePageRow {
     page: i64,
     host: i64,
     root: i64,
@@ -160,16 +160,16 @@ struct PageRow {
 }
 
 fn write(web: &LinkedHosts, folder: &Path) -> Result<u64> {
-    let mut links: Writer<LinkRow> = Writer::create(&folder.join("links.parquet"))?;
-    let mut pages: Writer<PageRow> = Writer::create(&folder.join("pages.parquet"))?;
+    let mut links: Writer<MadeLinkRow> = Writer::create(&folder.join("links.parquet"))?;
+    let mut pages: Writer<MadePageRow> = Writer::create(&folder.join("pages.parquet"))?;
     let mut targets = Vec::new();
     for page in 0..web.pages {
         web.links(page, &mut targets);
-        targets.iter().try_for_each(|target| links.push(LinkRow { page: page as i64, target: *target as i64 }))?;
+        targets.iter().try_for_each(|target| links.push(MadeLinkRow { page: page as i64, target: *target as i64 }))?;
         let (root, size) = web.cluster(page);
         if size > 0 {
             let (host, root) = (LinkedHosts::host(page) as i64, LinkedHosts::page(root) as i64);
-            pages.push(PageRow { page: page as i64, host, root, size: size.into() })?;
+            pages.push(MadePageRow { page: page as i64, host, root, size: size.into() })?;
         }
     }
     pages.finish()?;
@@ -178,12 +178,12 @@ fn write(web: &LinkedHosts, folder: &Path) -> Result<u64> {
 
 /// What was written for other programs.
 #[derive(Serialize)]
-struct WrittenReport {
+struct WrittenLinks {
     folder: PathBuf,
     rows: u64,
 }
 
-impl fmt::Display for WrittenReport {
+impl fmt::Display for WrittenLinks {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "{}: {} links", self.folder.display(), grouped(self.rows))
     }

@@ -22,7 +22,7 @@ use crate::tables::{Scan, Table, field};
 
 /// A listed prefix, and the weeks that it was first listed in and last seen in.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Listed {
+pub(super) struct ListedSince {
     pub of: AvoidPrefix,
     pub since: Week,
     pub week: Week,
@@ -32,7 +32,7 @@ pub(super) struct Listed {
 #[derive(Clone, Debug, Default)]
 pub(super) struct FormerList {
     pub week: Option<Week>,
-    pub prefixes: Vec<Listed>,
+    pub prefixes: Vec<ListedSince>,
 }
 
 /// Room for the error of a product of a share and a whole number.
@@ -40,7 +40,7 @@ const ROUNDING: f64 = 1e-9;
 
 /// Why a prefix stays or goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Verdict {
+pub(super) enum ListVerdict {
     Kept,
     /// The job does not judge.
     NotJudged,
@@ -51,25 +51,25 @@ pub(super) enum Verdict {
     PrincipalGone,
 }
 
-impl Verdict {
+impl ListVerdict {
     pub fn name(self) -> &'static str {
         match self {
-            Verdict::Kept => "kept",
-            Verdict::NotJudged => "not judged",
-            Verdict::NotCrawled => "not crawled",
-            Verdict::Losing => "losing",
-            Verdict::TooWide => "too wide",
-            Verdict::PrincipalGone => "principal gone",
+            ListVerdict::Kept => "kept",
+            ListVerdict::NotJudged => "not judged",
+            ListVerdict::NotCrawled => "not crawled",
+            ListVerdict::Losing => "losing",
+            ListVerdict::TooWide => "too wide",
+            ListVerdict::PrincipalGone => "principal gone",
         }
     }
 
     pub fn stays(self) -> bool {
-        !matches!(self, Verdict::Losing | Verdict::TooWide | Verdict::PrincipalGone)
+        !matches!(self, ListVerdict::Losing | ListVerdict::TooWide | ListVerdict::PrincipalGone)
     }
 }
 
 /// The list of the run before.
-pub(super) enum Former {
+pub(super) enum ListBefore {
     /// The store has no tables of the study.
     Missing,
     /// The number of the commit whose list this run continues.
@@ -82,19 +82,21 @@ pub(super) enum Former {
 ///
 /// # Errors
 /// If the store or the summary cannot be read.
-pub(super) fn former_list(store: &Store, job: &Collections, week: Week) -> Result<Former> {
-    let Some(committed) = Committed::<Collections>::find(store)? else { return Ok(Former::Missing) };
+pub(super) fn former_list(store: &Store, job: &Collections, week: Week) -> Result<ListBefore> {
+    let Some(committed) = Committed::<Collections>::find(store)? else { return Ok(ListBefore::Missing) };
     let last = committed.summary.last;
     Ok(if last > week {
-        Former::Dropped(format!(
+        ListBefore::Dropped(format!(
             "the avoid list of week {last} goes: these tables are of week {week}, which is before it"
         ))
     } else if !committed.job()?.is_some_and(|former| former.lists_as(job)) {
-        Former::Dropped(format!("a new avoid list begins: that of week {last} was made with other parameters"))
+        ListBefore::Dropped(format!("a new avoid list begins: that of week {last} was made with other parameters"))
     } else if is_of_older_version(&committed)? {
-        Former::Dropped(format!("a new avoid list begins: that of week {last} was made by an older version of nigh"))
+        ListBefore::Dropped(format!(
+            "a new avoid list begins: that of week {last} was made by an older version of nigh"
+        ))
     } else {
-        Former::Continued(committed.results.commit_number())
+        ListBefore::Continued(committed.results.commit_number())
     })
 }
 
@@ -134,7 +136,7 @@ impl FormerList {
                     Week::of_days(days.value(row)).with_context(|| format!("{} has an impossible date", path.display()))
                 };
                 let [prefix, host, principal] = [texts, hosts, principals].map(|texts| texts.value(row).to_owned());
-                prefixes.push(Listed {
+                prefixes.push(ListedSince {
                     of: AvoidPrefix {
                         prefix,
                         host,
@@ -155,7 +157,7 @@ impl FormerList {
 
     /// The verdicts of a judgement on these prefixes and on those of their principal copies, in the
     /// order of `prefixes`; `now` are the prefixes that this week alone lists.
-    pub fn verdicts(&self, judgement: &Judgement, purity: f64, now: &[AvoidPrefix]) -> Vec<Verdict> {
+    pub fn verdicts(&self, judgement: &Judgement, purity: f64, now: &[AvoidPrefix]) -> Vec<ListVerdict> {
         let is_wide = |prefix: &str| {
             let of_now = || now.iter().map(|of| of.prefix.as_str());
             of_now().any(|of| of.starts_with(prefix)) && !of_now().any(|of| prefix.starts_with(of))
@@ -163,15 +165,15 @@ impl FormerList {
         let of = |(number, (counts, principal)): (usize, (&[u64; 2], &u64))| {
             let [pages, lost] = *counts;
             if *principal == 0 {
-                Verdict::PrincipalGone
+                ListVerdict::PrincipalGone
             } else if pages == 0 {
-                Verdict::NotCrawled
+                ListVerdict::NotCrawled
             } else if (pages - lost) as f64 + ROUNDING < purity * pages as f64 {
-                Verdict::Losing
+                ListVerdict::Losing
             } else if self.prefixes.get(number).is_some_and(|listed| is_wide(&listed.of.prefix)) {
-                Verdict::TooWide
+                ListVerdict::TooWide
             } else {
-                Verdict::Kept
+                ListVerdict::Kept
             }
         };
         judgement.of_prefixes.iter().zip(&judgement.of_principals).enumerate().map(of).collect()
@@ -184,9 +186,14 @@ impl FormerList {
 /// A prefix is left out if its principal copy is below a listed one, or the principal copy of a
 /// listed one is below it: then both copies would be avoided. So of two copies that take turns as
 /// the principal one, that which was listed first stays on the list.
-pub(super) fn joined(mut now: Vec<AvoidPrefix>, week: Week, former: &FormerList, verdicts: &[Verdict]) -> Vec<Listed> {
+pub(super) fn joined(
+    mut now: Vec<AvoidPrefix>,
+    week: Week,
+    former: &FormerList,
+    verdicts: &[ListVerdict],
+) -> Vec<ListedSince> {
     let judged = || former.prefixes.iter().zip(verdicts);
-    let mut all: BTreeMap<String, Listed> = BTreeMap::new();
+    let mut all: BTreeMap<String, ListedSince> = BTreeMap::new();
     // The directories around the principal copies of listed prefixes.
     let mut principals: HashSet<String> = HashSet::new();
     let around = |principal: &str| directory_texts(principal).map(str::to_owned).collect::<Vec<_>>();
@@ -207,9 +214,9 @@ pub(super) fn joined(mut now: Vec<AvoidPrefix>, week: Week, former: &FormerList,
         }
         let since = all.get(&of.prefix).map_or(week, |listed| listed.since);
         principals.extend(around(&of.principal));
-        all.insert(of.prefix.clone(), Listed { of, since, week });
+        all.insert(of.prefix.clone(), ListedSince { of, since, week });
     }
-    let mut joined: Vec<Listed> = Vec::new();
+    let mut joined: Vec<ListedSince> = Vec::new();
     for (prefix, listed) in all {
         if joined.last().is_none_or(|outer| !prefix.starts_with(&outer.of.prefix)) {
             joined.push(listed);
@@ -232,7 +239,7 @@ mod tests {
                     let verdict = FormerList::default().verdicts(&judgement, purity, &[])[0];
                     // In whole tenths.
                     let is_losing = 10 * (pages - lost) < (10.0 * purity).round() as u64 * pages;
-                    assert_eq!(verdict == Verdict::Losing, is_losing, "{lost} of {pages}, purity {purity}");
+                    assert_eq!(verdict == ListVerdict::Losing, is_losing, "{lost} of {pages}, purity {purity}");
                 }
             }
         }

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use anyhow::Result;
 use nigh_exchange::Context;
 
-use super::former::{FormerList, Listed, Verdict, joined};
+use super::former::{FormerList, ListVerdict, ListedSince, joined};
 use super::steps::{AvoidPrefix, Judgement, Savings, TrivialClusters, judge};
 use super::{Collections, ReplicaLevel};
 use crate::records::Week;
@@ -19,9 +19,9 @@ pub(super) struct JudgedLists {
     pub former: FormerList,
     /// The former list, judged by this week.
     pub judgement: Judgement,
-    pub verdicts: Vec<Verdict>,
+    pub verdicts: Vec<ListVerdict>,
     /// This week's list.
-    pub list: Vec<Listed>,
+    pub list: Vec<ListedSince>,
     /// The week of a list, its prefixes, the week of a crawl, and what the crawl would have been.
     pub savings: Vec<(Week, u64, Week, Savings)>,
 }
@@ -55,7 +55,7 @@ impl Judge<'_> {
         };
         let mut savings = Vec::new();
         let count = former.prefixes.len();
-        let (mut judgement, mut verdicts) = (Judgement::unknown(count), vec![Verdict::NotJudged; count]);
+        let (mut judgement, mut verdicts) = (Judgement::unknown(count), vec![ListVerdict::NotJudged; count]);
         if let (Some(listed), true) = (former.week, self.job.judge) {
             judgement = self.by_week(cx, self.number, &former.prefixes)?;
             verdicts = former.verdicts(&judgement, self.job.purity.0, &now);
@@ -72,7 +72,7 @@ impl Judge<'_> {
     }
 
     /// Judges a list by the week with this number.
-    fn by_week(&self, cx: &mut Context, number: usize, list: &[Listed]) -> Result<Judgement> {
+    fn by_week(&self, cx: &mut Context, number: usize, list: &[ListedSince]) -> Result<Judgement> {
         // Components of overlap are those of one week: other weeks are judged by very similar
         // pages.
         let clusters = match self.job.level {

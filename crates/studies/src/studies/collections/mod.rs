@@ -28,7 +28,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Result;
 use nigh_exchange::Context;
 
-use self::former::{Former, former_list};
+use self::former::{ListBefore, former_list};
 use super::figure::Figure;
 use super::plan::{StudyInput, StudyPlan};
 use super::study::{Runs, Study};
@@ -67,9 +67,9 @@ impl Study for Collections {
         let history = History::open(store, None, None)?;
         let week = run::check_level(store, &history, self)?;
         let former = match former_list(store, self, week)? {
-            Former::Missing => None,
-            Former::Continued(commit) => Some(commit),
-            Former::Dropped(why) => {
+            ListBefore::Missing => None,
+            ListBefore::Continued(commit) => Some(commit),
+            ListBefore::Dropped(why) => {
                 notice(&why);
                 None
             }

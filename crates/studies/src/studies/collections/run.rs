@@ -25,7 +25,7 @@ use super::steps::{
     ClusteredPages, CollectionPage, CollectionStage, MergeCondition, PageTexts, Prefixes, TrivialClusters, avoid_list,
     clustered_pages, collection_links, members, merged_clusters, prefixes,
 };
-use super::write::{CollectionWriter, Counts};
+use super::write::{CollectionWriter, CollectionsCounts};
 use super::{CollectionLinks, Collections, CollectionsSummary, ReplicaLevel};
 use crate::operators::scan::{LinkReader, RedirectTargets};
 use crate::records::{DocId, Week};
@@ -154,12 +154,12 @@ impl CollectionsJob<'_> {
         cx: &mut Context,
         pages: &Arc<ClusteredPages>,
         redirects: &Arc<RedirectTargets>,
-    ) -> Result<(Vec<CollectionPage>, Counts)> {
+    ) -> Result<(Vec<CollectionPage>, CollectionsCounts)> {
         let (history, owned, stage) = (&self.plan.history, &self.owned, &self.stage);
         let mut links = LinkReader::open(history, self.number, owned, redirects)?;
         let found = collection_links(cx, stage, owned, pages, &mut links)?;
         let merged = merged_clusters(cx, stage, found.links)?;
-        let mut counts = Counts { links: found.read, pairs: merged.pairs, ..Counts::default() };
+        let mut counts = CollectionsCounts { links: found.read, pairs: merged.pairs, ..CollectionsCounts::default() };
         counts.merged = merged.edges.len() as u64;
         let weeks: Vec<Vec<u64>> = history.weeks.iter().map(|week| week.rows.clone()).collect();
         let first_seen = move |doc: DocId| weeks.partition_point(|rows| rows[doc.shard() as usize] <= doc.row()) as u32;

@@ -31,7 +31,7 @@ const LARGEST: usize = 20;
 
 /// What one worker counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
-pub(super) struct Counts {
+pub(super) struct CollectionsCounts {
     pub documents: u64,
     pub clustered: u64,
     pub trivial: u64,
@@ -46,7 +46,7 @@ pub(super) struct Counts {
     pub replicas: [u64; REPLICAS.len()],
 }
 
-impl Counts {
+impl CollectionsCounts {
     /// Counts own pages and trivial clusters.
     pub fn count_pages(&mut self, pages: &ClusteredPages, owned: &Ownership) {
         for (page, doc) in owned.docs().enumerate().filter(|(page, _)| pages.hosts[*page] > 0) {
@@ -57,7 +57,7 @@ impl Counts {
         }
     }
 
-    fn add(&mut self, other: &Counts) {
+    fn add(&mut self, other: &CollectionsCounts) {
         self.documents += other.documents;
         self.clustered += other.clustered;
         self.trivial += other.trivial;
@@ -138,7 +138,7 @@ impl CollectionWriter<'_> {
         &self,
         cx: &mut Context,
         members: &[CollectionPage],
-        mut counts: Counts,
+        mut counts: CollectionsCounts,
         judged: &JudgedLists,
     ) -> Result<Option<CollectionsSummary>> {
         let mut sizes: BTreeMap<(u32, u32), u64> = BTreeMap::new();
@@ -164,7 +164,7 @@ impl CollectionWriter<'_> {
         let index = cx.index();
         let own = sizes.into_iter().map(|(of, clusters)| (of, index, clusters)).collect();
         let sizes = cx.sorted(own)?;
-        let mut sum = Counts::default();
+        let mut sum = CollectionsCounts::default();
         cx.concat(vec![counts])?.iter().for_each(|own| sum.add(own));
         if index > 0 {
             return Ok(None);
@@ -244,7 +244,12 @@ impl CollectionWriter<'_> {
         self.plan.write(0, savings)
     }
 
-    fn summary(&self, counts: &Counts, largest: Vec<LargestCollections>, judged: &JudgedLists) -> CollectionsSummary {
+    fn summary(
+        &self,
+        counts: &CollectionsCounts,
+        largest: Vec<LargestCollections>,
+        judged: &JudgedLists,
+    ) -> CollectionsSummary {
         let (history, job) = (&self.plan.history, self.job);
         let week = history.weeks[self.number].week;
         let savings = judged.savings.iter().map(|(listed, prefixes, week, of)| CrawlSavings {

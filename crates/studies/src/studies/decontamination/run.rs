@@ -24,7 +24,7 @@ use anyhow::Result;
 use nigh_exchange::Context;
 
 use super::Decontamination;
-use super::reference::{Item, Items};
+use super::reference::{ReferenceItem, ReferenceItems};
 use super::steps::{Match, MatchCounts, Matching};
 use super::summary::{DecontaminationSummary, ReferenceFileSummary};
 use super::write::{WrittenMatches, write_items, write_matches};
@@ -60,8 +60,8 @@ pub fn decontamination(
     let scratch = plan.results().scratch();
     let cx = &mut cx.with(plan.worker_memory, &scratch);
     let reader = WordReader::new(&files.method, kernels::chosen()?)?;
-    let mut reference = Items::new(&files.reference, job, job.measures(&files.method), reader);
-    let (mut items, mut matches) = (sort_of::<Item>(cx, "items"), sort_of::<Match>(cx, "matches"));
+    let mut reference = ReferenceItems::new(&files.reference, job, job.measures(&files.method), reader);
+    let (mut items, mut matches) = (sort_of::<ReferenceItem>(cx, "items"), sort_of::<Match>(cx, "matches"));
     let mut counts = MatchCounts::default();
     // Each worker reads the reference; one keeps what the table says of it.
     let keeps_items = cx.index() == 0;

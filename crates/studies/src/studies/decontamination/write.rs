@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use anyhow::Result;
 
 use super::Decontamination;
-use super::reference::Item;
+use super::reference::ReferenceItem;
 use super::steps::Match;
 use super::summary::ReferenceFileSummary;
 use crate::structures::{Ownership, Sorted};
@@ -81,7 +81,7 @@ fn row(found: &Match) -> ReferenceMatchRow {
 pub(super) fn write_items(
     plan: &StudyPlan,
     job: &Decontamination,
-    mut items: Sorted<Item>,
+    mut items: Sorted<ReferenceItem>,
     documents_of: &BTreeMap<u64, u64>,
     of_files: &mut [ReferenceFileSummary],
 ) -> Result<()> {

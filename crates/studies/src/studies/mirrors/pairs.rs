@@ -9,28 +9,30 @@ use anyhow::Result;
 use nigh_exchange::Context;
 
 use super::MirrorCounts;
-use super::steps::{HostName, ListedHost, MATCHES, PairCounts, PairTable, PathCounts, RawPairs, RedirectedHost, paths};
+use super::steps::{
+    HostName, HostPairCounts, ListedHost, MATCHES, PairTable, PathCounts, RawPairs, RedirectedHost, paths,
+};
 use crate::state::History;
 use crate::stats::ratio;
 use crate::structures::Ownership;
 
 /// The class of a pair of different hosts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Class {
+pub(super) enum PairClass {
     Unresolved,
     Farm,
     Kept,
     Alias,
 }
 
-impl Class {
+impl PairClass {
     /// Its name in the table `pairs`.
     pub(super) fn name(self) -> &'static str {
         match self {
-            Class::Unresolved => "unresolved",
-            Class::Farm => "farm",
-            Class::Kept => "kept",
-            Class::Alias => "alias",
+            PairClass::Unresolved => "unresolved",
+            PairClass::Farm => "farm",
+            PairClass::Kept => "kept",
+            PairClass::Alias => "alias",
         }
     }
 }
@@ -38,8 +40,8 @@ impl Class {
 /// What is known of a pair of different hosts.
 #[derive(Clone, Debug)]
 pub(super) struct FoundPair {
-    pub(super) class: Class,
-    pub(super) counts: PairCounts,
+    pub(super) class: PairClass,
+    pub(super) counts: HostPairCounts,
     pub(super) size: u64,
     pub(super) matches: [u64; MATCHES],
     pub(super) is_mirror: bool,
@@ -72,18 +74,18 @@ pub(super) struct StudyCounts {
 impl WeekOfPairs {
     /// The pairs by class; `least` is the number of pages that match, at least.
     pub(super) fn counts(&self, least: u32) -> MirrorCounts {
-        let of_class = |class: Class| self.found.iter().filter(|found| found.class == class).count() as u64;
-        let pairs = || self.table.pairs.iter().zip(&self.found).filter(|(_, found)| found.class == Class::Kept);
+        let of_class = |class: PairClass| self.found.iter().filter(|found| found.class == class).count() as u64;
+        let pairs = || self.table.pairs.iter().zip(&self.found).filter(|(_, found)| found.class == PairClass::Kept);
         let matched = |place: usize| pairs().filter(|(_, found)| found.matches[place] >= least.into()).count() as u64;
         // Farms that are unresolved are counted as such where they are listed.
         let listed_farms = self.raw.farm.len() as u64;
         let mut counts = MirrorCounts {
             raw: 0,
             auto: self.raw.auto.len() as u64,
-            alias: of_class(Class::Alias),
-            unresolved: of_class(Class::Unresolved),
-            farm: self.raw.farm_pairs - listed_farms.min(self.raw.farm_pairs) + of_class(Class::Farm),
-            kept: of_class(Class::Kept),
+            alias: of_class(PairClass::Alias),
+            unresolved: of_class(PairClass::Unresolved),
+            farm: self.raw.farm_pairs - listed_farms.min(self.raw.farm_pairs) + of_class(PairClass::Farm),
+            kept: of_class(PairClass::Kept),
             www: pairs().filter(|((a, b), _)| differ_in_www(self.name(*a), self.name(*b))).count() as u64,
             last_arc: matched(0),
             last_four_arcs: matched(3),

@@ -20,7 +20,7 @@ use std::rc::Rc;
 use anyhow::{Context as _, Result, bail};
 use nigh_exchange::Context;
 
-use super::pairs::{Class, FoundPair, MirrorPaths, StudyCounts, WeekOfPairs, redirects};
+use super::pairs::{FoundPair, MirrorPaths, PairClass, StudyCounts, WeekOfPairs, redirects};
 use super::steps::{
     AddressList, ClusterRoot, Counting, Hosts, MirrorStage, MirroredPage, PairTable, RedirectedHost, cluster_roots,
     confirm, count, mirrored, own_hosts, raw_pairs, redirected_hosts,
@@ -156,15 +156,15 @@ impl Finder<'_> {
             let are_redirected =
                 pairs != HostPairs::Study && redirects(redirected, &names[a as usize], &names[b as usize]) > 0;
             let class = if is_unresolved {
-                Class::Unresolved
+                PairClass::Unresolved
             } else if raw.farm.binary_search(&(name.min(other), name.max(other))).is_ok() {
-                Class::Farm
+                PairClass::Farm
             } else if enough(counts.kept) >= stage.least.into() && !are_redirected {
-                Class::Kept
+                PairClass::Kept
             } else {
-                Class::Alias
+                PairClass::Alias
             };
-            let is_mirror = class == Class::Kept && matches[3] >= stage.least.into();
+            let is_mirror = class == PairClass::Kept && matches[3] >= stage.least.into();
             found.push(FoundPair { class, counts, size, matches, is_mirror });
         }
         let mut week = WeekOfPairs {

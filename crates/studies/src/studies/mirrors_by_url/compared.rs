@@ -30,7 +30,7 @@ use crate::tables::studies::{CollectionPageRow, CollectionRow, ComparedRow, Mirr
 use crate::tables::{ClusterRow, Scan, Table, field};
 
 /// Two names, the smaller one first.
-type Pair = [String; 2];
+type NamePair = [String; 2];
 
 /// What the mirrors job says of a pair.
 #[derive(Clone, Debug)]
@@ -40,7 +40,7 @@ struct ByContent {
 }
 
 /// What the compared pairs are made from; the same at every worker.
-pub(super) struct Comparison<'a> {
+pub(super) struct ComparedInputs<'a> {
     pub plan: &'a StudyPlan,
     pub owned: &'a Ownership,
     pub listed: &'a ListedPairs,
@@ -48,13 +48,13 @@ pub(super) struct Comparison<'a> {
 }
 
 /// The rows of the table, and whether there were tables of the other jobs for the week.
-pub(super) struct Compared {
+pub(super) struct ComparedTable {
     pub rows: Vec<ComparedRow>,
     pub has_mirrors: bool,
     pub has_collections: bool,
 }
 
-impl Compared {
+impl ComparedTable {
     /// The pairs of hosts by the ways that find them; `None` without tables of the mirrors job.
     pub fn ways(&self) -> Option<MirrorWays> {
         let count = |by_content: bool, by_url: bool| {
@@ -82,14 +82,14 @@ const DIRECTORY: &str = "directory";
 /// name, its host and its directory.
 type DirectoryOfCluster = (i64, Reverse<bool>, i64, String, String);
 
-impl Comparison<'_> {
+impl ComparedInputs<'_> {
     /// Compares both ways. Every worker calls it and returns the same.
     ///
     /// # Errors
     /// If a file cannot be read or written, or a worker of this process failed.
-    pub fn rows(&self, cx: &mut Context) -> Result<Compared> {
+    pub fn rows(&self, cx: &mut Context) -> Result<ComparedTable> {
         let Some(week) = self.plan.history.weeks.last() else {
-            return Ok(Compared { rows: Vec::new(), has_mirrors: false, has_collections: false });
+            return Ok(ComparedTable { rows: Vec::new(), has_mirrors: false, has_collections: false });
         };
         let store = Store::at(&self.plan.history.store);
         let by_content = by_content(&store, week)?;
@@ -99,11 +99,11 @@ impl Comparison<'_> {
         if let Some((results, least_size)) = &collections {
             rows.extend(self.directories(cx, results, *least_size, &by_url)?);
         }
-        Ok(Compared { rows, has_mirrors: by_content.is_some(), has_collections: collections.is_some() })
+        Ok(ComparedTable { rows, has_mirrors: by_content.is_some(), has_collections: collections.is_some() })
     }
 
     /// The listed pairs by their names: the number in the list, and whether it is a mirror.
-    fn by_url(&self) -> BTreeMap<Pair, (usize, bool)> {
+    fn by_url(&self) -> BTreeMap<NamePair, (usize, bool)> {
         let pairs = self.listed.pairs.iter().zip(self.tested).enumerate();
         let name = |host: usize| self.listed.hosts[host].name.clone();
         pairs
@@ -115,12 +115,12 @@ impl Comparison<'_> {
     fn hosts(
         &self,
         cx: &mut Context,
-        by_url: &BTreeMap<Pair, (usize, bool)>,
-        by_content: Option<&BTreeMap<Pair, ByContent>>,
+        by_url: &BTreeMap<NamePair, (usize, bool)>,
+        by_content: Option<&BTreeMap<NamePair, ByContent>>,
     ) -> Result<Vec<ComparedRow>> {
         let of_urls = by_url.iter().filter(|(_, (_, is_mirror))| *is_mirror).map(|(pair, _)| pair);
         let of_content = by_content.into_iter().flatten().filter(|(_, of)| of.is_mirror).map(|(pair, _)| pair);
-        let pairs: BTreeSet<&Pair> = of_urls.chain(of_content).collect();
+        let pairs: BTreeSet<&NamePair> = of_urls.chain(of_content).collect();
         let names: BTreeSet<&String> = pairs.iter().flat_map(|pair| pair.iter()).collect();
         let table = places(
             names.iter().map(|name| HostName::of(name)),
@@ -129,7 +129,7 @@ impl Comparison<'_> {
         let pages = self.pages_of_hosts(&table)?;
         let shared = shared_pages(cx, pages, &table)?;
         let texts = self.texts(cx, shared.values())?;
-        let row = |pair: &Pair| -> Result<ComparedRow> {
+        let row = |pair: &NamePair| -> Result<ComparedRow> {
             let listed = by_url.get(pair);
             let content = by_content.map(|all| all.get(pair));
             let shared = found(&table, &shared, pair.each_ref().map(|name| HostName::of(name)));
@@ -182,7 +182,7 @@ impl Comparison<'_> {
         cx: &mut Context,
         results: &Results,
         least_size: i64,
-        by_url: &BTreeMap<Pair, (usize, bool)>,
+        by_url: &BTreeMap<NamePair, (usize, bool)>,
     ) -> Result<Vec<ComparedRow>> {
         let directories = self.own_directories(results, least_size)?;
         let directories: Vec<DirectoryOfCluster> = cx.sorted(directories)?;
@@ -279,7 +279,7 @@ impl Comparison<'_> {
 }
 
 /// The URLs of an example.
-fn examples(shared: Option<SharedPages>, texts: &BTreeMap<DocId, String>) -> Result<Option<Pair>> {
+fn examples(shared: Option<SharedPages>, texts: &BTreeMap<DocId, String>) -> Result<Option<NamePair>> {
     let Some(shared) = shared else { return Ok(None) };
     let text =
         |doc: DocId| texts.get(&doc).cloned().with_context(|| format!("the table `clusters` lacks document {doc}"));
@@ -288,7 +288,7 @@ fn examples(shared: Option<SharedPages>, texts: &BTreeMap<DocId, String>) -> Res
 }
 
 /// Two names in their order.
-fn sorted(mut pair: Pair) -> Pair {
+fn sorted(mut pair: NamePair) -> NamePair {
     pair.sort_items();
     pair
 }
@@ -311,7 +311,7 @@ fn found(table: &PairTable, shared: &BTreeMap<usize, SharedPages>, pair: [HostNa
 }
 
 /// The pairs that the mirrors job found in a week, if its tables are of the week as it is.
-fn by_content(store: &Store, week: &PastWeek) -> Result<Option<BTreeMap<Pair, ByContent>>> {
+fn by_content(store: &Store, week: &PastWeek) -> Result<Option<BTreeMap<NamePair, ByContent>>> {
     let Some(Committed { results, summary }) = Committed::<Mirrors>::find(store)? else { return Ok(None) };
     let is_of_week = |(date, commit)| (date, commit) == (week.week, week.commit);
     if !summary.mirrors.iter().any(|of| is_of_week((of.week, of.week_commit))) {

@@ -16,7 +16,7 @@
 use anyhow::{Context as _, Result};
 use nigh_exchange::Context;
 
-use super::compared::Comparison;
+use super::compared::ComparedInputs;
 use super::steps::{
     ListedPairs, TestPages, TestRules, UrlCounts, UrlStage, WantedUrls, WeekUrls, candidates, compare, host_features,
     sampled_hosts,
@@ -63,7 +63,7 @@ pub fn mirrors_by_url(cx: &mut Context, plan: &StudyPlan, job: &MirrorsByUrl) ->
         sums.0.add(&counts);
         sums.1 += passed_over;
     }
-    let compared = Comparison { plan, owned: &owned, listed: &listed, tested: &tested }.rows(cx);
+    let compared = ComparedInputs { plan, owned: &owned, listed: &listed, tested: &tested }.rows(cx);
     let compared = compared.context("comparing with mirrors by content")?;
     cx.enter(Stage::Tables);
     if cx.index() > 0 {

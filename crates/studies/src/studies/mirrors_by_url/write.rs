@@ -5,10 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::Result;
 
-use super::compared::Compared;
+use super::compared::ComparedTable;
 use super::steps::{
-    HostFailure, ListedHost, ListedPair, ListedPairs, MirrorLevel, Outcome, PathTest, TestRules, TestedPair, UrlCounts,
-    UrlStage,
+    CandidateHost, HostFailure, ListedPair, ListedPairs, MirrorLevel, PathOutcome, PathTest, TestRules, TestedPair,
+    UrlCounts, UrlStage,
 };
 use super::{MirrorsByUrlSummary, PUBLISHED_URLS, UrlLevelCount};
 use crate::stats::ratio;
@@ -25,7 +25,7 @@ pub(super) struct UrlMirrorWriter<'a> {
     pub(super) listed: &'a ListedPairs,
     /// By number of the pair.
     pub(super) tested: &'a [TestedPair],
-    pub(super) compared: &'a Compared,
+    pub(super) compared: &'a ComparedTable,
 }
 
 /// The parts of the list for which `ranking` has a row.
@@ -101,7 +101,7 @@ impl UrlMirrorWriter<'_> {
             mirror_hosts: groups.len() as u64,
             as_the_study: Some(self.mirrors_of_study()),
             groups: groups.last().map_or(0, |row| row.group as u64),
-            unknown_tests: self.tested.iter().map(|pair| u64::from(pair.counts.of(Outcome::Unknown))).sum(),
+            unknown_tests: self.tested.iter().map(|pair| u64::from(pair.counts.of(PathOutcome::Unknown))).sum(),
             probes: probe_count,
             files: plan.files.crawl.len() as u64,
             passed_over,
@@ -246,11 +246,11 @@ impl UrlMirrorWriter<'_> {
     fn probes(&self) -> Vec<ProbeRow> {
         let (mut rows, mut seen) = (Vec::new(), BTreeSet::new());
         for (number, (pair, tested)) in self.pairs().enumerate() {
-            for test in tested.tests.iter().filter(|test| test.outcome == Outcome::Unknown) {
+            for test in tested.tests.iter().filter(|test| test.outcome == PathOutcome::Unknown) {
                 let path = self.path(pair, test.from_second, test.path);
                 for (host, known) in pair.hosts.into_iter().zip(test.known) {
                     if !known && seen.insert((host, test.path)) {
-                        let ListedHost { name, is_plain, .. } = &self.listed.hosts[host];
+                        let CandidateHost { name, is_plain, .. } = &self.listed.hosts[host];
                         let url = format!("{}://{name}{path}", if *is_plain { "http" } else { "https" });
                         rows.push(ProbeRow { rank: number as i64 + 1, url });
                     }

@@ -76,7 +76,7 @@ impl CollectionPage {
 /// A page or a link on its way to the owner of its similar cluster.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Pod, Zeroable)]
 #[repr(C)]
-struct Part {
+struct ClusterRecord {
     cluster: DocId,
     /// 0 for a page, 1 for a link. Pages come first.
     is_link: u64,
@@ -92,7 +92,7 @@ struct Part {
 
 /// The collections of own pages, and what was counted on the way.
 #[derive(Debug, Default)]
-pub struct Members {
+pub struct CollectionMembers {
     /// The own pages of similar clusters, ascending by page.
     pub pages: Vec<CollectionPage>,
     /// Links that could have joined two partial collections, and did not; of similar clusters at
@@ -111,13 +111,13 @@ pub fn members(
     in_links: Vec<u32>,
     merged: MergedClusters,
     first_seen: FirstSeen,
-) -> Result<Members> {
+) -> Result<CollectionMembers> {
     let MergedClusters { edges, links, .. } = merged;
     let hosts = host_facts(cx, owned, pages, &in_links, &first_seen)?;
     let clusters = Rc::new(similar_clusters(cx, owned, pages, edges)?);
     let own = clusters.iter().filter(|cluster| **cluster != DocId::NONE).count() + links.len();
     let all = cx.sum(own as u64)?;
-    let cut = KeyRanges::new(all, MOST_RECORDS, size_of::<Part>(), 1, cx.peers(), cx.memory());
+    let cut = KeyRanges::new(all, MOST_RECORDS, size_of::<ClusterRecord>(), 1, cx.peers(), cx.memory());
     let source = Rc::new(PartSource {
         shards: owned.shards().collect(),
         owned: owned.clone(),
@@ -129,13 +129,13 @@ pub fn members(
     });
     let open = move || {
         let (source, mut at) = (source.clone(), PartPlace::default());
-        move |deal: &mut RangeDealer<'_, Part>| source.deal(&mut at, deal)
+        move |deal: &mut RangeDealer<'_, ClusterRecord>| source.deal(&mut at, deal)
     };
     let ambiguous = Rc::new(RefCell::new(0));
     let find = {
         let (ambiguous, peers) = (ambiguous.clone(), cx.peers());
-        let mut parts: Vec<Part> = Vec::new();
-        move |partition: &Partition<'_, Part>, dealer: &mut Dealer<CollectionPage>| {
+        let mut parts: Vec<ClusterRecord> = Vec::new();
+        move |partition: &Partition<'_, ClusterRecord>, dealer: &mut Dealer<CollectionPage>| {
             parts.clear();
             partition.blocks(|block| parts.extend(block.records()))?;
             parts.sort_rows();
@@ -155,7 +155,7 @@ pub fn members(
     let mut pages = found.take();
     pages.sort_rows();
     let ambiguous = *ambiguous.borrow();
-    Ok(Members { pages, ambiguous })
+    Ok(CollectionMembers { pages, ambiguous })
 }
 
 /// By own page: its similar cluster, if that has more than one trivial cluster, else
@@ -213,7 +213,7 @@ struct PartSource {
 impl PartSource {
     /// Deals some parts: first pages, by shard, then links. Returns `false` when there were none
     /// left.
-    fn deal(&self, at: &mut PartPlace, deal: &mut RangeDealer<'_, Part>) -> Result<bool> {
+    fn deal(&self, at: &mut PartPlace, deal: &mut RangeDealer<'_, ClusterRecord>) -> Result<bool> {
         let Some(shard) = self.shards.get(at.shard).copied() else { return self.deal_links(at, deal) };
         let of_shard = self.owned.of_shard(shard);
         let end = (at.row + AT_ONCE).min(of_shard.len());
@@ -222,7 +222,7 @@ impl PartSource {
             let cluster = self.clusters[page];
             if cluster != DocId::NONE {
                 let doc = DocId::new(shard, row as u64);
-                let part = Part {
+                let part = ClusterRecord {
                     cluster,
                     is_link: 0,
                     doc,
@@ -239,11 +239,11 @@ impl PartSource {
         Ok(true)
     }
 
-    fn deal_links(&self, at: &mut PartPlace, deal: &mut RangeDealer<'_, Part>) -> Result<bool> {
+    fn deal_links(&self, at: &mut PartPlace, deal: &mut RangeDealer<'_, ClusterRecord>) -> Result<bool> {
         self.links.block(at.block, |links| {
             for MergedLink { page, target } in links {
                 let cluster = self.clusters[self.owned.index(*page)];
-                let part = Part { cluster, is_link: 1, doc: *page, other: *target, ..Part::zeroed() };
+                let part = ClusterRecord { cluster, is_link: 1, doc: *page, other: *target, ..ClusterRecord::zeroed() };
                 deal.deal(0, mix(cluster.to_table() as u64), part);
             }
         })?;
@@ -254,7 +254,7 @@ impl PartSource {
 
 /// Grows the collections of one similar cluster, and calls `each` with its pages. Returns the
 /// number of ambiguous links.
-fn grow_cluster(parts: &[Part], mut each: impl FnMut(CollectionPage)) -> u64 {
+fn grow_cluster(parts: &[ClusterRecord], mut each: impl FnMut(CollectionPage)) -> u64 {
     let (pages, links) = parts.split_at(parts.partition_point(|part| part.is_link == 0));
     let pages: Vec<GrowingPage> = pages
         .iter()

@@ -50,7 +50,7 @@ pub use self::directories::{Directory, directories, directory_hash, directory_te
 pub use self::growth::{GrowingPage, Grown, GrownCollection, grow};
 pub use self::hosts::{FirstSeen, HostFacts, HostRank};
 pub use self::links::{ClusterLink, CollectionLinksFound, collection_links};
-pub use self::members::{CollectionPage, Members, members};
+pub use self::members::{CollectionMembers, CollectionPage, members};
 pub use self::names::{PageText, PageTexts};
 pub use self::pages::{ClusteredPages, TrivialClusters, clustered_pages, host_hash};
 pub use self::prefixes::{Prefixes, PureDirectory, prefixes};

@@ -59,7 +59,7 @@ pub(super) const NAMED_COLUMNS: [&str; 2] = ["target_url", "target_doc"];
 /// A question whether a directory has copies.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Pod, Zeroable)]
 #[repr(C)]
-struct Question {
+struct DirectoryQuestion {
     directory: u64,
     from: u64,
 }
@@ -110,10 +110,10 @@ pub(super) fn find_named(
     let blocks = all_to_all(cx, dealer)?;
     let with_copies: Hashes = blocks.iter().flat_map(|block| block.records()).copied().collect();
     let from = cx.index() as u64;
-    let mut dealer: Dealer<Question> = cx.dealer();
-    of_named
-        .iter()
-        .for_each(|directory| dealer.deal(spread(*directory) % peers, Question { directory: *directory, from }));
+    let mut dealer: Dealer<DirectoryQuestion> = cx.dealer();
+    of_named.iter().for_each(|directory| {
+        dealer.deal(spread(*directory) % peers, DirectoryQuestion { directory: *directory, from })
+    });
     let blocks = all_to_all(cx, dealer)?;
     let mut dealer: Dealer<u64> = cx.dealer();
     let questions = blocks.iter().flat_map(|block| block.records());

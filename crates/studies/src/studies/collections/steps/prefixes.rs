@@ -54,7 +54,7 @@ const ROUNDING: f64 = 1e-9;
 /// Some pages of one collection below one directory.
 #[derive(Clone, Copy, Debug, Pod, Zeroable)]
 #[repr(C)]
-struct Below {
+struct CollectionBelow {
     directory: u64,
     parent: u64,
     /// [`DocId::NONE`] for pages of no collection.
@@ -90,7 +90,7 @@ const UNSEEN: u32 = 4;
 /// A directory that has all pages of a collection.
 #[derive(Clone, Copy, Pod, Zeroable)]
 #[repr(C)]
-struct Common {
+struct CommonDirectory {
     collection: DocId,
     length: u64,
 }
@@ -178,7 +178,7 @@ pub fn prefixes(
         let NamedUrls { count, beside_copies } = find_named(cx, &files, &hosts, redirects, is_copy)?;
         let on_hosts = pages.hosts.iter().filter(|host| hosts.contains(host)).count() + members.len();
         all = DIRECTORIES * cx.sum((on_hosts + count) as u64)?;
-        Rc::new(PageSource {
+        Rc::new(DirectoryPages {
             files,
             beside_copies,
             owned: owned.clone(),
@@ -189,28 +189,33 @@ pub fn prefixes(
             least_size: stage.least_size,
         })
     };
-    let cut = KeyRanges::new(all, MOST_RECORDS, size_of::<Below>(), 1, peers, cx.memory());
+    let cut = KeyRanges::new(all, MOST_RECORDS, size_of::<CollectionBelow>(), 1, peers, cx.memory());
     let open = move || {
         let mut pass = Pass { source: source.clone(), file: 0, scan: None, sums: ByKey::default() };
-        move |deal: &mut RangeDealer<'_, Below>| pass.deal(deal)
+        move |deal: &mut RangeDealer<'_, CollectionBelow>| pass.deal(deal)
     };
     let pure: Rc<RefCell<Vec<PureDirectory>>> = Rc::default();
     let find = {
         let (pure, purity) = (pure.clone(), stage.purity);
-        let mut records: Vec<Below> = Vec::new();
-        move |partition: &Partition<'_, Below>, dealer: &mut Dealer<Common>| {
+        let mut records: Vec<CollectionBelow> = Vec::new();
+        move |partition: &Partition<'_, CollectionBelow>, dealer: &mut Dealer<CommonDirectory>| {
             records.clear();
             partition.blocks(|block| records.extend(block.records()))?;
             records.sort_unstable_by_key(|below| (below.directory, below.collection, below.role));
             for of_directory in records.chunk_by(|a, b| a.directory == b.directory) {
                 // Of a collection, pages with one role and with another.
-                let below: Vec<Below> =
+                let below: Vec<CollectionBelow> =
                     of_directory.chunk_by(|a, b| (a.collection, a.role) == (b.collection, b.role)).map(sum).collect();
-                let (of_pages, named): (Vec<Below>, Vec<Below>) = below.into_iter().partition(|part| part.role < NAMED);
+                let (of_pages, named): (Vec<CollectionBelow>, Vec<CollectionBelow>) =
+                    below.into_iter().partition(|part| part.role < NAMED);
                 for parts in of_pages.chunk_by(|a, b| a.collection == b.collection) {
-                    let (Below { collection, of_collection, length, .. }, pages) = (parts[0], sum(parts).pages);
+                    let (CollectionBelow { collection, of_collection, length, .. }, pages) =
+                        (parts[0], sum(parts).pages);
                     if pages == of_collection {
-                        dealer.deal(collection.owner(peers) as u64, Common { collection, length: length.into() });
+                        dealer.deal(
+                            collection.owner(peers) as u64,
+                            CommonDirectory { collection, length: length.into() },
+                        );
                     }
                 }
                 let unseen = named.iter().filter(|part| part.role == UNSEEN).count();
@@ -226,8 +231,8 @@ pub fn prefixes(
     let of_collections: Rc<RefCell<BTreeMap<DocId, u32>>> = Rc::default();
     let take = {
         let of_collections = of_collections.clone();
-        move |block: BlockOf<Common>| {
-            for Common { collection, length } in block.records() {
+        move |block: BlockOf<CommonDirectory>| {
+            for CommonDirectory { collection, length } in block.records() {
                 let mut of_collections = of_collections.borrow_mut();
                 let longest = of_collections.entry(*collection).or_default();
                 *longest = (*longest).max(*length as u32);
@@ -240,15 +245,15 @@ pub fn prefixes(
 }
 
 /// The sum of some records of one directory and one collection.
-fn sum(parts: &[Below]) -> Below {
+fn sum(parts: &[CollectionBelow]) -> CollectionBelow {
     parts[1..].iter().fold(parts[0], |mut sum, part| {
         sum.add(part);
         sum
     })
 }
 
-impl Below {
-    fn add(&mut self, other: &Below) {
+impl CollectionBelow {
+    fn add(&mut self, other: &CollectionBelow) {
         self.pages += other.pages;
         self.bytes += other.bytes;
         self.example = self.example.min(other.example);
@@ -260,7 +265,7 @@ impl Below {
 
 /// The directory of these records, one for each collection, if it is pure. Below it are so many
 /// named URLs; `unseen` of them lie in directories without a copy.
-fn pure_directory(below: &[Below], [named, unseen]: [u32; 2], purity: f64) -> Option<PureDirectory> {
+fn pure_directory(below: &[CollectionBelow], [named, unseen]: [u32; 2], purity: f64) -> Option<PureDirectory> {
     let copies = || below.iter().filter(|part| part.role == COPY);
     let most = copies().min_by_key(|part| (std::cmp::Reverse(part.pages), part.collection))?;
     let (pages, of_copies) = (below.iter().map(|part| part.pages).sum::<u32>(), copies().map(|part| part.pages).sum());
@@ -325,7 +330,7 @@ fn outermost(cx: &mut Context, mut pure: Vec<PureDirectory>) -> Result<Vec<PureD
 }
 
 /// The own pages of a week.
-struct PageSource {
+struct DirectoryPages {
     /// Of documents and links, with the name of the table.
     files: Vec<(&'static str, RowRange)>,
     /// The directories of own named URLs that some copy lies in.
@@ -341,16 +346,16 @@ struct PageSource {
 
 /// One pass over the own pages.
 struct Pass {
-    source: Rc<PageSource>,
+    source: Rc<DirectoryPages>,
     /// The next file.
     file: usize,
     scan: Option<(&'static str, Scan)>,
-    sums: ByKey<u64, Below>,
+    sums: ByKey<u64, CollectionBelow>,
 }
 
 impl Pass {
     /// Deals what one batch of pages adds up to. Returns `false` at the end.
-    fn deal(&mut self, deal: &mut RangeDealer<'_, Below>) -> Result<bool> {
+    fn deal(&mut self, deal: &mut RangeDealer<'_, CollectionBelow>) -> Result<bool> {
         let Some((table, scan)) = &mut self.scan else {
             let Some((table, file)) = self.source.files.get(self.file) else {
                 self.flush(deal);
@@ -385,8 +390,8 @@ impl Pass {
         Ok(true)
     }
 
-    fn add(&mut self, doc: DocId, url: &str, bytes: u64, deal: &RangeDealer<'_, Below>) {
-        let PageSource { owned, pages, members, hosts, least_size, .. } = &*self.source;
+    fn add(&mut self, doc: DocId, url: &str, bytes: u64, deal: &RangeDealer<'_, CollectionBelow>) {
+        let DirectoryPages { owned, pages, members, hosts, least_size, .. } = &*self.source;
         let member = members.binary_search_by_key(&doc, |page| page.doc).ok().map(|at| &members[at]);
         if member.is_none() && !hosts.contains(&pages.hosts[owned.index(doc)]) {
             return;
@@ -394,7 +399,7 @@ impl Pass {
         let (collection, of_collection) = member.map_or((DocId::NONE, 0), |page| (page.collection, page.pages));
         let role = member.map_or(NEITHER, |page| role(page, *least_size));
         for of in directories(url).filter(|of| deal.takes(spread(of.hash))) {
-            let below = Below {
+            let below = CollectionBelow {
                 directory: of.hash,
                 parent: of.parent,
                 collection,
@@ -411,19 +416,19 @@ impl Pass {
         }
     }
 
-    fn add_named(&mut self, url: &str, deal: &RangeDealer<'_, Below>) {
+    fn add_named(&mut self, url: &str, deal: &RangeDealer<'_, CollectionBelow>) {
         let is_beside = directories(url).last().is_some_and(|of| self.source.beside_copies.contains(&of.hash));
         let role = if is_beside { NAMED } else { UNSEEN };
         let named = directory_hash(url);
         for of in directories(url).filter(|of| deal.takes(spread(of.hash))) {
             let collection = DocId::from_table(named as i64);
             let length = of.length as u32;
-            let below = Below { directory: of.hash, collection, length, role, ..Below::zeroed() };
+            let below = CollectionBelow { directory: of.hash, collection, length, role, ..CollectionBelow::zeroed() };
             self.sums.insert(of.hash ^ spread(named ^ u64::from(role) << 60), below);
         }
     }
 
-    fn flush(&mut self, deal: &mut RangeDealer<'_, Below>) {
+    fn flush(&mut self, deal: &mut RangeDealer<'_, CollectionBelow>) {
         for (_, below) in self.sums.drain() {
             deal.deal(0, spread(below.directory), below);
         }

@@ -7,7 +7,7 @@ use anyhow::{Context as _, Result, bail};
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_128;
 
-use super::records::{Found, Record, RecordText, Records};
+use super::records::{NextRecord, RecordText, ReferenceRecord, ReferenceRecords};
 use crate::features::WordReader;
 use crate::structures::{ByKey, Sortable};
 use crate::studies::ReferenceFile;
@@ -24,7 +24,7 @@ const TEXT_END: u8 = 1;
 
 /// An item of a reference.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Item {
+pub struct ReferenceItem {
     /// Its number in the reference, from 0.
     pub number: u64,
     /// The number of its file.
@@ -47,7 +47,7 @@ pub struct Item {
     pub begins: String,
 }
 
-impl Sortable for Item {
+impl Sortable for ReferenceItem {
     type Key = u64;
 
     fn key(&self) -> u64 {
@@ -55,7 +55,7 @@ impl Sortable for Item {
     }
 
     fn weight(&self) -> usize {
-        size_of::<Item>() + self.begins.len() + self.id.as_ref().map_or(0, String::len)
+        size_of::<ReferenceItem>() + self.begins.len() + self.id.as_ref().map_or(0, String::len)
     }
 }
 
@@ -77,8 +77,8 @@ pub struct ItemCounts {
 }
 
 /// Reads the items of a reference.
-pub struct Items<'a> {
-    records: Records<'a>,
+pub struct ReferenceItems<'a> {
+    records: ReferenceRecords<'a>,
     reader: WordReader,
     item: ItemOf,
     measures: Measures,
@@ -92,11 +92,16 @@ pub struct Items<'a> {
     words: Vec<u8>,
 }
 
-impl<'a> Items<'a> {
+impl<'a> ReferenceItems<'a> {
     /// The items of these files; `reader` reads their words.
-    pub fn new(files: &'a [ReferenceFile], job: &Decontamination, measures: Measures, reader: WordReader) -> Items<'a> {
-        Items {
-            records: Records::new(files, job.columns(), job.id.clone()),
+    pub fn new(
+        files: &'a [ReferenceFile],
+        job: &Decontamination,
+        measures: Measures,
+        reader: WordReader,
+    ) -> ReferenceItems<'a> {
+        ReferenceItems {
+            records: ReferenceRecords::new(files, job.columns(), job.id.clone()),
             reader,
             item: job.item,
             measures,
@@ -114,7 +119,11 @@ impl<'a> Items<'a> {
     /// # Errors
     /// If a file cannot be read; if no file has one of the columns; or, at the end, if the
     /// reference has no item that can be compared.
-    pub fn next_slice(&mut self, memory: u64, take: &mut dyn FnMut(Item) -> Result<()>) -> Result<Option<Slice>> {
+    pub fn next_slice(
+        &mut self,
+        memory: u64,
+        take: &mut dyn FnMut(ReferenceItem) -> Result<()>,
+    ) -> Result<Option<Slice>> {
         if self.has_ended {
             return Ok(None);
         }
@@ -122,8 +131,8 @@ impl<'a> Items<'a> {
         // At least one item, however little memory there is.
         while slice.items.is_empty() || slice.memory() < memory {
             match self.records.next()? {
-                Some(Found::Record(record)) => self.add_record(record, &mut slice, take)?,
-                Some(Found::Bad) => self.counts.bad += 1,
+                Some(NextRecord::Record(record)) => self.add_record(record, &mut slice, take)?,
+                Some(NextRecord::Bad) => self.counts.bad += 1,
                 None => {
                     self.has_ended = true;
                     self.check()?;
@@ -155,9 +164,9 @@ impl<'a> Items<'a> {
 
     fn add_record(
         &mut self,
-        record: Record,
+        record: ReferenceRecord,
         slice: &mut Slice,
-        take: &mut dyn FnMut(Item) -> Result<()>,
+        take: &mut dyn FnMut(ReferenceItem) -> Result<()>,
     ) -> Result<()> {
         match self.item {
             ItemOf::Record => self.add(&record, &record.texts, None, slice, take),
@@ -172,11 +181,11 @@ impl<'a> Items<'a> {
     /// Adds an item of these texts.
     fn add(
         &mut self,
-        record: &Record,
+        record: &ReferenceRecord,
         texts: &[RecordText],
         column: Option<u32>,
         slice: &mut Slice,
-        take: &mut dyn FnMut(Item) -> Result<()>,
+        take: &mut dyn FnMut(ReferenceItem) -> Result<()>,
     ) -> Result<()> {
         let (mut count, mut begins) = (0, String::new());
         self.words.clear();
@@ -194,7 +203,7 @@ impl<'a> Items<'a> {
         }
         let number = self.counts.items;
         self.counts.items += 1;
-        let mut item = Item {
+        let mut item = ReferenceItem {
             number,
             file: u32::try_from(record.file).context("there are less than 2^32 files")?,
             record: record.number,
@@ -255,7 +264,7 @@ mod tests {
             let job = Decontamination::default();
             let method = Method { form: job.form(Default::default()), ..Method::default() };
             let reader = WordReader::of_method(&method).unwrap();
-            let mut reference = Items::new(&files, &job, measures, reader);
+            let mut reference = ReferenceItems::new(&files, &job, measures, reader);
             let (mut all, mut slices) = (Vec::new(), Vec::new());
             let mut take = |item| {
                 all.push(item);

@@ -8,4 +8,4 @@ mod items;
 mod records;
 
 pub use self::files::find;
-pub use self::items::{Item, ItemCounts, Items};
+pub use self::items::{ItemCounts, ReferenceItem, ReferenceItems};

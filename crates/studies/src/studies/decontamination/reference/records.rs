@@ -27,7 +27,7 @@ use crate::studies::ReferenceFile;
 const BATCH: usize = 1024;
 
 /// A record of a file.
-pub struct Record {
+pub struct ReferenceRecord {
     /// The number of its file.
     pub file: usize,
     /// Its number in the file, from 0; records that cannot be read count.
@@ -49,21 +49,21 @@ pub struct RecordText {
 }
 
 /// What comes next in a reference.
-pub enum Found {
+pub enum NextRecord {
     /// A record.
-    Record(Record),
+    Record(ReferenceRecord),
     /// One that cannot be read.
     Bad,
 }
 
 /// The records of all files, in order.
-pub struct Records<'a> {
+pub struct ReferenceRecords<'a> {
     files: &'a [ReferenceFile],
     columns: Vec<String>,
     id: Option<String>,
     /// The number of the file that is open, or comes next.
     file: usize,
-    open: Option<OpenFile>,
+    open: Option<OpenReference>,
     number: u64,
     /// How many of the records of the open file can be read.
     good: u64,
@@ -83,7 +83,7 @@ const MOST_NAMES: usize = 40;
 /// The id and the texts of a record; `None` if it cannot be read.
 type IdAndTexts = Option<(Option<String>, Vec<RecordText>)>;
 
-enum OpenFile {
+enum OpenReference {
     Json(Box<JsonLines>),
     Parquet {
         batches: Box<ParquetRecordBatchReader>,
@@ -94,11 +94,11 @@ enum OpenFile {
     Pages(Box<dyn Reader>),
 }
 
-impl<'a> Records<'a> {
+impl<'a> ReferenceRecords<'a> {
     /// The records of these files.
-    pub fn new(files: &'a [ReferenceFile], columns: Vec<String>, id: Option<String>) -> Records<'a> {
+    pub fn new(files: &'a [ReferenceFile], columns: Vec<String>, id: Option<String>) -> ReferenceRecords<'a> {
         let has = vec![false; columns.len()];
-        Records {
+        ReferenceRecords {
             files,
             columns,
             id,
@@ -119,7 +119,7 @@ impl<'a> Records<'a> {
     /// # Errors
     /// If a file cannot be read, has no good record or none of the columns; or, at the end, if no
     /// file has one of them.
-    pub fn next(&mut self) -> Result<Option<Found>> {
+    pub fn next(&mut self) -> Result<Option<NextRecord>> {
         loop {
             let Some(file) = self.files.get(self.file) else {
                 self.check_columns()?;
@@ -138,11 +138,11 @@ impl<'a> Records<'a> {
         }
     }
 
-    fn of_open_file(&mut self, file: &ReferenceFile) -> Result<Option<Found>> {
+    fn of_open_file(&mut self, file: &ReferenceFile) -> Result<Option<NextRecord>> {
         let failed = || format!("cannot read {} of the reference", file.input.name);
         let number = self.number;
         let found = match self.open.as_mut().context("a file is open")? {
-            OpenFile::Json(lines) => match lines.line().with_context(failed)? {
+            OpenReference::Json(lines) => match lines.line().with_context(failed)? {
                 None => return Ok(None),
                 Some(Ok(line)) if number == 0 && line.starts_with(b"[") => bail!(
                     "{} of the reference is a JSON array, and nigh reads JSON Lines: `jq -c '.[]'` makes lines of it",
@@ -150,10 +150,10 @@ impl<'a> Records<'a> {
                 ),
                 Some(line) => {
                     let object = line.ok().and_then(|line| serde_json::from_slice::<Map<String, Value>>(line).ok());
-                    object.map_or(Found::Bad, |object| Found::Record(self.of_object(&object)))
+                    object.map_or(NextRecord::Bad, |object| NextRecord::Record(self.of_object(&object)))
                 }
             },
-            OpenFile::Parquet { batches, rows } => {
+            OpenReference::Parquet { batches, rows } => {
                 let row = loop {
                     if let Some(row) = rows.next() {
                         break row;
@@ -163,33 +163,35 @@ impl<'a> Records<'a> {
                         None => return Ok(None),
                     }
                 };
-                Found::Record(self.of_object(&row))
+                NextRecord::Record(self.of_object(&row))
             }
-            OpenFile::Columns(records) => match records.next() {
+            OpenReference::Columns(records) => match records.next() {
                 None => return Ok(None),
-                Some((_, None)) => Found::Bad,
-                Some((_, Some((id, texts)))) => Found::Record(Record { file: self.file, number, id, texts }),
+                Some((_, None)) => NextRecord::Bad,
+                Some((_, Some((id, texts)))) => {
+                    NextRecord::Record(ReferenceRecord { file: self.file, number, id, texts })
+                }
             },
-            OpenFile::Pages(reader) => loop {
+            OpenReference::Pages(reader) => loop {
                 match reader.next().with_context(failed)? {
                     None => return Ok(None),
                     Some(Item::Page(page)) => {
                         let id = page.id.or(page.url);
                         let texts = vec![RecordText { column: 0, body: page.body, label: page.charset }];
-                        break Found::Record(Record { file: self.file, number, id, texts });
+                        break NextRecord::Record(ReferenceRecord { file: self.file, number, id, texts });
                     }
-                    Some(Item::Reject(_)) => break Found::Bad,
+                    Some(Item::Reject(_)) => break NextRecord::Bad,
                     Some(Item::Failed(_) | Item::Revisit(_) | Item::Skip(_)) => {}
                 }
             },
         };
         self.number += 1;
-        self.good += u64::from(matches!(found, Found::Record(_)));
+        self.good += u64::from(matches!(found, NextRecord::Record(_)));
         Ok(Some(found))
     }
 
     /// The record of a row.
-    fn of_object(&mut self, object: &Map<String, Value>) -> Record {
+    fn of_object(&mut self, object: &Map<String, Value>) -> ReferenceRecord {
         for name in object.keys() {
             if self.of_file.len() < MOST_NAMES && !self.of_file.contains(name) {
                 self.of_file.insert(name.clone());
@@ -212,15 +214,15 @@ impl<'a> Records<'a> {
             Value::Number(number) => Some(number.to_string()),
             _ => None,
         });
-        Record { file: self.file, number: self.number, id, texts }
+        ReferenceRecord { file: self.file, number: self.number, id, texts }
     }
 
-    fn open_file(&mut self, file: &ReferenceFile) -> Result<OpenFile> {
+    fn open_file(&mut self, file: &ReferenceFile) -> Result<OpenReference> {
         let ReferenceFile { input, reading, is_of_store } = file;
         match input.format {
             Format::Jsonl if !is_of_store => {
                 let longest = reading.page_limit().saturating_mul(6);
-                Ok(OpenFile::Json(Box::new(JsonLines::open(input, longest)?)))
+                Ok(OpenReference::Json(Box::new(JsonLines::open(input, longest)?)))
             }
             Format::Parquet if !is_of_store => self.parquet(file),
             Format::Csv | Format::Tsv | Format::Arrow if !is_of_store => self.by_columns(file),
@@ -230,12 +232,12 @@ impl<'a> Records<'a> {
                 (self.has_id, self.file_has) = (true, true);
                 let mut reader = readers::open(input, reading)?;
                 reader.without_waiting();
-                Ok(OpenFile::Pages(reader))
+                Ok(OpenReference::Pages(reader))
             }
         }
     }
 
-    fn parquet(&mut self, file: &ReferenceFile) -> Result<OpenFile> {
+    fn parquet(&mut self, file: &ReferenceFile) -> Result<OpenReference> {
         let name = &file.input.name;
         let failed = || format!("cannot read {name} of the reference");
         let opened = readers::stored_file(&file.input).with_context(failed)?;
@@ -254,11 +256,11 @@ impl<'a> Records<'a> {
         let mask = ProjectionMask::roots(builder.parquet_schema(), wanted.collect::<Vec<_>>());
         let batches = contained(|| builder.with_projection(mask).with_batch_size(BATCH).build());
         let batches = batches.map_err(anyhow::Error::msg).with_context(failed)?.with_context(failed)?;
-        Ok(OpenFile::Parquet { batches: Box::new(batches), rows: Vec::new().into_iter() })
+        Ok(OpenReference::Parquet { batches: Box::new(batches), rows: Vec::new().into_iter() })
     }
 
     /// Reads a file once for each column that it has.
-    fn by_columns(&mut self, file: &ReferenceFile) -> Result<OpenFile> {
+    fn by_columns(&mut self, file: &ReferenceFile) -> Result<OpenReference> {
         let ReferenceFile { input, reading, .. } = file;
         let names = readers::columns(input, reading, Searched::First)?.map_or_else(Vec::new, |(names, _)| names);
         self.of_file = names.iter().take(MOST_NAMES).cloned().collect();
@@ -278,7 +280,7 @@ impl<'a> Records<'a> {
                 }
             }
         }
-        Ok(OpenFile::Columns(records.into_iter()))
+        Ok(OpenReference::Columns(records.into_iter()))
     }
 
     /// Checks that a file that was read has records, and one of the columns. A store may have files
@@ -396,10 +398,10 @@ mod tests {
             let paths: Vec<String> = names.iter().map(|name| path(name)).collect();
             let file = |input| ReferenceFile { input, reading: reading.clone(), is_of_store };
             let files: Vec<ReferenceFile> = readers::list(&paths, &reading)?.into_iter().map(file).collect();
-            let mut records = Records::new(&files, vec!["text".to_owned()], None);
+            let mut records = ReferenceRecords::new(&files, vec!["text".to_owned()], None);
             let mut counts = [0, 0];
             while let Some(found) = records.next()? {
-                counts[usize::from(matches!(found, Found::Bad))] += 1;
+                counts[usize::from(matches!(found, NextRecord::Bad))] += 1;
             }
             Ok(counts)
         };

@@ -46,7 +46,7 @@ impl GramRule {
 
 /// A gram, by its place among the words of all items.
 #[derive(Clone, Copy)]
-struct Gram {
+struct ItemGram {
     at: u32,
     words: u32,
 }
@@ -66,7 +66,7 @@ pub struct GramIndex {
     mask: u64,
     /// The words of runs whose grams are known, by their numbers.
     runs: Vec<u32>,
-    grams: Vec<Gram>,
+    grams: Vec<ItemGram>,
     /// The last gram with a hash, and for each gram the one before it that has its hash.
     last: ByKey<u64, u32>,
     before: Vec<u32>,
@@ -151,7 +151,7 @@ impl GramIndex {
 
     fn add_gram(&mut self, hash: u64, at: usize, words: usize) -> u32 {
         let gram = self.grams.len() as u32;
-        self.grams.push(Gram { at: at as u32, words: words as u32 });
+        self.grams.push(ItemGram { at: at as u32, words: words as u32 });
         self.before.push(self.last.insert(hash, gram).unwrap_or(NONE));
         gram
     }
@@ -166,7 +166,7 @@ impl GramIndex {
     }
 
     fn words_of(&self, gram: u32) -> &[u32] {
-        let Gram { at, words } = self.grams[gram as usize];
+        let ItemGram { at, words } = self.grams[gram as usize];
         &self.runs[at as usize..(at + words) as usize]
     }
 

@@ -14,7 +14,7 @@ use crate::structures::ExternalSort;
 use crate::studies::passages::{OpenText, Place, ReadTexts as _};
 
 /// The texts of an item.
-type Texts = Vec<String>;
+type ItemTexts = Vec<String>;
 
 fn doc(number: usize) -> DocId {
     DocId::new(0, number as u64)
@@ -27,7 +27,7 @@ fn words_of(text: &str) -> Vec<String> {
 
 /// The matches of these documents and items, in slices of `at_once` items, with hashes of so few
 /// bits, if given.
-fn found(items: &[Texts], texts: &[String], measures: &Measures, at_once: usize, weak: Option<u32>) -> Vec<Match> {
+fn found(items: &[ItemTexts], texts: &[String], measures: &Measures, at_once: usize, weak: Option<u32>) -> Vec<Match> {
     let folder = tempfile::tempdir().unwrap();
     let mut matches = ExternalSort::new(&folder.path().join("matches"), 1 << 20);
     let mut reader = WordReader::of_method(&Method::default()).unwrap();
@@ -97,14 +97,14 @@ fn in_document(grams: &BTreeSet<Vec<String>>, document: &[String]) -> (usize, [u
 }
 
 /// What is expected of a match: document, item, grams, passage, similarity in billionths, words.
-type Row = (DocId, u64, Option<[u32; 2]>, Option<u32>, Option<u64>, [u32; 2]);
+type ExpectedMatch = (DocId, u64, Option<[u32; 2]>, Option<u32>, Option<u64>, [u32; 2]);
 
 fn billionths(similarity: f64) -> u64 {
     (similarity * 1e9).round() as u64
 }
 
 /// The matches by the definition.
-fn twin(items: &[Texts], texts: &[String], measures: &Measures) -> Vec<Row> {
+fn twin(items: &[ItemTexts], texts: &[String], measures: &Measures) -> Vec<ExpectedMatch> {
     let mut rows = Vec::new();
     for (number, text) in texts.iter().enumerate() {
         let document = words_of(text);
@@ -145,14 +145,14 @@ fn twin(items: &[Texts], texts: &[String], measures: &Measures) -> Vec<Row> {
     rows
 }
 
-fn assert_right(items: &[Texts], texts: &[String], measures: &Measures, at_once: usize, weak: Option<u32>) {
+fn assert_right(items: &[ItemTexts], texts: &[String], measures: &Measures, at_once: usize, weak: Option<u32>) {
     let matches = found(items, texts, measures, at_once, weak);
     let row = |found: &Match| {
         let Match { doc, item, grams, passage, similarity, words, .. } = *found;
         (doc, item, grams, passage, similarity.map(billionths), words)
     };
     let what = format!("{measures:?}, slices of {at_once}, {items:?} in {texts:?}");
-    assert_eq!(matches.iter().map(row).collect::<Vec<Row>>(), twin(items, texts, measures), "{what}");
+    assert_eq!(matches.iter().map(row).collect::<Vec<ExpectedMatch>>(), twin(items, texts, measures), "{what}");
     for found in &matches {
         // The bytes are those of the words.
         let text = &texts[(0..texts.len()).find(|number| doc(*number) == found.doc).unwrap()];
@@ -192,7 +192,7 @@ fn matches_of_random_texts_are_those_of_all_grams() {
         let words = 2 + random(&mut state, 6) as usize;
         let shortest = 1 + random(&mut state, words as u64) as usize;
         let share = [0.05, 0.3, 0.5, 0.7, 1.0][random(&mut state, 5) as usize];
-        let items: Vec<Texts> = (0..1 + random(&mut state, 6))
+        let items: Vec<ItemTexts> = (0..1 + random(&mut state, 6))
             .map(|_| {
                 let texts = random(&mut state, 4);
                 (0..texts)
@@ -229,7 +229,7 @@ fn matches_of_adversarial_texts_are_those_of_all_grams() {
     let periodic = |period: u64, words: u64| numbered((0..words).map(|word| word % period));
     let one = |text: &str| vec![text.to_owned()];
     let long = numbered(0..40);
-    let cases: Vec<(Vec<Texts>, Vec<String>)> = vec![
+    let cases: Vec<(Vec<ItemTexts>, Vec<String>)> = vec![
         // Nothing on either side; texts without words.
         (vec![], vec![long.clone()]),
         (vec![vec![], one(""), one(" .,- ")], vec![String::new(), " .,- ".into(), "one".into()]),
@@ -298,7 +298,7 @@ fn a_beginning_that_all_items_and_documents_have_costs_little() {
     // of which each document matches one.
     let head = numbered(0..19);
     let item = |number: u64| vec![format!("{head}{}", numbered((0..30).map(|word| 1000 + number * 30 + word)))];
-    let items: Vec<Texts> = (0..20_000).map(item).collect();
+    let items: Vec<ItemTexts> = (0..20_000).map(item).collect();
     let texts: Vec<String> = items.iter().map(|item| format!("before {} after", item[0])).collect();
     let measures =
         Measures { containment: Some(GramRule { words: 8, shortest: 8, share: 0.7 }), ..Measures::default() };
@@ -308,6 +308,6 @@ fn a_beginning_that_all_items_and_documents_have_costs_little() {
     assert!((0..20_000).all(|number| pairs[&doc(number)] == number as u64));
     // And a text that repeats itself is read once.
     let periodic = vec![numbered((0..300_000).map(|word| word % 7)), "a ".repeat(300_000)];
-    let items: Vec<Texts> = periodic.iter().map(|text| vec![text[..60_000].to_owned()]).collect();
+    let items: Vec<ItemTexts> = periodic.iter().map(|text| vec![text[..60_000].to_owned()]).collect();
     assert_eq!(found(&items, &periodic, &measures, 2, None).len(), 2);
 }

@@ -37,7 +37,7 @@ const LEAST: u32 = 10;
 /// Which pairs of a cluster are counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-enum Pairs {
+enum PairsOfCluster {
     /// Any two hosts
     All,
     /// One host with each other one
@@ -55,7 +55,7 @@ struct MirrorsArgs {
     wide: bool,
     /// Which pairs of a cluster are counted.
     #[arg(long, default_value = "all")]
-    pairs: Pairs,
+    pairs: PairsOfCluster,
     /// Pairs to look at, at most.
     #[arg(long, default_value = "1000000000", value_name = "N")]
     max_pairs: u64,
@@ -82,7 +82,7 @@ struct MirrorsArgs {
 struct MirrorsTask {
     documents: u64,
     wide: bool,
-    pairs: Pairs,
+    pairs: PairsOfCluster,
     max_pairs: u64,
     /// Worker threads of each process.
     threads: usize,
@@ -92,7 +92,7 @@ struct MirrorsTask {
 
 /// What the benchmark counts; sums over workers.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-struct MirrorCounts {
+struct MirrorsBenchCounts {
     /// Pages that have near-duplicates.
     pages: u64,
     /// Hosts with such pages.
@@ -105,8 +105,8 @@ struct MirrorCounts {
     auto: u64,
 }
 
-impl WorkerCounts for MirrorCounts {
-    fn merge(&mut self, other: &MirrorCounts) {
+impl WorkerCounts for MirrorsBenchCounts {
+    fn merge(&mut self, other: &MirrorsBenchCounts) {
         self.pages += other.pages;
         self.hosts += other.hosts;
         self.entries += other.entries;
@@ -128,7 +128,7 @@ struct MirrorsReport {
     peak_anonymous_bytes: Option<u64>,
     exchanged_bytes_per_document: f64,
     #[serde(flatten)]
-    counts: MirrorCounts,
+    counts: MirrorsBenchCounts,
     checksum: String,
 }
 
@@ -143,7 +143,7 @@ impl Bench for MirrorsArgs {
         );
         if let Some(file) = &self.write {
             let rows = write(&HostClusters::new(self.documents, self.wide), file)?;
-            return BenchOutcome::new(true, &WrittenReport { file: file.clone(), rows }, self.json);
+            return BenchOutcome::new(true, &WrittenPairs { file: file.clone(), rows }, self.json);
         }
         let temporary = Temporary::of_process();
         let memory = self.memory.map_or_else(|| Config::default().memory(), |bytes| bytes.0);
@@ -182,28 +182,28 @@ fn write(web: &HostClusters, file: &Path) -> Result<u64> {
 
 /// What was written for other programs.
 #[derive(Serialize)]
-struct WrittenReport {
+struct WrittenPairs {
     file: PathBuf,
     rows: u64,
 }
 
-impl fmt::Display for WrittenReport {
+impl fmt::Display for WrittenPairs {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "{}: {} pairs of a host and a cluster", self.file.display(), grouped(self.rows))
     }
 }
 
 impl Measure for MirrorsTask {
-    type Counts = MirrorCounts;
+    type Counts = MirrorsBenchCounts;
 
     fn threads(&self) -> usize {
         self.threads
     }
 
-    fn measure(&self, cx: &mut Context) -> Result<WorkerResult<MirrorCounts>> {
+    fn measure(&self, cx: &mut Context) -> Result<WorkerResult<MirrorsBenchCounts>> {
         let (index, peers) = (cx.index(), cx.peers());
         let mut sums = Sums::default();
-        let mut counts = MirrorCounts::default();
+        let mut counts = MirrorsBenchCounts::default();
         for (cluster, host) in HostClusters::new(self.documents, self.wide).pages {
             let hash = HostClusters::hash(host);
             if host_owner(hash, peers) == index as u64 {
@@ -218,8 +218,8 @@ impl Measure for MirrorsTask {
         let cx = &mut cx.with(self.worker_memory, &self.scratch);
         let stage = MirrorStage { least: LEAST, farm: 1000, max_pairs: self.max_pairs };
         let counting = match self.pairs {
-            Pairs::All => Counting::All,
-            Pairs::Root => Counting::First,
+            PairsOfCluster::All => Counting::All,
+            PairsOfCluster::Root => Counting::First,
         };
         cx.barrier()?;
         cx.enter(Stage::Join);
@@ -238,7 +238,7 @@ impl Measure for MirrorsTask {
 }
 
 impl MirrorsReport {
-    fn new(args: &MirrorsArgs, measured: Measured<MirrorCounts>) -> MirrorsReport {
+    fn new(args: &MirrorsArgs, measured: Measured<MirrorsBenchCounts>) -> MirrorsReport {
         let Seconds { wall: wall_s, cpu: cpu_s } = measured.seconds(|span| span.stage == Stage::Join);
         MirrorsReport {
             documents: args.documents,

@@ -10,14 +10,14 @@ use nigh_exchange::{BlockOf, Context, Dealer, all_to_all, by_group};
 use serde::{Deserialize, Serialize};
 
 use super::MirrorStage;
-use super::entries::{ClusterRoot, Counting, Entry, candidates_of, entries};
+use super::entries::{ClusterEntry, ClusterRoot, Counting, candidates_of, entries};
 use super::hosts::Hosts;
 use super::pairs::PairTable;
 
 /// What the two hosts of a pair have in common.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Pod, Zeroable, Serialize, Deserialize)]
 #[repr(C)]
-pub struct PairCounts {
+pub struct HostPairCounts {
     /// Clusters with pages of both.
     pub clusters: u64,
     /// The pages of the first and of the second host in them.
@@ -26,7 +26,7 @@ pub struct PairCounts {
     pub kept: [u64; 2],
 }
 
-impl PairCounts {
+impl HostPairCounts {
     fn add(&mut self, pages: [u64; 2], are_kept: bool) {
         self.clusters += 1;
         self.pages.iter_mut().zip(pages).for_each(|(sum, pages)| *sum += pages);
@@ -40,7 +40,7 @@ impl PairCounts {
 #[derive(Clone, Debug, Default)]
 pub struct CountedPairs {
     /// What is counted.
-    pub counts: Vec<PairCounts>,
+    pub counts: Vec<HostPairCounts>,
     /// Whether it is counted in clusters whose roots are on the second host, so that the pages of
     /// the first one count: of the two hosts that whose clusters have more pages of the other.
     /// Empty if the pairs of roots' hosts are not those that are counted.
@@ -64,11 +64,11 @@ pub fn count(
 ) -> Result<CountedPairs> {
     // Of roots' hosts, both directions of each pair.
     let sides = if counting == Counting::Root { 2 } else { 1 };
-    let counts = Rc::new(RefCell::new(vec![PairCounts::default(); sides * table.pairs.len()]));
+    let counts = Rc::new(RefCell::new(vec![HostPairCounts::default(); sides * table.pairs.len()]));
     let each = {
         let (table, counts) = (table.clone(), counts.clone());
         let (mut present, mut taken) = (Present::default(), Vec::new());
-        move |entries: &[Entry], _: &mut Dealer<u8>| {
+        move |entries: &[ClusterEntry], _: &mut Dealer<u8>| {
             let (paired, entries) = candidates_of(entries, counting);
             present.fill(entries, &table, &mut taken);
             let paired = paired.and_then(|host| table.number(host));
@@ -90,7 +90,7 @@ pub fn count(
     if sides == 1 {
         return Ok(CountedPairs { counts, rooted_at_second: Vec::new() });
     }
-    let chosen = counts.as_chunks().0.iter().map(|[at_first, at_second]: &[PairCounts; 2]| {
+    let chosen = counts.as_chunks().0.iter().map(|[at_first, at_second]: &[HostPairCounts; 2]| {
         let is_second = at_second.pages[0] > at_first.pages[1];
         (if is_second { *at_second } else { *at_first }, is_second)
     });
@@ -108,7 +108,7 @@ struct Present {
 }
 
 impl Present {
-    fn fill(&mut self, entries: &[Entry], table: &PairTable, taken: &mut Vec<u64>) {
+    fn fill(&mut self, entries: &[ClusterEntry], table: &PairTable, taken: &mut Vec<u64>) {
         self.hosts.clear();
         self.pages.clear();
         taken.clear();

@@ -63,7 +63,7 @@ pub fn cluster_roots(history: &History, number: usize, owned: &Ownership) -> Res
 /// Its order is the cluster, then the host of the root, then the order of candidates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Pod, Zeroable)]
 #[repr(C)]
-pub(super) struct Entry {
+pub(super) struct ClusterEntry {
     pub cluster: u64,
     /// All ones less the pages that have near-duplicates; 0 for the host of the root.
     rank: u64,
@@ -73,20 +73,21 @@ pub(super) struct Entry {
     pub pages: u64,
 }
 
-impl Keyed for Entry {
+impl Keyed for ClusterEntry {
     fn key(&self) -> u64 {
         self.cluster
     }
 }
 
 /// The entries of all own candidates: one for each address of a host; and one for each of `roots`.
-pub(super) fn entries(hosts: &Hosts, least: u32, roots: &[ClusterRoot]) -> Vec<Entry> {
-    let of_root = |root: &ClusterRoot| Entry { cluster: root.cluster, rank: 0, host: root.host, address: 0, pages: 0 };
-    let mut entries: Vec<Entry> = roots.iter().map(of_root).collect();
+pub(super) fn entries(hosts: &Hosts, least: u32, roots: &[ClusterRoot]) -> Vec<ClusterEntry> {
+    let of_root =
+        |root: &ClusterRoot| ClusterEntry { cluster: root.cluster, rank: 0, host: root.host, address: 0, pages: 0 };
+    let mut entries: Vec<ClusterEntry> = roots.iter().map(of_root).collect();
     for host in hosts.iter().filter(|host| host.clustered >= least.into()) {
         let addresses = if host.addresses.is_empty() { &[0][..] } else { host.addresses };
         for of_cluster in host.entries {
-            entries.extend(addresses.iter().map(|address| Entry {
+            entries.extend(addresses.iter().map(|address| ClusterEntry {
                 cluster: of_cluster.cluster,
                 rank: u64::MAX - host.clustered,
                 host: host.name,
@@ -100,7 +101,7 @@ pub(super) fn entries(hosts: &Hosts, least: u32, roots: &[ClusterRoot]) -> Vec<E
 
 /// The entries of the candidates in a cluster, and the host that is paired with the others: `None`
 /// if all are, or none.
-pub(super) fn candidates_of(entries: &[Entry], counting: Counting) -> (Option<HostName>, &[Entry]) {
+pub(super) fn candidates_of(entries: &[ClusterEntry], counting: Counting) -> (Option<HostName>, &[ClusterEntry]) {
     let (root, candidates) = match entries.split_first() {
         Some((first, others)) if first.pages == 0 => (Some(first.host), others),
         _ => (None, entries),

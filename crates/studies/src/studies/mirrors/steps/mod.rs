@@ -34,7 +34,7 @@ mod redirects;
 mod shared;
 
 pub use self::confirm::{MATCHES, confirm};
-pub use self::counts::{CountedPairs, PairCounts, count};
+pub use self::counts::{CountedPairs, HostPairCounts, count};
 pub use self::entries::{ClusterRoot, Counting, cluster_roots};
 pub use self::host_name::HostName;
 pub use self::hosts::{AddressList, Hosts, own_hosts};

@@ -73,7 +73,7 @@ pub fn paths(cx: &mut Context, history: &History, owned: &Ownership, table: &Rc<
             read_pages(history, week, shard, table, &mut pages)?;
         }
     }
-    let counters: Rc<RefCell<Counters>> = Rc::default();
+    let counters: Rc<RefCell<PathSums>> = Rc::default();
     let each = {
         let (table, counters) = (table.clone(), counters.clone());
         move |pages: &[PathPage], _: &mut Dealer<u8>| {
@@ -84,13 +84,13 @@ pub fn paths(cx: &mut Context, history: &History, owned: &Ownership, table: &Rc<
                 counters.of_host.add((of_week[0].host, of_week[0].week), 1);
             }
             table.pairs_of(&present, |pair, a, b| {
-                let (a, b) = (Weeks::of(of_host[a]), Weeks::of(of_host[b]));
+                let (a, b) = (VectorsByWeek::of(of_host[a]), VectorsByWeek::of(of_host[b]));
                 counters.compare(pair as u64, &a, &b);
             });
         }
     };
     by_group(cx, "Paths", pages, each, |_: BlockOf<u8>| {})?;
-    let Counters { common, of_host, lags } = counters.take();
+    let PathSums { common, of_host, lags } = counters.take();
     let mut counts = PathCounts::default();
     for (key, count) in cx.sorted(common.finish())? {
         *counts.common.entry(key).or_default() += count;
@@ -142,13 +142,13 @@ fn read_pages(history: &History, week: usize, shard: u32, table: &PairTable, pag
 
 /// The vectors of one path on one host, by week, ascending; the smallest if a week has the path
 /// twice (by `http` and by `https`).
-struct Weeks(Vec<(u64, u64)>);
+struct VectorsByWeek(Vec<(u64, u64)>);
 
-impl Weeks {
-    fn of(pages: &[PathPage]) -> Weeks {
+impl VectorsByWeek {
+    fn of(pages: &[PathPage]) -> VectorsByWeek {
         let mut weeks: Vec<(u64, u64)> = pages.iter().map(|page| (page.week, page.vector)).collect();
         weeks.dedup_by_key(|(week, _)| *week);
-        Weeks(weeks)
+        VectorsByWeek(weeks)
     }
 
     fn vector(&self, week: u64) -> Option<u64> {
@@ -158,14 +158,14 @@ impl Weeks {
 }
 
 #[derive(Default)]
-struct Counters {
+struct PathSums {
     common: Sums<(u64, u64)>,
     of_host: Sums<(u64, u64)>,
     lags: Sums<(u64, bool, Option<u64>)>,
 }
 
-impl Counters {
-    fn compare(&mut self, pair: u64, a: &Weeks, b: &Weeks) {
+impl PathSums {
+    fn compare(&mut self, pair: u64, a: &VectorsByWeek, b: &VectorsByWeek) {
         let both = a.0.iter().filter(|(week, _)| b.vector(*week).is_some());
         both.for_each(|(week, _)| self.common.add((pair, *week), 1));
         for (from_second, source, copy) in [(false, a, b), (true, b, a)] {
@@ -180,7 +180,7 @@ impl Counters {
 /// for each week n with a page in n - 1 and in n that differ, a copy in n, and a copy in n - 1 that is not the new page:
 ///     the first week m >= n in which the copy is the new page: m - n; None if there is no such week
 /// ```
-fn lags(source: &Weeks, copy: &Weeks, mut each: impl FnMut(Option<u64>)) {
+fn lags(source: &VectorsByWeek, copy: &VectorsByWeek, mut each: impl FnMut(Option<u64>)) {
     for pair in source.0.windows(2) {
         let [(before, old), (week, new)] = [pair[0], pair[1]];
         let is_change = before + 1 == week && old != new && new != 0;
@@ -197,7 +197,7 @@ mod tests {
 
     fn found(source: &[(u64, u64)], copy: &[(u64, u64)]) -> Vec<Option<u64>> {
         let mut found = Vec::new();
-        lags(&Weeks(source.to_vec()), &Weeks(copy.to_vec()), |weeks| found.push(weeks));
+        lags(&VectorsByWeek(source.to_vec()), &VectorsByWeek(copy.to_vec()), |weeks| found.push(weeks));
         found
     }
 

@@ -16,7 +16,7 @@ use bytemuck::{Pod, Zeroable};
 use nigh_exchange::{BlockOf, Context, Dealer, all_to_all, by_group};
 
 use super::MirrorStage;
-use super::entries::{ClusterRoot, Counting, Entry, candidates_of, entries};
+use super::entries::{ClusterEntry, ClusterRoot, Counting, candidates_of, entries};
 use super::host_name::HostName;
 use super::hosts::Hosts;
 use crate::operators::set_join::{Element, SetJoin, TooManyPairs, WeightedSets, set_join};
@@ -65,11 +65,11 @@ fn pairs_of_one(
     let sums: Rc<RefCell<Sums<(HostName, HostName)>>> = Rc::default();
     let each = {
         let sums = sums.clone();
-        move |entries: &[Entry], _: &mut Dealer<u8>| {
+        move |entries: &[ClusterEntry], _: &mut Dealer<u8>| {
             let (Some(first), entries) = candidates_of(entries, counting) else { return };
             let mut sums = sums.borrow_mut();
             for of_host in entries.chunk_by(|a, b| a.host == b.host) {
-                let Entry { host, pages, .. } = of_host[0];
+                let ClusterEntry { host, pages, .. } = of_host[0];
                 let counted = if host == first { pages - 1 } else { pages };
                 if counted > 0 {
                     sums.add((first, host), counted);
@@ -81,7 +81,7 @@ fn pairs_of_one(
     let peers = cx.peers();
     let mut dealer = cx.dealer();
     for ((first, other), pages) in sums.take().finish() {
-        dealer.deal(mix(first.0 ^ other.0.rotate_left(32)) % peers as u64, Counted { first, other, pages });
+        dealer.deal(mix(first.0 ^ other.0.rotate_left(32)) % peers as u64, CountedHost { first, other, pages });
     }
     let mut sums = Sums::default();
     for block in all_to_all(cx, dealer)? {
@@ -102,7 +102,7 @@ fn pairs_of_one(
 /// What a worker counted for a host and the first one of its clusters.
 #[derive(Clone, Copy, Pod, Zeroable)]
 #[repr(C)]
-struct Counted {
+struct CountedHost {
     first: HostName,
     other: HostName,
     pages: u64,
@@ -128,7 +128,7 @@ fn all_pairs(cx: &mut Context, stage: &MirrorStage, hosts: &Hosts) -> Result<Raw
         }
     };
     let joined = set_join(&mut cx.with(cx.memory() / 2, cx.scratch()), &stage.join(), &Arc::new(sets), each)?;
-    let rows = Rows::gather(cx, &joined, &names, hosts)?;
+    let rows = JoinedRows::gather(cx, &joined, &names, hosts)?;
     let listed = cx.sorted(listed.take())?;
     let mut raw = rows.pairs(cx, &listed, stage)?;
     let auto = |host: super::hosts::Host<'_>| {
@@ -141,7 +141,7 @@ fn all_pairs(cx: &mut Context, stage: &MirrorStage, hosts: &Hosts) -> Result<Raw
 
 /// The rows of a join that stand for several hosts, or are in a family; at every worker.
 #[derive(Default)]
-struct Rows {
+struct JoinedRows {
     /// The hosts of each such row: hosts come in the order of candidates, as (all ones less
     /// clustered pages, name).
     members: BTreeMap<HostName, Vec<(u64, HostName)>>,
@@ -154,19 +154,19 @@ struct Rows {
 /// A host on its way to the worker that has its row.
 #[derive(Clone, Copy, Pod, Zeroable)]
 #[repr(C)]
-struct Member {
+struct HostOfRow {
     row: u64,
     rank: u64,
     name: HostName,
 }
 
-impl Rows {
-    fn gather(cx: &mut Context, joined: &SetJoin, names: &[HostName], hosts: &Hosts) -> Result<Rows> {
+impl JoinedRows {
+    fn gather(cx: &mut Context, joined: &SetJoin, names: &[HostName], hosts: &Hosts) -> Result<JoinedRows> {
         let mut dealer = cx.dealer();
         for (set, row) in joined.sets.iter().zip(&joined.row_of) {
             let name = names[*set as usize];
             let clustered = hosts.find(name).map_or(0, |host| host.clustered);
-            dealer.deal(row.worker.into(), Member { row: row.number.into(), rank: u64::MAX - clustered, name });
+            dealer.deal(row.worker.into(), HostOfRow { row: row.number.into(), rank: u64::MAX - clustered, name });
         }
         let (mut members, mut cliques, mut families) = (Vec::new(), Vec::new(), Vec::new());
         for block in all_to_all(cx, dealer)? {
@@ -183,7 +183,7 @@ impl Rows {
             }
             families.extend(row.family.map(|family| (family, HostName(row.name))));
         }
-        let mut rows = Rows { cliques: cx.sorted(cliques)?, ..Rows::default() };
+        let mut rows = JoinedRows { cliques: cx.sorted(cliques)?, ..JoinedRows::default() };
         for (row, member) in cx.sorted(members)? {
             rows.members.entry(row).or_default().push(member);
         }

@@ -21,8 +21,8 @@ use serde::{Deserialize, Serialize};
 
 use super::failures::HostFailure;
 use super::listed::{ListedPair, ListedPairs};
-use super::outcomes::{MirrorLevel, Outcome, OutcomeCounts};
-use super::pages::{Known, TestPages};
+use super::outcomes::{MirrorLevel, OutcomeCounts, PathOutcome};
+use super::pages::{KnownUrl, TestPages};
 use super::urls::{UrlName, slash_twin, text_hash};
 use crate::features::equal_features;
 use crate::records::{FeatureBits, fold};
@@ -54,7 +54,7 @@ pub struct PathTest {
     /// The hash of the path.
     pub path: u64,
     /// What was found.
-    pub outcome: Outcome,
+    pub outcome: PathOutcome,
     /// The equal features, if both pages were compared by features.
     pub equal: Option<u32>,
     /// Whether it is known of the first and of the second host of the pair that it has the page, or
@@ -66,7 +66,7 @@ impl TestRules {
     /// The similarity that a test found: 1 for equal bytes, else the share of equal features.
     pub fn similarity(&self, test: &PathTest) -> Option<f64> {
         match test.outcome {
-            Outcome::FingerprintMatch => Some(1.0),
+            PathOutcome::FingerprintMatch => Some(1.0),
             _ => test.equal.map(|equal| f64::from(equal) / self.features as f64),
         }
     }
@@ -78,15 +78,15 @@ impl TestRules {
     }
 
     /// The outcome of two pages with this number of equal features.
-    fn outcome(&self, equal: u32) -> Outcome {
+    fn outcome(&self, equal: u32) -> PathOutcome {
         if equal as usize == self.features {
-            Outcome::FullSimilarity
+            PathOutcome::FullSimilarity
         } else if f64::from(equal) >= self.similar * self.features as f64 {
-            Outcome::HighSimilarity
+            PathOutcome::HighSimilarity
         } else if equal > 0 {
-            Outcome::TraceSimilarity
+            PathOutcome::TraceSimilarity
         } else {
-            Outcome::NoSimilarity
+            PathOutcome::NoSimilarity
         }
     }
 }
@@ -198,7 +198,7 @@ pub fn compare(
                 Ok(found) => found,
                 Err(pages) => {
                     undecided.push((tested.len(), tests.len(), pages));
-                    (Outcome::Unknown, None)
+                    (PathOutcome::Unknown, None)
                 }
             };
             tests.push(PathTest { from_second, path, outcome, equal, known: of_hosts.map(|answer| answer.is_some()) });
@@ -222,22 +222,24 @@ pub fn compare(
 }
 
 /// The outcome of a test, if it shows without the features; else the places of the pages.
-fn decide(states: [Option<UrlAnswer>; 2], rules: TestRules) -> Result<(Outcome, Option<u32>), [PagePlace; 2]> {
+fn decide(states: [Option<UrlAnswer>; 2], rules: TestRules) -> Result<(PathOutcome, Option<u32>), [PageOfWorker; 2]> {
     let is_unknown = |state: &Option<UrlAnswer>| state.is_none() && rules.unfetched == Unfetched::Unknown;
     let page = |state: Option<UrlAnswer>| state.filter(|answer| answer.kind == PAGE);
     let [source, target] = states.map(page);
     let outcome = match (source, target) {
-        (None, _) if is_unknown(&states[0]) => Outcome::Unknown,
-        (None, _) => Outcome::SourceFailure,
-        (Some(_), None) if is_unknown(&states[1]) => Outcome::Unknown,
-        (Some(_), None) => Outcome::TargetFailure,
-        (Some(a), Some(b)) if a.checksum == b.checksum => Outcome::FingerprintMatch,
+        (None, _) if is_unknown(&states[0]) => PathOutcome::Unknown,
+        (None, _) => PathOutcome::SourceFailure,
+        (Some(_), None) if is_unknown(&states[1]) => PathOutcome::Unknown,
+        (Some(_), None) => PathOutcome::TargetFailure,
+        (Some(a), Some(b)) if a.checksum == b.checksum => PathOutcome::FingerprintMatch,
         // A page without words resembles none.
-        (Some(a), Some(b)) if a.vector == 0 || b.vector == 0 => Outcome::NoSimilarity,
+        (Some(a), Some(b)) if a.vector == 0 || b.vector == 0 => PathOutcome::NoSimilarity,
         (Some(a), Some(b)) if a.vector == b.vector => {
-            return Ok((Outcome::FullSimilarity, Some(rules.features as u32)));
+            return Ok((PathOutcome::FullSimilarity, Some(rules.features as u32)));
         }
-        (Some(a), Some(b)) => return Err([a, b].map(|answer| PagePlace { worker: answer.from, page: answer.number })),
+        (Some(a), Some(b)) => {
+            return Err([a, b].map(|answer| PageOfWorker { worker: answer.from, page: answer.number }));
+        }
     };
     Ok((outcome, None))
 }
@@ -291,16 +293,16 @@ fn look_up(cx: &mut Context, pages: &TestPages, asked: &[UrlName]) -> Result<Vec
     let empty = UrlFact { from, ..UrlFact::zeroed() };
     let of_name = |UrlName { host, path }: UrlName| UrlFact { key: fold(&[host, path]), host, path, ..empty };
     let known = pages.known.iter().map(|(name, known)| match known {
-        Known::Page(number) => {
+        KnownUrl::Page(number) => {
             let page = &pages.pages[*number];
             let checksum = [(page.checksum >> 64) as u64, page.checksum as u64];
             let (order, number, vector) = (page.order, *number as u64, page.vector);
             UrlFact { kind: PAGE, order, number, checksum, vector, ..of_name(*name) }
         }
-        Known::Slash => UrlFact { kind: SLASH, ..of_name(*name) },
-        Known::Gone => UrlFact { kind: GONE, ..of_name(*name) },
-        Known::Listed => UrlFact { kind: LISTED, ..of_name(*name) },
-        Known::ListedGone => UrlFact { kind: LISTED_GONE, ..of_name(*name) },
+        KnownUrl::Slash => UrlFact { kind: SLASH, ..of_name(*name) },
+        KnownUrl::Gone => UrlFact { kind: GONE, ..of_name(*name) },
+        KnownUrl::Listed => UrlFact { kind: LISTED, ..of_name(*name) },
+        KnownUrl::ListedGone => UrlFact { kind: LISTED_GONE, ..of_name(*name) },
     });
     let questions = asked.iter().enumerate();
     let questions = questions.map(|(number, name)| UrlFact { kind: QUESTION, number: number as u64, ..of_name(*name) });
@@ -331,7 +333,7 @@ fn look_up(cx: &mut Context, pages: &TestPages, asked: &[UrlName]) -> Result<Vec
 
 /// Where a page is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct PagePlace {
+struct PageOfWorker {
     worker: u64,
     /// Its number at that worker.
     page: u64,
@@ -341,7 +343,7 @@ struct PagePlace {
 fn equal_of_pairs(
     cx: &mut Context,
     pages: TestPages,
-    pairs: Vec<[PagePlace; 2]>,
+    pairs: Vec<[PageOfWorker; 2]>,
     rules: TestRules,
 ) -> Result<Vec<u32>> {
     let at_once = (cx.memory() / (4 * 4 * rules.features.max(1) as u64)).clamp(1 << 6, 1 << 14) as usize;
@@ -379,7 +381,7 @@ struct FeaturePart {
 
 /// Asks for the features of pairs of pages, some pairs at a time.
 struct FeatureAsker {
-    pairs: Vec<[PagePlace; 2]>,
+    pairs: Vec<[PageOfWorker; 2]>,
     /// The equal features of pairs that are compared.
     equal: Vec<u32>,
     /// The pairs of a round.

@@ -12,7 +12,7 @@ use super::urls::{UrlName, check_same_host, slash_twin, text_hash};
 
 /// A host of a listed candidate.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ListedHost {
+pub struct CandidateHost {
     /// The hash of its name.
     pub hash: u64,
     /// Its name, with its port.
@@ -39,7 +39,7 @@ pub struct ListedPair {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ListedPairs {
     /// In the order of the hashes.
-    pub hosts: Vec<ListedHost>,
+    pub hosts: Vec<CandidateHost>,
     /// The best candidates first; of equal scores in the order of names.
     pub pairs: Vec<ListedPair>,
 }
@@ -68,7 +68,7 @@ impl ListedPairs {
         }
         let host = |(hash, urls): (&u64, &u64)| {
             let (name, is_plain) = named.remove(hash).unwrap_or_default();
-            ListedHost { hash: *hash, name, is_plain, urls: *urls, sample: samples.remove(hash).unwrap_or_default() }
+            CandidateHost { hash: *hash, name, is_plain, urls: *urls, sample: samples.remove(hash).unwrap_or_default() }
         };
         let mut listed = ListedPairs { hosts: urls.iter().map(host).collect(), pairs: Vec::new() };
         for candidate in candidates {

@@ -8,7 +8,7 @@ use super::failures::HostFailure;
 /// What the test of one path finds: the page of the source host against the page of the target host
 /// at the same path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub enum Outcome {
+pub enum PathOutcome {
     /// Source failure: the source does not have the page.
     SourceFailure,
     /// Target failure: the target does not have it.
@@ -27,54 +27,54 @@ pub enum Outcome {
     Unknown,
 }
 
-impl Outcome {
+impl PathOutcome {
     /// All outcomes, in the order of columns.
-    pub const ALL: [Outcome; 8] = [
-        Outcome::SourceFailure,
-        Outcome::TargetFailure,
-        Outcome::FingerprintMatch,
-        Outcome::FullSimilarity,
-        Outcome::HighSimilarity,
-        Outcome::TraceSimilarity,
-        Outcome::NoSimilarity,
-        Outcome::Unknown,
+    pub const ALL: [PathOutcome; 8] = [
+        PathOutcome::SourceFailure,
+        PathOutcome::TargetFailure,
+        PathOutcome::FingerprintMatch,
+        PathOutcome::FullSimilarity,
+        PathOutcome::HighSimilarity,
+        PathOutcome::TraceSimilarity,
+        PathOutcome::NoSimilarity,
+        PathOutcome::Unknown,
     ];
 
     /// Its name in tables: the study's letters.
     pub fn name(self) -> &'static str {
         match self {
-            Outcome::SourceFailure => "SF",
-            Outcome::TargetFailure => "TF",
-            Outcome::FingerprintMatch => "FM",
-            Outcome::FullSimilarity => "FS",
-            Outcome::HighSimilarity => "HS",
-            Outcome::TraceSimilarity => "TS",
-            Outcome::NoSimilarity => "NS",
-            Outcome::Unknown => "unknown",
+            PathOutcome::SourceFailure => "SF",
+            PathOutcome::TargetFailure => "TF",
+            PathOutcome::FingerprintMatch => "FM",
+            PathOutcome::FullSimilarity => "FS",
+            PathOutcome::HighSimilarity => "HS",
+            PathOutcome::TraceSimilarity => "TS",
+            PathOutcome::NoSimilarity => "NS",
+            PathOutcome::Unknown => "unknown",
         }
     }
 }
 
 /// The outcomes of the tests of a pair: how many there are of each, in the order of
-/// [`Outcome::ALL`].
+/// [`PathOutcome::ALL`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub struct OutcomeCounts(pub [u32; Outcome::ALL.len()]);
+pub struct OutcomeCounts(pub [u32; PathOutcome::ALL.len()]);
 
 impl OutcomeCounts {
     /// Adds an outcome.
-    pub fn add(&mut self, outcome: Outcome) {
+    pub fn add(&mut self, outcome: PathOutcome) {
         self.0[outcome as usize] += 1;
     }
 
     /// The number of tests with this outcome.
-    pub fn of(&self, outcome: Outcome) -> u32 {
+    pub fn of(&self, outcome: PathOutcome) -> u32 {
         self.0[outcome as usize]
     }
 
     /// The tests with an outcome other than unknown and source failure, which tell nothing of the
     /// target.
     pub fn compared(&self) -> u32 {
-        self.0.iter().sum::<u32>() - self.of(Outcome::Unknown) - self.of(Outcome::SourceFailure)
+        self.0.iter().sum::<u32>() - self.of(PathOutcome::Unknown) - self.of(PathOutcome::SourceFailure)
     }
 }
 
@@ -186,8 +186,8 @@ impl MirrorLevel {
     fn of_compared(counts: &OutcomeCounts) -> MirrorLevel {
         let has = |outcome| counts.of(outcome) > 0;
         let (failure, trace, none) =
-            (has(Outcome::TargetFailure), has(Outcome::TraceSimilarity), has(Outcome::NoSimilarity));
-        let (high, full) = (has(Outcome::HighSimilarity), has(Outcome::FullSimilarity));
+            (has(PathOutcome::TargetFailure), has(PathOutcome::TraceSimilarity), has(PathOutcome::NoSimilarity));
+        let (high, full) = (has(PathOutcome::HighSimilarity), has(PathOutcome::FullSimilarity));
         if !failure && !trace && !none {
             return if high {
                 MirrorLevel::Similar
@@ -197,7 +197,7 @@ impl MirrorLevel {
                 MirrorLevel::Identical
             };
         }
-        if high || full || has(Outcome::FingerprintMatch) {
+        if high || full || has(PathOutcome::FingerprintMatch) {
             MirrorLevel::Partial
         } else if trace && !failure {
             MirrorLevel::Related
@@ -234,7 +234,7 @@ mod tests {
 
     #[test]
     fn levels_are_those_of_table_1_for_all_sets_of_outcomes() {
-        let known = &Outcome::ALL[..7];
+        let known = &PathOutcome::ALL[..7];
         for set in 1u32..1 << known.len() {
             let (mut counts, mut names) = (OutcomeCounts::default(), BTreeSet::new());
             for outcome in known.iter().filter(|outcome| set >> **outcome as u32 & 1 == 1) {
@@ -254,11 +254,11 @@ mod tests {
     fn two_compared_paths_are_too_few() {
         let mut counts = OutcomeCounts::default();
         let add = |counts: &mut OutcomeCounts, outcome, times| (0..times).for_each(|_| counts.add(outcome));
-        add(&mut counts, Outcome::FingerprintMatch, 2);
-        add(&mut counts, Outcome::Unknown, 10);
-        add(&mut counts, Outcome::SourceFailure, 7);
+        add(&mut counts, PathOutcome::FingerprintMatch, 2);
+        add(&mut counts, PathOutcome::Unknown, 10);
+        add(&mut counts, PathOutcome::SourceFailure, 7);
         assert_eq!(MirrorLevel::of(&counts), MirrorLevel::Few);
-        counts.add(Outcome::FingerprintMatch);
+        counts.add(PathOutcome::FingerprintMatch);
         assert_eq!(MirrorLevel::of(&counts), MirrorLevel::Identical);
     }
 

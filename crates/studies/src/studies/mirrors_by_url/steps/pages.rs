@@ -19,7 +19,7 @@ use crate::watch::Watch;
 
 /// What is known of a URL.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Known {
+pub enum KnownUrl {
     /// Its page, by its number.
     Page(usize),
     /// It redirects to the same path with a slash more or less at its end: what is there is its
@@ -34,8 +34,8 @@ pub enum Known {
 }
 
 /// What a redirect says of its URL.
-fn of_redirect(url: &str, target: &str) -> Known {
-    if is_slash_redirect(url, target) { Known::Slash } else { Known::Gone }
+fn of_redirect(url: &str, target: &str) -> KnownUrl {
+    if is_slash_redirect(url, target) { KnownUrl::Slash } else { KnownUrl::Gone }
 }
 
 /// A page.
@@ -66,7 +66,7 @@ enum FeaturePlace {
 #[derive(Default)]
 pub struct TestPages {
     /// All that is known, in no order.
-    pub known: Vec<(UrlName, Known)>,
+    pub known: Vec<(UrlName, KnownUrl)>,
     /// The pages.
     pub pages: Vec<TestPage>,
     /// The files of features of the week.
@@ -116,7 +116,7 @@ impl TestPages {
                         }
                         let bytes = checksums.value(row).try_into().context("a checksum has 16 bytes")?;
                         of_docs.push((docs.value(row), found.pages.len()));
-                        found.known.push((name, Known::Page(found.pages.len())));
+                        found.known.push((name, KnownUrl::Page(found.pages.len())));
                         let (order, checksum) = (docs.value(row) as u64, u128::from_be_bytes(bytes));
                         found.pages.push(TestPage { order, checksum, vector: 0, features: FeaturePlace::None });
                     }
@@ -146,7 +146,7 @@ impl TestPages {
                     for (url, reason) in urls.iter().flatten().zip(reasons.iter().flatten()) {
                         let name = namer.name(url);
                         if UrlState::of_failure(reason).is_some() && wanted.has(name) {
-                            found.known.push((name, Known::Gone));
+                            found.known.push((name, KnownUrl::Gone));
                         }
                     }
                     Ok(())
@@ -211,16 +211,17 @@ impl TestPages {
                     self.add_answer(url.as_ref().map(|url| url.as_str()), wanted);
                     let target = url.as_ref().zip(failure.redirect);
                     let target = target.and_then(|(url, redirect)| Some((url, url.resolve(&redirect.location)?)));
-                    let known = target.map_or(Known::Gone, |(url, target)| of_redirect(url.as_str(), target.as_str()));
+                    let known =
+                        target.map_or(KnownUrl::Gone, |(url, target)| of_redirect(url.as_str(), target.as_str()));
                     (url, Err(known))
                 }
                 Item::Failed(failure) => {
                     if let Some(url) = canonical(&failure.url) {
                         self.add_failure(text_hash(host_and_path(url.as_str()).0), &failure.reason, wanted);
                     }
-                    (None, Err(Known::Gone))
+                    (None, Err(KnownUrl::Gone))
                 }
-                Item::Reject(_) => (None, Err(Known::Gone)),
+                Item::Reject(_) => (None, Err(KnownUrl::Gone)),
                 Item::Revisit(revisit) => {
                     let url = canonical(&revisit.url);
                     self.add_answer(url.as_ref().map(|url| url.as_str()), wanted);
@@ -249,7 +250,7 @@ impl TestPages {
                 self.read.push(facts.sketch.features);
             }
             let order = OF_FILES | u64::from(!page.is_of_get) << METHOD_BIT | (number as u64) << RECORD_BITS | record;
-            self.known.push((name, Known::Page(self.pages.len())));
+            self.known.push((name, KnownUrl::Page(self.pages.len())));
             self.pages.push(TestPage { order, checksum: checksum(bytes), vector, features });
         }
         let unread = reader.unread();
@@ -285,8 +286,8 @@ impl TestPages {
         each_listed_url(list, |url, listed| {
             let known = match listed {
                 Listed::Named => return Ok(()),
-                Listed::Fetched => Known::Listed,
-                Listed::Gone => Known::ListedGone,
+                Listed::Fetched => KnownUrl::Listed,
+                Listed::Gone => KnownUrl::ListedGone,
             };
             let name = namer.name(url);
             if wanted.has(name) {
