@@ -9,7 +9,7 @@ use clap::Args;
 use super::errors::WrongUse;
 use super::session::locate_store;
 use crate::config::{Bytes, read_config};
-use crate::job_file::{Job, read_job};
+use crate::job_file::{AnyJob, read_job};
 use crate::launch::{CheckedHost, HostReach, Pool, Questions, check as ask};
 use crate::report::print;
 
@@ -78,9 +78,9 @@ pub(crate) fn check(args: &CheckArgs) -> Result<ExitCode> {
     let job = args.job.as_deref().map(read_job).transpose().map_err(WrongUse::from_error)?;
     let (store, input, reading) = match job {
         None => (None, Vec::new(), None),
-        Some(Job::Cluster(job)) => (job.store, job.input, Some(job.read)),
-        Some(Job::Chunks(job)) => (job.store, job.input, None),
-        Some(Job::Study(mut study)) => {
+        Some(AnyJob::Cluster(job)) => (job.store, job.input, Some(job.read)),
+        Some(AnyJob::Chunks(job)) => (job.store, job.input, None),
+        Some(AnyJob::Study(mut study)) => {
             (study.store().take(), study.input().map(std::mem::take).unwrap_or_default(), None)
         }
     };

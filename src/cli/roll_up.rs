@@ -17,7 +17,7 @@ use crate::mirror::ReadStore;
 use crate::objects::refuse_secrets;
 use crate::roll_up::{Hit, RollUp, Why};
 use crate::state::Results;
-use crate::studies::Committed;
+use crate::studies::CommittedTables;
 use crate::studies::collections::{Collections, CollectionsSummary};
 use crate::tables::studies::{CollectionPageRow, ComponentRow};
 use crate::tables::{ClusterRow, Table as _};
@@ -86,7 +86,7 @@ fn read(args: &RollUpArgs, read_store: &ReadStore) -> Result<RollUp> {
     };
     let results = Results::of(store, "collections", *commit);
     read_store.need_own(&results.own_folder())?;
-    let Committed { results, summary } = Committed::<Collections>::numbered(store, *commit)?;
+    let CommittedTables { results, summary } = CommittedTables::<Collections>::numbered(store, *commit)?;
     let CollectionsSummary { last, week_commit, overlap_commit, .. } = &summary;
     let week = manifest.weeks.iter().find(|week| (week.week, week.commit) == (*last, *week_commit));
     let week = week.with_context(|| {

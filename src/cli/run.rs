@@ -13,7 +13,7 @@ use super::session::{check_kernels, pool_of};
 use super::signals::leave_to_handler;
 use super::tasks::{TaskRole, task_role};
 use crate::config::{Config, WeekName, read_config};
-use crate::job_file::{Job, JobWithFields, read_job_with};
+use crate::job_file::{AnyJob, JobWithFields, read_job_with};
 use crate::launch::Pool;
 use crate::log::Log;
 use crate::records::Week;
@@ -35,7 +35,7 @@ fn read_and_run(args: &RunArgs, log: &Log, record: &Arc<RunRecord>) -> Result<Ex
     let of_reference = (!args.against.is_empty()).then_some(Path::new("jobs/decontamination.toml"));
     let path = args.job.as_deref().or(of_reference);
     let JobWithFields { job, replaced } = read_job_with(path, &fields).map_err(WrongUse::from_error)?;
-    if !args.against.is_empty() && !matches!(&job, Job::Study(study) if study.clone().against().is_some()) {
+    if !args.against.is_empty() && !matches!(&job, AnyJob::Study(study) if study.clone().against().is_some()) {
         bail!(WrongUse(format!(
             "{}: --against is for [decontamination]: make the week first, and then compare it, with `nigh run --against` or \
              jobs/decontamination.toml",
@@ -80,7 +80,7 @@ fn read_and_run(args: &RunArgs, log: &Log, record: &Arc<RunRecord>) -> Result<Ex
 }
 
 fn run_job(
-    job: Job,
+    job: AnyJob,
     config: &Config,
     pool: Pool,
     args: &RunArgs,
@@ -88,23 +88,23 @@ fn run_job(
     record: &Arc<RunRecord>,
 ) -> Result<ExitCode> {
     match job {
-        Job::Cluster(job) => super::week::run(job, config, pool, args, log, record),
-        Job::Chunks(job) => super::chunks::run(job, config, &pool, args, log, record),
-        Job::Study(study) => super::study::run(study, config, &pool, args, log, record),
+        AnyJob::Cluster(job) => super::week::run(job, config, pool, args, log, record),
+        AnyJob::Chunks(job) => super::chunks::run(job, config, &pool, args, log, record),
+        AnyJob::Study(study) => super::study::run(study, config, &pool, args, log, record),
     }
 }
 
 /// The kind of the job, and its week, if it is about one and that is known before the store is
 /// read.
-fn name_of(job: &Job, args: &RunArgs) -> (&'static str, Option<Week>) {
+fn name_of(job: &AnyJob, args: &RunArgs) -> (&'static str, Option<Week>) {
     let by_clock = |of_job: Option<WeekName>| args.week.or(of_job).map(|week| week.date(Week::today()));
     match job {
-        Job::Cluster(job) => match args.week.or(job.week) {
+        AnyJob::Cluster(job) => match args.week.or(job.week) {
             Some(WeekName::Date(week)) => ("cluster", Some(week)),
             _ => ("cluster", None),
         },
-        Job::Chunks(job) => ("chunks", by_clock(job.week)),
-        Job::Study(study) => {
+        AnyJob::Chunks(job) => ("chunks", by_clock(job.week)),
+        AnyJob::Study(study) => {
             let week = study.clone().week().and_then(|week| by_clock(week.map(WeekName::Date)));
             (study.name(), week)
         }

@@ -14,7 +14,7 @@ use super::record::RunRecord;
 use super::session::{check_kernels, check_name, pool_of, read_manifest};
 use super::signals::command_text;
 use crate::config::{Config, Count, WeekName, read_config};
-use crate::job_file::{Job, read_job_with};
+use crate::job_file::{AnyJob, read_job_with};
 use crate::log::{Display, Log};
 use crate::mirror::ReadStore;
 use crate::records::{DocumentKey, Week};
@@ -153,7 +153,7 @@ fn steps(args: &StudiesArgs, weeks: &[Week], documents: DocumentKey, notice: &dy
         let mut study = match &job {
             None => default,
             Some(path) => match read_job_with(Some(path), &[]).map_err(WrongUse::from_error)?.job {
-                Job::Study(study) if study.name() == name => study,
+                AnyJob::Study(study) if study.name() == name => study,
                 _ => bail!(WrongUse(format!("{} has no table [{name}]", path.display()))),
             },
         };

@@ -6,7 +6,7 @@ use anyhow::{Result, bail};
 use clap::Args;
 
 use crate::config::{Cluster, Count, Method, Reading};
-use crate::job_file::{Job, read_job};
+use crate::job_file::{AnyJob, read_job};
 use crate::kernels;
 
 /// Crawl files, which must be given.
@@ -65,7 +65,7 @@ impl Setting {
     pub(crate) fn new(input: &[String], workers: usize, common: &Common) -> Result<Setting> {
         let job = match &common.job {
             Some(job) => match read_job(job)? {
-                Job::Cluster(job) => job,
+                AnyJob::Cluster(job) => job,
                 _ => bail!("{}: a benchmark needs a [cluster] job", job.display()),
             },
             None => Cluster::default(),

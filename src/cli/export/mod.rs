@@ -25,7 +25,7 @@ use crate::mirror::ReadStore;
 use crate::objects::{ServiceError, refuse_secrets};
 use crate::report::print;
 use crate::state::{CommittedWeek, Manifest, Results};
-use crate::studies::{Committed, Study};
+use crate::studies::{CommittedTables, Study};
 use crate::tables::{ClusterRow, DocumentRow, EvidenceRow, FeatureRow, Table as _};
 
 /// Writes the files or the list, and prints how many records they have.
@@ -88,7 +88,7 @@ fn committed_results<S: Study, T: crate::tables::Table>(
         )
     })?;
     read_store.need_own(&Results::of(read_store.store(), name, commit).own_folder())?;
-    let Committed { results, summary, .. } = Committed::<S>::numbered(read_store.store(), commit)?;
+    let CommittedTables { results, summary, .. } = CommittedTables::<S>::numbered(read_store.store(), commit)?;
     let of = S::last_week(&summary);
     ensure!(
         of == Some(week),

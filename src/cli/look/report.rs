@@ -19,7 +19,7 @@ use crate::records::Week;
 use crate::report;
 use crate::report::print;
 use crate::state::{Manifest, Results};
-use crate::studies::{Figure, FigureTables, Standing, StudySummary};
+use crate::studies::{Figure, FigureTables, StudySummary, TablesUntil};
 use crate::summary::Summary;
 use crate::tables::studies::RESULTS;
 use crate::tables::{AccuracyRow, ChangeRow, FeatureRow, SizeRow, Table as _};
@@ -91,7 +91,7 @@ fn findings(read_store: &ReadStore, manifest: &Manifest, until: Week, store: &Pa
             continue;
         }
         summary.set_store(store.to_owned());
-        if matches!(tables.standing(summary.titled().0)?, Standing::Replaced(_)) {
+        if matches!(tables.standing(summary.titled().0)?, TablesUntil::Replaced(_)) {
             found.outdated.push(summary.titled().0);
         }
         found.studies.push(summary);

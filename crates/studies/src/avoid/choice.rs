@@ -16,15 +16,15 @@ use anyhow::Result;
 
 use super::Settings;
 use super::copies::ROUNDING;
-use super::directories::{Candidate, hashed};
-use super::pages::WeekPages;
-use super::redirects::Redirects;
+use super::directories::{CandidatePrefix, hashed};
+use super::pages::LastWeek;
+use super::redirects::WeekRedirects;
 use crate::structures::ByKey;
 use crate::studies::collections::steps::{directory_hash, directory_texts};
 
 /// A chosen prefix.
-pub(super) struct Chosen {
-    pub candidate: Candidate,
+pub(super) struct ChosenPrefix {
+    pub candidate: CandidatePrefix,
     /// The units of the pages below it, ascending; a unit comes once for each page.
     pub units: Vec<u64>,
     /// The units that the redirects below it lead to.
@@ -33,11 +33,11 @@ pub(super) struct Chosen {
 
 /// The chosen prefixes, and what they leave.
 #[derive(Default)]
-pub(super) struct Choice {
+pub(super) struct ChosenPrefixes {
     /// In the order of prefixes.
-    pub chosen: Vec<Chosen>,
+    pub chosen: Vec<ChosenPrefix>,
     /// The units with pages below some candidate.
-    units: ByKey<u64, Unit>,
+    units: ByKey<u64, UnitPages>,
     /// By chosen prefix, in the order of choice: its pages, and how many of them are lost.
     losses: Vec<[u64; 2]>,
     /// By unit: the chosen prefixes with pages of it, by their places in `losses`, and how many.
@@ -46,13 +46,13 @@ pub(super) struct Choice {
 
 /// The pages of a unit.
 #[derive(Clone, Copy, Debug, Default)]
-struct Unit {
+struct UnitPages {
     pages: u64,
     /// Those below chosen prefixes.
     skipped: u64,
 }
 
-impl Choice {
+impl ChosenPrefixes {
     /// Whether nothing is left of a unit.
     pub fn is_lost(&self, unit: u64) -> bool {
         self.units.get(&unit).is_some_and(|of| of.skipped == of.pages)
@@ -63,16 +63,16 @@ impl Choice {
     /// # Errors
     /// If a file cannot be read: names it.
     pub fn of(
-        pages: &WeekPages<'_>,
-        redirects: &Redirects,
-        mut candidates: Vec<Candidate>,
+        pages: &LastWeek<'_>,
+        redirects: &WeekRedirects,
+        mut candidates: Vec<CandidatePrefix>,
         settings: &Settings,
-    ) -> Result<Choice> {
+    ) -> Result<ChosenPrefixes> {
         let numbers: ByKey<u64, usize> = candidates.iter().map(|of| of.hash).zip(0..).collect();
         let keeps: HashSet<u64> = candidates.iter().filter_map(|of| of.keep.as_deref().map(directory_hash)).collect();
         let mut crawled_keeps: HashSet<u64> = HashSet::new();
         let mut units: Vec<[Vec<u64>; 2]> = vec![Default::default(); candidates.len()];
-        let mut choice = Choice::default();
+        let mut choice = ChosenPrefixes::default();
         let mut texts: Vec<String> = vec![String::new(); candidates.len()];
         let mut add = |url: &str, place: usize, unit: u64| {
             let mut is_below = false;
@@ -92,7 +92,7 @@ impl Choice {
         };
         pages.each(|page| {
             if add(page.url, PAGES, page.unit) {
-                choice.units.insert(page.unit, Unit { pages: page.size, skipped: 0 });
+                choice.units.insert(page.unit, UnitPages { pages: page.size, skipped: 0 });
             }
             Ok(())
         })?;
@@ -107,9 +107,9 @@ impl Choice {
             }
         }
         units.iter_mut().flatten().for_each(|units| units.sort_unstable());
-        let mut ordered: Vec<(Candidate, [Vec<u64>; 2])> = candidates.into_iter().zip(units).collect();
+        let mut ordered: Vec<(CandidatePrefix, [Vec<u64>; 2])> = candidates.into_iter().zip(units).collect();
         ordered.sort_by(|(a, _), (b, _)| {
-            let key = |of: &Candidate| (of.below.pages + of.below.redirects == 0, of.rank, of.prefix.len());
+            let key = |of: &CandidatePrefix| (of.below.pages + of.below.redirects == 0, of.rank, of.prefix.len());
             (key(a), &a.prefix).cmp(&(key(b), &b.prefix))
         });
         // The chosen prefixes, and the directories that these lie in.
@@ -132,7 +132,7 @@ impl Choice {
             }
             prefixes.insert(candidate.hash);
             around.extend(directory_texts(&candidate.prefix).map(directory_hash));
-            choice.chosen.push(Chosen { candidate, units, redirected });
+            choice.chosen.push(ChosenPrefix { candidate, units, redirected });
         }
         choice.chosen.sort_by(|a, b| a.candidate.prefix.cmp(&b.candidate.prefix));
         Ok(choice)

@@ -16,10 +16,10 @@ use anyhow::Result;
 use arrow_array::{Array as _, StringArray};
 
 use super::Settings;
-use super::found::Found;
-use super::hosts::{HostNumber, Hosts};
-use super::pages::{Page, WeekPages};
-use super::why::{Why, Whys};
+use super::found::StudyFindings;
+use super::hosts::{HostNumber, WeekHosts};
+use super::pages::{LastWeek, WeekPage};
+use super::why::{WhyCopy, Whys};
 use crate::structures::{ByKey, UnionFind};
 use crate::studies::collections::steps::{directories, directory_hash};
 use crate::tables::{DocumentRow, Scan, Table as _, field};
@@ -29,7 +29,7 @@ pub(super) const ROUNDING: f64 = 1e-9;
 
 /// What is found of a page.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct OfPage {
+pub(super) struct PageCopies {
     /// Why it and another page are copies of each other; empty if it is none.
     pub whys: Whys,
     /// Whether the other one comes before it.
@@ -63,7 +63,7 @@ struct Side {
 /// Copies. Memory: 16 bytes for each page with replicas on a host in a pair, and for each below a
 /// prefix of the collections job, its principal copy included; about 100 for each set of exact
 /// copies.
-pub(super) struct Copies {
+pub(super) struct CopiesOfHosts {
     /// By host: the hosts that it is in a pair with, and why, ascending.
     related: Vec<Vec<(HostNumber, Whys)>>,
     /// By host: why it is in any pair.
@@ -83,13 +83,18 @@ pub(super) struct Copies {
     addresses: Vec<Vec<u64>>,
 }
 
-impl Copies {
+impl CopiesOfHosts {
     /// Puts the hosts in order, and finds what says which pages are copies. Takes `components` of
     /// what was found.
     ///
     /// # Errors
     /// If a file cannot be read: names it.
-    pub fn find(pages: &WeekPages<'_>, hosts: &mut Hosts, found: &mut Found, settings: &Settings) -> Result<Copies> {
+    pub fn find(
+        pages: &LastWeek<'_>,
+        hosts: &mut WeekHosts,
+        found: &mut StudyFindings,
+        settings: &Settings,
+    ) -> Result<CopiesOfHosts> {
         let mut related: Vec<Vec<(HostNumber, Whys)>> = vec![Vec::new(); hosts.len()];
         let mut edges = Vec::new();
         for (names, why) in &found.pairs {
@@ -120,7 +125,7 @@ impl Copies {
                 all
             })
         };
-        let mut copies = Copies {
+        let mut copies = CopiesOfHosts {
             all_related: related.iter().map(all_of).collect(),
             related,
             groups,
@@ -144,7 +149,7 @@ impl Copies {
     }
 
     /// Reads what is below listed prefixes, and the first of exact copies.
-    fn read_pages(&mut self, pages: &WeekPages<'_>, hosts: &Hosts) -> Result<()> {
+    fn read_pages(&mut self, pages: &LastWeek<'_>, hosts: &WeekHosts) -> Result<()> {
         let mut below: Vec<(u64, Side)> = Vec::new();
         pages.each(|page| {
             if page.size > 1 {
@@ -185,7 +190,7 @@ impl Copies {
     }
 
     /// The set of exact copies that a page is in.
-    fn copies_of(&self, page: &Page<'_>) -> Option<u64> {
+    fn copies_of(&self, page: &WeekPage<'_>) -> Option<u64> {
         match &self.components {
             Some(components) => components.get(&(page.number as u64)).copied(),
             None => page.exact,
@@ -199,8 +204,8 @@ impl Copies {
     }
 
     /// What is found of a page.
-    pub fn of(&self, page: &Page<'_>, hosts: &Hosts) -> OfPage {
-        let mut of_page = OfPage::default();
+    pub fn of(&self, page: &WeekPage<'_>, hosts: &WeekHosts) -> PageCopies {
+        let mut of_page = PageCopies::default();
         let host = hosts.of_page(page.number);
         if page.size > 1 {
             self.add_pairs(page, host, hosts, &mut of_page);
@@ -212,23 +217,23 @@ impl Copies {
                     true => self.count_below(page.unit, other) > 0,
                 };
                 if is_copy {
-                    of_page.whys.add(Whys::of(Why::Collection));
+                    of_page.whys.add(Whys::of(WhyCopy::Collection));
                     of_page.is_later |= !side.is_principal;
                 }
             }
         }
         if let Some(first) = self.copies_of(page).and_then(|copies| self.first.get(&copies)) {
-            of_page.whys.add(Whys::of(Why::Copies));
+            of_page.whys.add(Whys::of(WhyCopy::Copies));
             of_page.is_later |= first.page != page.number;
             if first.host != host && self.share_an_address(first.host, host) {
-                of_page.whys.add(Whys::of(Why::Alias));
+                of_page.whys.add(Whys::of(WhyCopy::Alias));
             }
         }
         of_page
     }
 
     /// Adds what pairs of hosts say.
-    fn add_pairs(&self, page: &Page<'_>, host: HostNumber, hosts: &Hosts, of_page: &mut OfPage) {
+    fn add_pairs(&self, page: &WeekPage<'_>, host: HostNumber, hosts: &WeekHosts, of_page: &mut PageCopies) {
         let related = &self.related[host as usize];
         if related.is_empty() {
             return;
@@ -283,7 +288,11 @@ fn joined(related: &mut Vec<(HostNumber, Whys)>) {
 }
 
 /// The unit and the host of every page with replicas on a host in a pair, ascending.
-fn units(pages: &WeekPages<'_>, hosts: &Hosts, related: &[Vec<(HostNumber, Whys)>]) -> Result<Vec<(u64, HostNumber)>> {
+fn units(
+    pages: &LastWeek<'_>,
+    hosts: &WeekHosts,
+    related: &[Vec<(HostNumber, Whys)>],
+) -> Result<Vec<(u64, HostNumber)>> {
     let mut units = Vec::new();
     if related.iter().all(Vec::is_empty) {
         return Ok(units);
@@ -304,7 +313,7 @@ fn units(pages: &WeekPages<'_>, hosts: &Hosts, related: &[Vec<(HostNumber, Whys)
 /// none.
 fn hosts_with_more(
     units: &[(u64, HostNumber)],
-    hosts: &Hosts,
+    hosts: &WeekHosts,
     related: &[Vec<(HostNumber, Whys)>],
     purity: f64,
 ) -> Vec<(HostNumber, HostNumber)> {
@@ -338,7 +347,7 @@ fn hosts_with_more(
 }
 
 /// The addresses of hosts, from their pages.
-fn addresses(pages: &WeekPages<'_>, hosts: &Hosts) -> Result<Vec<Vec<u64>>> {
+fn addresses(pages: &LastWeek<'_>, hosts: &WeekHosts) -> Result<Vec<Vec<u64>>> {
     let mut addresses = vec![Vec::new(); hosts.len()];
     for rows in pages.tables.all(DocumentRow::NAME) {
         Scan::open(rows, &["host", "ip"])?.for_each(|batch| {

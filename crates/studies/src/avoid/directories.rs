@@ -20,12 +20,12 @@ use std::hash::BuildHasherDefault;
 use anyhow::Result;
 
 use super::Settings;
-use super::copies::{Copies, ROUNDING};
-use super::found::Found;
-use super::hosts::Hosts;
-use super::pages::WeekPages;
-use super::redirects::Redirects;
-use super::why::{Why, Whys};
+use super::copies::{CopiesOfHosts, ROUNDING};
+use super::found::StudyFindings;
+use super::hosts::WeekHosts;
+use super::pages::LastWeek;
+use super::redirects::WeekRedirects;
+use super::why::{WhyCopy, Whys};
 use crate::structures::{ByKey, DocHasher};
 use crate::studies::collections::steps::{directories, directory_hash, directory_texts};
 
@@ -33,7 +33,7 @@ type Hashes = HashSet<u64, BuildHasherDefault<DocHasher>>;
 
 /// What lies below a directory.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Below {
+pub(super) struct BelowDirectory {
     /// Crawled pages.
     pub pages: u64,
     /// URLs that redirect.
@@ -43,7 +43,7 @@ pub(super) struct Below {
     /// Pages that are copies of each other, whichever comes first; and redirects.
     either: u64,
     /// The same by finding.
-    whys: [u64; Why::ALL.len()],
+    whys: [u64; WhyCopy::ALL.len()],
     /// Named URLs.
     pub named: u64,
     /// Those in directories without a copy.
@@ -53,12 +53,12 @@ pub(super) struct Below {
     within: u64,
 }
 
-impl Below {
+impl BelowDirectory {
     fn add(&mut self, within: u64, whys: Whys, is_later: bool) {
         self.within = if self.pages + self.redirects == 0 || self.within == within { within } else { 0 };
         self.later += u64::from(is_later);
         self.either += u64::from(!whys.is_empty());
-        for (count, why) in self.whys.iter_mut().zip(Why::ALL) {
+        for (count, why) in self.whys.iter_mut().zip(WhyCopy::ALL) {
             *count += u64::from(whys.has(why));
         }
     }
@@ -70,21 +70,21 @@ impl Below {
 
     /// The findings by which most of it are copies: those of at least half of the copies, and that
     /// of the most.
-    fn findings(&self) -> Vec<Why> {
+    fn findings(&self) -> Vec<WhyCopy> {
         let most = self.whys.iter().copied().max().unwrap_or_default();
         let is_finding = |count: u64| count > 0 && (2 * count >= self.either || count == most);
-        Why::ALL.into_iter().zip(self.whys).filter(|(_, count)| is_finding(*count)).map(|(why, _)| why).collect()
+        WhyCopy::ALL.into_iter().zip(self.whys).filter(|(_, count)| is_finding(*count)).map(|(why, _)| why).collect()
     }
 }
 
 /// A directory that may be a prefix of the list.
 #[derive(Clone, Debug)]
-pub(super) struct Candidate {
+pub(super) struct CandidatePrefix {
     /// Its text, which may be found later; then empty.
     pub prefix: String,
     pub hash: u64,
-    pub below: Below,
-    pub whys: Vec<Why>,
+    pub below: BelowDirectory,
+    pub whys: Vec<WhyCopy>,
     /// What the candidates are taken by: first those whose copies come later than what they are
     /// copies of, then others; of each, those with more copies first; of equally many, those that
     /// the collections job lists.
@@ -103,15 +103,15 @@ fn site(url: &str) -> Option<u64> {
 /// # Errors
 /// If a file cannot be read: names it.
 pub(super) fn candidates(
-    pages: &WeekPages<'_>,
-    hosts: &Hosts,
-    redirects: &Redirects,
-    copies: &Copies,
-    found: &Found,
+    pages: &LastWeek<'_>,
+    hosts: &WeekHosts,
+    redirects: &WeekRedirects,
+    copies: &CopiesOfHosts,
+    found: &StudyFindings,
     settings: &Settings,
-) -> Result<Vec<Candidate>> {
+) -> Result<Vec<CandidatePrefix>> {
     let sites = sites(pages, hosts, redirects, copies, found, settings)?;
-    let mut below: ByKey<u64, Below> = ByKey::default();
+    let mut below: ByKey<u64, BelowDirectory> = ByKey::default();
     // The directories that some copy lies in.
     let mut with_copies = Hashes::default();
     let mut add = |url: &str, is_page: bool, whys: Whys, is_later: bool| {
@@ -136,7 +136,7 @@ pub(super) fn candidates(
     })?;
     redirects.each(pages, |url, unit| {
         if is_wanted(url) {
-            let whys = unit.map_or_else(Whys::default, |_| Whys::of(Why::Redirect));
+            let whys = unit.map_or_else(Whys::default, |_| Whys::of(WhyCopy::Redirect));
             add(url, false, whys, unit.is_some());
         }
     })?;
@@ -158,11 +158,11 @@ pub(super) fn candidates(
 
 /// The sites with enough copies, and those of the prefixes of the collections job.
 fn sites(
-    pages: &WeekPages<'_>,
-    hosts: &Hosts,
-    redirects: &Redirects,
-    copies: &Copies,
-    found: &Found,
+    pages: &LastWeek<'_>,
+    hosts: &WeekHosts,
+    redirects: &WeekRedirects,
+    copies: &CopiesOfHosts,
+    found: &StudyFindings,
     settings: &Settings,
 ) -> Result<Hashes> {
     let mut counts: ByKey<u64, u64> = ByKey::default();
@@ -181,15 +181,25 @@ fn sites(
 }
 
 /// The candidates, in the order in which they are taken.
-fn of_directories(below: &ByKey<u64, Below>, found: &Found, settings: &Settings) -> Vec<Candidate> {
-    let mut candidates: ByKey<u64, Candidate> = ByKey::default();
+fn of_directories(
+    below: &ByKey<u64, BelowDirectory>,
+    found: &StudyFindings,
+    settings: &Settings,
+) -> Vec<CandidatePrefix> {
+    let mut candidates: ByKey<u64, CandidatePrefix> = ByKey::default();
     for (hash, of) in below {
         let is_enough = |copies: u64| copies >= settings.least && of.within == 0 && of.is_pure(copies, settings.purity);
         let (is_later, copies) = if is_enough(of.later) { (true, of.later) } else { (false, of.either) };
         if is_enough(copies) {
             let rank = (!is_later, std::cmp::Reverse(copies), true);
-            let candidate =
-                Candidate { prefix: String::new(), hash: *hash, below: *of, whys: of.findings(), rank, keep: None };
+            let candidate = CandidatePrefix {
+                prefix: String::new(),
+                hash: *hash,
+                below: *of,
+                whys: of.findings(),
+                rank,
+                keep: None,
+            };
             candidates.insert(*hash, candidate);
         }
     }
@@ -201,9 +211,9 @@ fn of_directories(below: &ByKey<u64, Below>, found: &Found, settings: &Settings)
             continue;
         }
         // What the week does not show is known by the collections job alone.
-        let whys = if is_crawled { of.findings() } else { vec![Why::Collection] };
+        let whys = if is_crawled { of.findings() } else { vec![WhyCopy::Collection] };
         let rank = (true, std::cmp::Reverse(of.either), true);
-        let candidate = candidates.entry(hash).or_insert(Candidate {
+        let candidate = candidates.entry(hash).or_insert(CandidatePrefix {
             prefix: String::new(),
             hash,
             below: of,

@@ -5,13 +5,13 @@ use anyhow::{Context as _, Result};
 use arrow_array::{Date32Array, Int64Array, StringArray};
 use serde::Serialize;
 
-use super::pages::WeekPages;
-use super::why::Why;
+use super::pages::LastWeek;
+use super::why::WhyCopy;
 use crate::config::Chunking;
 use crate::records::{DocId, Week};
 use crate::state::{PastWeek, Store};
 use crate::structures::ByKey;
-use crate::studies::Committed;
+use crate::studies::CommittedTables;
 use crate::studies::collections::Collections;
 use crate::studies::mirrors::Mirrors;
 use crate::studies::mirrors_by_url::MirrorsByUrl;
@@ -74,10 +74,10 @@ pub(super) struct ListedPrefix {
 
 /// What the studies found.
 #[derive(Default)]
-pub(super) struct Found {
+pub(super) struct StudyFindings {
     pub studies: Vec<StudyRead>,
     /// Pairs of hosts, and why.
-    pub pairs: Vec<([String; 2], Why)>,
+    pub pairs: Vec<([String; 2], WhyCopy)>,
     /// Hosts that redirect to another one, which is the second.
     pub redirected: Vec<[String; 2]>,
     pub listed: Vec<ListedPrefix>,
@@ -97,14 +97,14 @@ fn state(of: Week, commit: Option<u64>, week: &PastWeek) -> StudyState {
     }
 }
 
-impl Found {
+impl StudyFindings {
     /// Reads the tables. `named` is the store as the user names it; `is_last`: the week is the last
     /// of the store.
     ///
     /// # Errors
     /// If a file cannot be read: names it.
-    pub fn read(store: &Store, pages: &WeekPages<'_>, named: &str, is_last: bool) -> Result<Found> {
-        let mut found = Found::default();
+    pub fn read(store: &Store, pages: &LastWeek<'_>, named: &str, is_last: bool) -> Result<StudyFindings> {
+        let mut found = StudyFindings::default();
         let week = pages.history.last();
         for (study, (state, of)) in [
             ("collections", found.collections(store, week)?),
@@ -122,7 +122,7 @@ impl Found {
     }
 
     fn collections(&mut self, store: &Store, week: &PastWeek) -> Result<(StudyState, Option<Week>)> {
-        let Some(Committed { results, summary }) = Committed::<Collections>::find(store)? else {
+        let Some(CommittedTables { results, summary }) = CommittedTables::<Collections>::find(store)? else {
             return Ok((StudyState::Missing, None));
         };
         let state = state(summary.last, Some(summary.week_commit), week);
@@ -142,7 +142,7 @@ impl Found {
     }
 
     fn mirrors(&mut self, store: &Store, week: &PastWeek) -> Result<(StudyState, Option<Week>)> {
-        let Some(Committed { results, summary }) = Committed::<Mirrors>::find(store)? else {
+        let Some(CommittedTables { results, summary }) = CommittedTables::<Mirrors>::find(store)? else {
             return Ok((StudyState::Missing, None));
         };
         let Some(of) = summary.mirrors.iter().rfind(|of| of.week <= week.week) else {
@@ -156,8 +156,8 @@ impl Found {
             for row in (0..batch.num_rows()).filter(|row| weeks.value(*row) == of.week.days()) {
                 let pair = [a, b].map(|names| names.value(row).to_owned());
                 match classes.value(row) {
-                    "alias" => self.pairs.push((pair, Why::Alias)),
-                    "kept" => self.pairs.push((pair, Why::Content)),
+                    "alias" => self.pairs.push((pair, WhyCopy::Alias)),
+                    "kept" => self.pairs.push((pair, WhyCopy::Content)),
                     "redirect" => self.redirected.push(pair),
                     _ => {}
                 }
@@ -168,7 +168,7 @@ impl Found {
     }
 
     fn by_url(&mut self, store: &Store, week: &PastWeek) -> Result<(StudyState, Option<Week>)> {
-        let Some(Committed { results, summary }) = Committed::<MirrorsByUrl>::find(store)? else {
+        let Some(CommittedTables { results, summary }) = CommittedTables::<MirrorsByUrl>::find(store)? else {
             return Ok((StudyState::Missing, None));
         };
         // Tables of lists alone are of no week.
@@ -179,7 +179,7 @@ impl Found {
                 let [a, b, levels]: [&StringArray; 3] =
                     [field(batch, "host_a")?, field(batch, "host_b")?, field(batch, "level")?];
                 let rows = (0..batch.num_rows()).filter(|row| MIRROR_LEVELS.contains(&levels.value(*row)));
-                self.pairs.extend(rows.map(|row| ([a, b].map(|names| names.value(row).to_owned()), Why::Url)));
+                self.pairs.extend(rows.map(|row| ([a, b].map(|names| names.value(row).to_owned()), WhyCopy::Url)));
                 Ok(())
             })?;
         }
@@ -187,8 +187,8 @@ impl Found {
     }
 
     /// Reads exact copies: the components of whole documents.
-    fn overlap(&mut self, store: &Store, pages: &WeekPages<'_>) -> Result<(StudyState, Option<Week>)> {
-        let Some(Committed { results, summary }) = Committed::<Overlap>::find(store)? else {
+    fn overlap(&mut self, store: &Store, pages: &LastWeek<'_>) -> Result<(StudyState, Option<Week>)> {
+        let Some(CommittedTables { results, summary }) = CommittedTables::<Overlap>::find(store)? else {
             return Ok((StudyState::Missing, None));
         };
         let of = Some(summary.last);

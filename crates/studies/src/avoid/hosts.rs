@@ -5,8 +5,8 @@ use std::collections::{BinaryHeap, HashMap};
 
 use anyhow::{Context as _, Result};
 
-use super::pages::WeekPages;
-use super::redirects::Redirects;
+use super::pages::LastWeek;
+use super::redirects::WeekRedirects;
 use crate::studies::collections::steps::{HostFacts, HostRank, host_hash};
 
 /// The number of a host.
@@ -19,7 +19,7 @@ const REPLICATED: HostNumber = 1 << 31;
 
 /// The hosts of a week. Memory: 4 bytes for each known URL, and about 150 for each host.
 #[derive(Default)]
-pub(super) struct Hosts {
+pub(super) struct WeekHosts {
     /// By number of a page: the number of its host.
     of_page: Vec<HostNumber>,
     numbers: HashMap<String, HostNumber>,
@@ -29,14 +29,14 @@ pub(super) struct Hosts {
     places: Vec<u32>,
 }
 
-impl Hosts {
+impl WeekHosts {
     /// Reads pages and links of the week, and notes the pages at `redirects`. The hosts have no
     /// order yet.
     ///
     /// # Errors
     /// If a file cannot be read: names it.
-    pub fn read(pages: &WeekPages<'_>, redirects: &mut Redirects) -> Result<Hosts> {
-        let mut hosts = Hosts { of_page: vec![NONE; pages.urls()], ..Hosts::default() };
+    pub fn read(pages: &LastWeek<'_>, redirects: &mut WeekRedirects) -> Result<WeekHosts> {
+        let mut hosts = WeekHosts { of_page: vec![NONE; pages.urls()], ..WeekHosts::default() };
         let weeks = &pages.history.weeks;
         pages.each(|page| {
             redirects.note(page);

@@ -35,20 +35,20 @@ mod why;
 
 pub use self::found::{StudyRead, StudyState, TABLES};
 pub use self::sheet::{prefix_file, sheet};
-pub use self::why::Why;
+pub use self::why::WhyCopy;
 
 use std::path::{Path, PathBuf};
 
 use anyhow::{Result, ensure};
 use serde::Serialize;
 
-use self::choice::Choice;
-use self::copies::Copies;
+use self::choice::ChosenPrefixes;
+use self::copies::CopiesOfHosts;
 use self::directories::candidates;
-use self::found::Found;
-use self::hosts::Hosts;
-use self::pages::WeekPages;
-use self::redirects::Redirects;
+use self::found::StudyFindings;
+use self::hosts::WeekHosts;
+use self::pages::LastWeek;
+use self::redirects::WeekRedirects;
 use crate::records::{DocumentKey, Week};
 use crate::state::{History, Store};
 
@@ -101,7 +101,7 @@ pub struct AvoidedPrefix {
     /// The copy that stays: on the host that has most of the pages that are like those below the
     /// prefix and below no prefix of the list, the directory that these pages have in common.
     pub keep: String,
-    /// Why, by [`Why::name`]: the findings by which at least half of the copies are copies.
+    /// Why, by [`WhyCopy::name`]: the findings by which at least half of the copies are copies.
     pub why: Vec<String>,
     /// Crawled pages below it.
     pub pages: u64,
@@ -135,14 +135,14 @@ pub fn avoid_list(store: &Store, named: &Path, week: Option<Week>, settings: &Se
         documents == DocumentKey::Url,
         "{named_text} knows documents by their {documents}, not by URLs: only URLs have prefixes to avoid"
     );
-    let pages = WeekPages::open(&history);
-    let mut found = Found::read(store, &pages, &named_text, is_last)?;
-    let mut redirects = Redirects::read(&pages)?;
-    let mut hosts = Hosts::read(&pages, &mut redirects)?;
-    let copies = Copies::find(&pages, &mut hosts, &mut found, settings)?;
+    let pages = LastWeek::open(&history);
+    let mut found = StudyFindings::read(store, &pages, &named_text, is_last)?;
+    let mut redirects = WeekRedirects::read(&pages)?;
+    let mut hosts = WeekHosts::read(&pages, &mut redirects)?;
+    let copies = CopiesOfHosts::find(&pages, &mut hosts, &mut found, settings)?;
     let candidates = candidates(&pages, &hosts, &redirects, &copies, &found, settings)?;
     drop(copies);
-    let choice = Choice::of(&pages, &redirects, candidates, settings)?;
+    let choice = ChosenPrefixes::of(&pages, &redirects, candidates, settings)?;
     let prefixes = rows::rows(&pages, &hosts, &choice, settings)?;
     let sum = |of: fn(&AvoidedPrefix) -> u64| prefixes.iter().map(of).sum();
     Ok(AvoidList {

@@ -12,8 +12,8 @@ use crate::tables::{ClusterRow, LinkRow, MissingRow, Scan, Table as _, field};
 const PAGE_COLUMNS: [&str; 7] = ["doc", "url", "host", "similar_root", "similar_size", "exact_root", "exact_size"];
 
 /// A page.
-pub(super) struct Page<'a> {
-    /// Its number, below [`WeekPages::urls`].
+pub(super) struct WeekPage<'a> {
+    /// Its number, below [`LastWeek::urls`].
     pub number: usize,
     pub doc: DocId,
     pub url: &'a str,
@@ -28,7 +28,7 @@ pub(super) struct Page<'a> {
 }
 
 /// A link of a page.
-pub(super) struct Link<'a> {
+pub(super) struct UrlLink<'a> {
     /// The number of the page that links.
     pub page: usize,
     /// The canonical URL that it links to.
@@ -38,16 +38,16 @@ pub(super) struct Link<'a> {
 }
 
 /// The last week of a history.
-pub(super) struct WeekPages<'a> {
+pub(super) struct LastWeek<'a> {
     pub history: &'a History,
     pub tables: WeekTables,
     owned: Ownership,
 }
 
-impl<'a> WeekPages<'a> {
-    pub fn open(history: &'a History) -> WeekPages<'a> {
+impl<'a> LastWeek<'a> {
+    pub fn open(history: &'a History) -> LastWeek<'a> {
         let tables = history.tables(history.weeks.len() - 1);
-        WeekPages { history, tables, owned: Ownership::new(0, 1, history.rows_by_shard()) }
+        LastWeek { history, tables, owned: Ownership::new(0, 1, history.rows_by_shard()) }
     }
 
     fn number(&self) -> usize {
@@ -68,7 +68,7 @@ impl<'a> WeekPages<'a> {
     ///
     /// # Errors
     /// If a file cannot be read or contradicts itself: names it.
-    pub fn each(&self, mut each: impl FnMut(&Page<'_>) -> Result<()>) -> Result<()> {
+    pub fn each(&self, mut each: impl FnMut(&WeekPage<'_>) -> Result<()>) -> Result<()> {
         for shard in self.owned.shards() {
             for rows in self.history.rows(self.number(), &self.tables, ClusterRow::NAME, shard)? {
                 Scan::open(&rows, &PAGE_COLUMNS)?.for_each(|batch| {
@@ -85,7 +85,7 @@ impl<'a> WeekPages<'a> {
                         }
                         let number = self.owned.index(doc);
                         let size = sizes.value(row) as u64;
-                        each(&Page {
+                        each(&WeekPage {
                             number,
                             doc,
                             url: urls.value(row),
@@ -105,8 +105,8 @@ impl<'a> WeekPages<'a> {
     /// Calls `each` with all links.
     ///
     /// # Errors
-    /// As [`WeekPages::each`].
-    pub fn each_link(&self, mut each: impl FnMut(&Link<'_>)) -> Result<()> {
+    /// As [`LastWeek::each`].
+    pub fn each_link(&self, mut each: impl FnMut(&UrlLink<'_>)) -> Result<()> {
         for shard in self.owned.shards() {
             for rows in self.history.rows(self.number(), &self.tables, LinkRow::NAME, shard)? {
                 Scan::open(&rows, &["doc", "target_url", "target_doc"])?.for_each(|batch| {
@@ -117,7 +117,7 @@ impl<'a> WeekPages<'a> {
                         let doc = DocId::from_table(docs.value(row));
                         self.history.check(self.number(), doc, shard, rows.path())?;
                         let target = targets.is_valid(row).then(|| DocId::from_table(targets.value(row)));
-                        each(&Link {
+                        each(&UrlLink {
                             page: self.owned.index(doc),
                             url: urls.value(row),
                             target: target.and_then(|target| self.number_of(target)),
@@ -134,7 +134,7 @@ impl<'a> WeekPages<'a> {
     /// fail: the crawl did not ask for them.
     ///
     /// # Errors
-    /// As [`WeekPages::each`].
+    /// As [`LastWeek::each`].
     pub fn each_not_seen(&self, mut each: impl FnMut(&str)) -> Result<()> {
         for rows in self.tables.all(MissingRow::NAME) {
             Scan::open(rows, &["url", "reason"])?.for_each(|batch| {

@@ -4,11 +4,11 @@ use std::collections::{BTreeMap, HashMap};
 
 use anyhow::Result;
 
-use super::choice::{Choice, Chosen};
+use super::choice::{ChosenPrefix, ChosenPrefixes};
 use super::copies::{FirstKey, first_key};
 use super::directories::hashed;
-use super::hosts::Hosts;
-use super::pages::WeekPages;
+use super::hosts::WeekHosts;
+use super::pages::LastWeek;
 use super::{AvoidedPrefix, Settings};
 use crate::records::mix;
 use crate::structures::ByKey;
@@ -17,14 +17,14 @@ use crate::studies::collections::steps::{directories, directory_hash, directory_
 /// The pages to fetch again, of one prefix: those with the smallest hashes, one of each directory
 /// or file below the prefix first. The hash is another one each week.
 #[derive(Default)]
-struct Sample {
+struct PrefixSample {
     /// The smallest of each part, of those parts that have the smallest.
     of_parts: BTreeMap<u64, (u64, String)>,
     /// The smallest of all.
     smallest: BTreeMap<(u64, String), ()>,
 }
 
-impl Sample {
+impl PrefixSample {
     fn add(&mut self, url: &str, part: u64, week: i32, most: usize) {
         if most == 0 {
             return;
@@ -71,9 +71,9 @@ fn common<'a>(a: &'a str, b: &str) -> &'a str {
 /// # Errors
 /// If a file cannot be read: names it.
 pub(super) fn rows(
-    pages: &WeekPages<'_>,
-    hosts: &Hosts,
-    choice: &Choice,
+    pages: &LastWeek<'_>,
+    hosts: &WeekHosts,
+    choice: &ChosenPrefixes,
     settings: &Settings,
 ) -> Result<Vec<AvoidedPrefix>> {
     let chosen = &choice.chosen;
@@ -85,7 +85,7 @@ pub(super) fn rows(
         Some((number, of_url.next().map_or_else(|| directory_hash(url), |directory| directory.hash)))
     };
     let week = pages.history.last().week.days();
-    let mut samples: Vec<Sample> = chosen.iter().map(|_| Sample::default()).collect();
+    let mut samples: Vec<PrefixSample> = chosen.iter().map(|_| PrefixSample::default()).collect();
     // By unit with something below a prefix: the first page that stays.
     let mut first: HashMap<u64, Option<FirstKey>> =
         chosen.iter().flat_map(|of| of.units.iter().chain(&of.redirected)).map(|unit| (*unit, None)).collect();
@@ -106,7 +106,7 @@ pub(super) fn rows(
         }
     })?;
     let keeps: Vec<Option<String>> = chosen.iter().map(|of| stays(of, &first)).collect();
-    let keep_of = |of: &Chosen| {
+    let keep_of = |of: &ChosenPrefix| {
         let keep = of.candidate.keep.as_deref()?;
         // The principal copy may be on the list by now, for another one.
         match hashed(keep).find_map(|(hash, _)| numbers.get(&hash)) {
@@ -135,7 +135,7 @@ pub(super) fn rows(
 
 /// What stays in the place of a prefix: on the site that has most of the pages that stay, the
 /// directory that these have in common.
-fn stays(of: &Chosen, first: &HashMap<u64, Option<FirstKey>>) -> Option<String> {
+fn stays(of: &ChosenPrefix, first: &HashMap<u64, Option<FirstKey>>) -> Option<String> {
     let mut sites: BTreeMap<&str, (u64, u32, &str)> = BTreeMap::new();
     for unit in of.units.iter().chain(&of.redirected) {
         let Some(Some((place, .., url))) = first.get(unit) else { continue };
@@ -162,7 +162,7 @@ mod tests {
             })
             .collect();
         let sample = |urls: &mut dyn Iterator<Item = &(String, u64)>, week: i32| {
-            let mut sample = Sample::default();
+            let mut sample = PrefixSample::default();
             urls.for_each(|(url, part)| sample.add(url, *part, week, 8));
             sample.finish(8)
         };

@@ -2,7 +2,7 @@
 
 /// A finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Why {
+pub enum WhyCopy {
     /// Another name of a host.
     Alias,
     /// URLs that redirect.
@@ -17,19 +17,20 @@ pub enum Why {
     Copies,
 }
 
-impl Why {
+impl WhyCopy {
     /// All of them, the order in which a row has them.
-    pub const ALL: [Why; 6] = [Why::Alias, Why::Redirect, Why::Content, Why::Url, Why::Collection, Why::Copies];
+    pub const ALL: [WhyCopy; 6] =
+        [WhyCopy::Alias, WhyCopy::Redirect, WhyCopy::Content, WhyCopy::Url, WhyCopy::Collection, WhyCopy::Copies];
 
     /// Its name.
     pub fn name(self) -> &'static str {
         match self {
-            Why::Alias => "alias",
-            Why::Redirect => "redirect",
-            Why::Content => "mirror by content",
-            Why::Url => "mirror by URL",
-            Why::Collection => "collection",
-            Why::Copies => "exact copies",
+            WhyCopy::Alias => "alias",
+            WhyCopy::Redirect => "redirect",
+            WhyCopy::Content => "mirror by content",
+            WhyCopy::Url => "mirror by URL",
+            WhyCopy::Collection => "collection",
+            WhyCopy::Copies => "exact copies",
         }
     }
 }
@@ -39,7 +40,7 @@ impl Why {
 pub(super) struct Whys(u8);
 
 impl Whys {
-    pub fn of(why: Why) -> Whys {
+    pub fn of(why: WhyCopy) -> Whys {
         Whys(1 << why as u8)
     }
 
@@ -51,7 +52,7 @@ impl Whys {
         self.0 == 0
     }
 
-    pub fn has(self, why: Why) -> bool {
+    pub fn has(self, why: WhyCopy) -> bool {
         self.0 & Whys::of(why).0 > 0
     }
 }

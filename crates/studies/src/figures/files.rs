@@ -45,14 +45,14 @@ impl FigureFormat {
 }
 
 /// What makes the files of pictures.
-struct Files {
+struct PictureFiles {
     /// Only if there are PNGs to make: it reads the fonts of the machine.
     drawer: Option<Drawer>,
 }
 
-impl Files {
-    fn new(formats: &[FigureFormat]) -> Result<Files> {
-        Ok(Files { drawer: formats.contains(&FigureFormat::Png).then(Drawer::new).transpose()? })
+impl PictureFiles {
+    fn new(formats: &[FigureFormat]) -> Result<PictureFiles> {
+        Ok(PictureFiles { drawer: formats.contains(&FigureFormat::Png).then(Drawer::new).transpose()? })
     }
 
     /// The file of a picture; `None` if it has none.
@@ -91,7 +91,7 @@ pub fn file_names(made: &MadeFigure, formats: &[FigureFormat]) -> Vec<String> {
 /// If the folder cannot be made, or a file cannot be written or removed; or if there are to be PNGs,
 /// and the program is built without the feature `png`, or the machine has no fonts.
 pub fn write_files(folder: &Path, made: &[MadeFigure], formats: &[FigureFormat], index: &str) -> Result<()> {
-    let files = Files::new(formats)?;
+    let files = PictureFiles::new(formats)?;
     ensure!(!folder.is_file(), "cannot write into {}: it is a file, not a folder", folder.display());
     std::fs::create_dir_all(folder).with_context(|| format!("cannot make the folder {}", folder.display()))?;
     for of in made {

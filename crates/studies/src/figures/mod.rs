@@ -18,7 +18,7 @@ use std::path::Path;
 use anyhow::{Context as _, Result};
 
 use crate::records::Week;
-use crate::studies::{AnyStudy, Figure, FigureTables, Picture, Runs, Standing};
+use crate::studies::{AnyStudy, Figure, FigureTables, Picture, Runs, TablesUntil};
 
 pub use self::clusters::published_slope;
 pub use self::files::{FigureFormat, file_names, write_files};
@@ -106,7 +106,10 @@ pub fn draw_studies(tables: &FigureTables<'_>) -> Result<Vec<(&'static str, Figu
     let mut drawn = Vec::new();
     for (study, figure) in all_figures() {
         let Some(study) = study else { continue };
-        if matches!(tables.standing(study.name())?, Standing::Here | Standing::Earlier(_) | Standing::Replaced(_)) {
+        if matches!(
+            tables.standing(study.name())?,
+            TablesUntil::Here | TablesUntil::Earlier(_) | TablesUntil::Replaced(_)
+        ) {
             drawn.push((study.name(), figure, draw(figure, tables)?));
         }
     }
@@ -118,14 +121,14 @@ fn draw(figure: Figure, tables: &FigureTables<'_>) -> Result<Picture> {
 }
 
 /// Why a figure of a study cannot be drawn; `None` if it can.
-fn missing(study: &AnyStudy, standing: Standing, last: Week) -> Option<String> {
+fn missing(study: &AnyStudy, standing: TablesUntil, last: Week) -> Option<String> {
     let name = study.name();
     match standing {
-        Standing::Here => None,
-        Standing::Absent => Some(format!("The store has no tables of {name} yet.")),
-        Standing::Earlier(week) => Some(format!("The tables of {name} are of week {week}, not of {last}.")),
-        Standing::Later(week) => Some(format!("The tables of {name} know later weeks, until {week}.")),
-        Standing::Replaced(week) => Some(format!("The tables of {name} were made before week {week} was changed.")),
+        TablesUntil::Here => None,
+        TablesUntil::Absent => Some(format!("The store has no tables of {name} yet.")),
+        TablesUntil::Earlier(week) => Some(format!("The tables of {name} are of week {week}, not of {last}.")),
+        TablesUntil::Later(week) => Some(format!("The tables of {name} know later weeks, until {week}.")),
+        TablesUntil::Replaced(week) => Some(format!("The tables of {name} were made before week {week} was changed.")),
     }
 }
 

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use anyhow::{Result, bail};
 
-use super::{Job, job_file, job_of_text};
+use super::{AnyJob, job_file, job_of_text};
 use crate::config::{Cluster, parse};
 
 /// A field of a job that makes a week, with the value that takes the place of the job's.
@@ -28,7 +28,7 @@ pub struct JobField {
 #[derive(Clone, Debug)]
 pub struct JobWithFields {
     /// The job.
-    pub job: Job,
+    pub job: AnyJob,
     /// What is not in the job any more.
     pub replaced: Vec<String>,
 }
@@ -53,7 +53,8 @@ pub fn read_job_with(path: Option<&Path>, fields: &[JobField]) -> Result<JobWith
         return Ok(JobWithFields { job, replaced: Vec::new() });
     }
     let mut file: toml::Table = parse(path.unwrap_or(Path::new(&name)), &text)?;
-    let (Job::Cluster(_), Some(toml::Value::Table(table))) = (&job, file.iter_mut().next().map(|(_, of_kind)| of_kind))
+    let (AnyJob::Cluster(_), Some(toml::Value::Table(table))) =
+        (&job, file.iter_mut().next().map(|(_, of_kind)| of_kind))
     else {
         let typed: Vec<&str> = fields.iter().filter(|field| field.is_typed).map(|field| field.flag).collect();
         if typed.is_empty() {
@@ -66,7 +67,7 @@ pub fn read_job_with(path: Option<&Path>, fields: &[JobField]) -> Result<JobWith
         inner_table(table, tables).insert((*key).to_owned(), value.clone());
     }
     match toml::Value::Table(std::mem::take(table)).try_into::<Cluster>() {
-        Ok(job) => Ok(JobWithFields { job: Job::Cluster(job), replaced }),
+        Ok(job) => Ok(JobWithFields { job: AnyJob::Cluster(job), replaced }),
         Err(error) => {
             let given = fields.iter().map(|field| format!("{} {}", field.flag, shown(&field.value)));
             bail!("{name}, with {}: {}", given.collect::<Vec<_>>().join(" "), error.to_string().trim_end())
@@ -115,7 +116,7 @@ mod tests {
         let path = folder.path().join("job.toml");
         std::fs::write(&path, text).unwrap();
         match read_job_with(Some(&path), fields) {
-            Ok(JobWithFields { job: Job::Cluster(job), replaced }) => Ok((job, replaced)),
+            Ok(JobWithFields { job: AnyJob::Cluster(job), replaced }) => Ok((job, replaced)),
             Ok(_) => panic!("the job makes a week"),
             Err(error) => Err(error.to_string()),
         }
@@ -137,9 +138,9 @@ mod tests {
             assert_eq!((job.method.as_ref(), replaced.len()), (Some(&written), 0));
             assert_eq!((job.read.columns.id.as_deref(), job.read.columns.text.only()), (Some("key"), Some("text")));
         }
-        let Job::Cluster(job) = read_job_with(None, &[similarity]).unwrap().job else { panic!("it makes a week") };
+        let AnyJob::Cluster(job) = read_job_with(None, &[similarity]).unwrap().job else { panic!("it makes a week") };
         assert_eq!(job.method, toml::from_str("similarity = 0.8").ok());
-        let Job::Cluster(job) = read_job_with(None, &[]).unwrap().job else { panic!("it makes a week") };
+        let AnyJob::Cluster(job) = read_job_with(None, &[]).unwrap().job else { panic!("it makes a week") };
         assert_eq!((job.method, job.accuracy), (None, true));
     }
 
@@ -181,7 +182,7 @@ mod tests {
         let path = folder.path().join("job.toml");
         std::fs::write(&path, "[mirrors]\n").unwrap();
         let read = read_job_with(Some(&path), std::slice::from_ref(&of_variable)).unwrap();
-        assert!(matches!(read.job, Job::Study(_)));
+        assert!(matches!(read.job, AnyJob::Study(_)));
         let error = with("[mirrors]\n", &[of_variable, field("--preset", "preset", "minhash-9x8")]).unwrap_err();
         assert!(error.contains("job.toml: --preset is for jobs"), "{error}");
         // A mistake of the file has its place.

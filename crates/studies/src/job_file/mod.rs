@@ -7,9 +7,9 @@
 //!
 //! ```
 //! use nigh_store::config::{Bytes, SameId};
-//! use nigh_studies::job_file::Job;
+//! use nigh_studies::job_file::AnyJob;
 //!
-//! let job: Job = toml::from_str(
+//! let job: AnyJob = toml::from_str(
 //!     r#"
 //!     [cluster]
 //!     week = "2024-01-08"
@@ -20,7 +20,7 @@
 //!     same-id = "reject"
 //!     "#,
 //! )?;
-//! let Job::Cluster(job) = job else { panic!("the outer table is the kind") };
+//! let AnyJob::Cluster(job) = job else { panic!("the outer table is the kind") };
 //! assert_eq!((job.read.same_id, job.method), (SameId::Reject, None));
 //! assert_eq!(job.wave_bytes, Bytes(16 << 30));
 //! # Ok::<(), toml::de::Error>(())
@@ -30,9 +30,9 @@
 //! a caret, and what is allowed; [`read_job`] adds the name of the file:
 //!
 //! ```
-//! use nigh_studies::job_file::Job;
+//! use nigh_studies::job_file::AnyJob;
 //!
-//! let error = toml::from_str::<Job>("[cluster]\nimput = []\n").unwrap_err().to_string();
+//! let error = toml::from_str::<AnyJob>("[cluster]\nimput = []\n").unwrap_err().to_string();
 //! assert!(error.contains("line 2, column 1") && error.contains("^^^^^"));
 //! assert!(error.contains("unknown field `imput`, expected one of `week`, `store`, `input`"));
 //! ```
@@ -55,7 +55,7 @@ use crate::studies::{AnyStudy, Study, studies};
 #[derive(Clone, Debug, Deserialize)]
 #[serde(from = "JobTable")]
 #[allow(clippy::large_enum_variant, reason = "a run has one job")]
-pub enum Job {
+pub enum AnyJob {
     /// Clusters a week: the first of a store, or a later one.
     Cluster(Cluster),
     /// Makes the table `chunks` of a committed week.
@@ -77,12 +77,12 @@ macro_rules! job_table {
             $(#[serde(deserialize_with = "checked")] $Name($Study),)*
         }
 
-        impl From<JobTable> for Job {
-            fn from(table: JobTable) -> Job {
+        impl From<JobTable> for AnyJob {
+            fn from(table: JobTable) -> AnyJob {
                 match table {
-                    JobTable::Cluster(job) => Job::Cluster(job),
-                    JobTable::Chunks(job) => Job::Chunks(job),
-                    $(JobTable::$Name(study) => Job::Study(AnyStudy::$Name(study)),)*
+                    JobTable::Cluster(job) => AnyJob::Cluster(job),
+                    JobTable::Chunks(job) => AnyJob::Chunks(job),
+                    $(JobTable::$Name(study) => AnyJob::Study(AnyStudy::$Name(study)),)*
                 }
             }
         }
@@ -104,19 +104,19 @@ fn checked<'de, D: Deserializer<'de>, S: Study>(table: D) -> Result<S, D::Error>
 /// # Errors
 /// Names the file. For a mistake in it, the error shows line and column with a caret, and what is
 /// allowed.
-pub fn read_job(path: &Path) -> Result<Job> {
+pub fn read_job(path: &Path) -> Result<AnyJob> {
     job_of_text(path, &job_file(path)?)
 }
 
 /// The job of a text, which has the name of a file.
-fn job_of_text(path: &Path, text: &str) -> Result<Job> {
-    let job: Job = parse(path, text)?;
+fn job_of_text(path: &Path, text: &str) -> Result<AnyJob> {
+    let job: AnyJob = parse(path, text)?;
     // A method has it, for what is said once in a store; a job says it where it says how pages are
     // read.
     let file: toml::Table = parse(path, text)?;
     for (kind, table) in &file {
         let content = table.get("method").and_then(|method| method.get("content"));
-        if let (Job::Cluster(_), Some(content)) = (&job, content) {
+        if let (AnyJob::Cluster(_), Some(content)) = (&job, content) {
             bail!(
                 "{}: `content` is in [{kind}.method]: write `content = {content}` into [{kind}.read] instead",
                 path.display()
@@ -155,13 +155,13 @@ mod tests {
     use super::*;
     use crate::config::{Bytes, Method};
 
-    fn job(text: &str) -> Result<Job, String> {
+    fn job(text: &str) -> Result<AnyJob, String> {
         parse(Path::new("job.toml"), text).map_err(|error| format!("{error:#}"))
     }
 
     #[test]
     fn keys_that_a_job_leaves_out_have_defaults() {
-        let Job::Cluster(cluster) =
+        let AnyJob::Cluster(cluster) =
             job("[cluster]\nweek = \"2024-01-08\"\n[cluster.method]\nagreements = 3\n").unwrap()
         else {
             panic!("the outer table is the kind");
@@ -225,14 +225,14 @@ mod tests {
         names.sort_unstable();
         assert_eq!(names, files);
         for name in names {
-            let job = toml::from_str::<Job>(built_in_job(name).unwrap());
+            let job = toml::from_str::<AnyJob>(built_in_job(name).unwrap());
             assert!(job.is_ok(), "{name}: {job:?}");
         }
     }
 
     #[test]
     fn the_commented_job_has_the_defaults() {
-        let Ok(Job::Cluster(job)) = toml::from_str(built_in_job("cluster").unwrap()) else {
+        let Ok(AnyJob::Cluster(job)) = toml::from_str(built_in_job("cluster").unwrap()) else {
             panic!("it is a [cluster] job")
         };
         let Cluster { method, .. } = &job;

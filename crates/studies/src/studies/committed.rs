@@ -6,35 +6,35 @@ use super::study::Study;
 use crate::state::{Results, Store};
 
 /// The committed tables of a study, and its summary.
-pub struct Committed<S: Study> {
+pub struct CommittedTables<S: Study> {
     /// The tables.
     pub results: Results,
     /// The summary.
     pub summary: S::Summary,
 }
 
-impl<S: Study> Committed<S> {
+impl<S: Study> CommittedTables<S> {
     /// Those of the store; `None` if it has none.
     ///
     /// # Errors
     /// Names the file that is missing or damaged.
-    pub fn find(store: &Store) -> Result<Option<Committed<S>>> {
-        Results::committed(store, S::NAME)?.map(Committed::of).transpose()
+    pub fn find(store: &Store) -> Result<Option<CommittedTables<S>>> {
+        Results::committed(store, S::NAME)?.map(CommittedTables::of).transpose()
     }
 
     /// Those of the commit with this number.
     ///
     /// # Errors
-    /// As [`find`](Committed::find).
-    pub fn numbered(store: &Store, commit: u64) -> Result<Committed<S>> {
-        Committed::of(Results::of(store, S::NAME, commit))
+    /// As [`find`](CommittedTables::find).
+    pub fn numbered(store: &Store, commit: u64) -> Result<CommittedTables<S>> {
+        CommittedTables::of(Results::of(store, S::NAME, commit))
     }
 
-    fn of(results: Results) -> Result<Committed<S>> {
+    fn of(results: Results) -> Result<CommittedTables<S>> {
         let path = results.committed_file("summary.json");
         let text = std::fs::read(&path).with_context(|| format!("cannot read {}", path.display()))?;
         let summary = serde_json::from_slice(&text).with_context(|| format!("{} is damaged", path.display()))?;
-        Ok(Committed { results, summary })
+        Ok(CommittedTables { results, summary })
     }
 
     /// The job that made them; `None` if this version of nigh reads it no more.

@@ -45,19 +45,19 @@ impl<'a> FigureTables<'a> {
     ///
     /// # Errors
     /// If its summary is damaged.
-    pub fn standing(&self, study: &str) -> Result<Standing> {
-        let Some(summary) = self.summary_of(study)? else { return Ok(Standing::Absent) };
+    pub fn standing(&self, study: &str) -> Result<TablesUntil> {
+        let Some(summary) = self.summary_of(study)? else { return Ok(TablesUntil::Absent) };
         let last = self.last()?;
         // Commits of weeks and of results are numbered together.
         let commit = self.manifest.results.get(study).copied().unwrap_or_default();
         Ok(match summary.week() {
-            Some(week) if week > last.week => Standing::Later(week),
+            Some(week) if week > last.week => TablesUntil::Later(week),
             Some(week) if week < last.week => {
                 let is_replaced = self.manifest.weeks.iter().any(|of| of.week == week && commit < of.commit);
-                if is_replaced { Standing::Replaced(week) } else { Standing::Earlier(week) }
+                if is_replaced { TablesUntil::Replaced(week) } else { TablesUntil::Earlier(week) }
             }
-            _ if commit < last.commit => Standing::Replaced(last.week),
-            _ => Standing::Here,
+            _ if commit < last.commit => TablesUntil::Replaced(last.week),
+            _ => TablesUntil::Here,
         })
     }
 
@@ -131,7 +131,7 @@ fn bytes<'a>(files: impl Iterator<Item = &'a RowRange>) -> Result<i64> {
 
 /// Whether a study has tables of the weeks that figures are about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Standing {
+pub enum TablesUntil {
     /// It has none.
     Absent,
     /// It has tables until the last of the weeks.

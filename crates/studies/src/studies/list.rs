@@ -6,7 +6,7 @@ use anyhow::{Context as _, Result};
 use nigh_exchange::Context;
 use serde::{Deserialize, Serialize};
 
-use super::committed::Committed;
+use super::committed::CommittedTables;
 use super::figure::Figure;
 use super::plan::{StudyInput, StudyPlan};
 use super::study::{Runs, Study};
@@ -132,7 +132,7 @@ macro_rules! any {
             /// Names the file that is missing or damaged.
             pub fn read(store: &Store, name: &str, commit: u64) -> Result<StudySummary> {
                 $(if name == <$Study>::NAME {
-                    return Ok(StudySummary::$Name(Committed::<$Study>::numbered(store, commit)?.summary));
+                    return Ok(StudySummary::$Name(CommittedTables::<$Study>::numbered(store, commit)?.summary));
                 })*
                 let path = Results::of(store, name, commit).committed_file("summary.json");
                 anyhow::bail!("{}: this version of nigh has no study {name}", path.display());
@@ -176,7 +176,7 @@ impl AnyStudy {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::job_file::Job;
+    use crate::job_file::AnyJob;
 
     macro_rules! defaults {
         ($($(#[$what:meta])* $Name:ident: $Study:ty;)*) => {
@@ -189,7 +189,7 @@ mod tests {
         for study in studies!(defaults) {
             let text = study.job_text().unwrap();
             assert!(text.starts_with(&format!("[{}]\n", study.name())), "{text}");
-            let Job::Study(read) = toml::from_str(&text).unwrap() else { panic!("a study: {text}") };
+            let AnyJob::Study(read) = toml::from_str(&text).unwrap() else { panic!("a study: {text}") };
             assert_eq!(read.job_text().unwrap(), text);
         }
     }

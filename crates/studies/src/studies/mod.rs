@@ -39,10 +39,10 @@ pub mod samplers;
 mod shards;
 mod study;
 
-pub use self::committed::Committed;
+pub use self::committed::CommittedTables;
 pub use self::evolution::Evolution;
 pub use self::figure::{Cell, Drawn, Figure, Listing, Picture, percent};
-pub use self::figure_tables::{FigureTables, RowValues, Standing};
+pub use self::figure_tables::{FigureTables, RowValues, TablesUntil};
 pub(crate) use self::list::studies;
 pub use self::list::{AnyStudy, StudySummary};
 pub use self::plan::{ReferenceFile, StudyFiles, StudyInput, StudyPlan};

@@ -16,7 +16,7 @@ use super::steps::{AvoidPrefix, Judgement, directory_texts};
 use crate::records::Week;
 use crate::state::Store;
 use crate::structures::CompactSort;
-use crate::studies::Committed;
+use crate::studies::CommittedTables;
 use crate::tables::studies::{AvoidRow, JudgedRow};
 use crate::tables::{Scan, Table, field};
 
@@ -83,7 +83,7 @@ pub(super) enum ListBefore {
 /// # Errors
 /// If the store or the summary cannot be read.
 pub(super) fn former_list(store: &Store, job: &Collections, week: Week) -> Result<ListBefore> {
-    let Some(committed) = Committed::<Collections>::find(store)? else { return Ok(ListBefore::Missing) };
+    let Some(committed) = CommittedTables::<Collections>::find(store)? else { return Ok(ListBefore::Missing) };
     let last = committed.summary.last;
     Ok(if last > week {
         ListBefore::Dropped(format!(
@@ -101,7 +101,7 @@ pub(super) fn former_list(store: &Store, job: &Collections, week: Week) -> Resul
 }
 
 /// Whether the list lacks a column that those of this version have.
-fn is_of_older_version(committed: &Committed<Collections>) -> Result<bool> {
+fn is_of_older_version(committed: &CommittedTables<Collections>) -> Result<bool> {
     let path = committed.results.committed_table(AvoidRow::NAME, 0);
     Scan::open(&path, &["prefix"])?;
     Ok(Scan::open(&path, &["named"]).is_err())
@@ -111,8 +111,8 @@ impl FormerList {
     /// Reads the list that the committed tables of the job had before week `week`. If these are of
     /// the same week, that is what they were judged from, so a second run over the first makes the
     /// same tables.
-    pub fn read(committed: &Committed<Collections>, week: Week) -> Result<FormerList> {
-        let Committed { results, summary } = committed;
+    pub fn read(committed: &CommittedTables<Collections>, week: Week) -> Result<FormerList> {
+        let CommittedTables { results, summary } = committed;
         let (table, columns, list_week) = if summary.last < week {
             (AvoidRow::NAME, ["pages", "copies", "bytes", "named"], Some(summary.last))
         } else {

@@ -124,12 +124,12 @@ impl Collections {
 
 #[cfg(test)]
 mod tests {
-    use crate::job_file::Job;
+    use crate::job_file::AnyJob;
 
     #[test]
     fn wrong_values_are_named() {
         let job =
-            |text: &str| toml::from_str::<Job>(&format!("[collections]\n{text}")).map_err(|error| error.to_string());
+            |text: &str| toml::from_str::<AnyJob>(&format!("[collections]\n{text}")).map_err(|error| error.to_string());
         assert!(job("level = \"overlap\"\nmerge = \"strict\"\nlinks = \"all\"\n").is_ok());
         for (text, wanted) in [
             ("share = 0\n", "share = 0"),

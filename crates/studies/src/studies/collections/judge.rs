@@ -12,7 +12,7 @@ use super::{Collections, ReplicaLevel};
 use crate::records::Week;
 use crate::state::Store;
 use crate::structures::Ownership;
-use crate::studies::{Committed, StudyPlan};
+use crate::studies::{CommittedTables, StudyPlan};
 
 /// The avoid list, and what is said of it and of the one before.
 pub(super) struct JudgedLists {
@@ -49,7 +49,7 @@ impl Judge<'_> {
         let former = match self.plan.former {
             Some(commit) => {
                 let store = Store::at(&self.plan.history.store);
-                FormerList::read(&Committed::numbered(&store, commit)?, week)?
+                FormerList::read(&CommittedTables::numbered(&store, commit)?, week)?
             }
             None => FormerList::default(),
         };

@@ -32,7 +32,7 @@ use crate::records::{DocId, Week};
 use crate::state::{History, Results, Store};
 use crate::structures::Ownership;
 use crate::studies::overlap::{Overlap, Unit};
-use crate::studies::{Committed, StudyPlan};
+use crate::studies::{CommittedTables, StudyPlan};
 use crate::watch::Stage;
 
 /// The week of a job. Checks that it is in the history, and that the overlap job ran for it, if the
@@ -64,7 +64,7 @@ fn overlap_results(store: &Store, history: &History, number: usize, job: &Collec
         "level = \"overlap\" needs the tables of the overlap job for week {}: `nigh run jobs/overlap.toml --store {root} --week {}`",
         week.week, week.week
     );
-    let Some(Committed { results, summary }) = Committed::<Overlap>::find(store)? else {
+    let Some(CommittedTables { results, summary }) = CommittedTables::<Overlap>::find(store)? else {
         bail!("{root} has no tables of the overlap job. {wanted}")
     };
     ensure!(

@@ -156,12 +156,12 @@ impl Decontamination {
 
 #[cfg(test)]
 mod tests {
-    use crate::job_file::Job;
+    use crate::job_file::AnyJob;
 
     #[test]
     fn wrong_values_are_named() {
         let job = |text: &str| {
-            toml::from_str::<Job>(&format!("[decontamination]\n{text}")).map_err(|error| error.to_string())
+            toml::from_str::<AnyJob>(&format!("[decontamination]\n{text}")).map_err(|error| error.to_string())
         };
         assert!(job("words = 13\nshortest = 5\ncontainment = 1\nform = \"store\"\nitem = \"column\"\n").is_ok());
         assert!(job("containment = 0\npassage = 50\n").is_ok());

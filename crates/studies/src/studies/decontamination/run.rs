@@ -31,7 +31,7 @@ use super::write::{WrittenMatches, write_items, write_matches};
 use crate::features::WordReader;
 use crate::kernels;
 use crate::studies::StudyPlan;
-use crate::studies::passages::{CrawlTexts, PassageDocuments, Texts as _, send, sort_of};
+use crate::studies::passages::{CrawlTexts, PassageDocuments, TextSource as _, send, sort_of};
 use crate::watch::Stage;
 
 /// The smallest and the largest memory of a slice, in bytes: places in it have 32 bits.

@@ -113,11 +113,12 @@ pub enum Unresolved {
 
 #[cfg(test)]
 mod tests {
-    use crate::job_file::Job;
+    use crate::job_file::AnyJob;
 
     #[test]
     fn the_smaller_size_is_of_all_pairs_only() {
-        let job = |text: &str| toml::from_str::<Job>(&format!("[mirrors]\n{text}")).map_err(|error| error.to_string());
+        let job =
+            |text: &str| toml::from_str::<AnyJob>(&format!("[mirrors]\n{text}")).map_err(|error| error.to_string());
         for pairs in ["root", "study"] {
             let error = job(&format!("pairs = \"{pairs}\"\nsize = \"smaller\"\n")).unwrap_err();
             assert!(error.contains("size = \"smaller\"") && error.contains("one host alone"), "{error}");

@@ -25,7 +25,7 @@ use crate::structures::{CompactSort, Ownership};
 use crate::studies::collections::Collections;
 use crate::studies::mirrors::Mirrors;
 use crate::studies::mirrors::steps::{HostName, ListedHost, PageOfPlace, PairTable, SharedPages, shared_pages};
-use crate::studies::{Committed, StudyPlan};
+use crate::studies::{CommittedTables, StudyPlan};
 use crate::tables::studies::{CollectionPageRow, CollectionRow, ComparedRow, MirrorPairRow};
 use crate::tables::{ClusterRow, Scan, Table, field};
 
@@ -312,7 +312,7 @@ fn found(table: &PairTable, shared: &BTreeMap<usize, SharedPages>, pair: [HostNa
 
 /// The pairs that the mirrors job found in a week, if its tables are of the week as it is.
 fn by_content(store: &Store, week: &PastWeek) -> Result<Option<BTreeMap<NamePair, ByContent>>> {
-    let Some(Committed { results, summary }) = Committed::<Mirrors>::find(store)? else { return Ok(None) };
+    let Some(CommittedTables { results, summary }) = CommittedTables::<Mirrors>::find(store)? else { return Ok(None) };
     let is_of_week = |(date, commit)| (date, commit) == (week.week, week.commit);
     if !summary.mirrors.iter().any(|of| is_of_week((of.week, of.week_commit))) {
         return Ok(None);
@@ -340,7 +340,9 @@ fn by_content(store: &Store, week: &PastWeek) -> Result<Option<BTreeMap<NamePair
 /// The tables of the collections job, and the pages that a collection of it has at least, if they
 /// are of the week as it is.
 fn collections_of(store: &Store, week: &PastWeek) -> Result<Option<(Results, i64)>> {
-    let Some(Committed { results, summary }) = Committed::<Collections>::find(store)? else { return Ok(None) };
+    let Some(CommittedTables { results, summary }) = CommittedTables::<Collections>::find(store)? else {
+        return Ok(None);
+    };
     let is_of_week = (summary.last, summary.week_commit) == (week.week, week.commit);
     Ok(is_of_week.then(|| (results, summary.least_size.into())))
 }

@@ -118,12 +118,13 @@ impl MirrorsByUrl {
 
 #[cfg(test)]
 mod tests {
-    use crate::job_file::Job;
+    use crate::job_file::AnyJob;
 
     #[test]
     fn wrong_values_are_named() {
-        let job =
-            |text: &str| toml::from_str::<Job>(&format!("[mirrors-by-url]\n{text}")).map_err(|error| error.to_string());
+        let job = |text: &str| {
+            toml::from_str::<AnyJob>(&format!("[mirrors-by-url]\n{text}")).map_err(|error| error.to_string())
+        };
         assert!(job("urls = \"pages\"\nunfetched = \"failed\"\nlists = [\"urls.txt\"]\n").is_ok());
         for (text, wanted) in [
             ("most-hosts = 1\n", "2 to 1000"),

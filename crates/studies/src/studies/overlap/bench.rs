@@ -142,7 +142,7 @@ impl Bench for OverlapArgs {
         ensure!(self.documents >= LEAST, "--documents {}: a made-up web has {LEAST} pages at least", self.documents);
         if let Some(file) = &self.write {
             let rows = write(&ChunkSets::new(self.documents, self.ragged), self.documents, file)?;
-            return BenchOutcome::new(true, &WrittenReport { file: file.clone(), rows }, self.json);
+            return BenchOutcome::new(true, &WrittenChunks { file: file.clone(), rows }, self.json);
         }
         let temporary = Temporary::of_process();
         let memory = self.memory.map_or_else(|| Config::default().memory(), |bytes| bytes.0);
@@ -164,18 +164,18 @@ impl Bench for OverlapArgs {
 /// A chunk of a document, for other programs.
 #[derive(Table)]
 #[table(name = "chunk-sets")]
-struct ChunkRow {
+struct MadeChunkRow {
     doc: i64,
     chunk: i64,
 }
 
 fn write(web: &ChunkSets, documents: u32, file: &Path) -> Result<u64> {
-    let mut writer: Writer<ChunkRow> = Writer::create(file)?;
+    let mut writer: Writer<MadeChunkRow> = Writer::create(file)?;
     let mut chunks = Vec::new();
     for document in 0..documents {
         web.page(document, &mut chunks);
         for chunk in &chunks {
-            writer.push(ChunkRow { doc: document.into(), chunk: *chunk as i64 })?;
+            writer.push(MadeChunkRow { doc: document.into(), chunk: *chunk as i64 })?;
         }
     }
     writer.finish()
@@ -183,12 +183,12 @@ fn write(web: &ChunkSets, documents: u32, file: &Path) -> Result<u64> {
 
 /// What was written for other programs.
 #[derive(Serialize)]
-struct WrittenReport {
+struct WrittenChunks {
     file: PathBuf,
     rows: u64,
 }
 
-impl fmt::Display for WrittenReport {
+impl fmt::Display for WrittenChunks {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "{}: {} chunks", self.file.display(), grouped(self.rows))
     }

@@ -8,7 +8,7 @@ use crate::stats::ratio;
 
 /// The counts of one chunking: of one worker, or of all.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub(super) struct Counts {
+pub(super) struct ChunkingCounts {
     pub units: u64,
     pub pairs: u64,
     pub families: u64,
@@ -22,9 +22,9 @@ pub(super) struct Counts {
     pub reasons: [u64; REASONS.len()],
 }
 
-impl Counts {
+impl ChunkingCounts {
     /// Adds those of another worker.
-    pub fn merge(&mut self, other: &Counts) {
+    pub fn merge(&mut self, other: &ChunkingCounts) {
         self.units += other.units;
         self.pairs += other.pairs;
         self.families += other.families;
@@ -49,7 +49,7 @@ pub(super) fn chunking_summary(
     unit: Unit,
     chunking: Chunking,
     threshold: u32,
-    counts: &Counts,
+    counts: &ChunkingCounts,
     most: Vec<LargestGroup>,
 ) -> ChunkingSummary {
     let replicas = |(place, replicas): (usize, &&str)| ReplicaCount {

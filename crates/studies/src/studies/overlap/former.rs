@@ -10,7 +10,7 @@ use crate::config::{Chunking, Mode};
 use crate::records::{DocId, Week};
 use crate::state::Store;
 use crate::structures::Ownership;
-use crate::studies::{Committed, StudyPlan};
+use crate::studies::{CommittedTables, StudyPlan};
 use crate::watch::Stage;
 
 /// A former run is followed up to this share of new and gone texts, of all texts of the week. It
@@ -18,8 +18,8 @@ use crate::watch::Stage;
 const MOST_CHANGED: f64 = 0.5;
 
 /// A former run that this one follows.
-pub(super) struct Followed {
-    pub run: Committed<Overlap>,
+pub(super) struct FollowedRun {
+    pub run: CommittedTables<Overlap>,
     pub changes: TextChanges,
 }
 
@@ -44,7 +44,7 @@ fn find(store: &Store, job: &Overlap) -> Result<Result<(Week, u64), String>> {
     if job.method != OverlapMethod::Prefix {
         return Ok(Err("`method` is not \"prefix\"".into()));
     }
-    let Some(committed) = Committed::<Overlap>::find(store)? else {
+    let Some(committed) = CommittedTables::<Overlap>::find(store)? else {
         return Ok(Err(format!("{} has no tables of this job", store.root().display())));
     };
     let summary = &committed.summary;
@@ -64,7 +64,7 @@ fn find(store: &Store, job: &Overlap) -> Result<Result<(Week, u64), String>> {
     }
 }
 
-impl Followed {
+impl FollowedRun {
     /// Reads the former run of the plan, and what changed since; `None` if the plan has none, or so
     /// much changed that a whole run is faster.
     pub(super) fn read(
@@ -73,18 +73,18 @@ impl Followed {
         mode: Mode,
         owned: &Ownership,
         (texts_now, copies_now): (&[(u128, DocId)], &Copies),
-    ) -> Result<Option<Followed>> {
+    ) -> Result<Option<FollowedRun>> {
         let Some(commit) = plan.former else { return Ok(None) };
         cx.enter(Stage::Weeks);
         let store = Store::at(&plan.history.store);
-        let run = Committed::numbered(&store, commit)?;
+        let run = CommittedTables::numbered(&store, commit)?;
         let texts_then = texts(&plan.history, 0, owned)?;
         let copies_then = copies(cx, owned, texts_then.clone())?;
         let then = CentresOfWeek { texts: &texts_then, copies: &copies_then };
         let now = CentresOfWeek { texts: texts_now, copies: copies_now };
         let changes = text_changes(cx, owned, &then, &now)?;
         let is_followed = mode == Mode::Delta || changes.share() <= MOST_CHANGED;
-        Ok(is_followed.then_some(Followed { run, changes }))
+        Ok(is_followed.then_some(FollowedRun { run, changes }))
     }
 
     /// What the former run says of a chunking.

@@ -30,8 +30,8 @@ pub struct Overlap {
     pub method: OverlapMethod,
     /// For `method = "coarse"`: the memory of all counters together. Default: 64 MiB.
     pub counters: Bytes,
-    /// For `method = "coarse"`: the hash functions by which pairs have counters, at most 8. Default:
-    /// 1.
+    /// For `method = "coarse"`: the hash functions by which pairs have counters, at most 8.
+    /// Default: 1.
     pub hashes: u32,
     /// For `method = "coarse"`: the share of the chunks in a pilot sample; pairs with enough
     /// chunks there are not counted coarsely. Default: 0, no sample.
@@ -158,13 +158,14 @@ pub enum OverlapMethod {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::job_file::Job;
+    use crate::job_file::AnyJob;
     use crate::studies::AnyStudy;
 
     #[test]
     fn thresholds_belong_to_chunkings() {
-        let job = |text: &str| toml::from_str::<Job>(&format!("[overlap]\n{text}")).map_err(|error| error.to_string());
-        let Job::Study(AnyStudy::Overlap(overlap)) = job("chunkings = [\"two-lines\"]\nthresholds = [2]\n").unwrap()
+        let job =
+            |text: &str| toml::from_str::<AnyJob>(&format!("[overlap]\n{text}")).map_err(|error| error.to_string());
+        let AnyJob::Study(AnyStudy::Overlap(overlap)) = job("chunkings = [\"two-lines\"]\nthresholds = [2]\n").unwrap()
         else {
             panic!("the outer table is the kind")
         };

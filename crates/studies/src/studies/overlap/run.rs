@@ -20,11 +20,11 @@ use std::time::Instant;
 use anyhow::{Error, Result};
 use nigh_exchange::Context;
 
-use super::counts::{Counts, chunking_summary};
-use super::former::Followed;
+use super::counts::{ChunkingCounts, chunking_summary};
+use super::former::FollowedRun;
 use super::steps::{
-    COMMON_BYTES, COUNTED_BYTES, Coarse, Collection, Copies, CountingWork, FINGERPRINT_BYTES, FamilyMember,
-    FormerTables, Found, Group, PILOTED_BYTES, PairTables, UnitPair, UnitSource, Units, copies, counted_pairs,
+    COMMON_BYTES, COUNTED_BYTES, Coarse, Copies, CountingWork, FINGERPRINT_BYTES, FamiliesAndEdges, FamilyChunks,
+    FamilyMember, FormerTables, Group, PILOTED_BYTES, PairTables, UnitPair, UnitSource, Units, copies, counted_pairs,
     followed_pairs, groups, hosts, page_names, pages, prefix_pairs, refusal,
 };
 use super::write::{OverlapWriter, write_small};
@@ -33,7 +33,7 @@ use crate::config::{Chunking, Mode};
 use crate::operators::set_join::{Requirement, SetJoinStage, TooManyPairs};
 use crate::records::{DocId, Edge};
 use crate::structures::{ByKey, CompactSort, Ownership, Sums};
-use crate::studies::{Committed, StudyPlan};
+use crate::studies::{CommittedTables, StudyPlan};
 use crate::watch::Stage;
 
 /// Bytes of a page with its text, while copies are looked for.
@@ -49,7 +49,7 @@ struct OverlapJob<'a> {
     /// If units are pages.
     copies: Option<Copies>,
     /// The former run, if this one follows it.
-    followed: Option<Followed>,
+    followed: Option<FollowedRun>,
     stage: SetJoinStage,
 }
 
@@ -97,7 +97,7 @@ pub fn overlap(cx: &mut Context, plan: &StudyPlan, job: &Overlap) -> Result<Opti
     first.sort_rows();
     first.dedup();
     let names = page_names(cx, &plan.history, &parts.owned, &first)?;
-    let summary = |((chunking, threshold), (counts, largest)): ((Chunking, u32), &(Counts, Vec<Group>))| {
+    let summary = |((chunking, threshold), (counts, largest)): ((Chunking, u32), &(ChunkingCounts, Vec<Group>))| {
         let most = |group: &Group| {
             let name = names.get(&group.first).cloned().unwrap_or_default();
             LargestGroup {
@@ -170,11 +170,11 @@ struct OfChunking {
     /// The own units of families.
     families: Vec<FamilyMember>,
     /// The collections of own families.
-    collections: Vec<Collection>,
+    collections: Vec<FamilyChunks>,
     /// The own units of components of several, and the smallest unit of each.
     components: Vec<(DocId, DocId)>,
     /// The counts of all workers.
-    counts: Counts,
+    counts: ChunkingCounts,
     largest: Vec<Group>,
     /// What its steps needed.
     steps: Vec<StepNeeds>,
@@ -202,7 +202,7 @@ impl<'a> OverlapJob<'a> {
         let mut parts = OverlapJob { plan, job, owned, units, copies: None, followed: None, stage };
         if let Some(texts) = texts {
             let copies = copies(cx, &parts.owned, texts.clone())?;
-            parts.followed = Followed::read(cx, plan, job.mode, &parts.owned, (&texts, &copies))?;
+            parts.followed = FollowedRun::read(cx, plan, job.mode, &parts.owned, (&texts, &copies))?;
             parts.copies = Some(copies);
         }
         Ok(parts)
@@ -217,14 +217,14 @@ impl<'a> OverlapJob<'a> {
         tables: &mut PairTables,
     ) -> Result<OfChunking> {
         let units = &self.units;
-        let mut counts = Counts { units: units.numbers().count() as u64, ..Counts::default() };
+        let mut counts = ChunkingCounts { units: units.numbers().count() as u64, ..ChunkingCounts::default() };
         let begun = Instant::now();
         let (found, fingerprints) = match &self.copies {
             // Every pair is of two copies.
             Some(copies) if chunking == Chunking::Document => {
                 let copied = copies.pages.iter().map(|pages| u64::from(*pages)).filter(|pages| *pages > 1);
                 copied.for_each(|pages| counts.add_family(pages));
-                let found = Found { families: self.copied(copies), ..Found::default() };
+                let found = FamiliesAndEdges { families: self.copied(copies), ..FamiliesAndEdges::default() };
                 (found, Some(units.numbers().count() as u64))
             }
             _ => {
@@ -239,7 +239,7 @@ impl<'a> OverlapJob<'a> {
                 (found, fingerprints)
             }
         };
-        let Found { families, collections, mut edges, work } = found;
+        let FamiliesAndEdges { families, collections, mut edges, work } = found;
         counts.pairs = tables.listed;
         let mut steps = needs_of_pairs(cx, fingerprints, work, self.job.has_pilot())?;
         let pairs = cx.sum(counts.pairs)?;
@@ -257,7 +257,7 @@ impl<'a> OverlapJob<'a> {
         let groups = groups(cx, units, edges)?;
         groups.sizes.iter().for_each(|size| counts.by_cluster[replica_class(size - 1)] += 1);
         (counts.components, counts.saved_bytes, counts.reasons) = (groups.count, groups.saved_bytes, groups.reasons);
-        let mut all = Counts::default();
+        let mut all = ChunkingCounts::default();
         cx.concat(vec![counts])?.iter().for_each(|own| all.merge(own));
         let components = StepNeeds::of_records("components", Some(all.components), 0);
         steps.push(StepNeeds { bytes: None, ..timed(cx, begun, components)? });
@@ -280,7 +280,7 @@ impl<'a> OverlapJob<'a> {
         chunking: Chunking,
         least: u32,
         tables: &mut PairTables,
-    ) -> Result<(Found, Option<u64>)> {
+    ) -> Result<(FamiliesAndEdges, Option<u64>)> {
         let (job, history, owned) = (self.job, &self.plan.history, &self.units.owned);
         let source = match &self.copies {
             Some(copies) => UnitSource::of_pages(history, owned, copies, chunking, job.cut)?,
@@ -293,7 +293,7 @@ impl<'a> OverlapJob<'a> {
             OverlapMethod::Prefix => {
                 let followed = self.followed.as_ref();
                 if let Some((followed, counts)) = followed.and_then(|it| Some((it, it.counts(chunking, least)?))) {
-                    let Followed { run: Committed { results, .. }, changes } = followed;
+                    let FollowedRun { run: CommittedTables { results, .. }, changes } = followed;
                     let former = FormerTables { results, owned, changes };
                     let found = followed_pairs(cx, &stage, source.clone(), &former, counts, tables);
                     // A whole run finds families, and so lists fewer pairs.
@@ -317,7 +317,7 @@ impl<'a> OverlapJob<'a> {
         cx: &mut Context,
         families: &[FamilyMember],
         tables: &mut PairTables,
-        counts: &mut Counts,
+        counts: &mut ChunkingCounts,
     ) -> Result<()> {
         let (mut members, mut pages) = (Sums::default(), Sums::default());
         for FamilyMember { unit, family, .. } in families {

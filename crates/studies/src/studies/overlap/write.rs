@@ -5,7 +5,7 @@
 
 use anyhow::Result;
 
-use super::steps::{Collection, FamilyMember, UnitPair, Units};
+use super::steps::{FamilyChunks, FamilyMember, UnitPair, Units};
 use super::{ChunkingSummary, Overlap, REASONS, REPLICAS, ReasonCount, Unit};
 use crate::records::DocId;
 use crate::structures::{ByKey, CompactSort, Ownership, Sorted};
@@ -86,10 +86,10 @@ impl OverlapWriter<'_> {
     }
 
     /// Writes the collections of families. Each is at the owner of its family.
-    pub(super) fn write_collections(&self, mut collections: Vec<(usize, Collection)>) -> Result<()> {
+    pub(super) fn write_collections(&self, mut collections: Vec<(usize, FamilyChunks)>) -> Result<()> {
         collections.sort_items_by_key(|(number, collection)| (collection.family.shard(), *number, collection.family));
         let mut files = self.shard_files();
-        for (number, Collection { family, chunks }) in collections {
+        for (number, FamilyChunks { family, chunks }) in collections {
             for chunk in chunks {
                 let chunking = self.job.chunkings[number].name();
                 files.push(

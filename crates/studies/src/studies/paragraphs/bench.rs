@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 use super::Paragraphs;
 use super::genealogy::{LifetimeReader, Lifetimes, TwoWeeks, births, held_paragraphs, sets_of_pages};
 use super::reach::{OpenLinks, connected};
-use super::steps::{ParagraphStage, ParagraphsInMemory, Parts, boilerplate, duplicates, near_duplicates};
+use super::steps::{PageParts, ParagraphStage, ParagraphsInMemory, boilerplate, duplicates, near_duplicates};
 use crate::config::{Bytes, Config, Count};
 use crate::operators::scan::{LinkSource, OwnLink};
 use crate::operators::set_join::ExactShare;
@@ -185,7 +185,7 @@ impl ParagraphsTask {
         let sets_before = sets_of_pages(&owned, &before)?;
         cx.barrier()?;
         cx.enter(Stage::Collapse);
-        let found = duplicates(cx, stage, &owned, &pages, &Parts::Hash(50))?;
+        let found = duplicates(cx, stage, &owned, &pages, &PageParts::Hash(50))?;
         cx.barrier()?;
         cx.enter(Stage::Join);
         let shares: Vec<ExactShare> = NEAR.into_iter().filter_map(ExactShare::new).collect();
@@ -234,7 +234,7 @@ impl ParagraphsTask {
         let hosts: Vec<u64> = owned.docs().map(|doc| LinkedHosts::host(LinkedHosts::page(doc))).collect();
         let docs: Vec<DocId> = owned.docs().collect();
         let open: &OpenLinks<'_> =
-            &|| Ok(Box::new(MadeLinks { web: &web, docs: &docs, links, next: 0, targets: Vec::new() }));
+            &|| Ok(Box::new(StreamedLinks { web: &web, docs: &docs, links, next: 0, targets: Vec::new() }));
         cx.barrier()?;
         cx.enter(Stage::Read);
         let (mut source, mut counts) = (open()?, ParagraphsCounts::default());
@@ -259,7 +259,7 @@ impl ParagraphsTask {
 }
 
 /// The links of own pages, as they are made.
-struct MadeLinks<'a> {
+struct StreamedLinks<'a> {
     web: &'a LinkedHosts,
     docs: &'a [DocId],
     /// Links of a page, about.
@@ -269,7 +269,7 @@ struct MadeLinks<'a> {
     targets: Vec<u64>,
 }
 
-impl LinkSource for MadeLinks<'_> {
+impl LinkSource for StreamedLinks<'_> {
     fn count(&self) -> u64 {
         self.docs.len() as u64 * self.links
     }

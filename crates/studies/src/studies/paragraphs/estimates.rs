@@ -77,7 +77,7 @@ fn by_sizes(growth: &Growth, steps: u32, parts: u32) -> f64 {
 mod tests {
     use super::*;
     use crate::records::mix;
-    use crate::studies::paragraphs::steps::Step;
+    use crate::studies::paragraphs::steps::GrowthStep;
 
     #[test]
     fn the_estimate_by_sizes_is_right_on_average() {
@@ -87,7 +87,7 @@ mod tests {
         let all: u64 = sizes.iter().map(|size| size - 1).sum();
         let mut sums = [0.0; 2];
         for round in 0..rounds {
-            let mut growth = Growth { steps: vec![Step::default(); parts as usize], found: BTreeMap::new() };
+            let mut growth = Growth { steps: vec![GrowthStep::default(); parts as usize], found: BTreeMap::new() };
             for (cluster, size) in sizes.iter().enumerate() {
                 let part = |page| mix(mix(round) ^ (cluster as u64 * 100 + page)) % parts;
                 let first = (0..*size).map(part).min().unwrap() as u32;

@@ -14,7 +14,7 @@ use crate::config::Mode;
 use crate::records::Week;
 use crate::state::{PastWeek, Results, Store};
 use crate::structures::Ownership;
-use crate::studies::{Committed, StudyPlan};
+use crate::studies::{CommittedTables, StudyPlan};
 use crate::tables::Table;
 use crate::tables::studies::LifetimeRow;
 
@@ -56,10 +56,10 @@ impl GenealogyJob<'_> {
         let GenealogyJob { plan, owned, .. } = *self;
         let (weeks, store) = (&plan.history.weeks, Store::at(&plan.history.store));
         let last = weeks.len() - 1;
-        let former = plan.former.map(|commit| Committed::<Paragraphs>::numbered(&store, commit)).transpose()?;
+        let former = plan.former.map(|commit| CommittedTables::<Paragraphs>::numbered(&store, commit)).transpose()?;
         // The former run knows the weeks up to its own.
         let from = match &former {
-            Some(Committed { summary, .. }) => {
+            Some(CommittedTables { summary, .. }) => {
                 let known = weeks.iter().position(|week| week.week == summary.last);
                 known.with_context(|| format!("the plan lacks week {} of the run before", summary.last))?
             }
@@ -110,7 +110,7 @@ impl GenealogyJob<'_> {
         let followed = |weeks: &[PastWeek]| -> Vec<FollowedWeek> {
             weeks.iter().map(|week| FollowedWeek { week: week.week, commit: week.commit }).collect()
         };
-        let Some(Committed { results, summary }) = former else {
+        let Some(CommittedTables { results, summary }) = former else {
             let (followed, mode) = (followed(weeks), Mode::Full);
             return Ok(Genealogy { followed, lifetimes: rows, mode, births: births_of_week, turnover });
         };

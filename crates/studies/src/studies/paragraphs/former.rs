@@ -8,7 +8,7 @@ use crate::config::Mode;
 use crate::records::Week;
 use crate::sheet::grouped;
 use crate::state::{CommittedWeek, History, Store};
-use crate::studies::Committed;
+use crate::studies::CommittedTables;
 
 /// The first week that the job reads, and the number of the commit of the former run that it
 /// follows.
@@ -70,7 +70,7 @@ fn first_with_chunks(store: &Store, weeks: &[CommittedWeek], from: usize, notice
 /// The place of the week of the former run among `weeks`, which begin with the first that has
 /// chunks; and the number of its commit. Or why there is none to follow.
 fn find(store: &Store, job: &Paragraphs, weeks: &[CommittedWeek]) -> Result<Result<(usize, u64), String>> {
-    let Some(committed) = Committed::<Paragraphs>::find(store)? else {
+    let Some(committed) = CommittedTables::<Paragraphs>::find(store)? else {
         return Ok(Err(format!("{} has no tables of this job", store.root().display())));
     };
     let summary = &committed.summary;

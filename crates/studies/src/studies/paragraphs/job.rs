@@ -104,12 +104,12 @@ impl Paragraphs {
 
 #[cfg(test)]
 mod tests {
-    use crate::job_file::Job;
+    use crate::job_file::AnyJob;
 
     #[test]
     fn wrong_values_are_named() {
         let job =
-            |text: &str| toml::from_str::<Job>(&format!("[paragraphs]\n{text}")).map_err(|error| error.to_string());
+            |text: &str| toml::from_str::<AnyJob>(&format!("[paragraphs]\n{text}")).map_err(|error| error.to_string());
         assert!(job("near = []\norder = \"crawl\"\nseeds = [\"http://a.example/\"]\n").is_ok());
         for (text, wanted) in [
             ("near = [0.5, 0.9]\n", "the highest first"),

@@ -21,7 +21,7 @@ use super::reach::{Connected, OpenLinks, connected};
 use super::seeds::seed_pages;
 use super::small_tables::write_small;
 use super::steps::{
-    Duplicates, ParagraphFiles, ParagraphStage, Parts, WeekPages, boilerplate, duplicates, near_duplicates,
+    PageParts, ParagraphFiles, ParagraphStage, WeekDuplicates, WeekPages, boilerplate, duplicates, near_duplicates,
     region_counts, site_counts,
 };
 use super::summarize::ParagraphsFound;
@@ -126,20 +126,20 @@ struct ParagraphsJob<'a> {
 impl ParagraphsJob<'_> {
     /// The pages and the duplicates of week number `number`; and whether it was cut into the parts
     /// of the job. The last week must be.
-    fn duplicates(&self, cx: &mut Context, number: usize) -> Result<(ParagraphFiles, WeekPages, Duplicates, bool)> {
+    fn duplicates(&self, cx: &mut Context, number: usize) -> Result<(ParagraphFiles, WeekPages, WeekDuplicates, bool)> {
         let ParagraphsJob { plan, job, owned, stage } = self;
         let (with_times, parts) = (job.order == PartOrder::Crawl, job.parts.get());
         let pages = WeekPages::read(&plan.history, number, owned, with_times)?;
         let (is_last, name) = (number + 1 == plan.history.weeks.len(), plan.history.weeks[number].week);
         let (parts, is_cut) = match job.order {
-            PartOrder::Hash => (Parts::Hash(parts), true),
-            PartOrder::Crawl => match Parts::in_order(cx, parts, &pages)? {
+            PartOrder::Hash => (PageParts::Hash(parts), true),
+            PartOrder::Crawl => match PageParts::in_order(cx, parts, &pages)? {
                 Ok(parts) => (parts, true),
                 Err([without, all]) if is_last => bail!(
                     "`order = \"crawl\"` needs the time at which each page was fetched, and {without} of {all} pages of week {name} \
                      have none: use `order = \"hash\"`"
                 ),
-                Err(_) => (Parts::Hash(1), false),
+                Err(_) => (PageParts::Hash(1), false),
             },
         };
         let source = ParagraphFiles::open(&plan.history, number, owned, job.least_characters)?;
@@ -149,7 +149,7 @@ impl ParagraphsJob<'_> {
     }
 
     /// The roots of own pages among near-duplicates, for each threshold.
-    fn near(&self, cx: &mut Context, source: &ParagraphFiles, found: &Duplicates) -> Result<Vec<Vec<DocId>>> {
+    fn near(&self, cx: &mut Context, source: &ParagraphFiles, found: &WeekDuplicates) -> Result<Vec<Vec<DocId>>> {
         let shares: Option<Vec<ExactShare>> = self.job.near.iter().map(|share| ExactShare::new(share.0)).collect();
         let shares = shares.context("near: shares are above 0 and at most 1")?;
         match near_duplicates(cx, &self.stage, &self.owned, source, found, &shares) {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::estimates::estimates;
 use super::followed::Genealogy;
-use super::reach::Seed;
+use super::reach::LinkSeed;
 use super::steps::{Growth, RegionCounts, SiteCounts};
 use super::{CoverageSummary, Paragraphs, ParagraphsSummary, REGIONS, RegionSummary, ShapeOfClusters, SitesOfClusters};
 use crate::records::DocId;
@@ -27,7 +27,7 @@ pub(super) struct ParagraphsFound<'a> {
     pub growth: Growth,
     /// That of the week before.
     pub earlier: Option<Growth>,
-    pub seeds: Vec<Seed>,
+    pub seeds: Vec<LinkSeed>,
     /// The names of the seeds.
     pub names: BTreeMap<DocId, PageName>,
     /// Paragraphs that enough pages have.
@@ -45,7 +45,7 @@ const SHAPES: [(&str, f64); 3] = [
 
 impl ParagraphsFound<'_> {
     /// The URL of a seed.
-    pub fn url(&self, seed: &Seed) -> String {
+    pub fn url(&self, seed: &LinkSeed) -> String {
         self.names.get(&seed.doc).map(|name| name.url.clone()).unwrap_or_default()
     }
 

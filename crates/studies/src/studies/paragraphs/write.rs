@@ -7,7 +7,7 @@ use arrow_array::{Int64Array, StringArray};
 
 use super::Paragraphs;
 use super::genealogy::{Birth, Lifetime, Parent};
-use super::steps::{Duplicates, RepeatedParagraph};
+use super::steps::{RepeatedParagraph, WeekDuplicates};
 use crate::operators::output::ClusterSizes;
 use crate::records::DocId;
 use crate::structures::Ownership;
@@ -27,7 +27,7 @@ impl ParagraphsWriter<'_> {
     /// Writes the pages of own shards. `connected` and `boilerplate` are by own number.
     pub fn write_pages(
         &self,
-        found: &Duplicates,
+        found: &WeekDuplicates,
         sizes: &ClusterSizes,
         connected: &[bool],
         boilerplate: &[u32],

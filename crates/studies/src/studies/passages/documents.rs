@@ -14,7 +14,7 @@ use nigh_text::features::WordReader;
 use serde::{Deserialize, Serialize};
 
 use super::job::PassageDocuments;
-use super::steps::{OpenText, Place, ReadTexts, Texts};
+use super::steps::{CorpusPlace, OpenText, ReadTexts, TextSource};
 use crate::config::{Cluster, Method, Reading, Verify};
 use crate::kernels;
 use crate::operators::verify::readers_of;
@@ -97,7 +97,7 @@ pub struct CrawlTexts {
     reading: Reading,
     /// Which worker reads each input.
     readers: Vec<usize>,
-    documents: Vec<(Place, DocId)>,
+    documents: Vec<(CorpusPlace, DocId)>,
     /// As many.
     places: Vec<DocumentPlace>,
     reader: WordReader,
@@ -129,7 +129,8 @@ impl CrawlTexts {
         places.sort_rows();
         let mut documents = Vec::with_capacity(places.len());
         for of_file in places.chunk_by(|a, b| a.file == b.file) {
-            documents.extend((0..).zip(of_file).map(|(number, place)| (Place::new(place.file, number), place.doc)));
+            documents
+                .extend((0..).zip(of_file).map(|(number, place)| (CorpusPlace::new(place.file, number), place.doc)));
         }
         let mut batches: BTreeMap<Week, ComparedBatch> = BTreeMap::new();
         for of_worker in cx.concat(own)? {
@@ -211,7 +212,7 @@ fn halves(sum: u128) -> [u64; 2] {
 }
 
 /// The file that is read.
-struct OpenFile {
+struct OpenTexts {
     file: u64,
     reader: Box<dyn Reader>,
     /// The place of the last record that was read.
@@ -224,23 +225,23 @@ struct OpenFile {
 
 impl CrawlTexts {
     /// Begins to read a file from its beginning.
-    fn open(&self, file: u64) -> Result<OpenFile> {
+    fn open(&self, file: u64) -> Result<OpenTexts> {
         let mut reader = readers::open(&self.inputs[file as usize], &self.reading)?;
         reader.without_waiting();
-        Ok(OpenFile { file, reader, last: 0, is_inside: false, in_order: false })
+        Ok(OpenTexts { file, reader, last: 0, is_inside: false, in_order: false })
     }
 
     /// Begins to read a file at a place, if it can be read there.
-    fn open_at(&self, file: u64, offset: u64) -> Result<Option<OpenFile>> {
+    fn open_at(&self, file: u64, offset: u64) -> Result<Option<OpenTexts>> {
         let reader = readers::open_at(&self.inputs[file as usize], &self.reading, offset)?;
         Ok(reader.map(|mut reader| {
             reader.without_waiting();
-            OpenFile { file, reader, last: offset, is_inside: true, in_order: false }
+            OpenTexts { file, reader, last: offset, is_inside: true, in_order: false }
         }))
     }
 
     /// The page of a document, in the file that is open or in another one.
-    fn page(&self, wanted: DocumentPlace, open: &mut Option<OpenFile>) -> Result<Page> {
+    fn page(&self, wanted: DocumentPlace, open: &mut Option<OpenTexts>) -> Result<Page> {
         let DocumentPlace { file, offset, checksum: sum, doc } = wanted;
         let name = &self.inputs[file as usize].name;
         let failed = || format!("cannot read {name}");
@@ -278,19 +279,19 @@ impl CrawlTexts {
             );
             // What began at the place found other things: this file is not begun inside again.
             in_order |= reading.is_inside;
-            reading = OpenFile { in_order, ..self.open(file)? };
+            reading = OpenTexts { in_order, ..self.open(file)? };
             is_whole = true;
         }
     }
 }
 
-impl Texts for CrawlTexts {
+impl TextSource for CrawlTexts {
     fn readers(&self) -> &[usize] {
         &self.readers
     }
 
     fn read(&mut self, reader: &mut dyn ReadTexts) -> Result<()> {
-        let (mut open, mut last): (Option<OpenFile>, Option<(DocumentPlace, Page)>) = (None, None);
+        let (mut open, mut last): (Option<OpenTexts>, Option<(DocumentPlace, Page)>) = (None, None);
         while let Some(number) = reader.next(&self.documents)? {
             let wanted = self.places[number];
             // A record can be the page of several documents.

@@ -55,11 +55,12 @@ impl Passages {
 
 #[cfg(test)]
 mod tests {
-    use crate::job_file::Job;
+    use crate::job_file::AnyJob;
 
     #[test]
     fn wrong_values_are_named() {
-        let job = |text: &str| toml::from_str::<Job>(&format!("[passages]\n{text}")).map_err(|error| error.to_string());
+        let job =
+            |text: &str| toml::from_str::<AnyJob>(&format!("[passages]\n{text}")).map_err(|error| error.to_string());
         assert!(job("words = 2\ndocuments = \"all\"\n").is_ok());
         for (text, wanted) in [
             ("words = 1\n", "allowed is 2 to 100000"),

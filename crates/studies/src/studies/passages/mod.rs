@@ -14,7 +14,7 @@ mod write;
 pub use self::documents::ComparedBatch;
 pub(in crate::studies) use self::documents::{CrawlTexts, corpus_of_week};
 pub use self::job::{PassageDocuments, Passages};
-pub(in crate::studies) use self::steps::{OpenText, Place, ReadTexts, Texts, polynomials, send, sort_of};
+pub(in crate::studies) use self::steps::{CorpusPlace, OpenText, ReadTexts, TextSource, polynomials, send, sort_of};
 pub use self::summary::{FrequentPassage, PassagesSummary};
 
 use std::path::{Path, PathBuf};

@@ -23,7 +23,7 @@ use nigh_exchange::Context;
 
 use super::Passages;
 use super::documents::CrawlTexts;
-use super::steps::{FoundCounts, Hashing, MostRepeated, ReadCounts, Repeated, repeated};
+use super::steps::{FoundCounts, Hashing, MostRepeated, ReadCounts, RepeatedPassages, repeated};
 use super::summary::{FrequentPassage, PassagesSummary};
 use super::write::write;
 use crate::records::mix;
@@ -42,7 +42,7 @@ pub fn passages(cx: &mut Context, plan: &StudyPlan, job: &Passages) -> Result<Op
     let scratch = plan.results().scratch();
     let hashing = |round: u64| Hashing::new(job.words as usize, mix(round));
     let found = repeated(&mut cx.with(plan.worker_memory, &scratch), &mut texts, &hashing)?;
-    let Repeated { passages, read, found, most } = found;
+    let RepeatedPassages { passages, read, found, most } = found;
     cx.enter(Stage::Tables);
     write(plan, &owned, passages)?;
     let (mut all_read, mut all_found) = (ReadCounts::default(), FoundCounts::default());

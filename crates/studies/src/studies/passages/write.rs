@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use anyhow::Result;
 
-use super::steps::{Passage, united};
+use super::steps::{DocumentPassage, united};
 use crate::records::DocId;
 use crate::structures::{Ownership, Sorted};
 use crate::studies::StudyPlan;
@@ -12,9 +12,9 @@ use crate::studies::shards::ShardFiles;
 use crate::tables::studies::{PassageRow, PassageSourceRow};
 
 /// Writes the passages of own documents, and where they come from.
-pub(super) fn write(plan: &StudyPlan, owned: &Ownership, mut passages: Sorted<Passage>) -> Result<()> {
+pub(super) fn write(plan: &StudyPlan, owned: &Ownership, mut passages: Sorted<DocumentPassage>) -> Result<()> {
     let (mut rows, mut sources) = (ShardFiles::new(plan, owned), ShardFiles::new(plan, owned));
-    let mut of_document: Vec<Passage> = Vec::new();
+    let mut of_document: Vec<DocumentPassage> = Vec::new();
     while let Some(passage) = passages.record()? {
         if of_document.last().is_some_and(|last| last.doc != passage.doc) {
             write_sources(&mut sources, &of_document)?;
@@ -28,7 +28,7 @@ pub(super) fn write(plan: &StudyPlan, owned: &Ownership, mut passages: Sorted<Pa
     sources.finish()
 }
 
-fn row(passage: &Passage) -> PassageRow {
+fn row(passage: &DocumentPassage) -> PassageRow {
     PassageRow {
         doc: passage.doc.to_table(),
         word: passage.word as i32,
@@ -44,7 +44,7 @@ fn row(passage: &Passage) -> PassageRow {
 }
 
 /// Writes from where the copies in a document are, whose passages these are.
-fn write_sources(files: &mut ShardFiles<'_, PassageSourceRow>, passages: &[Passage]) -> Result<()> {
+fn write_sources(files: &mut ShardFiles<'_, PassageSourceRow>, passages: &[DocumentPassage]) -> Result<()> {
     let mut by_source: BTreeMap<DocId, Vec<[u32; 2]>> = BTreeMap::new();
     for passage in passages.iter().filter(|passage| passage.copied > 0) {
         let end = passage.word + passage.words;

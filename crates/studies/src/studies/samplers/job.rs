@@ -83,11 +83,12 @@ impl Samplers {
 
 #[cfg(test)]
 mod tests {
-    use crate::job_file::Job;
+    use crate::job_file::AnyJob;
 
     #[test]
     fn wrong_values_are_named() {
-        let job = |text: &str| toml::from_str::<Job>(&format!("[samplers]\n{text}")).map_err(|error| error.to_string());
+        let job =
+            |text: &str| toml::from_str::<AnyJob>(&format!("[samplers]\n{text}")).map_err(|error| error.to_string());
         assert!(job("moduli = []\nbits = [1]\nseeds = 1\nfunctions = 200\n").is_ok());
         for (text, wanted) in [
             ("functions = 0\n", "1 to 1024"),

@@ -58,7 +58,7 @@ impl MeasuredPair {
 }
 
 /// Compares pairs of pages.
-pub(super) struct Comparison {
+pub(super) struct PairComparer {
     samplers: Vec<Sampler>,
     /// By draw.
     makers: Vec<SampleMaker>,
@@ -67,18 +67,18 @@ pub(super) struct Comparison {
     elements: WordSet,
 }
 
-impl Comparison {
+impl PairComparer {
     /// The samplers of a job, on a store of this seed; `shape` says which supershingles join a
     /// pair.
     ///
     /// # Errors
     /// If this machine has no kernels for it.
-    pub fn new(job: &Samplers, seed: u64, shape: Option<Shape>) -> Result<Comparison> {
+    pub fn new(job: &Samplers, seed: u64, shape: Option<Shape>) -> Result<PairComparer> {
         let kernels = kernels::chosen()?;
         let draws = 1..=u64::from(job.seeds.get());
         let maker = |draw: u64| SampleMaker::new(&polynomials(mix(seed ^ draw), job.functions).features, kernels);
         let (samplers, makers) = (samplers(job), draws.map(maker).collect());
-        Ok(Comparison { samplers, makers, shape, elements: WordSet::default() })
+        Ok(PairComparer { samplers, makers, shape, elements: WordSet::default() })
     }
 
     /// Compares a pair, from the shingles of both pages; neither is empty.

@@ -34,7 +34,7 @@ pub(super) struct PairRule {
 }
 
 /// A pair that may be chosen, as it is ordered.
-type Candidate = (u64, [DocId; 2], [DocId; 2]);
+type OrderedPair = (u64, [DocId; 2], [DocId; 2]);
 
 /// Chooses pairs, each with its smaller document first, by band and in the order of a hash; the
 /// same at every cx. `vectors` opens a scan of own features, and `root` is the root of the cluster
@@ -53,7 +53,7 @@ pub(super) fn chosen_pairs(
 ) -> Result<Vec<[DocId; 2]>> {
     let least = (BANDS[FIRST_BAND] * rule.features as f64).ceil() as u32;
     let probes = probes(cx, rule, &vectors, &root, least)?;
-    let mut own: BTreeMap<(usize, DocId), Candidate> = BTreeMap::new();
+    let mut own: BTreeMap<(usize, DocId), OrderedPair> = BTreeMap::new();
     own_near_pages(&probes, least, vectors(), |number, doc, equal| {
         let probe = &probes[number];
         if equal as usize == rule.features {
@@ -66,7 +66,7 @@ pub(super) fn chosen_pairs(
         own.entry(place).and_modify(|known| *known = candidate.min(*known)).or_insert(candidate);
     })?;
     let own = own.into_iter().map(|((band, _), candidate)| (band, candidate)).collect();
-    let all: Vec<(usize, Candidate)> = cx.sorted(own)?;
+    let all: Vec<(usize, OrderedPair)> = cx.sorted(own)?;
     let mut chosen: BTreeSet<(usize, u64, [DocId; 2])> = BTreeSet::new();
     for of_band in all.chunk_by(|a, b| a.0 == b.0) {
         let (mut used, mut seen, mut count) = (BTreeSet::new(), BTreeSet::new(), 0);

@@ -25,7 +25,7 @@ use arrow_array::Int64Array;
 use nigh_exchange::{Context, send_rows};
 
 use super::errors::{Band, bands};
-use super::measure::{Comparison, MeasuredPair, samplers as samplers_of};
+use super::measure::{MeasuredPair, PairComparer, samplers as samplers_of};
 use super::pairs::{PairRule, chosen_pairs};
 use super::{SamplerSummary, Samplers, SamplersSummary};
 use crate::config::Shape;
@@ -76,7 +76,7 @@ pub fn samplers(cx: &mut Context, plan: &StudyPlan, job: &Samplers) -> Result<Op
 }
 
 /// What the words of all pages of a week say.
-struct Words {
+struct WordCounts {
     /// Pages with words.
     pages: u64,
     /// By sampler: the share of these that have no sample.
@@ -137,7 +137,7 @@ impl SampledWeek<'_> {
         let again = read_again(cx, again, places)?;
         let scratch = plan.results().scratch();
         let sets = gather(&mut cx.with(plan.worker_memory / 2, &scratch), again, &Rc::from([]))?.small;
-        let measured = Comparison::new(self.job, files.method.seed, self.shape())?.own_pairs(&by_root, sets)?;
+        let measured = PairComparer::new(self.job, files.method.seed, self.shape())?.own_pairs(&by_root, sets)?;
         let to_first = measured.into_iter().map(|pair| (0, pair)).collect();
         let mut all = send_rows(cx, to_first)?;
         all.sort_items_by_key(|pair| pair.number);
@@ -145,7 +145,7 @@ impl SampledWeek<'_> {
     }
 
     /// Counts the pages of the week with words, and those without a sample; the same at every cx.
-    fn words(&self, cx: &mut Context) -> Result<Words> {
+    fn words(&self, cx: &mut Context) -> Result<WordCounts> {
         let samplers = samplers_of(self.job);
         let mut own: Vec<(u64, u64)> = vec![(0, 0); samplers.len()];
         for (rows, _) in self.rows(DocumentRow::NAME)? {
@@ -167,11 +167,11 @@ impl SampledWeek<'_> {
         }
         let pages = all.first().map_or(0, |(pages, _)| *pages);
         let empty = all.iter().map(|(pages, empty)| *empty as f64 / ONE / (*pages).max(1) as f64).collect();
-        Ok(Words { pages, empty })
+        Ok(WordCounts { pages, empty })
     }
 
     /// Writes the tables, and returns the summary.
-    fn write(&self, measured: &[MeasuredPair], words: Words) -> Result<SamplersSummary> {
+    fn write(&self, measured: &[MeasuredPair], words: WordCounts) -> Result<SamplersSummary> {
         let (plan, job, shape) = (self.plan, self.job, self.shape());
         let samplers = samplers_of(job);
         let bands = bands(measured, job.pairs.get() as usize);

@@ -10,7 +10,7 @@ use super::numbers::{UNKNOWN, WordNumbers};
 use super::slice::{Slice, wrapped};
 use crate::records::DocId;
 use crate::structures::{ExternalSort, Sortable};
-use crate::studies::passages::{OpenText, Place, ReadTexts};
+use crate::studies::passages::{CorpusPlace, OpenText, ReadTexts};
 
 /// A document and an item that match.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -136,12 +136,12 @@ impl<'a> Matching<'a> {
 }
 
 impl ReadTexts for Matching<'_> {
-    fn next(&mut self, documents: &[(Place, DocId)]) -> Result<Option<usize>> {
+    fn next(&mut self, documents: &[(CorpusPlace, DocId)]) -> Result<Option<usize>> {
         self.next += 1;
         Ok((self.next <= documents.len()).then(|| self.next - 1))
     }
 
-    fn take(&mut self, (_, doc): (Place, DocId), text: &mut OpenText<'_>) -> Result<()> {
+    fn take(&mut self, (_, doc): (CorpusPlace, DocId), text: &mut OpenText<'_>) -> Result<()> {
         let words = text.words();
         self.counts.documents += 1;
         self.counts.words += words.len() as u64;

@@ -11,7 +11,7 @@ use super::slice::{Measures, Slice};
 use crate::readers::Body;
 use crate::records::{DocId, mix};
 use crate::structures::ExternalSort;
-use crate::studies::passages::{OpenText, Place, ReadTexts as _};
+use crate::studies::passages::{CorpusPlace, OpenText, ReadTexts as _};
 
 /// The texts of an item.
 type ItemTexts = Vec<String>;
@@ -45,7 +45,7 @@ fn found(items: &[ItemTexts], texts: &[String], measures: &Measures, at_once: us
         let mut matching = Matching::new(&slice, &mut matches);
         for (number, text) in texts.iter().enumerate() {
             let body = Body::Text(text.clone());
-            let place = Place::new(0, number as u64);
+            let place = CorpusPlace::new(0, number as u64);
             let text = &mut OpenText { reader: &mut reader, body: &body, label: None };
             matching.take((place, doc(number)), text).unwrap();
         }

@@ -32,7 +32,7 @@ use bytemuck::{Pod, Zeroable};
 use nigh_exchange::{BlockOf, Context, Dealer, KeyRanges, Partition, RangeDealer, by_key};
 
 use super::pairs::{PairTables, SharedPair};
-use super::prefix::Found;
+use super::prefix::FamiliesAndEdges;
 use crate::operators::components::OwnForest;
 use crate::operators::set_join::{FrequentColumn, SetJoinStage, SetPass, SetSource, TooManyPairs};
 use crate::records::{DocId, fold, mix, spread};
@@ -115,7 +115,7 @@ pub fn counted_pairs<S: SetSource + Clone + 'static>(
     coarse: Option<Coarse>,
     tables: &mut PairTables,
     owned: &Ownership,
-) -> Result<Found> {
+) -> Result<FamiliesAndEdges> {
     let elements = note_sizes(source, tables, owned)?;
     let all = cx.sum(elements)?;
     let cut = KeyRanges::new(all, MOST_RECORDS, size_of::<ChunkRecord>(), 1, cx.peers(), cx.memory());
@@ -130,7 +130,7 @@ pub fn counted_pairs<S: SetSource + Clone + 'static>(
             };
             work.piloted = piloted.len() as u64;
             let rest = coarse.bytes.saturating_sub(PILOTED_BYTES as u64 * work.piloted);
-            let counters = Rc::new(RefCell::new(Counters::new(rest, coarse.hashes)));
+            let counters = Rc::new(RefCell::new(PairCounters::new(rest, coarse.hashes)));
             let piloted = Rc::new(piloted);
             let count = {
                 let (counters, piloted) = (counters.clone(), piloted.clone());
@@ -169,7 +169,7 @@ pub fn counted_pairs<S: SetSource + Clone + 'static>(
         }
         tables.add(cx, pairs)?;
         if !cx.any(is_more)? {
-            return Ok(Found { edges: forest.into_edges(), work, ..Found::default() });
+            return Ok(FamiliesAndEdges { edges: forest.into_edges(), work, ..FamiliesAndEdges::default() });
         }
     }
 }
@@ -212,7 +212,7 @@ fn piloted_pairs<S: SetSource + Clone + 'static>(
 
 /// The counters of pairs: an array for each hash function.
 #[derive(Default)]
-struct Counters {
+struct PairCounters {
     arrays: Vec<Vec<u32>>,
 }
 
@@ -223,11 +223,11 @@ fn slot(hash: u64, function: usize, counters: usize) -> usize {
     ((u128::from(hash) * counters as u128) >> 64) as usize
 }
 
-impl Counters {
+impl PairCounters {
     /// Counters of so many bytes together.
-    fn new(bytes: u64, hashes: u32) -> Counters {
+    fn new(bytes: u64, hashes: u32) -> PairCounters {
         let counters = (bytes / 4 / u64::from(hashes)).max(1) as usize;
-        Counters { arrays: vec![vec![0; counters]; hashes as usize] }
+        PairCounters { arrays: vec![vec![0; counters]; hashes as usize] }
     }
 
     /// Adds a common chunk of the pair of this hash.
@@ -427,7 +427,7 @@ mod tests {
 
     /// The pairs whose counters are high enough, in 16 kB.
     fn heavy(hashes: u32, is_left_out: impl Fn(u64) -> bool) -> Vec<(u64, u32)> {
-        let mut counters = Counters::new(16_000, hashes);
+        let mut counters = PairCounters::new(16_000, hashes);
         for (hash, chunks) in pairs().into_iter().filter(|(hash, _)| !is_left_out(*hash)) {
             (0..chunks).for_each(|_| counters.add(hash));
         }
@@ -454,7 +454,7 @@ mod tests {
 
     #[test]
     fn a_counter_does_not_overflow() {
-        let mut counters = Counters { arrays: vec![vec![u32::MAX - 1]] };
+        let mut counters = PairCounters { arrays: vec![vec![u32::MAX - 1]] };
         (0..3).for_each(|_| counters.add(7));
         assert_eq!(counters.arrays, [[u32::MAX]]);
     }

@@ -26,8 +26,8 @@ use anyhow::Result;
 use nigh_exchange::Context;
 
 use super::former::{FamilyIndex, FormerTables};
-use super::pairs::{Collection, FamilyMember, PairTables};
-use super::prefix::{Found, prefix_pairs};
+use super::pairs::{FamilyChunks, FamilyMember, PairTables};
+use super::prefix::{FamiliesAndEdges, prefix_pairs};
 use super::source::UnitSource;
 use crate::config::Chunking;
 use crate::operators::components::{OwnForest, edge};
@@ -60,7 +60,7 @@ pub fn followed_pairs(
     former: &FormerTables<'_>,
     counts: FormerCounts,
     tables: &mut PairTables,
-) -> Result<Found> {
+) -> Result<FamiliesAndEdges> {
     let owned = former.owned;
     let mut families = former.families(cx, counts.chunking, counts.families)?;
     let mut number_of: ByKey<u64, u32> = families.numbers();
@@ -68,7 +68,7 @@ pub fn followed_pairs(
     let source = source.with_known(former.changes, |doc, chunks| match chunks {
         None => number_of.remove(&(doc.to_table() as u64)).unwrap_or_default(),
         Some(chunks) => index.family_of(chunks, counts.least).map_or(0, |(number, weight)| {
-            let Collection { family, chunks } = &families.collections[number];
+            let FamilyChunks { family, chunks } = &families.collections[number];
             joined.push(FamilyMember { unit: doc, family: *family, weight, of: chunks.len() as u32 });
             number as u32 + 1
         }),
@@ -90,9 +90,9 @@ pub fn followed_pairs(
         }
     }
     // Every worker has all collections, and gives those whose families it owns.
-    let present = families.collections.into_iter().filter_map(|Collection { family, chunks }| {
+    let present = families.collections.into_iter().filter_map(|FamilyChunks { family, chunks }| {
         let family = *names.get(&family)?;
-        owned.has(family).then_some(Collection { family, chunks })
+        owned.has(family).then_some(FamilyChunks { family, chunks })
     });
     found.collections = present.collect();
     Ok(found)

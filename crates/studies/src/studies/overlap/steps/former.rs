@@ -10,7 +10,7 @@ use bytemuck::{Pod, Zeroable};
 use nigh_exchange::{Context, all_to_all};
 
 use super::changes::TextChanges;
-use super::pairs::{Collection, FamilyMember, PairTables, SharedPair};
+use super::pairs::{FamilyChunks, FamilyMember, PairTables, SharedPair};
 use crate::config::Chunking;
 use crate::operators::components::OwnForest;
 use crate::records::DocId;
@@ -47,7 +47,7 @@ struct HalfRenamed {
 #[derive(Debug, Default)]
 pub struct FormerFamilies {
     /// Their collections, by the former name of the family, the same at every worker.
-    pub collections: Vec<Collection>,
+    pub collections: Vec<FamilyChunks>,
     /// The members that are left, each at its owner; their families have former names.
     pub members: Vec<FamilyMember>,
 }
@@ -166,7 +166,7 @@ impl FormerTables<'_> {
         })?;
         let own = chunks.into_iter().map(|(family, mut chunks)| {
             chunks.sort_unstable();
-            Collection { family, chunks }
+            FamilyChunks { family, chunks }
         });
         let collections = cx.sorted(own.collect())?;
         let mut dealer = cx.dealer();
@@ -225,14 +225,14 @@ impl FormerFamilies {
 
 /// Finds the families that a new page joins: those of whose collections it has enough.
 pub(super) struct FamilyIndex<'a> {
-    collections: &'a [Collection],
+    collections: &'a [FamilyChunks],
     /// The numbers of the collections that have a chunk.
     with: ByKey<u64, Vec<u32>>,
     counts: Vec<u32>,
 }
 
 impl FamilyIndex<'_> {
-    pub(super) fn new(collections: &[Collection]) -> FamilyIndex<'_> {
+    pub(super) fn new(collections: &[FamilyChunks]) -> FamilyIndex<'_> {
         let mut with: ByKey<u64, Vec<u32>> = ByKey::default();
         for (number, collection) in (0..).zip(collections) {
             collection.chunks.iter().for_each(|chunk| with.entry(*chunk).or_default().push(number));

@@ -116,7 +116,7 @@ pub struct FamilyMember {
 
 /// The collection of a family.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub struct Collection {
+pub struct FamilyChunks {
     /// The family: its smallest member.
     pub family: DocId,
     /// The chunks, ascending.

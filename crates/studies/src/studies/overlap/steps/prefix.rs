@@ -27,7 +27,7 @@ use nigh_exchange::{Context, Dealer, all_to_all, send_rows};
 use serde::{Deserialize, Serialize};
 
 use super::counting::CountingWork;
-use super::pairs::{Collection, FamilyMember, PairTables, SharedPair};
+use super::pairs::{FamilyChunks, FamilyMember, PairTables, SharedPair};
 use crate::operators::components::{OwnForest, edge};
 use crate::operators::set_join::{FrequentColumn, RowPair, SetJoin, SetJoinStage, SetSource, TooManyPairs, set_join};
 use crate::records::{DocId, Edge};
@@ -41,11 +41,11 @@ const NAMED: usize = 10;
 
 /// What is found besides listed pairs.
 #[derive(Debug, Default)]
-pub struct Found {
+pub struct FamiliesAndEdges {
     /// The own units of families.
     pub families: Vec<FamilyMember>,
     /// The collections of families, each at the owner of the family's name, in their order.
-    pub collections: Vec<Collection>,
+    pub collections: Vec<FamilyChunks>,
     /// Edges whose components are those of all pairs.
     pub edges: Vec<Edge>,
     /// What this worker counted, if pairs are found by counting.
@@ -77,7 +77,7 @@ impl Sortable for ListedRows {
 /// A unit at the worker of its row.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Pod, Zeroable)]
 #[repr(C)]
-struct Member {
+struct RowUnit {
     row: u32,
     /// 1 if its pairs with other such units are known.
     is_old: u32,
@@ -107,7 +107,7 @@ pub fn prefix_pairs<S: SetSource + Clone + 'static>(
     family: Option<u64>,
     tables: &mut PairTables,
     owned: &Ownership,
-) -> Result<Found> {
+) -> Result<FamiliesAndEdges> {
     let watch = cx.watch().clone();
     let listed = ExternalSort::new(&cx.scratch().join(format!("rows-{}", cx.index())), cx.memory() / 4);
     let listed = Rc::new(RefCell::new((listed, UnitPairs::default(), OwnForest::default())));
@@ -127,7 +127,7 @@ pub fn prefix_pairs<S: SetSource + Clone + 'static>(
     let joined = set_join(cx, &stage, source, each)?;
     let none = ExternalSort::new(&cx.scratch().join("none"), 0);
     let (rows, mut count, forest) = listed.replace((none, UnitPairs::default(), OwnForest::default()));
-    let mut found = Found { edges: forest.into_edges(), ..Found::default() };
+    let mut found = FamiliesAndEdges { edges: forest.into_edges(), ..FamiliesAndEdges::default() };
     let members = RowMembers::gather(cx, source, stage.has_known, &joined, tables, owned)?;
     let families = families(cx, &joined, &members, stage.family, &mut found)?;
     // Rows whose own pairs are listed.
@@ -194,7 +194,7 @@ impl UnitPairs {
 struct RowMembers {
     /// By row: where its members begin; one more at the end.
     starts: Vec<usize>,
-    members: Vec<Member>,
+    members: Vec<RowUnit>,
 }
 
 impl RowMembers {
@@ -212,10 +212,10 @@ impl RowMembers {
             let unit = DocId::from_table(source.name(*set as usize) as i64);
             tables.sizes[owned.index(unit)] = *size;
             let is_old = has_known && source.known(*set as usize).is_old;
-            dealer.deal(place.worker.into(), Member { row: place.number, is_old: is_old.into(), unit });
+            dealer.deal(place.worker.into(), RowUnit { row: place.number, is_old: is_old.into(), unit });
         }
         let blocks = all_to_all(cx, dealer)?;
-        let mut members: Vec<Member> = blocks.iter().flat_map(|block| block.records()).copied().collect();
+        let mut members: Vec<RowUnit> = blocks.iter().flat_map(|block| block.records()).copied().collect();
         members.sort_rows();
         let starts = (0..=joined.rows.len()).map(|row| members.partition_point(|member| (member.row as usize) < row));
         let starts = starts.collect();
@@ -223,7 +223,7 @@ impl RowMembers {
     }
 
     /// The units of a row: new ones, then old ones.
-    fn of(&self, row: usize) -> &[Member] {
+    fn of(&self, row: usize) -> &[RowUnit] {
         &self.members[self.starts[row]..self.starts[row + 1]]
     }
 }
@@ -235,7 +235,7 @@ fn families(
     joined: &SetJoin,
     members: &RowMembers,
     least: u64,
-    found: &mut Found,
+    found: &mut FamiliesAndEdges,
 ) -> Result<BTreeMap<usize, (u64, u32, u32)>> {
     let rows = || joined.rows.iter().enumerate().filter(|(_, row)| row.members > 0);
     let mut smallest: BTreeMap<u32, u64> = BTreeMap::new();
@@ -265,7 +265,7 @@ fn families(
     let collection = |(row, chunks): (&usize, &Vec<u64>)| {
         // Equal sets that share too little are no family.
         let (family, ..) = families.get(row)?;
-        Some(Collection { family: DocId::from_table(*family as i64), chunks: chunks.clone() })
+        Some(FamilyChunks { family: DocId::from_table(*family as i64), chunks: chunks.clone() })
     };
     found.collections = joined.collections.iter().filter_map(collection).collect();
     Ok(families)
@@ -281,7 +281,7 @@ fn family_members(
     let mut dealer = cx.dealer();
     for (row, (family, weight, of)) in families {
         let family = DocId::from_table(family as i64);
-        for Member { unit, .. } in members.of(row) {
+        for RowUnit { unit, .. } in members.of(row) {
             dealer.deal(unit.owner(peers) as u64, FamilyMember { unit: *unit, family, weight, of });
         }
     }
@@ -311,7 +311,7 @@ impl Expansion<'_> {
             while dealt < self.most && is_more {
                 match next()? {
                     Some(ListedRows { own, worker: to, other, members, shared }) => {
-                        for Member { is_old, unit, .. } in self.members.of(own as usize).iter().copied() {
+                        for RowUnit { is_old, unit, .. } in self.members.of(own as usize).iter().copied() {
                             dealer.deal(to.into(), Visitor { row: other, is_old, unit, shared });
                         }
                         dealt += u64::from(members[0]) * u64::from(members[1]);

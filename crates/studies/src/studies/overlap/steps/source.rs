@@ -28,13 +28,13 @@ use crate::tables::{ChunkRow, RowRange, Scan, Table, field};
 #[derive(Clone)]
 pub enum UnitSource {
     /// Of pages; and what is known of each, or nothing of any.
-    Pages(Arc<PageSets>, Arc<Vec<KnownSet>>),
+    Pages(Arc<ChunkSource>, Arc<Vec<KnownSet>>),
     /// Of hosts.
     Hosts(Arc<WeightedSets>),
 }
 
 /// The chunks of the own pages that are centres.
-pub struct PageSets {
+pub struct ChunkSource {
     files: Vec<RowRange>,
     owned: Ownership,
     /// By own number: whether the page is a centre.
@@ -70,7 +70,7 @@ impl UnitSource {
         let is_centre = copies.pages.iter().map(|pages| *pages > 0).collect();
         let files = files(history, owned)?;
         let (names, fingerprints) = (Vec::new(), AtomicU64::new(u64::MAX));
-        let mut sets = PageSets { files, owned: owned.clone(), is_centre, names, chunking, cut, fingerprints };
+        let mut sets = ChunkSource { files, owned: owned.clone(), is_centre, names, chunking, cut, fingerprints };
         let mut names = Vec::new();
         for rows in &sets.files {
             Scan::open(rows, &["doc"])?.for_each(|batch| {
@@ -195,7 +195,7 @@ impl ChunkColumns<'_> {
     }
 }
 
-impl PageSets {
+impl ChunkSource {
     /// Whether the page is a centre.
     fn has(&self, doc: i64) -> bool {
         self.is_centre[self.owned.index(DocId::from_table(doc))]
@@ -244,7 +244,7 @@ pub enum UnitPass {
 
 /// A pass over the files of own pages.
 pub struct PagePass {
-    sets: Arc<PageSets>,
+    sets: Arc<ChunkSource>,
     /// The number of the next file.
     file: usize,
     scan: Option<Scan>,
@@ -273,7 +273,7 @@ impl SetPass for UnitPass {
 }
 
 impl PagePass {
-    fn of(sets: Arc<PageSets>) -> PagePass {
+    fn of(sets: Arc<ChunkSource>) -> PagePass {
         PagePass { sets, file: 0, scan: None, batch: None, row: 0, chunks: Vec::new(), read: [0; 2] }
     }
 
@@ -297,7 +297,7 @@ impl PagePass {
         set.clear();
         let Some(row) = self.next_row()? else { return Ok(false) };
         if let Some(batch) = &self.batch {
-            let PageSets { chunking, cut, .. } = *self.sets;
+            let ChunkSource { chunking, cut, .. } = *self.sets;
             ChunkColumns::of(batch)?.chunks(row, chunking, cut, &mut self.chunks);
             set.extend(self.chunks.iter().map(|chunk| Element { hash: *chunk, weight: 1 }));
         }

@@ -31,7 +31,7 @@ pub struct TwoWeeks<'a> {
 
 /// What became of a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Change {
+pub(super) enum PageChange {
     /// It is in neither week, or below the length that the job asks for.
     None,
     /// It has the same paragraphs in both weeks.
@@ -45,12 +45,12 @@ pub(super) enum Change {
 impl TwoWeeks<'_> {
     /// What became of an own page.
     #[inline]
-    pub(super) fn change(&self, page: usize) -> Change {
+    pub(super) fn change(&self, page: usize) -> PageChange {
         match self.sets.map(|sets| sets[page]) {
-            [0, 0] => Change::None,
-            [then, now] if then == now => Change::Unchanged,
-            [0, _] if self.hosts.is_some_and(|[before, _]| before[page] == 0) => Change::Born,
-            _ => Change::Changed,
+            [0, 0] => PageChange::None,
+            [then, now] if then == now => PageChange::Unchanged,
+            [0, _] if self.hosts.is_some_and(|[before, _]| before[page] == 0) => PageChange::Born,
+            _ => PageChange::Changed,
         }
     }
 }

@@ -17,7 +17,7 @@ use bytemuck::{Pod, Zeroable};
 use nigh_exchange::{BlockOf, Context, Dealer, KeptRecords, Keyed, by_group};
 use serde::{Deserialize, Serialize};
 
-use super::changes::{Change, TwoWeeks};
+use super::changes::{PageChange, TwoWeeks};
 use crate::kernels::BitSet;
 use crate::records::DocId;
 use crate::structures::{CompactSort, Ownership};
@@ -39,13 +39,13 @@ const BORN: u64 = 3;
 /// A page that has a paragraph, at the owner of the paragraph.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Pod, Zeroable)]
 #[repr(C)]
-struct Holder {
+struct ParagraphHolder {
     paragraph: u64,
     kind: u64,
     doc: DocId,
 }
 
-impl Keyed for Holder {
+impl Keyed for ParagraphHolder {
     fn key(&self) -> u64 {
         self.paragraph
     }
@@ -103,10 +103,10 @@ pub fn held_paragraphs<S: ParagraphSource>(
     let mut distinct = PageSets::default();
     sources[1].each(|doc, paragraphs| {
         let mut pushed = Ok(());
-        if weeks.change(owned.index(doc)) == Change::Unchanged {
+        if weeks.change(owned.index(doc)) == PageChange::Unchanged {
             distinct.each(paragraphs, |paragraph| {
                 if pushed.is_ok() && filter.as_ref().is_none_or(|filter| filter.has(paragraph)) {
-                    pushed = holders.push(Holder { paragraph, kind: BOTH, doc });
+                    pushed = holders.push(ParagraphHolder { paragraph, kind: BOTH, doc });
                 }
             });
         }
@@ -119,12 +119,12 @@ pub fn held_paragraphs<S: ParagraphSource>(
     let (peers, watch) = (cx.peers(), cx.watch().clone());
     let group = {
         let (events, watch) = (events.clone(), watch.clone());
-        move |holders: &[Holder], dealer: &mut Dealer<HeldParagraph>| {
+        move |holders: &[ParagraphHolder], dealer: &mut Dealer<HeldParagraph>| {
             let place = |kind| holders.partition_point(|holder| holder.kind < kind);
             let (then, now, born) = (place(THEN), place(NOW), place(BORN));
             let (older, newer) = holders.split_at(now);
             let paragraph = holders[0].paragraph;
-            let event = |appears, of: &[Holder]| {
+            let event = |appears, of: &[ParagraphHolder]| {
                 let doc = of.iter().map(|holder| holder.doc).min().unwrap_or(DocId::NONE);
                 watch.check(events.borrow_mut().push(ParagraphEvent { paragraph, appears, doc }));
             };
@@ -136,7 +136,7 @@ pub fn held_paragraphs<S: ParagraphSource>(
                 let is_common = older.len() > MOST_HOLDERS;
                 let docs = older.iter().map(|holder| holder.doc);
                 let docs: Vec<DocId> = if is_common { docs.min().into_iter().collect() } else { docs.collect() };
-                for Holder { doc, .. } in &holders[born..] {
+                for ParagraphHolder { doc, .. } in &holders[born..] {
                     for older in docs.iter().copied() {
                         let held = HeldParagraph { doc: *doc, paragraph, older, is_common: is_common.into() };
                         dealer.deal(doc.owner(peers) as u64, held);
@@ -166,7 +166,7 @@ fn changed_holders<S: ParagraphSource>(
     owned: &Ownership,
     sources: [&S; 2],
     weeks: TwoWeeks<'_>,
-    holders: &mut KeptRecords<Holder>,
+    holders: &mut KeptRecords<ParagraphHolder>,
 ) -> Result<Option<BitSet>> {
     let (mut distinct, mut own) = (PageSets::default(), Vec::new());
     // Paragraphs of all workers are in memory at once.
@@ -175,11 +175,11 @@ fn changed_holders<S: ParagraphSource>(
     for (source, kind) in sources.into_iter().zip([THEN, NOW]) {
         source.each(|doc, paragraphs| {
             let (change, mut pushed) = (weeks.change(owned.index(doc)), Ok(()));
-            if matches!(change, Change::Changed | Change::Born) {
-                let kind = if change == Change::Born { BORN } else { kind };
+            if matches!(change, PageChange::Changed | PageChange::Born) {
+                let kind = if change == PageChange::Born { BORN } else { kind };
                 distinct.each(paragraphs, |paragraph| {
                     if pushed.is_ok() {
-                        pushed = holders.push(Holder { paragraph, kind, doc });
+                        pushed = holders.push(ParagraphHolder { paragraph, kind, doc });
                     }
                     own.push(paragraph);
                 });

@@ -22,7 +22,7 @@ use std::rc::Rc;
 use anyhow::Result;
 use nigh_exchange::{Context, KeptRecords, LocalAnswers, lookup};
 
-use super::changes::{Change, TwoWeeks};
+use super::changes::{PageChange, TwoWeeks};
 use super::holders::HeldParagraph;
 use crate::records::DocId;
 use crate::structures::{ExternalSort, Ownership, Sortable};
@@ -86,7 +86,7 @@ pub fn births<S: ParagraphSource>(
 ) -> Result<(Vec<Birth>, Vec<Parent>)> {
     let (mut births, mut sets) = (BTreeMap::new(), PageSets::default());
     sources[1].each(|doc, paragraphs| {
-        if weeks.change(owned.index(doc)) == Change::Born {
+        if weeks.change(owned.index(doc)) == PageChange::Born {
             let mut distinct = 0;
             sets.each(paragraphs, |_| distinct += 1);
             births.insert(doc, Birth { doc, paragraphs: distinct, inherited: 0, parents: 0 });

@@ -9,7 +9,7 @@ use super::*;
 use crate::records::{DocId, mix};
 use crate::structures::Ownership;
 use crate::studies::paragraphs::steps::ParagraphsInMemory;
-use crate::studies::paragraphs::steps::tests::{Pages, on_workers_of, set};
+use crate::studies::paragraphs::steps::tests::{PagesOfParagraphs, on_workers_of, set};
 use crate::tables::Writer;
 use crate::tables::studies::LifetimeRow;
 
@@ -20,22 +20,22 @@ const SHARDS: u64 = 3;
 
 /// A week: its pages, and the hosts of all pages, short ones included.
 #[derive(Clone, Default)]
-struct Week {
-    pages: Pages,
+struct GenealogyWeek {
+    pages: PagesOfParagraphs,
     hosts: BTreeMap<DocId, u64>,
 }
 
 /// Weeks of pages that come, go, change and copy others.
-fn history(seed: u64) -> Vec<Week> {
+fn history(seed: u64) -> Vec<GenealogyWeek> {
     let number = |place: u64, below: u64| mix(mix(seed) ^ place) % below;
     let (kinds, mut weeks) = (8 + number(1, 40), Vec::new());
     for week in 0..WEEKS as u64 {
-        let mut now = Week::default();
+        let mut now = GenealogyWeek::default();
         let before: Vec<(DocId, Vec<u64>)> =
-            weeks.last().map_or_else(Vec::new, |week: &Week| week.pages.clone().into_iter().collect());
+            weeks.last().map_or_else(Vec::new, |week: &GenealogyWeek| week.pages.clone().into_iter().collect());
         for (at, doc) in Ownership::new(0, 1, &ROWS).docs().enumerate() {
             let place = 1000 * (week * 1000 + at as u64 + 1);
-            let old = weeks.last().and_then(|week: &Week| week.pages.get(&doc).cloned());
+            let old = weeks.last().and_then(|week: &GenealogyWeek| week.pages.get(&doc).cloned());
             let paragraph = |at: u64| mix(7000 + number(place + 20 + at, kinds));
             let own = |count: u64| (0..count).map(paragraph).collect::<Vec<u64>>();
             let paragraphs = match (number(place, 10), old) {
@@ -70,7 +70,7 @@ fn history(seed: u64) -> Vec<Week> {
 }
 
 /// The smallest page of a week that has each paragraph.
-fn first_pages(week: &Week) -> BTreeMap<u64, DocId> {
+fn first_pages(week: &GenealogyWeek) -> BTreeMap<u64, DocId> {
     let mut first = BTreeMap::new();
     for (doc, paragraphs) in &week.pages {
         for paragraph in paragraphs {
@@ -81,7 +81,7 @@ fn first_pages(week: &Week) -> BTreeMap<u64, DocId> {
 }
 
 /// The lifetimes of paragraphs after some weeks, and what each week after the first brought.
-fn lifetimes_of(weeks: &[Week]) -> (BTreeSet<Lifetime>, Vec<WeekTurnover>) {
+fn lifetimes_of(weeks: &[GenealogyWeek]) -> (BTreeSet<Lifetime>, Vec<WeekTurnover>) {
     let first_of: Vec<BTreeMap<u64, DocId>> = weeks.iter().map(first_pages).collect();
     let all: BTreeSet<u64> = first_of.iter().flat_map(|of| of.keys().copied()).collect();
     let (mut lifetimes, mut turnover) = (BTreeSet::new(), vec![WeekTurnover::default(); weeks.len() - 1]);
@@ -106,7 +106,7 @@ fn lifetimes_of(weeks: &[Week]) -> (BTreeSet<Lifetime>, Vec<WeekTurnover>) {
 }
 
 /// The births of a week and their parents, by brute force.
-fn births_of(before: &Week, now: &Week) -> (BTreeMap<DocId, (u32, u32)>, Vec<Parent>) {
+fn births_of(before: &GenealogyWeek, now: &GenealogyWeek) -> (BTreeMap<DocId, (u32, u32)>, Vec<Parent>) {
     let (mut births, mut parents) = (BTreeMap::new(), Vec::new());
     for (doc, paragraphs) in now.pages.iter().filter(|(doc, _)| !before.hosts.contains_key(doc)) {
         let own = set(paragraphs);
@@ -150,13 +150,19 @@ fn births_of(before: &Week, now: &Week) -> (BTreeMap<DocId, (u32, u32)>, Vec<Par
 }
 
 /// What one worker finds: births and parents of the last week, lifetimes, and turnover.
-type Found = (Vec<Birth>, Vec<Parent>, Vec<(u32, Lifetime)>, Vec<WeekTurnover>);
+type GenealogyRows = (Vec<Birth>, Vec<Parent>, Vec<(u32, Lifetime)>, Vec<WeekTurnover>);
 
 /// Runs all steps over some weeks; the lifetimes go on from those of a former run, which are given
 /// by shard.
-fn run(workers: usize, memory: u64, weeks: &[Week], from: usize, former: &[Vec<Lifetime>]) -> Vec<Found> {
+fn run(
+    workers: usize,
+    memory: u64,
+    weeks: &[GenealogyWeek],
+    from: usize,
+    former: &[Vec<Lifetime>],
+) -> Vec<GenealogyRows> {
     let (weeks, former) = (weeks.to_vec(), former.to_vec());
-    on_workers_of(&ROWS, workers, &Pages::new(), move |cx, _, owned, _| {
+    on_workers_of(&ROWS, workers, &PagesOfParagraphs::new(), move |cx, _, owned, _| {
         let cx = &mut cx.with(memory, cx.scratch());
         let sources: Vec<Arc<ParagraphsInMemory>> = weeks
             .iter()
@@ -167,8 +173,9 @@ fn run(workers: usize, memory: u64, weeks: &[Week], from: usize, former: &[Vec<L
                 Arc::new(own)
             })
             .collect();
-        let hosts =
-            |week: &Week| -> Vec<u64> { owned.docs().map(|doc| week.hosts.get(&doc).copied().unwrap_or(0)).collect() };
+        let hosts = |week: &GenealogyWeek| -> Vec<u64> {
+            owned.docs().map(|doc| week.hosts.get(&doc).copied().unwrap_or(0)).collect()
+        };
         let mut lifetimes = Lifetimes::new(&cx.scratch().join("events"), SHARDS, 500);
         let mut last = (Vec::new(), Vec::new());
         for week in from + 1..weeks.len() {
@@ -226,7 +233,7 @@ fn births_parents_and_lifetimes_are_those_of_brute_force() {
     assert!(assembled > 40 && returned > 10, "{assembled}, {returned}");
 }
 
-fn assert_lifetimes(found: &[Found], lifetimes: &BTreeSet<Lifetime>, turnover: &[WeekTurnover]) {
+fn assert_lifetimes(found: &[GenealogyRows], lifetimes: &BTreeSet<Lifetime>, turnover: &[WeekTurnover]) {
     let all: Vec<Lifetime> = found.iter().flat_map(|found| found.2.iter().map(|(_, lifetime)| *lifetime)).collect();
     assert_eq!(all.len(), lifetimes.len());
     assert_eq!(all.into_iter().collect::<BTreeSet<_>>(), *lifetimes);
@@ -247,7 +254,7 @@ fn a_copy_has_one_parent_though_many_pages_have_its_header() {
     let docs: Vec<DocId> = Ownership::new(0, 1, &ROWS).docs().collect();
     let [header, footer] = [1, 2].map(mix);
     let page = |number: usize| vec![header, mix(1000 + number as u64), mix(2000 + number as u64), footer];
-    let (mut before, mut now) = (Week::default(), Week::default());
+    let (mut before, mut now) = (GenealogyWeek::default(), GenealogyWeek::default());
     for (number, doc) in docs.iter().enumerate().take(150) {
         before.pages.insert(*doc, page(number));
         before.hosts.insert(*doc, 7);

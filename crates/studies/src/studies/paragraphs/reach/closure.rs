@@ -26,7 +26,7 @@ use timely::dataflow::operators::probe::Handle;
 use timely::dataflow::operators::{Capability, Concat, ConnectLoop, Enter, LoopVariable, Probe};
 use timely::order::Product;
 
-use super::marks::Marks;
+use super::marks::PageMarks;
 use super::out_links::{LinkArrays, OutLinks};
 use crate::kernels::memory::{SIDE_BY_SIDE, preload};
 use crate::records::DocId;
@@ -49,7 +49,7 @@ struct MarkedPage {
 /// The marks of own pages, and the pages whose links are to be followed.
 struct Spread {
     owned: Ownership,
-    marks: Marks,
+    marks: PageMarks,
     queue: VecDeque<u32>,
     /// Marks of own pages that are added soon, so that their places in memory are loaded together.
     soon: Vec<MarkedPage>,
@@ -58,7 +58,7 @@ struct Spread {
 impl Spread {
     /// Nothing is marked; numbers without a page take no marks.
     fn new(owned: &Ownership, hosts: &[u64], bits: usize) -> Spread {
-        let mut marks = Marks::new(owned.len(), bits);
+        let mut marks = PageMarks::new(owned.len(), bits);
         hosts.iter().enumerate().filter(|(_, host)| **host == 0).for_each(|(page, _)| marks.fill(page));
         Spread { owned: owned.clone(), marks, queue: VecDeque::new(), soon: Vec::with_capacity(SIDE_BY_SIDE) }
     }
@@ -130,7 +130,7 @@ pub(super) fn closure(
     hosts: &[u64],
     links: &OutLinks<'_>,
     seeds: &[(DocId, u32)],
-) -> Result<Marks> {
+) -> Result<PageMarks> {
     let bits = seeds.iter().map(|(_, seed)| *seed as usize + 1).max().unwrap_or(1);
     let mut spread = Spread::new(owned, hosts, bits);
     for (doc, seed) in seeds.iter().filter(|(doc, _)| owned.has(*doc)) {
@@ -143,7 +143,7 @@ pub(super) fn closure(
 }
 
 /// Follows links in memory.
-fn in_memory(cx: &mut Context, spread: Spread, links: Rc<LinkArrays>) -> Result<Marks> {
+fn in_memory(cx: &mut Context, spread: Spread, links: Rc<LinkArrays>) -> Result<PageMarks> {
     let watch = &cx.watch().clone();
     let none = Spread::new(&Ownership::new(0, 1, &[]), &[], 1);
     let spread = Rc::new(RefCell::new(spread));
@@ -205,7 +205,7 @@ fn in_memory(cx: &mut Context, spread: Spread, links: Rc<LinkArrays>) -> Result<
 
 /// Follows links that do not fit into memory: each round is a pass over all of them, in parts, so
 /// that few marks are in flight.
-fn by_passes(cx: &mut Context, mut spread: Spread, links: &OutLinks<'_>) -> Result<Marks> {
+fn by_passes(cx: &mut Context, mut spread: Spread, links: &OutLinks<'_>) -> Result<PageMarks> {
     loop {
         // Pages that are marked in this round are followed in the next one.
         let current = spread.marks.take_all_pending();

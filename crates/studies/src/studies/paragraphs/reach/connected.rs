@@ -20,7 +20,7 @@ use anyhow::Result;
 use nigh_exchange::{Context, KeptRecords, all_to_all};
 
 use super::closure::closure;
-use super::marks::Marks;
+use super::marks::PageMarks;
 use super::out_links::{LinkArrays, OpenLinks, OutLinks, PageLink};
 use crate::kernels::memory::{SIDE_BY_SIDE, preload};
 use crate::records::DocId;
@@ -33,7 +33,7 @@ const LINKS_AT_ONCE: usize = 1 << 19;
 
 /// A page from which links are followed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Seed {
+pub struct LinkSeed {
     /// The page.
     pub doc: DocId,
     /// Links that lead to it: from pages of other hosts, and from all pages; `None` if the seed was
@@ -54,7 +54,7 @@ pub struct Connected {
     pub pages: Vec<bool>,
     /// The given seeds; or the candidates for a page of the core, by their links. The same at every
     /// cx.
-    pub seeds: Vec<Seed>,
+    pub seeds: Vec<LinkSeed>,
 }
 
 /// Finds what links lead to from `seeds`, which are the same at every worker; without seeds, from
@@ -78,7 +78,7 @@ pub fn connected<'a>(
         let reached = pages_with(&marks, hosts, 0);
 
         let all = cx.sum(reached.iter().filter(|page| **page).count() as u64)?;
-        let seed = |doc: &DocId| Seed { doc: *doc, in_links: None, reached: all, core: None, is_chosen: true };
+        let seed = |doc: &DocId| LinkSeed { doc: *doc, in_links: None, reached: all, core: None, is_chosen: true };
         return Ok(Connected { pages: reached, seeds: seeds.iter().map(seed).collect() });
     }
     let (turned, forward_links) = TurnedLinks::read(cx, owned, hosts, open)?;
@@ -86,7 +86,7 @@ pub fn connected<'a>(
     let Some(first) = candidates.first().map(|seed| seed.doc) else {
         return Ok(Connected { pages: vec![false; pages], seeds: Vec::new() });
     };
-    let search = Search { owned, hosts };
+    let search = ClosureContext { owned, hosts };
     let forward = search.closure(cx, &forward_links, &[first])?;
     drop(forward_links);
     let backward_links = OutLinks::of_kept(cx, turned.links, turned.counts, memory)?;
@@ -125,25 +125,31 @@ pub fn connected<'a>(
 }
 
 /// By own number: whether there is a page, and it has a mark.
-fn pages_with(marks: &Marks, hosts: &[u64], mark: usize) -> Vec<bool> {
+fn pages_with(marks: &PageMarks, hosts: &[u64], mark: usize) -> Vec<bool> {
     hosts.iter().enumerate().map(|(page, host)| *host > 0 && marks.of(page) >> mark & 1 > 0).collect()
 }
 
 /// What all closures of a web share.
-struct Search<'a> {
+struct ClosureContext<'a> {
     owned: &'a Ownership,
     hosts: &'a [u64],
 }
 
-impl Search<'_> {
+impl ClosureContext<'_> {
     /// The closures of some pages: mark `n` for the page with the number `n`.
-    fn closure(&self, cx: &mut Context, links: &OutLinks<'_>, seeds: &[DocId]) -> Result<Marks> {
+    fn closure(&self, cx: &mut Context, links: &OutLinks<'_>, seeds: &[DocId]) -> Result<PageMarks> {
         let marked: Vec<(DocId, u32)> = seeds.iter().copied().zip(0..).collect();
         closure(cx, self.owned, self.hosts, links, &marked)
     }
 
     /// For each of so many seeds the pages that it leads to, and those of them that lead to it.
-    fn count(&self, cx: &mut Context, seeds: usize, forward: &Marks, backward: &Marks) -> Result<Vec<[u64; 2]>> {
+    fn count(
+        &self,
+        cx: &mut Context,
+        seeds: usize,
+        forward: &PageMarks,
+        backward: &PageMarks,
+    ) -> Result<Vec<[u64; 2]>> {
         let mut own = vec![[0u64; 2]; seeds];
         for (page, _) in self.hosts.iter().enumerate().filter(|(_, host)| **host > 0) {
             let (forward, backward) = (forward.of(page), backward.of(page));
@@ -220,7 +226,7 @@ impl TurnedLinks {
     }
 
     /// The pages to which most links lead: from other hosts, then from any, then the smallest.
-    fn candidates(&self, cx: &mut Context, owned: &Ownership) -> Result<Vec<Seed>> {
+    fn candidates(&self, cx: &mut Context, owned: &Ownership) -> Result<Vec<LinkSeed>> {
         let counts = self.from_others.iter().zip(&self.counts).zip(owned.docs());
         let linked = counts.filter(|((_, all), _)| **all > 0);
         let mut own: Vec<_> = linked.map(|((others, all), doc)| (Reverse(*others), Reverse(*all), doc)).collect();
@@ -232,7 +238,7 @@ impl TurnedLinks {
         let mut all = cx.sorted(own)?;
         all.sort_rows_by_key(|(others, all, doc)| (Reverse(*others), Reverse(*all), *doc));
         all.truncate(CANDIDATES);
-        let seed = |(others, all, doc): (u32, u32, DocId)| Seed {
+        let seed = |(others, all, doc): (u32, u32, DocId)| LinkSeed {
             doc,
             in_links: Some([others.into(), all.into()]),
             reached: 0,

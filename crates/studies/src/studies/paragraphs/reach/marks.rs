@@ -6,17 +6,17 @@
 ///
 /// Both are side by side, so that a page is one place in memory.
 #[derive(Clone, Debug)]
-pub(super) struct Marks {
+pub(super) struct PageMarks {
     /// A page has 1 << `shift` marks.
     shift: u32,
     words: Vec<u64>,
 }
 
-impl Marks {
+impl PageMarks {
     /// No marks: `bits` for each of `pages`, at most 32.
-    pub fn new(pages: usize, bits: usize) -> Marks {
+    pub fn new(pages: usize, bits: usize) -> PageMarks {
         let shift = bits.max(1).next_power_of_two().ilog2();
-        Marks { shift, words: vec![0; (pages << (shift + 1)).div_ceil(64)] }
+        PageMarks { shift, words: vec![0; (pages << (shift + 1)).div_ceil(64)] }
     }
 
     /// The place of a page: its word, and where in it its marks begin.
@@ -77,7 +77,7 @@ impl Marks {
     }
 
     /// A copy, as the marks are now; then none is pending any more.
-    pub fn take_all_pending(&mut self) -> Marks {
+    pub fn take_all_pending(&mut self) -> PageMarks {
         let taken = self.clone();
         let width = 2 << self.shift;
         let kept = (0..64).step_by(width).fold(0, |mask, from| mask | self.ones() << from);
@@ -95,7 +95,7 @@ mod tests {
     fn marks_are_those_of_vectors() {
         for bits in [1, 2, 3, 8, 20, 32] {
             let (pages, mask) = (100, u32::MAX >> (32 - (bits as u32).next_power_of_two()));
-            let mut marks = Marks::new(pages, bits);
+            let mut marks = PageMarks::new(pages, bits);
             let (mut twin, mut pending) = (vec![0u32; pages], vec![0u32; pages]);
             for step in 0..5000u64 {
                 let (page, add) = (mix(step) as usize % pages, mix(!step) as u32 & mix(step ^ 7) as u32 & mask);

@@ -13,5 +13,5 @@ mod out_links;
 #[cfg(test)]
 mod tests;
 
-pub use self::connected::{Connected, Seed, connected};
+pub use self::connected::{Connected, LinkSeed, connected};
 pub use self::out_links::OpenLinks;

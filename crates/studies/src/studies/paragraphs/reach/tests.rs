@@ -8,15 +8,15 @@ use super::*;
 use crate::operators::scan::{LinkSource, OwnLink};
 use crate::records::{DocId, mix};
 use crate::structures::Ownership;
-use crate::studies::paragraphs::steps::tests::{Pages, on_workers_of};
+use crate::studies::paragraphs::steps::tests::{PagesOfParagraphs, on_workers_of};
 
 /// The URLs of each shard that is known; not all have a page.
 const ROWS: [u64; 5] = [30, 0, 20, 7, 13];
 
 /// Links of own pages in memory.
-struct MadeLinks(Vec<OwnLink>);
+struct LinkList(Vec<OwnLink>);
 
-impl LinkSource for MadeLinks {
+impl LinkSource for LinkList {
     fn count(&self) -> u64 {
         self.0.len() as u64
     }
@@ -28,12 +28,12 @@ impl LinkSource for MadeLinks {
 }
 
 /// A web: pages, their hosts, and their links.
-struct Web {
+struct LinkedWeb {
     hosts: BTreeMap<DocId, u64>,
     links: BTreeSet<(DocId, DocId)>,
 }
 
-impl Web {
+impl LinkedWeb {
     /// The pages that links lead to from some pages.
     fn reached(&self, seeds: &[DocId], is_forward: bool) -> BTreeSet<DocId> {
         let mut reached: BTreeSet<DocId> = seeds.iter().copied().filter(|doc| self.hosts.contains_key(doc)).collect();
@@ -51,15 +51,15 @@ impl Web {
     }
 
     /// What `connected` finds on some workers with some bytes of memory: the pages, and the seeds.
-    fn connected(&self, workers: usize, memory: u64, seeds: &[DocId]) -> (BTreeSet<DocId>, Vec<Seed>) {
+    fn connected(&self, workers: usize, memory: u64, seeds: &[DocId]) -> (BTreeSet<DocId>, Vec<LinkSeed>) {
         let (hosts, links, seeds) = (self.hosts.clone(), self.links.clone(), seeds.to_vec());
-        let found = on_workers_of(&ROWS, workers, &Pages::new(), move |cx, _, owned, _| {
+        let found = on_workers_of(&ROWS, workers, &PagesOfParagraphs::new(), move |cx, _, owned, _| {
             let of_pages: Vec<u64> = owned.docs().map(|doc| hosts.get(&doc).copied().unwrap_or(0)).collect();
             let own = links.iter().filter(|(from, _)| owned.has(*from));
             let own: Vec<OwnLink> = own
                 .map(|(doc, target)| OwnLink { page: owned.index(*doc) as u32, doc: *doc, target: *target })
                 .collect();
-            let open: &OpenLinks<'_> = &|| Ok(Box::new(MadeLinks(own.clone())));
+            let open: &OpenLinks<'_> = &|| Ok(Box::new(LinkList(own.clone())));
             let cx = &mut cx.with(memory, cx.scratch());
             let found = connected(cx, owned, &of_pages, open, &seeds)?;
             let pages: Vec<DocId> = owned.docs().zip(&found.pages).filter(|(_, is)| **is).map(|(doc, _)| doc).collect();
@@ -72,9 +72,10 @@ impl Web {
 
 /// A bow-tie: pages of IN, CORE, OUT and others, and links. Half of the core's pages are on one
 /// host.
-fn bow_tie(seed: u64) -> (Web, [BTreeSet<DocId>; 4]) {
+fn bow_tie(seed: u64) -> (LinkedWeb, [BTreeSet<DocId>; 4]) {
     let number = |place: u64, below: u64| mix(mix(seed) ^ place) % below;
-    let (mut web, mut parts) = (Web { hosts: BTreeMap::new(), links: BTreeSet::new() }, [(); 4].map(|()| Vec::new()));
+    let (mut web, mut parts) =
+        (LinkedWeb { hosts: BTreeMap::new(), links: BTreeSet::new() }, [(); 4].map(|()| Vec::new()));
     for (at, doc) in Ownership::new(0, 1, &ROWS).docs().enumerate() {
         let place = 10 * at as u64 + 1;
         // One in nine URLs has no page.

@@ -8,7 +8,7 @@ use crate::records::DocId;
 /// The class of a page: its number of pages, and the smallest part of one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Pod, Zeroable)]
 #[repr(C)]
-pub(super) struct Class {
+pub(super) struct DuplicateClass {
     pub size: u32,
     pub part: u32,
 }
@@ -19,7 +19,7 @@ pub(super) struct Class {
 pub struct FalseMatch {
     /// The smallest page of each class.
     pub classes: [DocId; 2],
-    pub(super) of_classes: [Class; 2],
+    pub(super) of_classes: [DuplicateClass; 2],
 }
 
 impl FalseMatch {

@@ -19,12 +19,12 @@ use anyhow::{Context as _, Result};
 use bytemuck::{Pod, Zeroable};
 use nigh_exchange::{BlockOf, Context, Dealer, Keyed, by_group};
 
-use super::classes::{Class, FalseMatch};
+use super::classes::{DuplicateClass, FalseMatch};
 use super::false_matches::{Frequencies, false_matches};
 use super::growth::Growth;
 use super::page_records::PageRecords;
 use super::page_sets::PageSets;
-use super::parts::Parts;
+use super::parts::PageParts;
 use super::source::ParagraphSource;
 use super::stage::ParagraphStage;
 use crate::operators::components::component_roots;
@@ -33,7 +33,7 @@ use crate::structures::Ownership;
 
 /// The duplicates of a week, as one worker knows them.
 #[derive(Clone, Debug, Default)]
-pub struct Duplicates {
+pub struct WeekDuplicates {
     /// The own pages, in the order of the source.
     pub order: Vec<DocId>,
     /// By own number: the paragraphs of the page, repeated ones included; 0 if there is no such
@@ -89,9 +89,9 @@ struct PageReply {
 /// What is read of own pages, and what the owners of their sets reply.
 #[derive(Default)]
 struct PagesRead {
-    found: Duplicates,
+    found: WeekDuplicates,
     /// By own number.
-    classes: Vec<Class>,
+    classes: Vec<DuplicateClass>,
     /// The pages of each part.
     documents: Vec<u64>,
     frequencies: Frequencies,
@@ -109,17 +109,17 @@ pub fn duplicates<S: ParagraphSource>(
     _stage: &ParagraphStage,
     owned: &Ownership,
     source: &S,
-    parts: &Parts,
-) -> Result<Duplicates> {
-    let found = Duplicates {
+    parts: &PageParts,
+) -> Result<WeekDuplicates> {
+    let found = WeekDuplicates {
         paragraphs: vec![0; owned.len()],
         sets: vec![0; owned.len()],
         roots: vec![DocId::NONE; owned.len()],
-        ..Duplicates::default()
+        ..WeekDuplicates::default()
     };
     let read = PagesRead {
         found,
-        classes: vec![Class { size: 0, part: 0 }; owned.len()],
+        classes: vec![DuplicateClass { size: 0, part: 0 }; owned.len()],
         documents: vec![0; parts.count() as usize],
         ..PagesRead::default()
     };
@@ -136,7 +136,7 @@ pub fn duplicates<S: ParagraphSource>(
                 read.repeats |= set.distinct < number;
                 read.frequencies.add(doc, paragraphs);
                 read.documents[part as usize] += 1;
-                read.classes[page] = Class { size: 1, part };
+                read.classes[page] = DuplicateClass { size: 1, part };
                 (read.found.paragraphs[page], read.found.sets[page]) = (number, set.hash());
                 read.found.roots[page] = doc;
                 read.found.order.push(doc);
@@ -152,7 +152,7 @@ pub fn duplicates<S: ParagraphSource>(
             for PageReply { doc, class, centre, size, part } in block.records().iter().copied() {
                 let page = owned.index(doc);
                 found.roots[page] = class;
-                classes[page] = Class { size, part };
+                classes[page] = DuplicateClass { size, part };
                 if doc != centre {
                     found.copies.push(Edge { doc, root: centre });
                 }
@@ -192,8 +192,8 @@ pub fn duplicates<S: ParagraphSource>(
 fn growth(
     cx: &mut Context,
     owned: &Ownership,
-    found: &Duplicates,
-    classes: &[Class],
+    found: &WeekDuplicates,
+    classes: &[DuplicateClass],
     documents: Vec<u64>,
 ) -> Result<Growth> {
     let mut joined: Vec<DocId> = found.false_matches.iter().flat_map(|of| of.classes).collect();
@@ -201,7 +201,7 @@ fn growth(
     joined.dedup();
     let mut counts: BTreeMap<(u32, u64), u64> = BTreeMap::new();
     for (page, doc) in owned.docs().enumerate() {
-        let Class { size, part } = classes[page];
+        let DuplicateClass { size, part } = classes[page];
         if size > 1 && found.roots[page] == doc && joined.binary_search(&doc).is_err() {
             *counts.entry((part, size.into())).or_default() += 1;
         }
@@ -210,7 +210,7 @@ fn growth(
 }
 
 /// The roots of the clusters that false matches join from classes.
-fn chained(cx: &mut Context, owned: &Ownership, found: &Duplicates) -> Result<Vec<DocId>> {
+fn chained(cx: &mut Context, owned: &Ownership, found: &WeekDuplicates) -> Result<Vec<DocId>> {
     let of_class = owned.docs().zip(&found.roots).filter(|(doc, class)| **class != DocId::NONE && doc != *class);
     let mut edges: Vec<Edge> = of_class.map(|(doc, class)| Edge { doc, root: *class }).collect();
     let own = found.false_matches.iter().map(|of| of.classes).filter(|[one, _]| owned.has(*one));

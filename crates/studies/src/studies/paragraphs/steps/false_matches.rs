@@ -23,7 +23,7 @@ use bytemuck::{Pod, Zeroable};
 use nigh_exchange::{BlockOf, Context, Dealer, KeptRecords, Keyed, all_to_all, by_group};
 use serde::{Deserialize, Serialize};
 
-use super::classes::{Class, FalseMatch};
+use super::classes::{DuplicateClass, FalseMatch};
 use super::compare_sets::{PagePair, compare_sets};
 use super::page_sets::PageSets;
 use super::source::ParagraphSource;
@@ -74,7 +74,7 @@ impl Frequencies {
 /// A page at the owner of a number of paragraphs and a paragraph.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Pod, Zeroable)]
 #[repr(C)]
-struct Probe {
+struct ParagraphProbe {
     key: u64,
     /// 1 if the page asks.
     asks: u32,
@@ -85,7 +85,7 @@ struct Probe {
     doc: DocId,
 }
 
-impl Keyed for Probe {
+impl Keyed for ParagraphProbe {
     fn key(&self) -> u64 {
         self.key
     }
@@ -94,7 +94,7 @@ impl Keyed for Probe {
 /// A false match on its way to every worker.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Pod, Zeroable, Serialize, Deserialize)]
 #[repr(C)]
-struct Match {
+struct SentMatch {
     docs: [DocId; 2],
     /// Size and part of either class.
     classes: [[u32; 2]; 2],
@@ -110,13 +110,13 @@ pub(super) fn false_matches<S: ParagraphSource>(
     owned: &Ownership,
     source: &S,
     frequencies: Frequencies,
-    (paragraphs_of, class_of, classes): (&[u32], &[DocId], &[Class]),
+    (paragraphs_of, class_of, classes): (&[u32], &[DocId], &[DuplicateClass]),
 ) -> Result<Vec<FalseMatch>> {
     let peers = cx.peers();
     let frequencies = frequencies.of_all(cx)?;
     let (mut probes, mut distinct) = (KeptRecords::new(cx.scratch(), cx.memory() / 4), PageSets::default());
     let is_first = |doc: DocId| class_of[owned.index(doc)] == doc;
-    let probe = |key, asks, set: super::page_sets::SetOfPage, doc| Probe {
+    let probe = |key, asks, set: super::page_sets::SetOfPage, doc| ParagraphProbe {
         key,
         asks,
         distinct: set.distinct,
@@ -156,10 +156,11 @@ pub(super) fn false_matches<S: ParagraphSource>(
         let candidates = candidates.clone();
         move |block: BlockOf<PagePair>| candidates.borrow_mut().extend_from_slice(block.records())
     };
-    let group = move |of_key: &[Probe], dealer: &mut Dealer<PagePair>| {
+    let group = move |of_key: &[ParagraphProbe], dealer: &mut Dealer<PagePair>| {
         let (having, asking) = of_key.split_at(of_key.partition_point(|probe| probe.asks == 0));
         for asking in asking {
-            let has_all = |other: &&Probe| other.distinct > asking.distinct && asking.signature & !other.signature == 0;
+            let has_all =
+                |other: &&ParagraphProbe| other.distinct > asking.distinct && asking.signature & !other.signature == 0;
             for other in having.iter().filter(has_all) {
                 dealer.deal(asking.doc.owner(peers) as u64, PagePair { own: asking.doc, other: other.doc });
             }
@@ -184,11 +185,11 @@ pub(super) fn false_matches<S: ParagraphSource>(
     for AskedMatch { docs, paragraphs, class } in all_to_all(cx, dealer)?.iter().flat_map(BlockOf::records) {
         let page = owned.index(docs[1]);
         if u64::from(paragraphs_of[page]) == *paragraphs {
-            own.push(Match { docs: *docs, classes: [*class, classes[page]].map(|class| [class.size, class.part]) });
+            own.push(SentMatch { docs: *docs, classes: [*class, classes[page]].map(|class| [class.size, class.part]) });
         }
     }
     let all = cx.sorted(own)?;
-    let class = |[size, part]: [u32; 2]| Class { size, part };
+    let class = |[size, part]: [u32; 2]| DuplicateClass { size, part };
     Ok(all.into_iter().map(|of| FalseMatch { classes: of.docs, of_classes: of.classes.map(class) }).collect())
 }
 
@@ -198,7 +199,7 @@ pub(super) fn false_matches<S: ParagraphSource>(
 struct AskedMatch {
     docs: [DocId; 2],
     paragraphs: u64,
-    class: Class,
+    class: DuplicateClass,
 }
 
 /// The key under which pages with this number of paragraphs and this paragraph meet.

@@ -15,14 +15,14 @@ use std::collections::BTreeMap;
 use anyhow::Result;
 use nigh_exchange::Context;
 
-use super::classes::{Class, FalseMatch};
+use super::classes::{DuplicateClass, FalseMatch};
 use crate::records::DocId;
 
 /// What each step adds.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Growth {
     /// By step, from 0.
-    pub steps: Vec<Step>,
+    pub steps: Vec<GrowthStep>,
     /// The clusters by the step that finds the first pages of them, and by their number of pages in
     /// the end.
     pub found: BTreeMap<(u32, u64), u64>,
@@ -30,7 +30,7 @@ pub struct Growth {
 
 /// What one step adds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Step {
+pub struct GrowthStep {
     /// The pages of its part.
     pub documents: u64,
     /// Clusters; a step that joins more clusters than it finds adds fewer than none.
@@ -51,7 +51,7 @@ impl Growth {
         classes: BTreeMap<(u32, u64), u64>,
         false_matches: &[FalseMatch],
     ) -> Result<Growth> {
-        let mut growth = Growth { steps: vec![Step::default(); documents.len()], ..Growth::default() };
+        let mut growth = Growth { steps: vec![GrowthStep::default(); documents.len()], ..Growth::default() };
         for (step, documents) in cx.concat(documents.into_iter().enumerate().collect())? {
             growth.steps[step].documents += documents;
         }
@@ -76,7 +76,7 @@ impl Growth {
             }
         }
         classes.values_mut().zip(0..).for_each(|(class, number)| class.number = number);
-        let mut forest = Forest {
+        let mut forest = JoinedClasses {
             parents: (0..classes.len()).collect(),
             pages: classes.values().map(|class| u64::from(class.class.size)).collect(),
             first: classes.values().map(|class| class.step).collect(),
@@ -111,14 +111,14 @@ impl Growth {
 
 /// A class that a false match joins to another one.
 struct JoinedClass {
-    class: Class,
+    class: DuplicateClass,
     /// The step that joins its pages.
     step: u32,
     number: usize,
 }
 
 /// The classes that false matches join, as they are joined.
-struct Forest {
+struct JoinedClasses {
     parents: Vec<usize>,
     /// The pages of a root.
     pages: Vec<u64>,
@@ -126,7 +126,7 @@ struct Forest {
     first: Vec<u32>,
 }
 
-impl Forest {
+impl JoinedClasses {
     fn root(&mut self, mut class: usize) -> usize {
         while self.parents[class] != class {
             self.parents[class] = self.parents[self.parents[class]];

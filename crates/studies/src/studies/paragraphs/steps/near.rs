@@ -15,7 +15,7 @@ use std::sync::Arc;
 use anyhow::Result;
 use nigh_exchange::Context;
 
-use super::duplicates::Duplicates;
+use super::duplicates::WeekDuplicates;
 use super::page_sets::PageSets;
 use super::source::{ParagraphPass, ParagraphSource};
 use super::stage::ParagraphStage;
@@ -25,7 +25,7 @@ use crate::records::{DocId, Edge};
 use crate::structures::Ownership;
 
 /// Finds the clusters of near-duplicates at each of `thresholds`, which descend. Returns the roots
-/// of own pages, as [`Duplicates::roots`] has them, for each threshold.
+/// of own pages, as [`WeekDuplicates::roots`] has them, for each threshold.
 ///
 /// # Errors
 /// [`TooManyPairs`](crate::operators::set_join::TooManyPairs), at every worker; or if pages or
@@ -35,7 +35,7 @@ pub fn near_duplicates<S: ParagraphSource>(
     stage: &ParagraphStage,
     owned: &Ownership,
     source: &S,
-    duplicates: &Duplicates,
+    duplicates: &WeekDuplicates,
     thresholds: &[ExactShare],
 ) -> Result<Vec<Vec<DocId>>> {
     let sets = CentreSets::new(source.clone(), owned, duplicates);
@@ -69,7 +69,7 @@ struct CentreSets<S> {
 }
 
 impl<S> CentreSets<S> {
-    fn new(source: S, owned: &Ownership, duplicates: &Duplicates) -> CentreSets<S> {
+    fn new(source: S, owned: &Ownership, duplicates: &WeekDuplicates) -> CentreSets<S> {
         let mut has: Vec<bool> = duplicates.roots.iter().map(|root| *root != DocId::NONE).collect();
         duplicates.copies.iter().for_each(|copy| has[owned.index(copy.doc)] = false);
         let centres = duplicates.order.iter().filter(|doc| has[owned.index(**doc)]);

@@ -17,12 +17,12 @@ pub struct PageRecords<S: ParagraphSource, R, F> {
     source: S,
     /// Records of all pages, about.
     count: usize,
-    reading: RefCell<Reading<S, F>>,
+    reading: RefCell<RepeatedReading<S, F>>,
     /// The records of the block that is read.
     block: RefCell<Vec<R>>,
 }
 
-struct Reading<S: ParagraphSource, F> {
+struct RepeatedReading<S: ParagraphSource, F> {
     make: F,
     pass: Option<S::Pass>,
     /// Whether pages were read to the end before.
@@ -37,7 +37,7 @@ where
     /// About `count` records; `make` adds those of a page. It is told whether it has seen all pages
     /// before, for another range of keys.
     pub fn new(source: &S, count: u64, make: F) -> PageRecords<S, R, F> {
-        let reading = Reading { make, pass: None, is_again: false, paragraphs: Vec::new() };
+        let reading = RepeatedReading { make, pass: None, is_again: false, paragraphs: Vec::new() };
         PageRecords {
             source: source.clone(),
             count: count as usize,
@@ -56,7 +56,7 @@ where
     }
 
     fn read(&self, number: usize, take: impl FnOnce(&[R])) -> Result<bool> {
-        let Reading { make, pass, is_again, paragraphs } = &mut *self.reading.borrow_mut();
+        let RepeatedReading { make, pass, is_again, paragraphs } = &mut *self.reading.borrow_mut();
         if number == 0 {
             *pass = Some(self.source.pass()?);
         }

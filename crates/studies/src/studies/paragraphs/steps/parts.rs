@@ -9,7 +9,7 @@ use crate::records::{DocId, mix};
 
 /// The part of each page.
 #[derive(Clone, Debug)]
-pub enum Parts {
+pub enum PageParts {
     /// By a hash of the page: so many parts of about the same size.
     Hash(u32),
     /// In the order of the crawl: the number of parts, and the part of each own page by number.
@@ -19,7 +19,7 @@ pub enum Parts {
 /// Microseconds of a second.
 const SECOND: i64 = 1_000_000;
 
-impl Parts {
+impl PageParts {
     /// Parts in the order of the crawl, from the pages of the week and the times at which they were
     /// fetched. Pages of one second are in one part; otherwise all parts have the same number of
     /// pages.
@@ -28,7 +28,7 @@ impl Parts {
     ///
     /// # Errors
     /// If a worker of this process failed.
-    pub fn in_order(cx: &mut Context, count: u32, pages: &WeekPages) -> Result<Result<Parts, [u64; 2]>> {
+    pub fn in_order(cx: &mut Context, count: u32, pages: &WeekPages) -> Result<Result<PageParts, [u64; 2]>> {
         let times = || pages.hosts.iter().zip(&pages.fetched).filter(|(host, _)| **host > 0).map(|(_, time)| *time);
         let mut own: Vec<i64> = times().flatten().map(|time| time.div_euclid(SECOND)).collect();
         own.sort_unstable();
@@ -46,13 +46,13 @@ impl Parts {
         }
         let part = |time: i64| parts.binary_search_by_key(&time.div_euclid(SECOND), |(second, _)| *second);
         let of_page = |time: &Option<i64>| time.and_then(|time| part(time).ok()).map_or(0, |at| parts[at].1);
-        Ok(Ok(Parts::Crawl(count, pages.fetched.iter().map(of_page).collect())))
+        Ok(Ok(PageParts::Crawl(count, pages.fetched.iter().map(of_page).collect())))
     }
 
     /// The number of parts.
     pub fn count(&self) -> u32 {
         match self {
-            Parts::Hash(count) | Parts::Crawl(count, _) => *count,
+            PageParts::Hash(count) | PageParts::Crawl(count, _) => *count,
         }
     }
 
@@ -60,8 +60,8 @@ impl Parts {
     #[inline]
     pub(super) fn of(&self, doc: DocId, page: usize) -> u32 {
         match self {
-            Parts::Hash(count) => ((u128::from(mix(doc.to_table() as u64)) * u128::from(*count)) >> 64) as u32,
-            Parts::Crawl(_, parts) => parts[page],
+            PageParts::Hash(count) => ((u128::from(mix(doc.to_table() as u64)) * u128::from(*count)) >> 64) as u32,
+            PageParts::Crawl(_, parts) => parts[page],
         }
     }
 }

@@ -49,9 +49,9 @@ pub trait ParagraphPass {
 
 /// The pages of a week that have more than some characters.
 #[derive(Clone)]
-pub struct ParagraphFiles(Arc<Files>);
+pub struct ParagraphFiles(Arc<ChunkFiles>);
 
-struct Files {
+struct ChunkFiles {
     /// The files with their shards.
     files: Vec<(u32, RowRange)>,
     owned: Ownership,
@@ -71,7 +71,7 @@ impl ParagraphFiles {
             files.extend(of_shard.into_iter().map(|rows| (shard, rows)));
         }
         let least = i64::try_from(least).unwrap_or(i64::MAX);
-        Ok(ParagraphFiles(Arc::new(Files { files, owned: owned.clone(), least })))
+        Ok(ParagraphFiles(Arc::new(ChunkFiles { files, owned: owned.clone(), least })))
     }
 }
 
@@ -85,7 +85,7 @@ impl ParagraphSource for ParagraphFiles {
 
 /// A pass over files.
 pub struct FilesPass {
-    files: Arc<Files>,
+    files: Arc<ChunkFiles>,
     /// The number of the next file.
     next: usize,
     scan: Option<Scan>,

@@ -16,12 +16,12 @@ use crate::structures::Ownership;
 const ROWS: [u64; 5] = [30, 0, 20, 7, 13];
 
 /// Pages and their paragraphs.
-pub(in crate::studies::paragraphs) type Pages = BTreeMap<DocId, Vec<u64>>;
+pub(in crate::studies::paragraphs) type PagesOfParagraphs = BTreeMap<DocId, Vec<u64>>;
 
 /// Runs `run` on some workers, each with its part of the pages; returns what each returned.
 fn on_workers<T: Send + 'static>(
     workers: usize,
-    pages: &Pages,
+    pages: &PagesOfParagraphs,
     run: impl Fn(&mut Context, &ParagraphStage, &Ownership, &Arc<ParagraphsInMemory>) -> Result<T> + Send + Sync + 'static,
 ) -> Vec<T> {
     on_workers_of(&ROWS, workers, pages, run)
@@ -31,7 +31,7 @@ fn on_workers<T: Send + 'static>(
 pub(in crate::studies::paragraphs) fn on_workers_of<T: Send + 'static>(
     rows: &'static [u64],
     workers: usize,
-    pages: &Pages,
+    pages: &PagesOfParagraphs,
     run: impl Fn(&mut Context, &ParagraphStage, &Ownership, &Arc<ParagraphsInMemory>) -> Result<T> + Send + Sync + 'static,
 ) -> Vec<T> {
     let (pages, shared) = (pages.clone(), Arc::default());
@@ -50,7 +50,7 @@ pub(in crate::studies::paragraphs) fn on_workers_of<T: Send + 'static>(
 }
 
 /// Components of pages that are related, by their smallest page; of all pages.
-fn components(pages: &Pages, related: impl Fn(&[u64], &[u64]) -> bool) -> BTreeMap<DocId, DocId> {
+fn components(pages: &PagesOfParagraphs, related: impl Fn(&[u64], &[u64]) -> bool) -> BTreeMap<DocId, DocId> {
     let mut roots: BTreeMap<DocId, DocId> = pages.keys().map(|doc| (*doc, *doc)).collect();
     for (a, of_a) in pages {
         for (b, of_b) in pages.range(..a) {
@@ -74,11 +74,11 @@ fn are_duplicates(a: &[u64], b: &[u64]) -> bool {
 }
 
 /// Some pages with few different paragraphs: many are equal, and many repeat one.
-fn random_pages(seed: u64) -> Pages {
+fn random_pages(seed: u64) -> PagesOfParagraphs {
     let number = |place: u64, below: u64| mix(mix(seed) ^ place) % below;
     let docs = Ownership::new(0, 1, &ROWS).docs().collect::<Vec<_>>();
     let (kinds, lengths) = (2 + number(1, 6), 1 + number(2, 6));
-    let mut pages = Pages::new();
+    let mut pages = PagesOfParagraphs::new();
     for (at, doc) in docs.into_iter().enumerate() {
         let place = 100 * (at as u64 + 1);
         if number(place, 3) > 0 {
@@ -91,8 +91,8 @@ fn random_pages(seed: u64) -> Pages {
 }
 
 /// What each step of the study's algorithm finds: pages, clusters and duplicates so far.
-fn steps(pages: &Pages, parts: u32) -> Vec<(u64, i64, u64)> {
-    let part = |doc: &DocId| Parts::Hash(parts).of(*doc, 0);
+fn steps(pages: &PagesOfParagraphs, parts: u32) -> Vec<(u64, i64, u64)> {
+    let part = |doc: &DocId| PageParts::Hash(parts).of(*doc, 0);
     let mut found: BTreeMap<DocId, DocId> = pages.keys().map(|doc| (*doc, *doc)).collect();
     (0..parts)
         .map(|step| {
@@ -131,7 +131,7 @@ fn duplicates_and_their_growth_are_those_of_the_literal_algorithm() {
         with_false_matches += u64::from(false_pairs > 0);
         for workers in [1, 2, 4] {
             let found = on_workers(workers, &pages, move |cx, stage, owned, source| {
-                let found = duplicates(cx, stage, owned, source, &Parts::Hash(parts))?;
+                let found = duplicates(cx, stage, owned, source, &PageParts::Hash(parts))?;
                 let docs: Vec<DocId> = owned.docs().collect();
                 Ok((docs, found))
             });
@@ -164,7 +164,7 @@ fn the_example_of_the_study() {
     // Fig. 1: 20 documents of four paragraphs. Document 2 is searched for: 19 is a duplicate; 3
     // repeats a paragraph, and is a false match.
     let doc = |number: u64| DocId::new(0, number);
-    let mut pages: Pages =
+    let mut pages: PagesOfParagraphs =
         (1..=20).map(|number| (doc(number), (0..4).map(|at| mix(100 * number + at)).collect())).collect();
     let [a, b, c, d] = [1, 2, 3, 4].map(mix);
     pages.insert(doc(2), vec![a, b, c, d]);
@@ -173,7 +173,7 @@ fn the_example_of_the_study() {
     // Two of the four are not enough.
     pages.insert(doc(7), vec![a, mix(99), c, mix(98)]);
     let found = on_workers(2, &pages, |cx, stage, owned, source| {
-        let found = duplicates(cx, stage, owned, source, &Parts::Hash(15))?;
+        let found = duplicates(cx, stage, owned, source, &PageParts::Hash(15))?;
         let pages = owned.docs().zip(found.roots).filter(|(doc, root)| *root != DocId::NONE && doc != root);
         let matches = found.false_matches.iter().map(|of| of.classes).collect::<Vec<_>>();
         Ok((pages.collect::<Vec<_>>(), matches, found.growth.steps.iter().map(|step| step.duplicates).sum::<u64>()))
@@ -201,7 +201,7 @@ fn near_duplicates_are_those_of_all_pairs() {
         }
         for workers in [1, 2, 4] {
             let found = on_workers(workers, &pages, move |cx, stage, owned, source| {
-                let found = duplicates(cx, stage, owned, source, &Parts::Hash(3))?;
+                let found = duplicates(cx, stage, owned, source, &PageParts::Hash(3))?;
                 let shares = thresholds.map(|share| ExactShare::new(share).unwrap());
                 let near = near_duplicates(cx, stage, owned, source, &found, &shares)?;
                 Ok((owned.docs().collect::<Vec<_>>(), near))

@@ -3,7 +3,7 @@
 use anyhow::Result;
 
 use super::found::ClaimedWords;
-use super::texts::{OpenText, Place, ReadTexts, Texts, number_of};
+use super::texts::{CorpusPlace, OpenText, ReadTexts, TextSource, number_of};
 use crate::records::DocId;
 use crate::structures::Sorted;
 
@@ -11,7 +11,7 @@ use crate::structures::Sorted;
 ///
 /// # Errors
 /// If a text cannot be read.
-pub fn differs(texts: &mut dyn Texts, mut claims: Sorted<ClaimedWords>) -> Result<bool> {
+pub fn differs(texts: &mut dyn TextSource, mut claims: Sorted<ClaimedWords>) -> Result<bool> {
     let next = claims.record()?;
     let mut checking = Checking { claims, next, differs: false };
     texts.read(&mut checking)?;
@@ -25,11 +25,11 @@ struct Checking {
 }
 
 impl ReadTexts for Checking {
-    fn next(&mut self, documents: &[(Place, DocId)]) -> Result<Option<usize>> {
+    fn next(&mut self, documents: &[(CorpusPlace, DocId)]) -> Result<Option<usize>> {
         Ok(self.next.as_ref().map(|claim| number_of(documents, claim.place)))
     }
 
-    fn take(&mut self, (place, _): (Place, DocId), text: &mut OpenText<'_>) -> Result<()> {
+    fn take(&mut self, (place, _): (CorpusPlace, DocId), text: &mut OpenText<'_>) -> Result<()> {
         let words = text.words();
         while let Some(claim) = self.next.take_if(|claim| claim.place == place) {
             let claimed = claim.text.split(|byte| *byte == b' ');

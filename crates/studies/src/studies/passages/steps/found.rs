@@ -11,14 +11,14 @@ use serde::{Deserialize, Serialize};
 use super::fingerprints::{Fingerprints, Hashing};
 use super::send::sort_of;
 use super::stretches::{Claim, Stretches, stretches, united};
-use super::texts::{OpenText, Place, ReadTexts, Texts, number_of};
+use super::texts::{CorpusPlace, OpenText, ReadTexts, TextSource, number_of};
 use super::windows::RepeatedWindow;
 use crate::records::DocId;
 use crate::structures::{CompactSort, ExternalSort, Sortable, Sorted};
 
 /// A passage of a document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Passage {
+pub struct DocumentPassage {
     /// The document.
     pub doc: DocId,
     /// Its first word.
@@ -48,7 +48,7 @@ pub struct PassageBytes {
     pub copied: u64,
 }
 
-impl Sortable for Passage {
+impl Sortable for DocumentPassage {
     type Key = (DocId, u32);
 
     fn key(&self) -> (DocId, u32) {
@@ -56,7 +56,7 @@ impl Sortable for Passage {
     }
 
     fn weight(&self) -> usize {
-        size_of::<Passage>()
+        size_of::<DocumentPassage>()
     }
 }
 
@@ -64,7 +64,7 @@ impl Sortable for Passage {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ClaimedWords {
     /// The place of the document.
-    pub place: Place,
+    pub place: CorpusPlace,
     /// The first word.
     pub word: u32,
     /// The words, with a blank between them.
@@ -72,9 +72,9 @@ pub struct ClaimedWords {
 }
 
 impl Sortable for ClaimedWords {
-    type Key = (Place, u32);
+    type Key = (CorpusPlace, u32);
 
-    fn key(&self) -> (Place, u32) {
+    fn key(&self) -> (CorpusPlace, u32) {
         (self.place, self.word)
     }
 
@@ -84,9 +84,9 @@ impl Sortable for ClaimedWords {
 }
 
 /// The passages of the documents that a worker reads.
-pub struct Found {
+pub struct FoundPassages {
     /// The passages.
-    pub passages: ExternalSort<Passage>,
+    pub passages: ExternalSort<DocumentPassage>,
     /// What other texts must have.
     pub claims: ExternalSort<ClaimedWords>,
     /// Whether two windows with one fingerprint have other words.
@@ -135,7 +135,7 @@ pub struct MostRepeated {
     /// How often.
     pub occurrences: u64,
     /// The place of the document.
-    pub place: Place,
+    pub place: CorpusPlace,
     /// The document.
     pub doc: DocId,
     /// Its first word there.
@@ -165,12 +165,12 @@ impl MostRepeated {
 /// If a text cannot be read, or a file cannot be written.
 pub fn passages(
     cx: &Context,
-    texts: &mut dyn Texts,
+    texts: &mut dyn TextSource,
     hashing: &Hashing,
     mut windows: Sorted<RepeatedWindow>,
-) -> Result<Found> {
+) -> Result<FoundPassages> {
     let next = windows.record()?;
-    let found = Found {
+    let found = FoundPassages {
         passages: sort_of(cx, "passages"),
         claims: sort_of(cx, "claims"),
         has_collision: false,
@@ -178,27 +178,27 @@ pub fn passages(
         most: Vec::new(),
     };
     let mut finding =
-        Finding { hashing, windows, next, prints: Fingerprints::default(), of_document: Vec::new(), found };
+        PassageFinder { hashing, windows, next, prints: Fingerprints::default(), of_document: Vec::new(), found };
     texts.read(&mut finding)?;
     MostRepeated::leave_most(&mut finding.found.most);
     Ok(finding.found)
 }
 
-struct Finding<'a> {
+struct PassageFinder<'a> {
     hashing: &'a Hashing,
     windows: Sorted<RepeatedWindow>,
     next: Option<RepeatedWindow>,
     prints: Fingerprints,
     of_document: Vec<RepeatedWindow>,
-    found: Found,
+    found: FoundPassages,
 }
 
-impl ReadTexts for Finding<'_> {
-    fn next(&mut self, documents: &[(Place, DocId)]) -> Result<Option<usize>> {
+impl ReadTexts for PassageFinder<'_> {
+    fn next(&mut self, documents: &[(CorpusPlace, DocId)]) -> Result<Option<usize>> {
         Ok(self.next.map(|window| number_of(documents, window.place)))
     }
 
-    fn take(&mut self, (place, doc): (Place, DocId), text: &mut OpenText<'_>) -> Result<()> {
+    fn take(&mut self, (place, doc): (CorpusPlace, DocId), text: &mut OpenText<'_>) -> Result<()> {
         self.of_document.clear();
         while let Some(window) = self.next.take_if(|window| window.place == place) {
             self.of_document.push(window);
@@ -215,7 +215,7 @@ impl ReadTexts for Finding<'_> {
             found.has_collision = true;
             return Ok(());
         }
-        let Found { passages: all_passages, claims: all_claims, counts, most, .. } = found;
+        let FoundPassages { passages: all_passages, claims: all_claims, counts, most, .. } = found;
         for Claim { word, end, first_place, first_word } in claims {
             let text = joined(&words, word, end);
             all_claims.push(ClaimedWords { place: first_place, word: first_word, text })?;
@@ -252,7 +252,7 @@ impl ReadTexts for Finding<'_> {
                 bytes: length([start, end]),
                 copied: length(bytes([passage.copied_from, passage.end])),
             };
-            all_passages.push(Passage {
+            all_passages.push(DocumentPassage {
                 doc,
                 word: passage.word,
                 words: passage.end - passage.word,

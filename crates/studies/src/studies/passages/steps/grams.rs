@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::fingerprints::{Fingerprints, Hashing};
 use super::send::Arriving;
-use super::texts::{OpenText, Place, ReadTexts, Texts};
+use super::texts::{CorpusPlace, OpenText, ReadTexts, TextSource};
 use crate::records::DocId;
 use crate::structures::{Sortable, Sorted};
 
@@ -19,7 +19,7 @@ pub struct Gram {
     /// Its fingerprint.
     pub key: u64,
     /// The place of the document.
-    pub place: Place,
+    pub place: CorpusPlace,
 }
 
 impl Keyed for Gram {
@@ -30,9 +30,9 @@ impl Keyed for Gram {
 
 /// In the order of documents.
 impl Sortable for Gram {
-    type Key = (Place, u64);
+    type Key = (CorpusPlace, u64);
 
-    fn key(&self) -> (Place, u64) {
+    fn key(&self) -> (CorpusPlace, u64) {
         (self.place, self.key)
     }
 
@@ -65,7 +65,7 @@ impl ReadCounts {
 /// If a text cannot be read, a file cannot be written, or a worker of this process failed.
 pub fn repeated_grams(
     cx: &mut Context,
-    texts: &mut dyn Texts,
+    texts: &mut dyn TextSource,
     hashing: &Hashing,
 ) -> Result<(Sorted<Gram>, ReadCounts)> {
     let watch = cx.watch().clone();
@@ -110,12 +110,12 @@ struct Selecting<'a> {
 }
 
 impl ReadTexts for Selecting<'_> {
-    fn next(&mut self, documents: &[(Place, DocId)]) -> Result<Option<usize>> {
+    fn next(&mut self, documents: &[(CorpusPlace, DocId)]) -> Result<Option<usize>> {
         self.next += 1;
         Ok((self.next <= documents.len()).then(|| self.next - 1))
     }
 
-    fn take(&mut self, (place, _): (Place, DocId), text: &mut OpenText<'_>) -> Result<()> {
+    fn take(&mut self, (place, _): (CorpusPlace, DocId), text: &mut OpenText<'_>) -> Result<()> {
         let words = text.words();
         self.counts.words += words.len() as u64;
         if !self.prints.read(&words, self.hashing) {

@@ -24,9 +24,9 @@ mod texts;
 mod windows;
 
 pub use self::fingerprints::{Hashing, polynomials};
-pub use self::found::{FoundCounts, MostRepeated, Passage};
+pub use self::found::{DocumentPassage, FoundCounts, MostRepeated};
 pub use self::grams::ReadCounts;
-pub use self::repeated::{Repeated, repeated};
+pub use self::repeated::{RepeatedPassages, repeated};
 pub use self::send::{send, sort_of};
 pub use self::stretches::united;
-pub use self::texts::{OpenText, Place, ReadTexts, Texts};
+pub use self::texts::{CorpusPlace, OpenText, ReadTexts, TextSource};

@@ -7,10 +7,10 @@ use nigh_exchange::Context;
 
 use super::check::differs;
 use super::fingerprints::Hashing;
-use super::found::{Found, FoundCounts, MostRepeated, Passage, passages};
+use super::found::{DocumentPassage, FoundCounts, FoundPassages, MostRepeated, passages};
 use super::grams::{ReadCounts, repeated_grams};
 use super::send::send;
-use super::texts::Texts;
+use super::texts::TextSource;
 use super::windows::repeated_windows;
 use crate::structures::Sorted;
 
@@ -19,9 +19,9 @@ use crate::structures::Sorted;
 const MOST_ROUNDS: u64 = 8;
 
 /// The passages of a corpus.
-pub struct Repeated {
+pub struct RepeatedPassages {
     /// Those of own documents, by document and first word.
-    pub passages: Sorted<Passage>,
+    pub passages: Sorted<DocumentPassage>,
     /// What this worker read.
     pub read: ReadCounts,
     /// What it found.
@@ -34,20 +34,25 @@ pub struct Repeated {
 ///
 /// # Errors
 /// If a text cannot be read, a file cannot be written, or a worker of this process failed.
-pub fn repeated(cx: &mut Context, texts: &mut dyn Texts, hashing: &dyn Fn(u64) -> Hashing) -> Result<Repeated> {
+pub fn repeated(
+    cx: &mut Context,
+    texts: &mut dyn TextSource,
+    hashing: &dyn Fn(u64) -> Hashing,
+) -> Result<RepeatedPassages> {
     let peers = cx.peers();
     let readers: Rc<[usize]> = texts.readers().into();
     for round in 0..MOST_ROUNDS {
         let hashing = &hashing(round);
         let (grams, read) = repeated_grams(cx, texts, hashing)?;
         let windows = repeated_windows(cx, texts, hashing, grams)?;
-        let Found { passages, claims, has_collision, counts: found, most } = passages(cx, texts, hashing, windows)?;
+        let FoundPassages { passages, claims, has_collision, counts: found, most } =
+            passages(cx, texts, hashing, windows)?;
         let readers = readers.clone();
         let claims = send(cx, "claims", claims.sorted()?, move |claim| readers[claim.place.file()])?;
         let has_collision = differs(texts, claims)? || has_collision;
         if !cx.any(has_collision)? {
             let passages = send(cx, "passages", passages.sorted()?, move |passage| passage.doc.owner(peers))?;
-            return Ok(Repeated { passages, read, found, most });
+            return Ok(RepeatedPassages { passages, read, found, most });
         }
     }
     bail!("passages with other words had one fingerprint {MOST_ROUNDS} times: this is a fault of nigh")

@@ -12,7 +12,7 @@
 use nigh_text::features::Words;
 
 use super::fingerprints::WindowPrints;
-use super::texts::Place;
+use super::texts::CorpusPlace;
 use super::windows::RepeatedWindow;
 use crate::structures::ByKey;
 
@@ -43,7 +43,7 @@ pub struct Claim {
     /// The word after the last one.
     pub end: u32,
     /// The place of the other document.
-    pub first_place: Place,
+    pub first_place: CorpusPlace,
     /// The first word there.
     pub first_word: u32,
 }
@@ -61,7 +61,7 @@ pub struct Stretches {
 
 /// What is done with a run of windows.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum WindowRun {
     First,
     Copy,
 }
@@ -69,7 +69,7 @@ enum Kind {
 /// Finds the passages of the document at `place`, of at least `least` words. `repeated` are its
 /// windows that stand more than once in the corpus, by their first words.
 pub fn stretches(
-    place: Place,
+    place: CorpusPlace,
     words: &Words<'_>,
     least: usize,
     prints: WindowPrints<'_>,
@@ -84,7 +84,7 @@ pub fn stretches(
     let mut last: Vec<Option<usize>> = vec![None; repeated.len()];
     let mut compared: Option<usize> = None;
     // The passage that goes on, and its last window.
-    let mut open: Option<(Kind, Stretch, RepeatedWindow)> = None;
+    let mut open: Option<(WindowRun, Stretch, RepeatedWindow)> = None;
     for at in 0..prints.len() {
         let Some(number) = number_of.get(&prints.get(at)).copied() else {
             found.passages.extend(open.take().map(|(_, passage, _)| passage));
@@ -105,7 +105,7 @@ pub fn stretches(
         if before.is_none() && !is_first {
             found.claim(Claim { word: at as u32, end, first_place: window.first_place, first_word });
         }
-        let kind = if is_first { Kind::First } else { Kind::Copy };
+        let kind = if is_first { WindowRun::First } else { WindowRun::Copy };
         let overlaps_itself = before.is_some_and(|before| at - before < least);
         let goes_on = open.as_ref().is_some_and(|(of, _, last)| {
             let advances = last.first_place == window.first_place && last.first_word + 1 == first_word;
@@ -113,9 +113,9 @@ pub fn stretches(
         });
         // What is a part of the first occurrence itself is no copy of it.
         let copied_from = match kind {
-            Kind::First => end,
-            Kind::Copy if window.first_place == place => (at as u32).max(first_word + least as u32),
-            Kind::Copy => at as u32,
+            WindowRun::First => end,
+            WindowRun::Copy if window.first_place == place => (at as u32).max(first_word + least as u32),
+            WindowRun::Copy => at as u32,
         };
         match &mut open {
             Some((_, passage, last)) if goes_on => {
@@ -123,8 +123,8 @@ pub fn stretches(
                 passage.end = end;
                 passage.occurrences = passage.occurrences.max(window.occurrences);
                 passage.copied_from = match kind {
-                    Kind::First => end,
-                    Kind::Copy => passage.copied_from.min(copied_from),
+                    WindowRun::First => end,
+                    WindowRun::Copy => passage.copied_from.min(copied_from),
                 };
             }
             _ => {

@@ -8,16 +8,16 @@ use nigh_text::features::WordReader;
 use nigh_text::method::Method;
 
 use super::fingerprints::Hashing;
-use super::found::{FoundCounts, Passage, PassageBytes};
+use super::found::{DocumentPassage, FoundCounts, PassageBytes};
 use super::repeated::repeated;
 use super::stretches::united;
-use super::texts::{OpenText, Place, ReadTexts, Texts};
+use super::texts::{CorpusPlace, OpenText, ReadTexts, TextSource};
 use crate::readers::Body;
 use crate::records::{DocId, mix};
 
 /// Texts in memory, as one of some workers reads them: each is a file.
 struct MemoryTexts {
-    documents: Vec<(Place, DocId)>,
+    documents: Vec<(CorpusPlace, DocId)>,
     texts: Vec<Body>,
     readers: Vec<usize>,
     reader: WordReader,
@@ -32,7 +32,7 @@ impl MemoryTexts {
     fn new(texts: &[String], worker: usize, workers: usize) -> MemoryTexts {
         let own = || (0..texts.len()).filter(|number| number % workers == worker);
         MemoryTexts {
-            documents: own().map(|number| (Place::new(number as u64, 0), doc(number))).collect(),
+            documents: own().map(|number| (CorpusPlace::new(number as u64, 0), doc(number))).collect(),
             texts: own().map(|number| Body::Text(texts[number].clone())).collect(),
             readers: (0..texts.len()).map(|number| number % workers).collect(),
             reader: WordReader::of_method(&Method::default()).unwrap(),
@@ -40,7 +40,7 @@ impl MemoryTexts {
     }
 }
 
-impl Texts for MemoryTexts {
+impl TextSource for MemoryTexts {
     fn readers(&self) -> &[usize] {
         &self.readers
     }
@@ -55,7 +55,13 @@ impl Texts for MemoryTexts {
 }
 
 /// What some workers find: the passages, and the sums of the counts.
-fn found(texts: &[String], least: usize, workers: usize, memory: u64, weak: u64) -> (Vec<Passage>, FoundCounts) {
+fn found(
+    texts: &[String],
+    least: usize,
+    workers: usize,
+    memory: u64,
+    weak: u64,
+) -> (Vec<DocumentPassage>, FoundCounts) {
     let folder = tempfile::tempdir().unwrap();
     let (texts, path) = (texts.to_vec(), folder.path().to_owned());
     let guards = timely::execute(timely::Config::process(workers), move |worker| {
@@ -184,8 +190,8 @@ fn assert_right(texts: &[String], least: usize, workers: usize, memory: u64, wea
     let (passages, counts) = found(texts, least, workers, memory, weak);
     let what = format!("{least} words, {workers} workers, {texts:?}");
     let twin = Twin::new(texts, least);
-    let numbers = |passage: &Passage| {
-        let Passage { doc, word, words, copied, occurrences, first_doc, first_word, .. } = *passage;
+    let numbers = |passage: &DocumentPassage| {
+        let DocumentPassage { doc, word, words, copied, occurrences, first_doc, first_word, .. } = *passage;
         (doc, word as usize, words as usize, copied as usize, occurrences, first_doc, first_word as usize)
     };
     assert_eq!(passages.iter().map(numbers).collect::<Vec<_>>(), twin.passages(), "{what}");
@@ -193,7 +199,7 @@ fn assert_right(texts: &[String], least: usize, workers: usize, memory: u64, wea
     let mut without_copies: BTreeSet<Vec<String>> = BTreeSet::new();
     let mut seen_once = BTreeSet::new();
     for (number, text) in texts.iter().enumerate() {
-        let own: Vec<&Passage> = passages.iter().filter(|passage| passage.doc == doc(number)).collect();
+        let own: Vec<&DocumentPassage> = passages.iter().filter(|passage| passage.doc == doc(number)).collect();
         for passage in &own {
             let PassageBytes { offset, bytes, copied } = passage.bytes.unwrap();
             let [from, to] = [offset as usize, (offset + bytes) as usize];
@@ -202,7 +208,7 @@ fn assert_right(texts: &[String], least: usize, workers: usize, memory: u64, wea
             assert_eq!(words_of(&text[to - copied as usize..to]).len(), passage.copied as usize, "{what}");
         }
         let ranges = |copies: bool| {
-            let of_passage = move |passage: &&Passage| {
+            let of_passage = move |passage: &&DocumentPassage| {
                 let end = passage.word + passage.words;
                 [if copies { end - passage.copied } else { passage.word }, end]
             };

@@ -12,17 +12,17 @@ use crate::records::DocId;
 /// The place of a document in the corpus: first by its file, and then by its place there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Pod, Zeroable, Serialize, Deserialize)]
 #[repr(transparent)]
-pub struct Place(u64);
+pub struct CorpusPlace(u64);
 
 /// The bits of the number of a document in its file.
 const NUMBER_BITS: u32 = 40;
 
-impl Place {
+impl CorpusPlace {
     /// The document with this number in the file with this number. There are less than 2^24 files,
     /// and 2^40 documents in each.
-    pub fn new(file: u64, number: u64) -> Place {
+    pub fn new(file: u64, number: u64) -> CorpusPlace {
         debug_assert!(file >> (64 - NUMBER_BITS) == 0 && number >> NUMBER_BITS == 0);
-        Place(file << NUMBER_BITS | number)
+        CorpusPlace(file << NUMBER_BITS | number)
     }
 
     /// The number of its file.
@@ -32,7 +32,7 @@ impl Place {
 }
 
 /// The texts that one worker reads.
-pub trait Texts {
+pub trait TextSource {
     /// Which worker reads each file.
     fn readers(&self) -> &[usize];
 
@@ -50,13 +50,13 @@ pub trait ReadTexts {
     ///
     /// # Errors
     /// If what is known of documents cannot be read.
-    fn next(&mut self, documents: &[(Place, DocId)]) -> Result<Option<usize>>;
+    fn next(&mut self, documents: &[(CorpusPlace, DocId)]) -> Result<Option<usize>>;
 
     /// Takes the text of that document.
     ///
     /// # Errors
     /// If what is found cannot be written.
-    fn take(&mut self, document: (Place, DocId), text: &mut OpenText<'_>) -> Result<()>;
+    fn take(&mut self, document: (CorpusPlace, DocId), text: &mut OpenText<'_>) -> Result<()>;
 }
 
 /// The text of a document.
@@ -93,6 +93,6 @@ impl OpenText<'_> {
 }
 
 /// The number of the document at a place.
-pub fn number_of(documents: &[(Place, DocId)], place: Place) -> usize {
+pub fn number_of(documents: &[(CorpusPlace, DocId)], place: CorpusPlace) -> usize {
     documents.partition_point(|(other, _)| *other < place)
 }

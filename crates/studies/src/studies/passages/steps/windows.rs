@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use super::fingerprints::{Fingerprints, Hashing};
 use super::grams::Gram;
 use super::send::Arriving;
-use super::texts::{OpenText, Place, ReadTexts, Texts, number_of};
+use super::texts::{CorpusPlace, OpenText, ReadTexts, TextSource, number_of};
 use crate::records::DocId;
 use crate::structures::{Sortable, Sorted};
 
@@ -23,7 +23,7 @@ struct Window {
     /// Its fingerprint, in two halves.
     key: u64,
     check: u64,
-    place: Place,
+    place: CorpusPlace,
     doc: DocId,
     /// Its first word where it stands first in the document.
     word: u32,
@@ -42,9 +42,9 @@ impl Keyed for Window {
 #[repr(C)]
 pub struct RepeatedWindow {
     /// The place of the document.
-    pub place: Place,
+    pub place: CorpusPlace,
     /// The place of the first document that has it.
-    pub first_place: Place,
+    pub first_place: CorpusPlace,
     /// That document.
     pub first_doc: DocId,
     /// How often it stands in the corpus.
@@ -56,9 +56,9 @@ pub struct RepeatedWindow {
 }
 
 impl Sortable for RepeatedWindow {
-    type Key = (Place, u32);
+    type Key = (CorpusPlace, u32);
 
-    fn key(&self) -> (Place, u32) {
+    fn key(&self) -> (CorpusPlace, u32) {
         (self.place, self.word)
     }
 
@@ -74,7 +74,7 @@ impl Sortable for RepeatedWindow {
 /// If a text cannot be read, a file cannot be written, or a worker of this process failed.
 pub fn repeated_windows(
     cx: &mut Context,
-    texts: &mut dyn Texts,
+    texts: &mut dyn TextSource,
     hashing: &Hashing,
     mut grams: Sorted<Gram>,
 ) -> Result<Sorted<RepeatedWindow>> {
@@ -133,11 +133,11 @@ struct Hashed<'a> {
 }
 
 impl ReadTexts for Hashed<'_> {
-    fn next(&mut self, documents: &[(Place, DocId)]) -> Result<Option<usize>> {
+    fn next(&mut self, documents: &[(CorpusPlace, DocId)]) -> Result<Option<usize>> {
         Ok(self.next.map(|gram| number_of(documents, gram.place)))
     }
 
-    fn take(&mut self, (place, doc): (Place, DocId), text: &mut OpenText<'_>) -> Result<()> {
+    fn take(&mut self, (place, doc): (CorpusPlace, DocId), text: &mut OpenText<'_>) -> Result<()> {
         // They ascend.
         self.keys.clear();
         while let Some(gram) = self.next.take_if(|gram| gram.place == place) {
