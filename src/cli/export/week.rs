@@ -14,8 +14,8 @@ use crate::cli::columns::{check_columns, check_renamed};
 use crate::cli::errors::WrongUse;
 use crate::config::{Absent, Canonical, Cluster, Method, Reading, Similarity, Verify};
 use crate::export::{
-    Deciding, DroppedPassages, ExportFolder, ExportFormat, ExportKey, Exported, Finding, IndexFiles, InputValues,
-    JsonColumns, ListFile, MatchRules, MatchedDocuments, NewNames, Originals, ParagraphRules, PassageRules,
+    Deciding, DroppedPassages, ExportFolder, ExportFormat, ExportKey, Exported, IndexFiles, InputValues, JsonColumns,
+    ListFile, MatchRules, MatchedDocuments, NewNames, Originals, ParagraphRules, ParagraphSearch, PassageRules,
     ThresholdClusters, ThresholdRule, Thresholds, Verdicts, What, Writing, WrittenDataset, check_shards,
     least_threshold, near_duplicates, write_dataset,
 };
@@ -357,7 +357,8 @@ impl<'a> WeekExport<'a> {
         let WeekExport { args, threads, .. } = *self;
         let (reading, scratch, memory) = (&self.job.read, folder.scratch(), MEMORY);
         let verdicts = if let Some(rules) = self.paragraphs {
-            Finding { inputs, reading, method: &self.method, rules, scratch, memory, threads }.verdicts(deciding)?
+            ParagraphSearch { inputs, reading, method: &self.method, rules, scratch, memory, threads }
+                .verdicts(deciding)?
         } else if args.revisits {
             let older = older_inputs(&self.stamped, args, reading, self.log)?;
             let all = [&self.earlier.inputs[..], &older, inputs].concat();

@@ -98,7 +98,7 @@ fn start_of(head: &[u8]) -> usize {
 }
 
 /// What was read of a field.
-enum State {
+enum FieldState {
     /// Nothing.
     Start,
     /// Text without quotes, or after them.
@@ -116,38 +116,38 @@ fn names(head: &[u8], delimiter: u8) -> Vec<CsvName> {
     if head[start..].starts_with(BYTE_ORDER_MARK) {
         start += start_of(&head[start..]);
     }
-    let (mut names, mut text, mut state, mut end) = (Vec::new(), Vec::new(), State::Start, head.len());
+    let (mut names, mut text, mut state, mut end) = (Vec::new(), Vec::new(), FieldState::Start, head.len());
     for (at, byte) in head.iter().enumerate().skip(start) {
         state = match (state, byte) {
-            (State::Start, b'"') => State::Quoted,
-            (State::Quoted, b'"') => State::Quote,
-            (State::Quoted, byte) => {
+            (FieldState::Start, b'"') => FieldState::Quoted,
+            (FieldState::Quoted, b'"') => FieldState::Quote,
+            (FieldState::Quoted, byte) => {
                 text.push(*byte);
-                State::Quoted
+                FieldState::Quoted
             }
-            (State::Quote, b'"') => {
+            (FieldState::Quote, b'"') => {
                 text.push(b'"');
-                State::Quoted
+                FieldState::Quoted
             }
             (_, byte) if *byte == delimiter => {
                 names.push(CsvName { place: start..at, text: std::mem::take(&mut text) });
                 start = at + 1;
-                State::Start
+                FieldState::Start
             }
             (_, b'\r' | b'\n') => {
                 end = at;
-                state = State::Plain;
+                state = FieldState::Plain;
                 break;
             }
             (_, byte) => {
                 text.push(*byte);
-                State::Plain
+                FieldState::Plain
             }
         };
     }
     match state {
-        State::Quoted => return Vec::new(),
-        State::Start if names.is_empty() => {}
+        FieldState::Quoted => return Vec::new(),
+        FieldState::Start if names.is_empty() => {}
         _ => names.push(CsvName { place: start..end, text }),
     }
     names

@@ -9,7 +9,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use anyhow::{Context as _, Result, bail};
 use nigh_text::contained::contained;
 
-use super::archives::{IndexFiles, Wacz, wacz_of};
+use super::archives::{IndexFiles, WrittenWacz, wacz_of};
 use super::card::CARD;
 use super::exported::Exported;
 use super::file::Writing;
@@ -58,7 +58,7 @@ pub fn write_dataset(
     let all = inputs.iter().zip(&paths).filter(|(input, _)| has_documents(input)).map(|(_, path)| path);
     let all = all.collect::<BTreeSet<_>>().len();
     let waczs = waczs(inputs, &paths, writing.format, &folder)?;
-    let state = Mutex::new(State { folder, waczs, written: WrittenDataset::default() });
+    let state = Mutex::new(DatasetState { folder, waczs, written: WrittenDataset::default() });
     let count = |counts: Exported| {
         let mut state = locked(&state);
         state.written.files += 1;
@@ -121,7 +121,7 @@ pub fn write_dataset(
                 };
                 let parts: Vec<(String, PathBuf)> = wacz.numbers.iter().map(part).collect::<Result<_>>()?;
                 let Location::Entry { archive: source, .. } = &inputs[number].place else { bail!("{path} is no WACZ") };
-                let made = Wacz { source, parts: parts.clone(), reading: writing.reading, scratch };
+                let made = WrittenWacz { source, parts: parts.clone(), reading: writing.reading, scratch };
                 let failed = || format!("cannot write {path}");
                 let out = made.write(Output::create(&to).with_context(failed)?).with_context(failed)?;
                 let written = out.finish().with_context(failed)?;
@@ -137,7 +137,7 @@ pub fn write_dataset(
         Ok(())
     };
     each_file("write", inputs, verdicts, threads, &write)?;
-    let State { mut folder, mut written, .. } = state.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let DatasetState { mut folder, mut written, .. } = state.into_inner().unwrap_or_else(PoisonError::into_inner);
     written.index = index.map(|index| index.write(&mut folder)).transpose()?;
     let paths = inputs.iter().zip(&paths).filter(|(input, _)| has_documents(input)).map(|(_, path)| path.as_str());
     write_card(writing, &mut folder, &paths.collect(), &written.counts, inputs.len())?;
@@ -171,8 +171,8 @@ fn waczs(
     paths: &[String],
     format: ExportFormat,
     folder: &ExportFolder,
-) -> Result<BTreeMap<String, Parts>> {
-    let mut waczs: BTreeMap<String, Parts> = BTreeMap::new();
+) -> Result<BTreeMap<String, WaczArchives>> {
+    let mut waczs: BTreeMap<String, WaczArchives> = BTreeMap::new();
     for (number, (input, path)) in inputs.iter().zip(paths).enumerate() {
         if whole_wacz(input, format).is_some() {
             waczs.entry(path.clone()).or_default().numbers.push(number);
@@ -263,15 +263,15 @@ pub(super) fn has_documents(input: &Input) -> bool {
 }
 
 /// What the threads share.
-struct State {
+struct DatasetState {
     folder: ExportFolder,
-    waczs: BTreeMap<String, Parts>,
+    waczs: BTreeMap<String, WaczArchives>,
     written: WrittenDataset,
 }
 
 /// The archives of a WACZ.
 #[derive(Clone, Default)]
-struct Parts {
+struct WaczArchives {
     /// The numbers of the inputs.
     numbers: Vec<usize>,
     /// The WACZ, if it is whole.
@@ -281,10 +281,15 @@ struct Parts {
     counts: Vec<Exported>,
 }
 
-impl State {
+impl DatasetState {
     /// Counts an archive of a WACZ that has ended. After the last one: all of them, a folder to
     /// work in, and where to write the WACZ.
-    fn ended(&mut self, path: &str, number: usize, counts: Option<Exported>) -> Option<(Parts, PathBuf, PathBuf)> {
+    fn ended(
+        &mut self,
+        path: &str,
+        number: usize,
+        counts: Option<Exported>,
+    ) -> Option<(WaczArchives, PathBuf, PathBuf)> {
         let parts = self.waczs.get_mut(path)?;
         parts.ended += 1;
         parts.counts.extend(counts);

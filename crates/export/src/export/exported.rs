@@ -137,7 +137,7 @@ pub struct Exported {
     pub near_duplicates: u64,
     /// Records that are no documents of the week, and were not written.
     #[serde(default)]
-    pub left_out: LeftOut,
+    pub left_out: LeftOutRecords,
     /// Paragraphs that went from documents that stay.
     #[serde(default)]
     pub paragraphs: u64,
@@ -214,7 +214,7 @@ impl Exported {
 
 /// Records that are no documents of the week, and were not written, by the reason.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct LeftOut {
+pub struct LeftOutRecords {
     /// Pages that are not of the week: they were deleted, or a later capture replaced them, or
     /// another one had their id or URL before.
     pub not_of_week: u64,
@@ -230,7 +230,7 @@ pub struct LeftOut {
     pub bad: u64,
 }
 
-impl LeftOut {
+impl LeftOutRecords {
     /// Counts an item that is no document of the week.
     pub(super) fn add(&mut self, item: &Item) {
         *match item {
@@ -258,7 +258,7 @@ impl LeftOut {
         ]
     }
 
-    fn merge(&mut self, other: LeftOut) {
+    fn merge(&mut self, other: LeftOutRecords) {
         self.not_of_week += other.not_of_week;
         self.failed += other.failed;
         self.revisits += other.revisits;

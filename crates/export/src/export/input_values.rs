@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 
 use super::dataset::{each_file, locked};
 use super::exported::changed;
-use super::verdicts::{Deciding, FoundPage, Verdict, Verdicts};
+use super::verdicts::{Deciding, SegmentPage, Verdict, Verdicts};
 use crate::config::{Canonical, CanonicalOrder, Policy, Reading};
 use crate::readers::{Input, Item, open};
 use crate::structures::{ExternalSort, Sortable, Sorted};
@@ -94,7 +94,7 @@ impl InputValues<'_> {
         let mut places = ExternalSort::new(&self.scratch.join("places"), self.memory / 2);
         let (files, segments) = (all.files(), (0..).zip(all.segments));
         for (number, segment) in segments.filter(|(_, segment)| segment.documents > 0) {
-            all.segment(&segment.file(), &files, &[], &mut |FoundPage { verdict, order, .. }| {
+            all.segment(&segment.file(), &files, &[], &mut |SegmentPage { verdict, order, .. }| {
                 let is_needed = has_scores || order.is_some();
                 if is_needed { places.push(Verdict { group: number, ..verdict }) } else { Ok(()) }
             })?;

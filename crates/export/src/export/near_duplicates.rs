@@ -23,7 +23,7 @@ use ring::digest::{SHA1_FOR_LEGACY_USE_ONLY, digest};
 use serde::{Deserialize, Serialize};
 
 use super::revisits::{arc_record_id, base32, record_id};
-use super::verdicts::{Deciding, FoundPage};
+use super::verdicts::{Deciding, SegmentPage};
 use crate::features::equal_features;
 use crate::readers::{Format, Input};
 use crate::records::{FeatureBits, Level};
@@ -166,7 +166,7 @@ pub fn near_duplicates(deciding: &Deciding<'_>, inputs: &[Input], of_copies: boo
         }
         let of_segment = Similar::read(deciding.tables, segment)?;
         by_names.segment(&segment.file(), &files, &["record_id"], &mut |found| {
-            let FoundPage { verdict, is_new, order: Some(order), batch, row } = found else { return Ok(()) };
+            let SegmentPage { verdict, is_new, order: Some(order), batch, row } = found else { return Ok(()) };
             let names = verdict.names.unwrap_or_default();
             let times: &TimestampMicrosecondArray = field(batch, "fetched")?;
             let file = by_names.written(verdict.file);

@@ -53,27 +53,27 @@ impl OverlapRule {
 /// What is found in the texts.
 pub(super) enum OfText {
     /// A paragraph, with the number of its n-grams.
-    Paragraph(Counted),
-    Gram(Gram),
+    Paragraph(CountedParagraph),
+    Gram(ParagraphGram),
 }
 
 /// A paragraph, with the number of its n-grams.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub(super) struct Counted {
+pub(super) struct CountedParagraph {
     place: ParagraphPlace,
     grams: u32,
 }
 
 /// An n-gram of a paragraph.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub(super) struct Gram {
+pub(super) struct ParagraphGram {
     hash: u128,
     place: ParagraphPlace,
 }
 
 /// An n-gram that several paragraphs have, in one of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-struct Repeated {
+struct RepeatedGram {
     place: ParagraphPlace,
     hash: u128,
     /// How often the paragraph has it.
@@ -85,7 +85,7 @@ struct Repeated {
 
 /// The same, once it is known whether the paragraph is open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-struct Occurrence {
+struct OpenOccurrence {
     hash: u128,
     place: ParagraphPlace,
     times: u32,
@@ -94,7 +94,7 @@ struct Occurrence {
 
 /// What is known of an n-gram of an open paragraph.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-enum Known {
+enum GramState {
     /// A paragraph of a document before, which stays for certain, has it.
     Elsewhere,
     /// One before in the same document does.
@@ -109,12 +109,12 @@ struct OfOpen {
     place: ParagraphPlace,
     hash: u128,
     times: u32,
-    known: Known,
+    known: GramState,
 }
 
 /// An open paragraph.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-struct Open {
+struct OpenParagraph {
     place: ParagraphPlace,
     grams: u32,
     /// Whether its document may go.
@@ -137,7 +137,7 @@ macro_rules! sorted_as_they_are {
     )*};
 }
 
-sorted_as_they_are!(Counted, Gram, Repeated, Occurrence, OfOpen, Open);
+sorted_as_they_are!(CountedParagraph, ParagraphGram, RepeatedGram, OpenOccurrence, OfOpen, OpenParagraph);
 
 /// The n-grams of a paragraph, and how many there are.
 pub(super) fn grams_of(
@@ -158,10 +158,10 @@ pub(super) fn grams_of(
     let ends = starts.iter().copied().chain([text.len()]).skip(rule.words as usize);
     let mut grams = 0;
     for (start, end) in starts.iter().zip(ends) {
-        found.push(OfText::Gram(Gram { hash: xxh3_128(&text[*start..end]), place }));
+        found.push(OfText::Gram(ParagraphGram { hash: xxh3_128(&text[*start..end]), place }));
         grams += 1;
     }
-    found.push(OfText::Paragraph(Counted { place, grams }));
+    found.push(OfText::Paragraph(CountedParagraph { place, grams }));
 }
 
 /// Finds what goes, from the n-grams of all texts.
@@ -169,8 +169,8 @@ pub(super) struct Overlaps {
     rule: OverlapRule,
     scratch: PathBuf,
     memory: u64,
-    grams: ExternalSort<Gram>,
-    paragraphs: ExternalSort<Counted>,
+    grams: ExternalSort<ParagraphGram>,
+    paragraphs: ExternalSort<CountedParagraph>,
 }
 
 impl Overlaps {
@@ -214,13 +214,13 @@ fn external<T: Sortable>((path, memory): Sort) -> ExternalSort<T> {
 }
 
 /// The n-grams that stand in two paragraphs or more, by place.
-fn repeated(mut grams: Sorted<Gram>, sort: Sort) -> Result<Sorted<Repeated>> {
+fn repeated(mut grams: Sorted<ParagraphGram>, sort: Sort) -> Result<Sorted<RepeatedGram>> {
     let mut repeated = external(sort);
     let mut next = grams.record()?;
     while let Some(first) = next {
         let (mut place, mut is_repeated) = (first.place, false);
         let mut times = 1;
-        let of = |place: ParagraphPlace, times| Repeated {
+        let of = |place: ParagraphPlace, times| RepeatedGram {
             place,
             hash: first.hash,
             times,
@@ -249,11 +249,11 @@ fn repeated(mut grams: Sorted<Gram>, sort: Sort) -> Result<Sorted<Repeated>> {
 /// Which paragraphs are open, by place; and the n-grams that stand in several paragraphs, by hash.
 fn open(
     rule: OverlapRule,
-    mut paragraphs: Sorted<Counted>,
-    mut repeated: Sorted<Repeated>,
+    mut paragraphs: Sorted<CountedParagraph>,
+    mut repeated: Sorted<RepeatedGram>,
     of_occurrences: Sort,
     of_open: Sort,
-) -> Result<(Sorted<Occurrence>, Sorted<Open>)> {
+) -> Result<(Sorted<OpenOccurrence>, Sorted<OpenParagraph>)> {
     let (mut occurrences, mut open) = (external(of_occurrences), external(of_open));
     let (mut next, mut next_gram) = (paragraphs.record()?, repeated.record()?);
     // Of one document: its paragraphs, with the n-grams that stand before; and all repeated ones.
@@ -275,13 +275,13 @@ fn open(
             next = paragraphs.record()?;
         }
         let of_document = rule.is_too_much(elsewhere, all);
-        for (Counted { place, grams: count }, before, range) in counted.drain(..) {
+        for (CountedParagraph { place, grams: count }, before, range) in counted.drain(..) {
             let is_open = of_document || rule.is_too_much(before, count.into());
             if is_open {
-                open.push(Open { place, grams: count, of_document })?;
+                open.push(OpenParagraph { place, grams: count, of_document })?;
             }
-            for Repeated { place, hash, times, .. } in &grams[range] {
-                occurrences.push(Occurrence { hash: *hash, place: *place, times: *times, is_open })?;
+            for RepeatedGram { place, hash, times, .. } in &grams[range] {
+                occurrences.push(OpenOccurrence { hash: *hash, place: *place, times: *times, is_open })?;
             }
         }
     }
@@ -290,26 +290,26 @@ fn open(
 
 /// What is known of the n-grams of open paragraphs, by place. What only one open paragraph has, and
 /// none for certain before it, stands nowhere before.
-fn of_open(mut occurrences: Sorted<Occurrence>, sort: Sort) -> Result<Sorted<OfOpen>> {
+fn of_open(mut occurrences: Sorted<OpenOccurrence>, sort: Sort) -> Result<Sorted<OfOpen>> {
     let mut of_open = external(sort);
     let mut next = occurrences.record()?;
     while let Some(first) = next {
         // The first paragraph that stays for certain, and the first one that is open, if no other
         // came yet.
         let (mut certain, mut alone, mut has_open): (Option<ParagraphPlace>, _, _) = (None, None, false);
-        while let Some(Occurrence { hash, place, times, is_open }) = next.take_if(|next| next.hash == first.hash) {
+        while let Some(OpenOccurrence { hash, place, times, is_open }) = next.take_if(|next| next.hash == first.hash) {
             next = occurrences.record()?;
             if !is_open {
                 certain = certain.or(Some(place));
                 continue;
             }
             let known = match certain {
-                Some(certain) if certain.document() != place.document() => Known::Elsewhere,
-                Some(_) => Known::Here,
-                None => Known::Open,
+                Some(certain) if certain.document() != place.document() => GramState::Elsewhere,
+                Some(_) => GramState::Here,
+                None => GramState::Open,
             };
             let gram = OfOpen { place, hash, times, known };
-            if known == Known::Open && !has_open {
+            if known == GramState::Open && !has_open {
                 (alone, has_open) = (Some(gram), true);
                 continue;
             }
@@ -324,7 +324,7 @@ fn of_open(mut occurrences: Sorted<Occurrence>, sort: Sort) -> Result<Sorted<OfO
 /// The paragraphs that go.
 fn decided(
     rule: OverlapRule,
-    mut open: Sorted<Open>,
+    mut open: Sorted<OpenParagraph>,
     mut grams: Sorted<OfOpen>,
     sort: Sort,
 ) -> Result<Sorted<ParagraphPlace>> {
@@ -342,9 +342,9 @@ fn decided(
             while let Some(OfOpen { hash, times, known, .. }) = next_gram.take_if(|next| next.place == paragraph.place)
             {
                 next_gram = grams.record()?;
-                let is_elsewhere = known == Known::Elsewhere || staying.contains(&hash);
+                let is_elsewhere = known == GramState::Elsewhere || staying.contains(&hash);
                 elsewhere += u64::from(times) * u64::from(is_elsewhere);
-                before += u64::from(times) * u64::from(is_elsewhere || known == Known::Here || own.contains(&hash));
+                before += u64::from(times) * u64::from(is_elsewhere || known == GramState::Here || own.contains(&hash));
                 of_paragraph.extend((!is_elsewhere).then_some(hash));
             }
             all += u64::from(paragraph.grams);

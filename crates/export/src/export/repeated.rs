@@ -49,7 +49,7 @@ impl Sortable for Paragraph {
 type EachParagraph<T> = Box<dyn FnMut(ParagraphPlace, &str, &mut Vec<T>)>;
 
 /// What repeated paragraphs are found with.
-pub struct Finding<'a> {
+pub struct ParagraphSearch<'a> {
     /// The inputs, in order.
     pub inputs: &'a [Input],
     /// How they were read.
@@ -66,7 +66,7 @@ pub struct Finding<'a> {
     pub threads: usize,
 }
 
-impl Finding<'_> {
+impl ParagraphSearch<'_> {
     /// The verdicts, with the paragraphs that go.
     ///
     /// # Errors

@@ -22,7 +22,7 @@ use super::gone::{CutAt, Gone, PassagePlace};
 use super::matched::{Matched, MatchedPlace, MatchedRecords};
 use super::near_duplicates::NearDuplicate;
 use super::paragraphs::ParagraphPlace;
-use super::revisits::{Original, Reference};
+use super::revisits::{Reference, RevisitedRecord};
 use super::thresholds::read_clusters;
 use crate::config::{Canonical, ChosenSoFar, DocumentFacts};
 use crate::readers::{Format, Page};
@@ -55,14 +55,14 @@ pub struct Verdict {
     /// for.
     pub score: Option<f64>,
     /// How it is known, if that is asked for.
-    pub names: Option<Box<Names>>,
+    pub names: Option<Box<RecordKey>>,
     /// What goes from its text.
     pub gone: Gone,
     /// The group of its cluster, of which some stay: the hash of its host, say; 0 if the cluster is
     /// one group.
     pub group: u64,
     /// What it refers to, if it goes and is replaced by a revisit record.
-    pub original: Option<Box<Original>>,
+    pub original: Option<Box<RevisitedRecord>>,
     /// What is said of it, if it is a near-duplicate and that is asked for.
     pub near: Option<Box<NearDuplicate>>,
     /// The items of a reference that it matches, if it matches some and that is asked for.
@@ -240,7 +240,7 @@ impl Verdicts {
 
 /// How a record is known.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Names {
+pub struct RecordKey {
     /// Its id.
     pub id: Option<String>,
     /// Its URL: as the input has it, or in canonical form where it is not that of the document,
@@ -263,15 +263,15 @@ impl Sortable for Verdict {
     }
 }
 
-impl Names {
+impl RecordKey {
     fn bytes(&self) -> usize {
-        size_of::<Names>() + [&self.id, &self.url].into_iter().flatten().map(String::len).sum::<usize>()
+        size_of::<RecordKey>() + [&self.id, &self.url].into_iter().flatten().map(String::len).sum::<usize>()
     }
 }
 
 /// A member of a cluster of two or more.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-struct Member {
+struct VerdictMember {
     verdict: Verdict,
     /// Whether it is one of those that must duplicate nothing older.
     is_new: bool,
@@ -279,7 +279,7 @@ struct Member {
     order: Vec<u8>,
 }
 
-impl Sortable for Member {
+impl Sortable for VerdictMember {
     type Key = (i64, bool, Vec<u8>, i64);
 
     fn key(&self) -> Self::Key {
@@ -287,12 +287,12 @@ impl Sortable for Member {
     }
 
     fn weight(&self) -> usize {
-        size_of::<Member>() - size_of::<Verdict>() + self.order.len() + self.verdict.weight()
+        size_of::<VerdictMember>() - size_of::<Verdict>() + self.order.len() + self.verdict.weight()
     }
 }
 
 /// A page of a segment, beside its cluster.
-pub(super) struct FoundPage<'a> {
+pub(super) struct SegmentPage<'a> {
     pub(super) verdict: Verdict,
     /// Whether it is one of those that must duplicate nothing older.
     pub(super) is_new: bool,
@@ -352,7 +352,7 @@ impl Means {
 }
 
 /// The numbers of input files, by the week of the crawl (days since 1970) and the name.
-pub(super) type Files<'a> = BTreeMap<i32, BTreeMap<&'a str, u32>>;
+pub(super) type FileNumbers<'a> = BTreeMap<i32, BTreeMap<&'a str, u32>>;
 
 /// What verdicts are made from.
 #[derive(Clone)]
@@ -424,13 +424,13 @@ impl Deciding<'_> {
         let mut scores = ExternalSort::new(&self.scratch.join("scores"), self.memory / 8);
         for segment in self.segments.iter().filter(|segment| segment.documents > 0) {
             self.segment(&segment.file(), &files, &[], &mut |page| match page {
-                FoundPage { verdict, is_new, order: Some(order), .. } => {
+                SegmentPage { verdict, is_new, order: Some(order), .. } => {
                     if let Some(number) = verdict.score {
                         scores.push(Scored { cluster: verdict.cluster, number, doc: verdict.doc })?;
                     }
-                    members.push(Member { verdict, is_new, order })
+                    members.push(VerdictMember { verdict, is_new, order })
                 }
-                FoundPage { verdict, .. } => verdicts.push(verdict),
+                SegmentPage { verdict, .. } => verdicts.push(verdict),
             })?;
         }
         let (mut members, mut means) = (members.sorted()?, Means::new(scores.sorted()?)?);
@@ -439,7 +439,7 @@ impl Deciding<'_> {
         let mut has_older = false;
         // What is chosen of each group of the cluster.
         let mut chosen: BTreeMap<u64, ChosenSoFar> = BTreeMap::new();
-        while let Some(Member { mut verdict, is_new, order }) = members.record()? {
+        while let Some(VerdictMember { mut verdict, is_new, order }) = members.record()? {
             if cluster != Some(verdict.cluster) {
                 (cluster, rank) = (Some(verdict.cluster), 0);
                 chosen.clear();
@@ -475,8 +475,8 @@ impl Deciding<'_> {
     }
 
     /// The numbers of all inputs.
-    pub(super) fn files(&self) -> Files<'_> {
-        let mut files: Files<'_> = BTreeMap::new();
+    pub(super) fn files(&self) -> FileNumbers<'_> {
+        let mut files: FileNumbers<'_> = BTreeMap::new();
         for ((week, name), number) in self.inputs.iter().zip(0..) {
             files.entry(week.days()).or_default().insert(name, number);
         }
@@ -494,9 +494,9 @@ impl Deciding<'_> {
     pub(super) fn segment(
         &self,
         file: &str,
-        files: &Files<'_>,
+        files: &FileNumbers<'_>,
         others: &[&str],
-        found: &mut dyn FnMut(FoundPage<'_>) -> Result<()>,
+        found: &mut dyn FnMut(SegmentPage<'_>) -> Result<()>,
     ) -> Result<()> {
         let [root, size] = ["root", "size"].map(|what| format!("{}_{what}", self.level.name()));
         let mut clusters: Vec<(i64, i64)> = Vec::new();
@@ -559,7 +559,7 @@ impl Deciding<'_> {
                     let is_of_another = of_another.is_some();
                     // A null says that the URL was given in canonical form.
                     let url = of_another.or_else(|| maybe_text(given, row)).or_else(|| maybe_text(urls, row));
-                    Box::new(Names { id: maybe_text(ids, row), url, is_of_another })
+                    Box::new(RecordKey { id: maybe_text(ids, row), url, is_of_another })
                 });
                 let is_alone = size < 2;
                 let values = values.of(doc)?;
@@ -595,7 +595,7 @@ impl Deciding<'_> {
                     comparison.write_order(&candidate, values, &mut order);
                     order
                 });
-                found(FoundPage { verdict, is_new, order, batch, row })?;
+                found(SegmentPage { verdict, is_new, order, batch, row })?;
             }
             Ok(())
         })?;

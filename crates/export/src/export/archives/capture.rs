@@ -19,7 +19,7 @@ use crate::readers::{CountedIn, Format, Input, Reader, StoredRecord, open, split
 use crate::structures::Sortable;
 
 /// A capture.
-pub(super) struct Capture {
+pub(super) struct IndexedCapture {
     pub(super) url: String,
     /// 14 digits.
     pub(super) timestamp: String,
@@ -52,7 +52,7 @@ impl Sortable for IndexLine {
 
 /// The fields of a line, in the order that indexers write.
 #[derive(Serialize)]
-struct Fields<'a> {
+struct CdxjFields<'a> {
     url: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
     mime: &'a Option<String>,
@@ -67,32 +67,32 @@ struct Fields<'a> {
     filename: &'a str,
 }
 
-impl Capture {
+impl IndexedCapture {
     /// The line of an index; `file` is the name of the archive there.
     pub(super) fn line(&self, file: &str) -> Result<IndexLine> {
-        let Capture { url, timestamp, mime, status, digest, length, offset, .. } = self;
-        let fields = Fields { url, mime, status, digest, length, offset, filename: file };
+        let IndexedCapture { url, timestamp, mime, status, digest, length, offset, .. } = self;
+        let fields = CdxjFields { url, mime, status, digest, length, offset, filename: file };
         Ok(IndexLine(format!("{} {timestamp} {}", surt(url), serde_json::to_string(&fields)?)))
     }
 
     /// Whether a record that was written is this one, or this one as WARC.
-    pub(super) fn is_written_as(&self, written: &Capture, format: Format) -> bool {
+    pub(super) fn is_written_as(&self, written: &IndexedCapture, format: Format) -> bool {
         let is_same = self.record == written.record || format == Format::Arc && self.block == written.block;
         is_same && self.is_of_same_download(written) && self.is_revisit == written.is_revisit
     }
 
     /// Whether a record that was written is the revisit that replaced this one.
-    pub(super) fn is_replaced_by(&self, written: &Capture) -> bool {
+    pub(super) fn is_replaced_by(&self, written: &IndexedCapture) -> bool {
         written.is_revisit && !self.is_revisit && self.is_of_same_download(written)
     }
 
-    fn is_of_same_download(&self, other: &Capture) -> bool {
+    fn is_of_same_download(&self, other: &IndexedCapture) -> bool {
         (&self.url, &self.timestamp) == (&other.url, &other.timestamp)
     }
 
     /// The capture that a record is; `None` if it is none. `offset` is where it begins, if it can
     /// be read from there on.
-    fn of(record: &StoredRecord<'_>, format: Format, offset: Option<u64>) -> Option<Capture> {
+    fn of(record: &StoredRecord<'_>, format: Format, offset: Option<u64>) -> Option<IndexedCapture> {
         let http = http_head(record.block);
         let (mut url, mut date, mut kind) = (String::new(), String::new(), String::new());
         let (mut digest, mut label) = (None, None);
@@ -131,7 +131,7 @@ impl Capture {
         // As indexers compute it, over all that follows the HTTP head.
         let computed = || format!("sha1:{}", base32(digest_of(&record.block[http.len()..]).as_ref()));
         let digest = digest.or_else(|| (record.is_whole && !is_revisit).then(computed));
-        is_capture.then(|| Capture {
+        is_capture.then(|| IndexedCapture {
             url,
             timestamp: timestamp(&date),
             is_revisit,
@@ -167,11 +167,11 @@ impl Captures {
     ///
     /// # Errors
     /// If the archive cannot be read.
-    pub(super) fn record(&mut self) -> Result<Option<Capture>> {
+    pub(super) fn record(&mut self) -> Result<Option<IndexedCapture>> {
         while let Some(item) = self.reader.next()? {
             let offset = (self.reader.counted_in() == CountedIn::Stored).then(|| item.offset());
             let record = self.reader.stored_record();
-            if let Some(capture) = record.and_then(|record| Capture::of(&record, self.format, offset)) {
+            if let Some(capture) = record.and_then(|record| IndexedCapture::of(&record, self.format, offset)) {
                 return Ok(Some(capture));
             }
         }
@@ -214,7 +214,7 @@ mod tests {
             "WARC/1.1\r\nWARC-Date: 2024-02-03T04:05:06.789Z\r\nWARC-Target-URI: <http://www.a.example/x?b&a>\r\n{head}\r\n"
         );
         let record = StoredRecord { head: head.as_bytes(), block: block.as_bytes(), is_whole: true, length: Some(90) };
-        Some(Capture::of(&record, Format::Warc, Some(7))?.line("f.warc").unwrap().0)
+        Some(IndexedCapture::of(&record, Format::Warc, Some(7))?.line("f.warc").unwrap().0)
     }
 
     #[test]

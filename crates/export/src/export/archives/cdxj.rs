@@ -11,7 +11,7 @@ use std::sync::{Mutex, PoisonError};
 
 use anyhow::{Context, Result, bail, ensure};
 
-use super::capture::{Capture, Captures, IndexLine};
+use super::capture::{Captures, IndexLine, IndexedCapture};
 use crate::config::Reading;
 use crate::export::place::{ExportFolder, Output, sync_parent};
 use crate::readers::Input;
@@ -81,7 +81,7 @@ impl IndexFiles {
         }
     }
 
-    fn push(&self, index: usize, capture: &Capture, file: &str) -> Result<()> {
+    fn push(&self, index: usize, capture: &IndexedCapture, file: &str) -> Result<()> {
         let line = capture.line(file)?;
         self.sorts.lock().unwrap_or_else(PoisonError::into_inner)[index].push(line)
     }

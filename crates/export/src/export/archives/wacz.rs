@@ -60,7 +60,7 @@ fn folder_of(entry: &str) -> Option<&str> {
 }
 
 /// A WACZ that is written.
-pub(in crate::export) struct Wacz<'a> {
+pub(in crate::export) struct WrittenWacz<'a> {
     /// The one that was read.
     pub(in crate::export) source: &'a Path,
     /// Its archives as they were written: their names in it, and where they are.
@@ -70,7 +70,7 @@ pub(in crate::export) struct Wacz<'a> {
     pub(in crate::export) scratch: PathBuf,
 }
 
-impl Wacz<'_> {
+impl WrittenWacz<'_> {
     /// Writes the file.
     ///
     /// # Errors
@@ -166,7 +166,7 @@ impl Wacz<'_> {
         let path = self.scratch.join("pages");
         let failed = || format!("cannot read {} of {}", entry.name, self.source.display());
         let mut out = BufWriter::new(File::create(&path)?);
-        let mut lines = BufReader::new(EntryBytes(RawBytes::open(entry, CountedIn::Stored)?));
+        let mut lines = BufReader::new(RawEntryBytes(RawBytes::open(entry, CountedIn::Stored)?));
         let mut line = Vec::new();
         while lines.read_until(b'\n', &mut line).with_context(failed)? > 0 {
             let page: Option<Map<String, Value>> = serde_json::from_slice(&line).ok();
@@ -186,7 +186,7 @@ impl Wacz<'_> {
         if let Some(old) = old {
             let mut bytes = Vec::new();
             let failed = || format!("cannot read {} of {}", old.name, self.source.display());
-            EntryBytes(RawBytes::open(old, CountedIn::Stored)?)
+            RawEntryBytes(RawBytes::open(old, CountedIn::Stored)?)
                 .take(DATAPACKAGE)
                 .read_to_end(&mut bytes)
                 .with_context(failed)?;
@@ -227,9 +227,9 @@ fn hash(url: &str) -> u64 {
 }
 
 /// The bytes of an entry.
-struct EntryBytes(RawBytes);
+struct RawEntryBytes(RawBytes);
 
-impl Read for EntryBytes {
+impl Read for RawEntryBytes {
     fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
         let bytes = self.0.before(self.0.place().saturating_add(buffer.len() as u64))?;
         buffer[..bytes.len()].copy_from_slice(bytes);
@@ -251,7 +251,7 @@ mod tests {
     fn text(entries: &[Input], name: &str) -> String {
         let entry = entries.iter().find(|entry| entry.name == name).unwrap();
         let mut bytes = Vec::new();
-        EntryBytes(RawBytes::open(entry, CountedIn::Stored).unwrap()).read_to_end(&mut bytes).unwrap();
+        RawEntryBytes(RawBytes::open(entry, CountedIn::Stored).unwrap()).read_to_end(&mut bytes).unwrap();
         let bytes = if name.ends_with(".gz") {
             let mut lines = Vec::new();
             flate2::read::MultiGzDecoder::new(&bytes[..]).read_to_end(&mut lines).unwrap();
@@ -282,8 +282,12 @@ mod tests {
             (0..1500).filter(|n| *n != 2).flat_map(|n| response(&format!("http://a.example/{n}"), "x")).collect();
         std::fs::write(&part, left).unwrap();
         let (reading, scratch) = (Reading::default(), folder.path().join("scratch"));
-        let wacz =
-            Wacz { source: &source, parts: vec![("archive/Data.warc".into(), part)], reading: &reading, scratch };
+        let wacz = WrittenWacz {
+            source: &source,
+            parts: vec![("archive/Data.warc".into(), part)],
+            reading: &reading,
+            scratch,
+        };
         wacz.write(Output::create(&to).unwrap()).unwrap().finish().unwrap();
         assert!(!wacz.scratch.exists());
 

@@ -26,13 +26,13 @@ const MOST: u64 = u32::MAX as u64;
 pub(super) struct Zip<W: Write> {
     out: BufWriter<W>,
     at: u64,
-    entries: Vec<Entry>,
+    entries: Vec<WrittenEntry>,
     /// From this number on, fields of 64 bits are used.
     most: u64,
 }
 
 /// An entry that was written.
-pub(super) struct Entry {
+pub(super) struct WrittenEntry {
     pub(super) name: String,
     pub(super) bytes: u64,
     /// SHA-256, hexadecimal.
@@ -47,7 +47,7 @@ impl<W: Write> Zip<W> {
     }
 
     /// The entries so far.
-    pub(super) fn entries(&self) -> &[Entry] {
+    pub(super) fn entries(&self) -> &[WrittenEntry] {
         &self.entries
     }
 
@@ -76,7 +76,7 @@ impl<W: Write> Zip<W> {
             Ok(())
         })?;
         let sha256 = hexadecimal(sha.finish().as_ref());
-        let entry = Entry { name: name.to_owned(), bytes, sha256, checksum: checksum.sum(), start: self.at };
+        let entry = WrittenEntry { name: name.to_owned(), bytes, sha256, checksum: checksum.sum(), start: self.at };
         self.put(&self.local(&entry))?;
         self.put(name.as_bytes())?;
         self.put(&self.extra(&[entry.bytes, entry.bytes]))?;
@@ -131,14 +131,14 @@ impl<W: Write> Zip<W> {
     }
 
     /// The header in front of an entry's bytes, without the name and the extra field.
-    fn local(&self, entry: &Entry) -> Vec<u8> {
+    fn local(&self, entry: &WrittenEntry) -> Vec<u8> {
         let mut header = b"PK\x03\x04".to_vec();
         header.extend_from_slice(&self.shared(entry, self.extra(&[entry.bytes, entry.bytes]).len()));
         header
     }
 
     /// The entry in the table at the end.
-    fn central(&self, entry: &Entry) -> Vec<u8> {
+    fn central(&self, entry: &WrittenEntry) -> Vec<u8> {
         let sizes = if entry.bytes >= self.most { vec![entry.bytes, entry.bytes] } else { Vec::new() };
         let start = Some(entry.start).filter(|start| *start >= self.most);
         let extra = self.extra(&sizes.into_iter().chain(start).collect::<Vec<_>>());
@@ -154,7 +154,7 @@ impl<W: Write> Zip<W> {
     }
 
     /// What both headers have: from the version that is needed to the length of the extra field.
-    fn shared(&self, entry: &Entry, extra: usize) -> Vec<u8> {
+    fn shared(&self, entry: &WrittenEntry, extra: usize) -> Vec<u8> {
         let size = if entry.bytes >= self.most { u32::MAX } else { entry.bytes as u32 };
         let version = if extra > 0 { 45_u16 } else { 20 };
         let mut fields: Vec<u8> = [version, UTF8, 0, 0, DATE].iter().flat_map(|number| number.to_le_bytes()).collect();

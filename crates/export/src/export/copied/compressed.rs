@@ -14,22 +14,22 @@ const ZSTD_LEVEL: i32 = 3;
 
 /// A file that is written, in members of the compression that its name says.
 pub(crate) struct Compressed {
-    member: Member,
-    kind: Kind,
+    member: OpenMember,
+    kind: StoredAs,
     /// Whether nothing was written.
     is_empty: bool,
 }
 
 /// How the bytes are stored.
 #[derive(Clone, Copy)]
-enum Kind {
+enum StoredAs {
     Plain,
     Gzip,
     Zstd,
 }
 
 /// The member that is being written.
-enum Member {
+enum OpenMember {
     /// None is begun, or the file is plain.
     None(BufWriter<Output>),
     Gzip(Box<GzEncoder<BufWriter<Output>>>),
@@ -41,7 +41,11 @@ enum Member {
 impl Compressed {
     /// Begins a file whose bytes are stored as they come.
     pub(crate) fn stored(file: Output) -> Compressed {
-        Compressed { member: Member::None(BufWriter::with_capacity(1 << 20, file)), kind: Kind::Plain, is_empty: true }
+        Compressed {
+            member: OpenMember::None(BufWriter::with_capacity(1 << 20, file)),
+            kind: StoredAs::Plain,
+            is_empty: true,
+        }
     }
 
     /// Begins a file that will have the name `path`.
@@ -51,12 +55,12 @@ impl Compressed {
     pub(crate) fn named(file: Output, path: &Path) -> Result<Compressed> {
         let name = path.to_string_lossy().to_ascii_lowercase();
         let kind = match name.rsplit('.').next() {
-            Some("gz") => Kind::Gzip,
-            Some("zst") => Kind::Zstd,
+            Some("gz") => StoredAs::Gzip,
+            Some("zst") => StoredAs::Zstd,
             Some("bz2" | "xz") => {
                 bail!("{} cannot be compressed as its name says: nigh writes .gz and .zst", path.display())
             }
-            _ => Kind::Plain,
+            _ => StoredAs::Plain,
         };
         Ok(Compressed { kind, ..Compressed::stored(file) })
     }
@@ -66,11 +70,11 @@ impl Compressed {
     /// # Errors
     /// If the file cannot be written.
     pub(crate) fn end_member(&mut self) -> std::io::Result<()> {
-        self.member = Member::None(match std::mem::replace(&mut self.member, Member::Lost) {
-            Member::None(file) => file,
-            Member::Gzip(encoder) => encoder.finish()?,
-            Member::Zstd(encoder) => encoder.finish()?,
-            Member::Lost => return Err(lost()),
+        self.member = OpenMember::None(match std::mem::replace(&mut self.member, OpenMember::Lost) {
+            OpenMember::None(file) => file,
+            OpenMember::Gzip(encoder) => encoder.finish()?,
+            OpenMember::Zstd(encoder) => encoder.finish()?,
+            OpenMember::Lost => return Err(lost()),
         });
         Ok(())
     }
@@ -86,26 +90,26 @@ impl Compressed {
         }
         self.end_member()?;
         match self.member {
-            Member::None(file) => file.into_inner().map_err(std::io::IntoInnerError::into_error),
+            OpenMember::None(file) => file.into_inner().map_err(std::io::IntoInnerError::into_error),
             _ => Err(lost()),
         }
     }
 
     /// The writer of the member, which is begun if it is not.
     fn member(&mut self) -> std::io::Result<&mut dyn Write> {
-        if !matches!((&self.member, self.kind), (Member::None(_), Kind::Gzip | Kind::Zstd)) {
+        if !matches!((&self.member, self.kind), (OpenMember::None(_), StoredAs::Gzip | StoredAs::Zstd)) {
             return match &mut self.member {
-                Member::None(file) => Ok(file),
-                Member::Gzip(encoder) => Ok(encoder),
-                Member::Zstd(encoder) => Ok(encoder),
-                Member::Lost => Err(lost()),
+                OpenMember::None(file) => Ok(file),
+                OpenMember::Gzip(encoder) => Ok(encoder),
+                OpenMember::Zstd(encoder) => Ok(encoder),
+                OpenMember::Lost => Err(lost()),
             };
         }
-        let Member::None(file) = std::mem::replace(&mut self.member, Member::Lost) else { return Err(lost()) };
+        let OpenMember::None(file) = std::mem::replace(&mut self.member, OpenMember::Lost) else { return Err(lost()) };
         self.member = match self.kind {
-            Kind::Plain => Member::None(file),
-            Kind::Gzip => Member::Gzip(Box::new(GzEncoder::new(file, Compression::default()))),
-            Kind::Zstd => Member::Zstd(Box::new(zstd::Encoder::new(file, ZSTD_LEVEL)?)),
+            StoredAs::Plain => OpenMember::None(file),
+            StoredAs::Gzip => OpenMember::Gzip(Box::new(GzEncoder::new(file, Compression::default()))),
+            StoredAs::Zstd => OpenMember::Zstd(Box::new(zstd::Encoder::new(file, ZSTD_LEVEL)?)),
         };
         self.member()
     }

@@ -26,13 +26,13 @@ use crate::export::near_duplicates::{NearDuplicate, Subject, warc_date};
 use crate::export::paragraphs::text_of;
 use crate::export::place::Output;
 use crate::export::renamed::NewNames;
-use crate::export::revisits::{Original, arc_record_id, as_warc, http_head, revisit, revisit_id};
+use crate::export::revisits::{RevisitedRecord, arc_record_id, as_warc, http_head, revisit, revisit_id};
 use crate::export::rows::line_number;
 use crate::export::verdicts::Verdict;
 use crate::readers::{CountedIn, Format, Input, Item, RawBytes, RecordNames, Skip, Skipped, decoded, open};
 
 /// What becomes of the bytes of a record.
-enum Fate<'a> {
+enum RecordFate<'a> {
     /// They are copied.
     Copied,
     /// They are not.
@@ -47,9 +47,9 @@ enum Fate<'a> {
     Waits(RecordNames),
 }
 
-impl Fate<'_> {
+impl RecordFate<'_> {
     fn is_written(&self) -> bool {
-        !matches!(self, Fate::Left | Fate::Waits(_))
+        !matches!(self, RecordFate::Left | RecordFate::Waits(_))
     }
 }
 
@@ -91,11 +91,11 @@ impl Spans<'_> {
         );
         let mut reader = open(self.input, self.reading)?;
         reader.without_waiting();
-        let mut item = || -> Result<Option<Found>> {
+        let mut item = || -> Result<Option<ReadItem>> {
             let Some(item) = reader.next()? else { return Ok(None) };
             let record = self.replaced(&item).and_then(|_| reader.stored_record());
             let record = record.map(|record| (record.head.to_vec(), http_head(record.block).to_vec()));
-            Ok(Some(Found { item, counted_in: reader.counted_in(), names: reader.record_names(), record }))
+            Ok(Some(ReadItem { item, counted_in: reader.counted_in(), names: reader.record_names(), record }))
         };
         // The first record of a compressed WARC begins a member, whether or not others are in it.
         let (first, second) = (item()?, item()?);
@@ -118,7 +118,7 @@ impl Spans<'_> {
         let items = [first, second].into_iter().flatten().map(Ok).chain(std::iter::from_fn(|| item().transpose()));
         let mut fate = None;
         for item in items {
-            let Found { item, counted_in: counted, names, record } = item?;
+            let ReadItem { item, counted_in: counted, names, record } = item?;
             let offset = item.offset();
             match &fate {
                 None => copy.head(offset)?,
@@ -159,7 +159,7 @@ impl Spans<'_> {
     }
 
     /// What a page refers to that is replaced by a revisit record.
-    fn replaced(&self, item: &Item) -> Option<&Original> {
+    fn replaced(&self, item: &Item) -> Option<&RevisitedRecord> {
         let Item::Page(page) = item else { return None };
         let place = self.verdicts.binary_search_by_key(&page.offset, |verdict| verdict.offset).ok()?;
         self.verdicts[place].original.as_deref()
@@ -178,14 +178,14 @@ impl Spans<'_> {
         &self,
         near: &NearDuplicate,
         mut subject: Subject,
-        fate: &Fate<'_>,
+        fate: &RecordFate<'_>,
         head: Option<Vec<u8>>,
         offset: u64,
     ) -> Vec<u8> {
         let name = &self.input.name;
         let id = match (fate, head) {
-            (Fate::Replaced(_), Some(head)) => Some(revisit_id(&head, name, offset)),
-            (Fate::Copied, _) if self.is_made_warc() => Some(arc_record_id(name, offset)),
+            (RecordFate::Replaced(_), Some(head)) => Some(revisit_id(&head, name, offset)),
+            (RecordFate::Copied, _) if self.is_made_warc() => Some(arc_record_id(name, offset)),
             _ => None,
         };
         if let Some(id) = id {
@@ -207,7 +207,7 @@ impl Spans<'_> {
         record: Option<(Vec<u8>, Vec<u8>)>,
         verdicts: &mut Peekable<Iter<'v, Verdict>>,
         exported: &mut Exported,
-    ) -> Result<Fate<'v>> {
+    ) -> Result<RecordFate<'v>> {
         let (offset, original) = (item.offset(), self.replaced(&item));
         // Another record can be in the member of a page. If it was a page before, its verdict is
         // left over.
@@ -221,10 +221,10 @@ impl Spans<'_> {
             let is_archive = matches!(self.input.format, Format::Warc | Format::Arc);
             if is_archive && self.what == What::Kept && !is_page && (self.others || is_head) {
                 exported.others += 1;
-                return Ok(Fate::Copied);
+                return Ok(RecordFate::Copied);
             }
             exported.left_out.add(&item);
-            return Ok(Fate::Left);
+            return Ok(RecordFate::Left);
         };
         let page = match item {
             Item::Page(page) if verdict.is_of(&page, self.input.format) => page,
@@ -236,22 +236,22 @@ impl Spans<'_> {
             let Some(before) = text_of(&page.body) else { bail!(changed(self.input, offset)) };
             let after = verdict.gone.without(before);
             exported.add_gone(verdict, before, after.as_deref());
-            return Ok(after.map_or(Fate::Left, |after| Fate::Edited(after, &verdict.gone)));
+            return Ok(after.map_or(RecordFate::Left, |after| RecordFate::Edited(after, &verdict.gone)));
         }
         Ok(match self.what {
-            what if what.wants(verdict) && !self.fields.is_empty() => Fate::Annotated(verdict),
-            what if what.wants(verdict) => Fate::Copied,
+            what if what.wants(verdict) && !self.fields.is_empty() => RecordFate::Annotated(verdict),
+            what if what.wants(verdict) => RecordFate::Copied,
             What::Kept if let Some(original) = original => {
                 let made = record.and_then(|(head, http)| revisit(&head, &http, original, &self.input.name, offset));
                 exported.revisits += 1;
                 exported.outside += u64::from(original.is_outside);
-                Fate::Replaced(made.ok_or_else(|| changed(self.input, offset))?)
+                RecordFate::Replaced(made.ok_or_else(|| changed(self.input, offset))?)
             }
             What::Kept if self.revisits && matches!(self.input.format, Format::Warc | Format::Arc) => {
                 exported.kept_whole += 1;
-                Fate::Copied
+                RecordFate::Copied
             }
-            _ => Fate::Left,
+            _ => RecordFate::Left,
         })
     }
 }
@@ -264,7 +264,7 @@ fn subject(item: &Item, names: Option<&RecordNames>) -> Subject {
 }
 
 /// An item of an input.
-struct Found {
+struct ReadItem {
     item: Item,
     counted_in: CountedIn,
     /// What its record says, if it is of WARC.
@@ -330,7 +330,7 @@ impl Copy<'_> {
     }
 
     /// What becomes of a WARC record that is no capture.
-    fn beside(&mut self, record: RecordNames) -> Fate<'static> {
+    fn beside(&mut self, record: RecordNames) -> RecordFate<'static> {
         let is_written = if record.kind == "warcinfo" {
             Some(self.spans.what != What::Annotated)
         } else {
@@ -339,13 +339,13 @@ impl Copy<'_> {
         match is_written {
             Some(true) => {
                 self.exported.others += 1;
-                Fate::Copied
+                RecordFate::Copied
             }
             Some(false) => {
                 self.exported.left_out.attached += 1;
-                Fate::Left
+                RecordFate::Left
             }
-            None => Fate::Waits(record),
+            None => RecordFate::Waits(record),
         }
     }
 
@@ -359,10 +359,10 @@ impl Copy<'_> {
     }
 
     /// Writes the record whose bytes are those up to `end`.
-    fn record(&mut self, fate: &Fate<'_>, end: u64) -> Result<()> {
+    fn record(&mut self, fate: &RecordFate<'_>, end: u64) -> Result<()> {
         let (Spans { input, .. }, start) = (self.spans, self.raw.place());
         match fate {
-            Fate::Copied if self.spans.is_made_warc() => {
+            RecordFate::Copied if self.spans.is_made_warc() => {
                 self.take(end)?;
                 let record = match self.counted_in {
                     CountedIn::Decoded => std::mem::take(&mut self.span),
@@ -371,14 +371,14 @@ impl Copy<'_> {
                 let record = as_warc(&record, &input.name, start).ok_or_else(|| changed(input, start))?;
                 self.whole_member(&record)?;
             }
-            Fate::Copied if input.format == Format::Jsonl && !self.spans.renamed.is_empty() => {
+            RecordFate::Copied if input.format == Format::Jsonl && !self.spans.renamed.is_empty() => {
                 self.take(end)?;
                 let record = std::mem::take(&mut self.span);
                 self.write_line(&record, start)?;
                 self.span = record;
             }
-            Fate::Copied => self.copied(end)?,
-            Fate::Edited(text, gone) => {
+            RecordFate::Copied => self.copied(end)?,
+            RecordFate::Edited(text, gone) => {
                 self.take(end)?;
                 let record = std::mem::take(&mut self.span);
                 match input.format {
@@ -394,14 +394,14 @@ impl Copy<'_> {
                 }
                 self.span = record;
             }
-            Fate::Waits(record) => {
+            RecordFate::Waits(record) => {
                 self.take(end)?;
                 let bytes = std::mem::take(&mut self.span);
                 let older = self.attached.wait(record.clone(), bytes, &mut self.exported);
                 self.beside_capture(older)?;
             }
-            Fate::Left => self.passed(end)?,
-            Fate::Annotated(verdict) => {
+            RecordFate::Left => self.passed(end)?,
+            RecordFate::Annotated(verdict) => {
                 self.take(end)?;
                 let record = std::mem::take(&mut self.span);
                 match input.format {
@@ -414,7 +414,7 @@ impl Copy<'_> {
                 }
                 self.span = record;
             }
-            Fate::Replaced(record) => {
+            RecordFate::Replaced(record) => {
                 self.passed(end)?;
                 self.whole_member(record)?;
             }

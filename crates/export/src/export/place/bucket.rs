@@ -161,33 +161,33 @@ fn others(bucket: &Bucket) -> Result<Vec<String>> {
 
 /// Where the files of an export are put.
 #[derive(Clone)]
-pub(crate) enum Place {
+pub(crate) enum ExportPlace {
     /// A folder.
     Folder(PathBuf),
     /// A folder of a bucket.
     Bucket(Bucket),
 }
 
-impl Place {
+impl ExportPlace {
     /// Whether a file is in its place, as it was written. All of it is read.
     ///
     /// # Errors
     /// If what is there cannot be read.
     pub(crate) fn has(&self, file: &WrittenFile) -> Result<bool> {
         match (self, &file.written) {
-            (Place::Folder(folder), Some(written)) => {
+            (ExportPlace::Folder(folder), Some(written)) => {
                 let path = folder.join(&file.file);
                 written.is_at(&path).with_context(|| format!("cannot read {}", path.display()))
             }
-            (Place::Folder(folder), None) => Ok(std::fs::symlink_metadata(folder.join(&file.file)).is_err()),
-            (Place::Bucket(bucket), Some(written)) => {
+            (ExportPlace::Folder(folder), None) => Ok(std::fs::symlink_metadata(folder.join(&file.file)).is_err()),
+            (ExportPlace::Bucket(bucket), Some(written)) => {
                 if bucket.size(&file.file)? != Some(written.bytes) {
                     return Ok(false);
                 }
                 let failed = || format!("cannot read {}", bucket.url(&file.file));
                 is_written(bucket.read(&file.file, written.bytes)?, written).with_context(failed)
             }
-            (Place::Bucket(bucket), None) => Ok(bucket.size(&file.file)?.is_none()),
+            (ExportPlace::Bucket(bucket), None) => Ok(bucket.size(&file.file)?.is_none()),
         }
     }
 
@@ -196,7 +196,7 @@ impl Place {
     /// # Errors
     /// If it cannot be read or put.
     pub(crate) fn put(&self, unfinished: &Path, file: &WrittenFile) -> Result<()> {
-        let (Place::Bucket(bucket), Some(written)) = (self, &file.written) else { return Ok(()) };
+        let (ExportPlace::Bucket(bucket), Some(written)) = (self, &file.written) else { return Ok(()) };
         let digest = Digest::of_file(unfinished)?;
         bucket.upload(&file.file, unfinished, written.bytes, digest)?;
         std::fs::remove_file(unfinished).with_context(|| format!("cannot remove {}", unfinished.display()))
@@ -205,8 +205,8 @@ impl Place {
     /// The folder, if it is one.
     pub(crate) fn folder(&self) -> Option<&Path> {
         match self {
-            Place::Folder(folder) => Some(folder),
-            Place::Bucket(_) => None,
+            ExportPlace::Folder(folder) => Some(folder),
+            ExportPlace::Bucket(_) => None,
         }
     }
 }

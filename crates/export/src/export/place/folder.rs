@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail, ensure};
 use serde::{Deserialize, Serialize};
 
-use super::bucket::{ExportBucket, ListWhen, Place, staging_of};
+use super::bucket::{ExportBucket, ExportPlace, ListWhen, staging_of};
 use super::output::{Written, sync_parent};
 use super::workplace::{Workplace, check_own};
 use crate::config::Canonical;
@@ -192,7 +192,7 @@ impl WrittenFile {
 pub struct ExportFolder {
     key: ExportKey,
     files: BTreeMap<String, WrittenFile>,
-    target: Target,
+    target: ExportTarget,
     work: Workplace,
     /// Dropped after the folder in it.
     staging: Option<Staging>,
@@ -211,7 +211,7 @@ impl Drop for Staging {
 }
 
 /// Where the files and the list are.
-enum Target {
+enum ExportTarget {
     /// In a folder: its path, and the list.
     Folder(PathBuf, File),
     /// In a bucket.
@@ -248,7 +248,13 @@ impl ExportFolder {
         }
         WrittenFiles { key: key.clone(), files: files.values().cloned().collect() }.write(&work, &list)?;
         let list = File::options().append(true).open(&list).with_context(failed)?;
-        Ok(ExportFolder { key: key.clone(), files, target: Target::Folder(path.to_owned(), list), work, staging: own })
+        Ok(ExportFolder {
+            key: key.clone(),
+            files,
+            target: ExportTarget::Folder(path.to_owned(), list),
+            work,
+            staging: own,
+        })
     }
 
     /// As [`ExportFolder::open`], in a bucket: `s3://bucket/prefix`. Files are in this user's cache
@@ -269,14 +275,14 @@ impl ExportFolder {
         let work = Workplace::take(staging.join(WORK), Path::new(&bucket.url("")))?;
         let (bucket, files) = ExportBucket::open(bucket, key)?;
         let files = files.into_iter().map(|file| (file.file.clone(), file)).collect();
-        Ok(ExportFolder { key: key.clone(), files, target: Target::Bucket(bucket), work, staging: Some(own) })
+        Ok(ExportFolder { key: key.clone(), files, target: ExportTarget::Bucket(bucket), work, staging: Some(own) })
     }
 
     /// Where its files are put.
-    pub(crate) fn place(&self) -> Place {
+    pub(crate) fn place(&self) -> ExportPlace {
         match &self.target {
-            Target::Folder(path, _) => Place::Folder(path.clone()),
-            Target::Bucket(bucket) => Place::Bucket(bucket.bucket.clone()),
+            ExportTarget::Folder(path, _) => ExportPlace::Folder(path.clone()),
+            ExportTarget::Bucket(bucket) => ExportPlace::Bucket(bucket.bucket.clone()),
         }
     }
 
@@ -301,14 +307,14 @@ impl ExportFolder {
     }
 
     /// Adds a whole file to the list, and puts it in its place; to a bucket it may have been
-    /// [put](Place::put) before.
+    /// [put](ExportPlace::put) before.
     ///
     /// # Errors
     /// If something else is there; or the list or the file cannot be written.
     pub(crate) fn add(&mut self, unfinished: &Path, file: WrittenFile) -> Result<()> {
         let place = self.place();
         let ExportFolder { key, files, target, .. } = self;
-        if let Target::Bucket(bucket) = target {
+        if let ExportTarget::Bucket(bucket) = target {
             let failed = || format!("cannot write {}", bucket.bucket.url(&file.file));
             if unfinished.try_exists().with_context(failed)? {
                 match file.written {
@@ -322,7 +328,7 @@ impl ExportFolder {
             files.insert(file.file.clone(), file);
             return bucket.list(key, files.values(), ListWhen::Due);
         }
-        let Place::Folder(path) = place else { bail!("a fault of nigh: a folder has two places") };
+        let ExportPlace::Folder(path) = place else { bail!("a fault of nigh: a folder has two places") };
         let target = path.join(&file.file);
         let failed = || format!("cannot write {}", target.display());
         let before = std::fs::symlink_metadata(&target).ok();
@@ -354,8 +360,8 @@ impl ExportFolder {
             return Ok(());
         }
         let outer = match &mut self.target {
-            Target::Folder(outer, _) => outer.clone(),
-            Target::Bucket(bucket) => {
+            ExportTarget::Folder(outer, _) => outer.clone(),
+            ExportTarget::Bucket(bucket) => {
                 // The list comes after the objects: a kill in between leaves none without an owner.
                 names.iter().try_for_each(|name| bucket.bucket.remove(name))?;
                 self.files.retain(|name, _| !names.contains(name));
@@ -376,7 +382,7 @@ impl ExportFolder {
             .write(&self.work, &path)?;
         // It is another file now.
         let list = File::options().append(true).open(&path);
-        self.target = Target::Folder(outer, list.with_context(|| format!("cannot write {}", path.display()))?);
+        self.target = ExportTarget::Folder(outer, list.with_context(|| format!("cannot write {}", path.display()))?);
         Ok(())
     }
 
@@ -403,7 +409,9 @@ impl ExportFolder {
     }
 
     fn append(&mut self, file: &WrittenFile) -> Result<()> {
-        let Target::Folder(path, list) = &mut self.target else { bail!("a fault of nigh: a bucket has no such list") };
+        let ExportTarget::Folder(path, list) = &mut self.target else {
+            bail!("a fault of nigh: a bucket has no such list")
+        };
         let line = serde_json::to_string(file)? + "\n";
         let written = list.write_all(line.as_bytes()).and_then(|()| list.sync_data());
         written.with_context(|| format!("cannot write {}", path.join(LIST).display()))
@@ -417,7 +425,7 @@ impl ExportFolder {
     pub(crate) fn finish(mut self) -> Result<()> {
         let ExportFolder { key, files, target, work, staging } = &mut self;
         match target {
-            Target::Folder(path, _) => {
+            ExportTarget::Folder(path, _) => {
                 // The folder stays, even if it is empty.
                 if let Some(Staging(path)) = staging {
                     *path = None;
@@ -425,7 +433,7 @@ impl ExportFolder {
                 let files = files.values().cloned().collect();
                 WrittenFiles { key: key.clone(), files }.write(work, &path.join(LIST))
             }
-            Target::Bucket(bucket) => bucket.list(key, files.values(), ListWhen::AtEnd),
+            ExportTarget::Bucket(bucket) => bucket.list(key, files.values(), ListWhen::AtEnd),
         }
     }
 }
@@ -454,11 +462,11 @@ impl Drop for ExportFolder {
         // An export without a file, which failed before its first one or had no input, leaves no
         // list.
         match &mut self.target {
-            Target::Folder(path, _) if self.files.is_empty() => {
+            ExportTarget::Folder(path, _) if self.files.is_empty() => {
                 let _ = std::fs::remove_file(path.join(LIST)).and_then(|()| std::fs::remove_dir(path.join(STATE)));
             }
-            Target::Folder(..) => {}
-            Target::Bucket(bucket) => _ = bucket.end(&self.key, self.files.values()),
+            ExportTarget::Folder(..) => {}
+            ExportTarget::Bucket(bucket) => _ = bucket.end(&self.key, self.files.values()),
         }
     }
 }

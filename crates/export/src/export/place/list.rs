@@ -18,7 +18,7 @@ use super::folder::{ExportKey, WrittenFile, WrittenFiles};
 use super::output::{Output, sync_parent};
 use super::workplace::Workplace;
 use crate::export::exported::{Exported, What};
-use crate::export::verdicts::{Names, Verdict, Verdicts};
+use crate::export::verdicts::{RecordKey, Verdict, Verdicts};
 
 /// Rows of a batch.
 const BATCH: usize = 8192;
@@ -121,7 +121,7 @@ type Next<'a> = &'a mut dyn FnMut() -> Result<Option<Verdict>>;
 fn lines(file: Output, inputs: &[String], next: Next<'_>) -> Result<Output> {
     let mut out = BufWriter::with_capacity(1 << 20, file);
     while let Some(Verdict { file, offset, names, .. }) = next()? {
-        let Names { id, url, .. } = names.map_or_else(Names::default, |names| *names);
+        let RecordKey { id, url, .. } = names.map_or_else(RecordKey::default, |names| *names);
         match id.or(url) {
             Some(name) => writeln!(out, "{name}")?,
             None => writeln!(out, "{}\t{offset}", inputs[file as usize])?,
@@ -159,7 +159,7 @@ fn rows(file: Output, inputs: &[String], has_score: bool, next: Next<'_>) -> Res
             && let Some(verdict) = next()?
         {
             count += 1;
-            let Names { id, url, .. } = verdict.names.map_or_else(Names::default, |names| *names);
+            let RecordKey { id, url, .. } = verdict.names.map_or_else(RecordKey::default, |names| *names);
             texts[0].append_value(&inputs[verdict.file as usize]);
             texts[1].append_option(id);
             texts[2].append_option(url);

@@ -7,15 +7,15 @@ const BASE32: &[u8; 32] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZ234567";
 /// A digest: its algorithm, lower case, and its bytes. Of an algorithm that is not known, the bytes
 /// are those of the text.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(super) struct PayloadDigest {
+pub(super) struct WarcDigest {
     pub(super) algorithm: String,
     value: Vec<u8>,
 }
 
-impl PayloadDigest {
+impl WarcDigest {
     /// Reads the value of a field `WARC-Payload-Digest`. `None` if it is no digest of its
     /// algorithm.
-    pub(super) fn parse(text: &str) -> Option<PayloadDigest> {
+    pub(super) fn parse(text: &str) -> Option<WarcDigest> {
         let (algorithm, value) = text.split_once(':').unwrap_or(("sha1", text));
         let (algorithm, value) = (algorithm.trim().to_ascii_lowercase().replace('-', ""), value.trim());
         let bytes = match algorithm.as_str() {
@@ -24,10 +24,10 @@ impl PayloadDigest {
             "sha256" => 32,
             "sha384" => 48,
             "sha512" => 64,
-            _ => return (!value.is_empty()).then(|| PayloadDigest { algorithm, value: value.as_bytes().to_vec() }),
+            _ => return (!value.is_empty()).then(|| WarcDigest { algorithm, value: value.as_bytes().to_vec() }),
         };
         let value = from_hexadecimal(value).filter(|value| value.len() == bytes).or_else(|| from_base32(value))?;
-        (value.len() == bytes).then_some(PayloadDigest { algorithm, value })
+        (value.len() == bytes).then_some(WarcDigest { algorithm, value })
     }
 }
 
@@ -84,15 +84,15 @@ mod tests {
             "sha1: VGMT4NSHA2AWVOR6EVYXQUGCNSONBWE5",
             "VGMT4NSHA2AWVOR6EVYXQUGCNSONBWE5",
         ];
-        let digests = texts.map(|text| PayloadDigest::parse(text).unwrap());
+        let digests = texts.map(|text| WarcDigest::parse(text).unwrap());
         assert!(digests.iter().all(|digest| *digest == digests[0] && digest.algorithm == "sha1"), "{digests:?}");
         let sha256 = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
-        let digest = PayloadDigest::parse(&format!("sha256:{sha256}")).unwrap();
+        let digest = WarcDigest::parse(&format!("sha256:{sha256}")).unwrap();
         assert_eq!(hexadecimal(&digest.value), sha256);
-        assert_eq!(PayloadDigest::parse(&format!("SHA-256:{}====", base32(&digest.value))), Some(digest));
-        assert_ne!(PayloadDigest::parse("sha1:3I42H3S6NNFQ2MSVX7XZKYAYSCX5QBYJ"), Some(digests[0].clone()));
+        assert_eq!(WarcDigest::parse(&format!("SHA-256:{}====", base32(&digest.value))), Some(digest));
+        assert_ne!(WarcDigest::parse("sha1:3I42H3S6NNFQ2MSVX7XZKYAYSCX5QBYJ"), Some(digests[0].clone()));
         for text in ["", "sha1:", "sha1:5", "sha1:é", "md5:900150983cd24fb0d6963f7d28e17f7", "x:"] {
-            assert_eq!(PayloadDigest::parse(text), None, "{text}");
+            assert_eq!(WarcDigest::parse(text), None, "{text}");
         }
     }
 

@@ -23,7 +23,7 @@ use anyhow::{Context, Result};
 use arrow_array::{Array, Date32Array, FixedSizeBinaryArray, Int64Array, StringArray, TimestampMicrosecondArray};
 use serde::{Deserialize, Serialize};
 
-use super::digest::PayloadDigest;
+use super::digest::WarcDigest;
 use crate::config::{Canonical, DocumentFacts, DocumentOrder};
 use crate::export::gone::Gone;
 use crate::export::verdicts::Verdict;
@@ -234,7 +234,7 @@ impl Sortable for PageOfContent {
 pub(super) fn add_wanted(mut pages: Sorted<PageOfContent>, wanted: &mut ExternalSort<Verdict>) -> Result<()> {
     let mut content = None;
     // Pages of weeks before that have the content, with their digests.
-    let mut before: Vec<(Option<PayloadDigest>, Verdict)> = Vec::new();
+    let mut before: Vec<(Option<WarcDigest>, Verdict)> = Vec::new();
     let (mut is_wanted, mut without) = (false, 0);
     while let Some(page) = pages.record()? {
         if content != Some(page.content()) {
@@ -243,7 +243,7 @@ pub(super) fn add_wanted(mut pages: Sorted<PageOfContent>, wanted: &mut External
             (is_wanted, without) = (false, 0);
         }
         if page.week.is_some() {
-            let digest = page.digest.as_deref().and_then(PayloadDigest::parse);
+            let digest = page.digest.as_deref().and_then(WarcDigest::parse);
             without += usize::from(digest.is_none());
             let is_read = match &digest {
                 None => without <= MOST_WITHOUT_DIGEST,

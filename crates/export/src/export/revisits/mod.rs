@@ -31,7 +31,7 @@ pub(super) use self::arc::{as_warc, warc_name};
 pub(super) use self::arc_line::ArcLine;
 pub(super) use self::digest::{base32, hexadecimal};
 pub use self::earlier::EarlierWeeks;
-pub(super) use self::original::Original;
+pub(super) use self::original::RevisitedRecord;
 pub use self::originals::Originals;
 pub(super) use self::originals::Reference;
 pub(super) use self::payload::http_head;

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 /// What a revisit says of the record that it refers to.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Original {
+pub struct RevisitedRecord {
     /// Its URL as the archive has it.
     pub(in crate::export) url: Vec<u8>,
     /// Its date as WARC has it.
@@ -17,11 +17,11 @@ pub struct Original {
     pub(in crate::export) is_outside: bool,
 }
 
-impl Original {
+impl RevisitedRecord {
     /// The bytes that it takes in memory.
     pub(super) fn weight(&self) -> usize {
-        let Original { url, date, id, digest, .. } = self;
-        size_of::<Original>()
+        let RevisitedRecord { url, date, id, digest, .. } = self;
+        size_of::<RevisitedRecord>()
             + url.len()
             + digest.len()
             + date.as_ref().map_or(0, String::len)

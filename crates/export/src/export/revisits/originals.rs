@@ -14,10 +14,10 @@ use anyhow::Result;
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::digest::PayloadDigest;
+use super::digest::WarcDigest;
 use super::earlier::{EarlierWeeks, PageOfContent, add_wanted};
-use super::original::Original;
-use super::payload::{Chunks, Payload};
+use super::original::RevisitedRecord;
+use super::payload::{Payload, TransferChunks};
 use crate::config::Reading;
 use crate::export::archives::wacz_of;
 use crate::export::dataset::{each_file, locked};
@@ -34,7 +34,7 @@ const SENT: usize = 1 << 10;
 pub(in crate::export) struct Reference {
     pub(in crate::export) file: u32,
     pub(in crate::export) offset: u64,
-    pub(in crate::export) original: Original,
+    pub(in crate::export) original: RevisitedRecord,
 }
 
 impl Sortable for Reference {
@@ -51,7 +51,7 @@ impl Sortable for Reference {
 
 /// A record of which there is another one with its content.
 #[derive(Debug, Serialize, Deserialize)]
-struct Candidate {
+struct RepeatedRecord {
     /// The checksum of its body.
     content: u128,
     /// The hash of its host, if one record of each host stays.
@@ -66,7 +66,7 @@ struct Candidate {
     payload: Payload,
 }
 
-impl Sortable for Candidate {
+impl Sortable for RepeatedRecord {
     type Key = (u128, u64, bool, bool, u64, u32, u64);
 
     fn key(&self) -> Self::Key {
@@ -75,7 +75,9 @@ impl Sortable for Candidate {
 
     fn weight(&self) -> usize {
         let Payload { digest, original, .. } = &self.payload;
-        size_of::<Candidate>() + digest.as_ref().map_or(0, String::len) + original.as_ref().map_or(0, Original::weight)
+        size_of::<RepeatedRecord>()
+            + digest.as_ref().map_or(0, String::len)
+            + original.as_ref().map_or(0, RevisitedRecord::weight)
     }
 }
 
@@ -119,7 +121,7 @@ impl Originals<'_> {
     /// Reads these records, and finds what those that go refer to, in the order of their places.
     fn find(&self, verdicts: Verdicts) -> Result<Sorted<Reference>> {
         let mut all = ExternalSort::new(&self.scratch.join("payloads"), self.memory / 2);
-        let (sender, receiver) = std::sync::mpsc::sync_channel::<Vec<Candidate>>(self.threads);
+        let (sender, receiver) = std::sync::mpsc::sync_channel::<Vec<RepeatedRecord>>(self.threads);
         let read = {
             let sender = std::sync::Mutex::new(sender);
             move |number: usize, verdicts: &[Verdict]| {
@@ -137,7 +139,7 @@ impl Originals<'_> {
         let mut references = ExternalSort::new(&self.scratch.join("references"), self.memory / 2);
         let (mut all, mut firsts, mut of) = (all.sorted()?, Firsts::default(), None);
         let not_written = self.earlier.files() + self.older as u32;
-        while let Some(Candidate { content, group, goes, file, offset, mut payload, .. }) = all.record()? {
+        while let Some(RepeatedRecord { content, group, goes, file, offset, mut payload, .. }) = all.record()? {
             if of != Some((content, group)) {
                 (firsts, of) = (Firsts::default(), Some((content, group)));
             }
@@ -157,7 +159,12 @@ impl Originals<'_> {
     }
 
     /// Hands on the payloads of a file's records.
-    fn read(&self, number: usize, verdicts: &[Verdict], send: &mut dyn FnMut(Vec<Candidate>) -> bool) -> Result<()> {
+    fn read(
+        &self,
+        number: usize,
+        verdicts: &[Verdict],
+        send: &mut dyn FnMut(Vec<RepeatedRecord>) -> bool,
+    ) -> Result<()> {
         let input = &self.inputs[number];
         let (mut verdicts, is_of_week) = (verdicts.iter().peekable(), number >= self.earlier.files() as usize);
         if !matches!(input.format, Format::Warc | Format::Arc) || verdicts.peek().is_none() {
@@ -184,7 +191,7 @@ impl Originals<'_> {
             payload.form ^= package;
             let Verdict { checksum, group, stays, rank, offset, .. } = *verdict;
             let (content, goes, file) = (checksum, !stays, number as u32);
-            found.push(Candidate { content, group, is_of_week, goes, rank, file, offset, payload });
+            found.push(RepeatedRecord { content, group, is_of_week, goes, rank, file, offset, payload });
             if found.len() >= SENT && !send(std::mem::take(&mut found)) {
                 return Ok(());
             }
@@ -201,17 +208,17 @@ type OfAlgorithms = Vec<(Option<String>, usize)>;
 /// The records of a content that others can refer to: the first of each payload.
 #[derive(Default)]
 struct Firsts {
-    all: Vec<Original>,
-    by_digest: HashMap<(u64, Chunks, PayloadDigest), usize>,
-    by_computed: HashMap<(u64, Chunks, [u8; 20]), OfAlgorithms>,
+    all: Vec<RevisitedRecord>,
+    by_digest: HashMap<(u64, TransferChunks, WarcDigest), usize>,
+    by_computed: HashMap<(u64, TransferChunks, [u8; 20]), OfAlgorithms>,
 }
 
 impl Firsts {
     /// The first record with this payload.
-    fn of(&self, payload: &Payload) -> Option<&Original> {
-        let digest = payload.digest.as_deref().and_then(PayloadDigest::parse);
+    fn of(&self, payload: &Payload) -> Option<&RevisitedRecord> {
+        let digest = payload.digest.as_deref().and_then(WarcDigest::parse);
         let algorithm = digest.as_ref().map(|digest| digest.algorithm.clone());
-        let of_form = |chunks: Chunks| {
+        let of_form = |chunks: TransferChunks| {
             let computed =
                 payload.computed.and_then(|computed| self.by_computed.get(&(payload.form, chunks, computed)));
             let others = computed.into_iter().flatten().filter(|(other, _)| other.is_none() || *other != algorithm);
@@ -224,7 +231,7 @@ impl Firsts {
     fn add(&mut self, payload: Payload) {
         let Payload { form, chunks, digest, computed, original, .. } = payload;
         let Some(original) = original else { return };
-        let (digest, place) = (digest.as_deref().and_then(PayloadDigest::parse), self.all.len());
+        let (digest, place) = (digest.as_deref().and_then(WarcDigest::parse), self.all.len());
         self.all.push(original);
         let algorithm = digest.as_ref().map(|digest| digest.algorithm.clone());
         digest.into_iter().for_each(|digest| _ = self.by_digest.entry((form, chunks, digest)).or_insert(place));

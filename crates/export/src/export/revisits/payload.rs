@@ -6,7 +6,7 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use super::arc_line::{ArcLine, is_arc};
 use super::digest::base32;
-use super::original::Original;
+use super::original::RevisitedRecord;
 use crate::readers::{StoredRecord, dechunk, end_of_head, split_head};
 
 /// The payload of a record, as far as a replayer needs it.
@@ -17,7 +17,7 @@ pub(super) struct Payload {
     pub(super) form: u64,
     /// Whether its HTTP head says that it is in chunks.
     pub(super) says_chunked: bool,
-    pub(super) chunks: Chunks,
+    pub(super) chunks: TransferChunks,
     /// WARC-Payload-Digest as written.
     pub(super) digest: Option<String>,
     /// The SHA-1 digest that is computed over the payload: what follows the HTTP head, without the
@@ -25,12 +25,12 @@ pub(super) struct Payload {
     /// block.
     pub(super) computed: Option<[u8; 20]>,
     /// What a revisit says of the record, if it can refer to it.
-    pub(super) original: Option<Original>,
+    pub(super) original: Option<RevisitedRecord>,
 }
 
 /// How a payload is stored. Digests are the same for all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub(super) enum Chunks {
+pub(super) enum TransferChunks {
     /// In chunks, with their sizes.
     Some,
     None,
@@ -42,8 +42,12 @@ impl Payload {
     /// How the payload of another record can be stored, if it is sent with the HTTP head of this
     /// one: a replayer takes chunks for what they are if the head says so, and passes other bytes
     /// through.
-    pub(super) fn fitting(&self) -> [Chunks; 2] {
-        if self.says_chunked { [Chunks::Some, Chunks::None] } else { [Chunks::Alike, Chunks::None] }
+    pub(super) fn fitting(&self) -> [TransferChunks; 2] {
+        if self.says_chunked {
+            [TransferChunks::Some, TransferChunks::None]
+        } else {
+            [TransferChunks::Alike, TransferChunks::None]
+        }
     }
 
     /// The payload of a record; `None` if its head is none.
@@ -62,16 +66,16 @@ impl Payload {
         let is_like_chunks = dechunked.is_some();
         let dechunked = dechunked.filter(|_| says_chunked).map(|decoded| decoded.bytes);
         let chunks = match (&dechunked, is_like_chunks) {
-            (Some(_), _) => Chunks::Some,
-            (None, true) => Chunks::Alike,
-            (None, false) => Chunks::None,
+            (Some(_), _) => TransferChunks::Some,
+            (None, true) => TransferChunks::Alike,
+            (None, false) => TransferChunks::None,
         };
         let computed = record.is_whole.then(|| sha1(dechunked.as_deref().unwrap_or(body)));
         // Of chunks, programs compute digests over the sizes, too: one that the archive does not
         // have is not clear.
-        let is_clear = chunks != Chunks::Some;
+        let is_clear = chunks != TransferChunks::Some;
         let computed_text = computed.filter(|_| is_clear).map(|bytes| format!("sha1:{}", base32(&bytes)));
-        let mut original = Original::default();
+        let mut original = RevisitedRecord::default();
         let (mut kind, mut text) = (Vec::new(), None);
         if is_arc(record.head) {
             let ArcLine { url, date, .. } = ArcLine::parse(record.head)?;
@@ -89,7 +93,7 @@ impl Payload {
                 }
             }
         }
-        let original = text.clone().or(computed_text).map(|digest| Original { digest, ..original });
+        let original = text.clone().or(computed_text).map(|digest| RevisitedRecord { digest, ..original });
         let original = original.filter(|original| !original.url.is_empty());
         let form = xxh3_64(&[&kind, &b"\n"[..], &content].concat());
         Some(Payload { form, says_chunked, chunks, digest: text, computed, original })

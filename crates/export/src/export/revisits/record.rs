@@ -3,7 +3,7 @@
 use xxhash_rust::xxh3::Xxh3Default;
 
 use super::arc_line::{ArcLine, is_arc};
-use super::original::Original;
+use super::original::RevisitedRecord;
 use super::payload::http_head;
 
 /// The profile of a revisit record whose payload is the same as the other one's (WARC 1.1, section
@@ -33,7 +33,7 @@ const NOT_KEPT: [&str; 9] = [
 pub(in crate::export) fn revisit(
     head: &[u8],
     block: &[u8],
-    original: &Original,
+    original: &RevisitedRecord,
     file: &str,
     offset: u64,
 ) -> Option<Vec<u8>> {
@@ -115,8 +115,8 @@ pub(in crate::export) fn record_id(source: &[&[u8]]) -> String {
 mod tests {
     use super::*;
 
-    fn original() -> Original {
-        Original {
+    fn original() -> RevisitedRecord {
+        RevisitedRecord {
             url: b"http://a.example/caf\xe9".to_vec(),
             date: Some("2024-01-01T00:00:00.5Z".into()),
             id: Some(b"<urn:x:1>".to_vec()),

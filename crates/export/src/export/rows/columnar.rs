@@ -54,7 +54,7 @@ pub(crate) fn export(
         let file = super::parquet_copy::copy(input, reading, &wanted, (what, fields), &mut exported, out)?;
         return Ok((exported, file));
     }
-    let Rows { schema, group, mut batches } = match input.format {
+    let RowBatches { schema, group, mut batches } = match input.format {
         Format::Arrow => arrow_rows(input, &wanted)?,
         _ => parquet_rows(input, &wanted)?,
     };
@@ -86,7 +86,7 @@ pub(crate) fn export(
 }
 
 /// Some rows of an input.
-struct Rows {
+struct RowBatches {
     schema: SchemaRef,
     /// The rows of a row group, at most.
     group: Option<usize>,
@@ -95,7 +95,7 @@ struct Rows {
 }
 
 /// The rows with these verdicts, of Parquet.
-fn parquet_rows(input: &Input, wanted: &[&Verdict]) -> Result<Rows> {
+fn parquet_rows(input: &Input, wanted: &[&Verdict]) -> Result<RowBatches> {
     let failed = || format!("cannot read {}", input.name);
     let file = stored_file(input)?;
     let metadata = ArrowReaderMetadata::load(&file, ArrowReaderOptions::new()).with_context(failed)?;
@@ -117,7 +117,7 @@ fn parquet_rows(input: &Input, wanted: &[&Verdict]) -> Result<Rows> {
     let mut reader = builder.with_batch_size(BATCH).with_row_selection(selection).build().with_context(failed)?;
     let group = metadata.row_groups().iter().map(|group| group.num_rows()).max().unwrap_or(0).max(1) as usize;
     let schema = reader.schema();
-    Ok(Rows { schema, group: Some(group), batches: Box::new(move || Ok(reader.next().transpose()?)) })
+    Ok(RowBatches { schema, group: Some(group), batches: Box::new(move || Ok(reader.next().transpose()?)) })
 }
 
 /// Opens a stream or file of Arrow record batches.
@@ -145,7 +145,7 @@ pub(crate) fn arrow_batches(input: &Input) -> Result<StreamReader<BufReader<File
 }
 
 /// The rows with these verdicts, of a stream or file of Arrow record batches.
-fn arrow_rows(input: &Input, wanted: &[&Verdict]) -> Result<Rows> {
+fn arrow_rows(input: &Input, wanted: &[&Verdict]) -> Result<RowBatches> {
     let mut batches = arrow_batches(input)?;
     let schema = batches.schema();
     let mut rows: VecDeque<u64> = wanted.iter().map(|verdict| verdict.offset).collect();
@@ -167,7 +167,7 @@ fn arrow_rows(input: &Input, wanted: &[&Verdict]) -> Result<Rows> {
             return Ok(Some(filter_record_batch(&batch, &mask)?));
         }
     };
-    Ok(Rows { schema, group: None, batches: Box::new(batches) })
+    Ok(RowBatches { schema, group: None, batches: Box::new(batches) })
 }
 
 /// The fields of rows with further ones.

@@ -16,7 +16,7 @@ use serde::Deserializer as _;
 use serde::de::{MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
-use super::lines::Lines;
+use super::lines::InputLines;
 use crate::readers::{Format, Input};
 
 /// The most lists and objects within each other.
@@ -41,7 +41,7 @@ impl JsonColumns {
     pub fn of(inputs: &[Input]) -> Result<JsonColumns> {
         let mut all = FieldShapes::default();
         for input in inputs.iter().filter(|input| input.format == Format::Jsonl) {
-            let mut lines = Lines::open(input)?;
+            let mut lines = InputLines::open(input)?;
             while let Some((line, number)) = lines.next()? {
                 // What is no object is no document either.
                 let Ok(line) = std::str::from_utf8(line) else { continue };
@@ -68,14 +68,14 @@ impl JsonColumns {
 
 /// What the values of a field are.
 #[derive(Debug, Default)]
-enum Shape {
+enum ValueShape {
     /// Null everywhere so far.
     #[default]
     Null,
     Bool,
     Text,
     Number(NumberShape),
-    List(Box<Shape>),
+    List(Box<ValueShape>),
     Object(FieldShapes),
 }
 
@@ -92,7 +92,7 @@ struct FieldShapes {
 #[derive(Debug)]
 struct FieldShape {
     name: String,
-    shape: Shape,
+    shape: ValueShape,
     /// The last object that has it, and its place there.
     last: (u64, usize),
 }
@@ -105,7 +105,7 @@ struct Mixed {
     now: &'static str,
 }
 
-impl Shape {
+impl ValueShape {
     /// Adds a value, which is valid JSON, within so many lists and objects.
     fn add(&mut self, value: &str, depth: usize) -> Result<(), Mixed> {
         let value = value.trim_ascii();
@@ -114,23 +114,23 @@ impl Shape {
         }
         let found = match value.as_bytes().first() {
             None | Some(b'n') => return Ok(()),
-            Some(b'"') => Shape::Text,
-            Some(b't' | b'f') => Shape::Bool,
+            Some(b'"') => ValueShape::Text,
+            Some(b't' | b'f') => ValueShape::Bool,
             Some(b'[') => {
-                self.become_kind(Shape::List(Box::default()))?;
-                let Shape::List(items) = self else { return Ok(()) };
+                self.become_kind(ValueShape::List(Box::default()))?;
+                let ValueShape::List(items) = self else { return Ok(()) };
                 return each_item(value, &mut |item| items.add(item, depth + 1));
             }
             Some(b'{') => {
-                self.become_kind(Shape::Object(FieldShapes::default()))?;
-                let Shape::Object(fields) = self else { return Ok(()) };
+                self.become_kind(ValueShape::Object(FieldShapes::default()))?;
+                let ValueShape::Object(fields) = self else { return Ok(()) };
                 return fields.add(value, depth + 1);
             }
             Some(_) => {
                 let number = NumberShape::of(value);
                 match self {
-                    Shape::Number(before) => before.merge(number),
-                    _ => self.become_kind(Shape::Number(number))?,
+                    ValueShape::Number(before) => before.merge(number),
+                    _ => self.become_kind(ValueShape::Number(number))?,
                 }
                 return Ok(());
             }
@@ -139,8 +139,8 @@ impl Shape {
     }
 
     /// Makes this the shape that holds a value of another one, too.
-    fn become_kind(&mut self, found: Shape) -> Result<(), Mixed> {
-        use Shape::{Bool, List, Null, Number, Object, Text};
+    fn become_kind(&mut self, found: ValueShape) -> Result<(), Mixed> {
+        use ValueShape::{Bool, List, Null, Number, Object, Text};
         match (&*self, &found) {
             (Null, _) => *self = found,
             (Bool, Bool) | (Text, Text) | (Number(_), Number(_)) | (List(_), List(_)) | (Object(_), Object(_)) => {}
@@ -152,22 +152,22 @@ impl Shape {
 
     fn words(&self) -> &'static str {
         match self {
-            Shape::Null => "nothing",
-            Shape::Bool | Shape::Text | Shape::Number(_) => "a simple value",
-            Shape::List(_) => "a list",
-            Shape::Object(_) => "an object",
+            ValueShape::Null => "nothing",
+            ValueShape::Bool | ValueShape::Text | ValueShape::Number(_) => "a simple value",
+            ValueShape::List(_) => "a list",
+            ValueShape::Object(_) => "an object",
         }
     }
 
     /// The type of a column; `None` if it never has a value.
     fn kind(&self) -> Option<DataType> {
         Some(match self {
-            Shape::Null => return None,
-            Shape::Bool => DataType::Boolean,
-            Shape::Text => DataType::Utf8,
-            Shape::Number(number) => number.kind(),
-            Shape::List(items) => DataType::List(Arc::new(Field::new("item", items.kind()?, true))),
-            Shape::Object(fields) => {
+            ValueShape::Null => return None,
+            ValueShape::Bool => DataType::Boolean,
+            ValueShape::Text => DataType::Utf8,
+            ValueShape::Number(number) => number.kind(),
+            ValueShape::List(items) => DataType::List(Arc::new(Field::new("item", items.kind()?, true))),
+            ValueShape::Object(fields) => {
                 let fields = fields.fields();
                 if fields.is_empty() {
                     return None;
@@ -216,7 +216,7 @@ impl FieldShapes {
         }
         let name = name.into_owned();
         self.numbers.insert(name.clone(), self.shapes.len());
-        self.shapes.push(FieldShape { name, shape: Shape::Null, last: (0, 0) });
+        self.shapes.push(FieldShape { name, shape: ValueShape::Null, last: (0, 0) });
         self.shapes.len() - 1
     }
 
@@ -320,7 +320,7 @@ fn each_field<'a>(object: &'a str, each: &mut dyn FnMut(Cow<'a, str>, &'a RawVal
         }
 
         fn visit_map<A: MapAccess<'a>>(self, mut map: A) -> Result<(), A::Error> {
-            while let Some((Name(name), value)) = map.next_entry::<Name<'a>, &'a RawValue>()? {
+            while let Some((FieldName(name), value)) = map.next_entry::<FieldName<'a>, &'a RawValue>()? {
                 (self.0)(name, value);
             }
             Ok(())
@@ -332,7 +332,7 @@ fn each_field<'a>(object: &'a str, each: &mut dyn FnMut(Cow<'a, str>, &'a RawVal
 
 /// The name of a field.
 #[derive(serde::Deserialize)]
-struct Name<'a>(#[serde(borrow)] Cow<'a, str>);
+struct FieldName<'a>(#[serde(borrow)] Cow<'a, str>);
 
 /// Calls `each` with the items of a list, which is valid JSON, up to the first error.
 fn each_item<'a>(list: &'a str, each: &mut dyn FnMut(&'a str) -> Result<(), Mixed>) -> Result<(), Mixed> {
@@ -363,7 +363,7 @@ mod tests {
     use super::*;
 
     fn kind(values: &[&str]) -> String {
-        let mut shape = Shape::Null;
+        let mut shape = ValueShape::Null;
         for value in values {
             if let Err(Mixed { before, now, .. }) = shape.add(value, 0) {
                 return format!("{now} after {before}");
@@ -415,7 +415,7 @@ mod tests {
             let list = |kind| DataType::List(Arc::new(Field::new("item", kind, true)));
             assert_eq!(kind(values), list(list(DataType::Int64)).to_string(), "{values:?}");
         }
-        let mut shape = Shape::Null;
+        let mut shape = ValueShape::Null;
         for value in [r#"{"b":1,"a":null}"#, r#"{"a":[{"c":true}],"a":{"c":"x","b":null}}"#, r#"{"a":{"d":0.5}}"#] {
             assert!(shape.add(value, 0).is_ok());
         }

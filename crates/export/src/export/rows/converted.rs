@@ -63,7 +63,7 @@ pub(crate) fn convert(
         }
         Format::Csv | Format::Tsv => {
             let delimiter = if input.format == Format::Csv { b',' } else { b'\t' };
-            let mut records = Records { file, reader: csv_core::ReaderBuilder::new().delimiter(delimiter).build() };
+            let mut records = CsvFile { file, reader: csv_core::ReaderBuilder::new().delimiter(delimiter).build() };
             let names = records.next().with_context(failed)?.unwrap_or_default();
             let of_names = names.iter().map(|name| Field::new(name, DataType::Utf8, true));
             let schema = Arc::new(Schema::new(of_names.collect::<Vec<_>>()));
@@ -108,12 +108,12 @@ fn bad_line(source: &Path) -> Option<String> {
 }
 
 /// The records of a CSV file.
-struct Records {
+struct CsvFile {
     file: BufReader<File>,
     reader: Reader,
 }
 
-impl Records {
+impl CsvFile {
     /// The fields of the next record.
     fn next(&mut self) -> std::io::Result<Option<Vec<String>>> {
         let (mut text, mut ends) = (vec![0; 1 << 12], vec![0; 64]);

@@ -34,7 +34,7 @@ pub(crate) fn schema(metadata: &ArrowReaderMetadata, file: &File) -> Result<Opti
     let reader = SerializedFileReader::new(file.try_clone()?)?;
     let mut in_microseconds = Vec::new();
     for (leaf, is_old) in is_old.into_iter().enumerate() {
-        let units = if is_old { units(&reader, leaf)? } else { Units::default() };
+        let units = if is_old { units(&reader, leaf)? } else { TimePrecision::default() };
         if units.need_nanoseconds && units.need_microseconds {
             bail!(
                 "the column `{}` has times with nanoseconds and times outside the years 1677 to 2262, which no type of 64 bits holds",
@@ -55,13 +55,13 @@ pub(crate) fn schema(metadata: &ArrowReaderMetadata, file: &File) -> Result<Opti
 
 /// What the times of a column need.
 #[derive(Default)]
-struct Units {
+struct TimePrecision {
     need_nanoseconds: bool,
     need_microseconds: bool,
 }
 
-fn units(reader: &SerializedFileReader<File>, leaf: usize) -> Result<Units> {
-    let mut units = Units::default();
+fn units(reader: &SerializedFileReader<File>, leaf: usize) -> Result<TimePrecision> {
+    let mut units = TimePrecision::default();
     for group in 0..reader.num_row_groups() {
         let ColumnReader::Int96ColumnReader(mut column) = reader.get_row_group(group)?.get_column_reader(leaf)? else {
             continue;

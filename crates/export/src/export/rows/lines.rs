@@ -22,7 +22,7 @@ pub(crate) fn line_number(input: &Input, place: u64) -> Result<u64> {
 }
 
 /// The lines of an input.
-pub(crate) struct Lines {
+pub(crate) struct InputLines {
     name: String,
     raw: RawBytes,
     /// What was read; the next line begins at `at`.
@@ -33,14 +33,14 @@ pub(crate) struct Lines {
     number: u64,
 }
 
-impl Lines {
+impl InputLines {
     /// Opens an input.
     ///
     /// # Errors
     /// If it cannot be read.
-    pub(crate) fn open(input: &Input) -> Result<Lines> {
+    pub(crate) fn open(input: &Input) -> Result<InputLines> {
         let raw = RawBytes::open(input, CountedIn::Decoded)?;
-        Ok(Lines { name: input.name.clone(), raw, bytes: Vec::new(), at: 0, ended: false, number: 0 })
+        Ok(InputLines { name: input.name.clone(), raw, bytes: Vec::new(), at: 0, ended: false, number: 0 })
     }
 
     /// The next line, and its number, from 1.

@@ -8,7 +8,7 @@ use parquet::file::reader::{FileReader as _, SerializedFileReader};
 use serde::de::IgnoredAny;
 
 use super::columnar::arrow_batches;
-use super::lines::Lines;
+use super::lines::InputLines;
 use crate::config::Reading;
 use crate::readers::{Format, Input, Searched, stored_file};
 
@@ -31,7 +31,7 @@ pub fn column_names(input: &Input, reading: &Reading, missing: Option<&[&str]>) 
             names.extend(fields.iter().map(|field| field.name().to_owned()));
         }
         Format::Jsonl => {
-            let mut lines = Lines::open(input)?;
+            let mut lines = InputLines::open(input)?;
             let is_enough = |names: &BTreeSet<String>, number: usize| match missing {
                 None => number == SEARCHED,
                 Some(missing) => missing.iter().all(|name| names.contains(*name)),

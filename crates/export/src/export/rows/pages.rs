@@ -41,7 +41,7 @@ pub(crate) fn export(
     let of_rows = annotated(&schema, fields, input)?;
     let mut writer = RowWriter::new(format, out, renamed.schema(&of_rows, input)?, None)?;
     let mut rows =
-        Rows { schema: of_rows, fields, pages: Vec::new(), verdicts: Vec::new(), extract: Extract::default() };
+        PendingRows { schema: of_rows, fields, pages: Vec::new(), verdicts: Vec::new(), extract: Extract::default() };
     let mut reader = open(input, reading)?;
     let mut exported = Exported::default();
     let mut verdicts = verdicts.iter().peekable();
@@ -92,7 +92,7 @@ pub(crate) fn schema() -> SchemaRef {
 }
 
 /// Documents that are not written yet.
-struct Rows<'a> {
+struct PendingRows<'a> {
     schema: SchemaRef,
     fields: &'a [AddedField],
     pages: Vec<Page>,
@@ -100,7 +100,7 @@ struct Rows<'a> {
     extract: Extract,
 }
 
-impl Rows<'_> {
+impl PendingRows<'_> {
     /// The rows of the documents, which are taken.
     fn batch(&mut self) -> Result<RecordBatch> {
         let (pages, verdicts) = (std::mem::take(&mut self.pages), std::mem::take(&mut self.verdicts));

@@ -57,7 +57,7 @@ pub(crate) fn copy(
     let copied = contained(|| -> Result<Output> {
         let file = SerializedFileReader::new(stored_file(input)?).with_context(failed)?;
         check_plain(file.metadata(), input)?;
-        let mut copy = Copying::begin(file, input, fields, out)?;
+        let mut copy = RowCopier::begin(file, input, fields, out)?;
         for groups in copy.groups(wanted) {
             copy.write(groups, wanted, (what, fields.added), &reading.columns.text, input, exported)?;
         }
@@ -67,26 +67,26 @@ pub(crate) fn copy(
 }
 
 /// The rows of a file, and those that are written.
-struct Copying {
+struct RowCopier {
     file: SerializedFileReader<std::fs::File>,
     writer: SerializedFileWriter<Output>,
 }
 
 /// The rows of one row group that are written: the number of the group, its first row, and the
 /// places of these in the list of all.
-struct GroupRows {
+struct WrittenGroup {
     group: usize,
     first: u64,
     wanted: Range<usize>,
 }
 
-impl Copying {
+impl RowCopier {
     fn begin(
         file: SerializedFileReader<std::fs::File>,
         input: &Input,
         RowFields { added, renamed }: RowFields<'_>,
         out: Output,
-    ) -> Result<Copying> {
+    ) -> Result<RowCopier> {
         let metadata = file.metadata().file_metadata();
         let mut pairs = metadata.key_value_metadata().cloned();
         let hint = pairs.iter().flatten().find(|pair| pair.key == ARROW_SCHEMA_META_KEY);
@@ -148,22 +148,22 @@ impl Copying {
             schema = Arc::new(Type::group_type_builder(schema.name()).with_fields(fields).build()?);
         }
         let writer = SerializedFileWriter::new(out, schema, Arc::new(properties))?;
-        Ok(Copying { file, writer })
+        Ok(RowCopier { file, writer })
     }
 
     /// The groups that are written together: as many as have no more rows than the largest group of
     /// the input.
-    fn groups(&self, wanted: &[&Verdict]) -> Vec<Vec<GroupRows>> {
+    fn groups(&self, wanted: &[&Verdict]) -> Vec<Vec<WrittenGroup>> {
         let rows = |group: usize| self.file.metadata().row_group(group).num_rows().max(0) as u64;
         let count = self.file.num_row_groups();
         let most = (0..count).map(rows).max().unwrap_or(0) as usize;
-        let mut all: Vec<Vec<GroupRows>> = Vec::new();
+        let mut all: Vec<Vec<WrittenGroup>> = Vec::new();
         let (mut first, mut next, mut of_last) = (0, 0, 0);
         for group in 0..count {
             let end = first + rows(group);
             let after = next + wanted[next..].partition_point(|verdict| verdict.offset < end);
             if after > next {
-                let rows = GroupRows { group, first, wanted: next..after };
+                let rows = WrittenGroup { group, first, wanted: next..after };
                 match all.last_mut() {
                     Some(last) if of_last + rows.wanted.len() <= most => last.push(rows),
                     _ => {
@@ -180,21 +180,21 @@ impl Copying {
 
     fn write(
         &mut self,
-        groups: Vec<GroupRows>,
+        groups: Vec<WrittenGroup>,
         all: &[&Verdict],
         (what, fields): (What, &[AddedField]),
         columns: &TextColumns,
         input: &Input,
         exported: &mut Exported,
     ) -> Result<()> {
-        let Copying { file, writer } = self;
+        let RowCopier { file, writer } = self;
         let descriptor = file.metadata().file_metadata().schema_descr_ptr();
         let leaf = |name: &String| descriptor.columns().iter().position(|leaf| leaf.path().string() == *name);
         let leaves: Vec<Option<usize>> = columns.names().iter().map(leaf).collect();
         // The texts that lack paragraphs, by their column, and of each group the rows that are
         // left.
         let (mut texts, mut left) = (vec![BTreeMap::new(); descriptor.num_columns()], Vec::new());
-        for GroupRows { group, first, wanted } in groups {
+        for WrittenGroup { group, first, wanted } in groups {
             let verdicts = &all[wanted];
             let rows: Vec<usize> = verdicts.iter().map(|verdict| (verdict.offset - first) as usize).collect();
             let mut gone = BTreeMap::new();
@@ -293,7 +293,7 @@ impl ParquetCopy {
     /// If it cannot be written.
     pub(crate) fn begin(like: SerializedFileReader<std::fs::File>, input: &Input, out: Output) -> Result<ParquetCopy> {
         let as_they_are = RowFields { added: &[], renamed: &NewNames::default() };
-        Ok(ParquetCopy { writer: Copying::begin(like, input, as_they_are, out)?.writer })
+        Ok(ParquetCopy { writer: RowCopier::begin(like, input, as_they_are, out)?.writer })
     }
 
     /// Adds rows, as one row group.

@@ -23,12 +23,12 @@ const HUGGING_FACE: &str = "huggingface";
 /// Compares the columns of files with those of the first one.
 #[derive(Default)]
 pub(super) struct SameColumns {
-    first: Option<(String, Vec<Column>)>,
+    first: Option<(String, Vec<StoredColumn>)>,
 }
 
 /// A column, as far as files must have the same.
 #[derive(PartialEq)]
-struct Column {
+struct StoredColumn {
     stored: TypePtr,
     /// The type of Arrow, without differences in how it is in memory.
     kind: DataType,
@@ -62,7 +62,7 @@ impl SameColumns {
 }
 
 /// The columns of a file.
-fn columns(metadata: &FileMetaData) -> Result<Vec<Column>> {
+fn columns(metadata: &FileMetaData) -> Result<Vec<StoredColumn>> {
     let (descriptor, pairs) = (metadata.schema_descr(), metadata.key_value_metadata());
     // What cannot be read in the metadata, readers of Arrow pass over.
     let schema = parquet_to_arrow_schema(descriptor, pairs).or_else(|_| parquet_to_arrow_schema(descriptor, None))?;
@@ -71,7 +71,7 @@ fn columns(metadata: &FileMetaData) -> Result<Vec<Column>> {
     let features = of_hub.as_ref().and_then(|of_hub| of_hub.get("info")?.get("features"));
     let kinds: BTreeMap<&str, DataType> =
         schema.fields().iter().map(|field| (field.name().as_str(), plain(field.data_type()))).collect();
-    let column = |stored: &TypePtr| Column {
+    let column = |stored: &TypePtr| StoredColumn {
         stored: stored.clone(),
         kind: kinds.get(stored.name()).cloned().unwrap_or(DataType::Null),
         meaning: features.and_then(|features| features.get(stored.name())).filter(|feature| has_more(feature)).cloned(),

@@ -7,7 +7,7 @@ use std::path::Path;
 use anyhow::{Context as _, Result};
 use flate2::read::MultiGzDecoder;
 
-use super::{Filling, Part, Shards};
+use super::{CutFile, Filling, Shards};
 use crate::export::copied::Compressed;
 use crate::export::rows::BYTE_ORDER_MARK;
 
@@ -16,8 +16,8 @@ use crate::export::rows::BYTE_ORDER_MARK;
 ///
 /// # Errors
 /// If a file cannot be read or written.
-pub(super) fn cut(parts: &[Part<'_>], name: &str, filling: &mut Filling, shards: &mut Shards<'_>) -> Result<()> {
-    let mut shard = Shard::begin(name, shards)?;
+pub(super) fn cut(parts: &[CutFile<'_>], name: &str, filling: &mut Filling, shards: &mut Shards<'_>) -> Result<()> {
+    let mut shard = LineShard::begin(name, shards)?;
     let mut line = Vec::new();
     for part in parts {
         let failed = || format!("cannot read {}", part.path.display());
@@ -57,7 +57,7 @@ fn is_blank(line: &[u8]) -> bool {
     line.strip_prefix(BYTE_ORDER_MARK).unwrap_or(line).is_empty()
 }
 
-fn open(part: &Part<'_>, name: &str) -> Result<Box<dyn BufRead>> {
+fn open(part: &CutFile<'_>, name: &str) -> Result<Box<dyn BufRead>> {
     const BUFFER: usize = 1 << 18;
     let file = File::open(&part.path)?;
     // What was converted is not compressed.
@@ -70,11 +70,11 @@ fn open(part: &Part<'_>, name: &str) -> Result<Box<dyn BufRead>> {
 }
 
 /// The shard that is written.
-struct Shard(Compressed);
+struct LineShard(Compressed);
 
-impl Shard {
-    fn begin(name: &str, shards: &Shards<'_>) -> Result<Shard> {
-        Ok(Shard(Compressed::named(shards.create()?, Path::new(name)).with_context(|| shards.failed())?))
+impl LineShard {
+    fn begin(name: &str, shards: &Shards<'_>) -> Result<LineShard> {
+        Ok(LineShard(Compressed::named(shards.create()?, Path::new(name)).with_context(|| shards.failed())?))
     }
 
     fn write(&mut self, line: &[u8], shards: &Shards<'_>) -> Result<()> {
@@ -82,10 +82,10 @@ impl Shard {
     }
 
     /// Ends the shard, and begins another one.
-    fn next(self, name: &str, filling: &mut Filling, shards: &mut Shards<'_>) -> Result<Shard> {
+    fn next(self, name: &str, filling: &mut Filling, shards: &mut Shards<'_>) -> Result<LineShard> {
         self.end(filling.records, shards)?;
         filling.begin()?;
-        Shard::begin(name, shards)
+        LineShard::begin(name, shards)
     }
 
     fn end(self, records: u64, shards: &mut Shards<'_>) -> Result<()> {

@@ -58,14 +58,14 @@ impl ShardRule {
 }
 
 /// A file that is cut.
-struct Part<'a> {
+struct CutFile<'a> {
     path: PathBuf,
     input: &'a Input,
     /// Whether the input has another format.
     is_converted: bool,
 }
 
-impl Part<'_> {
+impl CutFile<'_> {
     /// Removes the file.
     fn remove(&self) -> Result<()> {
         std::fs::remove_file(&self.path).with_context(|| format!("cannot remove {}", self.path.display()))
@@ -193,12 +193,12 @@ pub(super) fn write_shards(
     of_parts.iter().for_each(|(_, counts)| total.merge(*counts));
     // The columns of Parquet are those of a part, also if no part has a row.
     let has_rows = |counts: &Exported| counts.written > 0 || total.written == 0;
-    let parts: Vec<Part<'_>> = of_parts
+    let parts: Vec<CutFile<'_>> = of_parts
         .iter()
         .filter(|(_, counts)| has_rows(counts))
         .map(|(number, _)| {
             let input = &inputs[*number];
-            Ok(Part { path: folder.unfinished(*number), input, is_converted: writing.format.of(input)?.is_some() })
+            Ok(CutFile { path: folder.unfinished(*number), input, is_converted: writing.format.of(input)?.is_some() })
         })
         .collect::<Result<_>>()?;
     // The file before the shards is the card.

@@ -10,7 +10,7 @@ use anyhow::{Context as _, Result};
 use parquet::file::reader::{FileReader as _, SerializedFileReader};
 
 use super::columns::SameColumns;
-use super::{Filling, Part, Shards};
+use super::{CutFile, Filling, Shards};
 use crate::export::rows::{ParquetCopy, PieceOfGroup};
 
 /// The pieces that a row group is made of, at most: a file may be open for each.
@@ -20,10 +20,10 @@ const MOST_PIECES: usize = 64;
 ///
 /// # Errors
 /// If two have other columns, or a file cannot be read or written.
-pub(super) fn cut(parts: &[Part<'_>], filling: &mut Filling, shards: &mut Shards<'_>) -> Result<()> {
+pub(super) fn cut(parts: &[CutFile<'_>], filling: &mut Filling, shards: &mut Shards<'_>) -> Result<()> {
     let Some(first) = parts.first() else { return Ok(()) };
     let most_rows = largest_group(parts)?;
-    let mut shard = Shard { first, most_rows, out: None, pieces: Vec::new(), rows: 0 };
+    let mut shard = ParquetShard { first, most_rows, out: None, pieces: Vec::new(), rows: 0 };
     for part in parts {
         let file = Rc::new(open(part)?);
         for (group, metadata) in file.metadata().row_groups().iter().enumerate() {
@@ -55,7 +55,7 @@ pub(super) fn cut(parts: &[Part<'_>], filling: &mut Filling, shards: &mut Shards
     first.remove()
 }
 
-fn open(part: &Part<'_>) -> Result<SerializedFileReader<File>> {
+fn open(part: &CutFile<'_>) -> Result<SerializedFileReader<File>> {
     let failed = || format!("cannot read {}", part.path.display());
     SerializedFileReader::new(File::open(&part.path).with_context(failed)?).with_context(failed)
 }
@@ -67,7 +67,7 @@ fn bytes_of_row(size: u64, row: usize, rows: usize) -> u64 {
 }
 
 /// The rows of the largest row group. Checks that all files have the same columns.
-fn largest_group(parts: &[Part<'_>]) -> Result<usize> {
+fn largest_group(parts: &[CutFile<'_>]) -> Result<usize> {
     let (mut columns, mut most) = (SameColumns::default(), 0);
     for part in parts {
         let file = open(part)?;
@@ -79,9 +79,9 @@ fn largest_group(parts: &[Part<'_>]) -> Result<usize> {
 }
 
 /// The shard that is written.
-struct Shard<'a> {
+struct ParquetShard<'a> {
     /// The part whose columns and compression shards have.
-    first: &'a Part<'a>,
+    first: &'a CutFile<'a>,
     most_rows: usize,
     out: Option<ParquetCopy>,
     /// The rows of the next row group.
@@ -89,7 +89,7 @@ struct Shard<'a> {
     rows: usize,
 }
 
-impl Shard<'_> {
+impl ParquetShard<'_> {
     /// Adds rows.
     fn add(&mut self, piece: PieceOfGroup, shards: &Shards<'_>) -> Result<()> {
         if piece.rows.is_empty() {

@@ -45,12 +45,12 @@ pub(super) struct Join {
 
 /// Parts of a cluster: a union-find over the numbers of its documents.
 #[derive(Clone)]
-pub(super) struct Parts(Vec<u32>);
+pub(super) struct ClusterParts(Vec<u32>);
 
-impl Parts {
+impl ClusterParts {
     /// Each document by itself.
-    pub fn new(documents: usize) -> Parts {
-        Parts((0..documents as u32).collect())
+    pub fn new(documents: usize) -> ClusterParts {
+        ClusterParts((0..documents as u32).collect())
     }
 
     /// The smallest document of the part of one.
@@ -82,7 +82,7 @@ pub(super) fn joins(sets: &[&[u64]], least: ExactShare) -> Vec<Join> {
 
 /// As [`joins`], with so many pairs that wait to be sorted.
 fn joins_with(sets: &[&[u64]], least: ExactShare, most_pairs: usize) -> Vec<Join> {
-    let (mut parts, ranked) = (Parts::new(sets.len()), Ranked::new(sets));
+    let (mut parts, ranked) = (ClusterParts::new(sets.len()), Ranked::new(sets));
     let mut joins: Vec<Join> = Vec::new();
     for equal in &ranked.equal {
         parts.join(*equal);
@@ -113,7 +113,7 @@ fn sort(pairs: &mut [Join]) {
 }
 
 /// Leaves the pairs of a forest.
-fn leave_forest(pairs: &mut Vec<Join>, parts: &Parts) {
+fn leave_forest(pairs: &mut Vec<Join>, parts: &ClusterParts) {
     let mut parts = parts.clone();
     sort(pairs);
     pairs.retain(|pair| parts.join(pair.places).is_some());
@@ -162,7 +162,7 @@ impl Ranked {
 
     /// The pairs of different parts that meet a requirement, as far as a forest has them; the most
     /// similar first.
-    fn pairs(&self, requirement: Requirement, parts: &mut Parts, most_pairs: usize) -> Vec<Join> {
+    fn pairs(&self, requirement: Requirement, parts: &mut ClusterParts, most_pairs: usize) -> Vec<Join> {
         let mut pairs: Vec<Join> = Vec::new();
         let mut with: Vec<Vec<OfPart>> = vec![Vec::new(); (self.ranks - self.alone) as usize];
         let mut chained: Vec<Chained> = Vec::new();
@@ -289,7 +289,7 @@ mod tests {
         thresholds.sort_unstable_by(f64::total_cmp);
         thresholds.dedup();
         for threshold in thresholds {
-            let mut parts = Parts::new(sets.len());
+            let mut parts = ClusterParts::new(sets.len());
             for join in joins.iter().filter(|join| join.similarity >= threshold) {
                 assert!(parts.join(join.places).is_some(), "no pair is one too many");
             }
@@ -347,7 +347,7 @@ mod tests {
         assert_eq!(all.len(), 199);
         assert_eq!(all, few);
         let ranked = Ranked::new(&sets);
-        let pairs = |most| ranked.pairs(Requirement::Resemblance(least), &mut Parts::new(200), most).len();
+        let pairs = |most| ranked.pairs(Requirement::Resemblance(least), &mut ClusterParts::new(200), most).len();
         assert_eq!(pairs(MOST_PAIRS), 200 * 199 / 2);
         assert!(pairs(0) < 1000);
     }

@@ -31,11 +31,11 @@ use serde::{Deserialize, Serialize};
 
 pub use self::rows::{ChosenRows, RowsAt};
 
-use self::joins::{Join, Parts, joins};
-use self::rows::{Counted, Least, choose, going};
+use self::joins::{ClusterParts, Join, joins};
+use self::rows::{CountedDocument, Least, choose, going};
 use super::dataset::{each_file, locked};
 use super::exported::changed;
-use super::verdicts::{Deciding, FoundPage, Verdict, Verdicts};
+use super::verdicts::{Deciding, SegmentPage, Verdict, Verdicts};
 use crate::config::{Method, Reading, Verify};
 use crate::features::Fingerprinter;
 use crate::operators::ingest::page_shingles;
@@ -148,13 +148,13 @@ impl Sortable for Member {
 /// The members of a cluster by document, and the pairs that hold it together, the most similar
 /// first.
 #[derive(Debug, Serialize, Deserialize)]
-struct Forest {
+struct ClusterForest {
     cluster: i64,
     members: Vec<Member>,
     joins: Vec<Join>,
 }
 
-impl Sortable for Forest {
+impl Sortable for ClusterForest {
     type Key = i64;
 
     fn key(&self) -> i64 {
@@ -162,7 +162,7 @@ impl Sortable for Forest {
     }
 
     fn weight(&self) -> usize {
-        size_of::<Forest>() + self.members.len() * size_of::<Member>() + self.joins.len() * size_of::<Join>()
+        size_of::<ClusterForest>() + self.members.len() * size_of::<Member>() + self.joins.len() * size_of::<Join>()
     }
 }
 
@@ -188,7 +188,7 @@ impl Sortable for Placed {
 }
 
 /// The documents of a week.
-struct Documents {
+struct WeekDocuments {
     /// How many are written if all stay.
     written: u64,
     /// Those of clusters.
@@ -204,15 +204,15 @@ impl Thresholds<'_> {
     /// If an input cannot be read or has changed, a file cannot be read or written, or more records
     /// than are wanted stay at every threshold.
     pub fn clusters(&self, deciding: &Deciding<'_>) -> Result<ThresholdClusters> {
-        let Documents { written, members, firsts } = self.documents(deciding)?;
+        let WeekDocuments { written, members, firsts } = self.documents(deciding)?;
         let sets = self.sets(firsts)?;
         let mut gone = ExternalSort::new(&self.scratch.join("going"), self.memory / 4);
         let mut forests = ExternalSort::new(&self.scratch.join("forests"), self.memory / 4);
         let most = deciding.canonical.most;
         self.forests(members, sets, &mut |forest| {
             if let ThresholdRule::KeepRows(_) = self.rule {
-                let count = |of: &Member| Counted { group: of.group, is_written: of.is_written };
-                let counted: Vec<Counted> = forest.members.iter().map(count).collect();
+                let count = |of: &Member| CountedDocument { group: of.group, is_written: of.is_written };
+                let counted: Vec<CountedDocument> = forest.members.iter().map(count).collect();
                 going(&counted, &forest.joins, most, &mut |of_join| gone.push(of_join))?;
             }
             forests.push(forest)
@@ -228,8 +228,8 @@ impl Thresholds<'_> {
         let mut placed = ExternalSort::new(&self.scratch.join("placed"), self.memory / 2);
         let (mut clusters, mut clustered) = (0, 0);
         let mut forests = forests.sorted()?;
-        while let Some(Forest { members, joins, .. }) = forests.record()? {
-            let mut parts = Parts::new(members.len());
+        while let Some(ClusterForest { members, joins, .. }) = forests.record()? {
+            let mut parts = ClusterParts::new(members.len());
             for join in joins.iter().filter(|join| similarity.is_some_and(|least| join.similarity >= least)) {
                 parts.join(join.places);
             }
@@ -250,7 +250,7 @@ impl Thresholds<'_> {
     }
 
     /// The documents of the week.
-    fn documents(&self, deciding: &Deciding<'_>) -> Result<Documents> {
+    fn documents(&self, deciding: &Deciding<'_>) -> Result<WeekDocuments> {
         let all = Deciding { since: None, score: None, names: false, ..deciding.clone() };
         let files = all.files();
         let mut members = ExternalSort::new(&self.scratch.join("threshold-members"), self.memory / 4);
@@ -273,7 +273,7 @@ impl Thresholds<'_> {
                 &segment.file(),
                 &files,
                 &[],
-                &mut |FoundPage { verdict, order, batch, row: of_batch, .. }| {
+                &mut |SegmentPage { verdict, order, batch, row: of_batch, .. }| {
                     let (week, of_row) = (all.inputs[verdict.file as usize].0, row);
                     let is_written = deciding.since.is_none_or(|since: Week| week >= since);
                     written += u64::from(is_written);
@@ -298,7 +298,7 @@ impl Thresholds<'_> {
                 },
             )?;
         }
-        Ok(Documents { written, members: members.sorted()?, firsts: Verdicts::of_places(firsts.sorted()?)? })
+        Ok(WeekDocuments { written, members: members.sorted()?, firsts: Verdicts::of_places(firsts.sorted()?)? })
     }
 
     /// The shingles of these documents, by cluster and document.
@@ -369,7 +369,7 @@ impl Thresholds<'_> {
         &self,
         mut members: Sorted<Member>,
         mut sets: Sorted<CandidateSet>,
-        each: &mut dyn FnMut(Forest) -> Result<()>,
+        each: &mut dyn FnMut(ClusterForest) -> Result<()>,
     ) -> Result<()> {
         let mut least = least_threshold(self.method);
         if let ThresholdRule::AtSimilarity(similarity) = self.rule {
@@ -394,7 +394,7 @@ impl Thresholds<'_> {
                 with_sets.push(set);
                 next_set = sets.record()?;
             }
-            each(Forest { cluster, joins: forest(&of_cluster, &with_sets, least)?, members: of_cluster })?;
+            each(ClusterForest { cluster, joins: forest(&of_cluster, &with_sets, least)?, members: of_cluster })?;
         }
         ensure!(next_set.is_none(), "a document is of a cluster without members: the store is damaged");
         Ok(())

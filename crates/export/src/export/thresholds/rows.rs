@@ -6,7 +6,7 @@ use anyhow::{Result, bail};
 use serde::{Deserialize, Serialize};
 
 use super::LEAST;
-use super::joins::{Join, Parts};
+use super::joins::{ClusterParts, Join};
 use crate::config::Verify;
 use crate::structures::{Sortable, Sorted};
 
@@ -110,7 +110,7 @@ pub(super) fn choose(all: u64, wanted: u64, mut going: Sorted<Going>, least: Lea
 
 /// What is counted of a document.
 #[derive(Clone, Copy)]
-pub(super) struct Counted {
+pub(super) struct CountedDocument {
     /// The group of its cluster, of which some stay.
     pub group: u64,
     /// Whether it is written if it stays, and not one of an older batch.
@@ -120,18 +120,18 @@ pub(super) struct Counted {
 /// Hands on how many records go at each join of a cluster. `most` stay of each group of a part, and
 /// older documents come first; if it is 0, a part stays only if it is one document.
 pub(super) fn going(
-    documents: &[Counted],
+    documents: &[CountedDocument],
     joins: &[Join],
     most: u64,
     each: &mut dyn FnMut(Going) -> Result<()>,
 ) -> Result<()> {
-    let mut parts = Parts::new(documents.len());
+    let mut parts = ClusterParts::new(documents.len());
     // Of each part, by its root.
-    let mut groups: Vec<Groups> = documents.iter().map(Groups::of).collect();
+    let mut groups: Vec<GroupCounts> = documents.iter().map(GroupCounts::of).collect();
     for Join { places, similarity } in joins {
         let Some(roots) = parts.join(*places) else { continue };
         let [a, b] = roots.map(|root| std::mem::take(&mut groups[root as usize]));
-        let mut rows: u64 = if most == 0 { [&a, &b].map(Groups::written_alone).iter().sum() } else { 0 };
+        let mut rows: u64 = if most == 0 { [&a, &b].map(GroupCounts::written_alone).iter().sum() } else { 0 };
         groups[roots[0] as usize] = a.with(b, &mut |of_a, of_b, both| {
             rows += staying(of_a, most) + staying(of_b, most) - staying(both, most);
         });
@@ -149,29 +149,29 @@ fn staying([older, written]: [u64; 2], most: u64) -> u64 {
 
 /// How many older and how many written documents a part has of each group. Where all are of one
 /// group, as they mostly are, there is no map.
-enum Groups {
+enum GroupCounts {
     One(u64, [u64; 2]),
     Several(BTreeMap<u64, [u64; 2]>),
 }
 
-impl Default for Groups {
-    fn default() -> Groups {
-        Groups::One(0, [0, 0])
+impl Default for GroupCounts {
+    fn default() -> GroupCounts {
+        GroupCounts::One(0, [0, 0])
     }
 }
 
-impl Groups {
-    fn of(document: &Counted) -> Groups {
-        Groups::One(document.group, [u64::from(!document.is_written), u64::from(document.is_written)])
+impl GroupCounts {
+    fn of(document: &CountedDocument) -> GroupCounts {
+        GroupCounts::One(document.group, [u64::from(!document.is_written), u64::from(document.is_written)])
     }
 
-    fn is_smaller(&self, other: &Groups) -> bool {
-        let count = |of: &Groups| if let Groups::Several(groups) = of { groups.len() } else { 1 };
+    fn is_smaller(&self, other: &GroupCounts) -> bool {
+        let count = |of: &GroupCounts| if let GroupCounts::Several(groups) = of { groups.len() } else { 1 };
         count(self) < count(other)
     }
 
     /// The groups of both. Hands on the numbers of each group that both have, and their sum.
-    fn with(self, other: Groups, shared: &mut dyn FnMut([u64; 2], [u64; 2], [u64; 2])) -> Groups {
+    fn with(self, other: GroupCounts, shared: &mut dyn FnMut([u64; 2], [u64; 2], [u64; 2])) -> GroupCounts {
         let (large, small) = if self.is_smaller(&other) { (other, self) } else { (self, other) };
         let mut add = |of_large: &mut [u64; 2], of_small: [u64; 2]| {
             let both = [of_large[0] + of_small[0], of_large[1] + of_small[1]];
@@ -179,25 +179,25 @@ impl Groups {
             *of_large = both;
         };
         let (mut large, small) = match (large, small) {
-            (Groups::One(group, mut numbers), Groups::One(of, others)) if of == group => {
+            (GroupCounts::One(group, mut numbers), GroupCounts::One(of, others)) if of == group => {
                 add(&mut numbers, others);
-                return Groups::One(group, numbers);
+                return GroupCounts::One(group, numbers);
             }
-            (Groups::One(group, numbers), small) => (BTreeMap::from([(group, numbers)]), small),
-            (Groups::Several(groups), small) => (groups, small),
+            (GroupCounts::One(group, numbers), small) => (BTreeMap::from([(group, numbers)]), small),
+            (GroupCounts::Several(groups), small) => (groups, small),
         };
         let mut add = |group: u64, numbers: [u64; 2]| add(large.entry(group).or_default(), numbers);
         match small {
-            Groups::One(group, numbers) => add(group, numbers),
-            Groups::Several(groups) => groups.into_iter().for_each(|(group, numbers)| add(group, numbers)),
+            GroupCounts::One(group, numbers) => add(group, numbers),
+            GroupCounts::Several(groups) => groups.into_iter().for_each(|(group, numbers)| add(group, numbers)),
         }
-        Groups::Several(large)
+        GroupCounts::Several(large)
     }
 
     /// The written documents of the part, if it is one document.
     fn written_alone(&self) -> u64 {
         match self {
-            Groups::One(_, [older, written]) if older + written == 1 => *written,
+            GroupCounts::One(_, [older, written]) if older + written == 1 => *written,
             _ => 0,
         }
     }
@@ -210,10 +210,10 @@ mod tests {
     use crate::structures::ExternalSort;
 
     /// The records that stay of a cluster at a threshold: each part, each of its groups.
-    fn slow_rows(documents: &[Counted], joins: &[Join], most: u64, threshold: f64) -> u64 {
-        let mut parts = Parts::new(documents.len());
+    fn slow_rows(documents: &[CountedDocument], joins: &[Join], most: u64, threshold: f64) -> u64 {
+        let mut parts = ClusterParts::new(documents.len());
         joins.iter().filter(|join| join.similarity >= threshold).for_each(|join| _ = parts.join(join.places));
-        let mut by_part: BTreeMap<u32, Vec<Counted>> = BTreeMap::new();
+        let mut by_part: BTreeMap<u32, Vec<CountedDocument>> = BTreeMap::new();
         for (place, of) in (0..).zip(documents) {
             by_part.entry(parts.root(place)).or_default().push(*of);
         }
@@ -240,8 +240,9 @@ mod tests {
             random % end
         };
         for (most, groups, has_older) in [(1, 1, false), (1, 1, true), (2, 1, true), (1, 3, true), (0, 1, true)] {
-            let documents: Vec<Counted> =
-                (0..40).map(|_| Counted { group: below(groups), is_written: !has_older || below(3) > 0 }).collect();
+            let documents: Vec<CountedDocument> = (0..40)
+                .map(|_| CountedDocument { group: below(groups), is_written: !has_older || below(3) > 0 })
+                .collect();
             // A forest with ties.
             let mut joins: Vec<Join> = Vec::new();
             for place in 1..40 {
