@@ -66,43 +66,43 @@ struct Screen {
     bar: Option<ProgressBar>,
     begun: Instant,
     /// The part that is done now, and since when.
-    part: Option<(Part, Instant)>,
+    part: Option<(ProgressPart, Instant)>,
     /// When the last line was written, and for which part.
-    last: Option<(Instant, Part)>,
+    last: Option<(Instant, ProgressPart)>,
 }
 
 /// What has progress of its own: a stage; of the first stage the time when everything is read, too,
 /// and only the pages are to be written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Part {
+enum ProgressPart {
     Read,
     WritePages,
     Of(Stage),
 }
 
-impl Part {
-    fn of(progress: Progress, bytes: u64) -> Part {
+impl ProgressPart {
+    fn of(progress: Progress, bytes: u64) -> ProgressPart {
         match progress.stage {
-            Stage::Read if progress.bytes < bytes => Part::Read,
-            Stage::Read => Part::WritePages,
-            stage => Part::Of(stage),
+            Stage::Read if progress.bytes < bytes => ProgressPart::Read,
+            Stage::Read => ProgressPart::WritePages,
+            stage => ProgressPart::Of(stage),
         }
     }
 
     fn title(self) -> &'static str {
         match self {
-            Part::Read => Stage::Read.title(),
-            Part::WritePages => "writing pages",
-            Part::Of(stage) => stage.title(),
+            ProgressPart::Read => Stage::Read.title(),
+            ProgressPart::WritePages => "writing pages",
+            ProgressPart::Of(stage) => stage.title(),
         }
     }
 }
 
 /// How much of a part is done, 0 to 1; `None` if it does not say.
-fn done(part: Part, progress: Progress, bytes: u64) -> Option<f64> {
+fn done(part: ProgressPart, progress: Progress, bytes: u64) -> Option<f64> {
     let share = |done: u64, of: u64| (of > 0).then(|| (done as f64 / of as f64).min(1.0));
     match part {
-        Part::Read => share(progress.bytes, bytes),
+        ProgressPart::Read => share(progress.bytes, bytes),
         _ => share(progress.steps, progress.of_steps),
     }
 }
@@ -120,7 +120,7 @@ impl Screen {
         if self.bytes == 0 && progress.stage == Stage::Read {
             return;
         }
-        let part = Part::of(progress, self.bytes);
+        let part = ProgressPart::of(progress, self.bytes);
         let since = match self.part {
             Some((of, since)) if of == part => since,
             _ => Instant::now(),
@@ -152,7 +152,7 @@ impl Screen {
         match &self.bar {
             Some(bar) => bar.finish_and_clear(),
             None if self.log.is_json() => {
-                let part = Part::of(progress, self.bytes);
+                let part = ProgressPart::of(progress, self.bytes);
                 self.line(part, Instant::now(), done(part, progress, self.bytes), progress);
             }
             None => {}
@@ -160,11 +160,11 @@ impl Screen {
     }
 
     /// What is said of a part besides its name and share.
-    fn message(&self, part: Part, since: Instant, done: Option<f64>, progress: Progress) -> String {
+    fn message(&self, part: ProgressPart, since: Instant, done: Option<f64>, progress: Progress) -> String {
         let left = left(since, done).map_or(String::new(), |left| format!(", about {} left", age(left.ceil() as i64)));
         let seconds = self.begun.elapsed().as_secs_f64();
         match part {
-            Part::Read => {
+            ProgressPart::Read => {
                 let rejects = match progress.rejects {
                     0 => String::new(),
                     rejects => format!(", {}", plural(rejects, "reject")),
@@ -176,14 +176,14 @@ impl Screen {
         }
     }
 
-    fn line(&mut self, part: Part, since: Instant, done: Option<f64>, progress: Progress) {
+    fn line(&mut self, part: ProgressPart, since: Instant, done: Option<f64>, progress: Progress) {
         self.last = Some((Instant::now(), part));
         let seconds = self.begun.elapsed().as_secs_f64();
         let left = left(since, done);
         let text = || {
             let message = self.message(part, since, done, progress);
             match (part, done) {
-                (Part::Read, _) => {
+                (ProgressPart::Read, _) => {
                     format!("{}: {} of {}, {message}", part.title(), Bytes(progress.bytes), Bytes(self.bytes))
                 }
                 (_, Some(done)) => format!("{}: {:.0}% {message}", part.title(), 100.0 * done),
@@ -223,7 +223,7 @@ mod tests {
     fn a_part_says_how_much_of_it_is_done() {
         let at = |stage, bytes, steps, of_steps| Progress { stage, bytes, steps, of_steps, ..Progress::default() };
         let said = |progress: Progress| {
-            let part = Part::of(progress, 100);
+            let part = ProgressPart::of(progress, 100);
             (part.title(), done(part, progress, 100))
         };
         // Steps count only when everything is read: the shards of earlier waves are written

@@ -25,7 +25,7 @@ type Map<V> = HashMap<u64, V, BuildHasherDefault<DocHasher>>;
 /// Why a URL is below another one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Why {
+pub enum WhyBelow {
     /// The page is a replica of the other one.
     Replica,
     /// The page is of the same collection, or of a copy of it.
@@ -48,12 +48,12 @@ pub struct Folded<'a> {
     /// The URL as it was given.
     pub url: &'a str,
     /// Why it is there.
-    pub why: Why,
+    pub why: WhyBelow,
 }
 
 /// What a page is a part of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Place {
+struct Membership {
     /// The root of its trivial cluster.
     root: i64,
     /// Its similar cluster, or −1.
@@ -62,7 +62,7 @@ struct Place {
 
 /// The pages with replicas of the week of a collections job.
 #[derive(Clone, Debug, Default)]
-pub struct RollUp(Map<Place>);
+pub struct RollUp(Map<Membership>);
 
 fn key(url: &str) -> u64 {
     KeyHash::of(url).halves()[1]
@@ -93,7 +93,7 @@ impl RollUp {
             ReplicaLevel::Identical => ("identical_root", "identical_size"),
             ReplicaLevel::Similar | ReplicaLevel::Overlap => ("similar_root", "similar_size"),
         };
-        let mut places: Map<Place> = Map::default();
+        let mut places: Map<Membership> = Map::default();
         for rows in store.tables(week)?.all(ClusterRow::NAME) {
             Scan::open(rows, &["doc", "url", root, size])?.for_each(|batch| {
                 let (docs, urls): (&Int64Array, &StringArray) = (field(batch, "doc")?, field(batch, "url")?);
@@ -105,7 +105,7 @@ impl RollUp {
                     };
                     if let Some(root) = root {
                         let cluster = clusters.get(&(*doc as u64)).copied().unwrap_or(-1);
-                        places.insert(key(urls.value(row)), Place { root, cluster });
+                        places.insert(key(urls.value(row)), Membership { root, cluster });
                     }
                 }
                 Ok(())
@@ -132,7 +132,7 @@ impl RollUp {
         let mut first: Map<(usize, i64)> = Map::default();
         for url in urls {
             let place = canonical(url).and_then(|url| self.0.get(&key(url.as_str())));
-            let Some(Place { root, cluster }) = place else {
+            let Some(Membership { root, cluster }) = place else {
                 hits.push(Hit { url, folded: Vec::new() });
                 continue;
             };
@@ -141,7 +141,7 @@ impl RollUp {
             let of = if *cluster >= 0 { *cluster as u64 | 1 << 63 } else { *root as u64 };
             match first.get(&of) {
                 Some((hit, best)) => {
-                    let why = if best == root { Why::Replica } else { Why::Collection };
+                    let why = if best == root { WhyBelow::Replica } else { WhyBelow::Collection };
                     hits[*hit].folded.push(Folded { url, why });
                 }
                 None => {
@@ -192,7 +192,7 @@ mod tests {
             "http://c.example/",
             "http://d.example/",
         ];
-        let places = [(1, 1), (2, 1), (1, 1), (7, -1), (7, -1)].map(|(root, cluster)| Place { root, cluster });
+        let places = [(1, 1), (2, 1), (1, 1), (7, -1), (7, -1)].map(|(root, cluster)| Membership { root, cluster });
         let roll_up = RollUp(urls.iter().map(|url| key(url)).zip(places).collect());
         let list =
             ["no URL", urls[3], urls[1], "http://A.example:80/1#top", urls[2], urls[1], urls[4], "http://e.example/"];

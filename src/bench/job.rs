@@ -14,7 +14,7 @@ use clap::Args;
 use nigh_bench::{BenchOutcome, Temporary};
 use serde::{Deserialize, Serialize};
 
-use super::crawl::{Common, Setting, WorkDone, crawl_once};
+use super::crawl::{CrawlBenchArgs, Setting, WorkDone, crawl_once};
 use super::made_up_crawl::{CrawlFormat, MadeUpCrawlArgs, write_files};
 use crate::config::Count;
 use crate::sheet::grouped;
@@ -39,12 +39,12 @@ pub(crate) struct JobArgs {
     #[arg(long, default_value = "3", value_name = "N")]
     runs: Count,
     #[command(flatten)]
-    common: Common,
+    common: CrawlBenchArgs,
 }
 
 /// What an event of a run says about its stages; see `Log::spans`.
 #[derive(Deserialize)]
-struct Event {
+struct LoggedEvent {
     event: String,
     #[serde(default)]
     stages: Vec<Span>,
@@ -53,13 +53,13 @@ struct Event {
 }
 
 /// The time of one run.
-struct Run {
+struct TimedRun {
     /// Seconds of the process, from its start to its end.
     wall_s: f64,
     stages: Vec<Span>,
 }
 
-impl Run {
+impl TimedRun {
     /// CPU seconds of all stages.
     fn cpu_s(&self) -> f64 {
         self.stages.iter().map(|span| span.cpu_s).sum()
@@ -127,7 +127,7 @@ pub(crate) fn bench_job(args: &JobArgs) -> Result<BenchOutcome> {
 }
 
 /// Runs the job once into a new store.
-fn run(job: Option<&Path>, input: &[String], workers: usize, store: &Path) -> Result<Run> {
+fn run(job: Option<&Path>, input: &[String], workers: usize, store: &Path) -> Result<TimedRun> {
     let program = std::env::current_exe().context("cannot find this program")?;
     let mut command = Command::new(program);
     command.arg("run").args(job).arg("--input").args(input).args(["--workers", &workers.to_string(), "--json"]);
@@ -136,7 +136,7 @@ fn run(job: Option<&Path>, input: &[String], workers: usize, store: &Path) -> Re
     let ended = command.output().context("cannot run this program")?;
     let wall_s = begun.elapsed().as_secs_f64();
     let events = String::from_utf8_lossy(&ended.stderr);
-    let events: Vec<Event> = events.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
+    let events: Vec<LoggedEvent> = events.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
     if !ended.status.success() {
         let message = events.iter().rfind(|event| event.event == "error").map(|event| event.message.as_str());
         bail!("the run failed ({}): {}", ended.status, message.unwrap_or("it says no reason"));
@@ -144,7 +144,7 @@ fn run(job: Option<&Path>, input: &[String], workers: usize, store: &Path) -> Re
     let stages = events.into_iter().find(|event| event.event == "stages").map(|event| event.stages);
     let stages = stages.context("the run does not say how long its stages took")?;
     ensure!(!stages.is_empty(), "the run has no stages");
-    Ok(Run { wall_s, stages })
+    Ok(TimedRun { wall_s, stages })
 }
 
 impl JobReport {
@@ -152,7 +152,7 @@ impl JobReport {
     /// many CPU seconds.
     fn new(
         args: &JobArgs,
-        run: &Run,
+        run: &TimedRun,
         (reading_s, features_s): (f64, f64),
         work: WorkDone,
         crawl_bytes: Option<u64>,

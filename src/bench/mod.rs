@@ -29,7 +29,7 @@ use anyhow::Result;
 use clap::{Args, Subcommand};
 use nigh_bench::{BenchOutcome, BenchTask};
 
-use self::crawl::{Common, Crawl, Setting, StageReport, Texts, Workers};
+use self::crawl::{CrawlArgs, CrawlBenchArgs, Setting, StageReport, TextArgs, WorkerArgs};
 use self::made_up_crawl::{MadeUpCrawlArgs, make_crawl};
 use crate::report::print;
 
@@ -45,35 +45,35 @@ enum Benchmark {
     /// Reading crawl files: decompress them, parse records, decode HTTP bodies.
     Read {
         #[command(flatten)]
-        crawl: Crawl,
+        crawl: CrawlArgs,
         #[command(flatten)]
-        workers: Workers,
+        workers: WorkerArgs,
         #[command(flatten)]
-        common: Common,
+        common: CrawlBenchArgs,
     },
     /// HTML to text, title and links.
     Html {
         #[command(flatten)]
-        crawl: Crawl,
+        crawl: CrawlArgs,
         #[command(flatten)]
-        common: Common,
+        common: CrawlBenchArgs,
     },
     /// Text to words and fingerprints of shingles (pre-images).
     Text {
         #[command(flatten)]
-        texts: Texts,
+        texts: TextArgs,
         #[command(flatten)]
-        common: Common,
+        common: CrawlBenchArgs,
     },
     /// Text to features, supershingles and megashingles; with --input also pages and whole crawls
     /// to features.
     Features {
         #[command(flatten)]
-        texts: Texts,
+        texts: TextArgs,
         #[command(flatten)]
-        workers: Workers,
+        workers: WorkerArgs,
         #[command(flatten)]
-        common: Common,
+        common: CrawlBenchArgs,
     },
     /// Whole runs of a job on given or made-up crawls, with the share of each stage.
     Job(job::JobArgs),
@@ -82,7 +82,7 @@ enum Benchmark {
     /// Documents that come to a process that keeps clusters, in process and by HTTP; clusters that
     /// merge and split.
     #[cfg(feature = "live")]
-    Live(live::LiveArgs),
+    Live(live::LiveBenchArgs),
     /// Write the crawl of a made-up web, or a dataset of its texts: input for measuring whole runs.
     Crawl(MadeUpCrawlArgs),
 }
@@ -95,10 +95,11 @@ enum Benchmark {
 /// # Errors
 /// If the input cannot be read, or the benchmark fails in any process.
 pub fn bench(args: &BenchArgs, as_text: fn(BenchTask) -> Result<String>) -> Result<ExitCode> {
-    let crawl = |input: &[String], workers: usize, common: &Common, measure: fn(&Setting) -> Result<StageReport>| {
-        let report = measure(&Setting::new(input, workers, common)?)?;
-        BenchOutcome::new(true, &report, common.json)
-    };
+    let crawl =
+        |input: &[String], workers: usize, common: &CrawlBenchArgs, measure: fn(&Setting) -> Result<StageReport>| {
+            let report = measure(&Setting::new(input, workers, common)?)?;
+            BenchOutcome::new(true, &report, common.json)
+        };
     let outcome = match &args.benchmark {
         Benchmark::Crawl(args) => match make_crawl(args)? {
             Some(outcome) => Ok(outcome),

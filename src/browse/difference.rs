@@ -21,7 +21,7 @@ const CELLS: usize = 1 << 23;
 /// A part of both texts: equal words, or words that one text has and the other one lacks. Of two
 /// parts next to each other, one is equal.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Part {
+pub(super) struct DifferencePart {
     /// Whether the words are equal.
     pub(super) is_equal: bool,
     /// Words of the first text.
@@ -31,7 +31,7 @@ pub(super) struct Part {
 }
 
 /// The parts of two texts, in order: together they have all words of both.
-pub(super) fn difference(a: &[String], b: &[String]) -> Vec<Part> {
+pub(super) fn difference(a: &[String], b: &[String]) -> Vec<DifferencePart> {
     // Words as numbers: comparing them is cheap.
     let mut numbers: HashMap<&str, u32> = HashMap::new();
     let [mut of_a, mut of_b] = [a, b].map(|words| Vec::with_capacity(words.len()));
@@ -47,12 +47,12 @@ pub(super) fn difference(a: &[String], b: &[String]) -> Vec<Part> {
 }
 
 /// The parts, given the pairs of words that belong together, which ascend.
-fn parts(matches: &[(usize, usize)], lengths: [usize; 2]) -> Vec<Part> {
-    let mut parts: Vec<Part> = Vec::new();
+fn parts(matches: &[(usize, usize)], lengths: [usize; 2]) -> Vec<DifferencePart> {
+    let mut parts: Vec<DifferencePart> = Vec::new();
     let (mut from_a, mut from_b) = (0, 0);
     for (in_a, in_b) in matches.iter().copied().chain([(lengths[0], lengths[1])]) {
         if from_a < in_a || from_b < in_b {
-            parts.push(Part { is_equal: false, deleted: from_a..in_a, inserted: from_b..in_b });
+            parts.push(DifferencePart { is_equal: false, deleted: from_a..in_a, inserted: from_b..in_b });
         }
         if in_a < lengths[0] && in_b < lengths[1] {
             match parts.last_mut() {
@@ -60,7 +60,7 @@ fn parts(matches: &[(usize, usize)], lengths: [usize; 2]) -> Vec<Part> {
                     last.deleted.end += 1;
                     last.inserted.end += 1;
                 }
-                _ => parts.push(Part { is_equal: true, deleted: in_a..in_a + 1, inserted: in_b..in_b + 1 }),
+                _ => parts.push(DifferencePart { is_equal: true, deleted: in_a..in_a + 1, inserted: in_b..in_b + 1 }),
             }
         }
         (from_a, from_b) = (in_a + 1, in_b + 1);

@@ -19,7 +19,7 @@ const LETTERS: &str = "14";
 
 /// A page.
 #[derive(Clone, Debug)]
-pub(super) struct Node {
+pub(super) struct GraphNode {
     /// Its number in the list of pages, if it is there; else its document.
     pub(super) label: String,
     /// How it is known.
@@ -30,7 +30,7 @@ pub(super) struct Node {
 
 /// A link between two pages, by their places in the list of nodes.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Link {
+pub(super) struct GraphLink {
     pub(super) page: usize,
     pub(super) neighbour: usize,
     /// Supershingles that both have.
@@ -40,16 +40,16 @@ pub(super) struct Link {
 
 /// A line of the picture.
 #[derive(Clone, Debug, PartialEq)]
-struct Line {
+struct GraphLine {
     node: usize,
     level: usize,
     /// The line of the page that it hangs on, and the link.
-    above: Option<(usize, Link)>,
+    above: Option<(usize, GraphLink)>,
 }
 
 /// The lines, and the links that close circles.
-fn lines(nodes: usize, links: &[Link]) -> (Vec<Line>, Vec<Link>) {
-    let mut of_node: Vec<BTreeMap<usize, Link>> = vec![BTreeMap::new(); nodes];
+fn lines(nodes: usize, links: &[GraphLink]) -> (Vec<GraphLine>, Vec<GraphLink>) {
+    let mut of_node: Vec<BTreeMap<usize, GraphLink>> = vec![BTreeMap::new(); nodes];
     for link in links.iter().filter(|link| link.page != link.neighbour) {
         of_node[link.page].entry(link.neighbour).or_insert(*link);
         of_node[link.neighbour].entry(link.page).or_insert(*link);
@@ -58,7 +58,7 @@ fn lines(nodes: usize, links: &[Link]) -> (Vec<Line>, Vec<Link>) {
     roots.sort_by_key(|node| (std::cmp::Reverse(of_node[*node].len()), *node));
     let (mut lines, mut circles) = (Vec::new(), Vec::new());
     // Breadth first, to know what hangs on what; then depth first, to draw it.
-    let mut above: Vec<Option<(usize, Link)>> = vec![None; nodes];
+    let mut above: Vec<Option<(usize, GraphLink)>> = vec![None; nodes];
     let mut is_seen = vec![false; nodes];
     for root in roots {
         if is_seen[root] {
@@ -89,7 +89,7 @@ fn lines(nodes: usize, links: &[Link]) -> (Vec<Line>, Vec<Link>) {
         while let Some((node, level)) = stack.pop() {
             places.insert(node, lines.len());
             let above = above[node].map(|(parent, link)| (places[&parent], link));
-            lines.push(Line { node, level, above });
+            lines.push(GraphLine { node, level, above });
             stack.extend(below.get(&node).into_iter().flatten().rev().map(|other| (*other, level + 1)));
         }
     }
@@ -97,9 +97,9 @@ fn lines(nodes: usize, links: &[Link]) -> (Vec<Line>, Vec<Link>) {
 }
 
 /// The group of each node: nodes that links join, directly or through others, have one number.
-pub(super) fn groups(nodes: usize, links: &[Link]) -> Vec<usize> {
+pub(super) fn groups(nodes: usize, links: &[GraphLink]) -> Vec<usize> {
     let mut groups: Vec<usize> = (0..nodes).collect();
-    for Link { page, neighbour, .. } in links {
+    for GraphLink { page, neighbour, .. } in links {
         let (one, other) = (groups[*page], groups[*neighbour]);
         groups.iter_mut().filter(|group| **group == other).for_each(|group| *group = one);
     }
@@ -107,10 +107,10 @@ pub(super) fn groups(nodes: usize, links: &[Link]) -> Vec<usize> {
 }
 
 /// The picture of links, and of others that join the groups which those leave.
-pub(super) fn picture(nodes: &[Node], links: &[Link], joining: &[Link]) -> Html {
+pub(super) fn picture(nodes: &[GraphNode], links: &[GraphLink], joining: &[GraphLink]) -> Html {
     let (lines, circles) = lines(nodes.len(), &[links, joining].concat());
     let deepest = lines.iter().map(|line| line.level).max().unwrap_or(0).max(6);
-    let x = |line: &Line| 12 + line.level * LEVELS / deepest;
+    let x = |line: &GraphLine| 12 + line.level * LEVELS / deepest;
     let y = |place: usize| LINE / 2 + place * LINE;
     let mut html = Html::default();
     html.own("<figure class=\"graph\">\n<svg role=\"img\" font-size=\"").own(LETTERS).own("\" viewBox=\"0 0 ");
@@ -129,7 +129,7 @@ pub(super) fn picture(nodes: &[Node], links: &[Link], joining: &[Link]) -> Html 
         html.own("\" cx=\"").text(x(line)).own("\" cy=\"").text(y(place)).own("\"><title>");
         html.text(node.name.chars().take(200).collect::<String>()).own("</title></circle>\n<text x=\"");
         html.text(x(line) + 11).own("\" y=\"").text(y(place) + 5).own("\">").text(&node.label);
-        if let Some((_, Link { agreements, similarity, .. })) = line.above {
+        if let Some((_, GraphLink { agreements, similarity, .. })) = line.above {
             html.text(format!(": {similarity:.2}, {agreements} agree"));
         }
         html.own("</text>\n");
@@ -140,14 +140,14 @@ pub(super) fn picture(nodes: &[Node], links: &[Link], joining: &[Link]) -> Html 
          many supershingles agree; it is dashed below 0.90. ",
     );
     html.text("A ring is the page that stays if duplicates are removed.");
-    for Link { page, neighbour, .. } in joining {
+    for GraphLink { page, neighbour, .. } in joining {
         let [a, b] = [page, neighbour].map(|place| &nodes[*place].label);
         html.text(format!(" {a} and {b} are not in the list: by their features they join two groups of pages."));
     }
     if lines.iter().filter(|line| line.above.is_none()).count() > 1 {
         html.text(" Groups without a line between them are joined by links that are not shown here.");
     }
-    for Link { page, neighbour, agreements, similarity } in circles {
+    for GraphLink { page, neighbour, agreements, similarity } in circles {
         let [a, b] = [page, neighbour].map(|place| &nodes[place].label);
         html.text(format!(" {a} and {b} are linked, too: {similarity:.2}, {agreements} agree."));
     }
@@ -160,8 +160,8 @@ mod tests {
     use super::*;
     use crate::records::mix;
 
-    fn link(page: usize, neighbour: usize) -> Link {
-        Link { page, neighbour, agreements: 3, similarity: 0.95 }
+    fn link(page: usize, neighbour: usize) -> GraphLink {
+        GraphLink { page, neighbour, agreements: 3, similarity: 0.95 }
     }
 
     #[test]
@@ -177,12 +177,12 @@ mod tests {
         for seed in 0..300 {
             let nodes = 1 + (mix(seed) % 12) as usize;
             let at = |n: usize| (mix(seed << 20 | n as u64) % nodes as u64) as usize;
-            let links: Vec<Link> = (0..nodes).filter(|n| n % 4 != 3).map(|n| link(n, at(n))).collect();
+            let links: Vec<GraphLink> = (0..nodes).filter(|n| n % 4 != 3).map(|n| link(n, at(n))).collect();
             let (lines, circles) = lines(nodes, &links);
             let mut seen: Vec<usize> = lines.iter().map(|line| line.node).collect();
             seen.sort_unstable();
             assert!(seen.into_iter().eq(0..nodes), "{lines:?}");
-            let pair = |link: &Link| (link.page.min(link.neighbour), link.page.max(link.neighbour));
+            let pair = |link: &GraphLink| (link.page.min(link.neighbour), link.page.max(link.neighbour));
             let mut told: Vec<(usize, usize)> = Vec::new();
             for (place, line) in lines.iter().enumerate() {
                 let Some((above, link)) = line.above else {

@@ -2,7 +2,7 @@
 
 use std::fmt::Display;
 
-use super::request::{Asked, Order};
+use super::request::{AskedPage, ClusterOrder};
 use crate::markup::Html;
 use crate::report::{is_web_address, without_middle};
 use crate::sheet::grouped;
@@ -23,9 +23,9 @@ pub(super) fn page(title: &str, about: &str, body: &Html) -> String {
     html.own("<link rel=\"icon\" href=\"data:,\">\n<link rel=\"stylesheet\" href=\"/style.css\">\n<title>");
     html.text(without_middle(title, SHOWN)).own("</title>\n</head>\n<body>\n");
     html.own("<a class=\"skip\" href=\"#main\">Skip to the page</a>\n<header>\n<nav aria-label=\"Pages\"><ul>\n<li>");
-    html.add(&link(&Asked::Home, "Start")).own("</li>\n");
-    for order in Order::ALL {
-        html.own("<li>").add(&link(&Asked::Clusters { order, page: 1 }, by(order))).own("</li>\n");
+    html.add(&link(&AskedPage::Home, "Start")).own("</li>\n");
+    for order in ClusterOrder::ALL {
+        html.own("<li>").add(&link(&AskedPage::Clusters { order, page: 1 }, by(order))).own("</li>\n");
     }
     html.own("</ul></nav>\n").add(&search_form("")).own("</header>\n<main id=\"main\">\n<h1>");
     html.text(without_middle(title, SHOWN)).own("</h1>\n").add(body).own("</main>\n<footer class=\"soft\"><p>");
@@ -34,12 +34,12 @@ pub(super) fn page(title: &str, about: &str, body: &Html) -> String {
 }
 
 /// What an order of clusters is called.
-pub(super) fn by(order: Order) -> &'static str {
+pub(super) fn by(order: ClusterOrder) -> &'static str {
     match order {
-        Order::Size => "Largest clusters",
-        Order::Loose => "Loosest clusters",
-        Order::Growth => "Clusters that grew most",
-        Order::Hosts => "Clusters of most hosts",
+        ClusterOrder::Size => "Largest clusters",
+        ClusterOrder::Loose => "Loosest clusters",
+        ClusterOrder::Growth => "Clusters that grew most",
+        ClusterOrder::Hosts => "Clusters of most hosts",
     }
 }
 
@@ -63,7 +63,7 @@ pub(super) fn text_form(given: &str) -> Html {
 }
 
 /// A link to a page of this program.
-pub(super) fn link(to: &Asked, text: impl Display) -> Html {
+pub(super) fn link(to: &AskedPage, text: impl Display) -> Html {
     let mut html = Html::default();
     html.own("<a href=\"").text(to).own("\">").text(text).own("</a>");
     html
@@ -129,7 +129,7 @@ pub(super) fn facts(facts: &[(&'static str, Html)]) -> Html {
 
 /// A column of a table.
 #[derive(Clone, Debug)]
-pub(super) struct Column {
+pub(super) struct HtmlColumn {
     head: Html,
     /// The class of its cells.
     class: &'static str,
@@ -138,31 +138,31 @@ pub(super) struct Column {
 
 const NUMBER: &str = " class=\"number\"";
 
-impl Column {
+impl HtmlColumn {
     /// A column of numbers.
-    pub(super) fn number(head: &'static str) -> Column {
-        Column { head: text(head), class: NUMBER, is_order: false }
+    pub(super) fn number(head: &'static str) -> HtmlColumn {
+        HtmlColumn { head: text(head), class: NUMBER, is_order: false }
     }
 
     /// A column of text.
-    pub(super) fn text(head: &'static str) -> Column {
-        Column { head: text(head), class: "", is_order: false }
+    pub(super) fn text(head: &'static str) -> HtmlColumn {
+        HtmlColumn { head: text(head), class: "", is_order: false }
     }
 
     /// A column of URLs or titles: it is wide on a phone, so that rows stay low.
-    pub(super) fn long(head: &'static str) -> Column {
-        Column { head: text(head), class: " class=\"long\"", is_order: false }
+    pub(super) fn long(head: &'static str) -> HtmlColumn {
+        HtmlColumn { head: text(head), class: " class=\"long\"", is_order: false }
     }
 
     /// A column of numbers by which the rows are, or can be, in order.
-    pub(super) fn order(head: &'static str, by: Order, is: Order) -> Column {
-        let head = if by == is { text(head) } else { link(&Asked::Clusters { order: by, page: 1 }, head) };
-        Column { head, class: NUMBER, is_order: by == is }
+    pub(super) fn order(head: &'static str, by: ClusterOrder, is: ClusterOrder) -> HtmlColumn {
+        let head = if by == is { text(head) } else { link(&AskedPage::Clusters { order: by, page: 1 }, head) };
+        HtmlColumn { head, class: NUMBER, is_order: by == is }
     }
 }
 
 /// A table. If it is wider than the screen, it scrolls by itself.
-pub(super) fn table(caption: &str, columns: &[Column], rows: &[Vec<Html>]) -> Html {
+pub(super) fn table(caption: &str, columns: &[HtmlColumn], rows: &[Vec<Html>]) -> Html {
     let mut html = Html::default();
     html.own("<div class=\"wide\" tabindex=\"0\" role=\"region\" aria-label=\"")
         .text(caption)
@@ -205,7 +205,7 @@ impl Paging {
     }
 
     /// What it has, and the way to others.
-    pub(super) fn links(&self, to: impl Fn(u64) -> Asked) -> Html {
+    pub(super) fn links(&self, to: impl Fn(u64) -> AskedPage) -> Html {
         let mut html = Html::default();
         if self.all <= self.size {
             return html;
@@ -243,10 +243,10 @@ mod tests {
     #[test]
     fn lists_have_all_of_their_parts() {
         let paging = |page, all| Paging { page, size: 25, all };
-        assert_eq!(paging(1, 25).links(|_| Asked::Home), Html::default());
+        assert_eq!(paging(1, 25).links(|_| AskedPage::Home), Html::default());
         assert!(paging(1, 0).is_there() && !paging(2, 25).is_there() && paging(2, 26).is_there());
         assert!(!paging(u64::MAX, 26).is_there());
-        let links = |page| paging(page, 60).links(|page| Asked::Cluster { id: 7, page }).into_text();
+        let links = |page| paging(page, 60).links(|page| AskedPage::Cluster { id: 7, page }).into_text();
         assert!(
             links(1).contains(
                 "1 to 25 of 60 <a href=\"/cluster/7?page=2\">next</a> <a href=\"/cluster/7?page=3\">last</a>"

@@ -3,8 +3,8 @@
 //! pages of each host; and what studies found of hosts.
 //!
 //! It is made once, in one pass over the tables of clusters and changes and some columns of others.
-//! What has a row for each page is sorted into temporary files ([`SortedRows`]); in memory is what
-//! has a row for each cluster (about 60 bytes) and for each host (its name, and about 40).
+//! What has a row for each page is sorted into temporary files ([`SortedRowFile`]); in memory is
+//! what has a row for each cluster (about 60 bytes) and for each host (its name, and about 40).
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
@@ -14,8 +14,8 @@ use anyhow::{Context as _, Result, bail};
 use arrow_array::{Array as _, BooleanArray, Float32Array, Int64Array, StringArray};
 use serde::{Deserialize, Serialize};
 
-use super::request::Order;
-use super::sorted_rows::{RowSorter, Scratch, SortedRows};
+use super::request::ClusterOrder;
+use super::sorted_rows::{RowSorter, Scratch, SortedRowFile};
 use crate::look::LookedWeek;
 use crate::mirror::ReadStore;
 use crate::query::ranges_of_results;
@@ -33,7 +33,7 @@ const ROW_BITS: u32 = 40;
 
 /// A very similar cluster of the week.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Cluster {
+pub(super) struct IndexedCluster {
     pub(super) id: i64,
     /// The page that stays if duplicates are removed; the first one if none does.
     pub(super) example: DocId,
@@ -48,7 +48,7 @@ pub(super) struct Cluster {
     pub(super) before: u32,
 }
 
-impl Cluster {
+impl IndexedCluster {
     /// How many pages it gained since the week before.
     pub(super) fn growth(&self) -> i64 {
         i64::from(self.pages) - i64::from(self.before)
@@ -57,14 +57,14 @@ impl Cluster {
 
 /// A host of the week.
 #[derive(Clone, Debug)]
-pub(super) struct Host {
+pub(super) struct IndexedHost {
     pub(super) name: Box<str>,
     pub(super) pages: u32,
 }
 
 /// A table of a study that names hosts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Finding {
+pub(super) enum HostStudy {
     /// `mirrors/pairs`.
     Mirrors,
     /// `mirrors-by-url/candidates`.
@@ -73,15 +73,15 @@ pub(super) enum Finding {
     Collections,
 }
 
-impl Finding {
-    pub(super) const ALL: [Finding; 3] = [Finding::Mirrors, Finding::MirrorsByUrl, Finding::Collections];
+impl HostStudy {
+    pub(super) const ALL: [HostStudy; 3] = [HostStudy::Mirrors, HostStudy::MirrorsByUrl, HostStudy::Collections];
 
     /// The study, its table, and the columns that name hosts.
     fn table(self) -> (&'static str, &'static str, &'static [&'static str]) {
         match self {
-            Finding::Mirrors => ("mirrors", MirrorPairRow::NAME, &["host_a", "host_b"]),
-            Finding::MirrorsByUrl => ("mirrors-by-url", CandidateRow::NAME, &["host_a", "host_b"]),
-            Finding::Collections => ("collections", CollectionRow::NAME, &["host"]),
+            HostStudy::Mirrors => ("mirrors", MirrorPairRow::NAME, &["host_a", "host_b"]),
+            HostStudy::MirrorsByUrl => ("mirrors-by-url", CandidateRow::NAME, &["host_a", "host_b"]),
+            HostStudy::Collections => ("collections", CollectionRow::NAME, &["host"]),
         }
     }
 }
@@ -89,21 +89,21 @@ impl Finding {
 /// The index of a week.
 pub(super) struct Index {
     /// By id.
-    clusters: Vec<Cluster>,
+    clusters: Vec<IndexedCluster>,
     /// The numbers of clusters in each order.
-    orders: [Vec<u32>; Order::ALL.len()],
+    orders: [Vec<u32>; ClusterOrder::ALL.len()],
     /// Most pages first.
-    pub(super) hosts: Vec<Host>,
+    pub(super) hosts: Vec<IndexedHost>,
     /// The id of a cluster, the number of a week, a page.
-    members: SortedRows,
+    members: SortedRowFile,
     /// The hash of a host, the complement of the size of the cluster of a page, the page.
-    of_hosts: SortedRows,
+    of_hosts: SortedRowFile,
     /// The id of a cluster, the number of a week, a place in the table of changes of that week.
-    changes: SortedRows,
+    changes: SortedRowFile,
     change_files: Vec<Vec<RowRange>>,
     /// The hash of a host, the number of a finding, a place in its table.
-    findings: SortedRows,
-    finding_files: BTreeMap<Finding, Vec<RowRange>>,
+    findings: SortedRowFile,
+    finding_files: BTreeMap<HostStudy, Vec<RowRange>>,
     // Has the files of the sorted rows.
     _scratch: Scratch,
 }
@@ -123,7 +123,7 @@ pub(super) struct Sources<'a> {
 
 /// A page of a cluster.
 #[derive(Serialize, Deserialize)]
-struct Member {
+struct IndexedPage {
     id: i64,
     doc: i64,
     host: Option<u64>,
@@ -131,7 +131,7 @@ struct Member {
     stays: bool,
 }
 
-impl Sortable for Member {
+impl Sortable for IndexedPage {
     type Key = (i64, i64);
 
     fn key(&self) -> (i64, i64) {
@@ -139,14 +139,14 @@ impl Sortable for Member {
     }
 
     fn weight(&self) -> usize {
-        size_of::<Member>()
+        size_of::<IndexedPage>()
     }
 }
 
 /// The pages of clusters and the changes of all weeks: as the fields of [`Index`].
 struct OfWeeks {
-    members: SortedRows,
-    changes: SortedRows,
+    members: SortedRowFile,
+    changes: SortedRowFile,
     change_files: Vec<Vec<RowRange>>,
     /// What clusters of this week that are new, grew or shrank had the week before, by id.
     before: Vec<(i64, i64)>,
@@ -174,29 +174,29 @@ impl Sources<'_> {
         let OfWeeks { members, changes, change_files, before } = self.weeks(&scratch)?;
         let (clusters, hosts, of_hosts) = self.pages(&scratch, &before)?;
         let (findings, finding_files) = self.findings(&scratch)?;
-        let ordered = |order: Order| {
+        let ordered = |order: ClusterOrder| {
             let mut numbers: Vec<u32> = (0..clusters.len() as u32).collect();
             let of = |number: &u32| &clusters[*number as usize];
             match order {
-                Order::Size => numbers.sort_rows_by_key(|number| (Reverse(of(number).pages), of(number).id)),
-                Order::Hosts => {
+                ClusterOrder::Size => numbers.sort_rows_by_key(|number| (Reverse(of(number).pages), of(number).id)),
+                ClusterOrder::Hosts => {
                     numbers.sort_rows_by_key(|number| {
                         (Reverse(of(number).hosts), Reverse(of(number).pages), of(number).id)
                     });
                 }
-                Order::Growth => {
+                ClusterOrder::Growth => {
                     numbers.sort_rows_by_key(|number| {
                         (Reverse(of(number).growth()), Reverse(of(number).pages), of(number).id)
                     });
                 }
                 // Similarities are from 0 to 1: their bits ascend as they do, and what is not a
                 // number comes last.
-                Order::Loose => numbers
+                ClusterOrder::Loose => numbers
                     .sort_rows_by_key(|number| (of(number).mean.to_bits(), Reverse(of(number).pages), of(number).id)),
             }
             numbers
         };
-        let orders = Order::ALL.map(ordered);
+        let orders = ClusterOrder::ALL.map(ordered);
         Ok(Index {
             orders,
             clusters,
@@ -265,8 +265,12 @@ impl Sources<'_> {
     }
 
     /// The clusters of this week, its hosts, and the pages of these.
-    fn pages(&self, scratch: &Scratch, before: &[(i64, i64)]) -> Result<(Vec<Cluster>, Vec<Host>, SortedRows)> {
-        let mut members: ExternalSort<Member> = ExternalSort::new(&scratch.file("clusters"), BUDGET);
+    fn pages(
+        &self,
+        scratch: &Scratch,
+        before: &[(i64, i64)],
+    ) -> Result<(Vec<IndexedCluster>, Vec<IndexedHost>, SortedRowFile)> {
+        let mut members: ExternalSort<IndexedPage> = ExternalSort::new(&scratch.file("clusters"), BUDGET);
         let mut of_hosts = RowSorter::new(scratch, "hosts", BUDGET);
         let mut hosts: HashMap<Box<str>, u32> = HashMap::new();
         (self.notify)(&format!("making the index: pages of week {}", self.week.week.week));
@@ -292,7 +296,7 @@ impl Sources<'_> {
                         if ids.is_valid(row) {
                             let found = similarities.binary_search_by_key(&doc, |(doc, _)| *doc).ok();
                             let similarity = found.map(|found| similarities[found].1);
-                            members.push(Member {
+                            members.push(IndexedPage {
                                 id: ids.value(row),
                                 doc,
                                 host,
@@ -305,7 +309,7 @@ impl Sources<'_> {
                 })?;
             }
         }
-        let mut hosts: Vec<Host> = hosts.into_iter().map(|(name, pages)| Host { name, pages }).collect();
+        let mut hosts: Vec<IndexedHost> = hosts.into_iter().map(|(name, pages)| IndexedHost { name, pages }).collect();
         hosts.sort_items_by(|a, b| b.pages.cmp(&a.pages).then_with(|| a.name.cmp(&b.name)));
         Ok((clusters(members, before)?, hosts, of_hosts.finish()?))
     }
@@ -324,10 +328,10 @@ impl Sources<'_> {
     }
 
     /// What studies found of hosts until this week.
-    fn findings(&self, scratch: &Scratch) -> Result<(SortedRows, BTreeMap<Finding, Vec<RowRange>>)> {
+    fn findings(&self, scratch: &Scratch) -> Result<(SortedRowFile, BTreeMap<HostStudy, Vec<RowRange>>)> {
         let mut findings = RowSorter::new(scratch, "findings", BUDGET);
         let mut files = BTreeMap::new();
-        for (number, finding) in (0..).zip(Finding::ALL) {
+        for (number, finding) in (0..).zip(HostStudy::ALL) {
             let (study, table, columns) = finding.table();
             let Some(commit) = self.manifest.results.get(study) else { continue };
             let results = Results::of(self.store.store(), study, *commit);
@@ -358,8 +362,8 @@ impl Sources<'_> {
 }
 
 /// The clusters, by id, given their pages, and what those that changed had before.
-fn clusters(members: ExternalSort<Member>, before: &[(i64, i64)]) -> Result<Vec<Cluster>> {
-    let mut clusters: Vec<Cluster> = Vec::new();
+fn clusters(members: ExternalSort<IndexedPage>, before: &[(i64, i64)]) -> Result<Vec<IndexedCluster>> {
+    let mut clusters: Vec<IndexedCluster> = Vec::new();
     let mut sorted = members.sorted()?;
     let mut next = sorted.record()?;
     let mut hosts: Vec<u64> = Vec::new();
@@ -385,7 +389,7 @@ fn clusters(members: ExternalSort<Member>, before: &[(i64, i64)]) -> Result<Vec<
         let changed = before.binary_search_by_key(&id, |(id, _)| *id).ok();
         let before = changed.map_or(pages, |place| before[place].1 as u32);
         let example = DocId::from_table(example);
-        clusters.push(Cluster { id, example, pages, hosts: hosts.len() as u32, mean, least, before });
+        clusters.push(IndexedCluster { id, example, pages, hosts: hosts.len() as u32, mean, least, before });
     }
     Ok(clusters)
 }
@@ -397,12 +401,17 @@ impl Index {
     }
 
     /// Some clusters of an order.
-    pub(super) fn ordered(&self, order: Order, from: usize, most: usize) -> impl Iterator<Item = &Cluster> {
+    pub(super) fn ordered(
+        &self,
+        order: ClusterOrder,
+        from: usize,
+        most: usize,
+    ) -> impl Iterator<Item = &IndexedCluster> {
         self.orders[order as usize].iter().skip(from).take(most).map(|number| &self.clusters[*number as usize])
     }
 
     /// The cluster with an id; `None` if the week has none.
-    pub(super) fn cluster(&self, id: i64) -> Option<&Cluster> {
+    pub(super) fn cluster(&self, id: i64) -> Option<&IndexedCluster> {
         let place = self.clusters.binary_search_by_key(&id, |cluster| cluster.id).ok()?;
         Some(&self.clusters[place])
     }
@@ -469,7 +478,7 @@ impl Index {
     /// has no such table until this week.
     pub(super) fn findings(
         &self,
-        finding: Finding,
+        finding: HostStudy,
         host: &str,
         columns: &[&str],
         most: u64,

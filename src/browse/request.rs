@@ -1,5 +1,5 @@
-//! What can be asked for, and the addresses of it: every link is made of what [`Asked::of`] reads,
-//! and no address names a file.
+//! What can be asked for, and the addresses of it: every link is made of what [`AskedPage::of`]
+//! reads, and no address names a file.
 
 use std::fmt::{self, Write as _};
 
@@ -13,7 +13,7 @@ const MOST_PART: usize = 500;
 
 /// The order of clusters.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum Order {
+pub(super) enum ClusterOrder {
     /// Most pages first.
     #[default]
     Size,
@@ -25,23 +25,24 @@ pub(super) enum Order {
     Hosts,
 }
 
-impl Order {
-    pub(super) const ALL: [Order; 4] = [Order::Size, Order::Loose, Order::Growth, Order::Hosts];
+impl ClusterOrder {
+    pub(super) const ALL: [ClusterOrder; 4] =
+        [ClusterOrder::Size, ClusterOrder::Loose, ClusterOrder::Growth, ClusterOrder::Hosts];
 
     /// Its name in addresses.
     pub(super) fn name(self) -> &'static str {
         match self {
-            Order::Size => "size",
-            Order::Loose => "looseness",
-            Order::Growth => "growth",
-            Order::Hosts => "hosts",
+            ClusterOrder::Size => "size",
+            ClusterOrder::Loose => "looseness",
+            ClusterOrder::Growth => "growth",
+            ClusterOrder::Hosts => "hosts",
         }
     }
 }
 
 /// Where a search for a part of a URL goes on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct SearchPlace {
     /// The number of the piece of the table of documents.
     pub(super) piece: u64,
     /// A row of it.
@@ -50,11 +51,11 @@ pub(super) struct Place {
 
 /// What is asked for.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Asked {
+pub(super) enum AskedPage {
     /// The first page.
     Home,
     /// The clusters in an order; pages of lists count from 1.
-    Clusters { order: Order, page: u64 },
+    Clusters { order: ClusterOrder, page: u64 },
     /// A cluster.
     Cluster { id: i64, page: u64 },
     /// What is known of a page.
@@ -64,61 +65,64 @@ pub(super) enum Asked {
     /// A host.
     Host { name: String, page: u64 },
     /// Pages and hosts whose URLs or titles have a text in them.
-    Search { part: String, from: Place },
+    Search { part: String, from: SearchPlace },
     /// The pages that are most like a text; `is_scan` allows to read all supershingles.
     Text { text: String, is_scan: bool },
     /// The style of all pages.
     Style,
 }
 
-impl fmt::Display for Asked {
+impl fmt::Display for AskedPage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let on_page = |page: &u64, sign: char| if *page > 1 { format!("{sign}page={page}") } else { String::new() };
         match self {
-            Asked::Home => f.write_str("/"),
-            Asked::Clusters { order, page } => write!(f, "/clusters?sort={}{}", order.name(), on_page(page, '&')),
-            Asked::Cluster { id, page } => write!(f, "/cluster/{id}{}", on_page(page, '?')),
-            Asked::Page { doc } => write!(f, "/page/{doc}"),
-            Asked::Compare { docs: [a, b] } => write!(f, "/compare?a={a}&b={b}"),
-            Asked::Host { name, page } => write!(f, "/host?name={}{}", encoded(name), on_page(page, '&')),
-            Asked::Search { part, from } if *from == Place::default() => write!(f, "/search?q={}", encoded(part)),
-            Asked::Search { part, from: Place { piece, row } } => {
+            AskedPage::Home => f.write_str("/"),
+            AskedPage::Clusters { order, page } => write!(f, "/clusters?sort={}{}", order.name(), on_page(page, '&')),
+            AskedPage::Cluster { id, page } => write!(f, "/cluster/{id}{}", on_page(page, '?')),
+            AskedPage::Page { doc } => write!(f, "/page/{doc}"),
+            AskedPage::Compare { docs: [a, b] } => write!(f, "/compare?a={a}&b={b}"),
+            AskedPage::Host { name, page } => write!(f, "/host?name={}{}", encoded(name), on_page(page, '&')),
+            AskedPage::Search { part, from } if *from == SearchPlace::default() => {
+                write!(f, "/search?q={}", encoded(part))
+            }
+            AskedPage::Search { part, from: SearchPlace { piece, row } } => {
                 write!(f, "/search?q={}&piece={piece}&row={row}", encoded(part))
             }
-            Asked::Text { text, is_scan } => {
+            AskedPage::Text { text, is_scan } => {
                 write!(f, "/text?text={}{}", encoded(text), if *is_scan { "&scan=yes" } else { "" })
             }
-            Asked::Style => f.write_str("/style.css"),
+            AskedPage::Style => f.write_str("/style.css"),
         }
     }
 }
 
-impl Asked {
+impl AskedPage {
     /// Reads an address: a path and its query.
     ///
     /// # Errors
     /// If there is no such page, or a parameter is unknown, there twice, or not what it must be.
-    pub(super) fn of(path: &str, query: Option<&str>) -> Result<Asked, Refusal> {
-        let mut given = Parameters::of(query.unwrap_or_default())?;
+    pub(super) fn of(path: &str, query: Option<&str>) -> Result<AskedPage, Refusal> {
+        let mut given = QueryParameters::of(query.unwrap_or_default())?;
         let asked = match path {
-            "/" => Asked::Home,
-            "/style.css" => Asked::Style,
+            "/" => AskedPage::Home,
+            "/style.css" => AskedPage::Style,
             "/clusters" => {
-                let order = given.take("sort").unwrap_or_else(|| Order::default().name().to_owned());
-                let of_name = Order::ALL.into_iter().find(|of| of.name() == order);
-                let names = Order::ALL.map(Order::name).join(", ");
+                let order = given.take("sort").unwrap_or_else(|| ClusterOrder::default().name().to_owned());
+                let of_name = ClusterOrder::ALL.into_iter().find(|of| of.name() == order);
+                let names = ClusterOrder::ALL.map(ClusterOrder::name).join(", ");
                 let order = of_name.ok_or_else(|| Refusal::bad(format!("sort={order}: it must be one of {names}")))?;
-                Asked::Clusters { order, page: given.page()? }
+                AskedPage::Clusters { order, page: given.page()? }
             }
-            "/compare" => Asked::Compare { docs: [given.doc("a")?, given.doc("b")?] },
-            "/host" => Asked::Host { name: given.need("name")?, page: given.page()? },
+            "/compare" => AskedPage::Compare { docs: [given.doc("a")?, given.doc("b")?] },
+            "/host" => AskedPage::Host { name: given.need("name")?, page: given.page()? },
             "/search" => {
                 let part = given.need("q")?.trim().to_owned();
                 if part.chars().count() > MOST_PART {
                     return Err(Refusal::bad(format!("q has more than {MOST_PART} characters: give a part of it")));
                 }
-                let from = Place { piece: given.number("piece")?.unwrap_or(0), row: given.number("row")?.unwrap_or(0) };
-                Asked::Search { part, from }
+                let from =
+                    SearchPlace { piece: given.number("piece")?.unwrap_or(0), row: given.number("row")?.unwrap_or(0) };
+                AskedPage::Search { part, from }
             }
             "/text" => {
                 let text = given.need("text")?;
@@ -132,7 +136,7 @@ impl Asked {
                     Some("yes") => true,
                     Some(other) => return Err(Refusal::bad(format!("scan={other}: it must be yes"))),
                 };
-                Asked::Text { text, is_scan }
+                AskedPage::Text { text, is_scan }
             }
             _ => match path
                 .strip_prefix("/cluster/")
@@ -145,9 +149,9 @@ impl Asked {
                             Refusal::bad(format!("{}: the last part must be a number from 0", cut(path)))
                         })?;
                     if is_cluster {
-                        Asked::Cluster { id, page: given.page()? }
+                        AskedPage::Cluster { id, page: given.page()? }
                     } else {
-                        Asked::Page { doc: DocId::from_table(id) }
+                        AskedPage::Page { doc: DocId::from_table(id) }
                     }
                 }
                 None => return Err(Refusal::missing(format!("no page has the address {}", cut(path)))),
@@ -164,10 +168,10 @@ fn cut(text: &str) -> String {
 }
 
 /// The parameters of a query.
-struct Parameters(Vec<(String, String)>);
+struct QueryParameters(Vec<(String, String)>);
 
-impl Parameters {
-    fn of(query: &str) -> Result<Parameters, Refusal> {
+impl QueryParameters {
+    fn of(query: &str) -> Result<QueryParameters, Refusal> {
         let mut pairs: Vec<(String, String)> = Vec::new();
         for pair in query.split('&').filter(|pair| !pair.is_empty()) {
             let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
@@ -177,7 +181,7 @@ impl Parameters {
             }
             pairs.push((name, decoded(value)?));
         }
-        Ok(Parameters(pairs))
+        Ok(QueryParameters(pairs))
     }
 
     fn take(&mut self, name: &str) -> Option<String> {
@@ -256,9 +260,9 @@ fn decoded(text: &str) -> Result<String, Refusal> {
 mod tests {
     use super::*;
 
-    fn read(address: &str) -> Result<Asked, Refusal> {
+    fn read(address: &str) -> Result<AskedPage, Refusal> {
         let (path, query) = address.split_once('?').map_or((address, None), |(path, query)| (path, Some(query)));
-        Asked::of(path, query)
+        AskedPage::of(path, query)
     }
 
     #[test]
@@ -266,24 +270,27 @@ mod tests {
         let doc = DocId::new(3, 17);
         let hostile = "a&b=<c>\"'+%20 é/../\u{202e}#?".to_owned();
         let mut all = vec![
-            Asked::Home,
-            Asked::Style,
-            Asked::Page { doc },
-            Asked::Compare { docs: [doc, DocId::new(0, 0)] },
-            Asked::Cluster { id: i64::MAX, page: 7 },
-            Asked::Cluster { id: 0, page: 1 },
-            Asked::Host { name: hostile.clone(), page: 2 },
-            Asked::Search { part: hostile.clone(), from: Place::default() },
-            Asked::Search { part: "x".to_owned(), from: Place { piece: 3, row: 9 } },
-            Asked::Text { text: hostile.clone(), is_scan: false },
-            Asked::Text { text: hostile, is_scan: true },
+            AskedPage::Home,
+            AskedPage::Style,
+            AskedPage::Page { doc },
+            AskedPage::Compare { docs: [doc, DocId::new(0, 0)] },
+            AskedPage::Cluster { id: i64::MAX, page: 7 },
+            AskedPage::Cluster { id: 0, page: 1 },
+            AskedPage::Host { name: hostile.clone(), page: 2 },
+            AskedPage::Search { part: hostile.clone(), from: SearchPlace::default() },
+            AskedPage::Search { part: "x".to_owned(), from: SearchPlace { piece: 3, row: 9 } },
+            AskedPage::Text { text: hostile.clone(), is_scan: false },
+            AskedPage::Text { text: hostile, is_scan: true },
         ];
-        all.extend(Order::ALL.map(|order| Asked::Clusters { order, page: 3 }));
+        all.extend(ClusterOrder::ALL.map(|order| AskedPage::Clusters { order, page: 3 }));
         for asked in all {
             assert_eq!(read(&asked.to_string()), Ok(asked.clone()), "{asked}");
         }
-        assert_eq!(read("/clusters"), Ok(Asked::Clusters { order: Order::Size, page: 1 }));
-        assert_eq!(read("/search?q=a+b"), Ok(Asked::Search { part: "a b".to_owned(), from: Place::default() }));
+        assert_eq!(read("/clusters"), Ok(AskedPage::Clusters { order: ClusterOrder::Size, page: 1 }));
+        assert_eq!(
+            read("/search?q=a+b"),
+            Ok(AskedPage::Search { part: "a b".to_owned(), from: SearchPlace::default() })
+        );
     }
 
     #[test]

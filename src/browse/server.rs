@@ -30,7 +30,7 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::sync::{Notify, Semaphore, oneshot};
 
 use super::Browse;
-use super::request::Asked;
+use super::request::AskedPage;
 use crate::live::{Refusal, is_loopback};
 
 /// The most connections at a time; others wait.
@@ -73,13 +73,13 @@ impl Stop {
 }
 
 /// A page on its way.
-struct Job {
-    asked: Result<Asked, Refusal>,
-    reply: oneshot::Sender<Answer>,
+struct BrowserRequest {
+    asked: Result<AskedPage, Refusal>,
+    reply: oneshot::Sender<BrowserAnswer>,
 }
 
 /// A page, or why it is not there.
-struct Answer {
+struct BrowserAnswer {
     status: u16,
     kind: &'static str,
     body: Bytes,
@@ -112,21 +112,21 @@ pub fn serve(browse: &Browse<'_>, listener: TcpListener, stop: &Stop) -> Result<
 }
 
 /// Makes pages, one after the other, until no connection can ask for one.
-fn answer_all(browse: &Browse<'_>, queue: &Mutex<Receiver<Job>>) {
+fn answer_all(browse: &Browse<'_>, queue: &Mutex<Receiver<BrowserRequest>>) {
     loop {
         let job = queue.lock().unwrap_or_else(PoisonError::into_inner).recv();
-        let Ok(Job { asked, reply }) = job else { return };
+        let Ok(BrowserRequest { asked, reply }) = job else { return };
         // A client that has gone needs no answer.
         let _ = reply.send(answer(browse, asked));
     }
 }
 
-fn answer(browse: &Browse<'_>, asked: Result<Asked, Refusal>) -> Answer {
-    let kind = if matches!(asked, Ok(Asked::Style)) { "text/css; charset=utf-8" } else { HTML };
+fn answer(browse: &Browse<'_>, asked: Result<AskedPage, Refusal>) -> BrowserAnswer {
+    let kind = if matches!(asked, Ok(AskedPage::Style)) { "text/css; charset=utf-8" } else { HTML };
     let refusal = match asked {
         Err(refusal) => refusal,
         Ok(asked) => match browse.page(&asked) {
-            Ok(page) => return Answer { status: 200, kind, body: page.into() },
+            Ok(page) => return BrowserAnswer { status: 200, kind, body: page.into() },
             Err(error) => error.downcast::<Refusal>().unwrap_or_else(|error| {
                 Refusal::unable(format!(
                     "the store cannot be read: {error:#}. If it was changed meanwhile, start `nigh browse` again"
@@ -134,11 +134,11 @@ fn answer(browse: &Browse<'_>, asked: Result<Asked, Refusal>) -> Answer {
             }),
         },
     };
-    Answer { status: refusal.status, kind: HTML, body: browse.refusal(&refusal).into() }
+    BrowserAnswer { status: refusal.status, kind: HTML, body: browse.refusal(&refusal).into() }
 }
 
 /// Takes connections, and serves each. A head may take so long.
-async fn accept(listener: tokio::net::TcpListener, jobs: Arc<SyncSender<Job>>, head_time: Duration) {
+async fn accept(listener: tokio::net::TcpListener, jobs: Arc<SyncSender<BrowserRequest>>, head_time: Duration) {
     let places = Arc::new(Semaphore::new(CONNECTIONS));
     loop {
         let Ok(place) = places.clone().acquire_owned().await else { return };
@@ -164,13 +164,13 @@ async fn accept(listener: tokio::net::TcpListener, jobs: Arc<SyncSender<Job>>, h
     }
 }
 
-async fn respond(request: &Request<Incoming>, jobs: &SyncSender<Job>) -> Response<Full<Bytes>> {
+async fn respond(request: &Request<Incoming>, jobs: &SyncSender<BrowserRequest>) -> Response<Full<Bytes>> {
     let answer = match check(request) {
         Err(refusal) => plain(&refusal),
         Ok(()) => {
             let (reply, answer) = oneshot::channel();
-            let asked = Asked::of(request.uri().path(), request.uri().query());
-            match jobs.try_send(Job { asked, reply }) {
+            let asked = AskedPage::of(request.uri().path(), request.uri().query());
+            match jobs.try_send(BrowserRequest { asked, reply }) {
                 Ok(()) => answer.await.unwrap_or_else(|_| plain(&Refusal::unable("the server ends"))),
                 Err(TrySendError::Full(_)) => plain(&Refusal::unable("too many pages wait: ask again")),
                 Err(TrySendError::Disconnected(_)) => plain(&Refusal::unable("the server ends")),
@@ -197,8 +197,12 @@ async fn respond(request: &Request<Incoming>, jobs: &SyncSender<Job>) -> Respons
 }
 
 /// A refusal as text: of what is not asked by a page of this program.
-fn plain(refusal: &Refusal) -> Answer {
-    Answer { status: refusal.status, kind: "text/plain; charset=utf-8", body: format!("{}\n", refusal.text).into() }
+fn plain(refusal: &Refusal) -> BrowserAnswer {
+    BrowserAnswer {
+        status: refusal.status,
+        kind: "text/plain; charset=utf-8",
+        body: format!("{}\n", refusal.text).into(),
+    }
 }
 
 /// Checks that a request is a GET from this machine, and not from a page of another site.

@@ -17,10 +17,10 @@ use crate::records::short_hash;
 use crate::structures::{ExternalSort, Sortable};
 
 /// A row.
-pub(super) type Row = [u64; 3];
+pub(super) type IndexRow = [u64; 3];
 
 /// The bytes of a row in the file.
-const ROW: u64 = size_of::<Row>() as u64;
+const ROW: u64 = size_of::<IndexRow>() as u64;
 
 /// A folder for files that are needed until the process ends, or this is dropped.
 pub(super) struct Scratch(PathBuf);
@@ -53,23 +53,23 @@ impl Drop for Scratch {
 
 /// A row that is sorted.
 #[derive(Serialize, Deserialize)]
-struct Sorted(Row);
+struct SortableRow(IndexRow);
 
-impl Sortable for Sorted {
-    type Key = Row;
+impl Sortable for SortableRow {
+    type Key = IndexRow;
 
-    fn key(&self) -> Row {
+    fn key(&self) -> IndexRow {
         self.0
     }
 
     fn weight(&self) -> usize {
-        size_of::<Row>()
+        size_of::<IndexRow>()
     }
 }
 
 /// Rows that are being collected.
 pub(super) struct RowSorter {
-    sort: ExternalSort<Sorted>,
+    sort: ExternalSort<SortableRow>,
     path: PathBuf,
 }
 
@@ -84,37 +84,37 @@ impl RowSorter {
     ///
     /// # Errors
     /// If the disk is full.
-    pub(super) fn push(&mut self, row: Row) -> Result<()> {
-        self.sort.push(Sorted(row))
+    pub(super) fn push(&mut self, row: IndexRow) -> Result<()> {
+        self.sort.push(SortableRow(row))
     }
 
     /// Writes the rows in their order.
     ///
     /// # Errors
     /// As [`RowSorter::push`].
-    pub(super) fn finish(self) -> Result<SortedRows> {
+    pub(super) fn finish(self) -> Result<SortedRowFile> {
         let path = self.path;
         let failed = || format!("cannot write {}", path.display());
         let file = OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(&path);
         let mut to = BufWriter::with_capacity(1 << 20, file.with_context(failed)?);
         let (mut sorted, mut rows) = (self.sort.sorted()?, 0);
-        while let Some(Sorted(row)) = sorted.record()? {
+        while let Some(SortableRow(row)) = sorted.record()? {
             row.iter().try_for_each(|word| to.write_all(&word.to_le_bytes())).with_context(failed)?;
             rows += 1;
         }
         let file = to.into_inner().map_err(std::io::IntoInnerError::into_error).with_context(failed)?;
-        Ok(SortedRows { file, rows, path })
+        Ok(SortedRowFile { file, rows, path })
     }
 }
 
 /// Sorted rows in a file.
-pub(super) struct SortedRows {
+pub(super) struct SortedRowFile {
     file: File,
     rows: u64,
     path: PathBuf,
 }
 
-impl SortedRows {
+impl SortedRowFile {
     /// The places of the rows that begin with `first`.
     ///
     /// # Errors
@@ -126,7 +126,7 @@ impl SortedRows {
     }
 
     /// The number of rows at the front for which `is_before` holds.
-    fn partition_point(&self, is_before: impl Fn(&Row) -> bool) -> Result<u64> {
+    fn partition_point(&self, is_before: impl Fn(&IndexRow) -> bool) -> Result<u64> {
         let (mut low, mut high) = (0, self.rows);
         while low < high {
             let middle = low + (high - low) / 2;
@@ -140,7 +140,7 @@ impl SortedRows {
     ///
     /// # Errors
     /// If the file cannot be read.
-    pub(super) fn read(&self, places: Range<u64>) -> Result<Vec<Row>> {
+    pub(super) fn read(&self, places: Range<u64>) -> Result<Vec<IndexRow>> {
         let places = places.start.min(self.rows)..places.end.min(self.rows);
         let mut bytes = vec![0; (places.end.saturating_sub(places.start) * ROW) as usize];
         self.file.read_exact_at(&mut bytes, places.start * ROW).with_context(|| self.failed())?;
@@ -166,7 +166,7 @@ mod tests {
         for (number, count) in [0, 1, 5, 3000].into_iter().enumerate() {
             // Some are sorted in runs.
             let mut sorter = RowSorter::new(&scratch, &format!("rows{number}"), 20_000);
-            let mut rows: Vec<Row> = (0..count).map(|n| [mix(n) % 40, mix(n << 20) % 7, n]).collect();
+            let mut rows: Vec<IndexRow> = (0..count).map(|n| [mix(n) % 40, mix(n << 20) % 7, n]).collect();
             rows.iter().try_for_each(|row| sorter.push(*row)).unwrap();
             rows.sort_unstable();
             let sorted = sorter.finish().unwrap();

@@ -15,7 +15,7 @@ const TOLD: u64 = 20;
 
 /// A change that another cluster has a part in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum ExchangeKind {
     /// The other cluster came to this one.
     MergedFrom,
     /// Most pages of this one went to the other one, which keeps its own id.
@@ -28,8 +28,8 @@ pub(super) enum Kind {
 
 /// A change of this kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Exchange {
-    pub(super) kind: Kind,
+pub(super) struct ClusterExchange {
+    pub(super) kind: ExchangeKind,
     pub(super) other: i64,
     /// Pages that went from one to the other.
     pub(super) pages: u64,
@@ -44,7 +44,7 @@ pub(super) struct Moment {
     /// there are too many to compare.
     pub(super) moved: Option<[u64; 2]>,
     /// Some changes, and how many rows of the table name the cluster.
-    pub(super) exchanges: Vec<Exchange>,
+    pub(super) exchanges: Vec<ClusterExchange>,
     pub(super) rows: u64,
 }
 
@@ -77,7 +77,7 @@ fn moved(index: &Index, id: i64, week: u64) -> Result<[u64; 2]> {
 }
 
 /// What other clusters had a part in.
-fn exchanges(index: &Index, id: i64, week: u64) -> Result<(u64, Vec<Exchange>)> {
+fn exchanges(index: &Index, id: i64, week: u64) -> Result<(u64, Vec<ClusterExchange>)> {
     let (rows, scans) = index.changes(id, week, TOLD)?;
     let mut exchanges = Vec::new();
     for scan in scans {
@@ -89,13 +89,13 @@ fn exchanges(index: &Index, id: i64, week: u64) -> Result<(u64, Vec<Exchange>)> 
                 let is_own = ids.value(row) == id;
                 let other = if is_own { others.value(row) } else { ids.value(row) };
                 let kind = match (events.value(row), is_own) {
-                    ("merge", true) => Kind::MergedInto,
-                    ("merge", false) => Kind::MergedFrom,
-                    ("split", true) => Kind::SplitTo,
-                    ("split", false) => Kind::SplitFrom,
+                    ("merge", true) => ExchangeKind::MergedInto,
+                    ("merge", false) => ExchangeKind::MergedFrom,
+                    ("split", true) => ExchangeKind::SplitTo,
+                    ("split", false) => ExchangeKind::SplitFrom,
                     _ => continue,
                 };
-                exchanges.push(Exchange { kind, other, pages: documents.value(row) as u64 });
+                exchanges.push(ClusterExchange { kind, other, pages: documents.value(row) as u64 });
             }
             Ok(())
         })?;

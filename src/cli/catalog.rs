@@ -22,7 +22,7 @@ pub(crate) struct CatalogArgs {
     store: PathBuf,
     /// The description to keep. Every later commit to the store brings it up to date.
     #[arg(long, value_enum)]
-    format: Format,
+    format: FormatArg,
     /// Local folder for the work on a store in a bucket [default: a folder in your cache].
     #[arg(long, value_name = "DIR")]
     mirror: Option<PathBuf>,
@@ -33,7 +33,7 @@ pub(crate) struct CatalogArgs {
 
 /// A description, or none.
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Format {
+enum FormatArg {
     /// Each folder of a table is a table of Delta Lake
     Delta,
     /// Remove the description
@@ -48,8 +48,8 @@ pub(crate) fn run(args: &CatalogArgs, log: &Log) -> Result<ExitCode> {
     let mut guard = take_store(&location, log)?;
     read_manifest(store, &args.store)?;
     let catalog = match args.format {
-        Format::Delta => Some(CatalogFormat::Delta),
-        Format::None => None,
+        FormatArg::Delta => Some(CatalogFormat::Delta),
+        FormatArg::None => None,
     };
     let folders = store.set_catalog(catalog)?;
     guard.publish(true, &notify(log))?;

@@ -107,13 +107,13 @@ mod tests {
     use super::*;
 
     #[derive(Parser)]
-    struct Line {
+    struct FieldLine {
         #[command(flatten)]
         flags: FieldFlags,
     }
 
     fn fields(arguments: &[&str]) -> Vec<JobField> {
-        Line::try_parse_from([&["nigh"], arguments].concat()).map(|line| line.flags.fields()).unwrap()
+        FieldLine::try_parse_from([&["nigh"], arguments].concat()).map(|line| line.flags.fields()).unwrap()
     }
 
     #[test]
@@ -132,7 +132,7 @@ mod tests {
         let columns = ["input", "output"].map(toml::Value::from).to_vec();
         assert_eq!(self::fields(&["--text", "input", "--text", "output"])[0].value, toml::Value::Array(columns));
         assert_eq!(self::fields(&["--words", "7"])[0].value, toml::Value::Integer(7));
-        let error = Line::try_parse_from(["nigh", "--similarity", "80"]).err().unwrap().to_string();
+        let error = FieldLine::try_parse_from(["nigh", "--similarity", "80"]).err().unwrap().to_string();
         assert!(error.contains("allowed is 0.5 to 0.99"), "{error}");
     }
 }

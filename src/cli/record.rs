@@ -46,12 +46,12 @@ pub(crate) struct Resources {
 pub(crate) struct RunRecord {
     begun: Instant,
     run: String,
-    state: Mutex<State>,
+    state: Mutex<RecordState>,
 }
 
 /// What a record has so far.
 #[derive(Default)]
-struct State {
+struct RecordState {
     labels: RunLabels,
     restarts: u64,
     /// The counters of processes that have ended; of the program itself only those that are not in
@@ -86,7 +86,7 @@ impl RunRecord {
         RunRecord { begun: Instant::now(), run: log.run().to_owned(), state: Mutex::default() }
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, RecordState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

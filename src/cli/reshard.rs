@@ -232,7 +232,7 @@ fn make_all(opened: &Opened, args: &ReshardArgs, log: &Log) -> Result<()> {
             continue;
         }
         log.notice(&format!("{} of {}: week {}", number + 1, manifest.weeks.len(), week.week));
-        let settings = WeekSettings { opened, week, factor, urls, workers };
+        let settings = ReshardedWeek { opened, week, factor, urls, workers };
         let plan = settings.begin(&store.borrow(), &made)?;
         let work = |epoch| {
             let mut current = store.borrow_mut();
@@ -253,7 +253,7 @@ fn make_all(opened: &Opened, args: &ReshardArgs, log: &Log) -> Result<()> {
 }
 
 /// What a week is made again with.
-struct WeekSettings<'a> {
+struct ReshardedWeek<'a> {
     opened: &'a Opened,
     week: &'a CommittedWeek,
     factor: u32,
@@ -262,10 +262,10 @@ struct WeekSettings<'a> {
     workers: usize,
 }
 
-impl WeekSettings<'_> {
+impl ReshardedWeek<'_> {
     /// Plans the week, and begins it in the inner store.
     fn begin(&self, store: &Store, made: &Store) -> Result<Plan> {
-        let WeekSettings { opened, week, factor, urls, workers } = self;
+        let ReshardedWeek { opened, week, factor, urls, workers } = self;
         let Opened { config, pool, manifest, .. } = opened;
         let whole = store.whole(week)?;
         let of_made = made.manifest()?.context("the inner store was begun")?;

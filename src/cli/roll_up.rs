@@ -15,7 +15,7 @@ use super::errors::WrongUse;
 use super::session::{check_not_inside, read_manifest};
 use crate::mirror::ReadStore;
 use crate::objects::refuse_secrets;
-use crate::roll_up::{Hit, RollUp, Why};
+use crate::roll_up::{Hit, RollUp, WhyBelow};
 use crate::state::Results;
 use crate::studies::CommittedTables;
 use crate::studies::collections::{Collections, CollectionsSummary};
@@ -65,7 +65,7 @@ pub(crate) fn run(args: &RollUpArgs) -> Result<ExitCode> {
         eprintln!("nigh: reads lists of URLs from the terminal: an empty line ends a list");
     }
     let mut out = std::io::stdout().lock();
-    match lists(Lines { file, name, number: 0, line: String::new() }, &roll_up, args.json, &mut out) {
+    match lists(NumberedLines { file, name, number: 0, line: String::new() }, &roll_up, args.json, &mut out) {
         // A reader that wants no more, as `head`.
         Err(error) if is_broken_pipe(&error) => Ok(ExitCode::SUCCESS),
         done => done.map(|()| ExitCode::SUCCESS),
@@ -110,14 +110,14 @@ fn read(args: &RollUpArgs, read_store: &ReadStore) -> Result<RollUp> {
 }
 
 /// Lines of a file, with their numbers.
-struct Lines {
+struct NumberedLines {
     file: Box<dyn BufRead>,
     name: String,
     number: u64,
     line: String,
 }
 
-impl Lines {
+impl NumberedLines {
     /// Reads the next line, without its end; `false` at the end of the file.
     fn next(&mut self) -> Result<bool> {
         self.line.clear();
@@ -133,7 +133,7 @@ impl Lines {
 }
 
 /// Rolls up all lists of a file.
-fn lists(mut lines: Lines, roll_up: &RollUp, json: bool, out: &mut impl Write) -> Result<()> {
+fn lists(mut lines: NumberedLines, roll_up: &RollUp, json: bool, out: &mut impl Write) -> Result<()> {
     let mut text = Vec::new();
     let mut list: Vec<String> = Vec::new();
     let mut is_first = true;
@@ -174,8 +174,8 @@ fn write_text(hit: &Hit, text: &mut Vec<u8>) {
     text.push(b'\n');
     for folded in &hit.folded {
         let why = match folded.why {
-            Why::Replica => "\treplica\t",
-            Why::Collection => "\tcollection\t",
+            WhyBelow::Replica => "\treplica\t",
+            WhyBelow::Collection => "\tcollection\t",
         };
         text.extend_from_slice(why.as_bytes());
         text.extend_from_slice(folded.url.as_bytes());

@@ -80,7 +80,7 @@ struct OneRun {
 }
 
 /// A run of a study.
-struct Step {
+struct StudyRun {
     study: AnyStudy,
     /// The job file, if it has one.
     job: Option<PathBuf>,
@@ -137,7 +137,7 @@ pub(crate) fn run(args: &StudiesArgs, log: &Log) -> Result<ExitCode> {
 }
 
 /// The runs, in order.
-fn steps(args: &StudiesArgs, weeks: &[Week], documents: DocumentKey, notice: &dyn Fn(&str)) -> Result<Vec<Step>> {
+fn steps(args: &StudiesArgs, weeks: &[Week], documents: DocumentKey, notice: &dyn Fn(&str)) -> Result<Vec<StudyRun>> {
     let names = AnyStudy::all().into_iter().map(|study| study.name());
     if let Some(folder) = &args.jobs
         && !names.into_iter().any(|name| folder.join(format!("{name}.toml")).is_file())
@@ -179,13 +179,13 @@ fn steps(args: &StudiesArgs, weeks: &[Week], documents: DocumentKey, notice: &dy
         };
         // Week by week, since one study of a week may read the tables of another one.
         for week in runs {
-            steps.extend(of_kind.iter().map(|(study, job)| Step { study: study.clone(), job: job.clone(), week }));
+            steps.extend(of_kind.iter().map(|(study, job)| StudyRun { study: study.clone(), job: job.clone(), week }));
         }
     }
     Ok(steps)
 }
 
-impl Step {
+impl StudyRun {
     /// The job file, as a command names it.
     fn job(&self) -> PathBuf {
         self.job.clone().unwrap_or_else(|| Path::new("jobs").join(format!("{}.toml", self.study.name())))

@@ -39,7 +39,7 @@ pub(crate) struct VerifyArgs {
     similarity: Option<f64>,
     /// How pages are compared [default: as the store has it, or exact].
     #[arg(long, value_enum)]
-    by: Option<By>,
+    by: Option<VerifyBy>,
     /// The crawl files that the week was made from, under the names that they had [default: those
     /// that its job names].
     #[arg(long, num_args = 1.., value_name = "PATH_OR_GLOB_OR_URL")]
@@ -53,7 +53,7 @@ pub(crate) struct VerifyArgs {
 
 /// A value of `--by`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum By {
+enum VerifyBy {
     /// By the shingles of pages, which are read again.
     Exact,
     /// By features: an estimate.
@@ -69,8 +69,8 @@ pub(crate) fn run(args: &VerifyArgs, log: &Log) -> Result<ExitCode> {
     let similarity = similarity.or(before.similarity);
     let similarity = similarity.ok_or_else(|| WrongUse("no similarity: give --similarity, for example 0.8".into()))?;
     let verify = match (args.by, before.verify) {
-        (Some(By::Exact), _) | (None, Verify::None) => Verify::Exact,
-        (Some(By::Estimate), _) => Verify::Estimate,
+        (Some(VerifyBy::Exact), _) | (None, Verify::None) => Verify::Exact,
+        (Some(VerifyBy::Estimate), _) => Verify::Estimate,
         (None, verify) => verify,
     };
     let method = Method { similarity: Some(similarity), verify, ..before.clone() };

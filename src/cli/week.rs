@@ -204,17 +204,17 @@ fn other_choice(store: &Store, plan: &Plan) -> Result<Option<String>> {
 const OF_THE_RUN: [&str; 5] = ["allow-empty", "max-reject-share", "max-unknown-share", "mode", "wave-bytes"];
 
 /// Fields of a job, with values.
-type Fields = Vec<(String, String)>;
+type JobFields = Vec<(String, String)>;
 
 /// The fields of the plan's job that are others than those of the committed week: those that its
 /// tables depend on, and those of the run.
-fn changed_fields(store: &Store, committed: &CommittedWeek, plan: &Plan) -> Result<(Fields, Fields)> {
+fn changed_fields(store: &Store, committed: &CommittedWeek, plan: &Plan) -> Result<(JobFields, JobFields)> {
     let before = job_of_week(store, committed)?;
     let now = Cluster::of_text(&plan.job).context("the job of the plan cannot be read again")?;
     Ok(before.fields_unlike(&now).into_iter().partition(|(name, _)| !OF_THE_RUN.contains(&name.as_str())))
 }
 
-fn listed(fields: &Fields) -> String {
+fn listed(fields: &JobFields) -> String {
     fields.iter().map(|(name, value)| format!("{name} = {value}")).collect::<Vec<_>>().join(", ")
 }
 

@@ -22,18 +22,18 @@ const REASONS: usize = 5;
 
 /// The changes of clusters from the week before to a week.
 #[derive(Debug, Serialize)]
-pub struct Changes {
+pub struct WeekChanges {
     /// The later week.
     pub week: Week,
     /// The totals of the changes.
     pub since: Since,
     /// The events with the most documents, at most 20.
-    pub largest: Vec<Change>,
+    pub largest: Vec<ClusterEvent>,
 }
 
 /// One event: a row of the table `changes`, with the URL of the cluster's root.
 #[derive(Debug, Serialize)]
-pub struct Change {
+pub struct ClusterEvent {
     /// The cluster's id.
     pub cluster_id: i64,
     /// The event, by its name in the table.
@@ -56,8 +56,8 @@ pub struct Change {
 ///
 /// # Errors
 /// Names the file that cannot be read.
-pub fn changes(week: Week, tables: &WeekTables, last: &WeekTables, since: Since) -> Result<Changes> {
-    let mut rows: Vec<Change> = Vec::new();
+pub fn changes(week: Week, tables: &WeekTables, last: &WeekTables, since: Since) -> Result<WeekChanges> {
+    let mut rows: Vec<ClusterEvent> = Vec::new();
     for rows_of_file in tables.all(ChangeRow::NAME) {
         Scan::open(rows_of_file, &["cluster_id", "event", "other_cluster_id", "before", "after", "documents"])?
             .for_each(|batch| {
@@ -65,7 +65,7 @@ pub fn changes(week: Week, tables: &WeekTables, last: &WeekTables, since: Since)
                 let (ids, others, befores) = (column("cluster_id")?, column("other_cluster_id")?, column("before")?);
                 let (afters, documents) = (column("after")?, column("documents")?);
                 let events: &StringArray = field(batch, "event")?;
-                rows.extend((0..batch.num_rows()).map(|row| Change {
+                rows.extend((0..batch.num_rows()).map(|row| ClusterEvent {
                     cluster_id: ids.value(row),
                     event: events.value(row).to_owned(),
                     other_cluster_id: (!others.is_null(row)).then(|| others.value(row)),
@@ -98,12 +98,13 @@ pub fn changes(week: Week, tables: &WeekTables, last: &WeekTables, since: Since)
         }
     }
     rows.iter_mut().for_each(|row| row.name = names.get(&row.cluster_id).cloned().flatten());
-    Ok(Changes { week, since, largest: rows })
+    Ok(WeekChanges { week, since, largest: rows })
 }
 
-fn keep_largest(rows: &mut Vec<Change>) {
-    let key =
-        |row: &Change| (std::cmp::Reverse(row.documents), row.cluster_id, row.event.clone(), row.other_cluster_id);
+fn keep_largest(rows: &mut Vec<ClusterEvent>) {
+    let key = |row: &ClusterEvent| {
+        (std::cmp::Reverse(row.documents), row.cluster_id, row.event.clone(), row.other_cluster_id)
+    };
     rows.sort_items_by_key(key);
     rows.truncate(LISTED);
 }
@@ -145,7 +146,7 @@ fn reasons(missing: &BTreeMap<String, u64>) -> String {
     parts.join(", ")
 }
 
-impl Changes {
+impl WeekChanges {
     /// The report: the totals, and the events with the most documents.
     pub fn sheet(&self) -> Sheet {
         let mut sheet = Sheet::default();

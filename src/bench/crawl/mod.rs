@@ -9,5 +9,5 @@ mod stages;
 mod texts;
 
 pub(crate) use self::rows::{StageReport, WorkDone};
-pub(crate) use self::setting::{Common, Crawl, Setting, Texts, Workers};
+pub(crate) use self::setting::{CrawlArgs, CrawlBenchArgs, Setting, TextArgs, WorkerArgs};
 pub(crate) use self::stages::{crawl_once, features, html, read, text};

@@ -11,7 +11,7 @@ use crate::kernels;
 
 /// Crawl files, which must be given.
 #[derive(Args)]
-pub(crate) struct Crawl {
+pub(crate) struct CrawlArgs {
     /// Crawl files, as for `run --input`.
     #[arg(long, num_args = 1.., required = true, value_name = "PATH_OR_GLOB_OR_URL")]
     pub(crate) input: Vec<String>,
@@ -19,7 +19,7 @@ pub(crate) struct Crawl {
 
 /// Crawl files, which may be left out.
 #[derive(Args)]
-pub(crate) struct Texts {
+pub(crate) struct TextArgs {
     /// Crawl files to take texts from, as for `run --input`; by default a made-up English-like
     /// text.
     #[arg(long, num_args = 1.., value_name = "PATH_OR_GLOB_OR_URL")]
@@ -28,7 +28,7 @@ pub(crate) struct Texts {
 
 /// Threads, for benchmarks that can use several.
 #[derive(Args)]
-pub(crate) struct Workers {
+pub(crate) struct WorkerArgs {
     /// Threads that read the crawl in parallel.
     #[arg(long, default_value = "1")]
     pub(crate) workers: Count,
@@ -36,7 +36,7 @@ pub(crate) struct Workers {
 
 /// Arguments of all these benchmarks.
 #[derive(Args)]
-pub(crate) struct Common {
+pub(crate) struct CrawlBenchArgs {
     /// Job file whose way of reading and whose method are used; by default the default parameters.
     #[arg(long)]
     pub(crate) job: Option<PathBuf>,
@@ -62,7 +62,7 @@ impl Setting {
     /// # Errors
     /// If the job cannot be read or has no crawl as input, or `NIGH_KERNELS` names a level that
     /// this machine lacks.
-    pub(crate) fn new(input: &[String], workers: usize, common: &Common) -> Result<Setting> {
+    pub(crate) fn new(input: &[String], workers: usize, common: &CrawlBenchArgs) -> Result<Setting> {
         let job = match &common.job {
             Some(job) => match read_job(job)? {
                 AnyJob::Cluster(job) => job,

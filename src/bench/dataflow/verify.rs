@@ -35,11 +35,11 @@ use crate::tables::{Scan, field};
 use crate::watch::{Span, Stage};
 
 /// `nigh bench verify`.
-pub(super) const BENCH: AnyBench = AnyBench::of::<VerifyArgs>("verify");
+pub(super) const BENCH: AnyBench = AnyBench::of::<VerifyBenchArgs>("verify");
 
 /// A check of made-up clusters by features, beside the stage that finds their candidates.
 #[derive(Args)]
-struct VerifyArgs {
+struct VerifyBenchArgs {
     #[command(flatten)]
     vectors: VectorArgs,
     /// Share of the vectors that resemble no other one of their cluster.
@@ -109,7 +109,7 @@ struct VerifyReport {
     labels_match: Option<bool>,
 }
 
-impl Bench for VerifyArgs {
+impl Bench for VerifyBenchArgs {
     type Task = VerifyTask;
 
     fn bench(&self, as_text: impl Fn(VerifyTask) -> Result<String>) -> Result<BenchOutcome> {
@@ -184,7 +184,7 @@ fn baseline(task: &VerifyTask) -> Result<u64> {
 }
 
 impl VerifyReport {
-    fn new(args: &VerifyArgs, measured: &Measured<VerifyCounts>, baseline: Option<u64>) -> VerifyReport {
+    fn new(args: &VerifyBenchArgs, measured: &Measured<VerifyCounts>, baseline: Option<u64>) -> VerifyReport {
         let of = |is_counted: fn(&Span) -> bool| measured.seconds(is_counted);
         let cluster: Seconds = of(|span| ![Stage::Tables, Stage::Verify, Stage::Accuracy].contains(&span.stage));
         let (evidence, check) = (of(|span| span.stage == Stage::Tables), of(|span| span.stage == Stage::Verify));

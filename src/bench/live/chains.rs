@@ -19,7 +19,7 @@ const BLOCK: u64 = 16;
 
 /// How long merges and splits of two clusters take, in seconds.
 #[derive(Clone, Copy, Debug, Serialize)]
-pub(super) struct Joins {
+pub(super) struct JoinTimes {
     /// The documents of each cluster.
     pub(super) documents: u64,
     /// The document that joins them comes.
@@ -34,7 +34,7 @@ pub(super) struct Joins {
 }
 
 /// Measures two clusters of so many documents each.
-pub(super) fn measure(documents: u64, workers: usize) -> Result<Joins> {
+pub(super) fn measure(documents: u64, workers: usize) -> Result<JoinTimes> {
     let method = Method { documents: DocumentKey::Id, ..Method::default() };
     ensure!(method.supershingles >= 6 && method.agreements == 2, "made for two agreements of six supershingles");
     let bridge = |place: u64| {
@@ -86,7 +86,7 @@ pub(super) fn measure(documents: u64, workers: usize) -> Result<Joins> {
     let split_of_one_s = timed(&mut engine, &gone())?;
     size(&mut engine)?;
     let is_correct = sizes == [2 * documents + 1, documents, documents];
-    Ok(Joins { documents, merge_s, split_s, split_of_one_s, is_correct })
+    Ok(JoinTimes { documents, merge_s, split_s, split_of_one_s, is_correct })
 }
 
 fn name(chain: u64, place: u64) -> String {

@@ -21,9 +21,9 @@ use clap::Args;
 use nigh_bench::{BenchOutcome, Temporary};
 use serde::Serialize;
 
-use self::chains::Joins;
+use self::chains::JoinTimes;
 use self::client::HttpClient;
-use self::texts::Documents;
+use self::texts::MadeDocuments;
 use crate::config::{Count, Method};
 use crate::live::{Access, CommitEvery, Commitment, Commits, Counts, Limits, Server, Service};
 use crate::records::{DocumentKey, FeatureBits};
@@ -36,7 +36,7 @@ const CONNECTIONS: usize = 4;
 
 /// Arguments of `nigh bench live`.
 #[derive(Args)]
-pub(crate) struct LiveArgs {
+pub(crate) struct LiveBenchArgs {
     /// Documents.
     #[arg(long, default_value = "100000", value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     documents: u64,
@@ -107,16 +107,16 @@ struct LiveReport {
     /// Anonymous memory besides the vectors; `None` where the system does not report it.
     other_bytes_per_document: Option<f64>,
     single: Latencies,
-    joins: Joins,
+    joins: JoinTimes,
     /// Whether all ways have the same clusters.
     clusters_match: bool,
 }
 
 /// Measures all of it.
-pub(crate) fn bench_live(args: &LiveArgs) -> Result<BenchOutcome> {
+pub(crate) fn bench_live(args: &LiveBenchArgs) -> Result<BenchOutcome> {
     let temporary = Temporary::of_process();
     let store = |name: &str| Store::at(&temporary.folder.join(name));
-    let (documents, workers) = (Documents::new(args.words), args.workers.0);
+    let (documents, workers) = (MadeDocuments::new(args.words), args.workers.0);
     let (count, batch) = (args.documents, args.batch);
     let open = |store: &Store| {
         let opened = Service::open(store, Some(DocumentKey::Id), workers, Limits::default());
@@ -208,7 +208,7 @@ fn metric(text: &str, name: &str) -> Option<u64> {
 }
 
 /// Sends single documents, each a request, after `first` others.
-fn latencies(address: SocketAddr, documents: &Documents, first: u64, time: Duration) -> Result<Latencies> {
+fn latencies(address: SocketAddr, documents: &MadeDocuments, first: u64, time: Duration) -> Result<Latencies> {
     // As fast as they are answered.
     let begun = Instant::now();
     let sent = on_connections(address, |client, connection| {
@@ -304,7 +304,7 @@ impl fmt::Display for LiveReport {
             "memory: {:.0} bytes a document for the vectors, {other} bytes besides",
             self.vector_bytes_per_document
         )?;
-        let Joins { documents, merge_s, split_s, split_of_one_s, is_correct } = self.joins;
+        let JoinTimes { documents, merge_s, split_s, split_of_one_s, is_correct } = self.joins;
         writeln!(
             f,
             "two clusters of {}: merged in {:.1} ms, split in {:.1} ms, one of the tables split in {:.1} ms",

@@ -6,14 +6,14 @@ use nigh_bench::synthetic::{Script, Vocabulary};
 use crate::records::mix;
 
 /// Documents of as many words each.
-pub(super) struct Documents {
+pub(super) struct MadeDocuments {
     vocabulary: Vocabulary,
     words: u64,
 }
 
-impl Documents {
-    pub(super) fn new(words: u64) -> Documents {
-        Documents { vocabulary: Vocabulary::new(Script::Latin), words }
+impl MadeDocuments {
+    pub(super) fn new(words: u64) -> MadeDocuments {
+        MadeDocuments { vocabulary: Vocabulary::new(Script::Latin), words }
     }
 
     /// Writes the line of a document. Its number is its id.
@@ -59,7 +59,7 @@ mod tests {
 
     #[test]
     fn some_documents_are_copies_and_others_differ_by_a_word() {
-        let documents = Documents::new(50);
+        let documents = MadeDocuments::new(50);
         let text = |number: u64| {
             let line = documents.batch(number..number + 1);
             let line: serde_json::Value = serde_json::from_str(&line).unwrap();

@@ -6,10 +6,10 @@ use anyhow::Result;
 
 use super::clusters::signed;
 use super::{Browse, LISTED, check_part, named_link};
-use crate::browse::graph::{Link, Node, groups, picture};
-use crate::browse::html::{Column, Paging, facts, heading, link, note, paragraph, short, similarity, table, text};
-use crate::browse::request::Asked;
-use crate::browse::timeline::{Exchange, Kind, Moment, timeline};
+use crate::browse::graph::{GraphLink, GraphNode, groups, picture};
+use crate::browse::html::{HtmlColumn, Paging, facts, heading, link, note, paragraph, short, similarity, table, text};
+use crate::browse::request::AskedPage;
+use crate::browse::timeline::{ClusterExchange, ExchangeKind, Moment, timeline};
 use crate::live::Refusal;
 use crate::look::{LookedEvidence, LookedPage, Pages, evidence, joining_links};
 use crate::markup::Html;
@@ -78,7 +78,7 @@ impl Browse<'_> {
         }
         body.add(&heading("Pages"));
         body.add(&note("Choose two, and compare them word by word."));
-        let links = paging.links(|page| Asked::Cluster { id, page });
+        let links = paging.links(|page| AskedPage::Cluster { id, page });
         body.add(&links).own("<form action=\"/compare\">\n");
         let rows: Vec<Vec<Html>> = docs
             .iter()
@@ -89,16 +89,16 @@ impl Browse<'_> {
             })
             .collect::<Result<_>>()?;
         let columns = [
-            Column::number("page"),
-            Column::number("A"),
-            Column::number("B"),
-            Column::long("name"),
-            Column::long("title"),
-            Column::number("words"),
-            Column::text("what"),
-            Column::number("hangs on"),
-            Column::number("agree"),
-            Column::number("similar"),
+            HtmlColumn::number("page"),
+            HtmlColumn::number("A"),
+            HtmlColumn::number("B"),
+            HtmlColumn::long("name"),
+            HtmlColumn::long("title"),
+            HtmlColumn::number("words"),
+            HtmlColumn::text("what"),
+            HtmlColumn::number("hangs on"),
+            HtmlColumn::number("agree"),
+            HtmlColumn::number("similar"),
         ];
         body.add(&table("Pages of the cluster", &columns, &rows));
         if docs.len() > 1 {
@@ -133,7 +133,7 @@ impl Browse<'_> {
         }
         let [mut on, mut agree, mut similar] = [Html::default(), Html::default(), Html::default()];
         if let Some((neighbour, evidence)) = hangs {
-            let to = Asked::Compare { docs: [*neighbour, page.doc] };
+            let to = AskedPage::Compare { docs: [*neighbour, page.doc] };
             on = link(&to, number_of(neighbour).map_or_else(|| neighbour.to_string(), |number| number.to_string()));
             (agree, similar) = (text(evidence.agreements), similarity(evidence.similarity));
         }
@@ -167,7 +167,7 @@ impl Browse<'_> {
         }
         let node = |doc: &DocId| {
             let page = pages.get(doc);
-            Node {
+            GraphNode {
                 label: number(doc).map_or_else(|| format!("document {doc}"), |number| number.to_string()),
                 name: page.map_or_else(String::new, |page| page.name.clone()),
                 stays: page.is_some_and(|page| page.canonical),
@@ -176,16 +176,16 @@ impl Browse<'_> {
         let place = |doc: &DocId| all.iter().position(|other| other == doc);
         let link = |(doc, (neighbour, evidence)): (&DocId, &(DocId, LookedEvidence))| {
             let (page, neighbour) = (place(doc)?, place(neighbour)?);
-            Some(Link { page, neighbour, agreements: evidence.agreements, similarity: evidence.similarity })
+            Some(GraphLink { page, neighbour, agreements: evidence.agreements, similarity: evidence.similarity })
         };
-        let links: Vec<Link> = hanging.iter().filter_map(link).collect();
+        let links: Vec<GraphLink> = hanging.iter().filter_map(link).collect();
         let joining = self.joining(&all, &links)?;
-        Ok(picture(&all.iter().map(node).collect::<Vec<Node>>(), &links, &joining))
+        Ok(picture(&all.iter().map(node).collect::<Vec<GraphNode>>(), &links, &joining))
     }
 
     /// Links that join the groups of pages which others leave: each page hangs on one other page,
     /// and that need not hold a cluster together.
-    fn joining(&self, all: &[DocId], links: &[Link]) -> Result<Vec<Link>> {
+    fn joining(&self, all: &[DocId], links: &[GraphLink]) -> Result<Vec<GraphLink>> {
         let groups = groups(all.len(), links);
         if groups.windows(2).all(|two| two[0] == two[1]) {
             return Ok(Vec::new());
@@ -194,7 +194,7 @@ impl Browse<'_> {
         places.sort_by_key(|place| all[*place]);
         let docs: Vec<DocId> = places.iter().map(|place| all[*place]).collect();
         let of_docs: Vec<usize> = places.iter().map(|place| groups[*place]).collect();
-        let link = |([a, b], of): ([usize; 2], crate::look::SketchComparison)| Link {
+        let link = |([a, b], of): ([usize; 2], crate::look::SketchComparison)| GraphLink {
             page: places[b],
             neighbour: places[a],
             agreements: of.agreements as i32,
@@ -222,11 +222,11 @@ impl Browse<'_> {
         };
         let rows: Vec<Vec<Html>> = moments.iter().rev().map(row).collect();
         let columns = [
-            Column::text("week"),
-            Column::number("pages"),
-            Column::number("joined"),
-            Column::number("left"),
-            Column::text("merged and split"),
+            HtmlColumn::text("week"),
+            HtmlColumn::number("pages"),
+            HtmlColumn::number("joined"),
+            HtmlColumn::number("left"),
+            HtmlColumn::text("merged and split"),
         ];
         let mut html = table(&format!("Weeks of cluster {id}"), &columns, &rows);
         html.add(&note(
@@ -236,18 +236,22 @@ impl Browse<'_> {
         html
     }
 
-    fn exchange(&self, Exchange { kind, other, pages }: &Exchange) -> Html {
-        let of_other = link(&Asked::Cluster { id: *other, page: 1 }, format!("cluster {other}"));
+    fn exchange(&self, ClusterExchange { kind, other, pages }: &ClusterExchange) -> Html {
+        let of_other = link(&AskedPage::Cluster { id: *other, page: 1 }, format!("cluster {other}"));
         // A removed week may have been the only one with it.
         let of_other =
             if self.index.knows(*other).unwrap_or(false) { of_other } else { text(format!("cluster {other}")) };
         let pages = plural(*pages, "page");
         let mut html = Html::default();
         match kind {
-            Kind::MergedFrom => html.text("merged: ").add(&of_other).text(format!(" came into it with {pages}")),
-            Kind::MergedInto => html.text("merged: it went into ").add(&of_other).text(format!(" with {pages}")),
-            Kind::SplitFrom => html.text(format!("split: {pages} came from ")).add(&of_other),
-            Kind::SplitTo => html.text(format!("split: {pages} went to ")).add(&of_other),
+            ExchangeKind::MergedFrom => {
+                html.text("merged: ").add(&of_other).text(format!(" came into it with {pages}"))
+            }
+            ExchangeKind::MergedInto => {
+                html.text("merged: it went into ").add(&of_other).text(format!(" with {pages}"))
+            }
+            ExchangeKind::SplitFrom => html.text(format!("split: {pages} came from ")).add(&of_other),
+            ExchangeKind::SplitTo => html.text(format!("split: {pages} went to ")).add(&of_other),
         };
         html
     }

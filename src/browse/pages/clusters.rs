@@ -3,23 +3,24 @@
 use anyhow::Result;
 
 use super::{Browse, LISTED, check_part, page_link};
-use crate::browse::html::{Column, Paging, by, link, note, paragraph, short, similarity, table, text};
-use crate::browse::index::Cluster;
-use crate::browse::request::{Asked, Order};
+use crate::browse::html::{HtmlColumn, Paging, by, link, note, paragraph, short, similarity, table, text};
+use crate::browse::index::IndexedCluster;
+use crate::browse::request::{AskedPage, ClusterOrder};
 use crate::markup::Html;
 use crate::sheet::grouped;
 
 impl Browse<'_> {
-    pub(super) fn clusters(&self, order: Order, page: u64) -> Result<(String, Html)> {
+    pub(super) fn clusters(&self, order: ClusterOrder, page: u64) -> Result<(String, Html)> {
         let paging = Paging { page, size: LISTED, all: self.index.clusters() };
         check_part(&paging)?;
-        let clusters: Vec<&Cluster> = self.index.ordered(order, paging.from() as usize, LISTED as usize).collect();
+        let clusters: Vec<&IndexedCluster> =
+            self.index.ordered(order, paging.from() as usize, LISTED as usize).collect();
         let pages = self.week.pages(clusters.iter().map(|cluster| cluster.example))?;
-        let row = |cluster: &&Cluster| {
+        let row = |cluster: &&IndexedCluster| {
             let title = pages.get(&cluster.example).map_or_else(Html::default, |page| short(&page.title));
             let growth = if self.weeks.len() > 1 { signed(cluster.growth()) } else { Html::default() };
             vec![
-                link(&Asked::Cluster { id: cluster.id, page: 1 }, cluster.id),
+                link(&AskedPage::Cluster { id: cluster.id, page: 1 }, cluster.id),
                 text(grouped(cluster.pages.into())),
                 text(grouped(cluster.hosts.into())),
                 similarity(cluster.mean),
@@ -31,21 +32,21 @@ impl Browse<'_> {
         };
         let rows: Vec<Vec<Html>> = clusters.iter().map(row).collect();
         let columns = [
-            Column::number("cluster"),
-            Column::order("pages", Order::Size, order),
-            Column::order("hosts", Order::Hosts, order),
-            Column::order("mean", Order::Loose, order),
-            Column::number("least"),
-            Column::order("growth", Order::Growth, order),
-            Column::long("page"),
-            Column::long("title"),
+            HtmlColumn::number("cluster"),
+            HtmlColumn::order("pages", ClusterOrder::Size, order),
+            HtmlColumn::order("hosts", ClusterOrder::Hosts, order),
+            HtmlColumn::order("mean", ClusterOrder::Loose, order),
+            HtmlColumn::number("least"),
+            HtmlColumn::order("growth", ClusterOrder::Growth, order),
+            HtmlColumn::long("page"),
+            HtmlColumn::long("title"),
         ];
         let mut body = Html::default();
         if rows.is_empty() {
             body.add(&paragraph("No two pages of the week are very similar, so it has no cluster."));
             return Ok((by(order).to_owned(), body));
         }
-        let links = paging.links(|page| Asked::Clusters { order, page });
+        let links = paging.links(|page| AskedPage::Clusters { order, page });
         body.add(&links).add(&table(by(order), &columns, &rows)).add(&links);
         body.add(&note(
             "Mean and least: the similarity of the links that hold a cluster together, which is in \

@@ -3,9 +3,9 @@
 use anyhow::Result;
 
 use super::{Browse, named_link};
-use crate::browse::difference::{Part, difference};
+use crate::browse::difference::{DifferencePart, difference};
 use crate::browse::html::{facts, heading, link, note, paragraph, short, text};
-use crate::browse::request::Asked;
+use crate::browse::request::AskedPage;
 use crate::features::WordsAndShingles;
 use crate::live::Refusal;
 use crate::look::{LookedPage, TextComparison, compare_texts, sketches, words_of_pages};
@@ -33,7 +33,7 @@ impl Browse<'_> {
             body.add(&short(&page.title)).text(format!(" ({})", plural(page.words, "word"))).own("</p></div>\n");
         }
         body.own("</div>\n");
-        let swapped = Asked::Compare { docs: [docs[1], docs[0]] };
+        let swapped = AskedPage::Compare { docs: [docs[1], docs[0]] };
         body.own("<p>").add(&link(&swapped, "Exchange A and B")).own("</p>\n");
         let mut said = self.levels(&pages);
         if pages.iter().all(|page| page.words > 0) {
@@ -75,7 +75,7 @@ impl Browse<'_> {
                 "different clusters".to_owned()
             };
             let said = match pages[0].cluster_id.filter(|_| level == Level::Similar && a.0 == b.0) {
-                Some(id) => link(&Asked::Cluster { id, page: 1 }, said),
+                Some(id) => link(&AskedPage::Cluster { id, page: 1 }, said),
                 None => text(said),
             };
             (level.title(), said)
@@ -105,7 +105,8 @@ fn of_words(a: &WordsAndShingles, b: &WordsAndShingles) -> Html {
     if changes == 0 {
         html.add(&paragraph("Both have the same words in the same order."));
     } else {
-        let count = |of: fn(&Part) -> usize| parts.iter().filter(|part| !part.is_equal).map(of).sum::<usize>() as u64;
+        let count =
+            |of: fn(&DifferencePart) -> usize| parts.iter().filter(|part| !part.is_equal).map(of).sum::<usize>() as u64;
         let [deleted, inserted] = [count(|part| part.deleted.len()), count(|part| part.inserted.len())];
         html.own("<p>").text(format!("From A to B: {}, ", plural(changes as u64, "change")));
         html.own("<del>[-").text(plural(deleted, "word")).own(" deleted-]</del>, <ins>{+");

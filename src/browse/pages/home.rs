@@ -3,8 +3,8 @@
 use anyhow::Result;
 
 use super::Browse;
-use crate::browse::html::{Column, heading, link, note, paragraph, table, text, text_form};
-use crate::browse::request::Asked;
+use crate::browse::html::{HtmlColumn, heading, link, note, paragraph, table, text, text_form};
+use crate::browse::request::AskedPage;
 use crate::markup::Html;
 use crate::sheet::{grouped, plural};
 use crate::summary::LevelSummary;
@@ -28,11 +28,11 @@ impl Browse<'_> {
         };
         let rows: Vec<Vec<Html>> = summary.levels.iter().map(row).collect();
         let columns = [
-            Column::text("level"),
-            Column::number("clusters"),
-            Column::number("pages in them"),
-            Column::number("duplicates"),
-            Column::number("share"),
+            HtmlColumn::text("level"),
+            HtmlColumn::number("clusters"),
+            HtmlColumn::number("pages in them"),
+            HtmlColumn::number("duplicates"),
+            HtmlColumn::number("share"),
         ];
         body.add(&table("Totals by level", &columns, &rows));
         body.add(&note(
@@ -53,12 +53,12 @@ impl Browse<'_> {
             body.add(&paragraph("The pages have no URLs, and so no hosts."));
             return;
         }
-        let row = |host: &crate::browse::index::Host| {
-            let to = Asked::Host { name: host.name.to_string(), page: 1 };
+        let row = |host: &crate::browse::index::IndexedHost| {
+            let to = AskedPage::Host { name: host.name.to_string(), page: 1 };
             vec![link(&to, &host.name), text(grouped(host.pages.into()))]
         };
         let rows: Vec<Vec<Html>> = hosts.iter().take(HOSTS).map(row).collect();
-        body.add(&table("Hosts with most pages", &[Column::text("host"), Column::number("pages")], &rows));
+        body.add(&table("Hosts with most pages", &[HtmlColumn::text("host"), HtmlColumn::number("pages")], &rows));
         if hosts.len() > HOSTS {
             body.add(&note(format!("{} in all: the search finds others.", plural(hosts.len() as u64, "host"))));
         }
@@ -68,7 +68,7 @@ impl Browse<'_> {
         body.add(&heading("Weeks"));
         let weeks = self.weeks.iter().rev();
         let rows: Vec<Vec<Html>> = weeks.map(|(week, pages)| vec![text(week), text(grouped(*pages))]).collect();
-        body.add(&table("Weeks until this one", &[Column::text("week"), Column::number("pages")], &rows));
+        body.add(&table("Weeks until this one", &[HtmlColumn::text("week"), HtmlColumn::number("pages")], &rows));
         body.add(&note(
             "Each cluster has its own weeks on its page. `--week` shows the store as it was in another one.",
         ));

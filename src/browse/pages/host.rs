@@ -4,9 +4,9 @@ use anyhow::Result;
 use arrow_array::{BooleanArray, Date32Array, Float64Array, Int64Array, RecordBatch, StringArray};
 
 use super::{Browse, LISTED, check_part, named_link};
-use crate::browse::html::{Column, Paging, heading, link, note, paragraph, short, table, text};
-use crate::browse::index::Finding;
-use crate::browse::request::Asked;
+use crate::browse::html::{HtmlColumn, Paging, heading, link, note, paragraph, short, table, text};
+use crate::browse::index::HostStudy;
+use crate::browse::request::AskedPage;
 use crate::live::Refusal;
 use crate::markup::Html;
 use crate::records::Week;
@@ -38,7 +38,7 @@ impl Browse<'_> {
 
     /// Whether a study has found something of a host.
     fn is_found(&self, name: &str) -> Result<bool> {
-        for finding in Finding::ALL {
+        for finding in HostStudy::ALL {
             if self.index.findings(finding, name, &[], 0)?.is_some_and(|(count, _)| count > 0) {
                 return Ok(true);
             }
@@ -51,7 +51,8 @@ impl Browse<'_> {
         let docs = self.index.members_of_host(name, paging.from(), paging.size)?;
         let pages = self.week.pages(docs.iter().copied())?;
         let row = |page: &crate::look::LookedPage| {
-            let cluster = page.cluster_id.map_or_else(Html::default, |id| link(&Asked::Cluster { id, page: 1 }, id));
+            let cluster =
+                page.cluster_id.map_or_else(Html::default, |id| link(&AskedPage::Cluster { id, page: 1 }, id));
             vec![
                 named_link(page),
                 short(&page.title),
@@ -63,14 +64,14 @@ impl Browse<'_> {
         };
         let rows: Vec<Vec<Html>> = docs.iter().filter_map(|doc| pages.get(doc)).map(row).collect();
         let columns = [
-            Column::long("page"),
-            Column::long("title"),
-            Column::number("words"),
-            Column::number("cluster"),
-            Column::number("of pages"),
-            Column::text("what"),
+            HtmlColumn::long("page"),
+            HtmlColumn::long("title"),
+            HtmlColumn::number("words"),
+            HtmlColumn::number("cluster"),
+            HtmlColumn::number("of pages"),
+            HtmlColumn::text("what"),
         ];
-        let links = paging.links(|page| Asked::Host { name: name.to_owned(), page });
+        let links = paging.links(|page| AskedPage::Host { name: name.to_owned(), page });
         body.add(&links).add(&table("Pages of the host", &columns, &rows)).add(&links);
         Ok(())
     }
@@ -78,10 +79,10 @@ impl Browse<'_> {
     /// Rows of a study, made of the columns of its table; says so if there are none.
     fn add_found(
         &self,
-        (finding, name): (Finding, &str),
+        (finding, name): (HostStudy, &str),
         (title, job): (&'static str, &'static str),
         columns: &[&str],
-        heads: &[Column],
+        heads: &[HtmlColumn],
         row: impl Fn(&RecordBatch, usize) -> Result<Option<Vec<Html>>>,
         body: &mut Html,
     ) -> Result<()> {
@@ -112,15 +113,15 @@ impl Browse<'_> {
 
     fn add_mirrors(&self, name: &str, body: &mut Html) -> Result<()> {
         let heads = [
-            Column::text("other host"),
-            Column::text("mirror"),
-            Column::text("class"),
-            Column::number("clusters"),
-            Column::number("its pages"),
-            Column::number("own pages"),
+            HtmlColumn::text("other host"),
+            HtmlColumn::text("mirror"),
+            HtmlColumn::text("class"),
+            HtmlColumn::number("clusters"),
+            HtmlColumn::number("its pages"),
+            HtmlColumn::number("own pages"),
         ];
         let columns = ["week", "host_a", "host_b", "class", "mirror", "clusters", "pages_a", "pages_b"];
-        let of = (Finding::Mirrors, name);
+        let of = (HostStudy::Mirrors, name);
         self.add_found(
             of,
             ("Mirrors by content", "jobs/mirrors.toml"),
@@ -151,10 +152,14 @@ impl Browse<'_> {
     }
 
     fn add_mirrors_by_url(&self, name: &str, body: &mut Html) -> Result<()> {
-        let heads =
-            [Column::number("rank"), Column::text("other host"), Column::text("level"), Column::number("score")];
+        let heads = [
+            HtmlColumn::number("rank"),
+            HtmlColumn::text("other host"),
+            HtmlColumn::text("level"),
+            HtmlColumn::number("score"),
+        ];
         let columns = ["rank", "host_a", "host_b", "level", "score"];
-        let of = (Finding::MirrorsByUrl, name);
+        let of = (HostStudy::MirrorsByUrl, name);
         self.add_found(
             of,
             ("Mirrors by URL", "jobs/mirrors-by-url.toml"),
@@ -177,14 +182,14 @@ impl Browse<'_> {
 
     fn add_collections(&self, name: &str, body: &mut Html) -> Result<()> {
         let heads = [
-            Column::number("similar cluster"),
-            Column::long("below"),
-            Column::number("pages"),
-            Column::number("links to it"),
-            Column::text("what"),
+            HtmlColumn::number("similar cluster"),
+            HtmlColumn::long("below"),
+            HtmlColumn::number("pages"),
+            HtmlColumn::number("links to it"),
+            HtmlColumn::text("what"),
         ];
         let columns = ["cluster", "prefix", "pages", "in_links", "principal"];
-        let of = (Finding::Collections, name);
+        let of = (HostStudy::Collections, name);
         self.add_found(
             of,
             ("Collections", "jobs/collections.toml"),
@@ -208,7 +213,7 @@ impl Browse<'_> {
     /// A link to a host that a study names.
     fn host_link(&self, name: &str) -> Result<Html> {
         let is_there = self.index.pages_of_host(name)? > 0 || self.is_found(name)?;
-        let to = Asked::Host { name: name.to_owned(), page: 1 };
+        let to = AskedPage::Host { name: name.to_owned(), page: 1 };
         // The page of a host is asked for in lower case.
         Ok(if is_there && name == name.trim().to_lowercase() { link(&to, name) } else { short(name) })
     }

@@ -13,7 +13,7 @@ use anyhow::Result;
 
 use super::Browse;
 use super::html;
-use super::request::Asked;
+use super::request::AskedPage;
 use crate::live::Refusal;
 use crate::look::{LookedPage, Pages};
 use crate::markup::Html;
@@ -27,17 +27,17 @@ impl Browse<'_> {
     ///
     /// # Errors
     /// A [`Refusal`] if there is no such page; another error if a table cannot be read.
-    pub(super) fn page(&self, asked: &Asked) -> Result<String> {
+    pub(super) fn page(&self, asked: &AskedPage) -> Result<String> {
         let (title, body) = match asked {
-            Asked::Home => self.home()?,
-            Asked::Clusters { order, page } => self.clusters(*order, *page)?,
-            Asked::Cluster { id, page } => self.cluster(*id, *page)?,
-            Asked::Page { doc } => self.known_page(*doc)?,
-            Asked::Compare { docs } => self.compare(*docs)?,
-            Asked::Host { name, page } => self.host(name, *page)?,
-            Asked::Search { part, from } => self.search(part, *from)?,
-            Asked::Text { text, is_scan } => self.near_text(text, *is_scan)?,
-            Asked::Style => return Ok(html::STYLE.to_owned()),
+            AskedPage::Home => self.home()?,
+            AskedPage::Clusters { order, page } => self.clusters(*order, *page)?,
+            AskedPage::Cluster { id, page } => self.cluster(*id, *page)?,
+            AskedPage::Page { doc } => self.known_page(*doc)?,
+            AskedPage::Compare { docs } => self.compare(*docs)?,
+            AskedPage::Host { name, page } => self.host(name, *page)?,
+            AskedPage::Search { part, from } => self.search(part, *from)?,
+            AskedPage::Text { text, is_scan } => self.near_text(text, *is_scan)?,
+            AskedPage::Style => return Ok(html::STYLE.to_owned()),
         };
         Ok(html::page(&title, &self.footer(), &body))
     }
@@ -45,7 +45,7 @@ impl Browse<'_> {
     /// The page that says why another one is not there.
     pub(super) fn refusal(&self, refusal: &Refusal) -> String {
         let mut body = html::paragraph(&refusal.text);
-        body.own("<p>").add(&html::link(&Asked::Home, "Back to the start")).own("</p>\n");
+        body.own("<p>").add(&html::link(&AskedPage::Home, "Back to the start")).own("</p>\n");
         html::page("That is not there", &self.footer(), &body)
     }
 
@@ -79,6 +79,6 @@ fn page_link(pages: &Pages, doc: DocId) -> Html {
 
 fn named_link(page: &LookedPage) -> Html {
     let mut html = Html::default();
-    html.own("<a href=\"").text(Asked::Page { doc: page.doc }).own("\">").add(&html::short(&page.name)).own("</a>");
+    html.own("<a href=\"").text(AskedPage::Page { doc: page.doc }).own("\">").add(&html::short(&page.name)).own("</a>");
     html
 }

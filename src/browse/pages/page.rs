@@ -4,7 +4,7 @@ use anyhow::Result;
 
 use super::{Browse, page_link};
 use crate::browse::html::{facts, heading, link, outside, paragraph, text};
-use crate::browse::request::Asked;
+use crate::browse::request::AskedPage;
 use crate::look::evidence;
 use crate::markup::Html;
 use crate::records::{DocId, Level};
@@ -22,7 +22,7 @@ impl Browse<'_> {
         if let Some(host) = host_of(&page.name)
             && self.index.pages_of_host(&host)? > 0
         {
-            said.push(("host", link(&Asked::Host { name: host.clone(), page: 1 }, &host)));
+            said.push(("host", link(&AskedPage::Host { name: host.clone(), page: 1 }, &host)));
         }
         said.push(("words", text(grouped(page.words))));
         said.push(("crawled", text(page.crawled)));
@@ -35,7 +35,7 @@ impl Browse<'_> {
         for (level, (_, size)) in Level::ALL.into_iter().zip(page.clusters) {
             let others = if size > 1 { plural(size, "page") } else { "no other page".to_owned() };
             let html = match page.cluster_id.filter(|_| level == Level::Similar) {
-                Some(id) => link(&Asked::Cluster { id, page: 1 }, format!("cluster {id}, of {others}")),
+                Some(id) => link(&AskedPage::Cluster { id, page: 1 }, format!("cluster {id}, of {others}")),
                 None => text(others),
             };
             of_levels.push((level.title(), html));
@@ -55,7 +55,8 @@ impl Browse<'_> {
                     evidence.similarity,
                     evidence.found
                 ));
-                body.add(&link(&Asked::Compare { docs: [neighbour, doc] }, "Compare them word by word")).own("</p>\n");
+                body.add(&link(&AskedPage::Compare { docs: [neighbour, doc] }, "Compare them word by word"))
+                    .own("</p>\n");
             }
         }
         let title = if page.title.is_empty() { page.name } else { page.title };

@@ -10,9 +10,9 @@ use anyhow::Result;
 use arrow_array::{Int64Array, StringArray};
 
 use super::{Browse, named_link};
-use crate::browse::html::{Column, heading, link, note, paragraph, search_form, short, table, text, text_form};
-use crate::browse::index::Host;
-use crate::browse::request::{Asked, Place};
+use crate::browse::html::{HtmlColumn, heading, link, note, paragraph, search_form, short, table, text, text_form};
+use crate::browse::index::IndexedHost;
+use crate::browse::request::{AskedPage, SearchPlace};
 use crate::live::Refusal;
 use crate::look::{LookedPage, NearPage, Query, Way, nearest};
 use crate::markup::Html;
@@ -36,13 +36,13 @@ const BATCH: usize = 4096;
 struct Walk {
     docs: Vec<DocId>,
     /// Where the next one goes on; `None` after the last page.
-    next: Option<Place>,
+    next: Option<SearchPlace>,
 }
 
 impl Browse<'_> {
-    pub(super) fn search(&self, part: &str, from: Place) -> Result<(String, Html)> {
+    pub(super) fn search(&self, part: &str, from: SearchPlace) -> Result<(String, Html)> {
         let mut body = search_form(part);
-        if from == Place::default() {
+        if from == SearchPlace::default() {
             self.add_known(part, &mut body)?;
         }
         let walk = self.walk(part, from)?;
@@ -57,7 +57,7 @@ impl Browse<'_> {
             None => body.add(&paragraph("All pages of the week were read.")),
             Some(next) => {
                 let share = self.share_before(next)?;
-                let to = Asked::Search { part: part.to_owned(), from: next };
+                let to = AskedPage::Search { part: part.to_owned(), from: next };
                 body.own("<p>")
                     .text(format!("{share:.0}% of the pages were read. "))
                     .add(&link(&to, "Go on"))
@@ -79,14 +79,18 @@ impl Browse<'_> {
         let wanted = part.to_lowercase();
         let finder = memchr::memmem::Finder::new(&wanted);
         let hosts = self.index.hosts.iter().filter(|host| finder.find(host.name.as_bytes()).is_some());
-        let row = |host: &Host| {
-            let to = Asked::Host { name: host.name.to_string(), page: 1 };
+        let row = |host: &IndexedHost| {
+            let to = AskedPage::Host { name: host.name.to_string(), page: 1 };
             vec![link(&to, &host.name), text(grouped(host.pages.into()))]
         };
         let rows: Vec<Vec<Html>> = hosts.take(MOST_HOSTS).map(row).collect();
         if !rows.is_empty() {
             body.add(&heading("Hosts"));
-            body.add(&table("Hosts with it in their name", &[Column::text("host"), Column::number("pages")], &rows));
+            body.add(&table(
+                "Hosts with it in their name",
+                &[HtmlColumn::text("host"), HtmlColumn::number("pages")],
+                &rows,
+            ));
             if rows.len() == MOST_HOSTS {
                 body.add(&note(format!("The first {MOST_HOSTS}, those with most pages.")));
             }
@@ -96,13 +100,13 @@ impl Browse<'_> {
 
     /// Reads URLs, ids and titles from a place on, until the time is over or enough is found. At
     /// least one batch is read.
-    fn walk(&self, part: &str, from: Place) -> Result<Walk> {
+    fn walk(&self, part: &str, from: SearchPlace) -> Result<Walk> {
         let begun = Instant::now();
         let pieces = self.week.document_rows()?;
         let gone = || Refusal::missing("the search does not go on there: begin it again");
         let mut walk = Walk { docs: Vec::new(), next: None };
         let mut place = from;
-        if place != Place::default() && place.piece >= pieces.len() as u64 {
+        if place != SearchPlace::default() && place.piece >= pieces.len() as u64 {
             return Err(gone().into());
         }
         while let Some(rows) = pieces.get(place.piece as usize) {
@@ -133,13 +137,13 @@ impl Browse<'_> {
                     return Ok(walk);
                 }
             }
-            place = Place { piece: place.piece + 1, row: 0 };
+            place = SearchPlace { piece: place.piece + 1, row: 0 };
         }
         Ok(walk)
     }
 
     /// How many of 100 pages are before a place.
-    fn share_before(&self, place: Place) -> Result<f64> {
+    fn share_before(&self, place: SearchPlace) -> Result<f64> {
         let (mut before, mut all) = (place.row, 0);
         for (number, rows) in (0..).zip(self.week.document_rows()?) {
             let count = rows.rows()?;
@@ -162,7 +166,7 @@ impl Browse<'_> {
                 "The store has no index of this week, which `nigh index` makes; so the supershingles \
                  of all pages must be read, which takes some seconds.",
             ));
-            let to = Asked::Text { text: given.to_owned(), is_scan: true };
+            let to = AskedPage::Text { text: given.to_owned(), is_scan: true };
             body.own("<p>").add(&link(&to, "Read them")).own("</p>\n");
             return Ok((title, body));
         }
@@ -189,19 +193,19 @@ impl Browse<'_> {
 
 /// A page in the list of a search.
 fn row(page: &LookedPage) -> Vec<Html> {
-    let cluster = page.cluster_id.map_or_else(Html::default, |id| link(&Asked::Cluster { id, page: 1 }, id));
+    let cluster = page.cluster_id.map_or_else(Html::default, |id| link(&AskedPage::Cluster { id, page: 1 }, id));
     vec![named_link(page), short(&page.title), cluster, text(grouped(page.clusters[0].1))]
 }
 
 /// The list of a search; rows with two more cells say how similar a page is.
 fn of_pages(rows: &[Vec<Html>]) -> Html {
     let columns = [
-        Column::long("page"),
-        Column::long("title"),
-        Column::number("cluster"),
-        Column::number("of pages"),
-        Column::number("similar"),
-        Column::number("agree"),
+        HtmlColumn::long("page"),
+        HtmlColumn::long("title"),
+        HtmlColumn::number("cluster"),
+        HtmlColumn::number("of pages"),
+        HtmlColumn::number("similar"),
+        HtmlColumn::number("agree"),
     ];
     let cells = rows.first().map_or(0, Vec::len);
     table("Pages", &columns[..cells.min(columns.len())], rows)

@@ -14,7 +14,7 @@ use crate::mirror::ReadStore;
 use crate::query::{NamedTable, RowChoice, WantedRows, json_rows, ranges_of_results};
 use crate::records::Week;
 use crate::report;
-use crate::report::{Changes, print};
+use crate::report::{WeekChanges, print};
 use crate::sheet::Printable;
 use crate::state::{Manifest, Results};
 use crate::studies::StudySummary;
@@ -97,7 +97,7 @@ fn show_text(args: &ShowArgs, read_store: &ReadStore) -> Result<Printable> {
         read_store.need(table, &[&format!("{}/", week.week.folder())])?;
     }
     let changes = report::changes(shown.week, &store.tables(shown)?, &store.tables(last)?, since)?;
-    result_text(&changes, args.look.json, Changes::sheet)
+    result_text(&changes, args.look.json, WeekChanges::sheet)
 }
 
 /// The table `avoid` as one JSON object.

@@ -164,13 +164,13 @@ fn unknown(name: &str) -> String {
 /// The tables of a store.
 #[derive(Serialize)]
 struct TableList {
-    tables: Vec<ListedTable>,
+    tables: Vec<DescribedTable>,
     /// The studies without tables, and what makes them.
     absent: Vec<AbsentStudy>,
 }
 
 #[derive(Serialize)]
-struct ListedTable {
+struct DescribedTable {
     name: String,
     description: &'static str,
     columns: Vec<&'static str>,
@@ -187,7 +187,7 @@ fn listed(look: &LookArgs, manifest: &Manifest) -> Result<TableList> {
         NamedTable::OfWeeks(_) => !manifest.weeks.is_empty(),
         NamedTable::OfStudy(results, _) => manifest.results.contains_key(results.folder),
     };
-    let tables = NamedTable::all().filter(is_there).map(|table| ListedTable {
+    let tables = NamedTable::all().filter(is_there).map(|table| DescribedTable {
         name: table.name(),
         description: table.spec().description,
         columns: table.spec().columns.iter().map(|column| column.name).collect(),

@@ -1,7 +1,7 @@
 //! Clusters: the largest ones, and some with the words of two of their pages.
 
 use super::escape::{line, name, short};
-use super::parts::{Cell, table};
+use super::parts::{HtmlCell, table};
 use crate::look::{LookedCluster, Passage, ShownCluster, Why};
 use crate::records::Level;
 use crate::sheet::{grouped, plural};
@@ -16,14 +16,14 @@ pub(super) fn largest(level: Level, clusters: &[LookedCluster], id: &str) -> Str
     let row = |cluster: &LookedCluster| {
         let id = cluster.cluster_id.unwrap_or_else(|| cluster.root.to_table());
         vec![
-            Cell::Number(id.to_string(), Some(id as f64)),
-            Cell::count(cluster.pages),
-            Cell::count(cluster.hosts),
-            Cell::Name(cluster.example.name.clone()),
-            Cell::Text(cluster.example.title.clone()),
+            HtmlCell::Number(id.to_string(), Some(id as f64)),
+            HtmlCell::count(cluster.pages),
+            HtmlCell::count(cluster.hosts),
+            HtmlCell::Name(cluster.example.name.clone()),
+            HtmlCell::Text(cluster.example.title.clone()),
         ]
     };
-    let rows: Vec<Vec<Cell>> = clusters.iter().map(row).collect();
+    let rows: Vec<Vec<HtmlCell>> = clusters.iter().map(row).collect();
     table(Some(&format!("table-{id}")), &format!("Largest {} clusters", level.title()), &heads, &rows)
 }
 

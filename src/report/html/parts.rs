@@ -9,7 +9,7 @@ const LONG: usize = 40;
 pub(super) const MOST_ROWS: usize = 300;
 
 /// A cell of a table.
-pub(super) enum Cell {
+pub(super) enum HtmlCell {
     /// What is in a column of numbers, and the number by which it sorts, if it is one.
     Number(String, Option<f64>),
     /// Text of others.
@@ -18,38 +18,38 @@ pub(super) enum Cell {
     Name(String),
 }
 
-impl Cell {
-    pub(super) fn count(count: u64) -> Cell {
-        Cell::Number(grouped(count), Some(count as f64))
+impl HtmlCell {
+    pub(super) fn count(count: u64) -> HtmlCell {
+        HtmlCell::Number(grouped(count), Some(count as f64))
     }
 
-    pub(super) fn share(share: f64) -> Cell {
-        Cell::Number(format!("{:.1}%", 100.0 * share), Some(share))
+    pub(super) fn share(share: f64) -> HtmlCell {
+        HtmlCell::Number(format!("{:.1}%", 100.0 * share), Some(share))
     }
 
     fn is_long(&self) -> bool {
         match self {
-            Cell::Number(..) => false,
-            Cell::Text(text) | Cell::Name(text) => text.chars().nth(LONG).is_some(),
+            HtmlCell::Number(..) => false,
+            HtmlCell::Text(text) | HtmlCell::Name(text) => text.chars().nth(LONG).is_some(),
         }
     }
 
     fn html(&self, is_long: bool) -> String {
         let long = if is_long { " class=\"long\"" } else { "" };
         match self {
-            Cell::Number(text, Some(value)) => {
+            HtmlCell::Number(text, Some(value)) => {
                 format!("<td class=\"number\" data-value=\"{value}\">{}</td>", escaped(text))
             }
-            Cell::Number(text, None) => format!("<td class=\"number\">{}</td>", short(text)),
-            Cell::Text(text) => format!("<td{long}>{}</td>", short(text)),
-            Cell::Name(text) => format!("<td{long}>{}</td>", name(text)),
+            HtmlCell::Number(text, None) => format!("<td class=\"number\">{}</td>", short(text)),
+            HtmlCell::Text(text) => format!("<td{long}>{}</td>", short(text)),
+            HtmlCell::Name(text) => format!("<td{long}>{}</td>", name(text)),
         }
     }
 }
 
 /// A table that sorts by a click on its heads, and filters by a field if `id` is given. `heads` say
 /// whether a column has numbers.
-pub(super) fn table(id: Option<&str>, caption: &str, heads: &[(&str, bool)], rows: &[Vec<Cell>]) -> String {
+pub(super) fn table(id: Option<&str>, caption: &str, heads: &[(&str, bool)], rows: &[Vec<HtmlCell>]) -> String {
     let mut out = String::new();
     let of_id = id.map_or_else(String::new, |id| format!(" id=\"{id}\""));
     if let Some(id) = id {
@@ -59,7 +59,7 @@ pub(super) fn table(id: Option<&str>, caption: &str, heads: &[(&str, bool)], row
     }
     out.push_str(&format!("<div class=\"wide\" tabindex=\"0\" role=\"region\" aria-label=\"{}\">\n", escaped(caption)));
     out.push_str(&format!("<table{of_id} class=\"sortable\">\n"));
-    let is_long = |column: usize| rows.iter().filter_map(|row: &Vec<Cell>| row.get(column)).any(Cell::is_long);
+    let is_long = |column: usize| rows.iter().filter_map(|row: &Vec<HtmlCell>| row.get(column)).any(HtmlCell::is_long);
     let columns = rows.iter().map(Vec::len).max().unwrap_or(0).max(heads.len());
     let is_long: Vec<bool> = (0..columns).map(is_long).collect();
     if !heads.is_empty() {
@@ -124,10 +124,10 @@ fn grid(grid: &Grid) -> String {
         |column: usize| rows.iter().all(|row| is_missing(&row[column]) || number_in(&row[column]).is_some());
     let of_numbers: Vec<bool> = (0..columns.len()).map(of_numbers).collect();
     let cell = |(column, cell): (usize, &String)| match columns[column] {
-        GridColumn::Text => Cell::Name(cell.clone()),
-        GridColumn::Number => Cell::Number(cell.clone(), number_in(cell).filter(|_| of_numbers[column])),
+        GridColumn::Text => HtmlCell::Name(cell.clone()),
+        GridColumn::Number => HtmlCell::Number(cell.clone(), number_in(cell).filter(|_| of_numbers[column])),
     };
-    let cells: Vec<Vec<Cell>> = rows.iter().map(|row| row.iter().enumerate().map(cell).collect()).collect();
+    let cells: Vec<Vec<HtmlCell>> = rows.iter().map(|row| row.iter().enumerate().map(cell).collect()).collect();
     let numbers = columns.iter().map(|column| *column == GridColumn::Number);
     let heads: Vec<(&str, bool)> = match head {
         Some(head) => head.iter().map(String::as_str).zip(numbers).collect(),

@@ -1,7 +1,7 @@
 //! The figures and tables of papers in a page.
 
 use super::escape::escaped;
-use super::parts::{Cell, table};
+use super::parts::{HtmlCell, table};
 use super::plots::figure;
 use crate::figures::{FigureFormat, FigureState, MadeFigure, file_names};
 use crate::markup::Html;
@@ -37,18 +37,18 @@ fn rows(title: &str, listing: &Listing) -> String {
     let heads: Vec<(&str, bool)> =
         listing.columns.iter().enumerate().map(|(column, head)| (*head, is_number(column))).collect();
     let cell = |(column, cell): (usize, &PictureCell)| match cell {
-        PictureCell::Nothing if heads[column].1 => Cell::Number(String::new(), None),
-        PictureCell::Nothing => Cell::Text(String::new()),
-        PictureCell::Text(text) => Cell::Text(text.clone()),
-        PictureCell::Name(name) => Cell::Name(name.clone()),
+        PictureCell::Nothing if heads[column].1 => HtmlCell::Number(String::new(), None),
+        PictureCell::Nothing => HtmlCell::Text(String::new()),
+        PictureCell::Text(text) => HtmlCell::Text(text.clone()),
+        PictureCell::Name(name) => HtmlCell::Name(name.clone()),
         PictureCell::Count(count) => {
             let text = if *count < 0 { count.to_string() } else { grouped(*count as u64) };
-            Cell::Number(text, Some(*count as f64))
+            HtmlCell::Number(text, Some(*count as f64))
         }
-        PictureCell::Share(share) => Cell::Number(percent(Some(*share)), Some(*share)),
+        PictureCell::Share(share) => HtmlCell::Number(percent(Some(*share)), Some(*share)),
     };
     let shown = listing.rows.iter().take(MOST_ROWS);
-    let cells: Vec<Vec<Cell>> = shown.map(|row| row.iter().enumerate().map(cell).collect()).collect();
+    let cells: Vec<Vec<HtmlCell>> = shown.map(|row| row.iter().enumerate().map(cell).collect()).collect();
     let mut out = if cells.is_empty() { String::new() } else { table(None, title, &heads, &cells) };
     if listing.rows.len() > MOST_ROWS {
         out.push_str(&format!(

@@ -2,7 +2,7 @@
 
 use super::clusters::{card, largest};
 use super::escape::escaped;
-use super::parts::{Cell, sheet, table};
+use super::parts::{HtmlCell, sheet, table};
 use super::pictures::picture;
 use super::plots::figure;
 use super::weeks::weeks;
@@ -84,15 +84,15 @@ fn totals(summary: &Summary) -> String {
     let row = |(level, number): (&crate::summary::LevelSummary, usize)| {
         let published = PUBLISHED_DUPLICATES.get(number);
         vec![
-            Cell::Text(level.level.title().to_owned()),
-            Cell::count(level.clusters),
-            Cell::count(level.clustered),
-            Cell::count(level.duplicates),
-            Cell::share(level.share),
-            published.map_or_else(|| Cell::Number(String::new(), None), |share| Cell::share(*share)),
+            HtmlCell::Text(level.level.title().to_owned()),
+            HtmlCell::count(level.clusters),
+            HtmlCell::count(level.clustered),
+            HtmlCell::count(level.duplicates),
+            HtmlCell::share(level.share),
+            published.map_or_else(|| HtmlCell::Number(String::new(), None), |share| HtmlCell::share(*share)),
         ]
     };
-    let rows: Vec<Vec<Cell>> = summary.levels.iter().zip(0..).map(row).collect();
+    let rows: Vec<Vec<HtmlCell>> = summary.levels.iter().zip(0..).map(row).collect();
     out.push_str(&table(None, "Totals by level", &heads, &rows));
     out.push_str("<p class=\"soft\">Duplicates are the pages that go if one of each cluster stays. Published: 150 million pages of 2002 and 2003 (Fetterly, Manasse and Najork 2004).</p>\n");
     out.push_str(&format!("<p class=\"soft\">Method: {}</p>\n", escaped(&summary.method)));

@@ -1,6 +1,6 @@
 //! What changed from week to week.
 
-use super::parts::{Cell, MOST_ROWS, table};
+use super::parts::{HtmlCell, MOST_ROWS, table};
 use super::plots::figure;
 use crate::plot::{Axis, Ink, Plot, Series, SeriesLook};
 use crate::summary::{Since, Summary};
@@ -38,15 +38,15 @@ pub(super) fn weeks(weeks: &[Summary]) -> String {
     let row = |week: &Summary| {
         // The first week of a store has none before it.
         let since = |of: &dyn Fn(&Since) -> u64| match &week.since {
-            Some(since) => Cell::count(of(since)),
-            None => Cell::Number(String::new(), None),
+            Some(since) => HtmlCell::count(of(since)),
+            None => HtmlCell::Number(String::new(), None),
         };
         let event = |name: &str| since(&|since| since.changes.get(name).map_or(0, |counts| counts.0));
         let mut cells = vec![
-            Cell::Text(week.week.to_string()),
-            Cell::count(week.counts.documents),
-            Cell::count(duplicates(week)),
-            Cell::share(week.levels.first().map_or(0.0, |level| level.share)),
+            HtmlCell::Text(week.week.to_string()),
+            HtmlCell::count(week.counts.documents),
+            HtmlCell::count(duplicates(week)),
+            HtmlCell::share(week.levels.first().map_or(0.0, |level| level.share)),
             since(&|since| since.new_urls),
             since(&|since| since.not_downloaded),
         ];
@@ -54,7 +54,7 @@ pub(super) fn weeks(weeks: &[Summary]) -> String {
         cells
     };
     let listed = &weeks[weeks.len().saturating_sub(MOST_ROWS)..];
-    let rows: Vec<Vec<Cell>> = listed.iter().map(row).collect();
+    let rows: Vec<Vec<HtmlCell>> = listed.iter().map(row).collect();
     format!(
         "{plot}{}<p class=\"soft\">Births, deaths and what follows are of very similar clusters.</p>\n",
         table(Some("table-weeks"), "Weeks", &heads, &rows)
