@@ -52,9 +52,9 @@ fn resemblance(a: &str, b: &str) -> f64 {
 
 /// A row of the table: its kind, the cluster or the lower end of the band, and the numbers of
 /// pairs.
-type Row = (String, i64, [i64; 4]);
+type BandRow = (String, i64, [i64; 4]);
 
-fn rows(week: &Path) -> Vec<Row> {
+fn rows(week: &Path) -> Vec<BandRow> {
     let mut keys = Vec::new();
     each(week, "accuracy", "low", |array: &Float64Array| {
         keys.extend(
@@ -96,7 +96,7 @@ pub fn representatives(features: &BTreeMap<i64, Vec<u16>>, pages: &[i64], least:
 }
 
 /// The rows that a walk over all pages gives: for the study's numbers and the similarity 0.8.
-fn twin(week: &Path, pages: &BTreeMap<String, String>) -> Vec<Row> {
+fn twin(week: &Path, pages: &BTreeMap<String, String>) -> Vec<BandRow> {
     const SEED: u64 = 20_031_107;
     let docs = longs(week, "documents", "doc");
     let text: BTreeMap<i64, &String> =
@@ -105,7 +105,7 @@ fn twin(week: &Path, pages: &BTreeMap<String, String>) -> Vec<Row> {
     let hash = |sample: u64, doc: i64| sample_hash(SEED, sample, DocId::from_table(doc));
     let of_band = (docs.len() / 400).div_ceil(BANDS.len()).clamp(10, 100);
     let size = (docs.len() / 200).clamp(100, 1000);
-    let mut found: Vec<Row> = Vec::new();
+    let mut found: Vec<BandRow> = Vec::new();
 
     let mut similarities = Vec::new();
     each(week, "evidence", "similarity", |array: &Float32Array| similarities.extend(array.values().to_vec()));

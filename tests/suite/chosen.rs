@@ -64,26 +64,26 @@ pub(crate) fn value(n: usize, column: &str) -> Option<Value> {
 
 /// A term of an order, as a person would say it.
 #[derive(Clone, Copy)]
-enum By {
+enum SpokenTerm {
     Up(&'static str),
     Down(&'static str),
     In(&'static str, &'static [&'static str]),
 }
 
 /// Compares two records.
-fn compared(a: usize, b: usize, terms: &[By]) -> Ordering {
-    let of = |term: &By| {
+fn compared(a: usize, b: usize, terms: &[SpokenTerm]) -> Ordering {
+    let of = |term: &SpokenTerm| {
         let column = match term {
-            By::Up(column) | By::Down(column) | By::In(column, _) => column,
+            SpokenTerm::Up(column) | SpokenTerm::Down(column) | SpokenTerm::In(column, _) => column,
         };
         match (value(a, column), value(b, column)) {
             (None, None) => Ordering::Equal,
             (None, _) => Ordering::Greater,
             (_, None) => Ordering::Less,
             (Some(a), Some(b)) => match term {
-                By::Up(_) => by_value(&a, &b),
-                By::Down(_) => by_value(&b, &a),
-                By::In(_, listed) => {
+                SpokenTerm::Up(_) => by_value(&a, &b),
+                SpokenTerm::Down(_) => by_value(&b, &a),
+                SpokenTerm::In(_, listed) => {
                     let place = |value: &Value| listed.iter().position(|one| value == one).unwrap_or(usize::MAX);
                     place(&a).cmp(&place(&b))
                 }
@@ -103,63 +103,63 @@ fn by_value(a: &Value, b: &Value) -> Ordering {
 }
 
 /// A choice: as a job has it, as flags of an export, and as the twin has it.
-pub(crate) struct Choice {
+pub(crate) struct ChoiceCase {
     pub(crate) job: &'static str,
     pub(crate) flags: &'static [&'static str],
-    terms: &'static [By],
+    terms: &'static [SpokenTerm],
     most: usize,
     each: Option<&'static str>,
 }
 
-pub(crate) const CHOICES: [Choice; 7] = [
-    Choice {
+pub(crate) const CHOICES: [ChoiceCase; 7] = [
+    ChoiceCase {
         job: "{ by = [\"meta.score desc\"] }",
         flags: &["--keep", "meta.score desc"],
-        terms: &[By::Down("meta.score")],
+        terms: &[SpokenTerm::Down("meta.score")],
         most: 1,
         each: None,
     },
-    Choice {
+    ChoiceCase {
         job: "{ by = [\"meta.score desc\", \"length desc\", 'source in [\"c\",\"a\"]'] }",
         flags: &["--keep", "meta.score desc, length desc, source in [\"c\",\"a\"]"],
-        terms: &[By::Down("meta.score"), By::Down("length"), By::In("source", &["c", "a"])],
+        terms: &[SpokenTerm::Down("meta.score"), SpokenTerm::Down("length"), SpokenTerm::In("source", &["c", "a"])],
         most: 1,
         each: None,
     },
-    Choice {
+    ChoiceCase {
         job: "{ by = [\"day\", \"flag desc\"], most = 2 }",
         flags: &["--keep", "day, flag desc", "--most", "2"],
-        terms: &[By::Up("day"), By::Down("flag")],
+        terms: &[SpokenTerm::Up("day"), SpokenTerm::Down("flag")],
         most: 2,
         each: None,
     },
-    Choice {
+    ChoiceCase {
         job: "{ by = \"longest\", each = \"source\" }",
         flags: &["--keep", "longest", "--each", "source"],
-        terms: &[By::Down("words"), By::Down("length")],
+        terms: &[SpokenTerm::Down("words"), SpokenTerm::Down("length")],
         most: 1,
         each: Some("source"),
     },
-    Choice {
+    ChoiceCase {
         job: "{ by = [\"flag\", \"meta.score\"], most = 2, each = \"source\" }",
         flags: &["--keep", "flag asc, meta.score", "--most", "2", "--each", "source"],
-        terms: &[By::Up("flag"), By::Up("meta.score")],
+        terms: &[SpokenTerm::Up("flag"), SpokenTerm::Up("meta.score")],
         most: 2,
         each: Some("source"),
     },
-    Choice {
+    ChoiceCase {
         job: "{ by = ['source in [\"b\"]', \"source desc\"], each = \"meta.score\" }",
         flags: &["--keep", "source in [\"b\"], source desc", "--each", "meta.score"],
-        terms: &[By::In("source", &["b"]), By::Down("source")],
+        terms: &[SpokenTerm::In("source", &["b"]), SpokenTerm::Down("source")],
         most: 1,
         each: Some("meta.score"),
     },
-    Choice { job: "{ most = 0 }", flags: &["--keep", "first", "--most", "0"], terms: &[], most: 0, each: None },
+    ChoiceCase { job: "{ most = 0 }", flags: &["--keep", "first", "--most", "0"], terms: &[], most: 0, each: None },
 ];
 
-impl Choice {
+impl ChoiceCase {
     /// The records that stay, given the cluster and the document of each.
-    pub(crate) fn kept(&self, clusters: &Clusters, docs: &BTreeMap<usize, i64>) -> BTreeSet<usize> {
+    pub(crate) fn kept(&self, clusters: &RecordsByRoot, docs: &BTreeMap<usize, i64>) -> BTreeSet<usize> {
         let mut kept = BTreeSet::new();
         for cluster in clusters.values() {
             if cluster.len() == 1 {
@@ -181,13 +181,13 @@ impl Choice {
 }
 
 /// The records of each cluster, by its root.
-pub(crate) type Clusters = BTreeMap<i64, BTreeSet<usize>>;
+pub(crate) type RecordsByRoot = BTreeMap<i64, BTreeSet<usize>>;
 
 /// The clusters of a week, the documents of its records, and those that are canonical.
-pub(crate) fn clusters(store: &Path, date: &str) -> (Clusters, BTreeMap<usize, i64>, BTreeSet<usize>) {
+pub(crate) fn clusters(store: &Path, date: &str) -> (RecordsByRoot, BTreeMap<usize, i64>, BTreeSet<usize>) {
     let week = week(store, date);
     let ids: Vec<usize> = texts(&week, "clusters", "id").into_iter().map(|id| id.parse().unwrap()).collect();
-    let mut clusters = Clusters::new();
+    let mut clusters = RecordsByRoot::new();
     for (id, root) in ids.iter().zip(longs(&week, "clusters", "similar_root")) {
         clusters.entry(root).or_default().insert(*id);
     }
@@ -509,10 +509,10 @@ fn an_export_against_older_records_only_keeps_what_is_repeated_within() {
 #[test]
 fn pages_that_stay_keep_their_values() {
     const ORDER: &str = "{ by = [\"meta.score desc\", \"day\", \"id\"], most = 2 }";
-    let choice = Choice {
+    let choice = ChoiceCase {
         job: ORDER,
         flags: &[],
-        terms: &[By::Down("meta.score"), By::Up("day"), By::Up("id")],
+        terms: &[SpokenTerm::Down("meta.score"), SpokenTerm::Up("day"), SpokenTerm::Up("id")],
         most: 2,
         each: None,
     };
@@ -548,7 +548,7 @@ fn pages_that_stay_keep_their_values() {
     let whole = tempfile::tempdir().unwrap();
     cluster(whole.path(), ORDER, "", &write(whole.path(), "jsonl", 0..RECORDS), &[]);
     let (of_one, _, of_one_run) = clusters(&whole.path().join("store"), DATE);
-    let sets = |clusters: Clusters| clusters.into_values().collect::<BTreeSet<_>>();
+    let sets = |clusters: RecordsByRoot| clusters.into_values().collect::<BTreeSet<_>>();
     assert_eq!(sets(of_batches), sets(of_one));
     assert_eq!(canonical, of_one_run);
 

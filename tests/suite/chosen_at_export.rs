@@ -6,7 +6,7 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use crate::chosen::{CHOICES, Clusters, DATE, RECORDS, cluster, clusters, job_of, value, write};
+use crate::chosen::{CHOICES, DATE, RECORDS, RecordsByRoot, cluster, clusters, job_of, value, write};
 use crate::program::{run, run_well};
 
 /// The ids of the records in a file of JSON Lines, CSV, or a list.
@@ -67,7 +67,7 @@ fn batches_have_their_columns_read_from_all_inputs() {
         let arguments = ["add", store_name, job.to_str().unwrap(), "-q", "--week", date];
         run_well(&[&arguments[..], &["--input", input.to_str().unwrap()]].concat());
     }
-    let (clusters, docs, _): (Clusters, _, _) = clusters(&store, "2024-01-09");
+    let (clusters, docs, _): (RecordsByRoot, _, _) = clusters(&store, "2024-01-09");
     for (number, choice) in CHOICES.iter().enumerate() {
         let list = folder.join(format!("list-{number}.txt"));
         let arguments = ["export", store_name, "--list", list.to_str().unwrap(), "--what", "kept"];
@@ -78,7 +78,8 @@ fn batches_have_their_columns_read_from_all_inputs() {
         let arguments = ["export", store_name, "--list", since.to_str().unwrap(), "--what", "kept"];
         run_well(&[&arguments[..], choice.flags, &["--since", "2024-01-09"]].concat());
         let is_old = |n: &usize| *n < 90;
-        let without_older: Clusters = clusters.clone().into_iter().filter(|(_, all)| !all.iter().any(is_old)).collect();
+        let without_older: RecordsByRoot =
+            clusters.clone().into_iter().filter(|(_, all)| !all.iter().any(is_old)).collect();
         let ids = ids(&since);
         assert!(choice.kept(&without_older, &docs).is_subset(&ids) && !ids.iter().any(is_old), "{:?}", choice.flags);
     }

@@ -6,7 +6,7 @@ use std::path::Path;
 use arrow_array::{Float32Array, Int32Array};
 use nigh::records::mix;
 
-use crate::program::{Made, UnionFind, bytes, each, features, files, job, longs, roots, texts, vectors};
+use crate::program::{Made, PlainUnionFind, bytes, each, features, files, job, longs, roots, texts, vectors};
 
 /// Compares every table that follows from the vectors with what brute force over all pairs gives.
 fn assert_clusters_are_right(week: &Path, agreements: usize) {
@@ -15,7 +15,7 @@ fn assert_clusters_are_right(week: &Path, agreements: usize) {
     let checksums: BTreeMap<i64, Vec<u8>> = docs.iter().copied().zip(bytes(week, "documents", "checksum")).collect();
     let agree = |a: i64, b: i64| vectors[&a].iter().zip(&vectors[&b]).filter(|(a, b)| a == b).count();
 
-    let mut twins = [UnionFind::default(), UnionFind::default(), UnionFind::default()];
+    let mut twins = [PlainUnionFind::default(), PlainUnionFind::default(), PlainUnionFind::default()];
     let all: Vec<i64> = vectors.keys().copied().collect();
     for (i, &a) in all.iter().enumerate() {
         for &b in &all[..i] {

@@ -14,7 +14,7 @@ use nigh_exchange::{Context, install, run_to_end};
 use timely::dataflow::operators::probe::Handle;
 use timely::order::Product;
 
-use crate::program::UnionFind;
+use crate::program::PlainUnionFind;
 
 const SHARDS: u64 = 8;
 
@@ -66,7 +66,7 @@ fn labelled(nodes: u64, edges: &[(u64, u64)], workers: usize) -> (Vec<(i64, i64)
 
 /// The same by sequential union-find.
 fn twin(nodes: u64, edges: &[(u64, u64)]) -> Vec<(i64, i64)> {
-    let mut sets = UnionFind::default();
+    let mut sets = PlainUnionFind::default();
     edges.iter().for_each(|(a, b)| sets.union(doc(*a).to_table(), doc(*b).to_table()));
     let mut all: Vec<(i64, i64)> =
         (0..nodes).map(|node| (doc(node).to_table(), sets.find(doc(node).to_table()))).collect();

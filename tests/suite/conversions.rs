@@ -11,7 +11,7 @@ use arrow_select::concat::concat_batches;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use serde_json::Value;
 
-use crate::export::{Dataset, record};
+use crate::export::{LineShards, record};
 use crate::program::{Made, features, job, longs, run, run_well, texts, week};
 
 const DATE: &str = "2024-01-08";
@@ -42,7 +42,7 @@ pub fn export(store: &Path, out: &str, flags: &[&str]) -> std::path::PathBuf {
 
 #[test]
 fn lines_become_parquet_and_parquet_becomes_lines_with_the_same_values() {
-    let dataset = Dataset::new();
+    let dataset = LineShards::new();
     let kept = dataset.export("kept", &[]);
     let store = dataset.path("store");
     let parquet = export(&store, "parquet", &["--format", "parquet"]);
@@ -136,7 +136,7 @@ fn columns_are_those_of_all_lines() {
 
 #[test]
 fn records_of_csv_become_rows_of_texts() {
-    let dataset = Dataset::new();
+    let dataset = LineShards::new();
     let (store, input) = (dataset.path("store"), dataset.path("table.csv"));
     let note = "a \"quoted\"\nnote, and a comma";
     let line = |n: usize| {
@@ -211,7 +211,7 @@ fn pages_become_rows_whose_text_has_the_features_of_the_page() {
 
 #[test]
 fn arrow_files_become_parquet_or_lines() {
-    let dataset = Dataset::new();
+    let dataset = LineShards::new();
     let store = dataset.path("store");
     let texts: Vec<String> = (0..60).map(|n| record(n)["text"].as_str().unwrap().to_owned()).collect();
     let columns: [(&str, ArrayRef); 3] = [

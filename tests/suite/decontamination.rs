@@ -37,14 +37,14 @@ fn words(seed: usize, count: usize) -> String {
 
 /// A question with four choices and an answer. Some are short, some are there twice, and all begin
 /// with words that many documents have.
-struct Question {
+struct QuizQuestion {
     question: String,
     choices: Vec<String>,
     answer: String,
 }
 
-impl Question {
-    fn new(number: usize) -> Question {
+impl QuizQuestion {
+    fn new(number: usize) -> QuizQuestion {
         let same = if number == 30 { 7 } else { number };
         let question = match number {
             11 => "Short one?".to_owned(),
@@ -54,8 +54,8 @@ impl Question {
         let choices = (0..4).map(|choice| words(6000 + same * 4 + choice, 1 + same % 3)).collect();
         let answer = if same % 4 == 3 { words(7000 + same, 12) } else { "B".to_owned() };
         match number {
-            12 => Question { question, choices: vec!["-".into()], answer: "--".into() },
-            _ => Question { question, choices, answer },
+            12 => QuizQuestion { question, choices: vec!["-".into()], answer: "--".into() },
+            _ => QuizQuestion { question, choices, answer },
         }
     }
 
@@ -73,7 +73,7 @@ fn reworded(text: &str, at: usize) -> String {
 /// A document; some have a question, as it is, in other letters and between others, with a word
 /// changed, in part, or several.
 fn text(number: usize) -> String {
-    let question = Question::new(number % QUESTIONS);
+    let question = QuizQuestion::new(number % QUESTIONS);
     let whole = question.texts().join("\n");
     let own = |part: usize, count: usize| words(100 + number * 3 + part, count);
     match number % 10 {
@@ -81,7 +81,7 @@ fn text(number: usize) -> String {
         2 => whole,
         3 => format!("{} {} {}", own(0, 20), reworded(&question.question, 8), own(1, 9)),
         4 => format!("{} Which of the following is true: {}", own(0, 30), own(1, 30)),
-        5 => (0..QUESTIONS).map(|number| Question::new(number).question + "\n").collect(),
+        5 => (0..QUESTIONS).map(|number| QuizQuestion::new(number).question + "\n").collect(),
         6 => question.question.split(' ').take(9).collect::<Vec<_>>().join(" "),
         7 => format!("nothing here {number}"),
         _ => own(0, 40 + number),
@@ -112,13 +112,13 @@ fn has(document: &[String], gram: &[String]) -> bool {
 }
 
 /// A store with documents, and a benchmark.
-struct Corpus {
+struct QuizCorpus {
     folder: tempfile::TempDir,
 }
 
-impl Corpus {
-    fn new() -> Corpus {
-        let corpus = Corpus { folder: tempfile::tempdir().unwrap() };
+impl QuizCorpus {
+    fn new() -> QuizCorpus {
+        let corpus = QuizCorpus { folder: tempfile::tempdir().unwrap() };
         std::fs::create_dir(corpus.path("shards")).unwrap();
         std::fs::create_dir(corpus.path("evals")).unwrap();
         let line = |n: usize| serde_json::json!({"id": n, "text": text(n), "n": [n]}).to_string() + "\n";
@@ -135,7 +135,7 @@ impl Corpus {
 
         let half = QUESTIONS / 2;
         let line = |n: usize| {
-            let Question { question, choices, answer } = Question::new(n);
+            let QuizQuestion { question, choices, answer } = QuizQuestion::new(n);
             let choices = serde_json::json!({"text": choices, "label": ["A", 2]});
             let object = serde_json::json!({"key": format!("q{n}"), "question": question, "choices": choices, "x": {"answer": answer}});
             object.to_string() + "\n"
@@ -144,10 +144,10 @@ impl Corpus {
         std::fs::write(corpus.path("evals/a.jsonl"), lines + "{not JSON\n").unwrap();
         let mut choices = ListBuilder::new(StringBuilder::new());
         for n in half..QUESTIONS {
-            choices.append_value(Question::new(n).choices.iter().map(Some));
+            choices.append_value(QuizQuestion::new(n).choices.iter().map(Some));
         }
-        let of = |get: fn(Question) -> String| -> ArrayRef {
-            Arc::new(StringArray::from_iter_values((half..QUESTIONS).map(|n| get(Question::new(n)))))
+        let of = |get: fn(QuizQuestion) -> String| -> ArrayRef {
+            Arc::new(StringArray::from_iter_values((half..QUESTIONS).map(|n| get(QuizQuestion::new(n)))))
         };
         let columns: Vec<(&str, ArrayRef)> = vec![
             ("key", Arc::new(StringArray::from_iter_values((half..QUESTIONS).map(|n| format!("q{n}"))))),
@@ -224,7 +224,7 @@ fn write_parquet(path: &Path, columns: Vec<(&str, ArrayRef)>) {
 fn items(by_column: bool) -> Vec<(String, Vec<String>)> {
     let mut items = Vec::new();
     for number in 0..QUESTIONS {
-        let texts = Question::new(number).texts();
+        let texts = QuizQuestion::new(number).texts();
         let key = format!("q{number}");
         match by_column {
             true => {
@@ -238,7 +238,7 @@ fn items(by_column: bool) -> Vec<(String, Vec<String>)> {
 
 #[test]
 fn matches_of_a_benchmark_are_those_of_all_n_grams() {
-    let corpus = Corpus::new();
+    let corpus = QuizCorpus::new();
     let numbers = corpus.numbers();
     assert_eq!(numbers.len(), DOCUMENTS);
     for (by_column, shortest, share, lines) in [
@@ -309,7 +309,7 @@ fn matches_of_a_benchmark_are_those_of_all_n_grams() {
 
 #[test]
 fn planted_leaks_are_found_and_nothing_else() {
-    let corpus = Corpus::new();
+    let corpus = QuizCorpus::new();
     corpus.run_well("item = \"column\"\n", &[]);
     let numbers = corpus.numbers();
     let questions: Vec<String> = corpus.rows("items", &["id"]).into_iter().map(|row| row[0].clone()).collect();
@@ -333,14 +333,14 @@ fn planted_leaks_are_found_and_nothing_else() {
     let rows = corpus.rows("matches", &["doc", "item", "word", "words", "offset", "bytes"]);
     let row = rows.iter().find(|row| numbers[&row[0]] == 1).unwrap();
     let [word, words, offset, bytes] = [2, 3, 4, 5].map(|column| row[column].parse::<usize>().unwrap());
-    let (document, question) = (text(1), Question::new(1).question);
+    let (document, question) = (text(1), QuizQuestion::new(1).question);
     assert_eq!((word, folded(&question).len()), (200, words));
     assert_eq!(folded(&document[offset..offset + bytes]), folded(&question));
 }
 
 #[test]
 fn workers_processes_and_memory_do_not_change_a_byte_of_matches() {
-    let corpus = Corpus::new();
+    let corpus = QuizCorpus::new();
     let little = corpus.path("little.toml");
     // A slice of 64 KiB has a part of the reference.
     std::fs::write(&little, "memory = \"64KiB\"\n").unwrap();
@@ -365,7 +365,7 @@ fn workers_processes_and_memory_do_not_change_a_byte_of_matches() {
 
 /// The ids of records that were written, with the number of items and the best one, if they are
 /// annotated.
-fn exported(corpus: &Corpus, out: &str) -> BTreeMap<usize, (Option<i64>, Option<i64>)> {
+fn exported(corpus: &QuizCorpus, out: &str) -> BTreeMap<usize, (Option<i64>, Option<i64>)> {
     let mut found = BTreeMap::new();
     for line in std::fs::read_to_string(corpus.path(out).join("a.jsonl")).unwrap().lines() {
         let value: serde_json::Value = serde_json::from_str(line).unwrap();
@@ -412,7 +412,7 @@ fn csv_records(csv: &str) -> Vec<Vec<String>> {
 
 #[test]
 fn an_export_drops_keeps_or_annotates_what_matches() {
-    let corpus = Corpus::new();
+    let corpus = QuizCorpus::new();
     let refused = corpus.export("none", &["--matched", "drop"]);
     assert_eq!(refused.code, Some(1));
     assert!(
@@ -476,7 +476,7 @@ fn an_export_drops_keeps_or_annotates_what_matches() {
 
 #[test]
 fn a_reference_without_anything_to_compare_is_an_error() {
-    let corpus = Corpus::new();
+    let corpus = QuizCorpus::new();
     let write = |name: &str, text: &str| std::fs::write(corpus.path(name), text).unwrap();
     write("empty.jsonl", "");
     write("short.jsonl", "{\"text\":\"too short\"}\n{\"text\":\"\"}\n{\"text\":\"...\"}\n");
@@ -525,7 +525,7 @@ fn a_reference_without_anything_to_compare_is_an_error() {
 
 #[test]
 fn the_documents_of_a_batch_against_another_store() {
-    let corpus = Corpus::new();
+    let corpus = QuizCorpus::new();
     // The second batch has one text of the first one with other words around it, and a new one.
     let line = |id: &str, text: &str| serde_json::json!({"id": id, "text": text}).to_string() + "\n";
     let batch = line("x", &format!("{} {}", text(8), words(9000, 3))) + &line("y", &words(9001, 50));
@@ -571,7 +571,7 @@ fn the_documents_of_a_batch_against_another_store() {
 
 #[test]
 fn a_run_killed_at_any_moment_leaves_the_former_tables_or_the_new_ones() {
-    let corpus = Corpus::new();
+    let corpus = QuizCorpus::new();
     let (former, new) = ("containment = 1\n", "containment = 0.3\npassage = 6\n");
     let begun = Instant::now();
     let new_tables = corpus.run_well(new, &[]);

@@ -38,17 +38,17 @@ fn crawl(week: usize, without: &UrlPatterns) -> String {
 }
 
 /// A store of some of the weeks.
-struct Weeks {
+struct StoreOfWeeks {
     folder: tempfile::TempDir,
     /// Where its crawls are, and those of its copies: tables name the file of a page.
     crawls: Rc<tempfile::TempDir>,
 }
 
-impl Weeks {
+impl StoreOfWeeks {
     /// The first so many weeks.
-    fn new(weeks: usize) -> Weeks {
+    fn new(weeks: usize) -> StoreOfWeeks {
         let [folder, crawls] = [(); 2].map(|()| tempfile::tempdir().unwrap());
-        let made = Weeks { folder, crawls: Rc::new(crawls) };
+        let made = StoreOfWeeks { folder, crawls: Rc::new(crawls) };
         (0..weeks).for_each(|week| made.add(week, &UrlPatterns::default()));
         made
     }
@@ -77,8 +77,8 @@ impl Weeks {
     }
 
     /// The same store elsewhere.
-    fn copy(&self) -> Weeks {
-        let copy = Weeks { folder: tempfile::tempdir().unwrap(), crawls: self.crawls.clone() };
+    fn copy(&self) -> StoreOfWeeks {
+        let copy = StoreOfWeeks { folder: tempfile::tempdir().unwrap(), crawls: self.crawls.clone() };
         let store = self.store();
         if Path::new(&store).exists() {
             copy_folder(Path::new(&store), Path::new(&copy.store()));
@@ -144,7 +144,7 @@ struct ByUrl {
     changes: Vec<(String, i64, i64, i64)>,
 }
 
-fn by_url(weeks: &Weeks, week: usize, without: &UrlPatterns) -> ByUrl {
+fn by_url(weeks: &StoreOfWeeks, week: usize, without: &UrlPatterns) -> ByUrl {
     let urls: BTreeMap<i64, String> = (0..=week)
         .flat_map(|week| {
             longs(&weeks.week(week), "urls", "doc").into_iter().zip(texts(&weeks.week(week), "urls", "url"))
@@ -239,7 +239,7 @@ fn meant() -> [(Vec<&'static str>, UrlPatterns); 3] {
 #[test]
 fn the_week_is_as_if_deleted_pages_had_not_been_crawled() {
     for weeks in [1, 3] {
-        let (base, earlier) = (Weeks::new(weeks), Weeks::new(weeks - 1));
+        let (base, earlier) = (StoreOfWeeks::new(weeks), StoreOfWeeks::new(weeks - 1));
         for (flags, patterns) in meant() {
             let (changed, twin) = (base.copy(), earlier.copy());
             let said = changed.delete(&flags);
@@ -247,10 +247,10 @@ fn the_week_is_as_if_deleted_pages_had_not_been_crawled() {
             let what = format!("{weeks} weeks, {flags:?}: {said}");
             let (a, b) = (by_url(&changed, weeks - 1, &patterns), by_url(&twin, weeks - 1, &patterns));
             assert_same(&a, &b, &what);
-            let count = |weeks: &Weeks| longs(&weeks.week(weeks_of(weeks) - 1), "documents", "doc").len();
+            let count = |weeks: &StoreOfWeeks| longs(&weeks.week(weeks_of(weeks) - 1), "documents", "doc").len();
             let gone = count(&base) - count(&changed);
             assert!(gone > 1 && said.contains(&format!("Deleted {gone} pages")), "{what}");
-            let counts = |weeks: &Weeks, at: usize| {
+            let counts = |weeks: &StoreOfWeeks, at: usize| {
                 let text = std::fs::read_to_string(records(&weeks.week(at)).join("summary.json")).unwrap();
                 let mut json: serde_json::Value = serde_json::from_str(&text).unwrap();
                 json["counts"]["records"].take();
@@ -259,7 +259,7 @@ fn the_week_is_as_if_deleted_pages_had_not_been_crawled() {
             assert_eq!(counts(&changed, weeks - 1), counts(&twin, weeks - 1), "{what}");
             // Earlier weeks are as they were, but for the list of URLs.
             for week in 0..weeks - 1 {
-                let others = |weeks: &Weeks| {
+                let others = |weeks: &StoreOfWeeks| {
                     let mut all = tables(&weeks.week(week));
                     all.retain(|name, _| !name.starts_with("urls/"));
                     all
@@ -271,14 +271,14 @@ fn the_week_is_as_if_deleted_pages_had_not_been_crawled() {
     }
 }
 
-fn weeks_of(weeks: &Weeks) -> usize {
+fn weeks_of(weeks: &StoreOfWeeks) -> usize {
     WEEKS.iter().filter(|date| has_week(&week(Path::new(&weeks.store()), date))).count()
 }
 
 #[test]
 fn clusters_keep_their_ids_when_pages_are_deleted() {
-    let base = Weeks::new(2);
-    let names = |weeks: &Weeks| -> BTreeMap<String, i64> {
+    let base = StoreOfWeeks::new(2);
+    let names = |weeks: &StoreOfWeeks| -> BTreeMap<String, i64> {
         let mut ids = Vec::new();
         each(&weeks.week(1), "clusters", "cluster_id", |a: &arrow_array::Int64Array| ids.extend(a.iter()));
         let urls = texts(&weeks.week(1), "clusters", "url").into_iter().zip(ids);
@@ -312,7 +312,7 @@ fn clusters_keep_their_ids_when_pages_are_deleted() {
 }
 
 /// What became of the clusters of the week before: event, name, other name, pages before and after.
-fn events(weeks: &Weeks, week: usize) -> Vec<(String, i64, Option<i64>, i64, i64)> {
+fn events(weeks: &StoreOfWeeks, week: usize) -> Vec<(String, i64, Option<i64>, i64, i64)> {
     let folder = weeks.week(week);
     let mut others = Vec::new();
     each(&folder, "changes", "other_cluster_id", |a: &arrow_array::Int64Array| others.extend(a.iter()));
@@ -355,7 +355,7 @@ fn the_changes_table_agrees_with_the_cluster_ids_of_both_weeks() {
             2
         })
     });
-    let weeks = Weeks { folder, crawls: Rc::new(tempfile::tempdir().unwrap()) };
+    let weeks = StoreOfWeeks { folder, crawls: Rc::new(tempfile::tempdir().unwrap()) };
     let before = events(&weeks, 1);
     let a = before.iter().find(|row| row.0 == "shrink").unwrap().1;
     let c = before.iter().find(|row| row.0 == "split").unwrap().2.unwrap();
@@ -374,7 +374,7 @@ fn the_changes_table_agrees_with_the_cluster_ids_of_both_weeks() {
 
 #[test]
 fn deleted_pages_leave_nothing_in_the_store_and_do_not_come_back() {
-    let weeks = Weeks::new(3);
+    let weeks = StoreOfWeeks::new(3);
     let (flags, patterns) = &meant()[0];
     let store = weeks.store();
     assert!(!traces(&paths_of(&weeks.week(2)), patterns, &["h1.example"]).is_empty());
@@ -397,7 +397,7 @@ fn deleted_pages_leave_nothing_in_the_store_and_do_not_come_back() {
 
 #[test]
 fn a_deleted_url_that_is_crawled_again_gets_a_new_id() {
-    let weeks = Weeks::new(3);
+    let weeks = StoreOfWeeks::new(3);
     let ids = |week: usize| -> BTreeMap<String, i64> {
         let docs = longs(&weeks.week(week), "documents", "doc");
         texts(&weeks.week(week), "documents", "url").into_iter().zip(docs).collect()
@@ -422,7 +422,7 @@ fn a_deleted_url_that_is_crawled_again_gets_a_new_id() {
 
 #[test]
 fn a_deletion_gives_the_same_bytes_for_any_workers_and_processes() {
-    let base = Weeks::new(2);
+    let base = StoreOfWeeks::new(2);
     let flags = &meant()[1].0;
     let deleted = |more: &[&str]| {
         let copy = base.copy();
@@ -438,7 +438,7 @@ fn a_deletion_gives_the_same_bytes_for_any_workers_and_processes() {
 
 #[test]
 fn a_deletion_that_is_not_possible_is_refused_with_the_reason() {
-    let weeks = Weeks::new(1);
+    let weeks = StoreOfWeeks::new(1);
     let store = weeks.store();
     let before = weeks.tables();
     let assert_prints = |flags: &[&str], code: i32, wanted: &str| {
@@ -474,7 +474,7 @@ fn a_deletion_that_is_not_possible_is_refused_with_the_reason() {
 
 #[test]
 fn a_deletion_killed_at_any_moment_is_done_or_not_begun_and_a_rerun_ends_the_same() {
-    let base = Weeks::new(2);
+    let base = StoreOfWeeks::new(2);
     let flags = &meant()[1].0;
     let whole = base.copy();
     let begun = Instant::now();
@@ -525,7 +525,7 @@ fn has_segments(store: &str) -> bool {
 
 #[test]
 fn a_killed_deletion_goes_on_with_other_workers() {
-    let base = Weeks::new(2);
+    let base = StoreOfWeeks::new(2);
     let flags = &meant()[1].0;
     let whole = base.copy();
     whole.delete(flags);
@@ -549,7 +549,7 @@ fn a_killed_deletion_goes_on_with_other_workers() {
 
 #[test]
 fn later_weeks_are_the_same_after_old_weeks_are_removed() {
-    let kept = Weeks::new(2);
+    let kept = StoreOfWeeks::new(2);
     let gone = kept.copy();
     let store = gone.store();
     let dry = run_well(&["vacuum", "--store", &store, "--keep", "1", "--dry-run"]).stdout;
@@ -596,7 +596,7 @@ fn later_weeks_are_the_same_after_old_weeks_are_removed() {
 
 #[test]
 fn a_vacuum_killed_at_any_moment_is_finished_by_the_next_commands() {
-    let base = Weeks::new(3);
+    let base = StoreOfWeeks::new(3);
     let whole = base.copy();
     let begun = Instant::now();
     run_well(&["vacuum", "--store", &whole.store(), "--keep", "1"]);

@@ -24,19 +24,19 @@ const FILES: usize = 60;
 const PAGES: usize = 400;
 
 /// Hosts, a job and keys.
-struct Hosts {
+struct ElasticHosts {
     folder: tempfile::TempDir,
 }
 
 /// A run that is disturbed.
-struct Run {
+struct DisturbedRun {
     child: Child,
     log: Arc<Mutex<String>>,
     reader: Option<JoinHandle<()>>,
     store: PathBuf,
 }
 
-impl Drop for Run {
+impl Drop for DisturbedRun {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
@@ -74,9 +74,9 @@ pub fn many_waves(folder: &Path, files: usize, pages: usize) {
     std::fs::write(folder.join("job.toml"), job).unwrap();
 }
 
-impl Hosts {
-    fn new() -> Hosts {
-        let hosts = Hosts { folder: tempfile::tempdir().unwrap() };
+impl ElasticHosts {
+    fn new() -> ElasticHosts {
+        let hosts = ElasticHosts { folder: tempfile::tempdir().unwrap() };
         run_well(&["pool", "keys", "--processes", "3", "--out", hosts.path("keys").to_str().unwrap()]);
         let ssh = format!(
             "while [ \"$1\" != -- ]; do host=$1; shift; done; shift\n\
@@ -131,7 +131,7 @@ impl Hosts {
         ["run", &text(&job), "--config", &text(config), "--store", &text(store)].map(str::to_owned).to_vec()
     }
 
-    fn begin(&self, name: &str, more: &str) -> Run {
+    fn begin(&self, name: &str, more: &str) -> DisturbedRun {
         let store = self.path(name);
         let arguments = self.arguments(&self.config(more), &store);
         let mut command = nigh(&arguments.iter().map(String::as_str).collect::<Vec<_>>());
@@ -147,11 +147,11 @@ impl Hosts {
                 }
             }
         });
-        Run { child, log, reader: Some(reader), store }
+        DisturbedRun { child, log, reader: Some(reader), store }
     }
 }
 
-impl Run {
+impl DisturbedRun {
     fn log(&self) -> String {
         self.log.lock().unwrap().clone()
     }
@@ -180,7 +180,7 @@ impl Run {
     }
 
     /// Waits until something is true of the run.
-    fn wait_for(&mut self, what: &str, reached: impl Fn(&Run) -> bool) {
+    fn wait_for(&mut self, what: &str, reached: impl Fn(&DisturbedRun) -> bool) {
         let begun = Instant::now();
         while !reached(self) {
             assert!(self.child.try_wait().unwrap().is_none(), "it ended before {what}: {}", self.log());
@@ -231,7 +231,7 @@ fn assert_in_order(log: &str, words: &[&str]) {
 
 #[test]
 fn a_run_that_loses_a_host_for_good_ends_with_the_others_and_one_that_gets_it_back_uses_it() {
-    let hosts = Hosts::new();
+    let hosts = ElasticHosts::new();
     let undisturbed = hosts.undisturbed();
     let mut run = hosts.begin("lost", "min-processes = 2\ngrace = \"1s\"\ntimeout = \"4s\"");
     run.wait_for_work();
@@ -274,7 +274,7 @@ fn a_run_that_loses_a_host_for_good_ends_with_the_others_and_one_that_gets_it_ba
 
 #[test]
 fn a_run_that_begins_with_one_host_ends_with_three() {
-    let hosts = Hosts::new();
+    let hosts = ElasticHosts::new();
     let undisturbed = hosts.undisturbed();
     [2, 3].into_iter().for_each(|node| hosts.set_down(node, true));
     let mut run = hosts.begin("store", "min-processes = 1\ngrace = \"500ms\"\nrejoin = \"100ms\"");
@@ -291,7 +291,7 @@ fn a_run_that_begins_with_one_host_ends_with_three() {
 
 #[test]
 fn a_host_that_is_told_to_end_hands_back_what_is_read() {
-    let hosts = Hosts::new();
+    let hosts = ElasticHosts::new();
     let undisturbed = hosts.undisturbed();
     let mut run = hosts.begin("store", "min-processes = 2\ngrace = \"60s\"");
     run.wait_for_work();
@@ -311,7 +311,7 @@ fn a_host_that_is_told_to_end_hands_back_what_is_read() {
 
 #[test]
 fn a_host_that_is_back_is_taken_in_after_a_failure() {
-    let hosts = Hosts::new();
+    let hosts = ElasticHosts::new();
     let undisturbed = hosts.undisturbed();
     hosts.set_down(2, true);
     // After a wave it would be taken in after an hour.
@@ -337,7 +337,7 @@ fn a_host_that_is_back_is_taken_in_after_a_failure() {
 
 #[test]
 fn a_host_that_is_back_stands_in_for_one_that_is_lost() {
-    let hosts = Hosts::new();
+    let hosts = ElasticHosts::new();
     let undisturbed = hosts.undisturbed();
     hosts.set_down(3, true);
     let mut run = hosts.begin("store", "min-processes = 2\ngrace = \"1s\"\nrejoin = \"1h\"");
@@ -362,7 +362,7 @@ fn a_host_that_is_back_stands_in_for_one_that_is_lost() {
 
 #[test]
 fn a_host_that_was_told_to_end_is_taken_in_again_after_the_grace() {
-    let hosts = Hosts::new();
+    let hosts = ElasticHosts::new();
     let undisturbed = hosts.undisturbed();
     let mut run = hosts.begin("store", "min-processes = 2\ngrace = \"700ms\"\nrejoin = \"100ms\"");
     run.wait_for_work();
@@ -382,7 +382,7 @@ fn a_host_that_was_told_to_end_is_taken_in_again_after_the_grace() {
 
 #[test]
 fn too_few_hosts_end_the_run_which_names_them_and_goes_on_later() {
-    let hosts = Hosts::new();
+    let hosts = ElasticHosts::new();
     let mut run = hosts.begin("store", "min-processes = 2\ngrace = \"500ms\"");
     run.wait_for_work();
     [2, 3].into_iter().for_each(|node| hosts.set_down(node, true));
@@ -434,7 +434,7 @@ fn kept(store: &Path) -> Vec<PathBuf> {
 
 #[test]
 fn what_was_read_of_a_wave_is_taken_over_by_the_next_run() {
-    let hosts = Hosts::new();
+    let hosts = ElasticHosts::new();
     // One wave: without what is kept, all of it would be read again.
     let job = hosts.path("job.toml");
     let text = std::fs::read_to_string(&job).unwrap().replace("wave-bytes = 1\n", "");
@@ -479,7 +479,7 @@ fn variable(name: &str, default: u64) -> u64 {
 
 #[test]
 fn random_schedules_of_kills_stops_and_joins_give_the_same_bytes() {
-    let hosts = Hosts::new();
+    let hosts = ElasticHosts::new();
     let undisturbed = hosts.undisturbed();
     let (schedules, first) = (variable("NIGH_SCHEDULES", 6), variable("NIGH_SEED", 1));
     let mut seen = [0; 3];

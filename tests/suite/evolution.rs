@@ -34,13 +34,13 @@ fn class(size: u64) -> &'static str {
 }
 
 /// A row of any of the tables: its words and whole numbers as text, and its fractions.
-type Row = (Vec<String>, Vec<Option<f64>>);
+type EvolutionRow = (Vec<String>, Vec<Option<f64>>);
 
 /// What the job's tables should hold, by table.
-type Expected = BTreeMap<&'static str, Vec<Row>>;
+type ExpectedTables = BTreeMap<&'static str, Vec<EvolutionRow>>;
 
 /// One page of a week.
-struct Page {
+struct EvolvingPage {
     host: String,
     root: i64,
     checksum: Vec<u8>,
@@ -48,14 +48,14 @@ struct Page {
 }
 
 /// A week of a store, as its tables have it.
-struct Seen {
+struct WeekSeen {
     week: String,
-    pages: BTreeMap<i64, Page>,
+    pages: BTreeMap<i64, EvolvingPage>,
     /// All URLs first seen in this week or before.
     known: BTreeSet<i64>,
 }
 
-impl Seen {
+impl WeekSeen {
     /// The URLs of the cluster of a known URL.
     fn cluster(&self, doc: i64) -> BTreeSet<i64> {
         let root = |doc: &i64| self.pages.get(doc).map(|page| page.root);
@@ -64,7 +64,7 @@ impl Seen {
 }
 
 /// Reads the committed weeks of a store, from its url tables and week by week.
-fn seen(store: &Path) -> Vec<Seen> {
+fn seen(store: &Path) -> Vec<WeekSeen> {
     let manifest = Store::at(store).manifest().unwrap().unwrap();
     let mut known = BTreeSet::new();
     let read = |committed: &CommittedWeek| {
@@ -77,9 +77,9 @@ fn seen(store: &Path) -> Vec<Seen> {
         let clusters = clusters.zip(longs(&folder, "clusters", "similar_root"));
         let pages = clusters.zip(texts(&folder, "clusters", "host")).map(|((doc, root), host)| {
             let features = features.remove(&doc).unwrap_or_default();
-            (doc, Page { host, root, checksum: checksums[&doc].clone(), features })
+            (doc, EvolvingPage { host, root, checksum: checksums[&doc].clone(), features })
         });
-        Seen { week: committed.week.to_string(), pages: pages.collect(), known: known.clone() }
+        WeekSeen { week: committed.week.to_string(), pages: pages.collect(), known: known.clone() }
     };
     manifest.weeks.iter().map(read).collect()
 }
@@ -88,15 +88,15 @@ fn mean(all: &[f64]) -> Option<f64> {
     (!all.is_empty()).then(|| all.iter().sum::<f64>() / all.len() as f64)
 }
 
-fn row(words: &[&dyn ToString], fractions: &[Option<f64>]) -> Row {
+fn row(words: &[&dyn ToString], fractions: &[Option<f64>]) -> EvolutionRow {
     (words.iter().map(|word| word.to_string()).collect(), fractions.to_vec())
 }
 
 /// The tables of the evolution job by brute force, from the tables of any store; `amounts` is the
 /// number of features of a page and two.
-fn twin(weeks: &[Seen], amounts: usize) -> Expected {
+fn twin(weeks: &[WeekSeen], amounts: usize) -> ExpectedTables {
     let pairs = DownloadPairs::of(weeks);
-    Expected::from([
+    ExpectedTables::from([
         ("retention", retention(weeks)),
         ("host-changes", host_changes(&weeks[0], &weeks[weeks.len() - 1])),
         ("amounts", change_amounts(&pairs, amounts)),
@@ -112,13 +112,13 @@ fn classes_with_pages() -> impl Iterator<Item = &'static str> {
 }
 
 /// How the clusters of the first week keep together (Fig. 4, 5 and 7).
-fn retention(weeks: &[Seen]) -> Vec<Row> {
+fn retention(weeks: &[WeekSeen]) -> Vec<EvolutionRow> {
     weeks.iter().flat_map(|week| retention_in(&weeks[0], week)).collect()
 }
 
 /// The means of a week: of every URL of the first week, its cluster there against its cluster in
 /// this week.
-fn retention_in(first: &Seen, week: &Seen) -> Vec<Row> {
+fn retention_in(first: &WeekSeen, week: &WeekSeen) -> Vec<EvolutionRow> {
     // Clusters as sets, once each: by root. A URL without a page in the week has no root there: it
     // is in the cluster of what could not be downloaded.
     let mut first_clusters: BTreeMap<i64, BTreeSet<i64>> = BTreeMap::new();
@@ -142,8 +142,8 @@ fn retention_in(first: &Seen, week: &Seen) -> Vec<Row> {
 }
 
 /// Hosts by the change of their number of clusters (Fig. 6).
-fn host_changes(first: &Seen, last: &Seen) -> Vec<Row> {
-    let clusters_of_hosts = |week: &Seen| {
+fn host_changes(first: &WeekSeen, last: &WeekSeen) -> Vec<EvolutionRow> {
+    let clusters_of_hosts = |week: &WeekSeen| {
         let mut roots: BTreeMap<String, BTreeSet<i64>> = BTreeMap::new();
         for page in week.pages.values() {
             roots.entry(page.host.clone()).or_default().insert(page.root);
@@ -167,10 +167,10 @@ struct DownloadPairs {
 }
 
 impl DownloadPairs {
-    fn of(weeks: &[Seen]) -> DownloadPairs {
+    fn of(weeks: &[WeekSeen]) -> DownloadPairs {
         let mut counts = BTreeMap::new();
         for doc in &weeks[weeks.len() - 1].known {
-            let downloads: Vec<&Seen> = weeks.iter().filter(|week| week.pages.contains_key(doc)).collect();
+            let downloads: Vec<&WeekSeen> = weeks.iter().filter(|week| week.pages.contains_key(doc)).collect();
             for two in downloads.windows(2) {
                 let (earlier, later) = (&two[0].pages[doc], &two[1].pages[doc]);
                 let equal = earlier.features.iter().zip(&later.features).filter(|(a, b)| a == b).count();
@@ -196,7 +196,7 @@ fn share(part: usize, all: usize) -> Option<f64> {
 }
 
 /// Pairs by change amount and class (Fig. 8 and 9).
-fn change_amounts(pairs: &DownloadPairs, amounts: usize) -> Vec<Row> {
+fn change_amounts(pairs: &DownloadPairs, amounts: usize) -> Vec<EvolutionRow> {
     let count = |chosen: &dyn Fn(usize, &str) -> bool| pairs.count(amounts - 2, chosen);
     let share_of_class =
         |amount: usize, class: &str| share(count(&|a, c| a == amount && c == class), count(&|a, _| a == amount));
@@ -216,7 +216,7 @@ fn change_amounts(pairs: &DownloadPairs, amounts: usize) -> Vec<Row> {
 
 /// The changes of each class (Fig. 10): amounts in six ranges, the inner three of a third of the
 /// features each.
-fn change_classes(pairs: &DownloadPairs, features: usize) -> Vec<Row> {
+fn change_classes(pairs: &DownloadPairs, features: usize) -> Vec<EvolutionRow> {
     let third = features / 3;
     let changes = [
         ("complete", 0..1),
@@ -238,7 +238,7 @@ fn change_classes(pairs: &DownloadPairs, features: usize) -> Vec<Row> {
 }
 
 /// URLs first seen in a week, by how many URLs known before are in their cluster.
-fn births(before: &Seen, week: &Seen) -> Vec<Row> {
+fn births(before: &WeekSeen, week: &WeekSeen) -> Vec<EvolutionRow> {
     let born = week.pages.keys().filter(|doc| !before.known.contains(doc));
     let others = born.map(|doc| week.cluster(*doc).intersection(&before.known).count());
     rows_of_classes(&week.week, &CLASSES, others)
@@ -246,13 +246,13 @@ fn births(before: &Seen, week: &Seen) -> Vec<Row> {
 
 /// URLs with a page in the week before and none in this one, by the size of the cluster that they
 /// leave.
-fn deaths(before: &Seen, week: &Seen) -> Vec<Row> {
+fn deaths(before: &WeekSeen, week: &WeekSeen) -> Vec<EvolutionRow> {
     let gone = before.pages.keys().filter(|doc| !week.pages.contains_key(doc));
     rows_of_classes(&week.week, &CLASSES[1..], gone.map(|doc| before.cluster(*doc).len()))
 }
 
 /// A row for each class of a week: how many of the sizes are in it.
-fn rows_of_classes(week: &str, classes: &[(u64, &str)], sizes: impl Iterator<Item = usize>) -> Vec<Row> {
+fn rows_of_classes(week: &str, classes: &[(u64, &str)], sizes: impl Iterator<Item = usize>) -> Vec<EvolutionRow> {
     let mut urls_of_class: BTreeMap<&str, u64> = BTreeMap::new();
     sizes.for_each(|size| *urls_of_class.entry(class(size as u64)).or_default() += 1);
     let count = |class: &str| urls_of_class.get(class).copied().unwrap_or_default();
@@ -290,7 +290,7 @@ pub fn assert_evolution_is_right(store: &Path, weeks: std::ops::Range<usize>) {
 }
 
 /// All rows of a file: columns of fractions apart from the others, in the order of columns.
-fn rows(path: &Path) -> Vec<Row> {
+fn rows(path: &Path) -> Vec<EvolutionRow> {
     let mut columns = vec!["week", "change", "amount", "class", "documents", "hosts", "pairs"];
     columns.extend(["retention", "similarity", "reverse", "share", "relative"]);
     columns.retain(|column| Scan::open(path, &[*column]).is_ok());
@@ -302,7 +302,7 @@ fn rows(path: &Path) -> Vec<Row> {
     let mut scan = Scan::open(path, &columns).unwrap();
     while let Some(batch) = scan.batch().unwrap() {
         for at in 0..batch.num_rows() {
-            let mut row = Row::default();
+            let mut row = EvolutionRow::default();
             for column in &columns {
                 if let Ok(texts) = field::<StringArray>(&batch, column) {
                     row.0.push(texts.value(at).to_owned());
@@ -325,7 +325,7 @@ fn rows(path: &Path) -> Vec<Row> {
 
 /// A store whose tables are written here: each week's pages are in clusters that are drawn, not
 /// found.
-pub struct Synthetic {
+pub struct WrittenStore {
     folder: tempfile::TempDir,
     method: Method,
 }
@@ -341,10 +341,10 @@ struct Url {
     version: u64,
 }
 
-impl Synthetic {
+impl WrittenStore {
     /// So many weeks from a seed: URLs are born, fail and come back, change, and move between
     /// clusters.
-    pub fn new(seed: u64, weeks: usize) -> Synthetic {
+    pub fn new(seed: u64, weeks: usize) -> WrittenStore {
         eprintln!("seed {seed}, {weeks} weeks");
         let mut state = seed;
         let mut random = move |below: u64| {
@@ -352,7 +352,7 @@ impl Synthetic {
             state % below
         };
         let method = Method { shards: 8, features: 12, ..Method::default() };
-        let store = Synthetic { folder: tempfile::tempdir().unwrap(), method };
+        let store = WrittenStore { folder: tempfile::tempdir().unwrap(), method };
         let mut manifest = Manifest::new(&store.method).next().unwrap();
         let mut urls: Vec<Url> = Vec::new();
         let mut next_rows = vec![0; store.method.shards as usize];
@@ -582,7 +582,7 @@ fn write<R: nigh::tables::Row>(path: &Path, rows: impl Iterator<Item = R>) {
 #[test]
 fn the_twin_gives_the_figures_of_a_store_that_is_worked_out_by_hand() {
     let page = |doc: i64, host: &str, root: i64, checksum: u8, features: [u16; 3]| {
-        (doc, Page { host: host.into(), root, checksum: vec![checksum], features: features.to_vec() })
+        (doc, EvolvingPage { host: host.into(), root, checksum: vec![checksum], features: features.to_vec() })
     };
     // The clusters {1, 2} and {3}.
     let first = [page(1, "a", 1, 1, [1, 2, 3]), page(2, "a", 1, 2, [1, 2, 3]), page(3, "c", 3, 3, [7, 8, 9])];
@@ -590,15 +590,15 @@ fn the_twin_gives_the_figures_of_a_store_that_is_worked_out_by_hand() {
     // not be downloaded.
     let second = [page(1, "a", 1, 9, [1, 5, 6]), page(4, "b", 1, 4, [1, 5, 6])];
     let weeks = [
-        Seen { week: "first".into(), pages: first.into(), known: [1, 2, 3].into() },
-        Seen { week: "second".into(), pages: second.into(), known: [1, 2, 3, 4].into() },
+        WeekSeen { week: "first".into(), pages: first.into(), known: [1, 2, 3].into() },
+        WeekSeen { week: "second".into(), pages: second.into(), known: [1, 2, 3, 4].into() },
     ];
     let tables = twin(&weeks, 5);
     // The rows of a table that count something: the count is the last of the words.
-    let rows = |table: &str| -> Vec<Row> {
+    let rows = |table: &str| -> Vec<EvolutionRow> {
         tables[table].iter().filter(|(words, _)| words.last().unwrap() != "0").cloned().collect()
     };
-    let row = |words: &[&str], fractions: &[Option<f64>]| -> Row {
+    let row = |words: &[&str], fractions: &[Option<f64>]| -> EvolutionRow {
         (words.iter().map(|word| word.to_string()).collect(), fractions.to_vec())
     };
     let retention = [
@@ -622,7 +622,7 @@ fn the_twin_gives_the_figures_of_a_store_that_is_worked_out_by_hand() {
 #[test]
 fn evolution_is_that_of_brute_force_whatever_the_workers_and_processes() {
     for (seed, weeks) in [(1, 3), (2, 5), (3, 2), (4, 4)] {
-        let store = Synthetic::new(seed, weeks);
+        let store = WrittenStore::new(seed, weeks);
         let one = store.evolution(&["--workers", "1"]);
         assert_evolution_is_right(&store.path(), 0..weeks);
         for (workers, processes) in [("2", "1"), ("4", "1"), ("1", "2"), ("3", "2")] {
@@ -634,7 +634,7 @@ fn evolution_is_that_of_brute_force_whatever_the_workers_and_processes() {
 
 #[test]
 fn first_and_last_choose_the_weeks_of_the_evolution() {
-    let store = Synthetic::new(5, 4);
+    let store = WrittenStore::new(5, 4);
     let text = "[evolution]\nfirst = \"2024-01-08\"\nlast = \"2024-01-15\"\n";
     let job = job(store.folder.path(), text);
     let path = store.path();
@@ -681,7 +681,7 @@ fn one_week_is_compared_with_itself() {
 
 #[test]
 fn a_run_that_fails_leaves_the_former_tables() {
-    let store = Synthetic::new(6, 2);
+    let store = WrittenStore::new(6, 2);
     let before = store.evolution(&[]);
     let (folder, damaged) = (store.path().join("evolution"), store.path().join("clusters"));
     std::fs::rename(&damaged, store.path().join("elsewhere")).unwrap();
@@ -694,7 +694,7 @@ fn a_run_that_fails_leaves_the_former_tables() {
 
 #[test]
 fn a_run_killed_at_any_moment_leaves_the_former_tables_or_the_new_ones() {
-    let store = Synthetic::new(10, 3);
+    let store = WrittenStore::new(10, 3);
     let text = "[evolution]\nlast = \"2024-01-08\"\n";
     let two_weeks = job(store.folder.path(), text);
     let path = store.path();
@@ -729,7 +729,7 @@ fn a_damaged_or_missing_file_is_named() {
     };
     for table in ["clusters", "documents", "features"] {
         for processes in ["1", "2"] {
-            let store = Synthetic::new(7, 2);
+            let store = WrittenStore::new(7, 2);
             let path = store.path();
             let file = file(&path, table);
             let arguments = ["run", "jobs/evolution.toml", "--store", path.to_str().unwrap(), "--processes", processes];
@@ -748,7 +748,7 @@ fn a_damaged_or_missing_file_is_named() {
 
 #[test]
 fn tables_that_contradict_each_other_are_reported_as_damage() {
-    let store = Synthetic::new(8, 2);
+    let store = WrittenStore::new(8, 2);
     let path = store.path();
     let arguments = ["run", "jobs/evolution.toml", "--store", path.to_str().unwrap()];
     let week = crate::program::week(&path, "2024-01-08");
@@ -802,7 +802,7 @@ fn wrong_use_is_refused_with_the_reason() {
             assert!(ran.stderr.contains(wanted), "{wanted}: {}", ran.stderr);
         }
     }
-    let store = Synthetic::new(9, 2);
+    let store = WrittenStore::new(9, 2);
     let path = job(folder.path(), "[evolution]\nfirst = \"2024-02-01\"\n");
     let ran = run(&["run", path.to_str().unwrap(), "--store", store.path().to_str().unwrap()]);
     assert_eq!(ran.code, Some(1));

@@ -30,13 +30,13 @@ pub fn record(n: usize) -> serde_json::Value {
 }
 
 /// Shards of lines with 40 records each, the last two compressed; and a store of them.
-pub struct Dataset {
+pub struct LineShards {
     folder: tempfile::TempDir,
     pub lines: Vec<Vec<String>>,
 }
 
-impl Dataset {
-    pub fn new() -> Dataset {
+impl LineShards {
+    pub fn new() -> LineShards {
         let folder = tempfile::tempdir().unwrap();
         let shards = folder.path().join("shards");
         std::fs::create_dir_all(shards.join("deep")).unwrap();
@@ -57,7 +57,7 @@ impl Dataset {
             std::fs::write(shards.join(name), bytes).unwrap();
             lines.push(of_shard);
         }
-        let dataset = Dataset { folder, lines };
+        let dataset = LineShards { folder, lines };
         dataset.cluster(&dataset.path("shards"));
         dataset
     }
@@ -127,7 +127,7 @@ fn id(line: &str) -> usize {
 
 #[test]
 fn each_policy_keeps_what_a_walk_over_the_clusters_keeps() {
-    let dataset = Dataset::new();
+    let dataset = LineShards::new();
     let (clusters, docs) = (dataset.clusters(), dataset.docs());
     assert!(clusters.values().filter(|cluster| cluster.len() > 1).count() > 60);
     let field = |n: usize, name: &str| record(n)[name].as_str().unwrap().to_owned();
@@ -182,7 +182,7 @@ fn each_policy_keeps_what_a_walk_over_the_clusters_keeps() {
 
 #[test]
 fn annotated_lines_have_cluster_size_rank_and_verdict() {
-    let dataset = Dataset::new();
+    let dataset = LineShards::new();
     let (clusters, docs) = (dataset.clusters(), dataset.docs());
     let annotated = dataset.export("annotated", &["--what", "annotated"]);
     for (of_shard, lines) in annotated.iter().zip(&dataset.lines) {
@@ -204,7 +204,7 @@ fn annotated_lines_have_cluster_size_rank_and_verdict() {
 
 #[test]
 fn rows_of_parquet_keep_all_columns_and_row_groups() {
-    let dataset = Dataset::new();
+    let dataset = LineShards::new();
     let input = dataset.path("rows.parquet");
     let columns: Vec<(&str, ArrayRef)> = vec![
         ("id", Arc::new(Int64Array::from_iter_values(0..60))),
@@ -251,7 +251,7 @@ fn rows_of_parquet_keep_all_columns_and_row_groups() {
 
 #[test]
 fn an_export_goes_on_where_it_was_stopped_and_gives_the_same_bytes() {
-    let dataset = Dataset::new();
+    let dataset = LineShards::new();
     let (store, out) = (dataset.path("store"), dataset.path("out"));
     let whole = dataset.export("whole", &["--workers", "1"]);
     let files = ["a.jsonl", "b.jsonl.gz", "deep/c.jsonl.zst", ".nigh-export/list.jsonl"];
@@ -283,7 +283,7 @@ fn an_export_goes_on_where_it_was_stopped_and_gives_the_same_bytes() {
 
 #[test]
 fn an_input_that_changed_is_named_and_its_file_is_not_written() {
-    let dataset = Dataset::new();
+    let dataset = LineShards::new();
     let (store, shard) = (dataset.path("store"), dataset.path("shards/a.jsonl"));
     let text = std::fs::read_to_string(&shard).unwrap();
     let content = "a.jsonl has changed since the week was made";
@@ -316,7 +316,7 @@ fn an_input_that_changed_is_named_and_its_file_is_not_written() {
 
 #[test]
 fn records_of_csv_are_copied_as_they_are() {
-    let dataset = Dataset::new();
+    let dataset = LineShards::new();
     let (store, input) = (dataset.path("store"), dataset.path("table.csv"));
     // Fields with line breaks, quotes and line ends of both kinds; one record has too few fields.
     let line = |n: usize| {
@@ -528,7 +528,7 @@ fn files_that_are_documents_stay_or_go() {
 
 #[test]
 fn a_list_has_what_goes_without_reading_the_inputs() {
-    let dataset = Dataset::new();
+    let dataset = LineShards::new();
     let (store, clusters) = (dataset.path("store"), dataset.clusters());
     let removed: Vec<usize> = (0..120).filter(|n| clusters[n].first() != Some(n)).collect();
     assert!(removed.len() > 60);

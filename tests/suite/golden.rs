@@ -164,21 +164,21 @@ const IDS: [&str; 15] = [
 
 /// A value of a table. Numbers are sorted as numbers.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Value {
+enum TableValue {
     Null,
     Number(i64),
     Id(i64),
     Text(String),
 }
 
-impl std::fmt::Display for Value {
+impl std::fmt::Display for TableValue {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Value::Null => write!(f, "-"),
-            Value::Number(number) => write!(f, "{number}"),
+            TableValue::Null => write!(f, "-"),
+            TableValue::Number(number) => write!(f, "{number}"),
             // A row has 40 bits, as the documentation of `DocId` says.
-            Value::Id(id) => write!(f, "{}.{}", id >> 40, id & ((1 << 40) - 1)),
-            Value::Text(text) => {
+            TableValue::Id(id) => write!(f, "{}.{}", id >> 40, id & ((1 << 40) - 1)),
+            TableValue::Text(text) => {
                 // A row stays one line, and a cell one cell.
                 let escaped = text.replace('\\', "\\\\").replace('\t', "\\t").replace('\n', "\\n").replace('\r', "\\r");
                 write!(f, "{escaped}")
@@ -187,24 +187,24 @@ impl std::fmt::Display for Value {
     }
 }
 
-fn value(column: &dyn Array, name: &str, row: usize) -> Value {
+fn value(column: &dyn Array, name: &str, row: usize) -> TableValue {
     let any = column.as_any();
     if column.is_null(row) {
-        Value::Null
+        TableValue::Null
     } else if let Some(longs) = any.downcast_ref::<Int64Array>() {
-        if IDS.contains(&name) { Value::Id(longs.value(row)) } else { Value::Number(longs.value(row)) }
+        if IDS.contains(&name) { TableValue::Id(longs.value(row)) } else { TableValue::Number(longs.value(row)) }
     } else if let Some(ints) = any.downcast_ref::<Int32Array>() {
-        Value::Number(ints.value(row).into())
+        TableValue::Number(ints.value(row).into())
     } else if let Some(texts) = any.downcast_ref::<StringArray>() {
-        Value::Text(texts.value(row).to_owned())
+        TableValue::Text(texts.value(row).to_owned())
     } else if let Some(dates) = any.downcast_ref::<Date32Array>() {
-        Value::Text(dates.value_as_date(row).expect("a date").to_string())
+        TableValue::Text(dates.value_as_date(row).expect("a date").to_string())
     } else if let Some(flags) = any.downcast_ref::<BooleanArray>() {
-        Value::Text(flags.value(row).to_string())
+        TableValue::Text(flags.value(row).to_string())
     } else if let Some(floats) = any.downcast_ref::<Float32Array>() {
-        Value::Text(floats.value(row).to_string())
+        TableValue::Text(floats.value(row).to_string())
     } else if let Some(doubles) = any.downcast_ref::<Float64Array>() {
-        Value::Text(doubles.value(row).to_string())
+        TableValue::Text(doubles.value(row).to_string())
     } else {
         panic!("the golden text has no form for column `{name}` of type {}", column.data_type())
     }
@@ -213,7 +213,7 @@ fn value(column: &dyn Array, name: &str, row: usize) -> Value {
 /// A table of a folder as text: the names of its columns, then its sorted rows.
 fn text(folder: &Path, table: &GoldenTable) -> String {
     let mut header = Vec::new();
-    let mut rows: Vec<Vec<Value>> = Vec::new();
+    let mut rows: Vec<Vec<TableValue>> = Vec::new();
     for path in files(folder, table.name) {
         let file = std::fs::File::open(&path).unwrap();
         for batch in ParquetRecordBatchReaderBuilder::try_new(file).unwrap().build().unwrap() {
@@ -230,7 +230,7 @@ fn text(folder: &Path, table: &GoldenTable) -> String {
         }
     }
     rows.sort();
-    let lines = rows.iter().map(|row| row.iter().map(Value::to_string).collect::<Vec<_>>().join("\t"));
+    let lines = rows.iter().map(|row| row.iter().map(TableValue::to_string).collect::<Vec<_>>().join("\t"));
     let lines: Vec<String> = [header.join("\t")].into_iter().chain(lines).collect();
     lines.join("\n") + "\n"
 }

@@ -16,16 +16,16 @@ fn line(page: usize, version: usize) -> String {
 }
 
 /// Two stores of the same weeks and deletions: from one of them old weeks are removed, too.
-struct Pair {
+struct StorePair {
     folder: tempfile::TempDir,
     job: PathBuf,
 }
 
-impl Pair {
-    fn new() -> Pair {
+impl StorePair {
+    fn new() -> StorePair {
         let folder = tempfile::tempdir().unwrap();
         let job = job(folder.path(), "[cluster]\naccuracy = false\n[cluster.read.columns]\ntext = \"text\"\n");
-        Pair { folder, job }
+        StorePair { folder, job }
     }
 
     fn store(&self, name: &str) -> PathBuf {
@@ -66,7 +66,7 @@ fn histories() -> u64 {
 #[test]
 fn weeks_are_the_same_whatever_old_weeks_are_removed_between_deletions() {
     for seed in 0..histories() {
-        let (pair, mut numbers) = (Pair::new(), Numbers(seed));
+        let (pair, mut numbers) = (StorePair::new(), Numbers(seed));
         for number in 1..6 {
             let date = format!("2024-{number:02}-01");
             let crawled = (0..URLS).filter(|_| numbers.below(100) < 60).collect::<Vec<_>>();

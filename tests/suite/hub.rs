@@ -12,14 +12,14 @@ use crate::program::{Ran, nigh, ran, texts, week};
 const DATE: &str = "2024-01-08";
 
 /// A server until the test ends, and the requests that it had.
-struct Server {
+struct HubServer {
     address: String,
     requests: Arc<Mutex<Vec<String>>>,
 }
 
-impl Server {
+impl HubServer {
     /// `answer` gives the head and the body for a path; the server knows ranges.
-    fn new(answer: impl Fn(&str, &str) -> (String, Vec<u8>) + Send + 'static) -> Server {
+    fn new(answer: impl Fn(&str, &str) -> (String, Vec<u8>) + Send + 'static) -> HubServer {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = format!("http://{}", listener.local_addr().unwrap());
         let requests = Arc::new(Mutex::new(Vec::new()));
@@ -30,7 +30,7 @@ impl Server {
                 let _ = connection.and_then(|connection| one(connection, &own, &answer, &log));
             }
         });
-        Server { address, requests }
+        HubServer { address, requests }
     }
 
     fn requests(&self) -> Vec<String> {
@@ -157,7 +157,7 @@ fn cluster(folder: &Path, store: &str, inputs: &[&str], variables: &[(&str, &str
 
 #[test]
 fn datasets_of_a_hub_are_read_by_name_revision_path_and_glob() {
-    let (server, folder) = (Server::new(hub), tempfile::tempdir().unwrap());
+    let (server, folder) = (HubServer::new(hub), tempfile::tempdir().unwrap());
     let variables = [("NIGH_HUB", server.address.as_str())];
     let all = ["d.jsonl", "data/a.jsonl", "data/b b.jsonl", "data/sub/c.jsonl"];
     for (number, (item, wanted)) in [
@@ -219,7 +219,7 @@ fn a_listing_of_shards_on_a_web_server_is_read() {
         "/x/1.jsonl" | "/x/2.jsonl" => ("200 OK".to_owned(), file(&path[3..4])),
         _ => ("404 Not Found".to_owned(), Vec::new()),
     };
-    let (server, folder) = (Server::new(answer), tempfile::tempdir().unwrap());
+    let (server, folder) = (HubServer::new(answer), tempfile::tempdir().unwrap());
     let listing = format!("{}/x/shards.paths", server.address);
     let made = cluster(folder.path(), "s", &[&listing], &[], &[]);
     assert_eq!(made.code, Some(0), "{}", made.stderr);
@@ -241,7 +241,8 @@ fn a_listing_of_shards_on_a_web_server_is_read() {
 /// asked for.
 #[test]
 fn credentials_of_the_machine_are_asked_for_only_if_they_are_wanted() {
-    let (server, folder) = (Server::new(|_, _| ("404 Not Found".to_owned(), Vec::new())), tempfile::tempdir().unwrap());
+    let (server, folder) =
+        (HubServer::new(|_, _| ("404 Not Found".to_owned(), Vec::new())), tempfile::tempdir().unwrap());
     let variables = [("AWS_METADATA_ENDPOINT", server.address.as_str()), ("AWS_ENDPOINT_URL", "https://127.0.0.1:1")];
     for (item, variable) in [
         ("s3://bucket/x.warc", "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"),
@@ -278,7 +279,7 @@ fn errors_of_a_service_name_what_is_missing_and_each_cause_once() {
         let text = format!("<?xml version=\"1.0\"?><Error><Code>{code}</Code></Error>");
         ("404 Not Found\r\nContent-Type: application/xml".to_owned(), text.into_bytes())
     };
-    let (server, folder) = (Server::new(answer), tempfile::tempdir().unwrap());
+    let (server, folder) = (HubServer::new(answer), tempfile::tempdir().unwrap());
     let keys = [("AWS_ACCESS_KEY_ID", "k"), ("AWS_SECRET_ACCESS_KEY", "s3cret"), ("AWS_REGION", "x")];
     let plain = [&keys[..], &[("AWS_ENDPOINT_URL", server.address.as_str())]].concat();
     let refused = cluster(folder.path(), "s", &["s3://nobucket/x.warc"], &plain, &[]);

@@ -11,16 +11,16 @@ use nigh::state::Store;
 use nigh::studies::mirrors::steps::HostName;
 use nigh::tables::{Scan, field};
 
-use crate::evolution::Synthetic;
+use crate::evolution::WrittenStore;
 use crate::program::{
     self, bytes, corpus, features, files, job, kill_at_moments, longs, run, run_well, tables, texts, week,
 };
 use crate::web::truth::AliasKind;
-use crate::web::{Shape, WEEKS, Web, WebStore, twins};
+use crate::web::{WEEKS, Web, WebSize, WebStore, twins};
 
 /// What a job is given.
 #[derive(Clone, Default)]
-struct Parameters {
+struct MirrorsParameters {
     least: u64,
     root: bool,
     study: bool,
@@ -31,9 +31,9 @@ struct Parameters {
     addresses: Option<BTreeMap<String, BTreeSet<String>>>,
 }
 
-impl Parameters {
-    fn least(least: u64) -> Parameters {
-        Parameters { least, ..Parameters::default() }
+impl MirrorsParameters {
+    fn least(least: u64) -> MirrorsParameters {
+        MirrorsParameters { least, ..MirrorsParameters::default() }
     }
 
     /// Runs the job on a store, and returns the bytes of its tables.
@@ -177,7 +177,7 @@ fn whole(rest: &str) -> String {
 }
 
 /// The rows of a week by brute force, without farms.
-fn twin(week: &SeenWeek, parameters: &Parameters) -> PairRows {
+fn twin(week: &SeenWeek, parameters: &MirrorsParameters) -> PairRows {
     let mut clusters: BTreeMap<i64, BTreeMap<&str, Vec<&SeenPage>>> = BTreeMap::new();
     let mut clustered: BTreeMap<&str, u64> = BTreeMap::new();
     let mut all_pages: BTreeMap<&str, u64> = BTreeMap::new();
@@ -333,7 +333,7 @@ fn twin(week: &SeenWeek, parameters: &Parameters) -> PairRows {
 
 /// Compares `pairs` with the twin, and the other tables with what follows from `pairs` and the
 /// weeks. Returns the rows.
-fn assert_right(store: &Path, parameters: &Parameters) -> BTreeMap<String, PairRows> {
+fn assert_right(store: &Path, parameters: &MirrorsParameters) -> BTreeMap<String, PairRows> {
     let (weeks, found) = (seen(store), found(store));
     for week in &weeks {
         let (found, expected) = (found.get(&week.date).cloned().unwrap_or_default(), twin(week, parameters));
@@ -354,7 +354,8 @@ fn assert_right(store: &Path, parameters: &Parameters) -> BTreeMap<String, PairR
     };
     assert_classes(store, &found, "pairs", parameters.least);
     // What the study counts stands in each store, whatever the job counts.
-    let literal = Parameters { study: true, root: false, keep_unresolved: false, farm: None, ..parameters.clone() };
+    let literal =
+        MirrorsParameters { study: true, root: false, keep_unresolved: false, farm: None, ..parameters.clone() };
     let as_the_study: BTreeMap<String, PairRows> =
         weeks.iter().map(|week| (week.date.clone(), twin(week, &literal))).collect();
     assert_classes(store, &as_the_study, "study", parameters.least);
@@ -477,7 +478,7 @@ fn mirrored_pages(week: &SeenWeek, mirrors: &PairRows) -> BTreeMap<i64, i64> {
 }
 
 /// The checksum and the features of a page.
-type Download = (Vec<u8>, Vec<u16>);
+type PageDownload = (Vec<u8>, Vec<u16>);
 
 fn assert_mirrored(store: &Path, weeks: &[SeenWeek], mirrors: &dyn Fn(&str) -> PairRows) {
     let row = |week: &SeenWeek| {
@@ -488,7 +489,7 @@ fn assert_mirrored(store: &Path, weeks: &[SeenWeek], mirrors: &dyn Fn(&str) -> P
     assert_eq!(rows_of(store, "mirrored", &["week", "pages", "documents"]), expected);
     // Changes of the pages that are mirrored in the first week, by size.
     let first = mirrored_pages(&weeks[0], &mirrors(&weeks[0].date));
-    let mut downloads: BTreeMap<i64, Vec<Download>> = BTreeMap::new();
+    let mut downloads: BTreeMap<i64, Vec<PageDownload>> = BTreeMap::new();
     let count = Store::at(store).manifest().unwrap().unwrap().method.features;
     for seen in weeks {
         let folder = week(store, &seen.date);
@@ -563,16 +564,16 @@ fn assert_lags(store: &Path, weeks: &[SeenWeek], mirrors: &dyn Fn(&str) -> PairR
 
 #[test]
 fn pairs_are_those_of_brute_force_whatever_the_workers_and_processes() {
-    let web = Web::of(&Shape::small());
+    let web = Web::of(&WebSize::small());
     let made = WebStore::new(&web, WEEKS.len(), true);
     let store = made.path();
     let mut classes = BTreeSet::new();
     for parameters in [
-        Parameters::least(10),
-        Parameters::least(3),
-        Parameters { root: true, ..Parameters::least(10) },
-        Parameters { study: true, ..Parameters::least(4) },
-        Parameters { keep_unresolved: true, smaller: true, ..Parameters::least(5) },
+        MirrorsParameters::least(10),
+        MirrorsParameters::least(3),
+        MirrorsParameters { root: true, ..MirrorsParameters::least(10) },
+        MirrorsParameters { study: true, ..MirrorsParameters::least(4) },
+        MirrorsParameters { keep_unresolved: true, smaller: true, ..MirrorsParameters::least(5) },
     ] {
         let one = parameters.run(&store, &["--workers", "1"]);
         let found = assert_right(&store, &parameters);
@@ -589,7 +590,7 @@ fn pairs_are_those_of_brute_force_whatever_the_workers_and_processes() {
 #[test]
 fn pairs_of_random_stores_are_those_of_brute_force() {
     for seed in 0..6 {
-        let made = Synthetic::new(100 + seed, 1 + seed as usize % 3);
+        let made = WrittenStore::new(100 + seed, 1 + seed as usize % 3);
         let store = made.path();
         // Some of the 20 hosts have one or two of a few addresses.
         let mut addresses: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
@@ -602,7 +603,7 @@ fn pairs_of_random_stores_are_those_of_brute_force() {
         }
         for (least, root, study) in [(1, false, false), (3, false, false), (3, true, false), (3, false, true)] {
             for addresses in [None, Some(addresses.clone())] {
-                let parameters = Parameters { root, study, addresses, ..Parameters::least(least) };
+                let parameters = MirrorsParameters { root, study, addresses, ..MirrorsParameters::least(least) };
                 let one = parameters.run(&store, &["--workers", "1"]);
                 assert_right(&store, &parameters);
                 assert!(one == parameters.run(&store, &["--workers", "3"]));
@@ -613,13 +614,13 @@ fn pairs_of_random_stores_are_those_of_brute_force() {
 
 #[test]
 fn farms_are_listed_by_their_first_host_and_counted_as_a_whole() {
-    let web = Web::of(&Shape::small());
+    let web = Web::of(&WebSize::small());
     let made = WebStore::new(&web, 1, false);
     let store = made.path();
-    let all = Parameters { keep_unresolved: true, ..Parameters::least(10) };
+    let all = MirrorsParameters { keep_unresolved: true, ..MirrorsParameters::least(10) };
     all.run(&store, &[]);
     let exact = &found(&store)[WEEKS[0]];
-    let parameters = Parameters { farm: Some(3), ..all };
+    let parameters = MirrorsParameters { farm: Some(3), ..all };
     let one = parameters.run(&store, &["--workers", "1"]);
     assert!(one == parameters.run(&store, &["--workers", "3"]));
     let listed = &found(&store)[WEEKS[0]];
@@ -642,7 +643,7 @@ fn farms_are_listed_by_their_first_host_and_counted_as_a_whole() {
 /// Issue 22's bars for the made web of the research.
 #[test]
 fn mirrors_of_a_made_web_are_found() {
-    let web = Web::of(&Shape::default());
+    let web = Web::of(&WebSize::default());
     let made = WebStore::new(&web, 1, true);
     let store = made.path();
     // Every pair by exact resemblance, aliases included.
@@ -653,7 +654,7 @@ fn mirrors_of_a_made_web_are_found() {
         let pairs = rows.filter(|(_, row)| !["auto", "redirect"].contains(&&*row.class));
         pairs.map(|((a, b), _)| if a < b { (a, b) } else { (b, a) }).collect()
     };
-    Parameters::least(10).run(&store, &[]);
+    MirrorsParameters::least(10).run(&store, &[]);
     let all = pairs();
     let right = all.intersection(&expected).count();
     eprintln!("all: {} of {} pairs, {} found", right, expected.len(), all.len());
@@ -682,7 +683,7 @@ fn mirrors_of_a_made_web_are_found() {
         let classes: &[&str] = if alias.kind == AliasKind::Redirect { &["alias", "redirect"] } else { &["alias"] };
         assert!(classes.contains(&&*row.class), "{alias:?} {row:?}");
     }
-    Parameters { root: true, ..Parameters::least(10) }.run(&store, &[]);
+    MirrorsParameters { root: true, ..MirrorsParameters::least(10) }.run(&store, &[]);
     let root = pairs();
     let right = root.intersection(&expected).count();
     eprintln!("root: {} of {} pairs, {} found", right, expected.len(), root.len());
@@ -697,7 +698,7 @@ fn mirrors_of_the_corpus_are_found() {
     let store = folder.path().join("store");
     let (store_text, crawl) = (store.to_str().unwrap(), crawl.to_str().unwrap());
     run_well(&["run", "jobs/example.toml", "-q", "--store", store_text, "--week", WEEKS[0], "--input", crawl]);
-    Parameters::least(10).run(&store, &[]);
+    MirrorsParameters::least(10).run(&store, &[]);
     let rows = found(&store).remove(WEEKS[0]).unwrap();
     assert_eq!(rows.values().filter(|row| row.class == "auto").count(), 3);
     let row = |a: &str, b: &str| rows.get(&(a.to_owned(), b.to_owned())).or(rows.get(&(b.to_owned(), a.to_owned())));
@@ -750,7 +751,7 @@ fn small_stores_and_wrong_jobs_are_told() {
     std::fs::write(&empty, "").unwrap();
     make(WEEKS[1], "weekly", &empty);
     run_well(&["run", "jobs/mirrors.toml", "-q", "--store", store_text]);
-    assert_right(&store, &Parameters::least(10));
+    assert_right(&store, &MirrorsParameters::least(10));
     let shown = run_well(&["show", store_text, "--job", "mirrors", "--json"]);
     let shown: serde_json::Value = serde_json::from_str(&shown.stdout).unwrap();
     assert_eq!((&shown["published"]["raw"], &shown["mirrors"][1]["documents"]), (&231_709.into(), &0.into()));
@@ -770,9 +771,9 @@ fn small_stores_and_wrong_jobs_are_told() {
 
 #[test]
 fn too_many_pairs_are_refused_and_the_former_tables_stay() {
-    let made = WebStore::new(&Web::of(&Shape::small()), 1, false);
+    let made = WebStore::new(&Web::of(&WebSize::small()), 1, false);
     let store = made.path();
-    let before = Parameters::least(10).run(&store, &[]);
+    let before = MirrorsParameters::least(10).run(&store, &[]);
     for (pairs, advice) in [("all", "or lower `farm`"), ("study", "to count as the study does")] {
         let text = format!("[mirrors]\nleast-pages = 2\nmax-pairs = 3\npairs = \"{pairs}\"\n");
         let job = job(made.folder.path(), &text);
@@ -786,27 +787,27 @@ fn too_many_pairs_are_refused_and_the_former_tables_stay() {
 
 #[test]
 fn a_run_killed_at_any_moment_leaves_the_former_tables_or_the_new_ones() {
-    let made = WebStore::new(&Web::of(&Shape::small()), 2, false);
+    let made = WebStore::new(&Web::of(&WebSize::small()), 2, false);
     let store = made.path();
     let begun = Instant::now();
-    let new = Parameters::least(3).run(&store, &["--workers", "2"]);
+    let new = MirrorsParameters::least(3).run(&store, &["--workers", "2"]);
     let whole = begun.elapsed();
-    let before = Parameters::least(10).run(&store, &[]);
+    let before = MirrorsParameters::least(10).run(&store, &[]);
     assert!(before != new);
     let job = job(made.folder.path(), "[mirrors]\nleast-pages = 3\n");
     let arguments = ["run", job.to_str().unwrap(), "-q", "--workers", "2", "--store", store.to_str().unwrap()];
     kill_at_moments(&arguments, whole, 10, |round| {
         assert!([&before, &new].contains(&&tables(&store.join("mirrors"))), "round {round}");
     });
-    assert!(Parameters::least(10).run(&store, &[]) == before);
+    assert!(MirrorsParameters::least(10).run(&store, &[]) == before);
 }
 
 /// What is said of deleted pages and of removed weeks goes with them.
 #[test]
 fn deletions_and_vacuums_remove_the_tables() {
-    let web = Web::of(&Shape::small());
+    let web = Web::of(&WebSize::small());
     let made = WebStore::new(&web, 2, false);
-    let (store, parameters) = (made.path(), Parameters::least(10));
+    let (store, parameters) = (made.path(), MirrorsParameters::least(10));
     let store_text = store.to_str().unwrap();
     parameters.run(&store, &[]);
     run_well(&["run", "jobs/evolution.toml", "-q", "--store", store_text]);

@@ -6,7 +6,7 @@ use arrow_array::Float32Array;
 use serde_json::Value;
 
 use crate::program::{features, job, longs, roots, run, run_well, texts, week};
-use crate::replay::{Crawl, gzip, text};
+use crate::replay::{ReplayedCrawl, gzip, text};
 
 const DATE: &str = "2024-01-08";
 
@@ -48,8 +48,8 @@ fn arc(number: usize, host: &str, family: usize, kind: usize) -> Vec<u8> {
 }
 
 /// A store of these pages in three files, of which one is ARC.
-fn store(fields: &str) -> Crawl {
-    let crawl = Crawl::new();
+fn store(fields: &str) -> ReplayedCrawl {
+    let crawl = ReplayedCrawl::new();
     let mut files: [Vec<u8>; 3] = Default::default();
     let first = "1 0 Maker\nURL IP-address Archive-date Content-type Archive-length\n";
     let line = format!("filedesc://z.arc.gz 0.0.0.0 20240102030405 text/plain {}\n{first}\n", first.len());
@@ -72,7 +72,7 @@ fn store(fields: &str) -> Crawl {
 }
 
 /// The heads and blocks of the records of an export.
-fn records(crawl: &Crawl, out: &str) -> Vec<(BTreeMap<String, String>, String)> {
+fn records(crawl: &ReplayedCrawl, out: &str) -> Vec<(BTreeMap<String, String>, String)> {
     let mut all = Vec::new();
     for name in ["x.warc", "y.warc.gz", "z.warc.gz"] {
         let bytes = crawl.bytes(&format!("{out}/{name}"));
@@ -99,7 +99,7 @@ fn records(crawl: &Crawl, out: &str) -> Vec<(BTreeMap<String, String>, String)> 
 
 /// Of each page that is near the first one of its cluster: the URL of that, the similarity and
 /// what it is. Without `of_copies` those that are exact copies are left out.
-fn wanted(crawl: &Crawl, per_host: bool, of_copies: bool) -> BTreeMap<String, (String, String, String)> {
+fn wanted(crawl: &ReplayedCrawl, per_host: bool, of_copies: bool) -> BTreeMap<String, (String, String, String)> {
     let week = week(&crawl.path("store"), DATE);
     let docs = longs(&week, "documents", "doc");
     let urls = texts(&week, "documents", "url");

@@ -14,24 +14,24 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 
 use crate::program::{Ran, data, nigh, ran, run_well, tables};
-use crate::seaweed::Server;
+use crate::seaweed::BucketServer;
 
 const WEEKS: [&str; 2] = ["2024-01-08", "2024-01-15"];
 
 /// Machines that work on a bucket of one server.
-pub struct Cloud(Server);
+pub struct Cloud(BucketServer);
 
 impl Deref for Cloud {
-    type Target = Server;
+    type Target = BucketServer;
 
-    fn deref(&self) -> &Server {
+    fn deref(&self) -> &BucketServer {
         &self.0
     }
 }
 
 impl Cloud {
     pub fn start(wanted_by: &str) -> Option<Cloud> {
-        Server::start(wanted_by).map(Cloud)
+        BucketServer::start(wanted_by).map(Cloud)
     }
 
     /// A command of the program on a machine that works in a folder of its own.

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use crate::chosen::{CHOICES, Choice, Clusters, RECORDS, clusters, job_of, record};
+use crate::chosen::{CHOICES, ChoiceCase, RECORDS, RecordsByRoot, clusters, job_of, record};
 use crate::program::{Ran, run, run_well, tables, week};
 
 const DATES: [&str; 4] = ["2024-01-08", "2024-01-09", "2024-02-01", "2024-02-02"];
@@ -33,8 +33,13 @@ fn add(store: &Path, job: &Path, date: &str, input: &Path, flags: &[&str]) -> Ra
 
 /// The records that stay if batches from `since` on keep their copies: of each cluster that has a
 /// record before, the ones that the choice has of these; of others all of the oldest batch.
-fn staying(choice: &Choice, clusters: &Clusters, docs: &BTreeMap<usize, i64>, since: usize) -> BTreeSet<usize> {
-    let (mut chosen, mut all) = (Clusters::new(), BTreeSet::new());
+fn staying(
+    choice: &ChoiceCase,
+    clusters: &RecordsByRoot,
+    docs: &BTreeMap<usize, i64>,
+    since: usize,
+) -> BTreeSet<usize> {
+    let (mut chosen, mut all) = (RecordsByRoot::new(), BTreeSet::new());
     for (root, cluster) in clusters {
         let oldest = cluster.iter().filter_map(|n| batch_of(*n)).min().unwrap();
         if oldest < since {

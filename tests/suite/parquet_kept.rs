@@ -31,10 +31,15 @@ const SCHEMA: &str = "message own {
     optional group list (LIST) { repeated group list { optional double element; } }
 }";
 
-type Group<'a> = SerializedRowGroupWriter<'a, std::fs::File>;
+type RowGroupWriter<'a> = SerializedRowGroupWriter<'a, std::fs::File>;
 
 /// Writes the next column: its values, and its levels of definition and repetition.
-fn put<T: DataType>(group: &mut Group<'_>, values: &[T::T], defined: Option<&[i16]>, repeated: Option<&[i16]>) {
+fn put<T: DataType>(
+    group: &mut RowGroupWriter<'_>,
+    values: &[T::T],
+    defined: Option<&[i16]>,
+    repeated: Option<&[i16]>,
+) {
     let mut column = group.next_column().unwrap().unwrap();
     column.typed::<T>().write_batch(values, defined, repeated).unwrap();
     column.close().unwrap();
@@ -90,13 +95,13 @@ fn write_as_others(path: &Path) {
 
 /// A file as text.
 #[derive(Debug, PartialEq)]
-struct AsText {
+struct FileAsText {
     schema: String,
     pairs: Vec<(String, Option<String>)>,
     rows: Vec<String>,
 }
 
-fn as_text(path: &Path) -> AsText {
+fn as_text(path: &Path) -> FileAsText {
     let file = SerializedFileReader::new(std::fs::File::open(path).unwrap()).unwrap();
     let metadata = file.metadata().file_metadata();
     let mut schema = Vec::new();
@@ -104,7 +109,7 @@ fn as_text(path: &Path) -> AsText {
     let pairs = metadata.key_value_metadata().into_iter().flatten();
     let pairs = pairs.map(|pair| (pair.key.clone(), pair.value.clone())).collect();
     let rows = file.get_row_iter(None).unwrap().map(|row| row.unwrap().to_string()).collect();
-    AsText { schema: String::from_utf8(schema).unwrap(), pairs, rows }
+    FileAsText { schema: String::from_utf8(schema).unwrap(), pairs, rows }
 }
 
 #[test]
@@ -116,7 +121,7 @@ fn parquet_keeps_its_schema_its_metadata_and_every_value() {
     let arguments =
         ["run", job.to_str().unwrap(), "-q", "--no-accuracy", "--week", DATE, "--store", store.to_str().unwrap()];
     run_well(&[&arguments[..], &["--input", input.to_str().unwrap()]].concat());
-    let AsText { schema, pairs, rows: all } = as_text(&input);
+    let FileAsText { schema, pairs, rows: all } = as_text(&input);
     let wanted = |is_kept: bool| {
         all.iter()
             .enumerate()
@@ -128,11 +133,11 @@ fn parquet_keeps_its_schema_its_metadata_and_every_value() {
         let out = export(&store, what, &["--what", what, "--level", "exact"]);
         assert_eq!(
             as_text(&out.join("own.parquet")),
-            AsText { schema: schema.clone(), pairs: pairs.clone(), rows },
+            FileAsText { schema: schema.clone(), pairs: pairs.clone(), rows },
             "{what}"
         );
     }
-    let AsText { schema: of_annotated, rows, .. } =
+    let FileAsText { schema: of_annotated, rows, .. } =
         as_text(&export(&store, "annotated", &["--what", "annotated"]).join("own.parquet"));
     assert!(of_annotated.starts_with(schema.trim_end_matches("}\n")), "{of_annotated}");
     assert!(of_annotated.contains("REQUIRED BOOLEAN nigh_stays;"), "{of_annotated}");

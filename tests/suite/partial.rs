@@ -45,7 +45,7 @@ pub fn html(page: usize, version: usize) -> String {
 }
 
 /// A store, and the folder of its crawls.
-pub struct Crawled<'a> {
+pub struct CrawledStore<'a> {
     pub folder: &'a Path,
     pub name: &'a str,
     /// The name of its crawls.
@@ -53,7 +53,7 @@ pub struct Crawled<'a> {
     pub job: &'a str,
 }
 
-impl Crawled<'_> {
+impl CrawledStore<'_> {
     pub fn store(&self) -> PathBuf {
         self.folder.join(self.name)
     }
@@ -224,7 +224,7 @@ fn pages_that_were_not_crawled_stay_as_they_were() {
     for seed in 0..4 {
         let folder = tempfile::tempdir().unwrap();
         let [partial, two, full] = [("partial", "parts"), ("two", "parts"), ("full", "all")]
-            .map(|(name, input)| Crawled { folder: folder.path(), name, input, job: JOB });
+            .map(|(name, input)| CrawledStore { folder: folder.path(), name, input, job: JOB });
         let mut state: BTreeMap<usize, usize> = BTreeMap::new();
         for (date, (crawled, gone)) in DATES.iter().zip(history(seed)) {
             state.retain(|page, _| !gone.contains(page));
@@ -258,9 +258,9 @@ fn pages_that_were_not_crawled_stay_as_they_were() {
 
 /// Without the weeks before, the pages of a week are still there, and only what is needed of the
 /// files of those weeks. Returns how many of these are needed.
-fn old_weeks_removed(partial: &Crawled<'_>) -> usize {
+fn old_weeks_removed(partial: &CrawledStore<'_>) -> usize {
     let last = DATES[DATES.len() - 1];
-    let old = Crawled { name: "old", ..*partial };
+    let old = CrawledStore { name: "old", ..*partial };
     let store = old.store();
     copy_folder(&partial.store(), &store);
     run_well(&["vacuum", "--store", store.to_str().unwrap(), "--before", last]);
@@ -298,9 +298,9 @@ fn old_weeks_removed(partial: &Crawled<'_>) -> usize {
 }
 
 /// What is made of the weeks later is the same, too.
-fn studies_and_deletions(partial: &Crawled<'_>, full: &Crawled<'_>) {
+fn studies_and_deletions(partial: &CrawledStore<'_>, full: &CrawledStore<'_>) {
     let last = DATES[DATES.len() - 1];
-    let study = |name: &str, crawled: &Crawled<'_>| {
+    let study = |name: &str, crawled: &CrawledStore<'_>| {
         run_well(&["run", &format!("jobs/{name}.toml"), "-q", "--store", crawled.store().to_str().unwrap()]);
         tables(&crawled.store().join(name))
     };
@@ -330,14 +330,14 @@ fn has(facts: &BTreeMap<&'static str, Vec<Vec<String>>>, page: usize) -> bool {
 #[test]
 fn a_partial_week_that_is_killed_is_made_the_same() {
     let folder = tempfile::tempdir().unwrap();
-    let whole = Crawled { folder: folder.path(), name: "whole", input: "parts", job: JOB };
+    let whole = CrawledStore { folder: folder.path(), name: "whole", input: "parts", job: JOB };
     let versions = |of: &dyn Fn(usize) -> bool, version: usize| -> BTreeMap<usize, usize> {
         (0..PAGES).filter(|page| of(*page)).map(|page| (page, version)).collect()
     };
     let gone = BTreeSet::from([5]);
     whole.crawl(DATES[0], &versions(&|page| page < 80, 0), &BTreeSet::new(), &[]);
     whole.crawl(DATES[1], &versions(&|page| page.is_multiple_of(9), 1), &BTreeSet::new(), &["--absent", "keep"]);
-    let killed = Crawled { name: "killed", ..whole };
+    let killed = CrawledStore { name: "killed", ..whole };
     copy_folder(&whole.store(), &killed.store());
     let begun = Instant::now();
     whole.crawl(DATES[2], &versions(&|page| page.is_multiple_of(7) && page != 5, 2), &gone, &["--absent", "keep"]);

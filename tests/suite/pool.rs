@@ -21,7 +21,7 @@ use std::time::{Duration, Instant};
 
 use crate::elastic::many_waves;
 use crate::program::{Made, Ran, ran, run_well, skipped, tables};
-use crate::seaweed::Server;
+use crate::seaweed::BucketServer;
 use crate::skips::Need;
 use crate::survival::waves;
 
@@ -33,14 +33,14 @@ const SECRET: &str = "it's $a secret";
 const SERVER_SECONDS: &str = "900";
 
 /// Namespaces, bridge and servers, until they are dropped.
-struct Hosts {
+struct NetworkHosts {
     /// What distinguishes the names of these namespaces from those of others.
     test: &'static str,
     folder: tempfile::TempDir,
     servers: Vec<Child>,
 }
 
-impl Drop for Hosts {
+impl Drop for NetworkHosts {
     fn drop(&mut self) {
         for server in &mut self.servers {
             let _ = server.kill();
@@ -62,7 +62,7 @@ fn well(command: &mut Command) -> Output {
     output
 }
 
-impl Hosts {
+impl NetworkHosts {
     fn name(&self, node: usize) -> String {
         format!("nigh-{}-{}-{node}", self.test, std::process::id())
     }
@@ -81,7 +81,7 @@ impl Hosts {
     }
 
     /// Makes them; `None`, with the reason printed, where that is not possible.
-    fn new(test: &'static str) -> Option<Hosts> {
+    fn new(test: &'static str) -> Option<NetworkHosts> {
         let has = |program: &str| {
             Command::new("sh").args(["-c", &format!("command -v {program}")]).output().is_ok_and(|o| o.status.success())
         };
@@ -89,7 +89,7 @@ impl Hosts {
             skipped(Need::Pool, &format!("pool over ssh: {test}"));
             return None;
         }
-        let mut hosts = Hosts { test, folder: tempfile::tempdir().unwrap(), servers: Vec::new() };
+        let mut hosts = NetworkHosts { test, folder: tempfile::tempdir().unwrap(), servers: Vec::new() };
         let hub = hosts.name(0);
         let probe = Command::new("ip").args(["netns", "add", &hub]).output().unwrap();
         if !probe.status.success() {
@@ -231,23 +231,23 @@ fn disturbed(mut command: Command, store: &Path, disturb: impl FnOnce()) -> Ran 
 
 /// Three hosts, keys, a job of many waves, and a config by which the hosts run the program where it
 /// lies.
-struct Pool {
-    hosts: Hosts,
+struct PoolOfHosts {
+    hosts: NetworkHosts,
     config: String,
     job: String,
 }
 
-impl Pool {
+impl PoolOfHosts {
     /// Makes all of it; `None`, and a skip of the test, where that is not possible.
-    fn new(test: &'static str) -> Option<Pool> {
-        let hosts = Hosts::new(test)?;
+    fn new(test: &'static str) -> Option<PoolOfHosts> {
+        let hosts = NetworkHosts::new(test)?;
         run_well(&["pool", "keys", "--processes", "3", "--out", hosts.path("keys").to_str().unwrap()]);
         // A peer that is silent for 4 s is given up: the tests below freeze one, or cut its link,
         // for more or for less.
         let program_in_place = format!("binary = {:?}\ntimeout = \"4s\"\nrestarts = 10", env!("CARGO_BIN_EXE_nigh"));
         let config = hosts.config("pool.toml", &program_in_place);
         let job = waves(hosts.folder.path()).to_str().unwrap().to_owned();
-        Some(Pool { hosts, config, job })
+        Some(PoolOfHosts { hosts, config, job })
     }
 
     fn store(&self) -> PathBuf {
@@ -313,7 +313,7 @@ fn assert_as_one_process(ran: &Ran, store: &Path) {
 
 #[test]
 fn three_hosts_give_the_bytes_of_one_process() {
-    let Some(pool) = Pool::new("plain") else { return };
+    let Some(pool) = PoolOfHosts::new("plain") else { return };
     let plain = pool.run();
     assert_as_one_process(&plain, &pool.store());
     assert!(!plain.stderr.contains("restart"), "{}", plain.stderr);
@@ -321,7 +321,7 @@ fn three_hosts_give_the_bytes_of_one_process() {
 
 #[test]
 fn the_program_is_copied_to_the_hosts_once() {
-    let Some(pool) = Pool::new("copied") else { return };
+    let Some(pool) = PoolOfHosts::new("copied") else { return };
     let config = pool.hosts.config("copy.toml", "binary = \"copy\"");
     for store in ["copied", "copied-again"] {
         let store = pool.hosts.path(store);
@@ -333,7 +333,7 @@ fn the_program_is_copied_to_the_hosts_once() {
 
 #[test]
 fn a_process_that_is_killed_on_its_host_is_started_again() {
-    let Some(pool) = Pool::new("killed") else { return };
+    let Some(pool) = PoolOfHosts::new("killed") else { return };
     let killed = pool.run_disturbed(|| pool.signal("KILL", 2));
     assert_as_one_process(&killed, &pool.store());
     assert!(killed.stderr.contains("process 1 on node-2 was killed, or the connection"), "{}", killed.stderr);
@@ -342,7 +342,7 @@ fn a_process_that_is_killed_on_its_host_is_started_again() {
 
 #[test]
 fn a_process_has_the_variables_of_its_host_and_no_command_line_shows_them() {
-    let Some(pool) = Pool::new("variables") else { return };
+    let Some(pool) = PoolOfHosts::new("variables") else { return };
     let ran = pool.run_disturbed(|| {
         for node in 1..=3 {
             let wanted = format!("NIGH_TEST={SECRET} of {node}");
@@ -356,7 +356,7 @@ fn a_process_has_the_variables_of_its_host_and_no_command_line_shows_them() {
 
 #[test]
 fn a_process_that_freezes_on_its_host_is_killed_and_started_again() {
-    let Some(pool) = Pool::new("frozen") else { return };
+    let Some(pool) = PoolOfHosts::new("frozen") else { return };
     let frozen = pool.run_disturbed(|| pool.signal("STOP", 3));
     assert_as_one_process(&frozen, &pool.store());
     assert!(frozen.stderr.contains("process 2 on node-3 has sent nothing"), "{}", frozen.stderr);
@@ -365,7 +365,7 @@ fn a_process_that_freezes_on_its_host_is_killed_and_started_again() {
 
 #[test]
 fn a_link_that_is_down_for_longer_than_the_timeout_restarts_the_run() {
-    let Some(pool) = Pool::new("down") else { return };
+    let Some(pool) = PoolOfHosts::new("down") else { return };
     // Twice the timeout.
     let down = pool.run_disturbed(|| pool.cut_link(2, Duration::from_secs(8)));
     assert_as_one_process(&down, &pool.store());
@@ -374,7 +374,7 @@ fn a_link_that_is_down_for_longer_than_the_timeout_restarts_the_run() {
 
 #[test]
 fn a_link_that_is_up_again_within_the_timeout_restarts_nothing() {
-    let Some(pool) = Pool::new("blip") else { return };
+    let Some(pool) = PoolOfHosts::new("blip") else { return };
     // A quarter of the timeout.
     let blip = pool.run_disturbed(|| pool.cut_link(2, Duration::from_secs(1)));
     assert_as_one_process(&blip, &pool.store());
@@ -383,7 +383,7 @@ fn a_link_that_is_up_again_within_the_timeout_restarts_nothing() {
 
 #[test]
 fn a_run_that_loses_a_host_for_good_goes_on_with_the_others() {
-    let Some(pool) = Pool::new("lost") else { return };
+    let Some(pool) = PoolOfHosts::new("lost") else { return };
     let text = std::fs::read_to_string(&pool.config).unwrap();
     std::fs::write(&pool.config, format!("min-processes = 2\ngrace = \"6s\"\n{text}")).unwrap();
     let lost = pool.run_disturbed(|| pool.hosts.link(2, "down"));
@@ -394,7 +394,7 @@ fn a_run_that_loses_a_host_for_good_goes_on_with_the_others() {
 
 #[test]
 fn a_run_that_begins_with_one_host_takes_the_others_in() {
-    let Some(pool) = Pool::new("joined") else { return };
+    let Some(pool) = PoolOfHosts::new("joined") else { return };
     let text = std::fs::read_to_string(&pool.config).unwrap();
     std::fs::write(&pool.config, format!("min-processes = 1\ngrace = \"1s\"\nrejoin = \"100ms\"\n{text}")).unwrap();
     // A first look at a host whose link was just put up may take some seconds: the crawl has many
@@ -412,7 +412,7 @@ fn a_run_that_begins_with_one_host_takes_the_others_in() {
 
 #[test]
 fn the_check_passes_hosts_that_are_fit_and_names_one_that_is_unreachable() {
-    let Some(pool) = Pool::new("check") else { return };
+    let Some(pool) = PoolOfHosts::new("check") else { return };
     let fit = pool.check(&[&pool.job, "--store", pool.store().to_str().unwrap()]);
     assert_eq!(fit.code, Some(0), "{}{}", fit.stdout, fit.stderr);
     assert!(fit.stdout.contains("node-3") && fit.stdout.contains("All is well"), "{}", fit.stdout);
@@ -428,7 +428,7 @@ fn the_check_passes_hosts_that_are_fit_and_names_one_that_is_unreachable() {
 
 #[test]
 fn a_pool_without_keys_is_refused() {
-    let Some(pool) = Pool::new("bare") else { return };
+    let Some(pool) = PoolOfHosts::new("bare") else { return };
     let without_tls = std::fs::read_to_string(&pool.config).unwrap().replace("keys = ", "# keys = ");
     let config = pool.hosts.path("bare.toml");
     std::fs::write(&config, without_tls).unwrap();
@@ -439,8 +439,8 @@ fn a_pool_without_keys_is_refused() {
 
 #[test]
 fn three_hosts_make_a_store_in_a_bucket() {
-    let Some(hosts) = Hosts::new("bucket") else { return };
-    let Some(server) = Server::start_within(&hosts.on_hub(), "pool over ssh: bucket") else { return };
+    let Some(hosts) = NetworkHosts::new("bucket") else { return };
+    let Some(server) = BucketServer::start_within(&hosts.on_hub(), "pool over ssh: bucket") else { return };
     let keys = hosts.path("keys");
     run_well(&["pool", "keys", "--processes", "3", "--out", keys.to_str().unwrap()]);
     let (here, mirror) = (format!("binary = {:?}", env!("CARGO_BIN_EXE_nigh")), hosts.path("mirror"));

@@ -353,11 +353,11 @@ pub fn roots(week: &Path, level: &str) -> BTreeMap<i64, i64> {
 
 /// A sequential union-find: the yardstick of every clustering.
 #[derive(Default)]
-pub struct UnionFind {
+pub struct PlainUnionFind {
     parents: BTreeMap<i64, i64>,
 }
 
-impl UnionFind {
+impl PlainUnionFind {
     /// The smallest member of the set of `x`.
     pub fn find(&mut self, x: i64) -> i64 {
         let parent = *self.parents.entry(x).or_insert(x);

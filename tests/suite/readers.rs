@@ -10,13 +10,13 @@ use crate::program::corpus;
 
 /// The items of a file: pages, cut pages among them, items that are no page (by record type, by
 /// status, by media type), reasons of rejects.
-type Items = (usize, usize, [usize; 3], Vec<String>);
+type ItemsOfFile = (usize, usize, [usize; 3], Vec<String>);
 
-/// A file's name and its [`Items`].
-type Expected = (&'static str, usize, usize, [usize; 3], &'static [&'static str]);
+/// A file's name and its [`ItemsOfFile`].
+type ExpectedItems = (&'static str, usize, usize, [usize; 3], &'static [&'static str]);
 
 #[rustfmt::skip]
-const DIRTY: &[Expected] = &[
+const DIRTY: &[ExpectedItems] = &[
     ("gzip-truncated-end.warc.gz",         2, 0, [1, 0, 0], &["gzip: the file ends inside a member"]),
     ("gzip-truncated-middle.warc.gz",      4, 0, [1, 0, 0], &["gzip: damaged member"]),
     ("gzip-garbage-between.warc.gz",       4, 0, [1, 0, 0], &["gzip: bytes that are no member"]),
@@ -85,7 +85,7 @@ const DIRTY: &[Expected] = &[
 const WEEKS: [usize; 11] = [2572, 2587, 1797, 2670, 2691, 2582, 2765, 2777, 2603, 2602, 2637];
 
 /// Counts the items of the files that `path` names.
-fn read(path: &Path, reading: &Reading) -> Items {
+fn read(path: &Path, reading: &Reading) -> ItemsOfFile {
     let (mut pages, mut cut, mut skips, mut reasons) = (0, 0, [0; 3], Vec::new());
     for input in list(&[path.display().to_string()], reading).unwrap() {
         let mut reader = open(&input, reading).unwrap();

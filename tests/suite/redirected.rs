@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use crate::avoid::made::{Crawl, MadeStore, Page};
+use crate::avoid::made::{MadeCrawl, MadePage, MadeStore};
 use crate::program::rows_of;
 
 /// The redirects of a week, followed one by one.
@@ -35,13 +35,13 @@ impl Redirects {
     }
 }
 
-fn linking(url: &str, text: u64, links: &[&str]) -> Page {
-    Page { url: url.to_owned(), text, links: links.iter().map(|link| (*link).to_owned()).collect() }
+fn linking(url: &str, text: u64, links: &[&str]) -> MadePage {
+    MadePage { url: url.to_owned(), text, links: links.iter().map(|link| (*link).to_owned()).collect() }
 }
 
 #[test]
 fn a_page_behind_a_redirect_is_connected() {
-    let mut crawl = Crawl::default();
+    let mut crawl = MadeCrawl::default();
     let at = |name: &str| format!("http://a.example/{name}");
     // seed -> r -> r2 -> t; o is not linked to; l and m redirect to each other, and x leaves the
     // crawl.
@@ -74,12 +74,12 @@ fn a_page_behind_a_redirect_is_connected() {
 
 #[test]
 fn collections_are_held_together_by_links_that_redirect() {
-    let mut crawl = Crawl::default();
+    let mut crawl = MadeCrawl::default();
     for host in ["one", "two"] {
         let url = |page: u64| format!("http://{host}.example/m/{page}/");
         let links: Vec<String> = (0..21).map(|page| format!("http://{host}.example/m/{page}")).collect();
         for page in 0..21 {
-            crawl.pages.push(Page { url: url(page), text: page, links: links.clone() });
+            crawl.pages.push(MadePage { url: url(page), text: page, links: links.clone() });
             crawl.redirect(&links[page as usize], &url(page));
         }
     }

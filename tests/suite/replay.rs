@@ -29,13 +29,13 @@ pub(crate) fn script(arguments: &[&Path]) -> Option<String> {
 }
 
 /// A folder with archives, a store of them, and exports.
-pub(crate) struct Crawl {
+pub(crate) struct ReplayedCrawl {
     pub(crate) folder: tempfile::TempDir,
 }
 
-impl Crawl {
-    pub(crate) fn new() -> Crawl {
-        let crawl = Crawl { folder: tempfile::tempdir().unwrap() };
+impl ReplayedCrawl {
+    pub(crate) fn new() -> ReplayedCrawl {
+        let crawl = ReplayedCrawl { folder: tempfile::tempdir().unwrap() };
         std::fs::create_dir(crawl.path("in")).unwrap();
         crawl
     }
@@ -93,7 +93,7 @@ fn gunzip(bytes: &[u8]) -> String {
 
 #[test]
 fn every_page_of_an_export_is_replayed() {
-    let crawl = Crawl { folder: tempfile::tempdir().unwrap() };
+    let crawl = ReplayedCrawl { folder: tempfile::tempdir().unwrap() };
     if script(&[Path::new("make"), &crawl.path("in")]).is_none() {
         return;
     }
@@ -128,7 +128,7 @@ fn every_page_of_an_export_is_replayed() {
 
 #[test]
 fn heads_of_any_kind_names_and_dictionaries_give_revisits() {
-    let crawl = Crawl::new();
+    let crawl = ReplayedCrawl::new();
     let records = |host: &str, fields: &str| -> Vec<Vec<u8>> {
         (0..4).map(|n| response(&format!("http://{host}.example/{n}"), &text(n % 3), fields).into_bytes()).collect()
     };
@@ -199,7 +199,7 @@ fn heads_of_any_kind_names_and_dictionaries_give_revisits() {
 
 #[test]
 fn a_wacz_gives_a_wacz_which_is_whole_or_not_there() {
-    let crawl = Crawl::new();
+    let crawl = ReplayedCrawl::new();
     let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/formats/pages.wacz");
     std::fs::copy(data, crawl.path("in/first.wacz")).unwrap();
     std::fs::write(crawl.path("in/second.warc"), response("http://z.example/", &text(0), "")).unwrap();
@@ -248,7 +248,7 @@ fn a_wacz_gives_a_wacz_which_is_whole_or_not_there() {
 /// It was a folder of that name, which nothing opens.
 #[test]
 fn a_wacz_that_was_zipped_with_its_folder_gives_a_wacz() {
-    let crawl = Crawl::new();
+    let crawl = ReplayedCrawl::new();
     let script = "import sys, zipfile\nold = zipfile.ZipFile(sys.argv[1])\nnew = zipfile.ZipFile(sys.argv[2], 'w')\n\
                   [new.writestr('my crawl/' + name, old.read(name)) for name in old.namelist()]\nnew.close()";
     let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/formats/pages.wacz");
@@ -269,7 +269,7 @@ fn a_wacz_that_was_zipped_with_its_folder_gives_a_wacz() {
 
 #[test]
 fn indexes_have_what_is_written_and_what_is_not() {
-    let crawl = Crawl::new();
+    let crawl = ReplayedCrawl::new();
     let records: Vec<Vec<u8>> =
         (0..6).map(|n| gzip(response(&format!("http://www.h.example/{n}?b&a"), &text(n / 2), "").as_bytes())).collect();
     std::fs::write(crawl.path("in/x.warc.gz"), records.concat()).unwrap();
@@ -334,7 +334,7 @@ fn indexes_have_what_is_written_and_what_is_not() {
 
 #[test]
 fn a_copy_of_an_older_page_refers_to_it_if_its_file_is_there() {
-    let crawl = Crawl::new();
+    let crawl = ReplayedCrawl::new();
     let store = crawl.path("store");
     let add = |date: &str, name: &str, pages: &[(usize, usize)]| {
         let pages = pages.iter().map(|(url, n)| response(&format!("http://h.example/{url}"), &text(*n), ""));

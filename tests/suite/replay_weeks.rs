@@ -9,21 +9,21 @@ use serde_json::Value;
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::program::{run, run_well};
-use crate::replay::{Crawl, gzip, script, text};
+use crate::replay::{ReplayedCrawl, gzip, script, text};
 
 const DATES: [&str; 4] = ["2024-01-08", "2024-01-15", "2024-01-22", "2024-01-29"];
 
 /// A response: its path at a host, its text, and how it is written.
 #[derive(Clone, Copy)]
-struct Capture<'a> {
+struct ReplayedCapture<'a> {
     host: &'a str,
     path: usize,
     text: usize,
-    form: Form,
+    form: WrittenForm,
 }
 
 #[derive(Clone, Copy, PartialEq)]
-enum Form {
+enum WrittenForm {
     Plain,
     Gzip,
     /// With the digest in lower-case hexadecimal digits.
@@ -32,8 +32,8 @@ enum Form {
     Base32,
 }
 
-fn page(path: usize, text: usize) -> Capture<'static> {
-    Capture { host: "h", path, text, form: Form::Plain }
+fn page(path: usize, text: usize) -> ReplayedCapture<'static> {
+    ReplayedCapture { host: "h", path, text, form: WrittenForm::Plain }
 }
 
 /// Its text; those from 20 to 23 are near-duplicates.
@@ -42,20 +42,20 @@ fn words(number: usize) -> String {
 }
 
 /// Its record, in the week with this number.
-fn record(week: usize, capture: Capture<'_>) -> Vec<u8> {
-    let Capture { host, path, text: number, form } = capture;
+fn record(week: usize, capture: ReplayedCapture<'_>) -> Vec<u8> {
+    let ReplayedCapture { host, path, text: number, form } = capture;
     let body = format!("<p>{}", words(number)).into_bytes();
     let (encoding, body) = match form {
-        Form::Gzip => ("Content-Encoding: gzip\r\n", gzip(&body)),
+        WrittenForm::Gzip => ("Content-Encoding: gzip\r\n", gzip(&body)),
         _ => ("", body),
     };
     let digest = ring::digest::digest(&ring::digest::SHA1_FOR_LEGACY_USE_ONLY, &body);
     let digest = match form {
-        Form::Digest => {
+        WrittenForm::Digest => {
             let digits: String = digest.as_ref().iter().map(|byte| format!("{byte:02x}")).collect();
             format!("WARC-Payload-Digest: sha1:{digits}\r\n")
         }
-        Form::Base32 => format!("WARC-Payload-Digest: sha1:{}\r\n", base32(digest.as_ref())),
+        WrittenForm::Base32 => format!("WARC-Payload-Digest: sha1:{}\r\n", base32(digest.as_ref())),
         _ => String::new(),
     };
     let http = format!("HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n{encoding}\r\n");
@@ -76,7 +76,7 @@ fn base32(bytes: &[u8]) -> String {
 }
 
 /// Makes a week of some files of captures.
-fn add(crawl: &Crawl, week: usize, files: &[(&str, Vec<Capture<'_>>)]) {
+fn add(crawl: &ReplayedCrawl, week: usize, files: &[(&str, Vec<ReplayedCapture<'_>>)]) {
     let mut names = Vec::new();
     for (name, captures) in files {
         let records = captures.iter().map(|capture| record(week, *capture));
@@ -89,7 +89,7 @@ fn add(crawl: &Crawl, week: usize, files: &[(&str, Vec<Capture<'_>>)]) {
 }
 
 /// Makes a week of these files.
-fn cluster(crawl: &Crawl, week: usize, names: &[String]) {
+fn cluster(crawl: &ReplayedCrawl, week: usize, names: &[String]) {
     let store = crawl.path("store").to_str().unwrap().to_owned();
     let fixed = ["run", "-q", "--no-accuracy", "--week", DATES[week], "--store", &store, "--input"];
     let names = names.iter().map(String::as_str);
@@ -97,7 +97,7 @@ fn cluster(crawl: &Crawl, week: usize, names: &[String]) {
 }
 
 /// What each revisit of an export refers to, by its URL: the URL and the day of the other record.
-fn references(crawl: &Crawl, out: &str) -> BTreeMap<String, (String, String)> {
+fn references(crawl: &ReplayedCrawl, out: &str) -> BTreeMap<String, (String, String)> {
     let mut found = BTreeMap::new();
     for path in std::fs::read_dir(crawl.path(out)).unwrap().map(|entry| entry.unwrap().path()) {
         let Ok(bytes) = std::fs::read(&path) else { continue };
@@ -136,7 +136,7 @@ fn counts(counts: &Value) -> [u64; 5] {
 
 #[test]
 fn a_page_of_a_week_before_is_referred_to_where_it_was_first() {
-    let crawl = Crawl::new();
+    let crawl = ReplayedCrawl::new();
     add(&crawl, 0, &[("a.warc", vec![page(0, 0), page(1, 1), page(2, 2)])]);
     // Page 1 changes, and comes back in the third week. Page 3 has the text of page 2.
     add(&crawl, 1, &[("b.warc", vec![page(0, 0), page(1, 5), page(3, 2), page(4, 5)])]);
@@ -183,7 +183,7 @@ fn a_page_of_a_week_before_is_referred_to_where_it_was_first() {
 /// What the store or the disk does not have is not referred to.
 #[test]
 fn a_week_or_a_page_or_a_file_that_went_is_not_referred_to() {
-    let crawl = Crawl::new();
+    let crawl = ReplayedCrawl::new();
     let captures = || vec![page(0, 0), page(1, 1), page(2, 2)];
     add(&crawl, 0, &[("a.warc", captures())]);
     add(&crawl, 1, &[("b.warc", captures())]);
@@ -217,7 +217,7 @@ fn a_week_or_a_page_or_a_file_that_went_is_not_referred_to() {
 /// The record of a page can be that of another URL, which was deleted.
 #[test]
 fn the_record_of_a_deleted_page_is_not_referred_to_as_that_of_another() {
-    let crawl = Crawl::new();
+    let crawl = ReplayedCrawl::new();
     add(&crawl, 0, &[("a.warc", vec![page(0, 0)])]);
     let revisit = format!(
         "WARC/1.0\r\nWARC-Type: revisit\r\nWARC-Date: {}T05:00:00Z\r\nWARC-Target-URI: http://h.example/9\r\nWARC-Refers-To: \
@@ -244,7 +244,7 @@ fn the_record_of_a_deleted_page_is_not_referred_to_as_that_of_another() {
 /// A crawl that writes each week over the one before; and a WACZ, which is replayed alone.
 #[test]
 fn files_of_this_week_and_packages_are_not_of_a_week_before() {
-    let crawl = Crawl::new();
+    let crawl = ReplayedCrawl::new();
     add(&crawl, 0, &[("a.warc", vec![page(0, 0), page(1, 1)])]);
     add(&crawl, 1, &[("a.warc", vec![page(0, 0), page(2, 1)])]);
     assert_eq!(counts(&crawl.export("over", &["--revisits"])), [2, 2, 0, 0, 0]);
@@ -255,7 +255,7 @@ fn files_of_this_week_and_packages_are_not_of_a_week_before() {
     add(&crawl, 1, &[("b.warc", vec![page(2, 1)]), ("a.warc", first)]);
     assert_eq!(counts(&crawl.export("cumulative", &["--revisits"])), [3, 2, 1, 0, 0]);
 
-    let crawl = Crawl::new();
+    let crawl = ReplayedCrawl::new();
     let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/formats/pages.wacz");
     for name in ["one.wacz", "two.wacz"] {
         std::fs::copy(&data, crawl.path(name)).unwrap();
@@ -274,19 +274,20 @@ fn files_of_this_week_and_packages_are_not_of_a_week_before() {
 fn references_of_random_weeks_are_those_of_a_twin() {
     let histories = std::env::var("NIGH_HISTORIES").map_or(6, |count| count.parse().unwrap());
     for seed in 0..histories {
-        let crawl = Crawl::new();
+        let crawl = ReplayedCrawl::new();
         let number = |what: &str, of: u64| xxh3_64(format!("{seed} {what}").as_bytes()) % of;
         let per_host = seed % 3 == 2;
         // Body and encoding, host or none, to the URL and the day.
         let mut first: BTreeMap<(usize, bool, String), (String, String)> = BTreeMap::new();
         for (week, date) in DATES.iter().enumerate() {
-            let mut files: Vec<(String, Vec<Capture<'_>>)> = Vec::new();
+            let mut files: Vec<(String, Vec<ReplayedCapture<'_>>)> = Vec::new();
             for name in ["a.warc", "b.warc.gz"] {
                 let captures = (0..number(&format!("{week} {name} count"), 8)).map(|place| {
                     let number = |what: &str, of| number(&format!("{week} {name} {place} {what}"), of);
-                    let form = [Form::Plain, Form::Gzip, Form::Digest, Form::Base32][number("form", 4) as usize];
+                    let form = [WrittenForm::Plain, WrittenForm::Gzip, WrittenForm::Digest, WrittenForm::Base32]
+                        [number("form", 4) as usize];
                     let path = place as usize * 2 + usize::from(name == "a.warc");
-                    Capture {
+                    ReplayedCapture {
                         host: ["g", "h"][number("host", 2) as usize],
                         path,
                         text: number("text", 5) as usize,
@@ -296,7 +297,7 @@ fn references_of_random_weeks_are_those_of_a_twin() {
                 files.push((format!("{week}{name}"), captures.collect()));
             }
             files[0].1.push(page(90, 90 + week));
-            let named: Vec<(&str, Vec<Capture<'_>>)> =
+            let named: Vec<(&str, Vec<ReplayedCapture<'_>>)> =
                 files.iter().map(|(name, captures)| (name.as_str(), captures.clone())).collect();
             add(&crawl, week, &named);
             let mut wanted = BTreeMap::new();
@@ -304,7 +305,8 @@ fn references_of_random_weeks_are_those_of_a_twin() {
                 let host = if per_host { capture.host.to_owned() } else { String::new() };
                 let url = format!("http://{}.example/{}", capture.host, capture.path);
                 let own = (url.clone(), (*date).to_owned());
-                let of = first.entry((capture.text, capture.form == Form::Gzip, host)).or_insert_with(|| own.clone());
+                let of =
+                    first.entry((capture.text, capture.form == WrittenForm::Gzip, host)).or_insert_with(|| own.clone());
                 if *of != own {
                     wanted.insert(url, of.clone());
                 }
@@ -323,9 +325,9 @@ fn references_of_random_weeks_are_those_of_a_twin() {
 /// The exports of three weeks together have every page of the inputs.
 #[test]
 fn the_exports_of_all_weeks_are_replayed_together() {
-    let crawl = Crawl::new();
+    let crawl = ReplayedCrawl::new();
     std::fs::create_dir(crawl.path("out")).unwrap();
-    let forms = [Form::Plain, Form::Gzip, Form::Digest, Form::Base32];
+    let forms = [WrittenForm::Plain, WrittenForm::Gzip, WrittenForm::Digest, WrittenForm::Base32];
     let (mut index, mut said) = (Vec::new(), [0; 5]);
     for week in 0..3 {
         // Texts 20 to 23 are near-duplicates of each other.
@@ -333,7 +335,7 @@ fn the_exports_of_all_weeks_are_replayed_together() {
             let form = |path: usize| forms[(path + week) % 4];
             let near = (8..11).map(move |path| (path, 20 + (path + week) % 4));
             let pages = (0..8).map(move |path| (path, (path + week * (path % 2)) % 6)).chain(near);
-            pages.map(move |(path, text)| Capture { host: ["g", "h"][from], path, text, form: form(path) })
+            pages.map(move |(path, text)| ReplayedCapture { host: ["g", "h"][from], path, text, form: form(path) })
         };
         let [a, b] = [("a", 0), ("b", 1)].map(|(name, from)| (format!("in/{week}{name}.warc.gz"), captures(from)));
         add(&crawl, week, &[(&a.0, a.1.collect()), (&b.0, b.1.collect())]);

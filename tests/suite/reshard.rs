@@ -85,16 +85,16 @@ fn crawl(folder: &Path, week: u64) -> Vec<PathBuf> {
 }
 
 /// The crawls of all weeks, which stores are made of.
-struct Crawls {
+struct CrawlsOfWeeks {
     folder: tempfile::TempDir,
     files: Vec<Vec<PathBuf>>,
 }
 
-impl Crawls {
-    fn new() -> Crawls {
+impl CrawlsOfWeeks {
+    fn new() -> CrawlsOfWeeks {
         let folder = tempfile::tempdir().unwrap();
         let files = (0..WEEKS.len() as u64).map(|week| crawl(folder.path(), week)).collect();
-        Crawls { folder, files }
+        CrawlsOfWeeks { folder, files }
     }
 
     fn store(&self, name: &str) -> PathBuf {
@@ -154,7 +154,7 @@ fn shards_of(store: &Path) -> u64 {
 
 #[test]
 fn a_store_with_more_shards_is_one_that_had_them_from_the_first() {
-    let crawls = Crawls::new();
+    let crawls = CrawlsOfWeeks::new();
     for (absent, from, to, how) in [
         ("missing", 1, 2, ["--workers", "4", "--processes", "1"]),
         ("keep", 4, 8, ["--workers", "1", "--processes", "1"]),
@@ -239,7 +239,7 @@ fn batches_are_added_to_a_store_with_more_shards() {
 
 #[test]
 fn deleted_pages_keep_their_places() {
-    let crawls = Crawls::new();
+    let crawls = CrawlsOfWeeks::new();
     for (name, shards) in [("store", 2), ("twin", 8)] {
         crawls.run(name, shards, 0..3, "keep", &[]);
     }
@@ -317,7 +317,7 @@ fn pages_that_stayed_have_their_links_after_pages_were_deleted() {
     let folder = tempfile::tempdir().unwrap();
     let shares = [100, 65, 10, 30];
     let files = (0..4).map(|week| part_of_pages(folder.path(), week, shares[week as usize])).collect();
-    let crawls = Crawls { folder, files };
+    let crawls = CrawlsOfWeeks { folder, files };
     for (name, shards) in [("store", 1), ("twin", 32)] {
         crawls.run(name, shards, 0..3, "keep", &[]);
     }
@@ -341,7 +341,7 @@ fn pages_that_stayed_have_their_links_after_pages_were_deleted() {
 
 #[test]
 fn a_deleted_page_whose_place_is_not_known_is_named() {
-    let crawls = Crawls::new();
+    let crawls = CrawlsOfWeeks::new();
     crawls.run("store", 1, 0..1, "missing", &[]);
     // All pages of some hosts: with three waves and one shard some of them were first or last of a
     // new shard.
@@ -357,7 +357,7 @@ fn a_deleted_page_whose_place_is_not_known_is_named() {
 
 #[test]
 fn what_cannot_be_done_is_refused_with_clear_words() {
-    let crawls = Crawls::new();
+    let crawls = CrawlsOfWeeks::new();
     crawls.run("store", 4, 0..2, "missing", &[]);
     let store = crawls.store("store");
     let name = store.to_str().unwrap();
@@ -400,7 +400,7 @@ fn what_cannot_be_done_is_refused_with_clear_words() {
 }
 
 /// A journal that `nigh live` wrote for another store, with one batch.
-fn live_journal(crawls: &Crawls) -> Vec<u8> {
+fn live_journal(crawls: &CrawlsOfWeeks) -> Vec<u8> {
     let other = crawls.store("live");
     let mut command = nigh(&["live", other.to_str().unwrap(), "--by", "url", "--stdin"]);
     let mut child = command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
@@ -423,7 +423,7 @@ fn live_journal(crawls: &Crawls) -> Vec<u8> {
 
 #[test]
 fn a_kill_leaves_the_store_as_it_was_or_as_it_becomes_and_a_second_call_finishes_it() {
-    let crawls = Crawls::new();
+    let crawls = CrawlsOfWeeks::new();
     crawls.run("base", 2, 0..3, "keep", &[]);
     crawls.run("twin", 8, 0..3, "keep", &[]);
     let (base, twin) = (tables(&crawls.store("base")), tables(&crawls.store("twin")));
@@ -461,7 +461,7 @@ fn a_kill_leaves_the_store_as_it_was_or_as_it_becomes_and_a_second_call_finishes
 
 #[test]
 fn all_weeks_are_made_and_a_kill_came_before_they_were_published() {
-    let crawls = Crawls::new();
+    let crawls = CrawlsOfWeeks::new();
     crawls.run("base", 2, 0..2, "missing", &[]);
     let whole = crawls.copy("base", "whole");
     reshard(&whole, 4, &[]);
@@ -498,7 +498,7 @@ fn all_weeks_are_made_and_a_kill_came_before_they_were_published() {
 
 #[test]
 fn studies_stay_and_are_from_before_and_the_log_of_a_catalog_goes_on() {
-    let crawls = Crawls::new();
+    let crawls = CrawlsOfWeeks::new();
     crawls.run("store", 2, 0..2, "keep", &[]);
     let store = crawls.store("store");
     let name = store.to_str().unwrap();

@@ -32,10 +32,10 @@ fn body(content: usize) -> String {
 }
 
 /// A digest of some kind: 0 and 1 are algorithms.
-type Digest = (usize, usize);
+type DrawnDigest = (usize, usize);
 
 /// A digest as some crawler writes it. That of the empty page is real.
-fn spelled((algorithm, content): Digest, numbers: &mut Numbers) -> String {
+fn spelled((algorithm, content): DrawnDigest, numbers: &mut Numbers) -> String {
     const OF_NOTHING: [&str; 2] = ["da39a3ee5e6b4b0d3255bfef95601890afd80709", "d41d8cd98f00b204e9800998ecf8427e"];
     let bytes: Vec<u8> = if content == 0 {
         let pairs = OF_NOTHING[algorithm].as_bytes().chunks(2);
@@ -59,7 +59,7 @@ fn spelled((algorithm, content): Digest, numbers: &mut Numbers) -> String {
 
 /// A page that was captured, or that a revisit made.
 #[derive(Clone, Copy, Debug, PartialEq)]
-struct Page {
+struct HistoryPage {
     week: usize,
     /// 0 for the page of a week, and then its later captures.
     row: usize,
@@ -67,7 +67,7 @@ struct Page {
     content: usize,
     /// Milliseconds since the first day.
     time: i64,
-    digest: Option<Digest>,
+    digest: Option<DrawnDigest>,
     id: Option<usize>,
     /// Whether a revisit made it.
     is_made: bool,
@@ -75,7 +75,7 @@ struct Page {
 
 /// What a revisit says.
 #[derive(Clone, Debug)]
-struct Revisit {
+struct HistoryRevisit {
     url: usize,
     time: i64,
     profile: usize,
@@ -84,25 +84,25 @@ struct Revisit {
     of_url: Option<usize>,
     /// In milliseconds, as written.
     date: Option<i64>,
-    digest: Option<Digest>,
+    digest: Option<DrawnDigest>,
 }
 
-impl Revisit {
+impl HistoryRevisit {
     fn is_not_modified(&self) -> bool {
         PROFILES[self.profile] == "server-not-modified" || self.head.contains(" 304 ")
     }
 
     /// The digest that it is looked for by.
-    fn looked_up(&self) -> Option<Digest> {
+    fn looked_up(&self) -> Option<DrawnDigest> {
         self.digest.filter(|(_, content)| !self.is_not_modified() && *content > 0)
     }
 }
 
 #[derive(Clone, Debug)]
-enum Record {
-    Page(Page),
+enum HistoryRecord {
+    Page(HistoryPage),
     Failed { url: usize, status: u16 },
-    Revisit(Revisit),
+    Revisit(HistoryRevisit),
 }
 
 const DAY: i64 = 24 * 60 * 60 * 1000;
@@ -116,10 +116,10 @@ fn written(time: i64) -> String {
     format!("{date}T{:02}:{:02}:{:02}{fraction}Z", seconds / 3600, seconds / 60 % 60, seconds % 60)
 }
 
-impl Record {
+impl HistoryRecord {
     fn text(&self, numbers: &mut Numbers) -> String {
         let (kind, url_of, time, fields, block) = match self {
-            Record::Page(page) => {
+            HistoryRecord::Page(page) => {
                 let mut fields = String::new();
                 if let Some(digest) = page.digest {
                     fields += &format!("WARC-Payload-Digest: {}\r\n", spelled(digest, numbers));
@@ -129,10 +129,10 @@ impl Record {
                 }
                 ("response", page.url, page.time, fields, HTML.to_owned() + &body(page.content))
             }
-            Record::Failed { url, status } => {
+            HistoryRecord::Failed { url, status } => {
                 ("response", *url, 0, String::new(), format!("HTTP/1.1 {status} X\r\nContent-Type: text/html\r\n\r\n"))
             }
-            Record::Revisit(revisit) => {
+            HistoryRecord::Revisit(revisit) => {
                 let mut fields = match PROFILES[revisit.profile] {
                     "" => String::new(),
                     name => {
@@ -166,26 +166,26 @@ impl Record {
 
 /// All that a store could know.
 #[derive(Default)]
-struct Twin {
+struct RevisitTwin {
     /// Pages of weeks and later captures, of all weeks.
-    known: Vec<Page>,
+    known: Vec<HistoryPage>,
     /// The page of each URL after each week.
-    weeks: Vec<BTreeMap<usize, Page>>,
+    weeks: Vec<BTreeMap<usize, HistoryPage>>,
     /// The URLs that some week has.
     seen: BTreeSet<usize>,
 }
 
-impl Twin {
+impl RevisitTwin {
     /// The capture that a revisit means; `this` is the number of its week.
-    fn find(&self, revisit: &Revisit, this: usize) -> Option<Page> {
+    fn find(&self, revisit: &HistoryRevisit, this: usize) -> Option<HistoryPage> {
         let digest = revisit.looked_up();
         let is_empty = !revisit.is_not_modified() && revisit.digest.is_some_and(|(_, content)| content == 0);
-        let of_page = |page: &Page| page.digest.filter(|(_, content)| *content > 0);
-        let can_be = |page: &&Page| match (digest, of_page(page)) {
+        let of_page = |page: &HistoryPage| page.digest.filter(|(_, content)| *content > 0);
+        let can_be = |page: &&HistoryPage| match (digest, of_page(page)) {
             (Some(wanted), Some(own)) => wanted.0 != own.0 || wanted.1 == own.1,
             _ => true,
         };
-        let newest = |pages: &mut dyn Iterator<Item = &Page>| {
+        let newest = |pages: &mut dyn Iterator<Item = &HistoryPage>| {
             pages.min_by_key(|page| (std::cmp::Reverse(page.week), page.row)).copied()
         };
         if let Some(id) = revisit.id
@@ -201,9 +201,9 @@ impl Twin {
             {
                 return Some(page);
             }
-            let possible: Vec<&Page> = named().filter(can_be).collect();
+            let possible: Vec<&HistoryPage> = named().filter(can_be).collect();
             if let Some(date) = revisit.date {
-                let near = |page: &&&Page| (page.time / 1000).abs_diff(date / 1000) <= 1;
+                let near = |page: &&&HistoryPage| (page.time / 1000).abs_diff(date / 1000) <= 1;
                 let nearest = possible.iter().filter(near).min_by_key(|page| {
                     let off = (page.time / 1000).abs_diff(date / 1000);
                     (std::cmp::Reverse(page.week), off, page.time.abs_diff(date), page.row)
@@ -212,11 +212,11 @@ impl Twin {
                     return Some(**page);
                 }
             } else {
-                let not_after = |page: &Page| page.time / 1000 <= revisit.time / 1000;
+                let not_after = |page: &HistoryPage| page.time / 1000 <= revisit.time / 1000;
                 // Of the pages of weeks only the newest: older ones are what the URL was before.
-                let is_state = |page: &&&Page| page.row == 0 && (page.week < this || not_after(page));
+                let is_state = |page: &&&HistoryPage| page.row == 0 && (page.week < this || not_after(page));
                 let state = possible.iter().filter(is_state).map(|page| page.week).max();
-                let is_there = |page: &&&Page| {
+                let is_there = |page: &&&HistoryPage| {
                     if page.row == 0 { Some(page.week) == state } else { page.week < this || not_after(page) }
                 };
                 let last = possible
@@ -233,13 +233,13 @@ impl Twin {
 
     /// Adds a week; returns why URLs have no page in it, and how many revisits are of pages of this
     /// week, of earlier ones, and not known.
-    fn add(&mut self, records: &[Record], keep: bool) -> (BTreeMap<usize, String>, [u64; 3]) {
+    fn add(&mut self, records: &[HistoryRecord], keep: bool) -> (BTreeMap<usize, String>, [u64; 3]) {
         let this = self.weeks.len();
-        let mut pages: BTreeMap<usize, Page> = BTreeMap::new();
+        let mut pages: BTreeMap<usize, HistoryPage> = BTreeMap::new();
         for record in records {
-            if let Record::Page(page) = record {
+            if let HistoryRecord::Page(page) = record {
                 let row = self.known.iter().filter(|known| (known.week, known.url) == (this, page.url)).count();
-                self.known.push(Page { week: this, row, ..*page });
+                self.known.push(HistoryPage { week: this, row, ..*page });
                 pages.entry(page.url).or_insert(*page);
             }
         }
@@ -248,10 +248,10 @@ impl Twin {
         let (mut counts, mut not_known, mut tried) = ([0; 3], BTreeSet::new(), BTreeSet::new());
         for record in records {
             match record {
-                Record::Failed { url, status } => {
+                HistoryRecord::Failed { url, status } => {
                     failures.entry(*url).or_insert_with(|| format!("status {status}"));
                 }
-                Record::Revisit(revisit) => match revisit.head.split(' ').nth(1) {
+                HistoryRecord::Revisit(revisit) => match revisit.head.split(' ').nth(1) {
                     Some("200" | "304") | None if revisit.head.contains("image") => {}
                     Some(status) if !["200", "304"].contains(&status) => {
                         failures.entry(revisit.url).or_insert_with(|| format!("status {status}"));
@@ -279,14 +279,14 @@ impl Twin {
                                     if is_same && !has_captures { before[&revisit.url].time } else { revisit.time };
                                 made.insert(
                                     revisit.url,
-                                    Page { url: revisit.url, week: this, row: 0, time, is_made: true, ..page },
+                                    HistoryPage { url: revisit.url, week: this, row: 0, time, is_made: true, ..page },
                                 );
                             }
                             None => _ = not_known.insert(revisit.url),
                         }
                     }
                 },
-                Record::Page(_) => {}
+                HistoryRecord::Page(_) => {}
             }
         }
         let has_revisit: BTreeSet<usize> = made.keys().chain(&not_known).copied().collect();
@@ -300,7 +300,7 @@ impl Twin {
                 let is_gone = failures.get(&url).is_some_and(|reason| reason == "status 404" || reason == "status 410");
                 if !state.contains_key(&url) && !is_gone && !has_revisit.contains(&url) {
                     state.insert(url, page);
-                    self.known.push(Page { week: this, row: 0, ..page });
+                    self.known.push(HistoryPage { week: this, row: 0, ..page });
                 }
             }
         }
@@ -318,7 +318,7 @@ impl Twin {
 }
 
 /// The records of a week, in the order of the files. Times are not in that order.
-fn crawl(numbers: &mut Numbers, twin: &Twin, ids: &mut usize) -> Vec<Record> {
+fn crawl(numbers: &mut Numbers, twin: &RevisitTwin, ids: &mut usize) -> Vec<HistoryRecord> {
     let week = twin.weeks.len();
     let mut times: Vec<i64> = (0..3 * URLS as i64).collect();
     (0..times.len()).for_each(|place| times.swap(place, numbers.below(place + 1)));
@@ -326,24 +326,34 @@ fn crawl(numbers: &mut Numbers, twin: &Twin, ids: &mut usize) -> Vec<Record> {
         let minutes = times.pop().unwrap_or_default();
         week as i64 * 7 * DAY + minutes * 60_000 + 30_000
     };
-    let mut records: Vec<Record> = Vec::new();
+    let mut records: Vec<HistoryRecord> = Vec::new();
     for url in 0..URLS {
         for _ in 0..[0, 1, 1, 1, 2, 3][numbers.below(6)] {
             let time = time() + [0, 250, 999][numbers.below(3)];
             let in_week = records.iter().filter_map(|record| match record {
-                Record::Page(page) => Some(*page),
+                HistoryRecord::Page(page) => Some(*page),
                 _ => None,
             });
             // Where a revisit says what it was before, the store may not know when that was.
-            let known: Vec<Page> = twin.known.iter().copied().chain(in_week).filter(|page| !page.is_made).collect();
+            let known: Vec<HistoryPage> =
+                twin.known.iter().copied().chain(in_week).filter(|page| !page.is_made).collect();
             match numbers.below(10) {
-                0 => records.push(Record::Failed { url, status: [404, 410, 503][numbers.below(3)] }),
+                0 => records.push(HistoryRecord::Failed { url, status: [404, 410, 503][numbers.below(3)] }),
                 1..5 => {
                     let content = numbers.below(CONTENTS);
                     let digest = (numbers.below(5) > 0).then(|| (usize::from(numbers.below(4) == 0), content));
                     *ids += 1;
                     let id = (numbers.below(4) > 0).then_some(*ids);
-                    records.push(Record::Page(Page { week, row: 0, url, content, time, digest, id, is_made: false }));
+                    records.push(HistoryRecord::Page(HistoryPage {
+                        week,
+                        row: 0,
+                        url,
+                        content,
+                        time,
+                        digest,
+                        id,
+                        is_made: false,
+                    }));
                 }
                 _ => {
                     let heads = ["", HTML, HTML, "HTTP/1.1 200 OK\r\n\r\n", "HTTP/1.1 304 Not Modified\r\n\r\n"];
@@ -365,7 +375,7 @@ fn crawl(numbers: &mut Numbers, twin: &Twin, ids: &mut usize) -> Vec<Record> {
                     };
                     let digest = if numbers.below(10) == 0 { Some((numbers.below(2), 0)) } else { digest };
                     let off = [0, 0, 1000, -1000, 400][numbers.below(5)];
-                    records.push(Record::Revisit(Revisit {
+                    records.push(HistoryRecord::Revisit(HistoryRevisit {
                         url,
                         time,
                         profile: numbers.below(4),
@@ -380,7 +390,7 @@ fn crawl(numbers: &mut Numbers, twin: &Twin, ids: &mut usize) -> Vec<Record> {
         }
     }
     // Records of other URLs come between those of one.
-    let mut mixed: Vec<Record> = Vec::new();
+    let mut mixed: Vec<HistoryRecord> = Vec::new();
     while !records.is_empty() {
         let first = records.remove(numbers.below(records.len().min(4)));
         mixed.push(first);
@@ -401,7 +411,7 @@ fn a_revisit_is_found_as_by_a_twin_that_keeps_every_page() {
             "[cluster]\naccuracy = false\nallow-empty = true\nmax-unknown-share = 1.0\n[cluster.method]\nshards = 4\n";
         let job = job(folder.path(), text);
         let mut numbers = Numbers(seed);
-        let (mut twin, mut ids) = (Twin::default(), 0);
+        let (mut twin, mut ids) = (RevisitTwin::default(), 0);
         for (number, date) in DATES.into_iter().take(4).enumerate() {
             let records_of_week = crawl(&mut numbers, &twin, &mut ids);
             let keep = numbers.below(2) == 0;
@@ -454,11 +464,12 @@ fn a_revisit_is_found_as_by_a_twin_that_keeps_every_page() {
 }
 
 /// Checks that the last week has the clusters that a store has which has all pages in full.
-fn check_clusters(folder: &std::path::Path, job: &std::path::Path, twin: &Twin, seed: u64) {
+fn check_clusters(folder: &std::path::Path, job: &std::path::Path, twin: &RevisitTwin, seed: u64) {
     let (last, date) = (twin.weeks.len() - 1, DATES[twin.weeks.len() - 1]);
     let pages = twin.weeks[last].iter();
-    let text: String =
-        pages.map(|(url, page)| Record::Page(Page { url: *url, ..*page }).text(&mut Numbers(seed))).collect();
+    let text: String = pages
+        .map(|(url, page)| HistoryRecord::Page(HistoryPage { url: *url, ..*page }).text(&mut Numbers(seed)))
+        .collect();
     let input = folder.join("full.warc");
     std::fs::write(&input, text).unwrap();
     let store = folder.join("full");

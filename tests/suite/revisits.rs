@@ -7,30 +7,30 @@ use std::path::Path;
 use nigh::state::Store;
 use xxhash_rust::xxh3::xxh3_64;
 
-use crate::partial::{Crawled, DATES, JOB, Numbers, html, url};
+use crate::partial::{CrawledStore, DATES, JOB, Numbers, html, url};
 use crate::program::{rows_of, run_well, tables, texts, week};
 
 const PAGES: usize = 80;
 
 /// What the crawl of a week has of a page.
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Answer {
+enum CrawlAnswer {
     /// The page, with this text.
-    Full(Content),
+    Full(PageVersion),
     /// It is what it was in the week of this number.
-    Same { of: usize, form: Form },
+    Same { of: usize, form: RevisitForm },
     /// It is what another page was in the week of this number, or is in this one.
-    Copy { other: usize, of: usize, form: Form },
+    Copy { other: usize, of: usize, form: RevisitForm },
     /// It is what a page is of which nothing is known.
     Unknown,
 }
 
 /// The page and the version whose text a page has.
-type Content = (usize, usize);
+type PageVersion = (usize, usize);
 
 /// How a record says that a page is what it was.
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Form {
+enum RevisitForm {
     /// By the URL, the time and the digest of the other record.
     Whole,
     /// By the digest.
@@ -43,30 +43,31 @@ enum Form {
     Plain304,
 }
 
-const FORMS: [Form; 5] = [Form::Whole, Form::Digest, Form::Date, Form::NotModified, Form::Plain304];
+const FORMS: [RevisitForm; 5] =
+    [RevisitForm::Whole, RevisitForm::Digest, RevisitForm::Date, RevisitForm::NotModified, RevisitForm::Plain304];
 
-fn digest((page, version): Content) -> String {
+fn digest((page, version): PageVersion) -> String {
     format!("sha1:{:016X}", xxh3_64(html(page, version).as_bytes()))
 }
 
 /// A WARC file of some answers. `contents` are those of the pages in each week.
-fn warc(number: usize, answers: &BTreeMap<usize, Answer>, contents: &[BTreeMap<usize, Content>]) -> String {
+fn warc(number: usize, answers: &BTreeMap<usize, CrawlAnswer>, contents: &[BTreeMap<usize, PageVersion>]) -> String {
     let mut text = String::new();
     let profile = |name: &str| format!("WARC-Profile: http://netpreserve.org/warc/1.1/revisit/{name}\r\n");
     for (page, answer) in answers {
         let (mut fields, mut http) = (String::new(), "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n".to_owned());
         let mut kind = "revisit";
         match answer {
-            Answer::Full((page, version)) => {
+            CrawlAnswer::Full((page, version)) => {
                 kind = "response";
                 http += &html(*page, *version);
                 write!(fields, "WARC-Payload-Digest: {}\r\n", digest((*page, *version))).unwrap();
             }
-            Answer::Unknown => {
+            CrawlAnswer::Unknown => {
                 fields = profile("identical-payload-digest") + "WARC-Payload-Digest: sha1:NEVERSEEN\r\n";
             }
-            Answer::Same { of, form } | Answer::Copy { of, form, .. } => {
-                let other = if let Answer::Copy { other, .. } = answer { other } else { page };
+            CrawlAnswer::Same { of, form } | CrawlAnswer::Copy { of, form, .. } => {
+                let other = if let CrawlAnswer::Copy { other, .. } = answer { other } else { page };
                 let known = format!("WARC-Payload-Digest: {}\r\n", digest(contents[*of][other]).to_lowercase());
                 let refers = format!(
                     "WARC-Refers-To-Target-URI: <{}>\r\nWARC-Refers-To-Date: {}T00:00:00Z\r\n",
@@ -75,11 +76,11 @@ fn warc(number: usize, answers: &BTreeMap<usize, Answer>, contents: &[BTreeMap<u
                 );
                 let not_modified = "HTTP/1.1 304 Not Modified\r\n\r\n".to_owned();
                 match form {
-                    Form::Whole => fields = profile("identical-payload-digest") + &known + &refers,
-                    Form::Digest => fields = profile("identical-payload-digest") + &known,
-                    Form::Date => fields = profile("server-not-modified") + &refers,
-                    Form::NotModified => (fields, http) = (profile("server-not-modified"), not_modified),
-                    Form::Plain304 => (kind, http) = ("response", not_modified),
+                    RevisitForm::Whole => fields = profile("identical-payload-digest") + &known + &refers,
+                    RevisitForm::Digest => fields = profile("identical-payload-digest") + &known,
+                    RevisitForm::Date => fields = profile("server-not-modified") + &refers,
+                    RevisitForm::NotModified => (fields, http) = (profile("server-not-modified"), not_modified),
+                    RevisitForm::Plain304 => (kind, http) = ("response", not_modified),
                 }
             }
         }
@@ -110,15 +111,11 @@ fn a_revisit_is_the_page_as_it_was() {
         // Verification reads pages again where they were crawled.
         let job = JOB.replace("[cluster]\n", "[cluster]\nmax-unknown-share = 1.0\n")
             + ["", "similarity = 0.8\nverify = \"exact\"\n"][seed as usize / 2];
-        let [with, two, full] = [("with", "with"), ("two", "with"), ("full", "full")].map(|(name, input)| Crawled {
-            folder: folder.path(),
-            name,
-            input,
-            job: &job,
-        });
+        let [with, two, full] = [("with", "with"), ("two", "with"), ("full", "full")]
+            .map(|(name, input)| CrawledStore { folder: folder.path(), name, input, job: &job });
         let mut numbers = Numbers(seed);
         // What each page is after each week, and the week in which it became that.
-        let mut contents: Vec<BTreeMap<usize, Content>> = Vec::new();
+        let mut contents: Vec<BTreeMap<usize, PageVersion>> = Vec::new();
         let mut crawled: Vec<BTreeMap<usize, usize>> = Vec::new();
         let (mut same, mut copies) = (0, 0);
         for (number, date) in DATES.into_iter().enumerate() {
@@ -130,51 +127,56 @@ fn a_revisit_is_the_page_as_it_was() {
                 let form = FORMS[numbers.below(FORMS.len())];
                 let answer = match (numbers.below(20), before) {
                     (0 | 1, _) => None,
-                    (2, Some(_)) => Some(Answer::Unknown),
-                    (n, Some(_)) if n < 12 => Some(Answer::Same { of: number - 1, form }),
+                    (2, Some(_)) => Some(CrawlAnswer::Unknown),
+                    (n, Some(_)) if n < 12 => Some(CrawlAnswer::Same { of: number - 1, form }),
                     (n, _) if (12..15).contains(&n) && number > 0 => {
                         // Of any week before, whether or not the page is still there.
                         let of = numbers.below(number);
                         let others: Vec<usize> = contents[of].keys().copied().collect();
                         let other = others[numbers.below(others.len())];
-                        let form = if n == 12 { Form::Digest } else { Form::Whole };
-                        Some(Answer::Copy { other, of, form })
+                        let form = if n == 12 { RevisitForm::Digest } else { RevisitForm::Whole };
+                        Some(CrawlAnswer::Copy { other, of, form })
                     }
                     // Of a page that this crawl has.
-                    (n, _) if n > 17 && answers.values().any(|answer| matches!(answer, Answer::Full(_))) => {
-                        let is_full =
-                            |(page, answer): (&usize, &Answer)| matches!(answer, Answer::Full(_)).then_some(*page);
+                    (n, _) if n > 17 && answers.values().any(|answer| matches!(answer, CrawlAnswer::Full(_))) => {
+                        let is_full = |(page, answer): (&usize, &CrawlAnswer)| {
+                            matches!(answer, CrawlAnswer::Full(_)).then_some(*page)
+                        };
                         let others: Vec<usize> = answers.iter().filter_map(is_full).collect();
                         let other = others[numbers.below(others.len())];
-                        Some(Answer::Copy { other, of: number, form: if n == 18 { Form::Digest } else { Form::Whole } })
+                        Some(CrawlAnswer::Copy {
+                            other,
+                            of: number,
+                            form: if n == 18 { RevisitForm::Digest } else { RevisitForm::Whole },
+                        })
                     }
                     (_, before) => {
                         let version = before.filter(|(of, _)| *of == page).map_or(number, |(_, version)| version + 10);
-                        Some(Answer::Full((page, version)))
+                        Some(CrawlAnswer::Full((page, version)))
                     }
                 };
                 match answer {
-                    Some(Answer::Full(content)) => {
+                    Some(CrawlAnswer::Full(content)) => {
                         state.insert(page, content);
                         place.insert(page, number);
                     }
-                    Some(Answer::Copy { other, of, .. }) if of == number => {
+                    Some(CrawlAnswer::Copy { other, of, .. }) if of == number => {
                         state.insert(page, state[&other]);
                         place.insert(page, number);
                     }
-                    Some(Answer::Copy { other, of, .. }) => {
+                    Some(CrawlAnswer::Copy { other, of, .. }) => {
                         state.insert(page, contents[of][&other]);
                         place.insert(page, number);
                     }
-                    Some(Answer::Unknown) => drop(state.remove(&page)),
+                    Some(CrawlAnswer::Unknown) => drop(state.remove(&page)),
                     None if absent == "missing" => drop(state.remove(&page)),
-                    Some(Answer::Same { .. }) | None => {}
+                    Some(CrawlAnswer::Same { .. }) | None => {}
                 }
-                same += u32::from(matches!(answer, Some(Answer::Same { .. })));
-                copies += u32::from(matches!(answer, Some(Answer::Copy { .. })));
+                same += u32::from(matches!(answer, Some(CrawlAnswer::Same { .. })));
+                copies += u32::from(matches!(answer, Some(CrawlAnswer::Copy { .. })));
                 answers.extend(answer.map(|answer| (page, answer)));
                 if let Some(content) = state.get(&page) {
-                    in_full.insert(page, Answer::Full(*content));
+                    in_full.insert(page, CrawlAnswer::Full(*content));
                 }
             }
             contents.push(state.clone());
@@ -182,8 +184,10 @@ fn a_revisit_is_the_page_as_it_was() {
             // Records name the time of the record that has the page.
             for (page, answer) in &mut answers {
                 match answer {
-                    Answer::Same { of, form: Form::Whole | Form::Date } => *of = record_of(&crawled, *page, *of),
-                    Answer::Copy { other, of, form: Form::Whole } => *of = record_of(&crawled, *other, *of),
+                    CrawlAnswer::Same { of, form: RevisitForm::Whole | RevisitForm::Date } => {
+                        *of = record_of(&crawled, *page, *of)
+                    }
+                    CrawlAnswer::Copy { other, of, form: RevisitForm::Whole } => *of = record_of(&crawled, *other, *of),
                     _ => {}
                 }
             }
@@ -207,7 +211,7 @@ fn a_revisit_is_the_page_as_it_was() {
             let of = week(&with.store(), date);
             let reasons: BTreeMap<String, String> =
                 texts(&of, "missing", "url").into_iter().zip(texts(&of, "missing", "reason")).collect();
-            for page in answers.iter().filter(|(_, answer)| **answer == Answer::Unknown).map(|(page, _)| page) {
+            for page in answers.iter().filter(|(_, answer)| **answer == CrawlAnswer::Unknown).map(|(page, _)| page) {
                 assert_eq!(reasons[&url(*page)], "revisit of a page that is not known");
             }
             // Of earlier weeks the inputs that have pages are known, and no others: an export reads

@@ -94,16 +94,16 @@ fn chosen(week: &Path, most: usize) -> Vec<(i64, i64)> {
 
 /// What a walk says of one sampler and band: pairs; mean resemblance, bias, error, and the share
 /// without an estimate.
-type Row = (i64, [f64; 4]);
+type WalkRow = (i64, [f64; 4]);
 
 /// The exact resemblance of pairs, and the errors of all estimates.
 type Errors = (Vec<f64>, Vec<Option<f64>>);
 
 /// Whether an image of two sets of images is in their samples.
-type Keep<'a> = &'a dyn Fn(&BTreeSet<u64>, &BTreeSet<u64>, u64) -> bool;
+type SamplerRule<'a> = &'a dyn Fn(&BTreeSet<u64>, &BTreeSet<u64>, u64) -> bool;
 
 /// The rows of `sampler-errors` by sampler and band, from sets of images.
-fn twin(sampled: &Sampled, most: usize, seeds: u64) -> BTreeMap<(String, usize), Row> {
+fn twin(sampled: &Sampled, most: usize, seeds: u64) -> BTreeMap<(String, usize), WalkRow> {
     let week = sampled.made.week();
     let mut fingerprinter = Fingerprinter::of_method(&Method::default()).unwrap();
     let docs = longs(&week, "documents", "doc").into_iter().zip(texts(&week, "documents", "url"));
@@ -143,7 +143,7 @@ fn twin(sampled: &Sampled, most: usize, seeds: u64) -> BTreeMap<(String, usize),
         add("functions, 2 bits", functions.iter().map(|of_seed| Some((equal_by(of_seed, 2) - 0.25) / 0.75)).collect());
         let images =
             |set: &BTreeSet<u64>, f: &Polynomial| -> BTreeSet<u64> { set.iter().map(|x| f.image(*x)).collect() };
-        let of_samples = |keep: Keep<'_>| -> Vec<Option<f64>> {
+        let of_samples = |keep: SamplerRule<'_>| -> Vec<Option<f64>> {
             let of_seed = |of_seed: &Vec<Polynomial>| {
                 let (a, b) = (images(a, &of_seed[0]), images(b, &of_seed[0]));
                 let sample = |set: &BTreeSet<u64>| set.iter().copied().filter(|x| keep(&a, &b, *x)).collect();

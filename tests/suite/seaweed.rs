@@ -10,7 +10,7 @@ use crate::program::skipped;
 use crate::skips::Need;
 
 /// A server with a bucket, until this is dropped.
-pub struct Server {
+pub struct BucketServer {
     /// What runs a command where the server is heard.
     within: Vec<String>,
     child: Child,
@@ -18,7 +18,7 @@ pub struct Server {
     port: u16,
 }
 
-impl Drop for Server {
+impl Drop for BucketServer {
     fn drop(&mut self) {
         // `timeout` hands the signal on to the server, which would take half a minute to end, and
         // kills it.
@@ -66,15 +66,15 @@ fn spawn(within: &[String], weed: &Path, folder: &Path) -> (Child, u16) {
     (child, ports[6])
 }
 
-impl Server {
+impl BucketServer {
     /// Starts a server; `None`, with a word, where there is none to start.
-    pub fn start(wanted_by: &str) -> Option<Server> {
-        Server::start_within(&["env".to_owned()], wanted_by)
+    pub fn start(wanted_by: &str) -> Option<BucketServer> {
+        BucketServer::start_within(&["env".to_owned()], wanted_by)
     }
 
     /// Starts a server by a command that runs commands elsewhere: it serves the loopback address
     /// there.
-    pub fn start_within(within: &[String], wanted_by: &str) -> Option<Server> {
+    pub fn start_within(within: &[String], wanted_by: &str) -> Option<BucketServer> {
         let Some(weed) = weed() else {
             skipped(Need::SeaweedFs, wanted_by);
             return None;
@@ -88,7 +88,7 @@ impl Server {
         std::fs::create_dir(folder.path().join("data")).unwrap();
         let log = folder.path().join("log");
         let (child, port) = spawn(within, &weed, folder.path());
-        let mut server = Server { within: within.to_vec(), child, folder, port };
+        let mut server = BucketServer { within: within.to_vec(), child, folder, port };
         let begun = Instant::now();
         while !server.ready() {
             // A port that was free may be taken before the server has it: then the server ends.

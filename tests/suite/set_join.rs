@@ -12,11 +12,11 @@ use nigh_exchange::{Context, SharedValues};
 use proptest::prelude::*;
 
 /// A set: its distinct elements with their weights.
-type Set = BTreeMap<u64, u32>;
+type ElementWeights = BTreeMap<u64, u32>;
 
 /// How a pair was found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Found {
+enum PairOrigin {
     /// In the list, with the shared weights of the set with the smaller name and of the other.
     Listed([u64; 2]),
     /// Two sets of one row, with the weight that they share.
@@ -27,17 +27,17 @@ enum Found {
 
 /// The workers of a join, and which of them share memory.
 #[derive(Clone, Copy, Debug)]
-struct Workers {
+struct JoinWorkers {
     count: usize,
     /// The workers of each process.
     threads: usize,
 }
 
-const WORKERS: [Workers; 4] = [
-    Workers { count: 1, threads: 1 },
-    Workers { count: 2, threads: 2 },
-    Workers { count: 2, threads: 1 },
-    Workers { count: 4, threads: 2 },
+const WORKERS: [JoinWorkers; 4] = [
+    JoinWorkers { count: 1, threads: 1 },
+    JoinWorkers { count: 2, threads: 2 },
+    JoinWorkers { count: 2, threads: 1 },
+    JoinWorkers { count: 4, threads: 2 },
 ];
 
 /// Bytes for the records in flight of a worker.
@@ -102,11 +102,11 @@ impl SetSource for KnownSets {
 
 /// What a worker found: its join, and the pairs that were listed there as (own row, other name,
 /// shared weights).
-type Joined = (SetJoin, Vec<(u32, u64, [u64; 2])>);
+type WorkerJoin = (SetJoin, Vec<(u32, u64, [u64; 2])>);
 /// What each worker found.
-type Joins = Vec<Result<Joined, TooManyPairs>>;
+type Joins = Vec<Result<WorkerJoin, TooManyPairs>>;
 
-fn run(sets: &[Set], parameters: Parameters, workers: Workers) -> Joins {
+fn run(sets: &[ElementWeights], parameters: Parameters, workers: JoinWorkers) -> Joins {
     let sets = Arc::new(sets.to_vec());
     let folder = tempfile::tempdir().unwrap();
     let scratch = folder.path().to_owned();
@@ -146,7 +146,7 @@ fn run(sets: &[Set], parameters: Parameters, workers: Workers) -> Joins {
 }
 
 /// All pairs by the join, by the numbers of their sets.
-fn pairs(sets: &[Set], parameters: Parameters, workers: Workers) -> BTreeMap<(u64, u64), Found> {
+fn pairs(sets: &[ElementWeights], parameters: Parameters, workers: JoinWorkers) -> BTreeMap<(u64, u64), PairOrigin> {
     let joins: Vec<_> = run(sets, parameters, workers).into_iter().map(Result::unwrap).collect();
     // The sets of each row, by the row's name; rows by family.
     let mut members: BTreeMap<u64, Vec<u64>> = BTreeMap::new();
@@ -161,9 +161,9 @@ fn pairs(sets: &[Set], parameters: Parameters, workers: Workers) -> BTreeMap<(u6
     }
     check_collections(sets, parameters, &joins, &members);
     let mut found = BTreeMap::new();
-    let mut add = |a: u64, b: u64, how: Found| {
+    let mut add = |a: u64, b: u64, how: PairOrigin| {
         let (pair, how) = match how {
-            Found::Listed([first, second]) if a > b => ((b, a), Found::Listed([second, first])),
+            PairOrigin::Listed([first, second]) if a > b => ((b, a), PairOrigin::Listed([second, first])),
             _ => ((a.min(b), a.max(b)), how),
         };
         assert_eq!(found.insert(pair, how), None, "{pair:?} was found twice");
@@ -179,7 +179,7 @@ fn pairs(sets: &[Set], parameters: Parameters, workers: Workers) -> BTreeMap<(u6
         assert!(of_sets.iter().all(|known| known.family == row.known_family));
         for (number, a) in sets.iter().enumerate().filter(|_| row.is_clique) {
             let others = sets[number + 1..].iter().filter(|b| is_new(*a, b));
-            others.for_each(|b| add(*a, *b, Found::Row(row.weight)));
+            others.for_each(|b| add(*a, *b, PairOrigin::Row(row.weight)));
         }
     }
     for a in rows.values() {
@@ -190,7 +190,7 @@ fn pairs(sets: &[Set], parameters: Parameters, workers: Workers) -> BTreeMap<(u6
                 _ => u64::from(a.of_family) + u64::from(b.of_family) - family.of,
             };
             for one in &members[&a.name] {
-                members[&b.name].iter().for_each(|other| add(*one, *other, Found::Family(shared)));
+                members[&b.name].iter().for_each(|other| add(*one, *other, PairOrigin::Family(shared)));
             }
         }
     }
@@ -198,7 +198,7 @@ fn pairs(sets: &[Set], parameters: Parameters, workers: Workers) -> BTreeMap<(u6
         for (own, other, shared) in listed {
             for one in &members[&joined.rows[*own as usize].name] {
                 let others = members[other].iter().filter(|other| is_new(*one, other));
-                others.for_each(|other| add(*one, *other, Found::Listed(*shared)));
+                others.for_each(|other| add(*one, *other, PairOrigin::Listed(*shared)));
             }
         }
     }
@@ -206,7 +206,12 @@ fn pairs(sets: &[Set], parameters: Parameters, workers: Workers) -> BTreeMap<(u6
 }
 
 /// Checks the collections of families: what they weigh, and what each row has of them.
-fn check_collections(sets: &[Set], parameters: Parameters, joins: &[Joined], members: &BTreeMap<u64, Vec<u64>>) {
+fn check_collections(
+    sets: &[ElementWeights],
+    parameters: Parameters,
+    joins: &[WorkerJoin],
+    members: &BTreeMap<u64, Vec<u64>>,
+) {
     if matches!(parameters.requirement, Requirement::Both(_)) {
         return;
     }
@@ -242,8 +247,8 @@ fn check_collections(sets: &[Set], parameters: Parameters, joins: &[Joined], mem
 }
 
 /// All pairs by brute force, with their shared weights.
-fn twin(sets: &[Set], requirement: Requirement) -> BTreeMap<(u64, u64), [u64; 2]> {
-    let size = |set: &Set| set.values().map(|weight| u64::from(*weight)).sum::<u64>();
+fn twin(sets: &[ElementWeights], requirement: Requirement) -> BTreeMap<(u64, u64), [u64; 2]> {
+    let size = |set: &ElementWeights| set.values().map(|weight| u64::from(*weight)).sum::<u64>();
     let mut pairs = BTreeMap::new();
     for (a, one) in sets.iter().enumerate() {
         for (b, other) in sets.iter().enumerate().skip(a + 1) {
@@ -268,7 +273,7 @@ fn twin(sets: &[Set], requirement: Requirement) -> BTreeMap<(u64, u64), [u64; 2]
 
 /// Checks the join against brute force; returns how many pairs were listed, of rows and of
 /// families.
-fn check(sets: &[Set], parameters: Parameters, workers: Workers) -> [usize; 3] {
+fn check(sets: &[ElementWeights], parameters: Parameters, workers: JoinWorkers) -> [usize; 3] {
     let (found, mut expected) = (pairs(sets, parameters, workers), twin(sets, parameters.requirement));
     expected.retain(|(a, b), _| !parameters.knows(*a, *b));
     let of_join: BTreeSet<_> = found.keys().copied().collect();
@@ -277,14 +282,14 @@ fn check(sets: &[Set], parameters: Parameters, workers: Workers) -> [usize; 3] {
     for (pair, how) in found {
         let shared = expected[&pair];
         match how {
-            Found::Listed(listed) => assert_eq!(listed, shared, "{pair:?}"),
-            Found::Row(weight) => assert_eq!([weight, weight], shared, "{pair:?}"),
-            Found::Family(least) => assert!(shared[0].min(shared[1]) >= least, "{pair:?}: {least} of {shared:?}"),
+            PairOrigin::Listed(listed) => assert_eq!(listed, shared, "{pair:?}"),
+            PairOrigin::Row(weight) => assert_eq!([weight, weight], shared, "{pair:?}"),
+            PairOrigin::Family(least) => assert!(shared[0].min(shared[1]) >= least, "{pair:?}: {least} of {shared:?}"),
         }
         kinds[match how {
-            Found::Listed(_) => 0,
-            Found::Row(_) => 1,
-            Found::Family(_) => 2,
+            PairOrigin::Listed(_) => 0,
+            PairOrigin::Row(_) => 1,
+            PairOrigin::Family(_) => 2,
         }] += 1;
     }
     kinds
@@ -310,7 +315,7 @@ fn requirements() -> Vec<Requirement> {
 }
 
 /// Weights of elements: the same in all sets, except for `Both`.
-fn weighed(sets: &[BTreeSet<u64>], requirement: Requirement) -> Vec<Set> {
+fn weighed(sets: &[BTreeSet<u64>], requirement: Requirement) -> Vec<ElementWeights> {
     let by_set = matches!(requirement, Requirement::Both(_));
     let weight = |number: usize, element: u64| 1 + (mix(element ^ if by_set { number as u64 } else { 0 }) % 3) as u32;
     let of = |(number, set): (usize, &BTreeSet<u64>)| set.iter().map(|e| (*e, weight(number, *e))).collect();
@@ -394,7 +399,7 @@ fn an_element_of_all_sets_proposes_no_pair() {
     let of =
         |couple: u64, side: u64| (0..6).map(move |e| 10 * couple + e).chain([5000 + couple + side, 7777]).collect();
     let world: Vec<BTreeSet<u64>> = (0..200u64).flat_map(|couple| [of(couple, 0), of(couple, 1)]).collect();
-    let sets: Vec<Set> = world.iter().map(|set| set.iter().map(|element| (*element, 1)).collect()).collect();
+    let sets: Vec<ElementWeights> = world.iter().map(|set| set.iter().map(|element| (*element, 1)).collect()).collect();
     for workers in WORKERS {
         let parameters = Parameters { family: 1000, ..Parameters::of(Requirement::Shared(4)) };
         assert_eq!(check(&sets, parameters, workers), [200, 0, 0]);
@@ -407,7 +412,7 @@ fn an_element_of_all_sets_proposes_no_pair() {
 #[test]
 fn a_clique_without_an_edge_lacks_just_that_edge() {
     // Each pair of sets but (0, 1) has two elements of its own.
-    let mut sets = vec![Set::new(); 40];
+    let mut sets = vec![ElementWeights::new(); 40];
     for a in 0..40u64 {
         for b in (a + 1..40).filter(|b| (a, *b) != (0, 1)) {
             for element in [a << 20 | b << 1, a << 20 | b << 1 | 1] {
@@ -425,7 +430,7 @@ fn a_clique_without_an_edge_lacks_just_that_edge() {
 #[test]
 fn an_element_of_thousands_of_sets_is_shared_out() {
     // Couples of equal sets that all share one heavy element: a column of two blocks of rows.
-    let sets: Vec<Set> = (0..2500u64).map(|set| [(1, 3), (10 + set / 2, 1)].into()).collect();
+    let sets: Vec<ElementWeights> = (0..2500u64).map(|set| [(1, 3), (10 + set / 2, 1)].into()).collect();
     let parameters = Parameters { family: 10_000, memory: 1 << 16, ..Parameters::of(Requirement::Shared(3)) };
     for workers in WORKERS {
         let (mut pairs, mut rows) = (BTreeSet::new(), 0);
@@ -447,7 +452,9 @@ fn rows_of_a_family_do_not_meet() {
     let world: Vec<BTreeSet<u64>> = ragged(1500, 40);
     let rows: BTreeSet<Vec<u64>> = world.iter().map(|set| set.iter().copied().filter(|e| *e < 40).collect()).collect();
     let mut sets = weighed(&world, Requirement::Shared(15));
-    sets.extend((0..20u64).map(|set| (0..16).map(|e| (e + set, 1 + (mix(e + set) % 3) as u32)).collect::<Set>()));
+    sets.extend(
+        (0..20u64).map(|set| (0..16).map(|e| (e + set, 1 + (mix(e + set) % 3) as u32)).collect::<ElementWeights>()),
+    );
     for workers in WORKERS {
         let joins = run(&sets, Parameters { family: 100, ..Parameters::of(Requirement::Shared(15)) }, workers);
         let joins: Vec<_> = joins.into_iter().map(|join| join.unwrap().0).collect();
@@ -461,7 +468,7 @@ fn rows_of_a_family_do_not_meet() {
 
 #[test]
 fn too_many_pairs_are_refused_with_the_elements_that_propose_them() {
-    let sets: Vec<Set> =
+    let sets: Vec<ElementWeights> =
         (0..300u64).map(|set| [(1, 2), (2, 2), (10 + set / 3, 1), (1000 + set % 7, 1)].into()).collect();
     let parameters = Parameters { family: 1000, max_pairs: 100, ..Parameters::of(Requirement::Shared(4)) };
     for workers in WORKERS {
@@ -480,7 +487,7 @@ fn too_many_pairs_are_refused_with_the_elements_that_propose_them() {
 
 #[test]
 fn no_sets_and_one_set_have_no_pairs() {
-    for sets in [vec![], vec![Set::from([(1, 5)])], vec![Set::new(), Set::new()]] {
+    for sets in [vec![], vec![ElementWeights::from([(1, 5)])], vec![ElementWeights::new(), ElementWeights::new()]] {
         for requirement in requirements() {
             WORKERS
                 .into_iter()

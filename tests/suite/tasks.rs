@@ -20,15 +20,15 @@ const COUNT: usize = 3;
 
 /// The scheduler whose variables the tasks get.
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Scheduler {
+enum TestedScheduler {
     Slurm,
     Kubernetes,
 }
 
 /// A job, its keys and a config, for runs of three tasks.
-struct Runs {
+struct TaskRuns {
     folder: tempfile::TempDir,
-    scheduler: Scheduler,
+    scheduler: TestedScheduler,
 }
 
 /// One task; it is killed when this is dropped.
@@ -57,16 +57,16 @@ fn free_port() -> u16 {
     }
 }
 
-impl Runs {
-    fn new(scheduler: Scheduler, more: &str) -> Runs {
-        let runs = Runs { folder: tempfile::tempdir().unwrap(), scheduler };
+impl TaskRuns {
+    fn new(scheduler: TestedScheduler, more: &str) -> TaskRuns {
+        let runs = TaskRuns { folder: tempfile::tempdir().unwrap(), scheduler };
         let keys = runs.path("keys");
         run_well(&["pool", "keys", "--processes", "3", "--out", keys.to_str().unwrap()]);
         waves(runs.folder.path());
         let port = free_port();
         let scheduler = match scheduler {
-            Scheduler::Slurm => "scheduler = \"slurm\"",
-            Scheduler::Kubernetes => "scheduler = \"kubernetes\"\nservice = \"pods\"\nsupervisor = \"127.0.0.1\"",
+            TestedScheduler::Slurm => "scheduler = \"slurm\"",
+            TestedScheduler::Kubernetes => "scheduler = \"kubernetes\"\nservice = \"pods\"\nsupervisor = \"127.0.0.1\"",
         };
         let config = format!(
             "workers = 1\nkeys = {keys:?}\ntimeout = \"4s\"\n{more}\n[tasks]\n{scheduler}\ncontrol = {port}\nlisten = \"127.0.0.1\"\n\
@@ -98,14 +98,14 @@ impl Runs {
         let mut command = nigh(&["run", &path(&job), "--config", &path(config), "--store", &path(store)]);
         let (me, count) = (me.to_string(), COUNT.to_string());
         match self.scheduler {
-            Scheduler::Slurm => command.envs([
+            TestedScheduler::Slurm => command.envs([
                 ("SLURM_JOB_ID", "7"),
                 ("SLURM_STEP_ID", "0"),
                 ("SLURM_STEP_NODELIST", "127.0.0.1,node[02-03]"),
                 ("SLURM_PROCID", &me),
                 ("SLURM_NTASKS", &count),
             ]),
-            Scheduler::Kubernetes => command.envs([
+            TestedScheduler::Kubernetes => command.envs([
                 ("JOB_COMPLETION_INDEX", &me[..]),
                 ("NIGH_TASKS", &count),
                 ("HOSTNAME", &format!("week-{me}")),
@@ -220,8 +220,8 @@ fn wait_until(mut reached: impl FnMut() -> bool) {
 
 #[test]
 fn three_tasks_give_the_bytes_of_one_process() {
-    for scheduler in [Scheduler::Slurm, Scheduler::Kubernetes] {
-        let runs = Runs::new(scheduler, "");
+    for scheduler in [TestedScheduler::Slurm, TestedScheduler::Kubernetes] {
+        let runs = TaskRuns::new(scheduler, "");
         let (store, undisturbed) = (runs.path("store"), runs.undisturbed());
         // In any order; the first comes last.
         let mut tasks: Vec<Task> = (1..COUNT).rev().map(|me| runs.start(me, &store)).collect();
@@ -244,8 +244,8 @@ fn three_tasks_give_the_bytes_of_one_process() {
 
 #[test]
 fn a_task_or_its_process_that_is_killed_does_not_end_the_run() {
-    for scheduler in [Scheduler::Slurm, Scheduler::Kubernetes] {
-        let runs = Runs::new(scheduler, "");
+    for scheduler in [TestedScheduler::Slurm, TestedScheduler::Kubernetes] {
+        let runs = TaskRuns::new(scheduler, "");
         let undisturbed = runs.undisturbed();
         let store = runs.path("process");
         let mut tasks = runs.all(&store);
@@ -271,7 +271,7 @@ fn a_task_or_its_process_that_is_killed_does_not_end_the_run() {
 
 #[test]
 fn a_run_goes_on_without_a_task_that_does_not_come_back() {
-    let runs = Runs::new(Scheduler::Kubernetes, "min-processes = 2\ngrace = \"2s\"");
+    let runs = TaskRuns::new(TestedScheduler::Kubernetes, "min-processes = 2\ngrace = \"2s\"");
     let (store, undisturbed) = (runs.path("store"), runs.undisturbed());
     let mut tasks = runs.all(&store);
     wait_until_working(&mut tasks, &store);
@@ -288,7 +288,7 @@ fn a_run_goes_on_without_a_task_that_does_not_come_back() {
 #[test]
 fn a_task_that_is_told_to_end_does_so_after_a_wave_and_another_takes_its_place() {
     let more = "min-processes = 2\ngrace = \"1s\"\nrejoin = \"100ms\"";
-    let runs = Runs::new(Scheduler::Kubernetes, more);
+    let runs = TaskRuns::new(TestedScheduler::Kubernetes, more);
     let (store, undisturbed) = (runs.path("store"), runs.undisturbed());
     let mut tasks = runs.all(&store);
     wait_until_working(&mut tasks, &store);
@@ -306,7 +306,7 @@ fn a_task_that_is_told_to_end_does_so_after_a_wave_and_another_takes_its_place()
 
 #[test]
 fn a_task_that_is_frozen_is_given_up_and_may_come_back() {
-    let runs = Runs::new(Scheduler::Kubernetes, "");
+    let runs = TaskRuns::new(TestedScheduler::Kubernetes, "");
     let (store, undisturbed) = (runs.path("store"), runs.undisturbed());
     let mut tasks = runs.all(&store);
     wait_until_working(&mut tasks, &store);
@@ -322,7 +322,7 @@ fn a_task_that_is_frozen_is_given_up_and_may_come_back() {
 
 #[test]
 fn tasks_end_by_themselves_when_the_supervisor_is_killed_and_a_rerun_goes_on() {
-    let runs = Runs::new(Scheduler::Slurm, "");
+    let runs = TaskRuns::new(TestedScheduler::Slurm, "");
     let (store, undisturbed) = (runs.path("store"), runs.undisturbed());
     let mut tasks = runs.all(&store);
     wait_until_working(&mut tasks, &store);
@@ -340,7 +340,7 @@ fn tasks_end_by_themselves_when_the_supervisor_is_killed_and_a_rerun_goes_on() {
 
 #[test]
 fn a_signal_ends_all_tasks_and_a_rerun_goes_on() {
-    let runs = Runs::new(Scheduler::Kubernetes, "");
+    let runs = TaskRuns::new(TestedScheduler::Kubernetes, "");
     let undisturbed = runs.undisturbed();
     // As a scheduler does, and as one does that stops only the first.
     for to_all in [true, false] {
@@ -361,7 +361,7 @@ fn a_signal_ends_all_tasks_and_a_rerun_goes_on() {
 
 #[test]
 fn tasks_that_do_not_join_in_time_are_named_with_the_connections_that_were_refused() {
-    let runs = Runs::new(Scheduler::Slurm, "");
+    let runs = TaskRuns::new(TestedScheduler::Slurm, "");
     let text = std::fs::read_to_string(runs.path("config.toml")).unwrap();
     let port = text.lines().find_map(|line| line.strip_prefix("control = ")).unwrap().parse::<u16>().unwrap();
     let short_wait = runs.config("short.toml", &text.replace("wait = \"100s\"", "wait = \"3s\""));
@@ -385,7 +385,7 @@ fn tasks_that_do_not_join_in_time_are_named_with_the_connections_that_were_refus
 
 #[test]
 fn tasks_of_another_pool_or_job_or_with_the_key_of_another_task_are_refused_and_do_not_disturb_the_run() {
-    let runs = Runs::new(Scheduler::Slurm, "");
+    let runs = TaskRuns::new(TestedScheduler::Slurm, "");
     let store = runs.path("store");
     let text = std::fs::read_to_string(runs.path("config.toml")).unwrap();
     let other = runs.path("other");

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use crate::chosen::{Clusters, DATE, clusters};
+use crate::chosen::{DATE, RecordsByRoot, clusters};
 use crate::program::{job, run, run_well};
 
 /// The first of two batches.
@@ -69,7 +69,7 @@ fn similarities() -> BTreeMap<[usize; 2], f64> {
 }
 
 /// The parts of clusters at a threshold.
-fn parts(clusters: &Clusters, pairs: &BTreeMap<[usize; 2], f64>, least: f64) -> Vec<BTreeSet<usize>> {
+fn parts(clusters: &RecordsByRoot, pairs: &BTreeMap<[usize; 2], f64>, least: f64) -> Vec<BTreeSet<usize>> {
     let mut parts: Vec<BTreeSet<usize>> = Vec::new();
     for cluster in clusters.values() {
         let mut of_cluster: Vec<BTreeSet<usize>> = cluster.iter().map(|n| BTreeSet::from([*n])).collect();

@@ -18,7 +18,7 @@ use nigh::tables::{Scan, field};
 use nigh::text::{charset, html, words};
 use ring::digest::{SHA1_FOR_LEGACY_USE_ONLY, digest as digest_of};
 
-use crate::program::{Made, UnionFind, corpus, data, longs, roots, run, run_well, texts, week};
+use crate::program::{Made, PlainUnionFind, corpus, data, longs, roots, run, run_well, texts, week};
 
 /// The chance that two pages of a similarity share at least two of six supershingles (method of
 /// Fetterly 2004, section 2): a supershingle is shared where all of its 14 features are.
@@ -28,28 +28,28 @@ fn chance_of_two_supershingles(similarity: f64) -> f64 {
 }
 
 /// Two URLs, and the exact similarity of their pages.
-struct Pair {
+struct UrlPair {
     a: String,
     b: String,
     similarity: f64,
 }
 
-fn shipped_pairs() -> Vec<Pair> {
+fn shipped_pairs() -> Vec<UrlPair> {
     lines(&data("truth/pairs-2024-01-08.tsv.gz"))
         .map(|line| {
             let [a, b, similarity] = &line[..] else { panic!("{line:?}") };
-            Pair { a: a.clone(), b: b.clone(), similarity: similarity.parse().unwrap() }
+            UrlPair { a: a.clone(), b: b.clone(), similarity: similarity.parse().unwrap() }
         })
         .collect()
 }
 
-fn corpus_pairs(path: &Path) -> Vec<Pair> {
+fn corpus_pairs(path: &Path) -> Vec<UrlPair> {
     let mut pairs = Vec::new();
     let scan = Scan::open(path, &["url_a", "url_b", "jaccard"]).unwrap();
     scan.for_each(|batch| {
         let text = |name| field::<StringArray>(batch, name);
         let (a, b, similarity) = (text("url_a")?, text("url_b")?, field::<Float64Array>(batch, "jaccard")?);
-        pairs.extend((0..a.len()).map(|row| Pair {
+        pairs.extend((0..a.len()).map(|row| UrlPair {
             a: a.value(row).to_owned(),
             b: b.value(row).to_owned(),
             similarity: similarity.value(row),
@@ -125,7 +125,7 @@ const BANDS: [(f64, f64); 8] =
 
 /// What is compared in a band of similarity.
 #[derive(Default, Clone)]
-struct Band {
+struct TruthBand {
     pairs: usize,
     /// A value a seed, the mean over pairs: whether two or more supershingles are shared, less the
     /// chance of that.
@@ -144,9 +144,9 @@ struct Band {
     binomial: f64,
 }
 
-impl Band {
+impl TruthBand {
     /// Adds what one seed gave.
-    fn add(&mut self, sums: &Sums, seeds: u64) {
+    fn add(&mut self, sums: &BandSums, seeds: u64) {
         let pairs = sums.pairs as f64;
         self.pairs = sums.pairs;
         self.two.push(sums.two / pairs);
@@ -201,9 +201,9 @@ impl Band {
 }
 
 /// The sums over the pairs of a band, by the features of one seed; the fields are those of
-/// [`Band`].
+/// [`TruthBand`].
 #[derive(Default)]
-struct Sums {
+struct BandSums {
     pairs: usize,
     two: f64,
     six: f64,
@@ -214,7 +214,7 @@ struct Sums {
     binomial: f64,
 }
 
-impl Sums {
+impl BandSums {
     fn add(&mut self, similarity: f64, a: &Sketch, b: &Sketch) {
         let shared = a.supershingles.iter().zip(&b.supershingles).filter(|(a, b)| a == b).count();
         let estimate = a.features.iter().zip(&b.features).filter(|(a, b)| a == b).count() as f64 / 84.0;
@@ -239,12 +239,19 @@ fn mean_and_error(values: &[f64]) -> (f64, f64) {
 /// Fingerprints pages under many seeds, and checks recall and estimates of pairs of them against
 /// the exact similarity. The pages `others` have other words than the reference: the similarity
 /// that it gives is not theirs.
-fn assert_probabilities(pages: &[Page], pairs: &[Pair], others: &[String], sketch: SketchKind, seeds: u64, what: &str) {
-    let pairs: Vec<&Pair> =
+fn assert_probabilities(
+    pages: &[Page],
+    pairs: &[UrlPair],
+    others: &[String],
+    sketch: SketchKind,
+    seeds: u64,
+    what: &str,
+) {
+    let pairs: Vec<&UrlPair> =
         pairs.iter().filter(|pair| !others.contains(&pair.a) && !others.contains(&pair.b)).collect();
     let texts: HashMap<&str, String> = pages.iter().map(|page| (url(page), text(page))).collect();
     let used: BTreeSet<&str> = pairs.iter().flat_map(|pair| [pair.a.as_str(), pair.b.as_str()]).collect();
-    let mut bands: BTreeMap<usize, Band> = BTreeMap::new();
+    let mut bands: BTreeMap<usize, TruthBand> = BTreeMap::new();
     let kernels = nigh::kernels::chosen().unwrap();
     for seed in 0..seeds {
         let method = Method { seed: 1_000_003 * seed + 20_031_107, sketch, ..Method::default() };
@@ -263,7 +270,7 @@ fn assert_probabilities(pages: &[Page], pairs: &[Pair], others: &[String], sketc
             sketches.insert(url, sketch.clone());
         }
         for (at, (low, high)) in BANDS.iter().enumerate() {
-            let mut sums = Sums::default();
+            let mut sums = BandSums::default();
             for pair in pairs.iter().filter(|pair| (*low..*high).contains(&pair.similarity)) {
                 sums.add(pair.similarity, &sketches[pair.a.as_str()], &sketches[pair.b.as_str()]);
             }
@@ -282,10 +289,10 @@ fn assert_probabilities(pages: &[Page], pairs: &[Pair], others: &[String], sketc
 
 /// Of the pairs of pages that a store joins, the share that a chain of pairs of similarity 0.8 and
 /// more links.
-fn chained(week: &Path, pairs: &[Pair]) -> f64 {
+fn chained(week: &Path, pairs: &[UrlPair]) -> f64 {
     let ids: HashMap<String, i64> =
         texts(week, "documents", "url").into_iter().zip(longs(week, "documents", "doc")).collect();
-    let mut sets = UnionFind::default();
+    let mut sets = PlainUnionFind::default();
     for pair in pairs.iter().filter(|pair| pair.similarity >= 0.8) {
         sets.union(ids[&pair.a], ids[&pair.b]);
     }
@@ -369,10 +376,10 @@ fn change_amounts_are_what_the_similarity_of_successive_weeks_says() {
             others.push(url(page).to_owned());
         }
     }
-    let pairs: Vec<Pair> = lines(&corpus.join("truth/evolution.tsv.gz"))
+    let pairs: Vec<UrlPair> = lines(&corpus.join("truth/evolution.tsv.gz"))
         .map(|line| {
             let [before, after, url, similarity] = &line[..] else { panic!("{line:?}") };
-            Pair { a: name(before, url), b: name(after, url), similarity: similarity.parse().unwrap() }
+            UrlPair { a: name(before, url), b: name(after, url), similarity: similarity.parse().unwrap() }
         })
         .collect();
     let changed = pairs.iter().filter(|pair| pair.similarity < 1.0).count();

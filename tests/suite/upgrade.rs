@@ -174,7 +174,7 @@ fn a_damaged_store_is_named_and_stays_as_it_is() {
 #[test]
 fn a_store_in_a_bucket_is_brought_up_to_date() {
     let test = "upgrade::a_store_in_a_bucket_is_brought_up_to_date";
-    let Some(server) = crate::seaweed::Server::start(test) else { return };
+    let Some(server) = crate::seaweed::BucketServer::start(test) else { return };
     let url = "s3://bucket/upgraded";
     let old = Upgrading::old();
     // A mirror as version 0.1.0 leaves it when it cannot publish.

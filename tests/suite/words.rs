@@ -45,7 +45,7 @@ fn text(n: usize, version: usize) -> String {
 
 /// A rule: as a job has it, how case is taken, the words in a shingle, and the words of a text by
 /// the definition.
-struct Rule {
+struct RuleCase {
     job: &'static str,
     shingle: usize,
     words: fn(&str) -> Vec<String>,
@@ -70,9 +70,9 @@ fn is_han(c: char) -> bool {
     ('一'..='龥').contains(&c)
 }
 
-const RULES: [Rule; 6] = [
-    Rule { job: "words = 5", shingle: 5, words: |text| runs(text, |c| c.is_alphanumeric() && !is_han(c), is_han) },
-    Rule {
+const RULES: [RuleCase; 6] = [
+    RuleCase { job: "words = 5", shingle: 5, words: |text| runs(text, |c| c.is_alphanumeric() && !is_han(c), is_han) },
+    RuleCase {
         job: "words = \"code\"",
         shingle: 5,
         words: |text| {
@@ -80,26 +80,30 @@ const RULES: [Rule; 6] = [
             runs(&text.to_lowercase(), joins, |c| !c.is_whitespace())
         },
     },
-    Rule {
+    RuleCase {
         job: "words = \"code\"\nmethod.shingle = 9\nmethod.fold-case = false",
         shingle: 9,
         words: |text| runs(text, |c| (c.is_alphanumeric() || c == '_') && !is_han(c), |c| !c.is_whitespace()),
     },
-    Rule { job: "words = \"characters\"", shingle: 24, words: |text| runs(text, |_| false, |c| !c.is_whitespace()) },
+    RuleCase {
+        job: "words = \"characters\"",
+        shingle: 24,
+        words: |text| runs(text, |_| false, |c| !c.is_whitespace()),
+    },
     // In these texts the only letters of a script without blanks are one word of its dictionary.
-    Rule {
+    RuleCase {
         job: "words = \"icu\"",
         shingle: 5,
         words: |text| runs(text, |c| c.is_alphanumeric() || c == '_', |_| false),
     },
-    Rule {
+    RuleCase {
         job: "words = { pattern = '[a-z]+|\\d' }",
         shingle: 5,
         words: |text| runs(text, |c| c.is_ascii_lowercase(), |c| c.is_ascii_digit()),
     },
 ];
 
-impl Rule {
+impl RuleCase {
     /// The shingles; the text wraps around at its end.
     fn shingles(&self, text: &str) -> Vec<Vec<String>> {
         let words = (self.words)(text);

@@ -10,7 +10,7 @@ use crate::program::{job, run_well};
 
 /// A page of a made crawl.
 #[derive(Clone, Debug)]
-pub struct Page {
+pub struct MadePage {
     pub url: String,
     /// Pages with one number have one text; others have no five words in common.
     pub text: u64,
@@ -19,8 +19,8 @@ pub struct Page {
 
 /// What a made crawl brings home.
 #[derive(Clone, Debug, Default)]
-pub struct Crawl {
-    pub pages: Vec<Page>,
+pub struct MadeCrawl {
+    pub pages: Vec<MadePage>,
     /// URLs, and where they redirect to.
     pub redirects: Vec<(String, String)>,
     /// Sets of hosts with one address; all others have one each.
@@ -31,10 +31,10 @@ pub fn host_of(url: &str) -> &str {
     url.split('/').nth(2).unwrap()
 }
 
-impl Crawl {
+impl MadeCrawl {
     /// Adds a page that does not link anywhere.
     pub fn page(&mut self, url: &str, text: u64) {
-        self.pages.push(Page { url: url.to_owned(), text, links: Vec::new() });
+        self.pages.push(MadePage { url: url.to_owned(), text, links: Vec::new() });
     }
 
     /// Adds pages below a directory: `NAME.html` for each text; each links to all others.
@@ -42,7 +42,7 @@ impl Crawl {
         let texts: Vec<u64> = texts.into_iter().collect();
         let url = |text: &u64| format!("{directory}{text}.html");
         let links: Vec<String> = texts.iter().map(url).collect();
-        self.pages.extend(texts.iter().map(|text| Page { url: url(text), text: *text, links: links.clone() }));
+        self.pages.extend(texts.iter().map(|text| MadePage { url: url(text), text: *text, links: links.clone() }));
     }
 
     pub fn redirect(&mut self, url: &str, target: &str) {
@@ -103,14 +103,14 @@ pub struct MadeStore {
 pub const DATES: [&str; 4] = ["2024-01-08", "2024-01-15", "2024-01-22", "2024-01-29"];
 
 impl MadeStore {
-    pub fn new(crawls: &[&Crawl]) -> MadeStore {
+    pub fn new(crawls: &[&MadeCrawl]) -> MadeStore {
         let store = MadeStore { folder: tempfile::tempdir().unwrap() };
         crawls.iter().zip(DATES).for_each(|(crawl, date)| store.add(date, crawl));
         store
     }
 
     /// Adds a week.
-    pub fn add(&self, date: &str, crawl: &Crawl) {
+    pub fn add(&self, date: &str, crawl: &MadeCrawl) {
         let kind = if self.path().exists() { "weekly" } else { "cluster" };
         let input = self.folder.path().join(format!("{date}.warc"));
         std::fs::write(&input, crawl.warc()).unwrap();
@@ -161,7 +161,7 @@ impl MadeStore {
 
 /// A row of the list.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Row {
+pub struct PrefixRow {
     pub prefix: String,
     pub keep: String,
     pub why: Vec<String>,
@@ -171,11 +171,11 @@ pub struct Row {
 }
 
 /// The rows of a list.
-pub fn rows(list: &serde_json::Value) -> Vec<Row> {
+pub fn rows(list: &serde_json::Value) -> Vec<PrefixRow> {
     let texts = |value: &serde_json::Value| -> Vec<String> {
         value.as_array().unwrap().iter().map(|text| text.as_str().unwrap().to_owned()).collect()
     };
-    let row = |row: &serde_json::Value| Row {
+    let row = |row: &serde_json::Value| PrefixRow {
         prefix: row["prefix"].as_str().unwrap().to_owned(),
         keep: row["keep"].as_str().unwrap().to_owned(),
         why: texts(&row["why"]),
@@ -194,18 +194,18 @@ pub fn directories(url: &str) -> Vec<&str> {
 
 /// Counts what a list says by the pages of the crawl itself, and checks that it does not contradict
 /// itself.
-pub fn recount(crawl: &Crawl, list: &serde_json::Value, purity: f64) {
+pub fn recount(crawl: &MadeCrawl, list: &serde_json::Value, purity: f64) {
     let rows = rows(list);
     let is_below = |url: &str| rows.iter().any(|row| url.starts_with(&row.prefix));
     let fetched: BTreeSet<&str> =
         crawl.pages.iter().map(|page| &*page.url).chain(crawl.redirects.iter().map(|(url, _)| &**url)).collect();
     let is_lost = |text: u64| !crawl.pages.iter().any(|other| other.text == text && !is_below(&other.url));
     for row in &rows {
-        let Row { prefix, keep, counts, sample, .. } = row;
+        let PrefixRow { prefix, keep, counts, sample, .. } = row;
         assert!(prefix.ends_with('/') && keep.ends_with('/'), "{row:?}");
         assert_eq!(rows.iter().filter(|other| prefix.starts_with(&other.prefix)).count(), 1, "{prefix} is in another");
         assert!(!is_below(keep), "{prefix} is avoided for {keep}, which is avoided itself");
-        let pages: Vec<&Page> = crawl.pages.iter().filter(|page| page.url.starts_with(prefix)).collect();
+        let pages: Vec<&MadePage> = crawl.pages.iter().filter(|page| page.url.starts_with(prefix)).collect();
         let redirects = crawl.redirects.iter().filter(|(url, _)| url.starts_with(prefix)).count();
         let lost = pages.iter().filter(|page| is_lost(page.text)).count();
         let named: BTreeSet<&str> = crawl
@@ -218,8 +218,8 @@ pub fn recount(crawl: &Crawl, list: &serde_json::Value, purity: f64) {
         assert_eq!(*counts, [pages.len(), redirects, named.len(), lost].map(|count| count as u64), "{row:?}");
         // No prefix is wider than what was seen.
         let has_copy =
-            |page: &Page| crawl.pages.iter().any(|other| other.text == page.text && !other.url.starts_with(prefix));
-        let copies: Vec<&&Page> = pages.iter().filter(|page| has_copy(page)).collect();
+            |page: &MadePage| crawl.pages.iter().any(|other| other.text == page.text && !other.url.starts_with(prefix));
+        let copies: Vec<&&MadePage> = pages.iter().filter(|page| has_copy(page)).collect();
         let with_copies: BTreeSet<&str> = copies
             .iter()
             .map(|page| &*page.url)
@@ -231,13 +231,13 @@ pub fn recount(crawl: &Crawl, list: &serde_json::Value, purity: f64) {
         assert!((copies.len() + redirects) as f64 + 1e-9 >= purity * known, "{row:?}: {unseen} of {known} unseen");
         let texts: BTreeSet<u64> = pages.iter().map(|page| page.text).collect();
         if !pages.is_empty() && redirects == 0 {
-            let stays = |page: &&Page| texts.contains(&page.text) && page.url.starts_with(keep);
+            let stays = |page: &&MadePage| texts.contains(&page.text) && page.url.starts_with(keep);
             assert!(crawl.pages.iter().any(|page| stays(&page)), "{row:?}");
         }
         assert!(sample.iter().all(|url| url.starts_with(prefix)), "{row:?}");
         assert_eq!(sample.len(), pages.len().min(10), "{row:?}");
     }
-    let skipped: Vec<&Page> = crawl.pages.iter().filter(|page| is_below(&page.url)).collect();
+    let skipped: Vec<&MadePage> = crawl.pages.iter().filter(|page| is_below(&page.url)).collect();
     let lost = skipped.iter().filter(|page| is_lost(page.text)).count();
     let counts = ["documents", "skipped", "lost"].map(|name| list[name].as_u64().unwrap() as usize);
     assert_eq!(counts, [crawl.pages.len(), skipped.len(), lost]);

@@ -6,8 +6,8 @@ mod twin;
 
 use nigh::records::mix;
 
-use self::made::{Crawl, DATES, MadeStore, Row, read, recount, rows};
-use self::twin::Twin;
+use self::made::{DATES, MadeCrawl, MadeStore, PrefixRow, read, recount, rows};
+use self::twin::AvoidTwin;
 use crate::program::{run, tables};
 
 fn random_numbers(seed: u64) -> impl FnMut(u64) -> u64 {
@@ -20,11 +20,11 @@ fn random_numbers(seed: u64) -> impl FnMut(u64) -> u64 {
 
 /// Originals, and what the web makes of them: whole and partial mirrors, aliases, hosts that
 /// redirect, and copied directories.
-fn random_web(seed: u64) -> Crawl {
+fn random_web(seed: u64) -> MadeCrawl {
     let mut random = random_numbers(seed);
-    let mut crawl = Crawl::default();
+    let mut crawl = MadeCrawl::default();
     let mut own_text = 1_000_000;
-    let mut own = |crawl: &mut Crawl, url: String| {
+    let mut own = |crawl: &mut MadeCrawl, url: String| {
         own_text += 1;
         crawl.page(&url, own_text);
     };
@@ -96,8 +96,8 @@ fn random_web(seed: u64) -> Crawl {
     crawl
 }
 
-fn without_samples(list: &serde_json::Value) -> Vec<Row> {
-    rows(list).into_iter().map(|row| Row { sample: Vec::new(), ..row }).collect()
+fn without_samples(list: &serde_json::Value) -> Vec<PrefixRow> {
+    rows(list).into_iter().map(|row| PrefixRow { sample: Vec::new(), ..row }).collect()
 }
 
 #[test]
@@ -118,7 +118,7 @@ fn the_list_of_random_webs_is_that_of_brute_force() {
             let flags = [format!("--purity={purity}"), format!("--least={least}")];
             let list = store.avoid(&flags.each_ref().map(String::as_str));
             recount(&crawl, &list, purity);
-            let twin = Twin::read(&store.path(), &DATES[..1], purity, least);
+            let twin = AvoidTwin::read(&store.path(), &DATES[..1], purity, least);
             assert_eq!(without_samples(&list), twin.rows(), "seed {seed}, purity {purity}, least {least}");
             skipped += list["skipped"].as_u64().unwrap();
             rows(&list).iter().flat_map(|row| &row.why).for_each(|why| *found.entry(why.clone()).or_default() += 1);
@@ -161,7 +161,7 @@ fn a_later_week_is_judged_by_its_own_pages() {
         let list = store.avoid(&[]);
         assert!((0..4).all(|study| list["studies"][study]["state"] == "read"), "{list}");
         recount_of_two(&first, &second, &list);
-        let twin = Twin::read(&store.path(), &DATES[..2], 0.9, 10);
+        let twin = AvoidTwin::read(&store.path(), &DATES[..2], 0.9, 10);
         assert_eq!(without_samples(&list), twin.rows(), "seed {seed}");
         // The first week, of which only the mirrors job keeps tables.
         let list = store.avoid(&["--week", DATES[0]]);
@@ -175,12 +175,12 @@ fn a_later_week_is_judged_by_its_own_pages() {
 
 /// As [`recount`], for the second of two weeks: URLs of the first count as fetched, and may be in
 /// the sample.
-fn recount_of_two(first: &Crawl, second: &Crawl, list: &serde_json::Value) {
+fn recount_of_two(first: &MadeCrawl, second: &MadeCrawl, list: &serde_json::Value) {
     let mut list = list.clone();
     for row in list["prefixes"].as_array_mut().unwrap() {
         let prefix = row["prefix"].as_str().unwrap().to_owned();
         let sample = row["sample"].as_array().unwrap().clone();
-        let of_week = |crawl: &Crawl, url: &str| crawl.pages.iter().any(|page| page.url == url);
+        let of_week = |crawl: &MadeCrawl, url: &str| crawl.pages.iter().any(|page| page.url == url);
         let is_known = |url: &str| of_week(first, url) || of_week(second, url);
         assert!(sample.iter().all(|url| is_known(url.as_str().unwrap())), "{prefix}");
         let pages = second.pages.iter().filter(|page| page.url.starts_with(&prefix)).count();
@@ -196,8 +196,8 @@ fn recount_of_two(first: &Crawl, second: &Crawl, list: &serde_json::Value) {
 }
 
 /// A host of which one copied directory was crawled, and of which links name much more.
-fn overreach() -> Crawl {
-    let mut crawl = Crawl::default();
+fn overreach() -> MadeCrawl {
+    let mut crawl = MadeCrawl::default();
     crawl.manual("http://docs.example/manual/", 0..21);
     crawl.manual("http://uni.example/mirror/manual/", 0..21);
     (0..5).for_each(|page| crawl.page(&format!("http://other.example/x{page}.html"), 100 + page));
@@ -246,7 +246,7 @@ fn a_host_is_not_listed_for_one_copied_directory() {
 fn of_two_mirrors_that_with_less_is_avoided_whatever_they_are_called() {
     for (whole, part) in [("aaa", "zzz"), ("zzz", "aaa"), ("m", "n"), ("n", "m"), ("one", "two"), ("two", "one")] {
         let [whole, part] = [whole, part].map(|name| format!("http://{name}.example/d/"));
-        let mut crawl = Crawl::default();
+        let mut crawl = MadeCrawl::default();
         crawl.manual(&whole, 0..41);
         crawl.manual(&part, 0..30);
         // Links lead to the one with less.
@@ -267,7 +267,7 @@ fn of_two_mirrors_that_with_less_is_avoided_whatever_they_are_called() {
 #[test]
 fn of_two_hosts_with_several_copied_sets_one_is_avoided() {
     for (a, b) in [("aa0", "bb0"), ("bb1", "aa1"), ("aa2", "bb2"), ("x", "y"), ("y9", "x9")] {
-        let mut crawl = Crawl::default();
+        let mut crawl = MadeCrawl::default();
         for host in [a, b] {
             for (number, set) in ["p", "q", "r"].into_iter().enumerate() {
                 let number = number as u64 * 100;
@@ -293,7 +293,7 @@ fn of_two_hosts_with_several_copied_sets_one_is_avoided() {
 
 #[test]
 fn chains_of_copies_lead_to_what_stays() {
-    let mut crawl = Crawl::default();
+    let mut crawl = MadeCrawl::default();
     // Each is a part of the one before; the last redirects to the one before it.
     crawl.manual("http://a.example/d/", 0..40);
     crawl.manual("http://b.example/d/", 0..30);
@@ -323,7 +323,7 @@ fn chains_of_copies_lead_to_what_stays() {
 
 #[test]
 fn a_store_without_studies_has_redirects_and_exact_copies() {
-    let mut crawl = Crawl::default();
+    let mut crawl = MadeCrawl::default();
     crawl.manual("https://a.example/", 0..20);
     (0..20).for_each(|page| {
         crawl.redirect(&format!("http://a.example/{page}.html"), &format!("https://a.example/{page}.html"))
@@ -353,8 +353,8 @@ fn a_store_without_studies_has_redirects_and_exact_copies() {
 
 #[test]
 fn a_crawler_that_fetches_the_sample_keeps_the_list() {
-    let mut first = Crawl::default();
-    let copies = |crawl: &mut Crawl, host: &str| {
+    let mut first = MadeCrawl::default();
+    let copies = |crawl: &mut MadeCrawl, host: &str| {
         crawl.manual(&format!("http://{host}/a/"), 0..30);
         crawl.manual(&format!("http://{host}/b/c/"), 100..140);
     };

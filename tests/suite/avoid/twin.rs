@@ -7,14 +7,14 @@ use std::path::Path;
 
 use nigh::records::checksum;
 
-use super::made::{Row, directories};
+use super::made::{PrefixRow, directories};
 use crate::program::{rows_of, week};
 use crate::redirected::Redirects;
 
 const WHYS: [&str; 6] = ["alias", "redirect", "mirror by content", "mirror by URL", "collection", "exact copies"];
 
 #[derive(Clone, Debug)]
-struct Page {
+struct AvoidPage {
     doc: i64,
     url: String,
     host: String,
@@ -25,14 +25,14 @@ struct Page {
 }
 
 /// A relation of two hosts.
-type Pairs = BTreeMap<(String, String), BTreeSet<usize>>;
+type RelatedHosts = BTreeMap<(String, String), BTreeSet<usize>>;
 
-pub struct Twin {
-    pages: Vec<Page>,
+pub struct AvoidTwin {
+    pages: Vec<AvoidPage>,
     /// The page, the URL that it links to, its page, and the page that this leads to.
     links: Vec<(i64, String, Option<i64>, Option<i64>)>,
     redirects: Vec<(String, Option<i64>)>,
-    pairs: Pairs,
+    pairs: RelatedHosts,
     redirected: Vec<(String, String)>,
     listed: Vec<(String, String)>,
     addresses: BTreeMap<String, BTreeSet<String>>,
@@ -50,7 +50,7 @@ struct OfPage {
 }
 
 #[derive(Clone)]
-struct Candidate {
+struct TwinCandidate {
     prefix: String,
     whys: Vec<String>,
     counts: [u64; 3],
@@ -62,9 +62,9 @@ fn is_below(url: &str, prefix: &str) -> bool {
     url.starts_with(prefix)
 }
 
-impl Twin {
+impl AvoidTwin {
     /// Reads a week; all studies that have tables must be of it. `dates` are the weeks up to it.
-    pub fn read(store: &Path, dates: &[&str], purity: f64, least: usize) -> Twin {
+    pub fn read(store: &Path, dates: &[&str], purity: f64, least: usize) -> AvoidTwin {
         let date = dates[dates.len() - 1];
         let of_week = week(store, date);
         let has = |study: &str, table: &str| store.join(study).join(table).exists();
@@ -78,7 +78,7 @@ impl Twin {
             .map(|row| (row[1].clone(), row[2].clone()))
             .collect();
         let columns = ["doc", "url", "host", "similar_root", "exact_root", "exact_size"];
-        let pages: Vec<Page> = rows_of(&of_week, "clusters", &columns)
+        let pages: Vec<AvoidPage> = rows_of(&of_week, "clusters", &columns)
             .into_iter()
             .map(|row| {
                 let copies = match has("overlap", "components") {
@@ -86,7 +86,7 @@ impl Twin {
                     false => (row[5] != "1").then(|| row[4].clone()),
                 };
                 let [doc, unit] = [0, 3].map(|column| row[column].parse().unwrap());
-                Page { doc, url: row[1].clone(), host: row[2].clone(), unit, copies }
+                AvoidPage { doc, url: row[1].clone(), host: row[2].clone(), unit, copies }
             })
             .collect();
         let by_url = pages.iter().map(|page| (page.url.clone(), page.doc)).collect();
@@ -102,7 +102,7 @@ impl Twin {
             .into_iter()
             .map(|row| (row[0].clone(), row[1].clone()))
             .collect();
-        let of_url: BTreeMap<&str, &Page> = pages.iter().map(|page| (&*page.url, page)).collect();
+        let of_url: BTreeMap<&str, &AvoidPage> = pages.iter().map(|page| (&*page.url, page)).collect();
         let last = |url: &str| {
             let mut at = url;
             for _ in 0..20 {
@@ -115,7 +115,7 @@ impl Twin {
         };
         let redirects = targets.keys().filter(|url| !of_url.contains_key(&***url));
         let redirects = redirects.map(|url| (url.clone(), last(url))).collect();
-        let mut pairs = Pairs::new();
+        let mut pairs = RelatedHosts::new();
         let mut add = |a: &str, b: &str, why: usize| {
             pairs.entry((a.to_owned(), b.to_owned())).or_default().insert(why);
             pairs.entry((b.to_owned(), a.to_owned())).or_default().insert(why);
@@ -147,8 +147,19 @@ impl Twin {
             }
         }
         let order = Vec::new();
-        let mut twin =
-            Twin { pages, links, redirects, pairs, redirected, listed, addresses, first_seen, purity, least, order };
+        let mut twin = AvoidTwin {
+            pages,
+            links,
+            redirects,
+            pairs,
+            redirected,
+            listed,
+            addresses,
+            first_seen,
+            purity,
+            least,
+            order,
+        };
         twin.order = twin.hosts_in_order();
         twin
     }
@@ -157,14 +168,14 @@ impl Twin {
         self.pages.iter().filter(|page| page.unit == unit).count()
     }
 
-    fn of_host<'a>(&'a self, host: &'a str) -> impl Iterator<Item = &'a Page> {
+    fn of_host<'a>(&'a self, host: &'a str) -> impl Iterator<Item = &'a AvoidPage> {
         self.pages.iter().filter(move |page| page.host == host)
     }
 
     fn hosts_in_order(&self) -> Vec<String> {
         let hosts: BTreeSet<String> = self.pages.iter().map(|page| page.host.clone()).collect();
         let sizes: BTreeMap<i64, usize> = self.pages.iter().map(|page| (page.unit, self.size(page.unit))).collect();
-        let by_doc: BTreeMap<i64, &Page> = self.pages.iter().map(|page| (page.doc, page)).collect();
+        let by_doc: BTreeMap<i64, &AvoidPage> = self.pages.iter().map(|page| (page.doc, page)).collect();
         let rank = |host: &String| {
             let in_links = self.links.iter().filter(|(doc, .., target)| {
                 let target = target.and_then(|target| by_doc.get(&target));
@@ -224,8 +235,8 @@ impl Twin {
         }
     }
 
-    fn first_of(&self, copies: &str) -> &Page {
-        let of_listed = |page: &Page| {
+    fn first_of(&self, copies: &str) -> &AvoidPage {
+        let of_listed = |page: &AvoidPage| {
             let is_below_side = |side: fn(&(String, String)) -> &String| {
                 self.listed.iter().any(|listed| is_below(&page.url, side(listed)))
             };
@@ -238,9 +249,9 @@ impl Twin {
         .unwrap()
     }
 
-    fn of(&self, page: &Page) -> OfPage {
+    fn of(&self, page: &AvoidPage) -> OfPage {
         let mut of = OfPage::default();
-        let others: Vec<&Page> =
+        let others: Vec<&AvoidPage> =
             self.pages.iter().filter(|other| other.unit == page.unit && other.doc != page.doc).collect();
         let group = self.group(&page.host);
         let hosts: BTreeSet<&String> =
@@ -273,7 +284,7 @@ impl Twin {
         of
     }
 
-    fn candidates(&self) -> Vec<Candidate> {
+    fn candidates(&self) -> Vec<TwinCandidate> {
         let of_pages: Vec<OfPage> = self.pages.iter().map(|page| self.of(page)).collect();
         let mut all: BTreeSet<&str> = self.pages.iter().flat_map(|page| directories(&page.url)).collect();
         all.extend(self.redirects.iter().flat_map(|(url, _)| directories(url)));
@@ -292,7 +303,7 @@ impl Twin {
             .collect();
         let mut candidates = Vec::new();
         for prefix in all {
-            let below: Vec<(&Page, &OfPage)> =
+            let below: Vec<(&AvoidPage, &OfPage)> =
                 self.pages.iter().zip(&of_pages).filter(|(page, _)| is_below(&page.url, prefix)).collect();
             let redirects: Vec<&(String, Option<i64>)> =
                 self.redirects.iter().filter(|(url, _)| is_below(url, prefix)).collect();
@@ -326,7 +337,7 @@ impl Twin {
             let is_finding = |count: usize| count > 0 && (2 * count >= either || count == most);
             let whys = WHYS.iter().zip(counts).filter(|(_, count)| is_finding(*count)).map(|(why, _)| why.to_string());
             let copies = if is_enough(later) { later } else { either };
-            candidates.push(Candidate {
+            candidates.push(TwinCandidate {
                 prefix: prefix.to_owned(),
                 whys: if is_shown { whys.collect() } else { vec!["collection".to_owned()] },
                 counts: [below.len(), redirects.len(), named.len()].map(|count| count as u64),
@@ -339,15 +350,15 @@ impl Twin {
     }
 
     /// The pages of which nothing is left if these prefixes are skipped.
-    fn lost(&self, prefixes: &[&str]) -> Vec<&Page> {
-        let is_skipped = |page: &Page| prefixes.iter().any(|prefix| is_below(&page.url, prefix));
+    fn lost(&self, prefixes: &[&str]) -> Vec<&AvoidPage> {
+        let is_skipped = |page: &AvoidPage| prefixes.iter().any(|prefix| is_below(&page.url, prefix));
         let left: BTreeSet<i64> = self.pages.iter().filter(|page| !is_skipped(page)).map(|page| page.unit).collect();
         self.pages.iter().filter(|page| !left.contains(&page.unit)).collect()
     }
 
     /// The rows of the list, without samples.
-    pub fn rows(&self) -> Vec<Row> {
-        let mut chosen: Vec<Candidate> = Vec::new();
+    pub fn rows(&self) -> Vec<PrefixRow> {
+        let mut chosen: Vec<TwinCandidate> = Vec::new();
         for candidate in self.candidates() {
             let mut prefixes: Vec<&str> = chosen.iter().map(|of| &*of.prefix).collect();
             if prefixes.iter().any(|prefix| is_below(&candidate.prefix, prefix) || is_below(prefix, &candidate.prefix))
@@ -363,8 +374,9 @@ impl Twin {
             let before = self.lost(&prefixes).len();
             prefixes.push(&candidate.prefix);
             let lost = self.lost(&prefixes);
-            let is_kept = |of: &Candidate, lost: usize| lost as f64 <= (1.0 - self.purity) * of.counts[0] as f64 + 1e-9;
-            let below = |of: &Candidate| lost.iter().filter(|page| is_below(&page.url, &of.prefix)).count();
+            let is_kept =
+                |of: &TwinCandidate, lost: usize| lost as f64 <= (1.0 - self.purity) * of.counts[0] as f64 + 1e-9;
+            let below = |of: &TwinCandidate| lost.iter().filter(|page| is_below(&page.url, &of.prefix)).count();
             if is_kept(&candidate, lost.len() - before) && chosen.iter().all(|of| is_kept(of, below(of))) {
                 chosen.push(candidate);
             }
@@ -386,7 +398,7 @@ impl Twin {
             let lost = lost.iter().filter(|page| is_below(&page.url, &of.prefix)).count() as u64;
             let [pages, redirects, named] = of.counts;
             let counts = [pages, redirects, named, lost];
-            rows.push(Row { prefix: of.prefix.clone(), keep, why: of.whys.clone(), counts, sample: Vec::new() });
+            rows.push(PrefixRow { prefix: of.prefix.clone(), keep, why: of.whys.clone(), counts, sample: Vec::new() });
         }
         rows.sort();
         rows
@@ -402,16 +414,16 @@ impl Twin {
                 .filter(|page| page.unit == unit && !prefixes.iter().any(|prefix| is_below(&page.url, prefix)));
             left.min_by_key(|page| (self.place(&page.host), !page.url.starts_with("https:"), page.url.len(), &page.url))
         };
-        let mut sites: BTreeMap<&str, Vec<&Page>> = BTreeMap::new();
+        let mut sites: BTreeMap<&str, Vec<&AvoidPage>> = BTreeMap::new();
         for page in units.chain(redirected).filter_map(first) {
             sites.entry(directories(&page.url)[0]).or_default().push(page);
         }
-        let common = |pages: &[&Page]| {
+        let common = |pages: &[&AvoidPage]| {
             let of_first = directories(&pages[0].url);
             let is_common = |of: &&&str| pages.iter().all(|page| is_below(&page.url, of));
             of_first.iter().rfind(is_common).unwrap().to_string()
         };
-        let key = |pages: &Vec<&Page>| (Reverse(pages.len()), self.place(&pages[0].host), common(pages));
+        let key = |pages: &Vec<&AvoidPage>| (Reverse(pages.len()), self.place(&pages[0].host), common(pages));
         sites.values().min_by_key(|pages| key(pages)).map(|pages| common(pages))
     }
 }

@@ -11,19 +11,19 @@ use crate::program::{booleans, each, job, longs, run_well, texts, week};
 
 /// What the tables have of a cluster.
 #[derive(Debug, Default)]
-struct Known {
+struct KnownCluster {
     docs: Vec<i64>,
     hosts: BTreeSet<String>,
     similarities: Vec<f32>,
 }
 
 /// The clusters of a week, by id.
-fn known(of_week: &Path) -> BTreeMap<i64, Known> {
+fn known(of_week: &Path) -> BTreeMap<i64, KnownCluster> {
     let mut evidence: BTreeMap<i64, f32> = BTreeMap::new();
     let mut similarities = Vec::new();
     each(of_week, "evidence", "similarity", |array: &arrow_array::Float32Array| similarities.extend(array.values()));
     evidence.extend(longs(of_week, "evidence", "doc").into_iter().zip(similarities));
-    let mut known: BTreeMap<i64, Known> = BTreeMap::new();
+    let mut known: BTreeMap<i64, KnownCluster> = BTreeMap::new();
     let docs = longs(of_week, "clusters", "doc");
     let sizes = longs(of_week, "clusters", "similar_size");
     let ids = longs(of_week, "clusters", "cluster_id");

@@ -10,9 +10,9 @@ use std::time::Instant;
 
 use nigh::records::mix;
 
-use self::twin::{Rows, Settings, assert_right, columns, rows, savings};
+use self::twin::{CollectionsSettings, Rows, assert_right, columns, rows, savings};
 use crate::program::{Made, WEEK, job, kill_at_moments, rows_of, run, run_well, tables};
-use crate::web::{Shape, WEEKS, Web, WebStore};
+use crate::web::{WEEKS, Web, WebSize, WebStore};
 
 /// Random numbers below some bound.
 fn random_numbers(seed: u64) -> impl FnMut(u64) -> u64 {
@@ -129,7 +129,7 @@ fn collections_of_random_webs_are_those_of_brute_force() {
                 ("strict", 1.0, false, 2, 0.9),
                 ("extended", 1.0, true, 10, 1.0),
             ] {
-                let settings = Settings { level, all_links, merge, share, least_size, purity };
+                let settings = CollectionsSettings { level, all_links, merge, share, least_size, purity };
                 settings.run(&store, &["--workers", "2"]);
                 let counts = assert_right(&store, date, &settings);
                 found.iter_mut().zip(counts).for_each(|(sum, count)| *sum += count);
@@ -142,10 +142,10 @@ fn collections_of_random_webs_are_those_of_brute_force() {
 #[test]
 fn collections_of_real_pages_and_of_the_made_web_are_those_of_brute_force() {
     let real = Made::new(&[]);
-    let web = WebStore::new(&Web::of(&Shape::small()), 1, false);
+    let web = WebStore::new(&Web::of(&WebSize::small()), 1, false);
     for (store, date) in [(real.store(), WEEK), (web.path(), WEEKS[0])] {
         for merge in ["share", "strict", "extended"] {
-            let settings = Settings { merge, least_size: 5, ..Settings::default() };
+            let settings = CollectionsSettings { merge, least_size: 5, ..CollectionsSettings::default() };
             settings.run(&store, &[]);
             assert_right(&store, date, &settings);
         }
@@ -159,7 +159,7 @@ fn workers_processes_and_memory_do_not_change_a_byte() {
     let little = made.folder.path().join("little.toml");
     std::fs::write(&little, "memory = \"64KiB\"\n").unwrap();
     for all_links in [false, true] {
-        let settings = Settings { all_links, least_size: 3, share: 0.4, ..Settings::default() };
+        let settings = CollectionsSettings { all_links, least_size: 3, share: 0.4, ..CollectionsSettings::default() };
         let one = settings.run(&store, &["--workers", "1"]);
         let summary = || run_well(&["show", store.to_str().unwrap(), "--job", "collections", "--json"]).stdout;
         let summary_of_one = summary();
@@ -219,7 +219,7 @@ fn true_pairs(web: &Web) -> [Vec<Vec<(String, String)>>; 2] {
 /// text was replaced is in another one, and no way from clusters finds it.
 #[test]
 fn collections_of_a_made_web_are_found() {
-    let web = Web::of(&Shape::default());
+    let web = Web::of(&WebSize::default());
     let made = WebStore::new(&web, 2, false);
     let store = made.path();
     let all = true_pairs(&web);
@@ -234,7 +234,7 @@ fn collections_of_a_made_web_are_found() {
     });
     let names = by_url(rows_of(&week, "documents", &["doc", "url"]));
     for (merge, share) in [("strict", 1.0), ("extended", 1.0), ("share", 0.5), ("share", 0.6)] {
-        let settings = Settings { merge, share, ..Settings::default() };
+        let settings = CollectionsSettings { merge, share, ..CollectionsSettings::default() };
         settings.run(&store, &["--week", WEEKS[0]]);
         let of = by_url(rows_of(&store.join("collections"), "pages", &["doc", "collection"]));
         let of = of.into_iter().map(|(doc, collection)| (names[&doc].clone(), collection)).collect();
@@ -256,7 +256,7 @@ fn collections_of_a_made_web_are_found() {
 
 /// The rows of `savings` by the weeks of the list and of the crawl: the number of prefixes, and the
 /// rest.
-fn assert_savings(store: &Path, settings: &Settings, lists: &[(&str, &str, &Rows)]) {
+fn assert_savings(store: &Path, settings: &CollectionsSettings, lists: &[(&str, &str, &Rows)]) {
     let found = rows_of(&store.join("collections"), "savings", &columns("savings"));
     let expected: Vec<Vec<String>> = lists
         .iter()
@@ -271,7 +271,7 @@ fn assert_savings(store: &Path, settings: &Settings, lists: &[(&str, &str, &Rows
 
 #[test]
 fn the_list_is_judged_by_its_week_and_later_ones_and_goes_on() {
-    let settings = Settings { least_size: 3, purity: 0.7, share: 0.4, ..Settings::default() };
+    let settings = CollectionsSettings { least_size: 3, purity: 0.7, share: 0.4, ..CollectionsSettings::default() };
     let mut verdicts: BTreeMap<String, usize> = BTreeMap::new();
     for seed in 11..14 {
         let made = RandomWeb::new(seed, 2);
@@ -371,7 +371,7 @@ fn odd_hosts_and_a_page_of_very_many_links_are_as_all_others() {
     links.extend(vec!["/".to_owned(); 1_000_000]);
     pages.push(("http://many.example/".into(), text_of(78), links));
     let store = linked(folder.path(), &pages);
-    let settings = Settings::default();
+    let settings = CollectionsSettings::default();
     let one = settings.run(&store, &["--workers", "1"]);
     let [collections, avoid] = assert_right(&store, WEEK, &settings);
     assert_eq!([collections, avoid], [4, 3], "one of four copies is principal: the one that is linked to");
@@ -399,7 +399,7 @@ fn no_prefix_is_wider_than_what_was_crawled() {
     let avoided = |pages: &[(String, String, Vec<String>)]| {
         let folder = tempfile::tempdir().unwrap();
         let store = linked(folder.path(), pages);
-        let settings = Settings::default();
+        let settings = CollectionsSettings::default();
         settings.run(&store, &[]);
         assert_right(&store, WEEK, &settings);
         let rows = rows(&store, "avoid").into_iter();
@@ -446,7 +446,7 @@ fn the_host_that_has_less_is_avoided_whatever_it_is_called_and_links_say() {
         pages.push(("http://other.example/".into(), text_of(200), (0..22).map(link).collect()));
         let folder = tempfile::tempdir().unwrap();
         let store = linked(folder.path(), &pages);
-        let settings = Settings::default();
+        let settings = CollectionsSettings::default();
         settings.run(&store, &["--workers", "2"]);
         assert_right(&store, WEEK, &settings);
         let hosts: Vec<String> = rows(&store, "avoid").into_iter().map(|row| row[1].clone()).collect();
@@ -479,7 +479,7 @@ fn the_collections_of_the_study_are_found() {
     }
     let store = linked(folder.path(), &pages);
     for (merge, clusters) in [("strict", [(2, 2), (4, 3)].as_slice()), ("extended", &[(2, 2), (4, 3)])] {
-        let settings = Settings { merge, share: 1.0, least_size: 2, ..Settings::default() };
+        let settings = CollectionsSettings { merge, share: 1.0, least_size: 2, ..CollectionsSettings::default() };
         settings.run(&store, &[]);
         assert_right(&store, WEEK, &settings);
         let found: BTreeSet<(usize, usize)> = rows(&store, "clusters")
@@ -499,7 +499,8 @@ fn the_collections_of_the_study_are_found() {
     }
     let store = linked(folder.path(), &pages);
     for (merge, expected) in [("strict", [3].as_slice()), ("extended", &[4])] {
-        let settings = Settings { merge, share: 1.0, least_size: 2, all_links: true, ..Settings::default() };
+        let settings =
+            CollectionsSettings { merge, share: 1.0, least_size: 2, all_links: true, ..CollectionsSettings::default() };
         settings.run(&store, &[]);
         assert_right(&store, WEEK, &settings);
         let sizes: Vec<usize> = rows(&store, "clusters").into_iter().map(|row| row[1].parse().unwrap()).collect();
@@ -512,7 +513,7 @@ fn small_stores_and_wrong_jobs_are_told() {
     let folder = tempfile::tempdir().unwrap();
     let store = linked(folder.path(), &[]);
     let store_text = store.to_str().unwrap();
-    let settings = Settings::default();
+    let settings = CollectionsSettings::default();
     settings.run(&store, &[]);
     assert_right(&store, WEEK, &settings);
     let shown = run_well(&["show", store_text, "--job", "collections"]).stdout;
@@ -534,7 +535,7 @@ fn small_stores_and_wrong_jobs_are_told() {
 fn a_run_killed_at_any_moment_leaves_the_former_tables_or_the_new_ones() {
     let made = RandomWeb::new(3, 2);
     let store = made.path();
-    let settings = |least_size| Settings { least_size, ..Settings::default() };
+    let settings = |least_size| CollectionsSettings { least_size, ..CollectionsSettings::default() };
     let begun = Instant::now();
     let new = settings(3).run(&store, &["--workers", "2"]);
     let whole = begun.elapsed();
@@ -553,7 +554,7 @@ fn deletions_and_vacuums_remove_the_tables_and_the_list() {
     let made = RandomWeb::new(5, 2);
     let store = made.path();
     let store_text = store.to_str().unwrap();
-    let settings = Settings { least_size: 3, purity: 0.7, ..Settings::default() };
+    let settings = CollectionsSettings { least_size: 3, purity: 0.7, ..CollectionsSettings::default() };
     settings.run(&store, &[]);
     let avoid = || run(&["show", store_text, "--avoid"]);
     let listed: String = rows(&store, "avoid").into_iter().map(|row| row[0].clone() + "\n").collect();
@@ -606,7 +607,7 @@ fn lists_are_rolled_up_as_by_brute_force() {
         let ran = roll_up("http://a.example/\n", &[]);
         assert!(ran.code == Some(1) && ran.stderr.contains("nigh run jobs/collections.toml"), "{}", ran.stderr);
         run_well(&["run", "jobs/overlap.toml", "-q", "--store", store_text]);
-        Settings { level, least_size: 3, share: 0.4, ..Settings::default() }.run(&store, &[]);
+        CollectionsSettings { level, least_size: 3, share: 0.4, ..CollectionsSettings::default() }.run(&store, &[]);
         let of_page = rows_of(&store.join("collections"), "pages", &["doc", "cluster"]);
         let of_page: BTreeMap<String, String> =
             of_page.into_iter().map(|row| (row[0].clone(), row[1].clone())).collect();

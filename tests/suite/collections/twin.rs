@@ -7,7 +7,7 @@ use std::path::Path;
 use nigh::records::DocId;
 use nigh::state::{History, Store};
 
-use crate::program::{UnionFind, each, job, longs, rows_of, run_well, tables, texts, week};
+use crate::program::{PlainUnionFind, each, job, longs, rows_of, run_well, tables, texts, week};
 use crate::redirected::Redirects;
 
 /// Rows of a table, each with its values as text; in no particular order.
@@ -15,7 +15,7 @@ pub type Rows = BTreeSet<Vec<String>>;
 
 /// The parameters of a job.
 #[derive(Clone, Copy)]
-pub struct Settings {
+pub struct CollectionsSettings {
     pub level: &'static str,
     pub all_links: bool,
     pub merge: &'static str,
@@ -24,15 +24,22 @@ pub struct Settings {
     pub purity: f64,
 }
 
-impl Default for Settings {
-    fn default() -> Settings {
-        Settings { level: "similar", all_links: false, merge: "share", share: 0.6, least_size: 10, purity: 0.9 }
+impl Default for CollectionsSettings {
+    fn default() -> CollectionsSettings {
+        CollectionsSettings {
+            level: "similar",
+            all_links: false,
+            merge: "share",
+            share: 0.6,
+            least_size: 10,
+            purity: 0.9,
+        }
     }
 }
 
-impl Settings {
+impl CollectionsSettings {
     pub fn toml(&self) -> String {
-        let Settings { level, all_links, merge, share, least_size, purity } = self;
+        let CollectionsSettings { level, all_links, merge, share, least_size, purity } = self;
         let links = if *all_links { "all" } else { "same-host" };
         format!(
             "[collections]\nlevel = \"{level}\"\nlinks = \"{links}\"\nmerge = \"{merge}\"\nshare = {share:?}\nleast-size = {least_size}\npurity = {purity:?}\n"
@@ -60,7 +67,7 @@ impl Settings {
 
 /// A page of a week.
 #[derive(Clone, Debug)]
-pub struct Page {
+pub struct ReplicaPage {
     pub doc: i64,
     pub url: String,
     pub host: String,
@@ -74,13 +81,14 @@ pub struct Page {
 }
 
 /// The pages of a week, by id.
-pub fn pages(store: &Path, date: &str, level: &str) -> BTreeMap<i64, Page> {
+pub fn pages(store: &Path, date: &str, level: &str) -> BTreeMap<i64, ReplicaPage> {
     let week = week(store, date);
-    let mut pages: BTreeMap<i64, Page> = BTreeMap::new();
+    let mut pages: BTreeMap<i64, ReplicaPage> = BTreeMap::new();
     let documents = longs(&week, "documents", "doc").into_iter().zip(longs(&week, "documents", "bytes"));
     let names = texts(&week, "documents", "url").into_iter().zip(texts(&week, "documents", "host"));
     for (((doc, bytes), (url, host)), title) in documents.zip(names).zip(texts(&week, "documents", "title")) {
-        pages.insert(doc, Page { doc, url, host, title, bytes, root: doc, links: Vec::new(), named: Vec::new() });
+        pages
+            .insert(doc, ReplicaPage { doc, url, host, title, bytes, root: doc, links: Vec::new(), named: Vec::new() });
     }
     if level == "overlap" {
         let rows = rows_of(&store.join("overlap"), "components", &["chunking", "doc", "component"]);
@@ -137,7 +145,7 @@ fn first_seen(history: &History, doc: i64) -> usize {
 }
 
 /// The expected tables but `judged` and `savings`, for a run that follows no other.
-pub fn twin(store: &Path, date: &str, settings: &Settings) -> BTreeMap<&'static str, Rows> {
+pub fn twin(store: &Path, date: &str, settings: &CollectionsSettings) -> BTreeMap<&'static str, Rows> {
     let history = History::open(&Store::at(store), None, None).unwrap();
     let pages = pages(store, date, settings.level);
     let mut of_root: BTreeMap<i64, BTreeSet<i64>> = BTreeMap::new();
@@ -165,7 +173,7 @@ pub fn twin(store: &Path, date: &str, settings: &Settings) -> BTreeMap<&'static 
         let sizes = [of_root[from].len(), of_root[to].len()];
         settings.merges(sizes, distinct(all, |link| link.0), distinct(all, |link| link.1))
     });
-    let mut similar = UnionFind::default();
+    let mut similar = PlainUnionFind::default();
     links.keys().for_each(|(from, to)| similar.union(*from, *to));
     let mut clusters: BTreeMap<i64, BTreeSet<i64>> = BTreeMap::new();
     for (from, to) in links.keys() {
@@ -204,7 +212,7 @@ pub fn twin(store: &Path, date: &str, settings: &Settings) -> BTreeMap<&'static 
         let host = |all: &BTreeSet<i64>| pages[all.first().unwrap()].host.clone();
         let on_host = |all: &BTreeSet<i64>| {
             let host = host(all);
-            pages.values().filter(move |page| page.host == host).collect::<Vec<&Page>>()
+            pages.values().filter(move |page| page.host == host).collect::<Vec<&ReplicaPage>>()
         };
         let has_own = |all: &BTreeSet<i64>| on_host(all).iter().any(|page| !is_clustered(page.doc));
         let links_to = |all: &BTreeSet<i64>| {
@@ -293,16 +301,16 @@ pub fn twin(store: &Path, date: &str, settings: &Settings) -> BTreeMap<&'static 
 }
 
 /// The longest directory of all of these pages.
-fn common_directory(docs: &BTreeSet<i64>, pages: &BTreeMap<i64, Page>) -> String {
+fn common_directory(docs: &BTreeSet<i64>, pages: &BTreeMap<i64, ReplicaPage>) -> String {
     let all: Vec<Vec<String>> = docs.iter().map(|doc| directories(&pages[doc].url)).collect();
     all[0].iter().rfind(|directory| all.iter().all(|of| of.contains(directory))).cloned().unwrap_or_default()
 }
 
 fn avoided(
-    pages: &BTreeMap<i64, Page>,
+    pages: &BTreeMap<i64, ReplicaPage>,
     copies: &BTreeMap<i64, &Collection>,
     collections: &[Collection],
-    settings: &Settings,
+    settings: &CollectionsSettings,
     date: &str,
 ) -> Rows {
     let mut below: BTreeMap<String, BTreeSet<i64>> = BTreeMap::new();
@@ -393,7 +401,7 @@ fn listed(stay: &Rows, now: &Rows) -> Rows {
 /// bytes, similar before and after, duplicates before and after, lost.
 pub fn savings(store: &Path, date: &str, level: &str, prefixes: &[String]) -> Vec<String> {
     let pages = pages(store, date, if level == "overlap" { "similar" } else { level });
-    let is_skipped = |page: &Page| prefixes.iter().any(|prefix| page.url.starts_with(prefix.as_str()));
+    let is_skipped = |page: &ReplicaPage| prefixes.iter().any(|prefix| page.url.starts_with(prefix.as_str()));
     let mut clusters: BTreeMap<i64, Vec<bool>> = BTreeMap::new();
     pages.values().for_each(|page| clusters.entry(page.root).or_default().push(is_skipped(page)));
     let left = |of: &Vec<bool>| of.iter().filter(|skipped| !**skipped).count();
@@ -429,7 +437,7 @@ pub fn rows(store: &Path, table: &str) -> Rows {
 
 /// Compares the tables of the last run, which followed no other, with brute force. Returns the rows
 /// of `collections` and of `avoid`.
-pub fn assert_right(store: &Path, date: &str, settings: &Settings) -> [usize; 2] {
+pub fn assert_right(store: &Path, date: &str, settings: &CollectionsSettings) -> [usize; 2] {
     let expected = twin(store, date, settings);
     for (table, wanted) in &expected {
         let found = rows(store, table);
@@ -441,11 +449,11 @@ pub fn assert_right(store: &Path, date: &str, settings: &Settings) -> [usize; 2]
 
 /// The expected rows of `judged` and of `avoid` of a run for a week that follows one with the rows
 /// `former` of `avoid`; `now` are the rows of `avoid` that the week alone gives.
-pub fn judged(store: &Path, date: &str, settings: &Settings, former: &Rows, now: &Rows) -> [Rows; 2] {
+pub fn judged(store: &Path, date: &str, settings: &CollectionsSettings, former: &Rows, now: &Rows) -> [Rows; 2] {
     let level = if settings.level == "overlap" { "similar" } else { settings.level };
     let pages = pages(store, date, level);
     let below = |prefix: &str| pages.values().filter(|page| page.url.starts_with(prefix)).collect::<Vec<_>>();
-    let is_skipped = |page: &Page| former.iter().any(|row| page.url.starts_with(&row[0]));
+    let is_skipped = |page: &ReplicaPage| former.iter().any(|row| page.url.starts_with(&row[0]));
     let has_left = |root: i64| pages.values().any(|page| page.root == root && !is_skipped(page));
     let (mut judged, mut stay, mut dropped) = (Rows::new(), Rows::new(), BTreeSet::new());
     for row in former {

@@ -10,11 +10,11 @@ use std::time::Instant;
 
 use nigh::records::{checksum, mix};
 
-use self::twin::{Known, Page, Said, Settings, assert_right, name};
-use crate::avoid::made::{Crawl, DATES, MadeStore};
+use self::twin::{HostPage, KnownBefore, MirrorsByUrlSettings, SaidOfUrl, assert_right, name};
+use crate::avoid::made::{DATES, MadeCrawl, MadeStore};
 use crate::program::{Made, WEEK, copy_folder, corpus, job, kill_at_moments, rows_of, run, run_well, tables};
 use crate::web::twins::similar_pages;
-use crate::web::{COLUMNS, Shape, WEEKS, Web, WebStore};
+use crate::web::{COLUMNS, WEEKS, Web, WebSize, WebStore};
 
 /// Names of hosts: with and without `www`, ports, addresses, and letters beyond ASCII.
 const HOSTS: [&str; 14] = [
@@ -145,14 +145,22 @@ impl RandomHosts {
 }
 
 /// Settings that differ in each parameter.
-fn all_settings() -> Vec<Settings> {
-    let default = Settings::default();
+fn all_settings() -> Vec<MirrorsByUrlSettings> {
+    let default = MirrorsByUrlSettings::default();
     vec![
         default.clone(),
-        Settings { pages_only: true, ..default.clone() },
-        Settings { failed: true, whole_paths: false, similar: 0.8, ..default.clone() },
-        Settings { least_urls: 20, paths: 4, tests: 3, most_hosts: 3, ..default.clone() },
-        Settings { failed: true, least_urls: 1, paths: 7, tests: 7, most_hosts: 6, similar: 0.3, ..default },
+        MirrorsByUrlSettings { pages_only: true, ..default.clone() },
+        MirrorsByUrlSettings { failed: true, whole_paths: false, similar: 0.8, ..default.clone() },
+        MirrorsByUrlSettings { least_urls: 20, paths: 4, tests: 3, most_hosts: 3, ..default.clone() },
+        MirrorsByUrlSettings {
+            failed: true,
+            least_urls: 1,
+            paths: 7,
+            tests: 7,
+            most_hosts: 6,
+            similar: 0.3,
+            ..default
+        },
     ]
 }
 
@@ -164,7 +172,7 @@ fn candidates_and_tests_of_random_hosts_are_those_of_brute_force() {
         let made = RandomHosts::new(seed, weeks);
         for settings in all_settings() {
             settings.run(&made.path(), &["--workers", "2"]);
-            let known = Known::of_week(&made.path(), WEEKS[weeks - 1], settings.pages_only);
+            let known = KnownBefore::of_week(&made.path(), WEEKS[weeks - 1], settings.pages_only);
             let rows = assert_right(&made.path(), &known, &settings);
             rows["candidates"].iter().for_each(|row| *levels.entry(row[8].clone()).or_insert(0) += 1);
             rows["tests"].iter().for_each(|row| *outcomes.entry(row[4].clone()).or_insert(0) += 1);
@@ -177,11 +185,14 @@ fn candidates_and_tests_of_random_hosts_are_those_of_brute_force() {
 #[test]
 fn candidates_and_tests_of_real_pages_and_of_the_made_web_are_those_of_brute_force() {
     let real = Made::new(&[]);
-    let web = WebStore::new(&Web::of(&Shape::small()), 2, true);
+    let web = WebStore::new(&Web::of(&WebSize::small()), 2, true);
     for (store, date) in [(real.store(), WEEK), (web.path(), WEEKS[1])] {
-        for settings in [Settings::default(), Settings { least_urls: 2, failed: true, ..Settings::default() }] {
+        for settings in [
+            MirrorsByUrlSettings::default(),
+            MirrorsByUrlSettings { least_urls: 2, failed: true, ..MirrorsByUrlSettings::default() },
+        ] {
             settings.run(&store, &[]);
-            let rows = assert_right(&store, &Known::of_week(&store, date, settings.pages_only), &settings);
+            let rows = assert_right(&store, &KnownBefore::of_week(&store, date, settings.pages_only), &settings);
             assert!(!rows["candidates"].is_empty());
         }
     }
@@ -193,7 +204,7 @@ fn workers_processes_and_memory_do_not_change_a_byte() {
     let store = made.path();
     let little = made.folder.path().join("little.toml");
     std::fs::write(&little, "memory = \"64KiB\"\n").unwrap();
-    let settings = Settings { paths: 9, failed: true, ..Settings::default() };
+    let settings = MirrorsByUrlSettings { paths: 9, failed: true, ..MirrorsByUrlSettings::default() };
     let one = settings.run(&store, &["--workers", "1"]);
     let summary = || run_well(&["show", store.to_str().unwrap(), "--job", "mirrors-by-url", "--json"]).stdout;
     let summary_of_one = summary();
@@ -211,7 +222,7 @@ fn workers_processes_and_memory_do_not_change_a_byte() {
     }
     // The best candidates are the first ones of the longer list.
     let all = rows_of(&store.join("mirrors-by-url"), "candidates", &twin::columns("candidates"));
-    let few = Settings { more: "most-candidates = 3\n".to_owned(), ..settings };
+    let few = MirrorsByUrlSettings { more: "most-candidates = 3\n".to_owned(), ..settings };
     few.run(&store, &["--workers", "2"]);
     let listed = rows_of(&store.join("mirrors-by-url"), "candidates", &twin::columns("candidates"));
     assert!(all.len() > 10 && listed == all[..3], "{listed:?}");
@@ -226,21 +237,27 @@ fn lists_and_indexes_need_no_week_and_join_one() {
     std::fs::create_dir(&lists).unwrap();
     let urls: Vec<String> = RandomHosts::urls(3).into_keys().collect();
     let (mut known, mut plain, mut index) =
-        (Known::default(), String::new(), " CDX N b a m s k r M S V g\n".to_owned());
+        (KnownBefore::default(), String::new(), " CDX N b a m s k r M S V g\n".to_owned());
     for (number, url) in urls.iter().enumerate() {
         let status = ["200", "404", "-", "301"][number % 4];
         if number % 3 > 0 {
             writeln!(index, "key 20240108000000 {url} text/html {status} AAAA - - 10 20 file").unwrap();
-            known.add(url, Said { listed_fetched: status == "200", listed_gone: status == "404", ..Said::default() });
+            known.add(
+                url,
+                SaidOfUrl { listed_fetched: status == "200", listed_gone: status == "404", ..SaidOfUrl::default() },
+            );
         }
         if number % 3 < 2 {
             writeln!(plain, "{url}").unwrap();
-            known.add(url, Said::default());
+            known.add(url, SaidOfUrl::default());
         }
     }
     std::fs::write(lists.join("plain.txt"), plain).unwrap();
     std::fs::write(lists.join("index.cdx"), index).unwrap();
-    let settings = Settings { more: format!("lists = [{:?}]\n", lists.to_str().unwrap()), ..Settings::default() };
+    let settings = MirrorsByUrlSettings {
+        more: format!("lists = [{:?}]\n", lists.to_str().unwrap()),
+        ..MirrorsByUrlSettings::default()
+    };
     settings.run(&store, &["--workers", "2"]);
     let rows = assert_right(&store, &known, &settings);
     assert!(rows["candidates"].len() > 5 && rows["candidates"].iter().all(|row| row[8] == "few"));
@@ -258,7 +275,7 @@ fn lists_and_indexes_need_no_week_and_join_one() {
     let flags = ["-q", "--week", WEEK, "--input", input.to_str().unwrap(), "--store", store.to_str().unwrap()];
     run_well(&[&["run", cluster.to_str().unwrap()][..], &flags].concat());
     settings.run(&store, &[]);
-    let mut joined = Known::of_week(&store, WEEK, false);
+    let mut joined = KnownBefore::of_week(&store, WEEK, false);
     known.join(&mut joined);
     let rows = assert_right(&store, &joined, &settings);
     assert!(rows["candidates"].iter().any(|row| row[8] != "few"));
@@ -268,9 +285,9 @@ fn lists_and_indexes_need_no_week_and_join_one() {
 fn answers_to_probes_come_back_as_input() {
     let made = RandomHosts::new(4, 2);
     let store = made.path();
-    let settings = Settings::default();
+    let settings = MirrorsByUrlSettings::default();
     settings.run(&store, &[]);
-    let mut known = Known::of_week(&store, WEEKS[1], false);
+    let mut known = KnownBefore::of_week(&store, WEEKS[1], false);
     let before = assert_right(&store, &known, &settings);
     // A crawler fetches what the table asks for: pages, missing pages, and some that it cannot
     // reach.
@@ -293,7 +310,7 @@ fn answers_to_probes_come_back_as_input() {
                 let canonical = nigh::text::canonical(url).unwrap();
                 let sketch = fingerprinter.html(html.as_bytes(), Some("utf-8"), Some(&canonical)).sketch;
                 let (checksum, features) = (checksum(html.as_bytes()).to_be_bytes().to_vec(), Some(sketch.features));
-                known.add_page(name(url), Page { order: i64::MAX, checksum, features });
+                known.add_page(name(url), HostPage { order: i64::MAX, checksum, features });
             }
         }
         if number % 4 == 0 {
@@ -317,7 +334,7 @@ fn answers_to_probes_come_back_as_input() {
     let tables = settings.run(&store, &["--workers", "2", "--input", folder]);
     let after = assert_right(&store, &known, &settings);
     assert!(!before["probes"].is_empty() && after["probes"].len() < before["probes"].len());
-    let few = |rows: &BTreeMap<&str, twin::Rows>| rows["candidates"].iter().filter(|row| row[8] == "few").count();
+    let few = |rows: &BTreeMap<&str, twin::TableRows>| rows["candidates"].iter().filter(|row| row[8] == "few").count();
     assert!(few(&after) < few(&before), "{} {}", few(&after), few(&before));
     assert!(settings.run(&store, &["--workers", "1", "--input", folder]) == tables);
     let shown = run_well(&["show", store.to_str().unwrap(), "--job", "mirrors-by-url"]).stdout;
@@ -365,7 +382,7 @@ fn pairs_of<'a>(hosts: impl IntoIterator<Item = &'a String>) -> BTreeSet<[String
 /// resemblance of 0.8 and more at the same path.
 #[test]
 fn mirrors_of_a_made_web_lead_the_list() {
-    let web = Web::of(&Shape::default());
+    let web = Web::of(&WebSize::default());
     let crawl = web.week(0);
     let mut shared: BTreeMap<[String; 2], usize> = BTreeMap::new();
     for (a, b, _) in similar_pages(&crawl.pages, 0.8) {
@@ -403,9 +420,9 @@ fn mirrors_of_a_made_web_lead_the_list() {
         let input = folder.path().join("pages.jsonl");
         let flags = ["-q", "--week", WEEK, "--input", input.to_str().unwrap(), "--store", store.to_str().unwrap()];
         run_well(&[&["run", cluster.to_str().unwrap()][..], &flags].concat());
-        Settings::default().run(&store, &[]);
-        let known = Known::of_week(&store, WEEK, false);
-        let rows = assert_right(&store, &known, &Settings::default());
+        MirrorsByUrlSettings::default().run(&store, &[]);
+        let known = KnownBefore::of_week(&store, WEEK, false);
+        let rows = assert_right(&store, &known, &MirrorsByUrlSettings::default());
         let pair = |row: &Vec<String>| sorted(&row[1], &row[2]);
         let ranked: Vec<[String; 2]> = rows["candidates"].iter().map(pair).collect();
         let precision = average_precision(&ranked, &right, &farms);
@@ -431,22 +448,22 @@ fn the_first_candidates_of_the_corpus_are_mirrors() {
     let store = folder.path().join("store");
     let flags = ["-q", "--week", WEEK, "--input", crawl.to_str().unwrap(), "--store", store.to_str().unwrap()];
     run_well(&[&["run", "jobs/example.toml"][..], &flags].concat());
-    let settings = Settings { least_urls: 10, ..Settings::default() };
+    let settings = MirrorsByUrlSettings { least_urls: 10, ..MirrorsByUrlSettings::default() };
     settings.run(&store, &["--workers", "2"]);
-    let rows = assert_right(&store, &Known::of_week(&store, WEEK, false), &settings);
+    let rows = assert_right(&store, &KnownBefore::of_week(&store, WEEK, false), &settings);
     let first = rows["candidates"].iter().take(20).filter(|row| ["1", "2", "3", "4"].contains(&row[8].as_str()));
     assert!(first.clone().count() >= 10, "{:?}", first.collect::<Vec<_>>());
 }
 
 #[test]
 fn both_ways_are_side_by_side() {
-    let web = Web::of(&Shape { hosts: 80, pages: 2_400, ..Shape::small() });
+    let web = Web::of(&WebSize { hosts: 80, pages: 2_400, ..WebSize::small() });
     let made = WebStore::new(&web, 2, true);
     let store = made.path();
     let (store_text, folder) = (store.to_str().unwrap(), store.join("mirrors-by-url"));
     let compared = || rows_of(&folder, "compared", &twin::columns("compared"));
     let show = || run_well(&["show", store_text, "--job", "mirrors-by-url"]).stdout;
-    let settings = Settings::default();
+    let settings = MirrorsByUrlSettings::default();
     settings.run(&store, &["--week", WEEKS[0]]);
     assert_eq!(compared(), twin::compared(&store, WEEKS[0]));
     assert!(show().contains("By content: unknown; jobs/mirrors.toml"), "{}", show());
@@ -459,10 +476,11 @@ fn both_ways_are_side_by_side() {
     let rows = compared();
     assert_eq!(rows, twin::compared(&store, WEEKS[0]));
     let mut ways: BTreeSet<[String; 3]> = BTreeSet::new();
-    let mut add = |rows: &twin::Rows| ways.extend(rows.iter().map(|row| [0, 7, 8].map(|column| row[column].clone())));
+    let mut add =
+        |rows: &twin::TableRows| ways.extend(rows.iter().map(|row| [0, 7, 8].map(|column| row[column].clone())));
     add(&rows);
     // Hosts of fewer URLs are found by content only.
-    Settings { least_urls: 40, ..settings.clone() }.run(&store, &["--week", WEEKS[0]]);
+    MirrorsByUrlSettings { least_urls: 40, ..settings.clone() }.run(&store, &["--week", WEEKS[0]]);
     assert_eq!(compared(), twin::compared(&store, WEEKS[0]));
     add(&compared());
     for way in
@@ -501,9 +519,9 @@ fn a_host_of_a_million_links_to_itself_and_hosts_of_one_page() {
     pages.extend((0..15).map(|host| (format!("http://h{host}.example/x/y"), Vec::new())));
     let store = linked(folder.path(), &pages);
     for least_urls in [1, 2] {
-        let settings = Settings { least_urls, ..Settings::default() };
+        let settings = MirrorsByUrlSettings { least_urls, ..MirrorsByUrlSettings::default() };
         settings.run(&store, &["--workers", "2"]);
-        let rows = assert_right(&store, &Known::of_week(&store, WEEK, false), &settings);
+        let rows = assert_right(&store, &KnownBefore::of_week(&store, WEEK, false), &settings);
         assert_eq!(rows["candidates"].is_empty(), least_urls == 2);
     }
 }
@@ -513,9 +531,9 @@ fn an_empty_week_and_mistakes_are_reported() {
     let folder = tempfile::tempdir().unwrap();
     let store = linked(folder.path(), &[]);
     let store_text = store.to_str().unwrap();
-    let settings = Settings::default();
+    let settings = MirrorsByUrlSettings::default();
     settings.run(&store, &[]);
-    assert_right(&store, &Known::of_week(&store, WEEK, false), &settings);
+    assert_right(&store, &KnownBefore::of_week(&store, WEEK, false), &settings);
     let shown = run_well(&["show", store_text, "--job", "mirrors-by-url"]).stdout;
     assert!(shown.contains("179,369,374") && shown.contains("level 4"), "{shown}");
     let empty = folder.path().join("none");
@@ -542,7 +560,7 @@ fn an_empty_week_and_mistakes_are_reported() {
 fn a_run_killed_at_any_moment_leaves_the_former_tables_or_the_new_ones() {
     let made = RandomHosts::new(3, 2);
     let store = made.path();
-    let settings = |paths| Settings { paths, ..Settings::default() };
+    let settings = |paths| MirrorsByUrlSettings { paths, ..MirrorsByUrlSettings::default() };
     let begun = Instant::now();
     let new = settings(9).run(&store, &["--workers", "2"]);
     let whole = begun.elapsed();
@@ -561,7 +579,7 @@ fn deletions_and_vacuums_remove_the_tables() {
     let made = RandomHosts::new(5, 2);
     let store = made.path();
     let store_text = store.to_str().unwrap();
-    let settings = Settings::default();
+    let settings = MirrorsByUrlSettings::default();
     settings.run(&store, &[]);
     let copy = made.folder.path().join("copy");
     copy_folder(&store, &copy);
@@ -569,10 +587,10 @@ fn deletions_and_vacuums_remove_the_tables() {
     assert!(ran.stdout.contains("Removed the tables of mirrors-by-url"), "{}", ran.stdout);
     assert!(!store.join("mirrors-by-url").exists() && !store.join("_nigh/mirrors-by-url").exists());
     settings.run(&store, &[]);
-    assert_right(&store, &Known::of_week(&store, WEEKS[1], false), &settings);
+    assert_right(&store, &KnownBefore::of_week(&store, WEEKS[1], false), &settings);
     // Tables of the first week go with it.
     settings.run(&copy, &["--week", WEEKS[0]]);
-    assert_right(&copy, &Known::of_week(&copy, WEEKS[0], false), &settings);
+    assert_right(&copy, &KnownBefore::of_week(&copy, WEEKS[0], false), &settings);
     run_well(&["vacuum", "--store", copy.to_str().unwrap(), "--keep", "1"]);
     assert!(!copy.join("mirrors-by-url").exists());
     settings.run(&copy, &[]);
@@ -613,9 +631,9 @@ fn hosts_without_a_name_or_an_answer_are_classes_of_their_own() {
     let (cluster, store) = (job(folder.path(), COLUMNS), folder.path().join("store"));
     let flags = ["-q", "--week", WEEK, "--input", folder.path().to_str().unwrap(), "--store", store.to_str().unwrap()];
     run_well(&[&["run", cluster.to_str().unwrap()][..], &flags].concat());
-    let settings = Settings { least_urls: 10, ..Settings::default() };
+    let settings = MirrorsByUrlSettings { least_urls: 10, ..MirrorsByUrlSettings::default() };
     let one = settings.run(&store, &["--workers", "1"]);
-    assert_right(&store, &Known::of_week(&store, WEEK, false), &settings);
+    assert_right(&store, &KnownBefore::of_week(&store, WEEK, false), &settings);
     let of_hosts = |store: &Path| -> BTreeMap<[String; 2], Vec<String>> {
         let columns = ["host_a", "host_b", "level", "failure_a", "failure_b"];
         let rows = rows_of(&store.join("mirrors-by-url"), "candidates", &columns);
@@ -676,7 +694,7 @@ fn hosts_without_a_name_or_an_answer_are_classes_of_their_own() {
 
 #[test]
 fn redirects_that_add_or_drop_a_slash_are_followed() {
-    let mut crawl = Crawl::default();
+    let mut crawl = MadeCrawl::default();
     for page in 0..40u64 {
         let path = |host: &str, slash: &str| format!("http://{host}.example/part{}/page{page}{slash}", page % 3);
         crawl.page(&path("one", "/"), page);
@@ -688,9 +706,9 @@ fn redirects_that_add_or_drop_a_slash_are_followed() {
         crawl.redirect(&path("two", from), &target);
     }
     let store = MadeStore::new(&[&crawl]);
-    let settings = Settings { least_urls: 10, ..Settings::default() };
+    let settings = MirrorsByUrlSettings { least_urls: 10, ..MirrorsByUrlSettings::default() };
     let one = settings.run(&store.path(), &["--workers", "1"]);
-    let known = Known::of_week(&store.path(), DATES[0], false);
+    let known = KnownBefore::of_week(&store.path(), DATES[0], false);
     let rows = assert_right(&store.path(), &known, &settings);
     let columns = ["level", "sf", "tf", "fm"];
     let counts = rows_of(&store.path().join("mirrors-by-url"), "candidates", &columns);

@@ -7,16 +7,16 @@ use std::path::Path;
 
 use nigh::records::checksum;
 
-use crate::program::{UnionFind, bytes, features, files, job, longs, rows_of, run_well, tables, texts, week};
+use crate::program::{PlainUnionFind, bytes, features, files, job, longs, rows_of, run_well, tables, texts, week};
 
 /// Rows of a table, each with its values as text.
-pub type Rows = Vec<Vec<String>>;
+pub type TableRows = Vec<Vec<String>>;
 /// A host and a path.
-type Name = (String, String);
+type HostAndPath = (String, String);
 
 /// The parameters of a job.
 #[derive(Clone)]
-pub struct Settings {
+pub struct MirrorsByUrlSettings {
     pub pages_only: bool,
     pub least_urls: usize,
     pub paths: usize,
@@ -29,9 +29,9 @@ pub struct Settings {
     pub more: String,
 }
 
-impl Default for Settings {
-    fn default() -> Settings {
-        Settings {
+impl Default for MirrorsByUrlSettings {
+    fn default() -> MirrorsByUrlSettings {
+        MirrorsByUrlSettings {
             pages_only: false,
             least_urls: 5,
             paths: 20,
@@ -45,9 +45,19 @@ impl Default for Settings {
     }
 }
 
-impl Settings {
+impl MirrorsByUrlSettings {
     pub fn toml(&self) -> String {
-        let Settings { pages_only, least_urls, paths, most_hosts, whole_paths, tests, similar, failed, more } = self;
+        let MirrorsByUrlSettings {
+            pages_only,
+            least_urls,
+            paths,
+            most_hosts,
+            whole_paths,
+            tests,
+            similar,
+            failed,
+            more,
+        } = self;
         let urls = if *pages_only { "pages" } else { "pages-and-links" };
         let unfetched = if *failed { "failed" } else { "unknown" };
         format!(
@@ -68,7 +78,7 @@ impl Settings {
 
 /// A page: the smaller number counts, if there are two of one name.
 #[derive(Clone)]
-pub struct Page {
+pub struct HostPage {
     pub order: i64,
     pub checksum: Vec<u8>,
     /// `None` without words.
@@ -77,7 +87,7 @@ pub struct Page {
 
 /// What is said of a URL.
 #[derive(Clone, Copy, Default)]
-pub struct Said {
+pub struct SaidOfUrl {
     pub fetched: bool,
     pub gone: bool,
     pub listed_fetched: bool,
@@ -88,39 +98,39 @@ pub struct Said {
 
 /// What is known before the job.
 #[derive(Default)]
-pub struct Known {
-    urls: BTreeMap<Name, Said>,
-    pub pages: BTreeMap<Name, Page>,
-    pub gone: BTreeSet<Name>,
+pub struct KnownBefore {
+    urls: BTreeMap<HostAndPath, SaidOfUrl>,
+    pub pages: BTreeMap<HostAndPath, HostPage>,
+    pub gone: BTreeSet<HostAndPath>,
     /// URLs that redirect to the same path of their host, with a slash more or less at its end.
-    slash: BTreeSet<Name>,
+    slash: BTreeSet<HostAndPath>,
     /// The reasons of failed downloads, and `page` for pages, by host.
     pub said_of_hosts: BTreeMap<String, BTreeSet<String>>,
 }
 
-pub fn name(url: &str) -> Name {
+pub fn name(url: &str) -> HostAndPath {
     let rest = url.split_once("://").unwrap().1;
     let slash = rest.find('/').unwrap();
     (rest[..slash].to_owned(), rest[slash..].to_owned())
 }
 
 /// The same name with a slash more or less at the end of its path.
-fn with_or_without_slash((host, path): &Name) -> Name {
+fn with_or_without_slash((host, path): &HostAndPath) -> HostAndPath {
     let (path, query) = path.split_at(path.find('?').unwrap_or(path.len()));
     let other = path.strip_suffix('/').map_or_else(|| format!("{path}/"), str::to_owned);
     (host.clone(), other + query)
 }
 
-impl Known {
+impl KnownBefore {
     /// What a week has.
-    pub fn of_week(store: &Path, date: &str, pages_only: bool) -> Known {
-        let (mut known, week) = (Known::default(), week(store, date));
+    pub fn of_week(store: &Path, date: &str, pages_only: bool) -> KnownBefore {
+        let (mut known, week) = (KnownBefore::default(), week(store, date));
         let docs = longs(&week, "documents", "doc");
         let (urls, sums) = (texts(&week, "documents", "url"), bytes(&week, "documents", "checksum"));
         let features = features(&week);
         for ((doc, url), checksum) in docs.iter().zip(&urls).zip(sums) {
-            known.add(url, Said { fetched: true, ..Said::default() });
-            let page = Page { order: *doc, checksum, features: features.get(doc).cloned() };
+            known.add(url, SaidOfUrl { fetched: true, ..SaidOfUrl::default() });
+            let page = HostPage { order: *doc, checksum, features: features.get(doc).cloned() };
             known.add_page(name(url), page);
             known.said_of_hosts.entry(name(url).0).or_default().insert("page".to_owned());
         }
@@ -130,7 +140,7 @@ impl Known {
                 if ["status 404", "status 410"].contains(&reason.as_str()) {
                     known.gone.insert(name(url));
                     if !pages_only {
-                        known.add(url, Said { gone: true, ..Said::default() });
+                        known.add(url, SaidOfUrl { gone: true, ..SaidOfUrl::default() });
                     }
                 }
             }
@@ -142,7 +152,7 @@ impl Known {
             }
         }
         if !pages_only && has("links") {
-            texts(&week, "links", "target_url").iter().for_each(|url| known.add(url, Said::default()));
+            texts(&week, "links", "target_url").iter().for_each(|url| known.add(url, SaidOfUrl::default()));
         }
         if has("redirects") {
             let targets = texts(&week, "redirects", "target_url");
@@ -158,13 +168,13 @@ impl Known {
         known
     }
 
-    pub fn add(&mut self, url: &str, said: Said) {
+    pub fn add(&mut self, url: &str, said: SaidOfUrl) {
         let plain = url.starts_with("http:");
-        self.urls.entry(name(url)).or_default().add(Said { plain, ..said });
+        self.urls.entry(name(url)).or_default().add(SaidOfUrl { plain, ..said });
     }
 
     /// The page of a host at a path, or where it redirects if only a slash is different.
-    fn page(&self, host: &str, path: &str) -> Option<&Page> {
+    fn page(&self, host: &str, path: &str) -> Option<&HostPage> {
         let name = (host.to_owned(), path.to_owned());
         let other = || self.slash.contains(&name).then(|| self.pages.get(&with_or_without_slash(&name))).flatten();
         self.pages.get(&name).or_else(other)
@@ -173,7 +183,7 @@ impl Known {
     /// Whether it is known that the host does not have the page, if nothing is known of a page.
     fn has_failed(&self, host: &str, path: &str) -> bool {
         let name = (host.to_owned(), path.to_owned());
-        let is_listed_gone = |said: &Said| said.listed_gone && !said.listed_fetched;
+        let is_listed_gone = |said: &SaidOfUrl| said.listed_gone && !said.listed_fetched;
         self.gone.contains(&name) || self.urls.get(&name).is_some_and(is_listed_gone)
     }
 
@@ -204,13 +214,13 @@ impl Known {
     }
 
     /// Adds all that is known here to `other`.
-    pub fn join(&self, other: &mut Known) {
+    pub fn join(&self, other: &mut KnownBefore) {
         for (name, said) in &self.urls {
             other.urls.entry(name.clone()).or_default().add(*said);
         }
     }
 
-    pub fn add_page(&mut self, name: Name, page: Page) {
+    pub fn add_page(&mut self, name: HostAndPath, page: HostPage) {
         match self.pages.get(&name) {
             Some(other) if other.order < page.order => {}
             _ => {
@@ -220,8 +230,8 @@ impl Known {
     }
 }
 
-impl Said {
-    fn add(&mut self, other: Said) {
+impl SaidOfUrl {
+    fn add(&mut self, other: SaidOfUrl) {
         self.fetched |= other.fetched;
         self.gone |= other.gone;
         self.listed_fetched |= other.listed_fetched;
@@ -292,21 +302,21 @@ fn hash(path: &str) -> u128 {
 }
 
 /// A test: source, target, path, outcome, similarity, near.
-type PathTest = (String, String, String, &'static str, Option<f64>, bool);
+type TestRow = (String, String, String, &'static str, Option<f64>, bool);
 
 /// A pair of the list, with its tests.
-struct Pair {
+struct PairWithTests {
     hosts: [String; 2],
     score: f64,
     features: [usize; 2],
-    tests: Vec<PathTest>,
+    tests: Vec<TestRow>,
     level: &'static str,
     failures: [&'static str; 2],
 }
 
 const OUTCOMES: [&str; 8] = ["SF", "TF", "FM", "FS", "HS", "TS", "NS", "unknown"];
 
-impl Pair {
+impl PairWithTests {
     fn count(&self, outcome: &str) -> usize {
         self.tests.iter().filter(|test| test.3 == outcome).count()
     }
@@ -320,7 +330,7 @@ impl Pair {
 const WEIGHT: u64 = 232_792_560;
 
 /// All tables by their names, except the scores of `candidates`, which are returned beside them.
-pub fn expected(known: &Known, settings: &Settings) -> (BTreeMap<&'static str, Rows>, Vec<f64>) {
+pub fn expected(known: &KnownBefore, settings: &MirrorsByUrlSettings) -> (BTreeMap<&'static str, TableRows>, Vec<f64>) {
     let mut of_hosts: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for ((host, path), said) in &known.urls {
         if said.fetched || !(said.gone || said.listed_gone && !said.listed_fetched) {
@@ -369,7 +379,7 @@ pub fn expected(known: &Known, settings: &Settings) -> (BTreeMap<&'static str, R
         let score = weight as f64 / WEIGHT as f64 / (1.0 + 0.1 * logarithms);
         let hosts = hosts.map(str::to_owned);
         let (tests, failures) = (Vec::new(), ["null"; 2]);
-        pairs.push(Pair { hosts, score, features: [features, of_paths], tests, level: "few", failures });
+        pairs.push(PairWithTests { hosts, score, features: [features, of_paths], tests, level: "few", failures });
     }
     pairs.sort_by(|a, b| b.score.total_cmp(&a.score).then_with(|| a.hosts.cmp(&b.hosts)));
     for pair in &mut pairs {
@@ -380,7 +390,12 @@ pub fn expected(known: &Known, settings: &Settings) -> (BTreeMap<&'static str, R
     (tables, pairs.iter().map(|pair| pair.score).collect())
 }
 
-fn test(pair: &mut Pair, known: &Known, settings: &Settings, samples: &BTreeMap<&str, Vec<String>>) {
+fn test(
+    pair: &mut PairWithTests,
+    known: &KnownBefore,
+    settings: &MirrorsByUrlSettings,
+    samples: &BTreeMap<&str, Vec<String>>,
+) {
     let [a, b] = pair.hosts.clone();
     let mut tests = vec![(a.clone(), b.clone(), "/".to_owned())];
     for (source, target) in [(&a, &b), (&b, &a)] {
@@ -458,14 +473,15 @@ fn test(pair: &mut Pair, known: &Known, settings: &Settings, samples: &BTreeMap<
 }
 
 fn rows(
-    pairs: &[Pair],
-    known: &Known,
+    pairs: &[PairWithTests],
+    known: &KnownBefore,
     urls: &dyn Fn(&str) -> usize,
     is_plain: &dyn Fn(&str) -> bool,
-) -> BTreeMap<&'static str, Rows> {
-    let mut tables: BTreeMap<&str, Rows> = BTreeMap::new();
+) -> BTreeMap<&'static str, TableRows> {
+    let mut tables: BTreeMap<&str, TableRows> = BTreeMap::new();
     let row = |values: &[&dyn ToString]| values.iter().map(|value| value.to_string()).collect::<Vec<String>>();
-    let (mut candidates, mut tests, mut probes, mut asked) = (Rows::new(), Rows::new(), Rows::new(), BTreeSet::new());
+    let (mut candidates, mut tests, mut probes, mut asked) =
+        (TableRows::new(), TableRows::new(), TableRows::new(), BTreeSet::new());
     for (number, pair) in pairs.iter().enumerate() {
         let ([a, b], rank) = (&pair.hosts, number + 1);
         let same_domain = nigh::text::domain(a) == nigh::text::domain(b);
@@ -520,7 +536,7 @@ fn rows(
             *domains.entry(group).or_default().entry(of_pair).or_default() += 1;
         }
     }
-    let mut of_domains = Rows::new();
+    let mut of_domains = TableRows::new();
     for (group, counts) in domains {
         let all: usize = counts.values().sum();
         let mut sorted: Vec<_> = counts.into_iter().collect();
@@ -533,7 +549,7 @@ fn rows(
     let hosts: Vec<&String> = pairs.iter().filter(|pair| pair.is_mirror()).flat_map(|pair| &pair.hosts).collect();
     let hosts: Vec<&String> = hosts.into_iter().collect::<BTreeSet<_>>().into_iter().collect();
     let number = |host: &String| hosts.binary_search(&host).unwrap() as i64;
-    let mut joined = UnionFind::default();
+    let mut joined = PlainUnionFind::default();
     for pair in pairs.iter().filter(|pair| pair.is_mirror()) {
         joined.union(number(&pair.hosts[0]), number(&pair.hosts[1]));
     }
@@ -565,7 +581,7 @@ fn shared(places: [&BTreeMap<i64, BTreeSet<i64>>; 2], urls: &BTreeMap<i64, Strin
 }
 
 /// The table `compared`: from the tables of all three jobs.
-pub fn compared(store: &Path, date: &str) -> Rows {
+pub fn compared(store: &Path, date: &str) -> TableRows {
     let week = week(store, date);
     let has = |job: &str| store.join(job).exists();
     let (docs, urls) = (longs(&week, "clusters", "doc"), texts(&week, "clusters", "url"));
@@ -597,7 +613,7 @@ pub fn compared(store: &Path, date: &str) -> Rows {
     let is_mirror = |pair: &[String; 2]| by_url.get(pair).is_some_and(|of| ["1", "2", "3", "4"].contains(&&*of[1]));
     let pairs = content.iter().filter(|(_, of)| of.1).map(|(pair, _)| pair);
     let pairs: BTreeSet<_> = pairs.chain(by_url.keys().filter(|pair| is_mirror(pair))).collect();
-    let mut rows = Rows::new();
+    let mut rows = TableRows::new();
     let none = BTreeMap::new();
     for pair in pairs {
         let of_content = has("mirrors").then(|| content.get(pair).is_some_and(|of| of.1));
@@ -619,7 +635,7 @@ pub fn compared(store: &Path, date: &str) -> Rows {
         let columns = ["cluster", "principal", "collection", "host", "prefix", "pages"];
         let all = rows_of(&folder, "collections", &columns);
         let all = || all.iter().filter(|row| row[5].parse::<u64>().unwrap() >= 10 && !row[4].is_empty());
-        let mut directories = Rows::new();
+        let mut directories = TableRows::new();
         for principal in all().filter(|row| row[1] == "true") {
             for copy in all().filter(|row| row[0] == principal[0] && row[1] == "false") {
                 let hosts = sorted(&principal[3], &copy[3]);
@@ -646,7 +662,11 @@ pub fn columns(table: &str) -> Vec<&'static str> {
 }
 
 /// Asserts that all tables are those of brute force; returns the rows of each.
-pub fn assert_right(store: &Path, known: &Known, settings: &Settings) -> BTreeMap<&'static str, Rows> {
+pub fn assert_right(
+    store: &Path,
+    known: &KnownBefore,
+    settings: &MirrorsByUrlSettings,
+) -> BTreeMap<&'static str, TableRows> {
     let (expected, scores) = expected(known, settings);
     for (table, rows) in &expected {
         let all = columns(table);

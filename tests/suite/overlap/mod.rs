@@ -11,9 +11,9 @@ use std::time::Instant;
 use nigh::records::mix;
 use nigh::tables::result_tables;
 
-use self::twin::{Settings, assert_families_are_right, assert_right, rows, units};
+use self::twin::{OverlapSettings, assert_families_are_right, assert_right, rows, units};
 use crate::program::{Made, WEEK, data, files, job, kill_at_moments, longs, run, run_well, tables, week};
-use crate::web::{COLUMNS, Shape, Web};
+use crate::web::{COLUMNS, Web, WebSize};
 
 /// Random numbers below some bound.
 fn random_numbers(seed: u64) -> impl FnMut(u64) -> u64 {
@@ -70,19 +70,19 @@ fn pairs_of_random_pages_are_those_of_brute_force() {
         let made = random_store(seed, 150);
         let store = made.store();
         for (content, host) in [(false, false), (true, false), (false, true), (true, true)] {
-            let settings = Settings { content, host, thresholds, ..Settings::default() };
+            let settings = OverlapSettings { content, host, thresholds, ..OverlapSettings::default() };
             let listed = settings.run(&store, &["--workers", "2"]);
             assert!(assert_right(&store, WEEK, &settings) > 20, "seed {seed}");
             for method in ["sort", "coarse"] {
-                let other = Settings { method, ..settings }.run(&store, &["--workers", "2"]);
+                let other = OverlapSettings { method, ..settings }.run(&store, &["--workers", "2"]);
                 assert!(other == listed, "{method} gives other tables than prefix, seed {seed}");
             }
             for (hashes, pilot) in [(3, 0.0), (1, 0.2), (2, 0.5), (8, 1.0)] {
-                let coarse = Settings { method: "coarse", hashes, pilot, ..settings };
+                let coarse = OverlapSettings { method: "coarse", hashes, pilot, ..settings };
                 let other = coarse.run(&store, &["--workers", "2"]);
                 assert!(other == listed, "{hashes} hash functions, a pilot of {pilot}, seed {seed}");
             }
-            let families = Settings { family: 5, list: false, ..settings };
+            let families = OverlapSettings { family: 5, list: false, ..settings };
             families.run(&store, &["--workers", "2"]);
             let implied = assert_families_are_right(&store, WEEK, &families);
             assert!(implied > 0 || host, "seed {seed}");
@@ -94,19 +94,19 @@ fn pairs_of_random_pages_are_those_of_brute_force() {
 fn pairs_of_real_pages_and_of_the_made_web_are_those_of_brute_force() {
     let real = Made::new(&[]);
     let folder = tempfile::tempdir().unwrap();
-    Web::of(&Shape::small()).week(0).write_jsonl(folder.path());
+    Web::of(&WebSize::small()).week(0).write_jsonl(folder.path());
     let text =
         format!("[cluster]\nweek = \"{WEEK}\"\ninput = [\"{}/pages.jsonl\"]\n{COLUMNS}", folder.path().display());
     let web = Made::with_job(&job(folder.path(), &text), &[]);
     for made in [real, web] {
         let store = made.store();
         for (content, host) in [(false, false), (true, false), (false, true)] {
-            let settings = Settings { content, host, ..Settings::default() };
+            let settings = OverlapSettings { content, host, ..OverlapSettings::default() };
             let listed = settings.run(&store, &[]);
             assert!(assert_right(&store, WEEK, &settings) > 0);
-            assert!(Settings { method: "sort", ..settings }.run(&store, &[]) == listed);
+            assert!(OverlapSettings { method: "sort", ..settings }.run(&store, &[]) == listed);
         }
-        let settings = Settings { thresholds: [1, 1, 2], list: false, family: 20, ..Settings::default() };
+        let settings = OverlapSettings { thresholds: [1, 1, 2], list: false, family: 20, ..OverlapSettings::default() };
         settings.run(&store, &[]);
         assert!(assert_families_are_right(&store, WEEK, &settings) > 0);
     }
@@ -124,7 +124,8 @@ fn workers_processes_and_memory_do_not_change_a_byte() {
             [("prefix", 5, 1, 0.0), ("sort", 200, 1, 0.0), ("coarse", 200, 1, 0.0), ("coarse", 200, 2, 0.3)]
         {
             let (thresholds, list) = ([1, 2, 2], false);
-            let settings = Settings { host, thresholds, method, family, list, hashes, pilot, ..Settings::default() };
+            let settings =
+                OverlapSettings { host, thresholds, method, family, list, hashes, pilot, ..OverlapSettings::default() };
             let one = settings.run(&store, &["--workers", "1"]);
             assert!(one.len() >= 9 && one.values().map(Vec::len).sum::<usize>() > 10_000);
             for flags in [
@@ -150,7 +151,7 @@ fn an_empty_week_and_one_page_have_tables_without_pairs() {
         let store = made.store();
         for host in [false, true] {
             for method in ["prefix", "sort", "coarse"] {
-                let settings = Settings { host, method, ..Settings::default() };
+                let settings = OverlapSettings { host, method, ..OverlapSettings::default() };
                 settings.run(&store, &["--workers", "2"]);
                 assert_eq!(assert_right(&store, WEEK, &settings), 0);
                 assert_eq!(longs(&store.join("overlap"), "savings", "documents"), [units; 3]);
@@ -194,7 +195,7 @@ fn the_summary_has_what_each_step_needed() {
     let store = made.store();
     let all = || twin::pages(&week(&store, WEEK));
     let (of_hosts, centres) = (all(), twin::centres(all()));
-    let needs = |settings: &Settings, workers: &str| -> BTreeMap<(String, String), [Option<f64>; 3]> {
+    let needs = |settings: &OverlapSettings, workers: &str| -> BTreeMap<(String, String), [Option<f64>; 3]> {
         settings.run(&store, &["--workers", workers]);
         let shown = run_well(&["show", store.to_str().unwrap(), "--job", "overlap", "--json"]).stdout;
         let summary: serde_json::Value = serde_json::from_str(&shown).unwrap();
@@ -205,10 +206,10 @@ fn the_summary_has_what_each_step_needed() {
         steps.map(|step| ((text(&step["chunking"]), text(&step["step"])), numbers(step))).collect()
     };
     for host in [false, true] {
-        let settings = Settings { host, thresholds: [1, 2, 2], ..Settings::default() };
+        let settings = OverlapSettings { host, thresholds: [1, 2, 2], ..OverlapSettings::default() };
         let prefix = needs(&settings, "2");
-        let sort = needs(&Settings { method: "sort", ..settings }, "1");
-        let coarse = |hashes, pilot| needs(&Settings { method: "coarse", hashes, pilot, ..settings }, "1");
+        let sort = needs(&OverlapSettings { method: "sort", ..settings }, "1");
+        let coarse = |hashes, pilot| needs(&OverlapSettings { method: "coarse", hashes, pilot, ..settings }, "1");
         let (one, coarse, whole) = (coarse(1, 0.0), coarse(2, 0.0), coarse(1, 1.0));
         for chunking in ["four-lines", "two-lines"] {
             let of = |needs: &BTreeMap<(String, String), [Option<f64>; 3]>, step: &str| {
@@ -253,12 +254,12 @@ fn the_summary_has_what_each_step_needed() {
 fn too_many_pairs_are_refused_with_the_reason() {
     let made = random_store(5, 150);
     let store = made.store();
-    let settings = Settings { thresholds: [1, 2, 2], ..Settings::default() };
+    let settings = OverlapSettings { thresholds: [1, 2, 2], ..OverlapSettings::default() };
     let before = settings.run(&store, &[]);
     let folder = tempfile::tempdir().unwrap();
     for host in [false, true] {
         for method in ["prefix", "sort", "coarse"] {
-            let text = format!("{}max-pairs = 5\n", Settings { method, host, ..settings }.toml());
+            let text = format!("{}max-pairs = 5\n", OverlapSettings { method, host, ..settings }.toml());
             let path = job(folder.path(), &text);
             for processes in ["1", "2"] {
                 let flags = ["--processes", processes, "--workers", "2", "--store", store.to_str().unwrap()];
@@ -297,34 +298,34 @@ fn a_store_without_chunks_says_what_to_run() {
     let left_out = count("features") - count("chunks");
     assert!(left_out > 0 && shown.contains(&format!("Left out: {left_out} pages without chunks")), "{shown}");
     make_chunks(&input);
-    Settings::default().run(Path::new(store), &[]);
-    assert!(assert_right(Path::new(store), WEEK, &Settings::default()) > 0);
+    OverlapSettings::default().run(Path::new(store), &[]);
+    assert!(assert_right(Path::new(store), WEEK, &OverlapSettings::default()) > 0);
 }
 
 #[test]
 fn a_deletion_removes_the_tables_because_they_name_pages() {
     let made = random_store(9, 60);
     let store: PathBuf = made.store();
-    Settings::default().run(&store, &[]);
+    OverlapSettings::default().run(&store, &[]);
     assert!(store.join("overlap/overlap").exists());
     run_well(&["delete", "--store", store.to_str().unwrap(), "--host", "h1.example"]);
     assert!(!store.join("overlap").exists() && tables(&store.join("overlap")).is_empty());
-    Settings::default().run(&store, &[]);
-    assert_right(&store, WEEK, &Settings::default());
+    OverlapSettings::default().run(&store, &[]);
+    assert_right(&store, WEEK, &OverlapSettings::default());
 }
 
 #[test]
 fn a_run_killed_at_any_moment_leaves_the_former_tables_or_the_new_ones() {
     let made = random_store(11, 150);
     let store = made.store();
-    let former = Settings::default();
+    let former = OverlapSettings::default();
     let begun = Instant::now();
-    let new = Settings { thresholds: [1, 2, 2], ..former }.run(&store, &["--workers", "2"]);
+    let new = OverlapSettings { thresholds: [1, 2, 2], ..former }.run(&store, &["--workers", "2"]);
     let whole = begun.elapsed();
     let before = former.run(&store, &[]);
     assert!(before != new);
     let folder = tempfile::tempdir().unwrap();
-    let path = job(folder.path(), &Settings { thresholds: [1, 2, 2], ..former }.toml());
+    let path = job(folder.path(), &OverlapSettings { thresholds: [1, 2, 2], ..former }.toml());
     let arguments = ["run", path.to_str().unwrap(), "-q", "--workers", "2", "--store", store.to_str().unwrap()];
     kill_at_moments(&arguments, whole, 12, |round| {
         assert!([&before, &new].contains(&&tables(&store.join("overlap"))), "round {round}");

@@ -11,14 +11,14 @@ use nigh::records::{DocId, KeyHash};
 use nigh::state::Store;
 use nigh::tables::result_tables;
 
-use crate::program::{UnionFind, bytes, each, job, longs, rows_of, run_well, tables, texts};
+use crate::program::{PlainUnionFind, bytes, each, job, longs, rows_of, run_well, tables, texts};
 
 /// Rows of a table, each with its values as text; in no particular order.
 pub type Rows = BTreeSet<Vec<String>>;
 
 /// What differs from the shipped job.
 #[derive(Clone, Copy)]
-pub struct Settings {
+pub struct OverlapSettings {
     pub content: bool,
     pub host: bool,
     pub thresholds: [u32; 3],
@@ -30,18 +30,18 @@ pub struct Settings {
     pub pilot: f64,
 }
 
-impl Default for Settings {
+impl Default for OverlapSettings {
     /// All pairs are listed.
-    fn default() -> Settings {
+    fn default() -> OverlapSettings {
         let (thresholds, method, mode) = ([1, 15, 25], "prefix", "full");
         let (content, host, family, list, hashes, pilot) = (false, false, 200, true, 1, 0.0);
-        Settings { content, host, thresholds, method, family, list, mode, hashes, pilot }
+        OverlapSettings { content, host, thresholds, method, family, list, mode, hashes, pilot }
     }
 }
 
-impl Settings {
+impl OverlapSettings {
     pub fn toml(&self) -> String {
-        let Settings { content, host, thresholds, method, family, list, mode, hashes, pilot } = self;
+        let OverlapSettings { content, host, thresholds, method, family, list, mode, hashes, pilot } = self;
         let (cut, unit) = (if *content { "content" } else { "count" }, if *host { "host" } else { "document" });
         format!(
             "[overlap]\ncut = \"{cut}\"\nunit = \"{unit}\"\nthresholds = {thresholds:?}\nmethod = \"{method}\"\n\
@@ -66,7 +66,7 @@ const REPLICAS: [(&str, u64); 7] =
     [("0", 0), ("1", 1), ("2", 2), ("3-9", 9), ("10-99", 99), ("100-999", 999), ("1000 and more", u64::MAX)];
 
 /// A page of a week, as its tables have it.
-pub struct Page {
+pub struct ChunkedPage {
     doc: i64,
     text: Vec<u8>,
     lines: Vec<u32>,
@@ -78,7 +78,7 @@ pub struct Page {
 }
 
 /// The pages of a week that have chunks.
-pub fn pages(week: &Path) -> Vec<Page> {
+pub fn pages(week: &Path) -> Vec<ChunkedPage> {
     let mut lines = Vec::new();
     each(week, "chunks", "lines", |array: &BinaryArray| {
         lines.extend(array.iter().map(|lines| {
@@ -93,21 +93,21 @@ pub fn pages(week: &Path) -> Vec<Page> {
     let page = |((doc, text), lines): ((i64, Vec<u8>), Vec<u32>)| {
         let at = documents[&doc];
         let (host, ip, url, title) = (hosts[at].clone(), ips[at].clone(), urls[at].clone(), titles[at].clone());
-        Page { doc, text, lines, host, ip, bytes: sizes[at], url, title }
+        ChunkedPage { doc, text, lines, host, ip, bytes: sizes[at], url, title }
     };
-    let mut pages: Vec<Page> = chunks.map(page).collect();
+    let mut pages: Vec<ChunkedPage> = chunks.map(page).collect();
     pages.sort_by_key(|page| page.doc);
     pages
 }
 
 /// Of pages with one text the first one.
-pub fn centres(pages: Vec<Page>) -> Vec<Page> {
+pub fn centres(pages: Vec<ChunkedPage>) -> Vec<ChunkedPage> {
     let mut texts = BTreeSet::new();
     pages.into_iter().filter(|page| texts.insert(page.text.clone())).collect()
 }
 
 /// The chunks of a page, as they are: not as hashes.
-pub fn chunks(page: &Page, chunking: &str, content: bool) -> BTreeSet<Vec<u32>> {
+pub fn chunks(page: &ChunkedPage, chunking: &str, content: bool) -> BTreeSet<Vec<u32>> {
     let length = match chunking {
         "document" => return BTreeSet::from([page.text.iter().map(|byte| u32::from(*byte)).collect()]),
         "four-lines" => 4,
@@ -133,22 +133,27 @@ pub fn chunks(page: &Page, chunking: &str, content: bool) -> BTreeSet<Vec<u32>> 
 }
 
 /// A page, or a host.
-pub struct Unit<'a> {
+pub struct ChunkedUnit<'a> {
     /// The order of units; unique.
     name: (u32, String, i64),
-    pages: Vec<&'a Page>,
+    pages: Vec<&'a ChunkedPage>,
     chunks: BTreeSet<Vec<u32>>,
 }
 
-impl Unit<'_> {
+impl ChunkedUnit<'_> {
     pub fn chunk_count(&self) -> usize {
         self.chunks.len()
     }
 }
 
-pub fn units<'a>(pages: &'a [Page], store: &Path, chunking: &str, settings: &Settings) -> Vec<Unit<'a>> {
+pub fn units<'a>(
+    pages: &'a [ChunkedPage],
+    store: &Path,
+    chunking: &str,
+    settings: &OverlapSettings,
+) -> Vec<ChunkedUnit<'a>> {
     let shards = Store::at(store).manifest().unwrap().unwrap().method.shards;
-    let mut units: BTreeMap<(u32, String, i64), Vec<&Page>> = BTreeMap::new();
+    let mut units: BTreeMap<(u32, String, i64), Vec<&ChunkedPage>> = BTreeMap::new();
     for page in pages {
         let name = match settings.host {
             true => (KeyHash::of(&page.host).shard(shards), page.host.clone(), 0),
@@ -156,15 +161,15 @@ pub fn units<'a>(pages: &'a [Page], store: &Path, chunking: &str, settings: &Set
         };
         units.entry(name).or_default().push(page);
     }
-    let unit = |(name, pages): (_, Vec<&'a Page>)| {
+    let unit = |(name, pages): (_, Vec<&'a ChunkedPage>)| {
         let chunks = pages.iter().flat_map(|page| chunks(page, chunking, settings.content)).collect();
-        Unit { name, pages, chunks }
+        ChunkedUnit { name, pages, chunks }
     };
     units.into_iter().map(unit).collect()
 }
 
 /// Pairs of units with what they share, of all units: copies as well.
-pub fn pairs(units: &[Unit], least: usize) -> BTreeMap<(usize, usize), usize> {
+pub fn pairs(units: &[ChunkedUnit], least: usize) -> BTreeMap<(usize, usize), usize> {
     let mut pairs = BTreeMap::new();
     for (a, one) in units.iter().enumerate() {
         for (b, other) in units.iter().enumerate().skip(a + 1) {
@@ -186,7 +191,7 @@ pub fn class(replicas: u64) -> &'static str {
 }
 
 /// The tables of the job by brute force, if all pairs are listed.
-pub fn twin(store: &Path, date: &str, settings: &Settings) -> BTreeMap<&'static str, Rows> {
+pub fn twin(store: &Path, date: &str, settings: &OverlapSettings) -> BTreeMap<&'static str, Rows> {
     let pages = pages(&crate::program::week(store, date));
     let mut tables: BTreeMap<&str, Rows> =
         result_tables("overlap").iter().map(|table| (table.name, Rows::new())).collect();
@@ -202,7 +207,7 @@ pub fn twin(store: &Path, date: &str, settings: &Settings) -> BTreeMap<&'static 
         };
         let centres: Vec<usize> = (0..units.len()).map(centre).collect();
         let mut replicas = vec![0u64; units.len()];
-        let mut components = UnionFind::default();
+        let mut components = PlainUnionFind::default();
         // Units of one text overlap however few chunks they have.
         for a in 0..units.len() {
             for b in a + 1..units.len() {
@@ -290,9 +295,9 @@ pub fn twin(store: &Path, date: &str, settings: &Settings) -> BTreeMap<&'static 
         groups.retain(|(_, members)| members.len() > 1);
         groups.sort_by_key(|(root, members)| (usize::MAX - members.len(), *root));
         for (rank, (_, members)) in groups.iter().take(20).enumerate() {
-            let pages: Vec<&Page> = members.iter().flat_map(|unit| units[*unit].pages.iter().copied()).collect();
+            let pages: Vec<&ChunkedPage> = members.iter().flat_map(|unit| units[*unit].pages.iter().copied()).collect();
             let first = pages.iter().min_by_key(|page| page.doc).unwrap();
-            let distinct = |of: fn(&Page) -> &str| {
+            let distinct = |of: fn(&ChunkedPage) -> &str| {
                 pages.iter().map(|page| of(page)).filter(|text| !text.is_empty()).collect::<BTreeSet<_>>().len()
             };
             let (hosts, machines) = (distinct(|page| &page.host), machines(&pages));
@@ -306,7 +311,7 @@ pub fn twin(store: &Path, date: &str, settings: &Settings) -> BTreeMap<&'static 
 }
 
 /// The machines of pages: sets of hosts, put together as long as two have an address in common.
-fn machines(pages: &[&Page]) -> usize {
+fn machines(pages: &[&ChunkedPage]) -> usize {
     let with_address = pages.iter().filter(|page| !page.ip.is_empty());
     let mut addresses: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
     with_address.for_each(|page| _ = addresses.entry(&page.host).or_default().insert(&page.ip));
@@ -322,13 +327,13 @@ fn machines(pages: &[&Page]) -> usize {
 
 /// The id that nigh gives a host: its shard, and its place among the hosts of the shard in the
 /// order of the alphabet.
-fn host_number(units: &[Unit], host: usize) -> i64 {
+fn host_number(units: &[ChunkedUnit], host: usize) -> i64 {
     let shard = units[host].name.0;
     DocId::new(shard, units[..host].iter().filter(|unit| unit.name.0 == shard).count() as u64).to_table()
 }
 
 /// The address of a unit that stands for it: the first by its hash.
-pub fn smallest_address(unit: &Unit) -> Option<String> {
+pub fn smallest_address(unit: &ChunkedUnit) -> Option<String> {
     let addresses = unit.pages.iter().filter(|page| !page.ip.is_empty()).map(|page| page.ip.clone());
     addresses.min_by_key(|ip| nigh::records::checksum(ip.as_bytes()) as u64)
 }
@@ -347,7 +352,7 @@ pub fn rows(store: &Path, table: &str) -> Rows {
 
 /// Compares the tables of the last run, where all pairs were listed, with brute force. Returns the
 /// number of pairs.
-pub fn assert_right(store: &Path, date: &str, settings: &Settings) -> usize {
+pub fn assert_right(store: &Path, date: &str, settings: &OverlapSettings) -> usize {
     let expected = twin(store, date, settings);
     for (table, wanted) in &expected {
         let found = rows(store, table);
@@ -359,7 +364,7 @@ pub fn assert_right(store: &Path, date: &str, settings: &Settings) -> usize {
 
 /// Checks that listed pairs and those of families are all pairs, each once, and that the other
 /// tables are as if all were listed.
-pub fn assert_families_are_right(store: &Path, date: &str, settings: &Settings) -> usize {
+pub fn assert_families_are_right(store: &Path, date: &str, settings: &OverlapSettings) -> usize {
     let expected = twin(store, date, settings);
     for table in ["components", "replicas", "savings", "most", "reasons"] {
         assert_eq!(rows(store, table), expected[table], "{table}");
@@ -407,8 +412,8 @@ pub fn assert_families_are_right(store: &Path, date: &str, settings: &Settings) 
 
 /// Checks that each family has one collection, of which each member has as many chunks as the table
 /// says.
-fn assert_collections_are_right(store: &Path, date: &str, settings: &Settings) {
-    let pages: BTreeMap<String, Page> =
+fn assert_collections_are_right(store: &Path, date: &str, settings: &OverlapSettings) {
+    let pages: BTreeMap<String, ChunkedPage> =
         pages(&crate::program::week(store, date)).into_iter().map(|page| (page.doc.to_string(), page)).collect();
     let mut collections: BTreeMap<(String, String), BTreeSet<u64>> = BTreeMap::new();
     for row in rows(store, "family-chunks") {

@@ -6,13 +6,13 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use super::random_numbers;
-use super::twin::{Settings, assert_families_are_right, assert_right, rows};
+use super::twin::{OverlapSettings, assert_families_are_right, assert_right, rows};
 use crate::program::{copy_folder, job, kill_at_moments, run, run_well, tables};
 
 const WEEKS: [&str; 4] = ["2024-01-08", "2024-01-15", "2024-01-22", "2024-01-29"];
 
 /// A store with a random history: pages change their texts, come, go, and become copies of others.
-struct Random {
+struct RandomHistory {
     folder: tempfile::TempDir,
     /// The number of the text of each page; 0 if it is not there.
     texts: Vec<u64>,
@@ -20,11 +20,12 @@ struct Random {
     weeks: usize,
 }
 
-impl Random {
-    fn new(seed: u64, count: usize) -> Random {
+impl RandomHistory {
+    fn new(seed: u64, count: usize) -> RandomHistory {
         let mut random = random_numbers(seed);
         let texts = (0..count).map(|_| random(count as u64)).collect();
-        let mut made = Random { folder: tempfile::tempdir().unwrap(), texts, random: Box::new(random), weeks: 0 };
+        let mut made =
+            RandomHistory { folder: tempfile::tempdir().unwrap(), texts, random: Box::new(random), weeks: 0 };
         made.commit();
         made
     }
@@ -110,15 +111,15 @@ fn copy_of(store: &Path) -> (tempfile::TempDir, PathBuf) {
 #[test]
 fn a_week_from_what_changed_is_the_whole_week() {
     for (seed, thresholds, content) in [(1, [1, 1, 2], false), (2, [1, 2, 15], true), (3, [1, 15, 25], false)] {
-        let mut made = Random::new(seed, 120);
-        let listed = Settings { thresholds, content, mode: "auto", ..Settings::default() };
+        let mut made = RandomHistory::new(seed, 120);
+        let listed = OverlapSettings { thresholds, content, mode: "auto", ..OverlapSettings::default() };
         listed.run(&made.store(), &[]);
         assert_eq!(summary(&made.store())["mode"], "full", "the first run has none to follow");
         for one_in in [40, 8, 3] {
             made.next_week(one_in);
             let (_folder, copy) = copy_of(&made.store());
-            let full = Settings { mode: "full", ..listed }.run(&copy, &["--workers", "1"]);
-            let delta = Settings { mode: "delta", ..listed }.run(&made.store(), &["--workers", "2"]);
+            let full = OverlapSettings { mode: "full", ..listed }.run(&copy, &["--workers", "1"]);
+            let delta = OverlapSettings { mode: "delta", ..listed }.run(&made.store(), &["--workers", "2"]);
             let said = summary(&made.store());
             assert_eq!((&said["mode"], &said["week_commit"].is_u64()), (&"delta".into(), &true));
             assert!(said["changed"].as_f64().unwrap() > 0.0 && said["former"] == WEEKS[made.weeks - 2]);
@@ -131,8 +132,9 @@ fn a_week_from_what_changed_is_the_whole_week() {
 #[test]
 fn families_of_a_former_run_take_new_pages_and_lose_others() {
     for (seed, thresholds) in [(4, [1, 1, 2]), (5, [1, 2, 15]), (6, [1, 15, 25])] {
-        let mut made = Random::new(seed, 120);
-        let settings = Settings { thresholds, family: 5, list: false, mode: "auto", ..Settings::default() };
+        let mut made = RandomHistory::new(seed, 120);
+        let settings =
+            OverlapSettings { thresholds, family: 5, list: false, mode: "auto", ..OverlapSettings::default() };
         settings.run(&made.store(), &[]);
         assert_families_are_right(&made.store(), made.week(), &settings);
         let members = |store: &Path| rows(store, "families").into_iter().filter(|row| row[0] != "document").count();
@@ -141,7 +143,7 @@ fn families_of_a_former_run_take_new_pages_and_lose_others() {
         for one_in in [30, 8, 4] {
             let before = rows(&made.store(), "families");
             made.next_week(one_in);
-            let settings = Settings { mode: "delta", ..settings };
+            let settings = OverlapSettings { mode: "delta", ..settings };
             let mut ways: Vec<BTreeMap<String, Vec<u8>>> = Vec::new();
             for flags in [&["--workers", "1"][..], &["--workers", "4"], &["--workers", "2", "--processes", "2"]] {
                 let (_folder, copy) = copy_of(&made.store());
@@ -160,12 +162,12 @@ fn families_of_a_former_run_take_new_pages_and_lose_others() {
 
 #[test]
 fn a_former_run_that_cannot_be_followed_is_not() {
-    let mut made = Random::new(7, 60);
+    let mut made = RandomHistory::new(7, 60);
     let store = made.store();
-    let settings = Settings { thresholds: [1, 2, 2], mode: "auto", ..Settings::default() };
+    let settings = OverlapSettings { thresholds: [1, 2, 2], mode: "auto", ..OverlapSettings::default() };
     let folder = tempfile::tempdir().unwrap();
-    let refused = |settings: &Settings, wanted: &str| {
-        let path = job(folder.path(), &Settings { mode: "delta", ..*settings }.toml());
+    let refused = |settings: &OverlapSettings, wanted: &str| {
+        let path = job(folder.path(), &OverlapSettings { mode: "delta", ..*settings }.toml());
         let ran = run(&["run", path.to_str().unwrap(), "-q", "--store", store.to_str().unwrap()]);
         assert_eq!(ran.code, Some(1), "{}", ran.stderr);
         assert!(ran.stderr.contains("mode = \"delta\"") && ran.stderr.contains(wanted), "{wanted}: {}", ran.stderr);
@@ -174,13 +176,13 @@ fn a_former_run_that_cannot_be_followed_is_not() {
     settings.run(&store, &[]);
     refused(&settings, "the run before was for week 2024-01-08");
     made.next_week(20);
-    refused(&Settings { thresholds: [1, 2, 3], ..settings }, "differs");
-    refused(&Settings { host: true, ..settings }, "only pages are followed");
-    refused(&Settings { method: "sort", ..settings }, "`method`");
+    refused(&OverlapSettings { thresholds: [1, 2, 3], ..settings }, "differs");
+    refused(&OverlapSettings { host: true, ..settings }, "only pages are followed");
+    refused(&OverlapSettings { method: "sort", ..settings }, "`method`");
     // A whole run where nothing can be followed.
-    Settings { thresholds: [1, 2, 3], ..settings }.run(&store, &[]);
+    OverlapSettings { thresholds: [1, 2, 3], ..settings }.run(&store, &[]);
     assert_eq!(summary(&store)["mode"], "full");
-    assert_right(&store, made.week(), &Settings { thresholds: [1, 2, 3], ..settings });
+    assert_right(&store, made.week(), &OverlapSettings { thresholds: [1, 2, 3], ..settings });
 
     // The week of the former run is made again with other pages.
     settings.run(&store, &[]);
@@ -215,9 +217,15 @@ fn a_former_run_that_cannot_be_followed_is_not() {
 #[test]
 fn damaged_tables_of_a_former_run_are_an_error() {
     for table in ["overlap", "families", "family-chunks"] {
-        let mut made = Random::new(8, 100);
+        let mut made = RandomHistory::new(8, 100);
         let store = made.store();
-        let settings = Settings { thresholds: [1, 2, 2], family: 5, list: false, mode: "auto", ..Settings::default() };
+        let settings = OverlapSettings {
+            thresholds: [1, 2, 2],
+            family: 5,
+            list: false,
+            mode: "auto",
+            ..OverlapSettings::default()
+        };
         settings.run(&store, &[]);
         made.next_week(40);
         // The largest file is lost.
@@ -231,7 +239,7 @@ fn damaged_tables_of_a_former_run_are_an_error() {
         for wanted in ["are damaged", "mode = \"full\""] {
             assert!(ran.stderr.contains(wanted), "{table}: {wanted}: {}", ran.stderr);
         }
-        let settings = Settings { mode: "full", ..settings };
+        let settings = OverlapSettings { mode: "full", ..settings };
         settings.run(&store, &[]);
         assert_families_are_right(&store, made.week(), &settings);
     }
@@ -239,10 +247,11 @@ fn damaged_tables_of_a_former_run_are_an_error() {
 
 #[test]
 fn a_killed_run_of_a_later_week_leaves_the_former_tables_to_follow() {
-    let mut made = Random::new(9, 120);
+    let mut made = RandomHistory::new(9, 120);
     let store = made.store();
-    let settings = Settings { thresholds: [1, 2, 2], family: 5, list: false, mode: "delta", ..Settings::default() };
-    Settings { mode: "full", ..settings }.run(&store, &[]);
+    let settings =
+        OverlapSettings { thresholds: [1, 2, 2], family: 5, list: false, mode: "delta", ..OverlapSettings::default() };
+    OverlapSettings { mode: "full", ..settings }.run(&store, &[]);
     let before = tables(&store.join("overlap"));
     made.next_week(10);
     let (_folder, copy) = copy_of(&store);

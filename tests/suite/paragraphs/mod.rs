@@ -9,12 +9,12 @@ use std::time::Instant;
 
 use nigh::records::mix;
 
-use self::twin::{Settings, Twin};
+use self::twin::{ParagraphsSettings, ParagraphsTwin};
 use crate::program::{
     Made, WEEK, copy_folder, corpus, files, job, kill_at_moments, longs, rows_of, run, run_well, tables, week,
 };
-use crate::web::truth::Part;
-use crate::web::{Shape, WEEKS, Web, WebStore};
+use crate::web::truth::CorePart;
+use crate::web::{WEEKS, Web, WebSize, WebStore};
 
 /// A store with weeks of random pages: texts of few different paragraphs, some repeated, some pages
 /// short, with links; from week to week pages come, go, change, and copy others.
@@ -118,14 +118,14 @@ impl RandomWeeks {
 }
 
 /// Settings that differ in each parameter.
-fn all_settings() -> Vec<Settings> {
-    let default = Settings::default();
+fn all_settings() -> Vec<ParagraphsSettings> {
+    let default = ParagraphsSettings::default();
     vec![
         default.clone(),
-        Settings { crawl: true, parts: 7, ..default.clone() },
-        Settings { least_characters: 0, boilerplate: 2, parts: 1, ..default.clone() },
-        Settings { near: vec![1.0, 0.3], seeds: vec![RandomWeeks::url(3)], parts: 50, ..default.clone() },
-        Settings { near: Vec::new(), least_characters: 300, ..default },
+        ParagraphsSettings { crawl: true, parts: 7, ..default.clone() },
+        ParagraphsSettings { least_characters: 0, boilerplate: 2, parts: 1, ..default.clone() },
+        ParagraphsSettings { near: vec![1.0, 0.3], seeds: vec![RandomWeeks::url(3)], parts: 50, ..default.clone() },
+        ParagraphsSettings { near: Vec::new(), least_characters: 300, ..default },
     ]
 }
 
@@ -138,7 +138,7 @@ fn tables_of_random_weeks_are_those_of_brute_force() {
         for mut settings in all_settings() {
             let urls = rows_of(&week(&store, WEEKS[3]), "documents", &["url"]).concat();
             settings.seeds.retain(|seed| urls.contains(seed));
-            let twin = Twin::of(&store, &WEEKS, &settings);
+            let twin = ParagraphsTwin::of(&store, &WEEKS, &settings);
             settings.run(&store, &["--workers", "2"]);
             twin.assert_is(&store, &format!("seed {seed}, {}", settings.toml()));
             parents += twin.count("parents");
@@ -156,7 +156,7 @@ fn workers_processes_and_memory_do_not_change_a_byte() {
     let little = folder.path().join("little.toml");
     std::fs::write(&little, "memory = \"64KiB\"\n").unwrap();
     let summary = |flags: &[&str]| {
-        let settings = Settings { mode: "full", ..Settings::default() };
+        let settings = ParagraphsSettings { mode: "full", ..ParagraphsSettings::default() };
         let tables = settings.run(&store, flags);
         let text = run(&["show", store.to_str().unwrap(), "--job", "paragraphs"]).stdout;
         (tables, text)
@@ -182,8 +182,10 @@ fn lifetimes_that_go_on_from_a_former_run_are_those_of_all_weeks() {
     for seed in [2, 3] {
         let mut made = RandomWeeks::new(seed, 1);
         let store = made.store();
-        let (delta, full) =
-            (Settings { mode: "delta", ..Settings::default() }, Settings { mode: "full", ..Settings::default() });
+        let (delta, full) = (
+            ParagraphsSettings { mode: "delta", ..ParagraphsSettings::default() },
+            ParagraphsSettings { mode: "full", ..ParagraphsSettings::default() },
+        );
         full.run(&store, &[]);
         // After one week, and after two.
         for weeks in [1, 2] {
@@ -195,7 +197,7 @@ fn lifetimes_that_go_on_from_a_former_run_are_those_of_all_weeks() {
             let other = folder.path().join("store");
             copy_folder(&store, &other);
             assert!(full.run(&other, &[]) == followed, "seed {seed}, {} weeks", made.weeks);
-            Twin::of(&store, &WEEKS[..made.weeks], &full).assert_is(&store, &format!("seed {seed}"));
+            ParagraphsTwin::of(&store, &WEEKS[..made.weeks], &full).assert_is(&store, &format!("seed {seed}"));
         }
     }
 }
@@ -205,29 +207,29 @@ fn a_run_that_cannot_go_on_says_why_or_begins_with_the_first_week() {
     let mut made = RandomWeeks::new(4, 2);
     let store = made.store();
     let folder = tempfile::tempdir().unwrap();
-    let fails = |settings: &Settings, flags: &[&str], wanted: &str| {
+    let fails = |settings: &ParagraphsSettings, flags: &[&str], wanted: &str| {
         let job = job(folder.path(), &settings.toml());
         let ran = run(&[&["run", job.to_str().unwrap(), "-q", "--store", store.to_str().unwrap()], flags].concat());
         assert!(ran.code == Some(1) && ran.stderr.contains(wanted), "{wanted}: {:?} {}", ran.code, ran.stderr);
     };
-    let delta = Settings { mode: "delta", ..Settings::default() };
+    let delta = ParagraphsSettings { mode: "delta", ..ParagraphsSettings::default() };
     fails(&delta, &[], "has no tables of this job");
-    let full = Settings::default();
+    let full = ParagraphsSettings::default();
     full.run(&store, &["--week", WEEKS[1]]);
     fails(&delta, &["--week", WEEKS[0]], &format!("the run before was for week {}", WEEKS[1]));
-    fails(&Settings { least_characters: 7, ..delta.clone() }, &[], "another `least-characters`");
+    fails(&ParagraphsSettings { least_characters: 7, ..delta.clone() }, &[], "another `least-characters`");
     // An earlier week, though the tables are of a later one; then the later one again.
     full.run(&store, &["--week", WEEKS[0]]);
-    Twin::of(&store, &WEEKS[..1], &full).assert_is(&store, "an earlier week");
+    ParagraphsTwin::of(&store, &WEEKS[..1], &full).assert_is(&store, "an earlier week");
     made.next_week();
-    Settings { mode: "delta", ..full.clone() }.run(&store, &[]);
-    Twin::of(&store, &WEEKS[..3], &full).assert_is(&store, "two weeks later");
+    ParagraphsSettings { mode: "delta", ..full.clone() }.run(&store, &[]);
+    ParagraphsTwin::of(&store, &WEEKS[..3], &full).assert_is(&store, "two weeks later");
     fails(
-        &Settings { seeds: vec!["http://nowhere.example/".into()], ..full.clone() },
+        &ParagraphsSettings { seeds: vec!["http://nowhere.example/".into()], ..full.clone() },
         &[],
         "has no page with the URL http://nowhere.example/",
     );
-    fails(&Settings { seeds: vec!["nowhere".into()], ..full }, &[], "nowhere is not the URL of a page");
+    fails(&ParagraphsSettings { seeds: vec!["nowhere".into()], ..full }, &[], "nowhere is not the URL of a page");
 }
 
 #[test]
@@ -253,19 +255,19 @@ fn weeks_without_chunks_and_weeks_that_get_them_later_begin_again() {
         let flags: Vec<&str> = flags.iter().map(String::as_str).collect();
         run_well(&[&["run", job.to_str().unwrap()][..], &flags].concat());
     }
-    let settings = Settings { least_characters: 0, boilerplate: 2, ..Settings::default() };
+    let settings = ParagraphsSettings { least_characters: 0, boilerplate: 2, ..ParagraphsSettings::default() };
     let path = job(folder.path(), &settings.toml());
     let ran = run_well(&["run", path.to_str().unwrap(), "--store", &name]);
     assert!(ran.stderr.contains("week 2024-01-15 has no chunks"), "{}", ran.stderr);
-    Twin::of(&store, &WEEKS[2..], &settings).assert_is(&store, "since the week after");
+    ParagraphsTwin::of(&store, &WEEKS[2..], &settings).assert_is(&store, "since the week after");
     // The tables of the run before are of other weeks, once the chunks are made.
     let chunks = ["run", "jobs/chunks.toml", "-q", "--store", &name, "--week", WEEKS[1], "--input"];
     run_well(&[&chunks[..], &[input(1).to_str().unwrap()]].concat());
-    let delta = job(folder.path(), &Settings { mode: "delta", ..settings.clone() }.toml());
+    let delta = job(folder.path(), &ParagraphsSettings { mode: "delta", ..settings.clone() }.toml());
     let ran = run(&["run", delta.to_str().unwrap(), "-q", "--store", &name]);
     assert!(ran.code == Some(1) && ran.stderr.contains("no former run can be followed"), "{}", ran.stderr);
     settings.run(&store, &[]);
-    Twin::of(&store, &WEEKS, &settings).assert_is(&store, "since the first week");
+    ParagraphsTwin::of(&store, &WEEKS, &settings).assert_is(&store, "since the first week");
     // Without genealogy all other tables are the same.
     let without = job(folder.path(), &(settings.toml() + "genealogy = false\n"));
     run_well(&["run", without.to_str().unwrap(), "-q", "--store", &name]);
@@ -296,7 +298,7 @@ fn links_that_leave_the_crawl_do_not_end_the_reading_of_links() {
     );
     let made = Made::with_job(&job(folder.path(), &text), &[]);
     for seeds in [Vec::new(), vec!["http://a.example/60".to_owned()]] {
-        let settings = Settings { seeds: seeds.clone(), ..Settings::default() };
+        let settings = ParagraphsSettings { seeds: seeds.clone(), ..ParagraphsSettings::default() };
         settings.run(&made.store(), &["--workers", "1"]);
         let rows = rows_of(&made.store().join("paragraphs"), "seeds", &["url", "reached"]);
         let wanted = if seeds.is_empty() { ["http://a.example/61", "1"] } else { ["http://a.example/60", "2"] };
@@ -307,24 +309,26 @@ fn links_that_leave_the_crawl_do_not_end_the_reading_of_links() {
 #[test]
 fn real_pages_and_the_made_web_have_the_tables_of_brute_force() {
     let real = Made::new(&[]);
-    let settings = Settings { least_characters: 450, parts: 50, boilerplate: 10, ..Settings::default() };
+    let settings =
+        ParagraphsSettings { least_characters: 450, parts: 50, boilerplate: 10, ..ParagraphsSettings::default() };
     settings.run(&real.store(), &["--workers", "2"]);
-    let twin = Twin::of(&real.store(), &[WEEK], &settings);
+    let twin = ParagraphsTwin::of(&real.store(), &[WEEK], &settings);
     twin.assert_is(&real.store(), "real pages");
     assert!(twin.count("boilerplate") > 0);
-    let web = WebStore::new(&Web::of(&Shape::small()), 2, false);
+    let web = WebStore::new(&Web::of(&WebSize::small()), 2, false);
     settings.run(&web.path(), &[]);
-    Twin::of(&web.path(), &WEEKS[..2], &settings).assert_is(&web.path(), "the made web");
+    ParagraphsTwin::of(&web.path(), &WEEKS[..2], &settings).assert_is(&web.path(), "the made web");
 }
 
 #[test]
 fn the_connected_part_of_the_made_web_is_the_core_of_its_bow_tie_and_out() {
-    for shape in [Shape::small(), Shape { hosts: 120, pages: 3_000, seed: 5 }] {
+    for shape in [WebSize::small(), WebSize { hosts: 120, pages: 3_000, seed: 5 }] {
         let web = Web::of(&shape);
         let made = WebStore::new(&web, 1, false);
-        Settings { least_characters: 0, ..Settings::default() }.run(&made.path(), &["--workers", "2"]);
+        ParagraphsSettings { least_characters: 0, ..ParagraphsSettings::default() }
+            .run(&made.path(), &["--workers", "2"]);
         let crawl = web.week(0);
-        let part_of: BTreeMap<&str, Part> =
+        let part_of: BTreeMap<&str, CorePart> =
             crawl.pages.iter().map(|page| (&*page.url, web.truth.bow_tie.part(&page.host, &page.path))).collect();
         let documents = rows_of(&week(&made.path(), WEEKS[0]), "documents", &["doc", "url"]);
         let url_of: BTreeMap<String, String> =
@@ -333,13 +337,13 @@ fn the_connected_part_of_the_made_web_is_the_core_of_its_bow_tie_and_out() {
         let (mut connected, pages) = (0, rows("pages", &["doc", "connected"]));
         for row in &pages {
             let part = part_of[&*url_of[&row[0]]];
-            assert_eq!(row[1] == "true", matches!(part, Part::Core | Part::Out), "{}", url_of[&row[0]]);
+            assert_eq!(row[1] == "true", matches!(part, CorePart::Core | CorePart::Out), "{}", url_of[&row[0]]);
             connected += usize::from(row[1] == "true");
         }
         assert!(connected > 100 && pages.len() > connected + 100, "{connected} of {}", pages.len());
         let seed = rows("seeds", &["chosen", "url", "core"]).into_iter().find(|row| row[0] == "true").unwrap();
-        assert_eq!(part_of[&*seed[1]], Part::Core);
-        let core = part_of.values().filter(|part| **part == Part::Core).count();
+        assert_eq!(part_of[&*seed[1]], CorePart::Core);
+        let core = part_of.values().filter(|part| **part == CorePart::Core).count();
         assert_eq!(seed[2], core.to_string());
     }
 }
@@ -361,9 +365,9 @@ fn empty_weeks_single_pages_and_endless_sentences_have_tables() {
         std::fs::write(&input, lines).unwrap();
         let text = format!("[cluster]\nweek = \"{WEEK}\"\nallow-empty = true\ninput = [\"{}\"]\n", input.display());
         let made = Made::with_job(&job(folder.path(), &text), &[]);
-        let settings = Settings { least_characters: 450, ..Settings::default() };
+        let settings = ParagraphsSettings { least_characters: 450, ..ParagraphsSettings::default() };
         settings.run(&made.store(), &["--workers", "2"]);
-        Twin::of(&made.store(), &[WEEK], &settings).assert_is(&made.store(), "few pages");
+        ParagraphsTwin::of(&made.store(), &[WEEK], &settings).assert_is(&made.store(), "few pages");
         let found = longs_of(&made.store(), "pages");
         assert_eq!((found.len(), found.iter().sum::<i64>()), (pages, paragraphs));
         for table in nigh::tables::result_tables("paragraphs") {
@@ -382,7 +386,7 @@ fn documents_without_urls_are_on_no_site() {
     let read = "[cluster.read.columns]\nid = \"id\"\n";
     let text = format!("[cluster]\nweek = \"{WEEK}\"\ninput = [\"{}\"]\n{read}", input.display());
     let made = Made::with_job(&job(folder.path(), &text), &[]);
-    Settings::default().run(&made.store(), &["--workers", "2"]);
+    ParagraphsSettings::default().run(&made.store(), &["--workers", "2"]);
     let rows = |table, columns: &[&str]| rows_of(&made.store().join("paragraphs"), table, columns);
     assert!(rows("sizes", &["size"]).contains(&vec!["3".to_owned()]));
     assert!(rows("sites", &["size"]).is_empty());
@@ -447,7 +451,7 @@ fn too_many_pairs_are_refused_with_the_pages_that_have_most() {
 fn a_kill_at_any_moment_leaves_the_tables_of_the_run_before() {
     let mut made = RandomWeeks::new(5, 2);
     let store = made.store();
-    let settings = Settings::default();
+    let settings = ParagraphsSettings::default();
     let before = settings.run(&store, &[]);
     made.next_week();
     let folder = tempfile::tempdir().unwrap();
@@ -472,16 +476,16 @@ fn deleted_pages_and_removed_weeks_take_the_tables_with_them() {
     let made = RandomWeeks::new(1, 3);
     let store = made.store();
     let name = store.to_str().unwrap();
-    let settings = Settings::default();
+    let settings = ParagraphsSettings::default();
     settings.run(&store, &[]);
     run_well(&["vacuum", "--store", name, "--keep", "2"]);
     assert!(!store.join("paragraphs").exists(), "lifetimes begin with a removed week");
     settings.run(&store, &[]);
-    Twin::of(&store, &WEEKS[1..3], &settings).assert_is(&store, "after vacuum");
+    ParagraphsTwin::of(&store, &WEEKS[1..3], &settings).assert_is(&store, "after vacuum");
     run_well(&["delete", "-q", "--store", name, "--host", "h3.example"]);
     assert!(!store.join("paragraphs").exists(), "pages of the tables are deleted");
     settings.run(&store, &[]);
-    Twin::of(&store, &WEEKS[1..3], &settings).assert_is(&store, "after a deletion");
+    ParagraphsTwin::of(&store, &WEEKS[1..3], &settings).assert_is(&store, "after a deletion");
     let urls = rows_of(&store.join("paragraphs"), "boilerplate", &["url"]).concat();
     assert!(!urls.is_empty() && urls.iter().all(|url| !url.contains("h3.example")));
 }
@@ -491,7 +495,7 @@ fn a_dry_run_writes_nothing_and_show_prints_what_the_run_printed() {
     let made = RandomWeeks::new(2, 2);
     let store = made.store();
     let folder = tempfile::tempdir().unwrap();
-    let path = job(folder.path(), &Settings::default().toml());
+    let path = job(folder.path(), &ParagraphsSettings::default().toml());
     let arguments = ["run", path.to_str().unwrap(), "--store", store.to_str().unwrap()];
     let plan = run_well(&[&arguments[..], &["--dry-run"]].concat()).stdout;
     assert!(plan.contains("Weeks     2, ") && plan.contains("Pages"), "{plan}");
@@ -516,7 +520,7 @@ fn duplicates_of_the_corpus_are_those_of_the_research() {
         let folder = tempfile::tempdir().unwrap();
         let text = format!("[cluster]\nweek = \"{WEEK}\"\ninput = [\"{}\"]\n", crawl.display());
         let made = Made::with_job(&job(folder.path(), &text), &[]);
-        let settings = Settings { least_characters: 450, parts: 50, ..Settings::default() };
+        let settings = ParagraphsSettings { least_characters: 450, parts: 50, ..ParagraphsSettings::default() };
         settings.run(&made.store(), &[]);
         let rows = rows_of(&made.store().join("paragraphs"), "summary", &["region", "near", "share"]);
         for ((near, wanted), most) in ["null", "0.9", "0.7", "0.5"].iter().zip(wanted).zip([0.003, 0.004, 0.003, 0.014])

@@ -7,7 +7,7 @@ use std::path::Path;
 use arrow_array::{Array, BinaryArray, TimestampMicrosecondArray};
 use nigh::records::mix;
 
-use crate::program::{UnionFind, each, job, longs, rows_of, run_well, tables, texts, week};
+use crate::program::{PlainUnionFind, each, job, longs, rows_of, run_well, tables, texts, week};
 use crate::redirected::Redirects;
 
 /// Rows of a table, each with its values as text.
@@ -15,7 +15,7 @@ type Rows = BTreeSet<Vec<String>>;
 
 /// The parameters of a job.
 #[derive(Clone)]
-pub struct Settings {
+pub struct ParagraphsSettings {
     pub least_characters: i64,
     pub near: Vec<f64>,
     pub parts: u32,
@@ -25,9 +25,9 @@ pub struct Settings {
     pub mode: &'static str,
 }
 
-impl Default for Settings {
-    fn default() -> Settings {
-        Settings {
+impl Default for ParagraphsSettings {
+    fn default() -> ParagraphsSettings {
+        ParagraphsSettings {
             least_characters: 150,
             near: vec![0.9, 0.7, 0.5],
             parts: 10,
@@ -39,9 +39,9 @@ impl Default for Settings {
     }
 }
 
-impl Settings {
+impl ParagraphsSettings {
     pub fn toml(&self) -> String {
-        let Settings { least_characters, near, parts, crawl, seeds, boilerplate, mode } = self;
+        let ParagraphsSettings { least_characters, near, parts, crawl, seeds, boilerplate, mode } = self;
         let order = if *crawl { "crawl" } else { "hash" };
         format!(
             "[paragraphs]\nleast-characters = {least_characters}\nnear = {near:?}\nparts = {parts}\norder = \"{order}\"\nseeds = {seeds:?}\n\
@@ -66,21 +66,21 @@ struct Long {
 }
 
 /// A page of any length.
-struct Page {
+struct ParagraphPage {
     url: String,
     host: String,
     second: Option<i64>,
 }
 
 /// A week, by page.
-struct Week {
+struct WeekOfPages {
     date: String,
-    pages: BTreeMap<i64, Page>,
+    pages: BTreeMap<i64, ParagraphPage>,
     long: BTreeMap<i64, Long>,
 }
 
-impl Week {
-    fn read(store: &Path, date: &str, least: i64) -> Week {
+impl WeekOfPages {
+    fn read(store: &Path, date: &str, least: i64) -> WeekOfPages {
         let path = week(store, date);
         let mut paragraphs = Vec::new();
         each(&path, "chunks", "paragraphs", |array: &BinaryArray| {
@@ -101,13 +101,13 @@ impl Week {
         });
         let [urls, hosts] = ["url", "host"].map(|column| texts(&path, "documents", column));
         let pages = longs(&path, "documents", "doc").into_iter().zip(urls.into_iter().zip(hosts)).zip(seconds);
-        let pages = pages.map(|((doc, (url, host)), second)| (doc, Page { url, host, second }));
-        Week { date: date.to_owned(), pages: pages.collect(), long: long.collect() }
+        let pages = pages.map(|((doc, (url, host)), second)| (doc, ParagraphPage { url, host, second }));
+        WeekOfPages { date: date.to_owned(), pages: pages.collect(), long: long.collect() }
     }
 
     /// The roots of clusters of pages that are related.
     fn roots(&self, related: impl Fn(&Long, &Long) -> bool) -> BTreeMap<i64, i64> {
-        let mut forest = UnionFind::default();
+        let mut forest = PlainUnionFind::default();
         for (a, of_a) in &self.long {
             for (b, of_b) in self.long.range(..a) {
                 if related(of_a, of_b) {
@@ -119,7 +119,7 @@ impl Week {
     }
 
     /// The part of each page that is long enough.
-    fn parts(&self, settings: &Settings) -> BTreeMap<i64, u32> {
+    fn parts(&self, settings: &ParagraphsSettings) -> BTreeMap<i64, u32> {
         let count = settings.parts;
         let seconds: Vec<i64> = self.pages.values().filter_map(|page| page.second).collect();
         let part = |doc: &i64| {
@@ -136,9 +136,9 @@ impl Week {
 
     /// For each step of the study's algorithm what is found so far: pages, clusters, duplicates;
     /// and the pages of clusters that are found.
-    fn steps(&self, settings: &Settings) -> Vec<(usize, usize, usize, BTreeSet<i64>)> {
+    fn steps(&self, settings: &ParagraphsSettings) -> Vec<(usize, usize, usize, BTreeSet<i64>)> {
         let parts = self.parts(settings);
-        let mut forest = UnionFind::default();
+        let mut forest = PlainUnionFind::default();
         let mut found = BTreeSet::new();
         (0..settings.parts)
             .map(|step| {
@@ -189,18 +189,19 @@ fn row<const N: usize>(values: [&dyn std::fmt::Display; N]) -> Vec<String> {
 }
 
 /// The tables of the job for the last of some weeks, which are all weeks of the store up to it.
-pub struct Twin {
+pub struct ParagraphsTwin {
     tables: BTreeMap<&'static str, (Vec<&'static str>, Rows)>,
     /// The seeds: the chosen one with what it reaches, and what leads to it, too.
     pub core: Option<(String, usize, usize)>,
 }
 
-impl Twin {
-    pub fn of(store: &Path, dates: &[&str], settings: &Settings) -> Twin {
-        let weeks: Vec<Week> = dates.iter().map(|date| Week::read(store, date, settings.least_characters)).collect();
+impl ParagraphsTwin {
+    pub fn of(store: &Path, dates: &[&str], settings: &ParagraphsSettings) -> ParagraphsTwin {
+        let weeks: Vec<WeekOfPages> =
+            dates.iter().map(|date| WeekOfPages::read(store, date, settings.least_characters)).collect();
         let now = &weeks[weeks.len() - 1];
         let before = weeks.len().checked_sub(2).map(|before| &weeks[before]);
-        let mut twin = Twin { tables: BTreeMap::new(), core: None };
+        let mut twin = ParagraphsTwin { tables: BTreeMap::new(), core: None };
         let connected = twin.connected(store, now, settings);
         twin.clusters(now, &connected, settings);
         twin.growth(now, before, settings);
@@ -215,7 +216,7 @@ impl Twin {
     }
 
     /// The pages that links lead to.
-    fn connected(&mut self, store: &Path, now: &Week, settings: &Settings) -> BTreeSet<i64> {
+    fn connected(&mut self, store: &Path, now: &WeekOfPages, settings: &ParagraphsSettings) -> BTreeSet<i64> {
         let path = week(store, &now.date);
         let by_url = now.pages.iter().map(|(doc, page)| (page.url.clone(), *doc)).collect();
         let redirects = Redirects::of(&path, by_url);
@@ -287,7 +288,7 @@ impl Twin {
     }
 
     /// Duplicates, near-duplicates, and where they are.
-    fn clusters(&mut self, now: &Week, connected: &BTreeSet<i64>, settings: &Settings) {
+    fn clusters(&mut self, now: &WeekOfPages, connected: &BTreeSet<i64>, settings: &ParagraphsSettings) {
         let roots = now.roots(are_duplicates);
         let size_of = sizes(&roots);
         let mut common: BTreeMap<u64, usize> = BTreeMap::new();
@@ -364,7 +365,7 @@ impl Twin {
     }
 
     /// Growth over parts, and estimates.
-    fn growth(&mut self, now: &Week, before: Option<&Week>, settings: &Settings) {
+    fn growth(&mut self, now: &WeekOfPages, before: Option<&WeekOfPages>, settings: &ParagraphsSettings) {
         let steps = now.steps(settings);
         let rows = steps.iter().enumerate().map(|(step, of)| row([&(step + 1), &of.0, &of.1, &of.2]));
         self.add("growth", &["step", "documents", "clusters", "duplicates"], rows);
@@ -400,7 +401,7 @@ impl Twin {
         self.add("estimates", &columns, estimates);
     }
 
-    fn boilerplate(&mut self, now: &Week, least: usize) {
+    fn boilerplate(&mut self, now: &WeekOfPages, least: usize) {
         let mut having: BTreeMap<u64, Vec<i64>> = BTreeMap::new();
         for (doc, long) in &now.long {
             long.set.iter().for_each(|paragraph| having.entry(*paragraph).or_default().push(*doc));
@@ -411,7 +412,7 @@ impl Twin {
             let most = hosts.values().map(Vec::len).max().unwrap();
             let doc = hosts.values().filter(|docs| docs.len() == most).map(|docs| docs[0]).min().unwrap();
             let place = now.long[&doc].paragraphs.iter().position(|other| other == paragraph).unwrap();
-            let Page { url, host, .. } = &now.pages[&doc];
+            let ParagraphPage { url, host, .. } = &now.pages[&doc];
             row([&(*paragraph as i64), &docs.len(), &hosts.len(), host, &most, &doc, url, &place])
         });
         let rows: Vec<Vec<String>> = rows.collect();
@@ -420,7 +421,7 @@ impl Twin {
     }
 
     /// New pages and their parents.
-    fn births(&mut self, now: &Week, before: Option<&Week>) {
+    fn births(&mut self, now: &WeekOfPages, before: Option<&WeekOfPages>) {
         let (mut births, mut parents) = (Rows::new(), Rows::new());
         for (doc, long) in &now.long {
             let Some(before) = before.filter(|before| !before.pages.contains_key(doc)) else { continue };
@@ -465,8 +466,8 @@ impl Twin {
     }
 
     /// When paragraphs were seen first and last.
-    fn lifetimes(&mut self, weeks: &[Week]) {
-        let first_of: Vec<BTreeMap<u64, i64>> = weeks.iter().map(Week::first_pages).collect();
+    fn lifetimes(&mut self, weeks: &[WeekOfPages]) {
+        let first_of: Vec<BTreeMap<u64, i64>> = weeks.iter().map(WeekOfPages::first_pages).collect();
         let all: BTreeSet<u64> = first_of.iter().flat_map(|of| of.keys().copied()).collect();
         let (mut lifetimes, mut turnover) = (Rows::new(), vec![[0; 3]; weeks.len()]);
         for paragraph in all {

@@ -13,13 +13,13 @@ use nigh::readers::{Body, Format, Item, Page};
 use nigh::records::mix;
 use nigh::text::{charset, html, words};
 
-use self::twin::{Measure, Texts, assert_verified};
+use self::twin::{SimilarityMeasure, TextsByUrl, assert_verified};
 use crate::program::{Made, has_week, job, kill_at_moments, longs, roots, run, run_well, tables, texts};
 
 /// Random numbers from a seed.
-struct Random(u64);
+struct RandomNumbers(u64);
 
-impl Random {
+impl RandomNumbers {
     fn below(&mut self, bound: u64) -> u64 {
         self.0 = mix(self.0);
         self.0 % bound
@@ -28,7 +28,7 @@ impl Random {
 
 /// Pages of families: copies, copies with other blanks, and pages with some words changed, of which
 /// chains grow.
-fn random_pages(random: &mut Random, count: u64) -> Texts {
+fn random_pages(random: &mut RandomNumbers, count: u64) -> TextsByUrl {
     let mut pages: Vec<(String, String)> = Vec::new();
     for number in 0..count {
         let text = match random.below(8) {
@@ -46,7 +46,7 @@ fn random_pages(random: &mut Random, count: u64) -> Texts {
 }
 
 /// The text with up to five words changed.
-fn edited(random: &mut Random, text: &str) -> String {
+fn edited(random: &mut RandomNumbers, text: &str) -> String {
     let mut words: Vec<String> = text.split_whitespace().map(str::to_owned).collect();
     for _ in 0..random.below(6) {
         let at = random.below(words.len().max(1) as u64) as usize;
@@ -58,7 +58,7 @@ fn edited(random: &mut Random, text: &str) -> String {
 }
 
 /// Writes pages as JSON Lines.
-fn write(path: &Path, pages: &Texts) {
+fn write(path: &Path, pages: &TextsByUrl) {
     let lines = pages.iter().map(|(url, text)| format!("{{\"url\": \"{url}\", \"text\": \"{text}\"}}\n"));
     std::fs::write(path, lines.collect::<String>()).unwrap();
 }
@@ -69,7 +69,7 @@ fn method(folder: &Path, fields: &str) -> PathBuf {
 }
 
 /// A store of pages, made with a method.
-fn made(folder: &Path, pages: &Texts, fields: &str, flags: &[&str]) -> Made {
+fn made(folder: &Path, pages: &TextsByUrl, fields: &str, flags: &[&str]) -> Made {
     let crawl = folder.join("crawl.jsonl");
     write(&crawl, pages);
     let flags = [&["--input", crawl.to_str().unwrap()], flags].concat();
@@ -87,10 +87,11 @@ fn random_pages_have_the_verified_clusters_of_brute_force() {
         ("preset = \"minhash-5x3\"", 1),
     ];
     for seed in 0..24 {
-        let pages = random_pages(&mut Random(seed), 80);
+        let pages = random_pages(&mut RandomNumbers(seed), 80);
         let (shape, agreements) = shapes[seed as usize % 4];
         let similarity = [0.8, 0.5, 0.9, 0.65][seed as usize / 3 % 4];
-        let (name, measure) = [("exact", Measure::Exact), ("estimate", Measure::Estimate)][seed as usize / 12];
+        let (name, measure) =
+            [("exact", SimilarityMeasure::Exact), ("estimate", SimilarityMeasure::Estimate)][seed as usize / 12];
         eprintln!("seed {seed}: {name} {similarity} {shape}");
         let numbers = if shape.is_empty() { "features = 84\nsupershingles = 6\nagreements = 2" } else { shape };
         let fields = format!("{numbers}\nsimilarity = {similarity}\nverify = \"{name}\"");
@@ -116,12 +117,12 @@ fn a_chain_with_a_false_middle_is_split_and_a_clique_without_an_edge_is_not() {
     let clique = [variant(300, 0..0), variant(300, 0..14), variant(300, 7..21), variant(300, 7..28)];
     let clique = clique.map(|text| text.replace('w', "u"));
     let page = |(number, text): (usize, String)| (format!("http://a.example/{number}"), text);
-    let pages: Texts = chain.into_iter().chain(clique).enumerate().map(page).collect();
+    let pages: TextsByUrl = chain.into_iter().chain(clique).enumerate().map(page).collect();
     let shape = "features = 80\nsupershingles = 40\nagreements = 1\nsimilarity = 0.85\nverify = ";
-    for (name, measure) in [("exact", Measure::Exact), ("estimate", Measure::Estimate)] {
+    for (name, measure) in [("exact", SimilarityMeasure::Exact), ("estimate", SimilarityMeasure::Estimate)] {
         let made = made(folder.path(), &pages, &format!("{shape}\"{name}\""), &[]);
         let week = made.week();
-        if measure == Measure::Exact {
+        if measure == SimilarityMeasure::Exact {
             assert_verified(&week, &pages, 1, 850, measure);
             let urls = texts(&week, "clusters", "url");
             let root_of: BTreeMap<String, i64> =
@@ -142,7 +143,7 @@ fn a_chain_with_a_false_middle_is_split_and_a_clique_without_an_edge_is_not() {
 #[test]
 fn many_equal_pages_and_a_near_one_take_no_time() {
     let folder = tempfile::tempdir().unwrap();
-    let mut pages: Texts = (0..20_000).map(|n| (format!("http://a.example/{n}"), variant(200, 0..0))).collect();
+    let mut pages: TextsByUrl = (0..20_000).map(|n| (format!("http://a.example/{n}"), variant(200, 0..0))).collect();
     pages.insert("http://b.example/".into(), variant(200, 0..3));
     pages.insert("http://c.example/".into(), variant(200, 0..90));
     let begun = Instant::now();
@@ -157,7 +158,7 @@ fn many_equal_pages_and_a_near_one_take_no_time() {
 #[test]
 fn tables_do_not_depend_on_workers_processes_or_memory() {
     let folder = tempfile::tempdir().unwrap();
-    let pages = random_pages(&mut Random(99), 300);
+    let pages = random_pages(&mut RandomNumbers(99), 300);
     let config = folder.path().join("little.toml");
     std::fs::write(&config, "memory = \"1MiB\"\n").unwrap();
     for name in ["exact", "estimate"] {
@@ -180,7 +181,7 @@ const WEEKS: [&str; 4] = ["2024-01-08", "2024-01-15", "2024-01-22", "2024-01-29"
 
 /// The next week of a crawl: pages that are edited, gone, new, or have other blanks and so the same
 /// shingles.
-fn next_week(random: &mut Random, pages: &Texts) -> Texts {
+fn next_week(random: &mut RandomNumbers, pages: &TextsByUrl) -> TextsByUrl {
     let mut next = random_pages(random, 100);
     let fresh: Vec<String> = next.values().cloned().collect();
     next.clear();
@@ -202,7 +203,7 @@ fn next_week(random: &mut Random, pages: &Texts) -> Texts {
 
 /// Makes weeks of a random history; returns the tables of the last week.
 fn history(folder: &Path, seed: u64, name: &str, mode: &str, flags: &[&str]) -> BTreeMap<String, Vec<u8>> {
-    let mut random = Random(seed);
+    let mut random = RandomNumbers(seed);
     let similarity = [0.8, 0.6, 0.9][seed as usize % 3];
     let shape = ["features = 84\nsupershingles = 6\nagreements = 2", "features = 4\nsupershingles = 2\nagreements = 1"]
         [seed as usize % 2];
@@ -227,7 +228,7 @@ fn history(folder: &Path, seed: u64, name: &str, mode: &str, flags: &[&str]) -> 
             run_well(&["delete", "--store", &text(&store), "--quiet", "--url", &url]);
             pages.remove(&url);
         }
-        let measure = if name == "exact" { Measure::Exact } else { Measure::Estimate };
+        let measure = if name == "exact" { SimilarityMeasure::Exact } else { SimilarityMeasure::Estimate };
         let agreements = if seed.is_multiple_of(2) { 2 } else { 1 };
         let week = crate::program::week(&store, week);
         assert_verified(&week, &pages, agreements, (similarity * 1000.0) as u64, measure);
@@ -252,7 +253,7 @@ fn weeks_from_what_changed_are_weeks_from_all_pages() {
 #[test]
 fn a_crawl_file_that_changed_or_is_gone_is_named() {
     let folder = tempfile::tempdir().unwrap();
-    let pages = random_pages(&mut Random(5), 300);
+    let pages = random_pages(&mut RandomNumbers(5), 300);
     let crawl = folder.path().join("crawl.jsonl");
     write(&crawl, &pages);
     let store = folder.path().join("store");
@@ -289,7 +290,7 @@ fn a_crawl_file_that_changed_or_is_gone_is_named() {
 #[test]
 fn a_killed_run_goes_on_to_the_same_tables() {
     let folder = tempfile::tempdir().unwrap();
-    let pages = random_pages(&mut Random(7), 400);
+    let pages = random_pages(&mut RandomNumbers(7), 400);
     let crawl = folder.path().join("crawl.jsonl");
     write(&crawl, &pages);
     let job = method(folder.path(), "preset = \"minhash-14x8\"\nsimilarity = 0.8\nverify = \"exact\"");
@@ -321,7 +322,7 @@ fn words_of(page: &Page) -> String {
 fn real_pages_are_read_again_at_their_places() {
     let folder = tempfile::tempdir().unwrap();
     let inputs = readers::list(&["tests/data/week-2024-01-08".into()], &Reading::default()).unwrap();
-    let mut pages = Texts::new();
+    let mut pages = TextsByUrl::new();
     for input in &inputs {
         let mut reader = readers::open(input, &Reading::default()).unwrap();
         while let Some(item) = reader.next().unwrap() {
@@ -334,7 +335,7 @@ fn real_pages_are_read_again_at_their_places() {
     }
     let job = method(folder.path(), "preset = \"minhash-14x8\"\nsimilarity = 0.8\nverify = \"exact\"");
     let made = Made::with_job(&job, &["--input", "tests/data/week-2024-01-08", "--workers", "2"]);
-    assert_verified(&made.week(), &pages, 1, 800, Measure::Exact);
+    assert_verified(&made.week(), &pages, 1, 800, SimilarityMeasure::Exact);
     assert!(!longs(&made.week(), "split-off", "doc").is_empty(), "the bands link pages that are less similar");
 
     // The same members in one file, and in one member, where offsets of records lead nowhere.
@@ -362,7 +363,7 @@ fn real_pages_are_read_again_at_their_places() {
 #[test]
 fn rows_of_every_packing_are_read_again() {
     let folder = tempfile::tempdir().unwrap();
-    let pages = random_pages(&mut Random(11), 300);
+    let pages = random_pages(&mut RandomNumbers(11), 300);
     let fields = "preset = \"minhash-14x8\"\nsimilarity = 0.8\nverify = \"exact\"";
     let plain = made(folder.path(), &pages, fields, &[]);
     let text = std::fs::read(folder.path().join("crawl.jsonl")).unwrap();
@@ -420,7 +421,7 @@ fn pages_of_every_format_are_read_again() {
 #[test]
 fn a_committed_week_is_verified_and_so_are_later_ones() {
     let folder = tempfile::tempdir().unwrap();
-    let mut random = Random(21);
+    let mut random = RandomNumbers(21);
     let pages = random_pages(&mut random, 200);
     let (crawl, store) = (folder.path().join("crawl.jsonl"), folder.path().join("store"));
     write(&crawl, &pages);
@@ -435,7 +436,7 @@ fn a_committed_week_is_verified_and_so_are_later_ones() {
     let wrong = run(&["verify", &text(&store)]);
     assert!(wrong.code == Some(2) && wrong.stderr.contains("give --similarity"), "{}", wrong.stderr);
 
-    for (by, measure) in [("estimate", Measure::Estimate), ("exact", Measure::Exact)] {
+    for (by, measure) in [("estimate", SimilarityMeasure::Estimate), ("exact", SimilarityMeasure::Exact)] {
         let verify = ["verify", &text(&store), "--similarity", "0.8", "--by", by];
         let ran = run_well(&[&verify[..], &["--quiet"]].concat());
         assert!(ran.stdout.contains("very similar"), "{}", ran.stdout);
@@ -453,12 +454,12 @@ fn a_committed_week_is_verified_and_so_are_later_ones() {
     std::fs::write(&later, "[weekly]\n").unwrap();
     let add = ["run", &text(&later), "-q", "--store", &text(&store), "--week", WEEKS[1], "--input", &text(&crawl)];
     run_well(&add);
-    assert_verified(&week(WEEKS[1]), &pages, 1, 800, Measure::Exact);
+    assert_verified(&week(WEEKS[1]), &pages, 1, 800, SimilarityMeasure::Exact);
 }
 
 /// Two families of pages of one length: more than are compared one by one. Ties are many.
-fn large_families(random: &mut Random, changed: &[u64]) -> Texts {
-    let mut pages = Texts::new();
+fn large_families(random: &mut RandomNumbers, changed: &[u64]) -> TextsByUrl {
+    let mut pages = TextsByUrl::new();
     for family in ["w", "u"] {
         for number in 0..110u64 {
             let mut words: Vec<String> = (0..150).map(|at| format!("{family}{at}")).collect();
@@ -478,15 +479,15 @@ fn large_families(random: &mut Random, changed: &[u64]) -> Texts {
 #[test]
 fn large_clusters_have_the_same_tables_whatever_the_workers_and_from_what_changed() {
     let folder = tempfile::tempdir().unwrap();
-    for (name, measure) in [("exact", Measure::Exact), ("estimate", Measure::Estimate)] {
+    for (name, measure) in [("exact", SimilarityMeasure::Exact), ("estimate", SimilarityMeasure::Estimate)] {
         let fields = format!("preset = \"minhash-40x2\"\nsimilarity = 0.72\nverify = \"{name}\"");
-        let pages = large_families(&mut Random(1), &[]);
+        let pages = large_families(&mut RandomNumbers(1), &[]);
         let one = made(folder.path(), &pages, &fields, &["--workers", "1"]);
         assert_verified(&one.week(), &pages, 1, 720, measure);
         for flags in [["--workers", "2"], ["--workers", "4"], ["--processes", "2"]] {
             assert!(made(folder.path(), &pages, &fields, &flags).tables() == one.tables(), "{name} {flags:?}");
         }
-        let later = large_families(&mut Random(1), &[5, 17, 60]);
+        let later = large_families(&mut RandomNumbers(1), &[5, 17, 60]);
         let weeks = |mode: &str| {
             let store = folder.path().join(format!("{name}-{mode}"));
             let (first, other) = (method(folder.path(), &fields), folder.path().join("later.toml"));

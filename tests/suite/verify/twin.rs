@@ -6,11 +6,11 @@ use std::path::Path;
 
 use arrow_array::{Float32Array, Int32Array};
 
-use crate::program::{UnionFind, bytes, each, features, longs, roots, texts, vectors};
+use crate::program::{PlainUnionFind, bytes, each, features, longs, roots, texts, vectors};
 
 /// How a twin measures the similarity of two pages.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Measure {
+pub enum SimilarityMeasure {
     /// By the distinct shingles of their texts.
     Exact,
     /// By their features.
@@ -18,7 +18,7 @@ pub enum Measure {
 }
 
 /// The pages of a crawl, by URL.
-pub type Texts = BTreeMap<String, String>;
+pub type TextsByUrl = BTreeMap<String, String>;
 
 /// The distinct shingles of a text of words with blanks between them.
 fn shingles(text: &str, width: usize) -> BTreeSet<Vec<&str>> {
@@ -34,7 +34,13 @@ fn resemblance<T: Ord>(a: &BTreeSet<T>, b: &BTreeSet<T>) -> (usize, usize) {
 
 /// Compares the tables of a week with what brute force gives: `similarity` in thousandths, shingles
 /// of five words.
-pub fn assert_verified(week: &Path, pages: &Texts, agreements: usize, similarity: u64, measure: Measure) {
+pub fn assert_verified(
+    week: &Path,
+    pages: &TextsByUrl,
+    agreements: usize,
+    similarity: u64,
+    measure: SimilarityMeasure,
+) {
     let docs = longs(week, "documents", "doc");
     let urls: BTreeMap<i64, String> = docs.iter().copied().zip(texts(week, "documents", "url")).collect();
     let checksums: BTreeMap<i64, Vec<u8>> = docs.iter().copied().zip(bytes(week, "documents", "checksum")).collect();
@@ -44,8 +50,8 @@ pub fn assert_verified(week: &Path, pages: &Texts, agreements: usize, similarity
     let all: Vec<i64> = vectors.keys().copied().collect();
     let agree = |a: i64, b: i64| vectors[&a].iter().zip(&vectors[&b]).filter(|(a, b)| a == b).count();
     let in_common = |a: i64, b: i64| match measure {
-        Measure::Exact => resemblance(&sets[&a], &sets[&b]),
-        Measure::Estimate => {
+        SimilarityMeasure::Exact => resemblance(&sets[&a], &sets[&b]),
+        SimilarityMeasure::Estimate => {
             let equal = features[&a].iter().zip(&features[&b]).filter(|(a, b)| a == b).count();
             (equal, features[&a].len())
         }
@@ -56,16 +62,16 @@ pub fn assert_verified(week: &Path, pages: &Texts, agreements: usize, similarity
     };
     let pairs = || all.iter().enumerate().flat_map(|(i, a)| all[..i].iter().map(move |b| (*a, *b)));
 
-    let mut candidates = UnionFind::default();
+    let mut candidates = PlainUnionFind::default();
     pairs().filter(|(a, b)| agree(*a, *b) >= agreements).for_each(|(a, b)| candidates.union(a, b));
-    let mut similar = UnionFind::default();
+    let mut similar = PlainUnionFind::default();
     for (a, b) in pairs() {
         if candidates.find(a) == candidates.find(b) && is_similar(a, b) {
             similar.union(a, b);
         }
     }
-    let mut identical = UnionFind::default();
-    let mut exact = UnionFind::default();
+    let mut identical = PlainUnionFind::default();
+    let mut exact = PlainUnionFind::default();
     for (a, b) in pairs() {
         if agree(a, b) == vectors[&a].len() {
             if similar.find(a) == similar.find(b) {
@@ -76,7 +82,7 @@ pub fn assert_verified(week: &Path, pages: &Texts, agreements: usize, similarity
             }
         }
     }
-    let mut same_vector = UnionFind::default();
+    let mut same_vector = PlainUnionFind::default();
     pairs().filter(|(a, b)| agree(*a, *b) == vectors[a].len()).for_each(|(a, b)| same_vector.union(a, b));
     // Documents without words: equal bytes join them at all levels.
     let wordless: Vec<i64> = docs.iter().copied().filter(|doc| !vectors.contains_key(doc)).collect();
@@ -125,9 +131,9 @@ pub fn assert_verified(week: &Path, pages: &Texts, agreements: usize, similarity
         assert!(is_similar(doc, neighbour), "{url}: {shared} of {of}");
         let is_copy = found[2][&doc] == found[2][&neighbour];
         let wanted = match measure {
-            Measure::Exact if is_copy => "bytes",
-            Measure::Exact => "shingles",
-            Measure::Estimate => "features",
+            SimilarityMeasure::Exact if is_copy => "bytes",
+            SimilarityMeasure::Exact => "shingles",
+            SimilarityMeasure::Estimate => "features",
         };
         assert_eq!(how[at], wanted, "{url}");
     }

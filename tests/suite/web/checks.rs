@@ -4,12 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use nigh::text::html;
 
-use super::crawl::Redirect;
-use super::truth::{AliasKind, Copying, Fate, Mirror, Part, UNTITLED};
-use super::{COLUMNS, Crawl, Page, Shape, WEEKS, Web, exact_resemblance};
+use super::crawl::CrawlRedirect;
+use super::truth::{AliasKind, Copying, CorePart, Fate, Mirror, UNTITLED};
+use super::{COLUMNS, Crawl, CrawledPage, WEEKS, Web, WebSize, exact_resemblance};
 use crate::program::{Made, job, longs, texts, vectors};
 
-fn by_place(crawl: &Crawl) -> BTreeMap<(&str, &str), &Page> {
+fn by_place(crawl: &Crawl) -> BTreeMap<(&str, &str), &CrawledPage> {
     crawl.pages.iter().map(|page| ((&*page.host, &*page.path), page)).collect()
 }
 
@@ -20,7 +20,7 @@ fn hosts(crawl: &Crawl) -> BTreeSet<&str> {
 #[test]
 fn a_seed_gives_the_same_bytes_and_another_seed_gives_others() {
     let files = |seed| {
-        let web = Web::of(&Shape { seed, ..Shape::small() });
+        let web = Web::of(&WebSize { seed, ..WebSize::small() });
         let folder = tempfile::tempdir().unwrap();
         let mut files = Vec::new();
         for week in 0..WEEKS.len() {
@@ -41,10 +41,10 @@ fn a_seed_gives_the_same_bytes_and_another_seed_gives_others() {
 #[test]
 fn webs_have_the_size_asked_for() {
     for (shape, hosts_made, least, most) in [
-        (Shape::small(), 40, 720, 880),
-        (Shape { seed: 7, ..Shape::small() }, 40, 720, 880),
-        (Shape { hosts: 150, pages: 4_000, seed: 3 }, 150, 3_600, 4_400),
-        (Shape::default(), 390, 14_600, 16_200),
+        (WebSize::small(), 40, 720, 880),
+        (WebSize { seed: 7, ..WebSize::small() }, 40, 720, 880),
+        (WebSize { hosts: 150, pages: 4_000, seed: 3 }, 150, 3_600, 4_400),
+        (WebSize::default(), 390, 14_600, 16_200),
     ] {
         let web = Web::of(&shape);
         assert_eq!(web.truth.hosts.len(), hosts_made);
@@ -64,7 +64,7 @@ fn webs_have_the_size_asked_for() {
 #[test]
 fn the_small_web_has_every_construct() {
     for seed in 1..5 {
-        let web = Web::of(&Shape { seed, ..Shape::small() });
+        let web = Web::of(&WebSize { seed, ..WebSize::small() });
         let truth = &web.truth;
         let weeks = WEEKS.len();
         let mirror = |test: &dyn Fn(&Mirror) -> bool| truth.mirrors.iter().any(test);
@@ -82,12 +82,13 @@ fn the_small_web_has_every_construct() {
         }
         assert!(truth.collections.len() >= 4 && !truth.siblings.is_empty() && truth.family.len() >= 6);
         assert!(truth.farms.iter().all(|farm| farm.hosts.len() >= 4 && farm.pages >= 10));
-        for part in [Part::In, Part::Core, Part::Out, Part::Disconnected] {
+        for part in [CorePart::In, CorePart::Core, CorePart::Out, CorePart::Disconnected] {
             assert!(!truth.bow_tie.hosts(part).is_empty(), "{part:?}");
         }
         let first = web.week(0);
         let sizes = truth.collections.iter().map(|collection| {
-            let is_inside = |page: &&Page| page.host == collection.host && page.path.starts_with(&collection.prefix);
+            let is_inside =
+                |page: &&CrawledPage| page.host == collection.host && page.path.starts_with(&collection.prefix);
             first.pages.iter().filter(is_inside).count()
         });
         let sizes: Vec<usize> = sizes.collect();
@@ -162,7 +163,7 @@ impl Shares {
 
 #[test]
 fn mirrors_are_what_the_truth_says_of_them() {
-    let web = Web::of(&Shape { hosts: 120, pages: 4_000, ..Shape::small() });
+    let web = Web::of(&WebSize { hosts: 120, pages: 4_000, ..WebSize::small() });
     let crawls: Vec<Crawl> = (0..WEEKS.len()).map(|week| web.week(week)).collect();
     let (mut kept, mut light, mut heavy) = (Shares::default(), Shares::default(), Shares::default());
     for mirror in &web.truth.mirrors {
@@ -174,7 +175,7 @@ fn mirrors_are_what_the_truth_says_of_them() {
             // The fate of a page is the same in all weeks: the pages of one week are enough for the
             // shares.
             if *week == weeks[0] {
-                let is_always_copied = |page: &&Page| {
+                let is_always_copied = |page: &&CrawledPage| {
                     let path = &page.path;
                     page.host == mirror.host
                         && (path == UNTITLED || path.ends_with('/') || path.ends_with("index.html"))
@@ -193,7 +194,7 @@ fn mirrors_are_what_the_truth_says_of_them() {
 
 #[test]
 fn aliases_collections_and_siblings_are_copies() {
-    let web = Web::of(&Shape::small());
+    let web = Web::of(&WebSize::small());
     let crawls: Vec<Crawl> = (0..WEEKS.len()).map(|week| web.week(week)).collect();
     let ips = |crawl: &Crawl, host: &str| -> BTreeSet<Option<String>> {
         crawl.pages.iter().filter(|page| page.host == host).map(|page| page.ip.clone()).collect()
@@ -203,7 +204,7 @@ fn aliases_collections_and_siblings_are_copies() {
             let fates = assert_is_copy(&crawls, week, (&alias.host, "/"), (&alias.of, "/"), &alias.copying);
             let redirects =
                 crawl.redirects.iter().filter(|redirect| redirect.url.starts_with(&format!("http://{}/", alias.host)));
-            let redirects: Vec<&Redirect> = redirects.collect();
+            let redirects: Vec<&CrawlRedirect> = redirects.collect();
             match alias.kind {
                 AliasKind::Address | AliasKind::Www => {
                     assert_eq!(ips(crawl, &alias.host), ips(crawl, &alias.of));
@@ -252,7 +253,7 @@ fn aliases_collections_and_siblings_are_copies() {
 }
 
 /// The bow-tie by closure: forward and backward from a page of the core.
-fn bow_tie_by_closure(crawl: &Crawl, seed: &str) -> BTreeMap<String, Part> {
+fn bow_tie_by_closure(crawl: &Crawl, seed: &str) -> BTreeMap<String, CorePart> {
     let mut forward: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     let mut backward: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     let urls: BTreeSet<&str> = crawl.pages.iter().map(|page| &*page.url).collect();
@@ -276,21 +277,21 @@ fn bow_tie_by_closure(crawl: &Crawl, seed: &str) -> BTreeMap<String, Part> {
     };
     let (after, before) = (closure(&forward), closure(&backward));
     let part = |url: &str| match (before.contains(url), after.contains(url)) {
-        (true, true) => Part::Core,
-        (true, false) => Part::In,
-        (false, true) => Part::Out,
-        (false, false) => Part::Disconnected,
+        (true, true) => CorePart::Core,
+        (true, false) => CorePart::In,
+        (false, true) => CorePart::Out,
+        (false, false) => CorePart::Disconnected,
     };
     urls.into_iter().map(|url| (url.to_owned(), part(url))).collect()
 }
 
 #[test]
 fn the_bow_tie_is_that_of_the_links() {
-    for shape in [Shape::small(), Shape { hosts: 120, pages: 3_000, seed: 5 }] {
+    for shape in [WebSize::small(), WebSize { hosts: 120, pages: 3_000, seed: 5 }] {
         let web = Web::of(&shape);
         for week in 0..WEEKS.len() {
             let crawl = web.week(week);
-            let core = web.truth.bow_tie.hosts(Part::Core);
+            let core = web.truth.bow_tie.hosts(CorePart::Core);
             let seed = format!("http://{}/", core.first().unwrap());
             let parts = bow_tie_by_closure(&crawl, &seed);
             for page in &crawl.pages {
@@ -307,7 +308,7 @@ fn the_bow_tie_is_that_of_the_links() {
 
 #[test]
 fn pages_change_appear_and_vanish_week_by_week() {
-    let web = Web::of(&Shape::small());
+    let web = Web::of(&WebSize::small());
     for week in 1..WEEKS.len() {
         let (before, after) = (web.week(week - 1), web.week(week));
         assert!(before.date < after.date);
@@ -333,7 +334,7 @@ fn pages_change_appear_and_vanish_week_by_week() {
 
 #[test]
 fn the_program_reads_the_same_pages_from_both_kinds_of_files() {
-    let web = Web::of(&Shape::small());
+    let web = Web::of(&WebSize::small());
     let crawl = web.week(0);
     let run = |write: fn(&Crawl, &std::path::Path), columns: &str| {
         let folder = tempfile::tempdir().unwrap();
@@ -358,7 +359,7 @@ fn the_program_reads_the_same_pages_from_both_kinds_of_files() {
 
 #[test]
 fn texts_and_links_are_those_of_the_html() {
-    let crawl = Web::of(&Shape::small()).week(1);
+    let crawl = Web::of(&WebSize::small()).week(1);
     let kernels = nigh::kernels::chosen().unwrap();
     for page in &crawl.pages {
         let mut extract = html::Extract::default();

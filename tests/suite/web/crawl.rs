@@ -14,7 +14,7 @@ pub const COLUMNS: &str = "[cluster.read.columns]\nurl = \"url\"\nhtml = \"html\
 
 /// A page of a week.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Page {
+pub struct CrawledPage {
     pub url: String,
     pub host: String,
     pub path: String,
@@ -29,7 +29,7 @@ pub struct Page {
 
 /// A URL that answers with another URL.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Redirect {
+pub struct CrawlRedirect {
     pub url: String,
     pub target: String,
     pub status: u16,
@@ -39,7 +39,7 @@ pub struct Redirect {
 
 /// A URL of the week before that gives no page.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Failure {
+pub struct FailedFetch {
     pub url: String,
     /// `status 404`, or `dns` where the whole host is gone.
     pub reason: String,
@@ -48,9 +48,9 @@ pub struct Failure {
 /// What a crawler brings home in a week. All lists are in the order of URLs.
 pub struct Crawl {
     pub date: &'static str,
-    pub pages: Vec<Page>,
-    pub redirects: Vec<Redirect>,
-    pub failures: Vec<Failure>,
+    pub pages: Vec<CrawledPage>,
+    pub redirects: Vec<CrawlRedirect>,
+    pub failures: Vec<FailedFetch>,
 }
 
 impl Crawl {
@@ -71,7 +71,7 @@ impl Crawl {
                 let url = format!("http://{host}{path}");
                 let links = doc.links.iter().map(|link| resolved(&link.href, host, path)).collect();
                 let (html, text, ip, fetched) = (doc.html(), doc.text(), ip(host, path), fetched(&url));
-                pages.push(Page { url, host: host.clone(), path: path.clone(), html, text, links, ip, fetched });
+                pages.push(CrawledPage { url, host: host.clone(), path: path.clone(), html, text, links, ip, fetched });
             }
         }
         let mut redirects = Vec::new();
@@ -81,7 +81,7 @@ impl Crawl {
                 let url = format!("http://{}{path}", alias.host);
                 let status = [301, 302, 307, 308][(xxh3_64(path.as_bytes()) % 4) as usize];
                 let (ip, fetched) = (ip(&alias.host, path), fetched(&url));
-                Redirect { target: format!("http://{}{path}", alias.of), url, status, ip, fetched }
+                CrawlRedirect { target: format!("http://{}{path}", alias.of), url, status, ip, fetched }
             }));
         }
         redirects.sort_by(|a, b| a.url.cmp(&b.url));
@@ -93,7 +93,7 @@ impl Crawl {
                 let reason = if hosts.contains_key(host) { "status 404" } else { "dns" };
                 let urls = docs.keys().map(|path| format!("http://{host}{path}"));
                 let gone = urls.filter(|url| !answered.contains(&**url));
-                failures.extend(gone.map(|url| Failure { url, reason: reason.to_owned() }));
+                failures.extend(gone.map(|url| FailedFetch { url, reason: reason.to_owned() }));
             }
         }
         Crawl { date, pages, redirects, failures }
@@ -101,8 +101,8 @@ impl Crawl {
 
     /// Writes `pages.jsonl` and `failed.tsv`. JSON Lines have no redirects.
     pub fn write_jsonl(&self, folder: &Path) {
-        let line = |page: &Page| {
-            let Page { url, html, ip, fetched, .. } = page;
+        let line = |page: &CrawledPage| {
+            let CrawledPage { url, html, ip, fetched, .. } = page;
             serde_json::json!({"url": url, "html": html, "ip": ip, "fetched": fetched}).to_string() + "\n"
         };
         std::fs::write(folder.join("pages.jsonl"), self.pages.iter().map(line).collect::<String>()).unwrap();
@@ -121,7 +121,7 @@ impl Crawl {
             record(&mut warc, &page.url, &page.fetched, page.ip.as_deref(), &http);
         }
         for redirect in &self.redirects {
-            let Redirect { url, target, status, ip, fetched } = redirect;
+            let CrawlRedirect { url, target, status, ip, fetched } = redirect;
             let http = format!("HTTP/1.1 {status} Moved\r\nLocation: {target}\r\nContent-Length: 0\r\n\r\n");
             record(&mut warc, url, fetched, ip.as_deref(), &http);
         }
@@ -130,7 +130,7 @@ impl Crawl {
     }
 
     fn write_failures(&self, folder: &Path) {
-        let row = |failure: &Failure| format!("{}\t{}\n", failure.url, failure.reason);
+        let row = |failure: &FailedFetch| format!("{}\t{}\n", failure.url, failure.reason);
         let rows: String = self.failures.iter().map(row).collect();
         std::fs::write(folder.join("failed.tsv"), format!("url\treason\n{rows}")).unwrap();
     }

@@ -2,7 +2,7 @@
 //! templates, a farm, a bow-tie of links, over four weeks. The same seed gives the same bytes.
 //!
 //! ```text
-//! let web = Web::of(&Shape::small());
+//! let web = Web::of(&WebSize::small());
 //! web.week(0).write_jsonl(folder);          // read with COLUMNS in the job
 //! twins::host_pairs_by_brute_force(&web.week(0).pages, 0.8, 10)
 //! ```
@@ -26,7 +26,7 @@ mod weeks;
 
 use std::collections::BTreeMap;
 
-pub use crawl::{COLUMNS, Crawl, Page};
+pub use crawl::{COLUMNS, Crawl, CrawledPage};
 pub use store::WebStore;
 pub use truth::Truth;
 pub use twins::exact_resemblance;
@@ -36,7 +36,7 @@ pub const WEEKS: [&str; 4] = ["2024-01-08", "2024-01-15", "2024-01-22", "2024-01
 
 /// How large a web is. Every construct is in it whatever the size.
 #[derive(Clone, Copy, Debug)]
-pub struct Shape {
+pub struct WebSize {
     pub seed: u64,
     /// At least 40.
     pub hosts: usize,
@@ -44,32 +44,32 @@ pub struct Shape {
     pub pages: usize,
 }
 
-impl Default for Shape {
+impl Default for WebSize {
     /// The web of the research: 390 hosts, about 15,400 pages.
-    fn default() -> Shape {
-        Shape { seed: 1, hosts: 390, pages: 15_400 }
+    fn default() -> WebSize {
+        WebSize { seed: 1, hosts: 390, pages: 15_400 }
     }
 }
 
-impl Shape {
+impl WebSize {
     /// 40 hosts and about 800 pages: for most tests.
-    pub fn small() -> Shape {
-        Shape { seed: 1, hosts: 40, pages: 800 }
+    pub fn small() -> WebSize {
+        WebSize { seed: 1, hosts: 40, pages: 800 }
     }
 }
 
 /// A made web.
 pub struct Web {
     pub truth: Truth,
-    weeks: Vec<weeks::Hosts>,
+    weeks: Vec<weeks::HostDocuments>,
     addresses: BTreeMap<String, Vec<String>>,
 }
 
 impl Web {
     /// Makes the web of a shape: the same for the same seed.
-    pub fn of(shape: &Shape) -> Web {
+    pub fn of(shape: &WebSize) -> Web {
         let language = text::Language::of(shape.seed);
-        let plan = plan::Plan::of(shape, &language);
+        let plan = plan::WebPlan::of(shape, &language);
         let weeks = weeks::weeks(shape, &plan, &language);
         Web { truth: plan.truth, weeks, addresses: plan.addresses }
     }

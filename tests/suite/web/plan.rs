@@ -2,9 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::text::{Language, Random};
-use super::truth::{Alias, AliasKind, BowTie, Collection, Copying, Farm, Mirror, Part, Siblings, Truth};
-use super::{Shape, WEEKS};
+use super::text::{Language, NamedRandom};
+use super::truth::{Alias, AliasKind, BowTie, CopiedDirectory, Copying, CorePart, Farm, Mirror, Siblings, Truth};
+use super::{WEEKS, WebSize};
 
 /// A host that writes its pages itself.
 pub struct Original {
@@ -19,14 +19,14 @@ pub struct Original {
 }
 
 /// A web without its pages.
-pub struct Plan {
+pub struct WebPlan {
     pub truth: Truth,
     pub originals: Vec<Original>,
     pub addresses: BTreeMap<String, Vec<String>>,
 }
 
 /// How many hosts there are of each kind.
-struct Counts {
+struct HostKinds {
     mirrors: usize,
     www_mirrors: usize,
     address_aliases: usize,
@@ -40,15 +40,15 @@ struct Counts {
     originals: usize,
 }
 
-impl Counts {
-    fn of(hosts: usize) -> Counts {
+impl HostKinds {
+    fn of(hosts: usize) -> HostKinds {
         // As many of 390 hosts, and at least as many as all constructs need.
         let of = |part: usize, least: usize| (part * hosts / 390).max(least);
         let (mirrors, www_mirrors, family, farm) = (of(30, 6), of(4, 1), of(50, 6), of(12, 4));
         let (address_aliases, www_aliases, redirect_aliases) = (of(6, 1), of(5, 1), of(5, 2));
         let copies = mirrors + www_mirrors + address_aliases + www_aliases + redirect_aliases;
         let originals = hosts.checked_sub(copies + family + farm).expect("a web has at least 40 hosts");
-        let counts = Counts {
+        let counts = HostKinds {
             mirrors,
             www_mirrors,
             address_aliases,
@@ -74,11 +74,11 @@ impl Counts {
 /// The pages of each host of the farm in its cluster.
 pub const FARM_PAGES: usize = 12;
 
-impl Plan {
-    pub fn of(shape: &Shape, language: &Language) -> Plan {
-        let counts = Counts::of(shape.hosts);
-        let mut random = Random::of(shape.seed, "plan");
-        let mut plan = Plan { truth: Truth::default(), originals: Vec::new(), addresses: BTreeMap::new() };
+impl WebPlan {
+    pub fn of(shape: &WebSize, language: &Language) -> WebPlan {
+        let counts = HostKinds::of(shape.hosts);
+        let mut random = NamedRandom::of(shape.seed, "plan");
+        let mut plan = WebPlan { truth: Truth::default(), originals: Vec::new(), addresses: BTreeMap::new() };
         let names = names(&counts, language, &mut random);
         plan.siblings(&counts, &names);
         plan.copies(shape.seed, &counts, &names, language, &mut random);
@@ -96,14 +96,21 @@ impl Plan {
     }
 
     /// The first hosts are two a site.
-    fn siblings(&mut self, counts: &Counts, names: &[String]) {
+    fn siblings(&mut self, counts: &HostKinds, names: &[String]) {
         for pair in names[..2 * counts.sites].chunks(2) {
             self.truth.siblings.push(Siblings { hosts: pair.to_vec(), directories: Vec::new() });
         }
     }
 
     /// Mirrors and aliases of the hosts that follow, the sources, in turn.
-    fn copies(&mut self, seed: u64, counts: &Counts, names: &[String], language: &Language, random: &mut Random) {
+    fn copies(
+        &mut self,
+        seed: u64,
+        counts: &HostKinds,
+        names: &[String],
+        language: &Language,
+        random: &mut NamedRandom,
+    ) {
         let sources = &names[2 * counts.sites..][..counts.sources];
         let mut turns = sources.iter().cycle();
         let mut next = || turns.next().expect("a cycle has no end").clone();
@@ -156,7 +163,7 @@ impl Plan {
         }
     }
 
-    fn fronts_and_farms(&mut self, counts: &Counts, language: &Language, random: &mut Random) {
+    fn fronts_and_farms(&mut self, counts: &HostKinds, language: &Language, random: &mut NamedRandom) {
         self.truth.family =
             (0..counts.family).map(|number| format!("shop{number}.{}.example", language.name(random))).collect();
         let hosts =
@@ -166,7 +173,14 @@ impl Plan {
 
     /// How large the originals are: the budget of pages less what is copied or made of a template.
     /// Sources are large.
-    fn sizes(&mut self, shape: &Shape, counts: &Counts, names: &[String], language: &Language, random: &mut Random) {
+    fn sizes(
+        &mut self,
+        shape: &WebSize,
+        counts: &HostKinds,
+        names: &[String],
+        language: &Language,
+        random: &mut NamedRandom,
+    ) {
         let is_source = |at: usize| (2 * counts.sites..2 * counts.sites + counts.sources).contains(&at);
         let copies_of_source = 0.8 * counts.copies() as f64 / counts.sources as f64;
         let factors: Vec<f64> = (0..counts.originals)
@@ -189,7 +203,7 @@ impl Plan {
     }
 
     /// Directories of sources and siblings' neighbours on hosts that nobody mirrors.
-    fn collections(&mut self, seed: u64, counts: &Counts, language: &Language, random: &mut Random) {
+    fn collections(&mut self, seed: u64, counts: &HostKinds, language: &Language, random: &mut NamedRandom) {
         let plain = 2 * counts.sites + counts.sources;
         let (givers, takers) = (&self.originals[2 * counts.sites..], &self.originals[plain..]);
         let mut directories: Vec<(&str, &str, usize)> = givers
@@ -205,7 +219,7 @@ impl Plan {
         for number in 0..counts.collections {
             // Two of three are copied once, the others twice.
             let (of_host, of_prefix, _) = directories[number * 3 / 4 % directories.len()];
-            let taken = |host: &str| self.truth.collections.iter().any(|other: &Collection| other.host == host);
+            let taken = |host: &str| self.truth.collections.iter().any(|other: &CopiedDirectory| other.host == host);
             let host = takers.iter().find(|host| **host != of_host && !taken(host));
             let host = (*host.expect("there are more hosts than collections")).to_owned();
             let name = language.name(random);
@@ -224,43 +238,43 @@ impl Plan {
                 },
             };
             let (of_host, of_prefix) = (of_host.to_owned(), of_prefix.to_owned());
-            self.truth.collections.push(Collection { host, prefix, of_host, of_prefix, copying });
+            self.truth.collections.push(CopiedDirectory { host, prefix, of_host, of_prefix, copying });
         }
     }
 
     /// The bow-tie: originals in turn, copies by what they copy and by whether their source's home
     /// page names them.
-    fn parts(&mut self, random: &mut Random) {
+    fn parts(&mut self, random: &mut NamedRandom) {
         let part = |at: usize| match at * 7 % 20 {
-            0..6 => Part::Core,
-            6..10 => Part::In,
-            10..15 => Part::Out,
-            _ => Part::Disconnected,
+            0..6 => CorePart::Core,
+            6..10 => CorePart::In,
+            10..15 => CorePart::Out,
+            _ => CorePart::Disconnected,
         };
-        let mut parts: BTreeMap<String, Part> =
+        let mut parts: BTreeMap<String, CorePart> =
             self.originals.iter().enumerate().map(|(at, host)| (host.name.clone(), part(at))).collect();
-        let mut of: BTreeMap<Part, Vec<String>> = BTreeMap::new();
+        let mut of: BTreeMap<CorePart, Vec<String>> = BTreeMap::new();
         for host in &self.originals {
             of.entry(parts[&host.name]).or_default().push(host.name.clone());
         }
-        let any = |part: Part, random: &mut Random| of[&part][random.below(of[&part].len())].clone();
-        let mut seen: BTreeMap<Part, usize> = BTreeMap::new();
-        let mut out = of[&Part::Out].iter();
+        let any = |part: CorePart, random: &mut NamedRandom| of[&part][random.below(of[&part].len())].clone();
+        let mut seen: BTreeMap<CorePart, usize> = BTreeMap::new();
+        let mut out = of[&CorePart::Out].iter();
         for host in &mut self.originals {
             let part = parts[&host.name];
             let number = seen.entry(part).or_default();
             *number += 1;
             match part {
                 // A ring, a second link into the core, and a share of the hosts of Out.
-                Part::Core => {
-                    let core = &of[&Part::Core];
-                    host.neighbours = vec![core[*number % core.len()].clone(), any(Part::Core, random)];
+                CorePart::Core => {
+                    let core = &of[&CorePart::Core];
+                    host.neighbours = vec![core[*number % core.len()].clone(), any(CorePart::Core, random)];
                     let share =
-                        if *number == core.len() { usize::MAX } else { of[&Part::Out].len().div_ceil(core.len()) };
+                        if *number == core.len() { usize::MAX } else { of[&CorePart::Out].len().div_ceil(core.len()) };
                     host.neighbours.extend(out.by_ref().take(share).cloned());
                 }
-                Part::In => host.neighbours = vec![any(Part::Core, random), any(Part::In, random)],
-                Part::Out | Part::Disconnected => host.neighbours = vec![any(part, random)],
+                CorePart::In => host.neighbours = vec![any(CorePart::Core, random), any(CorePart::In, random)],
+                CorePart::Out | CorePart::Disconnected => host.neighbours = vec![any(part, random)],
             }
         }
         for (at, mirror) in self.truth.mirrors.iter().enumerate() {
@@ -276,12 +290,12 @@ impl Plan {
             parts.insert(alias.host.clone(), of_copy(parts[&alias.of]));
         }
         let others = self.truth.family.iter().chain(self.truth.farms.iter().flat_map(|farm| &farm.hosts));
-        parts.extend(others.map(|host| (host.clone(), Part::Disconnected)));
+        parts.extend(others.map(|host| (host.clone(), CorePart::Disconnected)));
         self.truth.bow_tie = BowTie { parts };
     }
 
     /// One address a host; one host in twenty has two, and one in thirty none.
-    fn addresses(&mut self, counts: &Counts, random: &mut Random) {
+    fn addresses(&mut self, counts: &HostKinds, random: &mut NamedRandom) {
         let mut last = 0;
         let mut next = || {
             last += 1;
@@ -316,17 +330,17 @@ impl Plan {
 }
 
 /// Where a copy lies that nothing links to: it has the outgoing links of its source only.
-fn of_copy(source: Part) -> Part {
+fn of_copy(source: CorePart) -> CorePart {
     match source {
-        Part::Core | Part::In => Part::In,
-        Part::Out | Part::Disconnected => Part::Disconnected,
+        CorePart::Core | CorePart::In => CorePart::In,
+        CorePart::Out | CorePart::Disconnected => CorePart::Disconnected,
     }
 }
 
 /// The names of the originals: siblings, sources, the others.
-fn names(counts: &Counts, language: &Language, random: &mut Random) -> Vec<String> {
+fn names(counts: &HostKinds, language: &Language, random: &mut NamedRandom) -> Vec<String> {
     let mut sites = BTreeSet::new();
-    let mut site = |random: &mut Random| loop {
+    let mut site = |random: &mut NamedRandom| loop {
         let site = format!("{}-{}", language.name(random), language.name(random));
         if sites.insert(site.clone()) {
             break site;
@@ -345,7 +359,7 @@ fn names(counts: &Counts, language: &Language, random: &mut Random) -> Vec<Strin
 }
 
 /// A host of so many pages: loose ones, and directories of 5 to 60.
-fn original(name: &str, pages: usize, language: &Language, random: &mut Random) -> Original {
+fn original(name: &str, pages: usize, language: &Language, random: &mut NamedRandom) -> Original {
     let untitled = random.chance(0.7);
     let mut left = pages - 1 - usize::from(untitled);
     let mut directories = Vec::new();

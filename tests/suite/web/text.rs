@@ -5,13 +5,13 @@ use xxhash_rust::xxh3::xxh3_64;
 
 /// SplitMix64 from a seed and a name: two names give independent sequences, so what one page draws
 /// does not move another.
-pub struct Random {
+pub struct NamedRandom {
     state: u64,
 }
 
-impl Random {
-    pub fn of(seed: u64, name: &str) -> Random {
-        Random { state: mix(seed ^ xxh3_64(name.as_bytes())) }
+impl NamedRandom {
+    pub fn of(seed: u64, name: &str) -> NamedRandom {
+        NamedRandom { state: mix(seed ^ xxh3_64(name.as_bytes())) }
     }
 
     /// Any number.
@@ -60,7 +60,7 @@ pub struct Language {
 
 impl Language {
     pub fn of(seed: u64) -> Language {
-        let mut random = Random::of(seed, "language");
+        let mut random = NamedRandom::of(seed, "language");
         let word = |rank: usize| {
             let most = 1 + (rank + 4).ilog2() as usize / 3;
             let syllables = random.within(1.max(most / 2), most);
@@ -79,27 +79,27 @@ impl Language {
     }
 
     /// A word of running text.
-    fn word(&self, random: &mut Random) -> &str {
+    fn word(&self, random: &mut NamedRandom) -> &str {
         &self.words[(self.words.len() as f64).powf(random.share()) as usize - 1]
     }
 
     /// A word that is rare in running text.
-    pub fn rare(&self, random: &mut Random) -> &str {
+    pub fn rare(&self, random: &mut NamedRandom) -> &str {
         &self.words[random.within(1_000, self.words.len() - 1)]
     }
 
     /// A name for hosts and paths, of letters only.
-    pub fn name(&self, random: &mut Random) -> String {
+    pub fn name(&self, random: &mut NamedRandom) -> String {
         self.rare(random).replace('é', "e")
     }
 
     /// So many words, as a title.
-    pub fn title(&self, random: &mut Random, words: usize) -> String {
+    pub fn title(&self, random: &mut NamedRandom, words: usize) -> String {
         capital(&(0..words).map(|_| self.rare(random)).collect::<Vec<_>>().join(" "))
     }
 
     /// A sentence of 8 to 18 words.
-    pub fn sentence(&self, random: &mut Random) -> String {
+    pub fn sentence(&self, random: &mut NamedRandom) -> String {
         let words = random.within(8, 18);
         let mut sentence = String::new();
         for at in 0..words {
@@ -114,32 +114,32 @@ impl Language {
     }
 
     /// So many sentences.
-    pub fn sentences(&self, random: &mut Random, sentences: usize) -> String {
+    pub fn sentences(&self, random: &mut NamedRandom, sentences: usize) -> String {
         (0..sentences).map(|_| self.sentence(random)).collect::<Vec<_>>().join(" ")
     }
 
     /// A block as manuals have them: mostly a paragraph.
-    fn block(&self, random: &mut Random) -> Block {
+    fn block(&self, random: &mut NamedRandom) -> TextBlock {
         match random.below(8) {
-            0 => Block::Heading(self.title(random, 4)),
-            1 => Block::Items((0..random.within(3, 5)).map(|_| self.sentence(random)).collect()),
+            0 => TextBlock::Heading(self.title(random, 4)),
+            1 => TextBlock::Items((0..random.within(3, 5)).map(|_| self.sentence(random)).collect()),
             2 => {
-                let line = |random: &mut Random| {
+                let line = |random: &mut NamedRandom| {
                     let (call, argument) = (self.rare(random), self.rare(random));
                     format!("{call}({argument}, {});", random.below(1_000))
                 };
-                Block::Code((0..random.within(2, 5)).map(|_| line(random)).collect::<Vec<_>>().join("\n"))
+                TextBlock::Code((0..random.within(2, 5)).map(|_| line(random)).collect::<Vec<_>>().join("\n"))
             }
             _ => {
                 let sentences = random.within(2, 5);
-                Block::Text(self.sentences(random, sentences))
+                TextBlock::Text(self.sentences(random, sentences))
             }
         }
     }
 
     /// Blocks of at least so many words together; the first is a paragraph.
-    pub fn blocks(&self, random: &mut Random, words: usize) -> Vec<Block> {
-        let mut blocks = vec![Block::Text(self.sentences(random, 2))];
+    pub fn blocks(&self, random: &mut NamedRandom, words: usize) -> Vec<TextBlock> {
+        let mut blocks = vec![TextBlock::Text(self.sentences(random, 2))];
         let mut made = blocks[0].words();
         while made < words {
             let block = self.block(random);
@@ -151,11 +151,11 @@ impl Language {
 
     /// Replaces one short run of words: the result keeps a resemblance above 0.8, mostly 0.9 and
     /// more.
-    pub fn edit_lightly(&self, doc: &Doc, random: &mut Random) -> Doc {
+    pub fn edit_lightly(&self, doc: &MadeDocument, random: &mut NamedRandom) -> MadeDocument {
         let mut doc = doc.clone();
         let most = (doc.words() / 25).max(1);
         let texts = doc.blocks.iter_mut().filter_map(|block| match block {
-            Block::Text(text) => Some(text),
+            TextBlock::Text(text) => Some(text),
             _ => None,
         });
         let mut texts: Vec<&mut String> = texts.collect();
@@ -177,7 +177,7 @@ impl Language {
     }
 
     /// Replaces the later half of the blocks: the result keeps a resemblance of a third or so.
-    pub fn edit_heavily(&self, doc: &Doc, random: &mut Random) -> Doc {
+    pub fn edit_heavily(&self, doc: &MadeDocument, random: &mut NamedRandom) -> MadeDocument {
         let mut doc = doc.clone();
         let half = doc.words() / 2;
         let mut dropped = 0;
@@ -196,18 +196,18 @@ fn capital(text: &str) -> String {
 
 /// A part of a document that stands on lines of its own.
 #[derive(Clone, PartialEq)]
-pub enum Block {
+pub enum TextBlock {
     Heading(String),
     Text(String),
     Items(Vec<String>),
     Code(String),
 }
 
-impl Block {
+impl TextBlock {
     fn text(&self) -> String {
         match self {
-            Block::Heading(text) | Block::Text(text) | Block::Code(text) => text.clone(),
-            Block::Items(items) => items.join("\n"),
+            TextBlock::Heading(text) | TextBlock::Text(text) | TextBlock::Code(text) => text.clone(),
+            TextBlock::Items(items) => items.join("\n"),
         }
     }
 
@@ -217,10 +217,10 @@ impl Block {
 
     fn html(&self) -> String {
         match self {
-            Block::Heading(text) => format!("<h2>{text}</h2>\n"),
-            Block::Text(text) => format!("<p>{text}</p>\n"),
-            Block::Code(text) => format!("<pre>{text}</pre>\n"),
-            Block::Items(items) => {
+            TextBlock::Heading(text) => format!("<h2>{text}</h2>\n"),
+            TextBlock::Text(text) => format!("<p>{text}</p>\n"),
+            TextBlock::Code(text) => format!("<pre>{text}</pre>\n"),
+            TextBlock::Items(items) => {
                 format!("<ul>\n{}</ul>\n", items.iter().map(|item| format!("<li>{item}</li>\n")).collect::<String>())
             }
         }
@@ -230,31 +230,31 @@ impl Block {
 /// A link: `href` as it stands in the page, which is relative within a directory, so that a copied
 /// directory keeps its links.
 #[derive(Clone, PartialEq)]
-pub struct Link {
+pub struct Anchor {
     pub href: String,
     pub label: String,
 }
 
 /// What a page says.
 #[derive(Clone, PartialEq, Default)]
-pub struct Doc {
+pub struct MadeDocument {
     pub title: String,
     /// The line at the top and at the bottom of all pages of a site.
     pub header: String,
     pub footer: String,
-    pub blocks: Vec<Block>,
-    pub links: Vec<Link>,
+    pub blocks: Vec<TextBlock>,
+    pub links: Vec<Anchor>,
 }
 
-impl Doc {
+impl MadeDocument {
     /// The words of its blocks.
     pub fn words(&self) -> usize {
-        self.blocks.iter().map(Block::words).sum()
+        self.blocks.iter().map(TextBlock::words).sum()
     }
 
-    /// The text: what is left of [`Doc::html`] without markup, a line for each block.
+    /// The text: what is left of [`MadeDocument::html`] without markup, a line for each block.
     pub fn text(&self) -> String {
-        let blocks = self.blocks.iter().map(Block::text);
+        let blocks = self.blocks.iter().map(TextBlock::text);
         let links = self.links.iter().map(|link| link.label.clone());
         let ends = |line: &String| Some(line.clone()).filter(|line| !line.is_empty());
         let lines = [self.title.clone()].into_iter().chain(ends(&self.header)).chain(blocks);
@@ -263,13 +263,13 @@ impl Doc {
 
     pub fn html(&self) -> String {
         let line = |text: &str| if text.is_empty() { String::new() } else { format!("<div>{text}</div>\n") };
-        let link = |link: &Link| format!("<li><a href=\"{}\">{}</a></li>\n", link.href, link.label);
+        let link = |link: &Anchor| format!("<li><a href=\"{}\">{}</a></li>\n", link.href, link.label);
         let mut html = format!(
             "<!DOCTYPE html>\n<html>\n<head><meta charset=\"utf-8\"><title>{}</title></head>\n<body>\n{}",
             self.title,
             line(&self.header)
         );
-        html.extend(self.blocks.iter().map(Block::html));
+        html.extend(self.blocks.iter().map(TextBlock::html));
         if !self.links.is_empty() {
             html += &format!("<ul>\n{}</ul>\n", self.links.iter().map(link).collect::<String>());
         }

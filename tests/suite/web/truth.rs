@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
-use super::text::Random;
+use super::text::NamedRandom;
 
 /// What became of a page of the source in a copy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -50,7 +50,7 @@ impl Copying {
         if path.ends_with('/') || path.ends_with("index.html") || path == UNTITLED {
             return Fate::Same;
         }
-        let mut random = Random::of(self.seed, path);
+        let mut random = NamedRandom::of(self.seed, path);
         if !random.chance(self.kept) {
             return Fate::Missing;
         }
@@ -101,7 +101,7 @@ pub struct Alias {
 
 /// A directory that is a copy of a directory of another host.
 #[derive(Clone, Debug)]
-pub struct Collection {
+pub struct CopiedDirectory {
     pub host: String,
     /// Begins and ends with `/`.
     pub prefix: String,
@@ -128,7 +128,7 @@ pub struct Farm {
 
 /// Where a host lies, seen from the core.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Part {
+pub enum CorePart {
     /// Its pages lead to the core, which does not lead to them.
     In,
     /// Its pages lead to each other.
@@ -143,20 +143,20 @@ pub enum Part {
 /// lead nowhere: one of In is disconnected, and one of Core is in Out.
 #[derive(Clone, Debug, Default)]
 pub struct BowTie {
-    pub parts: BTreeMap<String, Part>,
+    pub parts: BTreeMap<String, CorePart>,
 }
 
 impl BowTie {
     /// The hosts of a part.
-    pub fn hosts(&self, part: Part) -> BTreeSet<&str> {
+    pub fn hosts(&self, part: CorePart) -> BTreeSet<&str> {
         self.parts.iter().filter(|(_, of)| **of == part).map(|(host, _)| host.as_str()).collect()
     }
 
     /// The part of a page.
-    pub fn part(&self, host: &str, path: &str) -> Part {
+    pub fn part(&self, host: &str, path: &str) -> CorePart {
         match self.parts[host] {
-            Part::In if path == UNTITLED => Part::Disconnected,
-            Part::Core if path == UNTITLED => Part::Out,
+            CorePart::In if path == UNTITLED => CorePart::Disconnected,
+            CorePart::Core if path == UNTITLED => CorePart::Out,
             part => part,
         }
     }
@@ -171,7 +171,7 @@ pub const UNTITLED: &str = "/untitled.html";
 pub struct Truth {
     pub mirrors: Vec<Mirror>,
     pub aliases: Vec<Alias>,
-    pub collections: Vec<Collection>,
+    pub collections: Vec<CopiedDirectory>,
     pub siblings: Vec<Siblings>,
     pub farms: Vec<Farm>,
     /// The store fronts: 3 to 8 pages each of one template.

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use super::Page;
+use super::CrawledPage;
 
 fn words(text: &str) -> impl Iterator<Item = &str> {
     text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty())
@@ -35,7 +35,7 @@ pub fn exact_resemblance(a: &str, b: &str) -> f64 {
 ///
 /// Exact: shingles are compared as words, never as hashes. An inverted index, so that only pairs
 /// with a shingle in common are counted. The web of 15,400 pages takes some seconds in a dev build.
-pub fn similar_pages(pages: &[Page], least: f64) -> Vec<(usize, usize, f64)> {
+pub fn similar_pages(pages: &[CrawledPage], least: f64) -> Vec<(usize, usize, f64)> {
     // Words as numbers, the same number for the same word only.
     let mut numbers: HashMap<&str, u32> = HashMap::new();
     let mut sizes = Vec::new();
@@ -94,7 +94,7 @@ pub struct HostPair {
 /// The pairs of different hosts of which at least `least_pages` pages each have a page on the other
 /// with an exact resemblance of at least `least`; sorted. Cost and exactness are those of
 /// [`similar_pages`].
-pub fn host_pairs_by_brute_force(pages: &[Page], least: f64, least_pages: usize) -> Vec<HostPair> {
+pub fn host_pairs_by_brute_force(pages: &[CrawledPage], least: f64, least_pages: usize) -> Vec<HostPair> {
     let mut matched: BTreeMap<(&str, &str), [BTreeSet<usize>; 2]> = BTreeMap::new();
     for (one, other, _) in similar_pages(pages, least) {
         let (hosts, of) = ((&*pages[one].host, &*pages[other].host), [one, other]);
@@ -131,11 +131,11 @@ pub fn shared_counts(sets: &[Vec<u64>]) -> BTreeMap<(usize, usize), u64> {
 
 mod tests {
     use super::*;
-    use crate::web::{Shape, Web};
+    use crate::web::{Web, WebSize};
 
     #[test]
     fn brute_force_finds_the_pairs_that_a_loop_over_all_pairs_finds() {
-        let web = Web::of(&Shape::small());
+        let web = Web::of(&WebSize::small());
         let mut pages = web.week(0).pages;
         pages.retain(|page| page.text.len() % 5 == 0);
         let mut expected = Vec::new();
@@ -154,7 +154,7 @@ mod tests {
 
     #[test]
     fn brute_force_finds_what_was_constructed() {
-        let web = Web::of(&Shape::small());
+        let web = Web::of(&WebSize::small());
         let crawl = web.week(0);
         let pairs = host_pairs_by_brute_force(&crawl.pages, 0.8, 10);
         let names: BTreeSet<(&str, &str)> = pairs.iter().map(|pair| (&*pair.a, &*pair.b)).collect();

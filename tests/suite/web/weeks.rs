@@ -3,19 +3,19 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::plan::{Original, Plan};
-use super::text::{Block, Doc, Language, Link, Random};
+use super::plan::{Original, WebPlan};
+use super::text::{Anchor, Language, MadeDocument, NamedRandom, TextBlock};
 use super::truth::{Copying, Fate, UNTITLED};
-use super::{Shape, WEEKS};
+use super::{WEEKS, WebSize};
 
 /// Documents by host and path.
-pub type Hosts = BTreeMap<String, BTreeMap<String, Arc<Doc>>>;
+pub type HostDocuments = BTreeMap<String, BTreeMap<String, Arc<MadeDocument>>>;
 
 /// Makes the pages of all weeks.
-pub fn weeks(shape: &Shape, plan: &Plan, language: &Language) -> Vec<Hosts> {
-    let writer = Writer { seed: shape.seed, plan, language };
-    let mut own: Vec<Hosts> = Vec::new();
-    let mut all: Vec<Hosts> = Vec::new();
+pub fn weeks(shape: &WebSize, plan: &WebPlan, language: &Language) -> Vec<HostDocuments> {
+    let writer = WebWriter { seed: shape.seed, plan, language };
+    let mut own: Vec<HostDocuments> = Vec::new();
+    let mut all: Vec<HostDocuments> = Vec::new();
     for week in 0..WEEKS.len() {
         own.push(plan.originals.iter().map(|host| writer.own(host, week, own.last())).collect());
         let hosts = writer.week(week, &own, &all);
@@ -24,20 +24,25 @@ pub fn weeks(shape: &Shape, plan: &Plan, language: &Language) -> Vec<Hosts> {
     all
 }
 
-struct Writer<'a> {
+struct WebWriter<'a> {
     seed: u64,
-    plan: &'a Plan,
+    plan: &'a WebPlan,
     language: &'a Language,
 }
 
-impl Writer<'_> {
-    fn random(&self, name: &str) -> Random {
-        Random::of(self.seed, name)
+impl WebWriter<'_> {
+    fn random(&self, name: &str) -> NamedRandom {
+        NamedRandom::of(self.seed, name)
     }
 
     /// The pages that a host writes itself, home page excepted: those of the week before, changed,
     /// less some and with some new ones.
-    fn own(&self, host: &Original, week: usize, before: Option<&Hosts>) -> (String, BTreeMap<String, Arc<Doc>>) {
+    fn own(
+        &self,
+        host: &Original,
+        week: usize,
+        before: Option<&HostDocuments>,
+    ) -> (String, BTreeMap<String, Arc<MadeDocument>>) {
         let mut pages = BTreeMap::new();
         match before.map(|before| &before[&host.name]) {
             None => {
@@ -73,7 +78,7 @@ impl Writer<'_> {
     }
 
     /// A page a week later; `None` if it vanishes.
-    fn changed(&self, name: &str, week: usize, doc: &Arc<Doc>) -> Option<Arc<Doc>> {
+    fn changed(&self, name: &str, week: usize, doc: &Arc<MadeDocument>) -> Option<Arc<MadeDocument>> {
         let mut random = self.random(&format!("{name} in {week}"));
         match random.below(100) {
             0..2 => None,
@@ -84,21 +89,21 @@ impl Writer<'_> {
     }
 
     /// The lines at the top and bottom of a site's pages.
-    fn frame(&self, host: &str) -> Doc {
+    fn frame(&self, host: &str) -> MadeDocument {
         let site = host.trim_end_matches(".example").rsplit('.').next().unwrap_or(host);
         let mut random = self.random(&format!("{site} frame"));
         let header = format!("{} documentation", self.language.title(&mut random, 2));
         let footer = format!("Copyright {}. All rights reserved.", self.language.title(&mut random, 3));
-        Doc { header, footer, ..Doc::default() }
+        MadeDocument { header, footer, ..MadeDocument::default() }
     }
 
     /// A page of a manual, with links to its neighbours.
-    fn page(&self, host: &str, path: &str) -> Doc {
+    fn page(&self, host: &str, path: &str) -> MadeDocument {
         let mut random = self.random(&format!("{host}{path}"));
         let title = self.language.title(&mut random, 4);
         let words = random.within(120, 500);
         let blocks = self.language.blocks(&mut random, words);
-        let link = |href: String, label: &str| Link { href, label: label.to_owned() };
+        let link = |href: String, label: &str| Anchor { href, label: label.to_owned() };
         let number: Option<usize> = path
             .rsplit_once("/ch")
             .and_then(|(_, name)| name.strip_suffix(".html"))
@@ -111,48 +116,48 @@ impl Writer<'_> {
                 [link("index.html".to_owned(), "Contents"), next].into_iter().chain(previous).collect()
             }
         };
-        Doc { title, blocks, links, ..self.frame(host) }
+        MadeDocument { title, blocks, links, ..self.frame(host) }
     }
 
     /// The contents of a directory.
-    fn index(&self, host: &str, prefix: &str, pages: &BTreeMap<String, Arc<Doc>>) -> Doc {
+    fn index(&self, host: &str, prefix: &str, pages: &BTreeMap<String, Arc<MadeDocument>>) -> MadeDocument {
         let mut random = self.random(&format!("{host}{prefix}"));
         let title = self.language.title(&mut random, 3);
-        let blocks = vec![Block::Text(self.language.sentences(&mut random, 4))];
+        let blocks = vec![TextBlock::Text(self.language.sentences(&mut random, 4))];
         let below = pages.iter().filter_map(|(path, doc)| Some((path.strip_prefix(prefix)?, doc)));
-        let entries = below.map(|(href, doc)| Link { href: href.to_owned(), label: doc.title.clone() });
-        let home = Link { href: "/".to_owned(), label: "Home".to_owned() };
-        Doc { title, blocks, links: entries.chain([home]).collect(), ..self.frame(host) }
+        let entries = below.map(|(href, doc)| Anchor { href: href.to_owned(), label: doc.title.clone() });
+        let home = Anchor { href: "/".to_owned(), label: "Home".to_owned() };
+        MadeDocument { title, blocks, links: entries.chain([home]).collect(), ..self.frame(host) }
     }
 
     /// The home page: links to all directories, loose pages, the untitled page, and the neighbours.
-    fn home(&self, host: &Original, pages: &BTreeMap<String, Arc<Doc>>) -> Doc {
+    fn home(&self, host: &Original, pages: &BTreeMap<String, Arc<MadeDocument>>) -> MadeDocument {
         let mut random = self.random(&format!("{} home", host.name));
         let title = self.language.title(&mut random, 3);
-        let blocks = vec![Block::Text(self.language.sentences(&mut random, 6))];
+        let blocks = vec![TextBlock::Text(self.language.sentences(&mut random, 6))];
         let is_linked = |path: &str| path.ends_with("index.html") || path.starts_with("/page");
         let entries = pages.iter().filter(|(path, _)| is_linked(path));
-        let mut links: Vec<Link> =
-            entries.map(|(path, doc)| Link { href: path.clone(), label: doc.title.clone() }).collect();
+        let mut links: Vec<Anchor> =
+            entries.map(|(path, doc)| Anchor { href: path.clone(), label: doc.title.clone() }).collect();
         if host.untitled {
-            links.push(Link { href: UNTITLED.to_owned(), label: "Notes".to_owned() });
+            links.push(Anchor { href: UNTITLED.to_owned(), label: "Notes".to_owned() });
         }
         for neighbour in &host.neighbours {
             let at = format!("http://{neighbour}/");
-            links.push(Link { href: at.clone(), label: format!("See {neighbour}") });
+            links.push(Anchor { href: at.clone(), label: format!("See {neighbour}") });
             // Into a directory, too, so that originals have links from other hosts.
             if let Some(original) = self.plan.originals.iter().find(|original| original.name == *neighbour) {
                 let (prefix, _) = &original.directories[random.below(original.directories.len())];
                 let href = format!("{at}{}index.html", &prefix[1..]);
-                links.push(Link { href, label: format!("A manual of {neighbour}") });
+                links.push(Anchor { href, label: format!("A manual of {neighbour}") });
             }
         }
-        Doc { title, blocks, links, ..self.frame(&host.name) }
+        MadeDocument { title, blocks, links, ..self.frame(&host.name) }
     }
 
     /// All hosts of a week. `own` has what the originals wrote up to this week, `all` the weeks
     /// before.
-    fn week(&self, week: usize, own: &[Hosts], all: &[Hosts]) -> Hosts {
+    fn week(&self, week: usize, own: &[HostDocuments], all: &[HostDocuments]) -> HostDocuments {
         let truth = &self.plan.truth;
         let mut hosts = own[week].clone();
         for siblings in &truth.siblings {
@@ -171,7 +176,7 @@ impl Writer<'_> {
             });
             hosts.get_mut(&collection.host).unwrap().extend(copies);
         }
-        let untitled = Arc::new(Doc { title: "Untitled document".to_owned(), ..Doc::default() });
+        let untitled = Arc::new(MadeDocument { title: "Untitled document".to_owned(), ..MadeDocument::default() });
         for host in &self.plan.originals {
             let pages = hosts.get_mut(&host.name).unwrap();
             let home = self.home(host, pages);
@@ -186,7 +191,7 @@ impl Writer<'_> {
             let source = copying.week_of_source(week);
             let source = if source == week { &hosts[of] } else { &all[source][of] };
             let copies = source.iter().filter_map(|(path, doc)| Some((path.clone(), self.copy(copying, path, doc)?)));
-            let copies: BTreeMap<String, Arc<Doc>> = copies.collect();
+            let copies: BTreeMap<String, Arc<MadeDocument>> = copies.collect();
             if !copies.is_empty() {
                 hosts.insert(host.clone(), copies);
             }
@@ -201,8 +206,8 @@ impl Writer<'_> {
         hosts
     }
 
-    fn copy(&self, copying: &Copying, path: &str, doc: &Arc<Doc>) -> Option<Arc<Doc>> {
-        let mut random = Random::of(copying.seed, &format!("edit of {path}"));
+    fn copy(&self, copying: &Copying, path: &str, doc: &Arc<MadeDocument>) -> Option<Arc<MadeDocument>> {
+        let mut random = NamedRandom::of(copying.seed, &format!("edit of {path}"));
         match copying.fate(path) {
             Fate::Missing => None,
             Fate::Same => Some(doc.clone()),
@@ -216,9 +221,9 @@ impl Writer<'_> {
         &self,
         host: &str,
         week: usize,
-        untitled: &Arc<Doc>,
-        before: Option<&BTreeMap<String, Arc<Doc>>>,
-    ) -> BTreeMap<String, Arc<Doc>> {
+        untitled: &Arc<MadeDocument>,
+        before: Option<&BTreeMap<String, Arc<MadeDocument>>>,
+    ) -> BTreeMap<String, Arc<MadeDocument>> {
         if let Some(before) = before {
             let changed = before.iter().map(|(path, doc)| match path.starts_with("/product") {
                 true => {
@@ -235,50 +240,55 @@ impl Writer<'_> {
         let mut template = self.random("template");
         let template: Vec<String> = (0..24).map(|_| self.language.sentences(&mut template, 2)).collect();
         let mut random = self.random(host);
-        let product = |random: &mut Random| {
+        let product = |random: &mut NamedRandom| {
             let name = self.language.title(random, 2);
             let price = format!("{name}: {} euros.", random.within(2, 900));
-            let lines = template.iter().filter(|_| !random.chance(0.03)).cloned().map(Block::Text);
-            let mut blocks: Vec<Block> = lines.collect();
-            blocks.insert(2.min(blocks.len()), Block::Text(price));
-            blocks.insert(3.min(blocks.len()), Block::Text(self.language.sentence(random)));
-            let link = Link { href: "/".to_owned(), label: "All products".to_owned() };
-            Doc { title: name, blocks, links: vec![link], ..Doc::default() }
+            let lines = template.iter().filter(|_| !random.chance(0.03)).cloned().map(TextBlock::Text);
+            let mut blocks: Vec<TextBlock> = lines.collect();
+            blocks.insert(2.min(blocks.len()), TextBlock::Text(price));
+            blocks.insert(3.min(blocks.len()), TextBlock::Text(self.language.sentence(random)));
+            let link = Anchor { href: "/".to_owned(), label: "All products".to_owned() };
+            MadeDocument { title: name, blocks, links: vec![link], ..MadeDocument::default() }
         };
         let count = random.within(3, 8);
-        let mut pages: BTreeMap<String, Arc<Doc>> =
+        let mut pages: BTreeMap<String, Arc<MadeDocument>> =
             (0..count).map(|number| (format!("/product{number}.html"), Arc::new(product(&mut random)))).collect();
         pages.insert(UNTITLED.to_owned(), untitled.clone());
-        let links = pages.iter().map(|(path, doc)| Link { href: path.clone(), label: doc.title.clone() });
+        let links = pages.iter().map(|(path, doc)| Anchor { href: path.clone(), label: doc.title.clone() });
         let (title, text) = (self.language.title(&mut random, 2), self.language.sentences(&mut random, 3));
-        let home = Doc { title, blocks: vec![Block::Text(text)], links: links.collect(), ..Doc::default() };
+        let home = MadeDocument {
+            title,
+            blocks: vec![TextBlock::Text(text)],
+            links: links.collect(),
+            ..MadeDocument::default()
+        };
         pages.insert("/".to_owned(), Arc::new(home));
         pages
     }
 
     /// A host of the farm: one page many times, in which a number differs.
-    fn offers(&self, host: &str, next: &str, pages: usize) -> BTreeMap<String, Arc<Doc>> {
+    fn offers(&self, host: &str, next: &str, pages: usize) -> BTreeMap<String, Arc<MadeDocument>> {
         let mut text = self.random("offer");
         let blocks = self.language.blocks(&mut text, 350);
         let title = self.language.title(&mut text, 3);
         let mut random = self.random(host);
-        let offer = |number: usize, random: &mut Random| {
+        let offer = |number: usize, random: &mut NamedRandom| {
             let mut blocks = blocks.clone();
-            blocks.insert(1, Block::Text(format!("Order number {}.", random.number() % 1_000_000)));
+            blocks.insert(1, TextBlock::Text(format!("Order number {}.", random.number() % 1_000_000)));
             let label = "More offers".to_owned();
-            let link = Link { href: format!("http://{next}/offer{number}.html"), label };
-            let home = Link { href: "/".to_owned(), label: "Home".to_owned() };
-            Doc { title: title.clone(), blocks, links: vec![link, home], ..Doc::default() }
+            let link = Anchor { href: format!("http://{next}/offer{number}.html"), label };
+            let home = Anchor { href: "/".to_owned(), label: "Home".to_owned() };
+            MadeDocument { title: title.clone(), blocks, links: vec![link, home], ..MadeDocument::default() }
         };
-        let mut made: BTreeMap<String, Arc<Doc>> =
+        let mut made: BTreeMap<String, Arc<MadeDocument>> =
             (0..pages).map(|number| (format!("/offer{number}.html"), Arc::new(offer(number, &mut random)))).collect();
-        let links = made.keys().map(|path| Link { href: path.clone(), label: "Offer".to_owned() }).collect();
+        let links = made.keys().map(|path| Anchor { href: path.clone(), label: "Offer".to_owned() }).collect();
         let text = self.language.sentences(&mut random, 3);
-        let home = Doc {
+        let home = MadeDocument {
             title: self.language.title(&mut random, 2),
-            blocks: vec![Block::Text(text)],
+            blocks: vec![TextBlock::Text(text)],
             links,
-            ..Doc::default()
+            ..MadeDocument::default()
         };
         made.insert("/".to_owned(), Arc::new(home));
         made
