@@ -7,7 +7,7 @@ use anyhow::{Context, Result, bail};
 
 use super::args::RunArgs;
 use super::errors::WrongUse;
-use super::record::{Done, RunRecord};
+use super::run_record::{Done, RunRecord};
 use super::session::{Session, check_name, locate_store, lock, notify, read_manifest, take_work};
 use super::signals::stop_on_signals;
 use super::workers::{WorkerCount, warn_above_cores};

@@ -9,8 +9,8 @@ use clap::Args;
 
 use super::errors::WrongUse;
 use super::print::print_json;
-use super::record::RunRecord;
 use super::remake::{Opened, RemakeArgs};
+use super::run_record::RunRecord;
 use super::session::Session;
 use super::signals::stop_on_signals;
 use super::workers::WorkerCount;

@@ -58,11 +58,11 @@ mod look;
 #[cfg(feature = "pool")]
 mod pool;
 mod print;
-mod record;
 mod remake;
 mod reshard;
 mod roll_up;
 mod run;
+mod run_record;
 mod session;
 mod signals;
 mod studies;

@@ -8,7 +8,7 @@ use anyhow::{Context, Result};
 use clap::Args;
 
 use super::errors::WrongUse;
-use super::record::RunRecord;
+use super::run_record::RunRecord;
 use super::session::{
     Session, check_kernels, check_name, locate_store, lock, notify, pool_of, read_manifest, take_work,
 };

@@ -11,8 +11,8 @@ use clap::Args;
 
 use super::errors::WrongUse;
 use super::print::print_json;
-use super::record::RunRecord;
 use super::remake::{DELETED_SINCE, JobOfWeek, Opened, RemakeArgs, job_of};
+use super::run_record::RunRecord;
 use super::session::{Session, notify, take_work};
 use super::signals::stop_on_signals;
 use super::worker::{ProcessWork, cluster};

@@ -8,7 +8,7 @@ use anyhow::{Result, bail};
 
 use super::args::RunArgs;
 use super::errors::{WrongUse, exit_code};
-use super::record::{RunRecord, check_metrics_file};
+use super::run_record::{RunRecord, check_metrics_file};
 use super::session::{check_kernels, pool_of};
 use super::signals::leave_to_handler;
 use super::tasks::{TaskRole, task_role};

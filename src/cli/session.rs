@@ -9,7 +9,7 @@ use anyhow::{Context, Result, bail};
 use serde::de::DeserializeOwned;
 
 use super::errors::WrongUse;
-use super::record::RunRecord;
+use super::run_record::RunRecord;
 use super::worker::ProcessWork;
 use crate::config::{Config, Count};
 use crate::launch::{EventSink, Outcome, Pool, exit_on_panic, supervise};

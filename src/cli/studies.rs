@@ -10,7 +10,7 @@ use clap::{Args, Parser};
 
 use super::args::RunArgs;
 use super::errors::WrongUse;
-use super::record::RunRecord;
+use super::run_record::RunRecord;
 use super::session::{check_kernels, check_name, pool_of, read_manifest};
 use super::signals::command_text;
 use crate::config::{Config, Count, WeekName, read_config};

@@ -8,7 +8,7 @@ use anyhow::{Result, ensure};
 
 use super::args::RunArgs;
 use super::errors::WrongUse;
-use super::record::{Done, RunRecord};
+use super::run_record::{Done, RunRecord};
 use super::session::{Session, check_name, locate_store, lock, notify, open_bucket, take_work};
 use super::signals::stop_on_signals;
 use super::worker;

@@ -11,7 +11,7 @@ use super::advice::{default_links, few_candidates};
 use super::args::RunArgs;
 use super::columns::check_columns;
 use super::errors::WrongUse;
-use super::record::{Done, RunRecord};
+use super::run_record::{Done, RunRecord};
 use super::session::{Session, check_name, locate_store, lock, notify, open_bucket, take_work};
 use super::signals::stop_on_signals;
 use super::worker::{ProcessWork, cluster};

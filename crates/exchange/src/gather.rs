@@ -16,7 +16,7 @@ use serde::de::DeserializeOwned;
 use super::all_to_all::exchange_blocks;
 use super::context::Context;
 use crate::blocks::block::Block;
-use crate::blocks::rows::{RowDealer, rows_of};
+use crate::blocks::row_blocks::{RowDealer, rows_of};
 
 impl Context {
     /// Returns the items of all workers, in the order of the workers, at every worker of every

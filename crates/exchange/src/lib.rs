@@ -39,7 +39,7 @@ pub use self::all_to_all::{all_to_all, blocks};
 pub use self::blocks::block::{Block, BlockBuilder, BlockOf};
 pub use self::blocks::buffers::{BLOCK_BYTES, release_spare, sort_spare};
 pub use self::blocks::dealer::Dealer;
-pub use self::blocks::rows::{RowDealer, bytes_of_rows, rows_of, send_rows};
+pub use self::blocks::row_blocks::{RowDealer, bytes_of_rows, rows_of, send_rows};
 pub use self::context::Context;
 pub use self::dataflow::{
     BlockOutput, BlockStream, emit, hold, install, run_dataflow, sink, source, time_of, unary, unary_frontier,

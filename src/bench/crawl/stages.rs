@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use anyhow::{Result, bail};
 
-use super::rows::{StageReport, StageRow, WorkDone, clock_rate, cpu_seconds, thread_cpu, wall_seconds};
+use super::figure_rows::{StageReport, StageRow, WorkDone, clock_rate, cpu_seconds, thread_cpu, wall_seconds};
 use super::setting::Setting;
 use super::texts::{documents, each_page, made_up, pages};
 use crate::config::Method;

@@ -90,7 +90,7 @@ impl Writing<'_> {
                 std::fs::remove_file(&source).with_context(failed)?;
                 Ok((exported, file))
             }
-            (_, Some(format)) => super::rows::pages::export(input, reading, verdicts, what, fields, format, file),
+            (_, Some(format)) => super::rows::page_rows::export(input, reading, verdicts, what, fields, format, file),
         }
         .with_context(failed)?;
         let written = file.finish().with_context(failed)?;

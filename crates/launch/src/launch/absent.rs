@@ -9,8 +9,8 @@ use std::time::Duration;
 use anyhow::{Result, bail};
 
 use super::events::EventSink;
-use super::hosts::{Launch, ProcessHost};
 use super::pipes::{ProcessExit, ProcessPipes};
+use super::process_hosts::{Launch, ProcessHost};
 use crate::config::{Config, HostTable, SshDestination, Tasks, Variables};
 
 /// The end of every error message.

@@ -1,7 +1,7 @@
 //! Processes and threads: starts the workers of a run, connects them, watches them and ends them.
 //!
-//! In reading order: `threads` (the workers of one process), `hosts` (the processes of a run and
-//! how each is reached), `handshake` (how processes find and check each other), `wire`
+//! In reading order: `threads` (the workers of one process), `process_hosts` (the processes of a
+//! run and how each is reached), `handshake` (how processes find and check each other), `wire`
 //! (connections: keys, TLS, frames), `supervise` (starts, watches and restarts processes), `pool`
 //! (machines reached by ssh), `scheduler` (tasks of SLURM and Kubernetes); and the small `events`,
 //! `exit_codes`, `pipes` and `program`. `pool` and `scheduler` need the feature `pool`; without it
@@ -19,10 +19,10 @@ mod absent;
 mod events;
 mod exit_codes;
 mod handshake;
-mod hosts;
 mod pipes;
 #[cfg(feature = "pool")]
 mod pool;
+mod process_hosts;
 mod program;
 #[cfg(feature = "pool")]
 mod scheduler;
@@ -37,9 +37,9 @@ pub use self::absent::{Agents, SchedulerTask, SshHost, TaskNotice, make, serve_t
 pub use self::events::{EventSink, ProcessEvent};
 pub use self::exit_codes::EXIT_PANIC;
 pub use self::handshake::{Deadlines, Identity, Message, Roster, join, listen, receive};
-pub use self::hosts::{HostReach, Pool, ProcessHost};
 #[cfg(feature = "pool")]
 pub use self::pool::{CheckedHost, Questions, SshHost, check, serve_probe};
+pub use self::process_hosts::{HostReach, Pool, ProcessHost};
 #[cfg(feature = "pool")]
 use self::scheduler::Running;
 #[cfg(feature = "pool")]

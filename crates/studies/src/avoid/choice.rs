@@ -17,7 +17,7 @@ use anyhow::Result;
 use super::Settings;
 use super::copies::ROUNDING;
 use super::directories::{CandidatePrefix, hashed};
-use super::pages::LastWeek;
+use super::last_week::LastWeek;
 use super::redirects::WeekRedirects;
 use crate::structures::ByKey;
 use crate::studies::collections::steps::{directory_hash, directory_texts};

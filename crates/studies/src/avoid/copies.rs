@@ -16,9 +16,9 @@ use anyhow::Result;
 use arrow_array::{Array as _, StringArray};
 
 use super::Settings;
-use super::found::StudyFindings;
-use super::hosts::{HostNumber, WeekHosts};
-use super::pages::{LastWeek, WeekPage};
+use super::findings::StudyFindings;
+use super::last_week::{LastWeek, WeekPage};
+use super::week_hosts::{HostNumber, WeekHosts};
 use super::why::{WhyCopy, Whys};
 use crate::structures::{ByKey, UnionFind};
 use crate::studies::collections::steps::{directories, directory_hash};

@@ -21,10 +21,10 @@ use anyhow::Result;
 
 use super::Settings;
 use super::copies::{CopiesOfHosts, ROUNDING};
-use super::found::StudyFindings;
-use super::hosts::WeekHosts;
-use super::pages::LastWeek;
+use super::findings::StudyFindings;
+use super::last_week::LastWeek;
 use super::redirects::WeekRedirects;
+use super::week_hosts::WeekHosts;
 use super::why::{WhyCopy, Whys};
 use crate::structures::{ByKey, DocHasher};
 use crate::studies::collections::steps::{directories, directory_hash, directory_texts};

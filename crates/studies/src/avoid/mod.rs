@@ -2,17 +2,17 @@
 //! found, and judged by the pages of a week.
 //!
 //! ```text
-//! found         pairs of hosts, listed prefixes, exact copies: what the studies found
+//! findings      pairs of hosts, listed prefixes, exact copies: what the studies found
 //! redirects     where each redirect of the week leads in the end
-//! hosts         what is known of each host, and their one order: which copy stays
+//! week_hosts    what is known of each host, and their one order: which copy stays
 //! copies        which pages are copies, and which of them come later
 //! directories   below which directories nearly all that is known are copies
 //! choice        which of these are on the list, so that no prefix loses much
-//! rows          what stays in the place of each, and a sample to fetch again
+//! prefix_rows   what stays in the place of each, and a sample to fetch again
 //! ```
 //!
-//! In reading order: this file, `why`, `pages` (how the week is read), then as above; `sheet` shows
-//! the list. `nigh avoid` prints it.
+//! In reading order: this file, `why`, `last_week` (how the week is read), then as above; `sheet`
+//! shows the list. `nigh avoid` prints it.
 //!
 //! A study proposes; the pages decide. Whatever a study found, in whatever week: a prefix is on the
 //! list only if the week has a page like nearly each of its pages elsewhere, below no listed
@@ -25,15 +25,15 @@
 mod choice;
 mod copies;
 mod directories;
-mod found;
-mod hosts;
-mod pages;
+mod findings;
+mod last_week;
+mod prefix_rows;
 mod redirects;
-mod rows;
 mod sheet;
+mod week_hosts;
 mod why;
 
-pub use self::found::{StudyRead, StudyState, TABLES};
+pub use self::findings::{StudyRead, StudyState, TABLES};
 pub use self::sheet::{prefix_file, sheet};
 pub use self::why::WhyCopy;
 
@@ -45,10 +45,10 @@ use serde::Serialize;
 use self::choice::ChosenPrefixes;
 use self::copies::CopiesOfHosts;
 use self::directories::candidates;
-use self::found::StudyFindings;
-use self::hosts::WeekHosts;
-use self::pages::LastWeek;
+use self::findings::StudyFindings;
+use self::last_week::LastWeek;
 use self::redirects::WeekRedirects;
+use self::week_hosts::WeekHosts;
 use crate::records::{DocumentKey, Week};
 use crate::state::{History, Store};
 
@@ -143,7 +143,7 @@ pub fn avoid_list(store: &Store, named: &Path, week: Option<Week>, settings: &Se
     let candidates = candidates(&pages, &hosts, &redirects, &copies, &found, settings)?;
     drop(copies);
     let choice = ChosenPrefixes::of(&pages, &redirects, candidates, settings)?;
-    let prefixes = rows::rows(&pages, &hosts, &choice, settings)?;
+    let prefixes = prefix_rows::rows(&pages, &hosts, &choice, settings)?;
     let sum = |of: fn(&AvoidedPrefix) -> u64| prefixes.iter().map(of).sum();
     Ok(AvoidList {
         store: named.to_owned(),

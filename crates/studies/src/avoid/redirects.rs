@@ -7,7 +7,7 @@
 use anyhow::Result;
 use arrow_array::StringArray;
 
-use super::pages::{LastWeek, WeekPage};
+use super::last_week::{LastWeek, WeekPage};
 use crate::operators::scan::MOST_REDIRECTS;
 use crate::structures::ByKey;
 use crate::studies::collections::steps::directory_hash;

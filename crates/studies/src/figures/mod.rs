@@ -3,10 +3,10 @@
 //! A study says in its own folder what its figures are
 //! ([`Study::FIGURES`](crate::studies::Study::FIGURES)); those of clusters, which are of no study
 //! here, are in `clusters`. In reading order: this file (all figures, and which can be drawn),
-//! `clusters`, `png`, `files`.
+//! `clusters`, `png`, `picture_files`.
 
 mod clusters;
-mod files;
+mod picture_files;
 #[cfg(feature = "png")]
 mod png;
 #[cfg(not(feature = "png"))]
@@ -21,7 +21,7 @@ use crate::records::Week;
 use crate::studies::{AnyStudy, Figure, FigureTables, Picture, Runs, TablesUntil};
 
 pub use self::clusters::published_slope;
-pub use self::files::{FigureFormat, file_names, write_files};
+pub use self::picture_files::{FigureFormat, file_names, write_files};
 
 /// A figure, and what became of it.
 pub struct MadeFigure {

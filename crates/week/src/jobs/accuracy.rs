@@ -19,7 +19,7 @@ use std::rc::Rc;
 use anyhow::Result;
 use nigh_exchange::{Context, send_rows};
 
-use super::places::{PagePlaces, files_again, places};
+use super::page_places::{PagePlaces, files_again, places};
 use super::week::IngestedWeek;
 use crate::config::{Method, Shape, Verify};
 use crate::features::equal_features;

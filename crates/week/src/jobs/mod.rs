@@ -8,8 +8,8 @@
 //! - Its parts: `week` (the week while it is made), `roots` (finds the clusters), `verification`
 //!   (splits those whose pages are not similar enough), `missing` (URLs that could not be
 //!   downloaded), `failed_urls` (redirects, and failed downloads by host), `tables` (writes the
-//!   tables), `accuracy` (samples their truth), `places` (where pages can be read again), `packing`
-//!   (packs their files for the commit).
+//!   tables), `accuracy` (samples their truth), `page_places` (where pages can be read again),
+//!   `packing` (packs their files for the commit).
 //! - `kept_pages`: what a crawl leaves as it was, and `revisited`: pages of which it says what they
 //!   are; `page_bundles` has their files.
 //! - `deletion`: what `cluster` does instead of reading a crawl if pages are deleted.
@@ -27,7 +27,7 @@ pub mod kept_pages;
 pub mod missing;
 pub mod packing;
 pub(crate) mod page_bundles;
-pub mod places;
+pub mod page_places;
 pub mod resharding;
 pub mod revisited;
 pub mod roots;

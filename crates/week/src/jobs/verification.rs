@@ -11,7 +11,7 @@ use anyhow::{Context as _, Result};
 use arrow_array::{FixedSizeBinaryArray, Int64Array};
 use nigh_exchange::Context;
 
-use super::places::{PagePlaces, files_again, places};
+use super::page_places::{PagePlaces, files_again, places};
 use super::roots::{KnownNeighbours, VerifiedClusters, WeekRoots};
 use super::week::{BaseWeek, IngestedWeek};
 use crate::config::{Similarity, Verify};

@@ -18,10 +18,10 @@ use arrow_schema::{DataType, Field, Schema};
 use csv_core::{ReadRecordResult, Reader};
 
 use super::RowFields;
+use super::column_types::JsonColumns;
 use super::columnar::annotated;
-use super::columns::JsonColumns;
 use super::format::RowFormat;
-use super::lines::BYTE_ORDER_MARK;
+use super::input_lines::BYTE_ORDER_MARK;
 use super::writer::RowWriter;
 use crate::export::place::Output;
 use crate::readers::{Format, Input};

@@ -8,7 +8,7 @@ use parquet::file::reader::{FileReader as _, SerializedFileReader};
 use serde::de::IgnoredAny;
 
 use super::columnar::arrow_batches;
-use super::lines::InputLines;
+use super::input_lines::InputLines;
 use crate::config::Reading;
 use crate::readers::{Format, Input, Searched, stored_file};
 
@@ -56,7 +56,7 @@ pub fn column_names(input: &Input, reading: &Reading, missing: Option<&[&str]>) 
         }
         Format::Failed | Format::Wacz => {}
         // They are written as rows with these columns, if they are.
-        _ => names.extend(super::pages::schema().fields().iter().map(|field| field.name().clone())),
+        _ => names.extend(super::page_rows::schema().fields().iter().map(|field| field.name().clone())),
     }
     Ok(names)
 }

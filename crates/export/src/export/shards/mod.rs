@@ -10,12 +10,12 @@
 //! among the new ones are removed. A part is removed once it was read, but shards and parts
 //! together can take twice the space of the export.
 //!
-//! In reading order: this file (which records are in which shard, and the names), `lines`,
-//! `parquet`, `columns` (of Parquet files: they must be the same).
+//! In reading order: this file (which records are in which shard, and the names), `line_shards`,
+//! `parquet`, `stored_columns` (of Parquet files: they must be the same).
 
-mod columns;
-mod lines;
+mod line_shards;
 mod parquet;
+mod stored_columns;
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -25,7 +25,7 @@ use ::parquet::file::reader::{FileReader as _, SerializedFileReader};
 use anyhow::{Context as _, Result, bail, ensure};
 use serde::{Deserialize, Serialize};
 
-use self::columns::SameColumns;
+use self::stored_columns::SameColumns;
 use super::card::CARD;
 use super::dataset::{WrittenDataset, each_file, has_documents, locked, write_card};
 use super::exported::Exported;
@@ -206,7 +206,7 @@ pub(super) fn write_shards(
     let mut filling = Filling::new(rule, total.written);
     match ending {
         PARQUET => parquet::cut(&parts, &mut filling, &mut shards)?,
-        _ => lines::cut(&parts, &part_name, &mut filling, &mut shards)?,
+        _ => line_shards::cut(&parts, &part_name, &mut filling, &mut shards)?,
     }
     let written = shards.written;
     let records: u64 = written.iter().map(|(.., records)| records).sum();

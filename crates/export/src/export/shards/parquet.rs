@@ -9,7 +9,7 @@ use std::rc::Rc;
 use anyhow::{Context as _, Result};
 use parquet::file::reader::{FileReader as _, SerializedFileReader};
 
-use super::columns::SameColumns;
+use super::stored_columns::SameColumns;
 use super::{CutFile, Filling, Shards};
 use crate::export::rows::{ParquetCopy, PieceOfGroup};
 

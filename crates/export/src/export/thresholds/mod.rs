@@ -4,7 +4,7 @@
 //! ```text
 //! documents, clusters      ─▶ members of clusters, by cluster; the first of equal ones, by file and place
 //! these, read again        ─▶ their shingles, by cluster
-//! each cluster             ─▶ a maximum spanning forest (`joins`); how many records go at each similarity (`rows`)
+//! each cluster             ─▶ a maximum spanning forest (`joins`); how many records go at each similarity (`threshold_rows`)
 //! the threshold, forests   ─▶ the cluster of each member ─▶ a file of roots and sizes for each segment
 //! ```
 //!
@@ -17,7 +17,7 @@
 //! too many words.
 
 mod joins;
-mod rows;
+mod threshold_rows;
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -29,10 +29,10 @@ use anyhow::{Context as _, Result, bail, ensure};
 use arrow_array::Int64Array;
 use serde::{Deserialize, Serialize};
 
-pub use self::rows::{ChosenRows, RowsAt};
+pub use self::threshold_rows::{ChosenRows, RowsAt};
 
 use self::joins::{ClusterParts, Join, joins};
-use self::rows::{CountedDocument, Least, choose, going};
+use self::threshold_rows::{CountedDocument, Least, choose, going};
 use super::dataset::{each_file, locked};
 use super::exported::changed;
 use super::verdicts::{Deciding, SegmentPage, Verdict, Verdicts};

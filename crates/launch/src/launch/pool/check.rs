@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, anyhow, bail};
 
 use super::probe::{Answers, Questions, clock_ms};
-use crate::launch::hosts::{Launch, Pool, ProcessHost};
+use crate::launch::process_hosts::{Launch, Pool, ProcessHost};
 
 /// The timeout of each answer of a host.
 const ANSWER_DEADLINE: Duration = Duration::from_secs(40);

@@ -16,7 +16,7 @@ use anyhow::{Context, Result, ensure};
 
 use super::command::run_within;
 use crate::config::{Config, HostTable, SshDestination, Variables};
-use crate::launch::hosts::{HostReach, Launch, ProcessHost};
+use crate::launch::process_hosts::{HostReach, Launch, ProcessHost};
 use crate::launch::program::this_program;
 
 /// Options that nigh adds after those of the user: ssh uses the first value of each option.

@@ -8,8 +8,8 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 
 use crate::launch::Running;
-use crate::launch::hosts::{HostReach, Launch, ProcessHost};
 use crate::launch::pipes::{ProcessExit, ProcessPipes};
+use crate::launch::process_hosts::{HostReach, Launch, ProcessHost};
 use crate::launch::program::ended;
 
 /// How long a process may run after its stdout ended.

@@ -25,8 +25,8 @@ use crate::launch::Agents;
 use crate::launch::events::{EventSink, ProcessEvent};
 use crate::launch::exit_codes::{EXIT_PANIC, EXIT_PEER_LOST};
 use crate::launch::handshake::{Identity, Roster};
-use crate::launch::hosts::{HostReach, Pool};
 use crate::launch::pipes::{ProcessExit, ProcessPipes};
+use crate::launch::process_hosts::{HostReach, Pool};
 use crate::watch::Progress;
 
 /// How long a process may take to start and to report its address.

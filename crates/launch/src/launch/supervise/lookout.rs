@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use crate::launch::hosts::ProcessHost;
+use crate::launch::process_hosts::ProcessHost;
 
 /// The longest pause between two looks.
 const LOOK_EVERY: Duration = Duration::from_secs(30);
@@ -90,7 +90,7 @@ impl Drop for Lookout {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::launch::hosts::Pool;
+    use crate::launch::process_hosts::Pool;
 
     /// A process of this machine, which can always be used, sought from a time on.
     fn host(number: usize, from: Option<Instant>) -> Sought {

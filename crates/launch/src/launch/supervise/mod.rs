@@ -1,14 +1,14 @@
 //! Starts the processes of a run, watches them, and restarts them.
 //!
-//! In reading order: `supervisor` (runs one generation after another), `members` (which hosts a run
-//! has now), `restart_limit` (how often it may be restarted), `generation` (the processes of one
-//! start), `lookout` (looks for hosts that are back), `child` (one started process), `watchdog`
+//! In reading order: `supervisor` (runs one generation after another), `pool_hosts` (which hosts a
+//! run has now), `restart_limit` (how often it may be restarted), `generation` (the processes of
+//! one start), `lookout` (looks for hosts that are back), `child` (one started process), `watchdog`
 //! (finds processes that are silent or stalled), `process` (the code of the started process).
 
 mod child;
 mod generation;
 mod lookout;
-mod members;
+mod pool_hosts;
 mod process;
 mod restart_limit;
 mod supervisor;

@@ -17,13 +17,13 @@ use anyhow::{Context, Result};
 
 use super::generation::{Generation, GenerationEnd, GenerationFailure};
 use super::lookout::Lookout;
-use super::members::{Missing, PoolHosts};
+use super::pool_hosts::{Missing, PoolHosts};
 use super::process::Outcome;
 use super::restart_limit::RestartLimit;
 use crate::launch::Agents;
 use crate::launch::events::{EventSink, ProcessEvent};
 use crate::launch::handshake::{Identity, Secrets};
-use crate::launch::hosts::{HostReach, Pool};
+use crate::launch::process_hosts::{HostReach, Pool};
 use crate::watch::Progress;
 
 /// The pauses before the next attempt when a host could not be reached: it may be starting.

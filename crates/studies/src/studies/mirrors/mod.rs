@@ -1,14 +1,14 @@
 //! The mirrors study: hosts that mirror each other, by the content of their pages (Fetterly 2004,
 //! sections 2 and 4).
 //!
-//! In reading order: `job`, `run` (from top to bottom), `pairs` (what is known of the pairs of a
-//! week), `steps`, `write`, `summary`, `report`, `figures`, `bench`.
+//! In reading order: `job`, `run` (from top to bottom), `known_pairs` (what is known of the pairs
+//! of a week), `steps`, `write`, `summary`, `report`, `figures`, `bench`.
 
 #[cfg(feature = "bench")]
 mod bench;
 mod figures;
 mod job;
-mod pairs;
+mod known_pairs;
 mod report;
 mod run;
 pub mod steps;

@@ -20,7 +20,7 @@ use std::rc::Rc;
 use anyhow::{Context as _, Result, bail};
 use nigh_exchange::Context;
 
-use super::pairs::{FoundPair, MirrorPaths, PairClass, StudyCounts, WeekOfPairs, redirects};
+use super::known_pairs::{FoundPair, MirrorPaths, PairClass, StudyCounts, WeekOfPairs, redirects};
 use super::steps::{
     AddressList, ClusterRoot, Counting, Hosts, MirrorStage, MirroredPage, PairTable, RedirectedHost, cluster_roots,
     confirm, count, mirrored, own_hosts, raw_pairs, redirected_hosts,

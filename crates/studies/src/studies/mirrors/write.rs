@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use anyhow::Result;
 
-use super::pairs::{MirrorPaths, WeekOfPairs, differ_in_www, redirects};
+use super::known_pairs::{MirrorPaths, WeekOfPairs, differ_in_www, redirects};
 use super::steps::{HostName, MirrorStage, RedirectedHost};
 use super::{MirrorCounts, MirrorsSummary, PUBLISHED_MIRRORED, PUBLISHED_MIRRORS, WeekOfMirrors};
 use crate::records::Week;

@@ -1,14 +1,14 @@
 //! The overlap study: pages and hosts that share chunks of text (Shivakumar and Garcia-Molina
 //! 1998).
 //!
-//! In reading order: `job`, `run` (from top to bottom), `former` (the run that a later week
+//! In reading order: `job`, `run` (from top to bottom), `followed_run` (the run that a later week
 //! follows), `steps`, `counts`, `write`, `summary`, `report`, `figures`, `bench`.
 
 #[cfg(feature = "bench")]
 mod bench;
 mod counts;
 mod figures;
-mod former;
+mod followed_run;
 mod job;
 mod report;
 mod run;
@@ -61,7 +61,7 @@ impl Study for Overlap {
     }
 
     fn find(&self, store: &Store, _notice: &dyn Fn(&str)) -> Result<StudyInput> {
-        let followed = former::former_overlap(store, self)?;
+        let followed = followed_run::former_overlap(store, self)?;
         let first = followed.map_or(self.week, |(week, _)| Some(week));
         let history = History::open(store, first, self.week)?;
         check_chunks(&history, Overlap::NAME)?;

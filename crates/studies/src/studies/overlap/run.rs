@@ -10,7 +10,7 @@
 //! ```
 //!
 //! A run for a later week takes the pairs that still hold from the tables of the run before, and
-//! finds those of new texts: see `former`.
+//! finds those of new texts: see `followed_run`.
 //!
 //! Memory: see `studies::overlap::steps`; records in flight and pairs go to disk beyond their parts
 //! of `memory`. The members of families are in memory, 32 bytes each.
@@ -21,7 +21,7 @@ use anyhow::{Error, Result};
 use nigh_exchange::Context;
 
 use super::counts::{ChunkingCounts, chunking_summary};
-use super::former::FollowedRun;
+use super::followed_run::FollowedRun;
 use super::steps::{
     COMMON_BYTES, COUNTED_BYTES, Coarse, Copies, CountingWork, FINGERPRINT_BYTES, FamiliesAndEdges, FamilyChunks,
     FamilyMember, FormerTables, Group, PILOTED_BYTES, PairTables, UnitPair, UnitSource, Units, copies, counted_pairs,

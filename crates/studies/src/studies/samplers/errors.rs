@@ -3,8 +3,8 @@
 //! Sums are of floats, at one worker, in the order of the pairs: they do not depend on the number
 //! of workers.
 
+use super::chosen_pairs::{FIRST_BAND, LAST_BAND};
 use super::measure::{Estimates, MeasuredPair};
-use super::pairs::{FIRST_BAND, LAST_BAND};
 use crate::config::Shape;
 use crate::features::Sampler;
 use crate::stats::{BANDS, band};

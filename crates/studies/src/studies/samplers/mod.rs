@@ -1,14 +1,14 @@
 //! The samplers study: how well samples of shingles estimate resemblance (Broder 1997; Fetterly
 //! 2004, section 2).
 //!
-//! In reading order: `job`, `run` (from top to bottom), `pairs` (which pairs of pages are
+//! In reading order: `job`, `run` (from top to bottom), `chosen_pairs` (which pairs of pages are
 //! compared), `measure` (what each sampler says of a pair), `errors` (how far that is from the
 //! truth, by band of resemblance), `summary`, `report`.
 
+mod chosen_pairs;
 mod errors;
 mod job;
 mod measure;
-mod pairs;
 mod report;
 mod run;
 mod summary;

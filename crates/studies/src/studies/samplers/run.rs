@@ -24,13 +24,13 @@ use anyhow::{Result, ensure};
 use arrow_array::Int64Array;
 use nigh_exchange::{Context, send_rows};
 
+use super::chosen_pairs::{PairRule, chosen_pairs};
 use super::errors::{Band, bands};
 use super::measure::{MeasuredPair, PairComparer, samplers as samplers_of};
-use super::pairs::{PairRule, chosen_pairs};
 use super::{SamplerSummary, Samplers, SamplersSummary};
 use crate::config::Shape;
 use crate::features::{Fingerprinter, Sampler};
-use crate::jobs::places::{PagePlaces, places};
+use crate::jobs::page_places::{PagePlaces, places};
 use crate::kernels;
 use crate::kernels::polynomials;
 use crate::operators::scan::{Vectors, read_roots};

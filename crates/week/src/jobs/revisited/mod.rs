@@ -5,7 +5,7 @@
 //! revisits ─▶ all workers: those with a record id          ─▶ the capture that has it
 //!          ─▶ owner of the URL that they name, or of theirs ─▶ the capture of that URL that they mean
 //!          ─▶ if there is none, all workers: their digests  ─▶ a capture that has it          (`search`)
-//! rows of these pages ─▶ owners of the revisits ─▶ a segment of each shard, after the waves   (`rows`)
+//! rows of these pages ─▶ owners of the revisits ─▶ a segment of each shard, after the waves   (`revisited_rows`)
 //! ```
 //!
 //! New URLs get ids in the order of their hashes, also those of revisits that are not known: they
@@ -17,7 +17,7 @@
 //! pages that are found. Memory: 200 bytes for each revisit, and the rows of the found pages of own
 //! shards.
 
-mod rows;
+mod revisited_rows;
 mod search;
 
 use std::collections::{BTreeMap, BTreeSet};

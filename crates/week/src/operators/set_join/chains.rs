@@ -25,9 +25,9 @@ use nigh_exchange::{Context, LocalAnswers, all_to_all, blocks, lookup};
 
 use super::compare::RowPair;
 use super::joined::JoinedRow;
+use super::joined_rows::SetPlace;
 use super::prepared::{PreparedSets, WantedPairs};
 use super::requirement::Requirement;
-use super::rows::SetPlace;
 use super::sets::SetSource;
 use super::stage::SetJoinStage;
 use crate::operators::components::{OwnForest, component_roots, edge};

@@ -13,11 +13,11 @@ use anyhow::{Context as _, Result};
 use bytemuck::{Pod, Zeroable};
 use nigh_exchange::{Answerer, Asked, Asker, BlockOf, Context, Dealer, ask};
 
-use super::columns::{RowColumn, SortedSets};
-use super::marks::MarkedColumns;
+use super::joined_rows::SetPlace;
+use super::marked_columns::MarkedColumns;
 use super::meet::PairToCompare;
 use super::requirement::Requirement;
-use super::rows::SetPlace;
+use super::row_columns::{RowColumn, SortedSets};
 use super::stage::SetJoinStage;
 use crate::structures::Sorted;
 

@@ -14,8 +14,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use anyhow::Result;
 use nigh_exchange::Context;
 
-use super::columns::{RowColumn, SortedSets};
 use super::requirement::Requirement;
+use super::row_columns::{RowColumn, SortedSets};
 use super::stage::SetJoinStage;
 use crate::records::mix;
 use crate::structures::ByKey;

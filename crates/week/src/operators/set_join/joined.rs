@@ -2,10 +2,10 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use super::columns::RowElements;
 use super::families::Family;
+use super::joined_rows::{RowSets, SetPlace};
 use super::requirement::Requirement;
-use super::rows::{RowSets, SetPlace};
+use super::row_columns::RowElements;
 use super::stage::{SetJoinStage, SetJoinStats};
 
 /// What a worker knows of its own sets after a join. Sets that are not in `sets` are in no pair.

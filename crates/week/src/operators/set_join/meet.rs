@@ -17,11 +17,11 @@ use bytemuck::{Pod, Zeroable};
 use nigh_exchange::{BlockOf, Context, Dealer, KeyRanges, Partition, RangeDealer, by_key};
 use serde::{Deserialize, Serialize};
 
-use super::columns::SortedSets;
 use super::families::Families;
+use super::joined_rows::SetPlace;
 use super::prefixes::{Proposed, ROWS, prefix};
 use super::requirement::Requirement;
-use super::rows::SetPlace;
+use super::row_columns::SortedSets;
 use super::stage::SetJoinStage;
 use crate::records::{fold, mix, spread};
 use crate::structures::{ExternalSort, Sortable, Sorted};

@@ -7,8 +7,8 @@
 //! ```text
 //! sets ─▶ held        elements that two sets have, nearly exactly; sets that are too light fall
 //!      ─▶ alone       elements that one set has alone fall, exactly; sets that are too light fall
-//!      ─▶ rows        equal sets are one row
-//!      ─▶ columns     elements of the same rows are one column; rows have their rarest columns first
+//!      ─▶ joined_rows equal sets are one row
+//!      ─▶ row_columns elements of the same rows are one column; rows have their rarest columns first
 //!      ─▶ families    rows that have most of one collection: any two of them are a pair, none is looked at
 //!      ─▶ prefixes    the rarest columns of a row; how many pairs they propose: too many are refused here
 //!      ─▶ meet        rows that have a column in their prefixes are candidates
@@ -42,18 +42,18 @@
 
 mod alone;
 mod chains;
-mod columns;
 mod compare;
 mod families;
 mod held;
 mod joined;
+mod joined_rows;
 mod known;
-mod marks;
+mod marked_columns;
 mod meet;
 mod prefixes;
 mod prepared;
 mod requirement;
-mod rows;
+mod row_columns;
 mod sets;
 mod stage;
 
@@ -66,9 +66,9 @@ pub use self::chains::{Chains, NearestSet, chains};
 pub use self::compare::{RowPair, RowsInProcess};
 pub use self::families::Family;
 pub use self::joined::{JoinedRow, SetJoin};
+pub use self::joined_rows::SetPlace;
 pub use self::prefixes::{FrequentColumn, TooManyPairs};
 pub use self::requirement::{ExactShare, Requirement};
-pub use self::rows::SetPlace;
 pub use self::sets::{Element, KnownSet, SetPass, SetSource, SetsPass, WeightedSets};
 pub use self::stage::{SetJoinStage, SetJoinStats};
 

@@ -16,9 +16,9 @@ use anyhow::{Result, bail};
 use bytemuck::{Pod, Zeroable};
 use nigh_exchange::{BlockOf, Context, Dealer, KeyRanges, Partition, RangeDealer, by_key};
 
-use super::columns::SortedSets;
 use super::families::Families;
 use super::requirement::Requirement;
+use super::row_columns::SortedSets;
 use super::stage::SetJoinStage;
 use crate::records::spread;
 

@@ -7,15 +7,15 @@ use anyhow::{Result, ensure};
 use nigh_exchange::Context;
 
 use super::alone::drop_alone;
-use super::columns::{RowElements, SortedSets, columns};
 use super::compare::{RowPair, compare};
 use super::families::Families;
 use super::held::held;
 use super::joined::{SetJoin, joined_rows};
+use super::joined_rows::rows;
 use super::known::probed;
 use super::meet::{Meeting, candidates};
 use super::prefixes::{Proposed, proposed};
-use super::rows::rows;
+use super::row_columns::{RowElements, SortedSets, columns};
 use super::sets::SetSource;
 use super::stage::{SetJoinStage, SetJoinStats};
 

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::directories::directory_texts;
 use super::members::CollectionPage;
-use super::names::PageTexts;
+use super::page_texts::PageTexts;
 use super::prefixes::Prefixes;
 use crate::records::DocId;
 use crate::structures::CompactSort;

@@ -15,7 +15,7 @@ use anyhow::Result;
 use bytemuck::{Pod, Zeroable};
 use nigh_exchange::{Context, Dealer, all_to_all};
 
-use super::pages::ClusteredPages;
+use super::clustered::ClusteredPages;
 use crate::records::{DocId, spread};
 use crate::structures::{DocHasher, Ownership};
 

@@ -15,7 +15,7 @@ use anyhow::{Result, ensure};
 use bytemuck::{Pod, Zeroable};
 use nigh_exchange::{Context, KeptRecords, LocalAnswers, all_to_all, lookup};
 
-use super::pages::ClusteredPages;
+use super::clustered::ClusteredPages;
 use super::stage::CollectionStage;
 use crate::operators::scan::{LinkSource, OwnLink};
 use crate::records::DocId;

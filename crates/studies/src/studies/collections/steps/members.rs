@@ -19,9 +19,9 @@ use nigh_exchange::{
     BlockOf, Context, Dealer, KeptRecords, KeyRanges, LocalAnswers, Partition, RangeDealer, by_key, lookup,
 };
 
+use super::clustered::ClusteredPages;
 use super::growth::{GrowingPage, grow};
 use super::hosts::{FactsByHost, FirstSeen, HostFacts, host_facts};
-use super::pages::ClusteredPages;
 use super::statistics::{MergedClusters, MergedLink};
 use crate::operators::components::component_roots;
 use crate::operators::output::cluster_sizes;

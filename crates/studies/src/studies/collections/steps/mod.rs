@@ -8,7 +8,7 @@
 //! stays: see `growth`.
 //!
 //! ```text
-//! pages        the pages of the week, and their trivial clusters
+//! clustered    the pages of the week, and their trivial clusters
 //! links        links between trivial clusters that can be merged; links of pages from other hosts
 //! statistics   how many pages of one trivial cluster link to how many of another: merged clusters
 //! members      similar clusters, and (`growth`) their collections; `hosts` says which of these stays
@@ -18,7 +18,7 @@
 //! ```
 //!
 //! In reading order: `stage` (the parameters), `condition` (when clusters are merged), then the
-//! steps as above; `directories`, `named` and `names` serve the last three.
+//! steps as above; `directories`, `named` and `page_texts` serve the last three.
 //!
 //! Nothing depends on the number of workers: links are taken in the order of the ids of their
 //! pages.
@@ -30,6 +30,7 @@
 //! one directory; edges between merged clusters and pure directories are in memory, too.
 
 mod avoid;
+mod clustered;
 mod condition;
 mod directories;
 mod growth;
@@ -37,22 +38,21 @@ mod hosts;
 mod links;
 mod members;
 mod named;
-mod names;
-mod pages;
+mod page_texts;
 mod prefixes;
 mod savings;
 mod stage;
 mod statistics;
 
 pub use self::avoid::{AvoidPrefix, avoid_list, collection_prefix};
+pub use self::clustered::{ClusteredPages, TrivialClusters, clustered_pages, host_hash};
 pub use self::condition::MergeCondition;
 pub use self::directories::{Directory, directories, directory_hash, directory_texts};
 pub use self::growth::{GrowingPage, Grown, GrownCollection, grow};
 pub use self::hosts::{FirstSeen, HostFacts, HostRank};
 pub use self::links::{ClusterLink, CollectionLinksFound, collection_links};
 pub use self::members::{CollectionMembers, CollectionPage, members};
-pub use self::names::{PageText, PageTexts};
-pub use self::pages::{ClusteredPages, TrivialClusters, clustered_pages, host_hash};
+pub use self::page_texts::{PageText, PageTexts};
 pub use self::prefixes::{Prefixes, PureDirectory, prefixes};
 pub use self::savings::{Judgement, Savings, judge};
 pub use self::stage::CollectionStage;

@@ -31,10 +31,10 @@ use arrow_array::{Int64Array, StringArray};
 use bytemuck::{Pod, Zeroable};
 use nigh_exchange::{BlockOf, Context, Dealer, KeyRanges, Partition, RangeDealer, all_to_all, by_key};
 
+use super::clustered::ClusteredPages;
 use super::directories::{directories, directory_hash};
 use super::members::CollectionPage;
 use super::named::{Hashes, NAMED_COLUMNS, NamedUrls, find_named, named_urls};
-use super::pages::ClusteredPages;
 use super::stage::CollectionStage;
 use crate::operators::scan::RedirectTargets;
 use crate::records::{DocId, spread};

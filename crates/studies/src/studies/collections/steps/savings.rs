@@ -11,8 +11,8 @@ use arrow_array::{Int64Array, StringArray};
 use nigh_exchange::{Context, LocalAnswers, all_to_all, lookup};
 use serde::{Deserialize, Serialize};
 
+use super::clustered::{ClusteredPages, TrivialClusters, clustered_pages};
 use super::directories::{directories, directory_hash};
-use super::pages::{ClusteredPages, TrivialClusters, clustered_pages};
 use crate::records::DocId;
 use crate::state::History;
 use crate::structures::{ByKey, Ownership};

@@ -15,7 +15,7 @@ use nigh_exchange::{BlockOf, Context, Dealer, Keyed, by_group};
 
 use super::counts::sum_over_workers;
 use super::host_name::HostName;
-use super::pairs::PairTable;
+use super::host_pairs::PairTable;
 use crate::records::checksum;
 use crate::state::History;
 use crate::structures::{CompactSort, Ownership};

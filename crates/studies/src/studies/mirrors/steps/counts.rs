@@ -11,8 +11,8 @@ use serde::{Deserialize, Serialize};
 
 use super::MirrorStage;
 use super::entries::{ClusterEntry, ClusterRoot, Counting, candidates_of, entries};
+use super::host_pairs::PairTable;
 use super::hosts::Hosts;
-use super::pairs::PairTable;
 
 /// What the two hosts of a pair have in common.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Pod, Zeroable, Serialize, Deserialize)]

@@ -9,7 +9,7 @@ use bytemuck::{Pod, Zeroable};
 use nigh_exchange::{BlockOf, Context, Dealer, Keyed, by_group};
 
 use super::host_name::HostName;
-use super::pairs::PairTable;
+use super::host_pairs::PairTable;
 use crate::records::DocId;
 use crate::state::History;
 use crate::structures::{CompactSort, Ownership};

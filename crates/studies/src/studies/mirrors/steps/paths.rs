@@ -12,7 +12,7 @@ use nigh_exchange::{BlockOf, Context, Dealer, Keyed, by_group};
 
 use super::confirm::path_and_query;
 use super::host_name::HostName;
-use super::pairs::PairTable;
+use super::host_pairs::PairTable;
 use crate::records::checksum;
 use crate::state::History;
 use crate::structures::{Ownership, Sums};

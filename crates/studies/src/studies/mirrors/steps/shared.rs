@@ -10,7 +10,7 @@ use bytemuck::{Pod, Zeroable};
 use nigh_exchange::{BlockOf, Context, Dealer, Keyed, by_group};
 use serde::{Deserialize, Serialize};
 
-use super::pairs::PairTable;
+use super::host_pairs::PairTable;
 use crate::records::DocId;
 
 /// A page of a place that is in a pair.

@@ -8,9 +8,9 @@
 //! features    the features of sampled hosts
 //! candidates  pairs of hosts with features in common, and their scores
 //! listed      the best candidates: names and samples of their hosts, at every worker
-//! pages       the pages that tests compare: those of the week, and those fetched for the tests
+//! test_pages  the pages that tests compare: those of the week, and those fetched for the tests
 //! failures    the hosts that do not answer
-//! compare     the tests of each pair
+//! path_tests  the tests of each pair
 //! outcomes    what a test finds, and the level of a pair                                   Table 1
 //! ```
 //!
@@ -23,24 +23,24 @@
 //! them; those of one feature, and of one host, are sorted in the memory of one worker.
 
 mod candidates;
-mod compare;
 mod failures;
 mod features;
 mod hosts;
 mod listed;
 mod outcomes;
-mod pages;
+mod path_tests;
 mod stage;
 mod terms;
+mod test_pages;
 mod urls;
 
 pub use self::candidates::{Candidate, candidates};
-pub use self::compare::{PathTest, TestRules, TestedPair, compare};
 pub use self::failures::HostFailure;
 pub use self::features::{HostFeature, SampledTexts, host_features};
 pub use self::hosts::{SampledPath, UrlCounts, sampled_hosts};
 pub use self::listed::{CandidateHost, ListedPair, ListedPairs, WantedUrls};
 pub use self::outcomes::{MirrorLevel, OutcomeCounts, PathOutcome};
-pub use self::pages::TestPages;
+pub use self::path_tests::{PathTest, TestRules, TestedPair, compare};
 pub use self::stage::UrlStage;
+pub use self::test_pages::TestPages;
 pub use self::urls::{UrlSource, UrlState, WeekUrls, text_hash};

@@ -31,8 +31,8 @@ use anyhow::{Result, bail};
 use bytemuck::{Pod, Zeroable};
 use nigh_exchange::{BlockOf, Context, Dealer, KeyRanges, Partition, RangeDealer, by_key};
 
-use super::pairs::{PairTables, SharedPair};
 use super::prefix::FamiliesAndEdges;
+use super::unit_pairs::{PairTables, SharedPair};
 use crate::operators::components::OwnForest;
 use crate::operators::set_join::{FrequentColumn, SetJoinStage, SetPass, SetSource, TooManyPairs};
 use crate::records::{DocId, fold, mix, spread};

@@ -26,9 +26,9 @@ use anyhow::Result;
 use nigh_exchange::Context;
 
 use super::former::{FamilyIndex, FormerTables};
-use super::pairs::{FamilyChunks, FamilyMember, PairTables};
 use super::prefix::{FamiliesAndEdges, prefix_pairs};
 use super::source::UnitSource;
+use super::unit_pairs::{FamilyChunks, FamilyMember, PairTables};
 use crate::config::Chunking;
 use crate::operators::components::{OwnForest, edge};
 use crate::operators::set_join::SetJoinStage;

@@ -9,8 +9,8 @@ use arrow_array::{Float64Array, Int32Array, Int64Array, RecordBatch, StringArray
 use bytemuck::{Pod, Zeroable};
 use nigh_exchange::{Context, all_to_all};
 
-use super::changes::TextChanges;
-use super::pairs::{FamilyChunks, FamilyMember, PairTables, SharedPair};
+use super::text_changes::TextChanges;
+use super::unit_pairs::{FamilyChunks, FamilyMember, PairTables, SharedPair};
 use crate::config::Chunking;
 use crate::operators::components::OwnForest;
 use crate::records::DocId;

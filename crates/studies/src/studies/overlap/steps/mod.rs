@@ -9,29 +9,28 @@
 //!                  ─▶ prefix     pairs by the set join, expanded from rows to units
 //!                  ─▶ counting   or pairs by the study's two ways: sorted, or counted coarsely first
 //!                  ─▶ follow     or pairs from a former run and what changed since
-//!                  ─▶ pairs      each pair at the owner of its smaller unit, with the sizes of both
+//!                  ─▶ unit_pairs each pair at the owner of its smaller unit, with the sizes of both
 //!                  ─▶ groups     components of units that overlap, their sizes, and why units are in them
 //! ```
 //!
-//! In reading order: `units`, `hosts` (units that are hosts), `read` (both, from the tables),
-//! `copies`, `source`, `pairs`, `prefix`, `counting`; `changes`, `former`, `follow` (a later week);
-//! `groups`; `names` reads the URLs of some pages.
+//! In reading order: `units`, `hosts` (units that are hosts), `read_units` (both, from the tables),
+//! `copies`, `source`, `unit_pairs`, `prefix`, `counting`; `text_changes`, `former`, `follow` (a
+//! later week); `groups`; `page_names` reads the URLs of some pages.
 
-mod changes;
 mod copies;
 mod counting;
 mod follow;
 mod former;
 mod groups;
 mod hosts;
-mod names;
-mod pairs;
+mod page_names;
 mod prefix;
-mod read;
+mod read_units;
 mod source;
+mod text_changes;
+mod unit_pairs;
 mod units;
 
-pub use self::changes::{CentresOfWeek, TextChanges, text_changes};
 pub use self::copies::{Copies, copies};
 pub use self::counting::{
     COMMON_BYTES, COUNTED_BYTES, Coarse, CountingWork, FINGERPRINT_BYTES, PILOTED_BYTES, counted_pairs,
@@ -39,9 +38,10 @@ pub use self::counting::{
 pub use self::follow::{FormerCounts, followed_pairs};
 pub use self::former::FormerTables;
 pub use self::groups::{Group, Groups, LARGEST, groups};
-pub use self::names::{PageName, page_names, refusal};
-pub use self::pairs::{FamilyChunks, FamilyMember, PairTables, UnitPair};
+pub use self::page_names::{PageName, page_names, refusal};
 pub use self::prefix::{FamiliesAndEdges, prefix_pairs};
-pub use self::read::{hosts, pages, texts};
+pub use self::read_units::{hosts, pages, texts};
 pub use self::source::{UnitPass, UnitSource};
+pub use self::text_changes::{CentresOfWeek, TextChanges, text_changes};
+pub use self::unit_pairs::{FamilyChunks, FamilyMember, PairTables, UnitPair};
 pub use self::units::Units;

@@ -27,7 +27,7 @@ use nigh_exchange::{Context, Dealer, all_to_all, send_rows};
 use serde::{Deserialize, Serialize};
 
 use super::counting::CountingWork;
-use super::pairs::{FamilyChunks, FamilyMember, PairTables, SharedPair};
+use super::unit_pairs::{FamilyChunks, FamilyMember, PairTables, SharedPair};
 use crate::operators::components::{OwnForest, edge};
 use crate::operators::set_join::{FrequentColumn, RowPair, SetJoin, SetJoinStage, SetSource, TooManyPairs, set_join};
 use crate::records::{DocId, Edge};

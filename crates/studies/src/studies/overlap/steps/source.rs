@@ -13,8 +13,8 @@ use arrow_array::{BinaryArray, FixedSizeBinaryArray, Int64Array, RecordBatch};
 use bytemuck::{Pod, Zeroable};
 use nigh_exchange::{Context, all_to_all};
 
-use super::changes::TextChanges;
 use super::copies::Copies;
+use super::text_changes::TextChanges;
 use super::units::Units;
 use crate::config::{Chunking, Cut};
 use crate::features::chunk_set;

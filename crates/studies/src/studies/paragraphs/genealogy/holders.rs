@@ -17,7 +17,7 @@ use bytemuck::{Pod, Zeroable};
 use nigh_exchange::{BlockOf, Context, Dealer, KeptRecords, Keyed, by_group};
 use serde::{Deserialize, Serialize};
 
-use super::changes::{PageChange, TwoWeeks};
+use super::page_changes::{PageChange, TwoWeeks};
 use crate::kernels::BitSet;
 use crate::records::DocId;
 use crate::structures::{CompactSort, Ownership};

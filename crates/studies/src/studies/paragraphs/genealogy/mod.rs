@@ -6,7 +6,7 @@
 //! inherited.
 //!
 //! ```text
-//! changes      pages whose set of paragraphs is another one than the week before
+//! page_changes pages whose set of paragraphs is another one than the week before
 //! holders      paragraphs of these pages, and all pages that have them ─▶ paragraphs that appear or leave; for born pages, older holders
 //! parents      of the holders, a few that cover the page; what they share with it, exactly
 //! lifetimes    when each paragraph was seen first and last, from those of the week before and what appears and leaves
@@ -16,14 +16,14 @@
 //! looks for their holders. Where they are too many for its memory, the paragraphs of all pages are
 //! exchanged. Nothing depends on which of the two it is, nor on the number of workers.
 
-mod changes;
 mod holders;
 mod lifetimes;
+mod page_changes;
 mod parents;
 #[cfg(test)]
 mod tests;
 
-pub use self::changes::{TwoWeeks, sets_of_pages};
 pub use self::holders::{Appearances, HeldParagraph, ParagraphEvent, held_paragraphs};
 pub use self::lifetimes::{Lifetime, LifetimeReader, Lifetimes, WeekTurnover};
+pub use self::page_changes::{TwoWeeks, sets_of_pages};
 pub use self::parents::{Birth, Parent, births};

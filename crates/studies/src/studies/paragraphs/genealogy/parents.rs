@@ -22,8 +22,8 @@ use std::rc::Rc;
 use anyhow::Result;
 use nigh_exchange::{Context, KeptRecords, LocalAnswers, lookup};
 
-use super::changes::{PageChange, TwoWeeks};
 use super::holders::HeldParagraph;
+use super::page_changes::{PageChange, TwoWeeks};
 use crate::records::DocId;
 use crate::structures::{ExternalSort, Ownership, Sortable};
 use crate::studies::paragraphs::steps::{ComparedPair, PagePair, PageSets, ParagraphSource, compare_sets};

@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::changes::TwoWeeks;
 use super::holders::MOST_HOLDERS;
+use super::page_changes::TwoWeeks;
 use super::*;
 use crate::records::{DocId, mix};
 use crate::structures::Ownership;

@@ -26,8 +26,8 @@ use timely::dataflow::operators::probe::Handle;
 use timely::dataflow::operators::{Capability, Concat, ConnectLoop, Enter, LoopVariable, Probe};
 use timely::order::Product;
 
-use super::marks::PageMarks;
 use super::out_links::{LinkArrays, OutLinks};
+use super::page_marks::PageMarks;
 use crate::kernels::memory::{SIDE_BY_SIDE, preload};
 use crate::records::DocId;
 use crate::structures::Ownership;

@@ -20,8 +20,8 @@ use anyhow::Result;
 use nigh_exchange::{Context, KeptRecords, all_to_all};
 
 use super::closure::closure;
-use super::marks::PageMarks;
 use super::out_links::{LinkArrays, OpenLinks, OutLinks, PageLink};
+use super::page_marks::PageMarks;
 use crate::kernels::memory::{SIDE_BY_SIDE, preload};
 use crate::records::DocId;
 use crate::structures::{CompactSort, Ownership};

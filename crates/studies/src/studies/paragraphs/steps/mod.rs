@@ -14,9 +14,9 @@
 //! boilerplate  paragraphs that many pages have
 //! ```
 //!
-//! In reading order: `stage` (the parameters), `source`, `pages` (hosts and times), `parts` (what
-//! growth is measured over), then the steps as above. `page_sets`, `page_records` and
-//! `compare_sets` serve several.
+//! In reading order: `stage` (the parameters), `source`, `week_pages` (hosts and times),
+//! `page_parts` (what growth is measured over), then the steps as above. `page_sets`,
+//! `page_records` and `compare_sets` serve several.
 //!
 //! Nothing depends on the number of workers.
 //!
@@ -31,15 +31,15 @@ mod false_matches;
 mod growth;
 mod near;
 mod one_site;
+mod page_parts;
 mod page_records;
 mod page_sets;
-mod pages;
-mod parts;
 mod regions;
 mod source;
 mod stage;
 #[cfg(test)]
 pub(super) mod tests;
+mod week_pages;
 
 pub use self::boilerplate::{Boilerplate, RepeatedParagraph, boilerplate};
 pub use self::classes::FalseMatch;
@@ -48,9 +48,9 @@ pub use self::duplicates::{WeekDuplicates, duplicates};
 pub use self::growth::{Growth, GrowthStep};
 pub use self::near::near_duplicates;
 pub use self::one_site::{SiteCounts, site_counts};
+pub use self::page_parts::PageParts;
 pub use self::page_sets::PageSets;
-pub use self::pages::WeekPages;
-pub use self::parts::PageParts;
 pub use self::regions::{RegionCounts, region_counts};
 pub use self::source::{FilesPass, MemoryPass, ParagraphFiles, ParagraphPass, ParagraphSource, ParagraphsInMemory};
 pub use self::stage::ParagraphStage;
+pub use self::week_pages::WeekPages;

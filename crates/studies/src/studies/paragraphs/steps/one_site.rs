@@ -15,7 +15,7 @@ use anyhow::Result;
 use bytemuck::{Pod, Zeroable};
 use nigh_exchange::{BlockOf, Context, Dealer, Keyed, by_group};
 
-use super::pages::WeekPages;
+use super::week_pages::WeekPages;
 use crate::operators::output::ClusterSizes;
 use crate::records::DocId;
 use crate::structures::CompactSort;

@@ -3,7 +3,7 @@
 use anyhow::Result;
 
 use super::found::ClaimedWords;
-use super::texts::{CorpusPlace, OpenText, ReadTexts, TextSource, number_of};
+use super::text_source::{CorpusPlace, OpenText, ReadTexts, TextSource, number_of};
 use crate::records::DocId;
 use crate::structures::Sorted;
 

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::fingerprints::{Fingerprints, Hashing};
 use super::send::sort_of;
 use super::stretches::{Claim, Stretches, stretches, united};
-use super::texts::{CorpusPlace, OpenText, ReadTexts, TextSource, number_of};
+use super::text_source::{CorpusPlace, OpenText, ReadTexts, TextSource, number_of};
 use super::windows::RepeatedWindow;
 use crate::records::DocId;
 use crate::structures::{CompactSort, ExternalSort, Sortable, Sorted};

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::fingerprints::{Fingerprints, Hashing};
 use super::send::Arriving;
-use super::texts::{CorpusPlace, OpenText, ReadTexts, TextSource};
+use super::text_source::{CorpusPlace, OpenText, ReadTexts, TextSource};
 use crate::records::DocId;
 use crate::structures::{Sortable, Sorted};
 

@@ -1,7 +1,7 @@
 //! The steps of the passages study, in their order.
 //!
 //! ```text
-//! texts         the texts of the corpus, as each step reads them
+//! text_source   the texts of the corpus, as each step reads them
 //! fingerprints  of words that follow each other; which are selected
 //! grams         selected grams that stand more than once
 //! windows       windows that stand more than once, with their first occurrence
@@ -20,7 +20,7 @@ mod send;
 mod stretches;
 #[cfg(test)]
 mod tests;
-mod texts;
+mod text_source;
 mod windows;
 
 pub use self::fingerprints::{Hashing, polynomials};
@@ -29,4 +29,4 @@ pub use self::grams::ReadCounts;
 pub use self::repeated::{RepeatedPassages, repeated};
 pub use self::send::{send, sort_of};
 pub use self::stretches::united;
-pub use self::texts::{CorpusPlace, OpenText, ReadTexts, TextSource};
+pub use self::text_source::{CorpusPlace, OpenText, ReadTexts, TextSource};

@@ -10,7 +10,7 @@ use super::fingerprints::Hashing;
 use super::found::{DocumentPassage, FoundCounts, FoundPassages, MostRepeated, passages};
 use super::grams::{ReadCounts, repeated_grams};
 use super::send::send;
-use super::texts::TextSource;
+use super::text_source::TextSource;
 use super::windows::repeated_windows;
 use crate::structures::Sorted;
 

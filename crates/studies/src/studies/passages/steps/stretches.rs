@@ -12,7 +12,7 @@
 use nigh_text::features::Words;
 
 use super::fingerprints::WindowPrints;
-use super::texts::CorpusPlace;
+use super::text_source::CorpusPlace;
 use super::windows::RepeatedWindow;
 use crate::structures::ByKey;
 

@@ -11,7 +11,7 @@ use super::fingerprints::Hashing;
 use super::found::{DocumentPassage, FoundCounts, PassageBytes};
 use super::repeated::repeated;
 use super::stretches::united;
-use super::texts::{CorpusPlace, OpenText, ReadTexts, TextSource};
+use super::text_source::{CorpusPlace, OpenText, ReadTexts, TextSource};
 use crate::readers::Body;
 use crate::records::{DocId, mix};
 

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use super::fingerprints::{Fingerprints, Hashing};
 use super::grams::Gram;
 use super::send::Arriving;
-use super::texts::{CorpusPlace, OpenText, ReadTexts, TextSource, number_of};
+use super::text_source::{CorpusPlace, OpenText, ReadTexts, TextSource, number_of};
 use crate::records::DocId;
 use crate::structures::{Sortable, Sorted};
 

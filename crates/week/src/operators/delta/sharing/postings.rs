@@ -21,7 +21,7 @@ use nigh_exchange::{
     BlockOf, Context, Dealer, KeyRanges, Partition, RangeDealer, SpillBuffer, all_to_all, blocks, by_key,
 };
 
-use super::changes::VectorChanges;
+use super::vector_changes::VectorChanges;
 use crate::operators::scan::VectorFiles;
 use crate::records::DocId;
 use crate::state::{Coding, PostingFile, PostingRuns, write_postings};

@@ -5,7 +5,7 @@ use std::collections::{BinaryHeap, HashMap};
 
 use anyhow::{Context as _, Result};
 
-use super::pages::LastWeek;
+use super::last_week::LastWeek;
 use super::redirects::WeekRedirects;
 use crate::studies::collections::steps::{HostFacts, HostRank, host_hash};
 

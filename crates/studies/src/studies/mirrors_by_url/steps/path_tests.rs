@@ -22,7 +22,7 @@ use serde::{Deserialize, Serialize};
 use super::failures::HostFailure;
 use super::listed::{ListedPair, ListedPairs};
 use super::outcomes::{MirrorLevel, OutcomeCounts, PathOutcome};
-use super::pages::{KnownUrl, TestPages};
+use super::test_pages::{KnownUrl, TestPages};
 use super::urls::{UrlName, slash_twin, text_hash};
 use crate::features::equal_features;
 use crate::records::{FeatureBits, fold};

@@ -17,7 +17,7 @@ use bytemuck::{Pod, Zeroable};
 use nigh_exchange::{BlockOf, Context, Dealer, KeyRanges, Partition, RangeDealer, by_key};
 
 use super::alone::{ELEMENTS, is_heavy, unshared};
-use super::rows::RowSets;
+use super::joined_rows::RowSets;
 use super::sets::WeightedSets;
 use super::stage::SetJoinStage;
 use crate::records::{mix, spread};

@@ -5,7 +5,7 @@ use anyhow::{Context as _, Result};
 use arrow_array::{Date32Array, Int64Array, StringArray};
 use serde::Serialize;
 
-use super::pages::LastWeek;
+use super::last_week::LastWeek;
 use super::why::WhyCopy;
 use crate::config::Chunking;
 use crate::records::{DocId, Week};

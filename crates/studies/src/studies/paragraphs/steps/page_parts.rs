@@ -4,7 +4,7 @@
 use anyhow::Result;
 use nigh_exchange::Context;
 
-use super::pages::WeekPages;
+use super::week_pages::WeekPages;
 use crate::records::{DocId, mix};
 
 /// The part of each page.

@@ -7,7 +7,7 @@
 
 use bytemuck::{Pod, Zeroable};
 
-use super::columns::RowColumn;
+use super::row_columns::RowColumn;
 
 /// Columns that are read between two looks at what is left.
 const AT_ONCE: usize = 16;

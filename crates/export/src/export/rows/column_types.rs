@@ -16,7 +16,7 @@ use serde::Deserializer as _;
 use serde::de::{MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
-use super::lines::InputLines;
+use super::input_lines::InputLines;
 use crate::readers::{Format, Input};
 
 /// The most lists and objects within each other.
