@@ -4,9 +4,6 @@
 //! Memory: 24 bytes, and as many in the table's free slots, for each page that has a replica. URLs
 //! are equal up to collisions of 64-bit hashes.
 
-use std::collections::HashMap;
-use std::hash::BuildHasherDefault;
-
 use anyhow::{Context, Result};
 use arrow_array::{Int64Array, RecordBatch, StringArray};
 use serde::Serialize;
@@ -14,13 +11,11 @@ use serde::Serialize;
 use crate::config::Chunking;
 use crate::records::KeyHash;
 use crate::state::{CommittedWeek, Results, Store};
-use crate::structures::DocHasher;
+use crate::structures::ByKey;
 use crate::studies::collections::{CollectionsSummary, ReplicaLevel};
 use crate::tables::studies::{CollectionPageRow, ComponentRow};
 use crate::tables::{ClusterRow, Scan, Table, field};
 use crate::text::canonical;
-
-type Map<V> = HashMap<u64, V, BuildHasherDefault<DocHasher>>;
 
 /// Why a URL is below another one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -62,7 +57,7 @@ struct Membership {
 
 /// The pages with replicas of the week of a collections job.
 #[derive(Clone, Debug, Default)]
-pub struct RollUp(Map<Membership>);
+pub struct RollUp(ByKey<u64, Membership>);
 
 fn key(url: &str) -> u64 {
     KeyHash::of(url).halves()[1]
@@ -79,7 +74,7 @@ impl RollUp {
         results: &Results,
         summary: &CollectionsSummary,
     ) -> Result<RollUp> {
-        let mut clusters: Map<i64> = Map::default();
+        let mut clusters: ByKey<u64, i64> = ByKey::default();
         each_batch(results, CollectionPageRow::NAME, &["doc", "cluster"], |batch| {
             let (docs, names): (&Int64Array, &Int64Array) = (field(batch, "doc")?, field(batch, "cluster")?);
             clusters.extend(docs.values().iter().map(|doc| *doc as u64).zip(names.values().iter().copied()));
@@ -93,7 +88,7 @@ impl RollUp {
             ReplicaLevel::Identical => ("identical_root", "identical_size"),
             ReplicaLevel::Similar | ReplicaLevel::Overlap => ("similar_root", "similar_size"),
         };
-        let mut places: Map<Membership> = Map::default();
+        let mut places: ByKey<u64, Membership> = ByKey::default();
         for rows in store.tables(week)?.all(ClusterRow::NAME) {
             Scan::open(rows, &["doc", "url", root, size])?.for_each(|batch| {
                 let (docs, urls): (&Int64Array, &StringArray) = (field(batch, "doc")?, field(batch, "url")?);
@@ -129,7 +124,7 @@ impl RollUp {
     pub fn fold<'a>(&self, urls: &[&'a str]) -> Vec<Hit<'a>> {
         let mut hits: Vec<Hit<'a>> = Vec::with_capacity(urls.len());
         // By similar cluster, or by trivial cluster: the first hit, and its trivial cluster.
-        let mut first: Map<(usize, i64)> = Map::default();
+        let mut first: ByKey<u64, (usize, i64)> = ByKey::default();
         for url in urls {
             let place = canonical(url).and_then(|url| self.0.get(&key(url.as_str())));
             let Some(Membership { root, cluster }) = place else {
@@ -155,10 +150,10 @@ impl RollUp {
 }
 
 /// The component of each page of the overlap job's tables.
-fn components(store: &Store, chunking: Chunking) -> Result<Map<i64>> {
+fn components(store: &Store, chunking: Chunking) -> Result<ByKey<u64, i64>> {
     let results = Results::committed(store, "overlap")?;
     let results = results.context("the store has no tables of overlap any more: run the collections job again")?;
-    let mut components = Map::default();
+    let mut components = ByKey::default();
     each_batch(&results, ComponentRow::NAME, &["chunking", "doc", "component"], |batch| {
         let chunkings: &StringArray = field(batch, "chunking")?;
         let (docs, names): (&Int64Array, &Int64Array) = (field(batch, "doc")?, field(batch, "component")?);

@@ -4,17 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use crate::datasets::{lines, text};
+use crate::partial::Lcg;
 use crate::program::{booleans, job, longs, run, run_well, tables, texts, week};
-
-/// A numbers generator that gives the same each time.
-struct Numbers(u64);
-
-impl Numbers {
-    fn below(&mut self, bound: usize) -> usize {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (self.0 >> 33) as usize % bound
-    }
-}
 
 const DATES: [&str; 4] = ["2024-01-08", "2024-01-09", "2024-02-01", "2024-03-04"];
 
@@ -83,7 +74,7 @@ fn record(n: usize) -> (usize, String) {
 #[test]
 fn batches_that_add_up_are_one_run_over_everything() {
     for seed in 0..6 {
-        let mut numbers = Numbers(seed);
+        let mut numbers = Lcg(seed);
         let folder = tempfile::tempdir().unwrap();
         let method = ["", "verify = \"exact\"", "verify = \"estimate\""][seed as usize % 3];
         let batches = 2 + numbers.below(3);

@@ -301,7 +301,7 @@ fn normal(json: &serde_json::value::RawValue) -> Option<String> {
 
 #[test]
 fn lines_are_the_same_values_after_they_were_parquet() {
-    let mut numbers = crate::partial::Numbers(11);
+    let mut numbers = crate::partial::Lcg(11);
     let edges: [&[&str]; 4] = [
         &["0", "-1", "9007199254740993", "-9007199254740993", "9223372036854775807", "-9223372036854775808"],
         &["0", "9223372036854775808", "18446744073709551615", "7"],

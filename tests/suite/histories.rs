@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::partial::Numbers;
+use crate::partial::Lcg;
 use crate::program::{job, run_well, tables, week};
 
 const URLS: usize = 9;
@@ -66,13 +66,12 @@ fn histories() -> u64 {
 #[test]
 fn weeks_are_the_same_whatever_old_weeks_are_removed_between_deletions() {
     for seed in 0..histories() {
-        let (pair, mut numbers) = (StorePair::new(), Numbers(seed));
+        let (pair, mut numbers) = (StorePair::new(), Lcg(seed));
         for number in 1..6 {
             let date = format!("2024-{number:02}-01");
             let crawled = (0..URLS).filter(|_| numbers.below(100) < 60).collect::<Vec<_>>();
-            let lines = |numbers: &mut Numbers| -> String {
-                crawled.iter().map(|page| line(*page, numbers.below(3))).collect()
-            };
+            let lines =
+                |numbers: &mut Lcg| -> String { crawled.iter().map(|page| line(*page, numbers.below(3))).collect() };
             pair.crawl(&date, &lines(&mut numbers), &["--allow-empty"]);
             pair.check(&date, &format!("seed {seed}, {date}"));
             // A week whose predecessor was removed cannot be replaced.

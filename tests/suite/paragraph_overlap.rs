@@ -13,32 +13,23 @@ use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use parquet::file::properties::WriterProperties;
 use serde_json::{Value, json};
 
+use crate::partial::Lcg;
 use crate::program::{run, run_well};
 
 const DATE: &str = "2024-01-08";
 const WORDS: usize = 5;
 
-/// Numbers that are the same each time.
-struct Numbers(u64);
-
-impl Numbers {
-    fn below(&mut self, bound: u64) -> u64 {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (self.0 >> 33) % bound
-    }
-}
-
 /// Texts whose lines are stretches of a few long texts, some with words of their own.
 fn texts() -> Vec<String> {
-    let mut numbers = Numbers(11);
-    let line = |numbers: &mut Numbers| {
+    let mut numbers = Lcg(11);
+    let line = |numbers: &mut Lcg| {
         let (source, start, words) = (numbers.below(4), numbers.below(120), 3 + numbers.below(30));
         let changes = numbers.below(3) * 9;
-        let word = |at: u64| match changes > 0 && numbers.below(changes) == 0 {
+        let word = |at: usize| match changes > 0 && numbers.below(changes) == 0 {
             true => format!("own{}", numbers.below(900)),
             false => format!("S{source}w{at}"),
         };
-        (start..start + words).map(word).collect::<Vec<_>>().join([" ", ", "][source as usize % 2])
+        (start..start + words).map(word).collect::<Vec<_>>().join([" ", ", "][source % 2])
     };
     let mut texts: Vec<String> = (0..90)
         .map(|n| {

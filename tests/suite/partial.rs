@@ -16,10 +16,10 @@ const PAGES: usize = 90;
 pub const JOB: &str =
     "[cluster]\n[cluster.read.columns]\nhtml = \"html\"\ntext = \"text\"\n[cluster.method]\nshards = 4\n";
 
-/// A numbers generator that gives the same each time.
-pub struct Numbers(pub u64);
+/// A linear congruential generator: numbers that are the same each time.
+pub struct Lcg(pub u64);
 
-impl Numbers {
+impl Lcg {
     pub fn below(&mut self, bound: usize) -> usize {
         self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (self.0 >> 33) as usize % bound
@@ -194,7 +194,7 @@ fn values(rows: RowRange, columns: &[&str]) -> Vec<Vec<String>> {
 /// The weeks of a history: of each, the versions of the pages that are crawled, and the pages that
 /// are gone.
 fn history(seed: u64) -> Vec<(BTreeMap<usize, usize>, BTreeSet<usize>)> {
-    let mut numbers = Numbers(seed);
+    let mut numbers = Lcg(seed);
     let mut state: BTreeMap<usize, usize> = BTreeMap::new();
     let mut weeks = Vec::new();
     for number in 0..DATES.len() {

@@ -1,6 +1,6 @@
 //! Running the program, and reading its tables.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
@@ -375,6 +375,9 @@ impl PlainUnionFind {
         self.parents.insert(a.max(b), a.min(b));
     }
 }
+
+/// Rows of a table, each with its values as text; in no particular order.
+pub type Rows = BTreeSet<Vec<String>>;
 
 /// The rows of a table of a week or of results, in order, with the values of some columns as text.
 pub fn rows_of(folder: &Path, table: &str, columns: &[&str]) -> Vec<Vec<String>> {

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use xxhash_rust::xxh3::xxh3_64;
 
-use crate::partial::{DATES, Numbers};
+use crate::partial::{DATES, Lcg};
 use crate::program::{job, records, rows_of, run_well, tables, texts, week};
 
 const URLS: usize = 10;
@@ -35,7 +35,7 @@ fn body(content: usize) -> String {
 type DrawnDigest = (usize, usize);
 
 /// A digest as some crawler writes it. That of the empty page is real.
-fn spelled((algorithm, content): DrawnDigest, numbers: &mut Numbers) -> String {
+fn spelled((algorithm, content): DrawnDigest, numbers: &mut Lcg) -> String {
     const OF_NOTHING: [&str; 2] = ["da39a3ee5e6b4b0d3255bfef95601890afd80709", "d41d8cd98f00b204e9800998ecf8427e"];
     let bytes: Vec<u8> = if content == 0 {
         let pairs = OF_NOTHING[algorithm].as_bytes().chunks(2);
@@ -117,7 +117,7 @@ fn written(time: i64) -> String {
 }
 
 impl HistoryRecord {
-    fn text(&self, numbers: &mut Numbers) -> String {
+    fn text(&self, numbers: &mut Lcg) -> String {
         let (kind, url_of, time, fields, block) = match self {
             HistoryRecord::Page(page) => {
                 let mut fields = String::new();
@@ -318,7 +318,7 @@ impl RevisitTwin {
 }
 
 /// The records of a week, in the order of the files. Times are not in that order.
-fn crawl(numbers: &mut Numbers, twin: &RevisitTwin, ids: &mut usize) -> Vec<HistoryRecord> {
+fn crawl(numbers: &mut Lcg, twin: &RevisitTwin, ids: &mut usize) -> Vec<HistoryRecord> {
     let week = twin.weeks.len();
     let mut times: Vec<i64> = (0..3 * URLS as i64).collect();
     (0..times.len()).for_each(|place| times.swap(place, numbers.below(place + 1)));
@@ -410,7 +410,7 @@ fn a_revisit_is_found_as_by_a_twin_that_keeps_every_page() {
         let text =
             "[cluster]\naccuracy = false\nallow-empty = true\nmax-unknown-share = 1.0\n[cluster.method]\nshards = 4\n";
         let job = job(folder.path(), text);
-        let mut numbers = Numbers(seed);
+        let mut numbers = Lcg(seed);
         let (mut twin, mut ids) = (RevisitTwin::default(), 0);
         for (number, date) in DATES.into_iter().take(4).enumerate() {
             let records_of_week = crawl(&mut numbers, &twin, &mut ids);
@@ -467,9 +467,8 @@ fn a_revisit_is_found_as_by_a_twin_that_keeps_every_page() {
 fn check_clusters(folder: &std::path::Path, job: &std::path::Path, twin: &RevisitTwin, seed: u64) {
     let (last, date) = (twin.weeks.len() - 1, DATES[twin.weeks.len() - 1]);
     let pages = twin.weeks[last].iter();
-    let text: String = pages
-        .map(|(url, page)| HistoryRecord::Page(HistoryPage { url: *url, ..*page }).text(&mut Numbers(seed)))
-        .collect();
+    let text: String =
+        pages.map(|(url, page)| HistoryRecord::Page(HistoryPage { url: *url, ..*page }).text(&mut Lcg(seed))).collect();
     let input = folder.join("full.warc");
     std::fs::write(&input, text).unwrap();
     let store = folder.join("full");

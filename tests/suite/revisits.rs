@@ -7,7 +7,7 @@ use std::path::Path;
 use nigh::state::Store;
 use xxhash_rust::xxh3::xxh3_64;
 
-use crate::partial::{CrawledStore, DATES, JOB, Numbers, html, url};
+use crate::partial::{CrawledStore, DATES, JOB, Lcg, html, url};
 use crate::program::{rows_of, run_well, tables, texts, week};
 
 const PAGES: usize = 80;
@@ -113,7 +113,7 @@ fn a_revisit_is_the_page_as_it_was() {
             + ["", "similarity = 0.8\nverify = \"exact\"\n"][seed as usize / 2];
         let [with, two, full] = [("with", "with"), ("two", "with"), ("full", "full")]
             .map(|(name, input)| CrawledStore { folder: folder.path(), name, input, job: &job });
-        let mut numbers = Numbers(seed);
+        let mut numbers = Lcg(seed);
         // What each page is after each week, and the week in which it became that.
         let mut contents: Vec<BTreeMap<usize, PageVersion>> = Vec::new();
         let mut crawled: Vec<BTreeMap<usize, usize>> = Vec::new();

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use crate::partial::Numbers;
+use crate::partial::Lcg;
 use crate::program::{features, job, longs, roots, run, run_well, texts, vectors, week};
 
 const DATE: &str = "2024-01-08";
@@ -86,7 +86,7 @@ fn what_is_said_of_two_documents_is_what_the_tables_and_texts_have() {
         texts(&of, "documents", "id").into_iter().zip(longs(&of, "documents", "doc")).collect();
     let (vectors, features) = (vectors(&of), features(&of));
     let levels = ["similar", "identical", "exact"].map(|level| roots(&of, level));
-    let mut numbers = Numbers(1);
+    let mut numbers = Lcg(1);
     let (mut together, mut longest) = (0, 0);
     for _ in 0..60 {
         let first = numbers.below(DOCUMENTS);

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use crate::partial::Numbers;
+use crate::partial::Lcg;
 use crate::program::{job, longs, roots, rows_of, run_well, tables, week};
 
 const DOCUMENTS: usize = 60;
@@ -12,7 +12,7 @@ const WORDLESS: [&str; 6] = ["", "!!!", "😀😀", "→ ←", "{ } ( ) ;", "!!!
 const WEEKS: [&str; 3] = ["2024-01-01", "2024-01-08", "2024-01-15"];
 
 /// The texts of a week by id: a third changes from week to week, from and to texts without words.
-fn change(texts: &mut BTreeMap<String, String>, numbers: &mut Numbers, share: usize) {
+fn change(texts: &mut BTreeMap<String, String>, numbers: &mut Lcg, share: usize) {
     for id in 0..DOCUMENTS {
         if numbers.below(100) < share {
             let text = match numbers.below(3) {
@@ -74,7 +74,7 @@ fn equal_texts_without_words_are_exact_copies_through_the_weeks() {
     ];
     for (seed, kind) in kinds.iter().enumerate() {
         let folder = tempfile::tempdir().unwrap();
-        let (mut texts, mut numbers) = (BTreeMap::new(), Numbers(seed as u64));
+        let (mut texts, mut numbers) = (BTreeMap::new(), Lcg(seed as u64));
         for (number, date) in WEEKS.iter().enumerate() {
             change(&mut texts, &mut numbers, if number == 0 { 100 } else { 30 });
             let lines = texts.iter().map(|(id, text)| serde_json::json!({"id": id, "text": text}).to_string() + "\n");

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use crate::partial::Numbers;
+use crate::partial::Lcg;
 use crate::program::{job, roots, rows_of, run, run_well, tables, week};
 
 const WEEKS: [&str; 3] = ["2024-01-01", "2024-01-08", "2024-01-15"];
@@ -15,7 +15,7 @@ const DOCUMENTS: usize = 48;
 
 /// A program of a family, or a text in Thai.
 fn program(family: usize) -> Vec<String> {
-    let mut numbers = Numbers(family as u64 * 77 + 1);
+    let mut numbers = Lcg(family as u64 * 77 + 1);
     let mut name = |of: &str| format!("{of}_{}", numbers.below(4000));
     (0..60)
         .map(|line| {

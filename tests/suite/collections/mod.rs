@@ -10,8 +10,8 @@ use std::time::Instant;
 
 use nigh::records::mix;
 
-use self::twin::{CollectionsSettings, Rows, assert_right, columns, rows, savings};
-use crate::program::{Made, WEEK, job, kill_at_moments, rows_of, run, run_well, tables};
+use self::twin::{CollectionsSettings, assert_right, columns, rows, savings};
+use crate::program::{Made, Rows, WEEK, job, kill_at_moments, rows_of, run, run_well, tables};
 use crate::web::{WEEKS, Web, WebSize, WebStore};
 
 /// Random numbers below some bound.

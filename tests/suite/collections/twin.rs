@@ -7,11 +7,8 @@ use std::path::Path;
 use nigh::records::DocId;
 use nigh::state::{History, Store};
 
-use crate::program::{PlainUnionFind, each, job, longs, rows_of, run_well, tables, texts, week};
+use crate::program::{PlainUnionFind, Rows, each, job, longs, rows_of, run_well, tables, texts, week};
 use crate::redirected::Redirects;
-
-/// Rows of a table, each with its values as text; in no particular order.
-pub type Rows = BTreeSet<Vec<String>>;
 
 /// The parameters of a job.
 #[derive(Clone, Copy)]

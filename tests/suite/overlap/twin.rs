@@ -11,10 +11,7 @@ use nigh::records::{DocId, KeyHash};
 use nigh::state::Store;
 use nigh::tables::result_tables;
 
-use crate::program::{PlainUnionFind, bytes, each, job, longs, rows_of, run_well, tables, texts};
-
-/// Rows of a table, each with its values as text; in no particular order.
-pub type Rows = BTreeSet<Vec<String>>;
+use crate::program::{PlainUnionFind, Rows, bytes, each, job, longs, rows_of, run_well, tables, texts};
 
 /// What differs from the shipped job.
 #[derive(Clone, Copy)]

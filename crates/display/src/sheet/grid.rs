@@ -25,7 +25,7 @@ pub enum GridColumn {
 /// A table with a head, for a person.
 ///
 /// ```
-/// use nigh_display::sheet::{GridColumn, Grid};
+/// use nigh_display::sheet::{Grid, GridColumn};
 ///
 /// let mut grid = Grid::new([("pages", GridColumn::Number), ("page", GridColumn::Text)]);
 /// grid.row(["1,200", "http://one.example/a/very/long/path/index.html"]);

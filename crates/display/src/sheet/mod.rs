@@ -36,7 +36,7 @@ fn screen_width() -> Option<usize> {
 /// A report for a person.
 ///
 /// ```
-/// use nigh_display::sheet::{GridColumn, Grid, Sheet};
+/// use nigh_display::sheet::{Grid, GridColumn, Sheet};
 ///
 /// let mut sheet = Sheet::indented(8);
 /// sheet.line("Week 2024-01-08");

@@ -3,7 +3,7 @@
 //! It mixes 64 bits at a time ([`mix`](crate::records::mix)) and has no random state, so the order
 //! of a map is the same on every machine. It does not resist keys that are chosen to collide.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::hash::BuildHasherDefault;
 
 /// Hashes a document id: the same on every machine.
@@ -28,3 +28,6 @@ impl std::hash::Hasher for DocHasher {
 
 /// A hash map with [`DocHasher`].
 pub type ByKey<K, V> = HashMap<K, V, BuildHasherDefault<DocHasher>>;
+
+/// A set of hashes, with [`DocHasher`].
+pub type Hashes = HashSet<u64, BuildHasherDefault<DocHasher>>;

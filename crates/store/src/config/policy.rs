@@ -78,7 +78,8 @@ impl Policy {
     /// ```
     /// use nigh_store::config::{DocumentFacts, Policy};
     ///
-    /// let short = DocumentFacts { offset: 9, words: 5, bytes: 20, fetched: Some(-1), ..DocumentFacts::default() };
+    /// let empty = DocumentFacts::default();
+    /// let short = DocumentFacts { offset: 9, words: 5, bytes: 20, fetched: Some(-1), ..empty };
     /// let long = DocumentFacts { file: 1, words: 7, fetched: None, url_bytes: Some(30), ..short };
     /// let first = |policy: Policy| if policy.order(&short) < policy.order(&long) { short } else { long };
     /// assert_eq!([Policy::First, Policy::Newest].map(first), [short, short]);

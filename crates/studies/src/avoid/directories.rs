@@ -14,9 +14,6 @@
 //! A *named* URL is one that a link of the week names, and that no crawl of the store has fetched.
 //! This is the rule of the collections job, for all findings.
 
-use std::collections::HashSet;
-use std::hash::BuildHasherDefault;
-
 use anyhow::Result;
 
 use super::Settings;
@@ -26,10 +23,8 @@ use super::last_week::LastWeek;
 use super::redirects::WeekRedirects;
 use super::week_hosts::WeekHosts;
 use super::why::{WhyCopy, Whys};
-use crate::structures::{ByKey, DocHasher};
+use crate::structures::{ByKey, Hashes};
 use crate::studies::collections::steps::{directories, directory_hash, directory_texts};
-
-type Hashes = HashSet<u64, BuildHasherDefault<DocHasher>>;
 
 /// What lies below a directory.
 #[derive(Clone, Copy, Debug, Default)]

@@ -63,9 +63,10 @@ impl BundleName {
     /// of its list.
     ///
     /// ```
-    /// use nigh_store::state::{BundleName, InputKey, WeekJournal, Segment};
+    /// use nigh_store::state::{BundleName, InputKey, Segment, WeekJournal};
     ///
-    /// let mut journal = WeekJournal::new(InputKey { hash: "a".into(), waves: 2, files: 2, bytes: 10, stamps: Default::default() });
+    /// let (hash, stamps) = ("a".into(), Default::default());
+    /// let mut journal = WeekJournal::new(InputKey { hash, waves: 2, files: 2, bytes: 10, stamps });
     /// journal.waves = 1;
     /// let stays = |journal: &WeekJournal, bundle: BundleName| BundleName::stays(&bundle.file(), journal);
     /// assert!(stays(&journal, BundleName::Wave(0, 7)) && !stays(&journal, BundleName::Wave(1, 7)));

@@ -250,7 +250,8 @@ impl ReadingCounts {
     /// ```
     /// use nigh_store::state::ReadingCounts;
     /// let unread = [("a.gz".to_owned(), 7), ("b.gz".to_owned(), 9)].into();
-    /// let counts = ReadingCounts { unread, ends_early: ["a.gz".to_owned(), "c.warc".to_owned()].into(), ..ReadingCounts::default() };
+    /// let ends_early = ["a.gz".to_owned(), "c.warc".to_owned()].into();
+    /// let counts = ReadingCounts { unread, ends_early, ..ReadingCounts::default() };
     /// assert_eq!(counts.incomplete(), [("b.gz", 9, false), ("a.gz", 7, true), ("c.warc", 0, true)]);
     /// ```
     pub fn incomplete(&self) -> Vec<(&str, u64, bool)> {

@@ -4,15 +4,12 @@
 //! their owners. The owners add them up and reply with the totals: two all-to-alls, with one record
 //! of 16 bytes each way for every pair of worker and root.
 
-use std::collections::HashMap;
-use std::hash::BuildHasherDefault;
-
 use anyhow::Result;
 use bytemuck::{Pod, Zeroable};
 use nigh_exchange::{Context, all_to_all};
 
 use crate::records::{DocId, Level};
-use crate::structures::{DocHasher, DocMap, Ownership, RankBitmap, SparseDocs};
+use crate::structures::{ByKey, DocMap, Ownership, RankBitmap, SparseDocs};
 
 /// The clusters of one level: the root of every own document, and the size of each cluster.
 pub struct LevelClusters {
@@ -46,8 +43,6 @@ struct RootCount {
     members: u64,
 }
 
-type ByDoc<T> = HashMap<DocId, T, BuildHasherDefault<DocHasher>>;
-
 /// The sizes of the clusters that own documents belong to, at one level.
 pub struct ClusterSizes {
     owned: Ownership,
@@ -58,7 +53,7 @@ pub struct ClusterSizes {
     /// The sizes of these clusters, by rank.
     of_own_clusters: Vec<u64>,
     /// The size of the clusters of own documents whose roots have other owners.
-    of_other_roots: ByDoc<u64>,
+    of_other_roots: ByKey<DocId, u64>,
 }
 
 impl ClusterSizes {
@@ -103,7 +98,7 @@ impl ClusterSizes {
 pub fn cluster_sizes(cx: &mut Context, owned: &Ownership, roots: impl Iterator<Item = DocId>) -> Result<ClusterSizes> {
     let peers = cx.peers();
     let mut of_own_roots = vec![0u64; owned.len()];
-    let mut own_parts: ByDoc<u64> = HashMap::default();
+    let mut own_parts: ByKey<DocId, u64> = ByKey::default();
     for root in roots.filter(|root| *root != DocId::NONE) {
         if owned.has(root) {
             of_own_roots[owned.index(root)] += 1;
@@ -144,6 +139,8 @@ pub fn cluster_sizes(cx: &mut Context, owned: &Ownership, roots: impl Iterator<I
 
 #[cfg(test)]
 mod tests {
+    use std::collections::HashMap;
+
     use super::*;
     use crate::records::mix;
 

@@ -58,7 +58,7 @@ impl From<ExactShare> for f64 {
 /// In all but [`Requirement::Both`], the weight of an element must be the same in all sets.
 ///
 /// ```
-/// use nigh_week::operators::set_join::{Requirement, ExactShare};
+/// use nigh_week::operators::set_join::{ExactShare, Requirement};
 /// // Sets of size 10 and 20 that share 8.
 /// assert!(Requirement::Shared(8).holds([8, 8], [10, 20]));
 /// let half = ExactShare::new(0.5).unwrap();

@@ -14,12 +14,11 @@
 //! ```
 
 use std::cmp::Reverse;
-use std::collections::{BTreeSet, HashSet};
-use std::hash::BuildHasherDefault;
+use std::collections::BTreeSet;
 
 use super::hosts::HostFacts;
 use crate::records::DocId;
-use crate::structures::DocHasher;
+use crate::structures::Hashes;
 
 /// A page of a similar cluster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -156,9 +155,9 @@ struct Partial {
     /// By page: the number of its trivial cluster.
     cluster: Vec<u32>,
     /// The pairs of a partial collection and of a trivial cluster that it has a page of.
-    has: HashSet<u64, BuildHasherDefault<DocHasher>>,
+    has: Hashes,
     /// Pairs of partial collections that have a trivial cluster in common: they keep it.
-    apart: HashSet<u64, BuildHasherDefault<DocHasher>>,
+    apart: Hashes,
 }
 
 fn pair(a: u32, b: u32) -> u64 {
@@ -176,7 +175,7 @@ impl Partial {
             pages.iter().map(|page| roots.partition_point(|root| *root < page.root) as u32).collect();
         let has = numbers.clone().map(|page| pair(page, cluster[page as usize])).collect();
         let members = numbers.clone().map(|page| vec![page]).collect();
-        Partial { of: numbers.collect(), members, cluster, has, apart: HashSet::default() }
+        Partial { of: numbers.collect(), members, cluster, has, apart: Hashes::default() }
     }
 
     /// Joins the partial collections of two pages. Returns `false` if it may not.

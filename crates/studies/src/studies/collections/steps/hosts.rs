@@ -7,8 +7,6 @@
 //! Memory: about 40 bytes for each host that a worker has pages of.
 
 use std::cmp::Reverse;
-use std::collections::HashMap;
-use std::hash::BuildHasherDefault;
 use std::rc::Rc;
 
 use anyhow::Result;
@@ -17,7 +15,7 @@ use nigh_exchange::{Context, Dealer, all_to_all};
 
 use super::clustered::ClusteredPages;
 use crate::records::{DocId, spread};
-use crate::structures::{DocHasher, Ownership};
+use crate::structures::{ByKey, Ownership};
 
 /// The week that saw a page first, by its number.
 pub type FirstSeen = Rc<dyn Fn(DocId) -> u32>;
@@ -58,7 +56,7 @@ struct HostRecord {
 }
 
 /// Facts by the hash of a host.
-pub type FactsByHost = HashMap<u64, HostFacts, BuildHasherDefault<DocHasher>>;
+pub type FactsByHost = ByKey<u64, HostFacts>;
 
 /// The facts of all hosts that own pages are on. `in_links` are those of own pages.
 ///

@@ -10,9 +10,6 @@
 //! Memory: 8 bytes for each named URL of a worker, while they are counted; and for each directory
 //! that it has copies or links of, or owns.
 
-use std::collections::HashSet;
-use std::hash::BuildHasherDefault;
-
 use anyhow::Result;
 use arrow_array::{Array as _, Int64Array, StringArray};
 use bytemuck::{Pod, Zeroable};
@@ -22,11 +19,8 @@ use super::clustered::host_hash;
 use super::directories::{directories, directory_hash};
 use crate::operators::scan::RedirectTargets;
 use crate::records::{DocId, spread};
-use crate::structures::DocHasher;
+use crate::structures::Hashes;
 use crate::tables::{DocumentRow, RowRange, Scan, Table, field};
-
-/// Hashes of directories or of hosts.
-pub(super) type Hashes = HashSet<u64, BuildHasherDefault<DocHasher>>;
 
 /// The host of a canonical URL, with its port.
 fn host(url: &str) -> &str {

@@ -34,12 +34,12 @@ use nigh_exchange::{BlockOf, Context, Dealer, KeyRanges, Partition, RangeDealer,
 use super::clustered::ClusteredPages;
 use super::directories::{directories, directory_hash};
 use super::members::CollectionPage;
-use super::named::{Hashes, NAMED_COLUMNS, NamedUrls, find_named, named_urls};
+use super::named::{NAMED_COLUMNS, NamedUrls, find_named, named_urls};
 use super::stage::CollectionStage;
 use crate::operators::scan::RedirectTargets;
 use crate::records::{DocId, spread};
 use crate::state::History;
-use crate::structures::{ByKey, Ownership};
+use crate::structures::{ByKey, Hashes, Ownership};
 use crate::tables::{DocumentRow, LinkRow, RowRange, Scan, Table, field};
 
 /// Records of a partition, at most: their sorting stays in the second-level cache.
