@@ -10,7 +10,7 @@ use clap::{Args, ValueEnum};
 use super::errors::WrongUse;
 use super::session::{check_kernels, check_not_inside, lock, pool_of};
 use crate::config::{Config, Count, read_config};
-use crate::launch::{EXIT_PANIC, exit_on_panic};
+use crate::launch::{EXIT_PANIC, ProcessHost, exit_on_panic};
 use crate::live::{
     Access, CommitEvery, Commitment, Commits, Committed, Follower, KeyProcesses, Limits, Refusal, Server, Service,
     Started, Tls, answer_lines, serve_keys,
@@ -72,11 +72,11 @@ pub(crate) struct LiveArgs {
     #[arg(long, value_name = "N")]
     workers: Option<Count>,
     /// Config file: `workers`, `processes`, `timeout`, and [[hosts]], each of which has a part of the
-    /// keys of documents [default: this machine].
+    /// keys and features of documents [default: this machine].
     #[arg(long)]
     config: Option<PathBuf>,
-    /// Processes on this machine, each of which has a part of the keys of documents. Overrides the
-    /// config [default: 1].
+    /// Processes on this machine, each of which has a part of the keys and features. Overrides
+    /// `processes` of the config [default: 1].
     #[arg(long, value_name = "N")]
     processes: Option<Count>,
 }
@@ -151,15 +151,16 @@ pub(crate) fn run(args: &LiveArgs, log: &Log) -> Result<ExitCode> {
 fn other_processes(config: &Config, processes: Option<Count>, log: &Log) -> Result<KeyProcesses> {
     let pool = pool_of(config, processes)?;
     let here = usize::from(config.hosts.is_empty());
-    let (count, log) = (pool.processes() - here, log.clone());
-    if count == 0 {
+    let places: Vec<_> = pool.hosts.iter().skip(here).map(ProcessHost::place).collect();
+    if places.is_empty() {
         return Ok(KeyProcesses::none());
     }
+    let log = log.clone();
     let command = move |number: usize| {
         let launch = pool.hosts[number - 1 + here].launch(&["live-keys"])?;
         Ok((launch.command, launch.first))
     };
-    KeyProcesses::start(count, config.timeout(), command, move |text| log.warn(text))
+    KeyProcesses::start(places, config.timeout(), command, move |text| log.warn(text))
 }
 
 /// `nigh live-keys`: keeps a part of the keys for the process that started it.

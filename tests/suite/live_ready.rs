@@ -12,7 +12,7 @@ use crate::live::{Live, Numbers, apply, body, found_by_run, found_live};
 use crate::program::{bytes, longs, texts, week};
 
 /// The lines of the documents of a store, by name, as features.
-fn ready(store: &Path) -> BTreeMap<String, Value> {
+pub fn ready(store: &Path) -> BTreeMap<String, Value> {
     let of = week(store, "2024-01-08");
     let by_doc = |column: &str| -> BTreeMap<i64, Vec<u8>> {
         longs(&of, "features", "doc").into_iter().zip(bytes(&of, "features", column)).collect()

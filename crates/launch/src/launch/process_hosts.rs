@@ -200,14 +200,16 @@ impl Pool {
 impl ProcessHost {
     /// The name of its process in messages, which has its number.
     pub fn name(&self) -> String {
-        let number = self.number;
+        let place = self.place().map(|place| format!(" on {place}"));
+        format!("process {}{}", self.number, place.unwrap_or_default())
+    }
+
+    /// The machine of its process in messages; `None` if it is this one, or not known.
+    pub fn place(&self) -> Option<String> {
         match &self.reach {
-            HostReach::Local => format!("process {number}"),
-            HostReach::Ssh(host) => format!("process {number} on {}", host.destination()),
-            HostReach::Task { agents, task } => match agents.host(*task) {
-                Some(host) => format!("process {number} on {host}"),
-                None => format!("process {number}"),
-            },
+            HostReach::Local => None,
+            HostReach::Ssh(host) => Some(host.destination().to_string()),
+            HostReach::Task { agents, task } => agents.host(*task).map(|host| host.to_string()),
         }
     }
 

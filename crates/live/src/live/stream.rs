@@ -46,7 +46,10 @@ pub fn answer_lines(
         };
         match batch {
             Ok(batch) => answer_batch(&mut service, batch?, &mut output)?,
-            Err(RecvTimeoutError::Timeout) => service.look(),
+            Err(RecvTimeoutError::Timeout) => {
+                service.look();
+                service.mend();
+            }
             Err(RecvTimeoutError::Disconnected) => break,
         }
         commits.commit_if_due(&mut service);

@@ -8,15 +8,17 @@ use super::identity::Secret;
 use super::roster::Roster;
 use crate::text::printable;
 
-/// The version of the handshake.
-const PROTOCOL: u32 = 2;
+/// The version of the handshake, and of what processes exchange after it: since 3 a container has the
+/// number of its times.
+const PROTOCOL: u32 = 3;
+
 /// The sender of a message, and the run to which it belongs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Hello {
     /// The version of the handshake.
     protocol: u32,
-    /// The version of the program; the format of exchanged data has no other version.
+    /// The version of the program.
     program: String,
     job: u64,
     epoch: u64,
@@ -101,7 +103,7 @@ mod tests {
             let reason = hello(0, 1).check(&other).unwrap_err();
             words.iter().for_each(|word| assert!(reason.contains(word), "{word}: {reason}"));
         };
-        differs(|hello| hello.protocol = 1, &["process 1 joins by protocol version 1", "process 0", "version 2"]);
+        differs(|hello| hello.protocol = 1, &["process 1 joins by protocol version 1", "process 0", "version 3"]);
         differs(|hello| hello.program = "9.9.9".into(), &["process 1 is of program version 9.9.9", "process 0"]);
         differs(|hello| hello.job = 8, &["process 1 does job 0000000000000008", "process 0 does job 0000000000000007"]);
         differs(|hello| hello.epoch = 2, &["process 1 is of epoch 2, process 0 is of epoch 3"]);

@@ -257,11 +257,17 @@ impl Engine {
         self.clusters.go_on_from(given.clusters);
     }
 
+    /// Takes the changes of another engine, whose batches and clusters this one has, and goes on with
+    /// their numbers.
+    pub(super) fn take_changes(&mut self, other: &mut Engine) {
+        self.changes = std::mem::take(&mut other.changes);
+        (self.changed, self.records) = (other.changed, other.records);
+    }
+
     /// Goes on counting where another engine ends, whose documents this one has read from the
     /// tables. A cluster that has another id here is a change, `rename`.
     pub(super) fn continue_from(&mut self, other: &mut Engine) {
-        self.changes = std::mem::take(&mut other.changes);
-        (self.changed, self.records) = (other.changed, other.records);
+        self.take_changes(other);
         self.clusters.go_on_from(other.clusters.given());
         let mut renamed = Vec::new();
         for id in other.clusters.ids() {
@@ -408,7 +414,6 @@ impl Engine {
         lines: &[Record],
         texts: &mut dyn Texts,
     ) -> Result<Vec<Answer>> {
-        self.records += records.len() as u64;
         self.fragments.contract();
         if let Some(verified) = &mut self.verified {
             verified.begin();
@@ -460,6 +465,7 @@ impl Engine {
             }
         }
         self.keep(changes);
+        self.records += records.len() as u64;
         Ok(answers)
     }
 

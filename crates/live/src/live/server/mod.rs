@@ -216,6 +216,10 @@ fn answer_all(service: &mut Service, commits: &mut Commits, queue: &Receiver<Job
             Some(wait) => queue.recv_timeout(wait),
             None => queue.recv().map_err(RecvTimeoutError::from),
         };
+        // Shown before all start again and the store is read, which may take minutes.
+        if service.look() {
+            show(shown, |shown| shown.update(service));
+        }
         match job {
             Ok(Job { ask, reply, _held }) => {
                 let answer = match ask {
@@ -232,7 +236,7 @@ fn answer_all(service: &mut Service, commits: &mut Commits, queue: &Receiver<Job
                 // A client that has gone needs no answer.
                 let _ = reply.send(answer);
             }
-            Err(RecvTimeoutError::Timeout) => service.look(),
+            Err(RecvTimeoutError::Timeout) => service.mend(),
             Err(RecvTimeoutError::Disconnected) => return,
         }
         commits.commit_if_due(service);

@@ -70,7 +70,7 @@ async fn answer(request: Request<Incoming>, client: &Client) -> Result<(&'static
             return Err(ended());
         }
         if shown.has_fault {
-            return Err(Refusal::unable("a process that has a part of the keys is started again"));
+            return Err(Refusal::unable("a process is gone: all start again, and the store is read"));
         }
         return Ok((JSON, Bytes::from_static(b"{\"status\":\"ok\"}\n")));
     }

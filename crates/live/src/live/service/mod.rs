@@ -10,6 +10,7 @@
 
 mod commit;
 mod exact;
+mod faults;
 mod journal;
 mod schedule;
 mod start;
@@ -24,6 +25,7 @@ use anyhow::{Context as _, Result};
 use serde::{Deserialize, Serialize};
 
 use self::exact::{JournalReader, StoreTexts};
+use self::faults::EngineState;
 use self::journal::{Head, Journal};
 use self::start::last_week;
 use super::batch::{Content, Limits, Record, read_batch, read_body};
@@ -71,6 +73,7 @@ pub struct Service {
     others: SharedProcesses,
     /// How often they were started again.
     restarts: u64,
+    engine_state: EngineState,
 }
 
 /// What was taken since the tables were made.
@@ -198,7 +201,7 @@ impl Service {
         })?;
         started.cut = cut;
         let store = store.clone();
-        let (tables_changed, broken, commits, restarts) = (false, None, 0, 0);
+        let (tables_changed, broken, commits, restarts, engine_state) = (false, None, 0, 0, EngineState::Whole);
         let service = Service {
             engine,
             journal,
@@ -213,6 +216,7 @@ impl Service {
             workers,
             others: others.clone(),
             restarts,
+            engine_state,
         };
         Ok((service, started))
     }
@@ -265,75 +269,6 @@ impl Service {
     /// Commits since the start.
     pub fn commits(&self) -> u64 {
         self.commits
-    }
-
-    /// Why nothing is taken until other processes run again, which are being started; `None` if all
-    /// is well.
-    pub fn fault(&self) -> Option<String> {
-        self.others.lock().fault().map(str::to_owned)
-    }
-
-    /// How often other processes were started again.
-    pub fn restarts(&self) -> u64 {
-        self.restarts
-    }
-
-    /// After which time without a request [`Service::look`] is to be called; `None` if there is no
-    /// other process.
-    pub fn wait(&self) -> Option<Duration> {
-        (self.others.lock().count() > 0).then_some(LOOK)
-    }
-
-    /// Looks whether all processes run and answer, and starts them again if not.
-    pub fn look(&mut self) {
-        self.others.lock().look();
-        // The next request gets the reason.
-        let _ = self.ready();
-    }
-
-    /// Returns when all processes run. After a fault they start again, and the engine is read from
-    /// the store and the journal.
-    ///
-    /// # Errors
-    /// If they do not run, or nothing more is taken for another reason.
-    fn ready(&mut self) -> Result<(), Refusal> {
-        self.check()?;
-        let mut others = self.others.lock();
-        others.notice_ended();
-        if others.fault().is_none() {
-            return Ok(());
-        }
-        others.restart();
-        if let Some(fault) = others.fault() {
-            return Err(Refusal::unable(fault));
-        }
-        drop(others);
-        match self.read_again() {
-            Ok(service) => {
-                let (commits, restarts) = (self.commits, self.restarts + 1);
-                *self = Service { commits, restarts, ..service };
-                Ok(())
-            }
-            Err(error) => Err(self.unable(error)),
-        }
-    }
-
-    fn read_again(&mut self) -> Result<Service> {
-        // The new engine needs the memory of the old one.
-        self.engine = Engine::new(&self.engine.method().clone(), 1)?;
-        let (service, _) = Service::read(&self.store, None, self.workers, self.limits, &self.others)?;
-        Ok(service)
-    }
-
-    /// The refusal for an error of the engine. If it is not a process that is gone, nothing more is
-    /// taken.
-    fn unable(&mut self, error: anyhow::Error) -> Refusal {
-        if let Some(fault) = self.fault() {
-            return Refusal::unable(fault);
-        }
-        let text = format!("{error:#}");
-        self.broken = Some(text.clone());
-        Refusal::unable(text)
     }
 
     /// Takes a batch: writes it to the journal, applies it, and returns an answer for each record.
@@ -404,20 +339,6 @@ impl Service {
         Ok(answer)
     }
 
-    /// Takes a batch out of the journal, which began at this place, because of a process that is
-    /// gone. The engine is read again without it.
-    fn take_back(&mut self, before: u64, error: anyhow::Error) -> Refusal {
-        match self.journal.cut_to(before) {
-            Ok(()) => Refusal::unable(format!("{error:#}; the batch is not taken")),
-            Err(failed) => {
-                let text =
-                    format!("{error:#}; the batch cannot be taken out of the journal: {failed:#}: start nigh again");
-                self.broken = Some(text.clone());
-                Refusal::unable(text)
-            }
-        }
-    }
-
     /// Writes the answers of the last batch to the journal: a process that starts again finds other
     /// ones.
     fn write_answer(&mut self, of: &Head, body: &[u8], answer: &[u8]) -> Result<()> {
@@ -465,6 +386,7 @@ impl Service {
             }
             // The tables and the journal are as they should be, and are read again.
             Err(_) if self.fault().is_some() => {
+                self.tables_changed = true;
                 self.ready().map_err(|refusal| Refusal::unable(format!("committed; {refusal}")))?;
             }
             Err(error) => {
@@ -544,6 +466,8 @@ impl Service {
         let Some(manifest) = self.store.manifest()? else { return Ok(()) };
         let mut engine = Engine::with_processes(&manifest.method, self.workers, &self.others)?;
         engine.load(last_week(&self.store, &manifest)?.into_iter().map(Ok))?;
+        // As a start does, which reads these lines from the journal.
+        engine.go_on_from(self.engine.given());
         if !rest.is_empty() {
             let records = read_batch(rest, engine.method(), &Limits::none())?;
             engine.apply(

@@ -297,7 +297,7 @@ mod tests {
         keys.change(&[], &[0]).unwrap();
         others.lock().end(2);
         let error = keys.neighbours(&[0]).unwrap_err().to_string();
-        assert!(error.starts_with("process 2 of 0 to 2, ") && error.contains("start again"), "{error}");
+        assert!(error.starts_with("process 2 of 0 to 2 has ended") && error.contains("start again"), "{error}");
         assert_eq!(others.lock().fault(), Some(&error[..]));
         // Nothing is asked before all run again.
         assert_eq!(keys.sharing(&[1; 6], 8).unwrap_err().to_string(), error);
@@ -307,6 +307,6 @@ mod tests {
         // It is noticed while nothing is asked, too.
         others.lock().end(1);
         others.lock().look();
-        assert!(others.lock().fault().unwrap().starts_with("process 1 of 0 to 2, "));
+        assert!(others.lock().fault().unwrap().starts_with("process 1 of 0 to 2 has ended"));
     }
 }

@@ -22,6 +22,9 @@ const END: Duration = Duration::from_secs(1);
 /// After processes could not be started, they are not before this time.
 const RETRY: Duration = Duration::from_secs(1);
 
+/// How often what has come is read after the time for it is over; at most a millisecond each.
+const LATE: usize = 1000;
+
 /// Starts the process with a number, from 1, and connects to it.
 type Start = Box<dyn Fn(usize) -> Result<Running> + Send>;
 
@@ -30,7 +33,8 @@ type Say = Box<dyn Fn(&str) + Send>;
 
 /// The other processes of an engine, each with a part of the keys.
 pub struct KeyProcesses {
-    count: usize,
+    /// What each is called in messages.
+    names: Vec<String>,
     start: Start,
     timeout: Duration,
     /// All or none.
@@ -38,6 +42,8 @@ pub struct KeyProcesses {
     /// Why none runs.
     fault: Option<String>,
     not_before: Option<Instant>,
+    /// When all of them answered last, or were started.
+    heard: Instant,
     /// Reports that a process is gone, and that all run again.
     say: Say,
 }
@@ -77,10 +83,16 @@ impl Drop for Running {
 impl KeyProcesses {
     /// No other process: the first one has all keys.
     pub fn none() -> KeyProcesses {
-        KeyProcesses::with(0, Duration::ZERO, Box::new(|_| bail!("there is no other process")), Box::new(|_| {}))
+        KeyProcesses::with(
+            Vec::new(),
+            Duration::ZERO,
+            Box::new(|_| bail!("there is no other process")),
+            Box::new(|_| {}),
+        )
     }
 
-    /// Starts `count` other processes. Each has to answer within `timeout`. `command` returns what
+    /// Starts other processes, one for each of `places`: the name of its machine, or none for this
+    /// one. Each has to answer within `timeout`. `command` returns what
     /// starts the process with a number from 1, which is to call [`super::serve_keys`], and the
     /// first bytes of its standard input. `say` is told when a process is gone, and when all run
     /// again.
@@ -88,7 +100,7 @@ impl KeyProcesses {
     /// # Errors
     /// If a process cannot be started, or is not of this version of nigh.
     pub fn start(
-        count: usize,
+        places: Vec<Option<String>>,
         timeout: Duration,
         command: impl Fn(usize) -> Result<(Command, Vec<u8>)> + Send + 'static,
         say: impl Fn(&str) + Send + 'static,
@@ -97,13 +109,21 @@ impl KeyProcesses {
             let (command, first) = command(number)?;
             run(command, &first, timeout)
         };
-        let mut processes = KeyProcesses::with(count, timeout, Box::new(start), Box::new(say));
+        let mut processes = KeyProcesses::with(places, timeout, Box::new(start), Box::new(say));
         processes.start_all()?;
         Ok(processes)
     }
 
-    fn with(count: usize, timeout: Duration, start: Start, say: Say) -> KeyProcesses {
-        KeyProcesses { count, start, timeout, running: Vec::new(), fault: None, not_before: None, say }
+    fn with(places: Vec<Option<String>>, timeout: Duration, start: Start, say: Say) -> KeyProcesses {
+        let others = places.len();
+        // The first process has number 0.
+        let name = |(number, place): (usize, Option<String>)| {
+            let place = place.map(|place| format!(" on {place}")).unwrap_or_default();
+            format!("process {number} of 0 to {others}{place}")
+        };
+        let names = (1..).zip(places).map(name).collect();
+        let (running, heard) = (Vec::new(), Instant::now());
+        KeyProcesses { names, start, timeout, running, fault: None, not_before: None, heard, say }
     }
 
     /// Threads of this process in the place of others.
@@ -115,7 +135,7 @@ impl KeyProcesses {
             Running { socket, child: None }.greeted(Duration::from_secs(60))
         };
         let timeout = Duration::from_secs(60);
-        let mut processes = KeyProcesses::with(count, timeout, Box::new(start), Box::new(|_| {}));
+        let mut processes = KeyProcesses::with(vec![None; count], timeout, Box::new(start), Box::new(|_| {}));
         processes.start_all().unwrap();
         processes
     }
@@ -128,12 +148,17 @@ impl KeyProcesses {
 
     /// The number of the others.
     pub(in crate::live) fn count(&self) -> usize {
-        self.count
+        self.names.len()
     }
 
     /// Why no process runs, and what comes next; `None` if all is well.
     pub(in crate::live) fn fault(&self) -> Option<&str> {
         self.fault.as_deref()
+    }
+
+    /// Whether no process has answered for so long.
+    pub(in crate::live) fn is_silent_for(&self, time: Duration) -> bool {
+        self.heard.elapsed() >= time
     }
 
     /// Looks whether all processes run and answer, so that one that is gone is noticed while
@@ -178,11 +203,12 @@ impl KeyProcesses {
 
     fn start_all(&mut self) -> Result<()> {
         self.running.clear();
-        let running: Result<Vec<Running>> = (1..=self.count)
-            .map(|number| (self.start)(number).with_context(|| format!("cannot start {}", name(number, self.count))))
+        let numbered = (1..).zip(&self.names);
+        let running: Result<Vec<Running>> = numbered
+            .map(|(number, name)| (self.start)(number).with_context(|| format!("cannot start {name}")))
             .collect();
         self.running = running?;
-        self.not_before = None;
+        (self.not_before, self.heard) = (None, Instant::now());
         Ok(())
     }
 
@@ -217,17 +243,17 @@ impl KeyProcesses {
                 Err(error) => return Err(self.fail(number, error)),
             }
         }
+        self.heard = Instant::now();
         Ok(replies)
     }
 
     /// Ends all processes because of one. Returns the reason, which is kept.
     pub(super) fn fail(&mut self, number: usize, error: anyhow::Error) -> anyhow::Error {
-        let kind = error.downcast_ref::<std::io::Error>().map(std::io::Error::kind);
-        let what = match kind {
-            Some(ErrorKind::WouldBlock | ErrorKind::TimedOut) => {
+        let what = match error {
+            error if is_late(&error) => {
                 format!("does not answer within {} seconds, and is killed", self.timeout.as_secs())
             }
-            _ => match self.running.get_mut(number.wrapping_sub(1)).and_then(Running::status) {
+            error => match self.running.get_mut(number - 1).and_then(Running::status) {
                 Some(status) => format!("has ended ({status})"),
                 None => format!("sent what it should not: {error:#}"),
             },
@@ -235,7 +261,7 @@ impl KeyProcesses {
         self.running.clear();
         let fault = format!(
             "{} {what}: the processes start again, and the keys are read from the store and the journal",
-            name(number, self.count)
+            self.names[number - 1]
         );
         (self.say)(&fault);
         self.fault = Some(fault.clone());
@@ -243,9 +269,10 @@ impl KeyProcesses {
     }
 }
 
-/// What a process is called. The first one has number 0.
-fn name(number: usize, others: usize) -> String {
-    format!("process {number} of 0 to {others}, which has a part of the keys,")
+/// Whether a time was over.
+fn is_late(error: &anyhow::Error) -> bool {
+    let kind = error.downcast_ref::<std::io::Error>().map(std::io::Error::kind);
+    matches!(kind, Some(ErrorKind::WouldBlock | ErrorKind::TimedOut))
 }
 
 /// Runs a command as a process, and connects to it.
@@ -254,21 +281,25 @@ fn run(mut command: Command, first: &[u8], timeout: Duration) -> Result<Running>
     let input = OwnedFd::from(other.try_clone().context("cannot make a pair of sockets")?);
     // A process group of its own: only the first process has Ctrl-C, and the others end with it.
     command.stdin(input).stdout(OwnedFd::from(other)).process_group(0);
-    let child = command.spawn().with_context(|| command.get_program().to_string_lossy().into_owned())?;
+    let program = command.get_program().to_string_lossy().into_owned();
+    let child = command.spawn().with_context(|| program.clone())?;
     // The command has the other end, too.
     drop(command);
     socket.set_write_timeout(Some(timeout))?;
     let written = socket.write_all(first);
     let running = Running { socket, child: Some(child) };
-    written?;
-    running.greeted(timeout)
+    let greeted = written.map_err(anyhow::Error::from).and_then(|()| running.greeted(timeout));
+    greeted.map_err(|error| match is_late(&error) {
+        true => anyhow!("{program} does not answer within {} seconds", timeout.as_secs()),
+        false => error.context(program),
+    })
 }
 
 impl Running {
     /// Exchanges hellos.
     fn greeted(mut self, timeout: Duration) -> Result<Running> {
         self.socket.set_write_timeout(Some(timeout))?;
-        receive_hello(&mut InTime { socket: &self.socket, until: Instant::now() + timeout })?;
+        receive_hello(&mut InTime::new(&self.socket, Instant::now() + timeout))?;
         send_hello(&mut self.socket)?;
         Ok(self)
     }
@@ -278,7 +309,7 @@ impl Running {
     }
 
     fn receive(&mut self, until: Instant) -> Result<Reply> {
-        let reply = receive(&mut InTime { socket: &self.socket, until })?;
+        let reply = receive(&mut InTime::new(&self.socket, until))?;
         reply.ok_or_else(|| std::io::Error::from(ErrorKind::UnexpectedEof).into())
     }
 
@@ -296,19 +327,28 @@ impl Running {
     }
 }
 
-/// Reads until a time.
+/// Reads until a time. What has come by then is read later, too: this process may have been stopped
+/// for a while.
 struct InTime<'a> {
     socket: &'a UnixStream,
     until: Instant,
+    /// How often it may still read after that time.
+    late: usize,
+}
+
+impl InTime<'_> {
+    fn new(socket: &UnixStream, until: Instant) -> InTime<'_> {
+        InTime { socket, until, late: LATE }
+    }
 }
 
 impl Read for InTime<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
         let left = self.until.saturating_duration_since(Instant::now());
         if left.is_zero() {
-            return Err(ErrorKind::TimedOut.into());
+            self.late = self.late.checked_sub(1).ok_or(ErrorKind::TimedOut)?;
         }
-        self.socket.set_read_timeout(Some(left))?;
+        self.socket.set_read_timeout(Some(left.max(Duration::from_millis(1))))?;
         self.socket.read(buffer)
     }
 }
