@@ -278,11 +278,19 @@ fn begins_part(c: char) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::cell::RefCell;
+    use std::collections::BTreeMap;
+
     use proptest::prelude::*;
 
     use super::*;
     use crate::features::Fingerprinter;
     use crate::method::WordRule;
+
+    thread_local! {
+        /// What reads the words of a method, by the method: a fingerprinter takes long to make.
+        static READERS: RefCell<BTreeMap<String, (WordReader, Fingerprinter)>> = RefCell::default();
+    }
 
     fn forms() -> Vec<TextForm> {
         let mut all = Vec::new();
@@ -307,9 +315,21 @@ mod tests {
         // A dictionary cuts a word in its text.
         let is_cut_alone = rule != WordRule::Icu;
         let method = Method { rule, form, ..Method::default() };
-        let mut reader = WordReader::of_method(&method).unwrap();
+        let make = || (WordReader::of_method(&method).unwrap(), Fingerprinter::of_method(&method).unwrap());
+        READERS.with_borrow_mut(|readers| {
+            let (reader, fingerprinter) = readers.entry(format!("{method:?}")).or_insert_with(make);
+            assert_same_words(reader, fingerprinter, (form, is_cut_alone), text);
+        });
+    }
+
+    fn assert_same_words(
+        reader: &mut WordReader,
+        fingerprinter: &mut Fingerprinter,
+        (form, is_cut_alone): (TextForm, bool),
+        text: &str,
+    ) {
         let read: Vec<Vec<u8>> = reader.text(text).iter().map(<[u8]>::to_vec).collect();
-        let known = Fingerprinter::of_method(&method).unwrap().words_of_text(text).words;
+        let known = fingerprinter.words_of_text(text).words;
         assert_eq!(read, known.iter().map(|word| word.as_bytes().to_vec()).collect::<Vec<_>>(), "{text:?} {form:?}");
         let places = reader.places(text);
         assert_eq!(places.len(), read.len(), "{text:?} {form:?} {places:?}");
