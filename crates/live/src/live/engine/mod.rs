@@ -14,10 +14,11 @@
 //! these that are similar enough are the clusters.
 //!
 //! In reading order: `answers`, `keys` (the documents of each key, and the edges between them),
-//! `id_table` (its hash table), `parts` (keys and features in several processes), `sets` (sets of nodes), `fragments` (what is known to be connected,
-//! and the graph of that), `labels` (its labels, by differential dataflow), `verified` (what of
-//! that is similar enough), `pairs` (whether two pages are), `texts` (their texts), `clusters` (ids
-//! and changes).
+//! `id_table` (its hash table), `parts` (keys and features in several processes), `sets` (sets of
+//! nodes), `fragments` (what is known to be connected, and the graph of that), `labels` (its labels,
+//! by differential dataflow), `verified` (what of that is similar enough), `page` (equal documents),
+//! `pairs` (whether two pages are similar enough), `texts` (their texts), `clusters` (ids and
+//! changes).
 
 mod answers;
 mod clusters;

@@ -275,8 +275,8 @@ impl Service {
     /// A batch with an id that was taken before gets the answers that it got then.
     ///
     /// # Errors
-    /// If the batch is malformed or too large, its id was that of other lines, or the journal
-    /// cannot be written: then it is not taken.
+    /// If the batch is malformed or too large, its id was that of other lines, the journal cannot be
+    /// written, or another process is gone: then it is not taken.
     pub fn add(&mut self, id: Option<&str>, body: &[u8]) -> Result<Lines, Refusal> {
         self.ready()?;
         let sum = checksum(body);
