@@ -11,7 +11,7 @@ use serde::Serialize;
 
 use crate::config::Method;
 use crate::features::Sketch;
-use crate::live::{Engine, Loaded};
+use crate::live::Engine;
 use crate::records::{DocumentKey, FeatureBits, mix};
 
 /// Documents that share a key.
@@ -42,29 +42,27 @@ pub(super) fn measure(documents: u64, workers: usize) -> Result<JoinTimes> {
         vec![(name(9, 0), Some((1, sketch(&method, &[a, b, c, d, mix(1), mix(2)]))))]
     };
     let gone = || vec![(name(9, 0), None)];
-    let clusters = |joined: bool| {
-        let loaded = (0..2).flat_map(|chain| (0..documents).map(move |place| (chain, place)));
-        loaded
-            .zip(1i64..)
-            .map(move |((chain, place), doc)| (chain, place, doc, if joined { 1 } else { 1 + chain as i64 }))
-    };
     let load = |joined: bool| -> Result<Engine> {
         let mut engine = Engine::new(&method, workers)?;
-        let of_bridge = joined.then(|| Loaded {
-            doc: 2 * documents as i64 + 1,
-            name: name(9, 0),
-            checksum: 1,
-            sketch: bridge(documents / 2)[0].1.clone().map(|(_, sketch)| sketch).unwrap_or_default(),
-            cluster: Some(1),
-        });
-        let of_chains = clusters(joined).map(|(chain, place, doc, cluster)| Loaded {
-            doc,
-            name: name(chain, place),
-            checksum: u128::from(mix(chain << 40 | place)),
-            sketch: sketch(&method, &words(chain, place)),
-            cluster: Some(cluster),
-        });
-        engine.load(of_chains.chain(of_bridge).map(Ok))?;
+        let in_chains = || (0..2).flat_map(|chain| (0..documents).map(move |place| (chain, place))).zip(1i64..);
+        let last = 2 * documents as i64 + 1;
+        let mut load = engine.load(last as usize, 0);
+        for ((chain, place), doc) in in_chains() {
+            let cluster = if joined { 1 } else { 1 + chain as i64 };
+            load.document(doc, &name(chain, place), u128::from(mix(chain << 40 | place)), Some(cluster))?;
+        }
+        if joined {
+            load.document(last, &name(9, 0), 1, Some(1))?;
+        }
+        for ((chain, place), doc) in in_chains() {
+            let Sketch { supershingles, features } = sketch(&method, &words(chain, place));
+            load.sketch(doc, &supershingles, &features)?;
+        }
+        if let Some((_, Some((_, Sketch { supershingles, features })))) = bridge(documents / 2).pop().filter(|_| joined)
+        {
+            load.sketch(last, &supershingles, &features)?;
+        }
+        load.finish()?;
         Ok(engine)
     };
     let timed = |engine: &mut Engine, batch: &[(String, Option<(u128, Sketch)>)]| -> Result<f64> {

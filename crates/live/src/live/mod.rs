@@ -16,7 +16,7 @@ mod stream;
 
 pub use self::batch::{Limits, Record, read_batch};
 pub use self::engine::{
-    Answer, ClusterAnswer, ClusterChange, Counts, Engine, KeyProcesses, Loaded, Near, NumberedChange, serve_keys,
+    Answer, ClusterAnswer, ClusterChange, Counts, Engine, KeyProcesses, Load, Near, NumberedChange, serve_keys,
 };
 pub use self::follow::{Follower, Part, Place, TakePart};
 pub use self::refusal::Refusal;

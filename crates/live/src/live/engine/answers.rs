@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::clusters::ClusterChange;
 use super::parts::Compared;
 use super::texts::{Texts, shingles_of};
-use super::{Doc, Engine, NodeDocs, TextPlace};
+use super::{Engine, TextPlace};
 use crate::live::batch::features_of;
 use crate::live::refusal::Refusal;
 use crate::readers::Body;
@@ -124,7 +124,7 @@ impl Engine {
     pub fn document(&mut self, name: &str) -> Result<Answer, Refusal> {
         let key = self.key_of(name)?;
         let missing = || Refusal::missing(format!("there is no document {name}"));
-        self.find(key).ok_or_else(missing)?;
+        self.docs.find(key).ok_or_else(missing)?;
         self.answers_of(&[(key, name)]).map_err(unable)?.pop().ok_or_else(missing)
     }
 
@@ -135,13 +135,13 @@ impl Engine {
     pub fn cluster(&mut self, id: i64, most: usize) -> Result<ClusterAnswer, Refusal> {
         let sets = self.clusters.sets(id).map(<[u32]>::to_vec);
         let sets = sets.ok_or_else(|| Refusal::missing(format!("there is no cluster {id}")))?;
-        let members = sets.iter().flat_map(|set| &self.sets().set(*set).members);
+        let members = sets.iter().flat_map(|set| self.sets().members(*set));
         let mut docs: Vec<u32> = match &self.verified {
             Some(verified) => members.flat_map(|page| &verified.page(*page).docs).copied().collect(),
-            None => members.flat_map(|node| &self.nodes[*node as usize].docs).copied().collect(),
+            None => members.flat_map(|node| self.nodes.docs(*node)).copied().collect(),
         };
         docs.sort_unstable();
-        let name = |doc: &u32| self.doc(*doc).name.to_string();
+        let name = |doc: &u32| self.docs.name(*doc).to_owned();
         let canonical = docs.first().map(name).unwrap_or_default();
         Ok(ClusterAnswer {
             cluster: id,
@@ -179,7 +179,7 @@ impl Engine {
         names: impl Iterator<Item = &'a str>,
         texts: &mut dyn Texts,
     ) -> anyhow::Result<BTreeMap<String, Vec<u64>>> {
-        let place = |name: &'a str| Some((name, self.doc(self.find(self.key_of(name).ok()?)?).text()?));
+        let place = |name: &'a str| Some((name, self.doc(self.docs.find(self.key_of(name).ok()?)?).text()?));
         let places: Vec<(&str, TextPlace)> = names.filter_map(place).collect();
         let wanted: Vec<TextPlace> = places.iter().map(|(_, place)| *place).collect();
         let found = texts.shingles(&wanted, &mut self.fingerprinters[0])?;
@@ -189,7 +189,7 @@ impl Engine {
 
     /// Whether the tables have a document.
     pub(in crate::live) fn is_of_tables(&self, name: &str) -> bool {
-        let found = self.key_of(name).ok().and_then(|key| self.find(key));
+        let found = self.key_of(name).ok().and_then(|key| self.docs.find(key));
         found.is_some_and(|doc| self.doc(doc).number().is_some())
     }
 
@@ -236,8 +236,8 @@ impl Engine {
         for names in names.chunks(ASKED) {
             // The documents that have keys, by the places of their names.
             let with_keys: Vec<(usize, u32)> = (0..names.len())
-                .filter_map(|at| Some((at, self.find(names[at].0)?)))
-                .filter(|(_, doc)| self.nodes[self.doc(*doc).node as usize].wordless.is_none())
+                .filter_map(|at| Some((at, self.docs.find(names[at].0)?)))
+                .filter(|(_, doc)| self.nodes.has_vector(self.doc(*doc).node))
                 .collect();
             let docs: Vec<u32> = with_keys.iter().map(|(_, doc)| *doc).collect();
             let vectors =
@@ -265,8 +265,8 @@ impl Engine {
     /// that are `nearest`.
     fn answer_of(&mut self, key: KeyHash, name: &str, nearest: Vec<Near>) -> Answer {
         let is_id = self.method.documents != DocumentKey::Url;
-        let found = self.find(key);
-        let name = found.map_or_else(|| name.to_owned(), |doc| self.doc(doc).name.to_string());
+        let found = self.docs.find(key);
+        let name = found.map_or_else(|| name.to_owned(), |doc| self.docs.name(doc).to_owned());
         let mut answer = Answer {
             id: is_id.then(|| name.clone()),
             url: (!is_id).then_some(name),
@@ -282,7 +282,7 @@ impl Engine {
             changes: Vec::new(),
         };
         let Some(doc) = found else { return answer };
-        let Doc { node, checksum, .. } = *self.doc(doc);
+        let (node, checksum) = (self.doc(doc).node, self.doc(doc).checksum());
         let label = self.label_of_doc(doc);
         answer.doc = self.doc(doc).number();
         answer.cluster = self.id_of_doc(doc);
@@ -290,7 +290,7 @@ impl Engine {
         answer.level = self.level(node, checksum, answer.size);
         answer.estimated = self.is_estimated(doc);
         let canonical = self.sets().class(label).into_iter().map(|set| self.first(set)).min();
-        answer.canonical = canonical.map(|doc| self.doc(doc).name.to_string());
+        answer.canonical = canonical.map(|doc| self.docs.name(doc).to_owned());
         answer
     }
 
@@ -299,11 +299,7 @@ impl Engine {
     }
 
     fn level(&self, node: u32, checksum: u128, size: u64) -> Option<Level> {
-        let NodeDocs { docs, copies, .. } = &self.nodes[node as usize];
-        let same = match copies {
-            Some(copies) => copies.get(&checksum).copied().unwrap_or_default(),
-            None => docs.iter().filter(|doc| self.doc(**doc).checksum == checksum).count() as u32,
-        };
+        let same = self.nodes.copies(node, checksum, &self.docs);
         // Of one vector, and in one cluster.
         let identical = match &self.verified {
             Some(verified) => {
@@ -312,7 +308,7 @@ impl Engine {
                 let pages = verified.pages_of(node).filter(|page| parts.label_of(*page) == label);
                 pages.map(|page| parts.weight(page) as usize).sum()
             }
-            None => docs.len(),
+            None => self.nodes.docs(node).len(),
         };
         match (same, identical, size) {
             (2.., ..) => Some(Level::Exact),
@@ -328,7 +324,7 @@ impl Engine {
         let own_node = own.map(|own| self.doc(own).node);
         let nodes: BTreeSet<u32> = sharing.into_iter().collect();
         let others = nodes.into_iter().filter(|node| own_node != Some(*node));
-        let of_node = |node: u32| self.nodes[node as usize].docs.iter().take(OF_NODE.max(most + 1));
+        let of_node = |node: u32| self.nodes.docs(node).iter().take(OF_NODE.max(most + 1));
         let docs = own_node.into_iter().chain(others).flat_map(of_node).filter(|doc| own != Some(**doc));
         docs.copied().take(COMPARED.max(4 * most)).collect()
     }
@@ -340,7 +336,7 @@ impl Engine {
         ranked.sort_unstable();
         ranked.truncate(most);
         let near = |(Reverse(equal), doc): (Reverse<usize>, u32)| Near {
-            name: self.doc(doc).name.to_string(),
+            name: self.docs.name(doc).to_owned(),
             similarity: equal as f64 / self.method.features as f64,
             cluster: self.id_of_doc(doc),
             exact: None,

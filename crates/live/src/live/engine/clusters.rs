@@ -122,7 +122,7 @@ impl Clusters {
         };
         for set in &seen {
             let of = sets.set(*set);
-            add(of.id, sets.label(*set), of.docs - of.entered);
+            add(of.id, sets.label(*set), of.stayed());
         }
         for Moved { from, to } in moved {
             to.iter().for_each(|node| add(*from, sets.label(sets.of(*node)), 1));
@@ -207,8 +207,7 @@ impl Clusters {
         }
         for set in seen {
             let id = id_of.get(&sets.label(set)).copied().unwrap_or(NO_ID);
-            let set = sets.set_mut(set);
-            (set.id, set.entered) = (id, 0);
+            sets.set_mut(set).end_batch(id);
         }
         changes.sort_by_key(|change| (change.cluster, change.event, change.into));
         changes

@@ -63,7 +63,7 @@ impl Fragments {
             if class.len() <= MOST_FRAGMENTS {
                 continue;
             }
-            let size = |fragment: &u32| self.sets.set(*fragment).members.len();
+            let size = |fragment: &u32| self.sets.members(*fragment).len();
             let Some(largest) = class.iter().copied().max_by_key(size) else { continue };
             for fragment in class.into_iter().filter(|fragment| *fragment != largest) {
                 self.merge(fragment, largest);
@@ -161,7 +161,7 @@ impl Fragments {
         for fragment in fresh {
             let beside: Vec<u32> = self.beside(fragment).take(2).collect();
             if let [only] = beside[..] {
-                let is_larger = self.sets.set(fragment).members.len() > self.sets.set(only).members.len();
+                let is_larger = self.sets.members(fragment).len() > self.sets.members(only).len();
                 let (from, to) = if is_larger { (only, fragment) } else { (fragment, only) };
                 self.merge(from, to);
             }

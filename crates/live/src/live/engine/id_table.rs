@@ -24,12 +24,18 @@ impl IdTable {
     /// Adds a number that is not in the table. `hash_of` is the hash of any number in it.
     pub(super) fn insert(&mut self, hash: u64, id: u32, hash_of: impl Fn(u32) -> u64) {
         if (self.used + 1) * 4 > self.slots.len() * 3 {
-            let larger = (self.slots.len() * 2).max(8);
-            let before = std::mem::replace(&mut self.slots, vec![EMPTY; larger]);
-            before.into_iter().filter(|id| *id != EMPTY).for_each(|id| self.put(hash_of(id), id));
+            self.resize((self.slots.len() * 2).max(8), hash_of);
         }
         self.put(hash, id);
         self.used += 1;
+    }
+
+    /// Makes room for more numbers. `hash_of` is the hash of any number in the table.
+    pub(super) fn reserve(&mut self, more: usize, hash_of: impl Fn(u32) -> u64) {
+        let wanted = ((self.used + more) * 4).div_ceil(3).next_power_of_two();
+        if wanted > self.slots.len().max(8) {
+            self.resize(wanted, hash_of);
+        }
     }
 
     /// Puts another number with the same hash into the place of one.
@@ -57,6 +63,12 @@ impl IdTable {
         }
         self.slots[hole] = EMPTY;
         self.used -= 1;
+    }
+
+    /// Puts all numbers into a table of this many slots.
+    fn resize(&mut self, slots: usize, hash_of: impl Fn(u32) -> u64) {
+        let before = std::mem::replace(&mut self.slots, vec![EMPTY; slots]);
+        before.into_iter().filter(|id| *id != EMPTY).for_each(|id| self.put(hash_of(id), id));
     }
 
     fn place(&self, hash: u64, is_wanted: impl Fn(u32) -> bool) -> Option<usize> {

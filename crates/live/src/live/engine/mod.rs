@@ -13,19 +13,24 @@
 //! If the method verifies clusters, what edges of keys connect are candidates, and the parts of
 //! these that are similar enough are the clusters.
 //!
-//! In reading order: `answers`, `keys` (the documents of each key, and the edges between them),
-//! `id_table` (its hash table), `parts` (keys and features in several processes), `sets` (sets of
-//! nodes), `fragments` (what is known to be connected, and the graph of that), `labels` (its labels,
+//! In reading order: `answers`, `load` (the documents of a store), `doc_table` (documents), `nodes`
+//! (those of each node), `lists` (short lists of numbers), `keys` (the documents of each key, and the
+//! edges between them), `id_table` (its hash table), `parts` (keys and features in several
+//! processes), `sets` (sets of nodes), `fragments` (what is known to be connected, and the graph of that), `labels` (its labels,
 //! by differential dataflow), `verified` (what of that is similar enough), `page` (equal documents),
 //! `pairs` (whether two pages are similar enough), `texts` (their texts), `clusters` (ids and
 //! changes).
 
 mod answers;
 mod clusters;
+mod doc_table;
 mod fragments;
 mod id_table;
 mod keys;
 mod labels;
+mod lists;
+mod load;
+mod nodes;
 mod page;
 mod pairs;
 mod parts;
@@ -39,10 +44,11 @@ use anyhow::{Result, ensure};
 use serde::{Deserialize, Serialize};
 
 use self::clusters::{Clusters, Moved};
+use self::doc_table::{Doc, DocTable, NONE};
 use self::fragments::Fragments;
 use self::id_table::IdTable;
-use self::keys::MOST_NODES;
 use self::labels::LabelWorkers;
+use self::nodes::Nodes;
 use self::pairs::Pairs;
 use self::parts::{DocumentFeatures, Keys};
 use self::sets::{NO_ID, Sets};
@@ -51,27 +57,19 @@ use self::verified::Verified;
 use super::batch::{Content, Features, Record, features};
 use crate::config::Method;
 use crate::features::{Fingerprinter, PageFacts, Sketch};
-use crate::records::{DocumentKey, KeyHash, fold};
+use crate::records::{DocumentKey, FeatureBits, KeyHash, fold};
 
 pub use self::answers::{Answer, ClusterAnswer, Counts, Near, NumberedChange};
 pub use self::clusters::ClusterChange;
+pub use self::load::Load;
 pub(super) use self::parts::SharedProcesses;
 pub use self::parts::{KeyProcesses, serve_keys};
 pub(super) use self::texts::{NoTexts, Texts, shingles_of};
 
-/// Above this many documents a node has a map of its checksums.
-const COUNTED: usize = 32;
 /// The changes that an answer has at most.
 const ANSWERED: usize = 16;
-/// The nodes that a load adds to their keys at once.
-const LOADED: usize = 4096;
 /// The changes that are kept.
 const KEPT_CHANGES: usize = 100_000;
-/// No document.
-const NONE: u32 = u32::MAX;
-/// No number in the tables.
-const NO_NUMBER: i64 = i64::MIN;
-
 /// Numbers that are not given again.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Given {
@@ -79,51 +77,6 @@ pub(super) struct Given {
     pub(super) changes: u64,
     /// To clusters that no table has.
     pub(super) clusters: i64,
-}
-
-/// A document that is there from the beginning.
-#[derive(Clone, Debug, Default)]
-pub struct Loaded {
-    /// Its number in the tables; the documents ascend.
-    pub doc: i64,
-    /// Its id or URL.
-    pub name: String,
-    /// The checksum of its body.
-    pub checksum: u128,
-    /// Its sketch; empty for a document without words.
-    pub sketch: Sketch,
-    /// Its cluster in the tables.
-    pub cluster: Option<i64>,
-}
-
-/// A document.
-struct Doc {
-    key: KeyHash,
-    name: Box<str>,
-    checksum: u128,
-    node: u32,
-    /// Its place among the documents of the node.
-    place: u32,
-    /// Its number in the tables; [`NO_NUMBER`] if it has none.
-    number: i64,
-    /// Where its text is in the journal, and its bytes: none if it is not there.
-    text_at: u64,
-    text_bytes: u32,
-}
-
-impl Doc {
-    /// Its number in the tables.
-    fn number(&self) -> Option<i64> {
-        (self.number != NO_NUMBER).then_some(self.number)
-    }
-
-    /// Where its text is.
-    fn text(&self) -> Option<TextPlace> {
-        match self.text_bytes {
-            0 => Some(TextPlace::Tables { doc: self.number()?, checksum: self.checksum }),
-            bytes => Some(TextPlace::Journal { at: self.text_at, bytes }),
-        }
-    }
 }
 
 /// Where the text of a document is.
@@ -135,30 +88,14 @@ pub(super) enum TextPlace {
     Tables { doc: i64, checksum: u128 },
 }
 
-/// The documents of a node.
-#[derive(Default)]
-struct NodeDocs {
-    docs: Vec<u32>,
-    /// The number of documents by checksum, if there are many.
-    copies: Option<BTreeMap<u128, u32>>,
-    /// The checksum, of documents without words.
-    wordless: Option<Box<u128>>,
-}
-
 /// All documents and their clusters.
 pub struct Engine {
     method: Method,
     fingerprinters: Vec<Fingerprinter>,
-    docs: Vec<Option<Doc>>,
-    /// How many of `docs` are gone. Their numbers are not used again: documents are ordered by
-    /// them.
-    dropped: u64,
-    by_key: IdTable,
+    docs: DocTable,
     features: DocumentFeatures,
-    nodes: Vec<NodeDocs>,
-    free_nodes: Vec<u32>,
+    nodes: Nodes,
     by_vector: IdTable,
-    wordless: BTreeMap<u128, u32>,
     keys: Keys,
     fragments: Fragments,
     /// The clusters, if the method verifies them: else the fragments make them.
@@ -208,14 +145,10 @@ impl Engine {
         Ok(Engine {
             method: method.clone(),
             fingerprinters,
-            docs: Vec::new(),
-            dropped: 0,
-            by_key: IdTable::default(),
+            docs: DocTable::default(),
             features: DocumentFeatures::new(method.features, others),
-            nodes: Vec::new(),
-            free_nodes: Vec::new(),
+            nodes: Nodes::default(),
             by_vector: IdTable::default(),
-            wordless: BTreeMap::new(),
             keys: Keys::new((method.supershingles, method.agreements), method.features, others)?,
             fragments: Fragments::new(LabelWorkers::start(workers)?),
             verified: Pairs::of_method(method)?.map(Verified::new),
@@ -273,10 +206,10 @@ impl Engine {
         let mut renamed = Vec::new();
         for id in other.clusters.ids() {
             let sets = other.clusters.sets(id).unwrap_or_default().to_vec();
-            let before = sets.iter().map(|set| other.sets().set(*set).docs).sum();
+            let before = sets.iter().map(|set| other.sets().set(*set).docs()).sum();
             let first = sets.into_iter().map(|set| other.first(set)).min().filter(|first| *first != NONE);
-            let key = first.map(|doc| other.doc(doc).key);
-            let Some(doc) = key.and_then(|key| self.find(key)) else { continue };
+            let key = first.map(|doc| other.docs.key(doc));
+            let Some(doc) = key.and_then(|key| self.docs.find(key)) else { continue };
             let Some(now) = self.id_of_doc(doc).filter(|now| *now != id) else { continue };
             let size = self.sets().docs_of(self.label_of_doc(doc));
             renamed.push(ClusterChange {
@@ -294,77 +227,12 @@ impl Engine {
     /// What is in memory.
     pub fn counts(&self) -> Counts {
         Counts {
-            documents: self.docs.len() as u64 - self.dropped,
-            nodes: (self.nodes.len() - self.free_nodes.len()) as u64,
+            documents: self.docs.count(),
+            nodes: self.nodes.count(),
             clusters: self.clusters.len() as u64,
             changes: self.changed,
             records: self.records,
         }
-    }
-
-    /// Takes the documents of a store, before any batch. Their clusters are found by union-find,
-    /// without the workers.
-    ///
-    /// # Errors
-    /// If the documents do not have the clusters that the tables say: then these were made in
-    /// another way. Or if a process is gone that has a part of the keys.
-    pub fn load(&mut self, documents: impl Iterator<Item = Result<Loaded>>) -> Result<()> {
-        let (mut parents, mut made): (Vec<u32>, Vec<u32>) = (Vec::new(), Vec::new());
-        let (mut ids, mut ids_of_pages): (Vec<Option<i64>>, Vec<Option<i64>>) = (Vec::new(), Vec::new());
-        for document in documents {
-            let Loaded { doc, name, checksum, sketch, cluster } = document?;
-            let new = self.new_doc(KeyHash::of(&name), &name, Some(doc));
-            ids.push(cluster);
-            let (node, is_made) = self.node_of(checksum, &sketch);
-            if is_made {
-                parents.push(node);
-                if !sketch.supershingles.is_empty() {
-                    made.push(node);
-                }
-            }
-            if made.len() == LOADED {
-                connect(&mut self.keys, &mut parents, &std::mem::take(&mut made))?;
-            }
-            self.set_page(new, checksum, &sketch);
-            if self.features.is_full() {
-                self.features.send()?;
-            }
-            self.put(new, node);
-            if let Some(verified) = &mut self.verified {
-                let page = verified.load(new, node, checksum) as usize;
-                if page == ids_of_pages.len() {
-                    ids_of_pages.push(cluster);
-                }
-                ensure!(ids_of_pages[page] == cluster, ANOTHER_WAY);
-            }
-        }
-        connect(&mut self.keys, &mut parents, &made)?;
-        self.features.send()?;
-        let roots: Vec<u32> = (0..parents.len() as u32).map(|node| root(&mut parents, node)).collect();
-        let nodes = &self.nodes;
-        self.fragments.sets.load(&roots, |node| nodes[node as usize].docs.len() as u32);
-        if let Some(verified) = &mut self.verified {
-            for (id, part) in verified.finish_load(&ids_of_pages, &self.fragments.sets)? {
-                self.clusters.load(id, part, verified.parts.set(part).docs);
-            }
-            return Ok(());
-        }
-        let mut named: BTreeMap<i64, u32> = BTreeMap::new();
-        for (doc, id) in self.docs.iter().flatten().zip(&ids) {
-            let fragment = self.fragments.sets.of(doc.node);
-            let Some(id) = id else {
-                ensure!(self.fragments.sets.set(fragment).docs == 1, ANOTHER_WAY);
-                continue;
-            };
-            ensure!(*named.entry(*id).or_insert(fragment) == fragment, ANOTHER_WAY);
-            let of = self.fragments.sets.set_mut(fragment);
-            ensure!(of.id == *id || of.id == NO_ID, ANOTHER_WAY);
-            of.id = *id;
-        }
-        for (id, fragment) in named {
-            self.clusters.load(id, fragment, self.fragments.sets.set(fragment).docs);
-        }
-        Ok(())
     }
 
     /// Notes where the texts of records are that were applied: their batch begins at this place of
@@ -372,10 +240,10 @@ impl Engine {
     pub(super) fn note_texts(&mut self, records: &[Record], batch: u64) {
         for record in records {
             let (at, bytes) = if matches!(record.body, Some(Content::Page(_))) { record.line } else { (0, 0) };
-            if let Some(doc) = self.find(record.key)
-                && let Some(doc) = &mut self.docs[doc as usize]
+            if let Some(doc) = self.docs.find(record.key)
+                && let Some(doc) = self.docs.get_mut(doc)
             {
-                (doc.text_at, doc.text_bytes) = (batch + at as u64, u32::try_from(bytes).unwrap_or_default());
+                doc.set_text(batch + at as u64, u32::try_from(bytes).unwrap_or_default());
             }
         }
     }
@@ -428,13 +296,13 @@ impl Engine {
             }
         }
         let left = std::mem::take(&mut work.left).into_iter();
-        let removed: Vec<u32> = left.filter(|node| self.nodes[*node as usize].docs.is_empty()).collect();
+        let removed: Vec<u32> = left.filter(|node| self.nodes.docs(*node).is_empty()).collect();
         let [without, with] = [&removed, &work.made].map(|nodes| self.with_keys(nodes));
         removed.iter().for_each(|node| self.drop_node(*node));
         self.features.send()?;
         let edges = self.keys.change(&without, &with)?;
         self.fragments.update(&mut self.keys, (&work.made, &removed), edges)?;
-        self.free_nodes.extend(removed);
+        self.nodes.reuse(removed);
         for doc in &work.entering {
             self.fragments.sets.enter(self.doc(*doc).node, *doc);
         }
@@ -454,12 +322,12 @@ impl Engine {
             verified.name_clusters(&mut self.clusters, &work.moved)
         } else {
             self.clusters
-                .update(&mut self.fragments.sets, &work.moved, |sets, of| first(sets, of, |node| first_of(nodes, node)))
+                .update(&mut self.fragments.sets, &work.moved, |sets, of| first(sets, of, |node| nodes.first(node)))
         };
         let names: Vec<(KeyHash, &str)> = records.iter().map(|(of, _)| *of).collect();
         let mut answers = self.answers_of(&names)?;
         for ((key, _), answer) in names.iter().zip(&mut answers) {
-            answer.new = self.find(*key).is_some_and(|doc| work.new.contains(&doc));
+            answer.new = self.docs.find(*key).is_some_and(|doc| work.new.contains(&doc));
             let is_of = |change: &&ClusterChange| [Some(change.cluster), change.into].contains(&answer.cluster);
             if answer.cluster.is_some() {
                 answer.changes = changes.iter().filter(is_of).take(ANSWERED).cloned().collect();
@@ -472,7 +340,7 @@ impl Engine {
 
     /// Changes one document. `has_text` says whether its text is in the record.
     fn change(&mut self, (key, name): (KeyHash, &str), features: Option<&Features>, has_text: bool, work: &mut Work) {
-        let known = self.find(key);
+        let known = self.docs.find(key);
         let Some(Features { checksum, facts }) = features else {
             if let Some(doc) = known {
                 let from = self.id_of_doc(doc).unwrap_or(NO_ID);
@@ -480,18 +348,18 @@ impl Engine {
                 self.leave_page(doc);
                 self.leave(doc, work);
                 if self.doc(doc).number().is_some() {
-                    self.gone.insert(key, self.doc(doc).name.to_string());
+                    self.gone.insert(key, self.docs.name(doc).to_owned());
                 }
-                self.drop_doc(doc);
+                self.docs.remove(doc);
             }
             return;
         };
-        let (node, is_made) = self.node_of(*checksum, &facts.sketch);
+        let (node, is_made) = self.node_of(*checksum, &facts.sketch.supershingles);
         if is_made {
             work.made.push(node);
         }
         let doc = known.unwrap_or_else(|| {
-            let doc = self.new_doc(key, name, None);
+            let doc = self.docs.add(name, None);
             work.new.insert(doc);
             doc
         });
@@ -499,10 +367,8 @@ impl Engine {
         let mut moved = (known.map(|doc| self.doc(doc).node) != Some(node)).then_some(node);
         if let Some(verified) = &mut self.verified {
             // Equal texts are one page. If a text comes for ready features, it counts, too.
-            let before = known.map(|doc| {
-                let Doc { node, checksum, .. } = *self.docs[doc as usize].as_ref().expect("a document that is there");
-                verified.page_of(node, checksum)
-            });
+            let before = known.and_then(|doc| self.docs.get(doc));
+            let before = before.map(|doc| verified.page_of(doc.node, doc.checksum()));
             let page = verified.put(doc, node, *checksum, has_text);
             moved = (before != Some(page)).then_some(page);
             if moved.is_some() {
@@ -514,20 +380,20 @@ impl Engine {
             work.moved.push(Moved { from, to: moved });
         }
         match known {
-            Some(doc) if self.doc(doc).node == node => self.take(doc),
+            Some(doc) if self.doc(doc).node == node => self.nodes.take(&mut self.docs, doc),
             Some(doc) => {
                 self.leave(doc, work);
                 work.entering.push(doc);
             }
             None => work.entering.push(doc),
         }
-        self.set_page(doc, *checksum, &facts.sketch);
-        self.put(doc, node);
+        self.set_page(doc, *checksum, &facts.sketch.features);
+        self.nodes.put(&mut self.docs, doc, node);
     }
 
     /// Takes a document from its page, if there are pages.
     fn leave_page(&mut self, doc: u32) {
-        let Doc { node, checksum, .. } = *self.doc(doc);
+        let (node, checksum) = (self.doc(doc).node, self.doc(doc).checksum());
         if let Some(verified) = &mut self.verified {
             verified.take(doc, verified.page_of(node, checksum));
         }
@@ -543,7 +409,7 @@ impl Engine {
     }
 
     fn doc(&self, doc: u32) -> &Doc {
-        self.docs[doc as usize].as_ref().expect("a document that is there")
+        self.docs.get(doc).expect("a document that is there")
     }
 
     /// The sets that make clusters: parts of verified clusters, or fragments.
@@ -553,8 +419,8 @@ impl Engine {
 
     /// The member of these that a document is of: its page, or its node.
     fn member_of(&self, doc: u32) -> u32 {
-        let Doc { node, checksum, .. } = *self.doc(doc);
-        self.verified.as_ref().map_or(node, |verified| verified.page_of(node, checksum))
+        let of = self.doc(doc);
+        self.verified.as_ref().map_or(of.node, |verified| verified.page_of(of.node, of.checksum()))
     }
 
     fn label_of_doc(&self, doc: u32) -> u32 {
@@ -571,69 +437,30 @@ impl Engine {
         let nodes = &self.nodes;
         match &mut self.verified {
             Some(verified) => verified.first(set),
-            None => first(&mut self.fragments.sets, set, |node| first_of(nodes, node)),
+            None => first(&mut self.fragments.sets, set, |node| nodes.first(node)),
         }
-    }
-
-    fn find(&self, key: KeyHash) -> Option<u32> {
-        self.by_key.find(key.halves()[1], |doc| self.doc(doc).key == key)
-    }
-
-    fn new_doc(&mut self, key: KeyHash, name: &str, number: Option<i64>) -> u32 {
-        let doc = self.docs.len() as u32;
-        assert!(doc != NONE, "four billion documents");
-        self.docs.push(Some(Doc {
-            key,
-            name: name.into(),
-            checksum: 0,
-            node: NONE,
-            place: 0,
-            number: number.unwrap_or(NO_NUMBER),
-            text_at: 0,
-            text_bytes: 0,
-        }));
-        let docs = &self.docs;
-        let hash_of = |doc: u32| docs[doc as usize].as_ref().map_or(0, |doc| doc.key.halves()[1]);
-        self.by_key.insert(key.halves()[1], doc, hash_of);
-        doc
-    }
-
-    fn drop_doc(&mut self, doc: u32) {
-        let docs = &self.docs;
-        let hash_of = |doc: u32| docs[doc as usize].as_ref().map_or(0, |doc| doc.key.halves()[1]);
-        self.by_key.remove(hash_of(doc), doc, hash_of);
-        self.docs[doc as usize] = None;
-        self.dropped += 1;
     }
 
     /// Notes the checksum and the features of a document, which is at no node.
-    fn set_page(&mut self, doc: u32, checksum: u128, sketch: &Sketch) {
-        if let Some(page) = &mut self.docs[doc as usize] {
-            page.checksum = checksum;
+    fn set_page(&mut self, doc: u32, checksum: u128, features: &[FeatureBits]) {
+        if let Some(page) = self.docs.get_mut(doc) {
+            page.set_checksum(checksum);
         }
-        self.features.set(doc, &sketch.features);
+        self.features.set(doc, features);
     }
 
-    /// The node of a page, and whether it is made now.
-    fn node_of(&mut self, checksum: u128, sketch: &Sketch) -> (u32, bool) {
-        let vector = &sketch.supershingles;
+    /// The node of a page with these supershingles, and whether it is made now.
+    fn node_of(&mut self, checksum: u128, vector: &[u64]) -> (u32, bool) {
         let known = if vector.is_empty() {
-            self.wordless.get(&checksum).copied()
+            self.nodes.without_words(checksum)
         } else {
             self.by_vector.find(fold(vector), |node| self.keys.vector(node) == vector)
         };
         if let Some(node) = known {
             return (node, false);
         }
-        let node = self.free_nodes.pop().unwrap_or(self.nodes.len() as u32);
-        assert!(node < MOST_NODES, "two billion vectors");
-        if node as usize == self.nodes.len() {
-            self.nodes.push(NodeDocs::default());
-        }
-        if vector.is_empty() {
-            self.wordless.insert(checksum, node);
-            self.nodes[node as usize].wordless = Some(Box::new(checksum));
-        } else {
+        let node = self.nodes.make(vector.is_empty().then_some(checksum));
+        if !vector.is_empty() {
             self.keys.set_vector(node, vector);
             let keys = &self.keys;
             self.by_vector.insert(fold(vector), node, |node| fold(keys.vector(node)));
@@ -642,74 +469,25 @@ impl Engine {
     }
 
     fn drop_node(&mut self, node: u32) {
-        match std::mem::take(&mut self.nodes[node as usize]).wordless {
-            Some(checksum) => _ = self.wordless.remove(&*checksum),
-            None => {
-                let keys = &self.keys;
-                self.by_vector.remove(fold(keys.vector(node)), node, |node| fold(keys.vector(node)));
-            }
+        if self.nodes.has_vector(node) {
+            let keys = &self.keys;
+            self.by_vector.remove(fold(keys.vector(node)), node, |node| fold(keys.vector(node)));
         }
+        self.nodes.forget(node);
     }
 
     /// Those of some nodes that have keys.
     fn with_keys(&self, nodes: &[u32]) -> Vec<u32> {
-        nodes.iter().copied().filter(|node| self.nodes[*node as usize].wordless.is_none()).collect()
+        nodes.iter().copied().filter(|node| self.nodes.has_vector(*node)).collect()
     }
 
     /// Takes a document from its node, which is in a fragment.
     fn leave(&mut self, doc: u32, work: &mut Work) {
         let node = self.doc(doc).node;
-        self.take(doc);
+        self.nodes.take(&mut self.docs, doc);
         self.fragments.sets.leave(node, doc);
         work.left.insert(node);
     }
-
-    /// Adds a document to a node.
-    fn put(&mut self, doc: u32, node: u32) {
-        let of = &mut self.nodes[node as usize];
-        let place = of.docs.len() as u32;
-        of.docs.push(doc);
-        let Some(page) = &mut self.docs[doc as usize] else { return };
-        (page.node, page.place) = (node, place);
-        if let Some(copies) = &mut of.copies {
-            *copies.entry(page.checksum).or_default() += 1;
-        } else if of.docs.len() > COUNTED {
-            let mut copies: BTreeMap<u128, u32> = BTreeMap::new();
-            for doc in &of.docs {
-                let checksum = self.docs[*doc as usize].as_ref().map_or(0, |doc| doc.checksum);
-                *copies.entry(checksum).or_default() += 1;
-            }
-            of.copies = Some(copies);
-        }
-    }
-
-    /// Takes a document from the documents of its node.
-    fn take(&mut self, doc: u32) {
-        let Doc { node, place, checksum, .. } = *self.doc(doc);
-        let of = &mut self.nodes[node as usize];
-        of.docs.swap_remove(place as usize);
-        if let Some(copies) = &mut of.copies {
-            let count = copies.entry(checksum).or_default();
-            *count -= 1;
-            if *count == 0 {
-                copies.remove(&checksum);
-            }
-        }
-        if let Some(moved) = of.docs.get(place as usize).copied()
-            && let Some(moved) = &mut self.docs[moved as usize]
-        {
-            moved.place = place;
-        }
-    }
-}
-
-/// Adds nodes to their keys, and joins the trees of those that share one.
-fn connect(keys: &mut Keys, parents: &mut [u32], nodes: &[u32]) -> Result<()> {
-    for edge in keys.change(&[], nodes)? {
-        let (a, b) = (root(parents, edge.a), root(parents, edge.b));
-        parents[a.max(b) as usize] = a.min(b);
-    }
-    Ok(())
 }
 
 /// Why the clusters of a store are refused.
@@ -718,26 +496,10 @@ const ANOTHER_WAY: &str = "the table `clusters` of the last week has other clust
 
 /// The smallest document of a set; `of_member` is that of a member.
 fn first(sets: &mut Sets, set: u32, of_member: impl Fn(u32) -> Option<u32>) -> u32 {
-    let of = sets.set(set);
-    let first =
-        of.first.unwrap_or_else(|| of.members.iter().filter_map(|member| of_member(*member)).min().unwrap_or(NONE));
-    sets.set_mut(set).first = Some(first);
+    let found = |sets: &Sets| sets.members(set).iter().filter_map(|member| of_member(*member)).min();
+    let first = sets.set(set).first().unwrap_or_else(|| found(sets).unwrap_or(NONE));
+    sets.set_mut(set).set_first(first);
     first
-}
-
-/// The smallest document of a node.
-fn first_of(nodes: &[NodeDocs], node: u32) -> Option<u32> {
-    nodes[node as usize].docs.iter().copied().min()
-}
-
-/// The root of a node in a forest of parents, with paths halved.
-fn root(parents: &mut [u32], mut node: u32) -> u32 {
-    while parents[node as usize] != node {
-        let next = parents[parents[node as usize] as usize];
-        parents[node as usize] = next;
-        node = next;
-    }
-    node
 }
 
 #[cfg(test)]

@@ -6,30 +6,59 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::lists::ShortLists;
 use crate::structures::ByKey;
 
 /// The set of a member that is not there.
 pub(super) const NONE: u32 = u32::MAX;
 /// The id of a cluster of one document.
 pub(super) const NO_ID: i64 = i64::MIN;
+/// The smallest document of a set, if that is not known.
+const UNKNOWN: u32 = u32::MAX - 1;
 
 /// Members that are in one cluster.
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug)]
 pub(super) struct Set {
-    pub(super) members: Vec<u32>,
-    /// Documents of the members.
-    pub(super) docs: u64,
-    /// Those of them that came with the last batch.
-    pub(super) entered: u64,
     /// The id of the cluster to which it belonged after the batch before.
     pub(super) id: i64,
-    /// The smallest document, or `u32::MAX` if there is none; if that is known.
-    pub(super) first: Option<u32>,
+    /// Documents of the members.
+    docs: u32,
+    /// Those of them that came with the last batch.
+    entered: u32,
+    /// The smallest document, [`NONE`] if there is none, or [`UNKNOWN`].
+    first: u32,
 }
 
 impl Default for Set {
     fn default() -> Set {
-        Set { members: Vec::new(), docs: 0, entered: 0, id: NO_ID, first: Some(u32::MAX) }
+        Set { id: NO_ID, docs: 0, entered: 0, first: NONE }
+    }
+}
+
+impl Set {
+    /// Documents of the members.
+    pub(super) fn docs(&self) -> u64 {
+        self.docs.into()
+    }
+
+    /// The documents that were there before the last batch.
+    pub(super) fn stayed(&self) -> u64 {
+        (self.docs - self.entered).into()
+    }
+
+    /// Ends a batch, after which it belongs to this cluster.
+    pub(super) fn end_batch(&mut self, id: i64) {
+        (self.id, self.entered) = (id, 0);
+    }
+
+    /// The smallest document, [`NONE`] if there is none; if that is known.
+    pub(super) fn first(&self) -> Option<u32> {
+        (self.first != UNKNOWN).then_some(self.first)
+    }
+
+    /// Notes the smallest document.
+    pub(super) fn set_first(&mut self, first: u32) {
+        self.first = first;
     }
 }
 
@@ -41,6 +70,7 @@ pub(super) struct Sets {
     place: Vec<u32>,
     weight: Vec<u32>,
     all: Vec<Set>,
+    members: ShortLists,
     free: Vec<u32>,
     /// Freed since the last batch: the labels, and the clusters before it, still have these.
     freed: Vec<u32>,
@@ -66,6 +96,11 @@ impl Sets {
         &mut self.all[set as usize]
     }
 
+    /// The members of a set.
+    pub(super) fn members(&self, set: u32) -> &[u32] {
+        self.members.get(set)
+    }
+
     /// The label of a set: sets of one cluster have the same.
     pub(super) fn label(&self, set: u32) -> u32 {
         self.labels.get(&u64::from(set)).copied().unwrap_or(set)
@@ -88,7 +123,7 @@ impl Sets {
 
     /// Documents of the sets of a label.
     pub(super) fn docs_of(&self, label: u32) -> u64 {
-        self.class(label).iter().map(|set| self.set(*set).docs).sum()
+        self.class(label).iter().map(|set| self.set(*set).docs()).sum()
     }
 
     /// Documents of a member.
@@ -105,7 +140,7 @@ impl Sets {
 
     /// Whether a set has members.
     pub(super) fn is_there(&self, set: u32) -> bool {
-        self.all.get(set as usize).is_some_and(|set| !set.members.is_empty())
+        !self.members(set).is_empty()
     }
 
     /// Counts a document that comes to a member, which is in a set.
@@ -114,7 +149,9 @@ impl Sets {
         let of = self.of(member);
         let set = self.set_mut(of);
         (set.docs, set.entered) = (set.docs + 1, set.entered + 1);
-        set.first = set.first.map(|first| first.min(doc));
+        if set.first != UNKNOWN {
+            set.first = set.first.min(doc);
+        }
         self.changed.insert(of);
     }
 
@@ -124,19 +161,25 @@ impl Sets {
         let of = self.of(member);
         let set = self.set_mut(of);
         set.docs -= 1;
-        set.first = set.first.filter(|first| *first != doc);
+        if set.first == doc {
+            set.first = UNKNOWN;
+        }
         self.changed.insert(of);
     }
 
     /// Makes sets of members that are there from the beginning. `roots` has for each member another
     /// one of its set, itself for one, and `docs` the number of its documents.
     pub(super) fn load(&mut self, roots: &[u32], docs: impl Fn(u32) -> u32) {
-        let mut of_root: ByKey<u64, u32> = ByKey::default();
+        let mut of_root = vec![NONE; roots.len()];
+        self.of.reserve(roots.len());
+        self.place.reserve(roots.len());
+        self.weight.reserve(roots.len());
         for (member, root) in (0..).zip(roots) {
-            let set = *of_root.entry(u64::from(*root)).or_insert_with(|| {
-                self.all.push(Set::default());
-                self.all.len() as u32 - 1
-            });
+            let set = match of_root[*root as usize] {
+                NONE => self.add(),
+                set => set,
+            };
+            of_root[*root as usize] = set;
             self.grow(member);
             self.weight[member as usize] = docs(member);
             self.put(member, set);
@@ -173,17 +216,15 @@ impl Sets {
 
     /// Makes the members of a set members of another one.
     pub(super) fn merge(&mut self, from: u32, to: u32) {
-        let Set { members, docs, entered, id, first } = std::mem::take(self.set_mut(from));
+        let Set { docs, entered, id, first } = std::mem::take(self.set_mut(from));
         self.freed.push(from);
-        let before = self.set(to).members.len() as u32;
-        for (place, member) in (before..).zip(&members) {
-            (self.of[*member as usize], self.place[*member as usize]) = (to, place);
+        for member in self.members.take(from) {
+            (self.of[member as usize], self.place[member as usize]) = (to, self.members.push(to, member));
         }
         let set = self.set_mut(to);
-        set.members.extend(members);
         set.docs += docs;
         set.entered += entered;
-        set.first = set.first.zip(first).map(|(one, other)| one.min(other));
+        set.first = if [set.first, first].contains(&UNKNOWN) { UNKNOWN } else { set.first.min(first) };
         if set.id == NO_ID {
             set.id = id;
         }
@@ -192,12 +233,15 @@ impl Sets {
 
     /// A set without members.
     pub(super) fn make(&mut self) -> u32 {
-        let set = self.free.pop().unwrap_or_else(|| {
-            self.all.push(Set::default());
-            self.all.len() as u32 - 1
-        });
+        let set = self.free.pop().unwrap_or_else(|| self.add());
         self.changed.insert(set);
         set
+    }
+
+    fn add(&mut self) -> u32 {
+        self.all.push(Set::default());
+        self.members.grow(self.all.len());
+        self.all.len() as u32 - 1
     }
 
     /// Makes room for a member.
@@ -211,29 +255,29 @@ impl Sets {
     }
 
     pub(super) fn put(&mut self, member: u32, set: u32) {
-        let weight = u64::from(self.weight[member as usize]);
+        let weight = self.weight[member as usize];
         let to = self.set_mut(set);
         to.docs += weight;
-        to.first = to.first.filter(|_| weight == 0);
-        to.members.push(member);
-        let place = to.members.len() as u32 - 1;
-        (self.of[member as usize], self.place[member as usize]) = (set, place);
+        if weight > 0 {
+            to.first = UNKNOWN;
+        }
+        (self.of[member as usize], self.place[member as usize]) = (set, self.members.push(set, member));
     }
 
     pub(super) fn take(&mut self, member: u32) {
-        let (of, place) = (self.of(member), self.place[member as usize] as usize);
+        let (of, place) = (self.of(member), self.place[member as usize]);
         let weight = self.weight[member as usize];
         let set = self.set_mut(of);
-        set.members.swap_remove(place);
-        set.docs -= u64::from(weight);
-        set.first = set.first.filter(|_| weight == 0);
-        match set.members.get(place).copied() {
-            Some(moved) => self.place[moved as usize] = place as u32,
-            None if set.members.is_empty() => {
-                *set = Set::default();
-                self.freed.push(of);
-            }
-            None => {}
+        set.docs -= weight;
+        if weight > 0 {
+            set.first = UNKNOWN;
+        }
+        if let Some(moved) = self.members.swap_remove(of, place) {
+            self.place[moved as usize] = place;
+        }
+        if !self.is_there(of) {
+            *self.set_mut(of) = Set::default();
+            self.freed.push(of);
         }
         self.of[member as usize] = NONE;
         self.changed.insert(of);

@@ -306,18 +306,20 @@ fn a_store_goes_on_with_its_ids() {
     let page = |at: u64| {
         features(u128::from(at), &[at / 3, at / 3 + 5, 1 << 30 | at, 2 << 30 | at, 3 << 30 | at, 4 << 30 | at])
     };
-    let loaded = |at: u64, cluster| {
-        let page = page(at);
-        Ok(Loaded {
-            doc: at as i64,
-            name: format!("{at}"),
-            checksum: page.checksum,
-            sketch: page.facts.sketch,
-            cluster,
-        })
+    // Sketches come in another order than documents.
+    let load = |engine: &mut Engine, clusters: &[Option<i64>]| {
+        let mut load = engine.load(clusters.len(), 0);
+        for (at, cluster) in (0..).zip(clusters) {
+            load.document(at, &at.to_string(), page(at as u64).checksum, *cluster)?;
+        }
+        for at in (0..clusters.len() as u64).rev() {
+            let Sketch { supershingles, features } = page(at).facts.sketch;
+            load.sketch(at as i64, &supershingles, &features)?;
+        }
+        load.finish()
     };
     let mut engine = engine(2);
-    engine.load((0..9).map(|at| loaded(at, Some(100 + at as i64 / 3)))).unwrap();
+    load(&mut engine, &(0..9).map(|at| Some(100 + at / 3)).collect::<Vec<_>>()).unwrap();
     assert_eq!(engine.document("4").unwrap().cluster, Some(101));
     let found = answers(&mut engine, &vec![("x".to_owned(), Some(page(3))), ("5".to_owned(), Some(page(0)))]);
     assert_eq!((found[0].cluster, found[0].size, found[0].doc), (Some(101), 3, None));
@@ -329,9 +331,19 @@ fn a_store_goes_on_with_its_ids() {
     assert_eq!(events, [("grow", 100, None), ("split", 101, Some(100))]);
     // Tables of other clusters are refused.
     for wrong in [[Some(1), Some(1), None], [Some(1), Some(1), Some(2)], [None; 3]] {
-        let error = self::engine(1).load((0..3).map(|at| loaded(at, wrong[at as usize]))).unwrap_err().to_string();
+        let error = load(&mut self::engine(1), &wrong).unwrap_err().to_string();
         assert!(error.contains("made in another way"), "{error}");
     }
+    // And tables that contradict each other.
+    let mut engine = self::engine(1);
+    let mut load = engine.load(1, 0);
+    load.document(7, "a", 1, None).unwrap();
+    assert_eq!(load.document(7, "b", 1, None).unwrap_err().to_string(), "the table documents has document 7 twice");
+    let error = load.sketch(8, &[1; 6], &[1; 84]).unwrap_err().to_string();
+    assert_eq!(error, "the table features has document 8, which the table documents lacks");
+    load.sketch(7, &[1; 6], &[1; 84]).unwrap();
+    let error = load.sketch(7, &[1; 6], &[1; 84]).unwrap_err().to_string();
+    assert_eq!(error, "the table features has document 7 twice");
 }
 
 #[test]

@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 
 use anyhow::Result;
 
+use super::TextPlace;
+use super::doc_table::{Doc, DocTable};
 use super::page::Documents;
 use super::parts::DocumentFeatures;
-use super::{Doc, TextPlace};
 use crate::features::Fingerprinter;
 use crate::live::batch::{Content, Record, label_of};
 use crate::operators::ingest::page_shingles;
@@ -44,7 +45,7 @@ pub(in crate::live) fn shingles_of(fingerprinter: &mut Fingerprinter, body: &Bod
 
 /// The documents while a batch is applied.
 pub(super) struct BatchTexts<'a> {
-    pub(super) docs: &'a [Option<Doc>],
+    pub(super) docs: &'a DocTable,
     pub(super) features: &'a mut DocumentFeatures,
     /// The records of the batch, and the last one of each document.
     pub(super) lines: &'a [Record],
@@ -58,13 +59,13 @@ impl BatchTexts<'_> {
     /// journal.
     fn places(&self, docs: &[u32]) -> (Option<&Body>, Vec<TextPlace>) {
         let mut places = Vec::new();
-        for doc in docs.iter().filter_map(|doc| self.docs[*doc as usize].as_ref()) {
-            let of_batch = self.last.get(&doc.key).and_then(|at| self.lines.get(*at));
+        for doc in docs.iter().copied().filter(|doc| self.docs.get(*doc).is_some()) {
+            let of_batch = self.last.get(&self.docs.key(doc)).and_then(|at| self.lines.get(*at));
             match of_batch.map(|record| &record.body) {
                 Some(Some(Content::Page(body))) => return (Some(body), Vec::new()),
                 // Where it was before is not where it is now.
                 Some(_) => {}
-                None => places.extend(doc.text()),
+                None => places.extend(self.docs.get(doc).and_then(Doc::text)),
             }
         }
         places.sort_by_key(|place| matches!(place, TextPlace::Tables { .. }));

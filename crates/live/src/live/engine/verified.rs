@@ -147,7 +147,7 @@ impl Verified {
         }
         let named: BTreeMap<i64, u32> = first_of.iter().map(|(id, page)| (*id, self.parts.of(*page))).collect();
         for (id, part) in &named {
-            ensure!(self.parts.set(*part).docs > 1, ANOTHER_WAY);
+            ensure!(self.parts.set(*part).docs() > 1, ANOTHER_WAY);
             self.parts.set_mut(*part).id = *id;
         }
         Ok(named)
@@ -159,7 +159,7 @@ impl Verified {
         for label in self.parts.joined() {
             let class = self.parts.class(label);
             class.iter().for_each(|part| _ = self.parts.change_label(*part, label, -1));
-            let size = |part: &u32| self.parts.set(*part).members.len();
+            let size = |part: &u32| self.parts.members(*part).len();
             let Some(largest) = class.iter().copied().max_by_key(size) else { continue };
             class.into_iter().filter(|part| *part != largest).for_each(|part| self.parts.merge(part, largest));
         }
@@ -235,7 +235,7 @@ impl Verified {
         let (mut seen, mut parts, mut pages_of) = (BTreeSet::new(), BTreeSet::new(), Vec::new());
         for part in &broken {
             parts.insert(*part);
-            let pages = self.parts.set(*part).members.iter();
+            let pages = self.parts.members(*part).iter();
             open.extend(pages.map(|page| candidates.label_of(self.page(*page).node)));
         }
         while let Some(label) = open.pop() {
@@ -243,13 +243,13 @@ impl Verified {
                 continue;
             }
             let class = candidates.class(label);
-            let nodes = class.iter().flat_map(|fragment| &candidates.set(*fragment).members);
+            let nodes = class.iter().flat_map(|fragment| candidates.members(*fragment));
             let mut pages: Vec<u32> = nodes.flat_map(|node| self.pages_of(*node)).collect();
             pages.sort_unstable();
             for page in &pages {
                 let part = self.parts.of(*page);
                 if parts.insert(part) {
-                    let others = self.parts.set(part).members.iter();
+                    let others = self.parts.members(part).iter();
                     let labels = others.map(|other| candidates.label_of(self.page(*other).node));
                     let before = open.len();
                     open.extend(labels.filter(|other| *other != label));
@@ -276,7 +276,7 @@ impl Verified {
 
     /// Makes parts of the pieces of a part: of what edges within one cluster of candidates connect.
     fn break_up(&mut self, part: u32, candidates: &Sets, origins: &mut BTreeMap<u32, u32>) {
-        let members = self.parts.set(part).members.clone();
+        let members = self.parts.members(part).to_vec();
         let label_of = |pages: &[Page], page: u32| candidates.label_of(pages[page as usize].node);
         for page in &members {
             let label = label_of(&self.pages, *page);
@@ -404,7 +404,7 @@ impl Verified {
         }
         in_group.remove(&NO_GROUP);
         let largest = in_group.iter().max_by_key(|(_, pages)| **pages).map_or(NO_GROUP, |(group, _)| *group);
-        let group = |of: &Verified, part: u32| of.page(of.parts.set(part).members[0]).group;
+        let group = |of: &Verified, part: u32| of.page(of.parts.members(part)[0]).group;
         let is_settled = |of: &Verified, part: u32| {
             let group = group(of, part);
             group != NO_GROUP && group == largest && !origins.contains_key(&part)
@@ -458,7 +458,7 @@ impl Verified {
         documents: &mut dyn Documents,
     ) -> Result<Option<[u32; 2]>> {
         let Verified { parts, pages, pairs, .. } = self;
-        let group = |part: u32| pages[parts.set(part).members[0] as usize].group;
+        let group = |part: u32| pages[parts.members(part)[0] as usize].group;
         let own = group(part);
         // Pieces of one part were not compared, though they are of one group.
         let is_apart = |other: u32| {
@@ -466,9 +466,9 @@ impl Verified {
             own != NO_GROUP && own == group(other) && (origin.is_none() || origin != origins.get(&other))
         };
         let source = &mut PageSource { pages, documents };
-        for page in &parts.set(part).members {
+        for page in parts.members(part) {
             let unknown = others.iter().filter(|other| !is_apart(**other));
-            let unknown = unknown.flat_map(|other| &parts.set(*other).members).copied();
+            let unknown = unknown.flat_map(|other| parts.members(*other)).copied();
             if let Some(other) = pairs.find(*page, unknown, source)? {
                 return Ok(Some([*page, other]));
             }

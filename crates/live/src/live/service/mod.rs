@@ -27,7 +27,7 @@ use serde::{Deserialize, Serialize};
 use self::exact::{JournalReader, StoreTexts};
 use self::faults::EngineState;
 use self::journal::{Head, Journal};
-use self::start::last_week;
+use self::start::load_last_week;
 use super::batch::{Content, Limits, Record, read_batch, read_body};
 use super::engine::{Counts, Engine, KeyProcesses, SharedProcesses, Texts};
 use super::follow::{Part, Place};
@@ -167,11 +167,9 @@ impl Service {
             ensure_columns(&job_of_week(store, last)?.read, &method, limits.line_bytes)?;
         }
         let mut engine = Engine::with_processes(&method, workers, others)?;
-        let loaded = manifest.map_or_else(|| Ok(Vec::new()), |manifest| last_week(store, &manifest))?;
-        let mut started = Started { documents: loaded.len() as u64, ..Started::default() };
-        engine
-            .load(loaded.into_iter().map(Ok))
-            .with_context(|| format!("cannot go on from {}", store.root().display()))?;
+        let documents = manifest.map_or(Ok(0), |manifest| load_last_week(store, &manifest, &mut engine));
+        let documents = documents.with_context(|| format!("cannot go on from {}", store.root().display()))?;
+        let mut started = Started { documents, ..Started::default() };
         let folder = store.root().join(OWN).join(LIVE);
         std::fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
         let (mut taken, mut pending, mut followed) = (Taken::default(), Pending::default(), BTreeMap::new());
@@ -465,7 +463,7 @@ impl Service {
     fn load_tables(&mut self, rest: &[u8]) -> Result<()> {
         let Some(manifest) = self.store.manifest()? else { return Ok(()) };
         let mut engine = Engine::with_processes(&manifest.method, self.workers, &self.others)?;
-        engine.load(last_week(&self.store, &manifest)?.into_iter().map(Ok))?;
+        load_last_week(&self.store, &manifest, &mut engine)?;
         // As a start does, which reads these lines from the journal.
         engine.go_on_from(self.engine.given());
         if !rest.is_empty() {

@@ -1,63 +1,86 @@
 //! The documents of a store's last week, as an engine takes them.
 
-use std::collections::BTreeMap;
-
 use anyhow::{Context, Result, ensure};
 use arrow_array::{Array as _, FixedSizeBinaryArray, Int64Array, StringArray};
 
-use crate::features::Sketch;
-use crate::live::engine::Loaded;
+use crate::live::engine::Engine;
 use crate::look::LookedWeek;
 use crate::records::DocumentKey;
 use crate::state::{Manifest, Store};
-use crate::tables::{field, maybe_text};
+use crate::tables::field;
 
-/// Reads the documents of the last week of a store, in the order of their numbers; none of a store
-/// without weeks.
+/// A row of `documents`, with its cluster.
+struct Row {
+    doc: i64,
+    checksum: u128,
+    /// Where its name begins, and its bytes.
+    name: (u64, u32),
+    cluster: Option<i64>,
+}
+
+/// Gives an engine that has no document those of the last week of a store, in the order of their
+/// numbers; none of a store without weeks. Returns how many these are.
 ///
 /// # Errors
-/// If a table cannot be read, or the tables contradict each other.
-pub fn last_week(store: &Store, manifest: &Manifest) -> Result<Vec<Loaded>> {
-    let Some(week) = manifest.weeks.last() else { return Ok(Vec::new()) };
+/// If a table cannot be read, or the tables contradict each other, or the clusters are not those
+/// of the method.
+pub fn load_last_week(store: &Store, manifest: &Manifest, engine: &mut Engine) -> Result<u64> {
+    let Some(week) = manifest.weeks.last() else { return Ok(0) };
     let looked = LookedWeek::open(store, manifest, week)?;
-    let name = if manifest.method.documents == DocumentKey::Url { "url" } else { "id" };
-    let mut documents: BTreeMap<i64, Loaded> = BTreeMap::new();
-    looked.each_document_row(&["doc", name, "checksum"], |batch| {
-        let (docs, names): (&Int64Array, &StringArray) = (field(batch, "doc")?, field(batch, name)?);
+    let column = if manifest.method.documents == DocumentKey::Url { "url" } else { "id" };
+    let (mut rows, mut all_names): (Vec<Row>, String) = (Vec::new(), String::new());
+    looked.each_document_row(&["doc", column, "checksum"], |batch| {
+        let (docs, names): (&Int64Array, &StringArray) = (field(batch, "doc")?, field(batch, column)?);
         let checksums: &FixedSizeBinaryArray = field(batch, "checksum")?;
         for row in 0..batch.num_rows() {
             let doc = docs.value(row);
-            let name = maybe_text(names, row)
-                .with_context(|| format!("document {doc} of the table documents has no {name}"))?;
+            let name = names.is_valid(row).then(|| names.value(row));
+            let name = name.with_context(|| format!("document {doc} of the table documents has no {column}"))?;
             let bytes = checksums.value(row).try_into().context("a checksum has 16 bytes")?;
-            let loaded = Loaded { doc, name, checksum: u128::from_be_bytes(bytes), ..Loaded::default() };
-            documents.insert(doc, loaded);
+            let place = (all_names.len() as u64, u32::try_from(name.len()).context("a name has 4 GiB or more")?);
+            rows.push(Row { doc, checksum: u128::from_be_bytes(bytes), name: place, cluster: None });
+            all_names.push_str(name);
         }
         Ok(())
     })?;
-    let lacks =
-        |table: &str, doc: i64| format!("the table {table} has document {doc}, which the table documents lacks");
+    rows.sort_unstable_by_key(|row| row.doc);
+    // The clusters ascend: each is near the one before.
+    let mut place = 0;
     looked.each_cluster_row(&["doc", "cluster_id"], |batch| {
         let (docs, ids): (&Int64Array, &Int64Array) = (field(batch, "doc")?, field(batch, "cluster_id")?);
         for row in (0..batch.num_rows()).filter(|row| ids.is_valid(*row)) {
             let doc = docs.value(row);
-            documents.get_mut(&doc).with_context(|| lacks("clusters", doc))?.cluster = Some(ids.value(row));
+            let is_here = |row: &Row| row.doc == doc;
+            if !rows.get(place).is_some_and(is_here) {
+                place = rows.partition_point(|row| row.doc < doc);
+            }
+            let row_of = rows.get_mut(place).filter(|row| row.doc == doc);
+            let row_of = row_of
+                .with_context(|| format!("the table clusters has document {doc}, which the table documents lacks"))?;
+            row_of.cluster = Some(ids.value(row));
+            place += 1;
         }
         Ok(())
     })?;
-    let (width, count) = (manifest.method.supershingles, manifest.method.features);
+    let count = rows.len();
+    let mut load = engine.load(count, all_names.len());
+    for Row { doc, checksum, name: (at, bytes), cluster } in rows {
+        load.document(doc, &all_names[at as usize..][..bytes as usize], checksum, cluster)?;
+    }
+    drop(all_names);
+    let (width, features) = (manifest.method.supershingles, manifest.method.features);
     let mut sketches = looked.whole_sketches();
     while let Some(batch) = sketches.batch()? {
         ensure!(
-            batch.supershingles.len() == width * batch.docs.len() && batch.features.len() == count * batch.docs.len(),
+            batch.supershingles.len() == width * batch.docs.len()
+                && batch.features.len() == features * batch.docs.len(),
             "the table features has rows of another width than the method of the store"
         );
-        let rows = batch.supershingles.chunks_exact(width).zip(batch.features.chunks_exact(count));
-        for (doc, (supershingles, features)) in batch.docs.iter().zip(rows) {
-            let doc = doc.to_table();
-            let of = documents.get_mut(&doc).with_context(|| lacks("features", doc))?;
-            of.sketch = Sketch { supershingles: supershingles.to_vec(), features: features.to_vec() };
+        let of_docs = batch.supershingles.chunks_exact(width).zip(batch.features.chunks_exact(features));
+        for (doc, (supershingles, features)) in batch.docs.iter().zip(of_docs) {
+            load.sketch(doc.to_table(), supershingles, features)?;
         }
     }
-    Ok(documents.into_values().collect())
+    load.finish()?;
+    Ok(count as u64)
 }

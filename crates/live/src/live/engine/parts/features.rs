@@ -34,6 +34,11 @@ impl FeaturePart {
         self.width
     }
 
+    /// Makes room for the first documents of all parts together, so many.
+    pub(super) fn reserve(&mut self, documents: usize) {
+        self.bits.reserve(documents.div_ceil(self.count) * self.width);
+    }
+
     /// Notes the features of a document.
     pub(super) fn set(&mut self, doc: u32, features: &[FeatureBits]) {
         let at = doc as usize / self.count * self.width;
@@ -91,6 +96,11 @@ impl DocumentFeatures {
     /// The process that has the features of a document.
     fn process(&self, doc: u32) -> usize {
         doc as usize % self.own.count
+    }
+
+    /// Makes room for the first documents, so many.
+    pub(in crate::live::engine) fn reserve(&mut self, documents: usize) {
+        self.own.reserve(documents);
     }
 
     /// Notes the features of a document. Those of other processes are sent by
