@@ -5,7 +5,7 @@
 //! look                       what a user asks of a week
 //! ```
 
-use nigh_kernels::{records, structures};
+use nigh_kernels::{kernels, records, structures};
 use nigh_readers::readers;
 use nigh_store::{config, plan, state, summary};
 use nigh_studies::studies;

@@ -33,6 +33,7 @@ use super::engine::{Counts, Engine, KeyProcesses, SharedProcesses, Texts};
 use super::follow::{Part, Place};
 use super::refusal::Refusal;
 use crate::config::{Canonical, Cluster, Method};
+use crate::kernels::memory::return_freed;
 use crate::plan::job_of_week;
 use crate::records::{DocumentKey, checksum};
 use crate::state::{OWN, Store};
@@ -169,6 +170,7 @@ impl Service {
         let mut engine = Engine::with_processes(&method, workers, others)?;
         let documents = manifest.map_or(Ok(0), |manifest| load_last_week(store, &manifest, &mut engine));
         let documents = documents.with_context(|| format!("cannot go on from {}", store.root().display()))?;
+        return_freed();
         let mut started = Started { documents, ..Started::default() };
         let folder = store.root().join(OWN).join(LIVE);
         std::fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
@@ -478,6 +480,7 @@ impl Service {
         }
         engine.continue_from(&mut self.engine);
         self.engine = engine;
+        return_freed();
         Ok(())
     }
 
