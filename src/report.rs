@@ -20,7 +20,7 @@ use crate::summary::{CurvePoint, LevelSummary, Summary};
 use crate::text::printable;
 
 pub use changes::{ClusterEvent, WeekChanges, changes};
-pub use html::{escaped_html as escaped, figures_page, page};
+pub use html::{figures_page, page};
 #[cfg(feature = "live")]
 pub(crate) use html::{is_web_address, without_middle};
 

@@ -75,6 +75,16 @@ impl Html {
         self
     }
 
+    /// A drawing, whose own texts are [`escaped`].
+    pub(crate) fn drawing(svg: String) -> Html {
+        Html(svg)
+    }
+
+    /// Whether nothing was written.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     /// The whole text.
     pub fn into_text(self) -> String {
         self.0

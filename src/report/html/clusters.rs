@@ -3,6 +3,7 @@
 use super::escape::{line, name, short};
 use super::parts::{HtmlCell, table};
 use crate::look::{LookedCluster, Passage, ShownCluster, Why};
+use crate::markup::Html;
 use crate::records::Level;
 use crate::sheet::{grouped, plural};
 
@@ -10,7 +11,7 @@ use crate::sheet::{grouped, plural};
 const PASSAGES: usize = 8;
 
 /// The table of the largest clusters of a level.
-pub(super) fn largest(level: Level, clusters: &[LookedCluster], id: &str) -> String {
+pub(super) fn largest(level: Level, clusters: &[LookedCluster], id: &str) -> Html {
     let id_of = if level == Level::Similar { "cluster" } else { "root" };
     let heads = [(id_of, true), ("pages", true), ("hosts", true), ("page", false), ("title", false)];
     let row = |cluster: &LookedCluster| {
@@ -28,58 +29,76 @@ pub(super) fn largest(level: Level, clusters: &[LookedCluster], id: &str) -> Str
 }
 
 /// A cluster with two of its pages and their differing words.
-pub(super) fn card(shown: &ShownCluster) -> String {
-    let reasons: Vec<String> = shown.reasons.iter().map(|why| reason(*why, shown.pages)).collect();
+pub(super) fn card(shown: &ShownCluster) -> Html {
     let ShownCluster { pair, sketches, texts, .. } = shown;
-    let hosts = if shown.hosts == 0 { String::new() } else { format!(" of {}", plural(shown.hosts, "host")) };
-    let mut out = format!(
-        "<article class=\"card\">\n<h3>Cluster {}: {}{hosts}</h3>\n<p class=\"soft\">{}</p>\n",
-        shown.cluster_id,
-        plural(shown.pages, "page"),
-        reasons.join(" ")
-    );
+    let mut html = Html::default();
+    html.own("<article class=\"card\">\n<h3>Cluster ")
+        .text(shown.cluster_id)
+        .own(": ")
+        .text(plural(shown.pages, "page"));
+    if shown.hosts > 0 {
+        html.own(" of ").text(plural(shown.hosts, "host"));
+    }
+    let reasons: Vec<String> = shown.reasons.iter().map(|why| reason(*why, shown.pages)).collect();
+    html.own("</h3>\n<p class=\"soft\">").text(reasons.join(" ")).own("</p>\n");
     if let Some(texts) = texts {
         let [shared, either] = [texts.shared, texts.either].map(|count| grouped(count as u64));
-        out.push_str(&format!("<p>{:.3} similar: {shared} of {either} shingles are in both.</p>\n", texts.similarity));
+        let similarity = texts.similarity;
+        html.own("<p>")
+            .text(format!("{similarity:.3} similar: {shared} of {either} shingles are in both."))
+            .own("</p>\n");
     } else if let Some(sketches) = sketches {
-        out.push_str(&format!("<p>About {:.2} similar, by their sketches.</p>\n", sketches.similarity));
+        html.own("<p>").text(format!("About {:.2} similar, by their sketches.", sketches.similarity)).own("</p>\n");
     }
     if let Some(unread) = &shown.unread {
-        out.push_str(&format!("<p>Their words could not be read: {}.</p>\n", line(unread)));
+        html.own("<p>Their words could not be read: ").text(line(unread)).own(".</p>\n");
     }
     let is_same = texts.as_ref().is_some_and(|texts| texts.differing.iter().all(Vec::is_empty));
     if is_same {
-        out.push_str("<p>Neither page has words that the other lacks.</p>\n");
+        html.own("<p>Neither page has words that the other lacks.</p>\n");
     }
-    out.push_str("<div class=\"pair\">\n");
+    html.own("<div class=\"pair\">\n");
     for (side, page) in pair.iter().enumerate() {
-        out.push_str(&format!("<div><p>{}</p>\n<p class=\"soft\">{}</p>\n", name(&page.name), short(&page.title)));
+        html.own("<div><p>")
+            .add(&name(&page.name))
+            .own("</p>\n<p class=\"soft\">")
+            .text(short(&page.title))
+            .own("</p>\n");
         if let Some(texts) = texts.as_ref().filter(|_| !is_same) {
             let passages = &texts.differing[side];
-            out.push_str("<ul>\n");
+            html.own("<ul>\n");
             for passage in passages.iter().take(PASSAGES) {
-                out.push_str(&format!("<li>{}</li>\n", in_context(passage)));
+                html.own("<li>").add(&in_context(passage)).own("</li>\n");
             }
             if passages.is_empty() {
-                out.push_str("<li>No words that the other page lacks</li>\n");
+                html.own("<li>No words that the other page lacks</li>\n");
             } else if passages.len() > PASSAGES {
-                out.push_str(&format!("<li>and {} more</li>\n", grouped((passages.len() - PASSAGES) as u64)));
+                html.own("<li>and ").text(grouped((passages.len() - PASSAGES) as u64)).own(" more</li>\n");
             }
-            out.push_str("</ul>\n");
+            html.own("</ul>\n");
         }
-        out.push_str("</div>\n");
+        html.own("</div>\n");
     }
-    out.push_str("</div>\n</article>\n");
-    out
+    html.own("</div>\n</article>\n");
+    html
 }
 
 /// A passage between the words around it.
-fn in_context(passage: &Passage) -> String {
+fn in_context(passage: &Passage) -> Html {
     let [before, text, after] = [&passage.before, &passage.text, &passage.after].map(|words| short(words));
-    let begins = if passage.word > 1 + passage.before.split(' ').count() { "… " } else { "" };
-    let ends = if after.is_empty() { "" } else { " …" };
-    let marked = format!("{begins}{before} <mark>{text}</mark> {after}{ends}");
-    format!("{} <small class=\"soft\">(word {})</small>", marked.trim(), grouped(passage.word as u64))
+    let mut html = Html::default();
+    if passage.word > 1 + passage.before.split(' ').count() {
+        html.own("… ");
+    }
+    if !before.is_empty() {
+        html.text(before).own(" ");
+    }
+    html.own("<mark>").text(text).own("</mark>");
+    if !after.is_empty() {
+        html.own(" ").text(&after).own(" …");
+    }
+    html.own(" <small class=\"soft\">(word ").text(grouped(passage.word as u64)).own(")</small>");
+    html
 }
 
 /// Why a cluster of so many pages is shown.

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-pub use crate::markup::escaped;
+use crate::markup::{Html, escaped};
 use crate::text::printable;
 
 /// Characters of a title or a URL that are shown, at most.
@@ -12,14 +12,14 @@ const LINE: usize = 1000;
 /// The length of a URL that becomes a link, at most, in bytes of HTML.
 const LINKED: usize = 500;
 
-/// As [`escaped`], without the middle of a long title or URL.
-pub(super) fn short(text: &str) -> String {
-    escaped(&without_middle(text, SHOWN))
+/// A title or a URL, without its middle if it is long.
+pub(super) fn short(text: &str) -> Cow<'_, str> {
+    without_middle(text, SHOWN)
 }
 
-/// As [`escaped`], without the middle of a long line of a report.
-pub(super) fn line(text: &str) -> String {
-    escaped(&without_middle(text, LINE))
+/// A line of a report, without its middle if it is long.
+pub(super) fn line(text: &str) -> Cow<'_, str> {
+    without_middle(text, LINE)
 }
 
 /// A text of at most `most` characters, whatever their widths.
@@ -39,12 +39,15 @@ pub(crate) fn is_web_address(name: &str) -> bool {
 }
 
 /// How a page is known: a link, if that is the URL of a web page.
-pub(super) fn name(name: &str) -> String {
-    let escaped = if name.len() <= LINKED && is_web_address(name) { escaped(name) } else { String::new() };
-    if escaped.is_empty() || escaped.len() > LINKED {
-        return short(name);
+pub(super) fn name(name: &str) -> Html {
+    let mut html = Html::default();
+    let is_link = name.len() <= LINKED && is_web_address(name) && escaped(name).len() <= LINKED;
+    if is_link {
+        html.own("<a href=\"").text(name).own("\" rel=\"noopener noreferrer nofollow\">").text(short(name)).own("</a>");
+    } else {
+        html.text(short(name));
     }
-    format!("<a href=\"{escaped}\" rel=\"noopener noreferrer nofollow\">{}</a>", short(name))
+    html
 }
 
 #[cfg(test)]
@@ -64,6 +67,7 @@ mod tests {
 
     #[test]
     fn only_web_pages_are_links() {
+        let name = |text: &str| name(text).into_text();
         assert_eq!(name("javascript:alert(1)"), "javascript:alert(1)");
         assert_eq!(name("http:x"), "http:x");
         let quotes = format!("http://one.example/{}", "\"".repeat(100));

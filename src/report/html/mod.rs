@@ -20,13 +20,12 @@ mod weeks;
 
 use std::path::Path;
 
-use self::escape::escaped;
 use self::sections::Section;
 use crate::figures::{FigureFormat, MadeFigure};
 use crate::look::Overview;
+use crate::markup::Html;
 use crate::records::Week;
 
-pub use self::escape::escaped as escaped_html;
 #[cfg(feature = "live")]
 pub(crate) use self::escape::{is_web_address, without_middle};
 
@@ -50,7 +49,8 @@ pub fn figures_page(store: &Path, week: Week, figures: &[MadeFigure], formats: &
     for of_paper in figures.chunk_by(|a, b| paper_of(a) == paper_of(b)) {
         let paper = paper_of(&of_paper[0]);
         let id = paper.to_lowercase().replace(' ', "-");
-        let body = of_paper.iter().map(|made| pictures::made(made, formats)).collect();
+        let mut body = Html::default();
+        of_paper.iter().for_each(|made| _ = body.add(&pictures::made(made, formats)));
         sections.push(Section { id, title: paper.to_owned(), body });
     }
     of_sections(&format!("Figures of the papers from {}, until week {week}", store.display()), &sections)
@@ -58,33 +58,25 @@ pub fn figures_page(store: &Path, week: Week, figures: &[MadeFigure], formats: &
 
 /// A page of sections.
 fn of_sections(title: &str, sections: &[Section]) -> String {
-    let mut out = String::new();
-    out.push_str("<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n");
-    out.push_str(&format!(
-        "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src '{}'; script-src '{}'; base-uri 'none'; form-action 'none'\">\n",
-        STYLE_HASH, SCRIPT_HASH
-    ));
-    out.push_str("<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n");
-    out.push_str(&format!("<title>{}</title>\n<style>{STYLE}</style>\n</head>\n<body>\n", escaped(title)));
-    out.push_str("<a class=\"skip\" href=\"#main\">Skip to the report</a>\n<header>\n");
-    out.push_str(&format!("<h1>{}</h1>\n<nav aria-label=\"Sections\"><ul>\n", escaped(title)));
+    let mut html = Html::default();
+    html.own("<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n");
+    html.own("<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src '").own(STYLE_HASH);
+    html.own("'; script-src '").own(SCRIPT_HASH).own("'; base-uri 'none'; form-action 'none'\">\n");
+    html.own("<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<title>").text(title);
+    html.own("</title>\n<style>").own(STYLE).own("</style>\n</head>\n<body>\n");
+    html.own("<a class=\"skip\" href=\"#main\">Skip to the report</a>\n<header>\n<h1>").text(title);
+    html.own("</h1>\n<nav aria-label=\"Sections\"><ul>\n");
     for section in sections {
-        out.push_str(&format!("<li><a href=\"#{}\">{}</a></li>\n", section.id, escaped(&section.title)));
+        html.own("<li><a href=\"#").text(&section.id).own("\">").text(&section.title).own("</a></li>\n");
     }
-    out.push_str("</ul></nav>\n</header>\n<main id=\"main\">\n");
+    html.own("</ul></nav>\n</header>\n<main id=\"main\">\n");
     for section in sections {
-        out.push_str(&format!(
-            "<section id=\"{}\">\n<h2>{}</h2>\n{}</section>\n",
-            section.id,
-            escaped(&section.title),
-            section.body
-        ));
+        html.own("<section id=\"").text(&section.id).own("\">\n<h2>").text(&section.title).own("</h2>\n");
+        html.add(&section.body).own("</section>\n");
     }
-    out.push_str(&format!(
-        "</main>\n<footer class=\"soft\"><p>Made by nigh {}.</p></footer>\n<script>{SCRIPT}</script>\n</body>\n</html>\n",
-        env!("CARGO_PKG_VERSION")
-    ));
-    out
+    html.own("</main>\n<footer class=\"soft\"><p>Made by nigh ").own(env!("CARGO_PKG_VERSION"));
+    html.own(".</p></footer>\n<script>").own(SCRIPT).own("</script>\n</body>\n</html>\n");
+    html.into_text()
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! Sheets as HTML, and tables that sort and filter.
 
-use super::escape::{escaped, line, name, short};
+use super::escape::{line, name, short};
+use crate::markup::Html;
 use crate::sheet::{Grid, GridColumn, Sheet, SheetPart, grouped};
 
 /// Characters of a cell from which on its column is wide on a phone, so that rows stay low.
@@ -34,82 +35,88 @@ impl HtmlCell {
         }
     }
 
-    fn html(&self, is_long: bool) -> String {
-        let long = if is_long { " class=\"long\"" } else { "" };
+    /// Adds a cell, of a column in which one is long or none.
+    fn add_to(&self, html: &mut Html, is_long: bool) {
+        let begin = if is_long { "<td class=\"long\">" } else { "<td>" };
         match self {
             HtmlCell::Number(text, Some(value)) => {
-                format!("<td class=\"number\" data-value=\"{value}\">{}</td>", escaped(text))
+                html.own("<td class=\"number\" data-value=\"").text(value).own("\">").text(text)
             }
-            HtmlCell::Number(text, None) => format!("<td class=\"number\">{}</td>", short(text)),
-            HtmlCell::Text(text) => format!("<td{long}>{}</td>", short(text)),
-            HtmlCell::Name(text) => format!("<td{long}>{}</td>", name(text)),
-        }
+            HtmlCell::Number(text, None) => html.own("<td class=\"number\">").text(short(text)),
+            HtmlCell::Text(text) => html.own(begin).text(short(text)),
+            HtmlCell::Name(text) => html.own(begin).add(&name(text)),
+        };
+        html.own("</td>");
     }
 }
 
 /// A table that sorts by a click on its heads, and filters by a field if `id` is given. `heads` say
 /// whether a column has numbers.
-pub(super) fn table(id: Option<&str>, caption: &str, heads: &[(&str, bool)], rows: &[Vec<HtmlCell>]) -> String {
-    let mut out = String::new();
-    let of_id = id.map_or_else(String::new, |id| format!(" id=\"{id}\""));
+pub(super) fn table(id: Option<&str>, caption: &str, heads: &[(&str, bool)], rows: &[Vec<HtmlCell>]) -> Html {
+    let mut html = Html::default();
     if let Some(id) = id {
-        out.push_str(&format!(
-            "<p><label>Only rows with <input type=\"search\" data-filter=\"{id}\"></label> <span id=\"{id}-count\" class=\"soft\" role=\"status\"></span></p>\n"
-        ));
+        html.own("<p><label>Only rows with <input type=\"search\" data-filter=\"")
+            .text(id)
+            .own("\"></label> <span id=\"");
+        html.text(id).own("-count\" class=\"soft\" role=\"status\"></span></p>\n");
     }
-    out.push_str(&format!("<div class=\"wide\" tabindex=\"0\" role=\"region\" aria-label=\"{}\">\n", escaped(caption)));
-    out.push_str(&format!("<table{of_id} class=\"sortable\">\n"));
+    html.own("<div class=\"wide\" tabindex=\"0\" role=\"region\" aria-label=\"").text(caption).own("\">\n<table");
+    if let Some(id) = id {
+        html.own(" id=\"").text(id).own("\"");
+    }
+    html.own(" class=\"sortable\">\n");
     let is_long = |column: usize| rows.iter().filter_map(|row: &Vec<HtmlCell>| row.get(column)).any(HtmlCell::is_long);
     let columns = rows.iter().map(Vec::len).max().unwrap_or(0).max(heads.len());
     let is_long: Vec<bool> = (0..columns).map(is_long).collect();
     if !heads.is_empty() {
-        out.push_str("<thead><tr>");
+        html.own("<thead><tr>");
         for ((head, is_number), is_long) in heads.iter().zip(&is_long) {
-            let class = match (is_number, is_long) {
-                (true, _) => " class=\"number\"",
-                (false, true) => " class=\"long\"",
-                (false, false) => "",
-            };
-            out.push_str(&format!("<th scope=\"col\"{class}>{}</th>", escaped(head)));
+            html.own(match (is_number, is_long) {
+                (true, _) => "<th scope=\"col\" class=\"number\">",
+                (false, true) => "<th scope=\"col\" class=\"long\">",
+                (false, false) => "<th scope=\"col\">",
+            });
+            html.text(head).own("</th>");
         }
-        out.push_str("</tr></thead>\n");
+        html.own("</tr></thead>\n");
     }
-    out.push_str("<tbody>\n");
+    html.own("<tbody>\n");
     for row in rows {
-        let cells = row.iter().zip(&is_long).map(|(cell, is_long)| cell.html(*is_long));
-        out.push_str(&format!("<tr>{}</tr>\n", cells.collect::<String>()));
+        html.own("<tr>");
+        row.iter().zip(&is_long).for_each(|(cell, is_long)| cell.add_to(&mut html, *is_long));
+        html.own("</tr>\n");
     }
-    out.push_str("</tbody>\n</table>\n</div>\n");
-    out
+    html.own("</tbody>\n</table>\n</div>\n");
+    html
 }
 
 /// A sheet: its lines as paragraphs, its facts as a list, its tables as tables.
-pub(super) fn sheet(sheet: &Sheet) -> String {
-    let mut out = String::new();
+pub(super) fn sheet(sheet: &Sheet) -> Html {
+    let mut html = Html::default();
     let mut is_list = false;
     for part in sheet.parts() {
         let is_fact = matches!(part, SheetPart::Fact(name, _) if !name.is_empty());
         if is_fact != is_list {
-            out.push_str(if is_fact { "<dl>\n" } else { "</dl>\n" });
+            html.own(if is_fact { "<dl>\n" } else { "</dl>\n" });
             is_list = is_fact;
         }
         match part {
             SheetPart::Fact(name, said) if is_fact => {
-                out.push_str(&format!("<dt>{}</dt><dd>{}</dd>\n", escaped(name.trim()), line(said)));
+                html.own("<dt>").text(name.trim()).own("</dt><dd>").text(line(said)).own("</dd>\n");
             }
             SheetPart::Fact(_, said) if said.trim().is_empty() => {}
-            SheetPart::Fact(_, said) => out.push_str(&format!("<p>{}</p>\n", line(said))),
-            SheetPart::Grid(of) => out.push_str(&grid(of)),
+            SheetPart::Fact(_, said) => _ = html.own("<p>").text(line(said)).own("</p>\n"),
+            SheetPart::Grid(of) => _ = html.add(&grid(of)),
         }
     }
     if is_list {
-        out.push_str("</dl>\n");
+        html.own("</dl>\n");
     }
-    out
+    html
 }
 
 /// A table of a sheet. Of a long one the first rows and the last are shown.
-fn grid(grid: &Grid) -> String {
+fn grid(grid: &Grid) -> Html {
     let (columns, head, rows) = grid.parts();
     let left_out = rows.len().saturating_sub(MOST_ROWS);
     let rows: Vec<&Vec<String>> = rows
@@ -133,11 +140,12 @@ fn grid(grid: &Grid) -> String {
         Some(head) => head.iter().map(String::as_str).zip(numbers).collect(),
         None => Vec::new(),
     };
-    let mut out = table(None, "Table", &heads, &cells);
+    let mut html = table(None, "Table", &heads, &cells);
     if left_out > 0 {
-        out.push_str(&format!("<p class=\"soft\">{} rows in the middle are left out.</p>\n", grouped(left_out as u64)));
+        let count = grouped(left_out as u64);
+        html.own("<p class=\"soft\">").text(count).own(" rows in the middle are left out.</p>\n");
     }
-    out
+    html
 }
 
 /// The number of a cell that is a number, a percentage or a size.
@@ -171,7 +179,7 @@ mod tests {
         grid.row(["-", "javascript:alert(1)"]);
         (0..2 * MOST_ROWS).for_each(|row| grid.row([format!("{row}.5 KiB"), format!("row {row}")]));
         sheet_of.grid(grid);
-        let html = sheet(&sheet_of);
+        let html = sheet(&sheet_of).into_text();
         for wanted in [
             "<p>Week &lt;1&gt;</p>",
             "<dl>\n<dt>Records</dt><dd>12 &amp; more</dd>\n<dt></dt><dd>further</dd>\n</dl>",

@@ -1,6 +1,5 @@
 //! The figures and tables of papers in a page.
 
-use super::escape::escaped;
 use super::parts::{HtmlCell, table};
 use super::plots::figure;
 use crate::figures::{FigureFormat, FigureState, MadeFigure, file_names};
@@ -12,23 +11,30 @@ use crate::studies::{Cell as PictureCell, Drawn, Listing, Picture, percent};
 const MOST_ROWS: usize = 300;
 
 /// A picture with its name and title, below a heading of a level: `h3`.
-pub(super) fn picture(name: &str, title: &str, of: &Picture) -> String {
-    let heading = format!("<h3>{}. {}</h3>\n", escaped(name), escaped(title));
+pub(super) fn picture(name: &str, title: &str, of: &Picture) -> Html {
+    let mut html = heading(name, title);
     match &of.drawn {
-        Drawn::Plot(plot) => format!("{heading}{}", figure(plot, &of.notes)),
-        Drawn::Listing(listing) => format!("{heading}{}{}", rows(title, listing), notes(&of.notes)),
-    }
+        Drawn::Plot(plot) => html.add(&figure(plot, &of.notes)),
+        Drawn::Listing(listing) => html.add(&rows(title, listing)).add(&notes(&of.notes)),
+    };
+    html
 }
 
-fn notes(notes: &[String]) -> String {
+fn heading(name: &str, title: &str) -> Html {
+    let mut html = Html::default();
+    html.own("<h3>").text(name).own(". ").text(title).own("</h3>\n");
+    html
+}
+
+fn notes(notes: &[String]) -> Html {
     let mut html = Html::default();
     for note in notes.iter().filter(|note| !note.is_empty()) {
         html.own("<p class=\"soft\">").note(note).own("</p>\n");
     }
-    html.into_text()
+    html
 }
 
-fn rows(title: &str, listing: &Listing) -> String {
+fn rows(title: &str, listing: &Listing) -> Html {
     let is_number = |column: usize| {
         let cells = || listing.rows.iter().map(|row| &row[column]);
         cells().any(|cell| matches!(cell, PictureCell::Count(_) | PictureCell::Share(_)))
@@ -49,37 +55,36 @@ fn rows(title: &str, listing: &Listing) -> String {
     };
     let shown = listing.rows.iter().take(MOST_ROWS);
     let cells: Vec<Vec<HtmlCell>> = shown.map(|row| row.iter().enumerate().map(cell).collect()).collect();
-    let mut out = if cells.is_empty() { String::new() } else { table(None, title, &heads, &cells) };
+    let mut html = if cells.is_empty() { Html::default() } else { table(None, title, &heads, &cells) };
     if listing.rows.len() > MOST_ROWS {
-        out.push_str(&format!(
-            "<p class=\"soft\">{} more rows are in the CSV.</p>\n",
-            grouped((listing.rows.len() - MOST_ROWS) as u64)
-        ));
+        let count = grouped((listing.rows.len() - MOST_ROWS) as u64);
+        html.own("<p class=\"soft\">").text(count).own(" more rows are in the CSV.</p>\n");
     }
-    out
+    html
 }
 
 /// A figure of the page of all figures: its picture, the command that makes its tables, and its
 /// files.
-pub(super) fn made(made: &MadeFigure, formats: &[FigureFormat]) -> String {
+pub(super) fn made(made: &MadeFigure, formats: &[FigureFormat]) -> Html {
     let (name, title) = (made.figure.name, made.figure.title);
-    let command = format!("<p>Tables: <code>{}</code></p>\n", escaped(&made.command));
     match &made.state {
         FigureState::Drawn(of) => {
-            let links = file_names(made, formats);
-            let links: Vec<String> = links.iter().map(|file| format!("<a href=\"{file}\">{file}</a>")).collect();
-            let links = if links.is_empty() { String::new() } else { format!("<p>Files: {}</p>\n", links.join(", ")) };
-            format!("{}{links}{command}", picture(name, title, of))
+            let mut html = picture(name, title, of);
+            for (number, file) in file_names(made, formats).iter().enumerate() {
+                html.own(if number == 0 { "<p>Files: <a href=\"" } else { ", <a href=\"" });
+                html.text(file).own("\">").text(file).own("</a>");
+            }
+            if !file_names(made, formats).is_empty() {
+                html.own("</p>\n");
+            }
+            html.own("<p>Tables: <code>").text(&made.command).own("</code></p>\n");
+            html
         }
         FigureState::Missing(why) => {
-            let run = made.command.as_str();
-            format!(
-                "<h3>{}. {}</h3>\n<p>{} This command makes them:</p>\n<p><code>{}</code></p>\n",
-                escaped(name),
-                escaped(title),
-                escaped(why),
-                escaped(run)
-            )
+            let mut html = heading(name, title);
+            html.own("<p>").text(why).own(" This command makes them:</p>\n<p><code>");
+            html.text(&made.command).own("</code></p>\n");
+            html
         }
     }
 }

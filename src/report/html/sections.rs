@@ -1,13 +1,13 @@
 //! The sections of the page.
 
 use super::clusters::{card, largest};
-use super::escape::escaped;
 use super::parts::{HtmlCell, sheet, table};
 use super::pictures::picture;
 use super::plots::figure;
 use super::weeks::weeks;
 use crate::figures::published_slope;
 use crate::look::{Overview, SizesOfLevel};
+use crate::markup::Html;
 use crate::plot::{Axis, Ink, Plot, Series, SeriesLook};
 use crate::report;
 use crate::sheet::{Sheet, plural};
@@ -22,13 +22,12 @@ const PUBLISHED_DUPLICATES: [f64; 2] = [0.292, 0.222];
 pub(super) struct Section {
     pub(super) id: String,
     pub(super) title: String,
-    /// HTML.
-    pub(super) body: String,
+    pub(super) body: Html,
 }
 
 /// All sections that have something to show.
 pub(super) fn all(overview: &Overview) -> Vec<Section> {
-    let section = |id: &str, title: &str, body: String| Section { id: id.to_owned(), title: title.to_owned(), body };
+    let section = |id: &str, title: &str, body: Html| Section { id: id.to_owned(), title: title.to_owned(), body };
     let mut sections = vec![
         section("totals", "Totals", totals(&overview.summary)),
         section("sizes", "Cluster sizes", sizes(overview)),
@@ -41,7 +40,8 @@ pub(super) fn all(overview: &Overview) -> Vec<Section> {
         }
     }
     if !overview.shown.is_empty() {
-        let cards: String = overview.shown.iter().map(card).collect();
+        let mut cards = Html::default();
+        overview.shown.iter().for_each(|shown| _ = cards.add(&card(shown)));
         sections.push(section("clusters", "Clusters with their words", cards));
     }
     if overview.weeks.len() > 1 {
@@ -51,7 +51,7 @@ pub(super) fn all(overview: &Overview) -> Vec<Section> {
         let (id, title) = study.titled();
         let mut body = sheet(&study.report(&overview.summary.store.join(id)));
         let pictures = overview.pictures.iter().filter(|of| of.study == id);
-        body.extend(pictures.map(|of| picture(of.name, of.title, &of.picture)));
+        pictures.for_each(|of| _ = body.add(&picture(of.name, of.title, &of.picture)));
         let title = match study.week() {
             Some(week) if week != overview.summary.week => format!("{title}, until week {week}"),
             _ if overview.outdated.contains(&id) => {
@@ -65,14 +65,14 @@ pub(super) fn all(overview: &Overview) -> Vec<Section> {
     sections
 }
 
-fn totals(summary: &Summary) -> String {
-    let mut out = format!(
-        "<p>{} from {} ({}), {}.</p>\n",
-        plural(summary.counts.documents, "document"),
-        plural(summary.files, "file"),
-        crate::config::Bytes(summary.input_bytes),
-        plural(summary.counts.words, "word")
-    );
+fn totals(summary: &Summary) -> Html {
+    let mut html = Html::default();
+    html.own("<p>")
+        .text(plural(summary.counts.documents, "document"))
+        .own(" from ")
+        .text(plural(summary.files, "file"));
+    html.own(" (").text(crate::config::Bytes(summary.input_bytes)).own("), ");
+    html.text(plural(summary.counts.words, "word")).own(".</p>\n");
     let heads = [
         ("level", false),
         ("clusters", true),
@@ -93,13 +93,13 @@ fn totals(summary: &Summary) -> String {
         ]
     };
     let rows: Vec<Vec<HtmlCell>> = summary.levels.iter().zip(0..).map(row).collect();
-    out.push_str(&table(None, "Totals by level", &heads, &rows));
-    out.push_str("<p class=\"soft\">Duplicates are the pages that go if one of each cluster stays. Published: 150 million pages of 2002 and 2003 (Fetterly, Manasse and Najork 2004).</p>\n");
-    out.push_str(&format!("<p class=\"soft\">Method: {}</p>\n", escaped(&summary.method)));
-    out
+    html.add(&table(None, "Totals by level", &heads, &rows));
+    html.own("<p class=\"soft\">Duplicates are the pages that go if one of each cluster stays. Published: 150 million pages of 2002 and 2003 (Fetterly, Manasse and Najork 2004).</p>\n");
+    html.own("<p class=\"soft\">Method: ").text(&summary.method).own("</p>\n");
+    html
 }
 
-fn sizes(overview: &Overview) -> String {
+fn sizes(overview: &Overview) -> Html {
     let mut series = Vec::new();
     let mut notes = Vec::new();
     for (number, SizesOfLevel { level, sizes }) in overview.sizes.iter().enumerate() {
@@ -128,7 +128,7 @@ fn sizes(overview: &Overview) -> String {
     figure(&plot, &[fitted, "Of the study's crawl only the slope was published.".to_owned()])
 }
 
-fn accuracy(overview: &Overview) -> String {
+fn accuracy(overview: &Overview) -> Html {
     let percent = |(similarity, share): (f64, f64)| (similarity, 100.0 * share);
     let curve = overview.curve.iter().map(|point| percent((point.similarity, point.chance)));
     let mut series = vec![Series::ours("linked directly, by the method", Ink::One, SeriesLook::Line, curve.collect())];
@@ -161,19 +161,19 @@ fn accuracy(overview: &Overview) -> String {
         "Vertical lines are 95% confidence intervals.".to_owned(),
         "Pages are in one cluster, too, if links through others join them.".to_owned(),
     ];
-    let mut out = figure(&plot, &notes);
+    let mut html = figure(&plot, &notes);
     match &overview.summary.accuracy {
-        None => out.push_str("<p>The accuracy of this week was not measured.</p>\n"),
+        None => _ = html.own("<p>The accuracy of this week was not measured.</p>\n"),
         Some(accuracy) => {
             let mut of = Sheet::default();
             report::accuracy::accuracy(accuracy, &mut of);
-            out.push_str(&sheet(&of));
+            html.add(&sheet(&of));
         }
     }
-    out
+    html
 }
 
-fn records(summary: &Summary) -> String {
+fn records(summary: &Summary) -> Html {
     let mut of = Sheet::default();
     report::counts(&summary.counts, &mut of);
     sheet(&of)

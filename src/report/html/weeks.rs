@@ -2,11 +2,12 @@
 
 use super::parts::{HtmlCell, MOST_ROWS, table};
 use super::plots::figure;
+use crate::markup::Html;
 use crate::plot::{Axis, Ink, Plot, Series, SeriesLook};
 use crate::summary::{Since, Summary};
 
 /// Documents, duplicates and changes of clusters, week by week.
-pub(super) fn weeks(weeks: &[Summary]) -> String {
+pub(super) fn weeks(weeks: &[Summary]) -> Html {
     let of_weeks = |of: &dyn Fn(&Summary) -> u64| {
         weeks.iter().map(|week| (f64::from(week.week.days()), of(week) as f64)).collect()
     };
@@ -20,7 +21,7 @@ pub(super) fn weeks(weeks: &[Summary]) -> String {
             Series::ours("duplicates", Ink::Two, SeriesLook::LineAndPoints, of_weeks(&duplicates)),
         ],
     };
-    let plot = figure(&plot, &[]);
+    let mut html = figure(&plot, &[]);
     let heads = [
         ("week", false),
         ("documents", true),
@@ -55,8 +56,7 @@ pub(super) fn weeks(weeks: &[Summary]) -> String {
     };
     let listed = &weeks[weeks.len().saturating_sub(MOST_ROWS)..];
     let rows: Vec<Vec<HtmlCell>> = listed.iter().map(row).collect();
-    format!(
-        "{plot}{}<p class=\"soft\">Births, deaths and what follows are of very similar clusters.</p>\n",
-        table(Some("table-weeks"), "Weeks", &heads, &rows)
-    )
+    html.add(&table(Some("table-weeks"), "Weeks", &heads, &rows));
+    html.own("<p class=\"soft\">Births, deaths and what follows are of very similar clusters.</p>\n");
+    html
 }

@@ -17,7 +17,7 @@ use std::fmt::Write as _;
 use super::labels::{across, fitting, up, width};
 use super::scale::Ruler;
 use super::{Axis, Plot, Scale, Series, SeriesLook, ink, marks};
-use crate::markup::escaped;
+use crate::markup::{Html, escaped};
 use crate::sheet::shortened;
 
 /// Points of a series that are drawn, at most: a page stays small whatever the store.
@@ -44,13 +44,13 @@ impl Viewport {
 
 impl Plot {
     /// The drawing, for a page that has the styles.
-    pub fn svg(&self, shape: Viewport) -> String {
+    pub fn svg(&self, shape: Viewport) -> Html {
         let (body, width, height) = self.body(shape);
         let size = shape.size().2;
-        format!(
+        Html::drawing(format!(
             "<svg viewBox=\"0 0 {width:.0} {height:.0}\" font-size=\"{size:.0}\" role=\"img\" aria-label=\"{}\">{body}</svg>",
             escaped(&self.said())
-        )
+        ))
     }
 
     /// The drawing, as a file of its own that is light or dark as the reader has it.
@@ -335,7 +335,7 @@ mod tests {
     #[test]
     fn drawings_have_all_series_as_text_and_stay_small() {
         let plot = sizes(100_000);
-        for svg in [plot.svg(Viewport::Wide), plot.svg(Viewport::Narrow), plot.file()] {
+        for svg in [plot.svg(Viewport::Wide).into_text(), plot.svg(Viewport::Narrow).into_text(), plot.file()] {
             assert!(svg.len() < 60_000, "{}", svg.len());
             let circles = svg.matches("<circle").count();
             assert!((100..=2 * MOST_POINTS).contains(&circles), "{circles}");
@@ -364,7 +364,7 @@ mod tests {
             y: Axis::linear("%", "share").within(0.0, 100.0),
             series: all.to_vec(),
         };
-        let svg = plot.svg(Viewport::Wide);
+        let svg = plot.svg(Viewport::Wide).into_text();
         // Two in the names, and three in the plot, each with the mark of its series.
         assert_eq!(svg.matches("<rect").count(), 5, "{svg}");
         assert_eq!(svg.matches("class=\"on-bar\"").count(), 5, "{svg}");
@@ -377,7 +377,7 @@ mod tests {
         {
             let plot =
                 Plot { label: "none".to_owned(), x: axis, y: Axis::linear("pages", "pages"), series: Vec::new() };
-            let svg = plot.svg(Viewport::Narrow);
+            let svg = plot.svg(Viewport::Narrow).into_text();
             assert!(svg.contains(">pages</text>") && !svg.contains("NaN") && !svg.contains("inf"), "{svg}");
             // The names of the axes, and that there is nothing: no numbers.
             assert!(svg.contains(">nothing to draw</text>"), "{svg}");
@@ -389,7 +389,7 @@ mod tests {
     fn a_series_without_points_is_not_named() {
         let mut plot = sizes(10);
         plot.series.push(Series::ours("absent", Ink::Three, SeriesLook::Points, Vec::new()));
-        let svg = plot.svg(Viewport::Wide);
+        let svg = plot.svg(Viewport::Wide).into_text();
         assert!(svg.contains(">fit</text>") && !svg.contains("absent"), "{svg}");
     }
 
@@ -397,7 +397,7 @@ mod tests {
     fn a_long_name_is_shortened_and_names_take_lines() {
         let mut plot = sizes(10);
         plot.series[0].name = "n".repeat(400);
-        let svg = plot.svg(Viewport::Narrow);
+        let svg = plot.svg(Viewport::Narrow).into_text();
         assert!(svg.contains('…'));
         let height = |plot: &Plot| plot.body(Viewport::Narrow).2;
         assert!(height(&plot) > height(&sizes(10)));
