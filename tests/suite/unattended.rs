@@ -1,15 +1,19 @@
 //! Runs that nobody watches: flags instead of a job, weeks by the clock, variables, events, and
 //! what is known at the end.
 
+use std::collections::BTreeSet;
+use std::io::{Read as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::Duration;
 
 use nigh::config::{Method, WeekName};
 use nigh::records::Week;
 use serde_json::Value;
 
 use crate::datasets::{lines, text};
-use crate::program::{Ran, has_week, job, nigh, ran, records, run, run_well, tables, week};
+use crate::program::{Ran, has_week, job, nigh, ran, records, run, run_well, skipped, tables, week};
+use crate::skips::Need;
 
 const DATE: &str = "2024-01-08";
 
@@ -214,6 +218,83 @@ fn events_have_a_time_a_level_and_the_run_and_the_result_says_what_the_run_neede
 }
 
 /// Seconds since 1970.
+/// Answers one request of the script that sends traces, and returns it as JSON.
+fn collector() -> (String, std::thread::JoinHandle<Value>) {
+    let server = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = format!("http://{}/", server.local_addr().unwrap());
+    let thread = std::thread::spawn(move || {
+        let mut connection = server.accept().unwrap().0;
+        connection.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+        let mut request = Vec::new();
+        loop {
+            let mut bytes = [0; 4096];
+            let count = connection.read(&mut bytes).unwrap();
+            assert!(count > 0, "the request ended early: {}", String::from_utf8_lossy(&request));
+            request.extend_from_slice(&bytes[..count]);
+            let text = std::str::from_utf8(&request).unwrap();
+            let Some((head, body)) = text.split_once("\r\n\r\n") else { continue };
+            let Ok(body) = serde_json::from_str(body) else { continue };
+            assert!(head.starts_with("POST /v1/traces HTTP/1.1") && head.contains("Api-Key: a b"), "{head}");
+            connection.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}").unwrap();
+            return body;
+        }
+    });
+    (address, thread)
+}
+
+#[test]
+fn the_stages_of_a_run_are_spans_of_a_trace() {
+    if Command::new("python3").arg("--version").output().is_err() {
+        return skipped(Need::Engines, "traces (no python3)");
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let [store, written] = ["store", "events"].map(|name| folder.path().join(name));
+    let run = run_well(&["run", "jobs/example.toml", "--json", "--store", store.to_str().unwrap(), "--processes", "2"]);
+    std::fs::write(&written, &run.stderr).unwrap();
+    let send = |endpoint: &str, events: &Path| {
+        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("scripts/otlp_traces.py");
+        let mut command = Command::new("python3");
+        command.arg(script).env("OTEL_EXPORTER_OTLP_ENDPOINT", endpoint);
+        ran(command.env("OTEL_EXPORTER_OTLP_HEADERS", "api-key=a%20b").stdin(std::fs::File::open(events).unwrap()))
+    };
+    let (address, thread) = collector();
+    let sent = send(&address, &written);
+    assert_eq!(sent.code, Some(0), "{}", sent.stderr);
+    let trace = thread.join().unwrap();
+    let spans = trace["resourceSpans"][0]["scopeSpans"][0]["spans"].as_array().unwrap();
+    let nanoseconds = |span: &Value, name: &str| span[name].as_str().unwrap().parse::<u64>().unwrap();
+    let mut stages = 0;
+    for event in events(&run).iter().filter(|event| event["event"] == "stages") {
+        let of_event = event["stages"].as_array().unwrap();
+        let has = |span: &&Value, name: &str, of: &Value| {
+            let mut all = span["attributes"].as_array().unwrap().iter();
+            all.any(|attribute| attribute["key"] == name && attribute["value"]["intValue"] == of.to_string())
+        };
+        let of_process: Vec<&Value> = spans.iter().filter(|span| has(span, "process", &event["process"])).collect();
+        assert_eq!(of_process.len(), of_event.len() + 1);
+        let [parent, children @ ..] = &of_process[..] else { unreachable!("a run has stages") };
+        let mut at = nanoseconds(parent, "startTimeUnixNano");
+        for (span, stage) in children.iter().zip(of_event) {
+            assert_eq!((&span["name"], &span["parentSpanId"]), (&stage["stage"], &parent["spanId"]));
+            assert_eq!(nanoseconds(span, "startTimeUnixNano"), at);
+            let seconds = stage["wall_s"].as_f64().unwrap();
+            at = nanoseconds(span, "endTimeUnixNano");
+            assert!(((at - nanoseconds(span, "startTimeUnixNano")) as f64 / 1e9 - seconds).abs() < 1e-6, "{span}");
+        }
+        assert_eq!(at, nanoseconds(parent, "endTimeUnixNano"));
+        stages += of_event.len();
+    }
+    assert!(stages > 10, "both processes have stages");
+    let ids: BTreeSet<&str> = spans.iter().map(|span| span["spanId"].as_str().unwrap()).collect();
+    assert_eq!(ids.len(), spans.len());
+    assert!(spans.iter().all(|span| span["traceId"] == spans[0]["traceId"]));
+    // A collector that is not there, and events without stages.
+    let refused = send("http://127.0.0.1:1", &written);
+    assert!(refused.code == Some(1) && refused.stderr.contains("http://127.0.0.1:1/v1/traces"), "{}", refused.stderr);
+    let nothing = send(&address, &Path::new(env!("CARGO_MANIFEST_DIR")).join("jobs/example.toml"));
+    assert!(nothing.code == Some(2) && nothing.stderr.contains("nigh run --json"), "{}", nothing.stderr);
+}
+
 fn seconds_now() -> f64 {
     std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_secs_f64()
 }
