@@ -19,8 +19,8 @@ type ElementWeights = BTreeMap<u64, u32>;
 enum PairOrigin {
     /// In the list, with the shared weights of the set with the smaller name and of the other.
     Listed([u64; 2]),
-    /// Two sets of one row, with the weight that they share.
-    Row(u64),
+    /// Two members of one distinct set, with the weight that they share.
+    Equal(u64),
     /// Two sets of one family, with the weight that they share at least.
     Family(u64),
 }
@@ -100,7 +100,7 @@ impl SetSource for KnownSets {
     }
 }
 
-/// What a worker found: its join, and the pairs that were listed there as (own row, other name,
+/// What a worker found: its join, and the pairs that were listed there as (own set, other name,
 /// shared weights).
 type WorkerJoin = (SetJoin, Vec<(u32, u64, [u64; 2])>);
 /// What each worker found.
@@ -132,7 +132,7 @@ fn run(sets: &[ElementWeights], parameters: Parameters, workers: JoinWorkers) ->
         let listed = Arc::new(Mutex::new(Vec::new()));
         let each = {
             let listed = listed.clone();
-            move |pair: nigh::operators::set_join::RowPair| {
+            move |pair: nigh::operators::set_join::SetPair| {
                 listed.lock().unwrap().push((pair.own, pair.names[1], pair.shared));
                 Ok(())
             }
@@ -148,15 +148,15 @@ fn run(sets: &[ElementWeights], parameters: Parameters, workers: JoinWorkers) ->
 /// All pairs by the join, by the numbers of their sets.
 fn pairs(sets: &[ElementWeights], parameters: Parameters, workers: JoinWorkers) -> BTreeMap<(u64, u64), PairOrigin> {
     let joins: Vec<_> = run(sets, parameters, workers).into_iter().map(Result::unwrap).collect();
-    // The sets of each row, by the row's name; rows by family.
+    // The members of each distinct set, by its name; and the distinct sets.
     let mut members: BTreeMap<u64, Vec<u64>> = BTreeMap::new();
-    let mut rows = BTreeMap::new();
+    let mut distinct = BTreeMap::new();
     for (worker, (joined, _)) in joins.iter().enumerate() {
-        for (set, place) in joined.sets.iter().zip(&joined.row_of) {
-            let row = joins[place.worker as usize].0.rows[place.number as usize];
-            members.entry(row.name).or_default().push(worker as u64 + u64::from(*set) * workers.count as u64);
+        for (set, location) in joined.sets.iter().zip(&joined.distinct_of) {
+            let of_set = joins[location.worker as usize].0.distinct[location.number as usize];
+            members.entry(of_set.name).or_default().push(worker as u64 + u64::from(*set) * workers.count as u64);
         }
-        rows.extend(joined.rows.iter().filter(|row| row.members > 0).map(|row| (row.name, *row)));
+        distinct.extend(joined.distinct.iter().filter(|set| set.members > 0).map(|set| (set.name, *set)));
         assert_eq!(joined.families, joins[0].0.families, "all workers know all families");
     }
     check_collections(sets, parameters, &joins, &members);
@@ -168,22 +168,22 @@ fn pairs(sets: &[ElementWeights], parameters: Parameters, workers: JoinWorkers) 
         };
         assert_eq!(found.insert(pair, how), None, "{pair:?} was found twice");
     };
-    // What a row says of known pairs is right; the pairs of two rows are without them as soon as
-    // they are expanded.
+    // What a distinct set says of known pairs is right; the pairs of two distinct sets are without
+    // them as soon as they are expanded.
     let is_new = |a: u64, b: &&u64| !parameters.knows(a, **b);
-    for row in rows.values() {
-        let sets = &members[&row.name];
-        assert_eq!((sets.len(), sets.iter().min()), (row.members as usize, Some(&row.name)));
+    for set in distinct.values() {
+        let sets = &members[&set.name];
+        assert_eq!((sets.len(), sets.iter().min()), (set.members as usize, Some(&set.name)));
         let of_sets: Vec<KnownSet> = sets.iter().map(|set| parameters.known(*set)).collect();
-        assert_eq!(of_sets.iter().filter(|known| known.is_old).count(), row.old as usize);
-        assert!(of_sets.iter().all(|known| known.family == row.known_family));
-        for (number, a) in sets.iter().enumerate().filter(|_| row.is_clique) {
+        assert_eq!(of_sets.iter().filter(|known| known.is_old).count(), set.old as usize);
+        assert!(of_sets.iter().all(|known| known.family == set.known_family));
+        for (number, a) in sets.iter().enumerate().filter(|_| set.is_clique) {
             let others = sets[number + 1..].iter().filter(|b| is_new(*a, b));
-            others.for_each(|b| add(*a, *b, PairOrigin::Row(row.weight)));
+            others.for_each(|b| add(*a, *b, PairOrigin::Equal(set.weight)));
         }
     }
-    for a in rows.values() {
-        for b in rows.range(a.name + 1..).map(|(_, b)| b).filter(|b| a.family.is_some() && a.family == b.family) {
+    for a in distinct.values() {
+        for b in distinct.range(a.name + 1..).map(|(_, b)| b).filter(|b| a.family.is_some() && a.family == b.family) {
             let family = joins[0].0.families[a.family.unwrap() as usize];
             let shared = match parameters.requirement {
                 Requirement::Both(_) => u64::from(a.of_family.min(b.of_family)),
@@ -196,7 +196,7 @@ fn pairs(sets: &[ElementWeights], parameters: Parameters, workers: JoinWorkers) 
     }
     for (joined, listed) in &joins {
         for (own, other, shared) in listed {
-            for one in &members[&joined.rows[*own as usize].name] {
+            for one in &members[&joined.distinct[*own as usize].name] {
                 let others = members[other].iter().filter(|other| is_new(*one, other));
                 others.for_each(|other| add(*one, *other, PairOrigin::Listed(*shared)));
             }
@@ -205,7 +205,7 @@ fn pairs(sets: &[ElementWeights], parameters: Parameters, workers: JoinWorkers) 
     found
 }
 
-/// Checks the collections of families: what they weigh, and what each row has of them.
+/// Checks the collections of families: what they weigh, and what each set has of them.
 fn check_collections(
     sets: &[ElementWeights],
     parameters: Parameters,
@@ -221,26 +221,27 @@ fn check_collections(
     };
     let mut of_family = BTreeMap::new();
     for (joined, _) in joins {
-        for (row, elements) in &joined.collections {
-            let row = joined.rows[*row];
-            match row.family {
+        for (number, elements) in &joined.collections {
+            let distinct = joined.distinct[*number];
+            match distinct.family {
                 Some(family) => assert_eq!(of_family.insert(family, elements.clone()), None, "each is at one worker"),
                 None => {
-                    assert!(u64::from(row.members) >= parameters.family);
-                    members[&row.name].iter().for_each(|set| assert_eq!(weight_of(*set, elements), row.weight));
+                    assert!(u64::from(distinct.members) >= parameters.family);
+                    let members = members[&distinct.name].iter();
+                    members.for_each(|set| assert_eq!(weight_of(*set, elements), distinct.weight));
                 }
             }
         }
     }
     assert_eq!(of_family.len(), joins[0].0.families.len());
     for (joined, _) in joins {
-        for row in &joined.rows {
-            if let Some(family) = row.family {
+        for distinct in &joined.distinct {
+            if let Some(family) = distinct.family {
                 let family_of = joined.families[family as usize];
                 let elements = &of_family[&family];
                 assert_eq!(weight_of(family_of.name, elements), family_of.of);
-                let of_row = members[&row.name].iter().map(|set| weight_of(*set, elements));
-                of_row.for_each(|weight| assert_eq!(weight, u64::from(row.of_family)));
+                let weights = members[&distinct.name].iter().map(|set| weight_of(*set, elements));
+                weights.for_each(|weight| assert_eq!(weight, u64::from(distinct.of_family)));
             }
         }
     }
@@ -271,8 +272,8 @@ fn twin(sets: &[ElementWeights], requirement: Requirement) -> BTreeMap<(u64, u64
     pairs
 }
 
-/// Checks the join against brute force; returns how many pairs were listed, of rows and of
-/// families.
+/// Checks the join against brute force; returns how many pairs were listed, of equal sets
+/// and of families.
 fn check(sets: &[ElementWeights], parameters: Parameters, workers: JoinWorkers) -> [usize; 3] {
     let (found, mut expected) = (pairs(sets, parameters, workers), twin(sets, parameters.requirement));
     expected.retain(|(a, b), _| !parameters.knows(*a, *b));
@@ -283,12 +284,12 @@ fn check(sets: &[ElementWeights], parameters: Parameters, workers: JoinWorkers) 
         let shared = expected[&pair];
         match how {
             PairOrigin::Listed(listed) => assert_eq!(listed, shared, "{pair:?}"),
-            PairOrigin::Row(weight) => assert_eq!([weight, weight], shared, "{pair:?}"),
+            PairOrigin::Equal(weight) => assert_eq!([weight, weight], shared, "{pair:?}"),
             PairOrigin::Family(least) => assert!(shared[0].min(shared[1]) >= least, "{pair:?}: {least} of {shared:?}"),
         }
         kinds[match how {
             PairOrigin::Listed(_) => 0,
-            PairOrigin::Row(_) => 1,
+            PairOrigin::Equal(_) => 1,
             PairOrigin::Family(_) => 2,
         }] += 1;
     }
@@ -368,9 +369,9 @@ proptest! {
             let parameters = Parameters { memory, has_known: true, ..Parameters::of(requirement) };
             let [listed, _, family] = check(&sets, parameters, WORKERS[(number + first) % WORKERS.len()]);
             prop_assert_eq!(family, 0);
-            // No pair of rows is listed of which nothing is new.
+            // No pair of distinct sets is listed of which nothing is new.
             let joins = run(&sets, parameters, WORKERS[0]).remove(0).unwrap();
-            prop_assert!(joins.1.len() <= listed, "{} pairs of rows for {} pairs", joins.1.len(), listed);
+            prop_assert!(joins.1.len() <= listed, "{} pairs of distinct sets for {} pairs", joins.1.len(), listed);
         }
     }
 }
@@ -429,28 +430,29 @@ fn a_clique_without_an_edge_lacks_just_that_edge() {
 
 #[test]
 fn an_element_of_thousands_of_sets_is_shared_out() {
-    // Couples of equal sets that all share one heavy element: a column of two blocks of rows.
+    // Couples of equal sets that all share one heavy element: its postings are two blocks.
     let sets: Vec<ElementWeights> = (0..2500u64).map(|set| [(1, 3), (10 + set / 2, 1)].into()).collect();
     let parameters = Parameters { family: 10_000, memory: 1 << 16, ..Parameters::of(Requirement::Shared(3)) };
     for workers in WORKERS {
-        let (mut pairs, mut rows) = (BTreeSet::new(), 0);
+        let (mut pairs, mut distinct) = (BTreeSet::new(), 0);
         for (joined, listed) in run(&sets, parameters, workers).into_iter().map(Result::unwrap) {
-            rows += joined.rows.iter().filter(|row| row.members > 0).count();
+            distinct += joined.distinct.iter().filter(|set| set.members > 0).count();
             for (own, other, shared) in listed {
-                let own = joined.rows[own as usize].name;
+                let own = joined.distinct[own as usize].name;
                 assert!(shared == [3, 3] && pairs.insert((own.min(other), own.max(other))), "{own} {other} {shared:?}");
             }
         }
-        assert_eq!((rows, pairs.len()), (1250, 1250 * 1249 / 2));
+        assert_eq!((distinct, pairs.len()), (1250, 1250 * 1249 / 2));
     }
 }
 
 #[test]
-fn rows_of_a_family_do_not_meet() {
-    // A family of rows that each lack a tenth of a template, and some rows beside it. Rows that
-    // lack the same are one.
+fn sets_of_a_family_do_not_meet() {
+    // A family of sets that each lack a tenth of a template, and some sets beside it. Sets that
+    // lack the same are one distinct set.
     let world: Vec<BTreeSet<u64>> = ragged(1500, 40);
-    let rows: BTreeSet<Vec<u64>> = world.iter().map(|set| set.iter().copied().filter(|e| *e < 40).collect()).collect();
+    let distinct: BTreeSet<Vec<u64>> =
+        world.iter().map(|set| set.iter().copied().filter(|e| *e < 40).collect()).collect();
     let mut sets = weighed(&world, Requirement::Shared(15));
     sets.extend(
         (0..20u64).map(|set| (0..16).map(|e| (e + set, 1 + (mix(e + set) % 3) as u32)).collect::<ElementWeights>()),
@@ -459,8 +461,8 @@ fn rows_of_a_family_do_not_meet() {
         let joins = run(&sets, Parameters { family: 100, ..Parameters::of(Requirement::Shared(15)) }, workers);
         let joins: Vec<_> = joins.into_iter().map(|join| join.unwrap().0).collect();
         let candidates: u64 = joins.iter().map(|joined| joined.stats.candidates).sum();
-        let of_family = joins[0].families[0].rows;
-        assert!(of_family as usize > rows.len() * 95 / 100, "{of_family} of {} rows", rows.len());
+        let of_family = joins[0].families[0].sets;
+        assert!(of_family as usize > distinct.len() * 95 / 100, "{of_family} of {} sets", distinct.len());
         let pairs = of_family * (of_family - 1) / 2;
         assert!(candidates < pairs / 10, "{candidates} pairs were looked at, beside {pairs} of the family");
     }
@@ -474,11 +476,11 @@ fn too_many_pairs_are_refused_with_the_elements_that_propose_them() {
     for workers in WORKERS {
         for refused in run(&sets, parameters, workers) {
             let refused = refused.unwrap_err();
-            // The two elements of all rows, those of three rows each, and those of every seventh
-            // row.
+            // The two elements of all sets, those of three sets each, and those of every
+            // seventh set.
             let [all, of_three, of_seventh] = [300 * 299 / 2, 100 * 3, 6 * (43 * 42 / 2) + 42 * 41 / 2];
-            let most = refused.columns.first().unwrap();
-            assert_eq!((most.pairs, most.holders, most.example), (all, 300, 0));
+            let most = refused.elements.first().unwrap();
+            assert_eq!((most.pairs, most.sets, most.example), (all, 300, 0));
             assert_eq!((refused.pairs, refused.most), (all + of_three + of_seventh, 100));
             assert_eq!(refused.to_string(), "up to 51429 pairs would be looked at, and at most 100 may be");
         }

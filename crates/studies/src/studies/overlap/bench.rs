@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Overlap;
 use crate::config::{Bytes, Config, Count};
-use crate::operators::set_join::{Element, JoinedRow, Requirement, SetJoin, SetJoinStage, WeightedSets, set_join};
+use crate::operators::set_join::{DistinctSet, Element, Requirement, SetJoin, SetJoinStage, WeightedSets, set_join};
 use crate::records::{fold, mix};
 use crate::sheet::grouped;
 use crate::studies::Study;
@@ -88,17 +88,21 @@ struct OverlapCounts {
     chunks: u64,
     /// Documents that may be in pairs.
     kept: u64,
-    rows: u64,
-    /// Rows of families.
-    family_rows: u64,
+    /// Distinct sets.
+    #[serde(rename = "rows")]
+    distinct: u64,
+    /// Distinct sets of families.
+    #[serde(rename = "family_rows")]
+    family_sets: u64,
     families: u64,
-    /// Columns in prefixes.
-    prefix_columns: u64,
-    /// Pairs of rows that were compared.
+    /// Elements in prefixes.
+    #[serde(rename = "prefix_columns")]
+    postings: u64,
+    /// Pairs of distinct sets that were compared.
     candidates: u64,
-    /// Pairs of rows that are listed.
+    /// Pairs of distinct sets that are listed.
     listed: u64,
-    /// Pairs of documents: of listed rows, of one row, of one family.
+    /// Pairs of documents: of two distinct sets that are listed, of one, of one family.
     pairs: [u64; 3],
 }
 
@@ -106,10 +110,10 @@ impl WorkerCounts for OverlapCounts {
     fn merge(&mut self, other: &OverlapCounts) {
         self.chunks += other.chunks;
         self.kept += other.kept;
-        self.rows += other.rows;
-        self.family_rows += other.family_rows;
+        self.distinct += other.distinct;
+        self.family_sets += other.family_sets;
         self.families = self.families.max(other.families);
-        self.prefix_columns += other.prefix_columns;
+        self.postings += other.postings;
         self.candidates += other.candidates;
         self.listed += other.listed;
         self.pairs.iter_mut().zip(&other.pairs).for_each(|(sum, pairs)| *sum += pairs);
@@ -228,7 +232,7 @@ impl Measure for OverlapTask {
         let listed = Rc::new(RefCell::new((0u64, 0u64)));
         let each = {
             let listed = listed.clone();
-            move |pair: crate::operators::set_join::RowPair| {
+            move |pair: crate::operators::set_join::SetPair| {
                 let (pairs, checksum) = &mut *listed.borrow_mut();
                 *pairs += u64::from(pair.members[0]) * u64::from(pair.members[1]);
                 let [first, second] = [pair.names[0].min(pair.names[1]), pair.names[0].max(pair.names[1])];
@@ -241,29 +245,29 @@ impl Measure for OverlapTask {
         cx.enter(Stage::Tables);
         let (pairs, checksum) = listed.take();
         let of_families = pairs_of_families(cx, &joined)?;
-        let of_row = |row: &JoinedRow| u64::from(row.members) * u64::from(row.members.saturating_sub(1)) / 2;
-        let of_rows = joined.rows.iter().filter(|row| row.is_clique).map(of_row).sum();
+        let of_set = |set: &DistinctSet| u64::from(set.members) * u64::from(set.members.saturating_sub(1)) / 2;
+        let of_sets = joined.distinct.iter().filter(|set| set.is_clique).map(of_set).sum();
         let stats = joined.stats;
         counts.kept = stats.kept;
-        counts.rows = stats.rows;
-        counts.family_rows = stats.family_rows;
+        counts.distinct = stats.distinct;
+        counts.family_sets = stats.family_sets;
         counts.families = joined.families.len() as u64;
-        counts.prefix_columns = stats.prefix_columns;
+        counts.postings = stats.postings;
         counts.candidates = stats.candidates;
         counts.listed = stats.pairs;
-        counts.pairs = [pairs, of_rows, of_families];
+        counts.pairs = [pairs, of_sets, of_families];
         Ok(WorkerResult { counts, checksum })
     }
 }
 
-/// The pairs of documents in two rows of one family; at worker 0, and none at the others.
+/// The pairs of documents in two distinct sets of one family; at worker 0, and none at the others.
 fn pairs_of_families(cx: &mut Context, joined: &SetJoin) -> Result<u64> {
     let mut own = vec![(0u64, 0u64); joined.families.len()];
-    for row in &joined.rows {
-        if let Some(family) = row.family {
+    for set in &joined.distinct {
+        if let Some(family) = set.family {
             let (members, squares) = &mut own[family as usize];
-            *members += u64::from(row.members);
-            *squares += u64::from(row.members).pow(2);
+            *members += u64::from(set.members);
+            *squares += u64::from(set.members).pow(2);
         }
     }
     let own: Vec<_> = (0u32..).zip(own).map(|(family, (members, squares))| (family, members, squares)).collect();
@@ -310,7 +314,7 @@ impl fmt::Display for OverlapReport {
         )?;
         writeln!(
             f,
-            "{} pairs share at least {} chunks: {} of listed rows, {} of equal sets, {} of {} families",
+            "{} pairs share at least {} chunks: {} of listed sets, {} of equal sets, {} of {} families",
             grouped(self.pairs),
             self.least,
             grouped(counts.pairs[0]),
@@ -321,12 +325,12 @@ impl fmt::Display for OverlapReport {
         writeln!(f, "{wall_s:.3} seconds, {cpu_s:.3} CPU s, {:.1} CPU ns a document", self.cpu_ns_per_document)?;
         writeln!(
             f,
-            "per document: {:.3} kept, {:.3} rows, {:.3} of them in families, {:.3} columns in prefixes, {:.3} candidates, {:.3} listed; \
+            "per document: {:.3} kept, {:.3} distinct sets, {:.3} of them in families, {:.3} elements in prefixes, {:.3} candidates, {:.3} listed; \
              exchanged {:.1} bytes",
             per_document(counts.kept),
-            per_document(counts.rows),
-            per_document(counts.family_rows),
-            per_document(counts.prefix_columns),
+            per_document(counts.distinct),
+            per_document(counts.family_sets),
+            per_document(counts.postings),
             per_document(counts.candidates),
             per_document(counts.listed),
             self.exchanged_bytes_per_document

@@ -165,15 +165,15 @@ impl ParagraphsJob<'_> {
             Err(error) => return Ok(error),
         };
         let examples: Vec<DocId> =
-            too_many.columns.iter().map(|column| DocId::from_table(column.example as i64)).collect();
+            too_many.elements.iter().map(|element| DocId::from_table(element.example as i64)).collect();
         let names = page_names(cx, &self.plan.history, &self.owned, &examples)?;
         let mut text = format!(
             "too many pairs for near-duplicates: up to {} would be looked at, and `max-pairs` allows {}",
             too_many.pairs, too_many.most
         );
-        for (column, example) in too_many.columns.iter().zip(&examples) {
+        for (element, example) in too_many.elements.iter().zip(&examples) {
             let url = names.get(example).map_or("", |name| name.url.as_str());
-            text += &format!("\n{:>12} pairs of {} pages such as {url}", column.pairs, column.holders);
+            text += &format!("\n{:>12} pairs of {} pages such as {url}", element.pairs, element.sets);
         }
         text += "\nRaise `max-pairs` or the lowest share of `near`";
         Ok(anyhow!(text))

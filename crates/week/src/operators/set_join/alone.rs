@@ -1,5 +1,5 @@
-//! Elements that one set has alone, found exactly: they fall, and then the sets that became too
-//! light, until hardly any set falls.
+//! Removes the elements that occur in one set only, exactly; then the sets that are too light to be
+//! in any pair. Repeats this until fewer than 1% of the sets go.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -21,12 +21,12 @@ pub(super) const ELEMENTS: usize = 1 << 13;
 /// The rounds end when less than one in this many sets falls.
 const FEW: u64 = 100;
 
-/// An element of a set, and its place among the sender's elements.
+/// An element of a set, and its position among the sender's elements.
 #[derive(Clone, Copy, Pod, Zeroable)]
 #[repr(C)]
 struct ElementAt {
     hash: [u32; 2],
-    place: u32,
+    position: u32,
 }
 
 /// Removes elements of one set alone, and sets that cannot be pairs any more.
@@ -45,7 +45,8 @@ pub(super) fn drop_alone(cx: &mut Context, stage: &SetJoinStage, mut kept: HeldS
         let alone = alone(cx, &mut kept.sets)?;
         let mut numbers = Vec::new();
         let is_heavy = is_heavy(stage.requirement);
-        kept.sets = kept.sets.without(|place| has_bit(&alone, place), is_heavy, |set| numbers.push(kept.numbers[set]));
+        kept.sets =
+            kept.sets.without(|position| has_bit(&alone, position), is_heavy, |set| numbers.push(kept.numbers[set]));
         kept.numbers = numbers;
         let fell = before - kept.sets.count() as u64;
         let [before, fell] = cx.sums([before, fell])?;
@@ -60,7 +61,7 @@ pub(super) fn is_heavy(requirement: Requirement) -> impl Fn(u32, u64) -> bool + 
     move |size, weight| weight >= requirement.least(size.into())
 }
 
-/// Marks the places of the elements that no other set has.
+/// Marks the positions of the elements that no other set has.
 fn alone(cx: &mut Context, sets: &mut WeightedSets) -> Result<Vec<u64>> {
     let own = sets.elements() as u64;
     let all = cx.sum(own)?;
@@ -74,9 +75,9 @@ fn alone(cx: &mut Context, sets: &mut WeightedSets) -> Result<Vec<u64>> {
             let (sets, mut next) = (sets.clone(), 0);
             move |deal: &mut RangeDealer<'_, ElementAt>| {
                 let end = (next + ELEMENTS).min(sets.elements());
-                for place in next..end {
-                    let hash = sets.hash(place);
-                    let record = ElementAt { hash: bytemuck::cast(hash), place: place as u32 };
+                for position in next..end {
+                    let hash = sets.hash(position);
+                    let record = ElementAt { hash: bytemuck::cast(hash), position: position as u32 };
                     deal.deal(0, spread(hash), record);
                 }
                 next = end;
@@ -89,12 +90,12 @@ fn alone(cx: &mut Context, sets: &mut WeightedSets) -> Result<Vec<u64>> {
         records.clear();
         partition.blocks(|block| {
             let of_block = block.records().iter();
-            records.extend(of_block.map(|record| (bytemuck::cast(record.hash), block.from, record.place)));
+            records.extend(of_block.map(|record| (bytemuck::cast(record.hash), block.from, record.position)));
         })?;
         records.sort_unstable();
         for group in records.chunk_by(|a, b| a.0 == b.0) {
-            if let [(_, from, place)] = group {
-                dealer.deal((*from).into(), *place);
+            if let [(_, from, position)] = group {
+                dealer.deal((*from).into(), *position);
             }
         }
         Ok(())
@@ -103,7 +104,7 @@ fn alone(cx: &mut Context, sets: &mut WeightedSets) -> Result<Vec<u64>> {
         let alone = alone.clone();
         move |block: BlockOf<u32>| {
             let mut alone = alone.borrow_mut();
-            block.records().iter().for_each(|place| set_bit(&mut alone, *place as usize));
+            block.records().iter().for_each(|position| set_bit(&mut alone, *position as usize));
         }
     };
     by_key(cx, "Alone", cut, cx.spill_buffer(), open, find, mark)?;

@@ -5,7 +5,8 @@
 //! for the weakest requirement.
 //!
 //! ```text
-//! stars: of the sets that have a rare element, the largest with each other one; a pair is an edge at the strongest requirement that it meets
+//! stars: of the sets that have a rare element, the largest with each other one;
+//!     a pair is an edge at the strongest requirement that it meets
 //! for each requirement, the strongest first:
 //!     components = those of the edges so far
 //!     all pairs of two components: edges, too
@@ -23,9 +24,9 @@ use anyhow::{Result, ensure};
 use bytemuck::{Pod, Zeroable};
 use nigh_exchange::{Context, LocalAnswers, all_to_all, blocks, lookup};
 
-use super::compare::RowPair;
-use super::joined::JoinedRow;
-use super::joined_rows::SetPlace;
+use super::compare::SetPair;
+use super::distinct_sets::SetLocation;
+use super::joined::DistinctSet;
 use super::prepared::{PreparedSets, WantedPairs};
 use super::requirement::Requirement;
 use super::sets::SetSource;
@@ -91,17 +92,17 @@ pub fn chains<S: SetSource + Clone + 'static>(
     let Some(weakest) = requirements.last() else { return Ok(Chains::default()) };
     let stage_of = |requirement: Requirement| SetJoinStage { requirement, thorough: with_nearest, ..stage.clone() };
     let prepared = PreparedSets::prepare(cx, &stage_of(*weakest), source)?;
-    let best_of_row = prepared.joined.rows.iter().map(|row| {
-        // Two sets of one row: they are compared with the row's own name, which the smallest of
-        // them has.
-        let name = DocId::from_table(row.name as i64);
-        let own = NearestSet { doc: name, neighbour: name, shared: row.weight, sizes: 2 * row.size };
-        (row.members > 1 && row.is_clique).then_some(own)
+    let best_of_set = prepared.joined.distinct.iter().map(|set| {
+        // Two members of one distinct set: they are compared with its own name, which the smallest
+        // of them has.
+        let name = DocId::from_table(set.name as i64);
+        let own = NearestSet { doc: name, neighbour: name, shared: set.weight, sizes: 2 * set.size };
+        (set.members > 1 && set.is_clique).then_some(own)
     });
     let mut links = Links {
         requirements: Rc::new(requirements.to_vec()),
         edges: vec![Vec::new(); requirements.len()],
-        best_of_row: best_of_row.collect(),
+        best_of_set: best_of_set.collect(),
         with_nearest,
     };
     links.join(cx, &stage_of(*weakest), &prepared, WantedPairs::Stars)?;
@@ -113,19 +114,19 @@ pub fn chains<S: SetSource + Clone + 'static>(
     Ok(Chains { edges: links.edges, nearest })
 }
 
-/// A set at the worker of its row.
+/// A set at the worker of its distinct set.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Pod, Zeroable)]
 #[repr(C)]
-struct RowMember {
-    row: u64,
+struct DistinctMember {
+    distinct: u64,
     doc: DocId,
 }
 
-/// The best pair of a row, at the worker of the row.
+/// The best pair of a distinct set, at its worker.
 #[derive(Clone, Copy, Pod, Zeroable)]
 #[repr(C)]
-struct PairedRow {
-    row: u64,
+struct PairedSet {
+    set: u64,
     best: NearestSet,
 }
 
@@ -133,9 +134,9 @@ struct PairedRow {
 struct Links {
     requirements: Rc<Vec<Requirement>>,
     edges: Vec<Vec<Edge>>,
-    /// By own row: the best pair of its sets with others, or of two of its own sets. Only rows of
-    /// several sets have one, if the nearest sets are not wanted.
-    best_of_row: Vec<Option<NearestSet>>,
+    /// By own distinct set: the best pair of its members with others, or of two of its members.
+    /// Only sets of several members have one, if the nearest sets are not wanted.
+    best_of_set: Vec<Option<NearestSet>>,
     with_nearest: bool,
 }
 
@@ -143,13 +144,13 @@ struct Links {
 #[derive(Default)]
 struct ListingNotes {
     forests: Vec<OwnForest>,
-    /// By worker and number of a row: its best pair.
+    /// By worker and number of a distinct set: its best pair.
     best: ByKey<u64, NearestSet>,
 }
 
 impl ListingNotes {
-    fn note(&mut self, row: SetPlace, pair: NearestSet) {
-        let key = u64::from(row.worker) << 32 | u64::from(row.number);
+    fn note(&mut self, set: SetLocation, pair: NearestSet) {
+        let key = u64::from(set.worker) << 32 | u64::from(set.number);
         let best = self.best.entry(key).or_insert(pair);
         if pair.is_nearer_than(best) {
             *best = pair;
@@ -163,7 +164,7 @@ fn level_of(requirements: &[Requirement], shared: [u64; 2], sizes: [u64; 2]) -> 
 }
 
 impl Links {
-    /// Joins rows, and notes each pair at the strongest requirement that it meets.
+    /// Joins the sets, and notes each pair at the strongest requirement that it meets.
     fn join(
         &mut self,
         cx: &mut Context,
@@ -176,8 +177,8 @@ impl Links {
         let listed = Rc::new(RefCell::new(ListingNotes { forests, best: ByKey::default() }));
         let each = {
             let (listed, requirements, with_nearest) = (listed.clone(), self.requirements.clone(), self.with_nearest);
-            move |pair: RowPair| {
-                let RowPair { own, other, names, members, sizes, shared, .. } = pair;
+            move |pair: SetPair| {
+                let SetPair { own, other, names, members, sizes, shared, .. } = pair;
                 let level = level_of(&requirements, shared, sizes);
                 ensure!(level.is_some(), "a pair is listed that meets no requirement");
                 let listed = &mut *listed.borrow_mut();
@@ -185,7 +186,7 @@ impl Links {
                 let [doc, neighbour] = names.map(|name| DocId::from_table(name as i64));
                 let pair = NearestSet { doc, neighbour, shared: shared[0].min(shared[1]), sizes: sizes[0] + sizes[1] };
                 if members[0] > 1 || with_nearest {
-                    listed.note(SetPlace { worker: index, number: own }, pair);
+                    listed.note(SetLocation { worker: index, number: own }, pair);
                 }
                 if members[1] > 1 || with_nearest {
                     listed.note(other, NearestSet { doc: neighbour, neighbour: doc, ..pair });
@@ -199,21 +200,21 @@ impl Links {
             edges.extend(forest.into_edges());
         }
         let mut dealer = cx.dealer();
-        for (place, best) in best {
-            dealer.deal(place >> 32, PairedRow { row: u64::from(place as u32), best });
+        for (key, best) in best {
+            dealer.deal(key >> 32, PairedSet { set: u64::from(key as u32), best });
         }
         let paired = all_to_all(cx, dealer)?;
-        for PairedRow { row, best } in paired.iter().flat_map(|block| block.records()) {
-            let of_row = &mut self.best_of_row[*row as usize];
-            if of_row.is_none_or(|known| best.is_nearer_than(&known)) {
-                *of_row = Some(*best);
+        for PairedSet { set, best } in paired.iter().flat_map(|block| block.records()) {
+            let of_set = &mut self.best_of_set[*set as usize];
+            if of_set.is_none_or(|known| best.is_nearer_than(&known)) {
+                *of_set = Some(*best);
             }
         }
         Ok(())
     }
 
-    /// The components of rows at requirement number `level`, as far as edges are known: numbers
-    /// from 1 by own row, 0 for a row that is alone.
+    /// The components of distinct sets at requirement number `level`, as far as edges are known:
+    /// numbers from 1 by own set, 0 for a set that is alone.
     fn components(
         &self,
         cx: &mut Context,
@@ -221,16 +222,16 @@ impl Links {
         prepared: &PreparedSets,
         level: usize,
     ) -> Result<Vec<u32>> {
-        let rows = &prepared.joined.rows;
+        let sets = &prepared.joined.distinct;
         let edges = self.edges[..=level].concat();
         let roots = component_roots(cx, owned, edges)?;
-        // A row is at the owner of its smallest document.
-        let with_roots = |(number, row): (u32, &JoinedRow)| {
-            (row.members > 0).then(|| (number, owned.index(DocId::from_table(row.name as i64))))
+        // A distinct set is at the owner of its smallest document.
+        let with_docs = |(number, set): (u32, &DistinctSet)| {
+            (set.members > 0).then(|| (number, owned.index(DocId::from_table(set.name as i64))))
         };
-        let docs_of_rows: Vec<(u32, usize)> = (0..).zip(rows).filter_map(with_roots).collect();
+        let docs_of_sets: Vec<(u32, usize)> = (0..).zip(sets).filter_map(with_docs).collect();
         let mut by_doc = vec![DocId::NONE; owned.len()];
-        docs_of_rows.iter().for_each(|(_, doc)| by_doc[*doc] = roots[*doc]);
+        docs_of_sets.iter().for_each(|(_, doc)| by_doc[*doc] = roots[*doc]);
         let sizes = cluster_sizes(cx, owned, by_doc.into_iter())?;
         let several: Vec<DocId> = sizes.own_clusters().map(|(root, _)| root).collect();
         let counts = cx.concat(vec![several.len() as u64])?;
@@ -238,23 +239,23 @@ impl Links {
         let mut numbers = vec![0u64; owned.len()];
         several.iter().zip(before + 1..).for_each(|(root, number)| numbers[owned.index(*root)] = number);
         let asked =
-            docs_of_rows.iter().map(|(row, doc)| (*row, roots[*doc])).filter(|(_, root)| sizes.members(*root) > 1);
+            docs_of_sets.iter().map(|(set, doc)| (*set, roots[*doc])).filter(|(_, root)| sizes.members(*root) > 1);
         let asked: Rc<Vec<(u32, DocId)>> = Rc::new(asked.collect());
         let local = LocalAnswers::own(cx, move |doc: usize| [numbers[doc]]);
         let questions = || {
             let asked = asked.clone();
-            (0..asked.len()).map(move |place| asked[place].1)
+            (0..asked.len()).map(move |question| asked[question].1)
         };
-        let mut components = vec![0; rows.len()];
-        lookup(cx, owned, questions, &local, |place, [number]| {
+        let mut components = vec![0; sets.len()];
+        lookup(cx, owned, questions, &local, |question, [number]| {
             // Refused later, if it does not fit.
-            components[asked[place].0 as usize] = u32::try_from(number).unwrap_or(u32::MAX);
+            components[asked[question].0 as usize] = u32::try_from(number).unwrap_or(u32::MAX);
         })?;
         Ok(components)
     }
 
-    /// Adds the edges between the sets of each row, and returns the nearest of each own set, if
-    /// they are wanted.
+    /// Adds the edges between the members of each distinct set, and returns the nearest of each own
+    /// set, if they are wanted.
     fn add_members<S: SetSource>(
         &mut self,
         cx: &mut Context,
@@ -263,23 +264,24 @@ impl Links {
     ) -> Result<Vec<NearestSet>> {
         let joined = &prepared.joined;
         let mut dealer = cx.dealer();
-        for (set, place) in joined.sets.iter().zip(&joined.row_of) {
+        for (set, distinct) in joined.sets.iter().zip(&joined.distinct_of) {
             let doc = DocId::from_table(source.name(*set as usize) as i64);
-            dealer.deal(place.worker.into(), RowMember { row: place.number.into(), doc });
+            dealer.deal(distinct.worker.into(), DistinctMember { distinct: distinct.number.into(), doc });
         }
         let members = all_to_all(cx, dealer)?;
         let mut nearest = cx.dealer();
-        // A row's smallest set, whose name the row has, is near the next one.
+        // The smallest member, whose name the distinct set has, is near the next one.
         let mut seconds: ByKey<u64, DocId> = ByKey::default();
         let records = || members.iter().flat_map(|block| block.records());
-        for RowMember { row, doc } in records() {
-            if doc.to_table() as u64 != joined.rows[*row as usize].name {
-                let second = seconds.entry(*row).or_insert(*doc);
+        for DistinctMember { distinct, doc } in records() {
+            if doc.to_table() as u64 != joined.distinct[*distinct as usize].name {
+                let second = seconds.entry(*distinct).or_insert(*doc);
                 *second = (*doc).min(*second);
             }
         }
-        for RowMember { row, doc } in records() {
-            let (JoinedRow { name, size, .. }, best) = (joined.rows[*row as usize], self.best_of_row[*row as usize]);
+        for DistinctMember { distinct, doc } in records() {
+            let DistinctSet { name, size, .. } = joined.distinct[*distinct as usize];
+            let best = self.best_of_set[*distinct as usize];
             let Some(mut best) = best else { continue };
             let own_name = doc.to_table() as u64;
             let level = level_of(&self.requirements, [best.shared; 2], [size, best.sizes - size]);
@@ -288,7 +290,7 @@ impl Links {
             }
             if self.with_nearest {
                 if best.neighbour == *doc {
-                    best.neighbour = seconds.get(row).copied().unwrap_or(best.neighbour);
+                    best.neighbour = seconds.get(distinct).copied().unwrap_or(best.neighbour);
                 }
                 nearest.deal(doc.owner(cx.peers()) as u64, NearestSet { doc: *doc, ..best });
             }

@@ -1,6 +1,6 @@
-//! Comparing: the weight that the two rows of a candidate share, exactly.
+//! Comparing: the weight that the two sets of a candidate share, exactly.
 //!
-//! Rows of workers of this process are read in memory. Those of other processes are asked for, once
+//! Sets of workers of this process are read in memory. Those of other processes are asked for, once
 //! for each round of candidates.
 
 use std::cell::RefCell;
@@ -13,61 +13,61 @@ use anyhow::{Context as _, Result};
 use bytemuck::{Pod, Zeroable};
 use nigh_exchange::{Answerer, Asked, Asker, BlockOf, Context, Dealer, ask};
 
-use super::joined_rows::SetPlace;
-use super::marked_columns::MarkedColumns;
+use super::distinct_sets::SetLocation;
+use super::marked_elements::MarkedElements;
 use super::meet::PairToCompare;
+use super::merged_elements::{MergedElement, SortedSets};
 use super::requirement::Requirement;
-use super::row_columns::{RowColumn, SortedSets};
 use super::stage::SetJoinStage;
 use crate::structures::Sorted;
 
-/// Of the memory for records in flight, the part that the rows of other processes take in a round.
+/// Of the memory for records in flight, the part that the sets of other processes take in a round.
 const PART: u64 = 16;
 /// Candidates of a round, at most.
 const CANDIDATES: usize = 1 << 20;
 /// Candidates that are looked at between two checks of the clock.
 const AT_ONCE: usize = 1 << 12;
 
-/// A pair of rows.
+/// A pair of distinct sets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct RowPair {
-    /// The row of this worker. Which of the two rows that is depends on the workers.
+pub struct SetPair {
+    /// The set of this worker. Which of the two that is depends on the workers.
     pub own: u32,
-    /// The other row.
-    pub other: SetPlace,
-    /// The names of the own row and of the other.
+    /// The other set.
+    pub other: SetLocation,
+    /// The names of the own set and of the other.
     pub names: [u64; 2],
-    /// The numbers of their sets.
+    /// How many equal sets each stands for.
     pub members: [u32; 2],
-    /// The numbers of their old sets.
+    /// How many of these are old.
     pub old: [u32; 2],
-    /// The sizes of the two sets that stand for the rows. Sets of one row may differ in size,
-    /// unless the requirement depends on sizes.
+    /// Their sizes. The sets that one stands for may differ in size, unless the requirement depends
+    /// on sizes.
     pub sizes: [u64; 2],
-    /// What the shared elements weigh in the own row and in the other.
+    /// What the shared elements weigh in the own set and in the other.
     pub shared: [u64; 2],
 }
 
-/// The rows that workers of a process share: by worker.
+/// The sets that workers of a process share: by worker.
 #[derive(Default)]
-pub struct RowsInProcess(Mutex<Vec<(usize, Arc<SortedSets>)>>);
+pub struct SetsInProcess(Mutex<Vec<(usize, Arc<SortedSets>)>>);
 
-/// A row with its columns, as it is asked for.
+/// A set with its elements, as it is asked for.
 #[derive(Clone, Debug, Default)]
-struct ForeignRow {
+struct ForeignSet {
     size: u32,
     members: u32,
     old: u32,
     name: u64,
-    columns: Vec<RowColumn>,
+    elements: Vec<MergedElement>,
 }
 
-/// A piece of an answer: two heads, then a column each.
+/// A piece of an answer: two heads, then an element each.
 #[derive(Clone, Copy, Pod, Zeroable)]
 #[repr(C)]
 struct AnswerPiece([u32; 4]);
 
-/// Compares the rows of all candidates, and calls `each` with those that are pairs, in the order of
+/// Compares the sets of all candidates, and calls `each` with those that are pairs, in the order of
 /// candidates. Returns the numbers of candidates and of pairs.
 ///
 /// # Errors
@@ -75,45 +75,45 @@ struct AnswerPiece([u32; 4]);
 pub(super) fn compare(
     cx: &mut Context,
     stage: &SetJoinStage,
-    rows: &Arc<SortedSets>,
+    sets: &Arc<SortedSets>,
     candidates: Sorted<PairToCompare>,
-    each: impl FnMut(RowPair) -> Result<()> + 'static,
+    each: impl FnMut(SetPair) -> Result<()> + 'static,
 ) -> Result<(u64, u64)> {
-    let local = share_rows(cx, rows)?;
+    let local = share_sets(cx, sets)?;
     let comparer = Comparer {
         requirement: stage.requirement,
         local,
-        own: rows.clone(),
+        own: sets.clone(),
         candidates,
         round: Vec::new(),
         asked: None,
-        columns: 0,
-        most: (cx.memory() / PART) as usize / size_of::<RowColumn>(),
+        elements: 0,
+        most: (cx.memory() / PART) as usize / size_of::<MergedElement>(),
         last: None,
         next: None,
         foreign: BTreeMap::new(),
         arriving: vec![Vec::new(); cx.peers()],
         marked: None,
-        marks: MarkedColumns::default(),
+        marks: MarkedElements::default(),
         each,
         compared: 0,
         pairs: 0,
     };
     let comparer = Rc::new(RefCell::new(comparer));
-    ask(cx, &comparer, RowAnswerer(rows.clone()))?;
+    ask(cx, &comparer, SetAnswerer(sets.clone()))?;
     let comparer = comparer.borrow();
     Ok((comparer.compared, comparer.pairs))
 }
 
-/// The rows of all workers of this process, by worker; `None` for those of other processes.
-fn share_rows(cx: &mut Context, rows: &Arc<SortedSets>) -> Result<Vec<Option<Arc<SortedSets>>>> {
-    let shared = cx.shared().of(RowsInProcess::default);
-    shared.0.lock().unwrap_or_else(PoisonError::into_inner).push((cx.index(), rows.clone()));
-    // All workers have added their rows.
+/// The sets of all workers of this process, by worker; `None` for those of other processes.
+fn share_sets(cx: &mut Context, sets: &Arc<SortedSets>) -> Result<Vec<Option<Arc<SortedSets>>>> {
+    let shared = cx.shared().of(SetsInProcess::default);
+    shared.0.lock().unwrap_or_else(PoisonError::into_inner).push((cx.index(), sets.clone()));
+    // All workers have added their sets.
     cx.barrier()?;
     let mut local = vec![None; cx.peers()];
-    for (index, rows) in shared.0.lock().unwrap_or_else(PoisonError::into_inner).iter() {
-        local[*index] = Some(rows.clone());
+    for (index, sets) in shared.0.lock().unwrap_or_else(PoisonError::into_inner).iter() {
+        local[*index] = Some(sets.clone());
     }
     // All workers have read the list, before any of them drops it.
     cx.barrier()?;
@@ -126,30 +126,30 @@ struct Comparer<E> {
     local: Vec<Option<Arc<SortedSets>>>,
     own: Arc<SortedSets>,
     candidates: Sorted<PairToCompare>,
-    /// The candidates that wait for rows of other processes.
+    /// The candidates that wait for sets of other processes.
     round: Vec<PairToCompare>,
-    /// The row of another process that was asked for last.
-    asked: Option<SetPlace>,
-    /// Columns of the rows of other processes in this round, at most: such a row has no more than
-    /// the own row of its candidate.
-    columns: usize,
+    /// The set of another process that was asked for last.
+    asked: Option<SetLocation>,
+    /// Elements of the sets of other processes in this round, at most: such a set has no more than
+    /// the own set of its candidate.
+    elements: usize,
     /// The last candidate that was looked at, and the first one of the next round.
     last: Option<PairToCompare>,
     next: Option<PairToCompare>,
-    /// Columns at which a round ends.
+    /// Elements at which a round ends.
     most: usize,
-    foreign: BTreeMap<SetPlace, ForeignRow>,
+    foreign: BTreeMap<SetLocation, ForeignSet>,
     /// By worker: the pieces of its answers that are not complete yet.
     arriving: Vec<Vec<AnswerPiece>>,
-    /// The other row whose columns are marked.
-    marked: Option<SetPlace>,
-    marks: MarkedColumns,
+    /// The other set whose elements are marked.
+    marked: Option<SetLocation>,
+    marks: MarkedElements,
     each: E,
     compared: u64,
     pairs: u64,
 }
 
-impl<E: FnMut(RowPair) -> Result<()>> Comparer<E> {
+impl<E: FnMut(SetPair) -> Result<()>> Comparer<E> {
     /// The next candidate that differs from the last one.
     fn next_candidate(&mut self) -> Result<Option<PairToCompare>> {
         loop {
@@ -166,55 +166,55 @@ impl<E: FnMut(RowPair) -> Result<()>> Comparer<E> {
 
     fn compare(&mut self, candidate: PairToCompare) -> Result<()> {
         let PairToCompare { worker, other, own } = candidate;
-        let place = SetPlace { worker, number: other };
-        let (size, members, old, name, columns) = match &self.local[worker as usize] {
-            Some(rows) => {
+        let location = SetLocation { worker, number: other };
+        let (size, members, old, name, elements) = match &self.local[worker as usize] {
+            Some(sets) => {
                 let other = other as usize;
-                (rows.sizes[other], rows.members[other], rows.old[other], rows.names[other], rows.columns(other))
+                (sets.sizes[other], sets.members[other], sets.old[other], sets.names[other], sets.elements(other))
             }
             None => {
-                let row = self.foreign.get(&place);
-                let row = row.context("a worker of another process did not send a row that was asked for")?;
-                (row.size, row.members, row.old, row.name, &row.columns[..])
+                let set = self.foreign.get(&location);
+                let set = set.context("a worker of another process did not send a set that was asked for")?;
+                (set.size, set.members, set.old, set.name, &set.elements[..])
             }
         };
-        let rows = &self.own;
-        let sizes = [rows.sizes[own as usize].into(), size.into()];
+        let sets = &self.own;
+        let sizes = [sets.sizes[own as usize].into(), size.into()];
         let least = self.requirement.least_of_pair(sizes);
         self.compared += 1;
-        if self.marked != Some(place) {
-            self.marks.mark(columns);
-            self.marked = Some(place);
+        if self.marked != Some(location) {
+            self.marks.mark(elements);
+            self.marked = Some(location);
         }
-        if let Some(shared) = self.marks.shared(rows.columns(own as usize), rows.weights[own as usize], least) {
+        if let Some(shared) = self.marks.shared(sets.elements(own as usize), sets.weights[own as usize], least) {
             self.pairs += 1;
-            let (names, members) = ([rows.names[own as usize], name], [rows.members[own as usize], members]);
-            let old = [rows.old[own as usize], old];
-            (self.each)(RowPair { own, other: place, names, members, old, sizes, shared })?;
+            let (names, members) = ([sets.names[own as usize], name], [sets.members[own as usize], members]);
+            let old = [sets.old[own as usize], old];
+            (self.each)(SetPair { own, other: location, names, members, old, sizes, shared })?;
         }
         Ok(())
     }
 }
 
-impl<E: FnMut(RowPair) -> Result<()>> Asker<u32, AnswerPiece> for Comparer<E> {
-    /// Compares candidates with rows of this process, and collects those of a round that need rows
+impl<E: FnMut(SetPair) -> Result<()>> Asker<u32, AnswerPiece> for Comparer<E> {
+    /// Compares candidates with sets of this process, and collects those of a round that need sets
     /// of others.
     fn ask(&mut self, questions: &mut Dealer<u32>) -> Result<Asked> {
         for _ in 0..AT_ONCE {
             let Some(candidate) = self.next_candidate()? else { return Ok(Asked::All) };
-            let place = SetPlace { worker: candidate.worker, number: candidate.other };
+            let location = SetLocation { worker: candidate.worker, number: candidate.other };
             if self.local[candidate.worker as usize].is_some() {
                 self.compare(candidate)?;
                 continue;
             }
-            if self.columns > self.most || self.round.len() == CANDIDATES {
+            if self.elements > self.most || self.round.len() == CANDIDATES {
                 (self.next, self.last) = (Some(candidate), None);
                 return Ok(Asked::Round);
             }
-            if self.asked != Some(place) {
-                self.asked = Some(place);
-                self.columns += self.own.columns(candidate.own as usize).len();
-                questions.deal(place.worker.into(), place.number);
+            if self.asked != Some(location) {
+                self.asked = Some(location);
+                self.elements += self.own.elements(candidate.own as usize).len();
+                questions.deal(location.worker.into(), location.number);
             }
             self.round.push(candidate);
         }
@@ -225,17 +225,18 @@ impl<E: FnMut(RowPair) -> Result<()>> Asker<u32, AnswerPiece> for Comparer<E> {
         let pieces = &mut self.arriving[answers.from as usize];
         pieces.extend_from_slice(answers.records());
         let mut rest = &pieces[..];
-        while let [AnswerPiece([number, count, size, members]), AnswerPiece([low, high, old, _]), columns @ ..] = rest {
-            let Some(of_row) = columns.get(..*count as usize) else { break };
-            let row = ForeignRow {
+        while let [AnswerPiece([number, count, size, members]), AnswerPiece([low, high, old, _]), elements @ ..] = rest
+        {
+            let Some(of_set) = elements.get(..*count as usize) else { break };
+            let set = ForeignSet {
                 size: *size,
                 members: *members,
                 old: *old,
                 name: u64::from(*high) << 32 | u64::from(*low),
-                columns: of_row.iter().map(|piece| bytemuck::cast(piece.0)).collect(),
+                elements: of_set.iter().map(|piece| bytemuck::cast(piece.0)).collect(),
             };
-            self.foreign.insert(SetPlace { worker: answers.from, number: *number }, row);
-            rest = &columns[*count as usize..];
+            self.foreign.insert(SetLocation { worker: answers.from, number: *number }, set);
+            rest = &elements[*count as usize..];
         }
         let used = pieces.len() - rest.len();
         pieces.drain(..used);
@@ -246,24 +247,24 @@ impl<E: FnMut(RowPair) -> Result<()>> Asker<u32, AnswerPiece> for Comparer<E> {
             self.compare(candidate)?;
         }
         self.foreign.clear();
-        (self.asked, self.columns) = (None, 0);
+        (self.asked, self.elements) = (None, 0);
         Ok(())
     }
 }
 
-/// A worker that sends rows.
-struct RowAnswerer(Arc<SortedSets>);
+/// A worker that sends sets.
+struct SetAnswerer(Arc<SortedSets>);
 
-impl Answerer<u32, AnswerPiece> for RowAnswerer {
+impl Answerer<u32, AnswerPiece> for SetAnswerer {
     fn answer(&mut self, questions: &BlockOf<u32>, answers: &mut Dealer<AnswerPiece>) -> Result<()> {
-        let rows = &self.0;
+        let sets = &self.0;
         for number in questions.records() {
-            let row = *number as usize;
-            let (columns, name) = (rows.columns(row), rows.names[row]);
+            let set = *number as usize;
+            let (elements, name) = (sets.elements(set), sets.names[set]);
             let to = questions.from.into();
-            answers.deal(to, AnswerPiece([*number, columns.len() as u32, rows.sizes[row], rows.members[row]]));
-            answers.deal(to, AnswerPiece([name as u32, (name >> 32) as u32, rows.old[row], 0]));
-            columns.iter().for_each(|column| answers.deal(to, AnswerPiece(bytemuck::cast(*column))));
+            answers.deal(to, AnswerPiece([*number, elements.len() as u32, sets.sizes[set], sets.members[set]]));
+            answers.deal(to, AnswerPiece([name as u32, (name >> 32) as u32, sets.old[set], 0]));
+            elements.iter().for_each(|element| answers.deal(to, AnswerPiece(bytemuck::cast(*element))));
         }
         Ok(())
     }

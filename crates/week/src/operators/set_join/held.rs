@@ -4,14 +4,15 @@
 //! sets of a crawl fall here, before anything of them is kept. The test need not be exact: an
 //! element that is taken for a held one by mistake falls in `alone.rs`.
 //!
-//! Records and replies are those of `sighting`: the holder of an element is its place.
+//! Records and replies are those of `sighting`: there, the holder of a value is an element's
+//! position.
 //!
 //! Which elements are taken for held ones by mistake depends on the hashes of all elements, and on
 //! nothing else: the slots in which they are counted are as many for any number of workers and
 //! partitions.
 //!
-//! *Places* number the elements of a worker's own sets, in the order of a pass. An element that a
-//! worker has sent twice is held: it is not sent again as long as a small table knows it, so that
+//! *Positions* number the elements of a worker's own sets, in the order of a pass. An element that
+//! a worker has sent twice is held: it is not sent again as long as a small table knows it, so that
 //! an element of all sets does not overload its owner.
 
 use std::cell::RefCell;
@@ -42,7 +43,7 @@ const REMEMBERED: usize = 1 << 14;
 pub(super) struct HeldSets {
     /// The sets, with their held elements.
     pub sets: WeightedSets,
-    /// The place of each in the source.
+    /// The number of each in the source.
     pub numbers: Vec<u32>,
 }
 
@@ -90,7 +91,7 @@ pub(super) fn held<S: SetSource + Clone + 'static>(
         let marks = marks.clone();
         move |block: BlockOf<u32>| {
             let mut marks = marks.borrow_mut();
-            block.records().iter().for_each(|place| set_bit(&mut marks, *place as usize));
+            block.records().iter().for_each(|position| set_bit(&mut marks, *position as usize));
         }
     };
     by_key(cx, "Held", cut, cx.spill_buffer(), open, find, mark)?;
@@ -117,11 +118,11 @@ pub(super) fn can_pair(requirement: Requirement, set: &[Element]) -> Result<bool
     Ok(size >= requirement.least(size))
 }
 
-/// The sets with their held elements, of those that are heavy enough. The places of the held
+/// The sets with their held elements, of those that are heavy enough. The positions of the held
 /// elements are marked.
 fn keep(source: &impl SetSource, requirement: Requirement, marks: &[u64]) -> Result<HeldSets> {
     let mut kept = HeldSets { sets: WeightedSets::default(), numbers: Vec::new() };
-    let (mut pass, mut set, mut place) = (source.pass()?, Vec::new(), 0);
+    let (mut pass, mut set, mut position) = (source.pass()?, Vec::new(), 0);
     for number in 0.. {
         if !pass.next(&mut set)? {
             break;
@@ -132,8 +133,8 @@ fn keep(source: &impl SetSource, requirement: Requirement, marks: &[u64]) -> Res
         let size = weight_in_all(&set)?;
         let mut weight = 0;
         set.retain(|element| {
-            let is_held = has_bit(marks, place);
-            place += 1;
+            let is_held = has_bit(marks, position);
+            position += 1;
             weight += if is_held { u64::from(element.weight) } else { 0 };
             is_held
         });
@@ -160,8 +161,8 @@ struct HeldPass<P> {
     /// The high bits of a hash that give its partition.
     of_partition: u32,
     set: Vec<Element>,
-    /// The place of the next element.
-    place: usize,
+    /// The position of the next element.
+    position: usize,
     /// Elements that were sent of late, and how often, at most twice; by the high bits of their
     /// hashes.
     remembered: Vec<(u64, u8)>,
@@ -177,7 +178,7 @@ impl<P: SetPass> HeldPass<P> {
     ) -> Result<HeldPass<P>> {
         let pass = source.pass()?;
         let remembered = vec![(0, 0); REMEMBERED];
-        Ok(HeldPass { pass, requirement, of_partition, set: Vec::new(), place: 0, remembered, marks })
+        Ok(HeldPass { pass, requirement, of_partition, set: Vec::new(), position: 0, remembered, marks })
     }
 
     /// Deals the elements of some sets. Returns `false` at the end of the pass.
@@ -191,8 +192,8 @@ impl<P: SetPass> HeldPass<P> {
                 continue;
             }
             for element in &self.set {
-                let (place, hash) = (self.place, spread(element.hash));
-                self.place += 1;
+                let (position, hash) = (self.position, spread(element.hash));
+                self.position += 1;
                 if !deal.takes(hash) {
                     continue;
                 }
@@ -200,12 +201,12 @@ impl<P: SetPass> HeldPass<P> {
                 if *remembered != element.hash {
                     (*remembered, *sent) = (element.hash, 0);
                 } else if *sent == 2 {
-                    set_bit(&mut marks, place);
+                    set_bit(&mut marks, position);
                     continue;
                 }
                 *sent += 1;
                 let slot = ((hash << self.of_partition) >> 32) as u32;
-                deal.deal_gap(0, hash, place as u32, |gap| Sighting::new(slot, gap));
+                deal.deal_gap(0, hash, position as u32, |gap| Sighting::new(slot, gap));
             }
         }
         Ok(true)

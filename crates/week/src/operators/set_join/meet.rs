@@ -1,9 +1,10 @@
-//! Meeting: rows that have a column in their prefixes meet at its owner, and become candidates:
-//! pairs that are compared.
+//! Meeting: the postings of an element meet at its owner, and any two become a candidate: a pair
+//! that is compared. A *posting* is a set that has the element in its prefix; those of one element
+//! are its entry in the inverted index.
 //!
-//! A column of many holders would be the work of one worker, and its pairs are the square of its
-//! holders. They are dealt into blocks, and each pair of blocks is a *cell* with a key of its own:
-//! a row goes to the cells of its block. Rows of one family do not meet, nor do two old rows.
+//! A popular element with n postings makes n² pairs at one worker. So its postings are split into
+//! blocks. Each pair of blocks is a *cell* with its own key, and so its own worker: a posting goes
+//! to the cells of its block. Sets of one family do not meet, nor do two old sets.
 
 use std::cell::RefCell;
 use std::cmp::Reverse;
@@ -17,11 +18,11 @@ use bytemuck::{Pod, Zeroable};
 use nigh_exchange::{BlockOf, Context, Dealer, KeyRanges, Partition, RangeDealer, by_key};
 use serde::{Deserialize, Serialize};
 
+use super::distinct_sets::SetLocation;
 use super::families::Families;
-use super::joined_rows::SetPlace;
-use super::prefixes::{Proposed, ROWS, prefix};
+use super::merged_elements::SortedSets;
+use super::prefixes::{Proposed, SETS, prefix};
 use super::requirement::Requirement;
-use super::row_columns::SortedSets;
 use super::stage::SetJoinStage;
 use crate::records::{fold, mix, spread};
 use crate::structures::{ExternalSort, Sortable, Sorted};
@@ -31,28 +32,28 @@ const MOST_RECORDS: u64 = 1 << 14;
 /// Bytes of a candidate while they are sorted.
 const CANDIDATE: usize = size_of::<PairToCompare>();
 
-/// A row at one of its columns.
+/// A set that has an element in its prefix.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Pod, Zeroable)]
 #[repr(C)]
-struct Holder {
-    /// The column, or a cell of it.
+struct PrefixPosting {
+    /// The element, or a cell of it.
     key: [u32; 2],
-    /// Which block of the cell the row is of; [`BOTH`] in a cell of one block.
+    /// Which block of the cell the set is of; [`BOTH`] in a cell of one block.
     side: u32,
-    /// The family of the row; [`OLD`] is added if all sets of the row are old. So the holders of a
-    /// side are in the order new and old, then of families.
+    /// The family of the set; [`OLD`] is added if the set is old. So the postings of a side
+    /// are in the order new and old, then of families.
     family: u32,
-    place: SetPlace,
-    /// The halves of the name of the row.
+    location: SetLocation,
+    /// The halves of the name of the set.
     name: [u32; 2],
-    /// The weight of this column of the row and of those behind it.
+    /// The weight of this element of the set and of all that follow it.
     rest: u32,
     size: u32,
-    /// The number of columns of the row.
-    columns: u32,
+    /// The number of elements of the set.
+    elements: u32,
 }
 
-/// Which rows of a column meet each other.
+/// Which sets of an element meet each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Meeting {
     /// All that are not of one family.
@@ -61,21 +62,21 @@ pub(super) enum Meeting {
     Stars,
 }
 
-/// The side of a row in a cell whose rows all meet each other.
+/// The side of a set in a cell whose sets all meet each other.
 const BOTH: u32 = 2;
-/// The bit of an old row beside its family.
+/// The bit of an old set beside its family.
 const OLD: u32 = 1 << 31;
 
-/// A pair to compare, at the worker of the row with more columns; on a tie, at that of the greater
-/// [`SetPlace`]. Those of one other row follow each other.
+/// A pair to compare. It is sent to the worker of the set with more elements; on a tie, to that of
+/// the greater [`SetLocation`]. Sorted by the other set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Pod, Zeroable, Serialize, Deserialize)]
 #[repr(C)]
 pub(super) struct PairToCompare {
-    /// The worker of the other row.
+    /// The worker of the other set.
     pub worker: u32,
-    /// The number of the other row.
+    /// The number of the other set.
     pub other: u32,
-    /// The own row.
+    /// The own set.
     pub own: u32,
 }
 
@@ -92,13 +93,14 @@ impl Sortable for PairToCompare {
     }
 }
 
-/// The candidates of which this worker has the row with more columns, in order. A candidate of
-/// several columns comes several times.
+/// The candidates of which this worker has the set with more elements, in order. A candidate comes
+/// once for each element that both sets have in their prefixes.
 ///
 /// ```text
-/// for each column c:
-///     for each pair (a, b) of rows that have c in their prefixes, not of one family, not both old:
-///         if a pair of their sizes can share as little as what is left of a and of b from c on: emit (a, b)
+/// for each element c:
+///     for each pair (a, b) of sets that have c in their prefixes, not of one family, not both old:
+///         skip if the weight left in a or b, from c on, is less than a pair of these sizes must share
+///         else emit (a, b)
 /// ```
 ///
 /// # Errors
@@ -106,52 +108,52 @@ impl Sortable for PairToCompare {
 pub(super) fn candidates(
     cx: &mut Context,
     stage: &SetJoinStage,
-    rows: &Arc<SortedSets>,
+    sets: &Arc<SortedSets>,
     families: &Rc<Families>,
     proposed: Proposed,
     meeting: Meeting,
 ) -> Result<Sorted<PairToCompare>> {
     let (requirement, index) = (stage.requirement, cx.index() as u32);
-    // Each holder of a column of `n` blocks goes to `n` cells.
+    // Each posting of an element of `n` blocks goes to `n` cells.
     let copies: u64 = proposed.blocks.values().map(|blocks| u64::from(*blocks) - 1).sum();
     let own = proposed.own as u64 + copies;
     let all = cx.sum(own)?;
-    // A range is bounded by its holders and by what they propose.
+    // A range is bounded by its postings and by what they propose.
     let bytes = proposed.pairs.saturating_mul(CANDIDATE as u64) / cx.peers() as u64;
-    let cut = KeyRanges::new(all, MOST_RECORDS, size_of::<Holder>(), 1, cx.peers(), cx.memory());
+    let cut = KeyRanges::new(all, MOST_RECORDS, size_of::<PrefixPosting>(), 1, cx.peers(), cx.memory());
     let cut = cut.at_least(bytes.div_ceil(cx.memory().max(1)));
     let blocks = Rc::new(proposed.blocks);
     let open = {
-        let (rows, families, blocks) = (rows.clone(), families.clone(), blocks.clone());
+        let (sets, families, blocks) = (sets.clone(), families.clone(), blocks.clone());
         move || {
-            let mut pass = HolderPass {
+            let mut pass = PostingPass {
                 requirement,
-                rows: rows.clone(),
+                sets: sets.clone(),
                 families: families.clone(),
                 blocks: blocks.clone(),
                 worker: index,
-                row: 0,
-                place: 0,
+                set: 0,
+                position: 0,
             };
-            move |deal: &mut RangeDealer<'_, Holder>| Ok(pass.next(deal))
+            move |deal: &mut RangeDealer<'_, PrefixPosting>| Ok(pass.next(deal))
         }
     };
-    let mut holders: Vec<Holder> = Vec::new();
-    let find = move |partition: &Partition<'_, Holder>, dealer: &mut Dealer<PairToCompare>| {
-        holders.clear();
-        partition.blocks(|block| holders.extend_from_slice(block.records()))?;
-        holders.sort_unstable();
-        for cell in holders.chunk_by(|a, b| a.key == b.key) {
+    let mut postings: Vec<PrefixPosting> = Vec::new();
+    let find = move |partition: &Partition<'_, PrefixPosting>, dealer: &mut Dealer<PairToCompare>| {
+        postings.clear();
+        partition.blocks(|block| postings.extend_from_slice(block.records()))?;
+        postings.sort_unstable();
+        for cell in postings.chunk_by(|a, b| a.key == b.key) {
             if meeting == Meeting::Stars {
-                let heaviest = cell.iter().max_by_key(|holder| (holder.rest, Reverse(holder.size), holder.name));
+                let heaviest = cell.iter().max_by_key(|posting| (posting.rest, Reverse(posting.size), posting.name));
                 let Some(heaviest) = heaviest else { continue };
-                let others = cell.iter().filter(|other| other.place != heaviest.place);
+                let others = cell.iter().filter(|other| other.location != heaviest.location);
                 others.for_each(|other| heaviest.meet(other, requirement, dealer));
                 continue;
             }
-            let ones = cell.partition_point(|holder| holder.side == 0);
+            let ones = cell.partition_point(|posting| posting.side == 0);
             for (number, a) in cell.iter().enumerate() {
-                // In a cell of two blocks the first side meets the second; else each row meets
+                // In a cell of two blocks the first side meets the second; else each set meets
                 // those behind it.
                 let others = match a.side {
                     0 => &cell[ones..],
@@ -184,11 +186,11 @@ fn sort_in(folder: &Path, memory: u64) -> ExternalSort<PairToCompare> {
     ExternalSort::new(folder, memory)
 }
 
-impl Holder {
+impl PrefixPosting {
     /// Meets those of `others` that are not of its family. They are all new, or all old, in the
     /// order of families.
     #[inline]
-    fn meet_all(&self, others: &[Holder], requirement: Requirement, dealer: &mut Dealer<PairToCompare>) {
+    fn meet_all(&self, others: &[PrefixPosting], requirement: Requirement, dealer: &mut Dealer<PairToCompare>) {
         let family = self.family & !OLD;
         let (before, behind) = if family == 0 {
             (others, &[][..])
@@ -200,74 +202,83 @@ impl Holder {
         before.iter().chain(behind).for_each(|other| self.meet(other, requirement, dealer));
     }
 
-    /// Emits the pair with another row, if it can be one.
+    /// Emits the pair with another set, if it can be one.
     #[inline]
-    fn meet(&self, other: &Holder, requirement: Requirement, dealer: &mut Dealer<PairToCompare>) {
+    fn meet(&self, other: &PrefixPosting, requirement: Requirement, dealer: &mut Dealer<PairToCompare>) {
         let least = requirement.least_of_pair([self.size.into(), other.size.into()]);
         if least > self.rest.min(other.rest).into() {
             return;
         }
-        let (of_more, other) =
-            if (self.columns, self.place) > (other.columns, other.place) { (self, other) } else { (other, self) };
+        let (of_more, other) = if (self.elements, self.location) > (other.elements, other.location) {
+            (self, other)
+        } else {
+            (other, self)
+        };
         let candidate =
-            PairToCompare { own: of_more.place.number, worker: other.place.worker, other: other.place.number };
-        dealer.deal(of_more.place.worker.into(), candidate);
+            PairToCompare { own: of_more.location.number, worker: other.location.worker, other: other.location.number };
+        dealer.deal(of_more.location.worker.into(), candidate);
     }
 }
 
-/// One pass over the own rows: sends the columns of their prefixes whose partitions lie in one
+/// One pass over the own sets: sends the elements of their prefixes whose partitions lie in one
 /// range.
-struct HolderPass {
+struct PostingPass {
     requirement: Requirement,
-    rows: Arc<SortedSets>,
+    sets: Arc<SortedSets>,
     families: Rc<Families>,
     blocks: Rc<BTreeMap<u32, u32>>,
     worker: u32,
-    /// The next row.
-    row: usize,
-    /// The place of its first column among those of all prefixes.
-    place: u32,
+    /// The next set.
+    set: usize,
+    /// The position of its first posting among those of this worker.
+    position: u32,
 }
 
-impl HolderPass {
-    /// Deals the columns of some rows. Returns `false` at the end of the pass.
-    fn next(&mut self, deal: &mut RangeDealer<'_, Holder>) -> bool {
-        let end = (self.row + ROWS).min(self.rows.len());
-        for row in self.row..end {
-            let columns = self.rows.columns(row);
-            let mut rest = self.rows.weights[row] as u32;
-            let family = self.families.of_row[row] | if self.rows.is_old(row) { OLD } else { 0 };
-            for column in &columns[..prefix(self.requirement, &self.rows, row)] {
-                let holder = Holder {
-                    key: bytemuck::cast(column.id),
+impl PostingPass {
+    /// Deals the elements of some sets. Returns `false` at the end of the pass.
+    fn next(&mut self, deal: &mut RangeDealer<'_, PrefixPosting>) -> bool {
+        let end = (self.set + SETS).min(self.sets.len());
+        for set in self.set..end {
+            let elements = self.sets.elements(set);
+            let mut rest = self.sets.weights[set] as u32;
+            let family = self.families.of_set[set] | if self.sets.is_old(set) { OLD } else { 0 };
+            for element in &elements[..prefix(self.requirement, &self.sets, set)] {
+                let posting = PrefixPosting {
+                    key: bytemuck::cast(element.id),
                     side: BOTH,
-                    place: SetPlace { worker: self.worker, number: row as u32 },
-                    name: bytemuck::cast(self.rows.names[row]),
+                    location: SetLocation { worker: self.worker, number: set as u32 },
+                    name: bytemuck::cast(self.sets.names[set]),
                     rest,
-                    size: self.rows.sizes[row],
+                    size: self.sets.sizes[set],
                     family,
-                    columns: columns.len() as u32,
+                    elements: elements.len() as u32,
                 };
-                match self.blocks.get(&self.place) {
-                    None => deal.deal(0, spread(column.id), holder),
-                    Some(blocks) => deal_to_cells(deal, column.id, *blocks, self.rows.names[row], holder),
+                match self.blocks.get(&self.position) {
+                    None => deal.deal(0, spread(element.id), posting),
+                    Some(blocks) => deal_to_cells(deal, element.id, *blocks, self.sets.names[set], posting),
                 }
-                rest -= column.weight;
-                self.place += 1;
+                rest -= element.weight;
+                self.position += 1;
             }
         }
-        self.row = end;
-        end < self.rows.len()
+        self.set = end;
+        end < self.sets.len()
     }
 }
 
-/// Deals a row to the cells of its block of a column with so many blocks.
-fn deal_to_cells(deal: &mut RangeDealer<'_, Holder>, column: u64, blocks: u32, name: u64, holder: Holder) {
+/// Deals a posting to the cells of its block, of an element with so many blocks.
+fn deal_to_cells(
+    deal: &mut RangeDealer<'_, PrefixPosting>,
+    element: u64,
+    blocks: u32,
+    name: u64,
+    posting: PrefixPosting,
+) {
     let own = (mix(name) % u64::from(blocks)) as u32;
     for other in 0..blocks {
         let (first, second) = (own.min(other), own.max(other));
-        let key = fold(&[column, u64::from(first) << 32 | u64::from(second)]);
+        let key = fold(&[element, u64::from(first) << 32 | u64::from(second)]);
         let side = if own == other { BOTH } else { u32::from(own > other) };
-        deal.deal(0, spread(key), Holder { key: bytemuck::cast(key), side, ..holder });
+        deal.deal(0, spread(key), PrefixPosting { key: bytemuck::cast(key), side, ..posting });
     }
 }

@@ -5,22 +5,27 @@
 //! paragraphs (Pereira 2006). No element is left out because it is frequent.
 //!
 //! ```text
-//! sets ─▶ held        elements that two sets have, nearly exactly; sets that are too light fall
-//!      ─▶ alone       elements that one set has alone fall, exactly; sets that are too light fall
-//!      ─▶ joined_rows equal sets are one row
-//!      ─▶ row_columns elements of the same rows are one column; rows have their rarest columns first
-//!      ─▶ families    rows that have most of one collection: any two of them are a pair, none is looked at
-//!      ─▶ prefixes    the rarest columns of a row; how many pairs they propose: too many are refused here
-//!      ─▶ meet        rows that have a column in their prefixes are candidates
-//!      ─▶ compare     what the two rows of a candidate share, exactly
+//! sets ─▶ held             elements that two sets have, nearly exactly; sets that are too light fall
+//!      ─▶ alone            elements that one set has alone fall, exactly; sets that are too light fall
+//!      ─▶ distinct_sets    equal sets become one distinct set: they are its members
+//!      ─▶ merged_elements  elements of the same sets become one; a set has its rarest elements first
+//!      ─▶ families         sets that have most of one collection: any two are a pair, none is looked at
+//!      ─▶ prefixes         the rarest elements of a set; how many pairs they propose: not too many
+//!      ─▶ meet             the postings of an element: sets with it in their prefixes are candidates
+//!      ─▶ compare          what the two sets of a candidate share, exactly
 //! ```
 //!
-//! The pairs of the join are three kinds, and no pair is of two: two sets of one row ([`RowPair`]
-//! has none of them), two rows of one family, and the pairs of rows that are listed. So their
-//! numbers, the replicas of a set and the components follow without a list of all.
+//! The words are those of the literature: a set has *elements*; its *prefix* is its rarest ones; a
+//! *posting* is one set in the list of those that have an element in their prefixes (the inverted
+//! index). From `families` on, a set is a distinct one, and an element is a merged one.
+//!
+//! The pairs of the join are three kinds, and no pair is of two: two members of one distinct set
+//! ([`SetPair`] has none of them), two distinct sets of one family, and the pairs of distinct sets
+//! that are listed. So their numbers, the replicas of a set and the components follow without a
+//! list of all.
 //!
 //! What is of which kind depends on the sets alone: not on the number of workers, nor on the
-//! memory. Exact means up to collisions of 64-bit hashes, those of elements and of columns.
+//! memory. Exact means up to collisions of 64-bit hashes, those of elements and of merged ones.
 //!
 //! Memory: a worker holds its sets that are left, 12 bytes for each of their elements; records in
 //! flight go to disk beyond `memory`, and candidates, too. Known limit: all records of one element,
@@ -38,22 +43,22 @@
 //! The prefixes and the bounds on sizes and on what is left are those of the literature on joins of
 //! sets (Chaudhuri, Ganti, Kaushik: *A primitive operator for similarity joins in data cleaning*,
 //! 2006; Xiao, Wang, Lin, Yu: *Efficient similarity joins for near duplicate detection*, 2008).
-//! Families by the pigeonhole principle, and columns by sums of codes, are nigh's.
+//! Families by the pigeonhole principle, and elements merged by sums of codes, are nigh's.
 
 mod alone;
 mod chains;
 mod compare;
+mod distinct_sets;
 mod families;
 mod held;
 mod joined;
-mod joined_rows;
 mod known;
-mod marked_columns;
+mod marked_elements;
 mod meet;
+mod merged_elements;
 mod prefixes;
 mod prepared;
 mod requirement;
-mod row_columns;
 mod sets;
 mod stage;
 
@@ -63,11 +68,11 @@ use std::rc::Rc;
 use anyhow::Result;
 
 pub use self::chains::{Chains, NearestSet, chains};
-pub use self::compare::{RowPair, RowsInProcess};
+pub use self::compare::{SetPair, SetsInProcess};
+pub use self::distinct_sets::SetLocation;
 pub use self::families::Family;
-pub use self::joined::{JoinedRow, SetJoin};
-pub use self::joined_rows::SetPlace;
-pub use self::prefixes::{FrequentColumn, TooManyPairs};
+pub use self::joined::{DistinctSet, SetJoin};
+pub use self::prefixes::{FrequentElement, TooManyPairs};
 pub use self::requirement::{ExactShare, Requirement};
 pub use self::sets::{Element, KnownSet, SetPass, SetSource, SetsPass, WeightedSets};
 pub use self::stage::{SetJoinStage, SetJoinStats};
@@ -77,8 +82,8 @@ use self::meet::{Meeting, candidates};
 use self::prefixes::proposed;
 use self::prepared::{PreparedSets, prepare};
 
-/// Finds all pairs of sets that meet the requirement, and calls `each` with the pairs of rows that
-/// are listed: each at the worker of one of its rows. Every worker of every process calls it with
+/// Finds all pairs of sets that meet the requirement, and calls `each` with the pairs of distinct
+/// sets that are listed: each at the worker of one of the two. Every worker of every process calls it with
 /// its own sets.
 ///
 /// # Errors
@@ -88,26 +93,26 @@ pub fn set_join<S: SetSource + Clone + 'static>(
     cx: &mut Context,
     stage: &SetJoinStage,
     source: &S,
-    each: impl FnMut(RowPair) -> Result<()> + 'static,
+    each: impl FnMut(SetPair) -> Result<()> + 'static,
 ) -> Result<SetJoin> {
-    let (PreparedSets { mut joined, rows }, elements) = prepare(cx, stage, source)?;
-    let families = Rc::new(families::families(cx, stage, &rows)?);
+    let (PreparedSets { mut joined, sets }, elements) = prepare(cx, stage, source)?;
+    let families = Rc::new(families::families(cx, stage, &sets)?);
     let found = 1..=families.all.len() as u32;
-    for (row, family) in families.of_row.iter().enumerate().filter(|(_, family)| found.contains(family)) {
-        joined.rows[row].family = Some(family - 1);
-        joined.rows[row].of_family = families.weights[row];
-        joined.stats.family_rows += 1;
+    for (set, family) in families.of_set.iter().enumerate().filter(|(_, family)| found.contains(family)) {
+        joined.distinct[set].family = Some(family - 1);
+        joined.distinct[set].of_family = families.weights[set];
+        joined.stats.family_sets += 1;
     }
     joined.families = families.all.clone();
     if stage.with_collections {
         joined.collections = joined.own_collections(stage, &elements);
     }
     drop(elements);
-    let proposed = proposed(cx, stage, &rows, &families)?;
-    joined.stats.rows = rows.living().count() as u64;
-    joined.stats.columns = rows.column_count() as u64;
-    joined.stats.prefix_columns = proposed.own as u64;
-    let candidates = candidates(cx, stage, &rows, &families, proposed.allowed(stage)?, Meeting::All)?;
-    (joined.stats.candidates, joined.stats.pairs) = compare(cx, stage, &rows, candidates, each)?;
+    let proposed = proposed(cx, stage, &sets, &families)?;
+    joined.stats.distinct = sets.living().count() as u64;
+    joined.stats.merged = sets.element_count() as u64;
+    joined.stats.postings = proposed.own as u64;
+    let candidates = candidates(cx, stage, &sets, &families, proposed.allowed(stage)?, Meeting::All)?;
+    (joined.stats.candidates, joined.stats.pairs) = compare(cx, stage, &sets, candidates, each)?;
     Ok(joined)
 }

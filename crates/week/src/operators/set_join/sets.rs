@@ -33,11 +33,11 @@ pub trait SetSource {
         self.len() == 0
     }
 
-    /// The name of a set, by its place in a pass: no two sets of all workers have the same one. The
-    /// results depend on the names, and not on which worker has a set.
+    /// The name of a set, by its number in a pass: no two sets of all workers have the same one.
+    /// The results depend on the names, and not on which worker has a set.
     fn name(&self, set: usize) -> u64;
 
-    /// What is known of a set before the join, by its place in a pass. Asked only if the join has
+    /// What is known of a set before the join, by its number in a pass. Asked only if the join has
     /// known pairs: see [`SetJoinStage::has_known`](super::SetJoinStage::has_known).
     fn known(&self, _set: usize) -> KnownSet {
         KnownSet::default()
@@ -143,22 +143,22 @@ impl WeightedSets {
 
     /// The elements of a set.
     pub(super) fn set(&self, set: usize) -> impl Iterator<Item = Element> + Clone {
-        self.places(set).map(|place| Element { hash: self.hashes[place], weight: self.weight(place) })
+        self.positions(set).map(|position| Element { hash: self.hashes[position], weight: self.weight(position) })
     }
 
-    /// The places of the elements of a set among those of all sets.
-    pub(super) fn places(&self, set: usize) -> std::ops::Range<usize> {
+    /// The positions of the elements of a set among those of all sets.
+    pub(super) fn positions(&self, set: usize) -> std::ops::Range<usize> {
         self.starts[set]..self.starts[set + 1]
     }
 
-    /// The element at a place.
-    pub(super) fn hash(&self, place: usize) -> u64 {
-        self.hashes[place]
+    /// The element at a position.
+    pub(super) fn hash(&self, position: usize) -> u64 {
+        self.hashes[position]
     }
 
-    /// The weight of the element at a place.
-    pub(super) fn weight(&self, place: usize) -> u32 {
-        self.weights.get(place).copied().unwrap_or(1)
+    /// The weight of the element at a position.
+    pub(super) fn weight(&self, position: usize) -> u32 {
+        self.weights.get(position).copied().unwrap_or(1)
     }
 
     /// The size of a set, fallen elements included.
@@ -168,11 +168,11 @@ impl WeightedSets {
 
     /// The weight of the elements of a set.
     pub(super) fn weight_of(&self, set: usize) -> u64 {
-        self.places(set).map(|place| u64::from(self.weight(place))).sum()
+        self.positions(set).map(|position| u64::from(self.weight(position))).sum()
     }
 
-    /// The sets without the elements at some places, and of these only the sets that `keep`: given
-    /// are the size and the weight that is left. `kept` is called with the old number of each set
+    /// The sets without the elements at some positions, and of these only the sets that `keep`:
+    /// given are the size and the weight that is left. `kept` is called with the old number of each set
     /// that is kept, in order.
     pub(super) fn without(
         &self,
@@ -182,10 +182,11 @@ impl WeightedSets {
     ) -> WeightedSets {
         let mut left = WeightedSets::default();
         for set in 0..self.count() {
-            let places = || self.places(set).filter(|place| !falls(*place));
-            let weight = places().map(|place| u64::from(self.weight(place))).sum();
+            let positions = || self.positions(set).filter(|position| !falls(*position));
+            let weight = positions().map(|position| u64::from(self.weight(position))).sum();
             if keep(self.sizes[set], weight) {
-                let part = places().map(|place| Element { hash: self.hashes[place], weight: self.weight(place) });
+                let part =
+                    positions().map(|position| Element { hash: self.hashes[position], weight: self.weight(position) });
                 left.push_part(self.names[set], self.sizes[set], part);
                 kept(set);
             }

@@ -7,7 +7,7 @@ use super::requirement::Requirement;
 pub struct SetJoinStage {
     /// What two sets must have in common.
     pub requirement: Requirement,
-    /// Rows that a family has at least; elements of fewer rows make no family.
+    /// Distinct sets that a family has at least; elements of fewer sets make no family.
     pub family: u64,
     /// Whether the elements of the collections of families are wanted, in
     /// [`SetJoin::collections`](super::SetJoin::collections).
@@ -19,8 +19,8 @@ pub struct SetJoinStage {
     /// shares nothing with theirs; else a last few sets may stay that cannot be in pairs, which is
     /// faster.
     pub thorough: bool,
-    /// The most pairs of rows to look at, each counted for every column that proposes it: a join of
-    /// more is refused before it looks at any.
+    /// The most pairs of distinct sets to look at, each counted for every element that proposes it:
+    /// a join of more is refused before it looks at any.
     pub max_pairs: u64,
 }
 
@@ -51,16 +51,16 @@ pub struct SetJoinStats {
     pub kept: u64,
     /// Their elements.
     pub kept_elements: u64,
-    /// Rows that can be in pairs with others: sets that differ from each other.
-    pub rows: u64,
-    /// Their columns, each counted in every row that has it.
-    pub columns: u64,
-    /// Rows in families.
-    pub family_rows: u64,
-    /// Columns of rows that were exchanged to find pairs.
-    pub prefix_columns: u64,
-    /// Pairs of rows that were compared.
+    /// Distinct sets that can be in pairs with others.
+    pub distinct: u64,
+    /// Their merged elements, each counted in every set that has it.
+    pub merged: u64,
+    /// Distinct sets in families.
+    pub family_sets: u64,
+    /// Elements in prefixes: what is exchanged to find pairs.
+    pub postings: u64,
+    /// Pairs of distinct sets that were compared.
     pub candidates: u64,
-    /// Pairs of rows that meet the requirement, without those of a family.
+    /// Pairs of distinct sets that meet the requirement, without those of a family.
     pub pairs: u64,
 }

@@ -122,7 +122,7 @@ fn all_pairs(cx: &mut Context, stage: &MirrorStage, hosts: &Hosts) -> Result<Raw
     let listed: Rc<RefCell<Vec<(HostName, HostName)>>> = Rc::default();
     let each = {
         let listed = listed.clone();
-        move |pair: crate::operators::set_join::RowPair| {
+        move |pair: crate::operators::set_join::SetPair| {
             listed.borrow_mut().push((HostName(pair.names[0]), HostName(pair.names[1])));
             Ok(())
         }
@@ -163,7 +163,7 @@ struct HostOfRow {
 impl JoinedRows {
     fn gather(cx: &mut Context, joined: &SetJoin, names: &[HostName], hosts: &Hosts) -> Result<JoinedRows> {
         let mut dealer = cx.dealer();
-        for (set, row) in joined.sets.iter().zip(&joined.row_of) {
+        for (set, row) in joined.sets.iter().zip(&joined.distinct_of) {
             let name = names[*set as usize];
             let clustered = hosts.find(name).map_or(0, |host| host.clustered);
             dealer.deal(row.worker.into(), HostOfRow { row: row.number.into(), rank: u64::MAX - clustered, name });
@@ -171,13 +171,13 @@ impl JoinedRows {
         let (mut members, mut cliques, mut families) = (Vec::new(), Vec::new(), Vec::new());
         for block in all_to_all(cx, dealer)? {
             for member in block.records() {
-                let row = &joined.rows[member.row as usize];
+                let row = &joined.distinct[member.row as usize];
                 if row.members > 1 || row.family.is_some() {
                     members.push((HostName(row.name), (member.rank, member.name)));
                 }
             }
         }
-        for row in joined.rows.iter().filter(|row| row.members > 0) {
+        for row in joined.distinct.iter().filter(|row| row.members > 0) {
             if row.members > 1 && row.is_clique {
                 cliques.push(HostName(row.name));
             }
@@ -265,7 +265,7 @@ impl RawPairs {
     fn check_size(&self, cx: &Context, stage: &MirrorStage) -> Result<()> {
         let (pairs, most) = (self.pairs.len() as u64, stage.max_pairs);
         if pairs > most {
-            return Err(TooManyPairs { pairs, most, columns: Vec::new() }.into());
+            return Err(TooManyPairs { pairs, most, elements: Vec::new() }.into());
         }
         ensure!(
             pairs * PAIR_BYTES <= cx.memory().max(LEAST_MEMORY),

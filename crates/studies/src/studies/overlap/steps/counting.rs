@@ -34,7 +34,7 @@ use nigh_exchange::{BlockOf, Context, Dealer, KeyRanges, Partition, RangeDealer,
 use super::prefix::FamiliesAndEdges;
 use super::unit_pairs::{PairTables, SharedPair};
 use crate::operators::components::OwnForest;
-use crate::operators::set_join::{FrequentColumn, SetJoinStage, SetPass, SetSource, TooManyPairs};
+use crate::operators::set_join::{FrequentElement, SetJoinStage, SetPass, SetSource, TooManyPairs};
 use crate::records::{DocId, fold, mix, spread};
 use crate::structures::{ByKey, ExternalSort, Ownership};
 
@@ -366,10 +366,10 @@ fn refuse_too_many<S: SetSource + Clone + 'static>(
         move |partition: &Partition<'_, ChunkRecord>, _: &mut Dealer<u8>| {
             let (sum, most) = &mut *counted.borrow_mut();
             each_chunk(partition, &mut records, |units| {
-                let holders = units.len() as u64;
-                let pairs = holders * (holders - 1) / 2;
+                let with = units.len() as u64;
+                let pairs = with * (with - 1) / 2;
                 *sum += pairs;
-                most.insert((pairs, holders, units[0].unit.to_table() as u64), ());
+                most.insert((pairs, with, units[0].unit.to_table() as u64), ());
                 if most.len() > NAMED {
                     most.pop_first();
                 }
@@ -383,8 +383,8 @@ fn refuse_too_many<S: SetSource + Clone + 'static>(
     if pairs > stage.max_pairs {
         most.reverse();
         most.truncate(NAMED);
-        let columns = most.into_iter().map(|(pairs, holders, example)| FrequentColumn { pairs, holders, example });
-        bail!(TooManyPairs { pairs, most: stage.max_pairs, columns: columns.collect() });
+        let elements = most.into_iter().map(|(pairs, sets, example)| FrequentElement { pairs, sets, example });
+        bail!(TooManyPairs { pairs, most: stage.max_pairs, elements: elements.collect() });
     }
     Ok(())
 }

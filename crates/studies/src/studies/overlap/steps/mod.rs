@@ -6,7 +6,7 @@
 //! ```text
 //! tables of a week ─▶ units      facts about pages or hosts; the copies of each text
 //!                  ─▶ source     the chunks of each centre, or host, as sets
-//!                  ─▶ prefix     pairs by the set join, expanded from rows to units
+//!                  ─▶ prefix     pairs by the set join, expanded from distinct sets to units
 //!                  ─▶ counting   or pairs by the study's two ways: sorted, or counted coarsely first
 //!                  ─▶ follow     or pairs from a former run and what changed since
 //!                  ─▶ unit_pairs each pair at the owner of its smaller unit, with the sizes of both

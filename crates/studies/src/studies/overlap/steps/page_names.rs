@@ -76,7 +76,8 @@ pub fn refusal(
         Ok(too_many) => too_many,
         Err(error) => return Ok(error),
     };
-    let examples: Vec<DocId> = too_many.columns.iter().map(|column| DocId::from_table(column.example as i64)).collect();
+    let examples: Vec<DocId> =
+        too_many.elements.iter().map(|column| DocId::from_table(column.example as i64)).collect();
     // The first page of a unit names it.
     let own = examples.iter().filter(|unit| units.owned.has(**unit));
     let own = own.map(|unit| (*unit, units.first[units.owned.index(*unit)])).collect();
@@ -92,9 +93,9 @@ pub fn refusal(
     if !examples.is_empty() {
         text += "\nMost of them are of these, each with its first page:";
     }
-    for (column, unit) in too_many.columns.iter().zip(&examples) {
+    for (element, unit) in too_many.elements.iter().zip(&examples) {
         let url = first_of.get(unit).and_then(|doc| names.get(doc)).map_or("", |name| name.url.as_str());
-        let _ = write!(text, "\n{:>12} pairs of {} pages or hosts: {url}", column.pairs, column.holders);
+        let _ = write!(text, "\n{:>12} pairs of {} pages or hosts: {url}", element.pairs, element.sets);
     }
     text += "\nRaise `max-pairs` or the threshold, or lower `family`: pairs of families are not listed";
     Ok(anyhow!(text))

@@ -1,21 +1,22 @@
-//! Pairs by the set join, expanded from rows to units.
+//! Pairs by the set join, expanded from distinct sets to units: the members of a distinct set.
 //!
-//! The join gives pairs of rows, families of rows, and the sets of each row. Here each pair of
-//! units becomes one of two kinds:
+//! The join gives pairs of distinct sets, families of distinct sets, and the members of each. Here
+//! each pair of units becomes one of two kinds:
 //!
 //! ```text
-//! listed      pairs of two rows that the join lists, and of two sets of one row
-//! family      pairs of two units of one family: rows that have most of a collection, or equal rows of at least `family` sets
+//! listed      units of two distinct sets that the join lists, and two units of one distinct set
+//! family      two units of one family: sets that have most of a collection, or a distinct set of
+//!             at least `family` units
 //! ```
 //!
-//! All sets of a row in a family are in this family. So a unit is in one family at most, and no
+//! All units of a distinct set in a family are in this family. So a unit is in one family at most, and no
 //! pair is of both kinds.
 //!
 //! If the source knows some pairs and families, the pairs are the others: see
 //! [`KnownSet`](crate::operators::set_join::KnownSet).
 //!
-//! Known limit: the sets of all rows of a worker are in memory, 16 bytes each, and one pair of rows
-//! is expanded at once.
+//! Known limit: the units of all distinct sets of a worker are in memory, 16 bytes each, and one
+//! pair of distinct sets is expanded at once.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -29,14 +30,14 @@ use serde::{Deserialize, Serialize};
 use super::counting::CountingWork;
 use super::unit_pairs::{FamilyChunks, FamilyMember, PairTables, SharedPair};
 use crate::operators::components::{OwnForest, edge};
-use crate::operators::set_join::{FrequentColumn, RowPair, SetJoin, SetJoinStage, SetSource, TooManyPairs, set_join};
+use crate::operators::set_join::{FrequentElement, SetJoin, SetJoinStage, SetPair, SetSource, TooManyPairs, set_join};
 use crate::records::{DocId, Edge};
 use crate::structures::{CompactSort, ExternalSort, Ownership, Sortable};
 use crate::watch::Watch;
 
 /// Bytes of a pair in flight, in all of its forms.
 const IN_FLIGHT: u64 = 128;
-/// Pairs of rows, or rows, that are named in a refusal.
+/// Distinct sets, or pairs of them, that are named in a refusal.
 const NAMED: usize = 10;
 
 /// What is found besides listed pairs.
@@ -52,9 +53,9 @@ pub struct FamiliesAndEdges {
     pub work: CountingWork,
 }
 
-/// A pair of rows that the join listed.
+/// A pair of distinct sets that the join listed.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-struct ListedRows {
+struct ListedSets {
     own: u32,
     worker: u32,
     other: u32,
@@ -62,33 +63,33 @@ struct ListedRows {
     shared: u64,
 }
 
-impl Sortable for ListedRows {
-    type Key = ListedRows;
+impl Sortable for ListedSets {
+    type Key = ListedSets;
 
-    fn key(&self) -> ListedRows {
+    fn key(&self) -> ListedSets {
         *self
     }
 
     fn weight(&self) -> usize {
-        size_of::<ListedRows>()
+        size_of::<ListedSets>()
     }
 }
 
-/// A unit at the worker of its row.
+/// A unit at the worker of its distinct set.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Pod, Zeroable)]
 #[repr(C)]
-struct RowUnit {
-    row: u32,
+struct MemberUnit {
+    distinct: u32,
     /// 1 if its pairs with other such units are known.
     is_old: u32,
     unit: DocId,
 }
 
-/// A unit that is in pairs with all units of a row of the receiver.
+/// A unit that is in pairs with all units of a distinct set of the receiver.
 #[derive(Clone, Copy, Pod, Zeroable)]
 #[repr(C)]
 struct Visitor {
-    row: u32,
+    distinct: u32,
     is_old: u32,
     unit: DocId,
     shared: u64,
@@ -109,34 +110,34 @@ pub fn prefix_pairs<S: SetSource + Clone + 'static>(
     owned: &Ownership,
 ) -> Result<FamiliesAndEdges> {
     let watch = cx.watch().clone();
-    let listed = ExternalSort::new(&cx.scratch().join(format!("rows-{}", cx.index())), cx.memory() / 4);
+    let listed = ExternalSort::new(&cx.scratch().join(format!("sets-{}", cx.index())), cx.memory() / 4);
     let listed = Rc::new(RefCell::new((listed, UnitPairs::default(), OwnForest::default())));
     let each = {
         let listed = listed.clone();
-        move |pair: RowPair| {
-            let RowPair { own, other, names, members, old, shared, .. } = pair;
-            let (rows, count, forest) = &mut *listed.borrow_mut();
+        move |pair: SetPair| {
+            let SetPair { own, other, names, members, old, shared, .. } = pair;
+            let (pairs, count, forest) = &mut *listed.borrow_mut();
             let (a, b) = (u64::from(members[0]), u64::from(members[1]));
             count.add(a * b - u64::from(old[0]) * u64::from(old[1]), a + b, names[0].min(names[1]));
             forest.join(names[0], names[1]);
-            rows.push(ListedRows { own, worker: other.worker, other: other.number, members, shared: shared[0] })
+            pairs.push(ListedSets { own, worker: other.worker, other: other.number, members, shared: shared[0] })
         }
     };
     let stage =
         SetJoinStage { family: family.unwrap_or(u64::MAX), with_collections: family.is_some(), ..stage.clone() };
     let joined = set_join(cx, &stage, source, each)?;
     let none = ExternalSort::new(&cx.scratch().join("none"), 0);
-    let (rows, mut count, forest) = listed.replace((none, UnitPairs::default(), OwnForest::default()));
+    let (pairs, mut count, forest) = listed.replace((none, UnitPairs::default(), OwnForest::default()));
     let mut found = FamiliesAndEdges { edges: forest.into_edges(), ..FamiliesAndEdges::default() };
-    let members = RowMembers::gather(cx, source, stage.has_known, &joined, tables, owned)?;
+    let members = SetMembers::gather(cx, source, stage.has_known, &joined, tables, owned)?;
     let families = families(cx, &joined, &members, stage.family, &mut found)?;
-    // Rows whose own pairs are listed.
-    let listed_rows: Vec<usize> = (0..joined.rows.len())
-        .filter(|row| joined.rows[*row].members > 1 && joined.rows[*row].is_clique)
-        .filter(|row| !families.contains_key(row) && joined.rows[*row].known_family == 0)
+    // Distinct sets whose own pairs are listed.
+    let listed_sets: Vec<usize> = (0..joined.distinct.len())
+        .filter(|set| joined.distinct[*set].members > 1 && joined.distinct[*set].is_clique)
+        .filter(|set| !families.contains_key(set) && joined.distinct[*set].known_family == 0)
         .collect();
-    for row in listed_rows.iter().map(|row| joined.rows[*row]) {
-        count.add(pairs_of(row.members.into()) - pairs_of(row.old.into()), row.members.into(), row.name);
+    for set in listed_sets.iter().map(|set| joined.distinct[*set]) {
+        count.add(pairs_of(set.members.into()) - pairs_of(set.old.into()), set.members.into(), set.name);
     }
     count.refuse_more(cx, stage.max_pairs)?;
     found.families = family_members(cx, &members, families)?;
@@ -146,10 +147,10 @@ pub fn prefix_pairs<S: SetSource + Clone + 'static>(
     found.collections = send_rows(cx, collections)?;
     found.collections.sort_items();
     let expansion = Expansion { members: &members, most: (cx.memory() / IN_FLIGHT).max(1), watch: &watch };
-    let mut rows = rows.sorted()?;
-    expansion.of_two_rows(cx, tables, || rows.record())?;
-    let mut next = listed_rows.into_iter();
-    expansion.of_rows(cx, tables, || next.next().map(|row| (row, joined.rows[row].weight)))?;
+    let mut pairs = pairs.sorted()?;
+    expansion.of_two_sets(cx, tables, || pairs.record())?;
+    let mut next = listed_sets.into_iter();
+    expansion.of_sets(cx, tables, || next.next().map(|set| (set, joined.distinct[set].weight)))?;
     Ok(found)
 }
 
@@ -161,7 +162,7 @@ fn pairs_of(units: u64) -> u64 {
 #[derive(Default)]
 struct UnitPairs {
     sum: u64,
-    /// The pairs of rows, and rows, with the most: their pairs, their units, and the name of one.
+    /// The distinct sets, and pairs of them, with the most: their pairs, units, and the name of one.
     most: BTreeSet<(u64, u64, u64)>,
 }
 
@@ -183,22 +184,22 @@ impl UnitPairs {
             let mut largest = cx.sorted(self.most.into_iter().collect())?;
             largest.reverse();
             largest.truncate(NAMED);
-            let column = |(pairs, holders, example)| FrequentColumn { pairs, holders, example };
-            anyhow::bail!(TooManyPairs { pairs, most, columns: largest.into_iter().map(column).collect() });
+            let element = |(pairs, sets, example)| FrequentElement { pairs, sets, example };
+            anyhow::bail!(TooManyPairs { pairs, most, elements: largest.into_iter().map(element).collect() });
         }
         Ok(())
     }
 }
 
-/// The units of each own row.
-struct RowMembers {
-    /// By row: where its members begin; one more at the end.
+/// The units of each own distinct set.
+struct SetMembers {
+    /// By distinct set: where its members begin; one more at the end.
     starts: Vec<usize>,
-    members: Vec<RowUnit>,
+    members: Vec<MemberUnit>,
 }
 
-impl RowMembers {
-    /// Sends every unit to the worker of its row, and notes the sizes of own units.
+impl SetMembers {
+    /// Sends every unit to the worker of its distinct set, and notes the sizes of own units.
     fn gather<S: SetSource>(
         cx: &mut Context,
         source: &S,
@@ -206,43 +207,44 @@ impl RowMembers {
         joined: &SetJoin,
         tables: &mut PairTables,
         owned: &Ownership,
-    ) -> Result<RowMembers> {
+    ) -> Result<SetMembers> {
         let mut dealer = cx.dealer();
-        for ((set, size), place) in joined.sets.iter().zip(&joined.sizes).zip(&joined.row_of) {
+        for ((set, size), distinct) in joined.sets.iter().zip(&joined.sizes).zip(&joined.distinct_of) {
             let unit = DocId::from_table(source.name(*set as usize) as i64);
             tables.sizes[owned.index(unit)] = *size;
             let is_old = has_known && source.known(*set as usize).is_old;
-            dealer.deal(place.worker.into(), RowUnit { row: place.number, is_old: is_old.into(), unit });
+            dealer.deal(distinct.worker.into(), MemberUnit { distinct: distinct.number, is_old: is_old.into(), unit });
         }
         let blocks = all_to_all(cx, dealer)?;
-        let mut members: Vec<RowUnit> = blocks.iter().flat_map(|block| block.records()).copied().collect();
+        let mut members: Vec<MemberUnit> = blocks.iter().flat_map(|block| block.records()).copied().collect();
         members.sort_rows();
-        let starts = (0..=joined.rows.len()).map(|row| members.partition_point(|member| (member.row as usize) < row));
+        let starts =
+            (0..=joined.distinct.len()).map(|set| members.partition_point(|member| (member.distinct as usize) < set));
         let starts = starts.collect();
-        Ok(RowMembers { starts, members })
+        Ok(SetMembers { starts, members })
     }
 
-    /// The units of a row: new ones, then old ones.
-    fn of(&self, row: usize) -> &[RowUnit] {
-        &self.members[self.starts[row]..self.starts[row + 1]]
+    /// The units of a distinct set: new ones, then old ones.
+    fn of(&self, set: usize) -> &[MemberUnit] {
+        &self.members[self.starts[set]..self.starts[set + 1]]
     }
 }
 
-/// The own rows in families: the smallest unit of the family, the weight of the row in it, and that
-/// of the collection. Adds the edges of families and rows.
+/// The own distinct sets in families: the smallest unit of the family, the weight of the set in it,
+/// and that of the collection. Adds the edges of families and of distinct sets.
 fn families(
     cx: &mut Context,
     joined: &SetJoin,
-    members: &RowMembers,
+    members: &SetMembers,
     least: u64,
     found: &mut FamiliesAndEdges,
 ) -> Result<BTreeMap<usize, (u64, u32, u32)>> {
-    let rows = || joined.rows.iter().enumerate().filter(|(_, row)| row.members > 0);
+    let sets = || joined.distinct.iter().enumerate().filter(|(_, set)| set.members > 0);
     let mut smallest: BTreeMap<u32, u64> = BTreeMap::new();
-    for (_, row) in rows() {
-        if let Some(number) = row.family {
-            let name = smallest.entry(number).or_insert(row.name);
-            *name = row.name.min(*name);
+    for (_, set) in sets() {
+        if let Some(number) = set.family {
+            let name = smallest.entry(number).or_insert(set.name);
+            *name = set.name.min(*name);
         }
     }
     let mut names = vec![u64::MAX; joined.families.len()];
@@ -250,21 +252,21 @@ fn families(
         names[number as usize] = name.min(names[number as usize]);
     }
     let mut families = BTreeMap::new();
-    for (number, row) in rows() {
-        let of_row =
-            members.of(number).iter().map(|member| member.unit.to_table() as u64).filter(|unit| *unit != row.name);
-        found.edges.extend(of_row.filter(|_| row.is_clique).map(|unit| edge(unit, row.name)));
-        if let Some(of) = row.family {
+    for (number, set) in sets() {
+        let of_set =
+            members.of(number).iter().map(|member| member.unit.to_table() as u64).filter(|unit| *unit != set.name);
+        found.edges.extend(of_set.filter(|_| set.is_clique).map(|unit| edge(unit, set.name)));
+        if let Some(of) = set.family {
             let name = names[of as usize];
-            families.insert(number, (name, row.of_family, joined.families[of as usize].of as u32));
-            found.edges.extend((name != row.name).then(|| edge(row.name, name)));
-        } else if row.is_clique && u64::from(row.members) >= least {
-            families.insert(number, (row.name, row.weight as u32, row.weight as u32));
+            families.insert(number, (name, set.of_family, joined.families[of as usize].of as u32));
+            found.edges.extend((name != set.name).then(|| edge(set.name, name)));
+        } else if set.is_clique && u64::from(set.members) >= least {
+            families.insert(number, (set.name, set.weight as u32, set.weight as u32));
         }
     }
-    let collection = |(row, chunks): (&usize, &Vec<u64>)| {
+    let collection = |(set, chunks): (&usize, &Vec<u64>)| {
         // Equal sets that share too little are no family.
-        let (family, ..) = families.get(row)?;
+        let (family, ..) = families.get(set)?;
         Some(FamilyChunks { family: DocId::from_table(*family as i64), chunks: chunks.clone() })
     };
     found.collections = joined.collections.iter().filter_map(collection).collect();
@@ -274,14 +276,14 @@ fn families(
 /// Sends every unit of a family to its owner.
 fn family_members(
     cx: &mut Context,
-    members: &RowMembers,
+    members: &SetMembers,
     families: BTreeMap<usize, (u64, u32, u32)>,
 ) -> Result<Vec<FamilyMember>> {
     let peers = cx.peers();
     let mut dealer = cx.dealer();
-    for (row, (family, weight, of)) in families {
+    for (set, (family, weight, of)) in families {
         let family = DocId::from_table(family as i64);
-        for RowUnit { unit, .. } in members.of(row) {
+        for MemberUnit { unit, .. } in members.of(set) {
             dealer.deal(unit.owner(peers) as u64, FamilyMember { unit: *unit, family, weight, of });
         }
     }
@@ -289,30 +291,30 @@ fn family_members(
     Ok(blocks.iter().flat_map(|block| block.records()).copied().collect())
 }
 
-/// From pairs of rows to pairs of units, in rounds.
+/// From pairs of distinct sets to pairs of units, in rounds.
 struct Expansion<'a> {
-    members: &'a RowMembers,
+    members: &'a SetMembers,
     /// Pairs of a round, about.
     most: u64,
     watch: &'a std::sync::Arc<Watch>,
 }
 
 impl Expansion<'_> {
-    /// The pairs of two rows.
-    fn of_two_rows(
+    /// The pairs of units of two distinct sets.
+    fn of_two_sets(
         &self,
         cx: &mut Context,
         tables: &mut PairTables,
-        mut next: impl FnMut() -> Result<Option<ListedRows>>,
+        mut next: impl FnMut() -> Result<Option<ListedSets>>,
     ) -> Result<()> {
         loop {
             let mut dealer = Dealer::new(cx.index(), cx.peers(), self.watch);
             let (mut dealt, mut is_more) = (0, true);
             while dealt < self.most && is_more {
                 match next()? {
-                    Some(ListedRows { own, worker: to, other, members, shared }) => {
-                        for RowUnit { is_old, unit, .. } in self.members.of(own as usize).iter().copied() {
-                            dealer.deal(to.into(), Visitor { row: other, is_old, unit, shared });
+                    Some(ListedSets { own, worker: to, other, members, shared }) => {
+                        for MemberUnit { is_old, unit, .. } in self.members.of(own as usize).iter().copied() {
+                            dealer.deal(to.into(), Visitor { distinct: other, is_old, unit, shared });
                         }
                         dealt += u64::from(members[0]) * u64::from(members[1]);
                     }
@@ -321,8 +323,8 @@ impl Expansion<'_> {
             }
             let blocks = all_to_all(cx, dealer)?;
             let mut pairs = Vec::new();
-            for Visitor { row, is_old, unit, shared } in blocks.iter().flat_map(|block| block.records()) {
-                let others = self.members.of(*row as usize).iter().filter(|other| is_old & other.is_old == 0);
+            for Visitor { distinct, is_old, unit, shared } in blocks.iter().flat_map(|block| block.records()) {
+                let others = self.members.of(*distinct as usize).iter().filter(|other| is_old & other.is_old == 0);
                 pairs.extend(others.map(|other| SharedPair::new(*unit, other.unit, *shared as u32)));
             }
             drop(blocks);
@@ -333,8 +335,8 @@ impl Expansion<'_> {
         }
     }
 
-    /// The pairs within rows.
-    fn of_rows(
+    /// The pairs of units of one distinct set.
+    fn of_sets(
         &self,
         cx: &mut Context,
         tables: &mut PairTables,
@@ -344,8 +346,8 @@ impl Expansion<'_> {
             let (mut pairs, mut is_more) = (Vec::new(), true);
             while (pairs.len() as u64) < self.most && is_more {
                 match next() {
-                    Some((row, shared)) => {
-                        let units = self.members.of(row);
+                    Some((set, shared)) => {
+                        let units = self.members.of(set);
                         for (number, a) in units.iter().enumerate() {
                             let others = units[number + 1..].iter().filter(|b| a.is_old & b.is_old == 0);
                             pairs.extend(others.map(|b| SharedPair::new(a.unit, b.unit, shared as u32)));

@@ -1,5 +1,6 @@
-//! Rows: sets that are left with equal elements, and that are of the same known family or of none,
-//! are one row. The smallest name among them is that of the row, and its set goes on alone.
+//! Distinct sets: sets that are left with equal elements, and that are of the same known family or
+//! of none, are *one distinct set*. Of these equal sets, its *members*, the one with the smallest
+//! name stands for all.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -22,7 +23,7 @@ const SETS: usize = 1 << 10;
 /// Where a set is: its worker, and its number there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Pod, Zeroable)]
 #[repr(C)]
-pub struct SetPlace {
+pub struct SetLocation {
     /// The worker.
     pub worker: u32,
     /// The number of the set at this worker.
@@ -39,48 +40,48 @@ struct SetRecord {
     is_old: u32,
 }
 
-/// The row of a set, on its way back.
+/// The distinct set of a set, on its way back.
 #[derive(Clone, Copy, Pod, Zeroable)]
 #[repr(C)]
-struct RowRecord {
+struct DistinctRecord {
     /// The number of the set at the worker that has it.
     number: u32,
-    /// How many sets the row has.
+    /// How many members that has.
     members: u32,
     /// How many of them are old.
     old: u32,
-    /// The set that stands for the row.
-    row: SetPlace,
+    /// The member that stands for it.
+    distinct: SetLocation,
 }
 
-/// The sets that stand for rows, and what each row has.
-pub(super) struct RowSets {
-    /// The sets; a row has the number of its set.
+/// The distinct sets of a worker.
+pub(super) struct DistinctSets {
+    /// The sets; a distinct one has the number of the member that stands for it.
     pub sets: WeightedSets,
-    /// The number of sets of each row.
+    /// The number of members of each; 0 of a set that another one stands for.
     pub members: Vec<u32>,
-    /// The number of old sets of each row.
+    /// The number of old members of each.
     pub old: Vec<u32>,
-    /// The known family of each row, or 0.
+    /// The known family of each, or 0.
     pub known_family: Vec<u32>,
-    /// The row of each kept set: see [`HeldSets`].
-    pub row_of: Vec<SetPlace>,
+    /// The distinct set of each kept set: see [`HeldSets`].
+    pub distinct_of: Vec<SetLocation>,
 }
 
-/// Joins equal sets to rows.
+/// Makes one distinct set of equal sets.
 ///
 /// ```text
-/// for each set s: row[s] = the set with the smallest name of those with the elements of s
+/// for each set s: distinct[s] = the set with the smallest name of those with the elements of s
 /// ```
 ///
 /// # Errors
 /// If a worker of this process failed.
-pub(super) fn rows<S: SetSource>(
+pub(super) fn distinct_sets<S: SetSource>(
     cx: &mut Context,
     stage: &SetJoinStage,
     source: &S,
     kept: &mut HeldSets,
-) -> Result<RowSets> {
+) -> Result<DistinctSets> {
     let own = kept.sets.count();
     let all = cx.sum(own as u64)?;
     let cut = KeyRanges::new(all, MOST_RECORDS, size_of::<SetRecord>(), 1, cx.peers(), cx.memory());
@@ -107,55 +108,61 @@ pub(super) fn rows<S: SetSource>(
             }
         }
     };
-    let mut records: Vec<(Key, u64, SetPlace, u32)> = Vec::new();
-    let find = move |partition: &Partition<'_, SetRecord>, dealer: &mut Dealer<RowRecord>| {
+    let mut records: Vec<(Key, u64, SetLocation, u32)> = Vec::new();
+    let find = move |partition: &Partition<'_, SetRecord>, dealer: &mut Dealer<DistinctRecord>| {
         records.clear();
         partition.blocks(|block| {
-            let place = |record: &SetRecord| SetPlace { worker: block.from, number: record.number };
-            let of_record = |record: &SetRecord| (record.key, record.name, place(record), record.is_old);
+            let location = |record: &SetRecord| SetLocation { worker: block.from, number: record.number };
+            let of_record = |record: &SetRecord| (record.key, record.name, location(record), record.is_old);
             records.extend(block.records().iter().map(of_record));
         })?;
         records.sort_unstable();
         for equal in records.chunk_by(|a, b| a.0 == b.0) {
-            let row = equal[0].2;
+            let distinct = equal[0].2;
             let old = equal.iter().map(|record| record.3).sum();
-            for (_, _, place, _) in equal {
-                let record = RowRecord { number: place.number, members: equal.len() as u32, old, row };
-                dealer.deal(place.worker.into(), record);
+            for (_, _, location, _) in equal {
+                let record = DistinctRecord { number: location.number, members: equal.len() as u32, old, distinct };
+                dealer.deal(location.worker.into(), record);
             }
         }
         Ok(())
     };
-    let found = Rc::new(RefCell::new(vec![(SetPlace { worker: 0, number: 0 }, [0, 0]); own]));
+    let found = Rc::new(RefCell::new(vec![(SetLocation { worker: 0, number: 0 }, [0, 0]); own]));
     let take = {
         let found = found.clone();
-        move |block: BlockOf<RowRecord>| {
+        move |block: BlockOf<DistinctRecord>| {
             let mut found = found.borrow_mut();
             block
                 .records()
                 .iter()
-                .for_each(|record| found[record.number as usize] = (record.row, [record.members, record.old]));
+                .for_each(|record| found[record.number as usize] = (record.distinct, [record.members, record.old]));
         }
     };
-    by_key(cx, "Rows", cut, cx.spill_buffer(), open, find, take)?;
+    by_key(cx, "Distinct", cut, cx.spill_buffer(), open, find, take)?;
     let sets = unshared(cx, sets);
     let known_family = known.iter().map(|known| known.family).collect();
-    Ok(RowSets::new(cx.index() as u32, sets, known_family, found.take()))
+    Ok(DistinctSets::new(cx.index() as u32, sets, known_family, found.take()))
 }
 
-impl RowSets {
-    /// Keeps the sets that stand for rows. The numbers of rows are those of sets, so a set of
-    /// another row leaves an empty place.
-    fn new(worker: u32, sets: WeightedSets, known_family: Vec<u32>, found: Vec<(SetPlace, [u32; 2])>) -> RowSets {
-        let own = |number: usize| found[number].0 == SetPlace { worker, number: number as u32 };
-        let mut rows = WeightedSets::default();
+impl DistinctSets {
+    /// Keeps the sets that stand for themselves and their equals. They keep their numbers, so each
+    /// other set leaves an empty one.
+    fn new(
+        worker: u32,
+        sets: WeightedSets,
+        known_family: Vec<u32>,
+        found: Vec<(SetLocation, [u32; 2])>,
+    ) -> DistinctSets {
+        let own = |number: usize| found[number].0 == SetLocation { worker, number: number as u32 };
+        let mut distinct = WeightedSets::default();
         for number in 0..sets.count() {
             let part = sets.set(number).filter(|_| own(number));
-            rows.push_part(sets.name_of(number), sets.size(number), part);
+            distinct.push_part(sets.name_of(number), sets.size(number), part);
         }
         let counts = found.iter().enumerate().map(|(number, (_, counts))| if own(number) { *counts } else { [0, 0] });
         let (members, old) = counts.map(|[members, old]| (members, old)).unzip();
-        RowSets { sets: rows, members, old, known_family, row_of: found.into_iter().map(|(row, _)| row).collect() }
+        let distinct_of = found.into_iter().map(|(location, _)| location).collect();
+        DistinctSets { sets: distinct, members, old, known_family, distinct_of }
     }
 }
 
