@@ -47,10 +47,10 @@ pub fn open(input: &Input, reading: &Reading) -> anyhow::Result<Box<dyn Reader>>
     input.format.reader().open(input, reading)
 }
 
-/// Opens one input at the place of a page, to read that page again: places of items are those in
-/// the whole input. `None` if pages of the input cannot be read without those before them. Some
-/// places are not where a record begins ([`Page::offset`](super::Page::offset)): there, the reader
-/// finds other things or nothing.
+/// Opens one input at `offset`, to read the page there again; the offsets of items are those in the
+/// whole input. `offset` must be where a record begins ([`Page::offset`](super::Page::offset)):
+/// elsewhere, the items are arbitrary, or there are none. `None` if pages of the input cannot be
+/// read without those before them.
 ///
 /// # Errors
 /// If the input cannot be read.

@@ -8,28 +8,28 @@ use std::net::IpAddr;
 use super::fields::Date;
 use super::item::{ArchiveEntry, Body, Item, Page, Reject};
 
-/// Something of each field of a page that the job names: its column, say.
+/// One `T` (a column, say) for each field of a page that the job names.
 pub struct PageFields<T> {
     pub id: Option<T>,
     pub url: Option<T>,
-    /// Those whose texts are joined, in order; `None` for one that the file does not have.
+    /// The fields whose texts are joined, in order; `None` for one that the file does not have.
     pub text: Vec<Option<T>>,
     pub html: Option<T>,
     pub ip: Option<T>,
     pub date: Option<T>,
-    /// Those whose values are kept, in the order of their names; `None` for one that the file does
-    /// not have.
+    /// The fields whose values are kept, in the order of their names; `None` for one that the file
+    /// does not have.
     pub values: Vec<Option<T>>,
 }
 
 impl<T> PageFields<T> {
-    /// Those that are there.
+    /// The fields that are present.
     pub fn all(&self) -> impl Iterator<Item = &T> {
         let PageFields { id, url, text, html, ip, date, values } = self;
         [id, url, html, ip, date].into_iter().chain(text).chain(values).flatten()
     }
 
-    /// Those that are there.
+    /// The fields that are present, to change them.
     pub fn all_mut(&mut self) -> impl Iterator<Item = &mut T> {
         let PageFields { id, url, text, html, ip, date, values } = self;
         [id, url, html, ip, date].into_iter().chain(text).chain(values).flatten()

@@ -42,8 +42,8 @@ pub struct AccuracySummary {
     pub unread: bool,
     /// Of the largest clusters, that whose members are least similar.
     pub loosest: Option<LoosestCluster>,
-    /// The large ones of them of which fewer than half of the pairs are similar enough, by the
-    /// upper end of the interval.
+    /// Large clusters in which fewer than half of the pairs are similar, with 95% confidence: by
+    /// the upper end of the interval.
     pub loose: Vec<LoosestCluster>,
     /// Whether the clusters are verified.
     pub verified: bool,

@@ -146,8 +146,7 @@ pub struct ReadingCounts {
     pub short: u64,
     /// Pages cut at `max-page-bytes`, or marked as cut by the crawler.
     pub cut: u64,
-    /// Pages read whose time of the fetch is there and cannot be read; duplicates of a URL are
-    /// counted, too.
+    /// Pages whose fetch date could not be parsed; duplicates of a URL are counted, too.
     #[serde(default)]
     pub unread_dates: u64,
     /// Pages read whose main content was asked for and not found, so that all of their text counts;
@@ -158,7 +157,7 @@ pub struct ReadingCounts {
     pub words: u64,
     /// Bytes of the bodies of all kept pages.
     pub bytes: u64,
-    /// Downloads whose page is what another one was.
+    /// Revisit records and answers 304: downloads whose page is that of another one.
     #[serde(default)]
     pub revisits: u64,
     /// What came of them, once all waves are read; none if there are none, and in weeks of older

@@ -1,5 +1,5 @@
-//! The avoid list of the run before: judged by this week, it goes on without the prefixes that
-//! would lose pages now.
+//! Carries the avoid list of the last run forward, without the prefixes under which this week has
+//! pages that exist nowhere else.
 //!
 //! A crawler that keeps to the list shows no pages below its prefixes, so this week alone would not
 //! find them again.

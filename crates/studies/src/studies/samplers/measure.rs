@@ -1,4 +1,4 @@
-//! What each sampler says of pairs of pages, and what is true.
+//! Estimates of the resemblance of pairs of pages by each sampler, and their exact resemblance.
 
 use std::collections::BTreeMap;
 
@@ -97,8 +97,8 @@ impl PairComparer {
         MeasuredPair { number, shared, shingles: sets.map(<[u64]>::len), joined, samplers: of_samplers }
     }
 
-    /// Compares the pairs of which both sets are here. `pairs` are all pairs by the root under
-    /// which their sets were gathered, each with its number; sets come root after root.
+    /// Compares the pairs of which this worker has both sets. `pairs` are all pairs, each with its
+    /// number, by the root under which their sets were gathered. `sets` must be grouped by root.
     ///
     /// # Errors
     /// If sets cannot be read.

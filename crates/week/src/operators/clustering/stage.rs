@@ -104,9 +104,8 @@ impl Clustering {
         Ok(memory - retained)
     }
 
-    /// A context with less memory in flight, if so many vectors are duplicates that they take more
-    /// than was set aside for them. The memory is the same at all workers: that of the worker for
-    /// which it is least.
+    /// Reduces the memory in flight by what duplicates take beyond the reserve for them. All
+    /// workers use the smallest result.
     ///
     /// # Errors
     /// If a worker of this process failed.
@@ -116,7 +115,7 @@ impl Clustering {
     }
 }
 
-/// The memory in flight that is left of `memory` if so many of the own vectors are duplicates.
+/// What is left of the memory in flight, if so many of the worker's own vectors are duplicates.
 fn left_beside(memory: u64, duplicates: u64, vectors: u64) -> u64 {
     let beyond = (DUPLICATE_BYTES * duplicates).saturating_sub(FOR_DUPLICATES * vectors);
     memory.saturating_sub(beyond).max(memory.min(LEAST_IN_FLIGHT * vectors))

@@ -27,8 +27,8 @@ struct PiecesByWave {
     answered: usize,
     /// Whether it waits for an answer.
     has_asked: bool,
-    /// The last wave of which a worker wanted a piece and found none.
-    lacking: Option<usize>,
+    /// The last wave in which a worker found no piece.
+    starved_wave: Option<usize>,
 }
 
 /// What a worker gets when it asks for a piece.
@@ -47,8 +47,17 @@ impl UnreadPieces {
     pub fn new(workers: usize, waves: Range<usize>) -> UnreadPieces {
         let pieces = BTreeMap::new();
         let (reached, end) = (waves.start, waves.end);
-        let (answered, has_asked, lacking) = (0, false, None);
-        UnreadPieces(Mutex::new(PiecesByWave { pieces, waves, end, reached, workers, answered, has_asked, lacking }))
+        let (answered, has_asked, starved_wave) = (0, false, None);
+        UnreadPieces(Mutex::new(PiecesByWave {
+            pieces,
+            waves,
+            end,
+            reached,
+            workers,
+            answered,
+            has_asked,
+            starved_wave,
+        }))
     }
 
     /// Takes the next piece of a wave.
@@ -58,7 +67,7 @@ impl UnreadPieces {
         match unread.pieces.get_mut(&wave).and_then(VecDeque::pop_front) {
             Some(piece) => NextPiece::Piece(piece),
             None if unread.waves.contains(&wave) => {
-                unread.lacking = Some(wave);
+                unread.starved_wave = Some(wave);
                 NextPiece::NotYet
             }
             // It will see that there are no more waves.
@@ -94,7 +103,7 @@ impl UnreadPieces {
         let wants = match unread.answered {
             0 => wave <= unread.reached + 1,
             answered if answered > unread.workers => left < answered / 2,
-            _ => left == 0 && unread.lacking == Some(wave),
+            _ => left == 0 && unread.starved_wave == Some(wave),
         };
         let asks = wants && !unread.has_asked;
         unread.has_asked |= asks;
@@ -105,7 +114,7 @@ impl UnreadPieces {
     pub fn add(&self, wave: usize, pieces: Vec<PieceOfInput>, is_last: bool) {
         let mut unread = self.lock();
         unread.has_asked = false;
-        unread.lacking = None;
+        unread.starved_wave = None;
         unread.answered = if is_last { 0 } else { pieces.len() };
         unread.waves.start = wave + usize::from(is_last);
         unread.pieces.entry(wave).or_default().extend(pieces);
