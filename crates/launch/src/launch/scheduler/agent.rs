@@ -26,7 +26,7 @@ use super::control::{Control, ControlFrame, MAX_FRAME, broke};
 use super::task::SchedulerTask;
 use crate::config::{Config, Tasks};
 use crate::launch::events::{EventSink, ProcessEvent};
-use crate::launch::handshake::join::{Participant, Unjoined};
+use crate::launch::handshake::participant::{Participant, Unjoined};
 use crate::launch::handshake::{Credentials, Deadlines, Identity};
 use crate::launch::program::this_program;
 

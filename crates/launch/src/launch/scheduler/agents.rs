@@ -9,8 +9,8 @@
 //!
 //! An agent does what `sshd` does for a pool over ssh: on request it starts a process, forwards its
 //! pipes, and kills it; it also kills it when the supervisor has ended. Agents connect in any order
-//! and authenticate themselves by their certificates (the steps of `join`). An agent that was lost
-//! may connect again, also as a new task of the same number: it replaces the former one.
+//! and authenticate themselves by their certificates (the steps of `participant`). An agent that
+//! was lost may connect again, also as a new task of the same number: it replaces the former one.
 
 use std::io;
 use std::io::{Read, Write};
@@ -28,7 +28,7 @@ use super::control::{Control, ControlFrame, MAX_FRAME, broke};
 use super::task::SchedulerTask;
 use crate::config::{Config, Tasks};
 use crate::launch::events::{EventSink, ProcessEvent};
-use crate::launch::handshake::join::Participant;
+use crate::launch::handshake::participant::Participant;
 use crate::launch::handshake::unauthenticated::RefusalSink;
 use crate::launch::handshake::{Deadlines, Identity, Roster};
 use crate::launch::pipes::{ProcessExit, ProcessPipes};
@@ -132,7 +132,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The roster on which both sides of a control connection must agree, as `join` checks it.
+/// The roster on which both sides of a control connection must agree, as `participant` checks it.
 pub(crate) fn roster(task: &SchedulerTask) -> Roster {
     Roster::new(task.job, 0, vec![SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0); task.count])
 }

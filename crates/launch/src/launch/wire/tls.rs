@@ -4,7 +4,7 @@
 //! the server's name is that of the process that it connects to. The server learns the client's
 //! number from the hello that follows, and checks the name then, with [`TlsKeys::check`]. A client
 //! that is refused learns that only when it reads: TLS 1.3 does not acknowledge a client's
-//! certificate. Hence the welcome of `join`.
+//! certificate. Hence the welcome of `participant`.
 //!
 //! The engine's two threads of a connection share a [`TlsConnection`]. A connection of rustls has
 //! one state for both directions, so it is behind a lock; no thread waits for the network while it
