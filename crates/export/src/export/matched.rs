@@ -15,24 +15,12 @@ use anyhow::{Result, ensure};
 use arrow_array::{Array as _, Float64Array, Int64Array};
 use serde::{Deserialize, Serialize};
 
+use super::matched_items::{Matched, MatchedPlace, MatchedRecords};
 use super::verdicts::{Deciding, Verdicts};
 use crate::records::{DocId, Week};
 use crate::structures::{ExternalSort, Sortable, Sorted};
 use crate::studies::passages::ComparedBatch;
 use crate::tables::{Scan, field};
-
-/// What becomes of records that match.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
-#[serde(rename_all = "kebab-case")]
-pub enum MatchedRecords {
-    /// They go.
-    Drop,
-    /// Of those that stay, only they stay.
-    Only,
-    /// Nothing; all records get the fields `nigh_matches` (items that it matches), `nigh_item` (the
-    /// number of the best one) and `nigh_containment`.
-    Annotate,
-}
 
 /// What becomes of records that match, and the tables that say which these are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -41,54 +29,6 @@ pub struct MatchRules {
     pub records: MatchedRecords,
     /// The number of the commit of the tables.
     pub commit: u64,
-}
-
-/// The items that a document matches.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Matched {
-    /// How many.
-    pub items: u64,
-    /// The number of the best one: that with the largest containment, then with the largest
-    /// similarity, then the first.
-    pub best: i64,
-    /// Its containment.
-    pub containment: Option<f64>,
-    similarity: Option<f64>,
-}
-
-impl Matched {
-    /// Adds an item; they ascend.
-    fn add(&mut self, other: Matched) {
-        let key = |of: &Matched| (of.containment.unwrap_or(-1.0), of.similarity.unwrap_or(-1.0));
-        let items = self.items + other.items;
-        if key(&other) > key(self) {
-            *self = other;
-        }
-        self.items = items;
-    }
-}
-
-/// What a record matches.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-pub(super) struct MatchedPlace {
-    /// The number of its input.
-    pub file: u32,
-    /// Its place there.
-    pub offset: u64,
-    /// The items.
-    pub matched: Matched,
-}
-
-impl Sortable for MatchedPlace {
-    type Key = (u32, u64);
-
-    fn key(&self) -> (u32, u64) {
-        (self.file, self.offset)
-    }
-
-    fn weight(&self) -> usize {
-        size_of::<MatchedPlace>()
-    }
 }
 
 /// A document of the export.

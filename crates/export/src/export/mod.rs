@@ -13,20 +13,22 @@
 //! it was stopped.
 //!
 //! In reading order: `verdicts`, `input_values` (columns that these need and the store does not
-//! have), `thresholds` (clusters at another similarity), `dataset` (all inputs), `file` (an input
-//! and the file that is written for it), `copied` (records that are spans of bytes), `revisits`
-//! (records that refer to those that stay),
-//! `near_duplicates` (records that say which page another one is like), `archives` (indexes, WACZ),
-//! `rows` (records that are rows), `renamed` (their columns under other names), `shards` (all
-//! records in files of one size), `repeated` (paragraphs that go from documents that stay),
+//! have), `thresholds` (clusters at another similarity), `cluster_file` (a file of these),
+//! `dataset` (all inputs), `file` (an input and the file that is written for it), `copied` (records
+//! that are spans of bytes), `revisits` (records that refer to those that stay), `near_duplicates`
+//! (pages that are like another one), `near_record` (the record that says so), `archives` (indexes,
+//! WACZ), `rows` (records that are rows), `renamed` (their columns under other names), `shards`
+//! (all records in files of one size), `repeated` (paragraphs that go from documents that stay),
 //! `overlap` (those most of whose n-grams stand before), `passages` (passages that do), `matched`
-//! (records that match a reference), `card` (what a reader of the dataset wants to know), `place`
-//! (folders and lists); and what they share: `exported` (which records are written, and counts),
-//! `exact` (numbers that are read as they were written), `paragraphs` (lines of texts), `gone`
-//! (texts without these, or without passages).
+//! (records that match a reference), `matched_items` (what these match), `card` (what a reader of
+//! the dataset wants to know), `place` (folders and lists); and what they share: `exported` (which
+//! records are written, and counts), `exact` (numbers that are read as they were written),
+//! `paragraphs` (lines of texts), `paragraph_place` (where one is), `gone` (texts without these, or
+//! without passages).
 
 mod archives;
 mod card;
+mod cluster_file;
 mod copied;
 mod csv_names;
 mod dataset;
@@ -36,8 +38,11 @@ mod file;
 mod gone;
 mod input_values;
 mod matched;
+mod matched_items;
 mod near_duplicates;
+mod near_record;
 mod overlap;
+mod paragraph_place;
 mod paragraphs;
 mod passages;
 mod place;
@@ -56,8 +61,10 @@ pub use self::exported::{AddedField, Exported, LeftOutRecords, What};
 pub use self::file::Writing;
 pub use self::gone::{CutAt, PassageRules, WhichPassages};
 pub use self::input_values::InputValues;
-pub use self::matched::{MatchRules, MatchedDocuments, MatchedRecords};
-pub use self::near_duplicates::{NearDuplicate, near_duplicates};
+pub use self::matched::{MatchRules, MatchedDocuments};
+pub use self::matched_items::MatchedRecords;
+pub use self::near_duplicates::near_duplicates;
+pub use self::near_record::NearDuplicate;
 pub use self::overlap::OverlapRule;
 pub use self::paragraphs::ParagraphRules;
 pub use self::passages::DroppedPassages;

@@ -29,7 +29,7 @@ use nigh_text::features::WordReader;
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_128;
 
-use super::paragraphs::ParagraphPlace;
+use super::paragraph_place::ParagraphPlace;
 use crate::config::Share;
 use crate::structures::{ExternalSort, Sortable, Sorted};
 

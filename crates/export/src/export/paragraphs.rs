@@ -4,7 +4,6 @@ use serde::{Deserialize, Serialize};
 
 use super::overlap::OverlapRule;
 use crate::readers::Body;
-use crate::structures::Sortable;
 
 /// Which paragraphs go.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -16,34 +15,6 @@ pub struct ParagraphRules {
     /// If given: those go most of whose n-grams stand before, and not those that are equal.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub overlap: Option<OverlapRule>,
-}
-
-/// Where a paragraph is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub(super) struct ParagraphPlace {
-    pub(super) file: u32,
-    pub(super) offset: u64,
-    /// The number of the line in the text, from 0.
-    pub(super) line: u32,
-}
-
-impl ParagraphPlace {
-    /// The document that it is in.
-    pub(super) fn document(self) -> (u32, u64) {
-        (self.file, self.offset)
-    }
-}
-
-impl Sortable for ParagraphPlace {
-    type Key = ParagraphPlace;
-
-    fn key(&self) -> ParagraphPlace {
-        *self
-    }
-
-    fn weight(&self) -> usize {
-        size_of::<ParagraphPlace>()
-    }
 }
 
 /// The paragraphs of a text: the numbers of their lines, and the paragraphs, those without a

@@ -18,12 +18,12 @@ use arrow_array::{
 };
 use serde::{Deserialize, Serialize};
 
+use super::cluster_file::read_clusters;
 use super::gone::{CutAt, Gone, PassagePlace};
-use super::matched::{Matched, MatchedPlace, MatchedRecords};
-use super::near_duplicates::NearDuplicate;
-use super::paragraphs::ParagraphPlace;
+use super::matched_items::{Matched, MatchedPlace, MatchedRecords};
+use super::near_record::NearDuplicate;
+use super::paragraph_place::ParagraphPlace;
 use super::revisits::{Reference, RevisitedRecord};
-use super::thresholds::read_clusters;
 use crate::config::{Canonical, ChosenSoFar, DocumentFacts};
 use crate::readers::{Format, Page};
 use crate::records::{Level, Week, checksum};

@@ -18,8 +18,9 @@
 //!
 //! In reading order: `plan` (what a run gets, and how it writes a table), `study` (the trait),
 //! `committed` (what an earlier run left), `shards` (tables with a file for each shard), `figure`
-//! and `figure_tables` (what figures are, and what they are drawn from), `list`, `run`; then the
-//! studies: `samplers` is the smallest.
+//! and `figure_tables` (what figures are, and what they are drawn from), `list`, `study_tables`
+//! (the tables of studies that figures are drawn from), `run`; then the studies: `samplers` is the
+//! smallest.
 
 pub mod collections;
 mod committed;
@@ -38,13 +39,15 @@ mod run;
 pub mod samplers;
 mod shards;
 mod study;
+mod study_tables;
 
 pub use self::committed::CommittedTables;
 pub use self::evolution::Evolution;
 pub use self::figure::{Cell, Drawn, Figure, Listing, Picture, percent};
-pub use self::figure_tables::{FigureTables, RowValues, TablesUntil};
+pub use self::figure_tables::{FigureTables, RowValues};
 pub(crate) use self::list::studies;
 pub use self::list::{AnyStudy, StudySummary};
 pub use self::plan::{ReferenceFile, StudyFiles, StudyInput, StudyPlan};
 pub use self::run::{StudyTask, run};
 pub use self::study::{Runs, Study};
+pub use self::study_tables::TablesUntil;

@@ -22,7 +22,7 @@ use crate::config::{Reading, TextColumns};
 use crate::export::csv_names::{CsvNames, csv_text};
 use crate::export::exported::{AddedField, AddedValue, Exported, What, annotated_before, changed};
 use crate::export::gone::{Gone, without_in_columns};
-use crate::export::near_duplicates::{NearDuplicate, Subject, warc_date};
+use crate::export::near_record::{NearDuplicate, Subject, warc_date};
 use crate::export::paragraphs::text_of;
 use crate::export::place::Output;
 use crate::export::renamed::NewNames;

@@ -1,12 +1,12 @@
 //! A folder of a bucket that an export writes to.
 //!
 //! A file is written on this machine first, and then put as a whole; the list of the files that are
-//! whole is an object, too. What is on the list was put before. So a kill leaves whole objects only,
-//! and at worst some that are not on the list yet: they are put again, with the same bytes.
+//! whole is an object, too. What is on the list was put before. So a kill leaves whole objects
+//! only, and at worst some that are not on the list yet: they are put again, with the same bytes.
 //!
-//! Each put of the list has the condition that it is the one that this export put last. So an export
-//! that another one has taken over from ends, and has put nothing but the same bytes: only an export
-//! of the same kind can take over.
+//! Each put of the list has the condition that it is the one that this export put last. So an
+//! export that another one has taken over from ends, and has put nothing but the same bytes: only
+//! an export of the same kind can take over.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -14,8 +14,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
 
-use super::folder::{ExportKey, LIST, WrittenFile, WrittenFiles};
 use super::output::is_written;
+use super::written_files::{ExportKey, LIST, WrittenFile, WrittenFiles};
 use crate::mirror::cache_of;
 use crate::objects::{Bucket, Digest, ObjectVersion, PutCondition, PutOutcome};
 

@@ -14,9 +14,9 @@ use parquet::arrow::ArrowWriter;
 use parquet::basic::{Compression, ZstdLevel};
 use parquet::file::properties::WriterProperties;
 
-use super::folder::{ExportKey, WrittenFile, WrittenFiles};
 use super::output::{Output, sync_parent};
 use super::workplace::Workplace;
+use super::written_files::{ExportKey, WrittenFile, WrittenFiles};
 use crate::export::exported::{Exported, What};
 use crate::export::verdicts::{RecordKey, Verdict, Verdicts};
 

@@ -21,7 +21,7 @@ mod threshold_rows;
 
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::{BufReader, BufWriter, Read as _, Write as _};
+use std::io::{BufWriter, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
@@ -33,6 +33,7 @@ pub use self::threshold_rows::{ChosenRows, RowsAt};
 
 use self::joins::{ClusterParts, Join, joins};
 use self::threshold_rows::{CountedDocument, Least, choose, going};
+use super::cluster_file::write_cluster;
 use super::dataset::{each_file, locked};
 use super::exported::changed;
 use super::verdicts::{Deciding, SegmentPage, Verdict, Verdicts};
@@ -444,7 +445,7 @@ fn write_clusters(folder: &Path, deciding: &Deciding<'_>, mut placed: Sorted<Pla
                 // A document without a place is alone.
                 let of_row = next.take_if(|next| (next.segment, next.row) == (number, row));
                 let numbers = of_row.map_or([*root, 1], |placed| [placed.root, placed.size]);
-                numbers.iter().try_for_each(|of| file.write_all(&of.to_le_bytes())).with_context(failed)?;
+                write_cluster(&mut file, numbers).with_context(failed)?;
                 if of_row.is_some() {
                     next = placed.record()?;
                 }
@@ -455,24 +456,6 @@ fn write_clusters(folder: &Path, deciding: &Deciding<'_>, mut placed: Sorted<Pla
         file.flush().with_context(failed)?;
     }
     Ok(())
-}
-
-/// The root and the size of the cluster of each document of a segment, as they were written.
-///
-/// # Errors
-/// Names the file that cannot be read.
-pub(super) fn read_clusters(path: &Path) -> Result<Vec<(i64, i64)>> {
-    let failed = || format!("cannot read {}", path.display());
-    let file = File::open(path).with_context(failed)?;
-    let rows = file.metadata().with_context(failed)?.len() / 16;
-    let (mut file, mut numbers) = (BufReader::new(file), [[0; 8]; 2]);
-    let mut clusters = Vec::with_capacity(rows as usize);
-    for _ in 0..rows {
-        numbers.iter_mut().try_for_each(|number| file.read_exact(number)).with_context(failed)?;
-        let [root, size] = numbers.map(i64::from_le_bytes);
-        clusters.push((root, size));
-    }
-    Ok(clusters)
 }
 
 #[cfg(test)]

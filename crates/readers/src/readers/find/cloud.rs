@@ -11,6 +11,7 @@ use object_store::{Error, ObjectMeta, ObjectStoreExt as _, ObjectStoreScheme};
 use url::{Position, Url};
 
 use super::found::{FoundBy, FoundInput};
+use super::globs::{fixed_prefix, is_glob, matcher};
 use crate::objects::{ObjectStoreClient, explained, read, refuse_secrets, store, wait, without_secrets};
 use crate::readers::input::Location;
 
@@ -42,9 +43,7 @@ pub fn find(items: &[&String], objects: &mut Vec<FoundInput>) -> anyhow::Result<
             continue;
         }
         let target = ObjectUrl::parse(item)?;
-        if target.can_list
-            && (super::inputs::is_glob(&target.key) || target.key.is_empty() || target.key.ends_with('/'))
-        {
+        if target.can_list && (is_glob(&target.key) || target.key.is_empty() || target.key.ends_with('/')) {
             list(&target, &store(&target.store)?, objects)?;
         } else {
             named.push((store(&target.store)?, path(&target)?, target));
@@ -115,9 +114,9 @@ impl ObjectUrl {
 
 /// Lists the objects that a glob or a prefix matches.
 fn list(target: &ObjectUrl, store: &ObjectStoreClient, objects: &mut Vec<FoundInput>) -> anyhow::Result<()> {
-    let glob = super::inputs::is_glob(&target.key);
-    let prefix = if glob { super::inputs::fixed_prefix(&target.key) } else { target.key.trim_end_matches('/') };
-    let matcher = if glob { Some(super::inputs::matcher(&target.key)?) } else { None };
+    let glob = is_glob(&target.key);
+    let prefix = if glob { fixed_prefix(&target.key) } else { target.key.trim_end_matches('/') };
+    let matcher = if glob { Some(matcher(&target.key)?) } else { None };
     let path = Path::parse(prefix).with_context(|| format!("{} does not name objects", target.item))?;
     let responses = {
         let store = store.clone();

@@ -21,7 +21,7 @@ use reqwest::{Client, StatusCode, Url, header};
 use serde::Deserialize;
 
 use super::found::{FoundBy, FoundInput};
-use super::inputs::{fixed_prefix, is_glob, matcher};
+use super::globs::{fixed_prefix, is_glob, matcher};
 use crate::objects::{hide_passwords, refuse_secrets, wait};
 use crate::readers::input::Location;
 

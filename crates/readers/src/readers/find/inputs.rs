@@ -18,12 +18,12 @@ use std::io::{ErrorKind, Read as _};
 use std::path::{Component, Path, PathBuf};
 
 use anyhow::{Context as _, anyhow, bail, ensure};
-use globset::{GlobBuilder, GlobMatcher};
 use nigh_kernels::structures::CompactSort;
 use walkdir::{DirEntry, WalkDir};
 
 use super::common_crawl::{NamedCrawl, crawl_of};
 use super::found::{COMPRESSED, FoundBy, FoundInput, modified};
+use super::globs::{fixed_prefix, is_glob, matcher};
 use super::left_out::LeftOut;
 use super::listings::{items_of, listing_of};
 use super::spool::{Pipes, STANDARD_INPUT, is_own_descriptor};
@@ -484,26 +484,6 @@ fn escaped(path: &str, query: bool) -> String {
         }
     }
     url
-}
-
-/// Compiles a glob whose `*` and `?` stay within one folder.
-///
-/// # Errors
-/// If the pattern is not a glob.
-pub fn matcher(pattern: &str) -> anyhow::Result<GlobMatcher> {
-    let glob = GlobBuilder::new(pattern).literal_separator(true).build();
-    Ok(glob.with_context(|| format!("{pattern} is not a valid glob"))?.compile_matcher())
-}
-
-/// Whether an item contains one of the signs `*`, `?`, `[` and `{`.
-pub fn is_glob(item: &str) -> bool {
-    item.contains(['*', '?', '[', '{'])
-}
-
-/// Returns the folders of a glob before its first sign.
-pub fn fixed_prefix(pattern: &str) -> &str {
-    let sign = pattern.find(['*', '?', '[', '{']).unwrap_or(pattern.len());
-    &pattern[..pattern[..sign].rfind('/').map_or(0, |slash| slash.max(1))]
 }
 
 /// Makes the entry of a file whose path, relative to the folder `outer`, is its name.

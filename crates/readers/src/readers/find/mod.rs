@@ -1,15 +1,16 @@
 //! Finds the input files that a user names.
 //!
-//! In reading order: `inputs` (files, folders, globs and listings to inputs), `found` (a file or
-//! object before its format is known), `listings` (the lines of a listing), `common_crawl` (the
-//! listing of a crawl that is named), `left_out` (what is no input), `spool` (copies of pipes),
-//! `objects` (URLs of object stores and web servers), `cloud` (the same, with the feature `cloud`),
-//! `hugging_face` (files of its datasets).
+//! In reading order: `inputs` (files, folders, globs and listings to inputs), `globs` (what a glob
+//! is), `found` (a file or object before its format is known), `listings` (the lines of a listing),
+//! `common_crawl` (the listing of a crawl that is named), `left_out` (what is no input), `spool`
+//! (copies of pipes), `objects` (URLs of object stores and web servers), `cloud` (the same, with
+//! the feature `cloud`), `hugging_face` (files of its datasets).
 
 #[cfg(feature = "cloud")]
 mod cloud;
 mod common_crawl;
 mod found;
+mod globs;
 #[cfg(feature = "cloud")]
 mod hugging_face;
 mod inputs;

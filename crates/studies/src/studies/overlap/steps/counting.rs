@@ -31,7 +31,7 @@ use anyhow::{Result, bail};
 use bytemuck::{Pod, Zeroable};
 use nigh_exchange::{BlockOf, Context, Dealer, KeyRanges, Partition, RangeDealer, by_key};
 
-use super::prefix::FamiliesAndEdges;
+use super::found_pairs::{CountingWork, FamiliesAndEdges};
 use super::unit_pairs::{PairTables, SharedPair};
 use crate::operators::components::OwnForest;
 use crate::operators::set_join::{FrequentElement, SetJoinStage, SetPass, SetSource, TooManyPairs};
@@ -56,17 +56,6 @@ pub struct Coarse {
     pub hashes: u32,
     /// The share of the chunks in the pilot sample; 0 for none.
     pub pilot: f64,
-}
-
-/// What one worker counted.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct CountingWork {
-    /// Chunks in common, of all pairs.
-    pub common: u64,
-    /// Those of pairs that are counted exactly.
-    pub exact: u64,
-    /// The pairs that the pilot sample found: all of them are counted exactly.
-    pub piloted: u64,
 }
 
 /// Bytes of a fingerprint: a chunk and its unit.

@@ -26,7 +26,8 @@ use anyhow::Result;
 use nigh_exchange::Context;
 
 use super::former::{FamilyIndex, FormerTables};
-use super::prefix::{FamiliesAndEdges, prefix_pairs};
+use super::found_pairs::FamiliesAndEdges;
+use super::prefix::prefix_pairs;
 use super::source::UnitSource;
 use super::unit_pairs::{FamilyChunks, FamilyMember, PairTables};
 use crate::config::Chunking;

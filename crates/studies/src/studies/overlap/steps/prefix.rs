@@ -27,11 +27,11 @@ use bytemuck::{Pod, Zeroable};
 use nigh_exchange::{Context, Dealer, all_to_all, send_rows};
 use serde::{Deserialize, Serialize};
 
-use super::counting::CountingWork;
+use super::found_pairs::FamiliesAndEdges;
 use super::unit_pairs::{FamilyChunks, FamilyMember, PairTables, SharedPair};
 use crate::operators::components::{OwnForest, edge};
 use crate::operators::set_join::{FrequentElement, SetJoin, SetJoinStage, SetPair, SetSource, TooManyPairs, set_join};
-use crate::records::{DocId, Edge};
+use crate::records::DocId;
 use crate::structures::{CompactSort, ExternalSort, Ownership, Sortable};
 use crate::watch::Watch;
 
@@ -39,19 +39,6 @@ use crate::watch::Watch;
 const IN_FLIGHT: u64 = 128;
 /// Distinct sets, or pairs of them, that are named in a refusal.
 const NAMED: usize = 10;
-
-/// What is found besides listed pairs.
-#[derive(Debug, Default)]
-pub struct FamiliesAndEdges {
-    /// The own units of families.
-    pub families: Vec<FamilyMember>,
-    /// The collections of families, each at the owner of the family's name, in their order.
-    pub collections: Vec<FamilyChunks>,
-    /// Edges whose components are those of all pairs.
-    pub edges: Vec<Edge>,
-    /// What this worker counted, if pairs are found by counting.
-    pub work: CountingWork,
-}
 
 /// A pair of distinct sets that the join listed.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
