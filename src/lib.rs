@@ -85,7 +85,8 @@
 //! nigh-derive                #[derive(Table)], which declares a table
 //! ```
 //!
-//! To read the source, begin with `jobs/cluster.rs` in `crates/week`: it is the program from top to bottom.
+//! To read the source, begin with `jobs/cluster.rs` in `crates/week`: it is the program from top to
+//! bottom.
 
 #[doc(hidden)]
 pub use nigh_display::{markup, plot, sheet};

@@ -71,8 +71,8 @@ pub(crate) struct LiveArgs {
     /// Threads that find features and keep clusters [default: one for each core].
     #[arg(long, value_name = "N")]
     workers: Option<Count>,
-    /// Config file: `workers`, `processes`, `timeout`, and [[hosts]], each of which has a part of the
-    /// keys and features of documents [default: this machine].
+    /// Config file: `workers`, `processes`, `timeout`, and [[hosts]], each of which has a part of
+    /// the keys and features of documents [default: this machine].
     #[arg(long)]
     config: Option<PathBuf>,
     /// Processes on this machine, each of which has a part of the keys and features. Overrides

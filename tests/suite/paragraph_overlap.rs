@@ -78,8 +78,8 @@ fn twin(texts: &[String], share: f64) -> Vec<Option<String>> {
     all_left
 }
 
-/// Writes texts to a Parquet file, in row groups of a few rows; every seventh row has no text, and is
-/// no document. The other columns stay.
+/// Writes texts to a Parquet file, in row groups of a few rows; every seventh row has no text, and
+/// is no document. The other columns stay.
 fn write_parquet(path: &Path, texts: &[String], first: usize) {
     let (mut ids, mut of_rows) = (Vec::new(), Vec::new());
     for (number, text) in (first..).zip(texts) {

@@ -59,7 +59,8 @@ pub(crate) struct DeclaredColumn {
     pub width: Option<TokenStream>,
 }
 
-/// What can be said of how a column is written; they are fields of `nigh_tables::tables::ColumnSpec`.
+/// What can be said of how a column is written; they are fields of
+/// `nigh_tables::tables::ColumnSpec`.
 const FLAGS: [&str; 6] = ["sorted", "searched", "unique", "ascending", "random", "unordered"];
 
 impl Declaration {

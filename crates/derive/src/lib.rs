@@ -3,8 +3,8 @@
 //!
 //! In reading order: `description` (a doc comment as a description), `declaration` (what the struct
 //! and its attributes say), `expansion` (the code that is made of it). The derive makes `Row` of
-//! `nigh_tables::tables`, which is a constant and one call for each column; all the rest of writing a
-//! table is code that tables share.
+//! `nigh_tables::tables`, which is a constant and one call for each column; all the rest of writing
+//! a table is code that tables share.
 //!
 //! | attribute of the struct | meaning |
 //! |---|---|
@@ -40,11 +40,11 @@ use syn::{DeriveInput, parse_macro_input};
 
 use crate::declaration::Declaration;
 
-/// Implements `nigh_tables::tables::Row` for a struct with named fields, which thereby is a row of a
-/// table. See the [crate] for the attributes.
+/// Implements `nigh_tables::tables::Row` for a struct with named fields, which thereby is a row of
+/// a table. See the [crate] for the attributes.
 ///
-/// The types of fields implement `nigh_tables::tables::Value`; fields may borrow: `DocumentRow<'a>` is a
-/// row of the table `DocumentRow<'static>`.
+/// The types of fields implement `nigh_tables::tables::Value`; fields may borrow: `DocumentRow<'a>`
+/// is a row of the table `DocumentRow<'static>`.
 #[proc_macro_derive(Table, attributes(table, column, columns))]
 pub fn table(input: TokenStream) -> TokenStream {
     let input = parse_macro_input!(input as DeriveInput);

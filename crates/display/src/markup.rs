@@ -52,8 +52,8 @@ impl Html {
         self
     }
 
-    /// As [`Html::text`], of a note: what stands between two backticks is code. A single backtick is
-    /// one.
+    /// As [`Html::text`], of a note: what stands between two backticks is code. A single backtick
+    /// is one.
     pub fn note(&mut self, text: impl std::fmt::Display) -> &mut Html {
         let text = text.to_string();
         if !text.matches('`').count().is_multiple_of(2) {

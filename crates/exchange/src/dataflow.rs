@@ -70,8 +70,8 @@ pub fn emit<T: Timestamp>(
 
 /// The time of blocks that arrived.
 ///
-/// Timely lets a container have several times, or none: it is then not counted, and may arrive after
-/// the end of its round. Every operator here emits blocks with a capability of one time.
+/// Timely lets a container have several times, or none: it is then not counted, and may arrive
+/// after the end of its round. Every operator here emits blocks with a capability of one time.
 ///
 /// # Panics
 /// If the blocks have several times or none: a fault in this program.

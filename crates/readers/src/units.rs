@@ -84,7 +84,8 @@ impl fmt::Display for Bytes {
 }
 
 /// Formats a length of time, in seconds, for a message: in seconds below two minutes, in minutes
-/// below two hours, else in hours. A negative length, as clocks of two machines can give, counts as 0.
+/// below two hours, else in hours. A negative length, as clocks of two machines can give, counts as
+/// 0.
 ///
 /// ```
 /// assert_eq!([45, 3600, 86_400].map(nigh_readers::units::age), ["45 s", "60 min", "24 h"]);

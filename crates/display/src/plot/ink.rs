@@ -48,8 +48,8 @@ impl Ink {
     }
 }
 
-/// The style of a file with a plot of its own, for a light or a dark ground. No variables, which few
-/// programs but browsers know.
+/// The style of a file with a plot of its own, for a light or a dark ground. No variables, which
+/// few programs but browsers know.
 fn style_of_paper(paper: usize) -> String {
     let [text, line, ground] =
         [["#1d2125", "#e4e7ea"], ["#d5d9de", "#363d44"], ["#fdfdfb", "#15181b"]].map(|colours| colours[paper]);

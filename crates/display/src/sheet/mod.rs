@@ -1,7 +1,8 @@
 //! What is printed for a person: a sheet of lines, facts and grids, fitted to the width of the
 //! screen.
 //!
-//! In reading order: this file, `grid` (tables), `numbers`, `colors`, `printable` (what stdout gets).
+//! In reading order: this file, `grid` (tables), `numbers`, `colors`, `printable` (what stdout
+//! gets).
 
 mod colors;
 mod grid;

@@ -2,8 +2,8 @@
 
 use crate::text::printable_lines;
 
-/// Text for stdout. What a terminal acts on is escaped in it ([`printable_lines`]): titles and names
-/// of other people are printed.
+/// Text for stdout. What a terminal acts on is escaped in it ([`printable_lines`]): titles and
+/// names of other people are printed.
 ///
 /// ```
 /// use nigh_display::sheet::Printable;

@@ -64,8 +64,8 @@ impl Polynomial {
                 power = reduce(p, power >> 63, power << 1);
             }
         }
-        // Long division of t^128 by P: the first term of the quotient is t^64, with the remainder p *
-        // t^64.
+        // Long division of t^128 by P: the first term of the quotient is t^64, with the remainder
+        // p * t^64.
         let (mut mu, mut rest) = (0, p);
         for _ in 0..64 {
             let carry = rest >> 63;

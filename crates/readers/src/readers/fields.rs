@@ -34,8 +34,8 @@ impl Date {
 ///   `2024-01-08 01:02:03.5 +0100`, `2024-01-08`;
 /// - 14 digits, or 8: `20240108010203`, `20240108`;
 /// - seconds, milliseconds, microseconds or nanoseconds since 1970, as [`epoch`] reads them;
-/// - the three forms of HTTP (RFC 9110, section 5.6.7): `Mon, 08 Jan 2024 01:02:03 GMT`, `Monday, 08-Jan-24 01:02:03 GMT`,
-///   `Mon Jan  8 01:02:03 2024`; and the zones of mail (`+0000`).
+/// - the three forms of HTTP (RFC 9110, section 5.6.7): `Mon, 08 Jan 2024 01:02:03 GMT`,
+///   `Monday, 08-Jan-24 01:02:03 GMT`, `Mon Jan  8 01:02:03 2024`; and the zones of mail (`+0000`).
 pub(crate) fn date(text: &str) -> Date {
     // The form of WARC files and of most others.
     if let Ok(time) = text.parse::<Timestamp>() {

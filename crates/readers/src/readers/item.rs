@@ -100,7 +100,8 @@ pub struct ArchiveEntry {
     pub length: Option<u64>,
 }
 
-/// A download whose page is what another one was: a revisit record (WARC 1.1, 6.7), or an answer 304.
+/// A download whose page is what another one was: a revisit record (WARC 1.1, 6.7), or an answer
+/// 304.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Revisit {
     /// The URL as written in the input, not made canonical.

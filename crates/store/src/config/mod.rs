@@ -1,7 +1,8 @@
 //! Job files say what to compute, config files say where. The same job makes the same tables, byte
 //! for byte, under any config.
 //!
-//! Both are TOML with kebab-case keys. Job files are read by `job_file`, in the package of the studies.
+//! Both are TOML with kebab-case keys. Job files are read by `job_file`, in the package of the
+//! studies.
 //!
 //! A config has only what differs from the defaults; without a config file all defaults hold:
 //!

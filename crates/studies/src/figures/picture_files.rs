@@ -88,8 +88,8 @@ pub fn file_names(made: &MadeFigure, formats: &[FigureFormat]) -> Vec<String> {
 /// left by another call, is removed.
 ///
 /// # Errors
-/// If the folder cannot be made, or a file cannot be written or removed; or if there are to be PNGs,
-/// and the program is built without the feature `png`, or the machine has no fonts.
+/// If the folder cannot be made, or a file cannot be written or removed; or if there are to be
+/// PNGs, and the program is built without the feature `png`, or the machine has no fonts.
 pub fn write_files(folder: &Path, made: &[MadeFigure], formats: &[FigureFormat], index: &str) -> Result<()> {
     let files = PictureFiles::new(formats)?;
     ensure!(!folder.is_file(), "cannot write into {}: it is a file, not a folder", folder.display());

@@ -18,11 +18,12 @@
 //! ```
 //!
 //! In reading order: `form` (what is done to a text before it is cut into words), `cutter` (what a
-//! word is), `icu_words` (words by dictionaries), `shingles` (words to pre-images), `sketch` (pre-images to features, supershingles and
-//! megashingles), `fast` (features in another way, in less time), `chunks` (words to the hashes of
-//! lines and paragraphs), `chunk_sets` (these to sets of chunks), `page` (the bytes of a page to
-//! words, sketch, chunks, title and links); `word_reader` (words, and where they are in a text);
-//! and apart from these `samplers` (other ways to estimate resemblance, to compare with).
+//! word is), `icu_words` (words by dictionaries), `shingles` (words to pre-images), `sketch`
+//! (pre-images to features, supershingles and megashingles), `fast` (features in another way, in
+//! less time), `chunks` (words to the hashes of lines and paragraphs), `chunk_sets` (these to sets
+//! of chunks), `page` (the bytes of a page to words, sketch, chunks, title and links);
+//! `word_reader` (words, and where they are in a text); and apart from these `samplers` (other ways
+//! to estimate resemblance, to compare with).
 
 mod chunk_sets;
 mod chunks;

@@ -20,7 +20,8 @@ pub enum ReferenceIn {
 }
 
 /// Resolves the reference at the start of `source`, which begins with `&`: appends its characters
-/// to `out` and returns its length in bytes. If there is no reference, appends nothing and returns 0.
+/// to `out` and returns its length in bytes. If there is no reference, appends nothing and returns
+/// 0.
 ///
 /// ```
 /// # use nigh_text::text::references::{ReferenceIn, append};

@@ -15,9 +15,9 @@
 //! own part at once. When all sets are one part, no further pairs are looked for.
 //!
 //! Memory: some 60 bytes for each element of the cluster, and a bounded number of pairs. Known
-//! limit: parts are joined between two similarities. So all pairs are compared of documents that have much
-//! in common, and that no pair joins before the similarity that they have: n pages of one template,
-//! each with a few words of its own, are n²/2 comparisons.
+//! limit: parts are joined between two similarities. So all pairs are compared of documents that
+//! have much in common, and that no pair joins before the similarity that they have: n pages of one
+//! template, each with a few words of its own, are n²/2 comparisons.
 
 use std::cmp::Reverse;
 

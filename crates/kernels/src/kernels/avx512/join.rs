@@ -34,7 +34,8 @@ pub(super) fn join(text: &[u8], line_end: u8, bounds: &mut Vec<u32>, joined: &mu
     }
 }
 
-/// A pass over a text. The flags are those of the last byte of the previous block, or carries: 0 or 1.
+/// A pass over a text. The flags are those of the last byte of the previous block, or carries: 0 or
+/// 1.
 struct JoinScan<'a> {
     words: WordScan<'a>,
     line_end: u8,

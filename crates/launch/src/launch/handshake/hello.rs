@@ -8,8 +8,8 @@ use super::identity::Secret;
 use super::roster::Roster;
 use crate::text::printable;
 
-/// The version of the handshake, and of what processes exchange after it: since 3 a container has the
-/// number of its times.
+/// The version of the handshake, and of what processes exchange after it: since 3 a container has
+/// the number of its times.
 const PROTOCOL: u32 = 3;
 
 /// The sender of a message, and the run to which it belongs.

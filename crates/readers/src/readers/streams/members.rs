@@ -9,8 +9,8 @@
 //! stay in memory.
 //!
 //! The compression is recognised by magic bytes, never by the name. Of zstd's skippable frames, one
-//! of magic 0x184D2A5D at the beginning of the file is the dictionary of all frames (IIPC, *WARC-ZSTD*),
-//! and can itself be a zstd frame. Zero bytes between members are padding.
+//! of magic 0x184D2A5D at the beginning of the file is the dictionary of all frames (IIPC,
+//! *WARC-ZSTD*), and can itself be a zstd frame. Zero bytes between members are padding.
 //!
 //! A gzip member of usual size is inflated at once, from the bytes ahead directly into the caller's
 //! buffer. A member that is large or damaged, or whose header has a checksum, is streamed from its

@@ -56,15 +56,15 @@ pub struct Grown {
 /// Puts together the collections of a similar cluster. `pages` ascend, and each has another id;
 /// `links` are between merged trivial clusters, and come in any order.
 ///
-/// The principal collection is chosen by its host: if two hosts have several clusters, the same host
-/// stays in all of them. It is that with the most links from other hosts to its replicated pages, then the most
-/// pages, then the page that was seen first, then the smaller hash of its name. Of collections of
-/// one host it is that with the most links from other hosts, then the most pages, then the smallest
-/// id. But a copy that has less than another one never stays: if another collection has a replica
-/// of each of its pages, and more pages, or the same and a host with pages of its own where the
-/// host of this one has none, that one is principal. The study's collections are of one size; here
-/// one of fewer than half of the pages of the largest is not principal. The host of a collection is
-/// that of its smallest page.
+/// The principal collection is chosen by its host: if two hosts have several clusters, the same
+/// host stays in all of them. It is that with the most links from other hosts to its replicated
+/// pages, then the most pages, then the page that was seen first, then the smaller hash of its
+/// name. Of collections of one host it is that with the most links from other hosts, then the most
+/// pages, then the smallest id. But a copy that has less than another one never stays: if another
+/// collection has a replica of each of its pages, and more pages, or the same and a host with pages
+/// of its own where the host of this one has none, that one is principal. The study's collections
+/// are of one size; here one of fewer than half of the pages of the largest is not principal. The
+/// host of a collection is that of its smallest page.
 ///
 /// ```
 /// use nigh_studies::studies::collections::steps::{GrowingPage, HostFacts, grow};
