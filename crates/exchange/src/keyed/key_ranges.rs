@@ -9,7 +9,9 @@ use std::ops::Range;
 
 use crate::blocks::buffers::BLOCK_BYTES;
 
-/// The most partitions of a space: each sender holds an open block of 24 KiB for each partition.
+/// The most partitions of a space: each sender holds an open block of 24 KiB for each partition,
+/// 192 MiB in all. With more than 1.6 billion documents the partitions of clustering get so large
+/// that they no longer stay in a cache.
 pub(crate) const MAX_PARTITIONS: u64 = 1 << 13;
 
 /// How one or more key spaces are cut.

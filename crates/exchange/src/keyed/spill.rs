@@ -110,6 +110,7 @@ impl<R: Pod> SpillBuffer<R> {
 impl WaitingBlocks {
     pub(crate) fn push(&mut self, time: u64, block: Block) -> Result<()> {
         let (part, length) = (block.part, block.bytes().len() as u64);
+        // What is in memory stays there: only blocks that come when it is full go to the file.
         let waiting = if self.bytes + length <= self.budget {
             self.bytes += length;
             WaitingBlock::Memory(block)

@@ -5,10 +5,10 @@
 //! member except the smallest; connected components need no more.
 //!
 //! A key that many documents share would make the owner of its partition the bottleneck. Of each
-//! shard, only the first [`MOST_PER_SHARD`] documents with a key are sent. The others are *chained*:
-//! their worker joins them with the first of them itself. Which documents are chained depends on
-//! the shard alone, and so does every neighbour: not on the number of workers, the memory, or which
-//! supershingles were taken for shared by mistake.
+//! shard, only the first [`MOST_PER_SHARD`] documents with a key are sent. The others are
+//! *chained*: their worker joins them with the first of them itself. Which documents are chained
+//! depends on the shard alone, and so does every neighbour: not on the number of workers, the
+//! memory, or which supershingles were taken for shared by mistake.
 
 use std::cell::Cell;
 use std::path::PathBuf;
@@ -52,7 +52,8 @@ impl KeyedNode {
     }
 }
 
-/// Records of a partition, at most: the tables that group them then stay near the core.
+/// Records of a partition, at most: the tables that group them then stay near the core. Half as
+/// many partitions of twice the size are not faster, nor are twice as many.
 const MOST_RECORDS: u64 = 3 << 15;
 /// Edges that are joined before the middles of their stars get neighbours: so few that both are
 /// still near the core.
@@ -351,6 +352,7 @@ impl PartitionJoiner {
             anyhow::Ok(())
         };
         // Star by star, so that the cache lines of a middle are fetched once for all of its edges.
+        // To prefetch the nodes of the next edges was not faster.
         for (middle, others) in grouper.stars() {
             let before = edges.len();
             edges.extend(others.map(|node| (node, middle)));

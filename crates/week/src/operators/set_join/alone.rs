@@ -18,7 +18,8 @@ use crate::records::spread;
 const MOST_RECORDS: u64 = 1 << 16;
 /// Elements that are dealt at once, between two checks of the clock.
 pub(super) const ELEMENTS: usize = 1 << 13;
-/// The rounds end when less than one in this many sets falls.
+/// The rounds end when less than one in this many sets falls: each exchanges all elements that are
+/// left, and sets that stay too long only make more candidates.
 const FEW: u64 = 100;
 
 /// An element of a set, and its position among the sender's elements.
@@ -92,6 +93,8 @@ fn alone(cx: &mut Context, sets: &mut WeightedSets) -> Result<Vec<u64>> {
             let of_block = block.records().iter();
             records.extend(of_block.map(|record| (bytemuck::cast(record.hash), block.from, record.position)));
         })?;
+        // Elements of one set alone are rare by now (`held` has dropped most), so most groups have
+        // no reply.
         records.sort_unstable();
         for group in records.chunk_by(|a, b| a.0 == b.0) {
             if let [(_, from, position)] = group {

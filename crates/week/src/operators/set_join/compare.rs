@@ -21,7 +21,8 @@ use super::requirement::Requirement;
 use super::stage::SetJoinStage;
 use crate::structures::Sorted;
 
-/// Of the memory for records in flight, the part that the sets of other processes take in a round.
+/// Of the memory for records in flight, the part that the sets of other processes take in a round:
+/// all of them are in memory until the round ends.
 const PART: u64 = 16;
 /// Candidates of a round, at most.
 const CANDIDATES: usize = 1 << 20;
@@ -150,7 +151,8 @@ struct Comparer<E> {
 }
 
 impl<E: FnMut(SetPair) -> Result<()>> Comparer<E> {
-    /// The next candidate that differs from the last one.
+    /// The next candidate that differs from the last one. They are sorted, so a pair that several
+    /// elements proposed is compared once.
     fn next_candidate(&mut self) -> Result<Option<PairToCompare>> {
         loop {
             let next = match self.next.take() {
@@ -182,6 +184,7 @@ impl<E: FnMut(SetPair) -> Result<()>> Comparer<E> {
         let sizes = [sets.sizes[own as usize].into(), size.into()];
         let least = self.requirement.least_of_pair(sizes);
         self.compared += 1;
+        // In the order of the other set: it is marked once for all of its candidates.
         if self.marked != Some(location) {
             self.marks.mark(elements);
             self.marked = Some(location);
@@ -208,9 +211,12 @@ impl<E: FnMut(SetPair) -> Result<()>> Asker<u32, AnswerPiece> for Comparer<E> {
                 continue;
             }
             if self.elements > self.most || self.round.len() == CANDIDATES {
+                // It is looked at again in the next round, where it does not count as a repeated
+                // one.
                 (self.next, self.last) = (Some(candidate), None);
                 return Ok(Asked::Round);
             }
+            // Once a round, however many candidates have this set.
             if self.asked != Some(location) {
                 self.asked = Some(location);
                 self.elements += self.own.elements(candidate.own as usize).len();

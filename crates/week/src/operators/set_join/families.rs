@@ -3,8 +3,8 @@
 //!
 //! Where thousands of pages share a template, their pairs are the square of them. Two sets that
 //! lack little of a collection share the rest of it, by the pigeonhole principle
-//! ([`Requirement::least_in_family`]). Collections are the frequent elements of some sets, the *seeds*,
-//! chosen by a hash of their names.
+//! ([`Requirement::least_in_family`]). Collections are the frequent elements of some sets, the
+//! *seeds*, chosen by a hash of their names.
 //!
 //! For [`Requirement::Both`] a family is the sets that have enough weight in one and the same
 //! element.
@@ -20,7 +20,8 @@ use super::stage::SetJoinStage;
 use crate::records::mix;
 use crate::structures::ByKey;
 
-/// Sets whose frequent elements may be the collection of a family.
+/// Sets whose frequent elements may be the collection of a family. All workers have the collections
+/// of all seeds in memory.
 const SEEDS: usize = 1000;
 /// Changes names of sets to hashes, by which seeds are chosen.
 const CHOICE: u64 = 0x2545_F491_4F6C_DD1D;

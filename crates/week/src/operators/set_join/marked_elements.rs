@@ -1,9 +1,13 @@
 //! Marks: the elements of one set in a small hash table, against which many other sets are read.
 //!
 //! Two sets in one order can be merged, but the processor cannot predict the branch of a step. A
-//! look at a table that is mostly empty has a branch that nearly always goes the same way: an element
-//! is in its slot, or the slot is empty. The candidates of one set follow each other, so a set is
-//! marked once for all of them.
+//! look at a table that is mostly empty has a branch that nearly always goes the same way: an
+//! element is in its slot, or the slot is empty. The candidates of one set follow each other, so a
+//! set is marked once for all of them.
+//!
+//! All of `nigh bench mirrors`, where comparing is more than half of the work, takes 2.5 CPU s with
+//! this table and 3.0 with a merge. A merge without branches, by sums of the results of
+//! comparisons, took 5.7 where the other one took 4.2.
 
 use bytemuck::{Pod, Zeroable};
 
@@ -11,7 +15,8 @@ use super::merged_elements::MergedElement;
 
 /// Elements that are read between two looks at what is left.
 const AT_ONCE: usize = 16;
-/// Slots for each element, at least. With 4 the looks at a second slot took as long as all others.
+/// Slots for each element, at least. With 4 the looks at a second slot took as long as all others:
+/// 4.9 CPU s where 16 take 2.5.
 const SLOTS: usize = 16;
 
 /// An element in the table; in an empty slot `sets` is 0.
@@ -38,9 +43,12 @@ impl MarkedElements {
         if self.slots.len() < slots {
             self.slots.resize(slots, Slot::default());
         }
+        // A large set before this one left a longer table: only its beginning is used, so that a
+        // small set is marked, and looked up, in few cache lines.
         self.mask = slots - 1;
         self.slots[..slots].fill(Slot::default());
         for element in elements {
+            // An id is a sum of hashes: its low bits are as good as any.
             let mut at = element.id as usize & self.mask;
             while self.slots[at].sets > 0 {
                 at = (at + 1) & self.mask;
@@ -54,6 +62,7 @@ impl MarkedElements {
     pub fn shared(&self, elements: &[MergedElement], weight: u64, least: u64) -> Option<[u64; 2]> {
         let (mut shared, mut rest) = ([0, 0], weight);
         for some in elements.chunks(AT_ONCE) {
+            // Too little even if all elements that follow are shared.
             if shared[0] + rest < least {
                 return None;
             }

@@ -27,7 +27,8 @@ use super::stage::SetJoinStage;
 use crate::records::{fold, mix, spread};
 use crate::structures::{ExternalSort, Sortable, Sorted};
 
-/// Records of a partition, at most: their sorting stays in the second-level cache.
+/// Records of a partition, at most: at 44 bytes each, their sorting stays in the second-level
+/// cache.
 const MOST_RECORDS: u64 = 1 << 14;
 /// Bytes of a candidate while they are sorted.
 const CANDIDATE: usize = size_of::<PairToCompare>();
@@ -68,7 +69,8 @@ const BOTH: u32 = 2;
 const OLD: u32 = 1 << 31;
 
 /// A pair to compare. It is sent to the worker of the set with more elements; on a tie, to that of
-/// the greater [`SetLocation`]. Sorted by the other set.
+/// the greater [`SetLocation`]. So of two processes the one with the smaller set sends it, and that
+/// set is the one which is marked. Sorted by the other set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Pod, Zeroable, Serialize, Deserialize)]
 #[repr(C)]
 pub(super) struct PairToCompare {
@@ -118,7 +120,8 @@ pub(super) fn candidates(
     let copies: u64 = proposed.blocks.values().map(|blocks| u64::from(*blocks) - 1).sum();
     let own = proposed.own as u64 + copies;
     let all = cx.sum(own)?;
-    // A range is bounded by its postings and by what they propose.
+    // A range is bounded by its postings and by what they propose: the pairs of a range wait in
+    // memory for the sort, and may be far more than its postings.
     let bytes = proposed.pairs.saturating_mul(CANDIDATE as u64) / cx.peers() as u64;
     let cut = KeyRanges::new(all, MOST_RECORDS, size_of::<PrefixPosting>(), 1, cx.peers(), cx.memory());
     let cut = cut.at_least(bytes.div_ceil(cx.memory().max(1)));
@@ -142,6 +145,7 @@ pub(super) fn candidates(
     let find = move |partition: &Partition<'_, PrefixPosting>, dealer: &mut Dealer<PairToCompare>| {
         postings.clear();
         partition.blocks(|block| postings.extend_from_slice(block.records()))?;
+        // By cell, side, new before old, then family: `meet_all` leaves out a family as one slice.
         postings.sort_unstable();
         for cell in postings.chunk_by(|a, b| a.key == b.key) {
             if meeting == Meeting::Stars {

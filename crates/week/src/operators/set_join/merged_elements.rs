@@ -169,6 +169,8 @@ pub(super) fn merged(
             }
         }
     };
+    // By hash alone: the sum of the codes is the same in any order, and each reply names its
+    // position.
     let mut records: Vec<(u64, u64, u32, u32)> = Vec::new();
     let find =
         move |partition: &Partition<'_, ElementRecord>, dealer: &mut Dealer<MergedRecord>| {
@@ -189,6 +191,7 @@ pub(super) fn merged(
             }
             Ok(())
         };
+    // By position. No reply comes for an element of one set: it stays (0, 0), and falls below.
     let found = Rc::new(RefCell::new(vec![(0u64, 0u32); own]));
     let take = {
         let found = found.clone();
@@ -215,6 +218,8 @@ pub(super) fn merged(
             let (id, sets_with) = found[position];
             MergedElement { sets: sets_with, weight: sets.weight(position), id }
         }));
+        // The rarest first, for `prefixes`. Elements that the same sets have share their rank, so
+        // they are next to each other now, and become one.
         elements.sort_unstable_by_key(|element| element.rank());
         elements.dedup_by(|next, element| {
             let is_same = next.rank() == element.rank();
@@ -222,6 +227,7 @@ pub(super) fn merged(
             is_same
         });
         let weight = elements.iter().map(|element| u64::from(element.weight)).sum();
+        // A set that is too light keeps its number, without elements: see `SortedSets::living`.
         let is_left = is_heavy(sets.size(set), weight);
         if is_left {
             left.elements.extend_from_slice(&elements);

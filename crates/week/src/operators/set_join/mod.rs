@@ -83,8 +83,8 @@ use self::prefixes::proposed;
 use self::prepared::{PreparedSets, prepare};
 
 /// Finds all pairs of sets that meet the requirement, and calls `each` with the pairs of distinct
-/// sets that are listed: each at the worker of one of the two. Every worker of every process calls it with
-/// its own sets.
+/// sets that are listed: each at the worker of one of the two. Every worker of every process calls
+/// it with its own sets.
 ///
 /// # Errors
 /// [`TooManyPairs`], at every worker; or if sets or files cannot be read, `each` fails, or a worker

@@ -3,8 +3,8 @@
 //!
 //! Two sets that are a pair share elements of some weight. If their rarest shared element is not in
 //! the prefix of one of them, then all shared elements follow that prefix; but what follows it
-//! weighs less than the requirement asks for. So the most common elements of a set propose no pairs,
-//! and none is lost (Chaudhuri, Ganti, Kaushik 2006; Xiao et al. 2008).
+//! weighs less than the requirement asks for. So the most common elements of a set propose no
+//! pairs, and none is lost (Chaudhuri, Ganti, Kaushik 2006; Xiao et al. 2008).
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -27,7 +27,7 @@ const MOST_RECORDS: u64 = 1 << 15;
 /// Sets that are dealt at once, between two checks of the clock.
 pub(super) const SETS: usize = 1 << 10;
 /// An element with more pairs than so many postings have is dealt to several workers, by blocks of
-/// its postings.
+/// its postings: a pair of blocks then proposes about a million pairs, however popular the element.
 const BLOCK: u64 = 1024;
 /// The elements that a refusal names.
 const NAMED: usize = 10;
@@ -100,8 +100,8 @@ pub(super) struct Proposed {
     pub most: Vec<FrequentElement>,
     /// The number of own postings.
     pub own: usize,
-    /// By position among these: the blocks into which the postings of the element are dealt, if they
-    /// are more than one.
+    /// By position among these: the blocks into which the postings of the element are dealt, if
+    /// they are more than one.
     pub blocks: BTreeMap<u32, u32>,
 }
 
@@ -184,6 +184,8 @@ pub(super) fn proposed(
                     |record: &CountedPosting| (record.element, record.family, record.name, block.from, record.position);
                 records.extend(block.records().iter().map(posting));
             })?;
+            // By element, then family, then new before old: what one element has of a family is a
+            // slice.
             records.sort_unstable();
             let (sum, most) = &mut *counted.borrow_mut();
             for group in records.chunk_by(|a, b| a.0 == b.0) {
@@ -197,7 +199,8 @@ pub(super) fn proposed(
                 let of_old = of(group.iter().filter(|posting| posting.1 & 1 == 1).count());
                 let pairs = of(group.len()) - of_families - of_old;
                 *sum += pairs;
-                // So many postings without families have as many pairs.
+                // So many postings without families have as many pairs: n² / 2 pairs need n
+                // postings.
                 let blocks = (2 * pairs).isqrt().div_ceil(BLOCK) as u32;
                 if blocks > 1 {
                     for (.., from, position) in group {

@@ -172,8 +172,8 @@ impl WeightedSets {
     }
 
     /// The sets without the elements at some positions, and of these only the sets that `keep`:
-    /// given are the size and the weight that is left. `kept` is called with the old number of each set
-    /// that is kept, in order.
+    /// given are the size and the weight that is left. `kept` is called with the old number of each
+    /// set that is kept, in order.
     pub(super) fn without(
         &self,
         falls: impl Fn(usize) -> bool,

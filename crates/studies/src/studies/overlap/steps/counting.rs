@@ -38,7 +38,8 @@ use crate::operators::set_join::{FrequentElement, SetJoinStage, SetPass, SetSour
 use crate::records::{DocId, fold, mix, spread};
 use crate::structures::{ByKey, ExternalSort, Ownership};
 
-/// Records of a partition, at most.
+/// Records of a partition, at most: so few, since the pairs of a partition are dealt at once, and
+/// are the square of the units of each chunk.
 const MOST_RECORDS: u64 = 1 << 12;
 /// Sets that are dealt at once, between two checks of the clock.
 const SETS: usize = 256;
@@ -108,6 +109,8 @@ pub fn counted_pairs<S: SetSource + Clone + 'static>(
     let elements = note_sizes(source, tables, owned)?;
     let all = cx.sum(elements)?;
     let cut = KeyRanges::new(all, MOST_RECORDS, size_of::<ChunkRecord>(), 1, cx.peers(), cx.memory());
+    // A pass more, but it makes no pair: with a chunk that all units have, the next one would not
+    // end.
     refuse_too_many(cx, stage, source, cut)?;
     let mut work = CountingWork::default();
     let heavy = match coarse {
@@ -132,6 +135,7 @@ pub fn counted_pairs<S: SetSource + Clone + 'static>(
                 }
             };
             each_common_chunk(cx, source, cut, u64::MAX, count)?;
+            // From here on a counter is a bit, a 32nd of its memory.
             Some((piloted, counters.take().heavy(least)))
         }
     };
@@ -141,12 +145,14 @@ pub fn counted_pairs<S: SetSource + Clone + 'static>(
     (work.common, work.exact) = (common, exact);
     let (mut sorted, mut forest, mut current) = (sort.sorted()?, OwnForest::default(), None::<SharedPair>);
     let most = (cx.memory() / IN_FLIGHT).max(1) as usize;
+    // In rounds. A worker without pairs takes part until none has any: `add` exchanges.
     loop {
         let (mut pairs, mut is_more) = (Vec::new(), true);
         while pairs.len() < most && is_more {
             let next = sorted.record()?;
             is_more = next.is_some();
             match (&mut current, next) {
+                // The common chunks of a pair follow each other.
                 (Some(pair), Some(next)) if (pair.a, pair.b) == (next.a, next.b) => pair.shared += 1,
                 (of, next) => {
                     if let Some(pair) = std::mem::replace(of, next).filter(|pair| pair.shared >= least) {
@@ -189,6 +195,7 @@ fn piloted_pairs<S: SetSource + Clone + 'static>(
             (of, next) => {
                 if let Some(pair) = std::mem::replace(of, next).filter(|pair| pair.shared >= least) {
                     frequent.push(Reverse((pair.shared, CommonChunk { a: pair.a, b: pair.b }.hash())));
+                    // The smallest: the heap is reversed.
                     if frequent.len() > most {
                         frequent.pop();
                     }
@@ -200,6 +207,11 @@ fn piloted_pairs<S: SetSource + Clone + 'static>(
 }
 
 /// The counters of pairs: an array for each hash function.
+///
+/// The arrays share the memory, so more functions have fewer counters each. Of 683,000 common
+/// chunks of 2,549 pages, with 1 MiB, one function has 283,142 counted exactly, two 259,285 and
+/// four 253,226 (242,000 are of the answer), in 1.00, 0.99 and 1.05 of the CPU time. With too few
+/// counters more functions are worse.
 #[derive(Default)]
 struct PairCounters {
     arrays: Vec<Vec<u32>>,

@@ -9,8 +9,8 @@
 //!             at least `family` units
 //! ```
 //!
-//! All units of a distinct set in a family are in this family. So a unit is in one family at most, and no
-//! pair is of both kinds.
+//! All units of a distinct set in a family are in this family. So a unit is in one family at most,
+//! and no pair is of both kinds.
 //!
 //! If the source knows some pairs and families, the pairs are the others: see
 //! [`KnownSet`](crate::operators::set_join::KnownSet).
@@ -126,6 +126,8 @@ pub fn prefix_pairs<S: SetSource + Clone + 'static>(
     for set in listed_sets.iter().map(|set| joined.distinct[*set]) {
         count.add(pairs_of(set.members.into()) - pairs_of(set.old.into()), set.members.into(), set.name);
     }
+    // Before the first pair is written. The join has refused too many pairs of distinct sets; each
+    // of these is as many pairs of units as the product of their members.
     count.refuse_more(cx, stage.max_pairs)?;
     found.families = family_members(cx, &members, families)?;
     let peers = cx.peers();
@@ -149,7 +151,8 @@ fn pairs_of(units: u64) -> u64 {
 #[derive(Default)]
 struct UnitPairs {
     sum: u64,
-    /// The distinct sets, and pairs of them, with the most: their pairs, units, and the name of one.
+    /// The distinct sets, and pairs of them, with the most: their pairs, units, and the name of
+    /// one.
     most: BTreeSet<(u64, u64, u64)>,
 }
 
@@ -204,6 +207,7 @@ impl SetMembers {
         }
         let blocks = all_to_all(cx, dealer)?;
         let mut members: Vec<MemberUnit> = blocks.iter().flat_map(|block| block.records()).copied().collect();
+        // By distinct set, then new units before old ones: see `SetMembers::of`.
         members.sort_rows();
         let starts =
             (0..=joined.distinct.len()).map(|set| members.partition_point(|member| (member.distinct as usize) < set));

@@ -188,6 +188,7 @@ impl PairTables {
             let half = HalfPair { pair: *pair, size, pages: self.pages[b] };
             dealer.deal(pair.a.owner(peers) as u64, half);
         }
+        // The next exchange has all of it.
         drop(to_larger);
         let to_smaller = all_to_all(cx, dealer)?;
         let mut dealer = cx.dealer();
