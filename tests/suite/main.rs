@@ -47,6 +47,8 @@ mod collide;
 mod commandline;
 /// The components operators against sequential union-find and differential dataflow's `propagate`.
 mod components;
+/// Rules of the source: lines of comments, names of types.
+mod conventions;
 /// Exports in another format than that of the inputs.
 mod conversions;
 /// Datasets of records with ids or without any.
