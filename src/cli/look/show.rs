@@ -17,7 +17,7 @@ use crate::report;
 use crate::report::{WeekChanges, print};
 use crate::sheet::Printable;
 use crate::state::{Manifest, Results};
-use crate::studies::StudySummary;
+use crate::studies::{AnyStudy, StudySummary};
 use crate::summary::Summary;
 use crate::tables::studies::{AvoidRow, RESULTS};
 use crate::tables::{ChangeRow, ClusterRow, Table as _};
@@ -44,14 +44,19 @@ pub(in crate::cli) struct ShowArgs {
     /// Show how clusters changed since the week before.
     #[arg(long)]
     changes: bool,
-    /// Show what a job found that reads committed weeks, by its name: evolution, mirrors,
-    /// mirrors-by-url, overlap, collections, paragraphs, passages, decontamination or samplers.
-    #[arg(long, value_name = "NAME", conflicts_with_all = ["week", "changes"])]
+    #[arg(long, value_name = "NAME", help = job_help(), conflicts_with_all = ["week", "changes"])]
     job: Option<String>,
     /// Print the prefixes of URLs that a crawler need not fetch, one on each line: what
     /// jobs/collections.toml found. With --json, all that is known of them.
     #[arg(long, conflicts_with_all = ["week", "changes", "job"])]
     avoid: bool,
+}
+
+/// What `--job` is, with the names of all studies.
+fn job_help() -> String {
+    let names: Vec<&str> = AnyStudy::all().iter().map(AnyStudy::name).collect();
+    let (last, others) = names.split_last().expect("there are studies");
+    format!("Show what a job found that reads committed weeks, by its name: {} or {last}", others.join(", "))
 }
 
 /// Prints what the flags ask for.
