@@ -1,34 +1,22 @@
 //! All inputs, written again by several threads.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
-use std::sync::mpsc::sync_channel;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, PoisonError};
 
 use anyhow::{Context as _, Result, bail};
-use nigh_text::contained::contained;
 
 use super::archives::{IndexFiles, WrittenWacz, wacz_of};
 use super::card::CARD;
+use super::each_file::{each_file, has_documents, locked};
 use super::exported::Exported;
 use super::file::Writing;
 use super::place::{ExportFolder, Output, WrittenFile, output_paths, whole_wacz};
 use super::rows::ExportFormat;
 use super::shards::write_shards;
 use super::verdicts::{Verdict, Verdicts};
+use super::written_dataset::{WrittenDataset, write_card};
 use crate::readers::{Format, Input, Location, list};
-
-/// What an export has written.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct WrittenDataset {
-    /// The number of files.
-    pub files: u64,
-    /// What they have.
-    pub counts: Exported,
-    /// The lines of the indexes of what is written and of what is not, if they are asked for.
-    pub index: Option<[u64; 2]>,
-}
 
 /// Writes the file of each input that has documents. `done` is called after each file, with the
 /// number of whole files and of all.
@@ -145,26 +133,6 @@ pub fn write_dataset(
     Ok(written)
 }
 
-/// Writes the card, if there is one, of files at these paths. Until it is whole, it is the
-/// unfinished file with this number.
-///
-/// # Errors
-/// If it cannot be written.
-pub(super) fn write_card(
-    writing: &Writing<'_>,
-    folder: &mut ExportFolder,
-    paths: &BTreeSet<&str>,
-    counts: &Exported,
-    number: usize,
-) -> Result<()> {
-    let Some(card) = &writing.card else { return Ok(()) };
-    let (unfinished, failed) = (folder.unfinished(number), || format!("cannot write {CARD}"));
-    let mut out = Output::create(&unfinished).with_context(failed)?;
-    out.write_all(card.text(paths, counts).as_bytes()).with_context(failed)?;
-    let file = WrittenFile::new(CARD.to_owned(), Some(out.finish().with_context(failed)?), Exported::default());
-    folder.add(&unfinished, file)
-}
-
 /// The files of the archives that become a WACZ, by the path of that.
 fn waczs(
     inputs: &[Input],
@@ -209,59 +177,6 @@ fn written_archive(path: &Path, input: &Input, writing: &Writing<'_>) -> Result<
     Ok(Some((Input { name, bytes, format, place, page_url: None, stamp: String::new() }, None)))
 }
 
-/// Calls `work` with each input that has documents, and the verdicts on these, in several threads.
-/// After an error no other input is begun. `verb` says what is done with an input, for messages.
-///
-/// # Errors
-/// If the verdicts cannot be read; or the first error of `work`.
-pub(super) fn each_file(
-    verb: &str,
-    inputs: &[Input],
-    mut verdicts: Verdicts,
-    threads: usize,
-    work: &(dyn Fn(usize, &[Verdict]) -> Result<()> + Sync),
-) -> Result<()> {
-    let failure = Mutex::new(None);
-    let (sender, receiver) = sync_channel::<(usize, Vec<Verdict>)>(1);
-    let receiver = Mutex::new(receiver);
-    // After a failure what was sent is taken and not worked on, so that the sender does not wait.
-    let take = || {
-        while let Ok((number, verdicts)) = { locked(&receiver).recv() } {
-            if locked(&failure).is_none() {
-                let done = contained(|| work(number, &verdicts));
-                if let Err(error) = done.unwrap_or_else(|cause| bail!("a fault of nigh: {cause}")) {
-                    locked(&failure).get_or_insert(error.context(format!("cannot {verb} {}", inputs[number].name)));
-                }
-            }
-        }
-    };
-    std::thread::scope(|scope| -> Result<()> {
-        for _ in 0..threads {
-            scope.spawn(take);
-        }
-        // The threads end when the sender is dropped, also after an error here.
-        let sender = sender;
-        let mut next = verdicts.record()?;
-        for (number, input) in inputs.iter().enumerate() {
-            let mut of_file = Vec::new();
-            while let Some(verdict) = next.take_if(|verdict| verdict.file as usize == number) {
-                of_file.push(verdict);
-                next = verdicts.record()?;
-            }
-            let is_stopped = locked(&failure).is_some();
-            if is_stopped || has_documents(input) && sender.send((number, of_file)).is_err() {
-                break;
-            }
-        }
-        Ok(())
-    })?;
-    failure.into_inner().unwrap_or_else(PoisonError::into_inner).map_or(Ok(()), Err)
-}
-
-pub(super) fn has_documents(input: &Input) -> bool {
-    !matches!(input.format, Format::Failed | Format::Wacz)
-}
-
 /// What the threads share.
 struct DatasetState {
     folder: ExportFolder,
@@ -296,8 +211,4 @@ impl DatasetState {
         let to = self.folder.unfinished(number).with_extension("wacz");
         (parts.ended == parts.numbers.len()).then(|| (parts.clone(), to.with_extension("work"), to))
     }
-}
-
-pub(super) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -13,7 +13,7 @@ use std::path::PathBuf;
 use anyhow::{Context as _, Result};
 use serde::{Deserialize, Serialize};
 
-use super::dataset::{each_file, locked};
+use super::each_file::{each_file, locked};
 use super::exported::changed;
 use super::verdicts::{Deciding, SegmentPage, Verdict, Verdicts};
 use crate::config::{Canonical, CanonicalOrder, Policy, Reading};

@@ -14,17 +14,17 @@
 //!
 //! In reading order: `verdicts`, `input_values` (columns that these need and the store does not
 //! have), `thresholds` (clusters at another similarity), `cluster_file` (a file of these),
-//! `dataset` (all inputs), `file` (an input and the file that is written for it), `copied` (records
-//! that are spans of bytes), `revisits` (records that refer to those that stay), `near_duplicates`
-//! (pages that are like another one), `near_record` (the record that says so), `archives` (indexes,
-//! WACZ), `rows` (records that are rows), `renamed` (their columns under other names), `shards`
-//! (all records in files of one size), `repeated` (paragraphs that go from documents that stay),
-//! `overlap` (those most of whose n-grams stand before), `passages` (passages that do), `matched`
-//! (records that match a reference), `matched_items` (what these match), `card` (what a reader of
-//! the dataset wants to know), `place` (folders and lists); and what they share: `exported` (which
-//! records are written, and counts), `exact` (numbers that are read as they were written),
-//! `paragraphs` (lines of texts), `paragraph_place` (where one is), `gone` (texts without these, or
-//! without passages).
+//! `dataset` (all inputs), `each_file` (in several threads), `written_dataset` (what came of them),
+//! `file` (an input and the file that is written for it), `copied` (records that are spans of
+//! bytes), `revisits` (records that refer to those that stay), `near_duplicates` (pages that are
+//! like another one), `near_record` (the record that says so), `archives` (indexes, WACZ), `rows`
+//! (records that are rows), `renamed` (their columns under other names), `shards` (all records in
+//! files of one size), `repeated` (paragraphs that go from documents that stay), `overlap` (those
+//! most of whose n-grams stand before), `passages` (passages that do), `matched` (records that
+//! match a reference), `matched_items` (what these match), `card` (what a reader of the dataset
+//! wants to know), `place` (folders and lists); and what they share: `exported` (which records are
+//! written, and counts), `exact` (numbers that are read as they were written), `paragraphs` (lines
+//! of texts), `paragraph_place` (where one is), `gone` (texts without these, or without passages).
 
 mod archives;
 mod card;
@@ -32,6 +32,7 @@ mod cluster_file;
 mod copied;
 mod csv_names;
 mod dataset;
+mod each_file;
 mod exact;
 mod exported;
 mod file;
@@ -53,10 +54,11 @@ mod rows;
 mod shards;
 mod thresholds;
 mod verdicts;
+mod written_dataset;
 
 pub use self::archives::IndexFiles;
 pub use self::card::Card;
-pub use self::dataset::{WrittenDataset, write_dataset};
+pub use self::dataset::write_dataset;
 pub use self::exported::{AddedField, Exported, LeftOutRecords, What};
 pub use self::file::Writing;
 pub use self::gone::{CutAt, PassageRules, WhichPassages};
@@ -76,3 +78,4 @@ pub use self::rows::{ExportFormat, JsonColumns, column_names};
 pub use self::shards::{MOST_SHARDS, ShardRule, check_shards};
 pub use self::thresholds::{ChosenRows, RowsAt, ThresholdClusters, ThresholdRule, Thresholds, least_threshold};
 pub use self::verdicts::{Deciding, Verdict, Verdicts};
+pub use self::written_dataset::WrittenDataset;

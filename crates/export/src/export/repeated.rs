@@ -17,7 +17,7 @@ use nigh_text::features::WordReader;
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_128;
 
-use super::dataset::each_file;
+use super::each_file::each_file;
 use super::exported::changed;
 use super::overlap::{OfText, OverlapRule, Overlaps, grams_of};
 use super::paragraph_place::ParagraphPlace;
@@ -138,7 +138,7 @@ impl ParagraphSearch<'_> {
         let read = {
             let sender = std::sync::Mutex::new(sender);
             move |number: usize, verdicts: &[Verdict]| {
-                let sender = super::dataset::locked(&sender).clone();
+                let sender = super::each_file::locked(&sender).clone();
                 self.read(number, verdicts, &mut *of_file()?, &mut |found| sender.send(found).is_ok())
             }
         };

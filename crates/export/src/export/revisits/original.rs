@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::structures::Sortable;
+
 /// What a revisit says of the record that it refers to.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RevisitedRecord {
@@ -26,5 +28,25 @@ impl RevisitedRecord {
             + digest.len()
             + date.as_ref().map_or(0, String::len)
             + id.as_ref().map_or(0, Vec::len)
+    }
+}
+
+/// What the record at a place refers to, which is replaced by a revisit.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(in crate::export) struct Reference {
+    pub(in crate::export) file: u32,
+    pub(in crate::export) offset: u64,
+    pub(in crate::export) original: RevisitedRecord,
+}
+
+impl Sortable for Reference {
+    type Key = (u32, u64);
+
+    fn key(&self) -> (u32, u64) {
+        (self.file, self.offset)
+    }
+
+    fn weight(&self) -> usize {
+        size_of::<Reference>() + self.original.weight()
     }
 }

@@ -16,11 +16,11 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use super::digest::WarcDigest;
 use super::earlier::{EarlierWeeks, PageOfContent, add_wanted};
-use super::original::RevisitedRecord;
+use super::original::{Reference, RevisitedRecord};
 use super::payload::{Payload, TransferChunks};
 use crate::config::Reading;
 use crate::export::archives::wacz_of;
-use crate::export::dataset::{each_file, locked};
+use crate::export::each_file::{each_file, locked};
 use crate::export::exported::changed;
 use crate::export::verdicts::{Deciding, Verdict, Verdicts};
 use crate::readers::{Format, Input, Item, open};
@@ -28,26 +28,6 @@ use crate::structures::{ExternalSort, Sortable, Sorted};
 
 /// Payloads that a thread sends at once.
 const SENT: usize = 1 << 10;
-
-/// What the record at a place refers to, which is replaced by a revisit.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub(in crate::export) struct Reference {
-    pub(in crate::export) file: u32,
-    pub(in crate::export) offset: u64,
-    pub(in crate::export) original: RevisitedRecord,
-}
-
-impl Sortable for Reference {
-    type Key = (u32, u64);
-
-    fn key(&self) -> (u32, u64) {
-        (self.file, self.offset)
-    }
-
-    fn weight(&self) -> usize {
-        size_of::<Reference>() + self.original.weight()
-    }
-}
 
 /// A record of which there is another one with its content.
 #[derive(Debug, Serialize, Deserialize)]

@@ -15,6 +15,7 @@
 
 mod line_shards;
 mod parquet;
+mod rule;
 mod stored_columns;
 
 use std::collections::BTreeSet;
@@ -23,39 +24,22 @@ use std::sync::{Mutex, PoisonError};
 
 use ::parquet::file::reader::{FileReader as _, SerializedFileReader};
 use anyhow::{Context as _, Result, bail, ensure};
-use serde::{Deserialize, Serialize};
+
+pub use self::rule::ShardRule;
 
 use self::stored_columns::SameColumns;
 use super::card::CARD;
-use super::dataset::{WrittenDataset, each_file, has_documents, locked, write_card};
+use super::each_file::{each_file, has_documents, locked};
 use super::exported::Exported;
 use super::file::Writing;
 use super::place::{ExportFolder, Output, Written, WrittenFile};
 use super::rows::{ExportFormat, RowFormat};
 use super::verdicts::{Verdict, Verdicts};
-use crate::config::Bytes;
+use super::written_dataset::{WrittenDataset, write_card};
 use crate::readers::{Format, Input, stored_file};
 
 /// The most shards: names have five digits, so that their order is that of the numbers.
 pub const MOST_SHARDS: u64 = 99_999;
-
-/// How records are cut into shards.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum ShardRule {
-    /// So many shards, whose numbers of records differ by one at most.
-    Count(u64),
-    /// A shard ends before the record with which it would have more bytes: lines without their
-    /// compression; rows of Parquet by the mean of their row group, as it is stored.
-    MostBytes(u64),
-}
-
-impl ShardRule {
-    /// The rule of the flags; `None` if neither is given.
-    pub fn of_flags(count: Option<u64>, bytes: Option<Bytes>) -> Option<ShardRule> {
-        count.map(ShardRule::Count).or(bytes.map(|bytes| ShardRule::MostBytes(bytes.0)))
-    }
-}
 
 /// A file that is cut.
 struct CutFile<'a> {

@@ -17,6 +17,7 @@
 //! too many words.
 
 mod joins;
+mod rule;
 mod threshold_rows;
 
 use std::collections::BTreeMap;
@@ -29,12 +30,14 @@ use anyhow::{Context as _, Result, bail, ensure};
 use arrow_array::Int64Array;
 use serde::{Deserialize, Serialize};
 
+pub use self::rule::ThresholdRule;
 pub use self::threshold_rows::{ChosenRows, RowsAt};
 
 use self::joins::{ClusterParts, Join, joins};
+use self::rule::LEAST;
 use self::threshold_rows::{CountedDocument, Least, choose, going};
 use super::cluster_file::write_cluster;
-use super::dataset::{each_file, locked};
+use super::each_file::{each_file, locked};
 use super::exported::changed;
 use super::verdicts::{Deciding, SegmentPage, Verdict, Verdicts};
 use crate::config::{Method, Reading, Verify};
@@ -50,23 +53,10 @@ use crate::tables::{ClusterRow, Scan, Table, field};
 /// Words of sets that a thread collects before it hands them on.
 const HANDED: usize = 1 << 16;
 
-/// The least similarity of pairs, in millionths, if the run did not compare texts.
-const LEAST: u32 = 500_000;
-
 /// Words of the texts of a cluster that are compared, at most: some 30 GB.
 const MOST_WORDS: u64 = 500_000_000;
 /// Documents of a cluster whose words are counted before the texts are read.
 const MANY: u64 = 1000;
-
-/// Which threshold.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum ThresholdRule {
-    /// This similarity.
-    AtSimilarity(#[serde(with = "super::exact")] f64),
-    /// The largest one at which no more records than these stay.
-    KeepRows(u64),
-}
 
 /// What clusters at a threshold are found with.
 pub struct Thresholds<'a> {

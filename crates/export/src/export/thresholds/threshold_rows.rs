@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use anyhow::{Result, bail};
 use serde::{Deserialize, Serialize};
 
-use super::LEAST;
 use super::joins::{ClusterParts, Join};
+use super::rule::LEAST;
 use crate::config::Verify;
 use crate::structures::{Sortable, Sorted};
 
