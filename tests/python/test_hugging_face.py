@@ -23,7 +23,7 @@ except ImportError as error:
     sys.exit(4)
 
 import nigh
-from test_memory import FAMILIES, ROWS, same, texts
+from made_rows import FAMILIES, ROWS, same, texts
 
 
 class HuggingFace(unittest.TestCase):

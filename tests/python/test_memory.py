@@ -40,45 +40,7 @@ import nigh
 import nigh._cluster
 import nigh._data
 import nigh._program
-
-ROWS = 60
-#: The families of texts, of which rows `n`, `n + FAMILIES`, ... are near-duplicates.
-FAMILIES = 20
-
-
-def texts() -> list[str]:
-    """Texts of some families; the last third differs in a word from the ones before."""
-    families = [" ".join(f"w{(family + 1) * 7919 + place * 104729}" for place in range(120)) for family in range(FAMILIES)]
-    return [families[number % FAMILIES] + (f" own{number}" if number >= 2 * FAMILIES else "") for number in range(ROWS)]
-
-
-def table() -> pa.Table:
-    """Rows with ids, texts and columns that are not read."""
-    return pa.table({
-        "key": pa.array([f"k{number}" for number in range(ROWS)]),
-        "text": pa.array(texts()),
-        "score": pa.array([number % 7 / 2 for number in range(ROWS)]),
-        "meta": pa.array([{"source": "ab"[number % 2], "n": number} for number in range(ROWS)]),
-        "tags": pa.array([["x"] * (number % 3) for number in range(ROWS)]),
-        "day": pa.array(range(ROWS), pa.int32()).cast(pa.date32()),
-    })
-
-
-def same(row: dict[str, Any]) -> dict[str, Any]:
-    """A row as it is. (In a module with a name, so that another process finds it.)"""
-    return row
-
-
-def children() -> list[int]:
-    """The programs that this process has started and that are there still."""
-    found = []
-    for task in Path("/proc/self/task").iterdir():
-        # A thread may end meanwhile, and so may a program.
-        with contextlib.suppress(FileNotFoundError, ProcessLookupError):
-            for child in (task / "children").read_text().split():
-                if "nigh" in Path(f"/proc/{child}/comm").read_text():
-                    found.append(int(child))
-    return found
+from made_rows import FAMILIES, ROWS, children, table, texts
 
 
 class Memory(unittest.TestCase):
@@ -320,17 +282,17 @@ class Memory(unittest.TestCase):
             import os, signal, sys
             sys.path.insert(0, {str(Path(__file__).parent)!r})
             import pyarrow as pa
-            import nigh, test_memory
+            import made_rows, nigh
 
             def batches():
-                pieces = test_memory.table().to_batches(max_chunksize=20)
+                pieces = made_rows.table().to_batches(max_chunksize=20)
                 for place in range(len(pieces) + 1):
                     if place == {{}}:
-                        print(*test_memory.children(), flush=True)
+                        print(*made_rows.children(), flush=True)
                         os.kill(os.getpid(), signal.SIGKILL)
                     yield pieces[place]
 
-            reader = pa.RecordBatchReader.from_batches(test_memory.table().schema, batches())
+            reader = pa.RecordBatchReader.from_batches(made_rows.table().schema, batches())
             nigh.open({str(self.folder / "store")!r}).add(reader, id="key", similarity=0.8, week="2024-01-02")
         """
         store = nigh.open(self.folder / "store", create=True)
@@ -577,8 +539,8 @@ class Memory(unittest.TestCase):
     def test_progress(self) -> None:
         for has_tqdm in (False, True):
             hide = "" if has_tqdm else "import importlib.util; importlib.util.find_spec = lambda name: None"
-            code = f"{hide}\nimport sys; sys.path.insert(0, {str(Path(__file__).parent)!r})\nimport nigh, test_memory\n"
-            code += "nigh.cluster(test_memory.table(), similarity=0.8, progress={})"
+            code = f"{hide}\nimport sys; sys.path.insert(0, {str(Path(__file__).parent)!r})\nimport made_rows, nigh\n"
+            code += "nigh.cluster(made_rows.table(), similarity=0.8, progress={})"
             found = {}
             for progress in ("True", "False", "None"):
                 done = subprocess.run([sys.executable, "-c", code.replace("{}", progress)], capture_output=True, text=True, check=True)

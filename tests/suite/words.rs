@@ -174,7 +174,7 @@ fn clusters_by_every_rule_are_those_of_brute_force_week_over_week() {
             write(&input, &texts);
             let expected = rule.clusters(&texts);
             let mut first = None;
-            let runs = [("full", "1", "1"), ("full", "2", "2"), ("delta", "4", "1"), ("delta", "2", "1")];
+            let runs = [("full", "1", "1"), ("full", "2", "2"), ("delta", "4", "1")];
             for (mode, workers, processes) in runs {
                 let columns = "[cluster.read.columns]\ntext = \"text\"\nid = \"id\"\n";
                 let method = format!(

@@ -12,7 +12,7 @@ use nigh::records::mix;
 
 use self::twin::{CollectionsSettings, assert_right, columns, rows, savings};
 use crate::program::{Made, Rows, WEEK, job, kill_at_moments, rows_of, run, run_well, tables};
-use crate::web::{WEEKS, Web, WebSize, WebStore};
+use crate::web::{WEEKS, Web, WebStore};
 
 /// Random numbers below some bound.
 fn random_numbers(seed: u64) -> impl FnMut(u64) -> u64 {
@@ -142,7 +142,7 @@ fn collections_of_random_webs_are_those_of_brute_force() {
 #[test]
 fn collections_of_real_pages_and_of_the_made_web_are_those_of_brute_force() {
     let real = Made::new(&[]);
-    let web = WebStore::new(&Web::of(&WebSize::small()), 1, false);
+    let web = WebStore::new(Web::small(), 1, false);
     for (store, date) in [(real.store(), WEEK), (web.path(), WEEKS[0])] {
         for merge in ["share", "strict", "extended"] {
             let settings = CollectionsSettings { merge, least_size: 5, ..CollectionsSettings::default() };
@@ -219,10 +219,10 @@ fn true_pairs(web: &Web) -> [Vec<Vec<(String, String)>>; 2] {
 /// text was replaced is in another one, and no way from clusters finds it.
 #[test]
 fn collections_of_a_made_web_are_found() {
-    let web = Web::of(&WebSize::default());
-    let made = WebStore::new(&web, 2, false);
+    let web = Web::of_research();
+    let made = WebStore::new(web, 2, false);
     let store = made.path();
-    let all = true_pairs(&web);
+    let all = true_pairs(web);
     let week = crate::program::week(&store, WEEKS[0]);
     let by_url = |rows: Vec<Vec<String>>| -> BTreeMap<String, String> {
         rows.into_iter().map(|row| (row[0].clone(), row[1].clone())).collect()

@@ -13,7 +13,7 @@ use nigh::records::{checksum, mix};
 use self::twin::{HostPage, KnownBefore, MirrorsByUrlSettings, SaidOfUrl, assert_right, name};
 use crate::avoid::made::{DATES, MadeCrawl, MadeStore};
 use crate::program::{Made, WEEK, copy_folder, corpus, job, kill_at_moments, rows_of, run, run_well, tables};
-use crate::web::twins::similar_pages;
+use crate::web::twins::similar_pages_of_research;
 use crate::web::{COLUMNS, WEEKS, Web, WebSize, WebStore};
 
 /// Names of hosts: with and without `www`, ports, addresses, and letters beyond ASCII.
@@ -185,7 +185,7 @@ fn candidates_and_tests_of_random_hosts_are_those_of_brute_force() {
 #[test]
 fn candidates_and_tests_of_real_pages_and_of_the_made_web_are_those_of_brute_force() {
     let real = Made::new(&[]);
-    let web = WebStore::new(&Web::of(&WebSize::small()), 2, true);
+    let web = WebStore::new(Web::small(), 2, true);
     for (store, date) in [(real.store(), WEEK), (web.path(), WEEKS[1])] {
         for settings in [
             MirrorsByUrlSettings::default(),
@@ -382,11 +382,11 @@ fn pairs_of<'a>(hosts: impl IntoIterator<Item = &'a String>) -> BTreeSet<[String
 /// resemblance of 0.8 and more at the same path.
 #[test]
 fn mirrors_of_a_made_web_lead_the_list() {
-    let web = Web::of(&WebSize::default());
+    let web = Web::of_research();
     let crawl = web.week(0);
     let mut shared: BTreeMap<[String; 2], usize> = BTreeMap::new();
-    for (a, b, _) in similar_pages(&crawl.pages, 0.8) {
-        let (a, b) = (&crawl.pages[a], &crawl.pages[b]);
+    for (a, b, _) in similar_pages_of_research() {
+        let (a, b) = (&crawl.pages[*a], &crawl.pages[*b]);
         if a.host != b.host && a.path == b.path {
             *shared.entry(sorted(&a.host, &b.host)).or_default() += 1;
         }

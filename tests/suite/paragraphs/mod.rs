@@ -315,7 +315,7 @@ fn real_pages_and_the_made_web_have_the_tables_of_brute_force() {
     let twin = ParagraphsTwin::of(&real.store(), &[WEEK], &settings);
     twin.assert_is(&real.store(), "real pages");
     assert!(twin.count("boilerplate") > 0);
-    let web = WebStore::new(&Web::of(&WebSize::small()), 2, false);
+    let web = WebStore::new(Web::small(), 2, false);
     settings.run(&web.path(), &[]);
     ParagraphsTwin::of(&web.path(), &WEEKS[..2], &settings).assert_is(&web.path(), "the made web");
 }

@@ -194,7 +194,7 @@ fn mirrors_are_what_the_truth_says_of_them() {
 
 #[test]
 fn aliases_collections_and_siblings_are_copies() {
-    let web = Web::of(&WebSize::small());
+    let web = Web::small();
     let crawls: Vec<Crawl> = (0..WEEKS.len()).map(|week| web.week(week)).collect();
     let ips = |crawl: &Crawl, host: &str| -> BTreeSet<Option<String>> {
         crawl.pages.iter().filter(|page| page.host == host).map(|page| page.ip.clone()).collect()
@@ -308,7 +308,7 @@ fn the_bow_tie_is_that_of_the_links() {
 
 #[test]
 fn pages_change_appear_and_vanish_week_by_week() {
-    let web = Web::of(&WebSize::small());
+    let web = Web::small();
     for week in 1..WEEKS.len() {
         let (before, after) = (web.week(week - 1), web.week(week));
         assert!(before.date < after.date);
@@ -334,7 +334,7 @@ fn pages_change_appear_and_vanish_week_by_week() {
 
 #[test]
 fn the_program_reads_the_same_pages_from_both_kinds_of_files() {
-    let web = Web::of(&WebSize::small());
+    let web = Web::small();
     let crawl = web.week(0);
     let run = |write: fn(&Crawl, &std::path::Path), columns: &str| {
         let folder = tempfile::tempdir().unwrap();
@@ -359,7 +359,7 @@ fn the_program_reads_the_same_pages_from_both_kinds_of_files() {
 
 #[test]
 fn texts_and_links_are_those_of_the_html() {
-    let crawl = Web::of(&WebSize::small()).week(1);
+    let crawl = Web::small().week(1);
     let kernels = nigh::kernels::chosen().unwrap();
     for page in &crawl.pages {
         let mut extract = html::Extract::default();

@@ -2,7 +2,7 @@
 //! templates, a farm, a bow-tie of links, over four weeks. The same seed gives the same bytes.
 //!
 //! ```text
-//! let web = Web::of(&WebSize::small());
+//! let web = Web::small();
 //! web.week(0).write_jsonl(folder);          // read with COLUMNS in the job
 //! twins::host_pairs_by_brute_force(&web.week(0).pages, 0.8, 10)
 //! ```
@@ -25,6 +25,7 @@ pub mod twins;
 mod weeks;
 
 use std::collections::BTreeMap;
+use std::sync::LazyLock;
 
 pub use crawl::{COLUMNS, Crawl, CrawledPage};
 pub use store::WebStore;
@@ -72,6 +73,18 @@ impl Web {
         let plan = plan::WebPlan::of(shape, &language);
         let weeks = weeks::weeks(shape, &plan, &language);
         Web { truth: plan.truth, weeks, addresses: plan.addresses }
+    }
+
+    /// The small web: made once for all tests.
+    pub fn small() -> &'static Web {
+        static WEB: LazyLock<Web> = LazyLock::new(|| Web::of(&WebSize::small()));
+        &WEB
+    }
+
+    /// The web of the research: made once for all tests.
+    pub fn of_research() -> &'static Web {
+        static WEB: LazyLock<Web> = LazyLock::new(|| Web::of(&WebSize::default()));
+        &WEB
     }
 
     /// The pages of a week, from 0, as a crawler has them.
