@@ -9,6 +9,7 @@
 //! neighbours.
 
 use std::borrow::Cow;
+use std::sync::OnceLock;
 
 use icu_normalizer::{ComposingNormalizerBorrowed, DecomposingNormalizerBorrowed};
 use icu_properties::CodePointMapData;
@@ -26,7 +27,7 @@ pub(super) struct TextFormer {
     form: TextForm,
     kernels: &'static Kernels,
     /// What case and diacritics make of characters; `None` if they are kept.
-    mapping: Option<Box<Mapping>>,
+    mapping: Option<&'static Mapping>,
     mapped: Vec<u8>,
     spaced: Vec<u8>,
     /// The blanks put into the last text.
@@ -43,8 +44,7 @@ impl TextFormer {
     }
 
     fn new(form: TextForm, kernels: &'static Kernels) -> TextFormer {
-        let mapping = (form.fold_case || form.strip_diacritics).then(|| Box::new(Mapping::new(form)));
-        TextFormer { form, kernels, mapping, mapped: Vec::new(), spaced: Vec::new(), blanks: 0 }
+        TextFormer { form, kernels, mapping: Mapping::of(form), mapped: Vec::new(), spaced: Vec::new(), blanks: 0 }
     }
 
     /// A text in the form. Bytes that are not UTF-8 may become U+FFFD, which is no part of a word
@@ -79,7 +79,7 @@ impl TextFormer {
     /// What case and diacritics make of a character of the normal form: nothing, of a mark that is
     /// stripped.
     pub(super) fn character(&self, c: char) -> String {
-        self.mapping.as_ref().map_or_else(|| c.into(), |mapping| mapping.character(c))
+        self.mapping.map_or_else(|| c.into(), |mapping| mapping.character(c))
     }
 
     /// The blanks that the last text got, each between two characters that are no white space.
@@ -106,7 +106,8 @@ fn composed(text: &[u8]) -> Cow<'_, [u8]> {
 
 /// What case and diacritics make of characters.
 struct Mapping {
-    form: TextForm,
+    fold_case: bool,
+    strip_diacritics: bool,
     /// Of each character below [`TWO_BYTES`]: its bytes, and their number. Characters that become
     /// longer are not in it: their number is [`OTHER`].
     small: [([u8; 3], u8); TWO_BYTES],
@@ -118,8 +119,22 @@ struct Mapping {
 const OTHER: u8 = 4;
 
 impl Mapping {
-    fn new(form: TextForm) -> Mapping {
-        let mut mapping = Mapping { form, small: [([0; 3], OTHER); TWO_BYTES], changes: Box::new([0; 1024]) };
+    /// The mapping of a form; `None` if it keeps case and diacritics. Each of the three is made once
+    /// in a process: it takes some milliseconds.
+    fn of(form: TextForm) -> Option<&'static Mapping> {
+        static MADE: [OnceLock<Mapping>; 3] = [const { OnceLock::new() }; 3];
+        let made = match (form.fold_case, form.strip_diacritics) {
+            (false, false) => return None,
+            (true, false) => &MADE[0],
+            (false, true) => &MADE[1],
+            (true, true) => &MADE[2],
+        };
+        Some(made.get_or_init(|| Mapping::new(form.fold_case, form.strip_diacritics)))
+    }
+
+    fn new(fold_case: bool, strip_diacritics: bool) -> Mapping {
+        let (small, changes) = ([([0; 3], OTHER); TWO_BYTES], Box::new([0; 1024]));
+        let mut mapping = Mapping { fold_case, strip_diacritics, small, changes };
         for c in (0..=0xFFFF).filter_map(char::from_u32) {
             let mapped = mapping.character(c);
             let bytes = mapped.as_bytes();
@@ -139,7 +154,7 @@ impl Mapping {
     /// What becomes of a character: nothing, of a mark that is stripped.
     fn character(&self, c: char) -> String {
         let mut text = String::from(c);
-        if self.form.strip_diacritics {
+        if self.strip_diacritics {
             let categories = CodePointMapData::<GeneralCategory>::new();
             let decomposed = DecomposingNormalizerBorrowed::new_nfd().normalize(&text).into_owned();
             let kept = decomposed.chars().filter(|c| categories.get(*c) != GeneralCategory::NonspacingMark);
@@ -149,7 +164,7 @@ impl Mapping {
                 text = kept;
             }
         }
-        if self.form.fold_case {
+        if self.fold_case {
             text = text.chars().flat_map(char::to_lowercase).collect();
         }
         text
@@ -164,7 +179,7 @@ impl Mapping {
             if let Some(eight) = text[at..].first_chunk::<8>() {
                 let word = u64::from_le_bytes(*eight);
                 if word & HIGH == 0 {
-                    let word = if self.form.fold_case { lower(word) } else { word };
+                    let word = if self.fold_case { lower(word) } else { word };
                     mapped.extend_from_slice(&word.to_le_bytes());
                     at += 8;
                     continue;
