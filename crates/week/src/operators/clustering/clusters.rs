@@ -394,7 +394,7 @@ mod tests {
                     VectorFiles::new(own_files, width)
                 },
                 numbering: Rc::new(numbering.clone()),
-                keys: Rc::new(VectorKeys::new(&method, &polynomials(1, method.features))),
+                keys: Rc::new(VectorKeys::new(&method, &polynomials(method.seed, method.features))),
                 agreements,
                 threads: self.workers,
             }

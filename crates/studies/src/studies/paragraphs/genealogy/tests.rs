@@ -108,20 +108,24 @@ fn lifetimes_of(weeks: &[GenealogyWeek]) -> (BTreeSet<Lifetime>, Vec<WeekTurnove
 /// The births of a week and their parents, by brute force.
 fn births_of(before: &GenealogyWeek, now: &GenealogyWeek) -> (BTreeMap<DocId, (u32, u32)>, Vec<Parent>) {
     let (mut births, mut parents) = (BTreeMap::new(), Vec::new());
+    // The pages of the earlier week that have each paragraph, ascending.
+    let mut holders: BTreeMap<u64, Vec<DocId>> = BTreeMap::new();
+    for (doc, paragraphs) in &before.pages {
+        set(paragraphs).into_iter().for_each(|paragraph| holders.entry(paragraph).or_default().push(*doc));
+    }
+    let having = |paragraph: &u64| holders.get(paragraph).map_or(&[][..], |docs| docs);
     for (doc, paragraphs) in now.pages.iter().filter(|(doc, _)| !before.hosts.contains_key(doc)) {
         let own = set(paragraphs);
-        let having = |paragraph: &u64| -> Vec<DocId> {
-            before.pages.iter().filter(|(_, of)| of.contains(paragraph)).map(|(doc, _)| *doc).collect()
-        };
         let mut left: BTreeSet<u64> = own.iter().copied().filter(|paragraph| !having(paragraph).is_empty()).collect();
         births.insert(*doc, (own.len() as u32, left.len() as u32));
         let is_common = |paragraph: &u64| having(paragraph).len() > MOST_HOLDERS;
         let mut chosen = Vec::new();
         let mut rare: BTreeSet<u64> = left.iter().copied().filter(|paragraph| !is_common(paragraph)).collect();
         while !rare.is_empty() {
-            let count = |older: &DocId| rare.iter().filter(|paragraph| before.pages[older].contains(paragraph)).count();
-            let most = before.pages.keys().map(count).max().unwrap();
-            let parent = *before.pages.keys().find(|older| count(older) == most).unwrap();
+            let mut counts: BTreeMap<DocId, usize> = BTreeMap::new();
+            rare.iter().flat_map(having).for_each(|older| *counts.entry(*older).or_default() += 1);
+            let most = *counts.values().max().unwrap();
+            let parent = *counts.iter().find(|(_, count)| **count == most).unwrap().0;
             rare.retain(|paragraph| !before.pages[&parent].contains(paragraph));
             chosen.push(parent);
         }

@@ -106,7 +106,7 @@ fn by_delta(
         let cx = &mut Context::new(worker, &Arc::default(), &shared);
         let owned = Ownership::new(cx.index(), cx.peers(), &rows);
         let method = Method::default();
-        let keys = VectorKeys::new(&method, &polynomials(1, method.features));
+        let keys = VectorKeys::new(&method, &polynomials(method.seed, method.features));
         let own_vectors = |files: &[VectorFile]| {
             let is_own = |file: &&VectorFile| owned.shards().any(|shard| shard == file.shard);
             let own = files.iter().filter(is_own).cloned().collect();
