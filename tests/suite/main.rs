@@ -87,6 +87,8 @@ mod fuzzed;
 mod golden;
 /// Histories of small stores, with deletions and removed weeks.
 mod histories;
+/// Which of several hosts stays, by brute force.
+mod host_order;
 /// Datasets of a hub, listings of a web server, and buckets that cannot be read.
 #[cfg(feature = "cloud")]
 mod hub;

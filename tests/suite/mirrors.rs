@@ -12,6 +12,7 @@ use nigh::studies::mirrors::steps::HostName;
 use nigh::tables::{Scan, field};
 
 use crate::evolution::WrittenStore;
+use crate::host_order::{HostNames, HostTwin, leads};
 use crate::program::{
     self, bytes, corpus, features, files, job, kill_at_moments, longs, run, run_well, tables, texts, week,
 };
@@ -76,6 +77,16 @@ struct SeenWeek {
     pages: Vec<SeenPage>,
     addresses: BTreeMap<String, BTreeSet<String>>,
     redirects: BTreeMap<String, BTreeMap<String, u64>>,
+}
+
+impl SeenWeek {
+    /// The URLs of a host that redirect to another one, if they are most of its URLs, else 0.
+    fn redirected(&self, host: &str, target: &str, least: u64) -> u64 {
+        let Some(targets) = self.redirects.get(host) else { return 0 };
+        let urls = targets.get(target).copied().unwrap_or_default();
+        let pages = self.pages.iter().filter(|page| page.host == host).count() as u64;
+        if urls >= least && 2 * urls > pages + targets.values().sum::<u64>() { urls } else { 0 }
+    }
 }
 
 fn host_of(url: &str) -> String {
@@ -180,9 +191,7 @@ fn whole(rest: &str) -> String {
 fn twin(week: &SeenWeek, parameters: &MirrorsParameters) -> PairRows {
     let mut clusters: BTreeMap<i64, BTreeMap<&str, Vec<&SeenPage>>> = BTreeMap::new();
     let mut clustered: BTreeMap<&str, u64> = BTreeMap::new();
-    let mut all_pages: BTreeMap<&str, u64> = BTreeMap::new();
     for page in &week.pages {
-        *all_pages.entry(&page.host).or_default() += 1;
         if page.is_clustered {
             clusters.entry(page.root).or_default().entry(&page.host).or_default().push(page);
             *clustered.entry(&page.host).or_default() += 1;
@@ -192,12 +201,7 @@ fn twin(week: &SeenWeek, parameters: &MirrorsParameters) -> PairRows {
     let none = BTreeSet::new();
     let of = |host: &str| addresses.get(host).unwrap_or(&none);
     let rank = |host: &str| (Reverse(clustered[host]), HostName::of(host));
-    let redirected = |host: &str, target: &str| {
-        let urls = week.redirects.get(host).and_then(|targets| targets.get(target)).copied().unwrap_or_default();
-        let all = all_pages.get(host).copied().unwrap_or_default()
-            + week.redirects.get(host).map_or(0, |targets| targets.values().sum());
-        if urls >= parameters.least && 2 * urls > all { urls } else { 0 }
-    };
+    let redirected = |host: &str, target: &str| week.redirected(host, target, parameters.least);
     let mut candidates: Vec<&str> =
         clustered.keys().copied().filter(|host| clustered[host] >= parameters.least).collect();
     candidates.sort_by_key(|host| rank(host));
@@ -365,7 +369,7 @@ fn assert_right(store: &Path, parameters: &MirrorsParameters) -> BTreeMap<String
         assert_eq!(row[1], if week.pages.is_empty() { "null".to_owned() } else { share.to_string() }, "{row:?}");
     }
     assert_sizes(store, &found);
-    assert_groups(store, &weeks, &mirrors);
+    assert_groups(store, &weeks, &mirrors, parameters.least);
     assert_spans(store, &weeks, &mirrors);
     assert_mirrored(store, &weeks, &mirrors);
     assert_lags(store, &weeks, &mirrors);
@@ -410,9 +414,18 @@ fn assert_sizes(store: &Path, found: &BTreeMap<String, PairRows>) {
     assert_eq!(rows_of(store, "sizes", &["week", "size", "pairs"]), sizes);
 }
 
-fn assert_groups(store: &Path, weeks: &[SeenWeek], mirrors: &dyn Fn(&str) -> PairRows) {
+fn assert_groups(store: &Path, weeks: &[SeenWeek], mirrors: &dyn Fn(&str) -> PairRows, least: u64) {
     let mut expected = Vec::new();
     for week in weeks {
+        let pairs: HostNames = mirrors(&week.date).into_keys().collect();
+        let hosts: BTreeSet<&String> = pairs.iter().flat_map(|(a, b)| [a, b]).collect();
+        let both = hosts.iter().flat_map(|target| hosts.iter().map(move |host| (*target, *host)));
+        let before = both.filter(|(target, host)| target != host && week.redirected(host, target, least) > 0);
+        let before: HostNames = before.map(|(target, host)| (target.clone(), host.clone())).collect();
+        let order = match pairs.is_empty() {
+            true => Vec::new(),
+            false => HostTwin::read(store, &week.date).order(&pairs, &before, &leads(store, &week.date), &|_| 0),
+        };
         let mut groups: Vec<BTreeSet<String>> = Vec::new();
         for (a, b) in mirrors(&week.date).into_keys() {
             let mut joined = BTreeSet::from([a, b]);
@@ -426,8 +439,7 @@ fn assert_groups(store: &Path, weeks: &[SeenWeek], mirrors: &dyn Fn(&str) -> Pai
             groups.push(joined);
         }
         let pages = |host: &String| week.pages.iter().filter(|page| page.host == *host).count();
-        let preferred =
-            |group: &BTreeSet<String>| group.iter().min_by_key(|host| (Reverse(pages(host)), *host)).cloned();
+        let preferred = |group: &BTreeSet<String>| order.iter().find(|host| group.contains(*host)).cloned();
         groups.sort_by_key(|group| preferred(group));
         for (number, group) in (1..).zip(&groups) {
             let chosen = preferred(group).unwrap();

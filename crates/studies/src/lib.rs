@@ -4,6 +4,7 @@
 //! avoid  figures             what to stop crawling; the figures of the papers
 //! job_file                   a job file is one of nigh's jobs: clusters, or a study
 //! studies                    a folder for each study
+//! host_order                 which of several hosts with the same pages stays
 //! ```
 
 use nigh_display::{plot, sheet};
@@ -17,5 +18,6 @@ use nigh_week::{jobs, operators};
 
 pub mod avoid;
 pub mod figures;
+pub mod host_order;
 pub mod job_file;
 pub mod studies;

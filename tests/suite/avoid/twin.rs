@@ -8,6 +8,7 @@ use std::path::Path;
 use nigh::records::checksum;
 
 use super::made::{PrefixRow, directories};
+use crate::host_order::leads;
 use crate::program::{rows_of, week};
 use crate::redirected::Redirects;
 
@@ -37,6 +38,7 @@ pub struct AvoidTwin {
     listed: Vec<(String, String)>,
     addresses: BTreeMap<String, BTreeSet<String>>,
     first_seen: BTreeMap<i64, usize>,
+    leads: BTreeMap<String, i64>,
     purity: f64,
     least: usize,
     /// Hosts in their order.
@@ -156,6 +158,7 @@ impl AvoidTwin {
             listed,
             addresses,
             first_seen,
+            leads: leads(store, date),
             purity,
             least,
             order,
@@ -184,7 +187,8 @@ impl AvoidTwin {
             });
             let seen = self.of_host(host).map(|page| self.first_seen[&page.doc]).min();
             let hash = (checksum(host.as_bytes()) as u64).max(1);
-            (Reverse(in_links.count()), Reverse(self.of_host(host).count()), seen, hash)
+            let lead = Reverse(self.leads.get(host).copied().unwrap_or(0));
+            (Reverse(in_links.count()), Reverse(self.of_host(host).count()), seen, lead, hash)
         };
         let has_more = |more: &String, less: &String| {
             let of_more: BTreeSet<i64> = self.of_host(more).map(|page| page.unit).collect();

@@ -7,6 +7,7 @@ use std::path::Path;
 use nigh::records::DocId;
 use nigh::state::{History, Store};
 
+use crate::host_order::leads;
 use crate::program::{PlainUnionFind, Rows, each, job, longs, rows_of, run_well, tables, texts, week};
 use crate::redirected::Redirects;
 
@@ -144,7 +145,7 @@ fn first_seen(history: &History, doc: i64) -> usize {
 /// The expected tables but `judged` and `savings`, for a run that follows no other.
 pub fn twin(store: &Path, date: &str, settings: &CollectionsSettings) -> BTreeMap<&'static str, Rows> {
     let history = History::open(&Store::at(store), None, None).unwrap();
-    let pages = pages(store, date, settings.level);
+    let (pages, leads) = (pages(store, date, settings.level), leads(store, date));
     let mut of_root: BTreeMap<i64, BTreeSet<i64>> = BTreeMap::new();
     pages.values().for_each(|page| {
         of_root.entry(page.root).or_default().insert(page.doc);
@@ -218,7 +219,8 @@ pub fn twin(store: &Path, date: &str, settings: &CollectionsSettings) -> BTreeMa
         };
         let rank = |all: &&BTreeSet<i64>| {
             let age = on_host(all).iter().map(|page| first_seen(&history, page.doc)).min();
-            let of_host = (Reverse(links_to(all)), Reverse(on_host(all).len()), age, host_hash(&host(all)));
+            let lead = Reverse(leads.get(&host(all)).copied().unwrap_or(0));
+            let of_host = (Reverse(links_to(all)), Reverse(on_host(all).len()), age, lead, host_hash(&host(all)));
             (of_host, Reverse(of(all)), Reverse(all.len()), *all.first().unwrap())
         };
         let roots_of = |all: &BTreeSet<i64>| all.iter().map(|doc| pages[doc].root).collect::<BTreeSet<_>>();

@@ -7,6 +7,7 @@ use std::path::Path;
 
 use nigh::records::checksum;
 
+use crate::host_order::{HostNames, HostTwin, leads};
 use crate::program::{PlainUnionFind, bytes, features, files, job, longs, rows_of, run_well, tables, texts, week};
 
 /// Rows of a table, each with its values as text.
@@ -329,8 +330,15 @@ impl PairWithTests {
 /// The least common multiple of 1 to 20, of which weights are whole numbers.
 const WEIGHT: u64 = 232_792_560;
 
+/// Puts the hosts of pairs in order; the second gives the URLs of a host.
+type OrderOfHosts<'a> = &'a dyn Fn(&HostNames, &dyn Fn(&str) -> usize) -> Vec<String>;
+
 /// All tables by their names, except the scores of `candidates`, which are returned beside them.
-pub fn expected(known: &KnownBefore, settings: &MirrorsByUrlSettings) -> (BTreeMap<&'static str, TableRows>, Vec<f64>) {
+fn expected(
+    known: &KnownBefore,
+    settings: &MirrorsByUrlSettings,
+    order: OrderOfHosts<'_>,
+) -> (BTreeMap<&'static str, TableRows>, Vec<f64>) {
     let mut of_hosts: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for ((host, path), said) in &known.urls {
         if said.fetched || !(said.gone || said.listed_gone && !said.listed_fetched) {
@@ -386,7 +394,7 @@ pub fn expected(known: &KnownBefore, settings: &MirrorsByUrlSettings) -> (BTreeM
         test(pair, known, settings, &samples);
     }
     let is_plain = |host: &str| samples[host].iter().any(|path| known.urls[&(host.to_owned(), path.clone())].plain);
-    let tables = rows(&pairs, known, &urls, &is_plain);
+    let tables = rows(&pairs, known, &urls, &is_plain, order);
     (tables, pairs.iter().map(|pair| pair.score).collect())
 }
 
@@ -477,6 +485,7 @@ fn rows(
     known: &KnownBefore,
     urls: &dyn Fn(&str) -> usize,
     is_plain: &dyn Fn(&str) -> bool,
+    order: OrderOfHosts<'_>,
 ) -> BTreeMap<&'static str, TableRows> {
     let mut tables: BTreeMap<&str, TableRows> = BTreeMap::new();
     let row = |values: &[&dyn ToString]| values.iter().map(|value| value.to_string()).collect::<Vec<String>>();
@@ -555,8 +564,9 @@ fn rows(
     }
     let mut groups: BTreeMap<i64, Vec<&String>> = BTreeMap::new();
     hosts.iter().for_each(|host| groups.entry(joined.find(number(host))).or_default().push(host));
-    let preferred =
-        |group: &Vec<&String>| (*group.iter().min_by_key(|host| (Reverse(urls(host)), **host)).unwrap()).clone();
+    let mirrors = pairs.iter().filter(|pair| pair.is_mirror()).map(|pair| pair.hosts.clone());
+    let order = order(&mirrors.map(|[a, b]| (a, b)).collect(), urls);
+    let preferred = |group: &Vec<&String>| order.iter().find(|host| group.contains(host)).unwrap().clone();
     let mut groups: Vec<(String, Vec<&String>)> =
         groups.into_values().map(|group| (preferred(&group), group)).collect();
     groups.sort();
@@ -667,7 +677,13 @@ pub fn assert_right(
     known: &KnownBefore,
     settings: &MirrorsByUrlSettings,
 ) -> BTreeMap<&'static str, TableRows> {
-    let (expected, scores) = expected(known, settings);
+    let shown = run_well(&["show", store.to_str().unwrap(), "--job", "mirrors-by-url", "--json"]).stdout;
+    let summary: serde_json::Value = serde_json::from_str(&shown).unwrap();
+    let order = |pairs: &HostNames, urls: &dyn Fn(&str) -> usize| match summary["last"].as_str() {
+        Some(date) => HostTwin::read(store, date).order(pairs, &HostNames::new(), &leads(store, date), urls),
+        None => HostTwin::default().order(pairs, &HostNames::new(), &BTreeMap::new(), urls),
+    };
+    let (expected, scores) = expected(known, settings, &order);
     for (table, rows) in &expected {
         let all = columns(table);
         let without_score: Vec<&str> = all.iter().copied().filter(|column| *column != "score").collect();
@@ -680,8 +696,6 @@ pub fn assert_right(
     // The study's mirrors are those of levels 1 to 5.
     let mirrors = || expected["candidates"].iter().filter(|row| row[8].parse::<u8>().is_ok());
     let hosts: BTreeSet<&String> = mirrors().flat_map(|row| &row[1..3]).collect();
-    let shown = run_well(&["show", store.to_str().unwrap(), "--job", "mirrors-by-url", "--json"]).stdout;
-    let summary: serde_json::Value = serde_json::from_str(&shown).unwrap();
     assert_eq!(summary["as_the_study"], serde_json::json!([mirrors().count(), hosts.len()]), "{}", settings.toml());
     let found = rows_of(&store.join("mirrors-by-url"), "candidates", &["score"]);
     assert!(found.iter().map(|row| row[0].parse::<f64>().unwrap()).eq(scores), "scores; {}", settings.toml());

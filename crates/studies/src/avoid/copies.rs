@@ -12,14 +12,17 @@
 //! collections job says so. Of exact copies on one host that by https, then that with the shorter
 //! URL, then that with the smaller one.
 
+use std::rc::Rc;
+
 use anyhow::Result;
 use arrow_array::{Array as _, StringArray};
 
 use super::Settings;
 use super::findings::StudyFindings;
 use super::last_week::{LastWeek, WeekPage};
-use super::week_hosts::{HostNumber, WeekHosts};
+use super::week_hosts::WeekHosts;
 use super::why::{WhyCopy, Whys};
+use crate::host_order::{HostNumber, PagesInCommon};
 use crate::structures::{ByKey, UnionFind};
 use crate::studies::collections::steps::{directories, directory_hash};
 use crate::tables::{DocumentRow, Scan, Table as _, field};
@@ -114,7 +117,7 @@ impl CopiesOfHosts {
         for [host, target] in &found.redirected {
             more.extend(hosts.find(target).zip(hosts.find(host)));
         }
-        hosts.put_in_order(&more);
+        hosts.put_in_order(&more, &found.leads);
         let member = |(unit, host): &(u64, HostNumber)| (*unit, groups[*host as usize], hosts.place(*host), *host);
         let mut members: Vec<_> = units.iter().map(member).collect();
         members.sort_unstable();
@@ -308,42 +311,22 @@ fn units(
     Ok(units)
 }
 
-/// Pairs of hosts of which the first has more: of `purity` of the pages of the second the first has
-/// a replica, and it has more pages; or as many, and some without a replica where the second has
-/// none.
+/// Pairs of hosts of which the first has more.
 fn hosts_with_more(
     units: &[(u64, HostNumber)],
     hosts: &WeekHosts,
     related: &[Vec<(HostNumber, Whys)>],
     purity: f64,
 ) -> Vec<(HostNumber, HostNumber)> {
-    // By pair: the pages of the second host of which the first has a replica.
-    let mut shared: ByKey<u64, u32> = ByKey::default();
-    let key = |more: HostNumber, less: HostNumber| u64::from(more) << 32 | u64::from(less);
+    let numbers = |related: &Vec<(HostNumber, Whys)>| related.iter().map(|(other, _)| *other).collect();
+    let mut in_common = PagesInCommon::new(Rc::new(related.iter().map(numbers).collect()));
     let mut of_unit: Vec<(HostNumber, u32)> = Vec::new();
     for unit in units.chunk_by(|a, b| a.0 == b.0) {
         of_unit.clear();
         of_unit.extend(unit.chunk_by(|a, b| a.1 == b.1).map(|same| (same[0].1, same.len() as u32)));
-        for (host, count) in &of_unit {
-            let related = &related[*host as usize];
-            let mut add = |other: HostNumber| *shared.entry(key(other, *host)).or_default() += count;
-            if related.len() < of_unit.len() {
-                let others = related.iter().map(|(other, _)| *other);
-                others.filter(|other| of_unit.binary_search_by_key(other, |of| of.0).is_ok()).for_each(&mut add);
-            } else {
-                let others = of_unit.iter().map(|(other, _)| *other);
-                others.filter(|other| related.binary_search_by_key(other, |of| of.0).is_ok()).for_each(&mut add);
-            }
-        }
+        in_common.add(&of_unit);
     }
-    let has_more = |(pair, shared): (&u64, &u32)| {
-        let (more, less) = ((pair >> 32) as HostNumber, *pair as HostNumber);
-        let [of_more, of_less] = [more, less].map(|host| hosts.facts(host));
-        let is_covered = f64::from(*shared) + ROUNDING >= purity * f64::from(of_less.pages);
-        let is_equal = of_more.pages == of_less.pages && of_more.alone > 0 && of_less.alone == 0;
-        (is_covered && (of_more.pages > of_less.pages || is_equal)).then_some((more, less))
-    };
-    shared.iter().filter_map(has_more).collect()
+    in_common.more(hosts.facts(), purity)
 }
 
 /// The addresses of hosts, from their pages.

@@ -8,21 +8,23 @@ use serde::Serialize;
 use super::last_week::LastWeek;
 use super::why::WhyCopy;
 use crate::config::Chunking;
+use crate::host_order::HostLeads;
 use crate::records::{DocId, Week};
 use crate::state::{PastWeek, Store};
 use crate::structures::ByKey;
-use crate::studies::CommittedTables;
 use crate::studies::collections::Collections;
 use crate::studies::mirrors::Mirrors;
 use crate::studies::mirrors_by_url::MirrorsByUrl;
 use crate::studies::overlap::{Overlap, Unit};
-use crate::tables::studies::{AvoidRow, CandidateRow, ComponentRow, MirrorPairRow};
+use crate::studies::{CommittedTables, leads_of};
+use crate::tables::studies::{AvoidRow, CandidateRow, ComponentRow, MirrorLagRow, MirrorPairRow};
 use crate::tables::{Scan, Table as _, field};
 
 /// The tables of studies that the list is made from: the folder, and the table.
-pub const TABLES: [(&str, &str); 4] = [
+pub const TABLES: [(&str, &str); 5] = [
     ("collections", AvoidRow::NAME),
     ("mirrors", MirrorPairRow::NAME),
+    ("mirrors", MirrorLagRow::NAME),
     ("mirrors-by-url", CandidateRow::NAME),
     ("overlap", ComponentRow::NAME),
 ];
@@ -80,6 +82,8 @@ pub(super) struct StudyFindings {
     pub pairs: Vec<([String; 2], WhyCopy)>,
     /// Hosts that redirect to another one, which is the second.
     pub redirected: Vec<[String; 2]>,
+    /// Which mirrors change first.
+    pub leads: HostLeads,
     pub listed: Vec<ListedPrefix>,
     /// By number of a page with copies: the number of the first of them. `None` if the overlap job
     /// was not read.
@@ -164,6 +168,7 @@ impl StudyFindings {
             }
             Ok(())
         })?;
+        self.leads = leads_of(&results)?;
         Ok((state(of.week, Some(of.week_commit), week), Some(of.week)))
     }
 

@@ -17,13 +17,14 @@
 //! | `bench` | its part of `nigh bench`, with the feature `bench` |
 //!
 //! In reading order: `plan` (what a run gets, and how it writes a table), `study` (the trait),
-//! `committed` (what an earlier run left), `shards` (tables with a file for each shard), `figure`
-//! and `figure_tables` (what figures are, and what they are drawn from), `list`, `study_tables`
-//! (the tables of studies that figures are drawn from), `run`; then the studies: `samplers` is the
-//! smallest.
+//! `committed` (what an earlier run left), `committed_leads` (what the mirrors job left of the order
+//! of hosts), `shards` (tables with a file for each shard), `figure` and `figure_tables` (what
+//! figures are, and what they are drawn from), `list`, `study_tables` (the tables of studies that
+//! figures are drawn from), `run`; then the studies: `samplers` is the smallest.
 
 pub mod collections;
 mod committed;
+mod committed_leads;
 pub mod decontamination;
 pub mod evolution;
 mod figure;
@@ -42,6 +43,7 @@ mod study;
 mod study_tables;
 
 pub use self::committed::CommittedTables;
+pub use self::committed_leads::{committed_leads, leads_of};
 pub use self::evolution::Evolution;
 pub use self::figure::{Cell, Drawn, Figure, Listing, Picture, percent};
 pub use self::figure_tables::{FigureTables, RowValues};

@@ -19,6 +19,7 @@ use super::Collections;
 use super::Merge;
 use super::steps::{ClusteredPages, CollectionStage, MergeCondition, collection_links, members, merged_clusters};
 use crate::config::{Bytes, Config, Count};
+use crate::host_order::HostLeads;
 use crate::operators::scan::{LinkSource, OwnLink};
 use crate::records::{DocId, fold, mix};
 use crate::sheet::grouped;
@@ -249,7 +250,7 @@ impl Measure for CollectionsTask {
         (counts.pairs, counts.merged) = (merged.pairs, merged.edges.len() as u64);
         cx.barrier()?;
         cx.enter(Stage::Components);
-        let members = members(cx, &owned, &pages, found.in_links, merged, Rc::new(|_| 0))?;
+        let members = members(cx, &owned, &pages, found.in_links, merged, Rc::new(|_| 0), &HostLeads::default())?;
         cx.barrier()?;
         cx.enter(Stage::Tables);
         counts.pages = members.pages.len() as u64;

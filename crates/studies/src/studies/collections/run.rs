@@ -32,7 +32,7 @@ use crate::records::{DocId, Week};
 use crate::state::{History, Results, Store};
 use crate::structures::Ownership;
 use crate::studies::overlap::{Overlap, Unit};
-use crate::studies::{CommittedTables, StudyPlan};
+use crate::studies::{CommittedTables, StudyPlan, committed_leads};
 use crate::watch::Stage;
 
 /// The week of a job. Checks that it is in the history, and that the overlap job ran for it, if the
@@ -163,7 +163,8 @@ impl CollectionsJob<'_> {
         counts.merged = merged.edges.len() as u64;
         let weeks: Vec<Vec<u64>> = history.weeks.iter().map(|week| week.rows.clone()).collect();
         let first_seen = move |doc: DocId| weeks.partition_point(|rows| rows[doc.shard() as usize] <= doc.row()) as u32;
-        let members = members(cx, owned, pages, found.in_links, merged, Rc::new(first_seen))?;
+        let leads = committed_leads(&Store::at(&history.store), &history.weeks[self.number])?;
+        let members = members(cx, owned, pages, found.in_links, merged, Rc::new(first_seen), &leads)?;
         counts.ambiguous = members.ambiguous;
         Ok((members.pages, counts))
     }

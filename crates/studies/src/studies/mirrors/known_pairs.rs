@@ -12,6 +12,7 @@ use super::MirrorCounts;
 use super::steps::{
     HostName, HostPairCounts, ListedHost, MATCHES, PairTable, PathCounts, RawPairs, RedirectedHost, paths,
 };
+use crate::host_order::{HostLeads, HostsOfWeek};
 use crate::state::History;
 use crate::stats::ratio;
 use crate::structures::Ownership;
@@ -55,6 +56,10 @@ pub(super) struct WeekOfPairs {
     pub(super) found: Vec<FoundPair>,
     /// The names of hosts by number.
     pub(super) names: Vec<String>,
+    /// The numbers of hosts that are mirrors, ascending.
+    pub(super) mirror_hosts: Vec<u32>,
+    /// What the week says of them, in that order.
+    pub(super) of_hosts: HostsOfWeek,
     pub(super) redirected: Vec<RedirectedHost>,
     pub(super) has_addresses: bool,
     /// The number of mirrored pages, of all workers.
@@ -102,6 +107,17 @@ impl WeekOfPairs {
     /// The name of a host of the table.
     pub(super) fn name(&self, host: u32) -> &str {
         &self.names[host as usize]
+    }
+
+    /// The hosts that are mirrors, each with its place in the order of hosts, by number.
+    pub(super) fn places(&self, leads: &HostLeads) -> BTreeMap<u32, u32> {
+        let number = |name: &str| {
+            let host = self.table.number(HostName::of(name))?;
+            self.mirror_hosts.binary_search(&host).ok().map(|host| host as u32)
+        };
+        let redirected = self.redirected.iter().filter_map(|of| number(&of.target).zip(number(&of.host)));
+        let places = self.of_hosts.places(leads, |_| 0, redirected);
+        self.mirror_hosts.iter().copied().zip(places).collect()
     }
 }
 
@@ -153,6 +169,17 @@ impl MirrorPaths {
     /// The name of a host of the table.
     pub(super) fn name(&self, host: u32) -> &str {
         self.names.get(&self.table.hosts[host as usize].name).map_or("", |name| name)
+    }
+
+    /// Which hosts change first.
+    pub(super) fn leads(&self) -> HostLeads {
+        let mut leads = HostLeads::default();
+        for (lag, changes) in &self.counts.lags {
+            let (a, b) = self.table.pairs[lag.pair as usize];
+            let (host, copy) = if lag.from_second { (b, a) } else { (a, b) };
+            leads.add(self.name(host), self.name(copy), lag.weeks, *changes);
+        }
+        leads
     }
 
     /// The share of the paths of each host that the other one has, in a week.

@@ -61,8 +61,8 @@ impl Study for Mirrors {
     }
 
     fn lasting_bytes(&self, plan: &StudyPlan) -> u64 {
-        // If all pages of the largest week are on hosts in pairs.
-        56 * plan.history.weeks.iter().map(PastWeek::documents).max().unwrap_or_default()
+        // If all pages of the largest week are on hosts in pairs; and the host of each URL.
+        4 * plan.urls() + 56 * plan.history.weeks.iter().map(PastWeek::documents).max().unwrap_or_default()
     }
 
     fn run(&self, cx: &mut Context, plan: &StudyPlan) -> Result<Option<MirrorsSummary>> {

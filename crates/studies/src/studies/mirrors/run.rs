@@ -6,6 +6,7 @@
 //!     hosts, raw pairs          hosts that share enough pages
 //!     counts, confirm           the class of each pair, and which are mirrors
 //!     mirrored                  the pages that mirrors have in common       4.9% in the study
+//!     the order of hosts        which mirror of a group stays               beyond the study
 //!     the same once more        as the study counts pairs, for the numbers beside its own
 //! changes of mirrored pages     by size of the mirror                      Fig. 11
 //! paths of mirrors              coverage and lag                           beyond the study
@@ -15,6 +16,7 @@
 //! table depends on the number of workers or processes. Worker 0 writes the tables. Every worker
 //! has all pairs of a week in memory, and the mirrors of all weeks.
 
+use std::collections::BTreeSet;
 use std::rc::Rc;
 
 use anyhow::{Context as _, Result, bail};
@@ -27,6 +29,7 @@ use super::steps::{
 };
 use super::write::MirrorWriter;
 use super::{HostPairs, MirrorSize, Mirrors, MirrorsSummary, Unresolved};
+use crate::host_order::HostsOfWeek;
 use crate::operators::set_join::TooManyPairs;
 use crate::state::Downloads;
 use crate::stats::{ChangeAmounts, SizeClass, change_amount};
@@ -100,7 +103,21 @@ impl Finder<'_> {
             if is_of_study { None } else { Some(self.pairs(cx, &of_week, HostPairs::Study, Unresolved::Drop)?.0) };
         let study = study.as_ref().unwrap_or(&week);
         week.study = StudyCounts { counts: study.counts(self.stage.least), mirrored: study.mirrored };
+        self.read_mirror_hosts(cx, number, &mut week)?;
         Ok((week, pages))
+    }
+
+    /// Reads what the order of hosts needs to know of mirrors.
+    fn read_mirror_hosts(&self, cx: &mut Context, number: usize, week: &mut WeekOfPairs) -> Result<()> {
+        let pairs: Vec<(u32, u32)> = week.mirrors().map(|(pair, _)| pair).collect();
+        let hosts: BTreeSet<u32> = pairs.iter().flat_map(|(a, b)| [*a, *b]).collect();
+        let hosts: Vec<u32> = hosts.into_iter().collect();
+        let names: Vec<&str> = hosts.iter().map(|host| week.name(*host)).collect();
+        let place = |host: u32| hosts.partition_point(|other| *other < host) as u32;
+        let pairs: Vec<(u32, u32)> = pairs.into_iter().map(|(a, b)| (place(a), place(b))).collect();
+        week.of_hosts = HostsOfWeek::read(cx, &self.plan.history, number, &self.owned, &names, &pairs)?;
+        week.mirror_hosts = hosts;
+        Ok(())
     }
 
     /// Finds the pairs of a week that are counted in one way, and the own pages that mirrors of
@@ -172,6 +189,8 @@ impl Finder<'_> {
             raw,
             found,
             names,
+            mirror_hosts: Vec::new(),
+            of_hosts: HostsOfWeek::default(),
             redirected: redirected.clone(),
             has_addresses: *has_addresses,
             mirrored: 0,

@@ -1,6 +1,5 @@
 //! The tables and the summary of the mirrors job.
 
-use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use anyhow::Result;
@@ -8,6 +7,7 @@ use anyhow::Result;
 use super::known_pairs::{MirrorPaths, WeekOfPairs, differ_in_www, redirects};
 use super::steps::{HostName, MirrorStage, RedirectedHost};
 use super::{MirrorCounts, MirrorsSummary, PUBLISHED_MIRRORED, PUBLISHED_MIRRORS, WeekOfMirrors};
+use crate::host_order::HostLeads;
 use crate::records::Week;
 use crate::stats::{ChangeAmounts, ratio};
 use crate::structures::CompactSort;
@@ -32,12 +32,12 @@ impl MirrorWriter<'_> {
 
     /// Writes all tables. Worker 0 calls it.
     pub(super) fn write(&self, changes: &ChangeAmounts) -> Result<MirrorsSummary> {
-        let (mut pair_rows, mut groups) = (Vec::new(), Vec::new());
+        let (mut pair_rows, mut groups, leads) = (Vec::new(), Vec::new(), self.of_paths.leads());
         for (number, (week, pairs)) in self.dated().enumerate() {
             let mut rows = self.pair_rows(week, number as u64, pairs);
             rows.sort_items_by(|a, b| (&a.host_a, &a.host_b).cmp(&(&b.host_a, &b.host_b)));
             pair_rows.push(rows);
-            groups.push(group_rows(week, pairs));
+            groups.push(group_rows(week, pairs, &leads));
         }
         let spans = self.spans();
         let summary = self.summary(&pair_rows, &groups, &spans);
@@ -254,7 +254,7 @@ fn only_redirected(pairs: &WeekOfPairs) -> impl Iterator<Item = &RedirectedHost>
 }
 
 /// The groups of a week: the components of its mirrors.
-fn group_rows(week: Week, pairs: &WeekOfPairs) -> Vec<MirrorGroupRow> {
+fn group_rows(week: Week, pairs: &WeekOfPairs, leads: &HostLeads) -> Vec<MirrorGroupRow> {
     let mut root: BTreeMap<u32, u32> = BTreeMap::new();
     fn find(root: &mut BTreeMap<u32, u32>, host: u32) -> u32 {
         let mut at = host;
@@ -274,10 +274,11 @@ fn group_rows(week: Week, pairs: &WeekOfPairs) -> Vec<MirrorGroupRow> {
     }
     // The preferred host of each group, then its hosts.
     let listed = |host: u32| &pairs.table.hosts[host as usize];
+    let places = pairs.places(leads);
     let mut groups: Vec<(&str, Vec<u32>)> = groups
         .into_values()
         .filter_map(|hosts| {
-            let preferred = hosts.iter().min_by_key(|host| (Reverse(listed(**host).pages), pairs.name(**host)))?;
+            let preferred = hosts.iter().min_by_key(|host| places[*host])?;
             Some((pairs.name(*preferred), hosts))
         })
         .collect();

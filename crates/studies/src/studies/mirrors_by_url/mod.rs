@@ -29,7 +29,7 @@ use crate::config::{Method, Reading};
 use crate::plan::job_of_week;
 use crate::records::Week;
 use crate::sheet::Sheet;
-use crate::state::{History, Store};
+use crate::state::{History, PastWeek, Store};
 
 impl Study for MirrorsByUrl {
     const NAME: &'static str = "mirrors-by-url";
@@ -71,6 +71,10 @@ impl Study for MirrorsByUrl {
         Ok(StudyInput { history, former: None, files })
     }
 
+    fn weeks_read<'a>(&self, weeks: &'a [PastWeek]) -> &'a [PastWeek] {
+        &weeks[weeks.len().saturating_sub(1)..]
+    }
+
     fn lasting_bytes(&self, plan: &StudyPlan) -> u64 {
         // If each host has just enough URLs, a fifth of them are sampled: 120 bytes each. A line of
         // a list has about 60 bytes. Every worker has the listed hosts: about 4 kB a pair, if they
@@ -98,12 +102,13 @@ impl Study for MirrorsByUrl {
 }
 
 impl MirrorsByUrl {
-    /// The week; none, if the store has no week yet and the job has lists.
+    /// The weeks up to that of the job; none, if the store has no week yet and the job has lists.
     fn history_beside_lists(&self, store: &Store, notice: &dyn Fn(&str)) -> Result<History> {
         let last = store.manifest()?.and_then(|manifest| manifest.weeks.last().map(|week| week.week));
         let week = self.week.or(last);
         if self.lists.is_empty() || week.is_some() {
-            return History::open(store, week, week);
+            // The weeks before say how old hosts are.
+            return History::open(store, None, week);
         }
         notice(&format!("{} has no week: the URLs are those of the lists", store.root().display()));
         Ok(History::without_weeks(store))

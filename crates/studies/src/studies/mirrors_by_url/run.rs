@@ -13,19 +13,23 @@
 //! the number of workers or processes. Worker 0 writes the tables. Memory: see
 //! `studies::mirrors_by_url::steps`.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use anyhow::{Context as _, Result};
 use nigh_exchange::Context;
 
 use super::compared::ComparedInputs;
 use super::steps::{
-    ListedPairs, TestPages, TestRules, UrlCounts, UrlStage, WantedUrls, WeekUrls, candidates, compare, host_features,
-    sampled_hosts,
+    ListedPairs, TestPages, TestRules, TestedPair, UrlCounts, UrlStage, WantedUrls, WeekUrls, candidates, compare,
+    host_features, sampled_hosts,
 };
 use super::write::UrlMirrorWriter;
 use super::{MirrorsByUrl, MirrorsByUrlSummary};
 use crate::features::Fingerprinter;
+use crate::host_order::{HostLeads, HostsOfWeek};
+use crate::state::Store;
 use crate::structures::Ownership;
-use crate::studies::StudyPlan;
+use crate::studies::{StudyPlan, committed_leads};
 use crate::watch::{Stage, Watch};
 
 /// Finds and tests mirrors on one worker, as [`run`](crate::studies::run) calls it. Worker 0 writes
@@ -65,14 +69,49 @@ pub fn mirrors_by_url(cx: &mut Context, plan: &StudyPlan, job: &MirrorsByUrl) ->
     }
     let compared = ComparedInputs { plan, owned: &owned, listed: &listed, tested: &tested }.rows(cx);
     let compared = compared.context("comparing with mirrors by content")?;
+    let places = places(cx, plan, &owned, &listed, &tested).context("putting hosts in order")?;
     cx.enter(Stage::Tables);
     if cx.index() > 0 {
         return Ok(None);
     }
     let (counts, passed_over) = sums;
-    UrlMirrorWriter { plan, stage: &stage, rules, listed: &listed, tested: &tested, compared: &compared }
-        .write(counts, all, passed_over)
-        .map(Some)
+    UrlMirrorWriter {
+        plan,
+        stage: &stage,
+        rules,
+        listed: &listed,
+        tested: &tested,
+        compared: &compared,
+        places: &places,
+    }
+    .write(counts, all, passed_over)
+    .map(Some)
+}
+
+/// The places of mirrors in the order of hosts, by number of the host; the same at every worker. If
+/// the store has no week, URLs and names decide.
+fn places(
+    cx: &mut Context,
+    plan: &StudyPlan,
+    owned: &Ownership,
+    listed: &ListedPairs,
+    tested: &[TestedPair],
+) -> Result<BTreeMap<usize, u32>> {
+    let mirrors = listed.pairs.iter().zip(tested).filter(|(_, tested)| tested.level.is_mirror());
+    let mirrors: Vec<[usize; 2]> = mirrors.map(|(pair, _)| pair.hosts).collect();
+    let hosts: BTreeSet<usize> = mirrors.iter().flatten().copied().collect();
+    let hosts: Vec<usize> = hosts.into_iter().collect();
+    let names: Vec<&str> = hosts.iter().map(|host| listed.hosts[*host].name.as_str()).collect();
+    let (mut of_week, mut leads) = (HostsOfWeek::unknown(&names), HostLeads::default());
+    if let Some(week) = plan.history.weeks.last() {
+        let number = plan.history.weeks.len() - 1;
+        let place = |host: usize| hosts.partition_point(|other| *other < host) as u32;
+        let pairs: Vec<(u32, u32)> = mirrors.iter().map(|[a, b]| (place(*a), place(*b))).collect();
+        of_week = HostsOfWeek::read(cx, &plan.history, number, owned, &names, &pairs)?;
+        leads = committed_leads(&Store::at(&plan.history.store), week)?;
+    }
+    let places = of_week.places(&leads, |host| listed.hosts[hosts[host]].urls, []);
+    Ok(hosts.iter().copied().zip(places).collect())
 }
 
 /// What this worker knows of the pages that tests ask for.

@@ -26,6 +26,8 @@ pub(super) struct UrlMirrorWriter<'a> {
     /// By number of the pair.
     pub(super) tested: &'a [TestedPair],
     pub(super) compared: &'a ComparedTable,
+    /// By number of the host: its place in the order of hosts, if it is a mirror.
+    pub(super) places: &'a BTreeMap<usize, u32>,
 }
 
 /// The parts of the list for which `ranking` has a row.
@@ -224,7 +226,7 @@ impl UrlMirrorWriter<'_> {
         let mut groups: Vec<(usize, Vec<usize>)> = groups
             .into_values()
             .filter_map(|group| {
-                let preferred = *group.iter().min_by_key(|host| (Reverse(hosts[**host].urls), name(**host)))?;
+                let preferred = *group.iter().min_by_key(|host| self.places[*host])?;
                 Some((preferred, group))
             })
             .collect();

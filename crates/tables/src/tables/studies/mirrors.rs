@@ -161,7 +161,8 @@ pub struct MirrorGroupRow {
     pub host: String,
     /// Its pages in the week.
     pub pages: i64,
-    /// Whether it has the most pages of the group; the first by name of equally many.
+    /// Whether it is the one of the group to keep: the first in the order of hosts, see
+    /// docs/avoid.md.
     pub preferred: bool,
     /// Number of its IP addresses.
     pub addresses: i64,

@@ -165,7 +165,8 @@ pub struct UrlGroupRow {
     pub host: String,
     /// Its distinct URLs.
     pub urls: i64,
-    /// Whether it has the most URLs of its group; of equally many the smallest name.
+    /// Whether it is the one of the group to keep: the first in the order of hosts, see
+    /// docs/avoid.md.
     pub preferred: bool,
 }
 

@@ -5,8 +5,9 @@ use arrow_array::{Int64Array, StringArray};
 use nigh_exchange::Context;
 
 use crate::config::Chunking;
+use crate::host_order::host_hash;
 use crate::operators::output::cluster_sizes;
-use crate::records::{DocId, checksum};
+use crate::records::DocId;
 use crate::state::{History, Results};
 use crate::structures::Ownership;
 use crate::studies::collections::ReplicaLevel;
@@ -23,11 +24,6 @@ pub struct ClusteredPages {
     pub sizes: Vec<u32>,
     /// A hash of the host; 0 if the week has no such page.
     pub hosts: Vec<u64>,
-}
-
-/// A hash of a host, which is never 0.
-pub fn host_hash(host: &str) -> u64 {
-    (checksum(host.as_bytes()) as u64).max(1)
 }
 
 /// What says which pages are replicas of each other.

@@ -16,7 +16,7 @@
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
-use super::hosts::HostFacts;
+use crate::host_order::HostFacts;
 use crate::records::DocId;
 use crate::structures::Hashes;
 
@@ -56,19 +56,19 @@ pub struct Grown {
 /// Puts together the collections of a similar cluster. `pages` ascend, and each has another id;
 /// `links` are between merged trivial clusters, and come in any order.
 ///
-/// The principal collection is chosen by its host: if two hosts have several clusters, the same
-/// host stays in all of them. It is that with the most links from other hosts to its replicated
-/// pages, then the most pages, then the page that was seen first, then the smaller hash of its
-/// name. Of collections of one host it is that with the most links from other hosts, then the most
-/// pages, then the smallest id. But a copy that has less than another one never stays: if another
-/// collection has a replica of each of its pages, and more pages, or the same and a host with pages
-/// of its own where the host of this one has none, that one is principal. The study's collections
-/// are of one size; here one of fewer than half of the pages of the largest is not principal. The
-/// host of a collection is that of its smallest page.
+/// The principal collection is chosen by its host, which is the first in the order of hosts: if two
+/// hosts have several clusters, the same host stays in all of them. Of collections of one host it
+/// is that with the most links from other hosts, then the most pages, then the smallest id. But a
+/// copy that has less than another one never stays: if another collection has a replica of each of
+/// its pages, and more pages, or the same and a host with pages of its own where the host of this
+/// one has none, that one is principal. The study's collections are of one size; here one of fewer
+/// than half of the pages of the largest is not principal. The host of a collection is that of its
+/// smallest page.
 ///
 /// ```
-/// use nigh_studies::studies::collections::steps::{GrowingPage, HostFacts, grow};
 /// use nigh_kernels::records::DocId;
+/// use nigh_studies::host_order::HostFacts;
+/// use nigh_studies::studies::collections::steps::{GrowingPage, grow};
 ///
 /// // Two copies of pages 1 and 2: pages 3 and 4. Other hosts link to the second copy.
 /// let page = |number: u64, root: u64, host: u64, in_links: u32| GrowingPage {
@@ -76,7 +76,7 @@ pub struct Grown {
 ///     root: DocId::new(0, root),
 ///     host,
 ///     in_links,
-///     of_host: HostFacts { pages: 2, alone: 0, in_links: if host == 8 { 5 } else { 0 }, first_seen: 0 },
+///     of_host: HostFacts { pages: 2, in_links: if host == 8 { 5 } else { 0 }, ..HostFacts::default() },
 /// };
 /// let pages = [page(1, 1, 7, 0), page(2, 2, 7, 0), page(3, 1, 8, 5), page(4, 2, 8, 0)];
 /// let link = |from: u64, to: u64| (DocId::new(0, from), DocId::new(0, to));
@@ -224,6 +224,7 @@ mod tests {
                 pages: all.iter().filter(|other| other.2 == *host).count() as u32,
                 alone: 0,
                 first_seen: 0,
+                lead: 0,
                 in_links: all.iter().filter(|other| other.2 == *host).map(|other| other.3).sum(),
             },
         };

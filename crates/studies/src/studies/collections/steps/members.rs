@@ -21,8 +21,9 @@ use nigh_exchange::{
 
 use super::clustered::ClusteredPages;
 use super::growth::{GrowingPage, grow};
-use super::hosts::{FactsByHost, FirstSeen, HostFacts, host_facts};
+use super::hosts::{FactsByHost, FirstSeen, host_facts};
 use super::statistics::{MergedClusters, MergedLink};
+use crate::host_order::{HostFacts, HostLeads};
 use crate::operators::components::component_roots;
 use crate::operators::output::cluster_sizes;
 use crate::records::{DocId, Edge, mix};
@@ -86,8 +87,6 @@ struct ClusterRecord {
     host: u64,
     of_host: HostFacts,
     in_links: u32,
-    /// No meaning.
-    pad: u32,
 }
 
 /// The collections of own pages, and what was counted on the way.
@@ -111,9 +110,10 @@ pub fn members(
     in_links: Vec<u32>,
     merged: MergedClusters,
     first_seen: FirstSeen,
+    leads: &HostLeads,
 ) -> Result<CollectionMembers> {
     let MergedClusters { edges, links, .. } = merged;
-    let hosts = host_facts(cx, owned, pages, &in_links, &first_seen)?;
+    let hosts = host_facts(cx, owned, pages, &in_links, &first_seen, leads)?;
     let clusters = Rc::new(similar_clusters(cx, owned, pages, edges)?);
     let own = clusters.iter().filter(|cluster| **cluster != DocId::NONE).count() + links.len();
     let all = cx.sum(own as u64)?;
@@ -230,7 +230,6 @@ impl PartSource {
                     host: self.pages.hosts[page],
                     in_links: self.in_links[page],
                     of_host: self.hosts.get(&self.pages.hosts[page]).copied().unwrap_or_default(),
-                    pad: 0,
                 };
                 deal.deal(0, mix(cluster.to_table() as u64), part);
             }

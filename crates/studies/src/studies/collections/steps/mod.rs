@@ -45,11 +45,11 @@ mod stage;
 mod statistics;
 
 pub use self::avoid::{AvoidPrefix, avoid_list, collection_prefix};
-pub use self::clustered::{ClusteredPages, TrivialClusters, clustered_pages, host_hash};
+pub use self::clustered::{ClusteredPages, TrivialClusters, clustered_pages};
 pub use self::condition::MergeCondition;
 pub use self::directories::{Directory, directories, directory_hash, directory_texts};
 pub use self::growth::{GrowingPage, Grown, GrownCollection, grow};
-pub use self::hosts::{FirstSeen, HostFacts, HostRank};
+pub use self::hosts::FirstSeen;
 pub use self::links::{ClusterLink, CollectionLinksFound, collection_links};
 pub use self::members::{CollectionMembers, CollectionPage, members};
 pub use self::page_texts::{PageText, PageTexts};

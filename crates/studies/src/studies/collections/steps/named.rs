@@ -15,8 +15,8 @@ use arrow_array::{Array as _, Int64Array, StringArray};
 use bytemuck::{Pod, Zeroable};
 use nigh_exchange::{Context, Dealer, all_to_all};
 
-use super::clustered::host_hash;
 use super::directories::{directories, directory_hash};
+use crate::host_order::host_hash;
 use crate::operators::scan::RedirectTargets;
 use crate::records::{DocId, spread};
 use crate::structures::Hashes;
