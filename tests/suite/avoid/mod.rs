@@ -1,6 +1,7 @@
 //! What a crawler need not fetch: the list of `nigh avoid` against a twin and against the pages
 //! themselves, on random webs and on cases made by hand.
 
+mod later_week;
 pub mod made;
 mod twin;
 
