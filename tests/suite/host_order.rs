@@ -83,8 +83,8 @@ impl HostTwin {
             && (more_pages > less_pages || more_pages == less_pages && self.has_alone(more) && !self.has_alone(less))
     }
 
-    /// The hosts of these pairs in their order. The first host of each pair of `before` comes before
-    /// the second.
+    /// The hosts of these pairs in their order. The first host of each pair of `before` comes
+    /// before the second.
     pub fn order(
         &self,
         pairs: &HostNames,

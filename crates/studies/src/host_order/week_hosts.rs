@@ -1,10 +1,10 @@
 //! What a week says of some hosts that are in pairs, from its tables, on all workers.
 //!
 //! ```text
-//! own pages of these hosts            ─▶ sums by host: pages, pages without a replica, the first week
-//! their pages with replicas           ─▶ to the owner of the cluster ─▶ pages that two hosts of a pair have in common
-//! own links, with the linking host    ─▶ to the owner of the target  ─▶ links from other hosts
-//! sums of all workers                 ─▶ all workers
+//! own pages of these hosts     ─▶ sums by host: pages, those without a replica, the first week
+//! those with replicas          ─▶ owner of the cluster ─▶ pages that hosts of a pair share
+//! own links, and their hosts   ─▶ owner of the target  ─▶ links from other hosts
+//! sums of all workers          ─▶ all workers
 //! ```
 //!
 //! Memory of a worker: 4 bytes for every known URL of its shards, 16 for each page of these hosts
