@@ -72,7 +72,7 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// Without limits: for what was taken once.
+    /// Without limits: for lines that have been looked at one by one.
     pub(super) fn none() -> Limits {
         Limits { batch_bytes: usize::MAX, line_bytes: usize::MAX, records: usize::MAX }
     }
@@ -142,6 +142,29 @@ impl Line<'_> {
 /// If the batch exceeds a limit, or a line is not a record: the refusal names the line and what is
 /// wrong with it.
 pub fn read_batch(bytes: &[u8], method: &Method, limits: &Limits) -> Result<Vec<Record>, Refusal> {
+    read_lines(bytes, method, limits, Form::Object)
+}
+
+/// Reads the records of a batch of the journal: an earlier version may have taken lines that are
+/// refused now.
+///
+/// # Errors
+/// If a line is not a record.
+pub(super) fn read_taken(bytes: &[u8], method: &Method) -> Result<Vec<Record>, Refusal> {
+    read_lines(bytes, method, &Limits::none(), Form::Any)
+}
+
+/// What a line may be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Form {
+    /// An object, with an id of at most [`LONGEST_ID`] bytes.
+    Object,
+    /// Also an array of the values of all fields, and with a longer number as its id: these were
+    /// taken once.
+    Any,
+}
+
+fn read_lines(bytes: &[u8], method: &Method, limits: &Limits, form: Form) -> Result<Vec<Record>, Refusal> {
     if bytes.len() > limits.batch_bytes {
         return Err(Refusal::too_large(format!(
             "the batch has {} bytes, of at most {}: send it in parts",
@@ -166,20 +189,29 @@ pub fn read_batch(bytes: &[u8], method: &Method, limits: &Limits) -> Result<Vec<
             let text = format!("the batch has more than {} records: send it in parts", limits.records);
             return Err(Refusal::too_large(text));
         }
-        let read = record(line, method).map_err(|reason| Refusal::bad(format!("line {number}: {reason}")))?;
+        let read = record(line, method, form).map_err(|reason| Refusal::bad(format!("line {number}: {reason}")))?;
         records.push(Record { line: (at, line.len()), ..read });
     }
     Ok(records)
 }
 
-fn record(line: &[u8], method: &Method) -> Result<Record, String> {
+/// Reads a JSON object. An array of its values is none, though it could be read as one: `nigh add`
+/// takes objects only.
+fn object<'a, T: Deserialize<'a>>(text: &'a [u8], fields: &str, form: Form) -> Result<T, String> {
+    let text = std::str::from_utf8(text).map_err(|error| format!("not UTF-8 at byte {}", error.valid_up_to()))?;
+    let failed = |reason: String| format!("not a JSON object with {fields}: {reason}");
+    if form == Form::Object && !text.trim_ascii_start().starts_with('{') {
+        return Err(failed("it does not begin with `{`".to_owned()));
+    }
+    serde_json::from_str(text).map_err(|error| failed(error.to_string()))
+}
+
+fn record(line: &[u8], method: &Method, form: Form) -> Result<Record, String> {
     let documents = method.documents;
-    let line = std::str::from_utf8(line).map_err(|error| format!("not UTF-8 at byte {}", error.valid_up_to()))?;
-    let line: Line<'_> = serde_json::from_str(line)
-        .map_err(|error| format!("not a JSON object with the fields of a record: {error}"))?;
+    let line: Line<'_> = object(line, "the fields of a record", form)?;
     let ready = line.ready(method)?;
     let Line { id, url, text, html, delete, .. } = line;
-    let id = id.map(|id| id_of(id.get())).transpose()?.flatten();
+    let id = id.map(|id| id_of(id.get(), form)).transpose()?.flatten();
     let body = match (html, text) {
         (Some(html), _) => Body::Html(html.into_owned().into_bytes()),
         (None, Some(text)) => Body::Text(text.into_owned()),
@@ -221,12 +253,7 @@ pub(super) fn read_body(bytes: &[u8], limits: &Limits) -> Result<Body, Refusal> 
             limits.line_bytes
         )));
     }
-    let line: Result<Compared<'_>, String> = std::str::from_utf8(bytes)
-        .map_err(|error| format!("not UTF-8 at byte {}", error.valid_up_to()))
-        .and_then(|line| {
-            serde_json::from_str(line).map_err(|error| format!("not a JSON object with `text` or `html`: {error}"))
-        });
-    let Compared { text, html } = line.map_err(Refusal::bad)?;
+    let Compared { text, html } = object(bytes, "`text` or `html`", Form::Object).map_err(Refusal::bad)?;
     match (html, text) {
         (Some(html), _) => Ok(Body::Html(html.into_owned().into_bytes())),
         (None, Some(text)) => Ok(Body::Text(text.into_owned())),
@@ -259,8 +286,10 @@ const LONGEST_ID: usize = 8192;
 
 /// The id that a value is: a string, or the digits of a whole number; `None` if it is null or
 /// empty.
-fn id_of(value: &str) -> Result<Option<String>, String> {
+fn id_of(value: &str, form: Form) -> Result<Option<String>, String> {
     let is_whole = |digits: &str| !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
+    // Answers repeat it for each document that is like this one.
+    let too_long = |id: &str| Err(format!("`id` has {} bytes: at most {LONGEST_ID} are allowed", id.len()));
     match value {
         "null" | "\"\"" => Ok(None),
         "-0" => Ok(Some("0".to_owned())),
@@ -270,16 +299,25 @@ fn id_of(value: &str) -> Result<Option<String>, String> {
             if has_line_break {
                 Err("`id` has a line break".to_owned())
             } else if id.len() > LONGEST_ID {
-                // Answers repeat it for each document that is like this one.
-                Err(format!("`id` has {} bytes: at most {LONGEST_ID} are allowed", id.len()))
+                too_long(&id)
             } else {
                 Ok(Some(id))
             }
         }
-        _ if is_whole(value.strip_prefix('-').unwrap_or(value)) => Ok(Some(value.to_owned())),
+        _ if is_whole(value.strip_prefix('-').unwrap_or(value)) => {
+            if form == Form::Object && value.len() > LONGEST_ID {
+                too_long(value)
+            } else {
+                Ok(Some(value.to_owned()))
+            }
+        }
         _ => Err(format!("`id` is {}, neither text nor a whole number", value.chars().take(100).collect::<String>())),
     }
 }
+
+/// As if a parser had a fault: what finds the features of this text panics.
+#[cfg(test)]
+pub(super) const POISON: &str = "poison of a test";
 
 /// Computes the features of the pages of records, on some threads, in the order of the records.
 pub(super) fn features(fingerprinters: &mut [Fingerprinter], records: &[Record]) -> Vec<Option<Features>> {
@@ -303,6 +341,8 @@ pub(super) fn features(fingerprinters: &mut [Fingerprinter], records: &[Record])
 }
 
 fn features_of_content(fingerprinter: &mut Fingerprinter, content: &Content) -> Option<Features> {
+    #[cfg(test)]
+    assert!(*content != Content::Page(Body::Text(POISON.to_owned())), "a text that a parser fails at");
     match content {
         Content::Page(body) => features_of(fingerprinter, body),
         Content::Ready(features) => Some((**features).clone()),
@@ -377,6 +417,10 @@ mod tests {
     fn a_bad_line_is_named() {
         for (line, reason) in [
             ("[1]", "not a JSON object"),
+            // An array with the values of the fields, in their order.
+            ("[17,null,\"a\",null,null,null,null]", "does not begin with `{`"),
+            (&format!("{{\"id\": {}, \"text\": \"\"}}", "7".repeat(8193)), "`id` has 8193 bytes: at most 8192"),
+            (&format!("{{\"id\": \"{}\", \"text\": \"\"}}", "7".repeat(8193)), "`id` has 8193 bytes: at most 8192"),
             ("{\"id\": 1, \"text\": 3}", "not a JSON object with the fields"),
             ("{\"id\": 1}", "neither `text` nor `html`"),
             ("{\"id\": 1.5, \"text\": \"\"}", "`id` is 1.5"),
@@ -399,6 +443,26 @@ mod tests {
         let error =
             read_batch(b"{\"id\":1,\"text\":\"\xff\"}", &method(DocumentKey::Id), &Limits::default()).unwrap_err();
         assert!(error.text.contains("line 1: not UTF-8 at byte 16"), "{}", error.text);
+    }
+
+    #[test]
+    fn what_an_earlier_version_took_is_read_again() {
+        let long = "7".repeat(10_000);
+        let lines = format!("[17,null,\"a b\",null,null,null,null]\n{{\"id\":{long},\"text\":\"c\"}}");
+        let records = read_taken(lines.as_bytes(), &method(DocumentKey::Id)).unwrap();
+        let of: Vec<_> = records.iter().map(|record| (record.name.as_str(), record.body.clone())).collect();
+        let text = |text: &str| Some(Content::Page(Body::Text(text.to_owned())));
+        assert_eq!(of, [("17", text("a b")), (&*long, text("c"))]);
+    }
+
+    #[test]
+    fn what_is_compared_is_an_object() {
+        let read = |text: &str| read_body(text.as_bytes(), &Limits::default()).map_err(|refusal| refusal.text);
+        assert_eq!(read(" {\"text\": \"a\"}\n").unwrap(), Body::Text("a".to_owned()));
+        for bad in ["[\"a\", null]", "", "7", "{\"text\": \"a\""] {
+            let error = read(bad).unwrap_err();
+            assert!(error.contains("not a JSON object with `text` or `html`"), "{bad}: {error}");
+        }
     }
 
     #[test]

@@ -13,7 +13,7 @@ use super::Service;
 use super::journal::Journal;
 use crate::config::{Method, Reading, Verify};
 use crate::features::Fingerprinter;
-use crate::live::batch::{Content, Limits, read_batch};
+use crate::live::batch::{Content, read_taken};
 use crate::live::engine::{Near, TextPlace, Texts, shingles_of};
 use crate::live::refusal::Refusal;
 use crate::look::{LookedWeek, shingles};
@@ -132,7 +132,7 @@ impl<R: FnMut(u64, usize) -> Result<Vec<u8>>> Texts for StoreTexts<'_, R> {
                 TextPlace::Tables { doc, .. } => of_week.get(&DocId::from_table(doc)).cloned(),
                 TextPlace::Journal { at, bytes } => {
                     let line = (self.read)(at, bytes as usize)?;
-                    let record = read_batch(&line, self.method, &Limits::none())?.into_iter().next();
+                    let record = read_taken(&line, self.method)?.into_iter().next();
                     match record.and_then(|record| record.body) {
                         Some(Content::Page(body)) => Some(shingles_of(fingerprinter, &body)),
                         _ => None,
@@ -166,6 +166,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     use super::*;
+    use crate::live::batch::Limits;
     use crate::records::DocumentKey;
 
     /// The share of shingles in both, as the method has them: a run of so many words begins with
