@@ -1,7 +1,7 @@
 //! Files that survive a power cut: atomic replacement of a file, and a sync of a whole folder.
 
 use std::fs::File;
-use std::io::Write;
+use std::io::{BufWriter, Write};
 use std::path::Path;
 
 use anyhow::{Context, Result};
@@ -15,15 +15,23 @@ use anyhow::{Context, Result};
 /// # Errors
 /// Names the file that cannot be written.
 pub fn replace(path: &Path, bytes: &[u8]) -> Result<()> {
+    replace_with(path, |file| Ok(file.write_all(bytes)?))
+}
+
+/// As [`replace`], by what `write` writes.
+///
+/// # Errors
+/// As [`replace`], and those of `write`.
+pub fn replace_with(path: &Path, write: impl FnOnce(&mut BufWriter<File>) -> Result<()>) -> Result<()> {
     let temporary = path.with_extension("tmp");
-    let write = || -> std::io::Result<()> {
-        let mut file = File::create(&temporary)?;
-        file.write_all(bytes)?;
-        file.sync_all()?;
+    let replace = || -> Result<()> {
+        let mut file = BufWriter::new(File::create(&temporary)?);
+        write(&mut file)?;
+        file.into_inner()?.sync_all()?;
         std::fs::rename(&temporary, path)?;
-        File::open(path.parent().unwrap_or(Path::new(".")))?.sync_all()
+        Ok(File::open(path.parent().unwrap_or(Path::new(".")))?.sync_all()?)
     };
-    write().with_context(|| format!("cannot write {}", path.display()))
+    replace().with_context(|| format!("cannot write {}", path.display()))
 }
 
 /// Makes everything written below a folder durable.

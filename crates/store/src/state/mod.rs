@@ -55,7 +55,7 @@ mod indexes;
 mod store;
 mod weeks;
 
-pub use self::durable::{replace, sync_folder};
+pub use self::durable::{replace, replace_with, sync_folder};
 pub use self::history::{Downloads, History, PastWeek, Results};
 pub use self::indexes::{Coding, PostingFile, PostingRuns, UrlIndex, UrlLookup, write_postings};
 pub use self::store::{Begun, Store, Upgraded, Vacuumed, run_folder};
