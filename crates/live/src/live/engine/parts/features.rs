@@ -2,9 +2,8 @@
 
 use anyhow::Result;
 
-use super::another_reply;
 use super::messages::{MOST_BYTES, Reply, Request};
-use super::processes::SharedProcesses;
+use super::processes::{SharedProcesses, another_reply};
 use crate::features::equal_features;
 use crate::records::FeatureBits;
 use crate::structures::ByKey;
@@ -143,11 +142,7 @@ impl DocumentFeatures {
                 let (docs, features) = some[process].clone();
                 Request::Note { docs, features }
             };
-            for (number, reply) in (1..).zip(self.ask(request)?) {
-                if reply != Reply::Ready {
-                    return Err(self.others.lock().fail(number, another_reply()));
-                }
-            }
+            self.others.wanted(self.ask(request)?, |_, reply| (reply == Reply::Ready).then_some(()))?;
         }
         Ok(())
     }
@@ -165,14 +160,13 @@ impl DocumentFeatures {
             };
             let asked: Vec<Vec<u32>> = (0..self.own.count).map(of_process).collect();
             let replies = self.ask(|process| Request::Features { docs: asked[process].clone() })?;
-            for (number, reply) in (1..).zip(replies) {
-                match reply {
-                    Reply::Features(bits) if bits.len() == asked[number].len() * width => {
-                        let fetched = asked[number].iter().zip(bits.chunks_exact(width));
-                        self.fetched.extend(fetched.map(|(doc, bits)| (u64::from(*doc), bits.into())));
-                    }
-                    _ => return Err(self.others.lock().fail(number, another_reply())),
-                }
+            let bits = self.others.wanted(replies, |number, reply| match reply {
+                Reply::Features(bits) if bits.len() == asked[number].len() * width => Some(bits),
+                _ => None,
+            })?;
+            for (docs, bits) in asked[1..].iter().zip(bits) {
+                let fetched = docs.iter().zip(bits.chunks_exact(width));
+                self.fetched.extend(fetched.map(|(doc, bits)| (u64::from(*doc), bits.into())));
             }
         }
         Ok(())
@@ -202,12 +196,10 @@ impl DocumentFeatures {
             Request::Compare { features, lengths, docs }
         })?;
         let mut numbers: Vec<std::vec::IntoIter<u16>> = vec![Vec::new().into_iter()];
-        for (number, reply) in (1..).zip(replies) {
-            match reply {
-                Reply::Equal(equal) => numbers.push(equal.into_iter()),
-                _ => return Err(self.others.lock().fail(number, another_reply())),
-            }
-        }
+        numbers.extend(self.others.wanted(replies, |_, reply| match reply {
+            Reply::Equal(equal) => Some(equal.into_iter()),
+            _ => None,
+        })?);
         let mut all = Vec::with_capacity(compared.len());
         for of in compared {
             let mut equal = Vec::with_capacity(of.docs.len());

@@ -100,12 +100,20 @@ pub(super) fn receive_hello(input: &mut impl Read) -> Result<()> {
 
 /// Sends a message.
 pub(super) fn send(output: &mut impl Write, message: &impl Serialize) -> Result<()> {
+    output.write_all(&bytes_of(message)?)?;
+    Ok(output.flush()?)
+}
+
+/// The bytes of a message, as they are sent.
+///
+/// # Errors
+/// If it is too long.
+pub(super) fn bytes_of(message: &impl Serialize) -> Result<Vec<u8>> {
     let mut bytes = postcard::to_extend(message, vec![0; 4]).context("a message is plain data")?;
     let length = bytes.len() - 4;
     ensure!(length <= MOST_BYTES, "a message of {length} bytes: at most {MOST_BYTES} are allowed");
     bytes[..4].copy_from_slice(&(length as u32).to_le_bytes());
-    output.write_all(&bytes)?;
-    Ok(output.flush()?)
+    Ok(bytes)
 }
 
 /// Reads a message; `None` if the other side has ended after the last one.
@@ -159,14 +167,8 @@ fn read_up_to(input: &mut impl Read, buffer: &mut [u8]) -> Result<usize> {
 mod tests {
     use super::*;
 
-    fn bytes_of(message: &impl Serialize) -> Vec<u8> {
-        let mut bytes = Vec::new();
-        send(&mut bytes, message).unwrap();
-        bytes
-    }
-
     fn hello(magic: [u8; 8], protocol: u32, program: &str) -> Vec<u8> {
-        bytes_of(&Hello { magic, protocol, program: program.into() })
+        bytes_of(&Hello { magic, protocol, program: program.into() }).unwrap()
     }
 
     #[test]
@@ -202,7 +204,7 @@ mod tests {
             (hello(MAGIC, PROTOCOL + 1, own), "use one version"),
             (hello(MAGIC, PROTOCOL, "0.0.1"), "nigh 0.0.1 with messages of version 1"),
             (hello(MAGIC, PROTOCOL, &"x".repeat(1000)), "at most 256 are allowed"),
-            (bytes_of(&Request::Ping), "no hello of nigh"),
+            (bytes_of(&Request::Ping).unwrap(), "no hello of nigh"),
             (b"Welcome to Ubuntu\n".to_vec(), "it begins with \"Welc\""),
             (b"\x03\0\0\0\x1b[m".to_vec(), "no hello of nigh, 3 bytes"),
             (Vec::new(), "ended before its hello"),
@@ -214,7 +216,7 @@ mod tests {
 
     #[test]
     fn bytes_that_are_not_a_message_are_refused() {
-        let whole = bytes_of(&Reply::Edges(vec![EdgeChange { a: 1, b: 2, difference: -1 }; 40]));
+        let whole = bytes_of(&Reply::Edges(vec![EdgeChange { a: 1, b: 2, difference: -1 }; 40])).unwrap();
         for end in 1..whole.len() {
             let error = receive::<Reply>(&mut &whole[..end]).unwrap_err().to_string();
             assert!(error.starts_with("cut after "), "{error}");

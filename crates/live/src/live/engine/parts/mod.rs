@@ -18,7 +18,7 @@ mod messages;
 mod processes;
 mod serve;
 
-use anyhow::{Result, anyhow};
+use anyhow::Result;
 
 use self::messages::{MOST_BYTES, Reply, Request};
 use super::keys::{EdgeChange, KeyPart, NodeLists, Part};
@@ -26,6 +26,7 @@ use super::keys::{EdgeChange, KeyPart, NodeLists, Part};
 pub(super) use self::features::{Compared, DocumentFeatures};
 pub use self::processes::KeyProcesses;
 pub(in crate::live) use self::processes::SharedProcesses;
+use self::processes::another_reply;
 pub use self::serve::serve_keys;
 
 /// The most nodes of a request.
@@ -56,12 +57,9 @@ impl Keys {
         let part = |number: usize| Part { number: number as u32, count: count as u32 };
         processes.send(|number| Request::Begin { part: part(number), width, agreements, features })?;
         let own = KeyPart::new(part(0), width, agreements);
-        for (number, reply) in (1..).zip(processes.receive()?) {
-            if reply != Reply::Ready {
-                return Err(processes.fail(number, another_reply()));
-            }
-        }
+        let replies = processes.receive()?;
         drop(processes);
+        others.wanted(replies, |_, reply| (reply == Reply::Ready).then_some(()))?;
         let at_once = (MOST_BYTES / 2 / BYTES_OF_KEY / own.keys_of_node().max(1)).clamp(1, AT_ONCE);
         Ok(Keys { own, others: others.clone(), count, at_once })
     }
@@ -110,12 +108,11 @@ impl Keys {
         edges: &mut Vec<EdgeChange>,
     ) -> Result<()> {
         let replies = self.ask(request, |part| own(part, edges))?;
-        for (number, reply) in (1..).zip(replies) {
-            match reply {
-                Reply::Edges(more) => edges.extend(more),
-                _ => return Err(self.others.lock().fail(number, another_reply())),
-            }
-        }
+        let more = self.others.wanted(replies, |_, reply| match reply {
+            Reply::Edges(edges) => Some(edges),
+            _ => None,
+        })?;
+        edges.extend(more.into_iter().flatten());
         Ok(())
     }
 
@@ -188,12 +185,10 @@ impl Keys {
     ) -> Result<Vec<NodeLists>> {
         let mut lists = vec![NodeLists::default()];
         let replies = self.ask(request, |part| own(part, &mut lists[0]))?;
-        for (number, reply) in (1..).zip(replies) {
-            match reply {
-                Reply::Lists(list) => lists.push(list),
-                _ => return Err(self.others.lock().fail(number, another_reply())),
-            }
-        }
+        lists.extend(self.others.wanted(replies, |_, reply| match reply {
+            Reply::Lists(list) => Some(list),
+            _ => None,
+        })?);
         Ok(lists)
     }
 
@@ -204,15 +199,10 @@ impl Keys {
             return Ok(Vec::new());
         }
         let mut others = self.others.lock();
-        let request = request(&self.own);
-        others.send(|_| request.clone())?;
+        others.send_all(&request(&self.own))?;
         own(&mut self.own);
         others.receive()
     }
-}
-
-fn another_reply() -> anyhow::Error {
-    anyhow!("another reply than to what it was asked")
 }
 
 /// Lists that are read one after the other.
@@ -288,6 +278,22 @@ mod tests {
             parts[0].parts_of(node).for_each(|part| shares[part as usize] += 1);
         }
         assert!(shares.iter().sum::<u32>() == 15_000 && shares.iter().all(|share| *share > 4500), "{shares:?}");
+    }
+
+    #[test]
+    fn a_fault_of_the_first_process_is_an_error_and_ends_no_other_one() {
+        let (mut keys, others) = keys(3);
+        let error = format!("{:#}", others.lock().fail(0, another_reply()));
+        assert_eq!(error, "process 0 of 0 to 2: another reply than to what it was asked");
+        assert_eq!(others.lock().fault(), None);
+        keys.set_vector(0, &[1; 6]);
+        keys.change(&[], &[0]).unwrap();
+        // Another reply of another one ends all.
+        let error =
+            others.wanted(vec![Reply::Ready, Reply::Equal(vec![])], |_, reply| (reply == Reply::Ready).then_some(()));
+        let error = error.unwrap_err().to_string();
+        assert!(error.starts_with("process 2 of 0 to 2 "), "{error}");
+        assert_eq!(others.lock().fault(), Some(&error[..]));
     }
 
     #[test]

@@ -5,6 +5,7 @@
 //! all are ended and start again without nodes, and the engine is read again from the store and the
 //! journal: see [`crate::live::service`].
 
+use std::borrow::Cow;
 use std::io::{ErrorKind, Read, Write};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
@@ -15,7 +16,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, anyhow, bail};
 
-use super::messages::{Reply, Request, receive, receive_hello, send, send_hello};
+use super::messages::{Reply, Request, bytes_of, receive, receive_hello, send_hello};
 
 /// How long a process that has closed its output may take to end: then its status is known.
 const END: Duration = Duration::from_secs(1);
@@ -26,7 +27,7 @@ const RETRY: Duration = Duration::from_secs(1);
 const LATE: usize = 1000;
 
 /// Starts the process with a number, from 1, and connects to it.
-type Start = Box<dyn Fn(usize) -> Result<Running> + Send>;
+type Start = Box<dyn Fn(usize) -> Result<Running> + Send + Sync>;
 
 /// Takes a message for the user.
 type Say = Box<dyn Fn(&str) + Send>;
@@ -55,6 +56,15 @@ pub(in crate::live) struct SharedProcesses(Arc<Mutex<KeyProcesses>>);
 impl SharedProcesses {
     pub(in crate::live) fn of(processes: KeyProcesses) -> SharedProcesses {
         SharedProcesses(Arc::new(Mutex::new(processes)))
+    }
+
+    /// What is wanted of each reply; the number of a process, from 1, comes with it.
+    ///
+    /// # Errors
+    /// If a process sent another reply than it was asked for.
+    pub(super) fn wanted<T>(&self, replies: Vec<Reply>, of: impl Fn(usize, Reply) -> Option<T>) -> Result<Vec<T>> {
+        let of_each = (1..).zip(replies).map(|(number, reply)| of(number, reply).ok_or(number));
+        of_each.collect::<Result<_, usize>>().map_err(|number| self.lock().fail(number, another_reply()))
     }
 
     pub(in crate::live) fn lock(&self) -> MutexGuard<'_, KeyProcesses> {
@@ -102,7 +112,7 @@ impl KeyProcesses {
     pub fn start(
         places: Vec<Option<String>>,
         timeout: Duration,
-        command: impl Fn(usize) -> Result<(Command, Vec<u8>)> + Send + 'static,
+        command: impl Fn(usize) -> Result<(Command, Vec<u8>)> + Send + Sync + 'static,
         say: impl Fn(&str) + Send + 'static,
     ) -> Result<KeyProcesses> {
         let start = move |number| {
@@ -201,12 +211,16 @@ impl KeyProcesses {
         self.fault.is_none()
     }
 
+    /// Starts all at the same time: a machine may take seconds to answer.
     fn start_all(&mut self) -> Result<()> {
         self.running.clear();
-        let numbered = (1..).zip(&self.names);
-        let running: Result<Vec<Running>> = numbered
-            .map(|(number, name)| (self.start)(number).with_context(|| format!("cannot start {name}")))
-            .collect();
+        let (start, names) = (&self.start, &self.names);
+        let running: Result<Vec<Running>> = std::thread::scope(|scope| {
+            let threads: Vec<_> = (1..=names.len()).map(|number| scope.spawn(move || start(number))).collect();
+            let started = threads.into_iter().map(|thread| thread.join());
+            let started = started.map(|result| result.unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
+            started.zip(names).map(|(running, name)| running.with_context(|| format!("cannot start {name}"))).collect()
+        });
         self.running = running?;
         (self.not_before, self.heard) = (None, Instant::now());
         Ok(())
@@ -217,12 +231,25 @@ impl KeyProcesses {
     /// # Errors
     /// If a process is gone, or none runs.
     pub(super) fn send(&mut self, request: impl Fn(usize) -> Request) -> Result<()> {
+        self.send_bytes(|number| Ok(Cow::Owned(bytes_of(&request(number))?)))
+    }
+
+    /// Sends all processes the same request.
+    ///
+    /// # Errors
+    /// As [`KeyProcesses::send`].
+    pub(super) fn send_all(&mut self, request: &Request) -> Result<()> {
+        let bytes = bytes_of(request)?;
+        self.send_bytes(|_| Ok(Cow::Borrowed(&bytes)))
+    }
+
+    fn send_bytes<'a>(&mut self, bytes: impl Fn(usize) -> Result<Cow<'a, [u8]>>) -> Result<()> {
         if let Some(fault) = &self.fault {
             bail!("{fault}");
         }
         let mut sent = Ok(());
         for (number, running) in (1..).zip(&mut self.running) {
-            sent = running.send(&request(number)).map_err(|error| (number, error));
+            sent = bytes(number).and_then(|bytes| running.send(&bytes)).map_err(|error| (number, error));
             if sent.is_err() {
                 break;
             }
@@ -247,13 +274,17 @@ impl KeyProcesses {
         Ok(replies)
     }
 
-    /// Ends all processes because of one. Returns the reason, which is kept.
+    /// Ends all processes because of one. Returns the reason, which is kept. If it is the first one,
+    /// with number 0, there is nothing to start again.
     pub(super) fn fail(&mut self, number: usize, error: anyhow::Error) -> anyhow::Error {
+        let Some(place) = number.checked_sub(1) else {
+            return error.context(format!("process 0 of 0 to {}", self.names.len()));
+        };
         let what = match error {
             error if is_late(&error) => {
                 format!("does not answer within {} seconds, and is killed", self.timeout.as_secs())
             }
-            error => match self.running.get_mut(number - 1).and_then(Running::status) {
+            error => match self.running.get_mut(place).and_then(Running::status) {
                 Some(status) => format!("has ended ({status})"),
                 None => format!("sent what it should not: {error:#}"),
             },
@@ -261,12 +292,16 @@ impl KeyProcesses {
         self.running.clear();
         let fault = format!(
             "{} {what}: the processes start again, and the keys are read from the store and the journal",
-            self.names[number - 1]
+            self.names[place]
         );
         (self.say)(&fault);
         self.fault = Some(fault.clone());
         anyhow!(fault)
     }
+}
+
+pub(super) fn another_reply() -> anyhow::Error {
+    anyhow!("another reply than to what it was asked")
 }
 
 /// Whether a time was over.
@@ -304,8 +339,8 @@ impl Running {
         Ok(self)
     }
 
-    fn send(&mut self, request: &Request) -> Result<()> {
-        send(&mut self.socket, request)
+    fn send(&mut self, bytes: &[u8]) -> Result<()> {
+        Ok(self.socket.write_all(bytes)?)
     }
 
     fn receive(&mut self, until: Instant) -> Result<Reply> {
