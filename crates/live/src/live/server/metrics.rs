@@ -45,7 +45,7 @@ pub(super) fn metrics(shown: Shown) -> String {
             "Records taken since the start, with those of the journal.",
             counts.records,
         ),
-        ("nigh_live_changes_total", "counter", "Changes of clusters since the start.", counts.changes),
+        ("nigh_live_changes_total", "counter", "The number of the last change of a cluster.", counts.changes),
         ("nigh_live_journal_bytes", "gauge", "Bytes of the journal.", journal),
         ("nigh_live_pending_lines", "gauge", "Lines of batches that no table has yet.", pending),
         ("nigh_live_commits_total", "counter", "Commits since the start.", commits),

@@ -3,31 +3,35 @@
 //! One thread has the service and answers one request after the other. Another one has the
 //! connections: it reads heads and bodies, each within a time and a size, and puts whole requests
 //! into a queue of bounded length and bytes. If the queue is full, the answer is 429 with
-//! `Retry-After`. So bodies take a bounded memory whatever clients do, and slow clients delay no
-//! other one while they have less than 256 connections. Answers are not in that bound: each has at
-//! most the names of its batch, with those of their nearest documents.
+//! `Retry-After`. So it is if 256 MiB of answers are not read yet, when a request is to be carried
+//! out. So bodies and answers take a bounded memory whatever clients do: an answer has the names of
+//! its batch at most, as many canonical ones, and 16 MiB of those of near documents. Slow clients
+//! delay no other one while they have less than 256 connections, and a client that reads no part of
+//! an answer for a minute is given up.
 //!
 //! Without a token the address is one of this machine, and requests of web pages (with `Origin`, or
 //! for another `Host`) are refused: a browser would send them for anyone. With a certificate each
 //! connection begins with the handshake of TLS.
 //!
 //! In reading order: `requests` (paths, methods and bodies), `description` (of the requests, by
-//! OpenAPI), `access` (who may send requests), `tls` (certificates), `metrics`.
+//! OpenAPI), `access` (who may send requests), `tls` (certificates), `unread` (answers until they
+//! are read), `metrics`.
 
 mod access;
 mod description;
 mod metrics;
 mod requests;
 mod tls;
+mod unread;
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::pin::pin;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result};
 use bytes::Bytes;
@@ -41,10 +45,11 @@ use tokio_rustls::TlsAcceptor;
 use self::description::description;
 use self::metrics::Shown;
 use self::requests::respond;
+use self::unread::{Held, Unread};
 use super::batch::Limits;
 use super::follow::{Follower, Part};
 use super::refusal::Refusal;
-use super::service::{Commits, Lines, Service, line};
+use super::service::{Commits, Service, line};
 
 pub use self::access::Access;
 pub use self::access::is_loopback;
@@ -55,6 +60,8 @@ const CONNECTIONS: usize = 256;
 /// The most requests that wait for the service, and the most bytes of all bodies.
 const QUEUE: usize = 64;
 const QUEUE_BYTES: usize = 256 << 20;
+/// The bytes of answers that are not read yet, with which no other request is carried out.
+const UNREAD_BYTES: usize = 256 << 20;
 /// How often a followed folder is looked at.
 const LOOK: Duration = Duration::from_millis(500);
 /// The most bytes of a head.
@@ -65,11 +72,12 @@ const HEAD_BYTES: usize = 64 << 10;
 struct Patience {
     /// For a head, and for the handshake of TLS.
     head: Duration,
-    /// For a body, and for reading an answer after the time of the connection is over.
+    /// For a body, for reading a part of an answer, and for reading an answer after the time of the
+    /// connection is over.
     body: Duration,
     /// For a connection with all of its requests.
     connection: Duration,
-    /// How often a connection whose time is over is looked at.
+    /// How often a connection is looked at.
     tick: Duration,
 }
 
@@ -96,7 +104,7 @@ enum Ask {
 /// A request on its way to the service, and back.
 struct Job {
     ask: Ask,
-    reply: oneshot::Sender<Result<Lines, Refusal>>,
+    reply: oneshot::Sender<Result<Held, Refusal>>,
     /// The share of the budget that its body takes, also if the client has gone meanwhile.
     _held: Vec<OwnedSemaphorePermit>,
 }
@@ -119,6 +127,9 @@ struct Client {
     shared: Arc<Shared>,
     /// Whether it waits for the service.
     is_waiting: AtomicBool,
+    /// Whether an answer is being written, and how many parts of answers it took.
+    is_sent_to: AtomicBool,
+    parts: AtomicU64,
 }
 
 /// A server, which works until the process ends.
@@ -141,11 +152,12 @@ impl Server {
         limits: Limits,
         commits: Commits,
     ) -> Result<Server> {
-        Server::start_with(Patience::default(), service, address, access, limits, commits)
+        let bounds = (Patience::default(), Unread::new(UNREAD_BYTES));
+        Server::start_with(bounds, service, address, access, limits, commits)
     }
 
     fn start_with(
-        patience: Patience,
+        (patience, unread): (Patience, Unread),
         mut service: Service,
         address: SocketAddr,
         access: Access,
@@ -169,7 +181,7 @@ impl Server {
             let _entered = runtime.enter();
             tokio::net::TcpListener::from_std(listener).with_context(failed)?
         };
-        let answers = std::thread::spawn(move || answer_all(&mut service, &mut commits, &queue, &shown));
+        let answers = std::thread::spawn(move || answer_all(&mut service, &mut commits, &queue, (&shown, &unread)));
         let connections = std::thread::spawn(move || runtime.block_on(accept(listener, shared)));
         Ok(Server { address, threads: [answers, connections], jobs: jobs_here })
     }
@@ -209,8 +221,14 @@ fn show(shown: &Mutex<Shown>, change: impl FnOnce(&mut Shown)) {
     change(&mut shown.lock().unwrap_or_else(PoisonError::into_inner));
 }
 
-/// Answers the requests of the queue, one after the other, and commits when it is time.
-fn answer_all(service: &mut Service, commits: &mut Commits, queue: &Receiver<Job>, shown: &Mutex<Shown>) {
+/// Answers the requests of the queue, one after the other, and commits when it is time. While too
+/// many answers are not read yet, requests are refused.
+fn answer_all(
+    service: &mut Service,
+    commits: &mut Commits,
+    queue: &Receiver<Job>,
+    (shown, unread): (&Mutex<Shown>, &Unread),
+) {
     loop {
         let job = match commits.wait(service).into_iter().chain(service.wait()).min() {
             Some(wait) => queue.recv_timeout(wait),
@@ -222,7 +240,9 @@ fn answer_all(service: &mut Service, commits: &mut Commits, queue: &Receiver<Job
         }
         match job {
             Ok(Job { ask, reply, _held }) => {
-                let answer = match ask {
+                // What is followed is answered, too, but nobody reads that.
+                let refusal = unread.refusal().filter(|_| !matches!(ask, Ask::Follow(_)));
+                let answer = refusal.map_or(Ok(()), Err).and_then(|()| match ask {
                     Ask::Add { id, lines } => service.add(id.as_deref(), &lines),
                     Ask::Delete { name } => service.delete(&name),
                     Ask::Document { name, exact } => service.document(&name, exact),
@@ -231,10 +251,10 @@ fn answer_all(service: &mut Service, commits: &mut Commits, queue: &Receiver<Job
                     Ask::Changes { since, most } => service.changes(since, most),
                     Ask::Follow(part) => service.add_followed(&part),
                     Ask::Commit => commits.commit(service).and_then(|committed| line(&committed)),
-                };
+                });
                 show(shown, |shown| shown.update(service));
                 // A client that has gone needs no answer.
-                let _ = reply.send(answer);
+                let _ = reply.send(answer.map(|lines| unread.hold(lines)));
             }
             Err(RecvTimeoutError::Timeout) => service.mend(),
             Err(RecvTimeoutError::Disconnected) => return,
@@ -276,10 +296,12 @@ async fn accept(listener: tokio::net::TcpListener, shared: Arc<Shared>) {
 /// Serves the requests of a connection, one after the other.
 ///
 /// When its time is over, it takes no further request. An answer that is still to come is waited
-/// for: a commit may take long.
+/// for: a commit may take long. If no part of an answer is read for the time of a body, the
+/// connection is closed.
 async fn serve<Io: hyper::rt::Read + hyper::rt::Write + Unpin>(io: Io, shared: Arc<Shared>) {
     let patience = shared.patience;
-    let client = Arc::new(Client { shared, is_waiting: AtomicBool::new(false) });
+    let (is_waiting, is_sent_to, parts) = (AtomicBool::new(false), AtomicBool::new(false), AtomicU64::new(0));
+    let client = Arc::new(Client { shared, is_waiting, is_sent_to, parts });
     let respond = {
         let client = client.clone();
         service_fn(move |request| {
@@ -290,16 +312,25 @@ async fn serve<Io: hyper::rt::Read + hyper::rt::Write + Unpin>(io: Io, shared: A
     let mut builder = http1::Builder::new();
     builder.timer(TokioTimer::new()).header_read_timeout(patience.head).max_buf_size(HEAD_BYTES);
     let mut connection = pin!(builder.serve_connection(io, respond));
-    // What goes wrong with a connection is the client's matter, or that of the network.
-    if timeout(patience.connection, connection.as_mut()).await.is_ok() {
-        return;
-    }
-    connection.as_mut().graceful_shutdown();
+    let begun = Instant::now();
+    // Parts that were taken, and since when no other one was.
+    let (mut taken, mut since) = (0, begun);
     // For the rest of a body, and then for the answer.
     let mut left = 2 * patience.body;
+    // What goes wrong with a connection is the client's matter, or that of the network.
     while left > Duration::ZERO && timeout(patience.tick, connection.as_mut()).await.is_err() {
-        if !client.is_waiting.load(Ordering::Relaxed) {
-            left = left.saturating_sub(patience.tick);
+        let parts = client.parts.load(Ordering::Relaxed);
+        if parts != taken || !client.is_sent_to.load(Ordering::Relaxed) {
+            (taken, since) = (parts, Instant::now());
+        }
+        if since.elapsed() >= patience.body {
+            return;
+        }
+        if begun.elapsed() >= patience.connection {
+            connection.as_mut().graceful_shutdown();
+            if !client.is_waiting.load(Ordering::Relaxed) {
+                left = left.saturating_sub(patience.tick);
+            }
         }
     }
 }
@@ -327,7 +358,8 @@ mod tests {
             Ok(())
         });
         let commits = Commits::new(Default::default(), committer, Box::new(|_| {}));
-        Server::start_with(patience, service, ([127, 0, 0, 1], 0).into(), access, limits, commits).unwrap().address
+        let bounds = (patience, Unread::new(UNREAD_BYTES));
+        Server::start_with(bounds, service, ([127, 0, 0, 1], 0).into(), access, limits, commits).unwrap().address
     }
 
     /// Sends some bytes; returns the connection, and what came until the server closed it.
@@ -393,6 +425,57 @@ mod tests {
                 assert!(!answer.starts_with(b"HTTP/1.1 2"), "{:?}", String::from_utf8_lossy(&answer));
             }
         }
+    }
+
+    #[test]
+    fn answers_that_nobody_reads_are_bounded_and_given_up() {
+        let folder = tempfile::tempdir().unwrap();
+        let (store, limits) = (crate::state::Store::at(folder.path()), Limits::default());
+        let (mut service, _) = Service::open(&store, Some(crate::records::DocumentKey::Id), 1, limits).unwrap();
+        // More bytes than the system keeps for a connection.
+        for batch in 0..24 {
+            let line = |at| format!("{{\"id\":\"{}\",\"text\":\"one two\"}}\n", format!("{batch} {at} ").repeat(1300));
+            service.add(None, (0..100).map(line).collect::<String>().as_bytes()).unwrap();
+        }
+        let commits = Commits::new(Default::default(), Box::new(|_| Ok(())), Box::new(|_| {}));
+        let short = Duration::from_secs(2);
+        let bounds = (Patience { body: short, tick: short / 20, ..Patience::default() }, Unread::new(1 << 20));
+        let address = ([127, 0, 0, 1], 0).into();
+        let server = Server::start_with(bounds, service, address, Access::default(), limits, commits).unwrap();
+        let get = "GET /clusters/-1?most=10000 HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
+        let mut unread = TcpStream::connect(server.address).unwrap();
+        unread.write_all(get.as_bytes()).unwrap();
+        // The first byte is there, so the answer waits.
+        let mut first = [0];
+        unread.read_exact(&mut first).unwrap();
+        let begun = Instant::now();
+        let refused = sent(server.address, get).1;
+        assert!(refused.starts_with("HTTP/1.1 429") && refused.contains("wait to be read"), "{refused:.200}");
+        assert!(refused.contains("retry-after: 1"), "{refused:.200}");
+        // What needs no answer of the service is answered.
+        assert!(
+            sent(server.address, &get.replace("/clusters/-1?most=10000", "/healthz")).1.starts_with("HTTP/1.1 200")
+        );
+        let answer = loop {
+            let answer = sent(server.address, get).1;
+            if answer.starts_with("HTTP/1.1 200") {
+                break answer;
+            }
+            assert!(begun.elapsed() < Duration::from_secs(60), "{answer:.200}");
+            std::thread::sleep(short / 20);
+        };
+        assert!(begun.elapsed() >= short / 2, "it was waited for");
+        let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+        assert!(head.contains(&format!("content-length: {}", body.len())), "{head}");
+        // The names have 16 MiB at most.
+        let cluster: serde_json::Value = serde_json::from_str(body).unwrap();
+        let names = cluster["documents"].as_array().unwrap().iter().filter_map(|name| name.as_str());
+        let bytes: usize = names.map(str::len).sum();
+        assert!(cluster["size"] == 2400 && (15 << 20..=16 << 20).contains(&bytes), "{bytes}");
+        // The connection was closed before all of the answer was written.
+        let mut rest = Vec::new();
+        let _ = unread.read_to_end(&mut rest);
+        assert!(rest.len() < body.len());
     }
 
     #[test]

@@ -1,11 +1,11 @@
 //! Requests: their paths, methods and bodies, and how answers look over HTTP.
 
-use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::TrySendError;
+use std::sync::{Arc, PoisonError};
 
 use bytes::Bytes;
-use http_body_util::{BodyExt as _, Full};
+use http_body_util::BodyExt as _;
 use hyper::body::Incoming;
 use hyper::header::{ALLOW, CONTENT_TYPE, HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE};
 use hyper::{Method, Request, Response, StatusCode};
@@ -13,9 +13,9 @@ use tokio::sync::{OwnedSemaphorePermit, oneshot};
 use tokio::time::timeout;
 
 use super::metrics::metrics;
+use super::unread::{AnswerBody, Held};
 use super::{Ask, Client, Job, Shared, show};
 use crate::live::refusal::Refusal;
-use crate::live::service::Lines;
 
 /// Documents of a cluster, changes and near documents, if the request does not say how many; and
 /// the most of each.
@@ -25,17 +25,17 @@ const MOST: usize = 10_000;
 const BATCH_ID: &str = "batch-id";
 
 /// Answers a request.
-pub(super) async fn respond(request: Request<Incoming>, client: &Client) -> Response<Full<Bytes>> {
+pub(super) async fn respond(request: Request<Incoming>, client: &Arc<Client>) -> Response<AnswerBody> {
     let shared = &client.shared;
     show(&shared.shown, |shown| shown.requests += 1);
     let methods = methods_of(request.uri().path());
     match answer(request, client).await {
-        Ok((kind, body)) => response(StatusCode::OK, kind, body),
+        Ok((kind, body)) => response(StatusCode::OK, kind, AnswerBody::new(body, client.clone())),
         Err(refusal) => {
             show(&shared.shown, |shown| shown.refused += 1);
             let text = serde_json::json!({ "error": refusal.text }).to_string() + "\n";
             let status = StatusCode::from_u16(refusal.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-            let mut response = response(status, JSON, text.into());
+            let mut response = response(status, JSON, AnswerBody::new(text.into(), client.clone()));
             let header = match refusal.status {
                 401 => Some((WWW_AUTHENTICATE, "Bearer")),
                 405 => methods.map(|methods| (ALLOW, methods)),
@@ -51,8 +51,8 @@ pub(super) async fn respond(request: Request<Incoming>, client: &Client) -> Resp
 const JSON: &str = "application/json";
 const NDJSON: &str = "application/x-ndjson";
 
-fn response(status: StatusCode, kind: &'static str, body: Bytes) -> Response<Full<Bytes>> {
-    let mut response = Response::new(Full::new(body));
+fn response(status: StatusCode, kind: &'static str, body: AnswerBody) -> Response<AnswerBody> {
+    let mut response = Response::new(body);
     *response.status_mut() = status;
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(kind));
     response
@@ -194,7 +194,7 @@ pub(super) fn put(
     shared: &Shared,
     ask: Ask,
     held: Vec<OwnedSemaphorePermit>,
-) -> Result<oneshot::Receiver<Result<Lines, Refusal>>, Refusal> {
+) -> Result<oneshot::Receiver<Result<Held, Refusal>>, Refusal> {
     let (reply, answer) = oneshot::channel();
     match shared.jobs.try_send(Job { ask, reply, _held: held }) {
         Ok(()) => Ok(answer),
