@@ -21,6 +21,9 @@ const NEAREST: usize = 3;
 const NODES: usize = 8;
 const OF_NODE: usize = 4;
 const COMPARED: usize = 64;
+/// The most bytes of the names of near documents in the answers of a batch, or of those in one
+/// answer.
+const NAMES: usize = 16 << 20;
 /// The documents whose nearest ones are looked for at once.
 const ASKED: usize = 256;
 
@@ -147,7 +150,7 @@ impl Engine {
             cluster: id,
             size: docs.len() as u64,
             canonical,
-            documents: docs.iter().take(most).map(name).collect(),
+            documents: docs.iter().take(most).map(name).take_while(fits(&mut { NAMES })).collect(),
             estimated: docs.first().is_some_and(|doc| self.is_estimated(*doc)),
         })
     }
@@ -165,7 +168,7 @@ impl Engine {
         let nodes = self.keys.sharing(&sketch.supershingles, NODES).map_err(unable)?.concat();
         let compared = [Compared { features: sketch.features, docs: self.docs_near(nodes, None, most) }];
         let equal = self.features.equal(&compared).map_err(unable)?;
-        Ok(self.nearest(&compared[0].docs, &equal[0], most))
+        Ok(self.nearest(&compared[0].docs, &equal[0], most, &mut { NAMES }))
     }
 
     /// The distinct shingles of a page, ascending, by which similarities are exact.
@@ -198,21 +201,20 @@ impl Engine {
     /// # Errors
     /// If they are not kept any more.
     pub fn changes_since(&self, since: u64, most: usize) -> Result<Vec<NumberedChange>, Refusal> {
-        let first = self.changes.front().map_or(self.changed + 1, |change| change.number);
         if since > self.changed {
             return Err(Refusal {
                 status: 410,
                 text: format!("the last change has number {}: read the clusters again", self.changed),
             });
         }
-        let next = since.saturating_add(1);
-        if next < first {
+        if since < self.kept_after {
+            let first = self.kept_after + 1;
             return Err(Refusal {
                 status: 410,
                 text: format!("changes before number {first} are not kept: read the clusters again"),
             });
         }
-        let skipped = usize::try_from(next - first).unwrap_or(usize::MAX);
+        let skipped = self.changes.partition_point(|change| change.number <= since);
         Ok(self.changes.iter().skip(skipped).take(most).cloned().collect())
     }
 
@@ -233,6 +235,7 @@ impl Engine {
     /// If a process is gone that has a part of the keys.
     pub(super) fn answers_of(&mut self, names: &[(KeyHash, &str)]) -> anyhow::Result<Vec<Answer>> {
         let mut answers = Vec::with_capacity(names.len());
+        let mut left = NAMES;
         for names in names.chunks(ASKED) {
             // The documents that have keys, by the places of their names.
             let with_keys: Vec<(usize, u32)> = (0..names.len())
@@ -252,7 +255,7 @@ impl Engine {
             let equal = self.features.equal(&compared)?;
             let mut nearest: Vec<Vec<Near>> = names.iter().map(|_| Vec::new()).collect();
             for ((at, _), (compared, equal)) in with_keys.iter().zip(compared.iter().zip(&equal)) {
-                nearest[*at] = self.nearest(&compared.docs, equal, NEAREST);
+                nearest[*at] = self.nearest(&compared.docs, equal, NEAREST, &mut left);
             }
             for ((key, name), nearest) in names.iter().zip(nearest) {
                 answers.push(self.answer_of(*key, name, nearest));
@@ -329,8 +332,9 @@ impl Engine {
         docs.copied().take(COMPARED.max(4 * most)).collect()
     }
 
-    /// The most similar ones of some documents, of which so many features each are equal.
-    fn nearest(&self, docs: &[u32], equal: &[usize], most: usize) -> Vec<Near> {
+    /// The most similar ones of some documents, of which so many features each are equal, as long as
+    /// their names have no more bytes than are `left`.
+    fn nearest(&self, docs: &[u32], equal: &[usize], most: usize, left: &mut usize) -> Vec<Near> {
         let mut ranked: Vec<(Reverse<usize>, u32)> =
             equal.iter().copied().map(Reverse).zip(docs.iter().copied()).collect();
         ranked.sort_unstable();
@@ -341,7 +345,17 @@ impl Engine {
             cluster: self.id_of_doc(doc),
             exact: None,
         };
-        ranked.into_iter().map(near).collect()
+        let mut fits = fits(left);
+        ranked.into_iter().map(near).take_while(|near| fits(&near.name)).collect()
+    }
+}
+
+/// Whether a name has no more bytes than are left; it is then taken from these.
+fn fits(left: &mut usize) -> impl FnMut(&String) -> bool {
+    |name| {
+        let rest = left.checked_sub(name.len());
+        *left = rest.unwrap_or_default();
+        rest.is_some()
     }
 }
 

@@ -70,6 +70,9 @@ pub(super) use self::texts::{NoTexts, Texts, shingles_of};
 const ANSWERED: usize = 16;
 /// The changes that are kept.
 const KEPT_CHANGES: usize = 100_000;
+/// The numbers of changes from one multiple of this to the next are an era.
+const ERA: u64 = 1 << 32;
+
 /// Numbers that are not given again.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Given {
@@ -77,6 +80,17 @@ pub(super) struct Given {
     pub(super) changes: u64,
     /// To clusters that no table has.
     pub(super) clusters: i64,
+}
+
+/// What is wanted of a batch, besides that its documents are there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Wanted {
+    /// An answer for each record, and the changes.
+    Answers,
+    /// The changes.
+    Changes,
+    /// Nothing: its documents were there before.
+    Nothing,
 }
 
 /// Where the text of a document is.
@@ -104,7 +118,10 @@ pub struct Engine {
     /// Documents that the tables have and that were deleted, by key; also those that came again.
     gone: BTreeMap<KeyHash, String>,
     changes: VecDeque<NumberedChange>,
+    /// The largest number of a change, and that after which all are kept. After a commit some numbers
+    /// are of no change.
     changed: u64,
+    kept_after: u64,
     records: u64,
 }
 
@@ -156,6 +173,7 @@ impl Engine {
             gone: BTreeMap::new(),
             changes: VecDeque::new(),
             changed: 0,
+            kept_after: 0,
             records: 0,
         })
     }
@@ -175,33 +193,47 @@ impl Engine {
         &self.gone
     }
 
-    /// The numbers that were given. Those of changes leave room for the `rename`s of a commit.
+    /// The numbers that were given.
     pub(super) fn given(&self) -> Given {
-        let renames = self.clusters.ids().len() as u64;
+        Given { changes: self.changed, clusters: self.clusters.given() }
+    }
+
+    /// The numbers that were given, with room for the `rename`s of a commit: one for each cluster.
+    pub(super) fn given_with_renames(&self) -> Given {
+        let renames = self.clusters.len() as u64;
         Given { changes: self.changed + renames, clusters: self.clusters.given() }
     }
 
-    /// Gives no number again that was given by then. If more changes were numbered then, those
-    /// before are not kept.
+    /// Gives no number again that was given by then. No change before is kept.
     pub(super) fn go_on_from(&mut self, given: Given) {
-        if given.changes > self.changed {
-            self.changed = given.changes;
-            self.changes.clear();
-        }
+        self.changed = self.changed.max(given.changes);
+        self.kept_after = self.changed;
+        self.changes.clear();
         self.clusters.go_on_from(given.clusters);
     }
 
+    /// Goes on with numbers that no change had, whichever were given: those of the next [`ERA`]. Which
+    /// changes there were is not known.
+    pub(super) fn begin_era(&mut self) {
+        let changes = (self.changed / ERA).saturating_add(1).saturating_mul(ERA);
+        self.go_on_from(Given { changes, clusters: 0 });
+    }
+
     /// Takes the changes of another engine, whose batches and clusters this one has, and goes on with
-    /// their numbers.
+    /// the larger numbers of both.
     pub(super) fn take_changes(&mut self, other: &mut Engine) {
         self.changes = std::mem::take(&mut other.changes);
-        (self.changed, self.records) = (other.changed, other.records);
+        (self.kept_after, self.records) = (other.kept_after, other.records);
+        self.changed = self.changed.max(other.changed);
     }
 
     /// Goes on counting where another engine ends, whose documents this one has read from the
-    /// tables. A cluster that has another id here is a change, `rename`.
+    /// tables. A cluster that has another id here is a change, `rename`. Numbers up to those that
+    /// were given to this engine are left out: a process that starts goes on from these.
     pub(super) fn continue_from(&mut self, other: &mut Engine) {
+        let given = self.changed;
         self.take_changes(other);
+        self.changed = other.changed;
         self.clusters.go_on_from(other.clusters.given());
         let mut renamed = Vec::new();
         for id in other.clusters.ids() {
@@ -222,6 +254,7 @@ impl Engine {
             });
         }
         self.keep(renamed);
+        self.changed = self.changed.max(given);
     }
 
     /// What is in memory.
@@ -248,16 +281,26 @@ impl Engine {
         }
     }
 
-    /// Applies a batch, and returns an answer for each record, in their order. `texts` has the texts
-    /// of earlier batches and of the tables.
+    /// The features of the pages of records, for [`Engine::apply_with`].
+    pub(super) fn features_of(&mut self, records: &[Record]) -> Vec<Option<Features>> {
+        features(&mut self.fingerprinters, records)
+    }
+
+    /// Applies a batch with these features, and returns an answer for each record, in their order, if
+    /// they are wanted. `texts` has the texts of earlier batches and of the tables.
     ///
     /// # Errors
     /// If a worker has ended, or the tables cannot be read: then nothing more can be done with the
     /// engine.
-    pub(super) fn apply(&mut self, records: &[Record], texts: &mut dyn Texts) -> Result<Vec<Answer>> {
-        let features = features(&mut self.fingerprinters, records);
+    pub(super) fn apply_with(
+        &mut self,
+        records: &[Record],
+        features: Vec<Option<Features>>,
+        texts: &mut dyn Texts,
+        wanted: Wanted,
+    ) -> Result<Vec<Answer>> {
         let of_records = records.iter().map(|record| (record.key, record.name.as_str())).zip(features).collect();
-        self.apply_features(of_records, records, texts)
+        self.apply_features(of_records, records, texts, wanted)
     }
 
     /// Applies a batch of documents by their names, whose checksums and sketches are known; `None`
@@ -273,15 +316,16 @@ impl Engine {
             });
             ((KeyHash::of(name), name.as_str()), features)
         });
-        self.apply_features(known.collect(), &[], &mut NoTexts)
+        self.apply_features(known.collect(), &[], &mut NoTexts, Wanted::Answers)
     }
 
-    /// As [`Engine::apply`], of features. `lines` has the texts of the records, or nothing.
+    /// As [`Engine::apply_with`]. `lines` has the texts of the records, or nothing.
     fn apply_features(
         &mut self,
         records: Vec<((KeyHash, &str), Option<Features>)>,
         lines: &[Record],
         texts: &mut dyn Texts,
+        wanted: Wanted,
     ) -> Result<Vec<Answer>> {
         self.fragments.contract();
         if let Some(verified) = &mut self.verified {
@@ -324,6 +368,15 @@ impl Engine {
             self.clusters
                 .update(&mut self.fragments.sets, &work.moved, |sets, of| first(sets, of, |node| nodes.first(node)))
         };
+        self.records += records.len() as u64;
+        match wanted {
+            Wanted::Answers => {}
+            Wanted::Changes => {
+                self.keep(changes);
+                return Ok(Vec::new());
+            }
+            Wanted::Nothing => return Ok(Vec::new()),
+        }
         let names: Vec<(KeyHash, &str)> = records.iter().map(|(of, _)| *of).collect();
         let mut answers = self.answers_of(&names)?;
         for ((key, _), answer) in names.iter().zip(&mut answers) {
@@ -334,7 +387,6 @@ impl Engine {
             }
         }
         self.keep(changes);
-        self.records += records.len() as u64;
         Ok(answers)
     }
 
@@ -405,7 +457,7 @@ impl Engine {
             self.changes.push_back(NumberedChange { number: self.changed, change });
         }
         let surplus = self.changes.len().saturating_sub(KEPT_CHANGES);
-        self.changes.drain(..surplus);
+        self.changes.drain(..surplus).for_each(|change| self.kept_after = change.number);
     }
 
     fn doc(&self, doc: u32) -> &Doc {
@@ -439,6 +491,11 @@ impl Engine {
             Some(verified) => verified.first(set),
             None => first(&mut self.fragments.sets, set, |node| nodes.first(node)),
         }
+    }
+
+    /// Whether a document is there.
+    pub(super) fn has(&self, key: KeyHash) -> bool {
+        self.docs.find(key).is_some()
     }
 
     /// Notes the checksum and the features of a document, which is at no node.

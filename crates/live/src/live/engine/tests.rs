@@ -125,7 +125,7 @@ fn batch(seed: u64, names: u64, values: u64) -> Batch {
 
 fn answers(engine: &mut Engine, batch: &Batch) -> Vec<Answer> {
     let records = batch.iter().map(|(name, page)| ((KeyHash::of(name), name.as_str()), page.clone())).collect();
-    engine.apply_features(records, &[], &mut NoTexts).unwrap()
+    engine.apply_features(records, &[], &mut NoTexts, Wanted::Answers).unwrap()
 }
 
 fn engine(workers: usize) -> Engine {
@@ -361,8 +361,53 @@ fn changes_that_are_gone_are_refused() {
         assert_eq!(engine.changes_since(since, 2).unwrap_err().status, 410);
     }
     engine.changes.drain(..5);
+    engine.kept_after = 5;
     assert_eq!(engine.changes_since(4, 1).unwrap_err().status, 410);
     assert_eq!(engine.changes_since(5, 1).unwrap(), all[5..6]);
+    // After a gap, as a commit leaves it, changes are found by their numbers.
+    engine.changed += 7;
+    let (last, next) = (all.len() as u64, engine.changed + 1);
+    engine.keep(vec![all[0].change.clone()]);
+    for since in [last, last + 3, next - 1] {
+        let found = engine.changes_since(since, 9).unwrap();
+        assert_eq!(found.iter().map(|change| change.number).collect::<Vec<_>>(), [next], "{since}");
+    }
+    assert_eq!(engine.changes_since(last - 1, 9).unwrap().len(), 2);
+    // Other tables: whichever number a client knows, it reads the clusters again.
+    for era in [ERA, 2 * ERA] {
+        let before = engine.changed;
+        engine.begin_era();
+        assert_eq!(engine.changed, era);
+        assert_eq!([before, era - 1].map(|since| engine.changes_since(since, 1).unwrap_err().status), [410; 2]);
+        assert_eq!(engine.changes_since(era, 1).unwrap(), []);
+    }
+}
+
+#[test]
+fn changes_of_more_batches_than_are_kept_are_refused() {
+    let mut engine = engine(1);
+    let change = ClusterChange { event: "birth", cluster: -1, into: None, before: 0, after: 2, documents: 2 };
+    engine.keep(vec![change.clone(); KEPT_CHANGES]);
+    assert_eq!(engine.changes_since(0, 1).unwrap()[0].number, 1);
+    engine.keep(vec![change; 3]);
+    assert_eq!(engine.changes_since(2, 1).unwrap_err().status, 410);
+    assert_eq!(engine.changes_since(3, 1).unwrap()[0].number, 4);
+}
+
+#[test]
+fn a_batch_without_answers_is_applied_and_one_that_was_there_makes_no_changes() {
+    let batch: Batch = (0..3).map(|name| (format!("n{name}"), Some(features(1, &[1; 6])))).collect();
+    let mut engines = [Wanted::Answers, Wanted::Changes, Wanted::Nothing].map(|wanted| {
+        let mut engine = engine(1);
+        let records = batch.iter().map(|(name, page)| ((KeyHash::of(name), name.as_str()), page.clone())).collect();
+        let answers = engine.apply_features(records, &[], &mut NoTexts, wanted).unwrap();
+        assert_eq!(answers.len(), if wanted == Wanted::Answers { 3 } else { 0 });
+        engine
+    });
+    let changes = engines.each_ref().map(|engine| engine.changes_since(0, 9).unwrap());
+    assert!(changes[0].len() == 1 && changes[0] == changes[1] && changes[2].is_empty(), "{changes:?}");
+    let clusters = engines.each_mut().map(|engine| engine.cluster(-1, 9).unwrap());
+    assert!(clusters.iter().all(|cluster| *cluster == clusters[0] && cluster.size == 3));
 }
 
 /// An engine whose method verifies clusters.
@@ -531,7 +576,8 @@ fn clusters_that_texts_verify_are_those_of_all_pairs() {
                 let has_text_now = matches!(record.body, Some(Content::Page(_)));
                 has_text.borrow_mut().insert(record.name.clone(), has_text_now);
             }
-            let answers = engine.apply(&records, kept).unwrap();
+            let features = engine.features_of(&records);
+            let answers = engine.apply_with(&records, features, kept, Wanted::Answers).unwrap();
             engine.note_texts(&records, begin as u64);
             estimated += answers.iter().filter(|answer| answer.estimated).count();
             answers

@@ -10,11 +10,13 @@
 //! tables have it with an earlier text, it is deleted there.
 //!
 //! So the tables are those of `nigh add` with that file. It stays in the folder of the journal: the
-//! tables name it, and an export reads it. After a kill between the commands and the new journal,
-//! the old journal is read over the new tables: its documents are there already.
+//! tables name it, and an export reads it. The journal says before the commands what these make. So
+//! after a kill before the journal began again, the next process knows whether its documents are in
+//! the tables.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -22,13 +24,13 @@ use anyhow::{Context, Result, bail, ensure};
 
 use serde::Serialize;
 
-use super::journal::Journal;
+use super::journal::{Journal, Makes};
 use crate::config::{Canonical, Cluster, Columns, Content as ContentOfPage, Method, Reading, Share, Verify};
-use crate::live::batch::{Content, Limits, read_batch};
+use crate::live::batch::{Content, Record, read_taken};
 use crate::live::engine::Engine;
 use crate::readers::Body;
 use crate::records::{DocumentKey, KeyHash, Week};
-use crate::state::replace;
+use crate::state::{replace, replace_with};
 
 /// What a commit made.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -73,43 +75,70 @@ impl Commitment {
         let method = engine.method();
         let by = method.documents;
         let mut read = reading(&last.read, method);
-        let mut lines: BTreeMap<KeyHash, Vec<u8>> = BTreeMap::new();
-        let mut ready: BTreeMap<KeyHash, (String, Vec<u8>)> = BTreeMap::new();
+        let mut last_lines: BTreeMap<KeyHash, LastLine> = BTreeMap::new();
+        let mut takes_rest = true;
         Journal::read(journal, |head, body| {
-            if head.taken || head.answered {
+            if head.taken {
+                // Else the batches before it have these lines, too.
+                takes_rest = head.makes.is_none();
+            }
+            let is_taken = head.is_batch() || head.rest && takes_rest;
+            if !is_taken {
                 return Ok(());
             }
-            for record in read_batch(body, method, &Limits::none())? {
-                let (at, bytes) = record.line;
-                let line = || body[at..][..bytes].to_vec();
-                let name = record.name;
-                lines.remove(&record.key);
-                ready.remove(&record.key);
-                match record.body {
-                    Some(Content::Page(body)) => {
-                        let line = line_in_columns(line(), &name, &body, &mut read.columns, by)?;
-                        lines.insert(record.key, line);
-                    }
-                    Some(Content::Ready(_)) => _ = ready.insert(record.key, (name, line())),
-                    None => {}
+            for record in read_taken(body, method)? {
+                // Such a document came to the tables since.
+                if head.rest && engine.is_of_tables(&record.name) {
+                    continue;
+                }
+                match LastLine::of(&record, head.body_at) {
+                    Some(line) => _ = last_lines.insert(record.key, line),
+                    None => _ = last_lines.remove(&record.key),
+                }
+                if matches!(record.body, Some(Content::Page(Body::Html(_)))) && method.verify == Verify::Exact {
+                    read.columns.html.get_or_insert_with(|| HTML_OF_LIVE.to_owned());
                 }
             }
             Ok(())
         })?;
-        let of_tables = engine.gone().iter().filter(|(key, _)| !lines.contains_key(key));
-        let mut gone: Vec<&str> = of_tables.map(|(_, name)| name.as_str()).collect();
-        gone.extend(ready.values().map(|(name, _)| name.as_str()).filter(|name| engine.is_of_tables(name)));
+        let has_line = |key: &KeyHash| last_lines.get(key).is_some_and(|line| !line.is_ready);
+        let of_tables = engine.gone().iter().filter(|(key, _)| !has_line(key));
+        let mut gone: Vec<String> = of_tables.map(|(_, name)| name.clone()).collect();
+        let mut lines = Journal::at(journal)?.0;
+        let mut line_of = |line: &LastLine| -> Result<(Record, Vec<u8>)> {
+            let bytes = lines.read_at(line.at, line.bytes)?;
+            let record = read_taken(&bytes, method)?.pop().context("a line of the journal has a record")?;
+            Ok((record, bytes))
+        };
+        let mut rest = Vec::new();
+        for line in last_lines.values().filter(|line| line.is_ready) {
+            let (record, bytes) = line_of(line)?;
+            if engine.is_of_tables(&record.name) {
+                gone.push(record.name);
+            }
+            rest.extend_from_slice(&bytes);
+            rest.push(b'\n');
+        }
         let beside = |name: &str| journal.with_file_name(format!("{name}-{commit:05}"));
-        let rest = ready.values().flat_map(|(_, line)| [line.as_slice(), b"\n"].concat()).collect();
-        let (documents, deleted) = (lines.len() as u64, gone.len() as u64);
-        let mut commitment = Commitment { by, deleted: None, added: None, documents, gone: deleted, rest };
+        let documents = last_lines.values().filter(|line| !line.is_ready).count() as u64;
+        let mut commitment = Commitment { by, deleted: None, added: None, documents, gone: gone.len() as u64, rest };
         if !gone.is_empty() {
             let path = beside("deleted").with_extension("txt");
             replace(&path, (gone.join("\n") + "\n").as_bytes())?;
             commitment.deleted = Some(path);
         }
-        if !lines.is_empty() {
+        if documents > 0 {
             let (job, input) = (beside("job").with_extension("toml"), beside("documents").with_extension("jsonl"));
+            // In the order of the hashes of their keys, as documents are numbered in a shard.
+            replace_with(&input, |file| {
+                for line in last_lines.values().filter(|line| !line.is_ready) {
+                    let (record, bytes) = line_of(line)?;
+                    let Some(Content::Page(body)) = record.body else { continue };
+                    file.write_all(&line_in_columns(bytes, &record.name, &body, &read.columns, by)?)?;
+                    file.write_all(b"\n")?;
+                }
+                Ok(())
+            })?;
             // What of a page is its text is an option for reading.
             read.content = (method.content != ContentOfPage::Page).then_some(method.content);
             let method = Some(Method { content: ContentOfPage::Page, ..method.clone() });
@@ -117,14 +146,17 @@ impl Commitment {
             let max_reject_share = Share(0.0);
             let text = Cluster { canonical, read, method, max_reject_share, ..Cluster::default() }.to_text();
             replace(&job, text.as_bytes())?;
-            // In the order of the hashes of their keys, as documents are numbered in a shard.
-            replace(
-                &input,
-                &lines.into_values().flat_map(|line| [line, b"\n".to_vec()].concat()).collect::<Vec<u8>>(),
-            )?;
             commitment.added = Some((job, input));
         }
         Ok(commitment)
+    }
+
+    /// What the commands make of a store with so many commits.
+    pub(super) fn makes(&self, from: u64) -> Makes {
+        let name = |path: &PathBuf| path.file_name().map(|name| name.to_string_lossy().into_owned());
+        let deleted = self.deleted.as_ref().and_then(name);
+        let added = self.added.as_ref().and_then(|(_, input)| name(input));
+        Makes { from, to: from + u64::from(deleted.is_some()) + u64::from(added.is_some()), deleted, added }
     }
 
     /// Runs `nigh delete` and `nigh add` on a store. `stdin` is the standard input of a command:
@@ -151,6 +183,23 @@ impl Commitment {
             run(&[add, store.as_ref(), job.as_ref(), flag, input.as_ref(), quiet])?;
         }
         Ok(())
+    }
+}
+
+/// Where the last line of a document is in the journal.
+struct LastLine {
+    at: u64,
+    bytes: usize,
+    /// Whether it has ready features, so that no table can have the document.
+    is_ready: bool,
+}
+
+impl LastLine {
+    /// The line of a record, whose batch begins at a place; `None` if the document is deleted.
+    fn of(record: &Record, batch: u64) -> Option<LastLine> {
+        let is_ready = matches!(record.body.as_ref()?, Content::Ready(_));
+        let (at, bytes) = record.line;
+        Some(LastLine { at: batch + at as u64, bytes, is_ready })
     }
 }
 
@@ -207,12 +256,8 @@ fn reading(last: &Reading, method: &Method) -> Reading {
 }
 
 /// A line of a batch with the columns of the last week; the line itself if it has these. A column of
-/// HTML is added if the line has one: under a name of its own, for earlier files may have a field
-/// `html` that was not read.
-fn line_in_columns(line: Vec<u8>, name: &str, body: &Body, columns: &mut Columns, by: DocumentKey) -> Result<Vec<u8>> {
-    if matches!(body, Body::Html(_)) {
-        columns.html.get_or_insert_with(|| HTML_OF_LIVE.to_owned());
-    }
+/// HTML has a name of its own: earlier files may have a field `html` that was not read.
+fn line_in_columns(line: Vec<u8>, name: &str, body: &Body, columns: &Columns, by: DocumentKey) -> Result<Vec<u8>> {
     let (of_name, usual) = match by {
         DocumentKey::Url => (columns.url(), "url"),
         DocumentKey::Id | DocumentKey::Row => (columns.id.as_deref().unwrap_or("id"), "id"),
@@ -223,7 +268,8 @@ fn line_in_columns(line: Vec<u8>, name: &str, body: &Body, columns: &mut Columns
     };
     let of_html = columns.html.as_deref().filter(|_| matches!(body, Body::Html(_)));
     let (of_body, usual_body) = of_html.map_or((of_text.as_str(), "text"), |of_html| (of_html, "html"));
-    if (of_name, of_body) == (usual, usual_body) {
+    // An earlier version took arrays, too.
+    if (of_name, of_body) == (usual, usual_body) && line.starts_with(b"{") {
         return Ok(line);
     }
     let text = std::str::from_utf8(body.as_bytes()).context("a string of JSON is UTF-8")?;

@@ -91,7 +91,7 @@ impl Service {
             let mut changes = Engine::new(&self.engine.method().clone(), 1)?;
             if self.tables_changed {
                 // Renames are not known: who asks for changes has to read the clusters again.
-                changes.go_on_from(self.engine.given());
+                changes.go_on_from(self.engine.given_with_renames());
             } else {
                 changes.take_changes(&mut self.engine);
             }
@@ -99,10 +99,15 @@ impl Service {
             self.engine_state = EngineState::ChangesOnly;
         }
         let (mut service, _) = Service::read(&self.store, Some(documents), self.workers, self.limits, &self.others)?;
+        let of_journal = service.engine.given();
         if is_renamed {
             service.engine.continue_from(&mut self.engine);
         } else {
             service.engine.take_changes(&mut self.engine);
+        }
+        if service.engine.given() != of_journal {
+            // So that a process that starts goes on with these numbers.
+            service.note(Some(service.engine.given()))?;
         }
         Ok(service)
     }
@@ -131,5 +136,73 @@ impl Service {
                 Refusal::unable(text)
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::live::batch::Limits;
+    use crate::live::engine::KeyProcesses;
+    use crate::live::service::Lines;
+    use crate::live::service::tests::{ready, text};
+    use crate::records::DocumentKey;
+    use crate::state::Store;
+
+    /// A service with another process, which is a thread.
+    fn open(store: &Store) -> Service {
+        let others = KeyProcesses::threads(1);
+        Service::open_with(store, Some(DocumentKey::Id), 1, Limits::default(), others).unwrap().0
+    }
+
+    /// What changes say after a number, or the status of the refusal.
+    fn changes(service: &mut Service, since: u64) -> Result<String, u16> {
+        let lines: Result<Lines, _> = service.changes(since, 100);
+        lines.map(|lines| text(Ok(lines))).map_err(|refusal| refusal.status)
+    }
+
+    #[test]
+    fn a_fault_between_a_commit_and_the_reading_of_its_tables_renames() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::at(folder.path());
+        let mut service = open(&store);
+        text(service.add(None, (ready(1) + &ready(2)).as_bytes()));
+        let before = changes(&mut service, 0).unwrap();
+        service.others.lock().end(1);
+        service.commit(&mut |_| anyhow::bail!("no table can have these documents")).unwrap();
+        assert_eq!(service.restarts(), 1);
+        let renamed =
+            "{\"number\":2,\"event\":\"rename\",\"cluster\":-1,\"into\":-2,\"before\":2,\"after\":2,\"documents\":2}\n";
+        assert_eq!(changes(&mut service, 0).unwrap(), before + renamed);
+        assert!(text(service.cluster(-2, 9)).contains("\"size\":2"));
+        text(service.add(None, ready(3).as_bytes()));
+        let grown = changes(&mut service, 2).unwrap();
+        assert!(grown.starts_with("{\"number\":3,\"event\":\"grow\",\"cluster\":-2"), "{grown}");
+        drop(service);
+        assert_eq!(changes(&mut open(&store), 2).unwrap(), grown);
+    }
+
+    #[test]
+    fn a_fault_within_a_batch_after_a_commit_that_changed_tables_drops_changes() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::at(folder.path());
+        let mut service = open(&store);
+        text(service.add(None, (ready(1) + &ready(2)).as_bytes()));
+        // As after a commit whose first command succeeded, and whose second one failed.
+        service.tables_changed = true;
+        service.others.lock().end(1);
+        let refusal = service.add(None, ready(3).as_bytes()).unwrap_err();
+        assert!(refusal.status == 503 && refusal.text.contains("the batch is not taken"), "{refusal}");
+        // A client cannot know which clusters were renamed.
+        assert_eq!([0, 1].map(|since| changes(&mut service, since)), [Err(410), Err(410)]);
+        assert_eq!(service.restarts(), 1);
+        assert_eq!(changes(&mut service, 2), Ok(String::new()));
+        text(service.add(None, ready(3).as_bytes()));
+        let grown = changes(&mut service, 2).unwrap();
+        assert!(grown.starts_with("{\"number\":3,\"event\":\"grow\""), "{grown}");
+        // The next process goes on with these numbers.
+        drop(service);
+        let mut service = open(&store);
+        assert_eq!((changes(&mut service, 1), changes(&mut service, 2)), (Err(410), Ok(grown)));
     }
 }

@@ -4,16 +4,21 @@
 //! ```text
 //! record   length of the head (4 bytes), of the body (4), checksum of these lengths (4), checksum of both parts (16): little-endian;
 //!          then head and body
-//! head     {"batch": "the id that the client gave", "by": "id"}; with "taken": true for what is kept of all batches before a commit,
-//!          with "answered": true for what is kept of the batch before it
+//! head     {"format": 1, "batch": "the id that the client gave", "by": "id"}; with "taken": true for what is kept of all batches before a
+//!          commit, with "answered": true for what is kept of the batch before it, with "rest": true for lines that no table can have
 //! body     the lines of the batch; or a line for each of those batches, with its answers
 //! ```
 //!
-//! What is kept is written before the commands of a commit, and is all that a journal has after it.
-//! If the process ends between the two, the batches before it are applied to tables that have them
-//! already: their answers would be other ones. So would be those of batches that come after a
-//! commit that changed tables and failed: the answers of each of these are written after it, until
-//! a commit is made.
+//! What is kept, and the lines that no table can have, are written before the commands of a commit
+//! (`makes` says what these make), and are all that a journal has after it. If the process ends
+//! between the two, and the tables are made, the next one begins the journal again. If they are
+//! made in part, the batches are applied to tables that have some of them already: their answers
+//! would be other ones. So would be those of batches that come after a commit that changed tables
+//! and failed: the answers of each of these are written after it, until a commit is made.
+//!
+//! `commits` says with which tables the records after it belong together. If another program has
+//! changed the tables since, changes get other numbers, and this is noted: a record that is
+//! `answered`, with no lines.
 //!
 //! A batch is acknowledged after its record is on the disk. A record that the end of the file cuts
 //! was not acknowledged: it is removed when the journal is opened. Damage before the last record is
@@ -24,20 +29,26 @@ use std::fs::File;
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use serde::{Deserialize, Serialize};
 
 use crate::live::engine::Given;
 use crate::live::follow::Place;
 use crate::records::{DocumentKey, checksum};
-use crate::state::{replace, sync_folder};
+use crate::state::{replace_with, sync_folder};
 
 /// The bytes before the head.
 const FRAME: usize = 28;
+/// The format of heads that this version writes, and the largest that it reads. Those of format 0 do
+/// not name it: they have no `rest`, `commits` and `makes`.
+const FORMAT: u32 = 1;
 
 /// What a journal has of a batch besides its lines.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Head {
+    /// The format; the one that is written is [`FORMAT`].
+    #[serde(default)]
+    pub(super) format: u32,
     /// The id that the client gave.
     pub(super) batch: Option<String>,
     /// What documents are known by. A store without weeks does not say it.
@@ -49,15 +60,43 @@ pub(super) struct Head {
     /// Whether this is not a batch, but the answers of the one before it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(super) answered: bool,
+    /// Whether this is not a batch, but the documents of those before a commit that no table can have.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(super) rest: bool,
     /// Of such records, the numbers that were given by then.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) given: Option<Given>,
+    /// The number of commits of the store when its tables were those that the next records follow.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) commits: Option<u64>,
+    /// Of what is kept before the commands of a commit: what these make.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) makes: Option<Makes>,
     /// How far files of a followed folder are read with this batch, or were by then.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub(super) followed: BTreeMap<String, Place>,
     /// Where the body begins in the journal, of a record that was read.
     #[serde(skip)]
     pub(super) body_at: u64,
+}
+
+impl Head {
+    /// Whether this is a batch.
+    pub(super) fn is_batch(&self) -> bool {
+        !(self.taken || self.answered || self.rest)
+    }
+}
+
+/// What the commands of a commit make of the tables.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Makes {
+    /// The number of commits of the store before and after them.
+    pub(super) from: u64,
+    pub(super) to: u64,
+    /// The file with the names of documents that they delete, and the one of those that they add,
+    /// in the folder of the journal.
+    pub(super) deleted: Option<String>,
+    pub(super) added: Option<String>,
 }
 
 /// An open journal.
@@ -133,8 +172,9 @@ impl Journal {
     /// # Errors
     /// If it cannot be written, or not be opened again. Then which of both is there is not known.
     pub(super) fn begin_again(&mut self, records: &[(&Head, &[u8])]) -> Result<()> {
-        let records: Result<Vec<Vec<u8>>> = records.iter().map(|(head, body)| record_of(head, body)).collect();
-        replace(&self.path, &records?.concat())?;
+        replace_with(&self.path, |file| {
+            records.iter().try_for_each(|(head, body)| Ok(file.write_all(&record_of(head, body)?)?))
+        })?;
         let file = File::options().read(true).write(true).open(&self.path);
         self.file = file.with_context(|| format!("cannot open the journal {}", self.path.display()))?;
         self.length =
@@ -179,8 +219,15 @@ impl Journal {
             return if end == size || self.is_empty_after(at)? { Ok(None) } else { Err(error) };
         }
         let body = record.split_off(head_bytes as usize);
-        let mut head: Head = serde_json::from_slice(&record)
-            .with_context(|| format!("{}: no head at byte {at}", self.path.display()))?;
+        let no_head = || format!("{}: no head at byte {at}", self.path.display());
+        let Format { format } = serde_json::from_slice(&record).with_context(no_head)?;
+        ensure!(
+            format <= FORMAT,
+            "the journal {} has a record of format {format} at byte {at}, of a newer version of nigh: this one reads formats up to \
+             {FORMAT}. Start the newer one",
+            self.path.display()
+        );
+        let mut head: Head = serde_json::from_slice(&record).with_context(no_head)?;
         head.body_at = end - body.len() as u64;
         self.length = end;
         Ok(Some((head, body)))
@@ -256,16 +303,27 @@ impl Journal {
 
 /// The bytes of a record.
 fn record_of(head: &Head, body: &[u8]) -> Result<Vec<u8>> {
-    let head = serde_json::to_vec(head).context("plain data has a JSON form")?;
+    let head = Head { format: FORMAT, ..head.clone() };
+    let head = serde_json::to_vec(&head).context("plain data has a JSON form")?;
     let length = |part: &[u8]| u32::try_from(part.len()).context("a record of the journal has 4 GiB at most");
     let (head_bytes, body_bytes) = (length(&head)?, length(body)?);
-    let parts = [&head, body].concat();
-    let mut record = Vec::with_capacity(FRAME + parts.len());
-    record.extend([head_bytes.to_le_bytes(), body_bytes.to_le_bytes()].as_flattened());
-    record.extend(checksum_of_lengths(&record));
-    record.extend(checksum_of(&parts, head_bytes, body_bytes));
-    record.extend(parts);
+    let mut record = Vec::with_capacity(FRAME + head.len() + body.len());
+    record.resize(FRAME, 0);
+    record.extend_from_slice(&head);
+    record.extend_from_slice(body);
+    let sum = checksum_of(&record[FRAME..], head_bytes, body_bytes);
+    record[..8].copy_from_slice([head_bytes.to_le_bytes(), body_bytes.to_le_bytes()].as_flattened());
+    let sum_of_lengths = checksum_of_lengths(&record[..8]);
+    record[8..12].copy_from_slice(&sum_of_lengths);
+    record[12..FRAME].copy_from_slice(&sum);
     Ok(record)
+}
+
+/// The format of a head, which may have fields that are not known here.
+#[derive(Deserialize)]
+struct Format {
+    #[serde(default)]
+    format: u32,
 }
 
 /// The checksum of a record, with the lengths of its parts.
@@ -338,6 +396,34 @@ mod tests {
         journal.cut_to(length).unwrap();
         journal.add(&Head::default(), b"three").unwrap();
         assert_eq!(bodies(&path), [&b"one"[..], b"three"]);
+    }
+
+    #[test]
+    fn a_newer_format_is_refused_and_the_first_one_is_read() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("journal");
+        // As a version of nigh wrote it that did not name the format, or will write it.
+        let write = |head: &str| {
+            let mut record = vec![0; FRAME];
+            record.extend_from_slice(head.as_bytes());
+            record.extend_from_slice(b"lines");
+            let (head, body) = (head.len() as u32, 5);
+            let sum = checksum_of(&record[FRAME..], head, body);
+            record[..8].copy_from_slice([head.to_le_bytes(), body.to_le_bytes()].as_flattened());
+            let sum_of_lengths = checksum_of_lengths(&record[..8]);
+            record[8..12].copy_from_slice(&sum_of_lengths);
+            record[12..FRAME].copy_from_slice(&sum);
+            std::fs::write(&path, record).unwrap();
+        };
+        write("{\"batch\":\"a\",\"by\":\"id\"}");
+        assert_eq!(read(&path).unwrap().0, [(Some("a".to_owned()), b"lines".to_vec())]);
+        write("{\"format\":2,\"batch\":[\"of another kind\"]}");
+        let error = read(&path).unwrap_err().to_string();
+        assert!(error.contains("format 2 at byte 0") && error.contains("up to 1. Start the newer one"), "{error}");
+        let (mut journal, _) = Journal::open(&folder.path().join("other"), |_, _| Ok(())).unwrap();
+        journal.add(&Head::default(), b"lines").unwrap();
+        let (mut journal, size) = Journal::at(&folder.path().join("other")).unwrap();
+        assert_eq!(journal.next(size).unwrap().unwrap().0.format, FORMAT);
     }
 
     #[test]

@@ -4,32 +4,35 @@
 //! a batch is taken out of the journal again. When the processes run again, the engine is read from
 //! the store and the journal as at a start: so it has what was acknowledged, once.
 //!
-//! In reading order: `start` (the last week of a store), `journal` (batches on the disk), `commit`
-//! (the journal becomes a batch of the store), `schedule` (when it commits by itself), `exact`
-//! (similarities by texts).
+//! In reading order: `start` (the last week of a store), `journal` (batches on the disk), `taken`
+//! (batches that are sent again), `replay` (the journal is read at a start), `commit` (it becomes a
+//! batch of the store), `schedule` (when it commits by itself), `faults` (other processes that are
+//! gone), `exact` (similarities by texts).
 
 mod commit;
 mod exact;
 mod faults;
 mod journal;
+mod replay;
 mod schedule;
 mod start;
+mod taken;
 
-use std::borrow::Cow;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result};
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
-use self::exact::{JournalReader, StoreTexts};
+use self::exact::StoreTexts;
 use self::faults::EngineState;
 use self::journal::{Head, Journal};
 use self::start::load_last_week;
-use super::batch::{Content, Limits, Record, read_batch, read_body};
-use super::engine::{Counts, Engine, KeyProcesses, SharedProcesses, Texts};
+use self::taken::{Taken, write_kept};
+use super::batch::{Content, Features, Limits, Record, read_batch, read_body};
+use super::engine::{Counts, Engine, Given, KeyProcesses, SharedProcesses, Texts, Wanted};
 use super::follow::{Part, Place};
 use super::refusal::Refusal;
 use crate::config::{Canonical, Cluster, Method};
@@ -44,9 +47,6 @@ pub use self::schedule::{CommitEvery, CommitNotice, Commits, Committer};
 
 /// The folder of the journal in that of the store's own files.
 const LIVE: &str = "live";
-/// The bytes of answers that are kept for batches that are sent again, and the ids of batches.
-const KEPT_BYTES: usize = 64 << 20;
-const KEPT_IDS: usize = 1 << 20;
 /// How often other processes are looked at while nothing is asked.
 const LOOK: Duration = Duration::from_secs(1);
 /// The longest id of a batch.
@@ -87,9 +87,11 @@ pub struct Pending {
 }
 
 impl Pending {
-    /// Counts what a commit can bring to the tables.
-    fn add(&mut self, records: &[Record]) {
-        let lines = records.iter().filter(|record| !matches!(record.body, Some(Content::Ready(_)))).count();
+    /// Counts what a commit can bring to the tables, or take out of the journal: ready features count
+    /// if they take the place of a document. The batch is not applied yet.
+    fn add(&mut self, records: &[Record], engine: &Engine) {
+        let counts = |record: &&Record| !matches!(record.body, Some(Content::Ready(_))) || engine.has(record.key);
+        let lines = records.iter().filter(counts).count();
         if lines == 0 {
             return;
         }
@@ -174,50 +176,26 @@ impl Service {
         let mut started = Started { documents, ..Started::default() };
         let folder = store.root().join(OWN).join(LIVE);
         std::fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
-        let (mut taken, mut pending, mut followed) = (Taken::default(), Pending::default(), BTreeMap::new());
-        let mut reader = JournalReader::default();
-        let mut texts = StoreTexts::new(store, &method, |at, bytes| reader.read_at(&path, at, bytes));
-        let (journal, cut) = Journal::open(&path, |head, body| {
-            followed.extend(head.followed);
-            if head.taken {
-                engine.go_on_from(head.given.unwrap_or_default());
-                taken = Taken::read(body)?;
-                return Ok(());
-            }
-            if head.answered {
-                engine.go_on_from(head.given.unwrap_or_default());
-                taken.answer_as(Taken::read(body)?);
-                return Ok(());
-            }
-            let records = read_batch(body, &method, &Limits::none())?;
-            let answer = answer(&mut engine, &records, &mut texts)?;
-            engine.note_texts(&records, head.body_at);
-            started.batches += 1;
-            pending.add(&records);
-            if let Some(id) = head.batch {
-                taken.add(id, checksum(body), answer);
-            }
-            Ok(())
-        })?;
-        started.cut = cut;
-        let store = store.clone();
-        let (tables_changed, broken, commits, restarts, engine_state) = (false, None, 0, 0, EngineState::Whole);
-        let service = Service {
-            engine,
-            journal,
+        let replayed = replay::read(store, &path, engine)?;
+        (started.batches, started.cut) = (replayed.batches, replayed.cut);
+        let tables = replayed.tables;
+        let mut service = Service {
+            engine: replayed.engine,
+            journal: replayed.journal,
             limits,
-            taken,
-            tables_changed,
-            broken,
-            pending,
-            followed,
-            commits,
-            store,
+            taken: replayed.taken,
+            tables_changed: false,
+            broken: None,
+            pending: replayed.pending,
+            followed: replayed.followed,
+            commits: 0,
+            store: store.clone(),
             workers,
             others: others.clone(),
-            restarts,
-            engine_state,
+            restarts: 0,
+            engine_state: EngineState::Whole,
         };
+        service.follow_tables(tables)?;
         Ok((service, started))
     }
 
@@ -226,7 +204,8 @@ impl Service {
         root.join(OWN).join(LIVE).join("journal")
     }
 
-    /// How many batches the journal of the store at `root` has that may be in no table.
+    /// How many batches the journal of the store at `root` has that may be in no table. Documents that
+    /// no table can have are not counted once a commit has left them there.
     ///
     /// # Errors
     /// If the journal cannot be read, or is damaged.
@@ -234,7 +213,7 @@ impl Service {
         let (path, mut batches) = (Service::journal_path(root), 0);
         if path.exists() {
             Journal::read(&path, |head, _| {
-                batches += u64::from(!head.taken && !head.answered);
+                batches += u64::from(head.is_batch());
                 Ok(())
             })?;
         }
@@ -317,13 +296,15 @@ impl Service {
 
     /// Writes a batch to the journal, and applies it.
     fn take(&mut self, head: &Head, body: &[u8], records: &[Record]) -> Result<Lines, Refusal> {
+        // Before it is in the journal: a fault of a parser ends the process, and would at each start.
+        let features = self.engine.features_of(records);
         let before = self.journal.bytes();
         self.journal.add(head, body).map_err(|error| Refusal::unable(format!("{error:#}: the batch is not taken")))?;
-        self.pending.add(records);
+        self.pending.add(records, &self.engine);
         let Service { engine, journal, store, .. } = self;
         let method = engine.method().clone();
         let mut texts = StoreTexts::new(store, &method, |at, bytes| journal.read_at(at, bytes));
-        let answer = match answer(engine, records, &mut texts) {
+        let answer = match answer(engine, records, features, &mut texts) {
             Ok(answer) => answer,
             Err(error) if self.fault().is_some() => return Err(self.take_back(before, error)),
             Err(error) => return Err(self.unable(error)),
@@ -346,8 +327,15 @@ impl Service {
         if let Some(id) = &of.batch {
             write_kept(&mut line, id, checksum(body), Some(answer))?;
         }
-        let head = Head { by: of.by, answered: true, given: Some(self.engine.given()), ..Head::default() };
-        self.journal.add(&head, &line)
+        let given = Some(self.engine.given_with_renames());
+        self.journal.add(&Head { by: of.by, answered: true, given, ..Head::default() }, &line)
+    }
+
+    /// Writes to the journal with which tables its next records belong together, and which numbers
+    /// were given.
+    fn note(&mut self, given: Option<Given>) -> Result<()> {
+        let (by, commits) = (self.engine.documents(), self.store.manifest()?.map(|manifest| manifest.commits));
+        self.journal.add(&Head { by, answered: true, given, commits, ..Head::default() }, b"")
     }
 
     /// Deletes a document, as a batch of its own.
@@ -373,7 +361,7 @@ impl Service {
         self.ready()?;
         let unable = |error: anyhow::Error| Refusal::unable(format!("not committed: {error:#}"));
         let (documents, deleted, rest) = self.make_tables(run).map_err(unable)?;
-        self.begin_journal(&rest).map_err(|error| {
+        self.begin_journal(&rest, self.engine.given_with_renames()).map_err(|error| {
             let text = format!("committed, but the journal cannot begin again: {error:#}: start nigh again");
             self.broken = Some(text.clone());
             Refusal::unable(text)
@@ -423,19 +411,20 @@ impl Service {
         Ok((commitment.documents, commitment.gone, commitment.rest))
     }
 
-    /// Runs the commands, with the answers of all batches in the journal.
+    /// Runs the commands, with the answers of all batches in the journal, and what these make.
     fn run_commands(
         &mut self,
         commitment: &Commitment,
         next: u64,
         run: &mut dyn FnMut(&Commitment) -> Result<()>,
     ) -> Result<()> {
-        let length = self.journal.bytes();
-        self.journal.add(&self.kept_head(), &self.taken.lines()?)?;
-        let ran = run(commitment);
+        let (length, from) = (self.journal.bytes(), next - 1);
+        let kept = Head { makes: Some(commitment.makes(from)), ..self.kept_head(self.engine.given_with_renames()) };
+        self.journal.add(&kept, &self.taken.lines()?)?;
+        let ran = self.add_rest(&commitment.rest).and_then(|()| run(commitment));
         let commits = || anyhow::Ok(self.store.manifest()?.map_or(0, |manifest| manifest.commits));
         if ran.is_err() {
-            if commits().is_ok_and(|commits| commits + 1 == next) {
+            if commits().is_ok_and(|commits| commits == from) {
                 // No table has changed by this commit, so the journal gives these answers. If this
                 // fails, they are there twice.
                 let _ = self.journal.cut_to(length);
@@ -446,38 +435,39 @@ impl Service {
         ran
     }
 
-    /// The head of what is kept of all batches.
-    fn kept_head(&self) -> Head {
+    /// Adds the lines that no table can have.
+    fn add_rest(&mut self, rest: &[u8]) -> Result<()> {
+        let head = Head { by: self.engine.documents(), rest: true, ..Head::default() };
+        if rest.is_empty() { Ok(()) } else { self.journal.add(&head, rest) }
+    }
+
+    /// The head of what is kept of all batches, with the numbers that were given.
+    fn kept_head(&self, given: Given) -> Head {
         let (by, followed) = (self.engine.documents(), self.followed.clone());
-        Head { by, taken: true, given: Some(self.engine.given()), followed, ..Head::default() }
+        Head { by, taken: true, given: Some(given), followed, ..Head::default() }
     }
 
     /// Begins the journal again, with what is kept of the batches that are in the tables, and with
-    /// lines that are in none.
-    fn begin_journal(&mut self, rest: &[u8]) -> Result<()> {
-        let (head, kept) = (self.kept_head(), self.taken.lines()?);
-        let of_rest = Head { by: self.engine.documents(), ..Head::default() };
+    /// lines that are in none. The next changes and clusters get other numbers than these.
+    fn begin_journal(&mut self, rest: &[u8], given: Given) -> Result<()> {
+        let commits = self.store.manifest()?.map(|manifest| manifest.commits);
+        let (head, kept) = (Head { commits, ..self.kept_head(given) }, self.taken.lines()?);
+        let of_rest = Head { by: self.engine.documents(), rest: true, ..Head::default() };
         let records: [(&Head, &[u8]); 2] = [(&head, &kept), (&of_rest, rest)];
         self.journal.begin_again(if rest.is_empty() { &records[..1] } else { &records })
     }
 
     /// Reads the tables of the last week, and takes the lines that are in no table.
     fn load_tables(&mut self, rest: &[u8]) -> Result<()> {
-        let Some(manifest) = self.store.manifest()? else { return Ok(()) };
-        let mut engine = Engine::with_processes(&manifest.method, self.workers, &self.others)?;
-        load_last_week(&self.store, &manifest, &mut engine)?;
-        // As a start does, which reads these lines from the journal.
-        engine.go_on_from(self.engine.given());
-        if !rest.is_empty() {
-            let records = read_batch(rest, engine.method(), &Limits::none())?;
-            engine.apply(
-                &records,
-                &mut StoreTexts::new(&self.store, &manifest.method, |_, _| {
-                    anyhow::bail!("a text of the journal before this one is not wanted")
-                }),
-            )?;
-            engine.note_texts(&records, self.journal.bytes() - rest.len() as u64);
+        let manifest = self.store.manifest()?;
+        let method = manifest.as_ref().map_or_else(|| self.engine.method(), |manifest| &manifest.method).clone();
+        let mut engine = Engine::with_processes(&method, self.workers, &self.others)?;
+        if let Some(manifest) = manifest {
+            load_last_week(&self.store, &manifest, &mut engine)?;
         }
+        // As a start does, which reads these lines from the journal.
+        engine.go_on_from(self.engine.given_with_renames());
+        replay::apply_rest(&mut engine, rest, &self.store)?;
         engine.continue_from(&mut self.engine);
         self.engine = engine;
         return_freed();
@@ -541,9 +531,14 @@ fn check_id(id: &str) -> Result<(), Refusal> {
     is_good.then_some(()).ok_or_else(|| Refusal::bad(text()))
 }
 
-/// Applies a batch, and returns the answers as lines.
-fn answer(engine: &mut Engine, records: &[Record], texts: &mut dyn Texts) -> Result<Lines> {
-    Ok(lines(engine.apply(records, texts)?)?)
+/// Applies a batch with these features, and returns the answers as lines.
+fn answer(
+    engine: &mut Engine,
+    records: &[Record],
+    features: Vec<Option<Features>>,
+    texts: &mut dyn Texts,
+) -> Result<Lines> {
+    Ok(lines(engine.apply_with(records, features, texts, Wanted::Answers)?)?)
 }
 
 /// A value as a line of JSON.
@@ -560,123 +555,16 @@ fn lines(values: impl IntoIterator<Item: Serialize>) -> Result<Lines, Refusal> {
     Ok(text.into())
 }
 
-/// The batches that were taken, by id.
-#[derive(Default)]
-struct Taken {
-    by_id: BTreeMap<String, TakenBatch>,
-    /// The ids in the order in which they came, and how many of the first ones have no answer any
-    /// more.
-    order: VecDeque<String>,
-    without: usize,
-    bytes: usize,
-}
-
-/// What a journal keeps of a batch before a commit.
-#[derive(Serialize, Deserialize)]
-struct KeptBatch<'a> {
-    id: Cow<'a, str>,
-    checksum: String,
-    answer: Option<Cow<'a, str>>,
-}
-
-/// Adds the line of a batch that is kept.
-fn write_kept(lines: &mut Vec<u8>, id: &str, checksum: u128, answer: Option<&[u8]>) -> Result<()> {
-    let answer = answer.map(String::from_utf8_lossy);
-    let line = KeptBatch { id: id.into(), checksum: format!("{checksum:032x}"), answer };
-    serde_json::to_writer(&mut *lines, &line).context("plain data has a JSON form")?;
-    lines.push(b'\n');
-    Ok(())
-}
-
-/// A batch that was taken.
-struct TakenBatch {
-    checksum: u128,
-    /// The answers, if they are kept.
-    answer: Option<Lines>,
-}
-
-impl Taken {
-    /// The answers of a batch; `None` if its id is new.
-    fn answer(&self, id: &str, checksum: u128) -> Result<Option<Lines>, Refusal> {
-        let Some(batch) = self.by_id.get(id) else { return Ok(None) };
-        if batch.checksum != checksum {
-            return Err(Refusal::conflict(format!(
-                "batch {id} was taken with other lines: give each batch an id of its own"
-            )));
-        }
-        let gone = || {
-            Refusal::conflict(format!(
-                "batch {id} was taken, and its answers are not kept any more: ask for its documents"
-            ))
-        };
-        batch.answer.clone().map(Some).ok_or_else(gone)
-    }
-
-    /// A line for each batch that has answers, in their order.
-    fn lines(&self) -> Result<Vec<u8>> {
-        let mut lines = Vec::new();
-        for id in &self.order {
-            let Some(batch) = self.by_id.get(id) else { continue };
-            write_kept(&mut lines, id, batch.checksum, batch.answer.as_deref())?;
-        }
-        Ok(lines)
-    }
-
-    /// Reads such lines.
-    fn read(lines: &[u8]) -> Result<Taken> {
-        let mut taken = Taken::default();
-        for line in lines.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
-            let KeptBatch { id, checksum, answer } = serde_json::from_slice(line).context("what is kept of a batch")?;
-            let checksum = u128::from_str_radix(&checksum, 16).context("the checksum of a batch")?;
-            match answer {
-                Some(answer) => taken.add(id.into_owned(), checksum, answer.as_bytes().into()),
-                None => {
-                    // Those without answers come first.
-                    taken.without += 1;
-                    taken.order.push_back(id.to_string());
-                    taken.by_id.insert(id.into_owned(), TakenBatch { checksum, answer: None });
-                }
-            }
-        }
-        Ok(taken)
-    }
-
-    /// Puts the answers of other batches in the place of those that the same batches have here.
-    fn answer_as(&mut self, others: Taken) {
-        for (id, other) in others.by_id {
-            let own = self.by_id.get_mut(&id).and_then(|batch| batch.answer.as_mut());
-            if let (Some(own), Some(answer)) = (own, other.answer) {
-                self.bytes = self.bytes - own.len() + answer.len();
-                *own = answer;
-            }
-        }
-    }
-
-    fn add(&mut self, id: String, checksum: u128, answer: Lines) {
-        self.bytes += answer.len();
-        self.order.push_back(id.clone());
-        self.by_id.insert(id, TakenBatch { checksum, answer: Some(answer) });
-        while self.bytes > KEPT_BYTES && self.without < self.order.len() {
-            if let Some(batch) = self.by_id.get_mut(&self.order[self.without]) {
-                self.bytes -= batch.answer.take().map_or(0, |answer| answer.len());
-            }
-            self.without += 1;
-        }
-        while self.order.len() > KEPT_IDS {
-            let answer = self.order.pop_front().and_then(|id| self.by_id.remove(&id)).and_then(|batch| batch.answer);
-            self.bytes -= answer.map_or(0, |answer| answer.len());
-            self.without = self.without.saturating_sub(1);
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+
     use super::*;
+    use crate::live::batch::POISON;
 
     const ID: Option<DocumentKey> = Some(DocumentKey::Id);
 
-    fn text(lines: Result<Lines, Refusal>) -> String {
+    pub(super) fn text(lines: Result<Lines, Refusal>) -> String {
         String::from_utf8(lines.unwrap().to_vec()).unwrap()
     }
 
@@ -743,13 +631,82 @@ mod tests {
         assert!(text(service.add(None, record.as_bytes())).contains("\"new\":false"));
     }
 
+    /// A line with ready features; all are alike.
+    pub(super) fn ready(id: u32) -> String {
+        let (supershingles, features) = ("A".repeat(64), "A".repeat(224));
+        format!(
+            "{{\"id\":{id},\"supershingles\":\"{supershingles}\",\"features\":\"{features}\",\"checksum\":\"{id:032x}\"}}\n"
+        )
+    }
+
     #[test]
-    fn answers_are_kept_within_a_bound() {
-        let mut taken = Taken::default();
-        let answer: Lines = vec![0; KEPT_BYTES / 4].into();
-        (0..6).for_each(|id| taken.add(format!("{id}"), 7, answer.clone()));
-        assert!(taken.answer("1", 7).unwrap_err().text.contains("not kept any more"));
-        assert_eq!(taken.answer("2", 7).unwrap().map(|answer| answer.len()), Some(answer.len()));
-        assert_eq!(taken.answer("9", 7).unwrap(), None);
+    fn a_process_that_starts_after_a_commit_numbers_changes_and_clusters_as_the_one_before() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::at(folder.path());
+        let open = || Service::open(&store, ID, 1, Limits::default()).unwrap().0;
+        let mut service = open();
+        text(service.add(None, (ready(1) + &ready(2)).as_bytes()));
+        let (mut seen, mut id) = (1, -1);
+        for round in 0..3u32 {
+            // No table can have these documents, so there is no command.
+            service.commit(&mut |_| anyhow::bail!("a command")).unwrap();
+            let renamed = text(service.changes(seen, 10));
+            assert!(renamed.contains("\"rename\"") && renamed.lines().count() == 1, "{renamed}");
+            seen += 1;
+            id -= 1;
+            // The documents that stayed in the journal are no births, and a batch is a change.
+            drop(service);
+            service = open();
+            assert!(text(service.cluster(id, 10)).contains(&format!("\"size\":{}", round + 2)));
+            assert_eq!(
+                (text(service.changes(seen, 10)), service.changes(seen - 1, 10).unwrap_err().status),
+                ("".to_owned(), 410)
+            );
+            text(service.add(None, ready(round + 3).as_bytes()));
+            let grown = text(service.changes(seen, 10));
+            assert!(grown.starts_with(&format!("{{\"number\":{},\"event\":\"grow\"", seen + 1)), "{grown}");
+            seen += 1;
+            drop(service);
+            service = open();
+            assert_eq!(text(service.changes(seen - 1, 10)), grown);
+        }
+    }
+
+    #[test]
+    fn ready_features_that_replace_a_document_make_a_commit_due() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::at(folder.path());
+        let open = || Service::open(&store, ID, 1, Limits::default()).unwrap().0;
+        let mut service = open();
+        text(service.add(None, (ready(1) + &ready(2)).as_bytes()));
+        assert_eq!(service.pending(), Pending::default());
+        text(service.add(None, (ready(2) + &ready(3)).as_bytes()));
+        assert!(service.pending().lines == 1 && service.pending().since.is_some());
+        drop(service);
+        let mut service = open();
+        assert_eq!(service.pending().lines, 1);
+        let before = service.counts().1;
+        service.commit(&mut |_| Ok(())).unwrap();
+        // The line that was replaced is gone.
+        assert!(service.counts().1 < before);
+        for service in [service, open()] {
+            assert_eq!((service.pending(), service.counts().0.documents), (Pending::default(), 3));
+        }
+        assert_eq!(Service::uncommitted(store.root()).unwrap(), 0);
+    }
+
+    #[test]
+    fn a_batch_that_a_parser_fails_at_is_not_in_the_journal() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::at(folder.path());
+        let open = || Service::open(&store, ID, 1, Limits::default()).unwrap().0;
+        let mut service = open();
+        text(service.add(None, b"{\"id\":1,\"text\":\"one two three\"}"));
+        let bytes = service.counts().1;
+        let poison = serde_json::json!({"id": 2, "text": POISON}).to_string();
+        assert!(catch_unwind(AssertUnwindSafe(|| service.add(None, poison.as_bytes()))).is_err());
+        drop(service);
+        let service = open();
+        assert_eq!((service.counts().0.documents, service.counts().1), (1, bytes));
     }
 }
