@@ -13,14 +13,13 @@ use super::errors::WrongUse;
 use super::print::print_json;
 use super::remake::{DELETED_SINCE, JobOfWeek, Opened, RemakeArgs, job_of};
 use super::run_record::RunRecord;
-use super::session::{Session, notify, take_work};
+use super::session::{Session, notify, refuse_pending, take_work};
 use super::signals::stop_on_signals;
 use super::worker::{ProcessWork, cluster};
 use super::workers::{WorkerCount, warn_above_cores};
 use crate::config::{Absent, Cluster, Keep, Method, Mode, Verify};
 use crate::jobs::resharding::OldStore;
 use crate::launch::Peers;
-use crate::live::Service;
 use crate::log::Log;
 use crate::plan::{Plan, Resharding, folders_of, inputs_at_hand, stamp_of};
 use crate::records::{MAX_SHARDS, Week};
@@ -138,13 +137,7 @@ fn check(store: &Store, manifest: &Manifest, args: &ReshardArgs) -> Result<()> {
             removed.before
         );
     }
-    let batches = Service::uncommitted(store.root())?;
-    ensure!(
-        batches == 0,
-        "{} has {batches} batches of `nigh live` that are in no table: let `nigh live` commit them first (POST /commit). Documents of ready \
-         features stay there, since no table can have them: move the file away to go on without them",
-        Service::journal_path(store.root()).display()
-    );
+    refuse_pending(store)?;
     for week in &manifest.weeks {
         check_inputs(store, week, &again)?;
     }

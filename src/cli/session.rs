@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 use serde::de::DeserializeOwned;
 
 use super::errors::WrongUse;
@@ -13,6 +13,7 @@ use super::run_record::RunRecord;
 use super::worker::ProcessWork;
 use crate::config::{Config, Count};
 use crate::launch::{EventSink, Outcome, Pool, exit_on_panic, supervise};
+use crate::live::Service;
 use crate::log::Log;
 use crate::metrics::{Metrics, RunState};
 use crate::mirror::{Notify, StoreLocation, WriteGuard, url_of};
@@ -246,6 +247,27 @@ pub(crate) fn lock(location: &StoreLocation, log: &Log) -> Result<WriteGuard> {
         }
     };
     location.take(&notify(log), exit_when_lost)
+}
+
+/// Refuses a store with batches of `nigh live` that no table has: `nigh live` would put them in the
+/// place of what comes to the tables now. The commands of a commit, which have the lock from it, are
+/// those that bring them to the tables.
+///
+/// # Errors
+/// If there are such batches, or the journal of `nigh live` cannot be read.
+pub(crate) fn refuse_pending(store: &Store) -> Result<()> {
+    if store.lock_is_lent() {
+        return Ok(());
+    }
+    let batches = Service::uncommitted(store.root())?;
+    ensure!(
+        batches == 0,
+        "{} has {batches} batches of `nigh live` that are in no table: start `nigh live {}` and let it commit them first (POST /commit), or \
+         move the file away to go on without them",
+        Service::journal_path(store.root()).display(),
+        store.root().display()
+    );
+    Ok(())
 }
 
 /// Takes a store that must exist, for a command that computes nothing: locks it, and finishes the

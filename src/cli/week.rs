@@ -12,7 +12,7 @@ use super::args::RunArgs;
 use super::columns::check_columns;
 use super::errors::WrongUse;
 use super::run_record::{Done, RunRecord};
-use super::session::{Session, check_name, locate_store, lock, notify, open_bucket, take_work};
+use super::session::{Session, check_name, locate_store, lock, notify, open_bucket, refuse_pending, take_work};
 use super::signals::stop_on_signals;
 use super::worker::{ProcessWork, cluster};
 use super::workers::{WorkerCount, notice_without_shard, warn_above_cores};
@@ -86,6 +86,7 @@ pub(crate) fn run(
         return print_dry_run(&plan, &request.damaged_inputs()?, args.json, record);
     }
     let mut guard = early_guard.map_or_else(|| lock(&location, log), Ok)?;
+    refuse_pending(&store)?;
     let store = take_work(&store, &request.pool, 0)?;
     store.recover()?;
     // Look again: before the lock another run may have ended, and the recovery may have finished a

@@ -1,6 +1,7 @@
 //! Commits that `nigh live` makes by itself; the lock of the store meanwhile; kills.
 
 use std::collections::BTreeMap;
+use std::fs::File;
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::Stdio;
@@ -11,12 +12,40 @@ use nigh::records::DocumentKey;
 use nigh::state::Store;
 use serde_json::{Value, json};
 
-use crate::live::{Live, Numbers, apply, body, found_by_run, found_live, send_with_kills, text_of, wait_for};
-use crate::program::{booleans, copy_folder, nigh, run, run_well, texts, week};
+use crate::live::{
+    Live, Numbers, apply, body, found_by_run, found_live, longs_by_id, parquet_files, send_with_kills, text_of,
+    wait_for,
+};
+use crate::program::{Ran, booleans, copy_folder, nigh, ran, run, run_well, texts, week};
 
 /// A number of the metrics.
 fn metric(live: &Live, name: &str) -> u64 {
     crate::live::metric(live, name).expect("a server that is there")
+}
+
+/// Runs a command as a commit does: with the lock of the store as its standard input.
+fn run_in_commit(store: &Path, arguments: &[&str]) -> Ran {
+    let lock = File::options().create(true).append(true).open(store.join("_nigh/lock")).unwrap();
+    ran(nigh(arguments).stdin(lock))
+}
+
+/// As [`run_in_commit`], which succeeds.
+fn run_well_in_commit(store: &Path, arguments: &[&str]) {
+    let ran = run_in_commit(store, arguments);
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+}
+
+/// The commands of a commit.
+fn run_commands(store: &Path, commitment: &Commitment) -> anyhow::Result<()> {
+    let root = store.to_str().unwrap();
+    if let Some(names) = &commitment.deleted {
+        run_well_in_commit(store, &["delete", "-q", "--store", root, "--ids", names.to_str().unwrap()]);
+    }
+    if let Some((job, input)) = &commitment.added {
+        let [job, input] = [job, input].map(|path| path.to_str().unwrap());
+        run_well_in_commit(store, &["add", root, job, "-q", "--input", input]);
+    }
+    Ok(())
 }
 
 /// The ids of the last week of a store; `None` if it has no week.
@@ -145,12 +174,13 @@ fn batches_get_the_same_answers_after_a_commit_that_was_not_finished() {
         let refused = service.commit(&mut |commitment: &Commitment| {
             let (deleted, added) = (&commitment.deleted, &commitment.added);
             if let Some(names) = deleted.as_ref().filter(|_| round > 0) {
-                run_well(&["delete", "-q", "--store", root, "--ids", names.to_str().unwrap()]);
+                run_well_in_commit(store.root(), &["delete", "-q", "--store", root, "--ids", names.to_str().unwrap()]);
             }
             if let Some((job, input)) = added.as_ref().filter(|_| round != 1) {
                 let [job, input] = [job, input].map(|path| path.to_str().unwrap());
                 let is_bad = if round == 0 { "--no-such-flag" } else { "-q" };
-                anyhow::ensure!(run(&["add", root, job, is_bad, "--input", input]).code == Some(0), "it fails");
+                let ran = run_in_commit(store.root(), &["add", root, job, is_bad, "--input", input]);
+                anyhow::ensure!(ran.code == Some(0), "it fails");
             }
             anyhow::bail!("it is killed")
         });
@@ -187,15 +217,7 @@ fn batches_after_a_commit_that_changed_tables_and_failed_get_the_same_answers() 
             assert_eq!(again, *answers, "batch {number}: {what}");
         }
     };
-    let run_commit = |commitment: &Commitment| -> anyhow::Result<()> {
-        if let Some(names) = &commitment.deleted {
-            run_well(&["delete", "-q", "--store", &root, "--ids", names.to_str().unwrap()]);
-        }
-        if let Some((job, input)) = &commitment.added {
-            run_well(&["add", &root, job.to_str().unwrap(), "-q", "--input", input.to_str().unwrap()]);
-        }
-        Ok(())
-    };
+    let run_commit = |commitment: &Commitment| run_commands(store.root(), commitment);
     let mut differ = 0;
     for round in 0..3 {
         (0..6).for_each(|_| add(&mut service, &mut sent, body(&numbers.batch(40))));
@@ -216,7 +238,7 @@ fn batches_after_a_commit_that_changed_tables_and_failed_get_the_same_answers() 
         add(&mut service, &mut sent, body(&[json!({"id": 100 + round, "text": numbers.text()})]));
         let fail = |commitment: &Commitment| -> anyhow::Result<()> {
             let names = commitment.deleted.as_ref().expect("documents of the tables are deleted");
-            run_well(&["delete", "-q", "--store", &root, "--ids", names.to_str().unwrap()]);
+            run_well_in_commit(store.root(), &["delete", "-q", "--store", &root, "--ids", names.to_str().unwrap()]);
             anyhow::bail!("the disk is full")
         };
         assert!(service.commit(&mut { fail }).unwrap_err().text.contains("the disk is full"));
@@ -263,6 +285,255 @@ fn batches_after_a_commit_that_changed_tables_and_failed_get_the_same_answers() 
         }
     }
     assert!(differ > 0, "no answer depends on the process");
+}
+
+/// A service, and what a client of it knows: clusters, by the changes that it was told.
+struct Told {
+    number: u64,
+    clusters: BTreeMap<i64, u64>,
+}
+
+impl Told {
+    /// Asks for changes. If these are gone, it says so, and nothing is known any more.
+    fn ask(&mut self, service: &mut Service) -> bool {
+        let lines = match service.changes(self.number, 10_000) {
+            Ok(lines) => lines,
+            Err(refusal) => {
+                assert_eq!(refusal.status, 410, "{refusal}");
+                return false;
+            }
+        };
+        for change in String::from_utf8(lines.to_vec()).unwrap().lines() {
+            let change: Value = serde_json::from_str(change).unwrap();
+            let number = change["number"].as_u64().unwrap();
+            assert!(number > self.number, "{change} after {}", self.number);
+            self.number = number;
+            let (cluster, after) = (change["cluster"].as_i64().unwrap(), change["after"].as_u64().unwrap());
+            match change["event"].as_str().unwrap() {
+                "birth" => assert_eq!(self.clusters.insert(cluster, after), None, "{change}"),
+                "grow" | "shrink" => assert!(self.clusters.insert(cluster, after).is_some(), "{change}"),
+                "death" => assert!(self.clusters.remove(&cluster).is_some(), "{change}"),
+                "rename" => {
+                    let size = self.clusters.remove(&cluster).unwrap_or_else(|| panic!("{change}"));
+                    self.clusters.insert(change["into"].as_i64().unwrap(), size);
+                }
+                "merge" | "split" => {
+                    if change["event"] == "merge" {
+                        assert!(self.clusters.remove(&cluster).is_some(), "{change}");
+                    }
+                    self.clusters.insert(change["into"].as_i64().unwrap(), after);
+                }
+                event => panic!("{event}"),
+            }
+        }
+        true
+    }
+}
+
+/// The clusters of a service, by the answers of all documents.
+fn clusters_of(service: &mut Service, ids: impl Iterator<Item = u64>) -> BTreeMap<i64, u64> {
+    let mut clusters = BTreeMap::new();
+    for id in ids {
+        let Ok(line) = service.document(&id.to_string(), false) else { continue };
+        let answer: Value = serde_json::from_slice(&line).unwrap();
+        answer["cluster"].as_i64().into_iter().for_each(|id| _ = clusters.insert(id, answer["size"].as_u64().unwrap()));
+    }
+    clusters
+}
+
+#[test]
+fn a_client_that_follows_changes_is_told_all_of_them_once_or_to_read_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = Store::at(&folder.path().join("store"));
+    let root = store.root().to_str().unwrap().to_owned();
+    let open = || Service::open(&store, Some(DocumentKey::Id), 1, Limits::default()).unwrap().0;
+    let mut service = open();
+    let line = |id: u64, family: u64| json!({"id": id, "text": text_of(family, 0)});
+    let pairs = |families: std::ops::Range<u64>| -> Vec<Value> {
+        families.flat_map(|family| [line(2 * family, family), line(2 * family + 1, family)]).collect()
+    };
+    let add = |service: &mut Service, lines: &[Value]| _ = service.add(None, body(lines).as_bytes()).unwrap();
+    let mut told = Told { number: 0, clusters: BTreeMap::new() };
+    let same = |service: &mut Service, told: &mut Told| {
+        let was_told = told.ask(service);
+        let now = clusters_of(service, 0..200);
+        if was_told {
+            assert_eq!(told.clusters, now);
+        } else {
+            // It reads the clusters again, and asks for changes after the last one.
+            told.clusters = now;
+            told.number = service.counts().0.changes;
+        }
+        was_told
+    };
+    // Some clusters keep their ids at a commit, and one gets another.
+    add(&mut service, &pairs(0..5));
+    assert!(same(&mut service, &mut told));
+    service.commit(&mut |commitment| run_commands(store.root(), commitment)).unwrap();
+    assert!(same(&mut service, &mut told), "the renames are told");
+    add(&mut service, &pairs(5..6));
+    service.commit(&mut |commitment| run_commands(store.root(), commitment)).unwrap();
+    assert!(same(&mut service, &mut told));
+    add(&mut service, &pairs(6..12));
+    assert!(same(&mut service, &mut told));
+    // A process that starts has what was told under the same numbers.
+    for _ in 0..2 {
+        drop(service);
+        service = open();
+        assert!(same(&mut service, &mut told), "a restart tells nothing new");
+    }
+    add(&mut service, &pairs(12..13));
+    assert!(same(&mut service, &mut told));
+    // Another program changes the tables between two processes: nothing is pending then.
+    service.commit(&mut |commitment| run_commands(store.root(), commitment)).unwrap();
+    assert!(same(&mut service, &mut told));
+    drop(service);
+    service = open();
+    same(&mut service, &mut told);
+    drop(service);
+    let more = folder.path().join("more.jsonl");
+    std::fs::write(&more, body(&pairs(20..22))).unwrap();
+    type Foreign<'a> = (&'a str, &'a dyn Fn());
+    let foreign: [Foreign<'_>; 3] = [
+        ("add", &|| {
+            run_well(&["add", &root, "-q", "--id", "id", "--input", more.to_str().unwrap()]);
+        }),
+        ("delete", &|| {
+            run_well(&["delete", "-q", "--store", &root, "--id", "3"]);
+        }),
+        ("reshard", &|| {
+            let shards = 2 * store.manifest().unwrap().unwrap().method.shards;
+            run_well(&["reshard", &root, "--shards", &shards.to_string(), "-q"]);
+        }),
+    ];
+    for (what, change) in foreign {
+        change();
+        for is_new in [true, false] {
+            service = open();
+            assert_eq!(!same(&mut service, &mut told), is_new, "after {what}");
+            drop(service);
+        }
+        service = open();
+        add(&mut service, &[line(150, 30), line(151, 30), json!({"id": 151, "delete": true})]);
+        add(&mut service, &[line(151, 30)]);
+        assert!(same(&mut service, &mut told), "after {what}");
+        service.commit(&mut |commitment| run_commands(store.root(), commitment)).unwrap();
+        assert!(same(&mut service, &mut told), "after {what}");
+        drop(service);
+    }
+}
+
+#[test]
+fn a_kill_between_the_commands_and_the_new_journal_keeps_the_ids_of_the_tables() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = Store::at(&folder.path().join("store"));
+    let open = || Service::open(&store, Some(DocumentKey::Id), 2, Limits::default()).unwrap();
+    let (mut numbers, mut service) = (Numbers(33), open().0);
+    let mut sent: Vec<(String, Lines)> = Vec::new();
+    for round in 0..4 {
+        for _ in 0..8 {
+            let lines = body(&numbers.batch(40));
+            let answers = service.add(Some(&format!("b{}", sent.len())), lines.as_bytes()).unwrap();
+            sent.push((lines, answers));
+        }
+        let refused = service.commit(&mut |commitment| {
+            run_commands(store.root(), commitment)?;
+            anyhow::bail!("it is killed")
+        });
+        assert!(refused.unwrap_err().text.contains("it is killed"));
+        let counts = service.counts().0;
+        if round == 3 {
+            // A batch comes before it is killed: the journal does not begin again.
+            let (id, lines) = (format!("b{}", sent.len()), body(&numbers.batch(40)));
+            sent.push((lines.clone(), service.add(Some(&id), lines.as_bytes()).unwrap()));
+        }
+        drop(service);
+        let (now, started) = open();
+        service = now;
+        assert_eq!(started.batches, u64::from(round == 3), "round {round}");
+        assert_eq!(Service::uncommitted(store.root()).unwrap() == 0, round < 3);
+        if round < 3 {
+            // The ids are those of the tables, and so are the documents.
+            let of_tables = longs_by_id(store.root());
+            assert_eq!(service.counts().0.documents, of_tables.len() as u64);
+            assert_eq!(service.counts().0.clusters, counts.clusters);
+            for (name, id) in of_tables {
+                let answer: Value = serde_json::from_slice(&service.document(&name, false).unwrap()).unwrap();
+                assert_eq!(answer["cluster"].as_i64(), id, "{name} in round {round}");
+            }
+        }
+        assert!(
+            service.changes(counts.changes, 9).is_ok_and(|lines| round < 3 && lines.is_empty()) || counts.clusters > 0
+        );
+        for (number, (lines, answers)) in sent.iter().enumerate() {
+            let again = service.add(Some(&format!("b{number}")), lines.as_bytes()).unwrap();
+            assert_eq!(again, *answers, "batch {number} in round {round}");
+        }
+    }
+    // Also if another program has made as many commits: then its documents are those of the journal.
+    let lines = body(&[json!({"id": "only here", "text": numbers.text()})]);
+    service.add(None, lines.as_bytes()).unwrap();
+    let other = folder.path().join("other.jsonl");
+    std::fs::write(&other, body(&[json!({"id": "only there", "text": numbers.text()})])).unwrap();
+    let _ = service.commit(&mut |commitment| {
+        let makes = u64::from(commitment.deleted.is_some()) + u64::from(commitment.added.is_some());
+        for _ in 0..makes {
+            run_well_in_commit(
+                store.root(),
+                &["add", store.root().to_str().unwrap(), "-q", "--id", "id", "--input", other.to_str().unwrap()],
+            );
+            std::fs::write(&other, body(&[json!({"id": "only there", "text": numbers.text()})])).unwrap();
+        }
+        anyhow::bail!("it is killed")
+    });
+    drop(service);
+    let (mut service, started) = open();
+    assert!(started.batches > 0);
+    for name in ["only here", "only there"] {
+        assert!(service.document(name, false).is_ok(), "{name}");
+    }
+}
+
+#[test]
+fn commands_refuse_a_store_with_batches_that_no_table_has() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = folder.path().join("store");
+    let root = store.to_str().unwrap();
+    let first = folder.path().join("1.jsonl");
+    std::fs::write(&first, body(&[json!({"id": 5, "text": text_of(1, 0)}), json!({"id": 6, "text": text_of(2, 0)})]))
+        .unwrap();
+    let add = ["add", root, "-q", "--id", "id", "--input", first.to_str().unwrap()];
+    run_well(&add);
+    let live = Live::start(&store, &[]);
+    live.post("1", &[json!({"id": 5, "text": text_of(3, 0)})]);
+    drop(live);
+    let second = folder.path().join("2.jsonl");
+    std::fs::write(&second, body(&[json!({"id": 5, "text": text_of(4, 0)})])).unwrap();
+    let second = second.to_str().unwrap();
+    let commands: [&[&str]; 5] = [
+        &["add", root, "-q", "--id", "id", "--input", second],
+        &["run", "jobs/cluster.toml", "-q", "--store", root, "--id", "id", "--input", second],
+        &["delete", "-q", "--store", root, "--id", "6"],
+        &["verify", root, "-q", "--by", "estimate"],
+        &["reshard", root, "-q", "--shards", "64"],
+    ];
+    let before = parquet_files(&store);
+    for command in commands {
+        let refused = run(command);
+        let says = |text: &str| refused.stderr.contains(text);
+        assert_eq!(refused.code, Some(1), "{command:?}: {}", refused.stderr);
+        assert!(says("_nigh/live/journal has 1 batches of `nigh live`") && says("POST /commit"), "{}", refused.stderr);
+    }
+    assert!(parquet_files(&store) == before);
+    // What they say helps.
+    let live = Live::start(&store, &[]);
+    assert_eq!(live.send("POST", "/commit", &[], b"").status, 200);
+    drop(live);
+    run_well(commands[0]);
+    let live = Live::start(&store, &[]);
+    assert_eq!(live.get("/documents/5")["cluster"], Value::Null);
+    let similar = live.send("POST", "/similar", &[], json!({"text": text_of(4, 0)}).to_string().as_bytes());
+    assert!(similar.body.contains("\"name\":\"5\""), "{similar:?}");
 }
 
 #[test]

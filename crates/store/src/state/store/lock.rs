@@ -76,6 +76,13 @@ impl Store {
         file.set_len(0).and_then(|()| file.write_all(owner.as_bytes())).with_context(failed)?;
         Ok(file)
     }
+
+    /// Whether the standard input of this process is the lock: the process that started it has lent
+    /// it.
+    pub fn lock_is_lent(&self) -> bool {
+        let lock = File::open(self.own().join(LOCK)).map(|lock| lent_lock(&lock));
+        matches!(lock, Ok(Ok(Some(_))))
+    }
 }
 
 /// The lock that standard input is; `None` if it is another file than `lock`, or another process
