@@ -91,7 +91,7 @@ class Busy(Refused):
 
 
 class Unavailable(Refused):
-    """The server cannot do it: its disk is full, or a commit failed."""
+    """The server cannot do it: its disk is full, or a commit failed, or a process of it is gone for longer than this client is patient."""
 
 
 _REFUSALS: dict[int, type[Refused]] = {
@@ -337,7 +337,10 @@ class Client:
         is_once: bool,
         is_long: bool,
     ) -> bytes:
-        """The body of the answer. A server that is busy, or not there, is asked again; what may be done once only is sent once."""
+        """The body of the answer. A server that is busy, or not there, is asked again; what may be done once only is sent once.
+
+        So is one that cannot answer now, but says when: one of its processes may be gone, say.
+        """
         until = time.monotonic() + self._patience
         backoff = 0.1
         with self._lock:
@@ -359,15 +362,17 @@ class Client:
                 else:
                     if status == 200:
                         return answer
-                    wait = max(after, 0.1)
-                    if status != 429 or time.monotonic() + wait > until:
+                    wait = max(after or 0.0, 0.1)
+                    # What was refused with 503 may have been done in part.
+                    is_passing = status == 429 or (status == 503 and after is not None and not is_once)
+                    if not is_passing or time.monotonic() + wait > until:
                         raise _REFUSALS.get(status, Refused)(status, _reason(answer))
                 time.sleep(wait)
 
     def _send(
         self, method: str, path: str, body: bytes, headers: Mapping[str, str], is_long: bool
-    ) -> tuple[int, float, bytes]:
-        """Sends a request. Returns the status, the seconds to wait before it is sent again, and the body."""
+    ) -> tuple[int, float | None, bytes]:
+        """Sends a request. Returns the status, the seconds to wait before it is sent again, if the server says these, and the body."""
         if self._connection is None:
             seconds = None if is_long else self._timeout
             if self._context is None:
@@ -443,10 +448,12 @@ def _batches(documents: Iterable[Mapping[str, object]], size: int) -> Iterator[b
         yield b"".join(lines)
 
 
-def _seconds(header: str | None) -> float:
-    """What Retry-After says, within a bound."""
+def _seconds(header: str | None) -> float | None:
+    """What Retry-After says, within a bound; none without it."""
+    if header is None:
+        return None
     try:
-        return min(max(float(header or 0), 0.0), _LONGEST_WAIT)
+        return min(max(float(header), 0.0), _LONGEST_WAIT)
     except ValueError:
         return 1.0
 

@@ -46,11 +46,13 @@ class Server:
 
 
 class Scripted(http.server.BaseHTTPRequestHandler):
-    """A server that answers as it is told: by a status, or `None` to break off. The last answer is repeated."""
+    """A server that answers as it is told: by a status, or `None` to break off. The last answer is repeated. `retry` has the statuses that
+    say when to ask again."""
 
     protocol_version = "HTTP/1.1"
     script: list[int | None] = []
     seen: list[tuple[str, str | None]] = []
+    retry: frozenset[int] = frozenset({429})
 
     def answer(self) -> None:
         self.rfile.read(int(self.headers.get("Content-Length", 0)))
@@ -63,7 +65,7 @@ class Scripted(http.server.BaseHTTPRequestHandler):
         body = b"" if status == 200 and self.path == "/documents" else body
         self.send_response(status)
         self.send_header("Content-Length", str(len(body)))
-        if status == 429:
+        if status in self.retry:
             self.send_header("Retry-After", "1")
         self.end_headers()
         self.wfile.write(body)
@@ -222,8 +224,8 @@ class Live(unittest.TestCase):
             thread.join()
             self.assertEqual((answer.size, answer.canonical), (2, "1"))
 
-    def scripted(self, *script: int | None) -> str:
-        Scripted.script, Scripted.seen = [200, *script], []
+    def scripted(self, *script: int | None, retry: frozenset[int] = frozenset({429})) -> str:
+        Scripted.script, Scripted.seen, Scripted.retry = [200, *script], [], retry
         server = Listener(("127.0.0.1", 0), Scripted)
         thread = threading.Thread(target=server.serve_forever, args=[0.02])
         thread.start()
@@ -245,6 +247,22 @@ class Live(unittest.TestCase):
             client.get("1")
         with nigh.connect(self.scripted(302)) as client, self.assertRaisesRegex(nigh.Refused, "302"):
             client.get("1")
+
+    def test_a_server_that_says_when_is_asked_again(self) -> None:
+        begun = time.monotonic()
+        with nigh.connect(self.scripted(503, 503, 200, retry=frozenset({503}))) as client:
+            self.assertEqual(client.add([{"id": 1}], batch="b"), [])
+        self.assertEqual(Scripted.seen[1:], [("POST /documents", "b")] * 3)
+        self.assertGreater(time.monotonic() - begun, 2, "Retry-After says a second, twice")
+        with nigh.connect(self.scripted(503, retry=frozenset({503})), patience=0.5) as client, self.assertRaises(live.Unavailable):
+            client.get("1")
+        self.assertEqual(len(Scripted.seen), 2)
+        # A commit may have been made.
+        calls: list[Callable[[live.Client], object]] = [lambda client: client.commit(), lambda client: client.delete("1")]
+        for call in calls:
+            with nigh.connect(self.scripted(503, 200, retry=frozenset({503}))) as client, self.assertRaises(live.Unavailable):
+                call(client)
+            self.assertEqual(len(Scripted.seen), 2)
 
     def test_what_may_be_done_once_only_is_sent_once(self) -> None:
         calls: list[tuple[Callable[[live.Client], object], str]] = [
