@@ -14,7 +14,11 @@ method verifies the clusters. With --processes others have a part of the keys, a
 
 After each step
   * the cluster and the level of each document are those of `nigh run` over what is there, with one worker, in a store of its own;
-  * the ids of clusters, and the changes that `/changes` gives, are those of a slow twin, which compares all clusters before and after;
+  * the ids of clusters, and the changes that `/changes` gives, are those of a slow twin, which compares all clusters before and after; their
+    numbers go on over ends, kills and restarts;
+  * a client that knows clusters by these changes only knows those that are there, or is told to read them again: after an end or a kill,
+    where a commit was made or was under way;
+  * if nothing is pending, clusters have the ids of the tables; so they have after a kill if the commands of a commit had ended;
   * the first document of each cluster is the canonical one;
   * a batch that is sent again has the answers that it got.
 After a commit the clusters are the same, and `rename` says which ids they have now.
@@ -180,7 +184,11 @@ class History:
         self.ids = {}  # The clusters by id, of two documents or more.
         self.used = set()  # All ids that clusters had.
         self.given = 0  # None after a commit that was killed: the tables do not say how many ids were given.
-        self.number = 0  # Of the last change that was seen.
+        self.number = 0  # Of the last change that was seen, by whichever process.
+        self.known = {}  # The sizes of clusters by id, as these changes say.
+        self.is_new = True  # Whether a process has started since the last check, or another one was ended.
+        self.has_gap = False  # Whether numbers may be left out after that number: a commit was made.
+        self.committed = 0  # Commits of the store at the last check.
         self.commits = 0
         self.runs = self.kills = 0
         self.live = None
@@ -243,7 +251,7 @@ class History:
         self.live = Live(self.args.nigh, self.store, flags, self.folder)
         # It may commit at once what is in the journal.
         self.commits = 0
-        self.number = self.last_number()
+        self.is_new = True
 
     def end(self, how):
         self.say(f"end by {how.name}")
@@ -251,7 +259,7 @@ class History:
         self.live = None
 
     def last_number(self):
-        """The number of the last change, of those that a process has which has just started."""
+        """The number of the last change that the process has."""
         since = 0
         while True:
             status, answer = self.live.send("GET", f"/changes?since={since}&most=10000")
@@ -301,6 +309,8 @@ class History:
 
     def end_other_later(self, most):
         seconds = self.rng.random() * most
+        # The first process reads the store again.
+        self.is_new = True
         self.end_by, self.end_place = self.rng.choice([signal.SIGKILL, signal.SIGKILL, signal.SIGSTOP]), self.rng.randrange(8)
         timer = threading.Timer(seconds, self.end_other)
         timer.start()
@@ -323,7 +333,6 @@ class History:
     def settle(self):
         """Waits until the other processes run, whichever was killed."""
         self.patiently("POST", "/similar", json.dumps({"text": "ka lo mi"}).encode())
-        self.number = self.last_number()
 
     # Steps.
 
@@ -450,11 +459,31 @@ class History:
             pass
         timer.join()
         self.live.child.wait()
-        self.given = None
+        own, next = self.store / "_nigh" / "live", self.committed + 1
         self.start()
+        commands = sum((own / name).exists() for name in (f"deleted-{next:05}.txt", f"documents-{next:05}.jsonl"))
+        commits = self.tables()[0] - self.committed
+        self.say(f"{commits} of {commands} commands had ended")
+        if commits:
+            self.given = None
+        if commands and commits == commands and not self.commits_itself and self.live.metric("nigh_live_pending_lines"):
+            raise Failure("the tables are those of a commit that was killed, and the journal did not begin again")
         return "resync"
 
     # Checks.
+
+    def tables(self):
+        """The number of commits of the store, and the cluster of each document in the tables of its last week."""
+        import pyarrow.parquet
+
+        path = self.store / "_nigh" / "manifest.json"
+        manifest = json.loads(path.read_text()) if path.exists() else {"commits": 0, "weeks": []}
+        clusters = {}
+        for week in manifest["weeks"][-1:]:
+            for file in sorted(self.store.glob(f"clusters/week={week['week']}/**/*.parquet")):
+                for row in pyarrow.parquet.read_table(file, partitioning=None).to_pylist():
+                    clusters[row[self.by]] = row["cluster_id"]
+        return manifest["commits"], clusters
 
     def run(self):
         """What a run finds: the sets of all documents, and the strictest level of each document."""
@@ -529,17 +558,29 @@ class History:
                 raise Failure(f"{name} was compared by estimate, though all texts are at hand: {of}")
         if self.live.metric("nigh_live_documents") != len(self.there):
             raise Failure("the number of documents is wrong")
+        committed, of_tables = self.tables()
+        if self.live.metric("nigh_live_pending_lines") == 0:
+            of_live = {name: of["cluster"] for name, of in documents.items()}
+            if of_live != of_tables:
+                raise Failure(f"nothing is pending, and clusters have other ids than in the tables: {of_live}, {of_tables}")
         self.check_ids(how, found, order, rank)
+        self.has_gap |= committed != self.committed and self.number != self.told_again
+        self.committed, self.is_new = committed, False
 
     def check_ids(self, how, found, order, rank):
         for id, names in order.items():
             if names != sorted(names, key=rank.get):
                 raise Failure(f"the documents of cluster {id} are in another order: {names}")
-        changes = self.live.lines("GET", f"/changes?since={self.number}&most=10000")
+        if how == "first":
+            self.known = {id: len(documents) for id, documents in found.items()}
+        may_be_gone = self.is_new and (self.has_gap or self.given is None)
+        changes = self.changes(found, may_be_gone)
+        seen = [change["number"] for change in changes or []]
         if how == "same":
             if found != self.ids or changes:
                 raise Failure(f"ids have changed: {self.ids}, then {found}; {changes}")
-        elif how == "twin":
+        elif how == "twin" or how == "resync" and self.given is not None:
+            # A process that was killed, and took the batch before or after, too.
             self.check_twin(found, rank, changes)
         elif how == "renamed":
             old = {documents: id for id, documents in self.ids.items()}
@@ -549,12 +590,42 @@ class History:
                 raise Failure(f"other changes after a commit than {wanted}: {changes}")
             if any(id < 0 for id in found):
                 raise Failure(f"a cluster has no id of the tables after a commit: {found}")
-        if how == "resync" and self.given is not None:
-            # A process that was killed, and took the batch before or after: the ids are those of the twin. Its changes are not numbered on.
-            self.check_twin(found, rank, None)
         self.ids = found
         self.used |= set(found)
-        self.number = changes[-1]["number"] if changes else self.number
+        if seen:
+            self.number, self.has_gap = seen[-1], False
+
+    def changes(self, found, may_be_gone):
+        """The changes after the last one that was seen. A client that follows them knows the clusters that are there now; or it is told to
+        read these again: then there are no changes (None), and the numbers go on from those of the process."""
+        self.told_again = None
+        status, answer = self.live.send("GET", f"/changes?since={self.number}&most=10000")
+        sizes = {id: len(documents) for id, documents in found.items()}
+        if status == 410 and may_be_gone:
+            self.number = self.told_again = self.last_number()
+            self.known, self.has_gap = sizes, False
+            return None
+        if status != 200:
+            raise Failure(f"changes after {self.number}: {status} {answer.decode(errors='replace')}")
+        changes = [json.loads(line) for line in answer.splitlines()]
+        before, renamed = dict(self.known), {}
+        for change in changes:
+            id, into, size = change["cluster"], change.get("into"), change["after"]
+            if change["event"] == "rename":
+                # One may get the id that another one loses.
+                self.known.pop(id, None)
+                renamed[into] = size
+                continue
+            self.known |= renamed
+            renamed = {}
+            if change["event"] in ("death", "merge"):
+                self.known.pop(id, None)
+            if change["event"] != "death":
+                self.known[id if into is None else into] = size
+        self.known |= renamed
+        if self.known != sizes:
+            raise Failure(f"by {changes} after {self.number}, {before} becomes {self.known}, and there are {sizes}")
+        return changes
 
     def check_twin(self, found, rank, changes):
         of_set = {documents: id for id, documents in found.items()}
@@ -571,11 +642,10 @@ class History:
             raise Failure(f"other ids: {found}, not {ids}")
         if changes is not None:
             numbers = [change.pop("number") for change in changes]
-            changes[:] = [{"into": None} | change for change in changes]
-            if changes != wanted or numbers != list(range(self.number + 1, self.number + 1 + len(wanted))):
+            changes = [{"into": None} | change for change in changes]
+            first = numbers[0] if numbers and self.has_gap else self.number + 1
+            if changes != wanted or numbers != list(range(first, first + len(wanted))):
                 raise Failure(f"other changes after {self.number}: {numbers} {changes}, not {wanted}")
-            self.number += len(wanted)
-            changes.clear()
 
     def play(self):
         try:
