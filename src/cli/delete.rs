@@ -10,6 +10,7 @@ use clap::Args;
 use super::errors::WrongUse;
 use super::print::print_json;
 use super::remake::{Opened, RemakeArgs};
+use super::session::refuse_pending;
 use super::workers::warn_above_cores;
 use crate::jobs::deletion;
 use crate::log::Log;
@@ -88,6 +89,9 @@ struct DeletionSummary {
 pub(crate) fn run(args: &DeleteArgs, log: &Log) -> Result<ExitCode> {
     let patterns = args.selection.patterns()?;
     let mut opened = Opened::new(&args.store, &args.remake, args.dry_run, log)?;
+    if !args.dry_run {
+        refuse_pending(&opened.store)?;
+    }
     args.selection.check(opened.manifest.method.documents)?;
     let plan = opened.plan(&args.remake, &patterns)?;
     let Opened { pool, store, manifest, .. } = &opened;

@@ -10,7 +10,7 @@ use clap::Args;
 use super::errors::WrongUse;
 use super::run_record::RunRecord;
 use super::session::{
-    Session, check_kernels, check_name, locate_store, lock, notify, pool_of, read_manifest, refuse_pending, take_work,
+    Session, check_kernels, check_name, locate_store, lock, notify, pool_of, read_manifest, take_work,
 };
 use super::signals::stop_on_signals;
 use super::week::read_summary;
@@ -113,7 +113,6 @@ impl Opened {
             (None, location.store().clone())
         } else {
             let guard = lock(&location, log)?;
-            refuse_pending(location.store())?;
             let store = take_work(location.store(), &pool, 0)?;
             store.recover()?;
             (Some(guard), store)

@@ -510,12 +510,11 @@ fn commands_refuse_a_store_with_batches_that_no_table_has() {
     let second = folder.path().join("2.jsonl");
     std::fs::write(&second, body(&[json!({"id": 5, "text": text_of(4, 0)})])).unwrap();
     let second = second.to_str().unwrap();
-    let commands: [&[&str]; 5] = [
+    let commands: [&[&str]; 4] = [
         &["add", root, "-q", "--id", "id", "--input", second],
         &["run", "jobs/cluster.toml", "-q", "--store", root, "--id", "id", "--input", second],
         &["delete", "-q", "--store", root, "--id", "6"],
-        &["verify", root, "-q", "--by", "estimate"],
-        &["reshard", root, "-q", "--shards", "64"],
+        &["reshard", root, "-q", "--shards", "128"],
     ];
     let before = parquet_files(&store);
     for command in commands {
@@ -525,6 +524,8 @@ fn commands_refuse_a_store_with_batches_that_no_table_has() {
         assert!(says("_nigh/live/journal has 1 batches of `nigh live`") && says("POST /commit"), "{}", refused.stderr);
     }
     assert!(parquet_files(&store) == before);
+    // This brings no document, and takes none away. A commit may need it, where a text is gone.
+    run_well(&["verify", root, "-q", "--by", "estimate", "--similarity", "0.8"]);
     // What they say helps.
     let live = Live::start(&store, &[]);
     assert_eq!(live.send("POST", "/commit", &[], b"").status, 200);
