@@ -20,11 +20,6 @@ impl ShortLists {
         self.of.len()
     }
 
-    /// Makes room for a number of lists, without making them.
-    pub(super) fn reserve(&mut self, lists: usize) {
-        self.of.reserve(lists);
-    }
-
     /// Makes lists without numbers, so that there are at least `count`.
     pub(super) fn grow(&mut self, count: usize) {
         if self.of.len() < count {

@@ -28,11 +28,6 @@ impl Nodes {
         (self.docs.len() - self.free.len()) as u64
     }
 
-    /// Makes room for more nodes.
-    pub(super) fn reserve(&mut self, nodes: usize) {
-        self.docs.reserve(nodes);
-    }
-
     /// The documents of a node.
     pub(super) fn docs(&self, node: u32) -> &[u32] {
         self.docs.get(node)
