@@ -6,7 +6,7 @@ use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -118,12 +118,17 @@ fn kill_others(method: &str, seed: u64) {
     let mut there = begin(folder.path(), &mut numbers, method);
     let live = Live::start(&store, &["--processes", "3"]);
     let (first, is_done) = (live.child.id(), Arc::new(AtomicBool::new(false)));
+    let answered = Arc::new(AtomicU64::new(0));
     let killer = {
-        let (is_done, mut numbers) = (is_done.clone(), Numbers(seed + 1));
+        let (is_done, answered, mut numbers) = (is_done.clone(), answered.clone(), Numbers(seed + 1));
         std::thread::spawn(move || {
-            let mut kills = 0;
+            let (mut kills, mut before, mut times) = (0, 0, 1);
             while !is_done.load(Ordering::Relaxed) {
-                std::thread::sleep(Duration::from_millis(200 + numbers.below(400)));
+                // On a busy machine a start may take longer than the time between two kills.
+                let now = answered.load(Ordering::Relaxed);
+                times = if now == before { 2 * times } else { 1 };
+                before = now;
+                std::thread::sleep(times * Duration::from_millis(200 + numbers.below(400)));
                 let others = others(first);
                 if let Some(process) = others.get(numbers.below(2) as usize) {
                     signal("-KILL", *process);
@@ -143,6 +148,7 @@ fn kill_others(method: &str, seed: u64) {
         if number % 20 == 19 {
             wait_for("a commit", || (live.send("POST", "/commit", &[], b"").status == 200).then_some(()));
         }
+        answered.fetch_add(1, Ordering::Relaxed);
     }
     is_done.store(true, Ordering::Relaxed);
     assert!(killer.join().unwrap() > 1, "few processes were killed");
