@@ -250,8 +250,8 @@ pub(crate) fn lock(location: &StoreLocation, log: &Log) -> Result<WriteGuard> {
 }
 
 /// Refuses a store with batches of `nigh live` that no table has: `nigh live` would put them in the
-/// place of what comes to the tables now. The commands of a commit, which have the lock from it, are
-/// those that bring them to the tables.
+/// place of what comes to the tables now. The commands of a commit, which have the lock from it,
+/// are those that bring them to the tables.
 ///
 /// # Errors
 /// If there are such batches, or the journal of `nigh live` cannot be read.

@@ -470,7 +470,8 @@ fn a_kill_between_the_commands_and_the_new_journal_keeps_the_ids_of_the_tables()
             assert_eq!(again, *answers, "batch {number} in round {round}");
         }
     }
-    // Also if another program has made as many commits: then its documents are those of the journal.
+    // Also if another program has made as many commits: its documents are those of the journal
+    // then.
     let lines = body(&[json!({"id": "only here", "text": numbers.text()})]);
     service.add(None, lines.as_bytes()).unwrap();
     let other = folder.path().join("other.jsonl");

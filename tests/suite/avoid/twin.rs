@@ -26,14 +26,14 @@ struct AvoidPage {
 }
 
 /// A relation of two hosts.
-type RelatedHosts = BTreeMap<(String, String), BTreeSet<usize>>;
+type SharingHosts = BTreeMap<(String, String), BTreeSet<usize>>;
 
 pub struct AvoidTwin {
     pages: Vec<AvoidPage>,
     /// The page, the URL that it links to, its page, and the page that this leads to.
     links: Vec<(i64, String, Option<i64>, Option<i64>)>,
     redirects: Vec<(String, Option<i64>)>,
-    pairs: RelatedHosts,
+    pairs: SharingHosts,
     redirected: Vec<(String, String)>,
     listed: Vec<(String, String)>,
     addresses: BTreeMap<String, BTreeSet<String>>,
@@ -117,7 +117,7 @@ impl AvoidTwin {
         };
         let redirects = targets.keys().filter(|url| !of_url.contains_key(&***url));
         let redirects = redirects.map(|url| (url.clone(), last(url))).collect();
-        let mut pairs = RelatedHosts::new();
+        let mut pairs = SharingHosts::new();
         let mut add = |a: &str, b: &str, why: usize| {
             pairs.entry((a.to_owned(), b.to_owned())).or_default().insert(why);
             pairs.entry((b.to_owned(), a.to_owned())).or_default().insert(why);

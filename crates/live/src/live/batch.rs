@@ -142,7 +142,7 @@ impl Line<'_> {
 /// If the batch exceeds a limit, or a line is not a record: the refusal names the line and what is
 /// wrong with it.
 pub fn read_batch(bytes: &[u8], method: &Method, limits: &Limits) -> Result<Vec<Record>, Refusal> {
-    read_lines(bytes, method, limits, Form::Object)
+    read_lines(bytes, method, limits, LineForm::Object)
 }
 
 /// Reads the records of a batch of the journal: an earlier version may have taken lines that are
@@ -151,12 +151,12 @@ pub fn read_batch(bytes: &[u8], method: &Method, limits: &Limits) -> Result<Vec<
 /// # Errors
 /// If a line is not a record.
 pub(super) fn read_taken(bytes: &[u8], method: &Method) -> Result<Vec<Record>, Refusal> {
-    read_lines(bytes, method, &Limits::none(), Form::Any)
+    read_lines(bytes, method, &Limits::none(), LineForm::Any)
 }
 
 /// What a line may be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Form {
+enum LineForm {
     /// An object, with an id of at most [`LONGEST_ID`] bytes.
     Object,
     /// Also an array of the values of all fields, and with a longer number as its id: these were
@@ -164,7 +164,7 @@ enum Form {
     Any,
 }
 
-fn read_lines(bytes: &[u8], method: &Method, limits: &Limits, form: Form) -> Result<Vec<Record>, Refusal> {
+fn read_lines(bytes: &[u8], method: &Method, limits: &Limits, form: LineForm) -> Result<Vec<Record>, Refusal> {
     if bytes.len() > limits.batch_bytes {
         return Err(Refusal::too_large(format!(
             "the batch has {} bytes, of at most {}: send it in parts",
@@ -197,16 +197,16 @@ fn read_lines(bytes: &[u8], method: &Method, limits: &Limits, form: Form) -> Res
 
 /// Reads a JSON object. An array of its values is none, though it could be read as one: `nigh add`
 /// takes objects only.
-fn object<'a, T: Deserialize<'a>>(text: &'a [u8], fields: &str, form: Form) -> Result<T, String> {
+fn object<'a, T: Deserialize<'a>>(text: &'a [u8], fields: &str, form: LineForm) -> Result<T, String> {
     let text = std::str::from_utf8(text).map_err(|error| format!("not UTF-8 at byte {}", error.valid_up_to()))?;
     let failed = |reason: String| format!("not a JSON object with {fields}: {reason}");
-    if form == Form::Object && !text.trim_ascii_start().starts_with('{') {
+    if form == LineForm::Object && !text.trim_ascii_start().starts_with('{') {
         return Err(failed("it does not begin with `{`".to_owned()));
     }
     serde_json::from_str(text).map_err(|error| failed(error.to_string()))
 }
 
-fn record(line: &[u8], method: &Method, form: Form) -> Result<Record, String> {
+fn record(line: &[u8], method: &Method, form: LineForm) -> Result<Record, String> {
     let documents = method.documents;
     let line: Line<'_> = object(line, "the fields of a record", form)?;
     let ready = line.ready(method)?;
@@ -253,7 +253,7 @@ pub(super) fn read_body(bytes: &[u8], limits: &Limits) -> Result<Body, Refusal> 
             limits.line_bytes
         )));
     }
-    let Compared { text, html } = object(bytes, "`text` or `html`", Form::Object).map_err(Refusal::bad)?;
+    let Compared { text, html } = object(bytes, "`text` or `html`", LineForm::Object).map_err(Refusal::bad)?;
     match (html, text) {
         (Some(html), _) => Ok(Body::Html(html.into_owned().into_bytes())),
         (None, Some(text)) => Ok(Body::Text(text.into_owned())),
@@ -286,7 +286,7 @@ const LONGEST_ID: usize = 8192;
 
 /// The id that a value is: a string, or the digits of a whole number; `None` if it is null or
 /// empty.
-fn id_of(value: &str, form: Form) -> Result<Option<String>, String> {
+fn id_of(value: &str, form: LineForm) -> Result<Option<String>, String> {
     let is_whole = |digits: &str| !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
     // Answers repeat it for each document that is like this one.
     let too_long = |id: &str| Err(format!("`id` has {} bytes: at most {LONGEST_ID} are allowed", id.len()));
@@ -305,7 +305,7 @@ fn id_of(value: &str, form: Form) -> Result<Option<String>, String> {
             }
         }
         _ if is_whole(value.strip_prefix('-').unwrap_or(value)) => {
-            if form == Form::Object && value.len() > LONGEST_ID {
+            if form == LineForm::Object && value.len() > LONGEST_ID {
                 too_long(value)
             } else {
                 Ok(Some(value.to_owned()))

@@ -17,10 +17,10 @@
 //! | `bench` | its part of `nigh bench`, with the feature `bench` |
 //!
 //! In reading order: `plan` (what a run gets, and how it writes a table), `study` (the trait),
-//! `committed` (what an earlier run left), `committed_leads` (what the mirrors job left of the order
-//! of hosts), `shards` (tables with a file for each shard), `figure` and `figure_tables` (what
-//! figures are, and what they are drawn from), `list`, `study_tables` (the tables of studies that
-//! figures are drawn from), `run`; then the studies: `samplers` is the smallest.
+//! `committed` (what an earlier run left), `committed_leads` (what the mirrors job left of the
+//! order of hosts), `shards` (tables with a file for each shard), `figure` and `figure_tables`
+//! (what figures are, and what they are drawn from), `list`, `study_tables` (the tables of studies
+//! that figures are drawn from), `run`; then the studies: `samplers` is the smallest.
 
 pub mod collections;
 mod committed;

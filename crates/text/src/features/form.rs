@@ -119,8 +119,8 @@ struct Mapping {
 const OTHER: u8 = 4;
 
 impl Mapping {
-    /// The mapping of a form; `None` if it keeps case and diacritics. Each of the three is made once
-    /// in a process: it takes some milliseconds.
+    /// The mapping of a form; `None` if it keeps case and diacritics. Each of the three is made
+    /// once in a process: it takes some milliseconds.
     fn of(form: TextForm) -> Option<&'static Mapping> {
         static MADE: [OnceLock<Mapping>; 3] = [const { OnceLock::new() }; 3];
         let made = match (form.fold_case, form.strip_diacritics) {

@@ -264,8 +264,8 @@ impl Engine {
         Ok(answers)
     }
 
-    /// What is known of the document of a key, or of the name if it is not there, with the documents
-    /// that are `nearest`.
+    /// What is known of the document of a key, or of the name if it is not there, with the
+    /// documents that are `nearest`.
     fn answer_of(&mut self, key: KeyHash, name: &str, nearest: Vec<Near>) -> Answer {
         let is_id = self.method.documents != DocumentKey::Url;
         let found = self.docs.find(key);
@@ -321,8 +321,8 @@ impl Engine {
         }
     }
 
-    /// The documents that are compared with one, or with a page that is not there, of some nodes that
-    /// share a key with it.
+    /// The documents that are compared with one, or with a page that is not there, of some nodes
+    /// that share a key with it.
     fn docs_near(&self, sharing: Vec<u32>, own: Option<u32>, most: usize) -> Vec<u32> {
         let own_node = own.map(|own| self.doc(own).node);
         let nodes: BTreeSet<u32> = sharing.into_iter().collect();
@@ -332,8 +332,8 @@ impl Engine {
         docs.copied().take(COMPARED.max(4 * most)).collect()
     }
 
-    /// The most similar ones of some documents, of which so many features each are equal, as long as
-    /// their names have no more bytes than are `left`.
+    /// The most similar ones of some documents, of which so many features each are equal, as long
+    /// as their names have no more bytes than are `left`.
     fn nearest(&self, docs: &[u32], equal: &[usize], most: usize, left: &mut usize) -> Vec<Near> {
         let mut ranked: Vec<(Reverse<usize>, u32)> =
             equal.iter().copied().map(Reverse).zip(docs.iter().copied()).collect();

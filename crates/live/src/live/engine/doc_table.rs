@@ -1,7 +1,7 @@
 //! The documents, by their numbers: what each is known by, what it has, and where it is.
 //!
-//! A document takes 56 bytes, its name, and 5 to 11 bytes of the table by which it is found. The key
-//! of a document is a hash of its name, and is made from that when it is wanted. The names of
+//! A document takes 56 bytes, its name, and 5 to 11 bytes of the table by which it is found. The
+//! key of a document is a hash of its name, and is made from that when it is wanted. The names of
 //! documents that are gone stay.
 
 use super::TextPlace;
@@ -18,7 +18,8 @@ const GONE: u64 = u64::MAX;
 /// A document.
 #[derive(Clone, Copy)]
 pub(super) struct Doc {
-    /// The halves of the checksum of its body: a `u128` would make a document larger by eight bytes.
+    /// The halves of the checksum of its body: with a `u128` a document would have eight bytes
+    /// more.
     checksum: [u64; 2],
     name_at: u64,
     number: i64,
@@ -117,7 +118,7 @@ impl DocTable {
         self.by_key.find(hash(key), |doc| self.key(doc) == key)
     }
 
-    /// The document with this number in the tables, of documents whose numbers in the tables ascend.
+    /// The document with this number in the tables. The numbers of all documents there ascend.
     pub(super) fn find_number(&self, number: i64) -> Option<u32> {
         let place = self.docs.partition_point(|doc| doc.number < number);
         self.docs.get(place).filter(|doc| doc.number == number).map(|_| place as u32)

@@ -266,8 +266,8 @@ impl Search {
         self.searching > 1
     }
 
-    /// Follows the edges of one node of each group. `neighbours` returns the other ends of the edges
-    /// of some nodes.
+    /// Follows the edges of one node of each group. `neighbours` returns the other ends of the
+    /// edges of some nodes.
     fn round(&mut self, neighbours: impl FnOnce(&[u32]) -> Result<Vec<Vec<u32>>>) -> Result<()> {
         let (mut open, mut nodes) = (std::mem::take(&mut self.open), Vec::new());
         open.retain(|group| {

@@ -54,7 +54,7 @@ impl Load<'_> {
         Ok(())
     }
 
-    /// Takes the sketch of a document, by its number in the tables. All documents were taken before.
+    /// Takes the sketch of a document, by its number in the tables, after all documents.
     ///
     /// # Errors
     /// If there is no such document, or it has a sketch; or if a process is gone that has a part of

@@ -13,13 +13,13 @@
 //! If the method verifies clusters, what edges of keys connect are candidates, and the parts of
 //! these that are similar enough are the clusters.
 //!
-//! In reading order: `answers`, `load` (the documents of a store), `doc_table` (documents), `nodes`
-//! (those of each node), `lists` (short lists of numbers), `keys` (the documents of each key, and the
-//! edges between them), `id_table` (its hash table), `parts` (keys and features in several
-//! processes), `sets` (sets of nodes), `fragments` (what is known to be connected, and the graph of that), `labels` (its labels,
-//! by differential dataflow), `verified` (what of that is similar enough), `page` (equal documents),
-//! `pairs` (whether two pages are similar enough), `texts` (their texts), `clusters` (ids and
-//! changes).
+//! In reading order: `answers`, `load` (the documents of a store), `doc_table` (documents),
+//! `node_table` (those of each node), `lists` (short lists of numbers), `keys` (the documents of
+//! each key, and the edges between them), `id_table` (its hash table), `parts` (keys and features
+//! in several processes), `sets` (sets of nodes), `fragments` (what is known to be connected, and
+//! the graph of that), `labels` (its labels, by differential dataflow), `verified` (what of that is
+//! similar enough), `page` (equal documents), `pairs` (whether two pages are similar enough),
+//! `texts` (their texts), `clusters` (ids and changes).
 
 mod answers;
 mod clusters;
@@ -30,7 +30,7 @@ mod keys;
 mod labels;
 mod lists;
 mod load;
-mod nodes;
+mod node_table;
 mod page;
 mod pairs;
 mod parts;
@@ -48,7 +48,7 @@ use self::doc_table::{Doc, DocTable, NONE};
 use self::fragments::Fragments;
 use self::id_table::IdTable;
 use self::labels::LabelWorkers;
-use self::nodes::Nodes;
+use self::node_table::NodeTable;
 use self::pairs::Pairs;
 use self::parts::{DocumentFeatures, Keys};
 use self::sets::{NO_ID, Sets};
@@ -108,7 +108,7 @@ pub struct Engine {
     fingerprinters: Vec<Fingerprinter>,
     docs: DocTable,
     features: DocumentFeatures,
-    nodes: Nodes,
+    nodes: NodeTable,
     by_vector: IdTable,
     keys: Keys,
     fragments: Fragments,
@@ -118,8 +118,8 @@ pub struct Engine {
     /// Documents that the tables have and that were deleted, by key; also those that came again.
     gone: BTreeMap<KeyHash, String>,
     changes: VecDeque<NumberedChange>,
-    /// The largest number of a change, and that after which all are kept. After a commit some numbers
-    /// are of no change.
+    /// The largest number of a change, and that after which all are kept. After a commit some
+    /// numbers are of no change.
     changed: u64,
     kept_after: u64,
     records: u64,
@@ -164,7 +164,7 @@ impl Engine {
             fingerprinters,
             docs: DocTable::default(),
             features: DocumentFeatures::new(method.features, others),
-            nodes: Nodes::default(),
+            nodes: NodeTable::default(),
             by_vector: IdTable::default(),
             keys: Keys::new((method.supershingles, method.agreements), method.features, others)?,
             fragments: Fragments::new(LabelWorkers::start(workers)?),
@@ -212,15 +212,15 @@ impl Engine {
         self.clusters.go_on_from(given.clusters);
     }
 
-    /// Goes on with numbers that no change had, whichever were given: those of the next [`ERA`]. Which
-    /// changes there were is not known.
+    /// Goes on with numbers that no change had, whichever were given: those of the next [`ERA`].
+    /// Which changes there were is not known.
     pub(super) fn begin_era(&mut self) {
         let changes = (self.changed / ERA).saturating_add(1).saturating_mul(ERA);
         self.go_on_from(Given { changes, clusters: 0 });
     }
 
-    /// Takes the changes of another engine, whose batches and clusters this one has, and goes on with
-    /// the larger numbers of both.
+    /// Takes the changes of another engine, whose batches and clusters this one has, and goes on
+    /// with the larger numbers of both.
     pub(super) fn take_changes(&mut self, other: &mut Engine) {
         self.changes = std::mem::take(&mut other.changes);
         (self.kept_after, self.records) = (other.kept_after, other.records);
@@ -286,8 +286,8 @@ impl Engine {
         features(&mut self.fingerprinters, records)
     }
 
-    /// Applies a batch with these features, and returns an answer for each record, in their order, if
-    /// they are wanted. `texts` has the texts of earlier batches and of the tables.
+    /// Applies a batch with these features, and returns an answer for each record, in their order,
+    /// if they are wanted. `texts` has the texts of earlier batches and of the tables.
     ///
     /// # Errors
     /// If a worker has ended, or the tables cannot be read: then nothing more can be done with the

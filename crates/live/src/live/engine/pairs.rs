@@ -214,14 +214,14 @@ impl Pairs {
         equal_features(source.features(page), source.features(other)) >= self.least
     }
 
-    /// The shingles of a page that were read; `None` of one whose text is not at hand, or may not be
-    /// read any more.
+    /// The shingles of a page that were read; `None` of one whose text is not at hand, or may not
+    /// be read any more.
     fn shingles(&self, page: u32) -> Option<Arc<[u64]>> {
         self.kept.get(&u64::from(page)).cloned()
     }
 
-    /// Reads the texts of some pages, until these are a quarter of what is kept. Returns of how many
-    /// pages, at least one.
+    /// Reads the texts of some pages, until these are a quarter of what is kept. Returns of how
+    /// many pages, at least one.
     ///
     /// # Errors
     /// If a text cannot be looked for.

@@ -45,7 +45,7 @@ use tokio_rustls::TlsAcceptor;
 use self::description::description;
 use self::metrics::Shown;
 use self::requests::respond;
-use self::unread::{Held, Unread};
+use self::unread::{HeldAnswer, UnreadAnswers};
 use super::batch::Limits;
 use super::follow::{Follower, Part};
 use super::refusal::Refusal;
@@ -104,7 +104,7 @@ enum Ask {
 /// A request on its way to the service, and back.
 struct Job {
     ask: Ask,
-    reply: oneshot::Sender<Result<Held, Refusal>>,
+    reply: oneshot::Sender<Result<HeldAnswer, Refusal>>,
     /// The share of the budget that its body takes, also if the client has gone meanwhile.
     _held: Vec<OwnedSemaphorePermit>,
 }
@@ -152,12 +152,12 @@ impl Server {
         limits: Limits,
         commits: Commits,
     ) -> Result<Server> {
-        let bounds = (Patience::default(), Unread::new(UNREAD_BYTES));
+        let bounds = (Patience::default(), UnreadAnswers::new(UNREAD_BYTES));
         Server::start_with(bounds, service, address, access, limits, commits)
     }
 
     fn start_with(
-        (patience, unread): (Patience, Unread),
+        (patience, unread): (Patience, UnreadAnswers),
         mut service: Service,
         address: SocketAddr,
         access: Access,
@@ -227,7 +227,7 @@ fn answer_all(
     service: &mut Service,
     commits: &mut Commits,
     queue: &Receiver<Job>,
-    (shown, unread): (&Mutex<Shown>, &Unread),
+    (shown, unread): (&Mutex<Shown>, &UnreadAnswers),
 ) {
     loop {
         let job = match commits.wait(service).into_iter().chain(service.wait()).min() {
@@ -358,7 +358,7 @@ mod tests {
             Ok(())
         });
         let commits = Commits::new(Default::default(), committer, Box::new(|_| {}));
-        let bounds = (patience, Unread::new(UNREAD_BYTES));
+        let bounds = (patience, UnreadAnswers::new(UNREAD_BYTES));
         Server::start_with(bounds, service, ([127, 0, 0, 1], 0).into(), access, limits, commits).unwrap().address
     }
 
@@ -439,7 +439,7 @@ mod tests {
         }
         let commits = Commits::new(Default::default(), Box::new(|_| Ok(())), Box::new(|_| {}));
         let short = Duration::from_secs(2);
-        let bounds = (Patience { body: short, tick: short / 20, ..Patience::default() }, Unread::new(1 << 20));
+        let bounds = (Patience { body: short, tick: short / 20, ..Patience::default() }, UnreadAnswers::new(1 << 20));
         let address = ([127, 0, 0, 1], 0).into();
         let server = Server::start_with(bounds, service, address, Access::default(), limits, commits).unwrap();
         let get = "GET /clusters/-1?most=10000 HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";

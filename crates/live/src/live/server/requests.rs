@@ -13,7 +13,7 @@ use tokio::sync::{OwnedSemaphorePermit, oneshot};
 use tokio::time::timeout;
 
 use super::metrics::metrics;
-use super::unread::{AnswerBody, Held};
+use super::unread::{AnswerBody, HeldAnswer};
 use super::{Ask, Client, Job, Shared, show};
 use crate::live::refusal::Refusal;
 
@@ -194,7 +194,7 @@ pub(super) fn put(
     shared: &Shared,
     ask: Ask,
     held: Vec<OwnedSemaphorePermit>,
-) -> Result<oneshot::Receiver<Result<Held, Refusal>>, Refusal> {
+) -> Result<oneshot::Receiver<Result<HeldAnswer, Refusal>>, Refusal> {
     let (reply, answer) = oneshot::channel();
     match shared.jobs.try_send(Job { ask, reply, _held: held }) {
         Ok(()) => Ok(answer),

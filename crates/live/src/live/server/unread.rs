@@ -22,16 +22,16 @@ const PART: usize = 64 << 10;
 
 /// The bytes of all answers that clients have not read yet.
 #[derive(Clone)]
-pub(super) struct Unread {
+pub(super) struct UnreadAnswers {
     bytes: Arc<AtomicUsize>,
     /// If there are so many, no other answer is made.
     most: usize,
 }
 
-impl Unread {
+impl UnreadAnswers {
     /// No bytes, of `most`.
-    pub(super) fn new(most: usize) -> Unread {
-        Unread { bytes: Arc::default(), most }
+    pub(super) fn new(most: usize) -> UnreadAnswers {
+        UnreadAnswers { bytes: Arc::default(), most }
     }
 
     /// Refuses what needs an answer, if too many bytes wait.
@@ -42,25 +42,25 @@ impl Unread {
     }
 
     /// Counts an answer until it is dropped.
-    pub(super) fn hold(&self, lines: Lines) -> Held {
+    pub(super) fn hold(&self, lines: Lines) -> HeldAnswer {
         self.bytes.fetch_add(lines.len(), Ordering::Relaxed);
-        Held { lines, unread: self.clone() }
+        HeldAnswer { lines, unread: self.clone() }
     }
 }
 
 /// An answer, which counts as not read.
-pub(super) struct Held {
+pub(super) struct HeldAnswer {
     lines: Lines,
-    unread: Unread,
+    unread: UnreadAnswers,
 }
 
-impl AsRef<[u8]> for Held {
+impl AsRef<[u8]> for HeldAnswer {
     fn as_ref(&self) -> &[u8] {
         &self.lines
     }
 }
 
-impl Drop for Held {
+impl Drop for HeldAnswer {
     fn drop(&mut self) {
         self.unread.bytes.fetch_sub(self.lines.len(), Ordering::Relaxed);
     }

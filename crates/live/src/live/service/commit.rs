@@ -238,8 +238,8 @@ pub(super) fn ensure_columns(last: &Reading, method: &Method, longest: usize) ->
     Ok(())
 }
 
-/// How the documents of a commit are read. If texts verify clusters, files of earlier weeks are read
-/// again in the same way: then they have the columns of the last week.
+/// How the documents of a commit are read. If texts verify clusters, files of earlier weeks are
+/// read again in the same way: then they have the columns of the last week.
 fn reading(last: &Reading, method: &Method) -> Reading {
     let id = |of_last: Option<String>| {
         (method.documents == DocumentKey::Id).then(|| of_last.unwrap_or_else(|| "id".to_owned()))
@@ -255,8 +255,8 @@ fn reading(last: &Reading, method: &Method) -> Reading {
     Reading { max_page_bytes, media_types, base_url, columns, ..Reading::default() }
 }
 
-/// A line of a batch with the columns of the last week; the line itself if it has these. A column of
-/// HTML has a name of its own: earlier files may have a field `html` that was not read.
+/// A line of a batch with the columns of the last week; the line itself if it has these. A column
+/// of HTML has a name of its own: earlier files may have a field `html` that was not read.
 fn line_in_columns(line: Vec<u8>, name: &str, body: &Body, columns: &Columns, by: DocumentKey) -> Result<Vec<u8>> {
     let (of_name, usual) = match by {
         DocumentKey::Url => (columns.url(), "url"),

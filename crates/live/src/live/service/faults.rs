@@ -46,7 +46,8 @@ impl Service {
         others.fault().is_some()
     }
 
-    /// Starts all processes again after a fault. The next request gets the reason if they do not run.
+    /// Starts all processes again after a fault. The next request gets the reason if they do not
+    /// run.
     pub fn mend(&mut self) {
         let _ = self.ready();
     }

@@ -39,8 +39,8 @@ use crate::state::{replace_with, sync_folder};
 
 /// The bytes before the head.
 const FRAME: usize = 28;
-/// The format of heads that this version writes, and the largest that it reads. Those of format 0 do
-/// not name it: they have no `rest`, `commits` and `makes`.
+/// The format of heads that this version writes, and the largest that it reads. Those of format 0
+/// do not name it: they have no `rest`, `commits` and `makes`.
 const FORMAT: u32 = 1;
 
 /// What a journal has of a batch besides its lines.
@@ -60,7 +60,8 @@ pub(super) struct Head {
     /// Whether this is not a batch, but the answers of the one before it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(super) answered: bool,
-    /// Whether this is not a batch, but the documents of those before a commit that no table can have.
+    /// Whether this is not a batch, but the documents of those before a commit that no table can
+    /// have.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(super) rest: bool,
     /// Of such records, the numbers that were given by then.
@@ -220,7 +221,7 @@ impl Journal {
         }
         let body = record.split_off(head_bytes as usize);
         let no_head = || format!("{}: no head at byte {at}", self.path.display());
-        let Format { format } = serde_json::from_slice(&record).with_context(no_head)?;
+        let FormatOfHead { format } = serde_json::from_slice(&record).with_context(no_head)?;
         ensure!(
             format <= FORMAT,
             "the journal {} has a record of format {format} at byte {at}, of a newer version of nigh: this one reads formats up to \
@@ -321,7 +322,7 @@ fn record_of(head: &Head, body: &[u8]) -> Result<Vec<u8>> {
 
 /// The format of a head, which may have fields that are not known here.
 #[derive(Deserialize)]
-struct Format {
+struct FormatOfHead {
     #[serde(default)]
     format: u32,
 }

@@ -1,8 +1,8 @@
 //! An engine with its journal: what a process that stays up does with batches.
 //!
-//! If another process has a part of the keys and is gone, what is done then is refused with 503, and
-//! a batch is taken out of the journal again. When the processes run again, the engine is read from
-//! the store and the journal as at a start: so it has what was acknowledged, once.
+//! If another process has a part of the keys and is gone, what is done then is refused with 503,
+//! and a batch is taken out of the journal again. When the processes run again, the engine is read
+//! from the store and the journal as at a start: so it has what was acknowledged, once.
 //!
 //! In reading order: `start` (the last week of a store), `journal` (batches on the disk), `taken`
 //! (batches that are sent again), `replay` (the journal is read at a start), `commit` (it becomes a
@@ -87,8 +87,8 @@ pub struct Pending {
 }
 
 impl Pending {
-    /// Counts what a commit can bring to the tables, or take out of the journal: ready features count
-    /// if they take the place of a document. The batch is not applied yet.
+    /// Counts what a commit can bring to the tables, or take out of the journal: ready features
+    /// count if they take the place of a document. The batch is not applied yet.
     fn add(&mut self, records: &[Record], engine: &Engine) {
         let counts = |record: &&Record| !matches!(record.body, Some(Content::Ready(_))) || engine.has(record.key);
         let lines = records.iter().filter(counts).count();
@@ -204,8 +204,8 @@ impl Service {
         root.join(OWN).join(LIVE).join("journal")
     }
 
-    /// How many batches the journal of the store at `root` has that may be in no table. Documents that
-    /// no table can have are not counted once a commit has left them there.
+    /// How many batches the journal of the store at `root` has that may be in no table. Documents
+    /// that no table can have are not counted once a commit has left them there.
     ///
     /// # Errors
     /// If the journal cannot be read, or is damaged.
@@ -254,8 +254,8 @@ impl Service {
     /// A batch with an id that was taken before gets the answers that it got then.
     ///
     /// # Errors
-    /// If the batch is malformed or too large, its id was that of other lines, the journal cannot be
-    /// written, or another process is gone: then it is not taken.
+    /// If the batch is malformed or too large, its id was that of other lines, the journal cannot
+    /// be written, or another process is gone: then it is not taken.
     pub fn add(&mut self, id: Option<&str>, body: &[u8]) -> Result<Lines, Refusal> {
         self.ready()?;
         let sum = checksum(body);
@@ -296,7 +296,8 @@ impl Service {
 
     /// Writes a batch to the journal, and applies it.
     fn take(&mut self, head: &Head, body: &[u8], records: &[Record]) -> Result<Lines, Refusal> {
-        // Before it is in the journal: a fault of a parser ends the process, and would at each start.
+        // Before it is in the journal: a fault of a parser ends the process, and would at each
+        // start.
         let features = self.engine.features_of(records);
         let before = self.journal.bytes();
         self.journal.add(head, body).map_err(|error| Refusal::unable(format!("{error:#}: the batch is not taken")))?;

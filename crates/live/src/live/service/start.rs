@@ -10,7 +10,7 @@ use crate::state::{Manifest, Store};
 use crate::tables::field;
 
 /// A row of `documents`, with its cluster.
-struct Row {
+struct StoredDocument {
     doc: i64,
     checksum: u128,
     /// Where its name begins, and its bytes.
@@ -28,7 +28,7 @@ pub fn load_last_week(store: &Store, manifest: &Manifest, engine: &mut Engine) -
     let Some(week) = manifest.weeks.last() else { return Ok(0) };
     let looked = LookedWeek::open(store, manifest, week)?;
     let column = if manifest.method.documents == DocumentKey::Url { "url" } else { "id" };
-    let (mut rows, mut all_names): (Vec<Row>, String) = (Vec::new(), String::new());
+    let (mut rows, mut all_names): (Vec<StoredDocument>, String) = (Vec::new(), String::new());
     looked.each_document_row(&["doc", column, "checksum"], |batch| {
         let (docs, names): (&Int64Array, &StringArray) = (field(batch, "doc")?, field(batch, column)?);
         let checksums: &FixedSizeBinaryArray = field(batch, "checksum")?;
@@ -38,7 +38,7 @@ pub fn load_last_week(store: &Store, manifest: &Manifest, engine: &mut Engine) -
             let name = name.with_context(|| format!("document {doc} of the table documents has no {column}"))?;
             let bytes = checksums.value(row).try_into().context("a checksum has 16 bytes")?;
             let place = (all_names.len() as u64, u32::try_from(name.len()).context("a name has 4 GiB or more")?);
-            rows.push(Row { doc, checksum: u128::from_be_bytes(bytes), name: place, cluster: None });
+            rows.push(StoredDocument { doc, checksum: u128::from_be_bytes(bytes), name: place, cluster: None });
             all_names.push_str(name);
         }
         Ok(())
@@ -50,7 +50,7 @@ pub fn load_last_week(store: &Store, manifest: &Manifest, engine: &mut Engine) -
         let (docs, ids): (&Int64Array, &Int64Array) = (field(batch, "doc")?, field(batch, "cluster_id")?);
         for row in (0..batch.num_rows()).filter(|row| ids.is_valid(*row)) {
             let doc = docs.value(row);
-            let is_here = |row: &Row| row.doc == doc;
+            let is_here = |row: &StoredDocument| row.doc == doc;
             if !rows.get(place).is_some_and(is_here) {
                 place = rows.partition_point(|row| row.doc < doc);
             }
@@ -64,7 +64,7 @@ pub fn load_last_week(store: &Store, manifest: &Manifest, engine: &mut Engine) -
     })?;
     let count = rows.len();
     let mut load = engine.load(count, all_names.len());
-    for Row { doc, checksum, name: (at, bytes), cluster } in rows {
+    for StoredDocument { doc, checksum, name: (at, bytes), cluster } in rows {
         load.document(doc, &all_names[at as usize..][..bytes as usize], checksum, cluster)?;
     }
     drop(all_names);

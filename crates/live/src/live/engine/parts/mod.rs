@@ -10,8 +10,8 @@
 //! replies. Each key is in one part, and what becomes of it depends on the order of its own nodes
 //! only: so edges, and all that follows from them, are the same for any number of processes.
 //!
-//! In reading order: `messages` (what is asked), `processes` (starts and asks the others), `features`
-//! (of documents), `serve` (what the others do).
+//! In reading order: `messages` (what is asked), `processes` (starts and asks the others),
+//! `features` (of documents), `serve` (what the others do).
 
 mod features;
 mod messages;

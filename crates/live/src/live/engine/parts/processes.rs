@@ -274,8 +274,8 @@ impl KeyProcesses {
         Ok(replies)
     }
 
-    /// Ends all processes because of one. Returns the reason, which is kept. If it is the first one,
-    /// with number 0, there is nothing to start again.
+    /// Ends all processes because of one. Returns the reason, which is kept. If it is the first
+    /// one, with number 0, there is nothing to start again.
     pub(super) fn fail(&mut self, number: usize, error: anyhow::Error) -> anyhow::Error {
         let Some(place) = number.checked_sub(1) else {
             return error.context(format!("process 0 of 0 to {}", self.names.len()));

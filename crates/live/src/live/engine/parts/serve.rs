@@ -9,8 +9,8 @@ use super::messages::{Reply, Request, receive, receive_hello, send, send_hello};
 use crate::features::equal_features;
 use crate::live::engine::keys::{KeyPart, MOST_NODES, NodeLists};
 
-/// Keeps a part of the keys and features of `nigh live` until the input ends, which is when the process that
-/// asks has ended.
+/// Keeps a part of the keys and features of `nigh live` until the input ends, which is when the
+/// process that asks has ended.
 ///
 /// # Errors
 /// If what comes is not of this version of nigh, is cut, or contradicts what came before.

@@ -12,7 +12,7 @@ const COUNTED: usize = 32;
 
 /// The documents of all nodes.
 #[derive(Default)]
-pub(super) struct Nodes {
+pub(super) struct NodeTable {
     docs: ShortLists,
     free: Vec<u32>,
     /// The number of documents of a node by checksum, if there are many.
@@ -22,7 +22,7 @@ pub(super) struct Nodes {
     checksums: BTreeMap<u32, u128>,
 }
 
-impl Nodes {
+impl NodeTable {
     /// How many nodes there are.
     pub(super) fn count(&self) -> u64 {
         (self.docs.len() - self.free.len()) as u64
@@ -71,7 +71,8 @@ impl Nodes {
         node
     }
 
-    /// Forgets what is known of a node without documents. [`Nodes::reuse`] gives its number again.
+    /// Forgets what is known of a node without documents. [`NodeTable::reuse`] gives its number
+    /// again.
     pub(super) fn forget(&mut self, node: u32) {
         self.copies.remove(&node);
         if let Some(checksum) = self.checksums.remove(&node) {
