@@ -14,6 +14,17 @@ fn figures(arguments: &[&str]) -> Value {
 }
 
 #[test]
+fn a_process_that_keeps_clusters_is_measured() {
+    let flags = ["--documents", "600", "--words", "40", "--batch", "100", "--cluster", "60", "--seconds", "1"];
+    let figures = figures(&[&["live"][..], &flags].concat());
+    assert_eq!((&figures["clusters_match"], &figures["documents"]), (&true.into(), &600.into()), "{figures}");
+    assert!(figures["clusters"].as_u64().unwrap() > 10, "{figures}");
+    for key in ["in_process_per_cpu_s", "by_http_per_s", "vector_bytes_per_document"] {
+        assert!(figures[key].as_f64().unwrap() > 0.0, "{key}: {figures}");
+    }
+}
+
+#[test]
 fn the_cluster_stage_has_the_labels_of_a_single_thread() {
     let folder = tempfile::tempdir().unwrap();
     let data = folder.path().join("vectors");

@@ -189,9 +189,10 @@ pub(crate) fn bench_live(args: &LiveBenchArgs) -> Result<BenchOutcome> {
     BenchOutcome::new(report.clusters_match && joins.is_correct, &report, args.json)
 }
 
-/// Runs the commands of a commit.
+/// Runs the commands of a commit, which have the lock of the store from this process.
 fn run(commitment: &Commitment, store: &Store) -> Result<()> {
-    commitment.run(store.root(), || Ok(std::process::Stdio::null()))
+    let lock = store.lock()?;
+    commitment.run(store.root(), || Ok(lock.try_clone()?.into()))
 }
 
 /// Starts a server of a service, which stays until the process ends.

@@ -69,9 +69,17 @@ impl Service {
             return Err(Refusal::unable(fault));
         }
         drop(others);
+        self.begin_as_read(self.restarts + 1)
+    }
+
+    /// Goes on with what the store and the journal have, after so many restarts of other processes.
+    ///
+    /// # Errors
+    /// If they cannot be read, or another process is gone.
+    pub(super) fn begin_as_read(&mut self, restarts: u64) -> Result<(), Refusal> {
         match self.read_again() {
             Ok(service) => {
-                let (commits, restarts) = (self.commits, self.restarts + 1);
+                let commits = self.commits;
                 let since = service.pending.since.and(self.pending.since.or(service.pending.since));
                 let pending = Pending { since, ..service.pending };
                 *self = Service { commits, restarts, pending, ..service };

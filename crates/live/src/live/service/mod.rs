@@ -30,7 +30,7 @@ use self::exact::StoreTexts;
 use self::faults::EngineState;
 use self::journal::{Head, Journal};
 use self::start::load_last_week;
-use self::taken::{Taken, write_kept};
+use self::taken::Taken;
 use super::batch::{Content, Features, Limits, Record, read_batch, read_body};
 use super::engine::{Counts, Engine, Given, KeyProcesses, SharedProcesses, Texts, Wanted};
 use super::follow::{Part, Place};
@@ -311,25 +311,7 @@ impl Service {
             Err(error) => return Err(self.unable(error)),
         };
         self.engine.note_texts(records, self.journal.bytes() - body.len() as u64);
-        if self.tables_changed {
-            self.write_answer(head, body, &answer).map_err(|error| {
-                let text = format!("{error:#}: start nigh again");
-                self.broken = Some(text.clone());
-                Refusal::unable(text)
-            })?;
-        }
         Ok(answer)
-    }
-
-    /// Writes the answers of the last batch to the journal: a process that starts again finds other
-    /// ones.
-    fn write_answer(&mut self, of: &Head, body: &[u8], answer: &[u8]) -> Result<()> {
-        let mut line = Vec::new();
-        if let Some(id) = &of.batch {
-            write_kept(&mut line, id, checksum(body), Some(answer))?;
-        }
-        let given = Some(self.engine.given_with_renames());
-        self.journal.add(&Head { by: of.by, answered: true, given, ..Head::default() }, &line)
     }
 
     /// Writes to the journal with which tables its next records belong together, and which numbers
@@ -357,11 +339,25 @@ impl Service {
     ///
     /// # Errors
     /// If a file cannot be written, or a command failed: then the journal stays, and the next
-    /// commit tries all of it again.
+    /// commit tries all of it again. If tables have changed nevertheless, they and the journal are
+    /// read as at a start: a command can fail after its tables are there, and then the journal
+    /// begins again.
     pub fn commit(&mut self, run: &mut dyn FnMut(&Commitment) -> Result<()>) -> Result<Committed, Refusal> {
         self.ready()?;
         let unable = |error: anyhow::Error| Refusal::unable(format!("not committed: {error:#}"));
-        let (documents, deleted, rest) = self.make_tables(run).map_err(unable)?;
+        let (documents, deleted, rest) = match self.make_tables(run) {
+            Ok(made) => made,
+            Err(error) => {
+                if self.tables_changed && self.fault().is_none() {
+                    self.begin_as_read(self.restarts)?;
+                    if self.pending.lines == 0 {
+                        self.commits += 1;
+                        return Err(Refusal::unable(format!("committed, but a command failed at its end: {error:#}")));
+                    }
+                }
+                return Err(unable(error));
+            }
+        };
         self.begin_journal(&rest, self.engine.given_with_renames()).map_err(|error| {
             let text = format!("committed, but the journal cannot begin again: {error:#}: start nigh again");
             self.broken = Some(text.clone());
@@ -423,7 +419,11 @@ impl Service {
         let kept = Head { makes: Some(commitment.makes(from)), ..self.kept_head(self.engine.given_with_renames()) };
         self.journal.add(&kept, &self.taken.lines()?)?;
         let ran = self.add_rest(&commitment.rest).and_then(|()| run(commitment));
-        let commits = || anyhow::Ok(self.store.manifest()?.map_or(0, |manifest| manifest.commits));
+        let commits = || {
+            // A command that was killed may have left a commit that is whole.
+            self.store.recover()?;
+            anyhow::Ok(self.store.manifest()?.map_or(0, |manifest| manifest.commits))
+        };
         if ran.is_err() {
             if commits().is_ok_and(|commits| commits == from) {
                 // No table has changed by this commit, so the journal gives these answers. If this

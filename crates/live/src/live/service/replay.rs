@@ -123,7 +123,7 @@ impl Replay<'_> {
             let is_finished = self.finished == Some(head.body_at);
             self.takes_rest = is_finished || head.makes.is_none();
             if is_finished {
-                self.commits = head.makes.as_ref().map(|makes| makes.to);
+                self.commits = self.of_store;
                 self.unfinished = Some((Vec::new(), head.given.unwrap_or_default()));
             } else {
                 self.commits = head.commits.or(self.commits);
@@ -215,10 +215,11 @@ fn finished(store: &Store, path: &Path, engine: &Engine) -> Result<Option<u64>> 
     Ok(is_made(store, path, engine, &makes)?.then_some(at))
 }
 
-/// Whether the tables are those that the commands of a commit make: also if another program has
-/// made as many commits.
+/// Whether the tables have what the commands of a commit bring to them. Their number does not say
+/// it: another program may have made as many commits, and a command that has nothing left to do
+/// makes none.
 fn is_made(store: &Store, journal: &Path, engine: &Engine, makes: &Makes) -> Result<bool> {
-    let Some(manifest) = store.manifest()?.filter(|manifest| manifest.commits == makes.to) else { return Ok(false) };
+    let Some(manifest) = store.manifest()?.filter(|manifest| manifest.commits > makes.from) else { return Ok(false) };
     if let Some(added) = &makes.added {
         let Some(last) = manifest.weeks.last() else { return Ok(false) };
         let week = store.whole(last).context("cannot read the last week")?;
