@@ -300,11 +300,11 @@ fn a_command_that_fails_after_its_tables_are_there_loses_no_later_change() {
     });
     let refused = refused.unwrap_err().text;
     assert!(refused.starts_with("committed, but") && refused.contains("no space left"), "{refused}");
-    assert_eq!(committed_ids(&store.root().to_owned()).unwrap(), ["x", "y"]);
+    assert_eq!(committed_ids(store.root()).unwrap(), ["x", "y"]);
     assert!(service.document("x", false).unwrap().starts_with(br#"{"id":"x","doc":"#), "the tables have it");
     service.delete("x").unwrap();
     service.commit(&mut |commitment| run_commands(store.root(), commitment)).unwrap();
-    assert_eq!(committed_ids(&store.root().to_owned()).unwrap(), ["y"]);
+    assert_eq!(committed_ids(store.root()).unwrap(), ["y"]);
     drop(service);
     let mut service = open();
     assert_eq!(service.document("x", false).unwrap_err().status, 404);
