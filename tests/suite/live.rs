@@ -158,15 +158,15 @@ pub(crate) fn text_of(family: u64, version: u64) -> String {
 const JOB: &str = "[cluster]\n[cluster.read.columns]\nid = \"id\"\nhtml = \"html\"\n[cluster.method]\nshards = 4\n";
 
 /// By name: the names of the similar cluster, and the strictest level.
-pub(crate) type Found = BTreeMap<String, (BTreeSet<String>, Option<String>)>;
+pub(crate) type FoundLive = BTreeMap<String, (BTreeSet<String>, Option<String>)>;
 
 /// What a run over some documents finds.
-pub(crate) fn found_by_run(folder: &Path, name: &str, there: &BTreeMap<String, Value>) -> Found {
+pub(crate) fn found_by_run(folder: &Path, name: &str, there: &BTreeMap<String, Value>) -> FoundLive {
     found_by_method(folder, name, there, "")
 }
 
 /// As [`found_by_run`], with more of a method.
-pub(crate) fn found_by_method(folder: &Path, name: &str, there: &BTreeMap<String, Value>, method: &str) -> Found {
+pub(crate) fn found_by_method(folder: &Path, name: &str, there: &BTreeMap<String, Value>, method: &str) -> FoundLive {
     let (job, store, input) = (folder.join("job.toml"), folder.join(name), folder.join(format!("{name}.jsonl")));
     std::fs::write(&job, format!("{JOB}{method}")).unwrap();
     std::fs::write(&input, body(&there.values().cloned().collect::<Vec<_>>())).unwrap();
@@ -184,7 +184,7 @@ pub(crate) fn found_by_method(folder: &Path, name: &str, there: &BTreeMap<String
 }
 
 /// What a server says, in the same form.
-pub(crate) fn found_live(live: &Live, there: &BTreeMap<String, Value>) -> Found {
+pub(crate) fn found_live(live: &Live, there: &BTreeMap<String, Value>) -> FoundLive {
     let mut found = BTreeMap::new();
     for name in there.keys() {
         let answer = live.get(&format!("/documents/{name}"));

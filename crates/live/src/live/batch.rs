@@ -33,14 +33,14 @@ pub struct Record {
     /// The canonical URL, or the id.
     pub(super) name: String,
     /// What the document is from now on; `None` if it is deleted.
-    pub(super) body: Option<Content>,
+    pub(super) body: Option<LineContent>,
     /// Where its line begins in the batch, and its bytes.
     pub(super) line: (usize, usize),
 }
 
 /// What a record has of a document.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Content {
+pub(super) enum LineContent {
     /// Its page.
     Page(Body),
     /// What its page would be read for.
@@ -228,7 +228,7 @@ fn record(line: &[u8], method: &Method, form: LineForm) -> Result<Record, String
         DocumentKey::Id => page.id.unwrap_or_default(),
         _ => url.map(String::from).unwrap_or_default(),
     };
-    let content = ready.map_or(Content::Page(page.body), |features| Content::Ready(Box::new(features)));
+    let content = ready.map_or(LineContent::Page(page.body), |features| LineContent::Ready(Box::new(features)));
     Ok(Record { key: hash, name, body: (!delete).then_some(content), line: (0, 0) })
 }
 
@@ -340,12 +340,12 @@ pub(super) fn features(fingerprinters: &mut [Fingerprinter], records: &[Record])
     })
 }
 
-fn features_of_content(fingerprinter: &mut Fingerprinter, content: &Content) -> Option<Features> {
+fn features_of_content(fingerprinter: &mut Fingerprinter, content: &LineContent) -> Option<Features> {
     #[cfg(test)]
-    assert!(*content != Content::Page(Body::Text(POISON.to_owned())), "a text that a parser fails at");
+    assert!(*content != LineContent::Page(Body::Text(POISON.to_owned())), "a text that a parser fails at");
     match content {
-        Content::Page(body) => features_of(fingerprinter, body),
-        Content::Ready(features) => Some((**features).clone()),
+        LineContent::Page(body) => features_of(fingerprinter, body),
+        LineContent::Ready(features) => Some((**features).clone()),
     }
 }
 
@@ -378,10 +378,10 @@ mod tests {
                     {\"id\":\"17\",\"delete\":true}";
         let records = read(text, DocumentKey::Id).unwrap();
         assert_eq!(records.iter().map(|record| record.name.as_str()).collect::<Vec<_>>(), ["17", "xA", "17"]);
-        assert_eq!(records[0].body, Some(Content::Page(Body::Text("a b".to_owned()))));
+        assert_eq!(records[0].body, Some(LineContent::Page(Body::Text("a b".to_owned()))));
         let lines: Vec<&str> = records.iter().map(|record| &text[record.line.0..][..record.line.1]).collect();
         assert_eq!(lines, text.lines().map(str::trim).filter(|line| !line.is_empty()).collect::<Vec<_>>());
-        assert_eq!(records[1].body, Some(Content::Page(Body::Html(b"<p>".to_vec()))));
+        assert_eq!(records[1].body, Some(LineContent::Page(Body::Html(b"<p>".to_vec()))));
         assert_eq!((records[2].key, &records[2].body), (records[0].key, &None));
         let records = read("{\"url\":\"HTTP://a.example\",\"text\":\"\"}", DocumentKey::Url).unwrap();
         assert_eq!((records[0].name.as_str(), records[0].key), ("http://a.example/", KeyHash::of("http://a.example/")));
@@ -406,11 +406,11 @@ mod tests {
         ]
         .map(|bytes| BASE64_STANDARD.encode(bytes));
         let records = read(&ready(&of_supershingles, &of_features, ""), DocumentKey::Id).unwrap();
-        let Some(Content::Ready(read)) = &records[0].body else { panic!("{records:?}") };
+        let Some(LineContent::Ready(read)) = &records[0].body else { panic!("{records:?}") };
         assert_eq!(read.checksum, 0x0123_4567_89ab_cdef_0123_4567_89ab_cdef);
         assert_eq!(read.facts.sketch, Sketch { supershingles, features });
         let records = self::read(&ready("", "", ""), DocumentKey::Id).unwrap();
-        assert!(matches!(&records[0].body, Some(Content::Ready(read)) if read.facts.sketch == Sketch::default()));
+        assert!(matches!(&records[0].body, Some(LineContent::Ready(read)) if read.facts.sketch == Sketch::default()));
     }
 
     #[test]
@@ -451,7 +451,7 @@ mod tests {
         let lines = format!("[17,null,\"a b\",null,null,null,null]\n{{\"id\":{long},\"text\":\"c\"}}");
         let records = read_taken(lines.as_bytes(), &method(DocumentKey::Id)).unwrap();
         let of: Vec<_> = records.iter().map(|record| (record.name.as_str(), record.body.clone())).collect();
-        let text = |text: &str| Some(Content::Page(Body::Text(text.to_owned())));
+        let text = |text: &str| Some(LineContent::Page(Body::Text(text.to_owned())));
         assert_eq!(of, [("17", text("a b")), (&*long, text("c"))]);
     }
 

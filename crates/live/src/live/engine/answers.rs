@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::Serialize;
 
 use super::clusters::ClusterChange;
-use super::parts::Compared;
+use super::parts::ComparedDocs;
 use super::texts::{Texts, shingles_of};
 use super::{Engine, TextPlace};
 use crate::live::batch::features_of;
@@ -166,7 +166,7 @@ impl Engine {
             return Err(Refusal::bad("the text has no word"));
         }
         let nodes = self.keys.sharing(&sketch.supershingles, NODES).map_err(unable)?.concat();
-        let compared = [Compared { features: sketch.features, docs: self.docs_near(nodes, None, most) }];
+        let compared = [ComparedDocs { features: sketch.features, docs: self.docs_near(nodes, None, most) }];
         let equal = self.features.equal(&compared).map_err(unable)?;
         Ok(self.nearest(&compared[0].docs, &equal[0], most, &mut { NAMES }))
     }
@@ -247,11 +247,11 @@ impl Engine {
                 docs.iter().flat_map(|doc| self.keys.vector(self.doc(*doc).node)).copied().collect::<Vec<_>>();
             let sharing = self.keys.sharing(&vectors, NODES)?;
             self.features.fetch(&docs)?;
-            let compared = docs.iter().zip(sharing).map(|(doc, nodes)| Compared {
+            let compared = docs.iter().zip(sharing).map(|(doc, nodes)| ComparedDocs {
                 features: self.features.of(*doc).to_vec(),
                 docs: self.docs_near(nodes, Some(*doc), NEAREST),
             });
-            let compared: Vec<Compared> = compared.collect();
+            let compared: Vec<ComparedDocs> = compared.collect();
             let equal = self.features.equal(&compared)?;
             let mut nearest: Vec<Vec<Near>> = names.iter().map(|_| Vec::new()).collect();
             for ((at, _), (compared, equal)) in with_keys.iter().zip(compared.iter().zip(&equal)) {

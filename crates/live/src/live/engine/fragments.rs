@@ -25,7 +25,7 @@ use anyhow::Result;
 
 use super::keys::EdgeChange;
 use super::labels::{Difference, LabelWorkers};
-use super::parts::Keys;
+use super::parts::SharedKeys;
 use super::sets::Sets;
 use crate::structures::ByKey;
 
@@ -78,7 +78,7 @@ impl Fragments {
     /// If a worker has ended, or a process that has a part of the keys.
     pub(super) fn update(
         &mut self,
-        keys: &mut Keys,
+        keys: &mut SharedKeys,
         (added, removed): (&[u32], &[u32]),
         edges: Vec<EdgeChange>,
     ) -> Result<()> {
@@ -114,7 +114,7 @@ impl Fragments {
     /// Splits off the parts of a fragment that are not connected any more. `ends` are the ends of
     /// the edges that went, as far as these are still nodes of the fragment: each part has one of
     /// them.
-    fn split(&mut self, keys: &mut Keys, fragment: u32, ends: Vec<u32>) -> Result<()> {
+    fn split(&mut self, keys: &mut SharedKeys, fragment: u32, ends: Vec<u32>) -> Result<()> {
         let mut search = Search::new(ends);
         while search.is_open() {
             search.round(|nodes| {

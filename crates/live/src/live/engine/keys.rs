@@ -9,8 +9,9 @@
 //! Keys are compared by the supershingles themselves, not by a hash of them. Memory: about six
 //! bytes for each key of a node that no other node has, and 4 to 30 bytes for each other one.
 //!
-//! Several processes share the keys by hash ([`super::parts`]): each has the keys of one [`Part`].
-//! What becomes of a key depends on its own nodes only, so that its edges are the same in any part.
+//! Several processes share the keys by hash ([`super::parts`]): each has the keys of one
+//! [`KeyShare`]. What becomes of a key depends on its own nodes only, so that its edges are the
+//! same in any part.
 
 use serde::{Deserialize, Serialize};
 
@@ -37,18 +38,18 @@ pub(super) struct EdgeChange {
 
 /// One of `count` parts of the keys, from number 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Part {
+pub(super) struct KeyShare {
     pub(super) number: u32,
     pub(super) count: u32,
 }
 
-impl Part {
+impl KeyShare {
     /// All keys.
     #[cfg(test)]
-    pub(super) const WHOLE: Part = Part { number: 0, count: 1 };
+    pub(super) const WHOLE: KeyShare = KeyShare { number: 0, count: 1 };
 
     fn has(self, hash: u64) -> bool {
-        self.number == Part::of(hash, self.count)
+        self.number == KeyShare::of(hash, self.count)
     }
 
     /// The part of a key with this hash. It is of the higher half: tables take the lower one.
@@ -67,7 +68,7 @@ pub(super) struct NodeLists {
 
 /// The nodes of each key of a part.
 pub(super) struct KeyPart {
-    part: Part,
+    part: KeyShare,
     /// Supershingles of a node.
     width: usize,
     /// The supershingles of each key of a node.
@@ -91,7 +92,7 @@ struct KeyNodes {
 
 impl KeyPart {
     /// A part of the keys of vectors of `width` supershingles, of which `agreements` must agree.
-    pub(super) fn new(part: Part, width: usize, agreements: usize) -> KeyPart {
+    pub(super) fn new(part: KeyShare, width: usize, agreements: usize) -> KeyPart {
         let mut choices = Vec::new();
         choose(width, agreements, &mut Vec::new(), &mut choices);
         let tables = choices.iter().map(|_| IdTable::default()).collect();
@@ -110,7 +111,7 @@ impl KeyPart {
 
     /// The part of each key of a node, in the order of choices.
     pub(super) fn parts_of(&self, node: u32) -> impl Iterator<Item = u32> {
-        (0..self.choices.len()).map(move |choice| Part::of(self.hash(choice, self.vector(node)), self.part.count))
+        (0..self.choices.len()).map(move |choice| KeyShare::of(self.hash(choice, self.vector(node)), self.part.count))
     }
 
     /// The supershingles of a node.
@@ -348,7 +349,8 @@ mod tests {
     fn edges_connect_what_shares_a_key_whatever_comes_and_goes() {
         // Few values, so that keys are shared; and one key of hundreds of nodes.
         for (values, seed) in [(4, 1u64), (40, 2), (1, 3)] {
-            let (mut keys, mut edges, mut there) = (KeyPart::new(Part::WHOLE, 6, 2), BTreeMap::new(), BTreeMap::new());
+            let (mut keys, mut edges, mut there) =
+                (KeyPart::new(KeyShare::WHOLE, 6, 2), BTreeMap::new(), BTreeMap::new());
             for step in 0..600u64 {
                 let random = |salt: u64| mix(seed << 50 ^ step << 20 ^ salt);
                 let node = (random(0) % 150) as u32;
@@ -384,7 +386,7 @@ mod tests {
 
     #[test]
     fn a_key_of_many_nodes_changes_few_edges() {
-        let mut keys = KeyPart::new(Part::WHOLE, 6, 2);
+        let mut keys = KeyPart::new(KeyShare::WHOLE, 6, 2);
         let mut most = 0;
         for node in 0..5000u32 {
             keys.set_vector(node, &[1, 2, 3 + 4 * u64::from(node), 4, mix(u64::from(node)), 6]);

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use anyhow::{Context, Result, ensure};
 
-use super::parts::Keys;
+use super::parts::SharedKeys;
 use super::sets::NO_ID;
 use super::{ANOTHER_WAY, Engine, NONE};
 use crate::records::FeatureBits;
@@ -148,7 +148,7 @@ impl Load<'_> {
 }
 
 /// Adds nodes to their keys, and joins the trees of those that share one.
-fn connect(keys: &mut Keys, parents: &mut [u32], nodes: &[u32]) -> Result<()> {
+fn connect(keys: &mut SharedKeys, parents: &mut [u32], nodes: &[u32]) -> Result<()> {
     for edge in keys.change(&[], nodes)? {
         let (a, b) = (root(parents, edge.a), root(parents, edge.b));
         parents[a.max(b) as usize] = a.min(b);

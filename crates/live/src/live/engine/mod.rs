@@ -50,11 +50,11 @@ use self::id_table::IdTable;
 use self::labels::LabelWorkers;
 use self::node_table::NodeTable;
 use self::pairs::Pairs;
-use self::parts::{DocumentFeatures, Keys};
+use self::parts::{DocumentFeatures, SharedKeys};
 use self::sets::{NO_ID, Sets};
 use self::texts::BatchTexts;
 use self::verified::Verified;
-use super::batch::{Content, Features, Record, features};
+use super::batch::{Features, LineContent, Record, features};
 use crate::config::Method;
 use crate::features::{Fingerprinter, PageFacts, Sketch};
 use crate::records::{DocumentKey, FeatureBits, KeyHash, fold};
@@ -110,7 +110,7 @@ pub struct Engine {
     features: DocumentFeatures,
     nodes: NodeTable,
     by_vector: IdTable,
-    keys: Keys,
+    keys: SharedKeys,
     fragments: Fragments,
     /// The clusters, if the method verifies them: else the fragments make them.
     verified: Option<Verified>,
@@ -166,7 +166,7 @@ impl Engine {
             features: DocumentFeatures::new(method.features, others),
             nodes: NodeTable::default(),
             by_vector: IdTable::default(),
-            keys: Keys::new((method.supershingles, method.agreements), method.features, others)?,
+            keys: SharedKeys::new((method.supershingles, method.agreements), method.features, others)?,
             fragments: Fragments::new(LabelWorkers::start(workers)?),
             verified: Pairs::of_method(method)?.map(Verified::new),
             clusters: Clusters::default(),
@@ -272,7 +272,7 @@ impl Engine {
     /// the journal.
     pub(super) fn note_texts(&mut self, records: &[Record], batch: u64) {
         for record in records {
-            let (at, bytes) = if matches!(record.body, Some(Content::Page(_))) { record.line } else { (0, 0) };
+            let (at, bytes) = if matches!(record.body, Some(LineContent::Page(_))) { record.line } else { (0, 0) };
             if let Some(doc) = self.docs.find(record.key)
                 && let Some(doc) = self.docs.get_mut(doc)
             {
@@ -335,7 +335,7 @@ impl Engine {
         let mut work = Work::default();
         for (at, ((key, name), features)) in records.iter().enumerate() {
             if last[key] == at {
-                let has_text = lines.get(at).is_some_and(|line| matches!(line.body, Some(Content::Page(_))));
+                let has_text = lines.get(at).is_some_and(|line| matches!(line.body, Some(LineContent::Page(_))));
                 self.change((*key, name), features.as_ref(), has_text, &mut work);
             }
         }

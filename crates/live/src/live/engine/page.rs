@@ -14,7 +14,7 @@ const LISTED: usize = 64;
 
 /// Equal documents.
 #[derive(Default)]
-pub(super) struct Page {
+pub(super) struct EqualPage {
     pub(super) node: u32,
     pub(super) checksum: u128,
     pub(super) docs: BTreeSet<u32>,
@@ -51,7 +51,7 @@ pub(super) trait Documents {
 
 /// The pages that are compared.
 pub(super) struct PageSource<'a> {
-    pub(super) pages: &'a [Page],
+    pub(super) pages: &'a [EqualPage],
     pub(super) documents: &'a mut dyn Documents,
 }
 

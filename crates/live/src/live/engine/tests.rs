@@ -10,7 +10,7 @@ use crate::records::{FeatureBits, Level, mix};
 type There = BTreeMap<String, Features>;
 
 /// Clusters, each by its documents.
-type Sets = Vec<BTreeSet<String>>;
+type NameSets = Vec<BTreeSet<String>>;
 
 fn features(checksum: u128, supershingles: &[u64]) -> Features {
     let features = supershingles.iter().flat_map(|word| [*word as FeatureBits; 14]).collect();
@@ -32,10 +32,10 @@ fn are_linked(level: Level, a: &Features, b: &Features) -> bool {
 }
 
 /// The clusters of a level, of one document or more: every pair is compared.
-fn clustered(there: &There, level: Level) -> Sets {
-    let mut sets: Sets = Vec::new();
+fn clustered(there: &There, level: Level) -> NameSets {
+    let mut sets: NameSets = Vec::new();
     for (name, page) in there {
-        let (joined, mut apart): (Sets, Sets) =
+        let (joined, mut apart): (NameSets, NameSets) =
             sets.into_iter().partition(|set| set.iter().any(|other| are_linked(level, page, &there[other])));
         apart.push(joined.into_iter().flatten().chain([name.clone()]).collect());
         sets = apart;
@@ -47,7 +47,7 @@ fn clustered(there: &There, level: Level) -> Sets {
 /// The ids and changes that the rule gives, from the sets of the batch before.
 fn named(
     before: &BTreeMap<i64, BTreeSet<String>>,
-    now: &Sets,
+    now: &NameSets,
     given: &mut i64,
     rank: impl Fn(&str) -> u32,
 ) -> (BTreeMap<i64, BTreeSet<String>>, Vec<ClusterChange>) {
@@ -100,10 +100,10 @@ fn named(
 }
 
 /// A batch of a history: names, and pages or deletions.
-type Batch = Vec<(String, Option<Features>)>;
+type KnownBatch = Vec<(String, Option<Features>)>;
 
 /// A random batch. `values` of each supershingle: few make large clusters.
-fn batch(seed: u64, names: u64, values: u64) -> Batch {
+fn batch(seed: u64, names: u64, values: u64) -> KnownBatch {
     let random = |salt: u64| mix(seed << 20 ^ salt);
     let record = |at: u64| {
         let random = |salt: u64| random(at << 8 | salt);
@@ -123,7 +123,7 @@ fn batch(seed: u64, names: u64, values: u64) -> Batch {
     (0..random(99) % 14).map(record).collect()
 }
 
-fn answers(engine: &mut Engine, batch: &Batch) -> Vec<Answer> {
+fn answers(engine: &mut Engine, batch: &KnownBatch) -> Vec<Answer> {
     let records = batch.iter().map(|(name, page)| ((KeyHash::of(name), name.as_str()), page.clone())).collect();
     engine.apply_features(records, &[], &mut NoTexts, Wanted::Answers).unwrap()
 }
@@ -142,10 +142,10 @@ fn of_method(method: Method, workers: usize) -> Engine {
 /// those of documents that share keys.
 fn check(
     engine: &mut Engine,
-    (there, levels, candidates): (&There, &[Sets; 3], &Sets),
+    (there, levels, candidates): (&There, &[NameSets; 3], &NameSets),
     ids: &BTreeMap<i64, BTreeSet<String>>,
     came: &BTreeMap<String, u32>,
-    batch: &Batch,
+    batch: &KnownBatch,
     answers: &[Answer],
     place: &str,
 ) {
@@ -187,9 +187,9 @@ fn check(
 /// Returns after how many batches the clusters were not all that keys connect.
 fn play(
     engines: &mut [Engine],
-    history: impl Iterator<Item = (String, Batch)>,
-    mut answer: impl FnMut(usize, &mut Engine, &Batch) -> Vec<Answer>,
-    levels_of: impl Fn(&There) -> [Sets; 3],
+    history: impl Iterator<Item = (String, KnownBatch)>,
+    mut answer: impl FnMut(usize, &mut Engine, &KnownBatch) -> Vec<Answer>,
+    levels_of: impl Fn(&There) -> [NameSets; 3],
 ) -> usize {
     let mut apart = 0;
     let (mut there, mut ids, mut given) = (There::new(), BTreeMap::new(), 0);
@@ -396,7 +396,7 @@ fn changes_of_more_batches_than_are_kept_are_refused() {
 
 #[test]
 fn a_batch_without_answers_is_applied_and_one_that_was_there_makes_no_changes() {
-    let batch: Batch = (0..3).map(|name| (format!("n{name}"), Some(features(1, &[1; 6])))).collect();
+    let batch: KnownBatch = (0..3).map(|name| (format!("n{name}"), Some(features(1, &[1; 6])))).collect();
     let mut engines = [Wanted::Answers, Wanted::Changes, Wanted::Nothing].map(|wanted| {
         let mut engine = engine(1);
         let records = batch.iter().map(|(name, page)| ((KeyHash::of(name), name.as_str()), page.clone())).collect();
@@ -417,14 +417,14 @@ fn verifying(method: &str, workers: usize) -> Engine {
 
 /// The clusters after verification: what pairs connect that are similar enough, within each set of
 /// candidates; and documents of one vector, or of one page, in one of these.
-fn verified(there: &There, is_similar: impl Fn(&str, &str) -> bool) -> [Sets; 3] {
-    let mut similar: Sets = Vec::new();
+fn verified(there: &There, is_similar: impl Fn(&str, &str) -> bool) -> [NameSets; 3] {
+    let mut similar: NameSets = Vec::new();
     for candidates in clustered(there, Level::Similar) {
-        let mut parts: Sets = Vec::new();
+        let mut parts: NameSets = Vec::new();
         for name in candidates {
             let is_one =
                 |other: &String| are_linked(Level::Exact, &there[&name], &there[other]) || is_similar(&name, other);
-            let (joined, mut apart): (Sets, Sets) = parts.into_iter().partition(|part| part.iter().any(is_one));
+            let (joined, mut apart): (NameSets, NameSets) = parts.into_iter().partition(|part| part.iter().any(is_one));
             apart.push(joined.into_iter().flatten().chain([name.clone()]).collect());
             parts = apart;
         }
@@ -435,7 +435,7 @@ fn verified(there: &There, is_similar: impl Fn(&str, &str) -> bool) -> [Sets; 3]
         let of_part: There = part.iter().map(|name| (name.clone(), there[name].clone())).collect();
         clustered(&of_part, Level::Identical)
     });
-    let mut identical: Sets = identical.collect();
+    let mut identical: NameSets = identical.collect();
     identical.sort();
     [similar, identical, clustered(there, Level::Exact)]
 }
@@ -494,10 +494,10 @@ fn clusters_that_texts_verify_are_those_of_all_pairs() {
         let (mut known, mut texts): (Vec<String>, BTreeMap<u128, String>) = (Vec::new(), BTreeMap::new());
         // By name: whether the text came with it.
         let has_text = std::cell::RefCell::new(BTreeMap::<String, bool>::new());
-        let mut history: Vec<(Batch, Vec<Record>)> = Vec::new();
+        let mut history: Vec<(KnownBatch, Vec<Record>)> = Vec::new();
         for step in 0..60u64 {
             let count = mix(seed << 40 | step) % 12;
-            let (mut of_step, mut records) = (Batch::new(), Vec::new());
+            let (mut of_step, mut records) = (KnownBatch::new(), Vec::new());
             for at in 0..count {
                 let random = |salt: u64| mix(seed << 40 | step << 20 | at << 8 | salt);
                 let name = format!("n{}", random(0) % names);
@@ -525,8 +525,11 @@ fn clusters_that_texts_verify_are_those_of_all_pairs() {
                 texts.insert(features.checksum, text);
                 let is_deleted = random(5) % 4 == 0;
                 let comes_with_text = ready == 0 || random(6) % ready > 0;
-                let content =
-                    if comes_with_text { Content::Page(body) } else { Content::Ready(Box::new(features.clone())) };
+                let content = if comes_with_text {
+                    LineContent::Page(body)
+                } else {
+                    LineContent::Ready(Box::new(features.clone()))
+                };
                 let record = Record {
                     key: KeyHash::of(&name),
                     name: name.clone(),
@@ -562,18 +565,18 @@ fn clusters_that_texts_verify_are_those_of_all_pairs() {
         };
         let mut kept = [(); 3].map(|()| Kept(String::new()));
         let (mut steps, mut estimated) = ([0; 3], 0);
-        let answer = |number: usize, engine: &mut Engine, batch: &Batch| {
+        let answer = |number: usize, engine: &mut Engine, batch: &KnownBatch| {
             let mut records = history[steps[number]].1.clone();
             assert_eq!(records.len(), batch.len());
             steps[number] += 1;
             let kept = &mut kept[number];
             let begin = kept.0.len();
             for record in &mut records {
-                if let Some(Content::Page(crate::readers::Body::Text(text))) = &record.body {
+                if let Some(LineContent::Page(crate::readers::Body::Text(text))) = &record.body {
                     record.line = (kept.0.len() - begin, text.len());
                     kept.0 += text;
                 }
-                let has_text_now = matches!(record.body, Some(Content::Page(_)));
+                let has_text_now = matches!(record.body, Some(LineContent::Page(_)));
                 has_text.borrow_mut().insert(record.name.clone(), has_text_now);
             }
             let features = engine.features_of(&records);
@@ -596,7 +599,7 @@ fn what_a_batch_compares_is_bounded_and_the_answers_say_so() {
     // Each two share five supershingles, or two.
     let page = |at: u64| features(u128::from(at), &[1, 2, 3 + at % 2, 5 + at % 2, 7 + at % 2, 100 + at]);
     let name = |at: u64| format!("n{at}");
-    let batch = |from: u64| -> Batch { (from..from + 6).map(|at| (name(at), Some(page(at)))).collect() };
+    let batch = |from: u64| -> KnownBatch { (from..from + 6).map(|at| (name(at), Some(page(at)))).collect() };
     for (kind, most, sizes) in [
         // Texts are not at hand: features decide.
         ("\"exact\"", [1 << 30, 1 << 28], [3, 6]),

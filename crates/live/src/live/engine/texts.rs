@@ -9,7 +9,7 @@ use super::doc_table::{Doc, DocTable};
 use super::page::Documents;
 use super::parts::DocumentFeatures;
 use crate::features::Fingerprinter;
-use crate::live::batch::{Content, Record, label_of};
+use crate::live::batch::{LineContent, Record, label_of};
 use crate::operators::ingest::page_shingles;
 use crate::readers::Body;
 use crate::records::{FeatureBits, KeyHash};
@@ -62,7 +62,7 @@ impl BatchTexts<'_> {
         for doc in docs.iter().copied().filter(|doc| self.docs.get(*doc).is_some()) {
             let of_batch = self.last.get(&self.docs.key(doc)).and_then(|at| self.lines.get(*at));
             match of_batch.map(|record| &record.body) {
-                Some(Some(Content::Page(body))) => return (Some(body), Vec::new()),
+                Some(Some(LineContent::Page(body))) => return (Some(body), Vec::new()),
                 // Where it was before is not where it is now.
                 Some(_) => {}
                 None => places.extend(self.docs.get(doc).and_then(Doc::text)),

@@ -19,7 +19,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use anyhow::{Result, ensure};
 
 use super::clusters::{ClusterChange, Clusters, Moved};
-use super::page::{Documents, Page, PageSource};
+use super::page::{Documents, EqualPage, PageSource};
 use super::pairs::Pairs;
 use super::sets::Sets;
 use super::{ANOTHER_WAY, first};
@@ -34,7 +34,7 @@ pub(super) struct Verified {
     /// A set is a part of pages, or a piece of one; those of one part have one label until the next
     /// batch.
     pub(super) parts: Sets,
-    pages: Vec<Page>,
+    pages: Vec<EqualPage>,
     free: Vec<u32>,
     by_node: BTreeMap<(u32, u128), u32>,
     pub(super) pairs: Pairs,
@@ -76,7 +76,7 @@ impl Verified {
         *self.by_node.get(&self.key(node, checksum)).expect("a page that is there")
     }
 
-    pub(super) fn page(&self, page: u32) -> &Page {
+    pub(super) fn page(&self, page: u32) -> &EqualPage {
         &self.pages[page as usize]
     }
 
@@ -103,10 +103,10 @@ impl Verified {
         }
         let page = self.free.pop().unwrap_or(self.pages.len() as u32);
         if page as usize == self.pages.len() {
-            self.pages.push(Page::default());
+            self.pages.push(EqualPage::default());
         }
         self.by_node.insert(key, page);
-        self.pages[page as usize] = Page { node, checksum: key.1, ..Page::default() };
+        self.pages[page as usize] = EqualPage { node, checksum: key.1, ..EqualPage::default() };
         self.parts.grow(page);
         (page, true)
     }
@@ -211,7 +211,7 @@ impl Verified {
             let part = self.parts.of(page);
             self.parts.take(page);
             broken.insert(part);
-            let Page { node, checksum, .. } = std::mem::take(&mut self.pages[page as usize]);
+            let EqualPage { node, checksum, .. } = std::mem::take(&mut self.pages[page as usize]);
             self.by_node.remove(&(node, checksum));
             self.pairs.forget(page);
             freed.push(page);
@@ -277,7 +277,7 @@ impl Verified {
     /// Makes parts of the pieces of a part: of what edges within one cluster of candidates connect.
     fn break_up(&mut self, part: u32, candidates: &Sets, origins: &mut BTreeMap<u32, u32>) {
         let members = self.parts.members(part).to_vec();
-        let label_of = |pages: &[Page], page: u32| candidates.label_of(pages[page as usize].node);
+        let label_of = |pages: &[EqualPage], page: u32| candidates.label_of(pages[page as usize].node);
         for page in &members {
             let label = label_of(&self.pages, *page);
             let mut edges = std::mem::take(&mut self.pages[*page as usize].edges);

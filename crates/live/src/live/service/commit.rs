@@ -25,8 +25,8 @@ use anyhow::{Context, Result, bail, ensure};
 use serde::Serialize;
 
 use super::journal::{Journal, Makes};
-use crate::config::{Canonical, Cluster, Columns, Content as ContentOfPage, Method, Reading, Share, Verify};
-use crate::live::batch::{Content, Record, read_taken};
+use crate::config::{Canonical, Cluster, Columns, Content, Method, Reading, Share, Verify};
+use crate::live::batch::{LineContent, Record, read_taken};
 use crate::live::engine::Engine;
 use crate::readers::Body;
 use crate::records::{DocumentKey, KeyHash, Week};
@@ -95,7 +95,7 @@ impl Commitment {
                     Some(line) => _ = last_lines.insert(record.key, line),
                     None => _ = last_lines.remove(&record.key),
                 }
-                if matches!(record.body, Some(Content::Page(Body::Html(_)))) && method.verify == Verify::Exact {
+                if matches!(record.body, Some(LineContent::Page(Body::Html(_)))) && method.verify == Verify::Exact {
                     read.columns.html.get_or_insert_with(|| HTML_OF_LIVE.to_owned());
                 }
             }
@@ -133,15 +133,15 @@ impl Commitment {
             replace_with(&input, |file| {
                 for line in last_lines.values().filter(|line| !line.is_ready) {
                     let (record, bytes) = line_of(line)?;
-                    let Some(Content::Page(body)) = record.body else { continue };
+                    let Some(LineContent::Page(body)) = record.body else { continue };
                     file.write_all(&line_in_columns(bytes, &record.name, &body, &read.columns, by)?)?;
                     file.write_all(b"\n")?;
                 }
                 Ok(())
             })?;
             // What of a page is its text is an option for reading.
-            read.content = (method.content != ContentOfPage::Page).then_some(method.content);
-            let method = Some(Method { content: ContentOfPage::Page, ..method.clone() });
+            read.content = (method.content != Content::Page).then_some(method.content);
+            let method = Some(Method { content: Content::Page, ..method.clone() });
             // Each line was taken once: none may be left out.
             let max_reject_share = Share(0.0);
             let text = Cluster { canonical, read, method, max_reject_share, ..Cluster::default() }.to_text();
@@ -197,7 +197,7 @@ struct LastLine {
 impl LastLine {
     /// The line of a record, whose batch begins at a place; `None` if the document is deleted.
     fn of(record: &Record, batch: u64) -> Option<LastLine> {
-        let is_ready = matches!(record.body.as_ref()?, Content::Ready(_));
+        let is_ready = matches!(record.body.as_ref()?, LineContent::Ready(_));
         let (at, bytes) = record.line;
         Some(LastLine { at: batch + at as u64, bytes, is_ready })
     }

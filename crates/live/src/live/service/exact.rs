@@ -13,7 +13,7 @@ use super::Service;
 use super::journal::Journal;
 use crate::config::{Method, Reading, Verify};
 use crate::features::Fingerprinter;
-use crate::live::batch::{Content, read_taken};
+use crate::live::batch::{LineContent, read_taken};
 use crate::live::engine::{Near, TextPlace, Texts, shingles_of};
 use crate::live::refusal::Refusal;
 use crate::look::{LookedWeek, shingles};
@@ -134,7 +134,7 @@ impl<R: FnMut(u64, usize) -> Result<Vec<u8>>> Texts for StoreTexts<'_, R> {
                     let line = (self.read)(at, bytes as usize)?;
                     let record = read_taken(&line, self.method)?.into_iter().next();
                     match record.and_then(|record| record.body) {
-                        Some(Content::Page(body)) => Some(shingles_of(fingerprinter, &body)),
+                        Some(LineContent::Page(body)) => Some(shingles_of(fingerprinter, &body)),
                         _ => None,
                     }
                 }

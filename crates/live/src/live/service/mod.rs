@@ -31,7 +31,7 @@ use self::faults::EngineState;
 use self::journal::{Head, Journal};
 use self::start::load_last_week;
 use self::taken::Taken;
-use super::batch::{Content, Features, Limits, Record, read_batch, read_body};
+use super::batch::{Features, Limits, LineContent, Record, read_batch, read_body};
 use super::engine::{Counts, Engine, Given, KeyProcesses, SharedProcesses, Texts, Wanted};
 use super::follow::{Part, Place};
 use super::refusal::Refusal;
@@ -90,7 +90,7 @@ impl Pending {
     /// Counts what a commit can bring to the tables, or take out of the journal: ready features
     /// count if they take the place of a document. The batch is not applied yet.
     fn add(&mut self, records: &[Record], engine: &Engine) {
-        let counts = |record: &&Record| !matches!(record.body, Some(Content::Ready(_))) || engine.has(record.key);
+        let counts = |record: &&Record| !matches!(record.body, Some(LineContent::Ready(_))) || engine.has(record.key);
         let lines = records.iter().filter(counts).count();
         if lines == 0 {
             return;

@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 
-use super::messages::{MOST_BYTES, Reply, Request};
+use super::messages::{MOST_BYTES, PartReply, Request};
 use super::processes::{SharedProcesses, another_reply};
 use crate::features::equal_features;
 use crate::records::FeatureBits;
@@ -15,17 +15,17 @@ const BYTES_OF_FEATURE: usize = 3;
 
 /// The features of the documents of one of `count` parts: those whose numbers are the same modulo
 /// `count`.
-pub(super) struct FeaturePart {
+pub(super) struct PartFeatures {
     count: usize,
     width: usize,
     /// Those of document `doc` begin at `doc / count * width`.
     bits: Vec<FeatureBits>,
 }
 
-impl FeaturePart {
+impl PartFeatures {
     /// A part without documents, each of which has `width` features.
-    pub(super) fn new(count: usize, width: usize) -> FeaturePart {
-        FeaturePart { count, width, bits: Vec::new() }
+    pub(super) fn new(count: usize, width: usize) -> PartFeatures {
+        PartFeatures { count, width, bits: Vec::new() }
     }
 
     /// Features of a document.
@@ -62,14 +62,14 @@ impl FeaturePart {
 }
 
 /// Features, and the documents that they are compared with.
-pub(in crate::live::engine) struct Compared {
+pub(in crate::live::engine) struct ComparedDocs {
     pub(in crate::live::engine) features: Vec<FeatureBits>,
     pub(in crate::live::engine) docs: Vec<u32>,
 }
 
 /// The features of all documents.
 pub(in crate::live::engine) struct DocumentFeatures {
-    own: FeaturePart,
+    own: PartFeatures,
     others: SharedProcesses,
     /// The most documents of a request.
     at_once: usize,
@@ -84,7 +84,7 @@ impl DocumentFeatures {
     pub(in crate::live::engine) fn new(width: usize, others: &SharedProcesses) -> DocumentFeatures {
         let count = others.lock().count() + 1;
         DocumentFeatures {
-            own: FeaturePart::new(count, width),
+            own: PartFeatures::new(count, width),
             others: others.clone(),
             at_once: (MOST_BYTES / 2 / BYTES_OF_FEATURE / width.max(1)).clamp(1, AT_ONCE),
             waiting: vec![Default::default(); count],
@@ -142,7 +142,7 @@ impl DocumentFeatures {
                 let (docs, features) = some[process].clone();
                 Request::Note { docs, features }
             };
-            self.others.wanted(self.ask(request)?, |_, reply| (reply == Reply::Ready).then_some(()))?;
+            self.others.wanted(self.ask(request)?, |_, reply| (reply == PartReply::Ready).then_some(()))?;
         }
         Ok(())
     }
@@ -161,7 +161,7 @@ impl DocumentFeatures {
             let asked: Vec<Vec<u32>> = (0..self.own.count).map(of_process).collect();
             let replies = self.ask(|process| Request::Features { docs: asked[process].clone() })?;
             let bits = self.others.wanted(replies, |number, reply| match reply {
-                Reply::Features(bits) if bits.len() == asked[number].len() * width => Some(bits),
+                PartReply::Features(bits) if bits.len() == asked[number].len() * width => Some(bits),
                 _ => None,
             })?;
             for (docs, bits) in asked[1..].iter().zip(bits) {
@@ -184,7 +184,7 @@ impl DocumentFeatures {
     ///
     /// # Errors
     /// If another process is gone.
-    pub(in crate::live::engine) fn equal(&mut self, compared: &[Compared]) -> Result<Vec<Vec<usize>>> {
+    pub(in crate::live::engine) fn equal(&mut self, compared: &[ComparedDocs]) -> Result<Vec<Vec<usize>>> {
         let replies = self.ask(|process| {
             let (mut lengths, mut features, mut docs) = (Vec::new(), Vec::new(), Vec::new());
             for of in compared {
@@ -197,7 +197,7 @@ impl DocumentFeatures {
         })?;
         let mut numbers: Vec<std::vec::IntoIter<u16>> = vec![Vec::new().into_iter()];
         numbers.extend(self.others.wanted(replies, |_, reply| match reply {
-            Reply::Equal(equal) => Some(equal.into_iter()),
+            PartReply::Equal(equal) => Some(equal.into_iter()),
             _ => None,
         })?);
         let mut all = Vec::with_capacity(compared.len());
@@ -218,7 +218,7 @@ impl DocumentFeatures {
     }
 
     /// Asks the other processes.
-    fn ask(&self, request: impl Fn(usize) -> Request) -> Result<Vec<Reply>> {
+    fn ask(&self, request: impl Fn(usize) -> Request) -> Result<Vec<PartReply>> {
         if self.own.count == 1 {
             return Ok(Vec::new());
         }
@@ -230,7 +230,7 @@ impl DocumentFeatures {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{KeyProcesses, Keys};
+    use super::super::{KeyProcesses, SharedKeys};
     use super::*;
     use crate::records::mix;
 
@@ -238,7 +238,7 @@ mod tests {
     fn several_processes_compare_as_one() {
         let mut of_counts = [1, 2, 3].map(|processes| {
             let others = SharedProcesses::of(KeyProcesses::threads(processes - 1));
-            let keys = Keys::new((6, 2), 4, &others).unwrap();
+            let keys = SharedKeys::new((6, 2), 4, &others).unwrap();
             (DocumentFeatures::new(4, &others), keys)
         });
         let features = |doc: u32| (0..4).map(move |at| (mix(u64::from(doc) << 8 | at) % 3) as FeatureBits);
@@ -254,11 +254,11 @@ mod tests {
             let docs: Vec<u32> = (0..40_000).filter(|doc| doc % 7 != 3).collect();
             all.fetch(&docs).unwrap();
             docs.iter().for_each(|doc| assert!(all.of(*doc).iter().copied().eq(features(doc + 1))));
-            let compared = |of: u32| Compared {
+            let compared = |of: u32| ComparedDocs {
                 features: features(of).collect(),
                 docs: (0..of % 9).map(|at| (mix(u64::from(at + of)) % 39_000) as u32 / 7 * 7).collect(),
             };
-            let compared: Vec<Compared> = (0..60).map(compared).collect();
+            let compared: Vec<ComparedDocs> = (0..60).map(compared).collect();
             let equal = all.equal(&compared).unwrap();
             for (of, equal) in compared.iter().zip(&equal) {
                 let one = |doc: &u32| equal_features(&of.features, &features(doc + 1).collect::<Vec<_>>());

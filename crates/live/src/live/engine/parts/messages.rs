@@ -1,8 +1,8 @@
 //! What a process is asked that has a part of the keys, and what it answers.
 //!
 //! A message is its length, four bytes in little-endian order, and as many bytes of postcard. Both
-//! sides begin with a [`Hello`]. Then each request has one reply; the process that asks sends the
-//! next request when it has that.
+//! sides begin with a [`PartHello`]. Then each request has one reply; the process that asks sends
+//! the next request when it has that.
 //!
 //! The messages go over the standard input and output of the process, which only the process that
 //! started it has: so there is no key. What comes is checked all the same, for `ssh` may print
@@ -14,7 +14,7 @@ use anyhow::{Context, Result, bail, ensure};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use crate::live::engine::keys::{EdgeChange, NodeLists, Part};
+use crate::live::engine::keys::{EdgeChange, KeyShare, NodeLists};
 use crate::records::FeatureBits;
 use crate::text::printable;
 
@@ -28,7 +28,7 @@ const MOST_OF_HELLO: usize = 256;
 
 /// Which program sends. Later versions may add fields, and keep these.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
-struct Hello {
+struct PartHello {
     magic: [u8; 8],
     protocol: u32,
     program: String,
@@ -38,7 +38,7 @@ struct Hello {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Request {
     /// To begin with a part of the keys and of the features, without nodes and documents.
-    Begin { part: Part, width: usize, agreements: usize, features: usize },
+    Begin { part: KeyShare, width: usize, agreements: usize, features: usize },
     /// To take nodes out of their keys, in this order.
     Remove { nodes: Vec<u32> },
     /// To add nodes to their keys, in this order, with the supershingles of each.
@@ -59,7 +59,7 @@ pub(super) enum Request {
 
 /// What is answered.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) enum Reply {
+pub(super) enum PartReply {
     /// To [`Request::Begin`], [`Request::Note`] and [`Request::Ping`].
     Ready,
     /// To [`Request::Remove`] and [`Request::Insert`]: the edges that go and come.
@@ -76,7 +76,7 @@ pub(super) enum Reply {
 /// Sends the hello of this program.
 pub(super) fn send_hello(output: &mut impl Write) -> Result<()> {
     let program = env!("CARGO_PKG_VERSION").to_owned();
-    send(output, &Hello { magic: MAGIC, protocol: PROTOCOL, program })
+    send(output, &PartHello { magic: MAGIC, protocol: PROTOCOL, program })
 }
 
 /// Reads the hello of the other side, and checks that it is this program in this version.
@@ -85,8 +85,8 @@ pub(super) fn send_hello(output: &mut impl Write) -> Result<()> {
 /// If it is not; the text says what came.
 pub(super) fn receive_hello(input: &mut impl Read) -> Result<()> {
     let bytes = receive_bytes(input, MOST_OF_HELLO)?.context("the other side has ended before its hello")?;
-    let hello = postcard::from_bytes(&bytes).ok().filter(|hello: &Hello| hello.magic == MAGIC);
-    let Some(Hello { protocol, program, .. }) = hello else {
+    let hello = postcard::from_bytes(&bytes).ok().filter(|hello: &PartHello| hello.magic == MAGIC);
+    let Some(PartHello { protocol, program, .. }) = hello else {
         bail!("no hello of nigh, {} bytes: {}", bytes.len(), printable(&String::from_utf8_lossy(&bytes)));
     };
     let own = env!("CARGO_PKG_VERSION");
@@ -168,13 +168,13 @@ mod tests {
     use super::*;
 
     fn hello(magic: [u8; 8], protocol: u32, program: &str) -> Vec<u8> {
-        bytes_of(&Hello { magic, protocol, program: program.into() }).unwrap()
+        bytes_of(&PartHello { magic, protocol, program: program.into() }).unwrap()
     }
 
     #[test]
     fn messages_come_as_they_were_sent() {
         let requests = [
-            Request::Begin { part: Part { number: 1, count: 3 }, width: 6, agreements: 2, features: 84 },
+            Request::Begin { part: KeyShare { number: 1, count: 3 }, width: 6, agreements: 2, features: 84 },
             Request::Note { docs: vec![1], features: vec![0, u16::MAX] },
             Request::Features { docs: vec![u32::MAX] },
             Request::Compare { features: vec![1], lengths: vec![2], docs: vec![3, 4] },
@@ -216,9 +216,9 @@ mod tests {
 
     #[test]
     fn bytes_that_are_not_a_message_are_refused() {
-        let whole = bytes_of(&Reply::Edges(vec![EdgeChange { a: 1, b: 2, difference: -1 }; 40])).unwrap();
+        let whole = bytes_of(&PartReply::Edges(vec![EdgeChange { a: 1, b: 2, difference: -1 }; 40])).unwrap();
         for end in 1..whole.len() {
-            let error = receive::<Reply>(&mut &whole[..end]).unwrap_err().to_string();
+            let error = receive::<PartReply>(&mut &whole[..end]).unwrap_err().to_string();
             assert!(error.starts_with("cut after "), "{error}");
         }
         let longer = |bytes: &[u8]| [&(bytes.len() as u32).to_le_bytes()[..], bytes].concat();
@@ -236,14 +236,14 @@ mod tests {
             // The memory of a claimed length is not taken before its bytes come.
             ((MOST_BYTES as u32).to_le_bytes().to_vec(), "cut after 0 of 67108864 bytes"),
         ] {
-            let error = receive::<Reply>(&mut &bytes[..]).unwrap_err().to_string();
+            let error = receive::<PartReply>(&mut &bytes[..]).unwrap_err().to_string();
             assert!(error.contains(reason), "{reason}: {error}");
         }
         // Each bit of a message that is changed is another message or an error, and no panic.
         for bit in 0..8 * whole.len() {
             let mut bytes = whole.clone();
             bytes[bit / 8] ^= 1 << (bit % 8);
-            let _ = receive::<Reply>(&mut &bytes[..]);
+            let _ = receive::<PartReply>(&mut &bytes[..]);
         }
     }
 

@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, anyhow, bail};
 
-use super::messages::{Reply, Request, bytes_of, receive, receive_hello, send_hello};
+use super::messages::{PartReply, Request, bytes_of, receive, receive_hello, send_hello};
 
 /// How long a process that has closed its output may take to end: then its status is known.
 const END: Duration = Duration::from_secs(1);
@@ -27,7 +27,7 @@ const RETRY: Duration = Duration::from_secs(1);
 const LATE: usize = 1000;
 
 /// Starts the process with a number, from 1, and connects to it.
-type Start = Box<dyn Fn(usize) -> Result<Running> + Send + Sync>;
+type ProcessStart = Box<dyn Fn(usize) -> Result<RunningProcess> + Send + Sync>;
 
 /// Takes a message for the user.
 type Say = Box<dyn Fn(&str) + Send>;
@@ -36,10 +36,10 @@ type Say = Box<dyn Fn(&str) + Send>;
 pub struct KeyProcesses {
     /// What each is called in messages.
     names: Vec<String>,
-    start: Start,
+    start: ProcessStart,
     timeout: Duration,
     /// All or none.
-    running: Vec<Running>,
+    running: Vec<RunningProcess>,
     /// Why none runs.
     fault: Option<String>,
     not_before: Option<Instant>,
@@ -62,7 +62,11 @@ impl SharedProcesses {
     ///
     /// # Errors
     /// If a process sent another reply than it was asked for.
-    pub(super) fn wanted<T>(&self, replies: Vec<Reply>, of: impl Fn(usize, Reply) -> Option<T>) -> Result<Vec<T>> {
+    pub(super) fn wanted<T>(
+        &self,
+        replies: Vec<PartReply>,
+        of: impl Fn(usize, PartReply) -> Option<T>,
+    ) -> Result<Vec<T>> {
         let of_each = (1..).zip(replies).map(|(number, reply)| of(number, reply).ok_or(number));
         of_each.collect::<Result<_, usize>>().map_err(|number| self.lock().fail(number, another_reply()))
     }
@@ -73,13 +77,13 @@ impl SharedProcesses {
 }
 
 /// A process that was started, and the connection to it; it is killed when this is dropped.
-struct Running {
+struct RunningProcess {
     socket: UnixStream,
     /// None of a thread, in tests.
     child: Option<Child>,
 }
 
-impl Drop for Running {
+impl Drop for RunningProcess {
     fn drop(&mut self) {
         // An error means that it has ended already.
         let _ = self.socket.shutdown(std::net::Shutdown::Both);
@@ -124,7 +128,7 @@ impl KeyProcesses {
         Ok(processes)
     }
 
-    fn with(places: Vec<Option<String>>, timeout: Duration, start: Start, say: Say) -> KeyProcesses {
+    fn with(places: Vec<Option<String>>, timeout: Duration, start: ProcessStart, say: Say) -> KeyProcesses {
         let others = places.len();
         // The first process has number 0.
         let name = |(number, place): (usize, Option<String>)| {
@@ -142,7 +146,7 @@ impl KeyProcesses {
         let start = |_| {
             let (socket, other) = UnixStream::pair()?;
             std::thread::spawn(move || super::serve_keys(&other, &other));
-            Running { socket, child: None }.greeted(Duration::from_secs(60))
+            RunningProcess { socket, child: None }.greeted(Duration::from_secs(60))
         };
         let timeout = Duration::from_secs(60);
         let mut processes = KeyProcesses::with(vec![None; count], timeout, Box::new(start), Box::new(|_| {}));
@@ -182,8 +186,9 @@ impl KeyProcesses {
 
     /// Notices processes that have ended, without asking them.
     pub(in crate::live) fn notice_ended(&mut self) {
-        let is_ended =
-            |running: &mut Running| running.child.as_mut().is_some_and(|child| !matches!(child.try_wait(), Ok(None)));
+        let is_ended = |running: &mut RunningProcess| {
+            running.child.as_mut().is_some_and(|child| !matches!(child.try_wait(), Ok(None)))
+        };
         if let Some(place) = self.running.iter_mut().position(is_ended) {
             self.fail(place + 1, std::io::Error::from(ErrorKind::UnexpectedEof).into());
         }
@@ -215,7 +220,7 @@ impl KeyProcesses {
     fn start_all(&mut self) -> Result<()> {
         self.running.clear();
         let (start, names) = (&self.start, &self.names);
-        let running: Result<Vec<Running>> = std::thread::scope(|scope| {
+        let running: Result<Vec<RunningProcess>> = std::thread::scope(|scope| {
             let threads: Vec<_> = (1..=names.len()).map(|number| scope.spawn(move || start(number))).collect();
             let started = threads.into_iter().map(|thread| thread.join());
             let started = started.map(|result| result.unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
@@ -261,7 +266,7 @@ impl KeyProcesses {
     ///
     /// # Errors
     /// If a process is gone, or does not answer in time.
-    pub(super) fn receive(&mut self) -> Result<Vec<Reply>> {
+    pub(super) fn receive(&mut self) -> Result<Vec<PartReply>> {
         let mut replies = Vec::new();
         let until = Instant::now() + self.timeout;
         for (number, running) in (1..).zip(&mut self.running) {
@@ -284,7 +289,7 @@ impl KeyProcesses {
             error if is_late(&error) => {
                 format!("does not answer within {} seconds, and is killed", self.timeout.as_secs())
             }
-            error => match self.running.get_mut(place).and_then(Running::status) {
+            error => match self.running.get_mut(place).and_then(RunningProcess::status) {
                 Some(status) => format!("has ended ({status})"),
                 None => format!("sent what it should not: {error:#}"),
             },
@@ -311,7 +316,7 @@ fn is_late(error: &anyhow::Error) -> bool {
 }
 
 /// Runs a command as a process, and connects to it.
-fn run(mut command: Command, first: &[u8], timeout: Duration) -> Result<Running> {
+fn run(mut command: Command, first: &[u8], timeout: Duration) -> Result<RunningProcess> {
     let (mut socket, other) = UnixStream::pair().context("cannot make a pair of sockets")?;
     let input = OwnedFd::from(other.try_clone().context("cannot make a pair of sockets")?);
     // A process group of its own: only the first process has Ctrl-C, and the others end with it.
@@ -322,7 +327,7 @@ fn run(mut command: Command, first: &[u8], timeout: Duration) -> Result<Running>
     drop(command);
     socket.set_write_timeout(Some(timeout))?;
     let written = socket.write_all(first);
-    let running = Running { socket, child: Some(child) };
+    let running = RunningProcess { socket, child: Some(child) };
     let greeted = written.map_err(anyhow::Error::from).and_then(|()| running.greeted(timeout));
     greeted.map_err(|error| match is_late(&error) {
         true => anyhow!("{program} does not answer within {} seconds", timeout.as_secs()),
@@ -330,9 +335,9 @@ fn run(mut command: Command, first: &[u8], timeout: Duration) -> Result<Running>
     })
 }
 
-impl Running {
+impl RunningProcess {
     /// Exchanges hellos.
-    fn greeted(mut self, timeout: Duration) -> Result<Running> {
+    fn greeted(mut self, timeout: Duration) -> Result<RunningProcess> {
         self.socket.set_write_timeout(Some(timeout))?;
         receive_hello(&mut InTime::new(&self.socket, Instant::now() + timeout))?;
         send_hello(&mut self.socket)?;
@@ -343,7 +348,7 @@ impl Running {
         Ok(self.socket.write_all(bytes)?)
     }
 
-    fn receive(&mut self, until: Instant) -> Result<Reply> {
+    fn receive(&mut self, until: Instant) -> Result<PartReply> {
         let reply = receive(&mut InTime::new(&self.socket, until))?;
         reply.ok_or_else(|| std::io::Error::from(ErrorKind::UnexpectedEof).into())
     }

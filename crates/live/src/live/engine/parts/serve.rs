@@ -4,8 +4,8 @@ use std::io::{Read, Write};
 
 use anyhow::{Context, Result, ensure};
 
-use super::features::FeaturePart;
-use super::messages::{Reply, Request, receive, receive_hello, send, send_hello};
+use super::features::PartFeatures;
+use super::messages::{PartReply, Request, receive, receive_hello, send, send_hello};
 use crate::features::equal_features;
 use crate::live::engine::keys::{KeyPart, MOST_NODES, NodeLists};
 
@@ -26,14 +26,14 @@ pub fn serve_keys(mut input: impl Read, mut output: impl Write) -> Result<()> {
 }
 
 /// What a process has of an engine.
-struct Parts {
+struct ServedParts {
     keys: KeyPart,
-    features: FeaturePart,
+    features: PartFeatures,
 }
 
-fn answer(parts: &mut Option<Parts>, request: Request) -> Result<Reply> {
+fn answer(parts: &mut Option<ServedParts>, request: Request) -> Result<PartReply> {
     if request == Request::Ping {
-        return Ok(Reply::Ready);
+        return Ok(PartReply::Ready);
     }
     if let Request::Begin { part, width, agreements, features } = request {
         ensure!(
@@ -43,10 +43,10 @@ fn answer(parts: &mut Option<Parts>, request: Request) -> Result<Reply> {
             part.count
         );
         let keys = KeyPart::new(part, width, agreements);
-        *parts = Some(Parts { keys, features: FeaturePart::new(part.count as usize, features) });
-        return Ok(Reply::Ready);
+        *parts = Some(ServedParts { keys, features: PartFeatures::new(part.count as usize, features) });
+        return Ok(PartReply::Ready);
     }
-    let Parts { keys, features: noted } = parts.as_mut().context("a request before the begin")?;
+    let ServedParts { keys, features: noted } = parts.as_mut().context("a request before the begin")?;
     let (width, width_of_doc) = (keys.width(), noted.width());
     let mut edges = Vec::new();
     let mut lists = NodeLists::default();
@@ -55,7 +55,7 @@ fn answer(parts: &mut Option<Parts>, request: Request) -> Result<Reply> {
             for node in nodes {
                 keys.remove(node, &mut |edge| edges.push(edge));
             }
-            Ok(Reply::Edges(edges))
+            Ok(PartReply::Edges(edges))
         }
         Request::Insert { nodes, vectors } => {
             ensure!(
@@ -68,16 +68,16 @@ fn answer(parts: &mut Option<Parts>, request: Request) -> Result<Reply> {
                 keys.set_vector(node, vector);
                 keys.insert(node, &mut |edge| edges.push(edge));
             }
-            Ok(Reply::Edges(edges))
+            Ok(PartReply::Edges(edges))
         }
         Request::Neighbours { nodes } => {
             nodes.into_iter().for_each(|node| keys.neighbours(node, &mut lists));
-            Ok(Reply::Lists(lists))
+            Ok(PartReply::Lists(lists))
         }
         Request::Sharing { vectors, most } => {
             ensure!(vectors.len().is_multiple_of(width), "{} supershingles, of {width} each", vectors.len());
             vectors.chunks_exact(width).for_each(|vector| keys.sharing(vector, most, &mut lists));
-            Ok(Reply::Lists(lists))
+            Ok(PartReply::Lists(lists))
         }
         Request::Note { docs, features } => {
             ensure!(
@@ -87,12 +87,12 @@ fn answer(parts: &mut Option<Parts>, request: Request) -> Result<Reply> {
                 features.len()
             );
             docs.into_iter().zip(features.chunks_exact(width_of_doc)).for_each(|(doc, of)| noted.set(doc, of));
-            Ok(Reply::Ready)
+            Ok(PartReply::Ready)
         }
         Request::Features { docs } => {
             let mut found = Vec::with_capacity(docs.len() * width_of_doc);
             docs.into_iter().for_each(|doc| noted.add_to(doc, &mut found));
-            Ok(Reply::Features(found))
+            Ok(PartReply::Features(found))
         }
         Request::Compare { features, lengths, docs } => {
             let count: usize = lengths.iter().map(|length| *length as usize).sum();
@@ -108,19 +108,19 @@ fn answer(parts: &mut Option<Parts>, request: Request) -> Result<Reply> {
                 let of = docs.by_ref().take(length as usize);
                 equal.extend(of.map(|doc| equal_features(noted.of(doc), features) as u16));
             }
-            Ok(Reply::Equal(equal))
+            Ok(PartReply::Equal(equal))
         }
-        Request::Begin { .. } | Request::Ping => Ok(Reply::Ready),
+        Request::Begin { .. } | Request::Ping => Ok(PartReply::Ready),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::live::engine::keys::Part;
+    use crate::live::engine::keys::KeyShare;
 
     /// What a process sends to these requests after its hello, and how it ends.
-    fn served(requests: &[Request]) -> (Vec<Reply>, Result<()>) {
+    fn served(requests: &[Request]) -> (Vec<PartReply>, Result<()>) {
         let mut input = Vec::new();
         send_hello(&mut input).unwrap();
         requests.iter().for_each(|request| send(&mut input, request).unwrap());
@@ -134,7 +134,7 @@ mod tests {
     #[test]
     fn requests_that_contradict_are_refused() {
         let begin = |number, width, agreements| {
-            let part = Part { number, count: 2 };
+            let part = KeyShare { number, count: 2 };
             Request::Begin { part, width, agreements, features: 4 }
         };
         let compare = |features, lengths: &[u32]| Request::Compare {
@@ -162,6 +162,6 @@ mod tests {
         }
         let (replies, end) = served(&[Request::Ping, begin(0, 6, 2), insert(&[1], 6), begin(0, 6, 2)]);
         end.unwrap();
-        assert_eq!(replies, [Reply::Ready, Reply::Ready, Reply::Edges(Vec::new()), Reply::Ready]);
+        assert_eq!(replies, [PartReply::Ready, PartReply::Ready, PartReply::Edges(Vec::new()), PartReply::Ready]);
     }
 }
