@@ -25,10 +25,10 @@ fn run_blocks(kinds: &[&str], least: usize) {
 
 #[test]
 fn the_commands_of_the_docs_print_what_they_say() {
-    run_blocks(&["sh"], 8);
+    run_blocks(&["sh"], 16);
 }
 
 #[test]
 fn the_queries_of_the_docs_give_what_they_say() {
-    run_blocks(&["sql", "python"], 8);
+    run_blocks(&["sql", "python"], 21);
 }
