@@ -240,7 +240,7 @@ fn answer_all(
         }
         match job {
             Ok(Job { ask, reply, _held }) => {
-                // What is followed is answered, too, but nobody reads that.
+                // No client reads the answers to what came from a followed folder.
                 let refusal = unread.refusal().filter(|_| !matches!(ask, Ask::Follow(_)));
                 let answer = refusal.map_or(Ok(()), Err).and_then(|()| match ask {
                     Ask::Add { id, lines } => service.add(id.as_deref(), &lines),
