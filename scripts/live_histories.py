@@ -452,6 +452,8 @@ class History:
             self.settle()
             self.given = None
             return "resync"
+        # Of batches that bring nothing to the tables, too, the journal begins again.
+        self.has_gap |= self.live.metric("nigh_live_pending_lines") > 0
         timer = self.kill_later(0.4)
         try:
             self.live.lines("POST", "/commit")

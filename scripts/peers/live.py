@@ -1,14 +1,15 @@
 #!/usr/bin/env python3
-"""`nigh live` and datasketch's MinHashLSH over Redis on the same documents, each answered as it comes: documents a second of each.
+"""`nigh live`, datasketch's MinHashLSH over Redis, and the indexes in memory of gaoya and rensa on the same documents, each answered as it
+comes: documents a second of each.
 
     apt-get install redis-server
-    pip install datasketch redis
+    pip install datasketch redis gaoya rensa
     cargo build --release
     scripts/peers/live.py target/release/nigh [DOCUMENTS]
 
 The documents are made up, the same each time: half of them are texts of their own, half are copies of one of those with one word in 250
-changed. Both have 84 hash functions of shingles of five words, in 14 bands of 6: so the same share of pairs of each similarity is found, and
-half of those at 0.60.
+changed. All have 84 hash functions of shingles of five words, in 14 bands of 6: so the same share of pairs of each similarity is found, and
+half of those at 0.60. (rensa makes its numbers from one permutation, and gaoya leaves out what it estimates to be less than 0.6 similar.)
 
 A batch of datasketch is 100 documents: it makes the MinHash of each and asks for those that share a band, and puts the batch into Redis by
 one insertion session. nigh takes the same batches by HTTP, and answers each document with its cluster, too. Then single documents: each is
@@ -110,7 +111,49 @@ class Datasketch:
         return like
 
 
-def cpu(pid):
+class Gaoya:
+    child = None
+
+    def __init__(self, folder):
+        from gaoya.minhash import MinHashStringIndex
+
+        self.index = MinHashStringIndex(32, 0.6, BANDS, ROWS, None, "word", False, (WORDS, WORDS))
+
+    def add(self, batch):
+        like = 0
+        for name, text in batch:
+            like += bool(self.index.query(text))
+            self.index.insert_document(int(name), text)
+        return like
+
+
+class Rensa:
+    child = None
+
+    def __init__(self, folder):
+        from rensa import RMinHash, RMinHashLSH
+
+        self.minhash, self.lsh = RMinHash, RMinHashLSH(threshold=0.6, num_perm=FEATURES, num_bands=BANDS)
+
+    def add(self, batch):
+        like = 0
+        for name, text in batch:
+            words = text.split(" ")
+            sketch = self.minhash(num_perm=FEATURES, seed=1)
+            sketch.update([" ".join(words[at : at + WORDS]) for at in range(max(1, len(words) - WORDS + 1))])
+            like += bool(self.lsh.query(sketch))
+            self.lsh.insert(int(name), sketch)
+        return like
+
+
+def cpu(child):
+    """CPU seconds of this process, and of the one that it asks."""
+    if child is None:
+        return time.process_time()
+    return time.process_time() + of_process(child.pid)
+
+
+def of_process(pid):
     fields = pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(") ", 1)[1].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
@@ -126,22 +169,24 @@ def main():
     print(f"{count} documents, {sum(len(text) for _, text in all) / 1e6:.1f} MB of text; batches of {BATCH}, then {SINGLE} single ones")
     print(f"{'':<22} {'a second':>9} {'CPU s':>7} {'single, ms':>11} {'like others':>12}")
     with tempfile.TemporaryDirectory() as folder:
-        for name, start in [("nigh live", lambda at: Nigh(program, at)), ("datasketch and Redis", Datasketch)]:
+        peers = [("nigh live", lambda at: Nigh(program, at)), ("gaoya", Gaoya), ("rensa", Rensa), ("datasketch and Redis", Datasketch)]
+        for name, start in peers:
             own = pathlib.Path(folder) / name.split()[0]
             own.mkdir()
             peer = start(own)
             try:
-                before = cpu(peer.child.pid) + time.process_time()
+                before = cpu(peer.child)
                 begun = time.monotonic()
                 like = sum(map(peer.add, batches[:single]))
                 seconds = time.monotonic() - begun
-                spent = cpu(peer.child.pid) + time.process_time() - before
+                spent = cpu(peer.child) - before
                 begun = time.monotonic()
                 like += sum(map(peer.add, batches[single:]))
                 each = (time.monotonic() - begun) / SINGLE
             finally:
-                peer.child.terminate()
-                peer.child.wait()
+                if peer.child:
+                    peer.child.terminate()
+                    peer.child.wait()
             print(f"{name:<22} {(count - SINGLE) / seconds:9.0f} {spent:7.1f} {1000 * each:11.2f} {like:12}", flush=True)
 
 

@@ -42,7 +42,9 @@ pub(super) struct Verified {
     groups: u64,
     /// Whether the text of a document was never there.
     has_ready: bool,
-    /// Of the batch: pages that lost documents, or are to be compared with all others.
+    /// Of the batch: pages that were made, that lost documents, and that are to be compared with all
+    /// others.
+    made: Vec<u32>,
     left: BTreeSet<u32>,
     reopened: BTreeSet<u32>,
 }
@@ -66,6 +68,7 @@ impl Verified {
             pairs,
             groups: NO_GROUP,
             has_ready: false,
+            made: Vec::new(),
             left: BTreeSet::new(),
             reopened: BTreeSet::new(),
         }
@@ -172,6 +175,7 @@ impl Verified {
         if is_made {
             let part = self.parts.make();
             self.parts.put(page, part);
+            self.made.push(page);
         } else if self.pairs.is_by_text() && (!has_text || self.pairs.is_missing(page)) {
             self.reopened.insert(page);
         }
@@ -202,6 +206,9 @@ impl Verified {
         let mut broken: BTreeSet<u32> = BTreeSet::new();
         let mut freed = Vec::new();
         let mut open: Vec<u32> = candidates.take_changed().into_iter().map(|set| candidates.label(set)).collect();
+        // A text can be replaced by one of the same vector: then the candidates have not changed.
+        let made = std::mem::take(&mut self.made).into_iter();
+        open.extend(made.map(|page| candidates.label_of(self.page(page).node)));
         for page in std::mem::take(&mut self.left) {
             if !self.pages[page as usize].docs.is_empty() {
                 continue;
@@ -215,6 +222,9 @@ impl Verified {
             self.by_node.remove(&(node, checksum));
             self.pairs.forget(page);
             freed.push(page);
+            if self.pages_of(node).next().is_some() {
+                open.push(candidates.label_of(node));
+            }
         }
         for page in std::mem::take(&mut self.reopened) {
             self.drop_edges(page);

@@ -80,16 +80,20 @@ pub struct Service {
 /// What was taken since the tables were made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Pending {
-    /// Lines of batches.
+    /// Batches of the journal.
+    pub batches: u64,
+    /// Lines of batches that make a commit due.
     pub lines: u64,
     /// When the first of these batches came, or was read from the journal; `None` if there is none.
     pub since: Option<Instant>,
 }
 
 impl Pending {
-    /// Counts what a commit can bring to the tables, or take out of the journal: ready features
-    /// count if they take the place of a document. The batch is not applied yet.
+    /// Counts a batch that is not applied yet. Its lines count if a commit can bring them to the
+    /// tables, or take them out of the journal: ready features do if they take the place of a
+    /// document.
     fn add(&mut self, records: &[Record], engine: &Engine) {
+        self.batches += 1;
         let counts = |record: &&Record| !matches!(record.body, Some(LineContent::Ready(_))) || engine.has(record.key);
         let lines = records.iter().filter(counts).count();
         if lines == 0 {
@@ -335,7 +339,7 @@ impl Service {
 
     /// Makes a batch of the store of what came since its tables were made. `run` runs the commands,
     /// and returns when the tables are there. The clusters then have the ids of the tables; changes
-    /// say which these are.
+    /// say which these are. If no batch came, nothing is done.
     ///
     /// # Errors
     /// If a file cannot be written, or a command failed: then the journal stays, and the next
@@ -345,12 +349,15 @@ impl Service {
     pub fn commit(&mut self, run: &mut dyn FnMut(&Commitment) -> Result<()>) -> Result<Committed, Refusal> {
         self.ready()?;
         let unable = |error: anyhow::Error| Refusal::unable(format!("not committed: {error:#}"));
+        if self.pending.batches == 0 {
+            return self.committed(0, 0);
+        }
         let (documents, deleted, rest) = match self.make_tables(run) {
             Ok(made) => made,
             Err(error) => {
                 if self.tables_changed && self.fault().is_none() {
                     self.begin_as_read(self.restarts)?;
-                    if self.pending.lines == 0 {
+                    if self.pending.batches == 0 {
                         self.commits += 1;
                         return Err(Refusal::unable(format!("committed, but a command failed at its end: {error:#}")));
                     }
@@ -380,6 +387,11 @@ impl Service {
                 return Err(Refusal::unable(text));
             }
         }
+        self.committed(documents, deleted)
+    }
+
+    /// What a commit made, after which the tables are those of now.
+    fn committed(&self, documents: u64, deleted: u64) -> Result<Committed, Refusal> {
         let manifest = self.store.manifest().map_err(|error| Refusal::unable(format!("committed, but {error:#}")))?;
         let week = manifest.and_then(|manifest| manifest.weeks.last().map(|week| week.week));
         Ok(Committed { week, documents, deleted })
@@ -680,7 +692,7 @@ mod tests {
         let open = || Service::open(&store, ID, 1, Limits::default()).unwrap().0;
         let mut service = open();
         text(service.add(None, (ready(1) + &ready(2)).as_bytes()));
-        assert_eq!(service.pending(), Pending::default());
+        assert_eq!(service.pending(), Pending { batches: 1, ..Pending::default() });
         text(service.add(None, (ready(2) + &ready(3)).as_bytes()));
         assert!(service.pending().lines == 1 && service.pending().since.is_some());
         drop(service);
@@ -694,6 +706,21 @@ mod tests {
             assert_eq!((service.pending(), service.counts().0.documents), (Pending::default(), 3));
         }
         assert_eq!(Service::uncommitted(store.root()).unwrap(), 0);
+    }
+
+    #[test]
+    fn a_commit_after_which_no_batch_came_does_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::at(folder.path());
+        let mut service = Service::open(&store, ID, 1, Limits::default()).unwrap().0;
+        // Two that make a cluster: a commit leaves a number for its `rename`.
+        text(service.add(None, (ready(1) + &ready(2)).as_bytes()));
+        service.commit(&mut |_| Ok(())).unwrap();
+        let (counts, path) = (service.counts(), Service::journal_path(store.root()));
+        let journal = std::fs::read(&path).unwrap();
+        let made = service.commit(&mut |_| panic!("no command is run")).unwrap();
+        assert_eq!(made, Committed { week: None, documents: 0, deleted: 0 });
+        assert_eq!((service.counts(), service.commits(), std::fs::read(&path).unwrap()), (counts, 1, journal));
     }
 
     #[test]

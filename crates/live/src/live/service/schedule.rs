@@ -152,7 +152,7 @@ mod tests {
         let now = Instant::now();
         let (before, minute) = (now.checked_sub(Duration::from_secs(20)).unwrap(), Duration::from_secs(60));
         let of = |text: &str| Commits::new(text.parse().unwrap(), Box::new(|_| Ok(())), Box::new(|_| {}));
-        let pending = |lines| Pending { lines, since: Some(before) };
+        let pending = |lines| Pending { batches: 1, lines, since: Some(before) };
         let mut commits = of("1min,100");
         assert_eq!(commits.wait_of(Pending::default(), now), None);
         assert_eq!(commits.wait_of(pending(99), now), Some(Duration::from_secs(40)));
