@@ -13,7 +13,8 @@ use crate::records::KeyHash;
 use crate::state::{CommittedWeek, Results, Store};
 use crate::structures::ByKey;
 use crate::studies::collections::{CollectionsSummary, ReplicaLevel};
-use crate::tables::studies::{CollectionPageRow, ComponentRow};
+use crate::tables::studies::collections::CollectionPageRow;
+use crate::tables::studies::overlap::ComponentRow;
 use crate::tables::{ClusterRow, Scan, Table, field};
 use crate::text::canonical;
 

@@ -23,7 +23,9 @@ use crate::records::{DocId, KeyHash};
 use crate::state::{CommittedWeek, Manifest, Results};
 use crate::structures::{CompactSort as _, ExternalSort, Sortable};
 use crate::studies::StudySummary;
-use crate::tables::studies::{CandidateRow, CollectionRow, MirrorPairRow};
+use crate::tables::studies::collections::CollectionRow;
+use crate::tables::studies::mirrors::MirrorPairRow;
+use crate::tables::studies::mirrors_by_url::CandidateRow;
 use crate::tables::{ChangeRow, ClusterRow, EvidenceRow, RowRange, Scan, Table as _, field};
 
 /// Bytes of rows that are in memory while they are sorted; at most two sorts go on at a time.

@@ -19,7 +19,8 @@ use crate::roll_up::{Hit, RollUp, WhyBelow};
 use crate::state::Results;
 use crate::studies::CommittedTables;
 use crate::studies::collections::{Collections, CollectionsSummary};
-use crate::tables::studies::{CollectionPageRow, ComponentRow};
+use crate::tables::studies::collections::CollectionPageRow;
+use crate::tables::studies::overlap::ComponentRow;
 use crate::tables::{ClusterRow, Table as _};
 
 /// A longer line is refused: it is not a list of URLs.

@@ -27,7 +27,8 @@ use crate::state::{CommittedWeek, Manifest, Results, Store, WeekTables, WholeWee
 use crate::studies::Study;
 use crate::studies::decontamination::Decontamination;
 use crate::studies::passages::{Passages, PassagesSummary};
-use crate::tables::studies::{PassageRow, ReferenceMatchRow};
+use crate::tables::studies::decontamination::ReferenceMatchRow;
+use crate::tables::studies::passages::PassageRow;
 use crate::tables::{Table as _, ValueRow};
 
 /// Memory for sorting, in bytes.

@@ -19,7 +19,8 @@ use crate::sheet::Printable;
 use crate::state::{Manifest, Results};
 use crate::studies::{AnyStudy, StudySummary};
 use crate::summary::Summary;
-use crate::tables::studies::{AvoidRow, RESULTS};
+use crate::tables::studies::RESULTS;
+use crate::tables::studies::collections::AvoidRow;
 use crate::tables::{ChangeRow, ClusterRow, Table as _};
 
 /// Examples at the end of `nigh help show`.
@@ -128,7 +129,7 @@ fn committed_results(args: &ShowArgs, read_store: &ReadStore, manifest: &Manifes
 /// The summary of the results of a job.
 fn study_text(args: &ShowArgs, read_store: &ReadStore, manifest: &Manifest, job: &str) -> Result<Printable> {
     let is_known = RESULTS.iter().any(|results| results.folder == job);
-    let names = || RESULTS.map(|results| results.folder).join(", ");
+    let names = || RESULTS.iter().map(|results| results.folder).collect::<Vec<_>>().join(", ");
     ensure!(is_known, WrongUse(format!("--job {job}: nigh has no such job; those with results are {}", names())));
     let results = committed_results(args, read_store, manifest, job)?;
     let mut summary = StudySummary::read(read_store.store(), job, results.commit_number())?;

@@ -17,7 +17,10 @@ use crate::studies::mirrors::Mirrors;
 use crate::studies::mirrors_by_url::MirrorsByUrl;
 use crate::studies::overlap::{Overlap, Unit};
 use crate::studies::{CommittedTables, leads_of};
-use crate::tables::studies::{AvoidRow, CandidateRow, ComponentRow, MirrorLagRow, MirrorPairRow};
+use crate::tables::studies::collections::AvoidRow;
+use crate::tables::studies::mirrors::{MirrorLagRow, MirrorPairRow};
+use crate::tables::studies::mirrors_by_url::CandidateRow;
+use crate::tables::studies::overlap::ComponentRow;
 use crate::tables::{Scan, Table as _, field};
 
 /// The tables of studies that the list is made from: the folder, and the table.

@@ -7,7 +7,7 @@ use super::committed::CommittedTables;
 use super::mirrors::Mirrors;
 use crate::host_order::HostLeads;
 use crate::state::{PastWeek, Results, Store};
-use crate::tables::studies::MirrorLagRow;
+use crate::tables::studies::mirrors::MirrorLagRow;
 use crate::tables::{Scan, Table, field};
 
 /// The leads of hosts, by the table `lags` of a store, if the mirrors job read this week as it is;

@@ -178,7 +178,7 @@ fn manifest(store: &Store) -> Result<Manifest> {
 mod tests {
     use super::*;
     use crate::tables::Table as _;
-    use crate::tables::studies::AmountRow;
+    use crate::tables::studies::evolution::AmountRow;
 
     /// The text of the committed table's file, and of the file beside it; of the only version that
     /// is there.

@@ -9,7 +9,9 @@ use crate::plot::{Axis, Ink, Plot, Series, SeriesLook};
 use crate::studies::figure::{Cell, Figure, Picture, percent};
 use crate::studies::figure_tables::FigureTables;
 use crate::studies::overlap::REPLICAS;
-use crate::tables::studies::{CollectionClusterRow, CollectionReplicaRow, CollectionSavingRow, CollectionSizeRow};
+use crate::tables::studies::collections::{
+    CollectionClusterRow, CollectionReplicaRow, CollectionSavingRow, CollectionSizeRow,
+};
 
 pub(super) const FIGURES: &[Figure] = &[
     Figure { name: "Cho 2000, Fig. 11", title: "Pages by the number of their replicas", draw: replicas },

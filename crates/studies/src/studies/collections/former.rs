@@ -17,7 +17,7 @@ use crate::records::Week;
 use crate::state::Store;
 use crate::structures::CompactSort;
 use crate::studies::CommittedTables;
-use crate::tables::studies::{AvoidRow, JudgedRow};
+use crate::tables::studies::collections::{AvoidRow, JudgedRow};
 use crate::tables::{Scan, Table, field};
 
 /// A listed prefix, and the weeks that it was first listed in and last seen in.

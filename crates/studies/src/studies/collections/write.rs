@@ -21,7 +21,7 @@ use crate::structures::{CompactSort, Ownership};
 use crate::studies::StudyPlan;
 use crate::studies::overlap::{REPLICAS, replica_class};
 use crate::studies::shards::ShardFiles;
-use crate::tables::studies::{
+use crate::tables::studies::collections::{
     AvoidRow, CollectionClusterRow, CollectionPageRow, CollectionReplicaRow, CollectionRow, CollectionSavingRow,
     CollectionSizeRow, JudgedRow,
 };

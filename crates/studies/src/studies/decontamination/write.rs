@@ -12,7 +12,7 @@ use super::summary::ReferenceFileSummary;
 use crate::structures::{Ownership, Sorted};
 use crate::studies::StudyPlan;
 use crate::studies::shards::ShardFiles;
-use crate::tables::studies::{ReferenceItemRow, ReferenceMatchRow};
+use crate::tables::studies::decontamination::{ReferenceItemRow, ReferenceMatchRow};
 use crate::tables::{Table as _, Writer};
 
 /// What was written.

@@ -9,7 +9,7 @@ use crate::plot::{Axis, Ink, Plot, Series, SeriesLook};
 use crate::stats::{Change, SizeClass, ratio};
 use crate::studies::figure::{Figure, Picture, percent};
 use crate::studies::figure_tables::FigureTables;
-use crate::tables::studies::{AmountRow, ChangeClassRow, HostChangeRow, RetentionRow};
+use crate::tables::studies::evolution::{AmountRow, ChangeClassRow, HostChangeRow, RetentionRow};
 
 pub(super) const FIGURES: &[Figure] = &[
     Figure {

@@ -29,7 +29,7 @@ use crate::state::History;
 use crate::stats::{BySize, Change, ChangeAmounts, RetentionSums, SizeClass, add_by_size, cluster_changes, ratio};
 use crate::structures::Ownership;
 use crate::studies::StudyPlan;
-use crate::tables::studies::{AmountRow, BirthRow, ChangeClassRow, DeathRow, HostChangeRow, RetentionRow};
+use crate::tables::studies::evolution::{AmountRow, BirthRow, ChangeClassRow, DeathRow, HostChangeRow, RetentionRow};
 use crate::watch::Stage;
 
 /// The counts of one week.

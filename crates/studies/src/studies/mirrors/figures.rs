@@ -13,7 +13,7 @@ use crate::studies::evolution::changes;
 use crate::studies::figure::{Cell, Figure, Picture, percent};
 use crate::studies::figure_tables::FigureTables;
 use crate::studies::list::StudySummary;
-use crate::tables::studies::{MirrorChangeRow, MirrorClassRow, MirrorSizeRow, MirroredRow};
+use crate::tables::studies::mirrors::{MirrorChangeRow, MirrorClassRow, MirrorSizeRow, MirroredRow};
 
 pub(super) const FIGURES: &[Figure] = &[
     Figure {

@@ -12,7 +12,7 @@ use crate::records::Week;
 use crate::stats::{ChangeAmounts, ratio};
 use crate::structures::CompactSort;
 use crate::studies::StudyPlan;
-use crate::tables::studies::{
+use crate::tables::studies::mirrors::{
     MirrorChangeRow, MirrorClassRow, MirrorGroupRow, MirrorLagRow, MirrorPairRow, MirrorSizeRow, MirrorSpanRow,
     MirroredRow,
 };

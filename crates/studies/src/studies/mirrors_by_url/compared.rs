@@ -26,7 +26,9 @@ use crate::studies::collections::Collections;
 use crate::studies::mirrors::Mirrors;
 use crate::studies::mirrors::steps::{HostName, ListedHost, PageOfPlace, PairTable, SharedPages, shared_pages};
 use crate::studies::{CommittedTables, StudyPlan};
-use crate::tables::studies::{CollectionPageRow, CollectionRow, ComparedRow, MirrorPairRow};
+use crate::tables::studies::collections::{CollectionPageRow, CollectionRow};
+use crate::tables::studies::mirrors::MirrorPairRow;
+use crate::tables::studies::mirrors_by_url::ComparedRow;
 use crate::tables::{ClusterRow, Scan, Table, field};
 
 /// Two names, the smaller one first.

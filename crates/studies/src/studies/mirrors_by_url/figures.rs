@@ -7,7 +7,7 @@ use crate::plot::{Axis, Ink, Plot, Series, SeriesLook};
 use crate::studies::figure::{Cell, Figure, Picture};
 use crate::studies::figure_tables::FigureTables;
 use crate::studies::list::StudySummary;
-use crate::tables::studies::{RankingRow, UrlDomainRow, UrlLevelRow};
+use crate::tables::studies::mirrors_by_url::{RankingRow, UrlDomainRow, UrlLevelRow};
 
 pub(super) const FIGURES: &[Figure] = &[
     Figure {

@@ -14,7 +14,9 @@ use super::{MirrorsByUrlSummary, PUBLISHED_URLS, UrlLevelCount};
 use crate::stats::ratio;
 use crate::structures::{CompactSort, UnionFind};
 use crate::studies::StudyPlan;
-use crate::tables::studies::{CandidateRow, PathTestRow, ProbeRow, RankingRow, UrlDomainRow, UrlGroupRow, UrlLevelRow};
+use crate::tables::studies::mirrors_by_url::{
+    CandidateRow, PathTestRow, ProbeRow, RankingRow, UrlDomainRow, UrlGroupRow, UrlLevelRow,
+};
 use crate::text::domain;
 
 /// Writes the tables, and makes the summary.

@@ -8,7 +8,7 @@ use crate::plot::{Axis, Ink, Plot, Series, SeriesLook};
 use crate::studies::figure::{Cell, Figure, Picture, percent};
 use crate::studies::figure_tables::FigureTables;
 use crate::studies::list::StudySummary;
-use crate::tables::studies::{MostRow, OverlapRow, ReplicaRow, SavingRow};
+use crate::tables::studies::overlap::{MostRow, OverlapRow, ReplicaRow, SavingRow};
 use crate::tables::{ChunkRow, Table as _};
 
 pub(super) const FIGURES: &[Figure] = &[

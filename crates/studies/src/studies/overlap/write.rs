@@ -12,7 +12,7 @@ use crate::structures::{ByKey, CompactSort, Ownership, Sorted};
 use crate::studies::StudyPlan;
 use crate::studies::shards::ShardFiles;
 use crate::tables::Table;
-use crate::tables::studies::{
+use crate::tables::studies::overlap::{
     ComponentRow, FamilyChunkRow, FamilyRow, HostOverlapRow, MostRow, OverlapRow, ReasonRow, ReplicaRow, SavingRow,
 };
 

@@ -10,7 +10,7 @@ use crate::stats::{Fitted, fit_words, ratio};
 use crate::studies::figure::{Cell, Figure, Picture, percent};
 use crate::studies::figure_tables::{FigureTables, RowValues};
 use crate::studies::list::StudySummary;
-use crate::tables::studies::{ClusterSizeRow, CoverageRow, EstimateRow, GrowthRow, RegionRow};
+use crate::tables::studies::paragraphs::{ClusterSizeRow, CoverageRow, EstimateRow, GrowthRow, RegionRow};
 
 pub(super) const FIGURES: &[Figure] = &[
     Figure { name: "Pereira 2006, Fig. 1", title: "Duplicates, and false matches among them", draw: false_matches },

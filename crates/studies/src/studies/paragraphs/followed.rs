@@ -16,7 +16,7 @@ use crate::state::{PastWeek, Results, Store};
 use crate::structures::Ownership;
 use crate::studies::{CommittedTables, StudyPlan};
 use crate::tables::Table;
-use crate::tables::studies::LifetimeRow;
+use crate::tables::studies::genealogy::LifetimeRow;
 
 /// What the genealogy of a week has, of all workers.
 pub(super) struct Genealogy {

@@ -4,8 +4,9 @@ use anyhow::Result;
 
 use super::summarize::ParagraphsFound;
 use super::{ParagraphsSummary, REGIONS};
-use crate::tables::studies::{
-    ClusterSiteRow, ClusterSizeRow, CoverageRow, EstimateRow, GrowthRow, ParagraphTurnoverRow, RegionRow, SeedRow,
+use crate::tables::studies::genealogy::ParagraphTurnoverRow;
+use crate::tables::studies::paragraphs::{
+    ClusterSiteRow, ClusterSizeRow, CoverageRow, EstimateRow, GrowthRow, RegionRow, SeedRow,
 };
 
 /// Writes the small tables. Worker 0 calls it.

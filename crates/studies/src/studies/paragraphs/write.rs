@@ -13,7 +13,8 @@ use crate::records::DocId;
 use crate::structures::Ownership;
 use crate::studies::StudyPlan;
 use crate::studies::shards::ShardFiles;
-use crate::tables::studies::{BoilerplateRow, BornPageRow, LifetimeRow, NearPageRow, ParagraphPageRow, ParentRow};
+use crate::tables::studies::genealogy::{BornPageRow, LifetimeRow, ParentRow};
+use crate::tables::studies::paragraphs::{BoilerplateRow, NearPageRow, ParagraphPageRow};
 use crate::tables::{DocumentRow, Names, Scan, Table, field};
 
 /// Writes the tables of own shards.

@@ -9,7 +9,7 @@ use crate::records::DocId;
 use crate::structures::{Ownership, Sorted};
 use crate::studies::StudyPlan;
 use crate::studies::shards::ShardFiles;
-use crate::tables::studies::{PassageRow, PassageSourceRow};
+use crate::tables::studies::passages::{PassageRow, PassageSourceRow};
 
 /// Writes the passages of own documents, and where they come from.
 pub(super) fn write(plan: &StudyPlan, owned: &Ownership, mut passages: Sorted<DocumentPassage>) -> Result<()> {

@@ -8,7 +8,7 @@ use super::measure::{Estimates, MeasuredPair};
 use crate::config::Shape;
 use crate::features::Sampler;
 use crate::stats::{BANDS, band};
-use crate::tables::studies::SamplerErrorRow;
+use crate::tables::studies::samplers::SamplerErrorRow;
 
 /// The pairs of a band of exact resemblance.
 pub(super) struct Band<'a> {

@@ -38,7 +38,7 @@ use crate::operators::verify::{IfMissing, ReadAgain, gather, read_again};
 use crate::records::DocId;
 use crate::structures::{CompactSort, Ownership, UnionFind};
 use crate::studies::StudyPlan;
-use crate::tables::studies::{SamplerErrorRow, SamplerRow};
+use crate::tables::studies::samplers::{SamplerErrorRow, SamplerRow};
 use crate::tables::{ClusterRow, DocumentRow, FeatureRow, RowRange, Scan, Table, field};
 use crate::watch::{Stage, Watch};
 

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 use crate::records::Week;
-use crate::tables::studies::{SamplerErrorRow, SamplerRow};
+use crate::tables::studies::samplers::{SamplerErrorRow, SamplerRow};
 
 /// The summary of a samplers job: kept as `summary.json` beside its tables, printed by `run` and
 /// `show`.

@@ -4,8 +4,9 @@
 //! week, and `item` with each other. Words count from 0, as the job compares them; bytes count in
 //! the text of the record, as it is stored.
 
-use crate::tables::store_table::{ResultTables, StoreTable};
 use nigh_derive::Table;
+
+use crate::tables::store_table::{ResultTables, StoreTable};
 
 /// The tables, in the order of their names.
 pub(super) const TABLES: ResultTables = ResultTables {

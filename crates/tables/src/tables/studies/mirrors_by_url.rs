@@ -4,8 +4,9 @@
 //! They lie in `mirrors-by-url/TABLE` of the store. Hosts are named as in `documents.host`. A pair
 //! is known by its rank in `candidates`.
 
-use crate::tables::store_table::{ResultTables, StoreTable};
 use nigh_derive::Table;
+
+use crate::tables::store_table::{ResultTables, StoreTable};
 
 /// The tables, in the order of their names.
 pub(super) const TABLES: ResultTables = ResultTables {

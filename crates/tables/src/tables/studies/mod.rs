@@ -1,43 +1,24 @@
 //! The tables that studies make of committed weeks, with their columns: one file for each study.
+//!
+//! They are declared here, and not in the folders of the studies in `nigh-studies`, because the
+//! store is below the studies and acts on these tables without them: it sweeps what killed runs
+//! left, lists them for views and logs, and removes those that name pages when pages are deleted.
 
-mod collections;
-mod decontamination;
-mod evolution;
-mod genealogy;
-mod mirrors;
-mod mirrors_by_url;
-mod overlap;
-mod paragraphs;
-mod passages;
-mod samplers;
-
-pub use self::collections::{
-    AvoidRow, CollectionClusterRow, CollectionPageRow, CollectionReplicaRow, CollectionRow, CollectionSavingRow,
-    CollectionSizeRow, JudgedRow,
-};
-pub use self::decontamination::{ReferenceItemRow, ReferenceMatchRow};
-pub use self::evolution::{AmountRow, BirthRow, ChangeClassRow, DeathRow, HostChangeRow, RetentionRow};
-pub use self::genealogy::{BornPageRow, LifetimeRow, ParagraphTurnoverRow, ParentRow};
-pub use self::mirrors::{
-    MirrorChangeRow, MirrorClassRow, MirrorGroupRow, MirrorLagRow, MirrorPairRow, MirrorSizeRow, MirrorSpanRow,
-    MirroredRow,
-};
-pub use self::mirrors_by_url::{
-    CandidateRow, ComparedRow, PathTestRow, ProbeRow, RankingRow, UrlDomainRow, UrlGroupRow, UrlLevelRow,
-};
-pub use self::overlap::{
-    ComponentRow, FamilyChunkRow, FamilyRow, HostOverlapRow, MostRow, OverlapRow, ReasonRow, ReplicaRow, SavingRow,
-};
-pub use self::paragraphs::{
-    BoilerplateRow, ClusterSiteRow, ClusterSizeRow, CoverageRow, EstimateRow, GrowthRow, NearPageRow, ParagraphPageRow,
-    RegionRow, SeedRow,
-};
-pub use self::passages::{PassageRow, PassageSourceRow};
-pub use self::samplers::{SamplerErrorRow, SamplerRow};
 use super::store_table::ResultTables;
 
+pub mod collections;
+pub mod decontamination;
+pub mod evolution;
+pub mod genealogy;
+pub mod mirrors;
+pub mod mirrors_by_url;
+pub mod overlap;
+pub mod paragraphs;
+pub mod passages;
+pub mod samplers;
+
 /// The tables of all studies, in the order of their folders.
-pub const RESULTS: [ResultTables; 9] = [
+pub static RESULTS: &[ResultTables] = &[
     collections::TABLES,
     decontamination::TABLES,
     evolution::TABLES,

@@ -4,8 +4,9 @@
 //! They lie in `overlap/TABLE` of the store. A `chunking` is `document`, `four-lines` or
 //! `two-lines`. `doc` joins these tables with those of the job's week.
 
-use crate::tables::store_table::{ResultTables, StoreTable};
 use nigh_derive::Table;
+
+use crate::tables::store_table::{ResultTables, StoreTable};
 
 /// The tables, in the order of their names.
 pub(super) const TABLES: ResultTables = ResultTables {

@@ -5,8 +5,9 @@
 //! the job's week. Words count from 0, as nigh compares them; bytes count in the text of the
 //! record, as it is stored.
 
-use crate::tables::store_table::{ResultTables, StoreTable};
 use nigh_derive::Table;
+
+use crate::tables::store_table::{ResultTables, StoreTable};
 
 /// The tables, in the order of their names.
 pub(super) const TABLES: ResultTables = ResultTables {

@@ -5,8 +5,9 @@
 //! as many as the job says), `functions, B bits` (of which B bits of each minimum are compared),
 //! `min`, `mod 2^i` or `mod M`; it joins both tables. No column joins them with those of weeks.
 
-use crate::tables::store_table::{ResultTables, StoreTable};
 use nigh_derive::Table;
+
+use crate::tables::store_table::{ResultTables, StoreTable};
 
 /// The tables, in the order of their names.
 pub(super) const TABLES: ResultTables = ResultTables {

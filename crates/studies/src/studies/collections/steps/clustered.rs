@@ -11,7 +11,7 @@ use crate::records::DocId;
 use crate::state::{History, Results};
 use crate::structures::Ownership;
 use crate::studies::collections::ReplicaLevel;
-use crate::tables::studies::ComponentRow;
+use crate::tables::studies::overlap::ComponentRow;
 use crate::tables::{ClusterRow, Scan, Table, field};
 
 /// The own pages of a week, by number: 20 bytes for every known URL of the worker's shards.

@@ -16,7 +16,7 @@ use crate::operators::components::OwnForest;
 use crate::records::DocId;
 use crate::state::Results;
 use crate::structures::{ByKey, Ownership};
-use crate::tables::studies::{FamilyChunkRow, FamilyRow, OverlapRow};
+use crate::tables::studies::overlap::{FamilyChunkRow, FamilyRow, OverlapRow};
 use crate::tables::{Scan, Table, field};
 
 /// Pairs of a round.

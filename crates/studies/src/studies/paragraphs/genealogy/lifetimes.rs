@@ -25,7 +25,7 @@ use serde::{Deserialize, Serialize};
 use super::holders::ParagraphEvent;
 use crate::records::{DocId, Week, mix};
 use crate::structures::{ExternalSort, Sortable, Sorted};
-use crate::tables::studies::LifetimeRow;
+use crate::tables::studies::genealogy::LifetimeRow;
 use crate::tables::{RowRange, Scan, field};
 
 /// Events that are exchanged at once, in blocks.

@@ -11,7 +11,7 @@ use crate::structures::Ownership;
 use crate::studies::paragraphs::steps::ParagraphsInMemory;
 use crate::studies::paragraphs::steps::tests::{PagesOfParagraphs, on_workers_of, set};
 use crate::tables::Writer;
-use crate::tables::studies::LifetimeRow;
+use crate::tables::studies::genealogy::LifetimeRow;
 
 /// The URLs of each shard: enough for common paragraphs.
 const ROWS: [u64; 5] = [70, 0, 50, 7, 43];
