@@ -1,21 +1,21 @@
 //! The job files that come with nigh, for those who have no clone.
 
+use crate::studies::{Study, studies};
+
+macro_rules! jobs {
+    ($($(#[$what:meta])* $Name:ident: $Study:ty;)*) => {
+        &[
+            ("cluster", include_str!("../../../../jobs/cluster.toml")),
+            ("weekly", include_str!("../../../../jobs/weekly.toml")),
+            ("chunks", include_str!("../../../../jobs/chunks.toml")),
+            $((<$Study>::NAME, <$Study>::JOB),)*
+            ("example", include_str!("../../../../jobs/example.toml")),
+        ]
+    };
+}
+
 /// Each kind of job that a store is used with, and the commented file of it.
-const JOBS: [(&str, &str); 13] = [
-    ("cluster", include_str!("../../../../jobs/cluster.toml")),
-    ("weekly", include_str!("../../../../jobs/weekly.toml")),
-    ("chunks", include_str!("../../../../jobs/chunks.toml")),
-    ("evolution", include_str!("../../../../jobs/evolution.toml")),
-    ("mirrors", include_str!("../../../../jobs/mirrors.toml")),
-    ("mirrors-by-url", include_str!("../../../../jobs/mirrors-by-url.toml")),
-    ("overlap", include_str!("../../../../jobs/overlap.toml")),
-    ("collections", include_str!("../../../../jobs/collections.toml")),
-    ("paragraphs", include_str!("../../../../jobs/paragraphs.toml")),
-    ("passages", include_str!("../../../../jobs/passages.toml")),
-    ("decontamination", include_str!("../../../../jobs/decontamination.toml")),
-    ("samplers", include_str!("../../../../jobs/samplers.toml")),
-    ("example", include_str!("../../../../jobs/example.toml")),
-];
+const JOBS: &[(&str, &str)] = studies!(jobs);
 
 /// The commented job file of this name, with every field and its default.
 ///

@@ -1,9 +1,8 @@
 //! Job files: what to compute. The outer table of a job file is its kind.
 //!
 //! They are TOML with kebab-case keys. The outer table of a job is its kind: `[cluster]`,
-//! `[chunks]`, `[evolution]`, `[mirrors]`, `[overlap]`, `[collections]`, `[mirrors-by-url]`,
-//! `[paragraphs]`, `[passages]`, `[decontamination]` or `[samplers]`. Only `week`, `store` and
-//! `input` have no default:
+//! `[chunks]`, or the name of a study, as `[overlap]`. Only `week`, `store` and `input` have no
+//! default:
 //!
 //! ```
 //! use nigh_store::config::{Bytes, SameId};

@@ -4,7 +4,7 @@ use anyhow::{Context as _, Result};
 use nigh_exchange::Context;
 use serde::{Deserialize, Serialize};
 
-use super::list::{AnyStudy, StudySummary};
+use super::any_study::{AnyStudy, StudySummary};
 use super::plan::StudyPlan;
 use crate::state::replace;
 use crate::watch::Stage;

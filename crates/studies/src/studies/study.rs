@@ -31,6 +31,8 @@ pub trait Study: Clone + Debug + Serialize + DeserializeOwned {
     const NAME: &'static str;
     /// The heading of its part of a report.
     const TITLE: &'static str;
+    /// The commented job file, with every key and its default.
+    const JOB: &'static str;
 
     /// The figures and tables of the paper, in the order of the paper.
     const FIGURES: &'static [Figure] = &[];

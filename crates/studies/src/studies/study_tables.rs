@@ -2,8 +2,8 @@
 
 use anyhow::{Context, Result};
 
+use super::any_study::StudySummary;
 use super::figure_tables::{FigureTables, RowValues, rows};
-use super::list::StudySummary;
 use super::study::Study;
 use crate::query::{ranges_of_results, ranges_of_week};
 use crate::records::Week;

@@ -39,6 +39,7 @@ use crate::state::{History, PastWeek, Store};
 impl Study for Collections {
     const NAME: &'static str = "collections";
     const TITLE: &'static str = "Replicated collections";
+    const JOB: &'static str = include_str!("../../../../../jobs/collections.toml");
     const FIGURES: &'static [Figure] = figures::FIGURES;
     const RUNS: Runs = Runs::EachWeek;
     #[cfg(feature = "bench")]

@@ -32,7 +32,7 @@ use crate::state::{History, Store};
 impl Study for Decontamination {
     const NAME: &'static str = "decontamination";
     const TITLE: &'static str = "Matches with a reference";
-
+    const JOB: &'static str = include_str!("../../../../../jobs/decontamination.toml");
     const RUNS: Runs = Runs::LastWeek;
 
     type Summary = DecontaminationSummary;

@@ -29,6 +29,7 @@ use crate::state::{History, Store};
 impl Study for Evolution {
     const NAME: &'static str = "evolution";
     const TITLE: &'static str = "Evolution of clusters";
+    const JOB: &'static str = include_str!("../../../../../jobs/evolution.toml");
     const RUNS: Runs = Runs::AllWeeks;
     const FIGURES: &'static [Figure] = figures::FIGURES;
 

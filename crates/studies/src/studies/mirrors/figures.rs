@@ -9,10 +9,10 @@ use super::{Mirrors, PUBLISHED_MIRRORED};
 use crate::plot::{Axis, Ink, Plot, Series, SeriesLook};
 use crate::records::Week;
 use crate::stats::{Fitted, fit_words};
+use crate::studies::any_study::StudySummary;
 use crate::studies::evolution::changes;
 use crate::studies::figure::{Cell, Figure, Picture, percent};
 use crate::studies::figure_tables::FigureTables;
-use crate::studies::list::StudySummary;
 use crate::tables::studies::mirrors::{MirrorChangeRow, MirrorClassRow, MirrorSizeRow, MirroredRow};
 
 pub(super) const FIGURES: &[Figure] = &[

@@ -33,6 +33,7 @@ use crate::state::{History, PastWeek, Store};
 impl Study for Mirrors {
     const NAME: &'static str = "mirrors";
     const TITLE: &'static str = "Mirrors by content";
+    const JOB: &'static str = include_str!("../../../../../jobs/mirrors.toml");
     const RUNS: Runs = Runs::AllWeeks;
     #[cfg(feature = "bench")]
     const BENCH: Option<nigh_bench::AnyBench> = Some(bench::BENCH);

@@ -4,9 +4,9 @@ use anyhow::Result;
 
 use super::{MirrorsByUrl, PUBLISHED_URLS};
 use crate::plot::{Axis, Ink, Plot, Series, SeriesLook};
+use crate::studies::any_study::StudySummary;
 use crate::studies::figure::{Cell, Figure, Picture};
 use crate::studies::figure_tables::FigureTables;
-use crate::studies::list::StudySummary;
 use crate::tables::studies::mirrors_by_url::{RankingRow, UrlDomainRow, UrlLevelRow};
 
 pub(super) const FIGURES: &[Figure] = &[

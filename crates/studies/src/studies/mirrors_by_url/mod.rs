@@ -34,6 +34,7 @@ use crate::state::{History, PastWeek, Store};
 impl Study for MirrorsByUrl {
     const NAME: &'static str = "mirrors-by-url";
     const TITLE: &'static str = "Mirrors by URL";
+    const JOB: &'static str = include_str!("../../../../../jobs/mirrors-by-url.toml");
     const RUNS: Runs = Runs::LastWeek;
     #[cfg(feature = "bench")]
     const BENCH: Option<nigh_bench::AnyBench> = Some(bench::BENCH);

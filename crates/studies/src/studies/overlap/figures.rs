@@ -5,9 +5,9 @@ use anyhow::Result;
 use super::{Overlap, REPLICAS, StepNeeds, Unit};
 use crate::config::{Chunking, Mode};
 use crate::plot::{Axis, Ink, Plot, Series, SeriesLook};
+use crate::studies::any_study::StudySummary;
 use crate::studies::figure::{Cell, Figure, Picture, percent};
 use crate::studies::figure_tables::FigureTables;
-use crate::studies::list::StudySummary;
 use crate::tables::studies::overlap::{MostRow, OverlapRow, ReplicaRow, SavingRow};
 use crate::tables::{ChunkRow, Table as _};
 

@@ -37,6 +37,7 @@ use crate::state::{History, PastWeek, Store};
 impl Study for Overlap {
     const NAME: &'static str = "overlap";
     const TITLE: &'static str = "Overlap of pages";
+    const JOB: &'static str = include_str!("../../../../../jobs/overlap.toml");
     const FIGURES: &'static [Figure] = figures::FIGURES;
     const RUNS: Runs = Runs::EachWeek;
     #[cfg(feature = "bench")]

@@ -7,9 +7,9 @@ use anyhow::Result;
 use super::{Paragraphs, ParagraphsSummary, REGIONS};
 use crate::plot::{Axis, Ink, Plot, Series, SeriesLook};
 use crate::stats::{Fitted, fit_words, ratio};
+use crate::studies::any_study::StudySummary;
 use crate::studies::figure::{Cell, Figure, Picture, percent};
 use crate::studies::figure_tables::{FigureTables, RowValues};
-use crate::studies::list::StudySummary;
 use crate::tables::studies::paragraphs::{ClusterSizeRow, CoverageRow, EstimateRow, GrowthRow, RegionRow};
 
 pub(super) const FIGURES: &[Figure] = &[

@@ -45,6 +45,7 @@ use crate::state::{History, Store};
 impl Study for Paragraphs {
     const NAME: &'static str = "paragraphs";
     const TITLE: &'static str = "Paragraphs";
+    const JOB: &'static str = include_str!("../../../../../jobs/paragraphs.toml");
     const FIGURES: &'static [Figure] = figures::FIGURES;
     const RUNS: Runs = Runs::EachWeek;
     #[cfg(feature = "bench")]

@@ -31,7 +31,7 @@ use crate::state::{History, Store};
 impl Study for Passages {
     const NAME: &'static str = "passages";
     const TITLE: &'static str = "Repeated passages";
-
+    const JOB: &'static str = include_str!("../../../../../jobs/passages.toml");
     const RUNS: Runs = Runs::LastWeek;
 
     type Summary = PassagesSummary;

@@ -33,6 +33,7 @@ use crate::state::{History, Store};
 impl Study for Samplers {
     const NAME: &'static str = "samplers";
     const TITLE: &'static str = "Samplers";
+    const JOB: &'static str = include_str!("../../../../../jobs/samplers.toml");
     const RUNS: Runs = Runs::LastWeek;
 
     type Summary = SamplersSummary;

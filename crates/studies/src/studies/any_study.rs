@@ -1,4 +1,4 @@
-//! The list of all studies, and a study or a summary of any of them.
+//! A study or a summary of any of the studies in the list.
 
 use std::path::{Path, PathBuf};
 
@@ -9,37 +9,11 @@ use serde::{Deserialize, Serialize};
 use super::committed::CommittedTables;
 use super::figure::Figure;
 use super::plan::{StudyInput, StudyPlan};
+use super::studies;
 use super::study::{Runs, Study};
 use crate::records::Week;
 use crate::sheet::Sheet;
 use crate::state::{PastWeek, Results, Store};
-
-/// Calls a macro with the list of studies: each with what it does, and the path of its type.
-macro_rules! studies {
-    ($callback:ident) => {
-        $callback! {
-            /// Measures how the clusters of a store change from week to week.
-            Evolution: $crate::studies::evolution::Evolution;
-            /// Finds hosts that mirror each other, by the content of their pages.
-            Mirrors: $crate::studies::mirrors::Mirrors;
-            /// Finds the pairs of pages or hosts that share chunks of text.
-            Overlap: $crate::studies::overlap::Overlap;
-            /// Finds pages that are copied together.
-            Collections: $crate::studies::collections::Collections;
-            /// Finds hosts that mirror each other, by their URLs.
-            MirrorsByUrl: $crate::studies::mirrors_by_url::MirrorsByUrl;
-            /// Finds duplicates by their paragraphs, and where in the web they are.
-            Paragraphs: $crate::studies::paragraphs::Paragraphs;
-            /// Finds passages of texts that stand more than once.
-            Passages: $crate::studies::passages::Passages;
-            /// Finds documents that match items of a reference.
-            Decontamination: $crate::studies::decontamination::Decontamination;
-            /// Compares samplers of shingles with exact resemblance.
-            Samplers: $crate::studies::samplers::Samplers;
-        }
-    };
-}
-pub(crate) use studies;
 
 macro_rules! any {
     ($($(#[$what:meta])* $Name:ident: $Study:ty;)*) => {
