@@ -7,7 +7,7 @@
 //! what has a row for each cluster (about 60 bytes) and for each host (its name, and about 40).
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::{Context as _, Result, bail};
@@ -22,10 +22,7 @@ use crate::query::ranges_of_results;
 use crate::records::{DocId, KeyHash};
 use crate::state::{CommittedWeek, Manifest, Results};
 use crate::structures::{CompactSort as _, ExternalSort, Sortable};
-use crate::studies::StudySummary;
-use crate::tables::studies::collections::CollectionRow;
-use crate::tables::studies::mirrors::MirrorPairRow;
-use crate::tables::studies::mirrors_by_url::CandidateRow;
+use crate::studies::{AnyStudy, HostRows, StudySummary};
 use crate::tables::{ChangeRow, ClusterRow, EvidenceRow, RowRange, Scan, Table as _, field};
 
 /// Bytes of rows that are in memory while they are sorted; at most two sorts go on at a time.
@@ -64,28 +61,12 @@ pub(super) struct IndexedHost {
     pub(super) pages: u32,
 }
 
-/// A table of a study that names hosts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum HostStudy {
-    /// `mirrors/pairs`.
-    Mirrors,
-    /// `mirrors-by-url/candidates`.
-    MirrorsByUrl,
-    /// `collections/collections`.
-    Collections,
-}
-
-impl HostStudy {
-    pub(super) const ALL: [HostStudy; 3] = [HostStudy::Mirrors, HostStudy::MirrorsByUrl, HostStudy::Collections];
-
-    /// The study, its table, and the columns that name hosts.
-    fn table(self) -> (&'static str, &'static str, &'static [&'static str]) {
-        match self {
-            HostStudy::Mirrors => ("mirrors", MirrorPairRow::NAME, &["host_a", "host_b"]),
-            HostStudy::MirrorsByUrl => ("mirrors-by-url", CandidateRow::NAME, &["host_a", "host_b"]),
-            HostStudy::Collections => ("collections", CollectionRow::NAME, &["host"]),
-        }
-    }
+/// What a study found of hosts.
+pub(super) struct HostFindings {
+    pub(super) study: &'static str,
+    pub(super) rows: HostRows,
+    /// The files of the table; `None` if the store does not have it until the week of the index.
+    files: Option<Vec<RowRange>>,
 }
 
 /// The index of a week.
@@ -103,9 +84,10 @@ pub(super) struct Index {
     /// The id of a cluster, the number of a week, a place in the table of changes of that week.
     changes: SortedRowFile,
     change_files: Vec<Vec<RowRange>>,
-    /// The hash of a host, the number of a finding, a place in its table.
+    /// The hash of a host, the number of a study in `of_studies`, a place in its table.
     findings: SortedRowFile,
-    finding_files: BTreeMap<HostStudy, Vec<RowRange>>,
+    /// Those whose rows name two hosts come first.
+    pub(super) of_studies: Vec<HostFindings>,
     // Has the files of the sorted rows.
     _scratch: Scratch,
 }
@@ -175,7 +157,7 @@ impl Sources<'_> {
         let scratch = Scratch::new()?;
         let OfWeeks { members, changes, change_files, before } = self.weeks(&scratch)?;
         let (clusters, hosts, of_hosts) = self.pages(&scratch, &before)?;
-        let (findings, finding_files) = self.findings(&scratch)?;
+        let (findings, of_studies) = self.findings(&scratch)?;
         let ordered = |order: ClusterOrder| {
             let mut numbers: Vec<u32> = (0..clusters.len() as u32).collect();
             let of = |number: &u32| &clusters[*number as usize];
@@ -208,7 +190,7 @@ impl Sources<'_> {
             changes,
             change_files,
             findings,
-            finding_files,
+            of_studies,
             _scratch: scratch,
         })
     }
@@ -330,12 +312,14 @@ impl Sources<'_> {
     }
 
     /// What studies found of hosts until this week.
-    fn findings(&self, scratch: &Scratch) -> Result<(SortedRowFile, BTreeMap<HostStudy, Vec<RowRange>>)> {
+    fn findings(&self, scratch: &Scratch) -> Result<(SortedRowFile, Vec<HostFindings>)> {
         let mut findings = RowSorter::new(scratch, "findings", BUDGET);
-        let mut files = BTreeMap::new();
-        for (number, finding) in (0..).zip(HostStudy::ALL) {
-            let (study, table, columns) = finding.table();
-            let Some(commit) = self.manifest.results.get(study) else { continue };
+        let of_study =
+            |study: &AnyStudy| study.host_rows().map(|rows| HostFindings { study: study.name(), rows, files: None });
+        let mut of_studies: Vec<HostFindings> = AnyStudy::all().iter().filter_map(of_study).collect();
+        of_studies.sort_items_by_key(|of| Reverse(of.rows.hosts.len()));
+        for (number, HostFindings { study, rows: HostRows { table, hosts, .. }, files }) in (0..).zip(&mut of_studies) {
+            let Some(commit) = self.manifest.results.get(*study) else { continue };
             let results = Results::of(self.store.store(), study, *commit);
             self.store.need_own(&results.own_folder())?;
             let until = StudySummary::read(self.store.store(), study, *commit)?.week();
@@ -345,8 +329,8 @@ impl Sources<'_> {
             let of_table = ranges_of_results(self.store, &results, table)?;
             for (file, rows) in (0u64..).zip(&of_table) {
                 let mut place = file << ROW_BITS;
-                Scan::open(rows, columns)?.for_each(|batch| {
-                    let names = columns.iter().map(|column| field::<StringArray>(batch, column));
+                Scan::open(rows, hosts)?.for_each(|batch| {
+                    let names = hosts.iter().map(|column| field::<StringArray>(batch, column));
                     let names = names.collect::<Result<Vec<&StringArray>>>()?;
                     for row in 0..batch.num_rows() {
                         let mut hashes: Vec<u64> = names.iter().map(|names| hash(names.value(row))).collect();
@@ -357,9 +341,9 @@ impl Sources<'_> {
                     self.check_goes_on()
                 })?;
             }
-            files.insert(finding, of_table);
+            *files = Some(of_table);
         }
-        Ok((findings.finish()?, files))
+        Ok((findings.finish()?, of_studies))
     }
 }
 
@@ -476,17 +460,17 @@ impl Index {
         Ok((places.end - places.start, scans(files, rows.into_iter().map(|row| row[2]), &columns)?))
     }
 
-    /// The first rows of a finding that name a host, and how many there are; `None` if the store
-    /// has no such table until this week.
+    /// The first rows of a study that name a host, and how many there are; `None` if the store has
+    /// no such table until this week. `number` is that of the study in `of_studies`.
     pub(super) fn findings(
         &self,
-        finding: HostStudy,
+        number: usize,
         host: &str,
         columns: &[&str],
         most: u64,
     ) -> Result<Option<(u64, Vec<Scan>)>> {
-        let Some(files) = self.finding_files.get(&finding) else { return Ok(None) };
-        let places = self.findings.range([hash(host), finding as u64])?;
+        let Some(files) = &self.of_studies[number].files else { return Ok(None) };
+        let places = self.findings.range([hash(host), number as u64])?;
         let rows = self.findings.read(places.start..places.end.min(places.start + most))?;
         Ok(Some((places.end - places.start, scans(files, rows.into_iter().map(|row| row[2]), columns)?)))
     }

@@ -1,17 +1,15 @@
-//! A host: its pages, its mirrors and its collections.
+//! A host: its pages, and what studies found of it.
 
 use anyhow::Result;
-use arrow_array::{BooleanArray, Date32Array, Float64Array, Int64Array, RecordBatch, StringArray};
 
 use super::{Browse, LISTED, check_part, named_link};
 use crate::browse::html::{HtmlColumn, Paging, heading, link, note, paragraph, short, table, text};
-use crate::browse::index::HostStudy;
+use crate::browse::index::HostFindings;
 use crate::browse::request::AskedPage;
 use crate::live::Refusal;
 use crate::markup::Html;
-use crate::records::Week;
 use crate::sheet::{grouped, plural};
-use crate::tables::field;
+use crate::studies::{HostCell, HostHead, HostRows, RowValues};
 
 /// Rows of a study that are listed, at most.
 const FOUND: u64 = 100;
@@ -30,16 +28,16 @@ impl Browse<'_> {
             check_part(&paging)?;
             self.add_pages_of_host(&name, &paging, &mut body)?;
         }
-        self.add_mirrors(&name, &mut body)?;
-        self.add_mirrors_by_url(&name, &mut body)?;
-        self.add_collections(&name, &mut body)?;
+        for number in 0..self.index.of_studies.len() {
+            self.add_found(number, &name, &mut body)?;
+        }
         Ok((format!("Host {name}"), body))
     }
 
     /// Whether a study has found something of a host.
     fn is_found(&self, name: &str) -> Result<bool> {
-        for finding in HostStudy::ALL {
-            if self.index.findings(finding, name, &[], 0)?.is_some_and(|(count, _)| count > 0) {
+        for number in 0..self.index.of_studies.len() {
+            if self.index.findings(number, name, &[], 0)?.is_some_and(|(count, _)| count > 0) {
                 return Ok(true);
             }
         }
@@ -76,26 +74,28 @@ impl Browse<'_> {
         Ok(())
     }
 
-    /// Rows of a study, made of the columns of its table; says so if there are none.
-    fn add_found(
-        &self,
-        (finding, name): (HostStudy, &str),
-        (title, job): (&'static str, &'static str),
-        columns: &[&str],
-        heads: &[HtmlColumn],
-        row: impl Fn(&RecordBatch, usize) -> Result<Option<Vec<Html>>>,
-        body: &mut Html,
-    ) -> Result<()> {
+    /// Rows of a study that name a host; says so if there are none.
+    fn add_found(&self, number: usize, name: &str, body: &mut Html) -> Result<()> {
+        let HostFindings { study, rows: HostRows { title, columns, heads, cells, .. }, .. } =
+            &self.index.of_studies[number];
         body.add(&heading(title));
-        let Some((count, scans)) = self.index.findings(finding, name, columns, FOUND)? else {
-            body.add(&note(format!("The store does not have them until this week: `nigh run {job}` finds them.")));
+        let Some((count, scans)) = self.index.findings(number, name, columns, FOUND)? else {
+            let job = format!("`nigh run jobs/{study}.toml`");
+            body.add(&note(format!("The store does not have them until this week: {job} finds them.")));
             return Ok(());
         };
-        let mut rows = Vec::new();
+        let shown = |cell: HostCell| match cell {
+            HostCell::Host(other) => self.host_link(&other),
+            HostCell::Text(words) => Ok(text(words)),
+            HostCell::Url(url) => Ok(short(&url)),
+        };
+        let mut rows: Vec<Vec<Html>> = Vec::new();
         for scan in scans {
             scan.for_each(|batch| {
-                for number in 0..batch.num_rows() {
-                    rows.extend(row(batch, number)?);
+                for row in 0..batch.num_rows() {
+                    if let Some(cells) = cells(&RowValues::new(batch, row), name, self.week.week.week)? {
+                        rows.push(cells.into_iter().map(&shown).collect::<Result<_>>()?);
+                    }
                 }
                 Ok(())
             })?;
@@ -103,111 +103,17 @@ impl Browse<'_> {
         if rows.is_empty() {
             body.add(&paragraph("None."));
         } else {
-            body.add(&table(title, heads, &rows));
+            let heads = heads.iter().map(|head| match head {
+                HostHead::Words(head) => HtmlColumn::text(head),
+                HostHead::Number(head) => HtmlColumn::number(head),
+                HostHead::Url(head) => HtmlColumn::long(head),
+            });
+            body.add(&table(title, &heads.collect::<Vec<_>>(), &rows));
         }
         if count > FOUND {
             body.add(&note(format!("The first {FOUND} of {}.", plural(count, "row"))));
         }
         Ok(())
-    }
-
-    fn add_mirrors(&self, name: &str, body: &mut Html) -> Result<()> {
-        let heads = [
-            HtmlColumn::text("other host"),
-            HtmlColumn::text("mirror"),
-            HtmlColumn::text("class"),
-            HtmlColumn::number("clusters"),
-            HtmlColumn::number("its pages"),
-            HtmlColumn::number("own pages"),
-        ];
-        let columns = ["week", "host_a", "host_b", "class", "mirror", "clusters", "pages_a", "pages_b"];
-        let of = (HostStudy::Mirrors, name);
-        self.add_found(
-            of,
-            ("Mirrors by content", "jobs/mirrors.toml"),
-            &columns,
-            &heads,
-            |batch, row| {
-                let weeks: &Date32Array = field(batch, "week")?;
-                if Week::from_days(weeks.value(row)) != self.week.week.week {
-                    return Ok(None);
-                }
-                let texts = |name| field::<StringArray>(batch, name);
-                let longs = |name| field::<Int64Array>(batch, name);
-                let is_first = texts("host_a")?.value(row) == name;
-                let other = if is_first { texts("host_b")? } else { texts("host_a")? }.value(row);
-                let (own, its) = if is_first { ("pages_a", "pages_b") } else { ("pages_b", "pages_a") };
-                let is_mirror: &BooleanArray = field(batch, "mirror")?;
-                Ok(Some(vec![
-                    self.host_link(other)?,
-                    text(if is_mirror.value(row) { "yes" } else { "no" }),
-                    text(texts("class")?.value(row)),
-                    text(grouped(longs("clusters")?.value(row) as u64)),
-                    text(grouped(longs(its)?.value(row) as u64)),
-                    text(grouped(longs(own)?.value(row) as u64)),
-                ]))
-            },
-            body,
-        )
-    }
-
-    fn add_mirrors_by_url(&self, name: &str, body: &mut Html) -> Result<()> {
-        let heads = [
-            HtmlColumn::number("rank"),
-            HtmlColumn::text("other host"),
-            HtmlColumn::text("level"),
-            HtmlColumn::number("score"),
-        ];
-        let columns = ["rank", "host_a", "host_b", "level", "score"];
-        let of = (HostStudy::MirrorsByUrl, name);
-        self.add_found(
-            of,
-            ("Mirrors by URL", "jobs/mirrors-by-url.toml"),
-            &columns,
-            &heads,
-            |batch, row| {
-                let texts = |name| field::<StringArray>(batch, name);
-                let [a, b] = [texts("host_a")?.value(row), texts("host_b")?.value(row)];
-                let score: &Float64Array = field(batch, "score")?;
-                Ok(Some(vec![
-                    text(field::<Int64Array>(batch, "rank")?.value(row)),
-                    self.host_link(if a == name { b } else { a })?,
-                    text(texts("level")?.value(row)),
-                    text(format!("{:.2}", score.value(row))),
-                ]))
-            },
-            body,
-        )
-    }
-
-    fn add_collections(&self, name: &str, body: &mut Html) -> Result<()> {
-        let heads = [
-            HtmlColumn::number("similar cluster"),
-            HtmlColumn::long("below"),
-            HtmlColumn::number("pages"),
-            HtmlColumn::number("links to it"),
-            HtmlColumn::text("what"),
-        ];
-        let columns = ["cluster", "prefix", "pages", "in_links", "principal"];
-        let of = (HostStudy::Collections, name);
-        self.add_found(
-            of,
-            ("Collections", "jobs/collections.toml"),
-            &columns,
-            &heads,
-            |batch, row| {
-                let longs = |name| field::<Int64Array>(batch, name);
-                let principal: &BooleanArray = field(batch, "principal")?;
-                Ok(Some(vec![
-                    text(longs("cluster")?.value(row)),
-                    short(field::<StringArray>(batch, "prefix")?.value(row)),
-                    text(grouped(longs("pages")?.value(row) as u64)),
-                    text(grouped(longs("in_links")?.value(row) as u64)),
-                    text(if principal.value(row) { "the principal one" } else { "a copy" }),
-                ]))
-            },
-            body,
-        )
     }
 
     /// A link to a host that a study names.

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::committed::CommittedTables;
 use super::figure::Figure;
+use super::host_rows::HostRows;
 use super::plan::{StudyInput, StudyPlan};
 use super::studies;
 use super::study::{Runs, Study};
@@ -56,6 +57,10 @@ macro_rules! any {
 
             pub fn figures(&self) -> &'static [Figure] {
                 match self { $(AnyStudy::$Name(_) => <$Study>::FIGURES,)* }
+            }
+
+            pub fn host_rows(&self) -> Option<HostRows> {
+                match self { $(AnyStudy::$Name(_) => <$Study>::HOST_ROWS,)* }
             }
 
             pub fn runs(&self) -> Runs {

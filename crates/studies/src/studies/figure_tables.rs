@@ -62,7 +62,7 @@ pub(super) fn rows(
 ) -> Result<()> {
     for file in files {
         Scan::open(file, columns)?
-            .for_each(|batch| (0..batch.num_rows()).try_for_each(|row| each(&RowValues { batch, row })))?;
+            .for_each(|batch| (0..batch.num_rows()).try_for_each(|row| each(&RowValues::new(batch, row))))?;
     }
     Ok(())
 }
@@ -71,6 +71,13 @@ pub(super) fn rows(
 pub struct RowValues<'a> {
     batch: &'a RecordBatch,
     row: usize,
+}
+
+impl<'a> RowValues<'a> {
+    /// Those of a row of a batch, by its number.
+    pub fn new(batch: &'a RecordBatch, row: usize) -> RowValues<'a> {
+        RowValues { batch, row }
+    }
 }
 
 impl RowValues<'_> {

@@ -14,14 +14,15 @@
 //! | `write` | the tables; their columns are in `tables::studies` |
 //! | `summary`, `report` | `summary.json`, and how it is shown |
 //! | `figures` | the figures and tables of the paper, drawn from the tables |
+//! | `host_rows` | what `nigh browse` shows of a host |
 //! | `bench` | its part of `nigh bench`, with the feature `bench` |
 //!
 //! In reading order: `plan` (what a run gets, and how it writes a table), `study` (the trait),
 //! `committed` (what an earlier run left), `committed_leads` (what the mirrors job left of the
 //! order of hosts), `shards` (tables with a file for each shard), `figure` and `figure_tables`
-//! (what figures are, and what they are drawn from), `any_study` (any study of the list),
-//! `study_tables` (the tables of studies that figures are drawn from), `run`; then the studies:
-//! `samplers` is the smallest.
+//! (what figures are, and what they are drawn from), `host_rows` (what a study found of a host),
+//! `any_study` (any study of the list), `study_tables` (the tables of studies that figures are
+//! drawn from), `run`; then the studies: `samplers` is the smallest.
 
 mod any_study;
 pub mod collections;
@@ -31,6 +32,7 @@ pub mod decontamination;
 pub mod evolution;
 mod figure;
 mod figure_tables;
+mod host_rows;
 pub mod mirrors;
 pub mod mirrors_by_url;
 pub mod overlap;
@@ -49,6 +51,7 @@ pub use self::committed_leads::{committed_leads, leads_of};
 pub use self::evolution::Evolution;
 pub use self::figure::{Cell, Drawn, Figure, Listing, Picture, percent};
 pub use self::figure_tables::{FigureTables, RowValues};
+pub use self::host_rows::{HostCell, HostCells, HostHead, HostRows};
 pub use self::plan::{ReferenceFile, StudyFiles, StudyInput, StudyPlan};
 pub use self::run::{StudyTask, run};
 pub use self::study::{Runs, Study};

@@ -9,6 +9,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::figure::Figure;
+use super::host_rows::HostRows;
 use super::plan::{StudyInput, StudyPlan};
 use crate::records::Week;
 use crate::sheet::Sheet;
@@ -36,6 +37,8 @@ pub trait Study: Clone + Debug + Serialize + DeserializeOwned {
 
     /// The figures and tables of the paper, in the order of the paper.
     const FIGURES: &'static [Figure] = &[];
+    /// What it found of hosts, if one of its tables names them.
+    const HOST_ROWS: Option<HostRows> = None;
     /// When `nigh studies` runs it.
     const RUNS: Runs;
     /// Its benchmark, if it has one: `nigh bench NAME`.

@@ -3,12 +3,13 @@
 //!
 //! In reading order: `job`, `run` (from top to bottom), `former` (the avoid list of the run
 //! before), `steps`, `judge` (what crawls would have been without the pages of a list), `write`,
-//! `summary`, `report`, `figures`, `bench`.
+//! `summary`, `report`, `figures`, `host_rows`, `bench`.
 
 #[cfg(feature = "bench")]
 mod bench;
 mod figures;
 mod former;
+mod host_rows;
 mod job;
 mod judge;
 mod report;
@@ -30,6 +31,7 @@ use nigh_exchange::Context;
 
 use self::former::{ListBefore, former_list};
 use super::figure::Figure;
+use super::host_rows::HostRows;
 use super::plan::{StudyInput, StudyPlan};
 use super::study::{Runs, Study};
 use crate::records::Week;
@@ -41,6 +43,7 @@ impl Study for Collections {
     const TITLE: &'static str = "Replicated collections";
     const JOB: &'static str = include_str!("../../../../../jobs/collections.toml");
     const FIGURES: &'static [Figure] = figures::FIGURES;
+    const HOST_ROWS: Option<HostRows> = Some(host_rows::HOST_ROWS);
     const RUNS: Runs = Runs::EachWeek;
     #[cfg(feature = "bench")]
     const BENCH: Option<nigh_bench::AnyBench> = Some(bench::BENCH);

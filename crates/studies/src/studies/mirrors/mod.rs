@@ -2,11 +2,12 @@
 //! sections 2 and 4).
 //!
 //! In reading order: `job`, `run` (from top to bottom), `known_pairs` (what is known of the pairs
-//! of a week), `steps`, `write`, `summary`, `report`, `figures`, `bench`.
+//! of a week), `steps`, `write`, `summary`, `report`, `figures`, `host_rows`, `bench`.
 
 #[cfg(feature = "bench")]
 mod bench;
 mod figures;
+mod host_rows;
 mod job;
 mod known_pairs;
 mod report;
@@ -24,6 +25,7 @@ use anyhow::Result;
 use nigh_exchange::Context;
 
 use super::figure::Figure;
+use super::host_rows::HostRows;
 use super::plan::{StudyInput, StudyPlan};
 use super::study::{Runs, Study};
 use crate::records::Week;
@@ -38,6 +40,7 @@ impl Study for Mirrors {
     #[cfg(feature = "bench")]
     const BENCH: Option<nigh_bench::AnyBench> = Some(bench::BENCH);
     const FIGURES: &'static [Figure] = figures::FIGURES;
+    const HOST_ROWS: Option<HostRows> = Some(host_rows::HOST_ROWS);
 
     type Summary = MirrorsSummary;
 

@@ -1,12 +1,13 @@
 //! The mirrors-by-url study: hosts that mirror each other, by their URLs (Bharat and Broder 1999).
 //!
 //! In reading order: `job`, `run` (from top to bottom), `steps`, `compared` (mirrors by URL beside
-//! those by content), `write`, `summary`, `report`, `figures`, `bench`.
+//! those by content), `write`, `summary`, `report`, `figures`, `host_rows`, `bench`.
 
 #[cfg(feature = "bench")]
 mod bench;
 mod compared;
 mod figures;
+mod host_rows;
 mod job;
 mod report;
 mod run;
@@ -23,6 +24,7 @@ use anyhow::Result;
 use nigh_exchange::Context;
 
 use super::figure::Figure;
+use super::host_rows::HostRows;
 use super::plan::{StudyFiles, StudyInput, StudyPlan};
 use super::study::{Runs, Study};
 use crate::config::{Method, Reading};
@@ -39,6 +41,7 @@ impl Study for MirrorsByUrl {
     #[cfg(feature = "bench")]
     const BENCH: Option<nigh_bench::AnyBench> = Some(bench::BENCH);
     const FIGURES: &'static [Figure] = figures::FIGURES;
+    const HOST_ROWS: Option<HostRows> = Some(host_rows::HOST_ROWS);
 
     type Summary = MirrorsByUrlSummary;
 
