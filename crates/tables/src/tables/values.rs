@@ -182,6 +182,16 @@ values! {
     f64, Double;
 }
 
+/// A count, which a table has as a signed number. Hashes and ids are no counts: their row types
+/// have signed numbers.
+impl Value for u64 {
+    const VALUES: ValueType = ValueType::Long;
+
+    fn append(&self, column: &mut ColumnBuilder) {
+        i64::try_from(*self).expect("a count is below 2^63").append(column);
+    }
+}
+
 impl Value for str {
     const VALUES: ValueType = ValueType::Text;
 

@@ -20,8 +20,7 @@ mod write;
 
 pub use self::job::{CollectionLinks, Collections, Merge, ReplicaLevel};
 pub use self::summary::{
-    CollectionsSummary, CrawlSavings, LargestCollections, PUBLISHED_LARGEST, PUBLISHED_SAVINGS, PublishedSavings,
-    SimilarCount,
+    CollectionsSummary, LargestCollections, PUBLISHED_LARGEST, PUBLISHED_SAVINGS, PublishedSavings, SimilarCount,
 };
 
 use std::path::{Path, PathBuf};

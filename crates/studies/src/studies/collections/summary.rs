@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::{Merge, ReplicaLevel};
 use crate::config::Chunking;
 use crate::records::Week;
+use crate::tables::studies::collections::CollectionSavingRow;
 
 /// The summary of a collections job: kept as `summary.json` beside its tables, printed by `run` and
 /// `show`.
@@ -70,8 +71,8 @@ pub struct CollectionsSummary {
     pub dropped: u64,
     /// The week of the list before this one, if there is one.
     pub former: Option<Week>,
-    /// What crawls would have been without the pages of an avoid list.
-    pub savings: Vec<CrawlSavings>,
+    /// What crawls would have been without the pages of an avoid list: the table `savings`.
+    pub savings: Vec<CollectionSavingRow>,
     /// What the study found.
     pub published_savings: PublishedSavings,
 }
@@ -98,33 +99,6 @@ pub struct LargestCollections {
     pub title: String,
     /// Its URL.
     pub url: String,
-}
-
-/// A crawl with and without the pages of an avoid list.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct CrawlSavings {
-    /// The week of the list.
-    pub listed: Week,
-    /// The week of the crawl.
-    pub week: Week,
-    /// The prefixes.
-    pub prefixes: u64,
-    /// The pages of the crawl.
-    pub pages: u64,
-    /// Pages below a prefix.
-    pub skipped: u64,
-    /// Their bytes.
-    pub bytes: u64,
-    /// The share of pages with replicas.
-    pub similar_before: f64,
-    /// The same of the pages that are left.
-    pub similar_after: f64,
-    /// Pages, without one of each cluster.
-    pub duplicates_before: u64,
-    /// The same of the pages that are left.
-    pub duplicates_after: u64,
-    /// Skipped pages of which the crawl would have no similar page.
-    pub lost: u64,
 }
 
 /// The study's crawls: without and with its avoid list (section 5.1).

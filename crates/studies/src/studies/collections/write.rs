@@ -11,8 +11,8 @@ use nigh_exchange::Context;
 use super::judge::JudgedLists;
 use super::steps::{ClusteredPages, CollectionPage, PageTexts, Prefixes, collection_prefix};
 use super::{
-    Collections, CollectionsSummary, CrawlSavings, LargestCollections, Merge, PUBLISHED_LARGEST, PUBLISHED_SAVINGS,
-    ReplicaLevel, SimilarCount,
+    Collections, CollectionsSummary, LargestCollections, Merge, PUBLISHED_LARGEST, PUBLISHED_SAVINGS, ReplicaLevel,
+    SimilarCount,
 };
 use crate::records::DocId;
 use crate::state::replace;
@@ -228,20 +228,7 @@ impl CollectionWriter<'_> {
             }
         });
         self.plan.write(0, rows)?;
-        let savings = summary.savings.iter().map(|of| CollectionSavingRow {
-            listed: of.listed,
-            week: of.week,
-            prefixes: of.prefixes as i64,
-            pages: of.pages as i64,
-            skipped: of.skipped as i64,
-            bytes: of.bytes as i64,
-            similar_before: of.similar_before,
-            similar_after: of.similar_after,
-            duplicates_before: of.duplicates_before as i64,
-            duplicates_after: of.duplicates_after as i64,
-            lost: of.lost as i64,
-        });
-        self.plan.write(0, savings)
+        self.plan.write(0, summary.savings.iter().cloned())
     }
 
     fn summary(
@@ -252,7 +239,7 @@ impl CollectionWriter<'_> {
     ) -> CollectionsSummary {
         let (history, job) = (&self.plan.history, self.job);
         let week = history.weeks[self.number].week;
-        let savings = judged.savings.iter().map(|(listed, prefixes, week, of)| CrawlSavings {
+        let savings = judged.savings.iter().map(|(listed, prefixes, week, of)| CollectionSavingRow {
             listed: *listed,
             week: *week,
             prefixes: *prefixes,

@@ -16,7 +16,7 @@ mod summary;
 mod write;
 
 pub use self::job::{MirrorsByUrl, Unfetched, UrlChoice};
-pub use self::summary::{MirrorWays, MirrorsByUrlSummary, PUBLISHED_URLS, PublishedUrls, UrlLevelCount};
+pub use self::summary::{MirrorWays, MirrorsByUrlSummary, PUBLISHED_URLS, PublishedUrls};
 
 use std::path::{Path, PathBuf};
 

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 use crate::records::Week;
+use crate::tables::studies::mirrors_by_url::UrlLevelRow;
 
 /// The summary of a mirrors-by-url job: kept as `summary.json` beside its tables, printed by `run`
 /// and `show`.
@@ -43,8 +44,8 @@ pub struct MirrorsByUrlSummary {
     pub listed: u64,
     /// Those of them of which enough paths could be compared: levels 1 to 5 and mismatch.
     pub compared: u64,
-    /// Listed pairs by level.
-    pub levels: Vec<UrlLevelCount>,
+    /// Listed pairs by level: the table `levels`.
+    pub levels: Vec<UrlLevelRow>,
     /// Listed pairs of levels 1 to 4.
     pub mirrors: u64,
     /// The hosts in them.
@@ -81,17 +82,6 @@ pub struct MirrorWays {
     pub by_content: u64,
     /// By URL only.
     pub by_url: u64,
-}
-
-/// The listed pairs of a level.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct UrlLevelCount {
-    /// The level.
-    pub level: String,
-    /// The pairs.
-    pub pairs: u64,
-    /// The study's number.
-    pub published: Option<u64>,
 }
 
 /// The study's numbers.

@@ -10,7 +10,7 @@ use super::steps::{
     CandidateHost, HostFailure, ListedPair, ListedPairs, MirrorLevel, PathOutcome, PathTest, TestRules, TestedPair,
     UrlCounts, UrlStage,
 };
-use super::{MirrorsByUrlSummary, PUBLISHED_URLS, UrlLevelCount};
+use super::{MirrorsByUrlSummary, PUBLISHED_URLS};
 use crate::stats::ratio;
 use crate::structures::{CompactSort, UnionFind};
 use crate::studies::StudyPlan;
@@ -61,14 +61,13 @@ impl UrlMirrorWriter<'_> {
             self.pairs().enumerate().flat_map(|(number, (pair, tested))| self.test_rows(number, pair, tested)),
         )?;
         let levels = self.levels();
-        plan.write(
-            0,
-            levels.iter().map(|(level, pairs)| UrlLevelRow {
-                level: level.name(),
-                pairs: *pairs as i64,
-                published: level.published().map(|pairs| pairs as i64),
-            }),
-        )?;
+        let level_row = |(level, pairs): &(MirrorLevel, u64)| UrlLevelRow {
+            level: level.name().to_owned(),
+            pairs: *pairs,
+            published: level.published(),
+        };
+        let level_rows: Vec<UrlLevelRow> = levels.iter().map(level_row).collect();
+        plan.write(0, level_rows.iter().cloned())?;
         plan.write(0, self.ranking())?;
         plan.write(0, self.domains())?;
         let (groups, probes) = (self.groups()?, self.probes());
@@ -78,11 +77,6 @@ impl UrlMirrorWriter<'_> {
         plan.write(0, self.compared.rows.iter().cloned())?;
         let week = plan.history.weeks.last();
         let mirrors = levels.iter().filter(|(level, _)| level.is_mirror()).map(|(_, pairs)| pairs).sum();
-        let level_count = |(level, pairs): &(MirrorLevel, u64)| UrlLevelCount {
-            level: level.name().to_owned(),
-            pairs: *pairs,
-            published: level.published(),
-        };
         Ok(MirrorsByUrlSummary {
             store: plan.history.store.clone(),
             method: plan.history.method.clone(),
@@ -100,7 +94,7 @@ impl UrlMirrorWriter<'_> {
             candidates: all,
             listed: self.listed.pairs.len() as u64,
             compared: self.tested.iter().filter(|pair| pair.level.is_tested()).count() as u64,
-            levels: levels.iter().map(level_count).collect(),
+            levels: level_rows,
             mirrors,
             mirror_hosts: groups.len() as u64,
             as_the_study: Some(self.mirrors_of_study()),

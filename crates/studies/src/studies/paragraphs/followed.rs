@@ -9,14 +9,14 @@ use super::genealogy::{
 use super::job::Paragraphs;
 use super::steps::ParagraphFiles;
 use super::write::ParagraphsWriter;
-use super::{BirthsSummary, FollowedWeek, ParagraphTurnover};
+use super::{BirthsSummary, FollowedWeek};
 use crate::config::Mode;
 use crate::records::Week;
 use crate::state::{PastWeek, Results, Store};
 use crate::structures::Ownership;
 use crate::studies::{CommittedTables, StudyPlan};
 use crate::tables::Table;
-use crate::tables::studies::genealogy::LifetimeRow;
+use crate::tables::studies::genealogy::{LifetimeRow, ParagraphTurnoverRow};
 
 /// What the genealogy of a week has, of all workers.
 pub(super) struct Genealogy {
@@ -29,7 +29,7 @@ pub(super) struct Genealogy {
     /// The births of the week; `None` if no week before it is read.
     pub births: Option<BirthsSummary>,
     /// Paragraphs that come and go, by week.
-    pub turnover: Vec<ParagraphTurnover>,
+    pub turnover: Vec<ParagraphTurnoverRow>,
 }
 
 /// A week as genealogy needs it, on one worker.
@@ -151,11 +151,11 @@ impl GenealogyJob<'_> {
     }
 
     /// What each week brought, of all workers.
-    fn turnover(&self, cx: &mut Context, weeks: &[Week], own: Vec<WeekTurnover>) -> Result<Vec<ParagraphTurnover>> {
+    fn turnover(&self, cx: &mut Context, weeks: &[Week], own: Vec<WeekTurnover>) -> Result<Vec<ParagraphTurnoverRow>> {
         let own = own.into_iter().enumerate();
         let own = own.map(|(at, of)| (at, [of.first_seen, of.returned, of.left])).collect();
-        let none = |week: &Week| ParagraphTurnover { week: *week, first_seen: 0, returned: 0, gone: 0 };
-        let mut turnover: Vec<ParagraphTurnover> = weeks.iter().map(none).collect();
+        let none = |week: &Week| ParagraphTurnoverRow { week: *week, first_seen: 0, returned: 0, gone: 0 };
+        let mut turnover: Vec<ParagraphTurnoverRow> = weeks.iter().map(none).collect();
         for (at, [first_seen, returned, left]) in cx.concat(own)? {
             let sum = &mut turnover[at];
             sum.first_seen += first_seen;

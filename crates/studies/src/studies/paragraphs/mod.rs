@@ -26,8 +26,8 @@ mod write;
 
 pub use self::job::{Paragraphs, PartOrder};
 pub use self::summary::{
-    BirthsSummary, CoverageSummary, Estimate, FollowedWeek, ParagraphTurnover, ParagraphsSummary, PublishedYears,
-    REGIONS, RegionSummary, ShapeOfClusters, SitesOfClusters,
+    BirthsSummary, Estimate, FollowedWeek, ParagraphsSummary, PublishedYears, REGIONS, ShapeOfClusters,
+    SitesOfClusters, published_coverage, published_of_region,
 };
 
 use std::path::{Path, PathBuf};

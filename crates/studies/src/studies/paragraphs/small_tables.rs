@@ -4,35 +4,13 @@ use anyhow::Result;
 
 use super::summarize::ParagraphsFound;
 use super::{ParagraphsSummary, REGIONS};
-use crate::tables::studies::genealogy::ParagraphTurnoverRow;
-use crate::tables::studies::paragraphs::{
-    ClusterSiteRow, ClusterSizeRow, CoverageRow, EstimateRow, GrowthRow, RegionRow, SeedRow,
-};
+use crate::tables::studies::paragraphs::{ClusterSiteRow, ClusterSizeRow, EstimateRow, GrowthRow, SeedRow};
 
 /// Writes the small tables. Worker 0 calls it.
 pub(super) fn write_small(found: &ParagraphsFound<'_>, summary: &ParagraphsSummary) -> Result<()> {
     let plan = found.plan;
-    let name = |region: &str| REGIONS.into_iter().find(|name| *name == region).unwrap_or_default();
-    let regions = summary.regions.iter().map(|of| RegionRow {
-        region: name(&of.region),
-        near: of.near,
-        documents: of.documents as i64,
-        clusters: of.clusters as i64,
-        duplicates: of.duplicates as i64,
-        share: of.share,
-        published: of.published,
-    });
-    plan.write(0, regions)?;
-    let coverage = summary.coverage.iter().map(|of| CoverageRow {
-        region: name(&of.region),
-        clusters: of.clusters as i64,
-        clusters_there: of.clusters_there as i64,
-        unique: of.unique as i64,
-        unique_there: of.unique_there as i64,
-        useful: of.useful,
-        published: of.published,
-    });
-    plan.write(0, coverage)?;
+    plan.write(0, summary.regions.iter().cloned())?;
+    plan.write(0, summary.coverage.iter().cloned())?;
     let sizes = REGIONS.into_iter().zip(&found.counts.sizes).flat_map(|(region, sizes)| {
         let several = sizes.range(2..);
         several.map(move |(size, clusters)| ClusterSizeRow { region, size: *size as i64, clusters: *clusters as i64 })
@@ -77,11 +55,5 @@ pub(super) fn write_small(found: &ParagraphsFound<'_>, summary: &ParagraphsSumma
         chosen: seed.is_chosen,
     });
     plan.write(0, seeds)?;
-    let turnover = summary.turnover.iter().map(|of| ParagraphTurnoverRow {
-        week: of.week,
-        first_seen: of.first_seen as i64,
-        returned: of.returned as i64,
-        gone: of.gone as i64,
-    });
-    plan.write(0, turnover)
+    plan.write(0, summary.turnover.iter().cloned())
 }

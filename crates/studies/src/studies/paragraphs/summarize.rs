@@ -6,11 +6,14 @@ use super::estimates::estimates;
 use super::followed::Genealogy;
 use super::reach::LinkSeed;
 use super::steps::{Growth, RegionCounts, SiteCounts};
-use super::{CoverageSummary, Paragraphs, ParagraphsSummary, REGIONS, RegionSummary, ShapeOfClusters, SitesOfClusters};
+use super::{
+    Paragraphs, ParagraphsSummary, REGIONS, ShapeOfClusters, SitesOfClusters, published_coverage, published_of_region,
+};
 use crate::records::DocId;
 use crate::stats::{SizeClass, ratio};
 use crate::studies::StudyPlan;
 use crate::studies::overlap::steps::PageName;
+use crate::tables::studies::paragraphs::{CoverageRow, RegionRow};
 
 /// What all workers found.
 pub(super) struct ParagraphsFound<'a> {
@@ -88,35 +91,35 @@ impl ParagraphsFound<'_> {
     }
 
     /// By region of the web: duplicates, then near-duplicates.
-    fn regions(&self) -> Vec<RegionSummary> {
+    fn regions(&self) -> Vec<RegionRow> {
         let of_region = |region: usize| {
             let near = self.job.near.iter().map(|share| Some(share.0)).zip(&self.near);
             std::iter::once((None, &self.counts)).chain(near).map(move |(near, counts)| {
                 let (documents, duplicates) = (counts.documents(region), counts.duplicates(region));
-                RegionSummary {
+                RegionRow {
                     region: REGIONS[region].into(),
                     near,
                     documents,
                     clusters: counts.clusters(region),
                     duplicates,
                     share: ratio(duplicates, documents),
-                    published: RegionSummary::published(region, near),
+                    published: published_of_region(region, near),
                 }
             })
         };
         (0..REGIONS.len()).flat_map(of_region).collect()
     }
 
-    fn coverage(&self, region: usize) -> CoverageSummary {
+    fn coverage(&self, region: usize) -> CoverageRow {
         let RegionCounts { with_page, unique, .. } = &self.counts;
-        CoverageSummary {
+        CoverageRow {
             region: REGIONS[region].into(),
             clusters: with_page[0],
             clusters_there: with_page[region],
             unique: unique[0],
             unique_there: unique[region],
             useful: ratio(with_page[region] + unique[region], with_page[0] + unique[0]),
-            published: CoverageSummary::published(region),
+            published: published_coverage(region),
         }
     }
 

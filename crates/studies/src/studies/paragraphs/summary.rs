@@ -7,6 +7,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::config::Mode;
 use crate::records::Week;
+use crate::tables::studies::genealogy::ParagraphTurnoverRow;
+use crate::tables::studies::paragraphs::{CoverageRow, RegionRow};
 
 /// Regions of the web, as tables name them.
 pub const REGIONS: [&str; 3] = ["all", "connected", "disconnected"];
@@ -36,12 +38,12 @@ pub struct ParagraphsSummary {
     pub short: u64,
     /// Pages with words of which the store has no paragraphs.
     pub without_chunks: u64,
-    /// Duplicates and near-duplicates by region of the web.
-    pub regions: Vec<RegionSummary>,
+    /// Duplicates and near-duplicates by region of the web: the table `summary`.
+    pub regions: Vec<RegionRow>,
     /// Pairs of duplicates that are so only because one page repeats a paragraph.
     pub false_matches: u64,
-    /// What is seen of the web from its connected part, and from the rest.
-    pub coverage: Vec<CoverageSummary>,
+    /// What is seen of the web from its connected part, and from the rest: the table `coverage`.
+    pub coverage: Vec<CoverageRow>,
     /// Clusters of duplicates by size.
     pub shapes: Vec<ShapeOfClusters>,
     /// Clusters of duplicates on one host and on one site, by class of sizes. Empty in summaries of
@@ -59,8 +61,8 @@ pub struct ParagraphsSummary {
     pub core: Option<u64>,
     /// The births of the week; `None` without genealogy, or without a week before.
     pub births: Option<BirthsSummary>,
-    /// Paragraphs that come and go, for each week after the first.
-    pub turnover: Vec<ParagraphTurnover>,
+    /// Paragraphs that come and go: the table `turnover`.
+    pub turnover: Vec<ParagraphTurnoverRow>,
     /// The weeks in which paragraphs were followed, in order; the week alone without genealogy.
     pub followed: Vec<FollowedWeek>,
     /// The rows of `lifetimes`.
@@ -73,65 +75,23 @@ pub struct ParagraphsSummary {
     pub least_boilerplate: u64,
 }
 
-/// Duplicates, or near-duplicates, in one region of the web.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct RegionSummary {
-    /// The region.
-    pub region: String,
-    /// The least share of paragraphs in common; `None` for duplicates.
-    pub near: Option<f64>,
-    /// Its pages.
-    pub documents: u64,
-    /// Clusters of several of them.
-    pub clusters: u64,
-    /// The pages of these, less one for each cluster.
-    pub duplicates: u64,
-    /// `duplicates / documents`.
-    pub share: Option<f64>,
-    /// The study's shares.
-    pub published: PublishedYears,
-}
-
-impl RegionSummary {
-    /// What the study found in a region of the web, by its number.
-    pub fn published(region: usize, near: Option<f64>) -> PublishedYears {
-        let is = |share: f64| near.is_some_and(|near| (near - share).abs() < 1e-9);
-        match region {
-            0 if near.is_none() => [0.389, 0.431, 0.358].map(Some),
-            0 if is(0.9) => [Some(0.408), None, None],
-            0 if is(0.7) => [Some(0.461), None, None],
-            0 if is(0.5) => [0.528, 0.534, 0.499].map(Some),
-            1 if near.is_none() => [0.259, 0.293, 0.260].map(Some),
-            2 if near.is_none() => [0.430, 0.504, 0.411].map(Some),
-            _ => [None; 3],
-        }
+/// What the study found in a region of the web, by its number.
+pub fn published_of_region(region: usize, near: Option<f64>) -> PublishedYears {
+    let is = |share: f64| near.is_some_and(|near| (near - share).abs() < 1e-9);
+    match region {
+        0 if near.is_none() => [0.389, 0.431, 0.358].map(Some),
+        0 if is(0.9) => [Some(0.408), None, None],
+        0 if is(0.7) => [Some(0.461), None, None],
+        0 if is(0.5) => [0.528, 0.534, 0.499].map(Some),
+        1 if near.is_none() => [0.259, 0.293, 0.260].map(Some),
+        2 if near.is_none() => [0.430, 0.504, 0.411].map(Some),
+        _ => [None; 3],
     }
 }
 
-/// What is seen of the web from one region of it.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct CoverageSummary {
-    /// The region.
-    pub region: String,
-    /// Clusters of duplicates, in all regions.
-    pub clusters: u64,
-    /// Those with a page in the region.
-    pub clusters_there: u64,
-    /// Pages without a duplicate, in all regions.
-    pub unique: u64,
-    /// Those in the region.
-    pub unique_there: u64,
-    /// Of different pages, those that are in the region.
-    pub useful: Option<f64>,
-    /// The study's shares.
-    pub published: PublishedYears,
-}
-
-impl CoverageSummary {
-    /// What the study found for a region, by its number.
-    pub fn published(region: usize) -> PublishedYears {
-        if region == 1 { [0.626, 0.705, 0.736].map(Some) } else { [None; 3] }
-    }
+/// What the study found of the web from a region, by its number.
+pub fn published_coverage(region: usize) -> PublishedYears {
+    if region == 1 { [0.626, 0.705, 0.736].map(Some) } else { [None; 3] }
 }
 
 /// A share of the clusters of duplicates, or of duplicates, by size.
@@ -196,19 +156,6 @@ pub struct BirthsSummary {
     pub paragraphs: u64,
     /// Those that the week before had.
     pub inherited: u64,
-}
-
-/// Paragraphs that come and go in a week.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ParagraphTurnover {
-    /// The week.
-    pub week: Week,
-    /// Paragraphs that no week before had.
-    pub first_seen: u64,
-    /// Paragraphs that were away, and are there again.
-    pub returned: u64,
-    /// Paragraphs of the week before that no page has any more.
-    pub gone: u64,
 }
 
 /// A week in which paragraphs were followed.

@@ -6,6 +6,7 @@
 //! and `doc` those of the job's week.
 
 use nigh_derive::Table;
+use serde::{Deserialize, Serialize};
 
 use crate::records::Week;
 use crate::tables::store_table::{ResultTables, StoreTable};
@@ -172,7 +173,7 @@ pub struct JudgedRow {
 }
 
 /// What the crawls of this and other weeks would have been without the pages of an avoid list.
-#[derive(Clone, Debug, PartialEq, Table)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Table)]
 #[table(name = "savings")]
 pub struct CollectionSavingRow {
     /// The week of the list.
@@ -180,21 +181,21 @@ pub struct CollectionSavingRow {
     /// The week of the crawl.
     pub week: Week,
     /// Prefixes of the list.
-    pub prefixes: i64,
+    pub prefixes: u64,
     /// Pages of the crawl.
-    pub pages: i64,
+    pub pages: u64,
     /// Pages below the prefixes.
-    pub skipped: i64,
+    pub skipped: u64,
     /// Their bytes.
-    pub bytes: i64,
+    pub bytes: u64,
     /// Share of pages with replicas, of all pages.
     pub similar_before: f64,
     /// Share of pages with replicas, of those that are left.
     pub similar_after: f64,
     /// Pages, without one of each cluster.
-    pub duplicates_before: i64,
+    pub duplicates_before: u64,
     /// The same of those that are left.
-    pub duplicates_after: i64,
+    pub duplicates_after: u64,
     /// Skipped pages that the crawl would lose: no page of their cluster is left.
-    pub lost: i64,
+    pub lost: u64,
 }

@@ -5,6 +5,7 @@
 //! week.
 
 use nigh_derive::Table;
+use serde::{Deserialize, Serialize};
 
 use crate::records::Week;
 
@@ -72,15 +73,15 @@ pub struct LifetimeRow {
 }
 
 /// Distinct paragraphs that come and go, for each week after the first.
-#[derive(Clone, Debug, PartialEq, Table)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Table)]
 #[table(name = "turnover")]
 pub struct ParagraphTurnoverRow {
     /// Week.
     pub week: Week,
     /// Paragraphs that no week before had.
-    pub first_seen: i64,
+    pub first_seen: u64,
     /// Paragraphs that some week had, and the week before had not.
-    pub returned: i64,
+    pub returned: u64,
     /// Paragraphs of the week before that no page has.
-    pub gone: i64,
+    pub gone: u64,
 }

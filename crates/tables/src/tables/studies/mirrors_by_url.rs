@@ -5,6 +5,7 @@
 //! is known by its rank in `candidates`.
 
 use nigh_derive::Table;
+use serde::{Deserialize, Serialize};
 
 use crate::tables::store_table::{ResultTables, StoreTable};
 
@@ -97,16 +98,16 @@ pub struct PathTestRow {
 }
 
 /// The listed pairs of each level (Table 1).
-#[derive(Clone, Debug, PartialEq, Table)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Table)]
 #[table(name = "levels")]
 pub struct UrlLevelRow {
     /// The level, as in `candidates`.
-    pub level: &'static str,
+    pub level: String,
     /// Listed pairs of the level.
-    pub pairs: i64,
+    pub pairs: u64,
     /// The study's number, of 21,820 pairs. Of its other 7,516 candidates, DNS and server failures,
     /// it is not known how many are which: null.
-    pub published: Option<i64>,
+    pub published: Option<u64>,
 }
 
 /// How many of the first pairs of the list are mirrors (Fig. 1): one row for each twentieth of the

@@ -6,6 +6,7 @@
 //! 2003, 2004 and 2005.
 
 use nigh_derive::Table;
+use serde::{Deserialize, Serialize};
 
 use super::genealogy::{BornPageRow, LifetimeRow, ParagraphTurnoverRow, ParentRow};
 use crate::records::Week;
@@ -38,21 +39,21 @@ type Published = [Option<f64>; 3];
 
 /// Duplicates and near-duplicates by region of the web (Tables 2 to 5): within a region, n pages of
 /// one cluster are n - 1 duplicates.
-#[derive(Clone, Debug, PartialEq, Table)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Table)]
 #[table(name = "summary")]
 pub struct RegionRow {
     /// All; connected: the pages that links lead to from the core or from `seeds`; disconnected:
     /// the others.
-    pub region: &'static str,
+    pub region: String,
     /// The share of paragraphs that two near-duplicates have in common, at least; null for
     /// duplicates.
     pub near: Option<f64>,
     /// Pages of the region above `least-characters`.
-    pub documents: i64,
+    pub documents: u64,
     /// Clusters with several pages in the region.
-    pub clusters: i64,
+    pub clusters: u64,
     /// Their pages in the region, less one for each.
-    pub duplicates: i64,
+    pub duplicates: u64,
     /// Duplicates over documents; null without pages.
     pub share: Option<f64>,
     /// The study's shares.
@@ -66,19 +67,19 @@ pub struct RegionRow {
 
 /// How much of the web one sees from one region of it (Table 6): clusters of duplicates with a page
 /// there, and pages there that have no duplicate.
-#[derive(Clone, Debug, PartialEq, Table)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Table)]
 #[table(name = "coverage")]
 pub struct CoverageRow {
     /// Connected or disconnected.
-    pub region: &'static str,
+    pub region: String,
     /// Clusters of duplicates.
-    pub clusters: i64,
+    pub clusters: u64,
     /// Those with a page in the region.
-    pub clusters_there: i64,
+    pub clusters_there: u64,
     /// Pages without a duplicate.
-    pub unique: i64,
+    pub unique: u64,
     /// Those in the region.
-    pub unique_there: i64,
+    pub unique_there: u64,
     /// (clusters_there + unique_there) / (clusters + unique): of different pages, those that are in
     /// the region; null without pages.
     pub useful: Option<f64>,
