@@ -60,9 +60,8 @@ pub fn summary(summary: &Summary) -> Sheet {
 /// One row for each level: clusters, documents in them, duplicates and the power law of cluster
 /// sizes.
 fn levels(levels: &[LevelSummary]) -> Grid {
-    let numbers =
-        ["clusters", "documents", "duplicates", "share", "power law", "from"].map(|name| (name, GridColumn::Number));
-    let mut grid = Grid::new([("", GridColumn::Text)].into_iter().chain(numbers));
+    let numbers = ["clusters", "documents", "duplicates", "share", "power law", "from"];
+    let mut grid = Grid::of_numbers("", numbers);
     for level in levels {
         let [exponent, least] = power_law(level);
         grid.row([

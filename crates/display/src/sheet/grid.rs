@@ -47,6 +47,21 @@ impl Grid {
         Grid { columns, rows: vec![heads], has_head: true }
     }
 
+    /// A table whose first column is text and whose others are numbers, with these heads and no
+    /// rows yet.
+    ///
+    /// ```
+    /// use nigh_display::sheet::Grid;
+    ///
+    /// let mut grid = Grid::of_numbers("", ["ours", "published"]);
+    /// grid.row(["hosts", "1,200", "238,679"]);
+    /// assert_eq!(grid.lines(None), ["        ours  published", "hosts  1,200    238,679"]);
+    /// ```
+    pub fn of_numbers<'a>(text: &'a str, numbers: impl IntoIterator<Item = &'a str>) -> Grid {
+        let numbers = numbers.into_iter().map(|head| (head, GridColumn::Number));
+        Grid::new(std::iter::once((text, GridColumn::Text)).chain(numbers))
+    }
+
     /// The same table, whose head is not shown.
     #[must_use]
     pub fn without_head(self) -> Grid {

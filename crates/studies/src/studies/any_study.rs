@@ -134,7 +134,11 @@ macro_rules! any {
 
             /// The text that `run` and `show` print; `tables` is the folder of its tables.
             pub fn report(&self, tables: &Path) -> Sheet {
-                match self { $(StudySummary::$Name(summary) => <$Study>::report(summary, tables),)* }
+                let mut sheet = match self {
+                    $(StudySummary::$Name(summary) => <$Study>::report(summary),)*
+                };
+                sheet.fact("Tables", tables.display().to_string());
+                sheet
             }
         }
     };

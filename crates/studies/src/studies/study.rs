@@ -1,7 +1,7 @@
 //! The face of a study.
 
 use std::fmt::Debug;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use anyhow::Result;
 use nigh_exchange::Context;
@@ -113,6 +113,6 @@ pub trait Study: Clone + Debug + Serialize + DeserializeOwned {
     /// The store, as a summary names it.
     fn store_of(summary: &mut Self::Summary) -> &mut PathBuf;
 
-    /// A summary for a person; `tables` is the folder of the tables.
-    fn report(summary: &Self::Summary, tables: &Path) -> Sheet;
+    /// A summary for a person. The folder of the tables is added to it.
+    fn report(summary: &Self::Summary) -> Sheet;
 }

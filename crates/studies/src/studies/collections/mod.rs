@@ -23,7 +23,7 @@ pub use self::summary::{
     CollectionsSummary, LargestCollections, PUBLISHED_LARGEST, PUBLISHED_SAVINGS, PublishedSavings, SimilarCount,
 };
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use anyhow::Result;
 use nigh_exchange::Context;
@@ -103,7 +103,7 @@ impl Study for Collections {
         &mut summary.store
     }
 
-    fn report(summary: &CollectionsSummary, tables: &Path) -> Sheet {
-        report::collections(summary, tables)
+    fn report(summary: &CollectionsSummary) -> Sheet {
+        report::collections(summary)
     }
 }

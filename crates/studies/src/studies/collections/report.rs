@@ -1,8 +1,6 @@
 //! The report of a collections summary: pages that are copied together (Cho, Shivakumar and
 //! Garcia-Molina 2000).
 
-use std::path::Path;
-
 use super::{CollectionsSummary, Merge, ReplicaLevel};
 use crate::config::Bytes;
 use crate::sheet::{Grid, GridColumn, Sheet, grouped, plural};
@@ -12,8 +10,8 @@ use crate::text::printable;
 /// How many of the largest similar clusters are listed.
 const LISTED: usize = 10;
 
-/// The report, as `run` and `show` print it; `tables` is the folder of the job's tables.
-pub fn collections(summary: &CollectionsSummary, tables: &Path) -> Sheet {
+/// The report, as `run` and `show` print it.
+pub fn collections(summary: &CollectionsSummary) -> Sheet {
     let mut sheet = Sheet::default();
     let merge = match (summary.merge, summary.share) {
         (Merge::Share, Some(share)) => format!("merged where links cover {share} of both"),
@@ -89,7 +87,6 @@ pub fn collections(summary: &CollectionsSummary, tables: &Path) -> Sheet {
         percent(published.identical_after)
     ));
     sheet.blank();
-    sheet.fact("Tables", tables.display().to_string());
     sheet
 }
 

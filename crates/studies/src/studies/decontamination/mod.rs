@@ -17,7 +17,7 @@ pub use self::job::{Decontamination, Form, ItemOf};
 pub use self::reference::ItemCounts;
 pub use self::summary::{ComparedForm, DecontaminationSummary, ReferenceFileSummary};
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use anyhow::Result;
 use nigh_exchange::Context;
@@ -87,7 +87,7 @@ impl Study for Decontamination {
         &mut summary.store
     }
 
-    fn report(summary: &DecontaminationSummary, tables: &Path) -> Sheet {
-        report::decontamination(summary, tables)
+    fn report(summary: &DecontaminationSummary) -> Sheet {
+        report::decontamination(summary)
     }
 }

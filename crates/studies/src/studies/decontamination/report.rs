@@ -1,16 +1,14 @@
 //! The report of a decontamination summary.
 
-use std::path::Path;
-
 use super::DecontaminationSummary;
 use super::reference::ItemCounts;
-use crate::sheet::{Grid, GridColumn, Sheet, grouped, plural};
+use crate::sheet::{Grid, Sheet, grouped, plural};
 
 /// Files of the reference that are listed.
 const FILES: usize = 30;
 
-/// The report, as `run` and `show` print it; `tables` is the folder of the job's tables.
-pub fn decontamination(summary: &DecontaminationSummary, tables: &Path) -> Sheet {
+/// The report, as `run` and `show` print it.
+pub fn decontamination(summary: &DecontaminationSummary) -> Sheet {
     let mut sheet = Sheet::default();
     let since = summary.since.map_or_else(String::new, |since| format!(" since {since}"));
     sheet.line(format!(
@@ -20,9 +18,7 @@ pub fn decontamination(summary: &DecontaminationSummary, tables: &Path) -> Sheet
         plural(summary.items.items, "item")
     ));
     sheet.blank();
-    let columns = [("reference", GridColumn::Text), ("items", GridColumn::Number), ("compared", GridColumn::Number)];
-    let mut grid =
-        Grid::new(columns.into_iter().chain([("in documents", GridColumn::Number), ("share", GridColumn::Number)]));
+    let mut grid = Grid::of_numbers("reference", ["items", "compared", "in documents", "share"]);
     for file in summary.reference.iter().take(FILES) {
         let share = format!("{:.1}%", 100.0 * file.matched as f64 / file.compared.max(1) as f64);
         let numbers = [file.items, file.compared, file.matched].map(grouped);
@@ -59,6 +55,5 @@ pub fn decontamination(summary: &DecontaminationSummary, tables: &Path) -> Sheet
             ),
         );
     }
-    sheet.fact("Tables", tables.display().to_string());
     sheet
 }

@@ -14,7 +14,7 @@ pub(in crate::studies) use self::figures::changes;
 pub use self::job::Evolution;
 pub use self::summary::{ChangeCount, ClassRetention, EvolutionSummary, HostChanges, PUBLISHED_UNCHANGED, Turnover};
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use anyhow::Result;
 use nigh_exchange::Context;
@@ -63,7 +63,7 @@ impl Study for Evolution {
         &mut summary.store
     }
 
-    fn report(summary: &EvolutionSummary, tables: &Path) -> Sheet {
-        report::evolution(summary, tables)
+    fn report(summary: &EvolutionSummary) -> Sheet {
+        report::evolution(summary)
     }
 }

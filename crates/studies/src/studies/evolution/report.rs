@@ -1,15 +1,13 @@
 //! The report of an evolution summary: how a store's clusters changed over its weeks (Fetterly
 //! 2004, section 3).
 
-use std::path::Path;
-
 use super::EvolutionSummary;
 use crate::sheet::{Grid, GridColumn, Sheet, grouped, plural};
+use crate::studies::percent;
 
-/// The report, as `run` and `show` print it; `tables` is the folder of the job's tables.
-pub fn evolution(summary: &EvolutionSummary, tables: &Path) -> Sheet {
+/// The report, as `run` and `show` print it.
+pub fn evolution(summary: &EvolutionSummary) -> Sheet {
     let mut sheet = Sheet::default();
-    let percent = |share: Option<f64>| share.map_or("-".into(), |share| format!("{:.1}%", 100.0 * share));
     sheet.line(format!(
         "Evolution of clusters from {} to {}, {}: {}, {} with a page in the first week",
         summary.first,
@@ -22,7 +20,7 @@ pub fn evolution(summary: &EvolutionSummary, tables: &Path) -> Sheet {
         sheet.line("The store has one week only: it is compared with itself, so nothing has changed");
     }
     sheet.blank();
-    let mut grid = Grid::new([("", GridColumn::Text), ("ours", GridColumn::Number), ("published", GridColumn::Number)]);
+    let mut grid = Grid::of_numbers("", ["ours", "published"]);
     let singletons = summary.retention.iter().find(|row| row.class == "1");
     let retained = singletons.map_or("-".into(), |row| format!("{:.4}", row.retention));
     let hosts = format!("hosts without change, of {}", grouped(summary.hosts.hosts));
@@ -55,6 +53,5 @@ pub fn evolution(summary: &EvolutionSummary, tables: &Path) -> Sheet {
         sheet.grid(grid);
     }
     sheet.blank();
-    sheet.fact("Tables", tables.display().to_string());
     sheet
 }

@@ -19,7 +19,7 @@ mod write;
 pub use self::job::{HostPairs, MirrorSize, Mirrors, Unresolved};
 pub use self::summary::{MirrorCounts, MirrorsSummary, PUBLISHED_MIRRORED, PUBLISHED_MIRRORS, WeekOfMirrors};
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use anyhow::Result;
 use nigh_exchange::Context;
@@ -81,7 +81,7 @@ impl Study for Mirrors {
         &mut summary.store
     }
 
-    fn report(summary: &MirrorsSummary, tables: &Path) -> Sheet {
-        report::mirrors(summary, tables)
+    fn report(summary: &MirrorsSummary) -> Sheet {
+        report::mirrors(summary)
     }
 }

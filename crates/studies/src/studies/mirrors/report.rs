@@ -1,12 +1,12 @@
 //! The report of a mirrors summary (Fetterly 2004, section 4).
 
 use super::{MirrorCounts, MirrorsSummary};
-use crate::sheet::{Grid, GridColumn, Sheet, grouped, plural};
+use crate::sheet::{Grid, Sheet, grouped, plural};
+use crate::studies::percent;
 
-/// The report; `tables` is the folder of the job's tables.
-pub(super) fn mirrors(summary: &MirrorsSummary, tables: &std::path::Path) -> Sheet {
+/// The report, as `run` and `show` print it.
+pub(super) fn mirrors(summary: &MirrorsSummary) -> Sheet {
     let mut sheet = Sheet::default();
-    let percent = |share: Option<f64>| share.map_or("-".into(), |share| format!("{:.1}%", 100.0 * share));
     let [first, last] = [summary.mirrors.first(), summary.mirrors.last()];
     let (Some(first), Some(last)) = (first, last) else { return sheet };
     sheet.line(format!(
@@ -23,8 +23,7 @@ pub(super) fn mirrors(summary: &MirrorsSummary, tables: &std::path::Path) -> She
     sheet.blank();
     let published = &summary.published;
     let head = format!("pairs of hosts, week {}", first.week);
-    let numbers = ["ours", "as the study", "published"].map(|name| (name, GridColumn::Number));
-    let mut grid = Grid::new([(head.as_str(), GridColumn::Text)].into_iter().chain(numbers));
+    let mut grid = Grid::of_numbers(&head, ["ours", "as the study", "published"]);
     let mut row = |name: &str, of: fn(&MirrorCounts) -> u64| {
         let study = first.study.as_ref().map_or_else(String::new, |counts| grouped(of(counts)));
         grid.row([name.to_owned(), grouped(of(&first.counts)), study, grouped(of(published))]);
@@ -47,9 +46,7 @@ pub(super) fn mirrors(summary: &MirrorsSummary, tables: &std::path::Path) -> She
     sheet.grid(grid);
     sheet.line("As the study: pairs of the host of a cluster's root with each other host; ours: any two hosts, or as `pairs` says");
     sheet.blank();
-    let numbers =
-        ["mirrors", "begun", "ended", "groups", "coverage", "mirrored"].map(|name| (name, GridColumn::Number));
-    let mut grid = Grid::new([("week", GridColumn::Text)].into_iter().chain(numbers));
+    let mut grid = Grid::of_numbers("week", ["mirrors", "begun", "ended", "groups", "coverage", "mirrored"]);
     for week in &summary.mirrors {
         let counts = [week.counts.last_four_arcs, week.begun, week.ended, week.groups].map(grouped);
         let shares = [week.coverage, week.share].map(percent);
@@ -66,6 +63,5 @@ pub(super) fn mirrors(summary: &MirrorsSummary, tables: &std::path::Path) -> She
         sheet.line(format!("Changes that reach the mirror, by weeks: {}", all.join(", ")));
     }
     sheet.blank();
-    sheet.fact("Tables", tables.display().to_string());
     sheet
 }

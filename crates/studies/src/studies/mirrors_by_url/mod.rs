@@ -18,7 +18,7 @@ mod write;
 pub use self::job::{MirrorsByUrl, Unfetched, UrlChoice};
 pub use self::summary::{MirrorWays, MirrorsByUrlSummary, PUBLISHED_URLS, PublishedUrls};
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use anyhow::Result;
 use nigh_exchange::Context;
@@ -100,8 +100,8 @@ impl Study for MirrorsByUrl {
         &mut summary.store
     }
 
-    fn report(summary: &MirrorsByUrlSummary, tables: &Path) -> Sheet {
-        report::mirrors_by_url(summary, tables)
+    fn report(summary: &MirrorsByUrlSummary) -> Sheet {
+        report::mirrors_by_url(summary)
     }
 }
 

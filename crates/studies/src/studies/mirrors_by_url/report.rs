@@ -1,18 +1,16 @@
 //! The report of a mirrors-by-url summary (Bharat and Broder 1999).
 
-use std::path::Path;
-
 use super::MirrorsByUrlSummary;
-use crate::sheet::{Grid, GridColumn, Sheet, grouped, plural};
+use crate::sheet::{Grid, Sheet, grouped, plural};
 
-/// The report, as `run` and `show` print it; `tables` is the folder of the job's tables.
-pub fn mirrors_by_url(summary: &MirrorsByUrlSummary, tables: &Path) -> Sheet {
+/// The report, as `run` and `show` print it.
+pub fn mirrors_by_url(summary: &MirrorsByUrlSummary) -> Sheet {
     let mut sheet = Sheet::default();
     let of = summary.last.map_or_else(|| "of lists".to_owned(), |week| format!("of week {week}"));
     sheet.line(format!("Mirrors by URL {of}: hosts of at least {} URLs", grouped(summary.least_urls)));
     sheet.blank();
     let published = summary.published;
-    let mut grid = Grid::new([("", GridColumn::Text), ("ours", GridColumn::Number), ("published", GridColumn::Number)]);
+    let mut grid = Grid::of_numbers("", ["ours", "published"]);
     let rows = [
         ("URLs", summary.distinct_urls, Some(published.urls)),
         ("URLs that are gone", summary.gone, None),
@@ -85,6 +83,5 @@ pub fn mirrors_by_url(summary: &MirrorsByUrlSummary, tables: &Path) -> Sheet {
         ));
     }
     sheet.blank();
-    sheet.fact("Tables", tables.display().to_string());
     sheet
 }

@@ -22,7 +22,7 @@ pub use self::summary::{
     StepNeeds, replica_class,
 };
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use anyhow::Result;
 use nigh_exchange::Context;
@@ -89,7 +89,7 @@ impl Study for Overlap {
         &mut summary.store
     }
 
-    fn report(summary: &OverlapSummary, tables: &Path) -> Sheet {
-        report::overlap(summary, tables)
+    fn report(summary: &OverlapSummary) -> Sheet {
+        report::overlap(summary)
     }
 }

@@ -4,13 +4,14 @@
 use super::{ChunkingSummary, OverlapSummary, Unit};
 use crate::config::Bytes;
 use crate::sheet::{Grid, GridColumn, Sheet, grouped, plural};
+use crate::studies::percent;
 use crate::text::printable;
 
 /// How many of the largest components are listed.
 const LISTED: usize = 5;
 
-/// The report, as `run` and `show` print it; `tables` is the folder of the job's tables.
-pub fn overlap(summary: &OverlapSummary, tables: &std::path::Path) -> Sheet {
+/// The report, as `run` and `show` print it.
+pub fn overlap(summary: &OverlapSummary) -> Sheet {
     let mut sheet = Sheet::default();
     let units = match summary.unit {
         Unit::Document => "pages",
@@ -25,8 +26,7 @@ pub fn overlap(summary: &OverlapSummary, tables: &std::path::Path) -> Sheet {
     }
     sheet.blank();
     let numbers = ["least", "pairs listed", "families", "their pairs", "copies", "published", "bytes"];
-    let numbers = numbers.map(|name| (name, GridColumn::Number));
-    let mut grid = Grid::new([("", GridColumn::Text)].into_iter().chain(numbers));
+    let mut grid = Grid::of_numbers("", numbers);
     for of in &summary.chunkings {
         let saving = &of.saving;
         grid.row([
@@ -47,15 +47,13 @@ pub fn overlap(summary: &OverlapSummary, tables: &std::path::Path) -> Sheet {
         sheet.grid(needs(summary));
     }
     sheet.blank();
-    sheet.fact("Tables", tables.display().to_string());
     sheet
 }
 
 /// What the steps needed (Table 1).
 fn needs(summary: &OverlapSummary) -> Grid {
     let head = format!("steps of {}", plural(summary.workers, "worker"));
-    let numbers = ["seconds", "records", "bytes"].map(|name| (name, GridColumn::Number));
-    let mut grid = Grid::new([(head.as_str(), GridColumn::Text)].into_iter().chain(numbers));
+    let mut grid = Grid::of_numbers(&head, ["seconds", "records", "bytes"]);
     for of in &summary.steps {
         let chunking = of.chunking.map_or_else(String::new, |chunking| format!("{}: ", chunking.name()));
         let seconds = of.seconds.map_or_else(String::new, |seconds| format!("{seconds:.2}"));
@@ -64,10 +62,6 @@ fn needs(summary: &OverlapSummary) -> Grid {
         grid.row([format!("{chunking}{}", of.step), seconds, records, bytes]);
     }
     grid
-}
-
-fn percent(share: Option<f64>) -> String {
-    share.map_or("-".into(), |share| format!("{:.1}%", 100.0 * share))
 }
 
 /// What is said of one chunking.

@@ -30,7 +30,7 @@ pub use self::summary::{
     SitesOfClusters, published_coverage, published_of_region,
 };
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use anyhow::Result;
 use nigh_exchange::Context;
@@ -89,7 +89,7 @@ impl Study for Paragraphs {
         &mut summary.store
     }
 
-    fn report(summary: &ParagraphsSummary, tables: &Path) -> Sheet {
-        report::paragraphs(summary, tables)
+    fn report(summary: &ParagraphsSummary) -> Sheet {
+        report::paragraphs(summary)
     }
 }

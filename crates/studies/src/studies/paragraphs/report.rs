@@ -1,15 +1,14 @@
 //! The report of a paragraphs summary (Pereira, Baeza-Yates and Ziviani 2006).
 
-use std::path::Path;
-
 use super::{ParagraphsSummary, PublishedYears};
 use crate::config::Mode;
-use crate::sheet::{Grid, GridColumn, Sheet, grouped, plural};
+use crate::sheet::{Grid, Sheet, grouped, plural};
 use crate::stats::ratio;
+use crate::studies::percent;
 use crate::text::printable;
 
-/// The report, as `run` and `show` print it; `tables` is the folder of the job's tables.
-pub fn paragraphs(summary: &ParagraphsSummary, tables: &Path) -> Sheet {
+/// The report, as `run` and `show` print it.
+pub fn paragraphs(summary: &ParagraphsSummary) -> Sheet {
     let mut sheet = Sheet::default();
     sheet.line(format!(
         "Paragraphs of week {}: {} above {} characters; {} are shorter",
@@ -24,8 +23,7 @@ pub fn paragraphs(summary: &ParagraphsSummary, tables: &Path) -> Sheet {
     }
     sheet.blank();
     let numbers = ["pages", "clusters", "duplicates", "share", "2003", "2004", "2005"];
-    let numbers = numbers.map(|name| (name, GridColumn::Number));
-    let mut grid = Grid::new([("", GridColumn::Text)].into_iter().chain(numbers));
+    let mut grid = Grid::of_numbers("", numbers);
     for of in &summary.regions {
         let kind = of
             .near
@@ -40,15 +38,14 @@ pub fn paragraphs(summary: &ParagraphsSummary, tables: &Path) -> Sheet {
     let false_matches = grouped(summary.false_matches);
     sheet.line(format!("False matches, because a page repeats paragraphs: {false_matches} pairs of pages"));
     sheet.blank();
-    let mut grid = Grid::new([("", GridColumn::Text), ("ours", GridColumn::Number), ("published", GridColumn::Number)]);
+    let mut grid = Grid::of_numbers("", ["ours", "published"]);
     for of in &summary.shapes {
         grid.row([of.what.to_string(), percent(of.share), percent(Some(of.published))]);
     }
     sheet.grid(grid);
     if !summary.sites.is_empty() {
         sheet.blank();
-        let numbers = ["clusters", "on one host", "on one site"].map(|name| (name, GridColumn::Number));
-        let mut grid = Grid::new([("pages of a cluster", GridColumn::Text)].into_iter().chain(numbers));
+        let mut grid = Grid::of_numbers("pages of a cluster", ["clusters", "on one host", "on one site"]);
         for of in &summary.sites {
             let share = |count| percent(ratio(count, of.clusters));
             grid.row([of.class.clone(), grouped(of.clusters), share(of.one_host), share(of.one_site)]);
@@ -120,12 +117,7 @@ pub fn paragraphs(summary: &ParagraphsSummary, tables: &Path) -> Sheet {
         grouped(summary.least_boilerplate)
     ));
     sheet.blank();
-    sheet.fact("Tables", tables.display().to_string());
     sheet
-}
-
-fn percent(share: Option<f64>) -> String {
-    share.map_or_else(|| "-".into(), |share| format!("{:.1}%", 100.0 * share))
 }
 
 /// The study's shares at the end of a line, if it gives some.

@@ -17,7 +17,7 @@ pub use self::job::{PassageDocuments, Passages};
 pub(in crate::studies) use self::steps::{CorpusPlace, OpenText, ReadTexts, TextSource, polynomials, send, sort_of};
 pub use self::summary::{FrequentPassage, PassagesSummary};
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use anyhow::Result;
 use nigh_exchange::Context;
@@ -76,7 +76,7 @@ impl Study for Passages {
         &mut summary.store
     }
 
-    fn report(summary: &PassagesSummary, tables: &Path) -> Sheet {
-        report::passages(summary, tables)
+    fn report(summary: &PassagesSummary) -> Sheet {
+        report::passages(summary)
     }
 }

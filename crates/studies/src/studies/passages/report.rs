@@ -1,13 +1,11 @@
 //! The report of a passages summary.
 
-use std::path::Path;
-
 use super::{PassageDocuments, PassagesSummary};
 use crate::config::Bytes;
 use crate::sheet::{Grid, GridColumn, Sheet, grouped, plural};
 
-/// The report, as `run` and `show` print it; `tables` is the folder of the job's tables.
-pub fn passages(summary: &PassagesSummary, tables: &Path) -> Sheet {
+/// The report, as `run` and `show` print it.
+pub fn passages(summary: &PassagesSummary) -> Sheet {
     let mut sheet = Sheet::default();
     let which = match summary.documents {
         PassageDocuments::Kept => "documents that stay",
@@ -22,8 +20,7 @@ pub fn passages(summary: &PassagesSummary, tables: &Path) -> Sheet {
     ));
     sheet.blank();
     let share = |words: u64| format!("{:.1}%", 100.0 * words as f64 / summary.words.max(1) as f64);
-    let columns = [("", GridColumn::Text), ("passages", GridColumn::Number), ("words", GridColumn::Number)];
-    let mut grid = Grid::new(columns.into_iter().chain([("share", GridColumn::Number), ("text", GridColumn::Number)]));
+    let mut grid = Grid::of_numbers("", ["passages", "words", "share", "text"]);
     let mut row = |name: &str, passages: u64, words: u64, bytes: u64| {
         grid.row([name.to_owned(), grouped(passages), grouped(words), share(words), Bytes(bytes).to_string()]);
     };
@@ -44,6 +41,5 @@ pub fn passages(summary: &PassagesSummary, tables: &Path) -> Sheet {
     }
     let documents = plural(summary.with_passages, "document");
     sheet.fact("Passages", format!("in {documents}, of {} long enough", grouped(summary.compared)));
-    sheet.fact("Tables", tables.display().to_string());
     sheet
 }

@@ -17,7 +17,7 @@ pub use self::job::Samplers;
 pub use self::summary::{SamplerBand, SamplerSummary, SamplersSummary};
 
 use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use anyhow::{Context as _, Result};
 use nigh_exchange::Context;
@@ -78,8 +78,8 @@ impl Study for Samplers {
         &mut summary.store
     }
 
-    fn report(summary: &SamplersSummary, tables: &Path) -> Sheet {
-        report::samplers(summary, tables)
+    fn report(summary: &SamplersSummary) -> Sheet {
+        report::samplers(summary)
     }
 }
 

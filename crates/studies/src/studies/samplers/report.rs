@@ -1,13 +1,11 @@
 //! The report of a samplers summary: how well samples estimate resemblance (Broder 1997; Fetterly
 //! 2004, section 2).
 
-use std::path::Path;
-
 use super::{SamplerBand, SamplersSummary};
-use crate::sheet::{Grid, GridColumn, Sheet, grouped, plural};
+use crate::sheet::{Grid, Sheet, grouped, plural};
 
-/// The report, as `run` and `show` print it; `tables` is the folder of the job's tables.
-pub fn samplers(summary: &SamplersSummary, tables: &Path) -> Sheet {
+/// The report, as `run` and `show` print it.
+pub fn samplers(summary: &SamplersSummary) -> Sheet {
     let mut sheet = Sheet::default();
     sheet.line(format!(
         "Samplers on week {}: {} of pages, {} functions, {}",
@@ -19,9 +17,8 @@ pub fn samplers(summary: &SamplersSummary, tables: &Path) -> Sheet {
     sheet.blank();
     let bands: &[SamplerBand] = summary.samplers.first().map_or(&[], |sampler| &sampler.bands);
     let lows: Vec<String> = bands.iter().map(|band| format!("{:.2}", band.low)).collect();
-    let columns =
-        [("resemblance from", GridColumn::Text), ("bytes", GridColumn::Number), ("empty", GridColumn::Number)];
-    let mut grid = Grid::new(columns.into_iter().chain(lows.iter().map(|low| (low.as_str(), GridColumn::Number))));
+    let numbers = ["bytes", "empty"].into_iter().chain(lows.iter().map(String::as_str));
+    let mut grid = Grid::of_numbers("resemblance from", numbers);
     let mut row = |name: &str, bytes: String, empty: String, bands: &mut dyn Iterator<Item = String>| {
         grid.row([name.to_owned(), bytes, empty].into_iter().chain(bands));
     };
@@ -45,6 +42,5 @@ pub fn samplers(summary: &SamplersSummary, tables: &Path) -> Sheet {
     sheet.fact("Bias", format!("within 3 standard errors in {} of {count} rows of sampler-errors", count - biased));
     let pages = grouped(summary.pages);
     sheet.fact("Empty", format!("expected share of the {pages} pages with words that have no sample"));
-    sheet.fact("Tables", tables.display().to_string());
     sheet
 }
