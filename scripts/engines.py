@@ -14,6 +14,7 @@ It needs: pip install duckdb polars pyarrow pandas fastparquet deltalake
 
 import argparse
 import importlib.util
+import json
 import sys
 from pathlib import Path
 
@@ -46,7 +47,7 @@ def main():
         print(f"{table}\t{len(files)} files\t{rows} rows")
     by_url(args.store, connection)
     similarity(connection)
-    for job in ("collections", "decontamination", "evolution", "mirrors", "mirrors-by-url", "overlap", "paragraphs", "passages", "samplers"):
+    for job in json.loads((args.store / "_nigh/manifest.json").read_text())["results"]:
         for folder in sorted({path.parent for path in (args.store / job).glob("*/*.parquet")}):
             files = sorted(folder.glob("*.parquet"))
             rows = sum(rows_of(file) for file in files)

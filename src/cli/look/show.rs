@@ -17,7 +17,8 @@ use crate::report;
 use crate::report::{WeekChanges, print};
 use crate::sheet::Printable;
 use crate::state::{Manifest, Results};
-use crate::studies::{AnyStudy, StudySummary};
+use crate::studies::collections::Collections;
+use crate::studies::{AnyStudy, Study as _, StudySummary};
 use crate::summary::Summary;
 use crate::tables::studies::RESULTS;
 use crate::tables::studies::collections::AvoidRow;
@@ -77,7 +78,7 @@ fn show_text(args: &ShowArgs, read_store: &ReadStore) -> Result<Printable> {
         return study_text(args, read_store, &manifest, job);
     }
     if args.avoid {
-        let results = committed_results(args, read_store, &manifest, "collections")?;
+        let results = committed_results(args, read_store, &manifest, Collections::NAME)?;
         if args.look.json {
             return Ok((&avoid_json(read_store, &results)?).into());
         }
@@ -108,7 +109,7 @@ fn show_text(args: &ShowArgs, read_store: &ReadStore) -> Result<Printable> {
 
 /// The table `avoid` as one JSON object.
 fn avoid_json(read_store: &ReadStore, results: &Results) -> Result<String> {
-    let table = NamedTable::find("collections/avoid").context("a table of nigh")?;
+    let table = NamedTable::find(&format!("{}/{}", Collections::NAME, AvoidRow::NAME)).context("a table of nigh")?;
     let choice = RowChoice::new(table, &[], &[], None, false).map_err(WrongUse)?;
     let files = ranges_of_results(read_store, results, AvoidRow::NAME)?;
     let files = files.into_iter().map(|rows| (Week::from_days(0), rows)).collect();
