@@ -12,7 +12,6 @@ use anyhow::{Context, Result};
 
 use crate::config::Bytes;
 use crate::plan::Plan;
-use crate::readers::Format;
 use crate::records::DocumentKey;
 use crate::sheet::{Grid, GridColumn, Printable, Sheet, grouped, plural};
 use crate::state::ReadingCounts;
@@ -213,7 +212,7 @@ pub fn plan(plan: &Plan, disk: &Disk) -> Sheet {
     );
     let free = disk.free.map_or("unknown".into(), |free| Bytes(free).to_string());
     sheet.fact("Disk", format!("about {} needed, {free} free", Bytes(disk.needed)));
-    let has_records = plan.inputs.iter().any(|input| matches!(input.format, Format::Warc | Format::Arc | Format::Wacz));
+    let has_records = plan.inputs.iter().any(|input| input.format.is_archive());
     if has_records && plan.method.documents == DocumentKey::Url {
         let weeks = match plan.earlier.weeks.len() {
             0 => "and no earlier week".to_owned(),

@@ -7,7 +7,7 @@ use anyhow::{Result, bail};
 use super::errors::WrongUse;
 use crate::config::Reading;
 use crate::export::{AddedField, NewNames, column_names};
-use crate::readers::{Format, Input, Searched};
+use crate::readers::{Input, Searched};
 
 /// The number of columns that a message names.
 const MOST_COLUMNS: usize = 50;
@@ -62,7 +62,7 @@ pub(super) fn check_renamed(
         renamed.check(of_input.iter().map(String::as_str), &input.name).map_err(WrongUse::from_error)?;
         names.extend(of_input);
     }
-    for input in inputs.iter().filter(|input| input.format == Format::Jsonl) {
+    for input in inputs.iter().filter(|input| input.format.has_json_lines()) {
         let missing: Vec<&str> = renamed.iter().map(|of| of.old.as_str()).filter(|old| !names.contains(*old)).collect();
         if missing.is_empty() {
             break;
@@ -81,7 +81,7 @@ pub(super) fn check_renamed(
 
 /// The inputs that are searched so.
 fn all(inputs: &[Input], searched: Searched) -> impl Iterator<Item = (Searched, &Input)> {
-    let is_searched = move |input: &&Input| searched == Searched::First || input.format == Format::Jsonl;
+    let is_searched = move |input: &&Input| searched == Searched::First || input.format.has_json_lines();
     inputs.iter().filter(is_searched).map(move |input| (searched, input))
 }
 

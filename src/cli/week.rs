@@ -25,7 +25,7 @@ use crate::mirror::WriteGuard;
 use crate::objects::refuse_secrets;
 use crate::operators::ingest::ANOTHER_TEXT;
 use crate::plan::{Plan, cut_waves, folder_of, folders_of, inputs_at_hand, job_of_week, stamp_of};
-use crate::readers::{Format, FoundInputs, Input, KeysOfInput, Location, Pipes, Spool, list_with_pipes};
+use crate::readers::{Dialect, FoundInputs, Input, KeysOfInput, Location, Pipes, Spool, list_with_pipes};
 use crate::records::{DocumentKey, Week};
 use crate::report;
 use crate::report::{Disk, print};
@@ -461,7 +461,7 @@ impl WeekRequest {
     /// The inputs of earlier weeks that can have pages of this one, for reading these again: those
     /// that stay, and those that revisits name.
     fn earlier_inputs(&self, store: &Store, earlier: &Earlier, verify: Verify) -> Result<Vec<Input>> {
-        let has_revisits = self.inputs.iter().any(|input| input.format == Format::Warc);
+        let has_revisits = self.inputs.iter().any(|input| input.format.dialect() == Some(Dialect::Warc));
         let weeks = match &earlier.weeks[..] {
             weeks if has_revisits => weeks,
             [.., last] if self.job.absent == Absent::Keep => std::slice::from_ref(last),

@@ -2,7 +2,6 @@
 //! earlier weeks that revisits refer to.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::PathBuf;
 
 use anyhow::{Context as _, Result, bail, ensure};
 
@@ -12,7 +11,7 @@ use crate::export::EarlierWeeks;
 use crate::log::Log;
 use crate::mirror::ReadStore;
 use crate::plan::{folders_of, stamp_of};
-use crate::readers::{Format, Input, Location, list};
+use crate::readers::{Input, Location, list};
 use crate::records::{Week, short_hash};
 use crate::sheet::grouped;
 use crate::state::{CommittedWeek, Earlier, Manifest, WeekJournal, WholeWeek, removed_folder};
@@ -101,9 +100,7 @@ pub(super) fn earlier_files(
             stamped.extend(names.iter().map(|(name, stamp)| ((of, name.clone()), stamp.clone())));
         }
     }
-    let is_archive = |input: &Input| {
-        matches!(input.format, Format::Warc | Format::Arc) && !matches!(input.place, Location::Entry { .. })
-    };
+    let is_archive = |input: &Input| input.format.has_captures() && !matches!(input.place, Location::Entry { .. });
     let (mut inputs, mut numbers, mut gone) = (Vec::new(), BTreeMap::new(), Vec::new());
     for ((of, name), stamp) in stamped.into_iter().filter(|((_, name), _)| !own.contains(name.as_str())) {
         match input_of(&name, reading) {
@@ -141,8 +138,8 @@ pub(super) fn earlier_files(
     Ok(EarlierFiles { inputs, weeks, identity: Some(identity) })
 }
 
-/// The inputs before `--since`, whose records revisits may refer to. One that is not there has the
-/// format `Failed`, and is said: what its records have is not known.
+/// The inputs before `--since`, whose records revisits may refer to. A notice names
+/// one that is not there, and it is [absent](Input::absent): what its records have is not known.
 ///
 /// # Errors
 /// If one has changed.
@@ -154,29 +151,17 @@ pub(super) fn older_inputs(
 ) -> Result<Vec<Input>> {
     let older = stamped.iter().filter(|(week, ..)| args.since.is_some_and(|since| *week < since));
     if args.alone {
-        return Ok(older.map(|(_, name, _)| absent(name)).collect());
+        return Ok(older.map(|(_, name, _)| Input::absent(name)).collect());
     }
     let input = |(week, name, stamp): &(Week, String, &String)| {
         let Some(input) = input_of(name, reading) else {
             log.notice(&format!("{name} of week {week} is not there: what is in it is not referred to"));
-            return Ok(absent(name));
+            return Ok(Input::absent(name));
         };
         check_stamp(&input, stamp, *week, args.touched)?;
         Ok(input)
     };
     older.map(input).collect()
-}
-
-/// An input of which nothing is read.
-fn absent(name: &str) -> Input {
-    Input {
-        name: name.to_owned(),
-        bytes: 0,
-        format: Format::Failed,
-        place: Location::File(PathBuf::from(name)),
-        page_url: None,
-        stamp: String::new(),
-    }
 }
 
 /// An input of an earlier week under the name that it had, if it is there.

@@ -160,7 +160,7 @@ fn waczs(
 /// The archive that was written for an input, and its name in the WACZ that it is in. `None` if
 /// what was written is no archive.
 fn written_archive(path: &Path, input: &Input, writing: &Writing<'_>) -> Result<Option<(Input, Option<String>)>> {
-    let is_archive = matches!(input.format, Format::Warc | Format::Arc) && writing.format.of(input)?.is_none();
+    let is_archive = input.format.has_captures() && writing.format.of(input)?.is_none();
     if !is_archive {
         return Ok(None);
     }

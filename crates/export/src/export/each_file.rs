@@ -7,7 +7,7 @@ use anyhow::{Result, bail};
 use nigh_text::contained::contained;
 
 use super::verdicts::{Verdict, Verdicts};
-use crate::readers::{Format, Input};
+use crate::readers::Input;
 
 /// Calls `work` with each input that has documents, and the verdicts on these, in several threads.
 /// After an error no other input is begun. `verb` says what is done with an input, for messages.
@@ -60,7 +60,7 @@ pub(super) fn each_file(
 
 /// Whether an input may have documents.
 pub(super) fn has_documents(input: &Input) -> bool {
-    !matches!(input.format, Format::Failed | Format::Wacz)
+    input.format.has_documents()
 }
 
 /// The value of a mutex, also after a fault of a thread that had it.

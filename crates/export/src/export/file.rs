@@ -13,7 +13,7 @@ use super::rows::{ExportFormat, JsonColumns, RowFields, RowFormat, convert};
 use super::shards::ShardRule;
 use super::verdicts::Verdict;
 use crate::config::Reading;
-use crate::readers::{Format, Input};
+use crate::readers::{Input, RecordKind};
 
 /// How inputs are written again.
 pub struct Writing<'a> {
@@ -69,9 +69,9 @@ impl Writing<'_> {
         let renamed = if to.is_none() { &self.renamed } else { &same_names };
         let spans = Spans { input, reading, what, fields, renamed, revisits, near_duplicates, others, verdicts };
         let fields = RowFields { added: fields, renamed: &self.renamed };
-        let (exported, file) = match (input.format, to) {
-            (Format::Failed | Format::Wacz, _) => bail!("{} has no documents", input.name),
-            (Format::Parquet | Format::Arrow, format) => super::rows::columnar::export(
+        let (exported, file) = match (input.format.records(), to) {
+            (RecordKind::Failures | RecordKind::UnreadableArchive, _) => bail!("{} has no documents", input.name),
+            (RecordKind::Rows, format) => super::rows::columnar::export(
                 input,
                 reading,
                 verdicts,
@@ -81,20 +81,24 @@ impl Writing<'_> {
                 file,
             ),
             (_, None) => spans.export(file, name),
-            (Format::Jsonl | Format::Csv | Format::Tsv, Some(format)) => {
+            (RecordKind::Lines(kind), Some(format)) => {
                 let source = unfinished.with_added_extension("source");
                 // It is not compressed, whatever the name of the file says.
                 let plain = Output::create(&source).with_context(failed)?;
                 let (exported, _) = spans.export(plain, Path::new("source")).with_context(failed)?;
-                let file = convert(&source, input, fields, self.columns.as_ref(), format, file).with_context(failed)?;
+                let of_source = (source.as_path(), kind);
+                let file =
+                    convert(of_source, input, fields, self.columns.as_ref(), format, file).with_context(failed)?;
                 std::fs::remove_file(&source).with_context(failed)?;
                 Ok((exported, file))
             }
-            (_, Some(format)) => super::rows::page_rows::export(input, reading, verdicts, what, fields, format, file),
+            (RecordKind::Captures(_) | RecordKind::WholeFile(_), Some(format)) => {
+                super::rows::page_rows::export(input, reading, verdicts, what, fields, format, file)
+            }
         }
         .with_context(failed)?;
         let written = file.finish().with_context(failed)?;
-        let is_nothing = matches!(input.format, Format::Html | Format::Text) && exported.written == 0;
+        let is_nothing = matches!(input.format.records(), RecordKind::WholeFile(_)) && exported.written == 0;
         Ok((exported, Some(written).filter(|_| !is_nothing)))
     }
 }

@@ -24,7 +24,7 @@ use super::near_record::{NearDuplicate, warc_date};
 use super::revisits::arc_record_id;
 use super::verdicts::{Deciding, SegmentPage};
 use crate::features::equal_features;
-use crate::readers::{Format, Input};
+use crate::readers::{Dialect, Input};
 use crate::records::{FeatureBits, Level};
 use crate::state::{Segment, WeekTables};
 use crate::structures::{ExternalSort, Sortable, Sorted};
@@ -104,7 +104,8 @@ pub fn near_duplicates(deciding: &Deciding<'_>, inputs: &[Input], of_copies: boo
             let times: &TimestampMicrosecondArray = field(batch, "fetched")?;
             let file = by_names.written(verdict.file);
             // The id of a record of ARC is made when it becomes one of WARC.
-            let arc = file.and_then(|file| inputs.get(file as usize)).filter(|input| input.format == Format::Arc);
+            let input = file.and_then(|file| inputs.get(file as usize));
+            let arc = input.filter(|input| input.format.dialect() == Some(Dialect::Arc));
             let id = match arc {
                 Some(input) => Some(bare(&arc_record_id(&input.name, verdict.offset)).to_owned()),
                 None => maybe_text(field(batch, "record_id")?, row),

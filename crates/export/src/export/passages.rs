@@ -16,8 +16,9 @@ use arrow_array::{Array as _, Int32Array, Int64Array};
 use serde::{Deserialize, Serialize};
 
 use super::gone::{PassagePlace, PassageRules, WhichPassages};
+use super::rows::can_be_cut;
 use super::verdicts::{Deciding, Verdicts};
-use crate::readers::{Format, Input};
+use crate::readers::Input;
 use crate::records::{DocId, Week};
 use crate::structures::{ExternalSort, Sortable, Sorted};
 use crate::studies::passages::ComparedBatch;
@@ -88,7 +89,7 @@ impl DroppedPassages<'_> {
                         continue;
                     }
                     let input = &self.inputs[file as usize];
-                    if offsets.is_null(row) || !matches!(input.format, Format::Jsonl | Format::Parquet | Format::Text) {
+                    if offsets.is_null(row) || !can_be_cut(input.format) {
                         bail!(
                             "{} has a passage in the record at {offset}, from which it cannot be taken out: it can from texts in \
                              UTF-8 of JSON Lines, Parquet and text files",

@@ -22,9 +22,10 @@ use super::exported::changed;
 use super::overlap::{OfText, OverlapRule, Overlaps, grams_of};
 use super::paragraph_place::ParagraphPlace;
 use super::paragraphs::{ParagraphRules, paragraphs, text_of};
+use super::rows::can_be_cut;
 use super::verdicts::{Deciding, Verdict, Verdicts};
 use crate::config::{Method, Reading};
-use crate::readers::{Format, Input, Item, open};
+use crate::readers::{Input, Item, open};
 use crate::structures::{ExternalSort, Sortable, Sorted};
 
 /// A paragraph of a document.
@@ -161,7 +162,7 @@ impl ParagraphSearch<'_> {
     ) -> Result<()> {
         let input = &self.inputs[number];
         ensure!(
-            matches!(input.format, Format::Jsonl | Format::Parquet | Format::Text),
+            can_be_cut(input.format),
             "{} is {}, of which paragraphs cannot be taken out: they can of JSON Lines, Parquet and text files",
             input.name,
             input.format

@@ -82,7 +82,7 @@ impl Verdict {
             url.as_deref().map(|url| canonical(url).map_or_else(|| url.to_owned(), |url| url.as_str().to_owned()))
         };
         let has_names = self.names.as_deref().is_none_or(|names| match (&names.id, &page.id) {
-            (None, None) if matches!(format, Format::Warc | Format::Arc) => true,
+            (None, None) if format.has_captures() => true,
             (None, None) => url(&names.url) == url(&page.url),
             (known, found) => known == found && (names.url.is_none() || url(&names.url) == url(&page.url)),
         });

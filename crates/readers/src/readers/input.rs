@@ -24,6 +24,20 @@ pub struct Input {
     pub stamp: String,
 }
 
+impl Input {
+    /// An input of this name of which nothing is known or read: it is not there.
+    pub fn absent(name: &str) -> Input {
+        Input {
+            name: name.to_owned(),
+            bytes: 0,
+            format: Format::Failed,
+            place: Location::File(PathBuf::from(name)),
+            page_url: None,
+            stamp: String::new(),
+        }
+    }
+}
+
 /// The format of an input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]

@@ -72,6 +72,7 @@ mod whole;
 
 pub use self::arrow::SIGNATURE;
 pub use self::find::{FoundInputs, LeftOut, Pipes, Spool, list, list_with_pipes, url_files};
+pub use self::formats::{LineKind, RecordKind};
 pub use self::input::{Format, Input, Location, Packing};
 pub use self::item::{
     ArchiveEntry, Body, CountedIn, Failure, Item, Page, Profile, Reader, RecordNames, RedirectAnswer, Reject, Revisit,
@@ -87,4 +88,5 @@ pub use self::source::stored_file;
 pub use self::url_list::{ListLines, Listed, UrlFile, each_listed_url};
 pub use self::value::{ColumnValue, LONGEST};
 pub use self::wacz::wacz_entries;
-pub use self::warc::{arc_record, dechunk, end_of_head, split_head};
+pub use self::warc::{Dialect, arc_record, dechunk, end_of_head, split_head};
+pub use self::whole::PageKind;

@@ -6,7 +6,7 @@ use std::io::{Read as _, Seek as _, SeekFrom};
 use anyhow::{Context as _, bail};
 
 use super::formats::InputColumns;
-use super::input::{Format, Input, Location, cannot};
+use super::input::{Input, Location, cannot};
 use super::item::{CountedIn, Item, Reader, Unread};
 use super::jsonl::Searched;
 use super::keys::KeysOfInput;
@@ -126,7 +126,7 @@ pub fn check(input: &Input, reading: &Reading) -> anyhow::Result<KeysOfInput> {
     if let Some(advice) = super::sniff::no_input(&first[..filled]) {
         bail!("{} {advice}", input.name);
     }
-    if input.format.reader().has_lines()
+    if input.format.lines().is_some()
         && let Some(advice) = super::sniff::no_lines(&first[..filled])
     {
         bail!("{} {advice}", input.name);
@@ -151,7 +151,7 @@ pub fn columns(input: &Input, reading: &Reading, searched: Searched) -> anyhow::
 /// As [`open`].
 pub fn damage(input: &Input, reading: &Reading) -> anyhow::Result<Option<String>> {
     let Location::File(path) = &input.place else { return Ok(None) };
-    if !matches!(input.format, Format::Parquet | Format::Wacz) {
+    if !input.format.reader().is_read_from_end() {
         return Ok(None);
     }
     if let Some(Item::Reject(reject)) = open(input, reading)?.next()? {

@@ -8,7 +8,6 @@ use anyhow::Context as _;
 use super::input::{Format, Input};
 use super::item::CountedIn;
 use super::streams::{MemberStep, Members, Stored};
-use super::warc::Dialect;
 
 /// Bytes that are read from a stored input at once.
 const CHUNK: usize = 256 << 10;
@@ -105,8 +104,8 @@ impl RawBytes {
 /// # Errors
 /// If they are damaged.
 pub fn decoded(stored: Vec<u8>, format: Format) -> io::Result<Vec<u8>> {
-    let acceptable = if format == Format::Arc { Dialect::Arc.acceptable() } else { Dialect::Warc.acceptable() };
-    let mut members = Members::new(Stored::new(Box::new(io::Cursor::new(stored))), acceptable)?;
+    let stored = Stored::new(Box::new(io::Cursor::new(stored)));
+    let mut members = Members::new(stored, format.reader().acceptable())?;
     let mut bytes = Vec::new();
     loop {
         match members.step(&mut bytes)? {

@@ -15,7 +15,7 @@ use xxhash_rust::xxh3::xxh3_128;
 use super::surt::surt;
 use crate::config::Reading;
 use crate::export::revisits::{ArcLine, base32, http_head};
-use crate::readers::{CountedIn, Format, Input, Reader, StoredRecord, open, split_head};
+use crate::readers::{CountedIn, Dialect, Format, Input, Reader, StoredRecord, open, split_head};
 use crate::structures::Sortable;
 
 /// A capture.
@@ -77,7 +77,8 @@ impl IndexedCapture {
 
     /// Whether a record that was written is this one, or this one as WARC.
     pub(super) fn is_written_as(&self, written: &IndexedCapture, format: Format) -> bool {
-        let is_same = self.record == written.record || format == Format::Arc && self.block == written.block;
+        let is_same =
+            self.record == written.record || format.dialect() == Some(Dialect::Arc) && self.block == written.block;
         is_same && self.is_of_same_download(written) && self.is_revisit == written.is_revisit
     }
 
@@ -96,7 +97,7 @@ impl IndexedCapture {
         let http = http_head(record.block);
         let (mut url, mut date, mut kind) = (String::new(), String::new(), String::new());
         let (mut digest, mut label) = (None, None);
-        if format == Format::Arc {
+        if format.dialect() == Some(Dialect::Arc) {
             let line = ArcLine::parse(record.head).filter(|line| !line.url.starts_with("filedesc:"))?;
             (url, date, label) = (line.url, line.date.unwrap_or_default(), line.media_type);
             kind = if http.is_empty() { "resource" } else { "response" }.to_owned();

@@ -29,7 +29,10 @@ use crate::export::renamed::NewNames;
 use crate::export::revisits::{RevisitedRecord, arc_record_id, as_warc, http_head, revisit, revisit_id};
 use crate::export::rows::line_number;
 use crate::export::verdicts::Verdict;
-use crate::readers::{CountedIn, Format, Input, Item, RawBytes, RecordNames, Skip, Skipped, decoded, open};
+use crate::readers::{
+    CountedIn, Dialect, Input, Item, LineKind, PageKind, RawBytes, RecordKind, RecordNames, Skip, Skipped, decoded,
+    open,
+};
 
 /// What becomes of the bytes of a record.
 enum RecordFate<'a> {
@@ -82,11 +85,11 @@ impl Spans<'_> {
     pub(crate) fn export(&self, out: Output, to: &Path) -> Result<(Exported, Output)> {
         let Input { name, format, .. } = self.input;
         ensure!(
-            self.fields.is_empty() || matches!(format, Format::Jsonl | Format::Csv | Format::Tsv),
+            self.fields.is_empty() || format.lines().is_some(),
             "{name} is {format}, whose records have no fields to write to: --list has what is known of them"
         );
         ensure!(
-            self.renamed.is_empty() || matches!(format, Format::Jsonl | Format::Csv | Format::Tsv),
+            self.renamed.is_empty() || format.lines().is_some(),
             "{name} is {format}, whose records have no columns to rename: leave out --rename, or give --format jsonl or parquet"
         );
         let mut reader = open(self.input, self.reading)?;
@@ -99,8 +102,8 @@ impl Spans<'_> {
         };
         // The first record of a compressed WARC begins a member, whether or not others are in it.
         let (first, second) = (item()?, item()?);
-        let counted_in = match (format, second.as_ref().or(first.as_ref())) {
-            (Format::Html | Format::Text, _) | (_, None) => CountedIn::Stored,
+        let counted_in = match (format.records(), second.as_ref().or(first.as_ref())) {
+            (RecordKind::WholeFile(_), _) | (_, None) => CountedIn::Stored,
             (_, Some(found)) => found.counted_in,
         };
         let mut raw = RawBytes::open(self.input, counted_in)?;
@@ -169,7 +172,7 @@ impl Spans<'_> {
     fn near_duplicate(&self, item: &Item) -> Option<&NearDuplicate> {
         let Item::Page(page) = item else { return None };
         let place = self.verdicts.binary_search_by_key(&page.offset, |verdict| verdict.offset).ok()?;
-        self.verdicts[place].near.as_deref().filter(|_| matches!(self.input.format, Format::Warc | Format::Arc))
+        self.verdicts[place].near.as_deref().filter(|_| self.input.format.has_captures())
     }
 
     /// The record that says it, of the record that is written for the page. `head` is that of a
@@ -194,9 +197,14 @@ impl Spans<'_> {
         near.record(&subject, &[name.as_bytes(), &offset.to_le_bytes()])
     }
 
+    /// Whether the records are of ARC.
+    fn is_arc(&self) -> bool {
+        self.input.format.dialect() == Some(Dialect::Arc)
+    }
+
     /// Whether records of ARC become records of WARC.
     fn is_made_warc(&self) -> bool {
-        (self.revisits || self.near_duplicates) && self.input.format == Format::Arc
+        (self.revisits || self.near_duplicates) && self.is_arc()
     }
 
     /// What becomes of an item. `record` is the head of its record and the HTTP head in it, if it
@@ -216,10 +224,8 @@ impl Spans<'_> {
             // A page that is not of the week was deleted, or replaced by a later capture.
             let is_page = matches!(item, Item::Page(_) | Item::Reject(_));
             // The first record of an ARC file describes it.
-            let is_head = self.input.format == Format::Arc
-                && matches!(item, Item::Skip(Skipped { offset: 0, why: Skip::RecordType }));
-            let is_archive = matches!(self.input.format, Format::Warc | Format::Arc);
-            if is_archive && self.what == What::Kept && !is_page && (self.others || is_head) {
+            let is_head = self.is_arc() && matches!(item, Item::Skip(Skipped { offset: 0, why: Skip::RecordType }));
+            if self.input.format.has_captures() && self.what == What::Kept && !is_page && (self.others || is_head) {
                 exported.others += 1;
                 return Ok(RecordFate::Copied);
             }
@@ -247,7 +253,7 @@ impl Spans<'_> {
                 exported.outside += u64::from(original.is_outside);
                 RecordFate::Replaced(made.ok_or_else(|| changed(self.input, offset))?)
             }
-            What::Kept if self.revisits && matches!(self.input.format, Format::Warc | Format::Arc) => {
+            What::Kept if self.revisits && self.input.format.has_captures() => {
                 exported.kept_whole += 1;
                 RecordFate::Copied
             }
@@ -308,11 +314,10 @@ impl Copy<'_> {
     /// Copies what is before the first record, at `end`: the names of columns, a dictionary.
     fn head(&mut self, end: u64) -> Result<()> {
         let Spans { input, fields, renamed, .. } = *self.spans;
-        match input.format {
-            Format::Csv | Format::Tsv if !fields.is_empty() || !renamed.is_empty() => {
+        match input.format.lines() {
+            Some(LineKind::Delimited(delimiter)) if !fields.is_empty() || !renamed.is_empty() => {
                 self.take(end)?;
                 let head = std::mem::take(&mut self.span);
-                let delimiter = if input.format == Format::Csv { b',' } else { b'\t' };
                 let names = CsvNames::of(&head, delimiter, input)?;
                 let own = |name: Cow<'_, str>| fields.iter().find(|field| name == field.name());
                 if let Some(field) = names.texts().find_map(own) {
@@ -322,7 +327,7 @@ impl Copy<'_> {
                 let added: Vec<String> = fields.iter().map(of_csv).collect();
                 renamed.check(fields.iter().map(|field| field.name()), &input.name)?;
                 let names = names.renamed(renamed, input)?;
-                self.with_fields(&names, &added)
+                self.with_fields(delimiter, &names, &added)
             }
             _ if self.spans.is_made_warc() => self.passed(end),
             _ => self.copied(end),
@@ -371,7 +376,7 @@ impl Copy<'_> {
                 let record = as_warc(&record, &input.name, start).ok_or_else(|| changed(input, start))?;
                 self.whole_member(&record)?;
             }
-            RecordFate::Copied if input.format == Format::Jsonl && !self.spans.renamed.is_empty() => {
+            RecordFate::Copied if input.format.has_json_lines() && !self.spans.renamed.is_empty() => {
                 self.take(end)?;
                 let record = std::mem::take(&mut self.span);
                 self.write_line(&record, start)?;
@@ -381,8 +386,8 @@ impl Copy<'_> {
             RecordFate::Edited(text, gone) => {
                 self.take(end)?;
                 let record = std::mem::take(&mut self.span);
-                match input.format {
-                    Format::Text => self.out.write_all(text.as_bytes())?,
+                match input.format.records() {
+                    RecordKind::WholeFile(PageKind::Text) => self.out.write_all(text.as_bytes())?,
                     _ => {
                         let columns = &self.spans.reading.columns.text;
                         let line = with_text(&record, columns, text, gone);
@@ -404,13 +409,13 @@ impl Copy<'_> {
             RecordFate::Annotated(verdict) => {
                 self.take(end)?;
                 let record = std::mem::take(&mut self.span);
-                match input.format {
-                    Format::Jsonl => self.annotated_line(&record, verdict, start)?,
-                    _ => {
+                match input.format.lines() {
+                    Some(LineKind::Delimited(delimiter)) => {
                         let values = self.spans.fields.iter().map(|field| field.value(verdict).to_string());
                         let values: Vec<String> = values.collect();
-                        self.with_fields(&record, &values)?;
+                        self.with_fields(delimiter, &record, &values)?;
                     }
+                    _ => self.annotated_line(&record, verdict, start)?,
                 }
                 self.span = record;
             }
@@ -420,7 +425,7 @@ impl Copy<'_> {
             }
         }
         // Each record of a WARC is a member of its own.
-        if matches!(input.format, Format::Warc | Format::Arc) {
+        if input.format.has_captures() {
             self.out.end_member()?;
         }
         if let Some(record) = self.said.take() {
@@ -513,13 +518,12 @@ impl Copy<'_> {
     }
 
     /// Writes a record of CSV with further fields at its end.
-    fn with_fields(&mut self, record: &[u8], fields: &[String]) -> Result<()> {
-        let delimiter = if self.spans.input.format == Format::Csv { "," } else { "\t" };
+    fn with_fields(&mut self, delimiter: u8, record: &[u8], fields: &[String]) -> Result<()> {
         let end = record.iter().rposition(|byte| !matches!(byte, b'\r' | b'\n')).map_or(0, |last| last + 1);
         let line_end: &[u8] = if record[end..].starts_with(b"\r\n") { b"\r\n" } else { b"\n" };
         self.out.write_all(&record[..end])?;
         for field in fields {
-            self.out.write_all(delimiter.as_bytes())?;
+            self.out.write_all(&[delimiter])?;
             self.out.write_all(field.as_bytes())?;
         }
         self.out.write_all(line_end)?;

@@ -22,7 +22,7 @@ use crate::export::exported::Exported;
 use crate::export::revisits::warc_name;
 use crate::export::rows::ExportFormat;
 use crate::objects::Bucket;
-use crate::readers::{Format, Input};
+use crate::readers::{Dialect, Input};
 
 /// A hidden folder in the folder of the export, for the list of what was written: patterns of a
 /// shell such as `*` pass over it.
@@ -372,8 +372,10 @@ pub fn output_paths(inputs: &[Input], format: ExportFormat, is_warc: bool) -> Re
         common = common.min(same).min(other.len().saturating_sub(1));
     }
     let paths = inputs.iter().zip(&parts).map(|(input, parts)| match input.format {
-        Format::Failed | Format::Wacz => Ok(parts[common..].join("/")),
-        Format::Arc if is_warc => format.path(input, &warc_name(&parts[common..].join("/"))),
+        of_input if !of_input.has_documents() => Ok(parts[common..].join("/")),
+        of_input if is_warc && of_input.dialect() == Some(Dialect::Arc) => {
+            format.path(input, &warc_name(&parts[common..].join("/")))
+        }
         _ => format.path(input, &parts[common..].join("/")),
     });
     let paths: Vec<String> = paths.collect::<Result<_>>()?;
@@ -393,7 +395,7 @@ pub fn output_paths(inputs: &[Input], format: ExportFormat, is_warc: bool) -> Re
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::readers::Location;
+    use crate::readers::{Format, Location};
 
     #[test]
     fn paths_are_below_the_folder_that_inputs_have_in_common() {

@@ -23,7 +23,7 @@ use crate::export::archives::wacz_of;
 use crate::export::each_file::{each_file, locked};
 use crate::export::exported::changed;
 use crate::export::verdicts::{Deciding, Verdict, Verdicts};
-use crate::readers::{Format, Input, Item, open};
+use crate::readers::{Input, Item, open};
 use crate::structures::{ExternalSort, Sortable, Sorted};
 
 /// Payloads that a thread sends at once.
@@ -147,7 +147,7 @@ impl Originals<'_> {
     ) -> Result<()> {
         let input = &self.inputs[number];
         let (mut verdicts, is_of_week) = (verdicts.iter().peekable(), number >= self.earlier.files() as usize);
-        if !matches!(input.format, Format::Warc | Format::Arc) || verdicts.peek().is_none() {
+        if !input.format.has_captures() || verdicts.peek().is_none() {
             return Ok(());
         }
         // A WACZ is replayed alone: a record in one refers to none outside of it, nor one outside

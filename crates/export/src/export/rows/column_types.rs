@@ -17,7 +17,7 @@ use serde::de::{MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
 use super::input_lines::InputLines;
-use crate::readers::{Format, Input};
+use crate::readers::Input;
 
 /// The most lists and objects within each other.
 const DEEPEST: usize = 100;
@@ -40,7 +40,7 @@ impl JsonColumns {
     /// another: the message names the field, the file and the line.
     pub fn of(inputs: &[Input]) -> Result<JsonColumns> {
         let mut all = FieldShapes::default();
-        for input in inputs.iter().filter(|input| input.format == Format::Jsonl) {
+        for input in inputs.iter().filter(|input| input.format.has_json_lines()) {
             let mut lines = InputLines::open(input)?;
             while let Some((line, number)) = lines.next()? {
                 // What is no object is no document either.

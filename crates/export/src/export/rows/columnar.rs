@@ -29,7 +29,7 @@ use crate::export::exported::{AddedField, AddedValue, Exported, What, changed, c
 use crate::export::gone::without_in_columns;
 use crate::export::place::Output;
 use crate::export::verdicts::Verdict;
-use crate::readers::{Format, Input, Item, SIGNATURE, open, stored_file};
+use crate::readers::{Input, Item, SIGNATURE, open, stored_file};
 
 /// Rows of a batch.
 const BATCH: usize = 1024;
@@ -50,13 +50,14 @@ pub(crate) fn export(
 ) -> Result<(Exported, Output)> {
     let mut exported = check(input, reading, verdicts, what)?;
     let wanted: Vec<&Verdict> = verdicts.iter().filter(|verdict| what.wants(verdict)).collect();
-    if input.format == Format::Parquet && format == RowFormat::Parquet {
+    let own = RowFormat::of(input.format);
+    if own == Some(RowFormat::Parquet) && format == RowFormat::Parquet {
         let file = super::parquet_copy::copy(input, reading, &wanted, (what, fields), &mut exported, out)?;
         return Ok((exported, file));
     }
-    let RowBatches { schema, group, mut batches } = match input.format {
-        Format::Arrow => arrow_rows(input, &wanted)?,
-        _ => parquet_rows(input, &wanted)?,
+    let RowBatches { schema, group, mut batches } = match own {
+        Some(RowFormat::Parquet) => parquet_rows(input, &wanted)?,
+        _ => arrow_rows(input, &wanted)?,
     };
     let RowFields { added: fields, renamed } = fields;
     let of_rows = annotated(&schema, fields, input)?;

@@ -11,7 +11,7 @@ use std::io::{BufRead as _, BufReader};
 use std::path::Path;
 use std::sync::Arc;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use arrow_array::{ArrayRef, RecordBatch, StringArray};
 use arrow_json::ReaderBuilder;
 use arrow_schema::{DataType, Field, Schema};
@@ -24,17 +24,17 @@ use super::format::RowFormat;
 use super::input_lines::BYTE_ORDER_MARK;
 use super::writer::RowWriter;
 use crate::export::place::Output;
-use crate::readers::{Format, Input};
+use crate::readers::{Input, LineKind};
 
 /// Rows of a batch.
 const BATCH: usize = 1024;
 
-/// Writes the records of `source`, a whole file in the format of the input, as rows.
+/// Writes the records of `source`, a whole file of such lines as the input has, as rows.
 ///
 /// # Errors
 /// If a value does not fit the columns, or a file cannot be read or written.
 pub(crate) fn convert(
-    source: &Path,
+    (source, kind): (&Path, LineKind),
     input: &Input,
     fields: RowFields<'_>,
     columns: Option<&JsonColumns>,
@@ -46,8 +46,8 @@ pub(crate) fn convert(
     if file.fill_buf().with_context(failed)?.starts_with(BYTE_ORDER_MARK) {
         file.consume(BYTE_ORDER_MARK.len());
     }
-    match input.format {
-        Format::Jsonl => {
+    match kind {
+        LineKind::Json => {
             let columns = columns.context("lines are converted to the columns of all inputs")?;
             let schema = annotated(&columns.0, fields.added, input)?;
             let mut writer = RowWriter::new(format, out, fields.renamed.schema(&schema, input)?, None)?;
@@ -61,8 +61,7 @@ pub(crate) fn convert(
             }
             writer.finish()
         }
-        Format::Csv | Format::Tsv => {
-            let delimiter = if input.format == Format::Csv { b',' } else { b'\t' };
+        LineKind::Delimited(delimiter) => {
             let mut records = CsvFile { file, reader: csv_core::ReaderBuilder::new().delimiter(delimiter).build() };
             let names = records.next().with_context(failed)?.unwrap_or_default();
             let of_names = names.iter().map(|name| Field::new(name, DataType::Utf8, true));
@@ -86,7 +85,6 @@ pub(crate) fn convert(
                 }
             }
         }
-        format => bail!("{} is {format}, which is not converted from a file", input.name),
     }
 }
 

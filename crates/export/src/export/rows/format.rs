@@ -5,7 +5,7 @@ use std::fmt;
 use anyhow::{Result, bail};
 use serde::{Deserialize, Serialize};
 
-use crate::readers::{Format, Input};
+use crate::readers::{Dialect, Format, Input, PageKind, RecordKind};
 
 /// The format that records are written in.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
@@ -35,20 +35,21 @@ impl ExportFormat {
     /// # Errors
     /// If this input is not written so.
     pub(crate) fn of(self, input: &Input) -> Result<Option<RowFormat>> {
-        Ok(match (self, input.format) {
-            (ExportFormat::Same, Format::Arrow) => bail!(
-                "{} is arrow, which is not written: give --format parquet or jsonl, or --list for what is to be removed",
-                input.name
+        let own = RowFormat::of(input.format);
+        Ok(match self {
+            ExportFormat::Same if own.is_none() && input.format.records() == RecordKind::Rows => bail!(
+                "{} is {}, which is not written: give --format parquet or jsonl, or --list for what is to be removed",
+                input.name,
+                input.format
             ),
-            (ExportFormat::Same, _)
-            | (ExportFormat::Jsonl, Format::Jsonl)
-            | (ExportFormat::Parquet, Format::Parquet)
-            | (ExportFormat::Warc, Format::Warc) => None,
-            (ExportFormat::Jsonl, _) => Some(RowFormat::Jsonl),
-            (ExportFormat::Parquet, _) => Some(RowFormat::Parquet),
-            (ExportFormat::Warc, format) => bail!(
-                "{} is {format}, which has no requests and answers to write as WARC: give --format same, jsonl or parquet",
-                input.name
+            ExportFormat::Same => None,
+            ExportFormat::Jsonl => Some(RowFormat::Jsonl).filter(|to| own != Some(*to)),
+            ExportFormat::Parquet => Some(RowFormat::Parquet).filter(|to| own != Some(*to)),
+            ExportFormat::Warc if input.format.dialect() == Some(Dialect::Warc) => None,
+            ExportFormat::Warc => bail!(
+                "{} is {}, which has no requests and answers to write as WARC: give --format same, jsonl or parquet",
+                input.name,
+                input.format
             ),
         })
     }
@@ -78,12 +79,27 @@ impl fmt::Display for RowFormat {
 }
 
 impl RowFormat {
+    /// The one of the records of inputs of this format, if they are written as they are.
+    pub(crate) fn of(format: Format) -> Option<RowFormat> {
+        match format {
+            Format::Jsonl => Some(RowFormat::Jsonl),
+            Format::Parquet => Some(RowFormat::Parquet),
+            _ => None,
+        }
+    }
+
     fn extension(self) -> &'static str {
         match self {
             RowFormat::Jsonl => "jsonl",
             RowFormat::Parquet => "parquet",
         }
     }
+}
+
+/// Whether a part of the text can be taken out of a record of this format: the text is there in
+/// UTF-8, by itself or in a field.
+pub(crate) fn can_be_cut(format: Format) -> bool {
+    RowFormat::of(format).is_some() || format.records() == RecordKind::WholeFile(PageKind::Text)
 }
 
 #[cfg(test)]

@@ -22,7 +22,7 @@ mod writer;
 pub use self::column_types::JsonColumns;
 pub(super) use self::converted::convert;
 pub use self::format::ExportFormat;
-pub(super) use self::format::RowFormat;
+pub(super) use self::format::{RowFormat, can_be_cut};
 pub(super) use self::input_lines::{BYTE_ORDER_MARK, line_number};
 pub use self::names::column_names;
 pub(super) use self::parquet_copy::{ParquetCopy, PieceOfGroup};

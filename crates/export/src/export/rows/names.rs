@@ -8,9 +8,10 @@ use parquet::file::reader::{FileReader as _, SerializedFileReader};
 use serde::de::IgnoredAny;
 
 use super::columnar::arrow_batches;
+use super::format::RowFormat;
 use super::input_lines::InputLines;
 use crate::config::Reading;
-use crate::readers::{Format, Input, Searched, stored_file};
+use crate::readers::{Input, LineKind, RecordKind, Searched, stored_file};
 
 /// The lines of JSON that are looked at first.
 const SEARCHED: usize = 1000;
@@ -23,14 +24,14 @@ const SEARCHED: usize = 1000;
 /// If the input cannot be read.
 pub fn column_names(input: &Input, reading: &Reading, missing: Option<&[&str]>) -> Result<BTreeSet<String>> {
     let mut names = BTreeSet::new();
-    match input.format {
-        Format::Parquet => {
+    match input.format.records() {
+        RecordKind::Rows if RowFormat::of(input.format) == Some(RowFormat::Parquet) => {
             let failed = || format!("cannot read {}", input.name);
             let file = SerializedFileReader::new(stored_file(input)?).with_context(failed)?;
             let fields = file.metadata().file_metadata().schema().get_fields();
             names.extend(fields.iter().map(|field| field.name().to_owned()));
         }
-        Format::Jsonl => {
+        RecordKind::Lines(LineKind::Json) => {
             let mut lines = InputLines::open(input)?;
             let is_enough = |names: &BTreeSet<String>, number: usize| match missing {
                 None => number == SEARCHED,
@@ -46,17 +47,19 @@ pub fn column_names(input: &Input, reading: &Reading, missing: Option<&[&str]>) 
                 names.extend(fields.unwrap_or_default().into_keys().map(Cow::into_owned));
             }
         }
-        Format::Arrow => {
+        RecordKind::Rows => {
             let schema = arrow_batches(input)?.schema();
             names.extend(schema.fields().iter().map(|field| field.name().clone()));
         }
-        Format::Csv | Format::Tsv => {
+        RecordKind::Lines(LineKind::Delimited(_)) => {
             let columns = crate::readers::columns(input, reading, Searched::First)?;
             names.extend(columns.into_iter().flat_map(|(names, _)| names));
         }
-        Format::Failed | Format::Wacz => {}
+        RecordKind::Failures | RecordKind::UnreadableArchive => {}
         // They are written as rows with these columns, if they are.
-        _ => names.extend(super::page_rows::schema().fields().iter().map(|field| field.name().clone())),
+        RecordKind::Captures(_) | RecordKind::WholeFile(_) => {
+            names.extend(super::page_rows::schema().fields().iter().map(|field| field.name().clone()));
+        }
     }
     Ok(names)
 }

@@ -36,7 +36,7 @@ use super::place::{ExportFolder, Output, Written, WrittenFile};
 use super::rows::{ExportFormat, RowFormat};
 use super::verdicts::{Verdict, Verdicts};
 use super::written_dataset::{WrittenDataset, write_card};
-use crate::readers::{Format, Input, stored_file};
+use crate::readers::{Input, stored_file};
 
 /// The most shards: names have five digits, so that their order is that of the numbers.
 pub const MOST_SHARDS: u64 = 99_999;
@@ -261,7 +261,7 @@ pub fn check_shards(inputs: &[Input], format: ExportFormat) -> Result<()> {
         return Ok(());
     }
     let mut columns = SameColumns::default();
-    for input in inputs.iter().filter(|input| input.format == Format::Parquet) {
+    for input in inputs.iter().filter(|input| RowFormat::of(input.format) == Some(RowFormat::Parquet)) {
         let failed = || format!("cannot read {}", input.name);
         let file = SerializedFileReader::new(stored_file(input)?).with_context(failed)?;
         columns.check(file.metadata().file_metadata(), input)?;
@@ -281,13 +281,15 @@ fn ending(inputs: &[Input], format: ExportFormat) -> Result<&'static str> {
     let mut found: Option<(bool, &Input)> = None;
     let mut ending = "jsonl";
     for input in inputs.iter().filter(|input| has_documents(input)) {
-        let is_parquet = match (format.of(input)?, input.format) {
-            (Some(RowFormat::Jsonl), _) | (None, Format::Jsonl) => false,
-            (Some(RowFormat::Parquet), _) | (None, Format::Parquet) => true,
-            (None, format) => bail!(
-                "{} is {format}, and shards are JSON Lines or Parquet: give --format jsonl or parquet, or leave out \
+        let own = RowFormat::of(input.format);
+        let is_parquet = match format.of(input)?.or(own) {
+            Some(RowFormat::Jsonl) => false,
+            Some(RowFormat::Parquet) => true,
+            None => bail!(
+                "{} is {}, and shards are JSON Lines or Parquet: give --format jsonl or parquet, or leave out \
                  --shards and --shard-bytes",
-                input.name
+                input.name,
+                input.format
             ),
         };
         match found {
@@ -304,7 +306,7 @@ fn ending(inputs: &[Input], format: ExportFormat) -> Result<&'static str> {
                 ending = match input.name.rsplit('.').next() {
                     _ if is_parquet => PARQUET,
                     // What is converted is not compressed.
-                    _ if input.format != Format::Jsonl => "jsonl",
+                    _ if own != Some(RowFormat::Jsonl) => "jsonl",
                     Some("gz" | "GZ") => "jsonl.gz",
                     Some("zst" | "ZST") => "jsonl.zst",
                     _ => "jsonl",

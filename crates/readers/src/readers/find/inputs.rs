@@ -27,10 +27,11 @@ use super::globs::{fixed_prefix, is_glob, matcher};
 use super::left_out::LeftOut;
 use super::listings::{items_of, listing_of};
 use super::spool::{Pipes, STANDARD_INPUT, is_own_descriptor};
-use crate::readers::formats::ALL;
+use crate::readers::formats::{ALL, LineKind, RecordKind};
 use crate::readers::input::{Format, Input, Location};
 use crate::readers::streams::{MemberStep, Members, Stored};
 use crate::readers::url_list::{UrlFile, begins_index};
+use crate::readers::whole::PageKind;
 use crate::readers::{jsonl, sniff, wacz};
 use crate::reading::Reading;
 
@@ -376,11 +377,13 @@ fn input(file: FoundInput, reading: &Reading, left_out: &mut LeftOut) -> anyhow:
         left_out.add(kind_of_name(&relative), &name);
         return Ok(None);
     };
-    let page_url = match format {
-        Format::Html => Some(page_url(&relative, reading).with_context(|| {
+    let page_url = match format.records() {
+        RecordKind::WholeFile(PageKind::Html) => Some(page_url(&relative, reading).with_context(|| {
             format!("cannot tell the URL of {name}: set base-url in [cluster.read], or arrange the folder as HOST/PATH")
         })?),
-        Format::Text => reading.base_url.is_some().then(|| page_url(&relative, reading)).flatten(),
+        RecordKind::WholeFile(PageKind::Text) => {
+            reading.base_url.is_some().then(|| page_url(&relative, reading)).flatten()
+        }
         _ => None,
     };
     Ok(Some(Input { name, bytes, format, place, page_url, stamp }))
@@ -388,7 +391,7 @@ fn input(file: FoundInput, reading: &Reading, left_out: &mut LeftOut) -> anyhow:
 
 /// Whether files of this format, beside others in a folder, are rather reports about these.
 fn is_report(format: Format) -> bool {
-    matches!(format, Format::Csv | Format::Tsv | Format::Text)
+    matches!(format.records(), RecordKind::Lines(LineKind::Delimited(_)) | RecordKind::WholeFile(PageKind::Text))
 }
 
 /// Whether folders and globs skip a file of this name without counting it.

@@ -5,6 +5,7 @@ use std::fs::File;
 use anyhow::{Context as _, bail};
 
 use super::face::{Cutting, FormatReader, ends_in, is_packed};
+use super::records::RecordKind;
 use crate::readers::input::{Input, Location, cannot};
 use crate::readers::item::{Reader, RejectedFile};
 use crate::readers::keys::KeysOfInput;
@@ -39,6 +40,10 @@ impl FormatReader for ArchiveFormat {
             Dialect::Warc => first.starts_with(b"WARC/"),
             Dialect::Arc => first.starts_with(b"filedesc://"),
         }
+    }
+
+    fn records(&self) -> RecordKind {
+        RecordKind::Captures(self.0)
     }
 
     fn acceptable(&self) -> fn(&[u8]) -> bool {
@@ -95,6 +100,14 @@ impl FormatReader for UnreadableWacz {
 
     fn begins_stored(&self, first: &[u8]) -> bool {
         first.starts_with(b"PK\x03\x04")
+    }
+
+    fn records(&self) -> RecordKind {
+        RecordKind::UnreadableArchive
+    }
+
+    fn is_read_from_end(&self) -> bool {
+        true
     }
 
     fn open(&self, input: &Input, _reading: &Reading) -> anyhow::Result<Box<dyn Reader>> {

@@ -2,6 +2,7 @@
 
 use std::fs::File;
 
+use super::records::RecordKind;
 use crate::readers::input::Input;
 use crate::readers::item::Reader;
 use crate::readers::jsonl::Searched;
@@ -44,8 +45,16 @@ pub(crate) trait FormatReader: Sync {
         false
     }
 
-    /// Whether lines are read, which are UTF-8.
-    fn has_lines(&self) -> bool {
+    /// What its records are: see [`Format`](crate::readers::Format) for what follows from it.
+    fn records(&self) -> RecordKind;
+
+    /// Whether records are passed over without decoding them.
+    fn can_skip(&self) -> bool {
+        false
+    }
+
+    /// Whether a file is read from its end on, so that damage there is damage of all of it.
+    fn is_read_from_end(&self) -> bool {
         false
     }
 
@@ -85,7 +94,7 @@ pub(crate) trait FormatReader: Sync {
         Ok(None)
     }
 
-    /// Why a local file cannot be read from its beginning: see
+    /// Why a local file that is read from its end on cannot be read from its beginning: see
     /// [`damage`](crate::readers::damage()).
     fn damage(&self, _file: File, _input: &Input, _reading: &Reading) -> anyhow::Result<Option<String>> {
         Ok(None)

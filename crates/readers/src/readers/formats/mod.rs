@@ -2,20 +2,23 @@
 //!
 //! A new format is a value of [`Format`], a type in one of the files here that implements
 //! [`FormatReader`], and a line in [`Format::reader`] and [`ALL`]. How users name it, how it is
-//! recognised, opened, checked and cut is then known everywhere; only `nigh export`, which writes
-//! formats again, has more to say of each.
+//! recognised, opened, checked and cut, and what its records are, is then known everywhere; only
+//! `nigh export` has more to say of a format, if it writes it again in a way of its own.
 //!
-//! `face` is that face; `archives` has WARC, ARC and WACZ, `rows` JSON Lines, Parquet, Arrow, CSV
-//! and TSV; `files` HTML, texts and failed downloads.
+//! `face` is that face, `records` what others ask of a format; `archives` has WARC, ARC and WACZ,
+//! `rows` JSON Lines, Parquet, Arrow, CSV and TSV; `files` HTML, texts and failed downloads.
 
 mod archives;
 mod face;
 mod files;
+mod records;
 mod rows;
 
 pub(crate) use self::face::{Cutting, FormatReader, InputColumns};
+pub use self::records::{LineKind, RecordKind};
 use super::input::Format;
 use super::warc::Dialect;
+use super::whole::PageKind;
 
 /// All formats, in the order in which they are looked for.
 pub(crate) const ALL: [Format; 11] = [
@@ -44,8 +47,8 @@ impl Format {
             Format::Arrow => &rows::Arrow,
             Format::Csv => &rows::Delimited(b','),
             Format::Tsv => &rows::Delimited(b'\t'),
-            Format::Html => &files::OnePage::Html,
-            Format::Text => &files::OnePage::Text,
+            Format::Html => &files::OnePage(PageKind::Html),
+            Format::Text => &files::OnePage(PageKind::Text),
             Format::Failed => &files::Failed,
         }
     }

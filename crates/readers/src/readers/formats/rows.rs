@@ -6,6 +6,7 @@ use std::io::{Read as _, Seek as _, SeekFrom};
 use anyhow::Context as _;
 
 use super::face::{Cutting, FormatReader, InputColumns, ends_in, is_packed};
+use super::records::{LineKind, RecordKind};
 use crate::readers::arrow::{self, ArrowReader};
 use crate::readers::csv::CsvReader;
 use crate::readers::input::{Input, Location, cannot};
@@ -43,8 +44,8 @@ impl FormatReader for Jsonl {
         first.trim_ascii_start().starts_with(b"{")
     }
 
-    fn has_lines(&self) -> bool {
-        true
+    fn records(&self) -> RecordKind {
+        RecordKind::Lines(LineKind::Json)
     }
 
     fn open(&self, input: &Input, reading: &Reading) -> anyhow::Result<Box<dyn Reader>> {
@@ -96,6 +97,18 @@ impl FormatReader for Parquet {
         first.starts_with(b"PAR1")
     }
 
+    fn records(&self) -> RecordKind {
+        RecordKind::Rows
+    }
+
+    fn can_skip(&self) -> bool {
+        true
+    }
+
+    fn is_read_from_end(&self) -> bool {
+        true
+    }
+
     fn open(&self, input: &Input, reading: &Reading) -> anyhow::Result<Box<dyn Reader>> {
         parquet::open(stored_file(input)?, &input.name, reading)
     }
@@ -140,6 +153,10 @@ impl FormatReader for Arrow {
         arrow::begins(first)
     }
 
+    fn records(&self) -> RecordKind {
+        RecordKind::Rows
+    }
+
     fn open(&self, input: &Input, reading: &Reading) -> anyhow::Result<Box<dyn Reader>> {
         Ok(match ArrowReader::new(bytes_of(input)?, &input.name, reading)? {
             Some(reader) => Box::new(reader),
@@ -173,8 +190,8 @@ impl FormatReader for Delimited {
         ends_in(plain, &[self.name()])
     }
 
-    fn has_lines(&self) -> bool {
-        true
+    fn records(&self) -> RecordKind {
+        RecordKind::Lines(LineKind::Delimited(self.0))
     }
 
     fn open(&self, input: &Input, reading: &Reading) -> anyhow::Result<Box<dyn Reader>> {

@@ -117,7 +117,7 @@ fn found(entry: contents::ZipEntry) -> Option<FoundEntry> {
     if file.is_empty() || is_hidden {
         return None;
     }
-    let format = format_of_name(file).filter(|format| matches!(format, Format::Warc | Format::Arc));
+    let format = format_of_name(file).filter(|format| format.has_captures());
     let is_in_archive = folder.split('/').any(|part| part == ARCHIVE);
     match format {
         _ if is_in_archive => Some((entry, format)),

@@ -25,9 +25,9 @@ const ARC_LINE: u64 = 8 << 10;
 const VERSION_LINE: u64 = 16;
 
 /// The form of a file's records.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Dialect {
-    /// WARC: a head of lines, as in mail.
+    /// WARC, WET included: a head of lines, as in mail.
     Warc,
     /// ARC: a head of one line.
     Arc,

@@ -25,8 +25,8 @@ use super::unread::{NextPiece, UnreadPieces};
 use crate::features::{Fingerprinter, PageFacts, WordsAndShingles};
 use crate::plan::Plan;
 use crate::readers::{
-    Body, Failure, Format, Input, InputPiece, Item, Page, Reader, RedirectAnswer, Reject, Revisit, Skip, Unread,
-    open_piece,
+    Body, Failure, Format, Input, InputPiece, Item, Page, Reader, RecordKind, RedirectAnswer, Reject, Revisit, Skip,
+    Unread, open_piece,
 };
 use crate::records::{DocumentKey, KeyHash};
 use crate::state::ReadingCounts;
@@ -368,8 +368,8 @@ fn skip_kind(skip: Skip) -> &'static str {
 
 /// The name under which a failed download is counted.
 fn failure_kind(format: Format) -> &'static str {
-    match format {
-        Format::Failed => "failed download",
+    match format.records() {
+        RecordKind::Failures => "failed download",
         _ => "status other than 200",
     }
 }

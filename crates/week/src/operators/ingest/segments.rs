@@ -35,7 +35,6 @@ use super::notes::{WaveNote, WaveSegments};
 use super::unread::UnreadPieces;
 use crate::kernels::memory::return_freed;
 use crate::plan::Plan;
-use crate::readers::Format;
 use crate::records::{DocId, DocumentKey};
 use crate::state::{
     BundleName, BundleWriter, DocumentTotals, ReadingCounts, Segment, Unfinished, UrlIndex, sync_folder,
@@ -418,7 +417,7 @@ impl SegmentWriter {
     /// `of_document` is the checksum of the first, if that is at hand.
     fn push_later(&mut self, doc: DocId, key: CaptureKey, page: &Capture, of_document: Option<u128>) -> Result<()> {
         let file = self.plan.inputs.get(key.file as usize).context("a capture names an input of the plan")?;
-        let has_records = matches!(file.format, Format::Warc | Format::Arc | Format::Wacz);
+        let has_records = file.format.is_archive();
         let is_by_url = self.plan.method.documents == DocumentKey::Url;
         let Some(url) = page.url.filter(|_| has_records && is_by_url) else { return Ok(()) };
         let same = of_document == Some(page.checksum);

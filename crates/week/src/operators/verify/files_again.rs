@@ -22,7 +22,7 @@ use super::candidate_sets::{CandidateSet, CandidateSource, SetStep};
 use crate::config::Reading;
 use crate::features::{Fingerprinter, distinct};
 use crate::operators::ingest::{PageKey, ShingleReader, page_shingles};
-use crate::readers::{self, Format, Input, Item, Location, Page, Reader};
+use crate::readers::{self, Input, Item, Location, Page, Reader};
 use crate::records::{DocId, DocumentKey, checksum};
 use crate::structures::WordSet;
 
@@ -151,8 +151,7 @@ impl FilesAgain {
     /// Begins to read the crawl file from its beginning.
     fn whole(&self, file: u64) -> Result<FileReading> {
         let input = &self.inputs[file as usize];
-        // Rows of Parquet are passed over.
-        let is_cheap = input.format == Format::Parquet && matches!(input.place, Location::File(_))
+        let is_cheap = input.format.can_skip() && matches!(input.place, Location::File(_))
             || self.inputs.iter().map(|input| input.bytes).sum::<u64>() <= SMALL;
         ensure!(
             is_cheap || self.if_missing != IfMissing::LeaveOut,

@@ -19,7 +19,7 @@ use parquet::arrow::arrow_reader::{ParquetRecordBatchReader, ParquetRecordBatchR
 use serde_json::{Map, Value};
 
 use crate::config::Reading;
-use crate::readers::{self, Body, Format, Item, JsonLines, Reader, Searched};
+use crate::readers::{self, Body, Format, Item, JsonLines, LineKind, Reader, RecordKind, Searched};
 use crate::sheet::plural;
 use crate::studies::ReferenceFile;
 
@@ -219,13 +219,13 @@ impl<'a> ReferenceRecords<'a> {
 
     fn open_file(&mut self, file: &ReferenceFile) -> Result<OpenReference> {
         let ReferenceFile { input, reading, is_of_store } = file;
-        match input.format {
-            Format::Jsonl if !is_of_store => {
+        match input.format.records() {
+            RecordKind::Lines(LineKind::Json) if !is_of_store => {
                 let longest = reading.page_limit().saturating_mul(6);
                 Ok(OpenReference::Json(Box::new(JsonLines::open(input, longest)?)))
             }
-            Format::Parquet if !is_of_store => self.parquet(file),
-            Format::Csv | Format::Tsv | Format::Arrow if !is_of_store => self.by_columns(file),
+            RecordKind::Rows if !is_of_store && input.format == Format::Parquet => self.parquet(file),
+            RecordKind::Lines(_) | RecordKind::Rows if !is_of_store => self.by_columns(file),
             _ => {
                 // Pages have no columns of the job.
                 self.has.fill(true);
