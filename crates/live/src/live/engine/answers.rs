@@ -5,10 +5,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 
+use super::Engine;
 use super::clusters::ClusterChange;
+use super::doc_table::TextPlace;
 use super::parts::ComparedDocs;
 use super::texts::{Texts, shingles_of};
-use super::{Engine, TextPlace};
 use crate::live::batch::features_of;
 use crate::live::refusal::Refusal;
 use crate::readers::Body;

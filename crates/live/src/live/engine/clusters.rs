@@ -16,6 +16,10 @@ use serde::Serialize;
 
 use super::sets::{NO_ID, Sets};
 
+/// Why the clusters of a store are refused.
+pub(super) const ANOTHER_WAY: &str = "the table `clusters` of the last week has other clusters than the vectors of its documents make by the method of the \
+    store: it was made in another way, which `nigh live` cannot go on from";
+
 /// What became of a cluster, as in the table `changes`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ClusterChange {

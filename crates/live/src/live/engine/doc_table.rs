@@ -4,7 +4,6 @@
 //! key of a document is a hash of its name, and is made from that when it is wanted. The names of
 //! documents that are gone stay.
 
-use super::TextPlace;
 use super::id_table::IdTable;
 use crate::records::KeyHash;
 
@@ -14,6 +13,15 @@ pub(super) const NONE: u32 = u32::MAX;
 const NO_NUMBER: i64 = i64::MIN;
 /// The place of the name of a document that is gone.
 const GONE: u64 = u64::MAX;
+
+/// Where the text of a document is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::live) enum TextPlace {
+    /// In the journal: its line.
+    Journal { at: u64, bytes: u32 },
+    /// Where the tables say, if its checksum is this one.
+    Tables { doc: i64, checksum: u128 },
+}
 
 /// A document.
 #[derive(Clone, Copy)]

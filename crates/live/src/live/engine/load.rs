@@ -6,9 +6,11 @@ use std::collections::BTreeMap;
 
 use anyhow::{Context, Result, ensure};
 
+use super::Engine;
+use super::clusters::ANOTHER_WAY;
+use super::doc_table::NONE;
 use super::parts::SharedKeys;
 use super::sets::NO_ID;
-use super::{ANOTHER_WAY, Engine, NONE};
 use crate::records::FeatureBits;
 
 /// The nodes that are added to their keys at once.

@@ -43,7 +43,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use anyhow::{Result, ensure};
 use serde::{Deserialize, Serialize};
 
-use self::clusters::{Clusters, Moved};
+use self::clusters::{ANOTHER_WAY, Clusters, Moved};
 use self::doc_table::{Doc, DocTable, NONE};
 use self::fragments::Fragments;
 use self::id_table::IdTable;
@@ -61,6 +61,7 @@ use crate::records::{DocumentKey, FeatureBits, KeyHash, fold};
 
 pub use self::answers::{Answer, ClusterAnswer, Counts, Near, NumberedChange};
 pub use self::clusters::ClusterChange;
+pub(super) use self::doc_table::TextPlace;
 pub use self::load::Load;
 pub(super) use self::parts::SharedProcesses;
 pub use self::parts::{KeyProcesses, serve_keys};
@@ -91,15 +92,6 @@ pub(super) enum Wanted {
     Changes,
     /// Nothing: its documents were there before.
     Nothing,
-}
-
-/// Where the text of a document is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum TextPlace {
-    /// In the journal: its line.
-    Journal { at: u64, bytes: u32 },
-    /// Where the tables say, if its checksum is this one.
-    Tables { doc: i64, checksum: u128 },
 }
 
 /// All documents and their clusters.
@@ -546,10 +538,6 @@ impl Engine {
         work.left.insert(node);
     }
 }
-
-/// Why the clusters of a store are refused.
-const ANOTHER_WAY: &str = "the table `clusters` of the last week has other clusters than the vectors of its documents make by the method of the \
-    store: it was made in another way, which `nigh live` cannot go on from";
 
 /// The smallest document of a set; `of_member` is that of a member.
 fn first(sets: &mut Sets, set: u32, of_member: impl Fn(u32) -> Option<u32>) -> u32 {

@@ -4,8 +4,7 @@ use std::collections::BTreeMap;
 
 use anyhow::Result;
 
-use super::TextPlace;
-use super::doc_table::{Doc, DocTable};
+use super::doc_table::{Doc, DocTable, TextPlace};
 use super::page::Documents;
 use super::parts::DocumentFeatures;
 use crate::features::Fingerprinter;
