@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 
+use nigh_kernels::structures::OwnUnionFind;
+
 /// The number of machines of hosts with their addresses: two hosts are on one machine if they have
 /// an address in common, directly or over other hosts. So there are at most as many as hosts.
 ///
@@ -14,33 +16,16 @@ use std::collections::btree_map::Entry;
 /// assert_eq!(machines(addresses), 2);
 /// ```
 pub fn machines<H: Ord, A: Ord>(addresses: impl IntoIterator<Item = (H, A)>) -> u64 {
-    let (mut hosts, mut of_address): (BTreeMap<H, usize>, BTreeMap<A, usize>) = Default::default();
-    // By host: another host of its machine, or itself.
-    let mut parents: Vec<usize> = Vec::new();
+    let (mut hosts, mut of_address): (BTreeMap<H, u32>, BTreeMap<A, u32>) = Default::default();
+    let mut joined = OwnUnionFind::default();
     for (host, address) in addresses {
-        let next = hosts.len();
-        let host = *hosts.entry(host).or_insert(next);
-        if host == parents.len() {
-            parents.push(host);
-        }
+        let host = *hosts.entry(host).or_insert_with(|| joined.push());
         match of_address.entry(address) {
             Entry::Vacant(entry) => _ = entry.insert(host),
-            Entry::Occupied(entry) => {
-                let (a, b) = (root(&mut parents, *entry.get()), root(&mut parents, host));
-                parents[a.max(b)] = a.min(b);
-            }
+            Entry::Occupied(entry) => _ = joined.join([*entry.get(), host]),
         }
     }
-    (0..parents.len()).filter(|host| parents[*host] == *host).count() as u64
-}
-
-/// The host that stands for the machine of a host. Halves the way to it.
-fn root(parents: &mut [usize], mut host: usize) -> usize {
-    while parents[host] != host {
-        parents[host] = parents[parents[host]];
-        host = parents[host];
-    }
-    host
+    joined.roots().count() as u64
 }
 
 #[cfg(test)]

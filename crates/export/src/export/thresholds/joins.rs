@@ -24,6 +24,7 @@ use std::cmp::Reverse;
 use serde::{Deserialize, Serialize};
 
 use crate::operators::set_join::{ExactShare, Requirement};
+use crate::structures::OwnUnionFind;
 
 /// Similarities, in millionths, at which the pairs of a large cluster are looked for one after the
 /// other.
@@ -43,37 +44,6 @@ pub(super) struct Join {
     pub similarity: f64,
 }
 
-/// Parts of a cluster: a union-find over the numbers of its documents.
-#[derive(Clone)]
-pub(super) struct ClusterParts(Vec<u32>);
-
-impl ClusterParts {
-    /// Each document by itself.
-    pub fn new(documents: usize) -> ClusterParts {
-        ClusterParts((0..documents as u32).collect())
-    }
-
-    /// The smallest document of the part of one.
-    pub fn root(&mut self, place: u32) -> u32 {
-        let mut at = place;
-        while self.0[at as usize] != at {
-            let next = self.0[self.0[at as usize] as usize];
-            self.0[at as usize] = next;
-            at = next;
-        }
-        at
-    }
-
-    /// Joins the parts of two documents. Returns their roots, the smaller one first; `None` if they
-    /// are one part.
-    pub fn join(&mut self, [a, b]: [u32; 2]) -> Option<[u32; 2]> {
-        let (a, b) = (self.root(a), self.root(b));
-        let [first, second] = [a.min(b), a.max(b)];
-        self.0[second as usize] = first;
-        (first != second).then_some([first, second])
-    }
-}
-
 /// The pairs of the forest of sets that are at least so similar, in descending order of their
 /// similarity. The elements of each set are distinct.
 pub(super) fn joins(sets: &[&[u64]], least: ExactShare) -> Vec<Join> {
@@ -82,7 +52,7 @@ pub(super) fn joins(sets: &[&[u64]], least: ExactShare) -> Vec<Join> {
 
 /// As [`joins`], with so many pairs that wait to be sorted.
 fn joins_with(sets: &[&[u64]], least: ExactShare, most_pairs: usize) -> Vec<Join> {
-    let (mut parts, ranked) = (ClusterParts::new(sets.len()), Ranked::new(sets));
+    let (mut parts, ranked) = (OwnUnionFind::new(sets.len()), Ranked::new(sets));
     let mut joins: Vec<Join> = Vec::new();
     for equal in &ranked.equal {
         parts.join(*equal);
@@ -113,7 +83,7 @@ fn sort(pairs: &mut [Join]) {
 }
 
 /// Leaves the pairs of a forest.
-fn leave_forest(pairs: &mut Vec<Join>, parts: &ClusterParts) {
+fn leave_forest(pairs: &mut Vec<Join>, parts: &OwnUnionFind) {
     let mut parts = parts.clone();
     sort(pairs);
     pairs.retain(|pair| parts.join(pair.places).is_some());
@@ -162,7 +132,7 @@ impl Ranked {
 
     /// The pairs of different parts that meet a requirement, as far as a forest has them; the most
     /// similar first.
-    fn pairs(&self, requirement: Requirement, parts: &mut ClusterParts, most_pairs: usize) -> Vec<Join> {
+    fn pairs(&self, requirement: Requirement, parts: &mut OwnUnionFind, most_pairs: usize) -> Vec<Join> {
         let mut pairs: Vec<Join> = Vec::new();
         let mut with: Vec<Vec<OfPart>> = vec![Vec::new(); (self.ranks - self.alone) as usize];
         let mut chained: Vec<Chained> = Vec::new();
@@ -289,7 +259,7 @@ mod tests {
         thresholds.sort_unstable_by(f64::total_cmp);
         thresholds.dedup();
         for threshold in thresholds {
-            let mut parts = ClusterParts::new(sets.len());
+            let mut parts = OwnUnionFind::new(sets.len());
             for join in joins.iter().filter(|join| join.similarity >= threshold) {
                 assert!(parts.join(join.places).is_some(), "no pair is one too many");
             }
@@ -347,7 +317,7 @@ mod tests {
         assert_eq!(all.len(), 199);
         assert_eq!(all, few);
         let ranked = Ranked::new(&sets);
-        let pairs = |most| ranked.pairs(Requirement::Resemblance(least), &mut ClusterParts::new(200), most).len();
+        let pairs = |most| ranked.pairs(Requirement::Resemblance(least), &mut OwnUnionFind::new(200), most).len();
         assert_eq!(pairs(MOST_PAIRS), 200 * 199 / 2);
         assert!(pairs(0) < 1000);
     }

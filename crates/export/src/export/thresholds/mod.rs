@@ -33,7 +33,7 @@ use serde::{Deserialize, Serialize};
 pub use self::rule::ThresholdRule;
 pub use self::threshold_rows::{ChosenRows, RowsAt};
 
-use self::joins::{ClusterParts, Join, joins};
+use self::joins::{Join, joins};
 use self::rule::LEAST;
 use self::threshold_rows::{CountedDocument, Least, choose, going};
 use super::cluster_file::write_cluster;
@@ -47,7 +47,7 @@ use crate::operators::set_join::ExactShare;
 use crate::operators::verify::CandidateSet;
 use crate::readers::{Input, Item, open};
 use crate::records::{DocId, Week};
-use crate::structures::{ExternalSort, Sortable, Sorted};
+use crate::structures::{ExternalSort, OwnUnionFind, Sortable, Sorted};
 use crate::tables::{ClusterRow, Scan, Table, field};
 
 /// Words of sets that a thread collects before it hands them on.
@@ -220,11 +220,11 @@ impl Thresholds<'_> {
         let (mut clusters, mut clustered) = (0, 0);
         let mut forests = forests.sorted()?;
         while let Some(ClusterForest { members, joins, .. }) = forests.record()? {
-            let mut parts = ClusterParts::new(members.len());
+            let mut parts = OwnUnionFind::new(members.len());
             for join in joins.iter().filter(|join| similarity.is_some_and(|least| join.similarity >= least)) {
                 parts.join(join.places);
             }
-            let roots: Vec<u32> = (0..members.len() as u32).map(|place| parts.root(place)).collect();
+            let roots = parts.into_root_of_each();
             let mut sizes = vec![0; members.len()];
             roots.iter().for_each(|root| sizes[*root as usize] += 1);
             clusters += sizes.iter().filter(|size| **size > 1).count() as u64;

@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use anyhow::{Result, bail};
 use serde::{Deserialize, Serialize};
 
-use super::joins::{ClusterParts, Join};
+use super::joins::Join;
 use super::rule::LEAST;
 use crate::config::Verify;
-use crate::structures::{Sortable, Sorted};
+use crate::structures::{OwnUnionFind, Sortable, Sorted};
 
 /// Records that go where two parts of a cluster are joined.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -125,7 +125,7 @@ pub(super) fn going(
     most: u64,
     each: &mut dyn FnMut(Going) -> Result<()>,
 ) -> Result<()> {
-    let mut parts = ClusterParts::new(documents.len());
+    let mut parts = OwnUnionFind::new(documents.len());
     // Of each part, by its root.
     let mut groups: Vec<GroupCounts> = documents.iter().map(GroupCounts::of).collect();
     for Join { places, similarity } in joins {
@@ -211,7 +211,7 @@ mod tests {
 
     /// The records that stay of a cluster at a threshold: each part, each of its groups.
     fn slow_rows(documents: &[CountedDocument], joins: &[Join], most: u64, threshold: f64) -> u64 {
-        let mut parts = ClusterParts::new(documents.len());
+        let mut parts = OwnUnionFind::new(documents.len());
         joins.iter().filter(|join| join.similarity >= threshold).for_each(|join| _ = parts.join(join.places));
         let mut by_part: BTreeMap<u32, Vec<CountedDocument>> = BTreeMap::new();
         for (place, of) in (0..).zip(documents) {

@@ -12,6 +12,7 @@ use super::doc_table::NONE;
 use super::parts::SharedKeys;
 use super::sets::NO_ID;
 use crate::records::FeatureBits;
+use crate::structures::OwnUnionFind;
 
 /// The nodes that are added to their keys at once.
 const AT_ONCE: usize = 4096;
@@ -22,8 +23,8 @@ pub struct Load<'a> {
     engine: &'a mut Engine,
     /// The cluster of each document in the tables, or [`NO_ID`].
     clusters: Vec<i64>,
-    /// A forest of nodes: those of a tree share keys.
-    parents: Vec<u32>,
+    /// Nodes that share keys are joined.
+    joined: OwnUnionFind,
     /// Nodes that are not added to their keys yet.
     made: Vec<u32>,
     /// The document whose sketch came last.
@@ -37,7 +38,7 @@ impl Engine {
         self.docs.reserve(documents, bytes_of_names);
         self.features.reserve(documents);
         let clusters = Vec::with_capacity(documents);
-        Load { engine: self, clusters, parents: Vec::new(), made: Vec::new(), last: NONE }
+        Load { engine: self, clusters, joined: OwnUnionFind::default(), made: Vec::new(), last: NONE }
     }
 }
 
@@ -79,10 +80,11 @@ impl Load<'_> {
         }
         engine.nodes.put(&mut engine.docs, doc, node);
         if is_made {
-            self.parents.push(node);
+            let added = self.joined.push();
+            debug_assert_eq!(added, node, "nodes of a load are numbered as they come");
             self.made.push(node);
             if self.made.len() == AT_ONCE {
-                connect(&mut engine.keys, &mut self.parents, &std::mem::take(&mut self.made))?;
+                connect(&mut engine.keys, &mut self.joined, &std::mem::take(&mut self.made))?;
             }
         }
         Ok(())
@@ -94,15 +96,18 @@ impl Load<'_> {
     /// If the documents do not have the clusters that the tables say: then these were made in
     /// another way. Or if a process is gone that has a part of the keys.
     pub fn finish(self) -> Result<()> {
-        let Load { engine, clusters, mut parents, made, .. } = self;
-        connect(&mut engine.keys, &mut parents, &made)?;
+        let Load { engine, clusters, mut joined, made, .. } = self;
+        connect(&mut engine.keys, &mut joined, &made)?;
         let mut of_pages: Vec<Option<i64>> = Vec::new();
         for (doc, cluster) in engine.docs.numbers().zip(&clusters) {
             let of = engine.docs.get(doc).map(|of| (of.node, of.checksum()));
             let Some((mut node, checksum)) = of else { continue };
             if node == NONE {
                 let (wordless, is_made) = engine.node_of(checksum, &[]);
-                parents.extend(is_made.then_some(wordless));
+                if is_made {
+                    let added = joined.push();
+                    debug_assert_eq!(added, wordless, "nodes of a load are numbered as they come");
+                }
                 engine.features.set(doc, &[]);
                 engine.nodes.put(&mut engine.docs, doc, wordless);
                 node = wordless;
@@ -117,13 +122,9 @@ impl Load<'_> {
             }
         }
         engine.features.send()?;
-        for node in 0..parents.len() as u32 {
-            parents[node as usize] = root(&mut parents, node);
-        }
         let nodes = &engine.nodes;
         let sets = &mut engine.fragments.sets;
-        sets.load(&parents, |node| nodes.docs(node).len() as u32);
-        drop(parents);
+        sets.load(&joined.into_root_of_each(), |node| nodes.docs(node).len() as u32);
         if let Some(verified) = &mut engine.verified {
             for (id, part) in verified.finish_load(&of_pages, sets)? {
                 engine.clusters.load(id, part, verified.parts.set(part).docs());
@@ -149,21 +150,10 @@ impl Load<'_> {
     }
 }
 
-/// Adds nodes to their keys, and joins the trees of those that share one.
-fn connect(keys: &mut SharedKeys, parents: &mut [u32], nodes: &[u32]) -> Result<()> {
+/// Adds nodes to their keys, and joins those that share one.
+fn connect(keys: &mut SharedKeys, joined: &mut OwnUnionFind, nodes: &[u32]) -> Result<()> {
     for edge in keys.change(&[], nodes)? {
-        let (a, b) = (root(parents, edge.a), root(parents, edge.b));
-        parents[a.max(b) as usize] = a.min(b);
+        joined.join([edge.a, edge.b]);
     }
     Ok(())
-}
-
-/// The root of a node in a forest of parents, with paths halved.
-fn root(parents: &mut [u32], mut node: u32) -> u32 {
-    while parents[node as usize] != node {
-        let next = parents[parents[node as usize] as usize];
-        parents[node as usize] = next;
-        node = next;
-    }
-    node
 }

@@ -19,7 +19,7 @@ use super::candidate_sets::{CandidateSet, CandidateSource};
 use super::gather::{Gathered, gather};
 use crate::operators::set_join::{Chains, NearestSet, Requirement, SetJoinStage, SetSource, chains};
 use crate::records::{DocId, Edge};
-use crate::structures::{Ownership, WordSet};
+use crate::structures::{OwnUnionFind, Ownership, WordSet};
 
 /// Documents of a small cluster, at most: pairs are looked at one by one.
 const MOST_NODES: u64 = 64;
@@ -106,8 +106,8 @@ struct SmallClusters {
     nearest: Vec<NearestSet>,
     /// The elements of the document that is compared.
     elements: WordSet,
-    /// By place in the cluster: a smaller place of the same component, or itself.
-    parents: Vec<usize>,
+    /// The places in the cluster, by component.
+    joined: OwnUnionFind,
     /// By place in the cluster: the most similar document that was found.
     best: Vec<Option<NearestSet>>,
 }
@@ -119,28 +119,21 @@ impl SmallClusters {
             edges: Vec::new(),
             nearest: Vec::new(),
             elements: WordSet::default(),
-            parents: Vec::new(),
+            joined: OwnUnionFind::default(),
             best: Vec::new(),
         }
     }
 
-    fn root(&self, mut place: usize) -> usize {
-        while self.parents[place] != place {
-            place = self.parents[place];
-        }
-        place
-    }
-
     /// Compares the documents of a cluster, which ascend.
     fn compare(&mut self, cluster: &[CandidateSet]) {
-        self.parents = (0..cluster.len()).collect();
+        self.joined = OwnUnionFind::new(cluster.len());
         self.best = vec![None; cluster.len()];
         for (place, set) in cluster.iter().enumerate().skip(1) {
             self.elements.reset(set.elements.len());
             set.elements.iter().for_each(|element| _ = self.elements.insert(*element));
             for (other, other_set) in cluster[..place].iter().enumerate() {
-                let (root, other_root) = (self.root(place), self.root(other));
-                if root == other_root {
+                let places = [place, other].map(|place| place as u32);
+                if self.joined.root(places[0]) == self.joined.root(places[1]) {
                     continue;
                 }
                 let sizes = [set.elements.len() as u64, other_set.elements.len() as u64];
@@ -149,7 +142,7 @@ impl SmallClusters {
                     continue;
                 }
                 let Some(shared) = self.elements.count_in(&other_set.elements, least as usize) else { continue };
-                self.parents[root.max(other_root)] = root.min(other_root);
+                self.joined.join(places);
                 self.edges.push(Edge { doc: set.doc, root: other_set.doc });
                 let sizes = sizes[0] + sizes[1];
                 for (at, doc, neighbour) in [(place, set.doc, other_set.doc), (other, other_set.doc, set.doc)] {

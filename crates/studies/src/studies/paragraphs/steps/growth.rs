@@ -17,6 +17,7 @@ use nigh_exchange::Context;
 
 use super::classes::{DuplicateClass, FalseMatch};
 use crate::records::DocId;
+use crate::structures::OwnUnionFind;
 
 /// What each step adds.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -76,11 +77,10 @@ impl Growth {
             }
         }
         classes.values_mut().zip(0..).for_each(|(class, number)| class.number = number);
-        let mut forest = JoinedClasses {
-            parents: (0..classes.len()).collect(),
-            pages: classes.values().map(|class| u64::from(class.class.size)).collect(),
-            first: classes.values().map(|class| class.step).collect(),
-        };
+        let mut joined = OwnUnionFind::new(classes.len());
+        // The pages of each root, and the step that finds the first of them.
+        let mut pages: Vec<u64> = classes.values().map(|class| u64::from(class.class.size)).collect();
+        let mut first: Vec<u32> = classes.values().map(|class| class.step).collect();
         // All pages of a class are joined in the step of the first page that is a duplicate of all
         // of them: of the class, or of a false match.
         for class in classes.values() {
@@ -88,23 +88,23 @@ impl Growth {
             step.duplicates += u64::from(class.class.size) - 1;
             step.clusters += i64::from(class.class.size > 1);
         }
-        let mut edges: Vec<(u32, [usize; 2])> = false_matches
+        let mut edges: Vec<(u32, [u32; 2])> = false_matches
             .iter()
             .map(|of| (of.parts().min().unwrap_or_default(), of.classes.map(|class| classes[&class].number)))
             .collect();
         edges.sort_unstable();
-        for (part, [one, other]) in edges {
-            let (one, other) = (forest.root(one), forest.root(other));
-            if one != other {
-                let clusters = [one, other].iter().filter(|root| forest.pages[**root] > 1).count() as i64;
-                let step = &mut self.steps[part as usize];
-                step.duplicates += 1;
-                step.clusters += 1 - clusters;
-                forest.join(one, other);
-            }
+        for (part, numbers) in edges {
+            let Some(roots) = joined.join(numbers) else { continue };
+            let [low, high] = roots.map(|root| root as usize);
+            let clusters = [low, high].iter().filter(|root| pages[**root] > 1).count() as i64;
+            let step = &mut self.steps[part as usize];
+            step.duplicates += 1;
+            step.clusters += 1 - clusters;
+            pages[low] += pages[high];
+            first[low] = first[low].min(first[high]);
         }
-        for root in (0..classes.len()).filter(|class| forest.parents[*class] == *class) {
-            *self.found.entry((forest.first[root], forest.pages[root])).or_default() += 1;
+        for root in joined.roots() {
+            *self.found.entry((first[root as usize], pages[root as usize])).or_default() += 1;
         }
     }
 }
@@ -114,32 +114,5 @@ struct JoinedClass {
     class: DuplicateClass,
     /// The step that joins its pages.
     step: u32,
-    number: usize,
-}
-
-/// The classes that false matches join, as they are joined.
-struct JoinedClasses {
-    parents: Vec<usize>,
-    /// The pages of a root.
-    pages: Vec<u64>,
-    /// The step that finds the first of them.
-    first: Vec<u32>,
-}
-
-impl JoinedClasses {
-    fn root(&mut self, mut class: usize) -> usize {
-        while self.parents[class] != class {
-            self.parents[class] = self.parents[self.parents[class]];
-            class = self.parents[class];
-        }
-        class
-    }
-
-    /// Joins two roots.
-    fn join(&mut self, one: usize, other: usize) {
-        let (low, high) = (one.min(other), one.max(other));
-        self.parents[high] = low;
-        self.pages[low] += self.pages[high];
-        self.first[low] = self.first[low].min(self.first[high]);
-    }
+    number: u32,
 }

@@ -15,6 +15,7 @@
 //! which costs time and is never wrong.
 
 use crate::records::DocId;
+use crate::structures::OwnUnionFind;
 
 /// A key of the document that leaves, and an unchanged document that has it; or [`DocId::NONE`], if
 /// all others that have the key leave too.
@@ -55,28 +56,17 @@ pub fn is_certified(holders: &mut [RemainingHolder], own_slots: u32) -> bool {
     }
     holders.sort_unstable();
     let slots = holders.iter().map(|holder| holder.slot as usize + 1).max().unwrap_or(0);
-    let mut parent: Vec<u32> = (0..slots as u32).collect();
+    let mut joined = OwnUnionFind::new(slots);
     // Slots of one document are adjacent now.
     for pair in holders.windows(2) {
         if pair[0].doc == pair[1].doc && pair[0].doc != DocId::NONE {
-            let (a, b) = (root(&mut parent, pair[0].slot), root(&mut parent, pair[1].slot));
-            parent[a.max(b) as usize] = a.min(b);
+            joined.join([pair[0].slot, pair[1].slot]);
         }
     }
     let own = holders.iter().filter(|holder| holder.slot < own_slots);
-    let mut roots = own.map(|holder| root(&mut parent, holder.slot));
+    let mut roots = own.map(|holder| joined.root(holder.slot));
     let first = roots.next();
     roots.all(|root| Some(root) == first)
-}
-
-/// The root of a slot; halves the path to it.
-fn root(parent: &mut [u32], mut slot: u32) -> u32 {
-    while parent[slot as usize] != slot {
-        let next = parent[parent[slot as usize] as usize];
-        parent[slot as usize] = next;
-        slot = next;
-    }
-    slot
 }
 
 #[cfg(test)]
