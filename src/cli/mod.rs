@@ -2,26 +2,16 @@
 //!
 //! The subcommands, each with the files that implement it:
 //!
-//! - `nigh run` computes a week, or the evolution of a store's weeks. `run.rs` reads job and
-//!   config; `week.rs` makes a week from a crawl; `chunks.rs` makes a table of a committed week;
-//!   `study.rs` makes tables of committed weeks; `tasks.rs` serves where a scheduler starts the
-//!   processes.
-//! - `nigh add`: `add.rs` is a run that keeps what the store has.
+//! - `nigh run` computes a week, or the evolution of a store's weeks; `nigh add` adds a batch;
+//!   `nigh studies` runs all studies on all weeks: `job`.
 //! - `nigh init`: `init.rs` writes a commented job file.
 //! - `nigh completions` and `nigh man`: `help.rs`.
-//! - `nigh studies`: `studies.rs` runs all studies on all weeks.
 //! - `nigh show`, `nigh why`, `nigh find`, `nigh report`, `nigh browse`, `nigh avoid`,
 //!   `nigh figures`, `nigh table`: `look` looks into a store.
-//! - `nigh index`: `index.rs` makes what `nigh find` looks up.
-//! - `nigh export`: `export.rs` writes the inputs of a week again without duplicates.
+//! - `nigh export`: `export` writes the inputs of a week again without duplicates.
 //! - `nigh roll-up`: `roll_up.rs` puts each set of replicas once into ranked lists.
-//! - `nigh delete`: `delete.rs` removes pages from the last week.
-//! - `nigh verify`: `verify.rs` checks the clusters of the last week. `remake.rs` computes that
-//!   week again, for both.
-//! - `nigh reshard`: `reshard.rs` gives a store more shards.
-//! - `nigh vacuum`: `vacuum.rs` removes old weeks.
-//! - `nigh upgrade`: `upgrade.rs` brings a store of an older version up to date.
-//! - `nigh catalog`: `catalog.rs` keeps a description of the tables for Delta Lake.
+//! - `nigh delete`, `nigh verify`, `nigh reshard`, `nigh index`, `nigh vacuum`, `nigh upgrade`,
+//!   `nigh catalog`: `store` changes a store that is there.
 //! - `nigh live`: `live.rs` keeps clusters right while documents come and go; only with the feature
 //!   `live`.
 //! - `nigh bench` measures speed: see `crate::bench`, which is compiled with the feature `bench`.
@@ -30,48 +20,35 @@
 //!   processes of `nigh` start them.
 //!
 //! What they share: `args.rs` (the flags of `run`), `fields.rs` (those that set fields of its job),
-//! `session.rs` (one run, in this process or in several), `record.rs` (what is known of it at its
-//! end), `advice.rs` (what it says about its method), `workers.rs` (how many workers a run has),
-//! `signals.rs` (what Ctrl-C does), `print.rs` (results on stdout), `errors.rs` (the exit codes).
+//! `columns.rs` (whether inputs have the columns that they name), `session.rs` (one run, in this
+//! process or in several), `run_record.rs` (what is known of it at its end), `workers.rs` (how many
+//! workers a run has), `signals.rs` (what Ctrl-C does), `print.rs` (results on stdout), `errors.rs`
+//! (the exit codes).
 //!
 //! Results go to stdout, progress and errors to stderr. Exit codes: 0 done, 1 failed, 2 wrong use,
 //! 3 too many rejects, 130 and 143 stopped by a signal.
 
-mod add;
-mod advice;
 mod args;
-mod catalog;
 #[cfg(feature = "pool")]
 mod check;
-mod chunks;
 mod columns;
-mod delete;
 mod errors;
 mod export;
 mod fields;
 mod help;
-mod index;
 mod init;
+mod job;
 #[cfg(feature = "live")]
 mod live;
 mod look;
 #[cfg(feature = "pool")]
 mod pool;
 mod print;
-mod remake;
-mod reshard;
 mod roll_up;
-mod run;
 mod run_record;
 mod session;
 mod signals;
-mod studies;
-mod study;
-mod tasks;
-mod upgrade;
-mod vacuum;
-mod verify;
-mod week;
+mod store;
 mod worker;
 mod workers;
 
@@ -81,10 +58,12 @@ use anyhow::Result;
 use args::RunArgs;
 use clap::{Parser, Subcommand, ValueEnum};
 use errors::{WrongUse, exit_code};
-use run::run;
+use job::run::run;
+use job::{add, studies};
 #[cfg(feature = "bench")]
 use session::check_kernels;
 use signals::leave_to_handler;
+use store::{catalog, delete, index, reshard, upgrade, vacuum, verify};
 use worker::worker;
 
 #[cfg(feature = "bench")]

@@ -8,11 +8,11 @@ use std::sync::Arc;
 use anyhow::{Context as _, Result, bail};
 use clap::{Args, Parser};
 
-use super::args::RunArgs;
-use super::errors::WrongUse;
-use super::run_record::RunRecord;
-use super::session::{check_kernels, check_name, pool_of, read_manifest};
-use super::signals::command_text;
+use crate::cli::args::RunArgs;
+use crate::cli::errors::WrongUse;
+use crate::cli::run_record::RunRecord;
+use crate::cli::session::{check_kernels, check_name, pool_of, read_manifest};
+use crate::cli::signals::command_text;
 use crate::config::{Config, Count, WeekName, read_config};
 use crate::job_file::{AnyJob, read_job_with};
 use crate::log::{Display, Log};

@@ -6,14 +6,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::{Result, ensure};
 
-use super::args::RunArgs;
-use super::errors::WrongUse;
-use super::run_record::{Done, RunRecord};
-use super::session::{Session, check_name, locate_store, lock, notify, open_bucket, take_work};
-use super::signals::stop_on_signals;
-use super::worker;
-use super::worker::ProcessWork;
-use super::workers::{WorkerCount, warn_above_cores};
+use crate::cli::args::RunArgs;
+use crate::cli::errors::WrongUse;
+use crate::cli::run_record::{Done, RunRecord};
+use crate::cli::session::{Session, check_name, locate_store, lock, notify, open_bucket, take_work};
+use crate::cli::signals::stop_on_signals;
+use crate::cli::worker;
+use crate::cli::worker::ProcessWork;
+use crate::cli::workers::{WorkerCount, warn_above_cores};
 use crate::config::{Bytes, Config};
 use crate::launch::{Peers, Pool};
 use crate::log::Log;

@@ -6,9 +6,9 @@ use std::process::ExitCode;
 use anyhow::{Context, Result};
 use clap::Args;
 
-use super::errors::WrongUse;
-use super::print::print_json;
-use super::session::{locate_store, notify, read_manifest, take_store};
+use crate::cli::errors::WrongUse;
+use crate::cli::print::print_json;
+use crate::cli::session::{locate_store, notify, read_manifest, take_store};
 use crate::config::{Bytes, Config, Count};
 use crate::log::Log;
 use crate::records::Week;

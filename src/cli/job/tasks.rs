@@ -6,9 +6,9 @@ use std::sync::atomic::Ordering;
 
 use anyhow::{Result, bail};
 
-use super::args::RunArgs;
-use super::errors::WrongUse;
-use super::signals::HAS_STOP_HANDLER;
+use crate::cli::args::RunArgs;
+use crate::cli::errors::WrongUse;
+use crate::cli::signals::HAS_STOP_HANDLER;
 use crate::config::{Bytes, Config, Tasks};
 use crate::launch::{EventSink, Pool, SchedulerTask, TaskNotice, serve_task};
 use crate::log::Log;

@@ -7,8 +7,8 @@ use std::process::ExitCode;
 use anyhow::{Result, bail};
 use clap::{Args, ValueEnum as _};
 
-use super::args::{RunArgs, is_of_variable};
-use super::errors::WrongUse;
+use crate::cli::args::{RunArgs, is_of_variable};
+use crate::cli::errors::WrongUse;
 use crate::config::Absent;
 use crate::log::Log;
 

@@ -6,12 +6,12 @@ use std::sync::Arc;
 
 use anyhow::{Result, bail};
 
-use super::args::RunArgs;
-use super::errors::{WrongUse, exit_code};
-use super::run_record::{RunRecord, check_metrics_file};
-use super::session::{check_kernels, pool_of};
-use super::signals::leave_to_handler;
 use super::tasks::{TaskRole, task_role};
+use crate::cli::args::RunArgs;
+use crate::cli::errors::{WrongUse, exit_code};
+use crate::cli::run_record::{RunRecord, check_metrics_file};
+use crate::cli::session::{check_kernels, pool_of};
+use crate::cli::signals::leave_to_handler;
 use crate::config::{Config, WeekName, read_config};
 use crate::job_file::{AnyJob, JobWithFields, read_job_with};
 use crate::launch::Pool;

@@ -7,11 +7,11 @@ use std::process::ExitCode;
 use anyhow::Result;
 use clap::Args;
 
-use super::errors::WrongUse;
-use super::print::print_json;
 use super::remake::{Opened, RemakeArgs};
-use super::session::refuse_pending;
-use super::workers::warn_above_cores;
+use crate::cli::errors::WrongUse;
+use crate::cli::print::print_json;
+use crate::cli::session::refuse_pending;
+use crate::cli::workers::warn_above_cores;
 use crate::jobs::deletion;
 use crate::log::Log;
 use crate::records::{DocId, DocumentKey, Week};

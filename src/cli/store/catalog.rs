@@ -7,8 +7,8 @@ use std::process::ExitCode;
 use anyhow::Result;
 use clap::{Args, ValueEnum};
 
-use super::print::print_json;
-use super::session::{locate_store, notify, read_manifest, take_store};
+use crate::cli::print::print_json;
+use crate::cli::session::{locate_store, notify, read_manifest, take_store};
 use crate::config::Config;
 use crate::log::Log;
 use crate::report::print;

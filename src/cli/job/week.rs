@@ -8,14 +8,14 @@ use std::sync::Arc;
 use anyhow::{Context as _, Result, bail, ensure};
 
 use super::advice::{default_links, few_candidates};
-use super::args::RunArgs;
-use super::columns::check_columns;
-use super::errors::WrongUse;
-use super::run_record::{Done, RunRecord};
-use super::session::{Session, check_name, locate_store, lock, notify, open_bucket, refuse_pending, take_work};
-use super::signals::stop_on_signals;
-use super::worker::{ProcessWork, cluster};
-use super::workers::{WorkerCount, notice_without_shard, warn_above_cores};
+use crate::cli::args::RunArgs;
+use crate::cli::columns::check_columns;
+use crate::cli::errors::WrongUse;
+use crate::cli::run_record::{Done, RunRecord};
+use crate::cli::session::{Session, check_name, locate_store, lock, notify, open_bucket, refuse_pending, take_work};
+use crate::cli::signals::stop_on_signals;
+use crate::cli::worker::{ProcessWork, cluster};
+use crate::cli::workers::{WorkerCount, notice_without_shard, warn_above_cores};
 use crate::config::{
     Absent, Bytes, Canonical, Cluster, Config, Content, Method, Mode, Reading, SameId, Share, Verify, WeekName,
 };

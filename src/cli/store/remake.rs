@@ -7,15 +7,15 @@ use std::sync::Arc;
 use anyhow::{Context, Result};
 use clap::Args;
 
-use super::errors::WrongUse;
-use super::run_record::RunRecord;
-use super::session::{
+use crate::cli::errors::WrongUse;
+use crate::cli::job::week::read_summary;
+use crate::cli::run_record::RunRecord;
+use crate::cli::session::{
     Session, check_kernels, check_name, locate_store, lock, notify, pool_of, read_manifest, take_work,
 };
-use super::signals::stop_on_signals;
-use super::week::read_summary;
-use super::worker::{ProcessWork, cluster};
-use super::workers::WorkerCount;
+use crate::cli::signals::stop_on_signals;
+use crate::cli::worker::{ProcessWork, cluster};
+use crate::cli::workers::WorkerCount;
 use crate::config::{Absent, Canonical, Cluster, Config, Count, Keep, Mode, Reading, Verify, read_config};
 use crate::jobs::deletion;
 use crate::launch::{Peers, Pool};

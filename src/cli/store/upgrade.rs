@@ -6,8 +6,8 @@ use std::process::ExitCode;
 use anyhow::Result;
 use clap::Args;
 
-use super::print::print_json;
-use super::session::{locate_store, notify, take_store};
+use crate::cli::print::print_json;
+use crate::cli::session::{locate_store, notify, take_store};
 use crate::config::Config;
 use crate::log::Log;
 use crate::report::print;

@@ -5,12 +5,12 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
 
-use super::args::RunArgs;
-use super::errors::WrongUse;
-use super::run_record::{Done, RunRecord};
-use super::session::{Session, check_name, locate_store, lock, notify, read_manifest, take_work};
-use super::signals::stop_on_signals;
-use super::workers::{WorkerCount, warn_above_cores};
+use crate::cli::args::RunArgs;
+use crate::cli::errors::WrongUse;
+use crate::cli::run_record::{Done, RunRecord};
+use crate::cli::session::{Session, check_name, locate_store, lock, notify, read_manifest, take_work};
+use crate::cli::signals::stop_on_signals;
+use crate::cli::workers::{WorkerCount, warn_above_cores};
 use crate::config::{Chunks, Config};
 use crate::jobs::chunks::{ChunksPlan, ChunksSummary, make_chunks};
 use crate::launch::Pool;
