@@ -48,7 +48,7 @@ where
     A: Pod,
     F: FnMut(&mut RangeDealer<'_, R>) -> Result<bool> + 'static,
 {
-    let watch = &cx.watch().clone();
+    let watch = cx.watch();
     let index = cx.index();
     let exchange = KeyExchange {
         cut,

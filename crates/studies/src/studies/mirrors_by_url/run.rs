@@ -38,7 +38,7 @@ use crate::watch::{Stage, Watch};
 /// # Errors
 /// If a file cannot be read or written, two hosts have the same hash, or a worker failed.
 pub fn mirrors_by_url(cx: &mut Context, plan: &StudyPlan, job: &MirrorsByUrl) -> Result<Option<MirrorsByUrlSummary>> {
-    let watch = &cx.watch().clone();
+    let watch = cx.watch();
     let owned = plan.owned(cx);
     let scratch = plan.results().scratch().join(format!("worker{:05}", cx.index()));
     let cx = &mut cx.with(plan.worker_memory / 4, &scratch);

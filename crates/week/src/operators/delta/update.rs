@@ -236,7 +236,7 @@ impl SliceStep<'_> {
         roots: &VectorRoots,
         stats: &mut DeltaStats,
     ) -> Result<DocSet> {
-        let (delta, watch) = (self.delta, &cx.watch().clone());
+        let (delta, watch) = (self.delta, cx.watch());
         let mut replies: Vec<HolderReply> = blocks(all_to_all(cx, key_groups.replies(cx, watch))?);
         replies.sort_rows();
         let mut by_own_keys = Vec::new();

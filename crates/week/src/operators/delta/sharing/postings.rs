@@ -75,7 +75,7 @@ impl PostingIndex {
         least: usize,
         owned: &Ownership,
     ) -> Result<Vec<DocId>> {
-        let watch = &cx.watch().clone();
+        let watch = cx.watch();
         let (coding, peers) = (self.runs.coding, cx.peers());
         let mut dealer = Dealer::new(cx.index(), coding.partitions(), watch);
         hashes.for_each(|hash| dealer.deal(coding.partition(hash), coding.first(hash)));
@@ -111,7 +111,7 @@ impl PostingIndex {
     /// # Errors
     /// Names the file that cannot be written.
     pub(crate) fn add(&self, cx: &mut Context, changes: &VectorChanges, next: &NextRun) -> Result<PostingRuns> {
-        let watch = &cx.watch().clone();
+        let watch = cx.watch();
         let coding = self.runs.coding;
         let mut dealer = Dealer::new(cx.index(), coding.partitions(), watch);
         let mut dealt = 0;
